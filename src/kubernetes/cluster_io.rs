@@ -15,13 +15,14 @@ use crate::watches::reader::Reader;
 use crate::watches::served::Served;
 use crate::watches::watch::Watching;
 use crate::writes::api_writer::ApiWriter;
-use crate::writes::binder::{Binder, BinderCounters};
-use crate::writes::effect_queues::{EffectQueueSizes, EffectQueues};
-use crate::writes::events::{EventCounters, EventWriter, Reporter};
+use crate::writes::binder::Binder;
+use crate::writes::effect_queues::EffectQueues;
+use crate::writes::events::EventWriter;
 use crate::writes::evictor::{EvictCounters, Evictor};
 use crate::writes::group_status::GroupStatusWriter;
 use crate::writes::status::{StatusCounters, StatusWriter};
 use crate::writes::volume_writer::{VolumeCounters, VolumeWriter};
+use crate::writes::writing::Writing;
 use crate::{Clock, Connection};
 
 /// Configuration for [`ClusterIo::start`].
@@ -47,17 +48,14 @@ pub struct ClusterIoConfig {
     pub group_status_writers: usize,
     /// Number of event writes in flight at once.
     pub event_writers: usize,
-    /// Capacities of the effect queues.
-    pub queues: EffectQueueSizes,
-    /// Reporting controller and instance of events.
-    pub reporter: Reporter,
+    /// `reportingInstance` of events, which distinguishes this process from others, for example by its pod name.
+    pub instance: Arc<str>,
     /// Time and size limits of lists, watches and probes.
     pub limits: WatchLimits,
 }
 
 impl ClusterIoConfig {
-    /// Creates a configuration with defaults. `instance` distinguishes this process from others, for example by its
-    /// pod name.
+    /// Creates a configuration with defaults.
     pub fn new(connection: Connection, clock: Clock, instance: &str) -> Self {
         Self {
             connection,
@@ -70,8 +68,7 @@ impl ClusterIoConfig {
             status_writers: 8,
             group_status_writers: 8,
             event_writers: 8,
-            queues: EffectQueueSizes::default(),
-            reporter: Reporter { controller: "pellucid".into(), instance: instance.into() },
+            instance: instance.into(),
             limits: WatchLimits::default(),
         }
     }
@@ -87,8 +84,6 @@ pub struct ClusterIo {
     pub watches: Watches,
     /// Whether the API server answers, as the probe sees it.
     pub server: Arc<ServerStatus>,
-    /// Counters of the binders.
-    pub binder: Arc<BinderCounters>,
     /// Counters of the evictors.
     pub evictor: Arc<EvictCounters>,
     /// Counters of the volume writers.
@@ -97,8 +92,6 @@ pub struct ClusterIo {
     pub statuses: Arc<StatusCounters>,
     /// Counters of the PodGroup status writers.
     pub group_statuses: Arc<StatusCounters>,
-    /// Counters of the event writer.
-    pub events: Arc<EventCounters>,
     stop: CancellationToken,
     tasks: JoinSet<&'static str>,
 }
@@ -124,23 +117,27 @@ impl ClusterIo {
         let client = config.connection.write.clone();
         let writer = ApiWriter::new(client, config.write_timeout, config.writes, server.clone());
         let mut io = Self {
-            queues: Arc::new(EffectQueues::new(config.queues)),
+            queues: Arc::default(),
             writer: Arc::new(writer),
             watches: Watches::default(),
             server,
-            binder: Arc::default(),
             evictor: Arc::default(),
             volumes: Arc::default(),
             statuses: Arc::default(),
             group_statuses: Arc::default(),
-            events: Arc::default(),
             stop: CancellationToken::new(),
             tasks: JoinSet::new(),
         };
         let served = Arc::new(Served::default());
         io.start_watches(&config, &limits, &served, &inputs);
-        io.start_order_writers(&config, &inputs);
-        io.start_status_writers(config, served);
+        let with = Writing {
+            writer: io.writer.clone(),
+            queues: io.queues.clone(),
+            clock: config.clock.clone(),
+            stop: io.stop.clone(),
+        };
+        io.start_order_writers(&config, &with, &inputs);
+        io.start_status_writers(config, &with, served);
         io
     }
 
@@ -173,79 +170,27 @@ impl ClusterIo {
     }
 
     /// Starts the writers whose orders are reported on: binders, evictors, writers of volumes.
-    fn start_order_writers(&mut self, config: &ClusterIoConfig, reports: &Sender<Input>) {
-        let worker = Binder {
-            writer: self.writer.clone(),
-            queues: self.queues.clone(),
-            reports: reports.clone(),
-            counters: self.binder.clone(),
-            stop: self.stop.clone(),
-        };
-        for _ in 0..config.binders {
-            spawn(&mut self.tasks, "binder", worker.clone().work());
-        }
-        let worker = Evictor {
-            writer: self.writer.clone(),
-            queues: self.queues.clone(),
-            reports: reports.clone(),
-            clock: config.clock.clone(),
-            counters: self.evictor.clone(),
-            stop: self.stop.clone(),
-        };
-        for _ in 0..config.evictors {
-            spawn(&mut self.tasks, "evictor", worker.clone().work());
-        }
-        let worker = VolumeWriter {
-            writer: self.writer.clone(),
-            queues: self.queues.clone(),
-            reports: reports.clone(),
-            counters: self.volumes.clone(),
-            stop: self.stop.clone(),
-        };
-        for _ in 0..config.volume_writers {
-            spawn(&mut self.tasks, "volume writer", worker.clone().work());
-        }
+    fn start_order_writers(&mut self, config: &ClusterIoConfig, with: &Writing, reports: &Sender<Input>) {
+        let worker = Binder { with: with.clone(), reports: reports.clone() };
+        spawn_each(&mut self.tasks, config.binders, "binder", || worker.clone().work());
+        let worker = Evictor { with: with.clone(), reports: reports.clone(), counters: self.evictor.clone() };
+        spawn_each(&mut self.tasks, config.evictors, "evictor", || worker.clone().work());
+        let counters = self.volumes.clone();
+        let worker = VolumeWriter { with: with.clone(), reports: reports.clone(), counters };
+        spawn_each(&mut self.tasks, config.volume_writers, "volume writer", || worker.clone().work());
     }
 
     /// Starts the writers of what people read: statuses of pods and PodGroups, and events.
-    fn start_status_writers(&mut self, config: ClusterIoConfig, served: Arc<Served>) {
-        let worker = StatusWriter {
-            writer: self.writer.clone(),
-            queues: self.queues.clone(),
-            clock: config.clock.clone(),
-            memory: Arc::default(),
-            counters: self.statuses.clone(),
-            stop: self.stop.clone(),
-        };
-        for _ in 0..config.status_writers {
-            spawn(&mut self.tasks, "status writer", worker.clone().work());
-        }
-        let worker = GroupStatusWriter {
-            writer: self.writer.clone(),
-            queues: self.queues.clone(),
-            clock: config.clock.clone(),
-            served,
-            counters: self.group_statuses.clone(),
-            stop: self.stop.clone(),
-        };
-        for _ in 0..config.group_status_writers {
-            spawn(&mut self.tasks, "writer of PodGroup statuses", worker.clone().work());
-        }
-        let worker = EventWriter {
-            writer: self.writer.clone(),
-            queues: self.queues.clone(),
-            clock: config.clock,
-            reporter: config.reporter,
-            concurrency: config.event_writers,
-            counters: self.events.clone(),
-            stop: self.stop.clone(),
-        };
+    fn start_status_writers(&mut self, config: ClusterIoConfig, with: &Writing, served: Arc<Served>) {
+        let counters = self.statuses.clone();
+        let worker = StatusWriter { with: with.clone(), memory: Arc::default(), counters };
+        spawn_each(&mut self.tasks, config.status_writers, "status writer", || worker.clone().work());
+        let worker = GroupStatusWriter { with: with.clone(), served, counters: self.group_statuses.clone() };
+        let (n, name) = (config.group_status_writers, "writer of PodGroup statuses");
+        spawn_each(&mut self.tasks, n, name, || worker.clone().work());
+        let (instance, concurrency) = (config.instance, config.event_writers);
+        let worker = EventWriter { with: with.clone(), instance, concurrency };
         spawn(&mut self.tasks, "event writer", worker.work());
-    }
-
-    /// Returns whether every watch has delivered a complete list.
-    pub fn is_synced(&self) -> bool {
-        self.watches.are_synced()
     }
 
     /// Waits until a task ends, and returns its name or why it failed. No task ends by itself while the receiver of
@@ -294,6 +239,18 @@ fn spawn(
         task.await;
         name
     });
+}
+
+/// Spawns `n` tasks of the same name.
+fn spawn_each<F: Future<Output = ()> + Send + 'static>(
+    tasks: &mut JoinSet<&'static str>,
+    n: usize,
+    name: &'static str,
+    task: impl Fn() -> F,
+) {
+    for _ in 0..n {
+        spawn(tasks, name, task());
+    }
 }
 
 /// Waits for SIGTERM, SIGINT or SIGHUP. SIGHUP, which a closed terminal sends, stops the process like the others,

@@ -102,7 +102,7 @@ async fn lists_changes_and_deletes_arrive_and_an_unreadable_pod_stops_nothing() 
     assert_eq!((report.synced, report.lists, report.quarantined, report.errors), (true, 2, 2, 1));
     let error = report.last_error.expect("an error").0;
     assert_eq!(&*error, "watch ended by the server: 410 Expired: too old");
-    assert!(!io.is_synced());
+    assert!(!io.watches.are_synced());
     let query = &mock.seen("GET /api/v1/pods")[0].query;
     assert!(!query.contains("fieldSelector"), "pods that ended are watched too: {query}");
     assert_eq!(io.shutdown(std::time::Duration::from_secs(1)).await.aborted, 0);
@@ -160,7 +160,7 @@ async fn every_kind_is_listed_and_watched() {
     let want = ObjectKind::ALL.map(|kind| format!("{} [] without []", kind.as_str()));
     assert!(want.iter().all(|line| lists.contains(line)), "{lists:?}");
     mock.wait("WATCH", 23).await;
-    assert!(io.is_synced());
+    assert!(io.watches.are_synced());
     assert_eq!(io.watches.iter().count(), 23);
 }
 
@@ -194,7 +194,7 @@ async fn objects_of_other_kinds_arrive_as_pods_do() {
     ] {
         assert_eq!(line(&inputs.recv().await.expect("an input")), want);
     }
-    assert!(io.watches.of(ObjectKind::PersistentVolumeClaim).is_synced() && !io.is_synced());
+    assert!(io.watches.of(ObjectKind::PersistentVolumeClaim).is_synced() && !io.watches.are_synced());
 }
 
 #[tokio::test(start_paused = true)]

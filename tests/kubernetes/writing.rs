@@ -108,9 +108,6 @@ async fn every_answer_to_a_binding_is_settled() {
         assert_eq!(bind_done(&mut inputs).await.1, want, "case {number}");
         let n_seen = (mock.seen(BINDING).len(), mock.seen(READ).len());
         assert_eq!(n_seen, (n_posts, n_reads), "case {number}");
-        let counts = io.binder.counts();
-        assert_eq!((counts.retries + 1, counts.reads), (n_posts as u64, n_reads as u64));
-        assert_eq!(counts.bound + counts.elsewhere + counts.gone + counts.refused, 1);
     }
 }
 
@@ -262,14 +259,17 @@ async fn the_same_note_moves_only_the_series_and_a_changed_note_is_a_new_event()
 #[tokio::test(start_paused = true)]
 async fn an_event_whose_first_try_was_committed_after_all_is_not_made_twice() {
     let mock = Mock::new();
-    mock.on(EVENTS, [Answer::Hang, failure(409, "AlreadyExists", "there"), Answer::Hang]);
+    mock.on(EVENTS, [Answer::Hang, failure(409, "AlreadyExists", "there")]);
     let (io, _inputs) = mock.edge(|_| {});
     io.queues.push_all([event("p", "a")]);
     let seen = mock.wait(EVENTS, 2).await;
     assert_eq!(seen[0].body["metadata"]["name"], seen[1].body["metadata"]["name"]);
-    io.queues.push_all([event("p", "b")]);
-    mock.wait(EVENTS, 3).await;
-    assert_eq!((io.events.counts().created, io.events.counts().failed), (1, 0));
+    // The event is known to be there, so a repeat is a patch.
+    let name = seen[0].body["metadata"]["name"].as_str().expect("a name");
+    let patched = format!("PATCH /apis/events.k8s.io/v1/namespaces/ns/events/{name}");
+    mock.on(&patched, [Answer::Json(200, json!({}))]);
+    io.queues.push_all([event("p", "a")]);
+    mock.wait(&patched, 1).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -279,7 +279,7 @@ async fn a_closed_door_lets_nothing_through() {
     io.queues.push_all([condition("p", "m"), event("p", "m"), bind(1, "p")]);
     assert_eq!(bind_done(&mut inputs).await.1, refused(0, "WritesOff", "writes are switched off"));
     assert_eq!(mock.seen("POST").len() + mock.seen("PATCH").len(), 0);
-    assert_eq!((io.writer.counts().sent, io.writer.is_open()), (0, false));
+    assert!(!io.writer.is_open());
     // Once the writer is open (a lease was acquired), the next write goes through.
     mock.on(BINDING, [created()]);
     io.writer.set_open(true);

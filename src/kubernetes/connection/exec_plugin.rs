@@ -12,6 +12,7 @@ use futures_util::future::BoxFuture;
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request};
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::ByteString;
 use kube::client::Body;
 use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
 use serde::Deserialize;
@@ -167,18 +168,7 @@ fn now() -> Timestamp {
 
 /// Encodes bytes in base64.
 fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digit = |bits: u32| char::from(DIGITS[(bits & 63) as usize]);
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let at = |n: usize| u32::from(three.get(n).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        text.push(digit(bits >> 18));
-        text.push(digit(bits >> 12));
-        text.push(if three.len() > 1 { digit(bits >> 6) } else { '=' });
-        text.push(if three.len() > 2 { digit(bits) } else { '=' });
-    }
-    text
+    json!(ByteString(bytes.to_vec())).as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

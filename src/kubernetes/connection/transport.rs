@@ -54,13 +54,8 @@ impl Pools {
 }
 
 /// A service that can be replaced by a new instance.
+#[derive(Clone)]
 struct Renewable<S>(Arc<ArcSwap<S>>);
-
-impl<S> Clone for Renewable<S> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
 
 impl<R, S: Service<R> + Clone> Service<R> for Renewable<S> {
     type Response = S::Response;

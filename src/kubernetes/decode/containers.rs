@@ -52,9 +52,8 @@ pub(super) fn images(spec: &slim::PodSpec) -> Result<Box<[Name]>, Fault> {
     let image = |container: &slim::Container| Ok(normalised(&name(&container.image, "image")?));
     let mut all = spec.init_containers.each("initContainers", image)?;
     all.extend(spec.containers.each("containers", image)?);
-    let volumes = spec.volumes.each("volumes", |volume| match volume.image.read("image")? {
-        Some(image) => filled(&image.reference, "reference").map_err(|f| f.under("image")),
-        None => Ok(None),
+    let volumes = spec.volumes.each("volumes", |volume| {
+        volume.image.within("image", |image| filled(&image.reference, "reference"))
     })?;
     all.extend(volumes.iter().flatten().map(normalised));
     Ok(all.into())

@@ -88,14 +88,12 @@ pub(super) fn requirements(
     value: &Lenient<slim::LabelSelector>,
     field: &str,
 ) -> Result<Option<Vec<Requirement>>, Fault> {
-    let Some(selector) = value.read(field)? else { return Ok(None) };
-    let read = || {
+    value.if_present(field, |selector| {
         let pairs = selector.match_labels.entries("matchLabels", |_, value| Ok(value.clone()))?;
         let mut all: Vec<_> = pairs.into_iter().map(|(key, value)| exactly(key, value)).collect();
         all.extend(selector.match_expressions.each("matchExpressions", label_requirement)?);
-        Ok(Some(all))
-    };
-    read().map_err(|fault: Fault| fault.under(field))
+        Ok(all)
+    })
 }
 
 /// Returns the requirement that a label has this value.

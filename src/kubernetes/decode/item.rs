@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::decode::lenient::{Fault, Lenient, Shape};
-use crate::decode::objects::{self, ObjectBody};
+use crate::decode::lenient::{Fault, Lenient};
+use crate::decode::objects::{self, Body, ObjectBody};
 use crate::decode::slim::{self, NodeBody, PodBody};
 use crate::decode::slim_objects::{
     AttachmentBody, BudgetBody, CapacityBody, ClaimBody, ClassBody, CsiDriverBody, CsiNodeBody, GroupBody,
@@ -60,12 +60,26 @@ impl<T> Item<T> {
     }
 }
 
+/// Implements [`Body`] for types with a field `metadata`.
+macro_rules! bodies {
+    ($($body:ident),*) => {$(
+        impl Body for $body {
+            fn meta(&self) -> &Lenient<slim::Meta> {
+                &self.metadata
+            }
+        }
+    )*};
+}
+
+bodies!(PodBody, NodeBody, NamespaceBody, NamedBody, GroupBody, PairsBody, SetBody, BudgetBody, VolumeBody);
+bodies!(ClaimBody, ClassBody, CsiNodeBody, CsiDriverBody, CapacityBody, AttachmentBody);
+
 fn pod_item(text: &[u8]) -> serde_json::Result<Item<Pod>> {
-    read(text, |body: &PodBody| &body.metadata, pod::pod)
+    read::<PodBody, _>(text, pod::pod)
 }
 
 fn node_item(text: &[u8]) -> serde_json::Result<Item<Node>> {
-    read(text, |body: &NodeBody| &body.metadata, node::node)
+    read::<NodeBody, _>(text, node::node)
 }
 
 fn object_item(kind: ObjectKind, text: &[u8]) -> serde_json::Result<Item<Object>> {
@@ -93,16 +107,15 @@ fn object_item(kind: ObjectKind, text: &[u8]) -> serde_json::Result<Item<Object>
 }
 
 fn of_body<B: ObjectBody>(kind: ObjectKind, text: &[u8]) -> serde_json::Result<Item<Object>> {
-    read(text, B::meta, |body| objects::object(kind, body))
+    read::<B, _>(text, |body| objects::object(kind, body))
 }
 
-fn read<B: Shape, T>(
+fn read<B: Body, T>(
     text: &[u8],
-    meta: impl Fn(&B) -> &Lenient<slim::Meta>,
     make: impl Fn(&Lenient<B>) -> Result<T, Quarantined>,
 ) -> serde_json::Result<Item<T>> {
     let body: Lenient<B> = serde_json::from_slice(text)?;
-    let meta = body.good().and_then(|body| meta(body).good());
+    let meta = body.good().and_then(|body| body.meta().good());
     let word = |field: Option<&Lenient<Arc<str>>>| field.and_then(Lenient::good).cloned();
     Ok(Item {
         namespace: meta.and_then(|m| m.namespace.good()).cloned().unwrap_or_default(),

@@ -58,6 +58,15 @@ impl<T: Shape> Lenient<T> {
         }
     }
 
+    /// Applies `read` to the value; `None` when absent. Faults get the path of the field.
+    pub(super) fn if_present<U>(
+        &self,
+        field: &str,
+        read: impl FnOnce(&T) -> Result<U, Fault>,
+    ) -> Result<Option<U>, Fault> {
+        self.read(field)?.map(read).transpose().map_err(|fault| fault.under(field))
+    }
+
     /// Applies `read` to the value, or to the default when absent. Faults get the path of the field.
     pub(super) fn within<U>(&self, field: &str, read: impl FnOnce(&T) -> Result<U, Fault>) -> Result<U, Fault>
     where
@@ -91,11 +100,8 @@ impl<T: Shape> Lenient<Vec<Lenient<T>>> {
         let items = self.read(field)?.map_or(&[][..], Vec::as_slice);
         let mut all = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            let converted = match item.read("") {
-                Ok(Some(item)) => convert(item),
-                Ok(None) => Err(Fault::new("", "null", format!("not {}", T::WANTED))),
-                Err(fault) => Err(fault),
-            };
+            let null = || Fault::new("", "null", format!("not {}", T::WANTED));
+            let converted = item.read("").and_then(|item| item.ok_or_else(null)).and_then(&mut convert);
             all.push(converted.map_err(|fault| fault.under(&format!("{field}[{index}]")))?);
         }
         Ok(all)
@@ -144,19 +150,15 @@ pub(crate) trait Shape: Sized {
         None
     }
     /// Converts an object. Implementations must read it to its end.
-    fn map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
-        drain_map(map).map(|()| None)
+    fn map<'de, A: MapAccess<'de>>(mut map: A) -> Result<Option<Self>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
     }
     /// Converts a list. Implementations must read it to its end.
     fn seq<'de, A: SeqAccess<'de>>(mut seq: A) -> Result<Option<Self>, A::Error> {
         while seq.next_element::<IgnoredAny>()?.is_some() {}
         Ok(None)
     }
-}
-
-fn drain_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<(), A::Error> {
-    while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-    Ok(())
 }
 
 impl<'de, T: Shape> Deserialize<'de> for Lenient<T> {
@@ -175,12 +177,6 @@ impl<'de, T: Shape> Visitor<'de> for LenientVisitor<T> {
     }
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(Lenient::Absent)
-    }
-    fn visit_none<E>(self) -> Result<Self::Value, E> {
-        Ok(Lenient::Absent)
-    }
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        Lenient::deserialize(deserializer)
     }
     fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
         Ok(keep(T::boolean(value), || value.to_string()))
@@ -327,27 +323,16 @@ impl Shape for KnownAnnotations {
         let mut known = Self::NONE;
         while let Some(mark) = map.next_key()? {
             match mark {
-                KnownAnnotation::Mirror => known.is_mirror = true,
-                KnownAnnotation::BindCompleted => known.bind_completed = true,
-                KnownAnnotation::SelectedNode => {
-                    known.selected_node = map.next_value()?;
-                    continue;
+                KnownAnnotation::SelectedNode => known.selected_node = map.next_value()?,
+                KnownAnnotation::Class => known.class = map.next_value()?,
+                KnownAnnotation::MigratedPlugins => known.migrated_plugins = map.next_value()?,
+                KnownAnnotation::Gang(key) => known.gang.push((key, map.next_value()?)),
+                KnownAnnotation::Mirror | KnownAnnotation::BindCompleted | KnownAnnotation::Other => {
+                    known.is_mirror |= matches!(mark, KnownAnnotation::Mirror);
+                    known.bind_completed |= matches!(mark, KnownAnnotation::BindCompleted);
+                    map.next_value::<IgnoredAny>()?;
                 }
-                KnownAnnotation::Class => {
-                    known.class = map.next_value()?;
-                    continue;
-                }
-                KnownAnnotation::MigratedPlugins => {
-                    known.migrated_plugins = map.next_value()?;
-                    continue;
-                }
-                KnownAnnotation::Gang(key) => {
-                    known.gang.push((key, map.next_value()?));
-                    continue;
-                }
-                KnownAnnotation::Other => {}
             }
-            map.next_value::<IgnoredAny>()?;
         }
         Ok(Some(known))
     }

@@ -22,9 +22,7 @@ pub(super) fn node(body: &Lenient<slim::NodeBody>) -> Result<Node, Quarantined> 
 
 fn read_node(body: &Lenient<slim::NodeBody>) -> Result<Node, Fault> {
     let Some(body) = body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
-    let no_meta = slim::Meta::default();
-    let no_spec = slim::NodeSpec::default();
-    let no_status = slim::NodeStatus::default();
+    let (no_meta, no_spec, no_status) = <(slim::Meta, slim::NodeSpec, slim::NodeStatus)>::default();
     let meta = body.metadata.read("metadata")?.unwrap_or(&no_meta);
     let spec = body.spec.read("spec")?.unwrap_or(&no_spec);
     let status = body.status.read("status")?.unwrap_or(&no_status);

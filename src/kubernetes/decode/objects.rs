@@ -8,9 +8,13 @@ use crate::decode::lenient::{Fault, Lenient, Shape};
 use crate::decode::{quarantined, slim};
 
 /// The fields that are read of a kind, or of several kinds with the same shape.
-pub(super) trait ObjectBody: Shape {
+pub(super) trait Body: Shape {
     /// Returns `metadata`.
     fn meta(&self) -> &Lenient<slim::Meta>;
+}
+
+/// The fields that are read of a kind other than Pods and Nodes.
+pub(super) trait ObjectBody: Body {
     /// Builds an object of this kind. Fails with the first field that cannot be read.
     fn object(&self, kind: ObjectKind, meta: &slim::Meta) -> Result<Object, Fault>;
 }

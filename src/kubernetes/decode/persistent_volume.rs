@@ -10,15 +10,12 @@ use pellucid_model::{Name, Object, ObjectKind};
 use crate::decode::fields::{labels, name, required, term, text};
 use crate::decode::lenient::{Fault, Lenient};
 use crate::decode::objects::ObjectBody;
-use crate::decode::slim::Meta;
-use crate::decode::slim_objects::{IdSource, VolumeBody, VolumeSpec};
+use crate::decode::slim::{IdSource, Meta};
+use crate::decode::slim_objects::{VolumeBody, VolumeSpec};
 use crate::decode::storage::{access_modes, bytes, class_mark, is_block, known};
 use crate::decode::workloads::own_name;
 
 impl ObjectBody for VolumeBody {
-    fn meta(&self) -> &Lenient<Meta> {
-        &self.metadata
-    }
     fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let volume = identity(meta).map_err(|f| f.under("metadata"))?;
         let is_free = self.status.within("status", |status| {
@@ -64,38 +61,32 @@ fn with_spec(volume: PersistentVolume, spec: &VolumeSpec) -> Result<PersistentVo
 }
 
 fn claim(spec: &VolumeSpec) -> Result<Option<ClaimRef>, Fault> {
-    let Some(claim) = spec.claim_ref.read("claimRef")? else { return Ok(None) };
-    let read = || {
-        Ok(Some(ClaimRef {
+    spec.claim_ref.if_present("claimRef", |claim| {
+        Ok(ClaimRef {
             namespace: name(&claim.namespace, "namespace")?,
             name: name(&claim.name, "name")?,
             uid: text(&claim.uid, "uid")?,
-        }))
-    };
-    read().map_err(|f: Fault| f.under("claimRef"))
+        })
+    })
 }
 
 fn node_affinity(spec: &VolumeSpec) -> Result<Option<Box<[NodeSelectorTerm]>>, Fault> {
     spec.node_affinity.within("nodeAffinity", |affinity| {
-        let Some(nodes) = affinity.required.read("required")? else { return Ok(None) };
-        let terms = nodes.node_selector_terms.each("nodeSelectorTerms", term);
-        terms.map(|terms| Some(terms.into())).map_err(|f| f.under("required"))
+        affinity.required.if_present("required", |nodes| {
+            nodes.node_selector_terms.each("nodeSelectorTerms", term).map(Into::into)
+        })
     })
 }
 
 fn csi(spec: &VolumeSpec, own_name: &Name, labels: &Labels) -> Result<Option<CsiVolume>, Fault> {
-    if let Some(csi) = spec.csi.read("csi")? {
-        let read = || {
-            let driver = required(&csi.driver, "driver")?;
-            Ok(Some(CsiVolume {
-                driver,
-                handle: name(&csi.volume_handle, "volumeHandle")?,
-                migrated_from: None,
-            }))
-        };
-        return read().map_err(|f: Fault| f.under("csi"));
-    }
-    in_tree(spec, own_name, labels)
+    let csi = spec.csi.if_present("csi", |csi| {
+        Ok(CsiVolume {
+            driver: required(&csi.driver, "driver")?,
+            handle: name(&csi.volume_handle, "volumeHandle")?,
+            migrated_from: None,
+        })
+    })?;
+    if csi.is_some() { Ok(csi) } else { in_tree(spec, own_name, labels) }
 }
 
 fn in_tree(spec: &VolumeSpec, own_name: &Name, labels: &Labels) -> Result<Option<CsiVolume>, Fault> {
@@ -131,8 +122,7 @@ fn in_tree(spec: &VolumeSpec, own_name: &Name, labels: &Labels) -> Result<Option
 }
 
 fn id(source: &Lenient<IdSource>, field: &str) -> Result<Option<Name>, Fault> {
-    let Some(source) = source.read(field)? else { return Ok(None) };
-    required(&source.volume_id, "volumeID").map(Some).map_err(|f| f.under(field))
+    source.if_present(field, |source| required(&source.volume_id, "volumeID"))
 }
 
 /// Returns the volume id: `aws://<zone>/<id>` is the same volume as `<id>`.

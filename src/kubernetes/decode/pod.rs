@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pellucid_cluster::input::Quarantined;
 use pellucid_model::pod::{PodPhase, ScheduledCondition};
 use pellucid_model::relations::PodTerms;
-use pellucid_model::selector::{Labels, NodeAffinity, PreferredTerm};
+use pellucid_model::selector::{Labels, NodeAffinity, NodeSelectorTerm, PreferredTerm};
 use pellucid_model::taint::{TaintEffect, Toleration, TolerationOperator};
 use pellucid_model::{Name, Pod, PodKey, PodSpec};
 
@@ -31,9 +31,7 @@ pub(super) fn pod(body: &Lenient<slim::PodBody>) -> Result<Pod, Quarantined> {
 
 fn read_pod(body: &Lenient<slim::PodBody>) -> Result<Pod, Fault> {
     let Some(body) = body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
-    let no_meta = slim::Meta::default();
-    let no_spec = slim::PodSpec::default();
-    let no_status = slim::PodStatus::default();
+    let (no_meta, no_spec, no_status) = <(slim::Meta, slim::PodSpec, slim::PodStatus)>::default();
     let meta = body.metadata.read("metadata")?.unwrap_or(&no_meta);
     let spec = body.spec.read("spec")?.unwrap_or(&no_spec);
     let status = body.status.read("status")?.unwrap_or(&no_status);
@@ -140,28 +138,27 @@ fn phase(status: &slim::PodStatus) -> Result<PodPhase, Fault> {
 }
 
 fn pod_terms(spec: &slim::PodSpec, labels: &Labels) -> Result<(PodTerms, PodTerms), Fault> {
-    let Some(affinity) = spec.affinity.read("affinity")? else { return Ok(Default::default()) };
-    let read = || {
-        Ok((
-            terms(&affinity.pod_affinity, "podAffinity", labels)?,
-            terms(&affinity.pod_anti_affinity, "podAntiAffinity", labels)?,
-        ))
-    };
-    read().map_err(|f: Fault| f.under("affinity"))
+    spec.affinity.within("affinity", |affinity| {
+        let pod_affinity = terms(&affinity.pod_affinity, "podAffinity", labels)?;
+        Ok((pod_affinity, terms(&affinity.pod_anti_affinity, "podAntiAffinity", labels)?))
+    })
 }
 
 fn node_affinity(spec: &slim::PodSpec) -> Result<NodeAffinity, Fault> {
     let mut selector = spec.node_selector.entries("nodeSelector", |_, value| Ok(value.clone()))?;
     selector.sort();
-    let mut read = NodeAffinity { selector: selector.into(), ..Default::default() };
-    let Some(affinity) = spec.affinity.read("affinity")? else { return Ok(read) };
-    let path = "affinity.nodeAffinity";
-    let Some(node) = affinity.node_affinity.read(path)? else { return Ok(read) };
-    let required = "requiredDuringSchedulingIgnoredDuringExecution";
-    if let Some(selector) = node.required.read(required).map_err(|f| f.under(path))? {
-        let terms = selector.node_selector_terms.each("nodeSelectorTerms", term);
-        read.required = Some(terms.map_err(|f| f.under(required).under(path))?.into());
-    }
+    let terms = |affinity: &slim::Affinity| affinity.node_affinity.within("nodeAffinity", node_terms);
+    let (required, preferred) = spec.affinity.within("affinity", terms)?;
+    Ok(NodeAffinity { selector: selector.into(), required, preferred })
+}
+
+/// Required and preferred terms.
+type NodeTerms = (Option<Box<[NodeSelectorTerm]>>, Box<[PreferredTerm]>);
+
+fn node_terms(node: &slim::NodeAffinity) -> Result<NodeTerms, Fault> {
+    let required = node.required.if_present("requiredDuringSchedulingIgnoredDuringExecution", |selector| {
+        selector.node_selector_terms.each("nodeSelectorTerms", term).map(Into::into)
+    })?;
     let preferred = node.preferred.each("preferredDuringSchedulingIgnoredDuringExecution", |preferred| {
         let empty = slim::SelectorTerm::default();
         let preference = preferred.preference.read("preference")?.unwrap_or(&empty);
@@ -169,9 +166,8 @@ fn node_affinity(spec: &slim::PodSpec) -> Result<NodeAffinity, Fault> {
             weight: int32(&preferred.weight, "weight", 0)?,
             term: term(preference).map_err(|f| f.under("preference"))?,
         })
-    });
-    read.preferred = preferred.map_err(|f| f.under(path))?.into();
-    Ok(read)
+    })?;
+    Ok((required, preferred.into()))
 }
 
 /// Reads a taint effect; `None` when absent or empty.

@@ -56,22 +56,19 @@ pub(super) fn terms(
     field: &str,
     labels: &Labels,
 ) -> Result<PodTerms, Fault> {
-    let Some(terms) = value.read(field)? else { return Ok(PodTerms::default()) };
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
-    let read = || {
-        let weighted = |weighted: &slim::WeightedPodTerm| {
-            let empty = slim::PodTerm::default();
-            let weight = int32(&weighted.weight, "weight", 0)?;
-            let own = weighted.pod_affinity_term.read("podAffinityTerm")?.unwrap_or(&empty);
-            Ok(WeightedTerm { weight, term: term(own, labels).map_err(|f| f.under("podAffinityTerm"))? })
-        };
+    let weighted = |weighted: &slim::WeightedPodTerm| {
+        let weight = int32(&weighted.weight, "weight", 0)?;
+        let term = weighted.pod_affinity_term.within("podAffinityTerm", |own| term(own, labels))?;
+        Ok(WeightedTerm { weight, term })
+    };
+    value.within(field, |terms| {
         Ok(PodTerms {
             required: terms.required.each(required, |own| term(own, labels))?.into(),
             preferred: terms.preferred.each(preferred, weighted)?.into(),
         })
-    };
-    read().map_err(|fault: Fault| fault.under(field))
+    })
 }
 
 fn term(term: &slim::PodTerm, labels: &Labels) -> Result<PodAffinityTerm, Fault> {
@@ -111,6 +108,7 @@ fn merge(
 
 /// Reads `topologySpreadConstraints`.
 pub(super) fn spread(spec: &slim::PodSpec, labels: &Labels) -> Result<Box<[SpreadConstraint]>, Fault> {
+    use NodeInclusion::{Honor, Ignore};
     let all = spec.topology_spread_constraints.each("topologySpreadConstraints", |own| {
         let mut selector = requirements(&own.label_selector, "labelSelector")?;
         merge(&mut selector, &own.match_label_keys, "matchLabelKeys", Operator::In, labels)?;
@@ -124,12 +122,8 @@ pub(super) fn spread(spec: &slim::PodSpec, labels: &Labels) -> Result<Box<[Sprea
             },
             selector: selector.map(LabelSelector::new),
             min_domains: at_least_1(int32(&own.min_domains, "minDomains", 1)?, "minDomains")?,
-            node_affinity_policy: policy(
-                &own.node_affinity_policy,
-                "nodeAffinityPolicy",
-                NodeInclusion::Honor,
-            )?,
-            node_taints_policy: policy(&own.node_taints_policy, "nodeTaintsPolicy", NodeInclusion::Ignore)?,
+            node_affinity_policy: policy(&own.node_affinity_policy, "nodeAffinityPolicy", Honor)?,
+            node_taints_policy: policy(&own.node_taints_policy, "nodeTaintsPolicy", Ignore)?,
         })
     })?;
     Ok(all.into())

@@ -26,10 +26,7 @@ pub(super) fn requests(spec: &slim::PodSpec, status: &slim::PodStatus) -> Result
                 container(c, if sidecar { &running_init } else { &[] }, infeasible, sidecar)
             })?,
             overhead: amounts(&spec.overhead, "overhead")?,
-            pod_level: match spec.resources.read("resources")? {
-                Some(own) => amounts(&own.requests, "requests").map_err(|f| f.under("resources"))?,
-                None => Vec::new(),
-            },
+            pod_level: spec.resources.within("resources", |own| amounts(&own.requests, "requests"))?,
         })
     };
     read().map(|inputs| PodRequests::compute(&inputs)).map_err(|fault: Fault| fault.under("spec"))
@@ -47,8 +44,8 @@ fn statuses(list: &List<slim::ContainerStatus>, field: &str) -> Result<Vec<Runni
         if status.allocated_resources.read("allocatedResources")?.is_some() {
             found = Some(amounts(&status.allocated_resources, "allocatedResources")?);
         }
-        if let Some(actual) = status.resources.read("resources")? {
-            let actual = amounts(&actual.requests, "requests").map_err(|f| f.under("resources"))?;
+        let actual = status.resources.if_present("resources", |own| amounts(&own.requests, "requests"))?;
+        if let Some(actual) = actual {
             found = Some(maximum(found.unwrap_or_default(), actual));
         }
         Ok(Running { name: name(&status.name, "name")?, amounts: found })
@@ -83,15 +80,15 @@ fn container(
 
 /// Returns the requests in the spec. A resource that only has a limit requests the limit.
 fn wanted(container: &slim::Container) -> Result<Amounts, Fault> {
-    let Some(resources) = container.resources.read("resources")? else { return Ok(Vec::new()) };
-    let under = |fault: Fault| fault.under("resources");
-    let mut wanted = amounts(&resources.requests, "requests").map_err(under)?;
-    for (resource, limit) in amounts(&resources.limits, "limits").map_err(under)? {
-        if !wanted.iter().any(|(known, _)| *known == resource) {
-            wanted.push((resource, limit));
+    container.resources.within("resources", |resources| {
+        let mut wanted = amounts(&resources.requests, "requests")?;
+        for (resource, limit) in amounts(&resources.limits, "limits")? {
+            if !wanted.iter().any(|(known, _)| *known == resource) {
+                wanted.push((resource, limit));
+            }
         }
-    }
-    Ok(wanted)
+        Ok(wanted)
+    })
 }
 
 /// Returns the larger amount of each resource.

@@ -5,8 +5,6 @@
 use std::sync::Arc;
 
 use pellucid_model::Name;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, MapAccess};
 
 use crate::decode::lenient::{KnownAnnotations, Lenient, List, Map, Moment, QuantityText, Shape};
 
@@ -20,8 +18,8 @@ macro_rules! slim_types {
 
         impl Shape for $name {
             const WANTED: &'static str = "an object";
-            fn map<'de, A: MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
-                Self::deserialize(MapAccessDeserializer::new(map)).map(Some)
+            fn map<'de, A: serde::de::MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
+                serde::Deserialize::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Some)
             }
         }
     )*};
@@ -130,7 +128,7 @@ slim_types! {
         #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
         preferred: List<PreferredTerm>,
     }
-    /// `required` node affinity.
+    /// `required` node affinity of a Pod or a PersistentVolume.
     struct NodeSelector {
         node_selector_terms: List<SelectorTerm>,
     }
@@ -187,9 +185,10 @@ slim_types! {
         name: Lenient<Name>,
         image: Lenient<VolumeImage>,
         persistent_volume_claim: Lenient<ClaimSource>,
-        ephemeral: Lenient<EphemeralSource>,
+        /// Marks a volume for which the volume controller makes a claim. The template is not read.
+        ephemeral: Lenient<EmptySource>,
         gce_persistent_disk: Lenient<GceDisk>,
-        aws_elastic_block_store: Lenient<EbsVolume>,
+        aws_elastic_block_store: Lenient<IdSource>,
         iscsi: Lenient<IscsiDisk>,
         rbd: Lenient<RbdImage>,
     }
@@ -201,13 +200,14 @@ slim_types! {
     struct ClaimSource {
         claim_name: Lenient<Name>,
     }
-    /// Marks a volume for which the volume controller makes a claim. The template is not read.
-    struct EphemeralSource {}
+    /// An object of which only the presence matters.
+    struct EmptySource {}
     struct GceDisk {
         pd_name: Lenient<Name>,
         read_only: Lenient<bool>,
     }
-    struct EbsVolume {
+    /// The source of an in-tree volume that has an id.
+    struct IdSource {
         #[serde(rename = "volumeID")]
         volume_id: Lenient<Name>,
     }

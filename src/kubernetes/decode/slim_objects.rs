@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use pellucid_model::Name;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, MapAccess};
 
 use crate::decode::lenient::{Lenient, List, Map, Moment, QuantityText, Shape};
-use crate::decode::slim::{Condition, LabelSelector, Meta, SelectorTerm, slim_types};
+use crate::decode::slim::{
+    Condition, EmptySource, GceDisk, IdSource, LabelSelector, Meta, NodeSelector, slim_types,
+};
 
 slim_types! {
     struct NamespaceBody {
@@ -119,7 +119,7 @@ slim_types! {
         node_affinity: Lenient<VolumeAffinity>,
         csi: Lenient<CsiSource>,
         aws_elastic_block_store: Lenient<IdSource>,
-        gce_persistent_disk: Lenient<GceSource>,
+        gce_persistent_disk: Lenient<GceDisk>,
         azure_disk: Lenient<AzureDiskSource>,
         azure_file: Lenient<EmptySource>,
         cinder: Lenient<IdSource>,
@@ -138,33 +138,18 @@ slim_types! {
     }
     /// `spec.nodeAffinity` of a PersistentVolume.
     struct VolumeAffinity {
-        required: Lenient<VolumeNodes>,
-    }
-    /// `spec.nodeAffinity.required` of a PersistentVolume.
-    struct VolumeNodes {
-        node_selector_terms: List<SelectorTerm>,
+        required: Lenient<NodeSelector>,
     }
     /// The source of a CSI volume.
     struct CsiSource {
         driver: Lenient<Name>,
         volume_handle: Lenient<Name>,
     }
-    /// The source of an in-tree volume that has an id.
-    struct IdSource {
-        #[serde(rename = "volumeID")]
-        volume_id: Lenient<Name>,
-    }
-    /// The source of a GCE disk.
-    struct GceSource {
-        pd_name: Lenient<Name>,
-    }
     /// The source of an Azure disk.
     struct AzureDiskSource {
         #[serde(rename = "diskURI")]
         disk_uri: Lenient<Name>,
     }
-    /// An object of which only the presence matters.
-    struct EmptySource {}
     /// The source of a vSphere volume.
     struct VsphereSource {
         volume_path: Lenient<Name>,

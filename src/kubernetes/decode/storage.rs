@@ -18,9 +18,6 @@ use crate::decode::slim_objects::{
 use crate::decode::workloads::{own_key, own_name};
 
 impl ObjectBody for ClaimBody {
-    fn meta(&self) -> &Lenient<Meta> {
-        &self.metadata
-    }
     fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let claim = claim(meta).map_err(|f| f.under("metadata"))?;
         let phase = self.status.within("status", |status| {
@@ -119,9 +116,6 @@ pub(super) fn is_block(value: &Lenient<Name>) -> Result<bool, Fault> {
 }
 
 impl ObjectBody for ClassBody {
-    fn meta(&self) -> &Lenient<Meta> {
-        &self.metadata
-    }
     fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let requirement = |own: &crate::decode::slim_objects::TopologyRequirement| {
             let values = own.values.each("values", |value| Ok(value.clone()))?.into();
@@ -145,9 +139,6 @@ impl ObjectBody for ClassBody {
 }
 
 impl ObjectBody for CsiNodeBody {
-    fn meta(&self) -> &Lenient<Meta> {
-        &self.metadata
-    }
     fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let field = "annotations.storage.alpha.kubernetes.io/migrated-plugins";
         let migrated = || name(&known(meta)?.migrated_plugins, field);
@@ -170,28 +161,18 @@ impl ObjectBody for CsiNodeBody {
 }
 
 impl ObjectBody for CsiDriverBody {
-    fn meta(&self) -> &Lenient<Meta> {
-        &self.metadata
-    }
     fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let name = own_key(meta)?.1;
         self.spec.within("spec", |spec| {
-            Ok(Object::CsiDriver(CsiDriver {
-                name,
-                tracks_capacity: flag(&spec.storage_capacity, "storageCapacity")?,
-                required_on_node: flag(
-                    &spec.prevent_pod_scheduling_if_missing,
-                    "preventPodSchedulingIfMissing",
-                )?,
-            }))
+            let tracks_capacity = flag(&spec.storage_capacity, "storageCapacity")?;
+            let on_node = &spec.prevent_pod_scheduling_if_missing;
+            let required_on_node = flag(on_node, "preventPodSchedulingIfMissing")?;
+            Ok(Object::CsiDriver(CsiDriver { name, tracks_capacity, required_on_node }))
         })
     }
 }
 
 impl ObjectBody for CapacityBody {
-    fn meta(&self) -> &Lenient<Meta> {
-        &self.metadata
-    }
     fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let (namespace, own_name) = own_key(meta)?;
         let largest = bytes(&self.maximum_volume_size, "maximumVolumeSize")?;
@@ -207,20 +188,15 @@ impl ObjectBody for CapacityBody {
 }
 
 impl ObjectBody for AttachmentBody {
-    fn meta(&self) -> &Lenient<Meta> {
-        &self.metadata
-    }
     fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let own_name = own_key(meta)?.1;
         self.spec.within("spec", |spec| {
-            let volume = |source: &crate::decode::slim_objects::AttachmentSource| {
-                name(&source.persistent_volume_name, "persistentVolumeName")
-            };
+            let field = "persistentVolumeName";
             Ok(Object::VolumeAttachment(VolumeAttachment {
                 name: own_name,
                 driver: name(&spec.attacher, "attacher")?,
                 node: name(&spec.node_name, "nodeName")?,
-                volume: spec.source.within("source", volume)?,
+                volume: spec.source.within("source", |source| name(&source.persistent_volume_name, field))?,
             }))
         })
     }

@@ -5,15 +5,12 @@ use pellucid_model::selector::LabelSelector;
 use pellucid_model::{Name, Object, ObjectKind};
 
 use crate::decode::fields::{exactly, int32, labels, name, required, selector};
-use crate::decode::lenient::{Fault, Lenient};
+use crate::decode::lenient::Fault;
 use crate::decode::objects::ObjectBody;
 use crate::decode::slim::Meta;
 use crate::decode::slim_objects::{BudgetBody, NamespaceBody, PairsBody, SetBody};
 
 impl ObjectBody for NamespaceBody {
-    fn meta(&self) -> &Lenient<Meta> {
-        &self.metadata
-    }
     fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let read = || Ok(Namespace { name: own_name(meta)?, labels: labels(meta)? });
         read().map(Object::Namespace).map_err(|f: Fault| f.under("metadata"))
@@ -21,9 +18,6 @@ impl ObjectBody for NamespaceBody {
 }
 
 impl ObjectBody for PairsBody {
-    fn meta(&self) -> &Lenient<Meta> {
-        &self.metadata
-    }
     fn object(&self, kind: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let (pairs, replicas) = self.spec.within("spec", |spec| {
             let pairs = spec.selector.entries("selector", |_, value| Ok(value.clone()))?;
@@ -37,9 +31,6 @@ impl ObjectBody for PairsBody {
 }
 
 impl ObjectBody for SetBody {
-    fn meta(&self) -> &Lenient<Meta> {
-        &self.metadata
-    }
     fn object(&self, kind: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let (selector, replicas) = self.spec.within("spec", |spec| {
             Ok((selector(&spec.selector, "selector")?, int32(&spec.replicas, "replicas", 1)?))
@@ -66,9 +57,6 @@ fn workload(
 }
 
 impl ObjectBody for BudgetBody {
-    fn meta(&self) -> &Lenient<Meta> {
-        &self.metadata
-    }
     fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let (namespace, name) = own_key(meta)?;
         let selector = self.spec.within("spec", |spec| selector(&spec.selector, "selector"))?;

@@ -89,22 +89,17 @@ pub(crate) fn deleted(kind: Kind, item: &Item) -> Input {
 pub(crate) fn reset(kind: Kind, objects: Vec<Decoded>, quarantined: Vec<Quarantined>) -> Input {
     let objects = objects.into_iter();
     match kind {
-        Kind::Pod => Input::PodsReset {
-            pods: objects.filter_map(|o| if let Decoded::Pod(pod) = o { Some(pod) } else { None }).collect(),
-            quarantined,
-        },
-        Kind::Node => Input::NodesReset {
-            nodes: objects
-                .filter_map(|o| if let Decoded::Node(node) = o { Some(node) } else { None })
-                .collect(),
-            quarantined,
-        },
-        Kind::Object(kind) => Input::ObjectsReset {
-            kind,
-            objects: objects
-                .filter_map(|o| if let Decoded::Object(o) = o { Some(o) } else { None })
-                .collect(),
-            quarantined,
-        },
+        Kind::Pod => {
+            let pods = objects.filter_map(|o| if let Decoded::Pod(pod) = o { Some(pod) } else { None });
+            Input::PodsReset { pods: pods.collect(), quarantined }
+        }
+        Kind::Node => {
+            let nodes = objects.filter_map(|o| if let Decoded::Node(node) = o { Some(node) } else { None });
+            Input::NodesReset { nodes: nodes.collect(), quarantined }
+        }
+        Kind::Object(kind) => {
+            let objects = objects.filter_map(|o| if let Decoded::Object(o) = o { Some(o) } else { None });
+            Input::ObjectsReset { kind, objects: objects.collect(), quarantined }
+        }
     }
 }

@@ -10,7 +10,7 @@ use pellucid_cluster::input::Quarantined;
 use tokio::time::timeout;
 
 use crate::decode::Decoded;
-use crate::watches::list_items::{ListError, ListItems, ListMeta};
+use crate::watches::list_items::{ListError, ListItems};
 use crate::watches::reader::{ReadError, Reader};
 
 /// The objects of the pages read so far.
@@ -27,13 +27,9 @@ pub(crate) struct Listing {
 }
 
 /// Number of objects to ask for in the next page. Adapts to the size of objects.
-pub(crate) struct PageSize(u32);
+pub(crate) struct PageSize(pub(crate) u32);
 
 impl PageSize {
-    pub(crate) fn new(first: u32) -> Self {
-        Self(first)
-    }
-
     /// Adapts to a page: aims at `wanted` bytes, but at most doubles the number of objects.
     fn learn(&mut self, bytes: usize, count: usize, wanted: usize, most: u32) {
         if count == 0 {
@@ -103,11 +99,9 @@ pub(crate) async fn newest_version(reader: &Reader, path: &str) -> Result<String
         while let Some(part) = reader.part(&mut body).await? {
             items.feed(&part, |_| Ok(()))?;
         }
-        Ok(items.finish()?)
+        Ok(items.finish()?.resource_version)
     };
-    let meta: Result<ListMeta, ReadError> =
-        timeout(limit, reading).await.unwrap_or(Err(ReadError::NoAnswer(limit)));
-    meta.map(|meta| meta.resource_version)
+    timeout(limit, reading).await.unwrap_or(Err(ReadError::NoAnswer(limit)))
 }
 
 async fn open(reader: &Reader, path: &str, params: &ListParams) -> Result<kube::client::Body, ReadError> {
@@ -121,7 +115,7 @@ mod tests {
 
     #[test]
     fn pages_grow_while_objects_are_small_and_shrink_at_once() {
-        let mut size = PageSize::new(50);
+        let mut size = PageSize(50);
         let mut learn = |bytes, count| {
             size.learn(bytes, count, 4 << 20, 500);
             size.0

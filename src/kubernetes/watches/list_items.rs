@@ -36,6 +36,7 @@ pub(crate) struct ListMeta {
 }
 
 /// A list that has arrived in part.
+#[derive(Default)]
 pub(crate) struct ListItems {
     /// The text around the items.
     head: Vec<u8>,
@@ -59,19 +60,7 @@ pub(crate) struct ListItems {
 impl ListItems {
     /// Starts a list whose items have at most `most` bytes.
     pub(crate) fn new(most: usize) -> Self {
-        Self {
-            head: Vec::new(),
-            item: Vec::new(),
-            most,
-            depth: 0,
-            in_string: false,
-            is_escaped: false,
-            in_items: false,
-            key: Vec::new(),
-            is_items: false,
-            bytes: 0,
-            count: 0,
-        }
+        Self { most, ..Self::default() }
     }
 
     /// Processes the next part of the text. Calls `each` with every item that is now complete. Fails when the text is

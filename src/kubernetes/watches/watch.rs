@@ -56,7 +56,7 @@ pub(crate) async fn watch(kind: Kind, with: Watching, status: Arc<WatchStatus>) 
         resource: kind.resource(),
         backoff: JitteredBackoff::new(limits.first_backoff, limits.longest_backoff),
         listed: None,
-        page_size: PageSize::new(limits.first_page),
+        page_size: PageSize(limits.first_page),
         limits,
         kind,
         with,

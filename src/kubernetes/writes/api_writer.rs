@@ -4,7 +4,7 @@
 //! ([`Class`]). The caller resolves unknown outcomes by reading the object.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,8 +12,8 @@ use http::{Method, Request, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use kube::core::Status;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use crate::connection::client::{Class, chain, classify, classify_status};
 use crate::connection::server_probe::ServerStatus;
@@ -88,30 +88,18 @@ impl WriteError {
     }
 }
 
-/// Counters of the writer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WriteCounts {
-    /// Writes that were sent.
-    pub sent: u64,
-    /// Writes rejected because the writer was closed.
-    pub refused: u64,
-}
-
 /// Sends all writes to the API server, unless it is closed. Shared by all writer tasks.
 pub struct ApiWriter {
     client: kube::Client,
     timeout: Duration,
     is_open: AtomicBool,
-    sent: AtomicU64,
-    refused: AtomicU64,
     server: Arc<ServerStatus>,
 }
 
 impl ApiWriter {
     /// Creates a writer. `timeout` limits each request.
     pub fn new(client: kube::Client, timeout: Duration, is_open: bool, server: Arc<ServerStatus>) -> Self {
-        let is_open = AtomicBool::new(is_open);
-        Self { client, timeout, is_open, sent: AtomicU64::new(0), refused: AtomicU64::new(0), server }
+        Self { client, timeout, is_open: AtomicBool::new(is_open), server }
     }
 
     /// Returns a fresh back-off for one order.
@@ -127,11 +115,6 @@ impl ApiWriter {
     /// Opens or closes the writer. Writes in flight are not cancelled.
     pub fn set_open(&self, is_open: bool) {
         self.is_open.store(is_open, Ordering::Release);
-    }
-
-    /// Returns the counters.
-    pub fn counts(&self) -> WriteCounts {
-        WriteCounts { sent: self.sent.load(Ordering::Relaxed), refused: self.refused.load(Ordering::Relaxed) }
     }
 
     /// Posts an object, or a subresource such as a Binding.
@@ -159,6 +142,13 @@ impl ApiWriter {
         self.send(Method::GET, path, None, Vec::new()).await
     }
 
+    /// Reads and parses an object.
+    pub(crate) async fn read<T: DeserializeOwned>(&self, path: String) -> Result<T, WriteError> {
+        let body = self.get(path).await?;
+        serde_json::from_slice(&body)
+            .map_err(|e| WriteError::Transport { cause: e.to_string(), class: Class::Unknown })
+    }
+
     async fn write(
         &self,
         method: Method,
@@ -167,10 +157,8 @@ impl ApiWriter {
         body: &Value,
     ) -> Result<Bytes, WriteError> {
         if !self.is_open() {
-            self.refused.fetch_add(1, Ordering::Relaxed);
             return Err(WriteError::Closed);
         }
-        self.sent.fetch_add(1, Ordering::Relaxed);
         self.send(method, path, Some(content_type), body.to_string().into_bytes()).await
     }
 
@@ -241,33 +229,6 @@ impl Backoff {
         let wish = server_wish.unwrap_or_default().min(LONGEST_BACKOFF);
         self.server.pause(self.next.max(wish)).await;
         self.next = (self.next * 2).min(LONGEST_BACKOFF);
-    }
-}
-
-/// Counts the remaining tries of an order that may be given up.
-pub(crate) struct Tries<'a> {
-    left: u32,
-    backoff: Backoff,
-    stop: &'a CancellationToken,
-}
-
-impl<'a> Tries<'a> {
-    /// Allows `n` tries in total, until `stop` is cancelled.
-    pub(crate) fn new(n: u32, writer: &ApiWriter, stop: &'a CancellationToken) -> Self {
-        Self { left: n, backoff: writer.backoff(), stop }
-    }
-
-    /// Waits after an error and returns true, or returns false when the order must be given up: no tries are left, the
-    /// error is permanent, or `stop` is cancelled.
-    pub(crate) async fn again(&mut self, error: &WriteError) -> bool {
-        self.left = self.left.saturating_sub(1);
-        if self.left == 0 || matches!(error.class(), Class::Refused | Class::Bug) {
-            return false;
-        }
-        tokio::select! {
-            () = self.stop.cancelled() => false,
-            () = self.backoff.wait(error.retry_after()) => true,
-        }
     }
 }
 

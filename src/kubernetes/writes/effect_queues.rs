@@ -83,6 +83,7 @@ pub struct EffectQueueCounts {
 }
 
 /// Holds all effects that wait for a writer. Shared by the scheduling thread and the writers.
+#[derive(Default)]
 pub struct EffectQueues {
     sizes: EffectQueueSizes,
     inner: Mutex<Inner>,
@@ -108,16 +109,7 @@ struct Inner {
 impl EffectQueues {
     /// Creates empty queues.
     pub fn new(sizes: EffectQueueSizes) -> Self {
-        Self {
-            sizes,
-            inner: Mutex::default(),
-            binds: Notify::new(),
-            evictions: Notify::new(),
-            volumes: Notify::new(),
-            statuses: Notify::new(),
-            group_statuses: Notify::new(),
-            events: Notify::new(),
-        }
+        Self { sizes, ..Self::default() }
     }
 
     /// Pushes effects into their queues. Never waits.
@@ -221,8 +213,7 @@ impl EffectQueues {
 
     /// Marks the order pulled for this pod as written or given up.
     pub fn status_done(&self, uid: &Arc<str>) {
-        let waits = self.inner.lock().statuses.done(uid);
-        if waits {
+        if self.inner.lock().statuses.done(uid) {
             self.statuses.notify_one();
         }
     }
@@ -234,8 +225,7 @@ impl EffectQueues {
 
     /// Marks the order pulled for this PodGroup as written or given up.
     pub fn group_status_done(&self, uid: &Arc<str>) {
-        let waits = self.inner.lock().group_statuses.done(uid);
-        if waits {
+        if self.inner.lock().group_statuses.done(uid) {
             self.group_statuses.notify_one();
         }
     }

@@ -1,9 +1,12 @@
 //! Tests of the queues.
 
+use std::iter::repeat_n;
+
 use futures_util::FutureExt;
 use pellucid_model::effect::{ConditionText, EffectId, EventType, PodRef, VolumeWrite};
 use pellucid_model::gang::GroupStatus;
 use pellucid_model::{GangKey, ObjectKind, PodKey};
+use tokio::task::JoinSet;
 
 use super::*;
 
@@ -41,14 +44,8 @@ fn event(note: &str) -> Effect {
 }
 
 fn queues(binds: usize, statuses: usize, events: usize) -> EffectQueues {
-    EffectQueues::new(EffectQueueSizes {
-        binds,
-        evictions: 2,
-        volumes: 2,
-        statuses,
-        group_statuses: 2,
-        events,
-    })
+    let [evictions, volumes, group_statuses] = [2; 3];
+    EffectQueues::new(EffectQueueSizes { binds, evictions, volumes, statuses, group_statuses, events })
 }
 
 fn next_condition(queues: &EffectQueues) -> Option<(Arc<str>, Arc<str>)> {
@@ -167,33 +164,21 @@ fn full_queues_drop_the_oldest_and_count_it() {
 #[tokio::test]
 async fn one_push_wakes_as_many_pullers_as_there_are_orders() {
     let queues = Arc::new(queues(9, 9, 9));
-    let pullers: Vec<_> = (0..3)
-        .map(|_| {
-            let queues = queues.clone();
-            tokio::spawn(async move { queues.next_bind().await })
-        })
-        .collect();
+    let pulls = repeat_n(queues.clone(), 3).map(|queues| async move { queues.next_bind().await.is_some() });
+    let pullers: JoinSet<bool> = pulls.collect();
     tokio::task::yield_now().await;
     queues.push_all([bind(1), bind(2), bind(3)]);
-    for puller in pullers {
-        assert!(puller.await.expect("a puller").is_some());
-    }
+    assert_eq!(pullers.join_all().await, [true; 3]);
 }
 
 #[tokio::test]
 async fn closing_ends_every_puller() {
     let queues = Arc::new(queues(9, 9, 9));
-    let pullers: Vec<_> = (0..3)
-        .map(|_| {
-            let queues = queues.clone();
-            tokio::spawn(async move { queues.next_event().await.is_none() })
-        })
-        .collect();
+    let pulls = repeat_n(queues.clone(), 3).map(|queues| async move { queues.next_event().await.is_none() });
+    let pullers: JoinSet<bool> = pulls.collect();
     tokio::task::yield_now().await;
     queues.close();
-    for puller in pullers {
-        assert!(puller.await.expect("a puller"));
-    }
+    assert_eq!(pullers.join_all().await, [true; 3]);
     queues.push_all([bind(1)]);
     assert!(queues.next_bind().await.is_none());
     assert_eq!(queues.counts().binds.depth, 1);

@@ -72,8 +72,6 @@ pub(crate) struct EventCorrelator {
     /// Monotonic time at which each pod's budget is full again, by uid.
     budgets: HashMap<Arc<str>, Duration>,
     n_named: u64,
-    pub(crate) suppressed: u64,
-    pub(crate) coalesced: u64,
 }
 
 impl EventCorrelator {
@@ -91,11 +89,7 @@ impl EventCorrelator {
         let entry = self.entries.get_mut(&key)?;
         entry.seen = entry.seen.saturating_add(1);
         entry.last = now;
-        if entry.in_flight {
-            self.coalesced += 1;
-            return None;
-        }
-        self.write(key, now)
+        if entry.in_flight { None } else { self.write(key, now) }
     }
 
     /// Records the outcome of a write. Returns the next write of the same event, if one is due.
@@ -124,14 +118,8 @@ impl EventCorrelator {
         if entry.seen > entry.written { self.write(write.key, now) } else { None }
     }
 
-    /// Returns the number of remembered events.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     fn write(&mut self, key: EventKey, now: Now) -> Option<EventWrite> {
         if !spend(&mut self.budgets, &key.uid, now.monotonic) {
-            self.suppressed += 1;
             return None;
         }
         let entry = self.entries.get_mut(&key)?;
@@ -238,7 +226,7 @@ mod tests {
         assert_eq!(book.note(order("p", "a"), at(2)), None);
         let patch = book.settle(first, Written::Yes, at(3)).expect("a patch");
         assert_eq!((patch.create, patch.count, patch.last), (false, 3, at(2)));
-        assert_eq!((book.coalesced, book.settle(patch, Written::Yes, at(3))), (2, None));
+        assert_eq!(book.settle(patch, Written::Yes, at(3)), None);
     }
 
     #[test]
@@ -256,7 +244,7 @@ mod tests {
         let mut book = EventCorrelator::default();
         let first = book.note(order("p", "a"), at(0)).expect("a write");
         assert_eq!(book.settle(first, Written::Failed, at(0)), None);
-        assert_eq!(book.len(), 0);
+        assert_eq!(book.entries.len(), 0);
         assert!(book.note(order("p", "a"), at(1)).expect("a write").create);
     }
 
@@ -267,7 +255,6 @@ mod tests {
             assert!(book.note(order("p", &n.to_string()), at(0)).is_some());
         }
         assert!(book.note(order("p", "over"), at(0)).is_none());
-        assert_eq!(book.suppressed, 1);
         assert!(book.note(order("q", "a"), at(0)).is_some());
         assert!(book.note(order("p", "over"), at(299)).is_none());
         let late = book.note(order("p", "over"), at(300)).expect("a write");
@@ -282,7 +269,7 @@ mod tests {
             let write = book.note(order(&n.to_string(), "a"), at(n)).expect("a write");
             book.settle(write, Written::Yes, at(n));
         }
-        assert!(book.len() <= REMEMBERED && book.budgets.len() <= REMEMBERED);
+        assert!(book.entries.len() <= REMEMBERED && book.budgets.len() <= REMEMBERED);
     }
 
     #[test]

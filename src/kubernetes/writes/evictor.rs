@@ -5,64 +5,44 @@
 //! own grace period, so sending it again is safe.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use pellucid_cluster::input::Input;
 use pellucid_model::effect::{EffectReport, EvictOrder, EvictOutcome};
 use serde_json::json;
 use tokio::sync::mpsc::Sender;
-use tokio_util::sync::CancellationToken;
 
 use crate::connection::client::Class;
-use crate::writes::api_writer::{ApiWriter, Backoff, WriteError, pod_path};
-use crate::writes::effect_queues::EffectQueues;
+use crate::timestamp;
+use crate::writes::api_writer::{WriteError, pod_path};
 use crate::writes::pod_readback::{PodReadback, read_back};
-use crate::{Clock, timestamp};
+use crate::writes::writing::{Writing, counters};
 
 /// Times the condition is tried before the pod is deleted without it.
 const CONDITION_TRIES: u32 = 3;
 /// Times a delete is tried before the order is reported as refused.
 const TRIES: u32 = 6;
 
-/// Counters shared by all evictors.
-#[derive(Debug, Default)]
-pub struct EvictCounters {
-    deleted: AtomicU64,
-    gone: AtomicU64,
-    refused: AtomicU64,
-    retries: AtomicU64,
-    without_condition: AtomicU64,
-}
-
-/// Values of [`EvictCounters`] at one moment, in orders unless a field says otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EvictCounts {
-    /// Orders whose pod was deleted.
-    pub deleted: u64,
-    /// Orders whose pod was already gone.
-    pub gone: u64,
-    /// Orders that were refused or given up.
-    pub refused: u64,
-    /// Deletes repeated after an error.
-    pub retries: u64,
-    /// Pods deleted although their condition could not be written.
-    pub without_condition: u64,
+counters! {
+    /// Counters shared by all evictors.
+    struct EvictCounters;
+    /// Values of [`EvictCounters`] at one moment, in orders unless a field says otherwise.
+    struct EvictCounts {
+        /// Orders whose pod was deleted.
+        deleted,
+        /// Orders whose pod was already gone.
+        gone,
+        /// Orders that were refused or given up.
+        refused,
+        /// Deletes repeated after an error.
+        retries,
+        /// Pods deleted although their condition could not be written.
+        without_condition,
+    }
 }
 
 impl EvictCounters {
-    /// Returns the counts.
-    pub fn counts(&self) -> EvictCounts {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        EvictCounts {
-            deleted: load(&self.deleted),
-            gone: load(&self.gone),
-            refused: load(&self.refused),
-            retries: load(&self.retries),
-            without_condition: load(&self.without_condition),
-        }
-    }
-
     fn count(&self, outcome: &EvictOutcome) {
         let counter = match outcome {
             EvictOutcome::Deleted => &self.deleted,
@@ -76,12 +56,9 @@ impl EvictCounters {
 /// One of several identical workers. The clones share everything.
 #[derive(Clone)]
 pub(crate) struct Evictor {
-    pub(crate) writer: Arc<ApiWriter>,
-    pub(crate) queues: Arc<EffectQueues>,
+    pub(crate) with: Writing,
     pub(crate) reports: Sender<Input>,
-    pub(crate) clock: Clock,
     pub(crate) counters: Arc<EvictCounters>,
-    pub(crate) stop: CancellationToken,
 }
 
 /// Whether to go on to the delete after writing the condition.
@@ -93,7 +70,7 @@ enum Marked {
 impl Evictor {
     /// Processes orders until the queue closes.
     pub(crate) async fn work(self) {
-        while let Some(order) = self.queues.next_eviction().await {
+        while let Some(order) = self.with.queues.next_eviction().await {
             let Some(outcome) = self.evict(&order).await else { return };
             self.counters.count(&outcome);
             tracing::debug!(pod = %order.victim.key, preemptor = %order.preemptor.key, ?outcome, "eviction settled");
@@ -120,13 +97,13 @@ impl Evictor {
             "status": "True",
             "reason": "PreemptionByScheduler",
             "message": order.message,
-            "lastTransitionTime": Time(timestamp((self.clock)())),
+            "lastTransitionTime": Time(timestamp((self.with.clock)())),
         });
         let body = json!({"metadata": {"uid": order.victim.uid}, "status": {"conditions": [condition]}});
-        let mut backoff = self.writer.backoff();
+        let mut backoff = self.with.writer.backoff();
         for tries in 1.. {
             let path = pod_path(&key.namespace, &key.name, "/status");
-            let Err(error) = self.writer.patch(path, &body).await else { break };
+            let Err(error) = self.with.writer.patch(path, &body).await else { break };
             match error.class() {
                 _ if error.is_not_found() => return Some(Marked::Gone),
                 Class::Retry | Class::Unknown if tries < CONDITION_TRIES => {}
@@ -138,7 +115,7 @@ impl Evictor {
                     break;
                 }
             }
-            self.pause(&mut backoff, &error).await?;
+            self.with.pause(&mut backoff, &error).await?;
         }
         Some(Marked::Go)
     }
@@ -150,12 +127,12 @@ impl Evictor {
             "kind": "DeleteOptions",
             "preconditions": {"uid": order.victim.uid},
         });
-        let mut backoff = self.writer.backoff();
+        let mut backoff = self.with.writer.backoff();
         // Whether an earlier try may have succeeded.
         let mut unsure = false;
         for tries in 1.. {
             let path = pod_path(&key.namespace, &key.name, "");
-            let Err(error) = self.writer.delete(path, &body).await else {
+            let Err(error) = self.with.writer.delete(path, &body).await else {
                 return Some(EvictOutcome::Deleted);
             };
             let class = error.class();
@@ -164,7 +141,7 @@ impl Evictor {
             match class {
                 Class::Refused | Class::Bug => return Some(refused(&error)),
                 Class::Refresh if error.is_not_found() => return Some(gone),
-                Class::Refresh | Class::Unknown => match read_back(&self.writer, &order.victim).await {
+                Class::Refresh | Class::Unknown => match read_back(&self.with.writer, &order.victim).await {
                     Ok(PodReadback::Gone) => return Some(gone),
                     Ok(PodReadback::There { deleting: true, .. }) => return Some(EvictOutcome::Deleted),
                     Ok(PodReadback::There { .. }) if class == Class::Refresh => return Some(refused(&error)),
@@ -177,16 +154,9 @@ impl Evictor {
                 return Some(refused(&error));
             }
             self.counters.retries.fetch_add(1, Ordering::Relaxed);
-            self.pause(&mut backoff, &error).await?;
+            self.with.pause(&mut backoff, &error).await?;
         }
         None
-    }
-
-    async fn pause(&self, backoff: &mut Backoff, error: &WriteError) -> Option<()> {
-        tokio::select! {
-            () = self.stop.cancelled() => None,
-            () = backoff.wait(error.retry_after()) => Some(()),
-        }
     }
 }
 

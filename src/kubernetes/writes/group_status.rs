@@ -9,16 +9,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pellucid_model::effect::GroupStatusOrder;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use crate::connection::client::Class;
 use crate::kind::Kind;
+use crate::timestamp;
 use crate::watches::served::Served;
-use crate::writes::api_writer::{ApiWriter, Tries, WriteError};
-use crate::writes::effect_queues::EffectQueues;
+use crate::writes::api_writer::WriteError;
 use crate::writes::group_patch::{needs_read, patch};
 use crate::writes::status::StatusCounters;
-use crate::{Clock, timestamp};
+use crate::writes::writing::{Tries, Writing};
 
 /// Times one patch is tried.
 const TRIES: u32 = 5;
@@ -26,12 +25,9 @@ const TRIES: u32 = 5;
 /// One of several identical workers. The clones share everything.
 #[derive(Clone)]
 pub(crate) struct GroupStatusWriter {
-    pub(crate) writer: Arc<ApiWriter>,
-    pub(crate) queues: Arc<EffectQueues>,
-    pub(crate) clock: Clock,
+    pub(crate) with: Writing,
     pub(crate) served: Arc<Served>,
     pub(crate) counters: Arc<StatusCounters>,
-    pub(crate) stop: CancellationToken,
 }
 
 /// Outcome of one try that did not fail.
@@ -44,17 +40,17 @@ enum Done {
 impl GroupStatusWriter {
     /// Processes orders until the queue closes.
     pub(crate) async fn work(self) {
-        while let Some(order) = self.queues.next_group_status().await {
+        while let Some(order) = self.with.queues.next_group_status().await {
             let counter = self.carry_out(&order).await;
             counter.fetch_add(1, Ordering::Relaxed);
-            self.queues.group_status_done(&order.uid);
+            self.with.queues.group_status_done(&order.uid);
         }
     }
 
     /// Writes a status. Returns the counter of its outcome.
     async fn carry_out(&self, order: &GroupStatusOrder) -> &AtomicU64 {
         let Some((path, version)) = self.place(order) else { return &self.counters.gone };
-        let mut tries = Tries::new(TRIES, &self.writer, &self.stop);
+        let mut tries = Tries::new(TRIES, &self.with);
         loop {
             let error = match self.write(order, &path, &version).await {
                 Ok(Done::Written) => return &self.counters.written,
@@ -73,7 +69,7 @@ impl GroupStatusWriter {
                 }
                 return &self.counters.failed;
             }
-            if self.queues.supersede_group(order) {
+            if self.with.queues.supersede_group(order) {
                 return &self.counters.superseded;
             }
         }
@@ -92,22 +88,16 @@ impl GroupStatusWriter {
 
     async fn write(&self, order: &GroupStatusOrder, path: &str, version: &str) -> Result<Done, WriteError> {
         // When the writer is closed, skip the read.
-        let held = match needs_read(order) && self.writer.is_open() {
-            true => Some(self.read(path).await?),
+        let held = match needs_read(order) && self.with.writer.is_open() {
+            true => Some(self.with.writer.read::<Value>(path.into()).await?),
             false => None,
         };
         if held.as_ref().is_some_and(|held| held["metadata"]["uid"].as_str() != Some(&*order.uid)) {
             return Ok(Done::Gone);
         }
-        let Some(body) = patch(order, version, held.as_ref(), timestamp((self.clock)())) else {
+        let Some(body) = patch(order, version, held.as_ref(), timestamp((self.with.clock)())) else {
             return Ok(Done::Unchanged);
         };
-        self.writer.merge(format!("{path}/status"), &body).await.map(|_| Done::Written)
-    }
-
-    async fn read(&self, path: &str) -> Result<Value, WriteError> {
-        let body = self.writer.get(path.into()).await?;
-        serde_json::from_slice(&body)
-            .map_err(|e| WriteError::Transport { cause: e.to_string(), class: Class::Unknown })
+        self.with.writer.merge(format!("{path}/status"), &body).await.map(|_| Done::Written)
     }
 }

@@ -4,7 +4,6 @@ use pellucid_model::Name;
 use pellucid_model::effect::PodRef;
 use serde::Deserialize;
 
-use crate::connection::client::Class;
 use crate::writes::api_writer::{ApiWriter, WriteError, pod_path};
 
 /// State of a pod after a write with an unknown outcome.
@@ -43,12 +42,11 @@ struct SpecRead {
 
 /// Reads a pod once. Fails when the server does not answer, or answers with any error but 404.
 pub(crate) async fn read_back(writer: &ApiWriter, pod: &PodRef) -> Result<PodReadback, WriteError> {
-    let body = match writer.get(pod_path(&pod.key.namespace, &pod.key.name, "")).await {
+    let path = pod_path(&pod.key.namespace, &pod.key.name, "");
+    let read = match writer.read::<PodRead>(path).await {
         Err(error) if error.is_not_found() => return Ok(PodReadback::Gone),
         read => read?,
     };
-    let read: PodRead = serde_json::from_slice(&body)
-        .map_err(|e| WriteError::Transport { cause: e.to_string(), class: Class::Unknown })?;
     if read.metadata.uid != *pod.uid {
         return Ok(PodReadback::Gone);
     }

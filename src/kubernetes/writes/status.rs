@@ -12,80 +12,55 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use pellucid_model::effect::StatusOrder;
 use pellucid_model::{Name, Now};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::connection::client::Class;
-use crate::writes::api_writer::{ApiWriter, Tries, WriteError, pod_path};
-use crate::writes::effect_queues::EffectQueues;
+use crate::timestamp;
+use crate::writes::api_writer::{WriteError, pod_path};
 use crate::writes::status_memory::{Recalled, StatusMemory};
-use crate::{Clock, timestamp};
+use crate::writes::writing::{Tries, Writing, counters};
 
 /// Times one patch is tried.
 const TRIES: u32 = 5;
 
-/// Counters of pod status writers; PodGroup status writers have their own instance.
-#[derive(Debug, Default)]
-pub struct StatusCounters {
-    pub(crate) written: AtomicU64,
-    pub(crate) unchanged: AtomicU64,
-    pub(crate) superseded: AtomicU64,
-    pub(crate) gone: AtomicU64,
-    pub(crate) failed: AtomicU64,
-}
-
-/// Values of [`StatusCounters`] at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StatusCounts {
-    /// Orders written.
-    pub written: u64,
-    /// Orders that changed nothing on the API server.
-    pub unchanged: u64,
-    /// Orders dropped between tries because a newer one came.
-    pub superseded: u64,
-    /// Orders whose object was gone.
-    pub gone: u64,
-    /// Orders given up after errors.
-    pub failed: u64,
-}
-
-impl StatusCounters {
-    /// Returns the counts.
-    pub fn counts(&self) -> StatusCounts {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        StatusCounts {
-            written: load(&self.written),
-            unchanged: load(&self.unchanged),
-            superseded: load(&self.superseded),
-            gone: load(&self.gone),
-            failed: load(&self.failed),
-        }
+counters! {
+    /// Counters of pod status writers; PodGroup status writers have their own instance.
+    struct StatusCounters;
+    /// Values of [`StatusCounters`] at one moment.
+    struct StatusCounts {
+        /// Orders written.
+        written,
+        /// Orders that changed nothing on the API server.
+        unchanged,
+        /// Orders dropped between tries because a newer one came.
+        superseded,
+        /// Orders whose object was gone.
+        gone,
+        /// Orders given up after errors.
+        failed,
     }
 }
 
 /// One of several identical workers. The clones share everything.
 #[derive(Clone)]
 pub(crate) struct StatusWriter {
-    pub(crate) writer: Arc<ApiWriter>,
-    pub(crate) queues: Arc<EffectQueues>,
-    pub(crate) clock: Clock,
+    pub(crate) with: Writing,
     pub(crate) memory: Arc<StatusMemory>,
     pub(crate) counters: Arc<StatusCounters>,
-    pub(crate) stop: CancellationToken,
 }
 
 impl StatusWriter {
     /// Processes orders until the queue closes.
     pub(crate) async fn work(self) {
-        while let Some(order) = self.queues.next_status().await {
+        while let Some(order) = self.with.queues.next_status().await {
             let counter = self.carry_out(&order).await;
             counter.fetch_add(1, Ordering::Relaxed);
-            self.queues.status_done(&order.pod.uid);
+            self.with.queues.status_done(&order.pod.uid);
         }
     }
 
     /// Writes a status. Returns the counter of its outcome.
     async fn carry_out(&self, order: &StatusOrder) -> &AtomicU64 {
-        let now = (self.clock)();
+        let now = (self.with.clock)();
         let recalled = self.memory.recall(order, now);
         if recalled.order.condition.is_none() && recalled.order.nomination.is_none() {
             return &self.counters.unchanged;
@@ -93,14 +68,11 @@ impl StatusWriter {
         let key = &order.pod.key;
         let path = pod_path(&key.namespace, &key.name, "/status");
         let body = patch(&recalled, now);
-        let mut tries = Tries::new(TRIES, &self.writer, &self.stop);
+        let mut tries = Tries::new(TRIES, &self.with);
         loop {
-            let error = match self.writer.patch(path.clone(), &body).await {
-                Ok(_) => {
-                    self.memory.remember(&recalled.order, (self.clock)());
-                    return &self.counters.written;
-                }
-                Err(error) => error,
+            let Err(error) = self.with.writer.patch(path.clone(), &body).await else {
+                self.memory.remember(&recalled.order, (self.with.clock)());
+                return &self.counters.written;
             };
             match error.class() {
                 // The pod is gone, or another pod has the name (conflict).
@@ -109,19 +81,15 @@ impl StatusWriter {
                 _ => {}
             }
             if !tries.again(&error).await {
-                return self.give_up(order, &error);
+                if !matches!(error, WriteError::Closed) {
+                    tracing::warn!(pod = %order.pod.key, %error, "pod status not written");
+                }
+                return &self.counters.failed;
             }
-            if self.queues.supersede(&recalled.order) {
+            if self.with.queues.supersede(&recalled.order) {
                 return &self.counters.superseded;
             }
         }
-    }
-
-    fn give_up(&self, order: &StatusOrder, error: &WriteError) -> &AtomicU64 {
-        if !matches!(error, WriteError::Closed) {
-            tracing::warn!(pod = %order.pod.key, error = %error, "pod status not written");
-        }
-        &self.counters.failed
     }
 }
 

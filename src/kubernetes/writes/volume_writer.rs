@@ -5,17 +5,16 @@
 //! this order may have succeeded.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use pellucid_cluster::input::Input;
 use pellucid_model::effect::{EffectReport, VolumeOrder, VolumeOutcome, VolumeWrite};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Sender;
-use tokio_util::sync::CancellationToken;
 
 use crate::connection::client::Class;
-use crate::writes::api_writer::{ApiWriter, WriteError};
-use crate::writes::effect_queues::EffectQueues;
+use crate::writes::api_writer::WriteError;
+use crate::writes::writing::{Writing, counters};
 
 /// Times one write is tried.
 const TRIES: u32 = 6;
@@ -24,51 +23,32 @@ const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 /// The annotation that says that a controller, not a person, set `claimRef`.
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
-/// Counters shared by all volume writers.
-#[derive(Debug, Default)]
-pub struct VolumeCounters {
-    written: AtomicU64,
-    refused: AtomicU64,
-    retries: AtomicU64,
-}
-
-/// Values of [`VolumeCounters`] at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct VolumeCounts {
-    /// Orders that were written.
-    pub written: u64,
-    /// Orders that were refused or given up.
-    pub refused: u64,
-    /// Writes repeated after an error.
-    pub retries: u64,
-}
-
-impl VolumeCounters {
-    /// Returns the counts.
-    pub fn counts(&self) -> VolumeCounts {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        VolumeCounts {
-            written: load(&self.written),
-            refused: load(&self.refused),
-            retries: load(&self.retries),
-        }
+counters! {
+    /// Counters shared by all volume writers.
+    struct VolumeCounters;
+    /// Values of [`VolumeCounters`] at one moment.
+    struct VolumeCounts {
+        /// Orders that were written.
+        written,
+        /// Orders that were refused or given up.
+        refused,
+        /// Writes repeated after an error.
+        retries,
     }
 }
 
 /// One of several identical workers. The clones share everything.
 #[derive(Clone)]
 pub(crate) struct VolumeWriter {
-    pub(crate) writer: Arc<ApiWriter>,
-    pub(crate) queues: Arc<EffectQueues>,
+    pub(crate) with: Writing,
     pub(crate) reports: Sender<Input>,
     pub(crate) counters: Arc<VolumeCounters>,
-    pub(crate) stop: CancellationToken,
 }
 
 impl VolumeWriter {
     /// Processes orders until the queue closes.
     pub(crate) async fn work(self) {
-        while let Some(order) = self.queues.next_volume().await {
+        while let Some(order) = self.with.queues.next_volume().await {
             let Some(outcome) = self.write(&order.write).await else { return };
             let counter = match outcome {
                 VolumeOutcome::Written => &self.counters.written,
@@ -87,16 +67,16 @@ impl VolumeWriter {
     /// Returns the outcome of an order; `None` when `stop` is cancelled before it is known.
     async fn write(&self, write: &VolumeWrite) -> Option<VolumeOutcome> {
         let (path, body) = (path(write), patch(write));
-        let mut backoff = self.writer.backoff();
+        let mut backoff = self.with.writer.backoff();
         let mut unsure = false;
         for tries in 1.. {
-            let Err(error) = self.writer.merge(path.clone(), &body).await else {
+            let Err(error) = self.with.writer.merge(path.clone(), &body).await else {
                 return Some(VolumeOutcome::Written);
             };
             match error.class() {
                 // Either an earlier try succeeded, or someone else changed the object.
                 Class::Refresh if unsure && !error.is_not_found() => {
-                    match self.writer.get(path.clone()).await {
+                    match self.with.writer.get(path.clone()).await {
                         Ok(read) if is_written(write, &read) => return Some(VolumeOutcome::Written),
                         Ok(_) => return Some(refused(&error)),
                         Err(_) => {}
@@ -110,10 +90,7 @@ impl VolumeWriter {
                 return Some(refused(&error));
             }
             self.counters.retries.fetch_add(1, Ordering::Relaxed);
-            tokio::select! {
-                () = self.stop.cancelled() => return None,
-                () = backoff.wait(error.retry_after()) => {}
-            }
+            self.with.pause(&mut backoff, &error).await?;
         }
         None
     }

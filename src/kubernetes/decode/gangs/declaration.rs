@@ -61,12 +61,10 @@ impl Claim<'_> {
 
 /// Everything on a pod about gangs.
 struct Words<'a> {
-    labels: [Option<&'a str>; LABELS_COUNT],
+    labels: &'a Labels,
     annotations: Annotations<'a>,
     scheduling_group: Option<&'a str>,
 }
-
-const LABELS_COUNT: usize = 6;
 
 /// Adds gang and gang warning to a pod that is otherwise complete. Faults have the whole path.
 pub(in crate::decode) fn add_gang(
@@ -84,21 +82,17 @@ pub(in crate::decode) fn add_gang(
         return Ok(());
     }
     let labels = pod.labels.clone();
-    let words = Words { labels: texts(&labels), annotations, scheduling_group: scheduling_group.as_deref() };
+    let words = Words { labels: &labels, annotations, scheduling_group: scheduling_group.as_deref() };
     pod.gang_warning = words.half_a_unicore_gang().map(Arc::new);
     let mark = words.mark(pod).or_else(|| is_of_kube_batch.then(|| words.shadow(pod)));
     pod.gang = mark.map(Arc::new);
     Ok(())
 }
 
-/// Returns the values of the labels about gangs, in the order of [`LABELS`].
-fn texts(labels: &Labels) -> [Option<&str>; LABELS_COUNT] {
-    std::array::from_fn(|n| labels.get(&LABELS[n].0).map(Name::as_str))
-}
-
 impl<'a> Words<'a> {
     fn label(&self, key: &str) -> Option<&'a str> {
-        LABELS.iter().position(|(_, known)| *known == key).and_then(|n| self.labels[n])
+        let (label, _) = LABELS.iter().find(|(_, known)| *known == key)?;
+        self.labels.get(label).map(Name::as_str)
     }
 
     fn annotation(&self, key: &str) -> Option<&'a str> {
@@ -170,11 +164,8 @@ impl<'a> Words<'a> {
         let text = self.label(unicore::AVAILABLE_COUNT).unwrap_or_default();
         let min = text.parse::<u32>().ok().filter(|min| *min > 0);
         if min.is_none() {
-            problems.push(fatal(
-                At::Label(unicore::AVAILABLE_COUNT),
-                text,
-                "not a number of members above zero",
-            ));
+            let at = At::Label(unicore::AVAILABLE_COUNT);
+            problems.push(fatal(at, text, "not a number of members above zero"));
         }
         GangTerms { min, ..GangTerms::default() }
     }

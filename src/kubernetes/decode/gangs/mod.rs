@@ -37,9 +37,6 @@ const SCHEDULED: [&str; 2] = ["PodGroupScheduled", "PodGroupInitiallyScheduled"]
 const UNSCHEDULABLE: &str = "Unschedulable";
 
 impl ObjectBody for NamedBody {
-    fn meta(&self) -> &Lenient<Meta> {
-        &self.metadata
-    }
     fn object(&self, kind: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let (namespace, name) = own_key(meta)?;
         let named = Named { namespace, name };
@@ -52,9 +49,6 @@ impl ObjectBody for NamedBody {
 }
 
 impl ObjectBody for GroupBody {
-    fn meta(&self) -> &Lenient<Meta> {
-        &self.metadata
-    }
     fn object(&self, kind: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
         let (namespace, name) = own_key(meta)?;
         let mut group = PodGroup { kind, key: GangKey { namespace, name }, ..PodGroup::default() };
@@ -117,23 +111,16 @@ impl SpecReader<'_> {
         let path = "spec.schedulingPolicy";
         let Some(policy) = self.good(spec.scheduling_policy.read("schedulingPolicy")) else { return };
         let policy = policy.cloned().unwrap_or_default();
+        let mut wrong = |path, value: &str, why: &str| self.problems.push(fatal(At::Field(path), value, why));
         match (&policy.basic, &policy.gang) {
             (Lenient::Good(_), Lenient::Absent) => group.is_basic = true,
             (Lenient::Absent, Lenient::Good(gang)) => {
                 group.terms.min = self.members(&gang.min_count, "spec.schedulingPolicy.gang.minCount", 1);
             }
-            (Lenient::Absent, Lenient::Absent) => {
-                self.problems.push(fatal(At::Field(path), "", "has neither basic nor gang"));
-            }
-            (Lenient::Bad(value), _) => {
-                self.problems.push(fatal(At::Field("spec.schedulingPolicy.basic"), value, "not an object"));
-            }
-            (_, Lenient::Bad(value)) => {
-                self.problems.push(fatal(At::Field("spec.schedulingPolicy.gang"), value, "not an object"));
-            }
-            (Lenient::Good(_), Lenient::Good(_)) => {
-                self.problems.push(fatal(At::Field(path), "(object)", "has both basic and gang"));
-            }
+            (Lenient::Absent, Lenient::Absent) => wrong(path, "", "has neither basic nor gang"),
+            (Lenient::Bad(value), _) => wrong("spec.schedulingPolicy.basic", value, "not an object"),
+            (_, Lenient::Bad(value)) => wrong("spec.schedulingPolicy.gang", value, "not an object"),
+            (Lenient::Good(_), Lenient::Good(_)) => wrong(path, "(object)", "has both basic and gang"),
         }
         group.priority = self.priority(spec);
         group.workload = self.workload(spec);

@@ -80,16 +80,13 @@ pub(in crate::decode) fn koordinator(
 ) -> GangTerms {
     let policy_key =
         if all.get(key::MATCH_POLICY).is_some() { key::MATCH_POLICY } else { key::MATCH_POLICY_ALIAS };
+    let no_policy = "none of only-waiting, waiting-and-running, once-satisfied; the default is taken";
     let mut read = Reader { all, problems };
     GangTerms {
         min,
         total: read.total(min),
         mode: read.word(key::MODE, mode, "neither Strict nor NonStrict, Strict is taken"),
-        policy: read.word(
-            policy_key,
-            policy,
-            "none of only-waiting, waiting-and-running, once-satisfied; the default is taken",
-        ),
+        policy: read.word(policy_key, policy, no_policy),
         wait: read.word(key::WAITING_TIME, wait, "not a duration above zero, the default is taken"),
         groups: read.groups(own),
     }

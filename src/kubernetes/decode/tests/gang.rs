@@ -11,6 +11,8 @@ use crate::decode::pod_from_value;
 
 const X: &str = coscheduling::POD_GROUP;
 const SIGS: &str = coscheduling::POD_GROUP_SIGS;
+const BATCH: &str = kube_batch::GROUP_NAME;
+const KOORD: (&str, &str) = (koordinator::NAME, "g");
 
 pub(super) type Pairs<'a> = &'a [(&'a str, &'a str)];
 
@@ -44,43 +46,19 @@ fn native(name: &str) -> Value {
 
 #[test]
 fn a_gang_is_named_in_five_dialects() {
+    use Dialect::{Coscheduling, Koordinator, KubeBatch, Native, Unicore};
+    let uni = [(unicore::NAME, "g"), (unicore::AVAILABLE_COUNT, "2")];
+    let oldest = [(coscheduling::NAME, "g"), (coscheduling::MIN_AVAILABLE, "3")];
+    let of_kube_batch = json!({"schedulerName": "kube-batch"});
     for (labels, annotations, spec, dialect, needs_group, min) in [
-        (
-            &[(unicore::NAME, "g"), (unicore::AVAILABLE_COUNT, "2")][..],
-            &[][..],
-            json!({}),
-            Dialect::Unicore,
-            false,
-            Some(2),
-        ),
-        (&[(X, "g")], &[], json!({}), Dialect::Coscheduling, true, None),
-        (&[(SIGS, "g")], &[], json!({}), Dialect::Coscheduling, true, None),
-        (
-            &[(coscheduling::NAME, "g"), (coscheduling::MIN_AVAILABLE, "3")],
-            &[],
-            json!({}),
-            Dialect::Coscheduling,
-            false,
-            Some(3),
-        ),
-        (&[(coscheduling::NAME, "g")], &[], json!({}), Dialect::Coscheduling, true, None),
-        (
-            &[],
-            &[(koordinator::NAME, "g"), (koordinator::MIN_AVAILABLE, "4")],
-            json!({}),
-            Dialect::Koordinator,
-            false,
-            Some(4),
-        ),
-        (
-            &[],
-            &[(kube_batch::GROUP_NAME, "g")],
-            json!({"schedulerName": "kube-batch"}),
-            Dialect::KubeBatch,
-            true,
-            None,
-        ),
-        (&[], &[], native("g"), Dialect::Native, true, None),
+        (&uni[..], &[][..], json!({}), Unicore, false, Some(2)),
+        (&[(X, "g")], &[], json!({}), Coscheduling, true, None),
+        (&[(SIGS, "g")], &[], json!({}), Coscheduling, true, None),
+        (&oldest, &[], json!({}), Coscheduling, false, Some(3)),
+        (&oldest[..1], &[], json!({}), Coscheduling, true, None),
+        (&[], &[KOORD, (koordinator::MIN_AVAILABLE, "4")], json!({}), Koordinator, false, Some(4)),
+        (&[], &[(BATCH, "g")], of_kube_batch, KubeBatch, true, None),
+        (&[], &[], native("g"), Native, true, None),
     ] {
         let pod = pod(labels, annotations, spec);
         let want = GangMark {
@@ -92,11 +70,8 @@ fn a_gang_is_named_in_five_dialects() {
             terms: GangTerms { min, ..GangTerms::default() },
             problems: Box::default(),
         };
-        assert_eq!(
-            (pod.gang.as_deref(), &pod.gang_warning),
-            (Some(&want), &None),
-            "{labels:?} {annotations:?}"
-        );
+        let got = (pod.gang.as_deref(), &pod.gang_warning);
+        assert_eq!(got, (Some(&want), &None), "{labels:?} {annotations:?}");
     }
 }
 
@@ -104,7 +79,7 @@ fn a_gang_is_named_in_five_dialects() {
 fn other_pods_are_in_no_gang() {
     for (labels, annotations, spec) in [
         (&[("app", "web")][..], &[("note", "x")][..], json!({})),
-        (&[(X, ""), (SIGS, "")], &[(koordinator::NAME, ""), (kube_batch::GROUP_NAME, "")], native("")),
+        (&[(X, ""), (SIGS, "")], &[(koordinator::NAME, ""), (BATCH, "")], native("")),
         (
             &[(coscheduling::MIN_AVAILABLE, "3")],
             &[(koordinator::MIN_AVAILABLE, "3")],
@@ -148,18 +123,15 @@ fn a_quorum_that_is_no_number_is_fatal_where_there_is_no_group() {
     }
     let field = "metadata.annotations[gang.scheduling.koordinator.sh/min-available]";
     for (annotations, problem) in [
-        (&[(koordinator::NAME, "g")][..], "missing, so the gang has no quorum"),
-        (
-            &[(koordinator::NAME, "g"), (koordinator::MIN_AVAILABLE, "two")],
-            "not a number of members, got two",
-        ),
-        (&[(koordinator::NAME, "g"), (koordinator::MIN_AVAILABLE, "-2")], "not a number of members, got -2"),
+        (&[KOORD][..], "missing, so the gang has no quorum"),
+        (&[KOORD, (koordinator::MIN_AVAILABLE, "two")], "not a number of members, got two"),
+        (&[KOORD, (koordinator::MIN_AVAILABLE, "-2")], "not a number of members, got -2"),
     ] {
         let mark = mark(&[], annotations);
         assert_eq!(lines(&mark.problems), [format!("{field}: {problem}")]);
         assert_eq!((mark.terms.min, mark.needs_group), (None, false));
     }
-    let none = mark(&[], &[(koordinator::NAME, "g"), (koordinator::MIN_AVAILABLE, "0")]);
+    let none = mark(&[], &[KOORD, (koordinator::MIN_AVAILABLE, "0")]);
     assert_eq!((none.terms.min, none.problems.len()), (Some(0), 0));
     let oldest = mark(&[(coscheduling::NAME, "g"), (coscheduling::MIN_AVAILABLE, "many")], &[]);
     let label = "metadata.labels[pod-group.scheduling.sigs.k8s.io/min-available]";
@@ -175,7 +147,7 @@ fn labels_and_koordinator_annotations_that_name_one_gang_are_one() {
     let mark = mark(
         &[(SIGS, "g"), (X, "g"), (coscheduling::NAME, "g")],
         &[
-            (koordinator::NAME, "g"),
+            KOORD,
             (koordinator::MIN_AVAILABLE, "3"),
             (koordinator::TOTAL_NUMBER, "5"),
             (koordinator::MODE, "NonStrict"),
@@ -199,57 +171,19 @@ fn labels_and_koordinator_annotations_that_name_one_gang_are_one() {
 
 #[test]
 fn two_keys_that_do_not_name_one_gang_contradict_each_other() {
-    let koord: (&str, &str) = (koordinator::NAME, "h");
-    let uni = (unicore::AVAILABLE_COUNT, "2");
-    let field = |key: &str| format!("metadata.labels[{key}]");
-    for (labels, annotations, spec, line) in [
-        (
-            &[(X, "g"), (SIGS, "h")][..],
-            &[][..],
-            json!({}),
-            format!("{}: another gang is named as well, by {}: h, got g", field(X), field(SIGS)),
-        ),
-        (
-            &[(SIGS, "g")],
-            &[koord],
-            json!({}),
-            format!(
-                "{}: another gang is named as well, by metadata.annotations[{}]: h, got g",
-                field(SIGS),
-                koordinator::NAME
-            ),
-        ),
-        (
-            &[(X, "g"), (unicore::NAME, "g"), uni],
-            &[],
-            json!({}),
-            format!(
-                "{}: a gang of another dialect is named as well, by {}: g, got g",
-                field(X),
-                field(unicore::NAME)
-            ),
-        ),
-        (
-            &[(unicore::NAME, "g"), uni],
-            &[(kube_batch::GROUP_NAME, "h")],
-            json!({}),
-            format!(
-                "{}: another gang is named as well, by metadata.annotations[{}]: h, got g",
-                field(unicore::NAME),
-                kube_batch::GROUP_NAME
-            ),
-        ),
-        (
-            &[],
-            &[(kube_batch::GROUP_NAME, "g")],
-            native("g"),
-            format!(
-                "metadata.annotations[{}]: a gang of another dialect is named as well, \
-                 by spec.schedulingGroup.podGroupName: g, got g",
-                kube_batch::GROUP_NAME
-            ),
-        ),
+    let uni = [(unicore::NAME, "g"), (unicore::AVAILABLE_COUNT, "2")];
+    let label = |key: &str| format!("metadata.labels[{key}]");
+    let annotation = |key: &str| format!("metadata.annotations[{key}]");
+    let (gang, dialect) = ("another gang", "a gang of another dialect");
+    let field = "spec.schedulingGroup.podGroupName".to_owned();
+    for (labels, annotations, spec, at, problem, other, name) in [
+        (&[(X, "g"), (SIGS, "h")][..], &[][..], json!({}), label(X), gang, label(SIGS), "h"),
+        (&[(SIGS, "g")], &[(koordinator::NAME, "h")], json!({}), label(SIGS), gang, annotation(KOORD.0), "h"),
+        (&[(X, "g"), uni[0], uni[1]], &[], json!({}), label(X), dialect, label(unicore::NAME), "g"),
+        (&uni, &[(BATCH, "h")], json!({}), label(unicore::NAME), gang, annotation(BATCH), "h"),
+        (&[], &[(BATCH, "g")], native("g"), annotation(BATCH), dialect, field, "g"),
     ] {
+        let line = format!("{at}: {problem} is named as well, by {other}: {name}, got g");
         let mark = pod(labels, annotations, spec).gang.expect("a gang");
         assert_eq!(lines(&mark.problems), [line]);
         assert_eq!(&*mark.gang.name, "g");
@@ -275,7 +209,7 @@ fn koordinator_terms_that_cannot_be_used_are_warnings() {
         (koordinator::GROUPS, r#"["g"]"#, "not a JSON list of \"namespace/name\", the gang stands alone"),
         (koordinator::GROUPS, r#"["a/b/c"]"#, "not a JSON list of \"namespace/name\", the gang stands alone"),
     ] {
-        let mark = mark(&[], &[(koordinator::NAME, "g"), (koordinator::MIN_AVAILABLE, "2"), (key, value)]);
+        let mark = mark(&[], &[KOORD, (koordinator::MIN_AVAILABLE, "2"), (key, value)]);
         assert_eq!(lines(&mark.problems), [format!("warning: {}: {problem}, got {value}", field(key))]);
         let total = (key == koordinator::TOTAL_NUMBER).then_some(2);
         assert_eq!(mark.terms, GangTerms { min: Some(2), total, ..GangTerms::default() });

@@ -11,6 +11,11 @@ use serde_json::{Value, json};
 use super::gang::{Pairs, lines, pairs};
 use crate::decode::object_from_value;
 
+const X: ObjectKind = ObjectKind::PodGroupX;
+const SIGS: ObjectKind = ObjectKind::PodGroupSigs;
+const BATCH: ObjectKind = ObjectKind::PodGroupIncubator;
+const NATIVE: ObjectKind = ObjectKind::PodGroupNative;
+
 fn group(kind: ObjectKind, annotations: Pairs<'_>, spec: &Value, status: &Value) -> PodGroup {
     let object = json!({"metadata": {"name": "g", "namespace": "ns", "uid": "gu",
         "creationTimestamp": "1970-01-01T00:01:00Z", "annotations": pairs(annotations)},
@@ -33,7 +38,7 @@ fn a_pod_group_is_read_with_its_annotations() {
         (koordinator::WAITING_TIME, "5s"),
         (koordinator::TOTAL_NUMBER, "2"),
     ];
-    let group = group(ObjectKind::PodGroupSigs, &annotations, &spec, &Value::Null);
+    let group = group(SIGS, &annotations, &spec, &Value::Null);
     let resources = ResourceList {
         milli_cpu: 1500,
         memory: 1 << 30,
@@ -56,81 +61,64 @@ fn a_pod_group_is_read_with_its_annotations() {
 
 #[test]
 fn a_pod_group_that_cannot_be_used_is_there_and_says_why() {
-    let missing = "spec.minMember: missing";
     for (kind, spec, want) in [
-        (ObjectKind::PodGroupX, json!({}), missing),
-        (ObjectKind::PodGroupX, Value::Null, missing),
-        (ObjectKind::PodGroupX, json!(7), "spec: not an object, got 7"),
+        (X, json!({}), "spec.minMember: missing"),
+        (X, Value::Null, "spec.minMember: missing"),
+        (X, json!(7), "spec: not an object, got 7"),
+        (X, json!({"minMember": "three"}), "spec.minMember: not a number of members, got three"),
+        (X, json!({"minMember": 0}), "spec.minMember: must be 1 or more, and at most 2147483647, got 0"),
+        (SIGS, json!({"minMember": -1}), "spec.minMember: must be 0 or more, and at most 2147483647, got -1"),
         (
-            ObjectKind::PodGroupX,
-            json!({"minMember": "three"}),
-            "spec.minMember: not a number of members, got three",
-        ),
-        (
-            ObjectKind::PodGroupX,
-            json!({"minMember": 0}),
-            "spec.minMember: must be 1 or more, and at most 2147483647, got 0",
-        ),
-        (
-            ObjectKind::PodGroupSigs,
-            json!({"minMember": -1}),
-            "spec.minMember: must be 0 or more, and at most 2147483647, got -1",
-        ),
-        (
-            ObjectKind::PodGroupSigs,
+            SIGS,
             json!({"minMember": 1, "minResources": {"cpu": "1x"}}),
             "spec.minResources.cpu: not a quantity: its suffix is unknown, got 1x",
         ),
         (
-            ObjectKind::PodGroupSigs,
+            SIGS,
             json!({"minMember": 1, "minResources": {"cpu": "-1"}}),
             "spec.minResources.cpu: must not be negative, got -1000",
         ),
         (
-            ObjectKind::PodGroupX,
+            X,
             json!({"minMember": 1, "scheduleTimeoutSeconds": -5}),
             "warning: spec.scheduleTimeoutSeconds: not a 32-bit number above zero, the default is taken, got -5",
         ),
+        (BATCH, json!({"minMember": 1, "queue": {}}), "spec.queue: not a text, got (object)"),
+        (NATIVE, json!({}), "spec.schedulingPolicy: has neither basic nor gang"),
         (
-            ObjectKind::PodGroupIncubator,
-            json!({"minMember": 1, "queue": {}}),
-            "spec.queue: not a text, got (object)",
-        ),
-        (ObjectKind::PodGroupNative, json!({}), "spec.schedulingPolicy: has neither basic nor gang"),
-        (
-            ObjectKind::PodGroupNative,
+            NATIVE,
             json!({"schedulingPolicy": {"basic": {}, "gang": {"minCount": 2}}}),
             "spec.schedulingPolicy: has both basic and gang, got (object)",
         ),
         (
-            ObjectKind::PodGroupNative,
+            NATIVE,
             json!({"schedulingPolicy": {"gang": {"minCount": 0}}}),
             "spec.schedulingPolicy.gang.minCount: must be 1 or more, and at most 2147483647, got 0",
         ),
         (
-            ObjectKind::PodGroupNative,
+            NATIVE,
             json!({"schedulingPolicy": {"gang": 3}}),
             "spec.schedulingPolicy.gang: not an object, got 3",
         ),
         (
-            ObjectKind::PodGroupNative,
+            NATIVE,
             json!({"schedulingPolicy": {"basic": {}}, "priority": "high"}),
             "spec.priority: not an integer, got high",
         ),
         (
-            ObjectKind::PodGroupNative,
+            NATIVE,
             json!({"schedulingPolicy": {"basic": {}}, "schedulingConstraints": {"topology": [{"key": "rack"}]}}),
             "warning: spec.schedulingConstraints.topology: not looked at by this scheduler, got (list)",
         ),
         (
-            ObjectKind::PodGroupNative,
+            NATIVE,
             json!({"schedulingPolicy": {"basic": {}}, "parentCompositePodGroupName": "root"}),
             "warning: spec.parentCompositePodGroupName: not looked at by this scheduler, got root",
         ),
     ] {
         assert_eq!(spec_lines(kind, spec.clone()), [want], "{kind:?} {spec}");
     }
-    assert_eq!(spec_lines(ObjectKind::PodGroupSigs, json!({"minMember": 0, "minResources": null})).len(), 0);
+    assert_eq!(spec_lines(SIGS, json!({"minMember": 0, "minResources": null})).len(), 0);
 }
 
 #[test]
@@ -144,15 +132,14 @@ fn groups_of_kube_batch_and_of_kubernetes() {
         ("workloadRef", json!({"workloadName": "w", "templateName": "t"})),
     ] {
         let spec = json!({"schedulingPolicy": policy, "priority": -5, field: reference});
-        let native =
-            group(ObjectKind::PodGroupNative, &[(koordinator::MODE, "NonStrict")], &spec, &Value::Null);
+        let native = group(NATIVE, &[(koordinator::MODE, "NonStrict")], &spec, &Value::Null);
         assert_eq!((native.terms.min, native.terms.mode, native.is_basic), (Some(3), None, false));
         assert_eq!((native.priority, native.workload.as_deref()), (Some(-5), Some("w")), "{field}");
         assert_eq!(native.problems.len(), 0);
     }
     let basic =
         json!({"podGroupTemplateRef": null, "schedulingPolicy": {"basic": {}}, "disruptionMode": "Pod"});
-    let basic = group(ObjectKind::PodGroupNative, &[], &basic, &Value::Null);
+    let basic = group(NATIVE, &[], &basic, &Value::Null);
     assert_eq!((basic.is_basic, basic.terms.min, basic.problems.len()), (true, None, 0));
 }
 
@@ -175,7 +162,7 @@ fn a_status_is_read_back_as_far_as_the_api_group_has_it() {
         schedule_start: Some(7),
         condition: None,
     };
-    assert_eq!(read(ObjectKind::PodGroupSigs), sigs);
+    assert_eq!(read(SIGS), sigs);
     let condition = |kind, is_true, reason: &str, message: &str| {
         Some(GroupCondition { kind, is_true, reason: reason.into(), message: message.into() })
     };
@@ -183,10 +170,10 @@ fn a_status_is_read_back_as_far_as_the_api_group_has_it() {
         condition: condition("PodGroupScheduled", true, "Scheduled", "m"),
         ..GroupStatus::default()
     };
-    assert_eq!(read(ObjectKind::PodGroupNative), native);
-    let batch = read(ObjectKind::PodGroupIncubator);
+    assert_eq!(read(NATIVE), native);
+    let batch = read(BATCH);
     assert_eq!((batch.scheduled, batch.running, &*batch.occupied_by), (0, 3, ""));
     assert_eq!(batch.condition, condition("Unschedulable", false, "r", ""));
     let unknown = json!({"phase": "Inqueue", "running": "x"});
-    assert_eq!(group(ObjectKind::PodGroupX, &[], &spec, &unknown).status, GroupStatus::default());
+    assert_eq!(group(X, &[], &spec, &unknown).status, GroupStatus::default());
 }

@@ -18,6 +18,16 @@ fn read(kind: ObjectKind, value: &Value) -> Object {
     object
 }
 
+/// Reads an object, as the type that the model has for its kind.
+macro_rules! read_as {
+    ($kind:ident, $value:expr) => {
+        match read(ObjectKind::$kind, &$value) {
+            Object::$kind(object) => object,
+            other => panic!("{other:?}"),
+        }
+    };
+}
+
 fn fault(kind: ObjectKind, value: &Value) -> (Arc<str>, Arc<str>) {
     let q = object_from_value(kind, value).expect_err("unreadable");
     assert_eq!(q.kind, kind.as_str());
@@ -43,11 +53,9 @@ fn every_kind_is_read_from_its_name_alone_and_refused_without() {
 #[test]
 fn what_selects_pods() {
     let with = |kind, selector: Value| {
-        let object = read(
-            kind,
-            &json!({"metadata": {"name": "o", "namespace": "ns"}, "spec": {"selector": selector, "replicas": 0}}),
-        );
-        object.pod_selector().cloned()
+        let spec = json!({"selector": selector, "replicas": 0});
+        let value = json!({"metadata": {"name": "o", "namespace": "ns"}, "spec": spec});
+        read(kind, &value).pod_selector().cloned()
     };
     let labels = json!({"matchLabels": {"app": "web"}});
     for kind in [ObjectKind::Service, ObjectKind::ReplicationController] {
@@ -62,39 +70,22 @@ fn what_selects_pods() {
     }
     let object = json!({"metadata": {"name": "o"}, "spec": {"selector": {"app": 1}}});
     assert_eq!(&*fault(ObjectKind::Service, &object).0, "spec.selector.app");
-    assert_eq!(
-        &*fault(
-            ObjectKind::ReplicaSet,
-            &json!({"metadata": {"name": "o"},
-        "spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}})
-        )
-        .0,
-        "spec.selector.matchExpressions[0].operator"
-    );
-    let Object::StatefulSet(set) =
-        read(ObjectKind::StatefulSet, &json!({"metadata": {"name": "o", "namespace": "ns"}}))
-    else {
-        panic!("a StatefulSet")
-    };
+    let object = json!({"metadata": {"name": "o"},
+        "spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}});
+    let field = "spec.selector.matchExpressions[0].operator";
+    assert_eq!(&*fault(ObjectKind::ReplicaSet, &object).0, field);
+    let set = read_as!(StatefulSet, json!({"metadata": {"name": "o", "namespace": "ns"}}));
     assert_eq!(set, Workload { namespace: "ns".into(), name: "o".into(), selector: None, replicas: Some(1) });
 }
 
 #[test]
 fn namespaces_and_budgets() {
-    let Object::Namespace(namespace) =
-        read(ObjectKind::Namespace, &json!({"metadata": {"name": "ns", "labels": {"a": "1"}}}))
-    else {
-        panic!("a Namespace")
-    };
+    let namespace = read_as!(Namespace, json!({"metadata": {"name": "ns", "labels": {"a": "1"}}}));
     assert_eq!(namespace.labels.get(&"a".into()), Some(&"1".into()));
-    let Object::PodDisruptionBudget(budget) = read(
-        ObjectKind::PodDisruptionBudget,
-        &json!({"metadata": {"name": "b", "namespace": "ns"},
-            "spec": {"minAvailable": "50%", "selector": {"matchLabels": {"app": "web"}}},
-            "status": {"disruptionsAllowed": 2, "disruptedPods": {"p": "2026-01-01T00:00:00Z"}}}),
-    ) else {
-        panic!("a budget")
-    };
+    let value = json!({"metadata": {"name": "b", "namespace": "ns"},
+        "spec": {"minAvailable": "50%", "selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 2, "disruptedPods": {"p": "2026-01-01T00:00:00Z"}}});
+    let budget = read_as!(PodDisruptionBudget, value);
     assert_eq!((budget.allowed, budget.selector), (2, web()));
     assert_eq!(budget.disrupted.iter().map(|p| &**p).collect::<Vec<_>>(), ["p"]);
 }
@@ -110,9 +101,7 @@ fn a_volume() {
                 {"key": "zone", "operator": "In", "values": ["z"]}]}]}},
             "csi": {"driver": "d", "volumeHandle": "h"}},
         "status": {"phase": "Bound"}});
-    let Object::PersistentVolume(volume) = read(ObjectKind::PersistentVolume, &value) else {
-        panic!("a volume")
-    };
+    let volume = read_as!(PersistentVolume, value);
     let terms = volume.node_affinity.clone().expect("terms");
     assert_eq!(&*terms[0].expressions[0].key, "zone");
     let want = PersistentVolume {
@@ -141,103 +130,51 @@ fn a_volume() {
         ),
         (json!({"gcePersistentDisk": {}}), "spec.gcePersistentDisk.pdName", "missing"),
     ] {
-        let (at, what) =
-            fault(ObjectKind::PersistentVolume, &json!({"metadata": {"name": "pv"}, "spec": change}));
+        let value = json!({"metadata": {"name": "pv"}, "spec": change});
+        let (at, what) = fault(ObjectKind::PersistentVolume, &value);
         assert_eq!((&*at, &*what), (field, problem));
     }
 }
 
 #[test]
 fn volumes_of_clouds_are_those_of_their_csi_drivers() {
-    let zones = |zones: &str| json!({"topology.kubernetes.io/zone": zones});
-    for (source, labels, plugin, driver, handle) in [
-        (
-            json!({"awsElasticBlockStore": {"volumeID": "aws://eu-1a/vol-1"}}),
-            json!({}),
-            "kubernetes.io/aws-ebs",
-            "ebs.csi.aws.com",
-            "vol-1",
-        ),
-        (
-            json!({"awsElasticBlockStore": {"volumeID": "vol-1"}}),
-            json!({}),
-            "kubernetes.io/aws-ebs",
-            "ebs.csi.aws.com",
-            "vol-1",
-        ),
-        (
-            json!({"gcePersistentDisk": {"pdName": "d"}}),
-            zones("eu-west1-b"),
-            "kubernetes.io/gce-pd",
-            "pd.csi.storage.gke.io",
-            "projects/UNSPECIFIED/zones/eu-west1-b/disks/d",
-        ),
-        (
-            json!({"gcePersistentDisk": {"pdName": "d"}}),
-            zones("eu-west1-b__eu-west1-c"),
-            "kubernetes.io/gce-pd",
-            "pd.csi.storage.gke.io",
-            "projects/UNSPECIFIED/regions/eu-west1/disks/d",
-        ),
-        (
-            json!({"gcePersistentDisk": {"pdName": "d"}}),
-            json!({}),
-            "kubernetes.io/gce-pd",
-            "pd.csi.storage.gke.io",
-            "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d",
-        ),
-        (
-            json!({"azureDisk": {"diskName": "n", "diskURI": "/s/d"}}),
-            json!({}),
-            "kubernetes.io/azure-disk",
-            "disk.csi.azure.com",
-            "/s/d",
-        ),
-        (
-            json!({"azureFile": {"shareName": "s", "secretName": "x"}}),
-            json!({}),
-            "kubernetes.io/azure-file",
-            "file.csi.azure.com",
-            "pv",
-        ),
-        (
-            json!({"cinder": {"volumeID": "c"}}),
-            json!({}),
-            "kubernetes.io/cinder",
-            "cinder.csi.openstack.org",
-            "c",
-        ),
+    let csi = |source: Value, labels: Value| {
+        let value = json!({"metadata": {"name": "pv", "labels": labels}, "spec": source});
+        let volume = read_as!(PersistentVolume, value);
+        assert!(volume.is_free);
+        volume.csi
+    };
+    let migrated = |plugin: &str, driver: &str, handle: &str| {
+        let migrated_from = Some(Name::new(&format!("kubernetes.io/{plugin}")));
+        Some(CsiVolume { driver: driver.into(), handle: handle.into(), migrated_from })
+    };
+    for (source, plugin, driver, handle) in [
+        (json!({"awsElasticBlockStore": {"volumeID": "aws://eu/v-1"}}), "aws-ebs", "ebs.csi.aws.com", "v-1"),
+        (json!({"awsElasticBlockStore": {"volumeID": "vol-1"}}), "aws-ebs", "ebs.csi.aws.com", "vol-1"),
+        (json!({"azureDisk": {"diskName": "n", "diskURI": "/d"}}), "azure-disk", "disk.csi.azure.com", "/d"),
+        (json!({"azureFile": {"shareName": "s"}}), "azure-file", "file.csi.azure.com", "pv"),
+        (json!({"cinder": {"volumeID": "c"}}), "cinder", "cinder.csi.openstack.org", "c"),
         (
             json!({"vsphereVolume": {"volumePath": "[ds] v"}}),
-            json!({}),
-            "kubernetes.io/vsphere-volume",
+            "vsphere-volume",
             "csi.vsphere.vmware.com",
             "[ds] v",
         ),
-        (
-            json!({"portworxVolume": {"volumeID": "p"}}),
-            json!({}),
-            "kubernetes.io/portworx-volume",
-            "pxd.portworx.com",
-            "p",
-        ),
+        (json!({"portworxVolume": {"volumeID": "p"}}), "portworx-volume", "pxd.portworx.com", "p"),
     ] {
-        let value = json!({"metadata": {"name": "pv", "labels": labels}, "spec": source});
-        let Object::PersistentVolume(volume) = read(ObjectKind::PersistentVolume, &value) else {
-            panic!("a volume")
-        };
-        let migrated_from = Some(Name::new(plugin));
-        assert_eq!(
-            volume.csi,
-            Some(CsiVolume { driver: driver.into(), handle: handle.into(), migrated_from })
-        );
-        assert!(volume.is_free);
+        assert_eq!(csi(source, json!({})), migrated(plugin, driver, handle));
     }
-    let value = json!({"metadata": {"name": "pv"}, "spec": {"nfs": {"server": "s"}}});
-    let Object::PersistentVolume(volume) = read(ObjectKind::PersistentVolume, &value) else {
-        panic!("a volume")
-    };
-    assert_eq!(volume.csi, None);
+    let zones = |zones: &str| json!({"topology.kubernetes.io/zone": zones});
+    for (labels, place) in [
+        (zones("eu-west1-b"), "zones/eu-west1-b"),
+        (zones("eu-west1-b__eu-west1-c"), "regions/eu-west1"),
+        (json!({}), "zones/UNSPECIFIED"),
+    ] {
+        let disk = csi(json!({"gcePersistentDisk": {"pdName": "d"}}), labels);
+        let handle = format!("projects/UNSPECIFIED/{place}/disks/d");
+        assert_eq!(disk, migrated("gce-pd", "pd.csi.storage.gke.io", &handle));
+    }
+    assert_eq!(csi(json!({"nfs": {"server": "s"}}), json!({})), None);
 }
 
 #[test]
@@ -249,9 +186,7 @@ fn a_claim() {
         "spec": {"resources": {"requests": {"storage": "1500m"}}, "accessModes": ["ReadWriteOncePod"],
             "storageClassName": "", "volumeName": "pv", "selector": {"matchLabels": {"app": "web"}}},
         "status": {"phase": "Bound"}});
-    let Object::PersistentVolumeClaim(claim) = read(ObjectKind::PersistentVolumeClaim, &value) else {
-        panic!("a claim")
-    };
+    let claim = read_as!(PersistentVolumeClaim, value);
     let want = PersistentVolumeClaim {
         namespace: "ns".into(),
         name: "c".into(),
@@ -274,10 +209,7 @@ fn a_claim() {
         let value = json!({"metadata": {"name": "c",
                 "annotations": {"volume.beta.kubernetes.io/storage-class": annotation}},
             "spec": {"storageClassName": class}});
-        match read(ObjectKind::PersistentVolumeClaim, &value) {
-            Object::PersistentVolumeClaim(claim) => claim.class,
-            other => panic!("{other:?}"),
-        }
+        read_as!(PersistentVolumeClaim, value).class
     };
     assert_eq!(class(json!("old"), json!("new")), Some("old".into()));
     assert_eq!(class(Value::Null, json!("new")), Some("new".into()));
@@ -289,59 +221,37 @@ fn a_claim() {
 
 #[test]
 fn classes_and_what_drivers_say() {
-    let Object::StorageClass(class) = read(
-        ObjectKind::StorageClass,
-        &json!({"metadata": {"name": "fast"}, "provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer",
-            "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}]}),
-    ) else {
-        panic!("a class")
-    };
+    let value = json!({"metadata": {"name": "fast"}, "provisioner": "p",
+        "volumeBindingMode": "WaitForFirstConsumer",
+        "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}]});
+    let class = read_as!(StorageClass, value);
     assert!(class.waits_for_consumer && &*class.provisioner == "p");
     let requirement = &class.allowed_topologies[0][0];
-    assert_eq!(
-        (&*requirement.key, requirement.operator, requirement.values.len()),
-        ("zone", Operator::In, 2)
-    );
+    let (key, n_values) = (&*requirement.key, requirement.values.len());
+    assert_eq!((key, requirement.operator, n_values), ("zone", Operator::In, 2));
 
-    let Object::CsiNode(node) = read(
-        ObjectKind::CsiNode,
-        &json!({"metadata": {"name": "n", "annotations":
-                {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs,kubernetes.io/gce-pd"}},
-            "spec": {"drivers": [{"name": "d", "nodeID": "x", "allocatable": {"count": 25}}, {"name": "e"}]}}),
-    ) else {
-        panic!("a CSINode")
-    };
+    let value = json!({"metadata": {"name": "n", "annotations":
+            {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs,kubernetes.io/gce-pd"}},
+        "spec": {"drivers": [{"name": "d", "nodeID": "x", "allocatable": {"count": 25}}, {"name": "e"}]}});
+    let node = read_as!(CsiNode, value);
     assert_eq!(&*node.migrated, ["kubernetes.io/aws-ebs", "kubernetes.io/gce-pd"].map(Name::new));
     assert_eq!(node.drivers.iter().map(|d| d.count).collect::<Vec<_>>(), [Some(25), None]);
 
-    let Object::CsiDriver(driver) = read(
-        ObjectKind::CsiDriver,
-        &json!({"metadata": {"name": "d"}, "spec": {"storageCapacity": true, "preventPodSchedulingIfMissing": true}}),
-    ) else {
-        panic!("a driver")
-    };
+    let spec = json!({"storageCapacity": true, "preventPodSchedulingIfMissing": true});
+    let driver = read_as!(CsiDriver, json!({"metadata": {"name": "d"}, "spec": spec}));
     assert!(driver.tracks_capacity && driver.required_on_node);
 
     let capacity = |change: Value| {
         let mut value = json!({"metadata": {"name": "c", "namespace": "ns"}, "storageClassName": "fast",
             "nodeTopology": {"matchLabels": {"app": "web"}}, "capacity": "2Gi"});
         value["maximumVolumeSize"] = change;
-        match read(ObjectKind::CsiStorageCapacity, &value) {
-            Object::CsiStorageCapacity(capacity) => {
-                assert_eq!((&*capacity.class, capacity.nodes), ("fast", web()));
-                capacity.largest
-            }
-            other => panic!("{other:?}"),
-        }
+        let capacity = read_as!(CsiStorageCapacity, value);
+        assert_eq!((&*capacity.class, capacity.nodes), ("fast", web()));
+        capacity.largest
     };
     assert_eq!((capacity(json!("1Gi")), capacity(Value::Null)), (Some(1 << 30), Some(2 << 30)));
 
-    let Object::VolumeAttachment(attachment) = read(
-        ObjectKind::VolumeAttachment,
-        &json!({"metadata": {"name": "a"}, "spec": {"attacher": "d", "nodeName": "n",
-            "source": {"persistentVolumeName": "pv"}}}),
-    ) else {
-        panic!("an attachment")
-    };
+    let spec = json!({"attacher": "d", "nodeName": "n", "source": {"persistentVolumeName": "pv"}});
+    let attachment = read_as!(VolumeAttachment, json!({"metadata": {"name": "a"}, "spec": spec}));
     assert_eq!((&*attachment.driver, &*attachment.node, &*attachment.volume), ("d", "n", "pv"));
 }

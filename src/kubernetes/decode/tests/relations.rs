@@ -151,83 +151,67 @@ fn preemption_start_and_claims() {
 
 #[test]
 fn features_are_inferred_from_what_the_pod_uses() {
-    let features =
-        |own: Value| -> Vec<String> { spec(own).required_features.iter().map(|f| f.to_string()).collect() };
+    let features = |own: Value| -> Vec<_> { spec(own).required_features.iter().cloned().collect() };
     let rules = |action: &str| json!([{"name": "c", "restartPolicyRules": [{"action": action}]}]);
-    assert_eq!(features(json!({"hostNetwork": true, "containers": rules("Restart")})), [""; 0]);
-    assert_eq!(features(json!({"hostUsers": false})), [""; 0]);
-    assert_eq!(
-        features(
-            json!({"hostUsers": false, "hostNetwork": true, "initContainers": rules("RestartAllContainers")})
-        ),
-        ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"]
-    );
+    assert!(features(json!({"hostNetwork": true, "containers": rules("Restart")})).is_empty());
+    assert!(features(json!({"hostUsers": false})).is_empty());
+    let restarts = rules("RestartAllContainers");
+    let both = features(json!({"hostUsers": false, "hostNetwork": true, "initContainers": restarts}));
+    let want = ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"];
+    assert_eq!(both, want.map(Name::new));
 }
 
 #[test]
 fn faults_name_the_field() {
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let term = |term: Value| json!({"affinity": {"podAffinity": {required: [term]}}});
-    let constraint = |change: fn(&mut Value)| {
+    let selects = |operator: &str| {
+        term(json!({"labelSelector": {"matchExpressions": [{"key": "a", "operator": operator}]}}))
+    };
+    let constraint = |field: &str, value: Value| {
         let mut own = json!({"maxSkew": 1, "topologyKey": "k", "whenUnsatisfiable": "DoNotSchedule"});
-        change(&mut own);
+        own[field] = value;
         json!({"topologySpreadConstraints": [own]})
     };
-    let at = |rest: &str| format!("spec.affinity.podAffinity.{required}[0].{rest}");
-    let spread = |rest: &str| format!("spec.topologySpreadConstraints[0].{rest}");
+    let at = |rest: &str| format!("affinity.podAffinity.{required}[0].{rest}");
+    let spread = |rest: &str| format!("topologySpreadConstraints[0].{rest}");
     for (spec, field, problem) in [
         (term(json!({})), at("topologyKey"), "missing"),
-        (
-            term(json!({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Gt"}]}})),
-            at("labelSelector.matchExpressions[0].operator"),
-            "unknown label selector operator",
-        ),
-        (
-            term(json!({"labelSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}})),
-            at("labelSelector.matchExpressions[0].values"),
-            "operator In needs at least one",
-        ),
+        (selects("Gt"), at("labelSelector.matchExpressions[0].operator"), "unknown label selector operator"),
+        (selects("In"), at("labelSelector.matchExpressions[0].values"), "operator In needs at least one"),
         (
             term(json!({"topologyKey": "k", "namespaceSelector": {"matchLabels": {"a": 1}}})),
             at("namespaceSelector.matchLabels.a"),
             "not a text",
         ),
-        (constraint(|c| c["maxSkew"] = json!(0)), spread("maxSkew"), "must be 1 or more"),
-        (constraint(|c| c["minDomains"] = json!("2")), spread("minDomains"), "not an integer"),
+        (constraint("maxSkew", json!(0)), spread("maxSkew"), "must be 1 or more"),
+        (constraint("minDomains", json!("2")), spread("minDomains"), "not an integer"),
+        (constraint("whenUnsatisfiable", json!("Panic")), spread("whenUnsatisfiable"), "unknown action"),
         (
-            constraint(|c| c["whenUnsatisfiable"] = json!("Panic")),
-            spread("whenUnsatisfiable"),
-            "unknown action",
-        ),
-        (
-            constraint(|c| c["nodeTaintsPolicy"] = json!("Maybe")),
+            constraint("nodeTaintsPolicy", json!("Maybe")),
             spread("nodeTaintsPolicy"),
             "unknown node inclusion policy",
         ),
         (
             json!({"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution":
                 [{"weight": 1.5}]}}}),
-            "spec.affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight".into(),
+            "affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight".into(),
             "not an integer",
         ),
-        (
-            json!({"preemptionPolicy": "Sometimes"}),
-            "spec.preemptionPolicy".into(),
-            "unknown preemption policy",
-        ),
+        (json!({"preemptionPolicy": "Sometimes"}), "preemptionPolicy".into(), "unknown preemption policy"),
         (
             json!({"volumes": [{"persistentVolumeClaim": {}}]}),
-            "spec.volumes[0].persistentVolumeClaim.claimName".into(),
+            "volumes[0].persistentVolumeClaim.claimName".into(),
             "missing",
         ),
-        (json!({"volumes": [{"ephemeral": {}}]}), "spec.volumes[0].name".into(), "missing"),
+        (json!({"volumes": [{"ephemeral": {}}]}), "volumes[0].name".into(), "missing"),
         (
             json!({"volumes": [{"rbd": {"readOnly": 1}}]}),
-            "spec.volumes[0].rbd.readOnly".into(),
+            "volumes[0].rbd.readOnly".into(),
             "not true or false",
         ),
     ] {
         let q = pod_from_value(&object(spec)).expect_err("unreadable");
-        assert_eq!((&*q.field, &*q.problem), (field.as_str(), problem));
+        assert_eq!((&*q.field, &*q.problem), (format!("spec.{field}").as_str(), problem));
     }
 }
