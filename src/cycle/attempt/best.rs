@@ -27,12 +27,15 @@ impl Block {
     }
 
     /// Whether this block's node precedes the other's: the higher total, then the greater tie hash, then the name.
+    #[inline(always)]
     fn beats(&self, view: View<'_>, other: &Self) -> bool {
-        (self.total, self.tie) > (other.total, other.tie)
-            || ((self.total, self.tie) == (other.total, other.tie)
-                && self.total != REFUSED
-                && self.node != other.node
-                && view.name(self.node) < view.name(other.node))
+        let (own, others) = ((self.total, self.tie), (other.total, other.tie));
+        own > others || own == others && self.wins_by_name(view, other)
+    }
+
+    #[cold]
+    fn wins_by_name(&self, view: View<'_>, other: &Self) -> bool {
+        self.total != REFUSED && self.node != other.node && view.name(self.node) < view.name(other.node)
     }
 }
 

@@ -156,9 +156,10 @@ fn node_affinity(spec: &slim::PodSpec) -> Result<NodeAffinity, Fault> {
 type NodeTerms = (Option<Box<[NodeSelectorTerm]>>, Box<[PreferredTerm]>);
 
 fn node_terms(node: &slim::NodeAffinity) -> Result<NodeTerms, Fault> {
-    let required = node.required.if_present("requiredDuringSchedulingIgnoredDuringExecution", |selector| {
-        selector.node_selector_terms.each("nodeSelectorTerms", term).map(Into::into)
-    })?;
+    let required =
+        node.required.if_present("requiredDuringSchedulingIgnoredDuringExecution", |selector| {
+            selector.node_selector_terms.each("nodeSelectorTerms", term).map(Into::into)
+        })?;
     let preferred = node.preferred.each("preferredDuringSchedulingIgnoredDuringExecution", |preferred| {
         let empty = slim::SelectorTerm::default();
         let preference = preferred.preference.read("preference")?.unwrap_or(&empty);
