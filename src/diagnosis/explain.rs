@@ -2,70 +2,75 @@
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::explain::{
-    NodeGroup, PendingPod, PendingPods, PlacementBody, PodExplanation, Shortfall,
+    NodeGroup, PendingPod, PendingPods, PlacementBody, PodExplanation, ReasonBody, Shortfall,
 };
 use pellucid_cluster::input::Quarantined;
 use pellucid_cluster::{PodRecord, Stage};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::records::last_attempt::LastAttempt;
-use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_framework::{Cause, Code, Reason};
+use pellucid_framework::{Cause, Reason, bodies};
 use pellucid_model::quantity::format_amount;
-use pellucid_model::{Name, Now, PodId, PodKey};
-use pellucid_queue::{QueueStage, Unit};
-use pellucid_recording::rfc3339;
-use pellucid_recording::{Group, GroupMeasure, Outcome};
-use pellucid_recording::{Refusal, Verdict};
+use pellucid_model::{Now, PodId, PodKey};
+use pellucid_recording::{Group, GroupMeasure, Outcome, Placement, Refusal, Verdict, rfc3339};
 
-use crate::meta::wakes_on;
-use crate::meta::{of_snapshot, of_verdict};
+use crate::meta::{next_retry, of_snapshot, of_verdict, unit_of, wakes_on};
 use crate::what_if::nearest::nearest;
 
 /// Tie-break rule of node selection, as shown to users.
-pub const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";
+pub(crate) const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";
 
-/// Optional parts of an explanation, beyond the recorded verdict.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Wanted<'p> {
-    /// Whether to evaluate a pending pod against the current snapshot instead of showing the recorded verdict.
-    pub(super) refresh: bool,
-    /// Name of a node to compare the pod's node with.
-    pub(super) versus: Option<&'p str>,
-}
-
-/// Explains one pod. Fails when the pod is unknown, or cannot be compared with the node that `wanted.versus` names.
+/// Explains one pod. With `refresh`, a pending pod is evaluated against the current snapshot instead of showing the
+/// recorded verdict; `versus` names a node to compare the pod's node with. Fails when the pod is unknown, or cannot be
+/// compared.
 pub(super) fn pod(
     snapshot: &Snapshot,
-    (namespace, name): (&str, &str),
-    wanted: Wanted<'_>,
+    key: &PodKey,
+    refresh: bool,
+    versus: Option<&str>,
     now: Now,
 ) -> Result<PodExplanation, ReadError> {
-    let key = PodKey::new(namespace, name);
-    if let Some(object) = snapshot.find_quarantined(&key) {
+    if let Some(object) = snapshot.find_quarantined(key) {
         return Ok(of_quarantined(snapshot, object, now));
     }
-    let Some((id, record)) = snapshot.find_pod(&key) else {
-        return Err(ReadError::NotFound {
-            code: "PodNotFound",
-            message: format!(
-                "pod {key} is not known: it does not exist, has ended, or is pending for a scheduler other than {}",
-                names(snapshot)
-            ),
-        });
+    let Some((id, record)) = snapshot.find_pod(key) else {
+        let mut ours: Vec<&str> = snapshot.profiles.iter().map(|p| &*p.scheduler_name).collect();
+        ours.sort_unstable();
+        let message = format!(
+            "pod {key} is not known: it does not exist, has ended, or is pending for a scheduler other \
+             than {}",
+            ours.join(", ")
+        );
+        return Err(ReadError::NotFound { code: "PodNotFound", message });
     };
+    let mut body = recorded(snapshot, id, record, now);
+    if refresh {
+        crate::what_if::refresh::refresh(&mut body, snapshot, (id, record), now);
+    }
+    if versus.is_some() {
+        body.versus = Some(crate::what_if::contrast::contrast(snapshot, key, versus, now)?);
+    }
+    body.gang = crate::gangs::of_pod(snapshot, record, now);
+    body.warnings = crate::gangs::warnings_of_pod(snapshot, record);
+    Ok(body)
+}
+
+/// Explains a pod by the recorded verdict.
+fn recorded(snapshot: &Snapshot, id: PodId, record: &PodRecord, now: Now) -> PodExplanation {
     let mut body = PodExplanation {
         meta: of_snapshot(snapshot, now),
-        namespace: namespace.into(),
-        name: name.into(),
+        namespace: record.pod.key.namespace.to_string(),
+        name: record.pod.key.name.to_string(),
         uid: record.pod.uid.to_string(),
         profile: record.pod.scheduler_name.to_string(),
         total_nodes: snapshot.cluster.present().len(),
         ..PodExplanation::default()
     };
-    let unit = snapshot.queue.unit_of(id).and_then(|u| snapshot.queue.unit(u));
-    if let Some(unit) = unit {
-        add_queue(&mut body, snapshot, unit, now);
+    if let Some(unit) = unit_of(snapshot, id) {
+        body.attempts = unit.attempts;
+        body.queue_stage = Some(unit.stage.as_str().into());
+        body.wakes_on = wakes_on(snapshot, unit);
+        body.next_retry = next_retry(unit).map(|at| rfc3339(now.wall_at(at)));
     }
     let verdict = snapshot.verdict(id);
     if let Some(verdict) = &verdict {
@@ -74,30 +79,14 @@ pub(super) fn pod(
     }
     match verdict.as_ref().map(|v| &v.outcome) {
         Some(Outcome::Refused(refusal)) if record.node.is_none() => {
-            let nearest = nearest(snapshot, id, refusal);
-            body.nearest = nearest.as_ref().map(group_body);
-            add_refusal(&mut body, refusal, nearest.as_ref(), "refused");
+            add_refusal(&mut body, refusal, nearest(snapshot, id, refusal).as_ref(), "refused");
         }
         Some(Outcome::Gated(refusal)) if record.node.is_none() => {
             add_refusal(&mut body, refusal, None, "gated");
         }
         _ => add_place(&mut body, snapshot, (id, record), verdict.as_ref()),
     }
-    if wanted.refresh {
-        crate::what_if::refresh::refresh(&mut body, snapshot, (id, record), now);
-    }
-    if wanted.versus.is_some() {
-        body.versus = Some(crate::what_if::contrast::contrast(snapshot, id, record, wanted.versus, now)?);
-    }
-    body.gang = crate::gangs::of_pod(snapshot, record, now);
-    body.warnings = crate::gangs::warnings_of_pod(snapshot, record);
-    Ok(body)
-}
-
-fn names(snapshot: &Snapshot) -> String {
-    let mut names: Vec<&str> = snapshot.profiles.iter().map(|p| &*p.scheduler_name).collect();
-    names.sort_unstable();
-    names.join(", ")
+    body
 }
 
 fn of_quarantined(snapshot: &Snapshot, object: &Quarantined, now: Now) -> PodExplanation {
@@ -122,17 +111,6 @@ fn of_quarantined(snapshot: &Snapshot, object: &Quarantined, now: Now) -> PodExp
     }
 }
 
-fn add_queue(body: &mut PodExplanation, snapshot: &Snapshot, unit: &Unit, now: Now) {
-    body.attempts = unit.attempts;
-    body.queue_stage = Some(unit.stage.as_str().into());
-    body.wakes_on = wakes_on(snapshot, unit);
-    body.next_retry = match unit.stage {
-        QueueStage::Backoff | QueueStage::ErrorBackoff => Some(rfc3339(now.wall_at(unit.backoff_until))),
-        QueueStage::Unschedulable => Some(rfc3339(now.wall_at(unit.expires_at))),
-        _ => None,
-    };
-}
-
 pub(super) fn add_refusal(
     body: &mut PodExplanation,
     refusal: &Refusal,
@@ -143,9 +121,9 @@ pub(super) fn add_refusal(
     body.message = refusal.message().to_string();
     body.total_nodes = refusal.total_nodes;
     body.not_evaluated = refusal.not_evaluated;
-    body.node_groups = refusal.groups.iter().map(group_body).collect();
-    let of_pod = refusal.pod_cause.iter().flat_map(|c| &c.reasons);
-    body.pod_reasons = of_pod.map(bodies::reason).collect();
+    body.node_groups = group_bodies(refusal);
+    body.nearest = nearest.map(group_body);
+    body.pod_reasons = reasons_of(refusal.pod_cause.as_ref());
     body.summary = summary(refusal, nearest);
 }
 
@@ -181,10 +159,8 @@ pub fn summary(refusal: &Refusal, nearest: Option<&Group>) -> String {
 
 /// Returns what the nodes of a group fail, with shortfalls and remedies.
 fn of_group(group: &Group) -> String {
-    let lacking = |m: &GroupMeasure| {
-        format!("{}: {}", m.resource, shortfall_text(&m.resource, m.requested, m.available, &m.best_node))
-    };
-    let lacking: Vec<String> = group.measures.iter().map(lacking).collect();
+    let lacking = group.measures.iter().map(|m| format!("{}: {}", m.resource, shortfall_text(m)));
+    let lacking: Vec<String> = lacking.collect();
     let lacking = if lacking.is_empty() { String::new() } else { format!(" ({})", lacking.join("; ")) };
     format!("{}{lacking}. {}", described(&group.cause), remedies(&group.cause))
 }
@@ -232,17 +208,11 @@ fn add_place(
     let ours = verdict.and_then(Verdict::placement).filter(|placement| placement.node == idx);
     let Some(placement) = ours else {
         let is_ours = snapshot.last_attempts.get(id.index()).and_then(LastAttempt::node) == Some(idx);
-        (body.verdict, body.summary) = match is_ours {
-            true => (
-                "placed".into(),
-                format!(
-                    "Placed on {node}; the numbers of that decision were pushed out of the flight recorder."
-                ),
-            ),
-            false => (
-                "foreign".into(),
-                format!("On {node}; this scheduler did not decide that, or no longer remembers it."),
-            ),
+        body.verdict = if is_ours { "placed" } else { "foreign" }.into();
+        body.summary = if is_ours {
+            format!("Placed on {node}; the numbers of that decision were pushed out of the flight recorder.")
+        } else {
+            format!("On {node}; this scheduler did not decide that, or no longer remembers it.")
         };
         body.meta.truncated = is_ours;
         body.not_evaluated = body.total_nodes;
@@ -250,14 +220,21 @@ fn add_place(
         return;
     };
     body.verdict = "placed".into();
-    body.total_nodes = placement.total as usize;
-    body.not_evaluated = (placement.total - placement.evaluated) as usize;
-    let why = match placement.score {
-        Some(score) => format!("total score {score}, the greatest of {} feasible nodes", placement.feasible),
-        None => "the only feasible node".into(),
-    };
+    let why = why_there(&placement).unwrap_or_else(|| "the only feasible node".into());
     let verb = if record.stage == Stage::Bound { "Placed" } else { "Being placed" };
     body.summary = format!("{verb} on {node}: {why}.");
+    add_placement(body, node, stage, &placement);
+}
+
+/// Returns why a node was chosen, or `None` when no other node was feasible.
+pub(super) fn why_there(placement: &Placement) -> Option<String> {
+    let score = placement.score?;
+    Some(format!("total score {score}, the greatest of {} feasible nodes", placement.feasible))
+}
+
+pub(super) fn add_placement(body: &mut PodExplanation, node: String, stage: String, placement: &Placement) {
+    body.total_nodes = placement.total as usize;
+    body.not_evaluated = (placement.total - placement.evaluated) as usize;
     body.placement = Some(PlacementBody {
         node,
         stage,
@@ -267,68 +244,71 @@ fn add_place(
     });
 }
 
-pub(super) fn group_body(group: &Group) -> NodeGroup {
+pub(super) fn reasons_of(cause: Option<&Cause>) -> Vec<ReasonBody> {
+    cause.into_iter().flat_map(|cause| &cause.reasons).map(bodies::reason).collect()
+}
+
+pub(super) fn group_bodies(refusal: &Refusal) -> Vec<NodeGroup> {
+    refusal.groups.iter().map(group_body).collect()
+}
+
+fn group_body(group: &Group) -> NodeGroup {
     NodeGroup {
         plugin: group.cause.plugin.into(),
-        code: Code::as_str(group.cause.code).into(),
+        code: group.cause.code.as_str().into(),
         count: group.count,
-        reasons: group.cause.reasons.iter().map(bodies::reason).collect(),
-        shortfalls: group
-            .measures
-            .iter()
-            .map(|m| shortfall(&m.resource, m.requested, m.available, &m.best_node))
-            .collect(),
+        reasons: reasons_of(Some(&group.cause)),
+        shortfalls: group.measures.iter().map(shortfall).collect(),
         example_nodes: group.examples.iter().map(ToString::to_string).collect(),
     }
 }
 
-/// Builds the shortfall of a resource on a node.
-pub(super) fn shortfall(resource: &Name, requested: i64, available: i64, node: &Name) -> Shortfall {
+pub(super) fn shortfall(of: &GroupMeasure) -> Shortfall {
     Shortfall {
-        resource: resource.to_string(),
-        requested,
-        available,
-        shortfall: requested.saturating_sub(available),
-        best_node: node.to_string(),
-        text: shortfall_text(resource, requested, available, node),
+        resource: of.resource.to_string(),
+        requested: of.requested,
+        available: of.available,
+        shortfall: of.requested.saturating_sub(of.available),
+        best_node: of.best_node.to_string(),
+        text: shortfall_text(of),
     }
 }
 
-fn shortfall_text(resource: &str, requested: i64, available: i64, node: &str) -> String {
+fn shortfall_text(of: &GroupMeasure) -> String {
+    let GroupMeasure { resource, requested, available, best_node: node } = of;
     // No resource name contains a space: a subject with a space names something that exceeds its limit.
     if resource.contains(' ') {
         return format!("found {requested}, at most {available} allowed (on {node})");
     }
     let amount = |v: i64| format_amount(resource, v);
-    format!("requested {}, at most {} free (on {node})", amount(requested), amount(available))
+    format!("requested {}, at most {} free (on {node})", amount(*requested), amount(*available))
 }
 
 /// Lists every pending pod with its verdict.
 pub(super) fn pending(snapshot: &Snapshot, now: Now) -> PendingPods {
-    let mut pods: Vec<PendingPod> = Vec::new();
-    for (id, record) in snapshot.cluster.pods().filter(|(_, r)| r.stage == Stage::Pending) {
+    let pending = snapshot.cluster.pods().filter(|(_, record)| record.stage == Stage::Pending);
+    let pending = pending.map(|(id, record)| {
         let (verdict, refusal) = match snapshot.last_attempts.get(id.index()).and_then(LastAttempt::outcome) {
             Some(Outcome::Refused(refusal)) => ("refused", Some(refusal)),
             Some(Outcome::Gated(refusal)) => ("gated", Some(refusal)),
             _ => ("waiting", None),
         };
-        pods.push(PendingPod {
+        PendingPod {
             namespace: record.pod.key.namespace.to_string(),
             name: record.pod.key.name.to_string(),
             verdict: verdict.into(),
             reasons: refusal.map(|r| codes(r)).unwrap_or_default(),
             message: refusal.map(|r| r.message().to_string()).unwrap_or_default(),
-        });
-    }
-    for object in snapshot.cluster.quarantined().filter(|q| q.kind == "Pod") {
-        pods.push(PendingPod {
-            namespace: object.namespace.to_string(),
-            name: object.name.to_string(),
-            verdict: "quarantined".into(),
-            reasons: vec![ReasonCode::Unreadable.as_str().into()],
-            message: pellucid_cycle::quarantine_message(object),
-        });
-    }
+        }
+    });
+    let quarantined = snapshot.cluster.quarantined().filter(|q| q.kind == "Pod").map(|object| PendingPod {
+        namespace: object.namespace.to_string(),
+        name: object.name.to_string(),
+        verdict: "quarantined".into(),
+        reasons: vec![ReasonCode::Unreadable.as_str().into()],
+        message: pellucid_cycle::quarantine_message(object),
+    });
+    let mut pods: Vec<PendingPod> = pending.chain(quarantined).collect();
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     PendingPods { meta: of_snapshot(snapshot, now), count: pods.len(), pods }
 }

@@ -21,6 +21,5 @@ pub mod reads;
 pub mod views;
 pub mod what_if;
 
-pub use explain::{TIE_RULE, summary};
-pub use reads::plugin_views::points;
+pub use explain::summary;
 pub use what_if::nearest::nearest;

@@ -1,5 +1,6 @@
 //! Builds the `meta` part of bodies, and what several bodies say of a unit.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,7 @@ use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::records::last_attempt::LastAttempt;
 use pellucid_model::{Now, PodId};
 use pellucid_queue::{QueueStage, Unit};
-use pellucid_recording::Outcome;
-use pellucid_recording::rfc3339;
-use pellucid_recording::{Refusal, Verdict};
+use pellucid_recording::{Outcome, Refusal, Verdict, rfc3339};
 
 /// Returns the meta of a body that is not about a single decision.
 pub(super) fn of_snapshot(snapshot: &Snapshot, now: Now) -> Meta {
@@ -38,20 +37,16 @@ pub(super) fn of_verdict(snapshot: &Snapshot, verdict: &Verdict, now: Now) -> Me
 /// in a row share a refusal.
 fn inherited_from(snapshot: &Snapshot, verdict: &Verdict) -> Option<String> {
     let Outcome::Refused(own) = &verdict.outcome else { return None };
-    let mut first: Option<(u64, String)> = None;
-    for (slot, other) in snapshot.last_attempts.iter().enumerate() {
-        let LastAttempt::Full(other) = other else { continue };
-        if other.cycle >= verdict.cycle {
-            continue;
+    let earlier = snapshot.last_attempts.iter().enumerate().filter_map(|(slot, attempt)| {
+        let LastAttempt::Full(other) = attempt else { return None };
+        let Outcome::Refused(refusal) = &other.outcome else { return None };
+        if other.cycle >= verdict.cycle || !is_one(own, refusal) {
+            return None;
         }
-        let Outcome::Refused(refusal) = &other.outcome else { continue };
-        if !is_one(own, refusal) || first.as_ref().is_some_and(|(cycle, _)| *cycle <= other.cycle) {
-            continue;
-        }
-        let record = snapshot.cluster.pod(PodId(slot as u32)).filter(|record| record.node.is_none());
-        first = record.map(|record| (other.cycle, record.pod.key.to_string())).or(first);
-    }
-    first.map(|(_, key)| key)
+        let record = snapshot.cluster.pod(PodId(slot as u32)).filter(|record| record.node.is_none())?;
+        Some((other.cycle, &record.pod.key))
+    });
+    earlier.min_by_key(|(cycle, _)| *cycle).map(|(_, key)| key.to_string())
 }
 
 /// Returns whether two refusals are the same one, apart from what PostFilter added.
@@ -59,9 +54,20 @@ fn is_one(a: &Arc<Refusal>, b: &Arc<Refusal>) -> bool {
     Arc::ptr_eq(a, b) || (!a.groups.is_empty() && Arc::ptr_eq(&a.groups, &b.groups))
 }
 
-/// Whether a unit waits for the end of its backoff.
-pub(crate) fn is_in_backoff(unit: &Unit) -> bool {
-    matches!(unit.stage, QueueStage::Backoff | QueueStage::ErrorBackoff)
+/// Returns the unit of a pod that waits or is being scheduled.
+pub(crate) fn unit_of(snapshot: &Snapshot, id: PodId) -> Option<&Unit> {
+    snapshot.queue.unit(snapshot.queue.unit_of(id)?)
+}
+
+/// Returns when the backoff of a unit ends, if it waits for that. On the monotonic clock.
+pub(crate) fn backoff_end(unit: &Unit) -> Option<Duration> {
+    matches!(unit.stage, QueueStage::Backoff | QueueStage::ErrorBackoff).then_some(unit.backoff_until)
+}
+
+/// Returns when a unit is tried again at the latest, on the monotonic clock.
+pub(crate) fn next_retry(unit: &Unit) -> Option<Duration> {
+    let expires_at = (unit.stage == QueueStage::Unschedulable).then_some(unit.expires_at);
+    backoff_end(unit).or(expires_at)
 }
 
 /// Returns the events that can wake a unit: those of the plugins that refused it or gate it.
@@ -74,8 +80,5 @@ pub(crate) fn wakes_on(snapshot: &Snapshot, unit: &Unit) -> Vec<String> {
         unit.is_refused_by(*i) || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
     });
     let events = refusing.filter_map(|(_, p)| p.hints()).flat_map(|h| h.events().names());
-    let mut events: Vec<String> = events.map(str::to_owned).collect();
-    events.sort();
-    events.dedup();
-    events
+    events.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect()
 }

@@ -32,3 +32,4 @@ pub use error::ErrorBody;
 pub use meta::Meta;
 pub use schema::BodySchema;
 pub use services::Services;
+pub use utoipa::ToSchema;

@@ -14,7 +14,6 @@ use super::Dump;
 use super::record::{PastVerdict, Record};
 use super::state::{PlacedPod, State};
 
-/// Outcomes that a verdict may have.
 const OUTCOMES: [&str; 3] = ["Placed", "Refused", "Gated"];
 
 /// Checks a dump. The error names the field and its value.
@@ -22,8 +21,7 @@ pub(super) fn check(dump: &Dump) -> Result<(), String> {
     let Dump { state, record, .. } = dump;
     check_state(state)?;
     let pods: HashSet<&PodKey> = state.pods.iter().map(|pod| &pod.pod.key).collect();
-    is_among("state.nominations", state.nominations.iter().map(|n| &n.pod), &pods)?;
-    once("state.nominations", state.nominations.iter().map(|n| &n.pod))?;
+    known_once("state.nominations", state.nominations.iter().map(|n| &n.pod), &pods)?;
     check_record(record, &pods)
 }
 
@@ -61,15 +59,12 @@ fn check_place(placed: &PlacedPod) -> Result<(), String> {
 }
 
 fn check_record(record: &Record, pods: &HashSet<&PodKey>) -> Result<(), String> {
-    is_among("record.verdicts", record.verdicts.iter().map(|v| &v.pod), pods)?;
-    once("record.verdicts", record.verdicts.iter().map(|v| &v.pod))?;
+    known_once("record.verdicts", record.verdicts.iter().map(|v| &v.pod), pods)?;
     record.verdicts.iter().enumerate().try_for_each(|(i, verdict)| {
         let of = |problem: String| format!("record.verdicts[{i}], pod {}: {problem}", verdict.pod);
         check_verdict(verdict, record.cycle).map_err(of)
     })?;
-    let queued = || record.queue.iter().flat_map(|unit| &unit.pods);
-    is_among("record.queue", queued(), pods)?;
-    once("record.queue", queued())
+    known_once("record.queue", record.queue.iter().flat_map(|unit| &unit.pods), pods)
 }
 
 fn check_verdict(verdict: &PastVerdict, last: u64) -> Result<(), String> {
@@ -105,15 +100,15 @@ fn once<T: fmt::Display + Eq + std::hash::Hash>(
     Ok(())
 }
 
-/// Checks that every pod that is referred to exists.
-fn is_among<'a>(
+/// Checks that every pod that is referred to exists, and occurs once.
+fn known_once<'a>(
     field: &str,
-    mut told: impl Iterator<Item = &'a PodKey>,
+    told: impl Iterator<Item = &'a PodKey> + Clone,
     pods: &HashSet<&PodKey>,
 ) -> Result<(), String> {
-    match told.find(|key| !pods.contains(key)) {
+    match told.clone().find(|key| !pods.contains(key)) {
         Some(key) => Err(format!("{field}: there is no pod {key} in state.pods")),
-        None => Ok(()),
+        None => once(field, told),
     }
 }
 

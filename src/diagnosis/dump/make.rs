@@ -1,14 +1,14 @@
 //! Makes a dump from a snapshot.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pellucid_cluster::gangs::Gang;
 use pellucid_cluster::{NominatedBy, PodRecord};
 use pellucid_cycle::Snapshot;
-use pellucid_model::{Node, Object, ObjectKind, Pod, PodId, PodKey, patience};
+use pellucid_model::{Object, ObjectKind, Pod, PodId, PodKey, patience};
 use pellucid_queue::QueueStage;
-use pellucid_recording::Outcome;
-use pellucid_recording::Verdict;
+use pellucid_recording::{Outcome, Verdict};
 use serde_json::Value;
 
 use super::record::{PastVerdict, QueuedUnit, Record, Victims};
@@ -16,6 +16,7 @@ use super::state::{EndedPod, KnownGang, KnownNomination, PlacedPod, State, Unrea
 use super::{Dump, KIND, VERSION};
 use crate::gangs::judgement::is_outdated;
 use crate::history::hash_of_outcome;
+use crate::meta::unit_of;
 
 /// What [`Dump::of`] makes a dump from.
 pub struct Source<'a> {
@@ -27,22 +28,21 @@ pub struct Source<'a> {
     pub redact: bool,
 }
 
-pub(super) fn make(source: &Source<'_>) -> Dump {
-    let Source { snapshot, configuration, redact } = *source;
-    Dump {
-        kind: KIND.into(),
-        version: VERSION,
-        redacted: redact,
-        generation: snapshot.generation,
-        published: snapshot.published.wall_nanos(),
-        configuration: configuration.clone(),
-        state: state(snapshot, redact),
-        record: record(snapshot, redact),
+impl Dump {
+    /// Makes a dump of a snapshot.
+    pub fn of(source: &Source<'_>) -> Self {
+        let Source { snapshot, configuration, redact } = *source;
+        Self {
+            kind: KIND.into(),
+            version: VERSION,
+            redacted: redact,
+            generation: snapshot.generation,
+            published: snapshot.published.wall_nanos(),
+            configuration: configuration.clone(),
+            state: state(snapshot, redact),
+            record: record(snapshot, redact),
+        }
     }
-}
-
-fn key_of(snapshot: &Snapshot, id: PodId) -> Option<PodKey> {
-    snapshot.cluster.pod(id).map(|r| r.pod.key.clone())
 }
 
 fn state(snapshot: &Snapshot, redact: bool) -> State {
@@ -82,7 +82,7 @@ fn state(snapshot: &Snapshot, redact: bool) -> State {
         seed: cluster.seed(),
         starts: snapshot.starts.clone(),
         shadow_of: snapshot.shadow.as_ref().map(|shadow| shadow.of.clone()),
-        nodes: nodes.cloned().collect::<Vec<Arc<Node>>>(),
+        nodes: nodes.cloned().collect(),
         objects,
         pods: pods.collect(),
         ended: ended.collect(),
@@ -133,7 +133,8 @@ fn record(snapshot: &Snapshot, redact: bool) -> Record {
     let mut verdicts: Vec<PastVerdict> = verdicts.collect();
     verdicts.sort_by(|a, b| a.pod.cmp(&b.pod));
     let units = snapshot.queue.units().map(|(_, unit)| {
-        let mut pods: Vec<PodKey> = unit.pods.iter().filter_map(|id| key_of(snapshot, *id)).collect();
+        let pods = unit.pods.iter().filter_map(|id| snapshot.cluster.pod(*id));
+        let mut pods: Vec<PodKey> = pods.map(|record| record.pod.key.clone()).collect();
         pods.sort();
         QueuedUnit {
             key: unit.key.clone(),
@@ -158,8 +159,7 @@ fn record(snapshot: &Snapshot, redact: bool) -> Record {
 
 /// Returns whether a pending pod changed since it was refused: its requests, or what holds its gang back.
 fn has_changed(snapshot: &Snapshot, id: PodId, record: &PodRecord, said: &Outcome) -> bool {
-    let unit = snapshot.queue.unit_of(id).and_then(|unit| snapshot.queue.unit(unit));
-    let Some(unit) = unit.filter(|_| record.node.is_none()) else { return false };
+    let Some(unit) = unit_of(snapshot, id).filter(|_| record.node.is_none()) else { return false };
     if matches!(said, Outcome::Gated(_)) && unit.stage != QueueStage::Gated {
         return true;
     }
@@ -182,10 +182,8 @@ fn past_verdict(
         Outcome::Refused(refusal) => ("Refused", None, Some(refusal)),
         Outcome::Gated(refusal) => ("Gated", None, Some(refusal)),
     };
-    let mut codes: Vec<&str> =
+    let codes: BTreeSet<&str> =
         refusal.iter().flat_map(|r| r.reasons()).map(|(reason, _)| reason.code.as_str()).collect();
-    codes.sort_unstable();
-    codes.dedup();
     PastVerdict {
         pod: pod.clone(),
         outcome: outcome.into(),

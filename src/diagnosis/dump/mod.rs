@@ -54,11 +54,6 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Makes a dump of a snapshot.
-    pub fn of(source: &Source<'_>) -> Self {
-        make::make(source)
-    }
-
     /// Writes the dump as JSON.
     pub fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(self)

@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use pellucid_cluster::input::Quarantined;
 use pellucid_cluster::{Input, NominatedBy, Nomination};
-use pellucid_cycle::Registry;
-use pellucid_cycle::Scheduler;
 use pellucid_cycle::scheduler::Settings;
+use pellucid_cycle::{Registry, Scheduler};
 use pellucid_framework::profile::Profile;
 use pellucid_model::collections::{HashMap, HashSet};
 use pellucid_model::gang::{Dialect, GangMark, GangTerms};
 use pellucid_model::{GangKey, Now, ObjectKind, Pod, PodKey};
 use pellucid_queue::QueueLimits;
+use pellucid_recording::Outcome;
 use pellucid_recording::switches::Switches;
 
 use super::Dump;
 use super::check::stage;
 use super::record::PastVerdict;
-use super::state::{EndedPod, PlacedPod, Unreadable};
+use super::state::{EndedPod, KnownNomination, PlacedPod, State, Unreadable};
 use crate::history::hash_of_outcome;
 
 /// The placements to undo before a decision is repeated: those of its attempt and of later ones.
@@ -88,39 +88,17 @@ pub fn restore(
         shadow_of: state.shadow_of.clone(),
     });
     let now = now(dump);
-    let mut unreadable = unreadable(&state.unreadable)?;
-    let mut of_kind = |kind: &str| {
-        let all = std::mem::take(&mut unreadable).into_iter();
-        let (these, others): (Vec<Quarantined>, Vec<Quarantined>) = all.partition(|q| q.kind == kind);
-        unreadable = others;
-        these
-    };
-    scheduler.apply(Input::NodesReset { nodes: state.nodes.clone(), quarantined: of_kind("Node") }, now);
-    for kind in ObjectKind::ALL {
-        let objects = state.objects.iter().filter(|o| o.kind() == kind).cloned().collect();
-        scheduler.apply(Input::ObjectsReset { kind, objects, quarantined: of_kind(kind.as_str()) }, now);
-    }
-    let taken_back = |pod: &PlacedPod| rewind.pods.contains(&pod.pod.key);
-    let pods = state.pods.iter().map(|p| if taken_back(p) { unplaced(&p.pod) } else { p.pod.clone() });
-    let pods = pods.chain(state.ended.iter().map(ended)).collect();
-    scheduler.apply(Input::PodsReset { pods, quarantined: of_kind("Pod") }, now);
-    let is_left_out = |pod: &&PlacedPod| scheduler.cluster().find_pod(&pod.pod.key).is_none();
-    if let Some(pod) = state.pods.iter().find(is_left_out) {
-        return Err(left_out(&scheduler, &pod.pod));
-    }
-
-    for pod in state.pods.iter().filter(|p| !taken_back(p)) {
+    apply_objects(&mut scheduler, state, rewind, now)?;
+    for pod in state.pods.iter().filter(|p| !rewind.pods.contains(&p.pod.key)) {
         let Some(node) = &pod.node else { continue };
         let stage =
             stage(&pod.stage).ok_or_else(|| format!("pod {} has the stage {:?}", pod.pod.key, pod.stage))?;
         scheduler.restore_place(&pod.pod.key, node, stage);
     }
-    let nominations = state.nominations.iter().filter(|n| rewind.until.is_none_or(|until| n.since < until));
-    let nominations = nominations.filter(|n| !rewind.pods.contains(&n.pod)).map(|n| {
-        let wall = Duration::from_nanos(n.since);
-        let by = if n.is_ours { NominatedBy::Us } else { NominatedBy::Others };
-        (n.pod.clone(), Nomination { node: n.node.clone(), by, since: Now { wall, ..now } })
-    });
+    let counts = |n: &&KnownNomination| {
+        rewind.until.is_none_or(|until| n.since < until) && !rewind.pods.contains(&n.pod)
+    };
+    let nominations = state.nominations.iter().filter(counts).map(|n| nomination(n, now));
     scheduler.restore_nominations(nominations.collect());
     let fresh = fresh_gangs(dump, rewind);
     for gang in &state.gangs {
@@ -132,9 +110,37 @@ pub fn restore(
     Ok(scheduler)
 }
 
+/// Applies the objects of a dump as a watch would. Fails when the scheduler does not accept one of its pods.
+fn apply_objects(scheduler: &mut Scheduler, state: &State, rewind: &Rewind, now: Now) -> Result<(), String> {
+    let mut unreadable = unreadable(&state.unreadable)?;
+    let mut of_kind =
+        |kind: &str| -> Vec<Quarantined> { unreadable.extract_if(.., |q| q.kind == kind).collect() };
+    scheduler.apply(Input::NodesReset { nodes: state.nodes.clone(), quarantined: of_kind("Node") }, now);
+    for kind in ObjectKind::ALL {
+        let objects = state.objects.iter().filter(|o| o.kind() == kind).cloned().collect();
+        scheduler.apply(Input::ObjectsReset { kind, objects, quarantined: of_kind(kind.as_str()) }, now);
+    }
+    let pods = state.pods.iter().map(|p| match rewind.pods.contains(&p.pod.key) {
+        true => unplaced(&p.pod),
+        false => p.pod.clone(),
+    });
+    let pods = pods.chain(state.ended.iter().map(ended)).collect();
+    scheduler.apply(Input::PodsReset { pods, quarantined: of_kind("Pod") }, now);
+    let is_left_out = |pod: &&PlacedPod| scheduler.cluster().find_pod(&pod.pod.key).is_none();
+    match state.pods.iter().find(is_left_out) {
+        Some(pod) => Err(left_out(scheduler, &pod.pod)),
+        None => Ok(()),
+    }
+}
+
+fn nomination(of: &KnownNomination, now: Now) -> (PodKey, Nomination) {
+    let since = Now { wall: Duration::from_nanos(of.since), ..now };
+    let by = if of.is_ours { NominatedBy::Us } else { NominatedBy::Others };
+    (of.pod.clone(), Nomination { node: of.node.clone(), by, since })
+}
+
 /// Decides on a pod that has no place, together with its gang if that is one of a group without a quorum.
 pub fn decide(scheduler: &mut Scheduler, dump: &Dump, pod: &PodKey) -> Result<Decided, String> {
-    use pellucid_recording::Outcome;
     let verdict = scheduler.decide_again(pod, now(dump))?;
     let (outcome, node, message) = match &verdict.outcome {
         Outcome::Placed(placement) => {

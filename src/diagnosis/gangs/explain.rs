@@ -7,46 +7,39 @@ use pellucid_api::rest::explain::{NodeGroup, Shortfall};
 use pellucid_api::rest::gang_explain::{
     GangAttempt, GangBlocker, GangExplanation, GangNumbers, GangRootCause, GroupGang,
 };
+use pellucid_cluster::gangs::Gang;
 use pellucid_cycle::Snapshot;
-use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_model::{Now, PodKey};
-use pellucid_recording::Refusal;
-use pellucid_recording::rfc3339;
-use pellucid_recording::{GangOutcome, GangRefusal, GangVerdict};
+use pellucid_model::{GangKey, Now, PodKey};
+use pellucid_recording::{GangOutcome, GangRefusal, GangVerdict, Refusal, rfc3339};
 
 use super::interference::edges_to;
 use super::judgement::{Judgement, judge, partially_bound, warnings};
 use super::retry::retry;
 use super::status::{GangStatus, ready};
-use super::summary::{dialect, missing, mode_note, release};
-use crate::explain::group_body;
+use super::summary::{missing, mode_note, release};
+use crate::explain::{group_bodies, reasons_of};
 use crate::meta::of_snapshot;
 
 /// Explains one gang. Fails when the gang is unknown.
-pub(crate) fn gang(
-    snapshot: &Snapshot,
-    namespace: &str,
-    name: &str,
-    now: Now,
-) -> Result<GangExplanation, ReadError> {
-    let status = super::find(snapshot, namespace, name)?;
+pub(crate) fn gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Result<GangExplanation, ReadError> {
+    let status = super::find(snapshot, key)?;
     let (gang, judgement) = (status.gang, judge(snapshot, &status, now));
-    let attempt = snapshot.gang_verdicts.get(&gang.key);
+    let attempt = snapshot.gang_verdicts.get(key);
     // The last refusal no longer applies once the gang has its quorum.
-    let refusal = attempt.and_then(|a| refusal(&a.outcome)).filter(|_| !gang.is_satisfied());
+    let refusal = attempt.and_then(|a| refusal_of_group(&a.outcome)).filter(|_| !gang.is_satisfied());
     let root_cause = refusal.and_then(|r| r.root_cause.as_ref()).map(|(pod, why)| root_cause(pod, why));
     let mut body = GangExplanation {
         meta: of_snapshot(snapshot, now),
-        namespace: namespace.into(),
-        name: name.into(),
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
         state: judgement.state.into(),
-        dialect: dialect(gang.definition.dialect),
+        dialect: gang.definition.dialect.as_str().into(),
         mode: gang.definition.mode.as_str().into(),
         mode_note: mode_note(gang.definition.mode).into(),
         counts: numbers(snapshot, &status, refusal),
         root_cause,
-        blocker: blocker(snapshot, &status, &judgement, now),
+        blocker: blocker(snapshot, gang, &judgement, now),
         next_retry: retry(snapshot, &status, &judgement, now),
         attempts: gang.history.attempts,
         timeouts: gang.history.timeouts,
@@ -63,14 +56,14 @@ pub(crate) fn gang(
         body.meta.decided_at = Some(rfc3339(attempt.at.wall));
         body.meta.cycle_id = Some(attempt.cycle);
         body.meta.stale = attempt.changes != snapshot.changes;
-        let first = attempt.group.first().filter(|first| **first != gang.key);
+        let first = attempt.group.first().filter(|first| *first != key);
         body.meta.inherited_from = first.map(ToString::to_string);
     }
     Ok(body)
 }
 
 /// Returns why a group was not placed as a whole, or `None` if it was.
-pub(super) fn refusal(outcome: &GangOutcome) -> Option<&Arc<GangRefusal>> {
+pub(crate) fn refusal_of_group(outcome: &GangOutcome) -> Option<&Arc<GangRefusal>> {
     match outcome {
         GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => Some(refusal),
         GangOutcome::Placed { .. } | GangOutcome::Released { .. } => None,
@@ -96,8 +89,7 @@ fn numbers(snapshot: &Snapshot, status: &GangStatus<'_>, refusal: Option<&Arc<Ga
 }
 
 fn root_cause(pod: &PodKey, why: &Refusal) -> GangRootCause {
-    let of_pod = why.pod_cause.iter().flat_map(|cause| &cause.reasons);
-    let node_groups: Vec<NodeGroup> = why.groups.iter().map(group_body).collect();
+    let node_groups = group_bodies(why);
     GangRootCause {
         pod: pod.to_string(),
         message: why.message().to_string(),
@@ -105,7 +97,7 @@ fn root_cause(pod: &PodKey, why: &Refusal) -> GangRootCause {
         not_evaluated: why.not_evaluated,
         lacking: lacking(&node_groups),
         node_groups,
-        pod_reasons: of_pod.map(bodies::reason).collect(),
+        pod_reasons: reasons_of(why.pod_cause.as_ref()),
     }
 }
 
@@ -122,26 +114,17 @@ fn lacking(groups: &[NodeGroup]) -> Vec<Shortfall> {
 }
 
 /// Returns what a gang waits for besides nodes: another gang of its group, or gangs that hold what it lacks.
-fn blocker(
-    snapshot: &Snapshot,
-    status: &GangStatus<'_>,
-    judgement: &Judgement,
-    now: Now,
-) -> Option<GangBlocker> {
-    let key = &status.gang.key;
+fn blocker(snapshot: &Snapshot, gang: &Gang, judgement: &Judgement, now: Now) -> Option<GangBlocker> {
+    let key = &gang.key;
     if let Some(block) = &judgement.block {
         let missing = snapshot.cluster.gangs().one_sided(key);
         let gangs: Vec<String> = match block.gang == *key {
             true => missing.iter().map(ToString::to_string).collect(),
             false => vec![block.gang.to_string()],
         };
-        let is_other = !gangs.is_empty() && status.gang.definition.undefined.is_none();
-        return is_other.then(|| GangBlocker {
-            kind: "gang".into(),
-            gangs,
-            message: block.message(),
-            holders: Vec::new(),
-        });
+        let is_other = !gangs.is_empty() && gang.definition.undefined.is_none();
+        let (kind, message, holders) = ("gang".into(), block.message(), Vec::new());
+        return is_other.then_some(GangBlocker { kind, gangs, message, holders });
     }
     let holders = edges_to(snapshot, key, now);
     let gangs: Vec<String> = holders.iter().map(|edge| edge.holder.clone()).collect();
@@ -160,14 +143,15 @@ fn attempt_body(attempt: &GangVerdict) -> GangAttempt {
         GangOutcome::Refused(refusal) => ("refused", 0, refusal.orders.clone()),
         GangOutcome::Released { members, .. } => ("released", *members, Vec::new()),
     };
+    let refusal = refusal_of_group(&attempt.outcome);
     GangAttempt {
         cycle: attempt.cycle,
         at: rfc3339(attempt.at.wall),
         outcome: outcome.into(),
         members,
-        not_evaluated: refusal(&attempt.outcome).map_or(0, |r| r.not_evaluated),
+        not_evaluated: refusal.map_or(0, |r| r.not_evaluated),
         orders: orders.into_iter().map(Into::into).collect(),
-        truncated: refusal(&attempt.outcome).is_some_and(|r| r.is_truncated),
+        truncated: refusal.is_some_and(|r| r.is_truncated),
     }
 }
 

@@ -11,9 +11,8 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::gang_explain::{Interference, InterferenceCycle, InterferenceEdge};
 use pellucid_cluster::gangs::{Gang, LastTry};
 use pellucid_cluster::{PodRecord, ShapeId, Stage};
-use pellucid_cycle::NodeResultCache;
-use pellucid_cycle::Snapshot;
 use pellucid_cycle::attempt::node_result_cache::CycleContext;
+use pellucid_cycle::{NodeResultCache, Snapshot};
 use pellucid_framework::{Code, View};
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::time::NoProbe;
@@ -21,7 +20,7 @@ use pellucid_model::{GangKey, Name, NodeIdx, Now, patience};
 use pellucid_recording::rfc3339;
 
 use super::cycles::cycles;
-use super::explain::refusal;
+use super::explain::refusal_of_group;
 use super::retry::turn;
 use super::status::{GangStatus, held, text_of};
 use crate::meta::of_snapshot;
@@ -33,15 +32,10 @@ const MAX_NODES: usize = 20;
 
 /// Returns the edges and cycles between all gangs, and the gang that is planned next.
 pub(crate) fn interference(snapshot: &Snapshot, now: Now) -> Interference {
-    let mut lacks = Lacks::default();
-    let holders = holders(snapshot);
-    let gangs = snapshot.cluster.gangs().all();
-    let mut edges = Vec::new();
-    if !holders.is_empty() {
-        for gang in gangs.values() {
-            edges.extend(edges_of(snapshot, gang, &holders, &mut lacks, now));
-        }
-    }
+    let (holders, mut lacks) = (holders(snapshot), Lacks::default());
+    let gangs = snapshot.cluster.gangs().all().into_values();
+    let mut edges: Vec<InterferenceEdge> =
+        gangs.flat_map(|gang| edges_of(snapshot, gang, &holders, &mut lacks, now)).collect();
     edges.sort_by(|a, b| (&a.holder, &a.waiter).cmp(&(&b.holder, &b.waiter)));
     let cycles = cycles_of(snapshot, &edges, now);
     let mut meta = of_snapshot(snapshot, now);
@@ -52,11 +46,8 @@ pub(crate) fn interference(snapshot: &Snapshot, now: Now) -> Interference {
 
 /// Returns the edges to the gangs that hold what one gang waits for.
 pub(super) fn edges_to(snapshot: &Snapshot, waiter: &GangKey, now: Now) -> Vec<InterferenceEdge> {
-    let holders = holders(snapshot);
-    match snapshot.cluster.gangs().get(waiter) {
-        Some(gang) if !holders.is_empty() => edges_of(snapshot, gang, &holders, &mut Lacks::default(), now),
-        _ => Vec::new(),
-    }
+    let Some(gang) = snapshot.cluster.gangs().get(waiter) else { return Vec::new() };
+    edges_of(snapshot, gang, &holders(snapshot), &mut Lacks::default(), now)
 }
 
 /// A gang whose members hold places without running.
@@ -77,7 +68,7 @@ fn holders(snapshot: &Snapshot) -> Vec<Holder<'_>> {
 }
 
 /// Resources that members lack, per node, by profile and shape. Members of equal shape lack the same.
-type Lacks = FxHashMap<(usize, ShapeId), Arc<FxHashMap<NodeIdx, Vec<Name>>>>;
+type Lacks = FxHashMap<(usize, ShapeId), FxHashMap<NodeIdx, Vec<Name>>>;
 
 /// Returns the nodes that a pod could use if they had room, each with the resources that it lacks there.
 fn lacks_of(snapshot: &Snapshot, profile: usize, record: &PodRecord) -> FxHashMap<NodeIdx, Vec<Name>> {
@@ -110,11 +101,11 @@ fn lacks_of(snapshot: &Snapshot, profile: usize, record: &PodRecord) -> FxHashMa
 /// first failed member by name.
 fn failed_member<'r>(snapshot: &'r Snapshot, gang: &Gang) -> Option<&'r PodRecord> {
     let verdict = snapshot.gang_verdicts.get(&gang.key)?;
-    let (named, _) = refusal(&verdict.outcome)?.root_cause.as_ref()?;
+    let (named, _) = refusal_of_group(&verdict.outcome)?.root_cause.as_ref()?;
     let is_ours = |r: &&PodRecord| {
         r.stage == Stage::Pending && r.pod.gang.as_ref().is_some_and(|mark| mark.gang == gang.key)
     };
-    let named = snapshot.cluster.find_pod(named).and_then(|id| snapshot.cluster.pod(id));
+    let named = snapshot.find_pod(named).map(|(_, record)| record);
     named.filter(is_ours).or_else(|| {
         let failed = gang.members.iter().filter(|(_, m)| m.last == LastTry::Failed);
         failed.filter_map(|(id, _)| snapshot.cluster.pod(*id)).filter(is_ours).min_by_key(|r| &r.pod.key)
@@ -128,19 +119,16 @@ fn edges_of(
     known: &mut Lacks,
     now: Now,
 ) -> Vec<InterferenceEdge> {
-    if waiter.is_satisfied() {
+    if holders.is_empty() || waiter.is_satisfied() {
         return Vec::new();
     }
     let Some(record) = failed_member(snapshot, waiter) else { return Vec::new() };
     let profile = snapshot.profiles.iter().position(|p| p.scheduler_name == record.pod.scheduler_name);
     let Some(profile) = profile else { return Vec::new() };
-    let lacks = known
-        .entry((profile, record.shape))
-        .or_insert_with(|| Arc::new(lacks_of(snapshot, profile, record)))
-        .clone();
+    let lacks = &*known.entry((profile, record.shape)).or_insert_with(|| lacks_of(snapshot, profile, record));
     let group = snapshot.cluster.gangs().group_of(&waiter.key);
     let others = holders.iter().filter(|h| group.binary_search(&h.gang.key).is_err());
-    others.filter_map(|holder| edge(snapshot, waiter, record, holder, &lacks, now)).collect()
+    others.filter_map(|holder| edge(snapshot, waiter, record, holder, lacks, now)).collect()
 }
 
 fn amount_of(record: &PodRecord, resource: &Name) -> i64 {

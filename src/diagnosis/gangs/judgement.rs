@@ -9,11 +9,9 @@ use pellucid_api::rest::gangs::PartiallyBound;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::gangs::gate::{Block, block};
 use pellucid_model::{GangKey, Now};
-use pellucid_recording::GangOutcome;
-use pellucid_recording::Outcome;
-use pellucid_recording::rfc3339;
+use pellucid_recording::{GangOutcome, Outcome, rfc3339};
 
-use super::status::{GangStatus, MemberState, ready, refusal_of};
+use super::status::{GangStatus, MemberState, ready};
 
 /// All gang states, for metrics.
 pub(super) const STATES: [&str; 11] = [
@@ -30,7 +28,6 @@ pub(super) const STATES: [&str; 11] = [
     "Queued",
 ];
 
-/// The status of a gang.
 pub(super) struct Judgement {
     pub(super) state: &'static str,
     pub(super) verdict: VerdictBody,
@@ -49,8 +46,10 @@ pub(crate) fn reason(code: ReasonCode, message: String) -> VerdictBody {
     }
 }
 
-fn good(code: &str, message: String) -> VerdictBody {
-    VerdictBody { code: code.into(), message, ..VerdictBody::default() }
+/// Returns the judgement of a gang that lacks nothing. Its code, such as `GangRunning`, is made from its state.
+fn good(state: &'static str, message: String) -> Judgement {
+    let verdict = VerdictBody { code: format!("Gang{state}"), message, ..VerdictBody::default() };
+    Judgement { state, verdict, block: None }
 }
 
 /// Returns what prevents a gang from being planned, from this gang's point of view.
@@ -80,41 +79,32 @@ pub(super) fn is_off(snapshot: &Snapshot, status: &GangStatus<'_>) -> bool {
 pub(super) fn judge(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Judgement {
     let (gang, counts) = (status.gang, status.counts);
     let (key, min) = (&gang.key, gang.definition.min);
-    let is = |state, verdict| Judgement { state, verdict, block: None };
     if counts.created == 0 {
-        return is("Empty", good("GangEmpty", format!("gang {key} has no pods")));
+        return good("Empty", format!("gang {key} has no pods"));
     }
+    let (succeeded, failed) = gang.ended();
     if counts.finished == counts.created {
-        let (succeeded, failed) = gang.ended();
-        return is(
-            "Finished",
-            good(
-                "GangFinished",
-                format!("all pods of gang {key} ended: {succeeded} succeeded, {failed} failed"),
-            ),
-        );
+        let message = format!("all pods of gang {key} ended: {succeeded} succeeded, {failed} failed");
+        return good("Finished", message);
     }
     if is_off(snapshot, status) {
         let message =
             format!("no profile of gang {key}'s pods enables Coscheduling: they are scheduled one by one");
-        return is("NotScheduled", good("GangNotScheduled", message));
+        return good("NotScheduled", message);
     }
     if let Some(part) = partially_bound(snapshot, status) {
-        let message = format!("gang {key} is partially bound: {}", part.reason);
-        return is("PartiallyBound", good("GangPartiallyBound", message));
+        return good("PartiallyBound", format!("gang {key} is partially bound: {}", part.reason));
     }
-    let done = counts.bound + gang.ended().0;
+    let done = counts.bound + succeeded;
     let is_idle = counts.waiting + counts.permitted + counts.pending + counts.gated == 0;
     if counts.bound > 0 && (done >= min || gang.is_satisfied() && is_idle) {
         let message = format!("gang {key} has its quorum: {done} bound or ended well, {min} needed");
-        return is("Running", good("GangRunning", message));
+        return good("Running", message);
     }
     if gang.is_satisfied() && counts.permitted > 0 {
-        let message = format!(
-            "the quorum of gang {key} is placed: {} to be bound, {} bound",
-            counts.permitted, counts.bound
-        );
-        return is("Placed", good("GangPlaced", message));
+        let (permitted, bound) = (counts.permitted, counts.bound);
+        let message = format!("the quorum of gang {key} is placed: {permitted} to be bound, {bound} bound");
+        return good("Placed", message);
     }
     if let Some(block) = block_of(snapshot, key) {
         let verdict = reason(block.code, block.message());
@@ -127,7 +117,7 @@ pub(super) fn judge(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> J
 fn of_attempt(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Judgement {
     let (gang, counts) = (status.gang, status.counts);
     let key = &gang.key;
-    let is = |state, verdict| Judgement { state, verdict, block: None };
+    let failed = |state, verdict| Judgement { state, verdict, block: None };
     let outcome = snapshot.gang_verdicts.get(key).map(|v| &v.outcome);
     if counts.waiting > 0 {
         let until = status.wait_ends().map(|at| format!(" until {}", rfc3339(now.wall_at(at))));
@@ -140,21 +130,20 @@ fn of_attempt(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Judgeme
         if let Some(GangOutcome::Waiting { refusal, .. }) = outcome {
             message = format!("{message}; {}", refusal.message);
         }
-        return is("Waiting", good("GangWaiting", message));
+        return good("Waiting", message);
     }
     match outcome.filter(|_| !gang.is_satisfied()) {
         Some(GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. }) => {
-            is("Unschedulable", reason(refusal.code, refusal.code.message(&refusal.message)))
+            failed("Unschedulable", reason(refusal.code, refusal.code.message(&refusal.message)))
         }
         Some(GangOutcome::Released { code, message, .. }) => {
-            is("Released", reason(*code, code.message(message)))
+            failed("Released", reason(*code, code.message(message)))
+        }
+        Some(GangOutcome::Placed { .. }) | None if gang.is_satisfied() => {
+            good("Queued", format!("gang {key} had its quorum; its pods are scheduled one by one"))
         }
         Some(GangOutcome::Placed { .. }) | None => {
-            let message = match gang.is_satisfied() {
-                true => format!("gang {key} had its quorum; its pods are scheduled one by one"),
-                false => format!("gang {key} has the pods of its quorum and waits for its turn"),
-            };
-            is("Queued", good("GangQueued", message))
+            good("Queued", format!("gang {key} has the pods of its quorum and waits for its turn"))
         }
     }
 }
@@ -171,7 +160,8 @@ pub(super) fn partially_bound(snapshot: &Snapshot, status: &GangStatus<'_>) -> O
         parts.push(format!("{} are on the way", counts.permitted));
     }
     let lost = status.members.iter().filter(|m| m.state.is_pending() || m.state == MemberState::Gated);
-    if let Some((member, refusal)) = lost.filter_map(|m| Some((m, refusal_of(snapshot, m.live?.0)?))).next() {
+    let refused = lost.filter_map(|m| Some((m, snapshot.refusal(m.live?.0)?))).next();
+    if let Some((member, refusal)) = refused {
         parts.push(format!("{} is pending: {}", member.key, refusal.message()));
     }
     Some(PartiallyBound { bound: counts.bound, min, reason: parts.join("; ") })

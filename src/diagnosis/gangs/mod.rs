@@ -28,12 +28,13 @@ use pellucid_queue::Unit;
 use judgement::judge;
 use status::{GangStatus, ready};
 
-/// Finds a gang by its path parameters. Fails when the gang is unknown.
-fn find<'r>(snapshot: &'r Snapshot, namespace: &str, name: &str) -> Result<GangStatus<'r>, ReadError> {
-    GangStatus::of(snapshot, &GangKey::new(namespace, name)).ok_or_else(|| ReadError::NotFound {
-        code: "GangNotFound",
-        message: format!("cannot find gang {namespace}/{name}"),
-    })
+/// Finds a gang. Fails when the gang is unknown.
+fn find<'r>(snapshot: &'r Snapshot, key: &GangKey) -> Result<GangStatus<'r>, ReadError> {
+    GangStatus::of(snapshot, key).ok_or_else(|| not_found(key))
+}
+
+pub(super) fn not_found(key: &GangKey) -> ReadError {
+    ReadError::NotFound { code: "GangNotFound", message: format!("cannot find gang {key}") }
 }
 
 /// Returns the gang part of a pod's explanation.

@@ -7,8 +7,8 @@ use pellucid_queue::{QueueStage, Unit};
 use pellucid_recording::rfc3339;
 
 use super::judgement::Judgement;
-use super::status::{GangStatus, MemberState, unit_of};
-use crate::meta::{is_in_backoff, wakes_on};
+use super::status::{GangStatus, MemberState};
+use crate::meta::{backoff_end, next_retry, unit_of, wakes_on};
 
 /// Returns when a gang is tried again: with the unit of its group, or with the unit of its first pending member if
 /// that is tried on its own. Returns `None` when no member is pending.
@@ -28,19 +28,11 @@ pub(super) fn retry(
     Some(GangRetry {
         stage: unit.stage.as_str().into(),
         backoff_until: (unit.backoff_until > now.monotonic).then(|| at(unit.backoff_until)),
-        at_the_latest: at_the_latest(unit).map(at),
+        at_the_latest: next_retry(unit).map(at),
         wait_ends: status.wait_ends().map(at),
         wakes_on: wakes_on(snapshot, unit),
         text: text(status, unit, judgement),
     })
-}
-
-fn at_the_latest(unit: &Unit) -> Option<std::time::Duration> {
-    match unit.stage {
-        QueueStage::Backoff | QueueStage::ErrorBackoff => Some(unit.backoff_until),
-        QueueStage::Unschedulable => Some(unit.expires_at),
-        _ => None,
-    }
 }
 
 fn text(status: &GangStatus<'_>, unit: &Unit, judgement: &Judgement) -> String {
@@ -63,14 +55,11 @@ fn text(status: &GangStatus<'_>, unit: &Unit, judgement: &Judgement) -> String {
 /// Returns the gang that is planned next: the first in the queue that is active or in backoff.
 pub(super) fn turn(snapshot: &Snapshot, now: Now) -> Option<GangTurn> {
     let gangs = snapshot.queue.units().map(|(_, unit)| unit).filter(|unit| unit.gang.is_some());
-    let open = gangs.filter(|u| u.stage == QueueStage::Active || is_in_backoff(u));
-    let first = open.min_by_key(|unit| {
-        let until = if is_in_backoff(unit) { unit.backoff_until } else { Default::default() };
-        (until, unit.order_key())
-    })?;
+    let open = gangs.filter(|u| u.stage == QueueStage::Active || backoff_end(u).is_some());
+    let first = open.min_by_key(|unit| (backoff_end(unit).unwrap_or_default(), unit.order_key()))?;
     Some(GangTurn {
         gang: first.gang.as_ref()?.to_string(),
         stage: first.stage.as_str().into(),
-        at: is_in_backoff(first).then(|| rfc3339(now.wall_at(first.backoff_until))),
+        at: backoff_end(first).map(|at| rfc3339(now.wall_at(at))),
     })
 }

@@ -11,11 +11,11 @@ use pellucid_cycle::Snapshot;
 use pellucid_model::pod::PodPhase;
 use pellucid_model::quantity::format_amount;
 use pellucid_model::{GangKey, Now, PodId, PodKey};
-use pellucid_queue::{QueueStage, Unit};
-use pellucid_recording::Refusal;
+use pellucid_queue::QueueStage;
 use pellucid_recording::rfc3339;
 
-/// The state of a gang member.
+use crate::meta::unit_of;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MemberState {
     Gated,
@@ -73,17 +73,12 @@ pub(super) struct GangStatus<'r> {
 
 /// Counts the members of a gang in the unit of its group: neither placed nor gated on their own.
 pub(super) fn ready(snapshot: &Snapshot, gang: &Gang) -> u32 {
-    let is_ready = |id: &&PodId| unit_of(snapshot, **id).is_some_and(|unit| unit.gang.is_some());
-    gang.members.keys().filter(is_ready).count() as u32
+    gang.members.keys().filter(|id| is_in_gang_unit(snapshot, **id)).count() as u32
 }
 
-pub(super) fn unit_of(snapshot: &Snapshot, id: PodId) -> Option<&Unit> {
-    snapshot.queue.unit(snapshot.queue.unit_of(id)?)
-}
-
-/// Returns why a pending member was last refused.
-pub(super) fn refusal_of(snapshot: &Snapshot, id: PodId) -> Option<&Refusal> {
-    snapshot.refusal(id).map(|refusal| &**refusal)
+/// Returns whether a pod is in the unit of its gang group.
+pub(super) fn is_in_gang_unit(snapshot: &Snapshot, id: PodId) -> bool {
+    unit_of(snapshot, id).is_some_and(|unit| unit.gang.is_some())
 }
 
 fn state_of(snapshot: &Snapshot, id: PodId, record: &PodRecord, member: &Member) -> MemberState {
@@ -101,7 +96,7 @@ fn state_of(snapshot: &Snapshot, id: PodId, record: &PodRecord, member: &Member)
     }
     if unit.is_some_and(|u| u.gang.is_none()) {
         // The pod is tried on its own, so its own verdict decides.
-        return if refusal_of(snapshot, id).is_some() { MemberState::Failed } else { MemberState::Queued };
+        return if snapshot.refusal(id).is_some() { MemberState::Failed } else { MemberState::Queued };
     }
     match member.last {
         LastTry::None => MemberState::Queued,
@@ -212,7 +207,7 @@ impl MemberView<'_> {
         body.deadline = member.deadline.map(|at| rfc3339(now.wall_at(at)));
         if record.node.is_none() {
             body.queue_stage = unit_of(snapshot, id).map(|unit| unit.stage.as_str().into());
-            if let Some(refusal) = refusal_of(snapshot, id) {
+            if let Some(refusal) = snapshot.refusal(id) {
                 body.code = refusal.reasons().next().map(|(reason, _)| reason.code.as_str().into());
                 body.reason = Some(refusal.message().to_string());
             }

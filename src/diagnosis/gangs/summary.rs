@@ -6,12 +6,12 @@ use pellucid_api::rest::gangs::{GangGroupInfo, GangRelease, GangSummary, SetEntr
 use pellucid_cluster::gangs::{Definition, Gang, GangFrom};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_model::gang::{Dialect, GangMode};
+use pellucid_model::gang::GangMode;
 use pellucid_model::{GangKey, Now};
 use pellucid_recording::rfc3339;
 
 use super::judgement::{block_of, judge, partially_bound, warnings};
-use super::status::{GangStatus, MemberState, unit_of};
+use super::status::{GangStatus, MemberState, MemberView, is_in_gang_unit, ready};
 
 /// Lists all gangs by key.
 pub(crate) fn list(snapshot: &Snapshot, now: Now) -> BTreeMap<String, GangSummary> {
@@ -21,27 +21,24 @@ pub(crate) fn list(snapshot: &Snapshot, now: Now) -> BTreeMap<String, GangSummar
 }
 
 /// Returns one gang. Fails when the gang is unknown.
-pub(crate) fn one(
-    snapshot: &Snapshot,
-    namespace: &str,
-    name: &str,
-    now: Now,
-) -> Result<GangSummary, ReadError> {
-    Ok(summary(snapshot, &super::find(snapshot, namespace, name)?, now))
+pub(crate) fn one(snapshot: &Snapshot, key: &GangKey, now: Now) -> Result<GangSummary, ReadError> {
+    Ok(summary(snapshot, &super::find(snapshot, key)?, now))
 }
 
 fn summary(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> GangSummary {
     let gang = status.gang;
     let (definition, history) = (&gang.definition, &gang.history);
     let of = |which: fn(MemberState) -> bool| status.map(snapshot, now, which);
+    let rules = snapshot.profiles.iter().find_map(|p| p.gang_rules()).unwrap_or_default();
     let rounds = status.members.iter().filter_map(|m| Some((m.key.to_string(), m.live?.2.round)));
     GangSummary {
         name: gang.key.to_string(),
-        wait_time: i64::try_from(wait(snapshot, gang).as_nanos()).unwrap_or(i64::MAX),
+        wait_time: i64::try_from(gang.wait(rules.permit_wait).as_nanos()).unwrap_or(i64::MAX),
         create_time: created(definition),
         mode: definition.mode.as_str().into(),
         mode_note: mode_note(definition.mode).into(),
-        gang_match_policy: policy(gang).into(),
+        // The other dialects count every member that has a place.
+        gang_match_policy: gang.policy().map_or("waiting-and-running", |policy| policy.as_str()).into(),
         min_required_number: definition.min,
         total_children_num: definition.total.unwrap_or(definition.min),
         gang_group: named_group(gang).iter().map(ToString::to_string).collect(),
@@ -77,11 +74,6 @@ fn summary(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> GangSummar
     }
 }
 
-fn wait(snapshot: &Snapshot, gang: &Gang) -> std::time::Duration {
-    let rules = snapshot.profiles.iter().find_map(|p| p.gang_rules()).unwrap_or_default();
-    gang.wait(rules.permit_wait)
-}
-
 fn created(definition: &Definition) -> Option<String> {
     // A gang without pods and without a PodGroup has no creation time.
     let seconds = u64::try_from(definition.created).ok().filter(|_| definition.created < i64::MAX)?;
@@ -97,11 +89,6 @@ pub(super) fn mode_note(mode: GangMode) -> &'static str {
         }
         GangMode::NonStrict => "members that fit take their places and wait for the others until a deadline",
     }
-}
-
-fn policy(gang: &Gang) -> &'static str {
-    // The other dialects count every member that has a place.
-    gang.policy().map_or("waiting-and-running", |policy| policy.as_str())
 }
 
 fn named_group(gang: &Gang) -> Vec<GangKey> {
@@ -121,9 +108,7 @@ fn group_info(snapshot: &Snapshot, gang: &Gang) -> GangGroupInfo {
     let statuses: Vec<GangStatus<'_>> =
         known.iter().map(|gang| GangStatus::of_gang(snapshot, gang)).collect();
     let members = || statuses.iter().flat_map(|s| &s.members);
-    let is_in_unit = |m: &&super::status::MemberView<'_>| {
-        m.live.is_some_and(|(id, ..)| unit_of(snapshot, id).is_some_and(|unit| unit.gang.is_some()))
-    };
+    let is_in_unit = |m: &&MemberView<'_>| m.live.is_some_and(|(id, ..)| is_in_gang_unit(snapshot, id));
     let names: Vec<String> = named.iter().map(ToString::to_string).collect();
     GangGroupInfo {
         initialized: known.len() == named.len() && known.iter().all(is_ready),
@@ -149,13 +134,9 @@ pub(super) fn release(gang: &Gang) -> Option<GangRelease> {
     })
 }
 
-pub(super) fn dialect(dialect: Dialect) -> String {
-    dialect.as_str().into()
-}
-
 /// Returns how many pods a gang's quorum lacks before it can be planned.
 pub(super) fn missing(snapshot: &Snapshot, gang: &Gang) -> u32 {
     let is_short = block_of(snapshot, &gang.key).is_some() && !gang.is_satisfied();
-    let have = gang.counted() + super::status::ready(snapshot, gang);
+    let have = gang.counted() + ready(snapshot, gang);
     if is_short { gang.definition.min.saturating_sub(have) } else { 0 }
 }

@@ -8,8 +8,7 @@ use pellucid_cluster::Cluster;
 use pellucid_framework::Cause;
 use pellucid_model::GangKey;
 use pellucid_model::stable_hash::seeded;
-use pellucid_recording::{GangOutcome, GangRefusal, GangVerdict};
-use pellucid_recording::{Outcome, Refusal};
+use pellucid_recording::{GangOutcome, GangRefusal, GangVerdict, Outcome, Refusal};
 
 /// Hashes fields one after another, each delimited by its length.
 struct Hasher(u64);
@@ -38,12 +37,10 @@ impl Hasher {
     }
 }
 
-/// Returns the hash of a placement.
 pub(super) fn hash_of_placement((namespace, name): (&str, &str), node: &str) -> String {
     Hasher::new("placed").text(namespace).text(name).text(node).end()
 }
 
-/// Returns the hash of a refusal.
 pub(super) fn hash_of_refusal((namespace, name): (&str, &str), refusal: &Refusal) -> String {
     let of_pod = refusal.pod_cause.iter().map(hash_of_cause).collect();
     let groups = refusal.groups.iter().map(|group| {
@@ -65,7 +62,7 @@ pub(super) fn hash_of_refusal((namespace, name): (&str, &str), refusal: &Refusal
 }
 
 /// Returns the hash of an attempt's outcome for a pod of this cluster.
-pub fn hash_of_outcome(cluster: &Cluster, pod: (&str, &str), outcome: &Outcome) -> String {
+pub(crate) fn hash_of_outcome(cluster: &Cluster, pod: (&str, &str), outcome: &Outcome) -> String {
     match outcome {
         Outcome::Placed(placement) => hash_of_placement(pod, &cluster.slot(placement.node).name),
         Outcome::Refused(refusal) | Outcome::Gated(refusal) => hash_of_refusal(pod, refusal),

@@ -4,42 +4,35 @@ mod decision_hash;
 #[cfg(test)]
 mod tests;
 
-use pellucid_api::rest::history::{FeedLine, HistoryEntry, PodHistory};
+use std::collections::BTreeSet;
 
-pub use decision_hash::hash_of_outcome;
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::history::{FeedLine, HistoryEntry, PodHistory};
 use pellucid_cluster::Cluster;
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::collections::{FxHashMap, FxHashSet};
 use pellucid_model::{Now, PodKey};
-use pellucid_recording::Refusal;
 use pellucid_recording::flight::{Chunk, Entry, FlightLog, Gone, Names, Numbers, What};
-use pellucid_recording::rfc3339;
-use pellucid_recording::{GangOutcome, GangVerdict};
+use pellucid_recording::{GangOutcome, GangVerdict, Refusal, rfc3339};
 
+use crate::gangs::explain::refusal_of_group;
 use crate::meta::of_snapshot;
+pub(crate) use decision_hash::hash_of_outcome;
 use decision_hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
 
 /// Returns the recorded history of a pod. Fails when nothing is recorded.
-pub(crate) fn of_pod(
-    snapshot: &Snapshot,
-    namespace: &str,
-    name: &str,
-    now: Now,
-) -> Result<PodHistory, ReadError> {
+pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodHistory, ReadError> {
     let log = &snapshot.flight;
-    let is_pod = |what: &What| !matches!(what, What::Gang(_) | What::NotRecorded);
-    let (mut all, names) = log.about(&PodKey::new(namespace, name), &snapshot.cluster);
-    all.retain(|(chunk, entry)| is_pod(&chunk.what(entry)));
+    let (mut all, names) = log.about(key, &snapshot.cluster);
+    all.retain(|(chunk, entry)| !matches!(chunk.what(entry), What::Gang(_) | What::NotRecorded));
     if all.is_empty() {
-        return Err(ReadError::NotFound {
-            code: "HistoryNotFound",
-            message: format!(
-                "nothing is recorded of pod {namespace}/{name}: it was never pending here, or what was recorded has \
-                 been pushed out ({} entries were)",
-                log.dropped
-            ),
-        });
+        let message = format!(
+            "nothing is recorded of pod {key}: it was never pending here, or what was recorded has been \
+             pushed out ({} entries were)",
+            log.dropped
+        );
+        return Err(ReadError::NotFound { code: "HistoryNotFound", message });
     }
     // The last entry of a repeated refusal covers all of them. Entries in between may already have been removed, so
     // repeats are matched by the time of the first one.
@@ -58,8 +51,8 @@ pub(crate) fn of_pod(
     meta.truncated = log.dropped > 0 && entries.first().is_some_and(|e| e.kind != "Added");
     Ok(PodHistory {
         meta,
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
         entries,
         dropped: log.dropped,
         lowest_id: log.lowest(),
@@ -179,27 +172,22 @@ fn time(nanos: u64) -> String {
 }
 
 fn codes(what: &What) -> Vec<String> {
-    let mut codes: Vec<&str> = match what {
+    let codes: BTreeSet<&str> = match what {
         What::Gated(refusal) | What::Refused(refusal) => codes_of(refusal),
         What::Gang(verdict) => match &verdict.outcome {
-            GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => {
-                vec![refusal.code.as_str()]
-            }
-            GangOutcome::Released { code, .. } => vec![code.as_str()],
-            GangOutcome::Placed { .. } => Vec::new(),
+            GangOutcome::Released { code, .. } => [code.as_str()].into(),
+            outcome => refusal_of_group(outcome).into_iter().map(|refusal| refusal.code.as_str()).collect(),
         },
-        _ => Vec::new(),
+        _ => BTreeSet::new(),
     };
-    codes.sort_unstable();
-    codes.dedup();
     codes.into_iter().map(str::to_owned).collect()
 }
 
-fn codes_of(refusal: &Refusal) -> Vec<&'static str> {
-    let codes: Vec<&str> = refusal.reasons().map(|(reason, _)| reason.code.as_str()).collect();
+fn codes_of(refusal: &Refusal) -> BTreeSet<&'static str> {
+    let codes: BTreeSet<&str> = refusal.reasons().map(|(reason, _)| reason.code.as_str()).collect();
     // A cluster without nodes refuses without a cause.
     let is_empty = codes.is_empty() && refusal.total_nodes == 0;
-    if is_empty { vec![pellucid_api::reason::ReasonCode::NoNodes.as_str()] } else { codes }
+    if is_empty { [ReasonCode::NoNodes.as_str()].into() } else { codes }
 }
 
 fn decision_hash(pod: (&str, &str), node: &str, what: &What) -> Option<String> {
@@ -218,9 +206,7 @@ fn message((chunk, entry): (&Chunk, &Entry), node: &str, what: &What) -> String 
         What::Placed(numbers) => placed(node, numbers),
         What::Bound => format!("It is bound to {node}."),
         What::Released => format!("It lost its place on {node} before it was bound."),
-        What::Evicted(by) => {
-            format!("Its eviction from {node} was ordered to make room for {by}.")
-        }
+        What::Evicted(by) => format!("Its eviction from {node} was ordered to make room for {by}."),
         What::Gone(gone) => gone_message(*gone).into(),
         What::Gang(verdict) => gang_message(verdict),
         What::NotRecorded => format!("The recorder was off: {} entries are missing.", chunk.count(entry)),

@@ -28,7 +28,6 @@ fn note(flight: &mut Flight, pod: u32, what: What, cycle: u64) {
     flight.note(Noted { id: PodId(pod), key: &key, node: "", what }, (cycle, at(cycle)));
 }
 
-/// Returns an empty cluster.
 fn nobody() -> Cluster {
     Cluster::new(0, [], Vec::new())
 }

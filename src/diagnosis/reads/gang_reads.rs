@@ -3,20 +3,19 @@
 //! Two of them are served below the plugin's path, as in Koordinator. They are registered here and not by the plugin,
 //! because they report queue stages and verdicts, which a plugin does not know.
 
-use pellucid_api::rest::{BodySchema, gang_explain, gangs as bodies};
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::gangs::GangSummary;
 
 use crate::gangs::{explain, interference, summary};
-use crate::reads::{SnapshotRead, param};
+use crate::reads::{SnapshotRead, gang_key};
 
-/// Returns the reads about gangs, in the order of the documentation.
 pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::new(
             "/apis/v1/explain/gangs/:namespace/:name",
             "explain",
             "Why a gang is where it is, or nowhere: numbers, root cause, who is in the way, when it is tried again",
-            BodySchema::of::<gang_explain::GangExplanation>(),
-            |snapshot, params, now| explain::gang(snapshot, param(params, "namespace"), param(params, "name"), now),
+            |snapshot, params, now| explain::gang(snapshot, &gang_key(params), now),
         )
         .rows(
             "/members",
@@ -34,7 +33,6 @@ pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
             "/apis/v1/gangs/interference",
             "explain",
             "Which gang holds what another one waits for, gangs that wait for each other, and whose turn it is",
-            BodySchema::of::<gang_explain::Interference>(),
             |snapshot, _, now| Ok(interference::interference(snapshot, now)),
         )
         .rows(
@@ -52,9 +50,9 @@ pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
             "/apis/v1/plugins/Coscheduling/gangs",
             "plugins",
             "Coscheduling: every gang with its members by stage",
-            BodySchema::map_of::<bodies::GangSummary>(),
             |snapshot, _, now| Ok(summary::list(snapshot, now)),
         )
+        .body(BodySchema::map_of::<GangSummary>())
         .rows(
             "",
             &[
@@ -76,8 +74,7 @@ pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
             "/apis/v1/plugins/Coscheduling/gang/:namespace/:name",
             "plugins",
             "Coscheduling: one gang with its members by stage",
-            BodySchema::of::<bodies::GangSummary>(),
-            |snapshot, params, now| summary::one(snapshot, param(params, "namespace"), param(params, "name"), now),
+            |snapshot, params, now| summary::one(snapshot, &gang_key(params), now),
         )
         .not_found("GangNotFound"),
     ]

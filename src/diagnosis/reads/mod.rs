@@ -4,35 +4,23 @@
 //! `stats`, `schema`). `http/` derives routes, OpenAPI, tables and `__services__` from the list.
 
 pub(crate) mod gang_reads;
-pub(crate) mod node_reads;
 pub(crate) mod plugin_views;
 mod snapshot_read;
 pub(crate) mod what_if_reads;
 
 use std::sync::Arc;
 
-use pellucid_api::rest::{
-    BodySchema, debug, explain, history, nodes, pending, preemption, profiles, queue, scores, shadow, wakeups,
-};
-
 use crate::reads::gang_reads::gang_reads;
 pub use crate::reads::snapshot_read::{RowSpec, SnapshotFn, SnapshotRead, Spread};
-pub(crate) use crate::reads::snapshot_read::{is_on, number, param, text};
+pub(crate) use crate::reads::snapshot_read::{gang_key, is_on, number, param, pod_key, text};
 use pellucid_framework::PluginFactory;
 use pellucid_framework::endpoint::{Query, QueryKind, ReadContext};
 use pellucid_framework::view::View;
 
-use crate::explain as explaining;
-use crate::history as recorded;
-use crate::reads::node_reads::view_reads;
-use crate::reads::what_if_reads::suggestion_reads;
-use crate::views::debug_view;
-use crate::views::node_views;
-use crate::views::pending as pending_views;
-use crate::views::preemption as preempting;
-use crate::views::queue_view;
-use crate::views::score_views;
-use crate::views::wakeups as waking;
+use crate::reads::what_if_reads::{suggestion_reads, view_reads};
+use crate::views::{debug_view, node_views, pending, preemption, queue_view, score_views, wakeups};
+use crate::what_if::requirements::{asked_by_name, exhaustive};
+use crate::{explain, history};
 
 const POSITION: &[Query] = &[Query::new(
     "position",
@@ -67,20 +55,16 @@ const EXPLAIN: &[Query] = &[
 /// Returns every read, in the order of the documentation.
 pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<SnapshotRead> {
     let own = [
-        cluster_reads,
-        score_reads,
-        pod_reads,
-        pending_reads,
-        own_reads,
-        gang_reads,
-        view_reads,
-        suggestion_reads,
+        cluster_reads(),
+        score_reads(),
+        pod_reads(),
+        pending_reads(),
+        own_reads(),
+        gang_reads(),
+        view_reads(),
+        suggestion_reads(),
     ];
-    let mut all: Vec<SnapshotRead> = own.iter().flat_map(|reads| reads()).collect();
-    for factory in registry {
-        all.extend(plugin_reads(&**factory));
-    }
-    all
+    own.into_iter().chain(registry.iter().map(|factory| plugin_reads(&**factory))).flatten().collect()
 }
 
 /// Returns the reads about profiles, nodes and the queue.
@@ -90,7 +74,6 @@ fn cluster_reads() -> Vec<SnapshotRead> {
             "/apis/v1/plugins",
             "plugins",
             "Profiles, plugins, extension points, weights, and the plugins' endpoints",
-            BodySchema::of::<profiles::Plugins>(),
             |snapshot, _, now| Ok(plugin_views::plugins(snapshot, now)),
         )
         .rows("/plugins", &[("Plugin", "/name"), ("What it decides", "/summary")]),
@@ -98,7 +81,6 @@ fn cluster_reads() -> Vec<SnapshotRead> {
             "/apis/v1/nodes",
             "cluster",
             "Every node: allocatable, requested, reserved, nominated, free, pods",
-            BodySchema::of::<nodes::NodeList>(),
             |snapshot, _, now| Ok(node_views::list(snapshot, now)),
         )
         .rows(
@@ -118,7 +100,6 @@ fn cluster_reads() -> Vec<SnapshotRead> {
             "/apis/v1/nodes/:nodeName",
             "cluster",
             "One node: allocatable, requested, reserved, nominated, labels, taints, pods",
-            BodySchema::of::<nodes::NodeDetail>(),
             |snapshot, params, now| node_views::detail(snapshot, param(params, "nodeName"), now),
         )
         .rows("/podsOnNode", &[])
@@ -127,7 +108,6 @@ fn cluster_reads() -> Vec<SnapshotRead> {
             "/apis/v1/queue",
             "queue",
             "Each pending unit in exactly one stage, in order; with `position`, who is ahead of one",
-            BodySchema::of::<queue::Queue>(),
             |snapshot, params, now| {
                 queue_view::queue(snapshot, params.get("position").map(String::as_str), now)
             },
@@ -156,7 +136,6 @@ fn score_reads() -> Vec<SnapshotRead> {
             "/apis/v1/scores",
             "scores",
             "Recorded score tables (flag s), the newest first",
-            BodySchema::of::<scores::ScoreTables>(),
             |snapshot, _, now| Ok(score_views::tables(snapshot, now)),
         )
         .score_rows(RowSpec {
@@ -177,10 +156,7 @@ fn score_reads() -> Vec<SnapshotRead> {
             "/apis/v1/scores/:namespace/:name",
             "scores",
             "The newest recorded score table of a pod (flag s)",
-            BodySchema::of::<scores::ScoreTable>(),
-            |snapshot, params, now| {
-                score_views::table(snapshot, param(params, "namespace"), param(params, "name"), now)
-            },
+            |snapshot, params, now| score_views::table(snapshot, &pod_key(params), now),
         )
         .score_rows(RowSpec {
             array: "/rows",
@@ -192,22 +168,19 @@ fn score_reads() -> Vec<SnapshotRead> {
             "/apis/v1/filter-failures",
             "scores",
             "Recorded refused nodes (flag f), the newest attempt first",
-            BodySchema::of::<scores::FilterFailures>(),
             |snapshot, _, now| Ok(score_views::failures(snapshot, now)),
         )
         .rows("/failures", &[]),
     ]
 }
 
-/// Returns the reads about single pods.
 fn pod_reads() -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::new(
             "/apis/v1/explain/pods",
             "explain",
             "Every pending pod with its verdict",
-            BodySchema::of::<explain::PendingPods>(),
-            |snapshot, _, now| Ok(explaining::pending(snapshot, now)),
+            |snapshot, _, now| Ok(explain::pending(snapshot, now)),
         )
         .rows(
             "/pods",
@@ -222,15 +195,13 @@ fn pod_reads() -> Vec<SnapshotRead> {
             "/apis/v1/explain/pods/:namespace/:name",
             "explain",
             "Why a pod is where it is, or nowhere: node groups that add up, numbers, remedies",
-            BodySchema::of::<explain::PodExplanation>(),
             |snapshot, params, now| {
-                let (namespace, name) = (param(params, "namespace"), param(params, "name"));
-                let versus = text(params, "versus")?;
-                let wanted = explaining::Wanted { refresh: is_on(params, "refresh"), versus };
-                let mut body = explaining::pod(snapshot, (namespace, name), wanted, now)?;
+                let (key, versus) = (pod_key(params), text(params, "versus")?);
+                let mut body = explain::pod(snapshot, &key, is_on(params, "refresh"), versus, now)?;
                 if params.get("mode").is_some_and(|mode| mode == "exhaustive") {
                     let listed = number(params, "nodes", 100).min(MOST_NODES);
-                    body.exhaustive = crate::what_if::requirements::of_pod(snapshot, namespace, name, listed);
+                    let asked = asked_by_name(snapshot, &key).ok();
+                    body.exhaustive = asked.map(|asked| exhaustive(snapshot, &asked, listed));
                 }
                 Ok(body)
             },
@@ -250,10 +221,7 @@ fn pod_reads() -> Vec<SnapshotRead> {
             "/apis/v1/explain/pods/:namespace/:name/preemption",
             "explain",
             "Whom a pod evicted or could evict, whom it waits for, or who evicted it and by which rule",
-            BodySchema::of::<preemption::PreemptionExplanation>(),
-            |snapshot, params, now| {
-                preempting::pod(snapshot, param(params, "namespace"), param(params, "name"), now)
-            },
+            |snapshot, params, now| preemption::pod(snapshot, &pod_key(params), now),
         )
         .rows(
             "/search/candidates",
@@ -270,10 +238,7 @@ fn pod_reads() -> Vec<SnapshotRead> {
             "/apis/v1/explain/pods/:namespace/:name/wakeups",
             "explain",
             "What a pod waits for, and the last events with each plugin's verdict (Queue or Skip)",
-            BodySchema::of::<wakeups::PodWakeups>(),
-            |snapshot, params, now| {
-                waking::of_pod(snapshot, param(params, "namespace"), param(params, "name"), now)
-            },
+            |snapshot, params, now| wakeups::of_pod(snapshot, &pod_key(params), now),
         )
         .rows(
             "/events",
@@ -296,8 +261,7 @@ fn pending_reads() -> Vec<SnapshotRead> {
             "/apis/v1/summary/pending",
             "explain",
             "How many pods wait, by what keeps them: each pod counts once, rows add up",
-            BodySchema::of::<pending::PendingSummary>(),
-            |snapshot, params, now| pending_views::summary(snapshot, text(params, "by")?, now),
+            |snapshot, params, now| pending::summary(snapshot, text(params, "by")?, now),
         )
         .query(BY)
         .rows("/rows", &[]),
@@ -305,10 +269,7 @@ fn pending_reads() -> Vec<SnapshotRead> {
             "/apis/v1/history/pods/:namespace/:name",
             "history",
             "What happened to a pod, also after it is gone: attempts by reason, places, bindings, evictions",
-            BodySchema::of::<history::PodHistory>(),
-            |snapshot, params, now| {
-                recorded::of_pod(snapshot, param(params, "namespace"), param(params, "name"), now)
-            },
+            |snapshot, params, now| history::of_pod(snapshot, &pod_key(params), now),
         )
         .rows(
             "/entries",
@@ -333,7 +294,6 @@ fn own_reads() -> Vec<SnapshotRead> {
             "/apis/v1/debug",
             "debug",
             "What is recorded, of which pods, by whom and until when; the last changes of switches; what it costs",
-            BodySchema::of::<debug::Debug>(),
             |snapshot, _, now| Ok(debug_view::debug(snapshot, now)),
         )
         .rows(
@@ -355,7 +315,6 @@ fn own_reads() -> Vec<SnapshotRead> {
             "/apis/v1/reasons",
             "explain",
             "The registry of reasons: code, meaning, remedy, who can resolve it",
-            BodySchema::of::<profiles::Reasons>(),
             |_, _, _| Ok(plugin_views::reasons()),
         )
         .rows(
@@ -375,7 +334,6 @@ fn own_reads() -> Vec<SnapshotRead> {
             "/apis/v1/quarantine",
             "cluster",
             "Objects the API server accepted but the scheduler cannot read",
-            BodySchema::of::<nodes::Quarantine>(),
             |snapshot, _, now| Ok(node_views::quarantine(snapshot, now)),
         )
         .rows("/objects", &[]),
@@ -383,7 +341,6 @@ fn own_reads() -> Vec<SnapshotRead> {
             "/apis/v1/shadow",
             "explain",
             "How often the decisions agree with the shadowed scheduler's (run --shadow-of)",
-            BodySchema::of::<shadow::Shadow>(),
             |snapshot, _, now| plugin_views::shadow(snapshot, now),
         )
         .rows("/examples", &[])
@@ -399,21 +356,18 @@ fn plugin_reads(factory: &dyn PluginFactory) -> Vec<SnapshotRead> {
             path("config"),
             "plugins",
             format!("Arguments of {name} in force, by profile"),
-            BodySchema::of::<profiles::PluginConfig>(),
             move |snapshot, _, now| Ok(plugin_views::config(snapshot, name, now)),
         ),
         SnapshotRead::new(
             path("stats"),
             "plugins",
             format!("What {name} did since the start, by profile"),
-            BodySchema::of::<profiles::PluginStats>(),
             move |snapshot, _, now| Ok(plugin_views::stats(snapshot, name, now)),
         ),
         SnapshotRead::new(
             path("schema"),
             "plugins",
             format!("Extension points and arguments of {name}"),
-            BodySchema::of::<profiles::PluginSchema>(),
             move |snapshot, _, _| plugin_views::schema(snapshot, name),
         ),
     ];

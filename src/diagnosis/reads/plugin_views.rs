@@ -1,7 +1,5 @@
 //! Profiles, plugins, reasons and shadow counts as bodies.
 
-use std::collections::BTreeMap;
-
 use pellucid_api::reason::{REGISTRY, STATES};
 use pellucid_api::rest::profiles::{
     EnabledPlugin, PluginBody, PluginConfig, PluginCounters, PluginSchema, PluginStats, Plugins, ProfileBody,
@@ -17,7 +15,6 @@ use pellucid_model::Now;
 use crate::meta::of_snapshot;
 use crate::reads::reads;
 
-/// Lists profiles and plugins.
 pub(crate) fn plugins(snapshot: &Snapshot, now: Now) -> Plugins {
     let profile = |p: &std::sync::Arc<pellucid_framework::profile::Profile>| ProfileBody {
         scheduler_name: p.scheduler_name.to_string(),
@@ -48,7 +45,6 @@ pub(crate) fn plugins(snapshot: &Snapshot, now: Now) -> Plugins {
     }
 }
 
-/// Returns a plugin's arguments by profile.
 pub(crate) fn config(snapshot: &Snapshot, name: &str, now: Now) -> PluginConfig {
     let enabled = snapshot.profiles.iter().filter_map(|profile| {
         let plugin = profile.plugins.iter().find(|p| p.name() == name)?;
@@ -57,12 +53,9 @@ pub(crate) fn config(snapshot: &Snapshot, name: &str, now: Now) -> PluginConfig 
     PluginConfig { meta: of_snapshot(snapshot, now), plugin: name.into(), profiles: enabled.collect() }
 }
 
-/// Returns a plugin's counters by profile.
 pub(crate) fn stats(snapshot: &Snapshot, name: &str, now: Now) -> PluginStats {
-    let mut profiles = BTreeMap::new();
-    for (profile, tally) in snapshot.profiles.iter().zip(&snapshot.tally) {
-        let Some(at) = profile.plugins.iter().position(|p| p.name() == name) else { continue };
-        let tally = tally[at];
+    let profiles = snapshot.profiles.iter().zip(&snapshot.tally).filter_map(|(profile, tally)| {
+        let tally = tally[profile.plugins.iter().position(|p| p.name() == name)?];
         let counters = PluginCounters {
             pods_refused: tally.pods_refused,
             filter_calls: tally.filter_calls,
@@ -72,9 +65,9 @@ pub(crate) fn stats(snapshot: &Snapshot, name: &str, now: Now) -> PluginStats {
             nodes_scored: tally.nodes_scored,
             micros: tally.nanos / 1_000,
         };
-        profiles.insert(profile.scheduler_name.to_string(), counters);
-    }
-    PluginStats { meta: of_snapshot(snapshot, now), plugin: name.into(), profiles }
+        Some((profile.scheduler_name.to_string(), counters))
+    });
+    PluginStats { meta: of_snapshot(snapshot, now), plugin: name.into(), profiles: profiles.collect() }
 }
 
 /// Returns a plugin's extension points and arguments. Fails when the plugin is unknown.
@@ -91,7 +84,7 @@ pub(crate) fn schema(snapshot: &Snapshot, name: &str) -> Result<PluginSchema, Re
 }
 
 /// Returns the extension points that a plugin implements, under kube-scheduler's names.
-pub fn points(plugin: &dyn Plugin) -> Vec<&'static str> {
+fn points(plugin: &dyn Plugin) -> Vec<&'static str> {
     let all = [
         ("preEnqueue", plugin.pre_enqueue().is_some()),
         ("queueSort", plugin.queue_sort().is_some()),
@@ -112,7 +105,6 @@ fn example(of: pellucid_api::reason::Example) -> ReasonExample {
     ReasonExample { subject: of.subject.into(), message: of.message.into(), situation: of.situation.into() }
 }
 
-/// Lists the registered reasons and states.
 pub(crate) fn reasons() -> Reasons {
     let body = |e: &pellucid_api::reason::ReasonEntry| ReasonEntryBody {
         code: e.code.as_str().into(),

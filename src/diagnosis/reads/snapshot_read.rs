@@ -4,14 +4,18 @@
 
 use std::sync::Arc;
 
-use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::{BodySchema, ToSchema};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::{PathParams, Query, ReadError};
-use pellucid_model::Now;
-use serde_json::Value;
+use pellucid_model::{GangKey, Now, PodKey};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 /// Answers a read from a snapshot.
 pub type SnapshotFn = Arc<dyn Fn(&Snapshot, &PathParams, Now) -> Result<Value, ReadError> + Send + Sync>;
+
+/// A heading and a JSON pointer for each column.
+type Columns = &'static [(&'static str, &'static str)];
 
 /// The layout of a body as a table: an array of rows, and per column a heading and a JSON pointer.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +26,7 @@ pub struct RowSpec {
     /// then refer to the outer element.
     pub nested: Option<&'static str>,
     /// Columns; when empty, the fields of the first row.
-    pub columns: &'static [(&'static str, &'static str)],
+    pub columns: Columns,
     /// Columns derived from the data, after the others.
     pub spread: Option<Spread>,
 }
@@ -35,7 +39,7 @@ pub struct Spread {
     /// JSON pointer to the name of an element, with which its headings begin.
     pub name: &'static str,
     /// Columns per element: the end of the heading, and a JSON pointer.
-    pub columns: &'static [(&'static str, &'static str)],
+    pub columns: Columns,
 }
 
 /// Columns for each plugin's share of a node's score.
@@ -74,35 +78,31 @@ pub struct SnapshotRead {
 }
 
 impl SnapshotRead {
-    pub(crate) fn new<T: serde::Serialize>(
+    pub(crate) fn new<T: Serialize + ToSchema>(
         path: impl Into<String>,
         tag: &'static str,
         summary: impl Into<String>,
-        body: BodySchema,
         read: impl Fn(&Snapshot, &PathParams, Now) -> Result<T, ReadError> + Send + Sync + 'static,
     ) -> Self {
-        let read = move |snapshot: &Snapshot, params: &PathParams, now: Now| {
-            Ok(serde_json::json!(read(snapshot, params, now)?))
-        };
-        let (path, summary) = (path.into(), summary.into());
         Self {
-            path,
+            path: path.into(),
             tag,
-            summary,
-            body,
+            summary: summary.into(),
+            body: BodySchema::of::<T>(),
             rows: None,
             not_found: None,
             query: &[],
             is_long: false,
-            read: Arc::new(read),
+            read: Arc::new(move |snapshot, params, now| Ok(json!(read(snapshot, params, now)?))),
         }
     }
 
-    pub(crate) fn rows(
-        mut self,
-        array: &'static str,
-        columns: &'static [(&'static str, &'static str)],
-    ) -> Self {
+    pub(crate) fn body(mut self, body: BodySchema) -> Self {
+        self.body = body;
+        self
+    }
+
+    pub(crate) fn rows(mut self, array: &'static str, columns: Columns) -> Self {
         self.rows = Some(RowSpec { array, columns, ..RowSpec::default() });
         self
     }
@@ -126,6 +126,16 @@ impl SnapshotRead {
         self.query = query;
         self
     }
+}
+
+/// Returns the key of the pod that the path names.
+pub(crate) fn pod_key(params: &PathParams) -> PodKey {
+    PodKey::new(param(params, "namespace"), param(params, "name"))
+}
+
+/// Returns the key of the gang that the path names.
+pub(crate) fn gang_key(params: &PathParams) -> GangKey {
+    GangKey::new(param(params, "namespace"), param(params, "name"))
 }
 
 /// Returns a path parameter, or an empty string.

@@ -1,13 +1,21 @@
-//! The reads that compute: suggestions, nearest nodes, feasibility, and the hash of the state.
+//! The reads that are evaluated on a copy of the snapshot: a node with its pending pods, one node against another,
+//! suggestions, nearest nodes, feasibility, and the hash of the state.
 
-use pellucid_api::rest::{BodySchema, simulate, suggestions as bodies};
-use pellucid_framework::endpoint::{PathParams, Query, QueryKind};
+use pellucid_framework::endpoint::{Query, QueryKind};
 
-use crate::reads::{SnapshotRead, number, param};
-use crate::what_if::feasibility;
-use crate::what_if::nearest;
-use crate::what_if::simulate as simulating;
-use crate::what_if::suggestions;
+use crate::reads::{SnapshotRead, gang_key, number, param, pod_key, text};
+use crate::what_if::contrast::contrast;
+use crate::what_if::node_explain::{PODS_ASKED, node};
+use crate::what_if::{feasibility, nearest, simulate, suggestions};
+
+const LIMIT: &[Query] = &[Query::new(
+    "limit",
+    QueryKind::Integer,
+    "How many pending pods to ask about, those of the highest priority first; 1000 without, 10000 at most",
+)];
+
+const VERSUS: &[Query] =
+    &[Query::new("versus", QueryKind::Text, "Name of the other node; without, the one that would be next")];
 
 const MAX: &[Query] =
     &[Query::new("max", QueryKind::Integer, "How many fixes to look for; 5 without it, at most 20")];
@@ -16,22 +24,54 @@ const NEAREST: &[Query] =
 const COPIES: &[Query] =
     &[Query::new("copies", QueryKind::Integer, "Count copies up to this many, 1 to 10000; 1000 without it")];
 
-fn namespaced(params: &PathParams) -> (&str, &str) {
-    (param(params, "namespace"), param(params, "name"))
-}
-
 const FIXES: &[(&str, &str)] = &[("Cost", "/cost"), ("Fix", "/text"), ("Node", "/node")];
 
-/// Returns the reads that compute.
+/// Returns the reads about a node and about a placement.
+pub(crate) fn view_reads() -> Vec<SnapshotRead> {
+    vec![
+        SnapshotRead::new(
+            "/apis/v1/explain/nodes/:nodeName",
+            "explain",
+            "Which pending pods a node takes or refuses and why, and what of it none of them can use",
+            |snapshot, params, now| {
+                node(snapshot, param(params, "nodeName"), number(params, "limit", PODS_ASKED), now)
+            },
+        )
+        .query(LIMIT)
+        .rows("/refuses", &[("Pod", "/pod"), ("Plugin", "/plugin"), ("Code", "/code"), ("Message", "/message")])
+        .not_found("NodeNotFound"),
+        SnapshotRead::new(
+            "/apis/v1/explain/placements/:namespace/:name",
+            "explain",
+            "Why a pod's node rather than another one: gaps by plugin, what is decisive, what speaks against it",
+            |snapshot, params, now| contrast(snapshot, &pod_key(params), text(params, "versus")?, now),
+        )
+        .query(VERSUS)
+        .rows(
+            "/plugins",
+            &[
+                ("Plugin", "/plugin"),
+                ("Weight", "/weight"),
+                ("Chosen", "/weighted/chosen"),
+                ("Versus", "/weighted/versus"),
+                ("Gap", "/gap"),
+                ("Decisive", "/decisive"),
+                ("Opposing", "/opposing"),
+            ],
+        )
+        .not_found("PodNotFound"),
+    ]
+}
+
+/// Returns the reads that compute what would help, and the hash of the state.
 pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::new(
             "/apis/v1/explain/pods/:namespace/:name/suggestions",
             "explain",
             "What would make a pod fit: minimal conflicts, and changes that were tried out",
-            BodySchema::of::<bodies::Suggestions>(),
             |snapshot, params, now| {
-                suggestions::of_pod(snapshot, namespaced(params), number(params, "max", 5).min(20), now)
+                suggestions::of_pod(snapshot, &pod_key(params), number(params, "max", 5).min(20), now)
             },
         )
         .rows("/fixes", FIXES)
@@ -42,9 +82,8 @@ pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
             "/apis/v1/explain/gangs/:namespace/:name/suggestions",
             "explain",
             "What would give a gang its quorum: changes that were tried out for the whole group",
-            BodySchema::of::<bodies::Suggestions>(),
             |snapshot, params, now| {
-                suggestions::of_gang(snapshot, namespaced(params), number(params, "max", 5).min(20), now)
+                suggestions::of_gang(snapshot, &gang_key(params), number(params, "max", 5).min(20), now)
             },
         )
         .rows("/fixes", FIXES)
@@ -55,9 +94,8 @@ pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
             "/apis/v1/explain/pods/:namespace/:name/nearest",
             "explain",
             "The nodes nearest to taking a pod, what each lacks, and the pods that would have to go",
-            BodySchema::of::<bodies::Nearest>(),
             |snapshot, params, now| {
-                nearest::list(snapshot, namespaced(params), number(params, "k", 5).min(100), now)
+                nearest::list(snapshot, &pod_key(params), number(params, "k", 5).min(100), now)
             },
         )
         .rows("/nodes", &[("Node", "/node"), ("Distance", "/distance"), ("Fails", "/failed/0/message")])
@@ -68,10 +106,8 @@ pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
             "/apis/v1/explain/pods/:namespace/:name/feasibility",
             "explain",
             "Never or not now: how many copies of a pod fit now and on empty nodes, and the largest that fits",
-            BodySchema::of::<bodies::Feasibility>(),
             |snapshot, params, now| {
-                let (namespace, name) = namespaced(params);
-                feasibility::of_pod(snapshot, namespace, name, number(params, "copies", 1_000), now)
+                feasibility::of_pod(snapshot, &pod_key(params), number(params, "copies", 1_000), now)
             },
         )
         .query(COPIES)
@@ -81,8 +117,7 @@ pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
             "/apis/v1/statehash",
             "simulate",
             "One number for the state: nodes, pods with their places, nominations",
-            BodySchema::of::<simulate::StateHash>(),
-            |snapshot, _, now| Ok(simulating::state_hash(snapshot, now)),
+            |snapshot, _, now| Ok(simulate::state_hash(snapshot, now)),
         ),
     ]
 }

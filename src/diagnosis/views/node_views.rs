@@ -3,7 +3,7 @@
 use pellucid_api::rest::nodes::{
     Amounts, NodeDetail, NodeList, NodePod, NodeSummary, Quarantine, QuarantinedBody, TaintBody,
 };
-use pellucid_cluster::ResourceIdx;
+use pellucid_cluster::{PodRecord, ResourceIdx};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::requests::ResourceList;
@@ -11,13 +11,11 @@ use pellucid_model::{Name, Node, NodeIdx, Now};
 
 use crate::meta::of_snapshot;
 
-/// Lists the nodes.
 pub(crate) fn list(snapshot: &Snapshot, now: Now) -> NodeList {
     let nodes: Vec<NodeSummary> = snapshot.cluster.by_name().iter().map(|n| summary(snapshot, *n)).collect();
     NodeList { meta: of_snapshot(snapshot, now), count: nodes.len(), nodes }
 }
 
-/// Returns the free resources of a node.
 pub(crate) fn free(snapshot: &Snapshot, node: NodeIdx) -> Amounts {
     let columns = snapshot.cluster.columns();
     amounts(snapshot, node, &|r| columns.free(node, r))
@@ -56,28 +54,26 @@ fn left_out(snapshot: &Snapshot, node: Option<&Node>) -> Vec<String> {
     not_counted.map(|(name, _)| name.to_string()).collect()
 }
 
+pub(crate) fn node_not_found(name: &str) -> ReadError {
+    ReadError::NotFound { code: "NodeNotFound", message: format!("cannot find node {name}") }
+}
+
 /// Returns one node. Fails when the node is unknown.
 pub(crate) fn detail(snapshot: &Snapshot, name: &str, now: Now) -> Result<NodeDetail, ReadError> {
-    let Some(idx) = snapshot.cluster.find_node(&Name::new(name)) else {
-        return Err(ReadError::NotFound {
-            code: "NodeNotFound",
-            message: format!("cannot find node {name}"),
-        });
-    };
+    let found = snapshot.cluster.find_node(&Name::new(name));
+    let idx = found.ok_or_else(|| node_not_found(name))?;
     let slot = snapshot.cluster.slot(idx);
-    let mut pods = Vec::new();
-    for record in slot.pods.iter().filter_map(|id| snapshot.cluster.pod(*id)) {
-        let requests = amounts_of(&record.pod.spec.requests.list);
-        pods.push(NodePod {
-            namespace: record.pod.key.namespace.to_string(),
-            name: record.pod.key.name.to_string(),
-            uid: record.pod.uid.to_string(),
-            stage: record.stage.as_str().into(),
-            priority: record.pod.priority,
-            scheduler_name: record.pod.scheduler_name.to_string(),
-            requests,
-        });
-    }
+    let pod = |record: &PodRecord| NodePod {
+        namespace: record.pod.key.namespace.to_string(),
+        name: record.pod.key.name.to_string(),
+        uid: record.pod.uid.to_string(),
+        stage: record.stage.as_str().into(),
+        priority: record.pod.priority,
+        scheduler_name: record.pod.scheduler_name.to_string(),
+        requests: amounts_of(&record.pod.spec.requests.list),
+    };
+    let mut pods: Vec<NodePod> =
+        slot.pods.iter().filter_map(|id| snapshot.cluster.pod(*id)).map(pod).collect();
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     let page = snapshot.cluster.columns().page(idx);
     let at = idx.index() % pellucid_model::pages::PAGE;
@@ -103,30 +99,25 @@ pub(crate) fn detail(snapshot: &Snapshot, name: &str, now: Now) -> Result<NodeDe
 
 /// Returns the requests of our pods on a node whose Bindings are not confirmed.
 fn reserved(snapshot: &Snapshot, node: NodeIdx) -> Amounts {
-    let mut reserved = Amounts::new();
     let pods = snapshot.cluster.slot(node).pods.iter().filter_map(|id| snapshot.cluster.pod(*id));
-    for record in pods.filter(|r| r.stage.is_assumed()) {
-        add(&mut reserved, &amounts_of(&record.pod.spec.requests.list));
-    }
-    reserved
-}
-
-/// Adds the requests of one pod.
-fn add(to: &mut Amounts, requests: &Amounts) {
-    for (resource, amount) in requests {
-        *to.entry(resource.clone()).or_default() += amount;
-    }
-    *to.entry("pods".into()).or_default() += 1;
+    sum(pods.filter(|r| r.stage.is_assumed()))
 }
 
 /// Returns the requests of the pods that are nominated to a node.
 fn nominated(snapshot: &Snapshot, node: &Name) -> Amounts {
-    let mut nominated = Amounts::new();
     let pods = snapshot.cluster.nominator().on(node).iter().filter_map(|id| snapshot.cluster.pod(*id));
-    for record in pods.filter(|r| r.node.is_none()) {
-        add(&mut nominated, &amounts_of(&record.pod.spec.requests.list));
+    sum(pods.filter(|r| r.node.is_none()))
+}
+
+fn sum<'r>(pods: impl Iterator<Item = &'r PodRecord>) -> Amounts {
+    let mut sum = Amounts::new();
+    for record in pods {
+        for (resource, amount) in amounts_of(&record.pod.spec.requests.list) {
+            *sum.entry(resource).or_default() += amount;
+        }
+        *sum.entry("pods".into()).or_default() += 1;
     }
-    nominated
+    sum
 }
 
 fn amounts_of(list: &ResourceList) -> Amounts {

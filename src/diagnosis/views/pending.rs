@@ -51,10 +51,8 @@ pub fn waiting(snapshot: &Snapshot) -> impl Iterator<Item = Waiting<'_>> {
 fn waits(snapshot: &Snapshot, record: &PodRecord) -> bool {
     let pod = &record.pod;
     let is_unbound = record.stage != Stage::Bound && pod.node_name.is_none();
-    is_unbound
-        && pod.phase == PodPhase::Pending
-        && !pod.deleting
-        && snapshot.cluster.is_ours(&pod.scheduler_name)
+    let is_pending = pod.phase == PodPhase::Pending && !pod.deleting;
+    is_unbound && is_pending && snapshot.cluster.is_ours(&pod.scheduler_name)
 }
 
 fn is_pending(snapshot: &Snapshot, object: &Quarantined) -> bool {
@@ -123,7 +121,6 @@ fn given_by(refusal: Option<&Refusal>, code: ReasonCode) -> &'static str {
     of_code.map_or(registered, |cause| cause.plugin)
 }
 
-/// Dimensions by which pods can be counted.
 const DIMENSIONS: [&str; 9] =
     ["code", "plugin", "resource", "resolver", "namespace", "profile", "stage", "gang", "priority"];
 
@@ -171,25 +168,22 @@ pub(crate) fn summary(snapshot: &Snapshot, by: Option<&str>, now: Now) -> Result
 }
 
 fn dimensions(by: &str) -> Result<Vec<&str>, ReadError> {
+    let bad = |problem: String| {
+        let message = format!("parameter `by` {problem}; known: {}", DIMENSIONS.join(", "));
+        ReadError::BadRequest { code: "UnknownDimension", message }
+    };
     let mut all = Vec::new();
     for name in by.split(',').map(str::trim).filter(|name| !name.is_empty()) {
         if !DIMENSIONS.contains(&name) {
-            let known = DIMENSIONS.join(", ");
             let shown: String = name.chars().take(100).collect();
-            let message =
-                format!("parameter `by` names the dimension `{shown}`, which is not known; known: {known}");
-            return Err(ReadError::BadRequest { code: "UnknownDimension", message });
+            return Err(bad(format!("names the dimension `{shown}`, which is not known")));
         }
         if !all.contains(&name) {
             all.push(name);
         }
     }
     if all.is_empty() {
-        let message = format!(
-            "parameter `by` has the value `{by}`: it names no dimension; known: {}",
-            DIMENSIONS.join(", ")
-        );
-        return Err(ReadError::BadRequest { code: "UnknownDimension", message });
+        return Err(bad(format!("has the value `{by}`: it names no dimension")));
     }
     Ok(all)
 }

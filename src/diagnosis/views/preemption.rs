@@ -10,55 +10,44 @@ use pellucid_cluster::preemptions::{Candidate, Plan, Preemption, Preemptions};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_model::{Now, PodId, PodKey};
-use pellucid_recording::Outcome;
-use pellucid_recording::Verdict;
-use pellucid_recording::rfc3339;
+use pellucid_model::{Now, PodKey};
+use pellucid_recording::{Outcome, rfc3339};
 
 use crate::meta::{of_snapshot, of_verdict};
 
 /// Explains a pod's part in preemptions. Fails when neither the pod nor a preemption that concerns it is known.
-pub(crate) fn pod(
-    snapshot: &Snapshot,
-    namespace: &str,
-    name: &str,
-    now: Now,
-) -> Result<PreemptionExplanation, ReadError> {
-    let key = PodKey::new(namespace, name);
-    let id = snapshot.cluster.find_pod(&key);
+pub(crate) fn pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PreemptionExplanation, ReadError> {
+    let found = snapshot.find_pod(key);
     let book = snapshot.cluster.preemptions();
-    let as_victim = counting(book, &key).and_then(|p| as_victim(p, &key, now));
-    let ended: Vec<_> = book.ended().filter(|p| p.preemptor == key).collect();
-    if id.is_none() && as_victim.is_none() && ended.is_empty() {
+    let as_victim = counting(book, key).and_then(|p| as_victim(p, key, now));
+    let ended: Vec<_> = book.ended().filter(|p| p.preemptor == *key).collect();
+    if found.is_none() && as_victim.is_none() && ended.is_empty() {
         let message = format!("pod {key} is not known, and no preemption that is remembered concerns it");
         return Err(ReadError::NotFound { code: "PodNotFound", message });
     }
     let mut body = PreemptionExplanation {
         meta: of_snapshot(snapshot, now),
-        namespace: namespace.into(),
-        name: name.into(),
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
         as_victim,
         ended: ended.into_iter().map(|p| bodies::preemption(p, now)).collect(),
         ..PreemptionExplanation::default()
     };
-    if let Some(id) = id {
-        add_pod(&mut body, snapshot, id, now);
+    if let Some((id, record)) = found {
+        if let Some(verdict) = &snapshot.verdict(id) {
+            body.meta = of_verdict(snapshot, verdict, now);
+            body.search = verdict.plan.as_ref().map(|plan| search(plan));
+            body.message = match &verdict.outcome {
+                Outcome::Refused(refusal) => refusal.post_filter.as_ref().map(ToString::to_string),
+                _ => None,
+            };
+        }
+        body.nomination = snapshot.cluster.nominator().of(id).map(|n| bodies::nomination(record, n, now));
+        body.preemption = book.of(id).map(|p| bodies::preemption(p, now));
+        body.gang_preemption = book.of(id).and_then(|p| gang_preemption(book, p));
     }
     body.summary = summary(&body);
     Ok(body)
-}
-
-fn add_pod(body: &mut PreemptionExplanation, snapshot: &Snapshot, id: PodId, now: Now) {
-    let Some(record) = snapshot.cluster.pod(id) else { return };
-    if let Some(verdict) = &snapshot.verdict(id) {
-        body.meta = of_verdict(snapshot, verdict, now);
-        body.search = verdict.plan.as_ref().map(|plan| search(plan));
-        body.message = message(verdict);
-    }
-    body.nomination = snapshot.cluster.nominator().of(id).map(|n| bodies::nomination(record, n, now));
-    let book = snapshot.cluster.preemptions();
-    body.preemption = book.of(id).map(|p| bodies::preemption(p, now));
-    body.gang_preemption = book.of(id).and_then(|p| gang_preemption(book, p));
 }
 
 /// Merges the parts of a gang's preemption.
@@ -80,25 +69,13 @@ fn gang_preemption(book: &Preemptions, of_member: &Preemption) -> Option<GangPre
     })
 }
 
-fn message(verdict: &Verdict) -> Option<String> {
-    match &verdict.outcome {
-        Outcome::Refused(refusal) => refusal.post_filter.as_ref().map(ToString::to_string),
-        _ => None,
-    }
-}
-
 /// Returns the preemption of which the pod is a victim. Prefers one in progress over one that has ended, and then one
 /// that evicted the pod over one that only waits for it.
 fn counting<'a>(book: &'a Preemptions, key: &PodKey) -> Option<&'a Arc<Preemption>> {
-    let counts = |p: &&Arc<Preemption>| p.victims.iter().any(|v| v.key == *key && v.is_counted);
+    let counts = |p: &Arc<Preemption>| p.victims.iter().any(|v| v.key == *key && v.is_counted);
     let has = |p: &&Arc<Preemption>| p.victims.iter().any(|v| v.key == *key);
-    let open = || book.open().map(|(_, p)| p);
-    let ended = || book.ended();
-    open()
-        .find(counts)
-        .or_else(|| open().find(has))
-        .or_else(|| ended().find(counts))
-        .or_else(|| ended().find(has))
+    let all = book.open().map(|(_, p)| p).chain(book.ended());
+    all.filter(has).min_by_key(|p| (p.end.is_some(), !counts(p)))
 }
 
 fn as_victim(preemption: &Preemption, key: &PodKey, now: Now) -> Option<AsVictim> {

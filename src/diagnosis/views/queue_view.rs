@@ -3,33 +3,25 @@
 use pellucid_api::rest::queue::{AheadRequest, Queue, QueueCounts, QueuedUnit, UnitAhead};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_model::patience;
-use pellucid_model::{Now, PodKey};
-use pellucid_queue::{QueueStage, Unit, UnitId};
+use pellucid_model::{Now, PodKey, patience};
+use pellucid_queue::{QueueStage, Unit};
 use pellucid_recording::rfc3339;
 
-use crate::meta::{is_in_backoff, of_snapshot, wakes_on};
+use crate::meta::{backoff_end, of_snapshot, wakes_on};
 
 /// Lists the queue; `asked` is the key of the unit or pod whose position is included. Fails when that key is
 /// malformed or not in the queue.
 pub(crate) fn queue(snapshot: &Snapshot, asked: Option<&str>, now: Now) -> Result<Queue, ReadError> {
     let asked = asked.map(|key| position(snapshot, key, now)).transpose()?.unwrap_or_default();
-    let mut units: Vec<(UnitId, &Unit)> =
-        snapshot.queue.units().filter(|(_, u)| u.stage != QueueStage::InFlight).collect();
-    units.sort_by_cached_key(|(_, u)| {
-        let until = if is_in_backoff(u) { u.backoff_until } else { Default::default() };
-        (u.stage, until, u.order_key())
+    let units = snapshot.queue.units().map(|(_, unit)| unit);
+    let mut units: Vec<&Unit> = units.filter(|u| u.stage != QueueStage::InFlight).collect();
+    units.sort_by_cached_key(|u| (u.stage, backoff_end(u), u.order_key()));
+    let stages = units.chunk_by(|a, b| a.stage.as_str() == b.stage.as_str());
+    let rows = stages.flat_map(|units| units.iter().enumerate()).map(|(position, unit)| {
+        patience::check();
+        row(snapshot, unit, position, now)
     });
     let counts = snapshot.queue.counts();
-    let mut position = 0;
-    let mut stage = None;
-    let mut rows = Vec::with_capacity(units.len());
-    for (_, unit) in units {
-        patience::check();
-        position = if stage == Some(unit.stage.as_str()) { position + 1 } else { 0 };
-        stage = Some(unit.stage.as_str());
-        rows.push(row(snapshot, unit, position, now));
-    }
     Ok(Queue {
         meta: of_snapshot(snapshot, now),
         counts: QueueCounts {
@@ -40,7 +32,7 @@ pub(crate) fn queue(snapshot: &Snapshot, asked: Option<&str>, now: Now) -> Resul
             gated: counts.gated,
             in_flight: counts.in_flight,
         },
-        units: rows,
+        units: rows.collect(),
         ..asked
     })
 }
@@ -131,7 +123,7 @@ fn row(snapshot: &Snapshot, unit: &Unit, position: usize, now: Now) -> QueuedUni
         attempts: unit.attempts,
         queued_at: rfc3339(now.wall_at(unit.queued_at)),
         error: unit.stage == QueueStage::ErrorBackoff,
-        backoff_until: is_in_backoff(unit).then(|| rfc3339(now.wall_at(unit.backoff_until))),
+        backoff_until: backoff_end(unit).map(|at| rfc3339(now.wall_at(at))),
         refused_by: refused_by.map(|(_, p)| p.name().to_string()).collect(),
         wakes_on: wakes_on(snapshot, unit),
         message,

@@ -14,7 +14,6 @@ use pellucid_recording::switches::Flag;
 use crate::explain::TIE_RULE;
 use crate::meta::of_snapshot;
 
-/// Lists the recorded score tables.
 pub(crate) fn tables(snapshot: &Snapshot, now: Now) -> ScoreTables {
     ScoreTables {
         meta: of_snapshot(snapshot, now),
@@ -26,14 +25,8 @@ pub(crate) fn tables(snapshot: &Snapshot, now: Now) -> ScoreTables {
 }
 
 /// Returns the newest score table of a pod. Fails when none is recorded.
-pub(crate) fn table(
-    snapshot: &Snapshot,
-    namespace: &str,
-    name: &str,
-    now: Now,
-) -> Result<ScoreTable, ReadError> {
-    let key = PodKey::new(namespace, name);
-    let found = snapshot.recorder.tables().find(|t| t.pod == key);
+pub(crate) fn table(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<ScoreTable, ReadError> {
+    let found = snapshot.recorder.tables().find(|t| t.pod == *key);
     found.map(|t| body(snapshot, t, now)).ok_or_else(|| ReadError::NotFound {
         code: "ScoresNotRecorded",
         message: format!(
@@ -62,18 +55,12 @@ pub(crate) fn body(snapshot: &Snapshot, table: &RecordedTable, now: Now) -> Scor
 }
 
 fn row_body(table: &RecordedTable, rank: usize, row: &RecordedRow) -> ScoreRow {
-    let mut plugins: Vec<PluginScore> = Vec::with_capacity(table.plugins.len());
-    for ((plugin, weight), share) in table.plugins.iter().zip(&row.shares) {
+    let plugins = table.plugins.iter().zip(&row.shares).map(|((plugin, weight), share)| {
         let (raw, normalized, weighted) = share.unwrap_or_default();
-        plugins.push(PluginScore {
-            plugin: (*plugin).to_string(),
-            raw,
-            normalized,
-            weight: *weight,
-            weighted,
-            skipped: share.is_none(),
-        });
-    }
+        let (plugin, skipped) = ((*plugin).to_string(), share.is_none());
+        PluginScore { plugin, raw, normalized, weight: *weight, weighted, skipped }
+    });
+    let mut plugins: Vec<PluginScore> = plugins.collect();
     plugins.sort_by(|a, b| a.plugin.cmp(&b.plugin));
     ScoreRow { rank, node: row.node.to_string(), total: row.total, plugins }
 }
@@ -134,18 +121,9 @@ mod tests {
     /// The header of article 001, with its ten plugins given in another order.
     #[test]
     fn the_log_form_is_koordinators() {
-        let names = [
-            "TaintToleration",
-            "Reservation",
-            "PodTopologySpread",
-            "NodeResourcesFit",
-            "NodeResourcesBalancedAllocation",
-            "NodeNUMAResource",
-            "NodeAffinity",
-            "LoadAwareScheduling",
-            "InterPodAffinity",
-            "ImageLocality",
-        ];
+        let names = "TaintToleration Reservation PodTopologySpread NodeResourcesFit \
+                     NodeResourcesBalancedAllocation NodeNUMAResource NodeAffinity LoadAwareScheduling \
+                     InterPodAffinity ImageLocality";
         let values = [100, 0, 200, 94, 96, 0, 0, 87, 0, 0];
         let share = |(i, v): (usize, &i64)| (i != 1).then_some((*v, *v, *v));
         let row = RecordedRow {
@@ -160,7 +138,7 @@ mod tests {
             chosen: row.node.clone(),
             choice: pellucid_recording::recorder::Choice::Best,
             feasible: 4,
-            plugins: names.iter().map(|n| (*n, 1)).collect(),
+            plugins: names.split(' ').map(|n| (n, 1)).collect(),
             rows: vec![row],
         };
         assert_eq!(

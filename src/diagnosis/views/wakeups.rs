@@ -14,28 +14,22 @@ use pellucid_queue::{
 };
 use pellucid_recording::rfc3339;
 
-use crate::meta::{of_snapshot, of_verdict};
+use crate::meta::{backoff_end, of_snapshot, of_verdict, unit_of};
 
 /// Returns what one pod waits for. Fails when the pod is unknown.
-pub(crate) fn of_pod(
-    snapshot: &Snapshot,
-    namespace: &str,
-    name: &str,
-    now: Now,
-) -> Result<PodWakeups, ReadError> {
-    let key = PodKey::new(namespace, name);
+pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodWakeups, ReadError> {
     let mut body = PodWakeups {
         meta: of_snapshot(snapshot, now),
         pod: key.to_string(),
         skipped: skipped(snapshot),
         ..PodWakeups::default()
     };
-    if snapshot.find_quarantined(&key).is_some() {
+    if snapshot.find_quarantined(key).is_some() {
         body.stage = "quarantined".into();
         body.summary = "It cannot be read; it waits for a change of its own.".into();
         return Ok(body);
     }
-    let Some((id, record)) = snapshot.find_pod(&key) else {
+    let Some((id, record)) = snapshot.find_pod(key) else {
         let message = format!(
             "pod {key} is not known: it does not exist, has ended, or is pending for another scheduler"
         );
@@ -44,7 +38,7 @@ pub(crate) fn of_pod(
     if let Some(verdict) = &snapshot.verdict(id) {
         body.meta = of_verdict(snapshot, verdict, now);
     }
-    match snapshot.queue.unit_of(id).and_then(|unit| snapshot.queue.unit(unit)) {
+    match unit_of(snapshot, id) {
         Some(unit) => add_unit(&mut body, snapshot, record, unit, now),
         None => {
             body.stage = record.stage.as_str().into();
@@ -80,13 +74,10 @@ fn add_unit(body: &mut PodWakeups, snapshot: &Snapshot, record: &PodRecord, unit
     if matches!(unit.stage, QueueStage::Gated | QueueStage::Unschedulable) {
         body.waits_for = waits_for(snapshot, profile, unit, refused_by);
     }
-    let in_backoff = match unit.stage {
-        QueueStage::Backoff | QueueStage::ErrorBackoff => true,
-        QueueStage::Unschedulable => unit.backoff_until > now.monotonic,
-        _ => false,
-    };
-    body.backoff_until = in_backoff.then(|| time(unit.backoff_until));
-    body.expires_at = (unit.stage == QueueStage::Unschedulable).then(|| time(unit.expires_at));
+    let is_unschedulable = unit.stage == QueueStage::Unschedulable;
+    let next_backoff = (is_unschedulable && unit.backoff_until > now.monotonic).then_some(unit.backoff_until);
+    body.backoff_until = backoff_end(unit).or(next_backoff).map(time);
+    body.expires_at = is_unschedulable.then(|| time(unit.expires_at));
     if !matches!(unit.stage, QueueStage::Gated | QueueStage::InFlight) {
         body.events = events(snapshot, profile, unit, now);
     }
@@ -94,13 +85,11 @@ fn add_unit(body: &mut PodWakeups, snapshot: &Snapshot, record: &PodRecord, unit
 
 /// Returns the plugins that hold a unit back: those that refused it, or the PreEnqueue plugins of a gated unit.
 fn blamed(profile: &Profile, unit: &Unit) -> RefusedBy {
-    let mut by = unit.refused_by;
-    if unit.stage == QueueStage::Gated {
-        by = RefusedBy::default();
-        for enabled in &profile.pre_enqueue {
-            by.insert(enabled.index);
-        }
+    if unit.stage != QueueStage::Gated {
+        return unit.refused_by;
     }
+    let mut by = RefusedBy::default();
+    profile.pre_enqueue.iter().for_each(|enabled| by.insert(enabled.index));
     by
 }
 

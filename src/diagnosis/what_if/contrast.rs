@@ -11,15 +11,13 @@ use pellucid_cycle::Snapshot;
 use pellucid_cycle::attempt::node_result_cache::tie_order;
 use pellucid_cycle::attempt::search::Scored;
 use pellucid_cycle::what_if::question::{Answer, Question};
+use pellucid_framework::View;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::profile::Profile;
-use pellucid_framework::{Cause, Code, View, bodies};
 use pellucid_model::{NodeIdx, Now, PodId, PodKey};
-use pellucid_recording::Decision;
-use pellucid_recording::Placement;
-use pellucid_recording::rfc3339;
+use pellucid_recording::{Decision, Placement, rfc3339};
 
-use crate::explain::TIE_RULE;
+use crate::explain::{TIE_RULE, reasons_of};
 use crate::meta::of_snapshot;
 use crate::what_if::node_explain::{cause_of, find_node};
 
@@ -36,36 +34,23 @@ struct Sides<'r> {
 
 /// Compares a pod's node with another one, by default with the runner-up. Fails when the pod or the node is unknown,
 /// or when there is nothing to compare.
-pub(crate) fn placement(
+pub(crate) fn contrast(
     snapshot: &Snapshot,
-    (namespace, name): (&str, &str),
+    key: &PodKey,
     versus: Option<&str>,
     now: Now,
 ) -> Result<Contrast, ReadError> {
-    let key = PodKey::new(namespace, name);
-    let Some((id, record)) = snapshot.find_pod(&key) else {
+    let Some((id, record)) = snapshot.find_pod(key) else {
         let message = format!("pod {key} is not known: it does not exist, has ended, or cannot be read");
         return Err(ReadError::NotFound { code: "PodNotFound", message });
     };
-    contrast(snapshot, id, record, versus, now)
-}
-
-/// Does the same as [`placement`] for a pod that was already found.
-pub(crate) fn contrast(
-    snapshot: &Snapshot,
-    id: PodId,
-    record: &PodRecord,
-    versus: Option<&str>,
-    now: Now,
-) -> Result<Contrast, ReadError> {
     let versus = versus.map(|name| find_node(snapshot, name)).transpose()?;
     let bad = |code, message| ReadError::BadRequest { code, message };
     let profile = snapshot.profile_of(record);
     let question =
         profile.and_then(|(_, profile)| Some((profile, Question::ask(&snapshot.cluster, profile, id)?)));
     let Some((profile, mut question)) = question else {
-        let message =
-            format!("pod {} is of scheduler {}, not of ours", record.pod.key, record.pod.scheduler_name);
+        let message = format!("pod {key} is of scheduler {}, not of ours", record.pod.scheduler_name);
         return Err(bad("NotOurPod", message));
     };
     let placement = match question.decision() {
@@ -75,12 +60,11 @@ pub(crate) fn contrast(
     let chosen = record.node.or(placement.map(|p| p.node));
     let scores = question.scores();
     let Some(versus) = versus.or_else(|| runner_up(snapshot, &scores, chosen)) else {
-        let message = format!("there is no other node to compare with for pod {}", record.pod.key);
-        return Err(bad("NoOtherNode", message));
+        return Err(bad("NoOtherNode", format!("there is no other node to compare with for pod {key}")));
     };
     if chosen == Some(versus) {
         let node = &snapshot.cluster.slot(versus).name;
-        let message = format!("parameter `versus` names {node}, which is the node of pod {}", record.pod.key);
+        let message = format!("parameter `versus` names {node}, which is the node of pod {key}");
         return Err(bad("SameNode", message));
     }
     let recorded = recorded(snapshot, id, record);
@@ -196,13 +180,12 @@ impl Sides<'_> {
 }
 
 fn refusal(answer: &Answer) -> Option<NodeRefusal> {
-    let body = |cause: &Cause| NodeRefusal {
+    cause_of(answer).map(|cause| NodeRefusal {
         plugin: cause.plugin.into(),
-        code: Code::as_str(cause.code).into(),
-        reasons: cause.reasons.iter().map(bodies::reason).collect(),
+        code: cause.code.as_str().into(),
+        reasons: reasons_of(Some(&cause)),
         message: cause.message(),
-    };
-    cause_of(answer).map(|cause| body(&cause))
+    })
 }
 
 fn summary(body: &Contrast) -> String {

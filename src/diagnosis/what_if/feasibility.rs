@@ -10,7 +10,7 @@ use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_model::{Name, NodeIdx, Now, Pod};
+use pellucid_model::{Name, NodeIdx, Now, Pod, PodKey};
 
 use crate::meta::of_snapshot;
 use crate::what_if::requirements::{PodRequirements, asked_by_name, missing};
@@ -22,12 +22,11 @@ const MOST_COPIES: usize = 10_000;
 /// Reports the feasibility of one pod. A placed pod is evaluated as if it had no place.
 pub(crate) fn of_pod(
     snapshot: &Snapshot,
-    namespace: &str,
-    name: &str,
+    key: &PodKey,
     copies: usize,
     now: Now,
 ) -> Result<Feasibility, ReadError> {
-    let asked = asked_by_name(snapshot, namespace, name)?;
+    let asked = asked_by_name(snapshot, key)?;
     let (id, pod) = (asked.id, &asked.record.pod);
     let bound = copies.clamp(1, MOST_COPIES);
     let max_copies_now = Simulation::without(snapshot, id, now).fill(pod, bound);
@@ -41,8 +40,8 @@ pub(crate) fn of_pod(
     meta.truncated = max_copies_now == bound || max_copies_empty == bound;
     Ok(Feasibility {
         meta,
-        namespace: namespace.into(),
-        name: name.into(),
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
         verdict: verdict(now_fits, after_preemption, empty_cluster, &asked),
         now: now_fits,
         after_preemption,
@@ -67,20 +66,14 @@ fn preempts(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> bool 
 
 fn verdict(now: bool, preempts: bool, empty: bool, asked: &PodRequirements<'_>) -> FeasibilityVerdict {
     let n = asked.cluster.present().len();
+    let never = format!("none of {n} nodes takes it, not even without any pods, as the nodes are");
     let (code, message) = match (now, preempts, empty) {
-        (true, ..) => ("FitsNow", "a node takes it as things are".to_string()),
-        (_, true, _) => {
-            ("FitsAfterPreemption", "a node takes it when pods of lower priority are evicted".to_string())
-        }
-        (.., true) => {
-            let message = "no node takes it now; one would if the pods on it ended".to_string();
-            ("NotNow", message)
-        }
-        _ => {
-            ("NeverFits", format!("none of {n} nodes takes it, not even without any pods, as the nodes are"))
-        }
+        (true, ..) => ("FitsNow", "a node takes it as things are"),
+        (_, true, _) => ("FitsAfterPreemption", "a node takes it when pods of lower priority are evicted"),
+        (.., true) => ("NotNow", "no node takes it now; one would if the pods on it ended"),
+        _ => ("NeverFits", &*never),
     };
-    FeasibilityVerdict { code: code.into(), message }
+    FeasibilityVerdict { code: code.into(), message: message.into() }
 }
 
 /// Returns the largest variant of the pod that fits now: its requests cut to what the best node has free.
@@ -98,11 +91,8 @@ fn largest(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option
         let lacking = asked.masks.requirements(asked.masks.of(*node)).map(|(_, requirement)| {
             let (requested, available) = missing(asked, *node, requirement)?;
             let part = available.max(0) as i128 * 1_000_000 / i128::from(requested.max(1));
-            (available > 0).then_some((
-                u32::try_from(part).ok()?,
-                requirement.reason.subject.clone()?,
-                available,
-            ))
+            let (part, name) = (u32::try_from(part).ok()?, requirement.reason.subject.clone()?);
+            (available > 0).then_some((part, name, available))
         });
         let lacking: Vec<_> = lacking.collect::<Option<_>>()?;
         let part = lacking.iter().map(|(part, ..)| *part).min()?;
@@ -117,13 +107,7 @@ fn largest(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option
         Edit::SetRequest { of: of.clone(), resource, amount }.changed(&pod)
     });
     let node = Simulation::without(snapshot, asked.id, now).place_copy(&shrunk)?;
-    let mut requests: std::collections::BTreeMap<String, String> = shrunk
-        .spec
-        .requests
-        .list
-        .named()
-        .map(|(name, amount)| (name.to_string(), exact(&name, amount)))
-        .collect();
-    requests.retain(|_, amount| amount != "0");
+    let requests = shrunk.spec.requests.list.named();
+    let requests = requests.map(|(name, amount)| (name.to_string(), exact(&name, amount))).collect();
     Some(LargestNow { node: node.to_string(), requests, percent: part / 10_000 })
 }

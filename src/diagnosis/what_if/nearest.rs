@@ -10,20 +10,18 @@
 //! names decide the rest.
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::explain::Shortfall;
 use pellucid_api::rest::suggestions::{NearNode, Nearest};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Edit;
 use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_framework::{Cause, Code, bodies};
+use pellucid_framework::{Cause, Code};
 use pellucid_model::collections::FxHashMap;
-use pellucid_model::{Name, NodeIdx, Now, PodId};
-use pellucid_recording::Refusal;
-use pellucid_recording::{Group, GroupMeasure};
+use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey};
+use pellucid_recording::{Group, GroupMeasure, Refusal};
 
-use crate::explain::shortfall;
+use crate::explain::{reasons_of, shortfall};
 use crate::meta::of_snapshot;
 use crate::what_if::requirements::{PodRequirements, all_failed, ask, asked_by_name, missing};
 use crate::what_if::suggestions::victims_on;
@@ -94,10 +92,7 @@ pub fn nearest(snapshot: &Snapshot, id: PodId, refusal: &Refusal) -> Option<Grou
     if refusal.pod_cause.is_some() {
         return None;
     }
-    let asked = ask(snapshot, id)?;
-    if asked.masks.pod.is_some() {
-        return None;
-    }
+    let asked = ask(snapshot, id).filter(|asked| asked.masks.pod.is_none())?;
     group(&asked, &order(&asked))
 }
 
@@ -109,14 +104,9 @@ fn group(asked: &PodRequirements<'_>, order: &[Near]) -> Option<Group> {
     // In the order in which a cycle runs the filters.
     let place = |plugin: &str| asked.profile.filter.iter().position(|e| e.plugin.name() == plugin);
     failed.sort_by(|a, b| (place(a.plugin), &a.reason).cmp(&(place(b.plugin), &b.reason)));
-    let measure = |requirement: &&Requirement| {
-        let of = |node: &NodeIdx| missing(asked, *node, requirement).map(|amounts| (amounts, *node));
-        let ((requested, available), node) = same
-            .iter()
-            .filter_map(of)
-            .reduce(|best, other| if other.0.1 > best.0.1 { other } else { best })?;
-        let resource = requirement.reason.subject.clone()?;
-        Some(GroupMeasure { resource, requested, available, best_node: name(asked, node).clone() })
+    let best = |requirement: &&Requirement| {
+        let all = same.iter().filter_map(|node| measure(asked, *node, requirement));
+        all.reduce(|best, other| if other.available > best.available { other } else { best })
     };
     let code = if first.fixed != 0 { Code::UnschedulableAndUnresolvable } else { Code::Unschedulable };
     Some(Group {
@@ -127,8 +117,15 @@ fn group(asked: &PodRequirements<'_>, order: &[Near]) -> Option<Group> {
         },
         count: same.len(),
         examples: same.iter().take(3).map(|node| name(asked, *node).clone()).collect(),
-        measures: failed.iter().filter_map(measure).collect(),
+        measures: failed.iter().filter_map(best).collect(),
     })
+}
+
+/// Returns what a node lacks, if the requirement is a resource.
+fn measure(asked: &PodRequirements<'_>, node: NodeIdx, requirement: &Requirement) -> Option<GroupMeasure> {
+    let (requested, available) = missing(asked, node, requirement)?;
+    let resource = requirement.reason.subject.clone()?;
+    Some(GroupMeasure { resource, requested, available, best_node: name(asked, node).clone() })
 }
 
 fn name<'a>(asked: &'a PodRequirements<'_>, node: NodeIdx) -> &'a Name {
@@ -136,21 +133,16 @@ fn name<'a>(asked: &'a PodRequirements<'_>, node: NodeIdx) -> &'a Name {
 }
 
 /// Lists the `k` nodes nearest to taking a pod. Fails when the pod is unknown or not ours to place.
-pub(crate) fn list(
-    snapshot: &Snapshot,
-    (namespace, name): (&str, &str),
-    k: usize,
-    now: Now,
-) -> Result<Nearest, ReadError> {
-    let asked = asked_by_name(snapshot, namespace, name)?;
+pub(crate) fn list(snapshot: &Snapshot, key: &PodKey, k: usize, now: Now) -> Result<Nearest, ReadError> {
+    let asked = asked_by_name(snapshot, key)?;
     let mut body = Nearest {
         meta: of_snapshot(snapshot, now),
-        namespace: namespace.into(),
-        name: name.into(),
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
+        pod_reasons: reasons_of(asked.masks.pod.as_ref()),
         ..Nearest::default()
     };
-    if let Some(cause) = &asked.masks.pod {
-        body.pod_reasons = cause.reasons.iter().map(bodies::reason).collect();
+    if asked.masks.pod.is_some() {
         return Ok(body);
     }
     let order = order(&asked);
@@ -160,22 +152,15 @@ pub(crate) fn list(
 }
 
 fn near_node(snapshot: &Snapshot, asked: &PodRequirements<'_>, near: &Near, now: Now) -> NearNode {
+    let failed = asked.masks.requirements(near.mask);
+    let measures = failed.filter_map(|(_, requirement)| measure(asked, near.node, requirement));
     NearNode {
         node: name(asked, near.node).to_string(),
         distance: near.distance as f64 / 1000.0,
         failed: all_failed(&asked.masks, near.mask, near.fixed),
-        shortfalls: shortfalls(asked, near),
+        shortfalls: measures.map(|measure| shortfall(&measure)).collect(),
         would_free: if near.fixed != 0 { None } else { would_free(snapshot, asked, near.node, now) },
     }
-}
-
-fn shortfalls(asked: &PodRequirements<'_>, near: &Near) -> Vec<Shortfall> {
-    let all = asked.masks.requirements(near.mask).filter_map(|(_, requirement)| {
-        let (requested, available) = missing(asked, near.node, requirement)?;
-        let resource = requirement.reason.subject.as_ref()?;
-        Some(shortfall(resource, requested, available, name(asked, near.node)))
-    });
-    all.collect()
 }
 
 /// Returns the pods whose removal makes the node take the pod, verified on a copy of the state.

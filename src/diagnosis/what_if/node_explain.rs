@@ -5,7 +5,7 @@
 //! of equal shape are evaluated once.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::node_explain::{AcceptedPod, NodeExplanation, RefusedPod, Stranded};
@@ -13,11 +13,13 @@ use pellucid_cluster::{PodRecord, Stage};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::question::{Answer, NodeQuestion};
 use pellucid_framework::endpoint::ReadError;
-use pellucid_framework::{Cause, Code, Reason, bodies};
+use pellucid_framework::{Cause, Code, Reason};
 use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, NodeIdx, Now, PodId, patience};
 
+use crate::explain::reasons_of;
 use crate::meta::of_snapshot;
+use crate::views::node_views::{free, node_not_found};
 
 /// Number of pods evaluated without `?limit=`.
 pub(crate) const PODS_ASKED: usize = 1_000;
@@ -28,10 +30,7 @@ const PODS_MOST: usize = 10_000;
 pub(crate) fn find_node(snapshot: &Snapshot, name: &str) -> Result<NodeIdx, ReadError> {
     let found =
         snapshot.cluster.find_node(&Name::new(name)).filter(|node| snapshot.cluster.node(*node).is_some());
-    found.ok_or_else(|| ReadError::NotFound {
-        code: "NodeNotFound",
-        message: format!("cannot find node {name}"),
-    })
+    found.ok_or_else(|| node_not_found(name))
 }
 
 /// Explains one node. Fails when the node is unknown.
@@ -58,7 +57,7 @@ pub(crate) fn node(
         pending_considered: 0,
         pending_total,
         truncated,
-        free: crate::views::node_views::free(snapshot, node),
+        free: free(snapshot, node),
         ..NodeExplanation::default()
     };
     let mut idle = Idle::of(snapshot, node);
@@ -98,8 +97,8 @@ fn refused((pod, gang): (String, Option<String>), cause: &Cause) -> RefusedPod {
         pod,
         gang,
         plugin: cause.plugin.into(),
-        code: Code::as_str(cause.code).into(),
-        reasons: cause.reasons.iter().map(bodies::reason).collect(),
+        code: cause.code.as_str().into(),
+        reasons: reasons_of(Some(cause)),
         message: cause.message(),
     }
 }
@@ -126,17 +125,8 @@ impl Idle {
     }
 
     fn count(&mut self, record: &PodRecord, answer: &Answer) {
-        let list = &record.pod.spec.requests.list;
-        for (name, asked) in &mut self.0 {
-            let wanted = match &**name {
-                "cpu" => list.milli_cpu,
-                "memory" => list.memory,
-                "ephemeral-storage" => list.ephemeral_storage,
-                _ => list.scalar(name),
-            };
-            if wanted <= 0 {
-                continue;
-            }
+        for (name, _) in record.pod.spec.requests.list.named() {
+            let Some(asked) = self.0.get_mut(&name) else { continue };
             asked.pods += 1;
             match cause_of(answer) {
                 None => asked.is_used = true,
@@ -161,10 +151,7 @@ impl Idle {
 impl Demand {
     /// Counts what blocks one pod. Several things may block it at once.
     fn add(&mut self, cause: &Cause) {
-        let mut seen: Vec<String> = cause.reasons.iter().map(dimension).collect();
-        seen.sort();
-        seen.dedup();
-        for what in seen {
+        for what in cause.reasons.iter().map(dimension).collect::<BTreeSet<String>>() {
             *self.blocked.entry(what).or_default() += 1;
         }
     }

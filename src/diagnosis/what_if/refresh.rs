@@ -3,18 +3,16 @@
 //! A gated pod keeps its recorded verdict, because only a change of the pod could open its gates. So does a placed
 //! pod, because its decision is history.
 
-use pellucid_api::rest::explain::{PlacementBody, PodExplanation};
+use pellucid_api::rest::explain::PodExplanation;
 use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::question::Question;
 use pellucid_model::{Now, PodId};
 use pellucid_queue::{QueueStage, Unit};
-use pellucid_recording::Decision;
-use pellucid_recording::Placement;
-use pellucid_recording::rfc3339;
+use pellucid_recording::{Decision, rfc3339};
 
-use crate::explain::{TIE_RULE, add_refusal, group_body};
-use crate::meta::of_snapshot;
+use crate::explain::{add_placement, add_refusal, why_there};
+use crate::meta::{of_snapshot, unit_of};
 use crate::what_if::nearest::nearest;
 
 /// Replaces the recorded answer in `body` with a current one, unless the pod is placed or gated.
@@ -29,7 +27,7 @@ pub(crate) fn refresh(
     }
     let mut meta = of_snapshot(snapshot, now);
     (meta.refreshed, meta.decided_at) = (true, Some(rfc3339(now.wall)));
-    let unit = snapshot.queue.unit_of(id).and_then(|unit| snapshot.queue.unit(unit));
+    let unit = unit_of(snapshot, id);
     if unit.is_some_and(|unit| unit.stage == QueueStage::Gated) {
         // The gates were evaluated when the pod last changed; nothing else could open them.
         body.meta = meta;
@@ -45,38 +43,23 @@ pub(crate) fn refresh(
     body.nearest = None;
     match question.decision() {
         Decision::Refuse(refusal) => {
-            let nearest = nearest(snapshot, id, refusal);
-            body.nearest = nearest.as_ref().map(group_body);
-            add_refusal(body, refusal, nearest.as_ref(), "refused");
+            add_refusal(body, refusal, nearest(snapshot, id, refusal).as_ref(), "refused");
         }
         Decision::Place(placement) => {
-            add_fit(body, snapshot.cluster.slot(placement.node).name.to_string(), placement);
-            body.summary += &unit.map(|unit| waits_for(unit, now)).unwrap_or_default();
+            let node = snapshot.cluster.slot(placement.node).name.to_string();
+            let why = why_there(placement)
+                .unwrap_or_else(|| "the only feasible node that was looked at".into());
+            let wait = unit.map(|unit| waits_for(unit, now)).unwrap_or_default();
+            body.verdict = "fits".into();
+            body.summary = format!("Fits now: it would be placed on {node} ({why}).{wait}");
+            body.message = String::new();
+            body.node_groups = Vec::new();
+            add_placement(body, node, "pending".into(), placement);
         }
     }
     if record.pod.member_of().is_some() {
         body.summary += " This is about the pod alone; its gang is planned as one.";
     }
-}
-
-fn add_fit(body: &mut PodExplanation, node: String, placement: &Placement) {
-    let why = match placement.score {
-        Some(score) => format!("total score {score}, the greatest of {} feasible nodes", placement.feasible),
-        None => "the only feasible node that was looked at".into(),
-    };
-    body.verdict = "fits".into();
-    body.summary = format!("Fits now: it would be placed on {node} ({why}).");
-    body.message = String::new();
-    body.node_groups = Vec::new();
-    body.total_nodes = placement.total as usize;
-    body.not_evaluated = (placement.total - placement.evaluated) as usize;
-    body.placement = Some(PlacementBody {
-        node,
-        stage: "pending".into(),
-        score: placement.score,
-        feasible_nodes: placement.feasible as usize,
-        tie_rule: TIE_RULE.into(),
-    });
 }
 
 /// Returns a sentence on what a pod that fits waits for.

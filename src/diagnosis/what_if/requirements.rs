@@ -1,7 +1,7 @@
 //! Evaluates which of a pod's requirements every node fails, and renders the exhaustive part of an explanation.
 //! `nearest` ranks nodes by the result.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::suggestions::{
@@ -11,10 +11,11 @@ use pellucid_cluster::{Cluster, PodRecord};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod};
 use pellucid_cycle::what_if::question::without_place;
-use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::profile::Profile;
-use pellucid_model::{Name, NodeIdx, Pod, PodId, PodKey};
+use pellucid_model::{Name, NodeIdx, PodId, PodKey, PodSpec};
+
+use crate::explain::reasons_of;
 
 /// A pod of a snapshot and what every node fails of its requirements. A placed pod is evaluated as if it had no
 /// place.
@@ -30,11 +31,9 @@ pub(crate) struct PodRequirements<'r> {
 /// Finds a pod by name and evaluates it. Fails when the pod is unknown or not ours to place.
 pub(crate) fn asked_by_name<'r>(
     snapshot: &'r Snapshot,
-    namespace: &str,
-    name: &str,
+    key: &PodKey,
 ) -> Result<PodRequirements<'r>, ReadError> {
-    let key = PodKey::new(namespace, name);
-    let id = snapshot.cluster.find_pod(&key);
+    let id = snapshot.cluster.find_pod(key);
     id.and_then(|id| ask(snapshot, id)).ok_or_else(|| {
         let message = format!("pod {key} is not known, or not ours to place");
         ReadError::NotFound { code: "PodNotFound", message }
@@ -50,7 +49,6 @@ pub(crate) fn ask(snapshot: &Snapshot, id: PodId) -> Option<PodRequirements<'_>>
     Some(PodRequirements { id, record, profile, cluster, masks })
 }
 
-/// Returns a failed requirement as a body.
 pub(crate) fn failed(requirement: &Requirement, is_static: bool) -> FailedRequirement {
     FailedRequirement {
         code: requirement.reason.code.as_str().into(),
@@ -69,22 +67,16 @@ pub(crate) fn all_failed(masks: &Masks, mask: u64, fixed: u64) -> Vec<FailedRequ
     all
 }
 
-/// Explains every node; lists the first `listed` by name individually. Returns `None` when the pod is unknown or not
-/// ours to place.
-pub(crate) fn of_pod(snapshot: &Snapshot, namespace: &str, name: &str, listed: usize) -> Option<Exhaustive> {
-    Some(exhaustive(snapshot, &asked_by_name(snapshot, namespace, name).ok()?, listed))
-}
-
 /// Nodes by what they fail, and by the part of it that removing pods cannot satisfy.
 type Groups = BTreeMap<(u64, u64), Vec<NodeIdx>>;
 
-fn exhaustive(snapshot: &Snapshot, asked: &PodRequirements<'_>, listed: usize) -> Exhaustive {
+/// Explains every node for a pod; lists the first `listed` by name individually.
+pub(crate) fn exhaustive(snapshot: &Snapshot, asked: &PodRequirements<'_>, listed: usize) -> Exhaustive {
     let (masks, cluster) = (&asked.masks, &asked.cluster);
     let total_nodes = cluster.present().len();
-    let of_pod = masks.pod.iter().flat_map(|cause| &cause.reasons);
     let mut body = Exhaustive {
         total_nodes,
-        pod_reasons: of_pod.map(bodies::reason).collect(),
+        pod_reasons: reasons_of(masks.pod.as_ref()),
         truncated: masks.truncated || listed < total_nodes,
         ..Exhaustive::default()
     };
@@ -116,10 +108,8 @@ fn codes(snapshot: &Snapshot, asked: &PodRequirements<'_>, groups: &Groups) -> B
     let in_gang = asked.record.pod.member_of().is_some();
     let mut codes: BTreeMap<String, CodeWeight> = BTreeMap::new();
     for ((mask, _), nodes) in groups {
-        let mut of_mask: Vec<ReasonCode> =
+        let of_mask: BTreeSet<ReasonCode> =
             asked.masks.requirements(*mask).map(|(_, r)| r.reason.code).collect();
-        of_mask.sort();
-        of_mask.dedup();
         let is_sole = of_mask.len() == 1;
         for code in of_mask {
             let entry = codes.entry(code.as_str().into()).or_default();
@@ -147,17 +137,16 @@ fn sole_slots(snapshot: &Snapshot, asked: &PodRequirements<'_>, groups: &Groups,
     let lacking = |mask: u64| -> Vec<Name> {
         asked.masks.requirements(mask).filter_map(|(_, r)| r.reason.subject.clone()).collect()
     };
-    nodes
-        .map(|node| {
-            let lacking = lacking(asked.masks.of(*node));
-            let counted = spec.requests.list.named().filter(|(name, _)| !lacking.contains(name));
-            let fits = counted.filter_map(|(name, amount)| {
-                let free = columns.free(*node, columns.find(&name)?);
-                usize::try_from(free / amount).ok()
-            });
-            fits.min().unwrap_or(1)
-        })
-        .sum()
+    let slots = nodes.map(|node| {
+        let lacking = lacking(asked.masks.of(*node));
+        let counted = spec.requests.list.named().filter(|(name, _)| !lacking.contains(name));
+        let fits = counted.filter_map(|(name, amount)| {
+            let free = columns.free(*node, columns.find(&name)?);
+            usize::try_from(free / amount).ok()
+        });
+        fits.min().unwrap_or(1)
+    });
+    slots.sum()
 }
 
 /// Returns the requested and the available amount of a resource that a node lacks. What is promised to nominated pods
@@ -171,14 +160,15 @@ pub(crate) fn missing(
         return None;
     }
     let name = requirement.reason.subject.as_ref()?;
-    let wanted = requested(&asked.record.pod, name)?;
+    let wanted = requested(&asked.record.pod.spec, name)?;
     let columns = asked.cluster.columns();
     let free = columns.find(name).map_or(0, |resource| columns.free(node, resource));
     let promised = asked.masks.promised.get(&node).into_iter().flatten();
-    let promised = promised.filter_map(|id| requested(&asked.cluster.pod(*id)?.pod, name));
+    let promised = promised.filter_map(|id| requested(&asked.cluster.pod(*id)?.pod.spec, name));
     Some((wanted, free.saturating_sub(promised.sum())))
 }
 
-fn requested(pod: &Pod, resource: &Name) -> Option<i64> {
-    pod.spec.requests.list.named().find(|(name, _)| name == resource).map(|(_, amount)| amount)
+/// Returns how much of a resource a pod requests, if any.
+pub(crate) fn requested(spec: &PodSpec, resource: &Name) -> Option<i64> {
+    spec.requests.list.named().find(|(name, _)| name == resource).map(|(_, amount)| amount)
 }

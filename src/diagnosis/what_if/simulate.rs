@@ -10,13 +10,12 @@ use pellucid_api::rest::simulate::{
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Edit;
 use pellucid_cycle::what_if::simulation::{Fate, Simulation};
-use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now, PodKey};
-use pellucid_recording::GangOutcome;
 use pellucid_recording::Refusal;
 
-use crate::explain::{group_body, summary};
+use crate::explain::{group_bodies, reasons_of, summary};
+use crate::gangs::explain::refusal_of_group;
 use crate::gangs::judgement::reason;
 use crate::meta::of_snapshot;
 use crate::views::score_views;
@@ -93,7 +92,7 @@ pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Si
 }
 
 /// Plans a question on a copy of a snapshot. Fails as [`simulate`] does.
-pub(crate) fn plan(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Simulation, ReadError> {
+fn plan(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Simulation, ReadError> {
     check(snapshot, question)?;
     let mut simulation = Simulation::with_weights(snapshot, &question.edits, now);
     simulation.record_scores(question.scores);
@@ -137,30 +136,25 @@ fn misfit(at: usize, problem: &str) -> ReadError {
 
 fn check(snapshot: &Snapshot, question: &Question) -> Result<(), ReadError> {
     for (at, edit) in question.edits.iter().enumerate() {
-        if let Edit::SetWeight { plugin, .. } = edit {
-            let scores =
-                snapshot.profiles.iter().flat_map(|p| &p.score).any(|e| e.plugin.name() == &**plugin);
-            if !scores {
-                return Err(misfit(
-                    at,
-                    &format!("setWeight.plugin: no profile scores with a plugin {plugin}"),
-                ));
-            }
+        let Edit::SetWeight { plugin, .. } = edit else { continue };
+        let mut scoring = snapshot.profiles.iter().flat_map(|p| &p.score);
+        if !scoring.any(|e| e.plugin.name() == &**plugin) {
+            let problem = format!("setWeight.plugin: no profile scores with a plugin {plugin}");
+            return Err(misfit(at, &problem));
         }
     }
     Ok(())
 }
 
 fn refused(key: &PodKey, refusal: &Refusal) -> SimulatedRefusal {
-    let of_pod = refusal.pod_cause.iter().flat_map(|c| &c.reasons);
     SimulatedRefusal {
         pod: key.to_string(),
         summary: summary(refusal, None),
         message: refusal.message().to_string(),
         total_nodes: refusal.total_nodes,
         not_evaluated: refusal.not_evaluated,
-        node_groups: refusal.groups.iter().map(group_body).collect(),
-        pod_reasons: of_pod.map(bodies::reason).collect(),
+        node_groups: group_bodies(refusal),
+        pod_reasons: reasons_of(refusal.pod_cause.as_ref()),
     }
 }
 
@@ -207,16 +201,12 @@ fn verdict(simulation: &Simulation, key: &GangKey) -> Option<VerdictBody> {
     if let Some(block) = simulation.block(key) {
         return Some(reason(block.code, block.message()));
     }
-    match &simulation.gang_verdict(key)?.outcome {
-        GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => {
-            Some(reason(refusal.code, refusal.message.to_string()))
-        }
-        _ => None,
-    }
+    let verdict = simulation.gang_verdict(key)?;
+    refusal_of_group(&verdict.outcome).map(|refusal| reason(refusal.code, refusal.message.to_string()))
 }
 
 /// Returns the hash of a snapshot's state by name: nodes, pods with their places, nominations.
-pub fn state_hash(snapshot: &Snapshot, now: Now) -> StateHash {
+pub(crate) fn state_hash(snapshot: &Snapshot, now: Now) -> StateHash {
     let (hash, pods) = snapshot.cluster.content_hash();
     StateHash {
         meta: of_snapshot(snapshot, now),

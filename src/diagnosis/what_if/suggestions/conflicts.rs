@@ -76,9 +76,7 @@ fn hitting_sets(masks: &[u64]) -> (Vec<u64>, bool) {
                 continue;
             };
             if set.count_ones() < LARGEST {
-                next.extend(
-                    (0..64).map(|bit| 1u64 << bit).filter(|bit| missed & bit != 0).map(|bit| set | bit),
-                );
+                next.extend(bits(*missed).map(|bit| set | bit));
             }
         }
         open = next.into_iter().collect();
@@ -88,8 +86,11 @@ fn hitting_sets(masks: &[u64]) -> (Vec<u64>, bool) {
 }
 
 fn is_minimal(set: u64, masks: &[u64]) -> bool {
-    let bits = (0..64).map(|bit| 1u64 << bit).filter(|bit| set & bit != 0);
-    bits.into_iter().all(|bit| masks.iter().any(|mask| mask & (set & !bit) == 0))
+    bits(set).all(|bit| masks.iter().any(|mask| mask & (set & !bit) == 0))
+}
+
+fn bits(set: u64) -> impl Iterator<Item = u64> {
+    (0..64).map(|bit| 1 << bit).filter(move |bit| set & bit != 0)
 }
 
 #[cfg(test)]

@@ -8,19 +8,19 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::suggestions::Conflict;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Target;
 use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_cycle::what_if::simulation::Simulation;
+use pellucid_framework::Reason;
 use pellucid_model::taint::tolerated;
 use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId};
-use pellucid_recording::GangOutcome;
 
 use super::conflicts::conflicts;
 use super::parts::{Part, copy_node, of_pod, remove_taint, set_request, uncordon};
-use super::search::{Candidate, changed, cost, edits_of, is_no_better};
-use crate::what_if::requirements::{PodRequirements, ask};
+use super::search::{Candidate, Found, changed, is_known, rank};
+use crate::gangs::explain::refusal_of_group;
+use crate::what_if::requirements::{PodRequirements, ask, requested};
 
 /// Largest number of nodes that a fix adds or opens.
 const MOST_NODES: usize = 64;
@@ -31,24 +31,13 @@ const MOST_MEMBERS: usize = 20_000;
 /// Number of nodes tried as models of new ones.
 const MOST_MODELS: usize = 3;
 
-/// The result of a search.
-#[derive(Default)]
-pub(super) struct Found {
-    pub(super) fits_now: bool,
-    pub(super) conflicts: Vec<Conflict>,
-    pub(super) fixes: Vec<Candidate>,
-    pub(super) note: Option<String>,
-    /// Whether the plans ran out before everything was tried, or there may be more conflicts.
-    pub(super) truncated: bool,
-}
-
 /// A change, and the number of members it places if it is known to be minimal.
 struct Tried {
     parts: Vec<Part>,
     slots: Option<u32>,
 }
 
-/// Returns up to `most` fixes, the cheapest first.
+/// Returns up to `most` fixes.
 pub(super) fn fixes(snapshot: &Snapshot, key: &GangKey, most: usize, now: Now) -> Found {
     let Some(gang) = snapshot.cluster.gangs().get(key) else { return Found::default() };
     let left = Cell::new((MOST_MEMBERS / gang.members.len().max(1)).clamp(LEAST_PLANS, MOST_PLANS));
@@ -92,21 +81,20 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    /// Returns the changes that help, the cheapest first.
+    /// Returns the changes that help.
     fn found(&self, asked: &PodRequirements<'_>, most: usize) -> Vec<Candidate> {
-        let mut all: BTreeMap<(u32, Vec<String>), Tried> = BTreeMap::new();
+        let mut all = BTreeMap::new();
         let tried =
             self.by_pods(asked).into_iter().chain(self.by_new_nodes(asked)).chain(self.by_opening(asked));
         for tried in tried {
-            let edits: Vec<String> = edits_of(&tried.parts).into_iter().collect();
-            all.insert((cost(&tried.parts), edits), tried);
+            all.insert(rank(&tried.parts), tried);
         }
         let mut found: Vec<Candidate> = Vec::new();
         for tried in all.into_values() {
             if found.len() >= most {
                 break;
             }
-            if found.iter().any(|known| is_no_better(&tried.parts, &known.parts)) {
+            if is_known(&tried.parts, &found) {
                 continue;
             }
             let least = match tried.slots {
@@ -115,7 +103,6 @@ impl Search<'_> {
             };
             found.extend(least.map(|(parts, slots)| Candidate { parts, node: None, slots: Some(slots) }));
         }
-        found.sort_by_cached_key(|fix| (cost(&fix.parts), edits_of(&fix.parts)));
         found
     }
 
@@ -190,12 +177,9 @@ impl Search<'_> {
     /// Returns the member that represents the failure: the root cause of an attempt made now, else the first pending
     /// member by name.
     fn stands_for(&self, simulation: &Simulation) -> Option<PodId> {
-        let verdict = simulation.gang_verdict(self.key);
-        let named = verdict.and_then(|verdict| match &verdict.outcome {
-            GangOutcome::Refused(refusal) | GangOutcome::Waiting { refusal, .. } => {
-                refusal.root_cause.as_ref().map(|(key, _)| key.clone())
-            }
-            _ => None,
+        let named = simulation.gang_verdict(self.key).and_then(|verdict| {
+            let (key, _) = refusal_of_group(&verdict.outcome)?.root_cause.as_ref()?;
+            Some(key.clone())
         });
         let cluster = &self.snapshot.cluster;
         let gang = cluster.gangs().get(self.key)?;
@@ -238,7 +222,7 @@ impl Search<'_> {
     /// Finds the largest request with which the quorum has places, in addition to `parts`.
     fn lowered(&self, asked: &PodRequirements<'_>, parts: &[Part], resource: &Name) -> Option<Tried> {
         let spec = &asked.record.pod.spec;
-        let requested = spec.requests.list.named().find(|(name, _)| name == resource)?.1;
+        let requested = requested(spec, resource)?;
         let step = match &**resource {
             "memory" | "ephemeral-storage" => 1 << 20,
             _ => 1,
@@ -247,23 +231,17 @@ impl Search<'_> {
         let amount = |cut: usize| (units - cut as i64) * step;
         let most = usize::try_from(units - 1).ok().filter(|most| *most > 0)?;
         // Nodes that lack nothing but this resource.
-        let is_only = |mask: u64| {
-            let is_it = |r: &Requirement| {
-                let is_resource = r.reason.code == ReasonCode::InsufficientResource;
-                is_resource && r.reason.subject.as_ref() == Some(resource)
-            };
-            asked.masks.requirements(mask).all(|(_, r)| is_it(r))
-        };
+        let lack = Reason::about(ReasonCode::InsufficientResource, resource.clone());
+        let is_only = |mask: u64| asked.masks.requirements(mask).all(|(_, r)| r.reason == lack);
         let open: Vec<NodeIdx> =
             asked.cluster.by_name().iter().copied().filter(|n| is_only(asked.masks.of(*n))).collect();
-        let is_enough = |cut: usize| {
-            open.iter().map(|node| room(asked, *node, Some((resource, amount(cut))))).sum::<i64>()
-                >= self.need
+        let room_after = |cut: usize| -> i64 {
+            open.iter().map(|node| room(asked, *node, Some((resource, amount(cut))))).sum()
         };
         let (mut fails, mut enough) = (0, most);
         while enough - fails > 1 {
             let middle = fails + (enough - fails) / 2;
-            if is_enough(middle) { enough = middle } else { fails = middle }
+            if room_after(middle) >= self.need { enough = middle } else { fails = middle }
         }
         let change = |cut: usize| {
             let request = set_request(spec, &self.of, resource, amount(cut));

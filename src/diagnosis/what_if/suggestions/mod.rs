@@ -16,88 +16,75 @@ use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
 pub(super) use parts::{exact, victims_on};
 
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::what_if::edit::Target;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_model::{GangKey, Now};
+use pellucid_model::{GangKey, Now, PodKey};
 
+use crate::gangs::not_found;
 use crate::meta::of_snapshot;
 use crate::what_if::requirements::asked_by_name;
 use parts::Part;
+use search::{Candidate, Found, cost, rank};
 
 /// Suggests changes for a pod. Fails when the pod is unknown or not ours to place.
 pub(crate) fn of_pod(
     snapshot: &Snapshot,
-    (namespace, name): (&str, &str),
+    key: &PodKey,
     most: usize,
     now: Now,
 ) -> Result<Suggestions, ReadError> {
-    let asked = asked_by_name(snapshot, namespace, name)?;
-    let record = asked.record;
-    let mut body = Suggestions {
-        meta: of_snapshot(snapshot, now),
-        namespace: namespace.into(),
-        name: name.into(),
-        fits_now: record.node.is_some(),
-        ..Suggestions::default()
+    let asked = asked_by_name(snapshot, key)?;
+    let mut found = match asked.record.node {
+        Some(_) => Found { fits_now: true, ..Found::default() },
+        None => search::fixes(snapshot, &asked, most, now),
     };
-    if body.fits_now {
-        return Ok(body);
-    }
-    let (conflicts, is_cut) = conflicts::conflicts(&asked.masks, asked.cluster.present());
-    body.conflicts = conflicts;
-    let found = search::fixes(snapshot, &asked, most, now);
-    body.meta.truncated = asked.masks.truncated || is_cut || found.truncated;
-    body.fits_now = found.fits_now;
-    body.fixes = found.fixes.into_iter().map(|fix| fix_body(fix.parts, fix.node, None)).collect();
-    if body.fixes.is_empty() && !body.fits_now && most > 0 {
-        body.note = Some(match &asked.masks.pod {
-            _ if record.pod.member_of().is_some() => {
-                let gang = record.pod.member_of().map(ToString::to_string).unwrap_or_default();
+    if found.fixes.is_empty() && !found.fits_now && most > 0 {
+        found.note = Some(match (asked.record.pod.member_of(), &asked.masks.pod) {
+            (Some(gang), _) => {
                 format!("It is placed with its gang; see /apis/v1/explain/gangs/{gang}/suggestions.")
             }
-            Some(cause) => {
+            (None, Some(cause)) => {
                 let remedy = cause.reasons.first().map_or("", |r| r.code.entry().remedy);
                 format!("No change that can be tried out here helps: {}. {remedy}", cause.message())
             }
-            None => "No change that can be tried out here helps; see the reasons' remedies.".into(),
+            (None, None) => "No change that can be tried out here helps; see the reasons' remedies.".into(),
         });
     }
-    Ok(body)
+    Ok(body(snapshot, (&key.namespace, &key.name), found, now))
 }
 
 /// Suggests changes for a gang. Fails when the gang is unknown.
 pub(crate) fn of_gang(
     snapshot: &Snapshot,
-    (namespace, name): (&str, &str),
+    key: &GangKey,
     most: usize,
     now: Now,
 ) -> Result<Suggestions, ReadError> {
-    let key = GangKey::new(namespace, name);
-    let gang = snapshot.cluster.gangs().get(&key).ok_or_else(|| ReadError::NotFound {
-        code: "GangNotFound",
-        message: format!("cannot find gang {key}"),
-    })?;
-    let mut body = Suggestions {
-        meta: of_snapshot(snapshot, now),
-        namespace: namespace.into(),
-        name: name.into(),
-        fits_now: gang.is_satisfied(),
-        slots_missing: Some(gang.need()),
-        ..Suggestions::default()
+    let gang = snapshot.cluster.gangs().get(key).ok_or_else(|| not_found(key))?;
+    let found = match gang.is_satisfied() {
+        true => Found { fits_now: true, ..Found::default() },
+        false => gangs::fixes(snapshot, key, most, now),
     };
-    if body.fits_now {
-        return Ok(body);
-    }
-    let found = gangs::fixes(snapshot, &key, most, now);
-    body.conflicts = found.conflicts;
-    body.meta.truncated = found.truncated;
-    body.fits_now = found.fits_now;
-    body.fixes = found.fixes.into_iter().map(|fix| fix_body(fix.parts, fix.node, fix.slots)).collect();
-    body.note = found.note;
-    Ok(body)
+    let body = body(snapshot, (&key.namespace, &key.name), found, now);
+    Ok(Suggestions { slots_missing: Some(gang.need()), ..body })
 }
 
-fn fix_body(mut parts: Vec<Part>, node: Option<String>, slots: Option<u32>) -> Fix {
+fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, now: Now) -> Suggestions {
+    let mut meta = of_snapshot(snapshot, now);
+    meta.truncated = found.truncated;
+    found.fixes.sort_by_cached_key(|fix| rank(&fix.parts));
+    Suggestions {
+        meta,
+        namespace: namespace.into(),
+        name: name.into(),
+        fits_now: found.fits_now,
+        conflicts: found.conflicts,
+        fixes: found.fixes.into_iter().map(fix_body).collect(),
+        note: found.note,
+        slots_missing: None,
+    }
+}
+
+fn fix_body(Candidate { mut parts, node, slots }: Candidate) -> Fix {
     parts.sort_by(|a, b| a.cost.cmp(&b.cost).then_with(|| a.text.cmp(&b.text)));
     let times = |alike: &[Part]| match alike {
         [one] => one.text.clone(),
@@ -106,7 +93,7 @@ fn fix_body(mut parts: Vec<Part>, node: Option<String>, slots: Option<u32>) -> F
     let texts: Vec<String> = parts.chunk_by(|a, b| a.text == b.text).map(times).collect();
     let text = texts.join(", and ");
     let edits: Vec<EditBody> = parts.iter().map(|part| part.body.clone()).collect();
-    let cost = parts.iter().map(|part| part.cost).sum();
+    let cost = cost(&parts);
     let parts = parts.into_iter().map(|part| FixPart {
         text: part.text,
         edit: part.body,
@@ -116,12 +103,4 @@ fn fix_body(mut parts: Vec<Part>, node: Option<String>, slots: Option<u32>) -> F
         cost: part.cost,
     });
     Fix { text, cost, verified: true, node, slots, parts: parts.collect(), edits }
-}
-
-/// Returns the target as the `pod` and `gang` fields of an edit's body.
-fn names_of(of: &Target) -> (Option<String>, Option<String>) {
-    match of {
-        Target::Pod(key) => (Some(key.to_string()), None),
-        Target::Gang(key) => (None, Some(key.to_string())),
-    }
 }

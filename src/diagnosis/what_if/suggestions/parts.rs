@@ -5,15 +5,15 @@ use pellucid_api::reason::{ReasonCode, Resolver};
 use pellucid_api::rest::simulate::{
     AddToleration, CopyNode, EditBody, LabelNode, PodsOf, RemoveTaint, SetRequest, TaintOf,
 };
+use pellucid_cluster::{Cluster, Stage};
 use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::{Requirement, masks_of_pod_on};
 use pellucid_model::quantity::{format_amount, format_milli};
 use pellucid_model::taint::{Taint, TaintEffect, tolerated};
 use pellucid_model::{Name, NodeIdx, PodId, PodKey, PodSpec};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::names_of;
-use crate::what_if::requirements::{PodRequirements, missing};
+use crate::what_if::requirements::{PodRequirements, missing, requested};
 
 /// Largest number of pods that a fix removes from a node.
 const MOST_VICTIMS: usize = 8;
@@ -28,6 +28,18 @@ pub(super) struct Part {
     pub(super) recreate: bool,
     pub(super) resolver: Resolver,
     pub(super) cost: u32,
+}
+
+impl Part {
+    /// Builds a part without a command. The owner makes edits of pods, the administrator all others.
+    fn new(edit: Edit, body: EditBody, text: String, cost: u32) -> Self {
+        let resolver = if edit.target().is_some() { Resolver::PodOwner } else { Resolver::ClusterAdmin };
+        Self { edit, body, text, command: None, recreate: false, resolver, cost }
+    }
+
+    fn with_command(self, command: String) -> Self {
+        Self { command: Some(command), ..self }
+    }
 }
 
 /// The side of a failed requirement that changes.
@@ -121,35 +133,23 @@ fn drop_part(
     text: &str,
     cost: u32,
 ) -> Part {
-    let (pod, gang) = names_of(of);
-    Part {
-        edit: edit(of.clone()),
-        body: body(PodsOf { pod, gang }),
-        text: text.into(),
-        command: None,
-        recreate: true,
-        resolver: Resolver::PodOwner,
-        cost,
+    Part { recreate: true, ..Part::new(edit(of.clone()), body(pods_of(of)), text.into(), cost) }
+}
+
+/// Returns the target as the `pod` and `gang` fields of an edit's body.
+fn pods_of(of: &Target) -> PodsOf {
+    match of {
+        Target::Pod(key) => PodsOf { pod: Some(key.to_string()), gang: None },
+        Target::Gang(key) => PodsOf { pod: None, gang: Some(key.to_string()) },
     }
 }
 
-/// Builds the part that removes the scheduling gates of pods.
 pub(super) fn remove_gates(of: &Target, gates: &[Name]) -> Part {
-    let (pod, gang) = names_of(of);
-    let command = match of {
-        Target::Pod(key) => Some(patch(key, &json!([{"op": "remove", "path": "/spec/schedulingGates"}]))),
-        Target::Gang(_) => None,
-    };
     let names: Vec<&str> = gates.iter().map(Name::as_str).collect();
-    Part {
-        edit: Edit::RemoveGates(of.clone()),
-        body: EditBody::RemoveGates(PodsOf { pod, gang }),
-        text: format!("remove the scheduling gates {}", names.join(", ")),
-        command,
-        recreate: false,
-        resolver: Resolver::PodOwner,
-        cost: 5,
-    }
+    let text = format!("remove the scheduling gates {}", names.join(", "));
+    let command = patch(of, &json!([{"op": "remove", "path": "/spec/schedulingGates"}]));
+    let (edit, body) = (Edit::RemoveGates(of.clone()), EditBody::RemoveGates(pods_of(of)));
+    Part { command, ..Part::new(edit, body, text, 5) }
 }
 
 /// Formats an amount as a manifest states it, without rounding.
@@ -159,22 +159,16 @@ pub(crate) fn exact(resource: &str, amount: i64) -> String {
 
 /// Builds the part that lowers a resource request.
 pub(super) fn set_request(spec: &PodSpec, of: &Target, resource: &Name, amount: i64) -> Part {
-    let requested = spec.requests.list.named().find(|(n, _)| n == resource).map_or(0, |(_, amount)| amount);
-    let (pod, gang) = names_of(of);
+    let requested = requested(spec, resource).unwrap_or(0);
+    let PodsOf { pod, gang } = pods_of(of);
     let body = SetRequest { pod, gang, resource: resource.to_string(), amount: exact(resource, amount) };
     // The cost grows with the part of the request that is cut, by up to 40.
     let cut =
         u32::try_from((requested - amount).max(0) as i128 * 40 / i128::from(requested.max(1))).unwrap_or(40);
     let (from, to) = (format_amount(resource, requested), format_amount(resource, amount));
-    Part {
-        edit: Edit::SetRequest { of: of.clone(), resource: resource.clone(), amount },
-        body: EditBody::SetRequest(body),
-        text: format!("request {to} of {resource} instead of {from}"),
-        command: None,
-        recreate: true,
-        resolver: Resolver::PodOwner,
-        cost: 40 + cut,
-    }
+    let text = format!("request {to} of {resource} instead of {from}");
+    let edit = Edit::SetRequest { of: of.clone(), resource: resource.clone(), amount };
+    Part { recreate: true, ..Part::new(edit, EditBody::SetRequest(body), text, 40 + cut) }
 }
 
 fn taint_of<'a>(
@@ -185,15 +179,12 @@ fn taint_of<'a>(
     let subject = requirement.reason.subject.as_ref()?;
     let taints = &asked.cluster.node(node)?.taints;
     let tolerations = &asked.record.pod.spec.tolerations;
-    taints.iter().filter(|t| !tolerated(tolerations, t)).find(|t| {
-        let value = if t.value.is_empty() { String::new() } else { format!("={}", t.value) };
-        **subject == *format!("{}{value}:{}", t.key, t.effect.as_str())
-    })
+    taints.iter().filter(|t| !tolerated(tolerations, t)).find(|t| **subject == *taint_text(t))
 }
 
 /// Builds the part that adds a toleration. Existing pods may gain tolerations.
 fn tolerate(asked: &PodRequirements<'_>, of: &Target, taint: &Taint) -> Part {
-    let (pod, gang) = names_of(of);
+    let PodsOf { pod, gang } = pods_of(of);
     let body = TaintOf {
         key: taint.key.to_string(),
         value: taint.value.to_string(),
@@ -202,28 +193,20 @@ fn tolerate(asked: &PodRequirements<'_>, of: &Target, taint: &Taint) -> Part {
     let toleration = json!({
         "key": &*taint.key, "operator": "Equal", "value": &*taint.value, "effect": taint.effect.as_str(),
     });
-    let command = match of {
-        Target::Pod(key) if asked.record.pod.spec.tolerations.is_empty() => {
-            Some(patch(key, &json!([{"op": "add", "path": "/spec/tolerations", "value": [toleration]}])))
-        }
-        Target::Pod(key) => {
-            Some(patch(key, &json!([{"op": "add", "path": "/spec/tolerations/-", "value": toleration}])))
-        }
-        Target::Gang(_) => None,
+    let (path, value) = match asked.record.pod.spec.tolerations.is_empty() {
+        true => ("/spec/tolerations", json!([toleration])),
+        false => ("/spec/tolerations/-", toleration),
     };
-    Part {
-        edit: Edit::AddToleration { of: of.clone(), taint: taint.clone() },
-        body: EditBody::AddToleration(AddToleration { pod, gang, taint: body }),
-        text: format!("tolerate taint {}", taint_text(taint)),
-        command,
-        recreate: false,
-        resolver: Resolver::PodOwner,
-        cost: 20,
-    }
+    let command = patch(of, &json!([{"op": "add", "path": path, "value": value}]));
+    let edit = Edit::AddToleration { of: of.clone(), taint: taint.clone() };
+    let body = EditBody::AddToleration(AddToleration { pod, gang, taint: body });
+    Part { command, ..Part::new(edit, body, format!("tolerate taint {}", taint_text(taint)), 20) }
 }
 
-fn patch(key: &PodKey, patch: &serde_json::Value) -> String {
-    format!("kubectl -n {} patch pod {} --type=json -p '{patch}'", key.namespace, key.name)
+/// Returns the command that patches a pod. There is none for a gang.
+fn patch(of: &Target, patch: &Value) -> Option<String> {
+    let Target::Pod(PodKey { namespace, name }) = of else { return None };
+    Some(format!("kubectl -n {namespace} patch pod {name} --type=json -p '{patch}'"))
 }
 
 fn taint_text(taint: &Taint) -> String {
@@ -249,17 +232,10 @@ pub(super) fn of_cluster(
     }
 }
 
-/// Builds the part that uncordons a node.
 pub(super) fn uncordon(node: &Name) -> Part {
-    Part {
-        edit: Edit::Uncordon(node.clone()),
-        body: EditBody::Uncordon(node.to_string()),
-        text: format!("uncordon node {node}"),
-        command: Some(format!("kubectl uncordon {node}")),
-        recreate: false,
-        resolver: Resolver::ClusterAdmin,
-        cost: 10,
-    }
+    let (edit, body) = (Edit::Uncordon(node.clone()), EditBody::Uncordon(node.to_string()));
+    let command = format!("kubectl uncordon {node}");
+    Part::new(edit, body, format!("uncordon node {node}"), 10).with_command(command)
 }
 
 /// Builds the part that removes a taint from a node. For the taint of a cordon it uncordons.
@@ -272,15 +248,10 @@ pub(super) fn remove_taint(node: &Name, taint: &Taint) -> Part {
         key: taint.key.to_string(),
         effect: Some(taint.effect.as_str().into()),
     };
-    Part {
-        edit: Edit::RemoveTaint { node: node.clone(), key: taint.key.clone(), effect: Some(taint.effect) },
-        body: EditBody::RemoveTaint(body),
-        text: format!("remove taint {} from node {node}", taint_text(taint)),
-        command: Some(format!("kubectl taint nodes {node} {}:{}-", taint.key, taint.effect.as_str())),
-        recreate: false,
-        resolver: Resolver::ClusterAdmin,
-        cost: 30,
-    }
+    let edit = Edit::RemoveTaint { node: node.clone(), key: taint.key.clone(), effect: Some(taint.effect) };
+    let text = format!("remove taint {} from node {node}", taint_text(taint));
+    let command = format!("kubectl taint nodes {node} {}:{}-", taint.key, taint.effect.as_str());
+    Part::new(edit, EditBody::RemoveTaint(body), text, 30).with_command(command)
 }
 
 /// Builds the parts that add the labels a `nodeSelector` requires. Returns `None` if the pod has required affinity
@@ -293,18 +264,12 @@ fn label(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<Vec<Part>> {
     }
     let name = &object.name;
     let missing = affinity.selector.iter().filter(|(key, value)| object.labels.get(key) != Some(value));
-    let part = |(key, value): &(Name, Name)| Part {
-        edit: Edit::LabelNode { node: name.clone(), key: key.clone(), value: value.clone() },
-        body: EditBody::LabelNode(LabelNode {
-            node: name.to_string(),
-            key: key.to_string(),
-            value: value.to_string(),
-        }),
-        text: format!("label node {name} with {key}={value}"),
-        command: Some(format!("kubectl label nodes {name} {key}={value} --overwrite")),
-        recreate: false,
-        resolver: Resolver::ClusterAdmin,
-        cost: 25,
+    let part = |(key, value): &(Name, Name)| {
+        let edit = Edit::LabelNode { node: name.clone(), key: key.clone(), value: value.clone() };
+        let body = LabelNode { node: name.to_string(), key: key.to_string(), value: value.to_string() };
+        let text = format!("label node {name} with {key}={value}");
+        let command = format!("kubectl label nodes {name} {key}={value} --overwrite");
+        Part::new(edit, EditBody::LabelNode(body), text, 25).with_command(command)
     };
     let parts: Vec<Part> = missing.map(part).collect();
     (!parts.is_empty()).then_some(parts)
@@ -313,29 +278,18 @@ fn label(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<Vec<Part>> {
 fn delete_pod(asked: &PodRequirements<'_>, key: PodKey) -> Part {
     let record = asked.cluster.find_pod(&key).and_then(|id| asked.cluster.pod(id));
     let is_higher = record.is_some_and(|r| r.pod.priority > asked.record.pod.priority);
-    Part {
-        text: format!("let pod {key} go"),
-        command: Some(format!("kubectl -n {} delete pod {}", key.namespace, key.name)),
-        body: EditBody::DeletePod(key.to_string()),
-        edit: Edit::DeletePod(key),
-        recreate: false,
-        resolver: Resolver::ClusterAdmin,
-        cost: if is_higher { 100 } else { 60 },
-    }
+    let cost = if is_higher { 100 } else { 60 };
+    let (text, body) = (format!("let pod {key} go"), EditBody::DeletePod(key.to_string()));
+    let command = format!("kubectl -n {} delete pod {}", key.namespace, key.name);
+    Part::new(Edit::DeletePod(key), body, text, cost).with_command(command)
 }
 
 /// Builds the part that adds a node like an existing one.
 pub(super) fn copy_node(like: &Name, number: usize) -> Part {
     let name = format!("{like}-copy-{number}");
-    Part {
-        edit: Edit::CopyNode { node: like.clone(), name: Name::new(&name) },
-        body: EditBody::CopyNode(CopyNode { node: like.to_string(), name: name.clone() }),
-        text: format!("add a node like {like}"),
-        command: None,
-        recreate: false,
-        resolver: Resolver::ClusterAdmin,
-        cost: 120,
-    }
+    let edit = Edit::CopyNode { node: like.clone(), name: Name::new(&name) };
+    let body = EditBody::CopyNode(CopyNode { node: like.to_string(), name });
+    Part::new(edit, body, format!("add a node like {like}"), 120)
 }
 
 /// Returns a minimal set of pods that must leave a node so that it takes the pod. Pods of low priority go first, then
@@ -355,7 +309,7 @@ pub(crate) fn victims_on(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<V
         })
     });
     let profile = asked.profile;
-    let fits = |cluster: &mut pellucid_cluster::Cluster| {
+    let fits = |cluster: &mut Cluster| {
         let masks = masks_of_pod_on(cluster, profile, (asked.id, &spec), &[node]);
         masks.pod.is_none() && masks.of(node) == 0
     };
@@ -369,7 +323,7 @@ pub(crate) fn victims_on(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<V
     // Put back the pods whose removal was not needed, the last removed first.
     let mut needed: Vec<PodId> = Vec::new();
     for id in gone.into_iter().rev() {
-        cluster.place(id, node, pellucid_cluster::Stage::Bound);
+        cluster.place(id, node, Stage::Bound);
         if !fits(&mut cluster) {
             cluster.release(id);
             needed.push(id);

@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_cluster::{Cluster, PodRecord};
+use pellucid_api::rest::suggestions::Conflict;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use pellucid_cycle::what_if::simulation::{Fate, Simulation};
 use pellucid_model::{Name, NodeIdx, Now, PodKey};
 
-use super::parts::{Part, Side, copy_node, relax, remove_gates};
+use super::conflicts::conflicts;
+use super::parts::{Part, Side, copy_node, of_pod, relax, remove_gates};
 use crate::what_if::nearest::order;
 use crate::what_if::requirements::PodRequirements;
 
@@ -34,42 +35,47 @@ pub(super) struct Candidate {
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) fits_now: bool,
+    pub(super) conflicts: Vec<Conflict>,
     pub(super) fixes: Vec<Candidate>,
-    /// Whether the plans ran out before every change was tried.
+    pub(super) note: Option<String>,
+    /// Whether the plans ran out before everything was tried, or there may be more conflicts.
     pub(super) truncated: bool,
 }
 
-/// Returns up to `most` fixes, the cheapest first.
+/// Returns up to `most` fixes.
 pub(super) fn fixes(snapshot: &Snapshot, asked: &PodRequirements<'_>, most: usize, now: Now) -> Found {
+    let (conflicts, is_cut) = conflicts(&asked.masks, asked.cluster.present());
+    let mut found = Found { conflicts, truncated: asked.masks.truncated || is_cut, ..Found::default() };
     let mut search = Search { snapshot, asked, of: Target::Pod(asked.record.pod.key.clone()), now, plans: 0 };
     if search.place(&[]).is_some() {
-        return Found { fits_now: true, ..Found::default() };
+        found.fits_now = true;
+        return found;
     }
-    let (mut found, mut truncated): (Vec<Candidate>, bool) = (Vec::new(), false);
     for parts in search.candidates() {
-        if found.len() >= most {
+        if found.fixes.len() >= most {
             break;
         }
-        if found.iter().any(|known| is_no_better(&parts, &known.parts)) {
+        if is_known(&parts, &found.fixes) {
             continue;
         }
         if search.plans >= MOST_PLANS {
-            truncated = true;
+            found.truncated = true;
             break;
         }
-        let Some((parts, node)) = search.shrunk(parts) else { continue };
-        if found.iter().any(|known| is_no_better(&parts, &known.parts)) {
-            continue;
-        }
-        found.push(Candidate { parts, node: Some(node), slots: None });
+        let fix = search.shrunk(parts).filter(|(parts, _)| !is_known(parts, &found.fixes));
+        found.fixes.extend(fix.map(|(parts, node)| Candidate { parts, node: Some(node), slots: None }));
     }
-    found.sort_by_cached_key(|fix| (cost(&fix.parts), edits_of(&fix.parts)));
-    Found { fits_now: false, fixes: found, truncated }
+    found
+}
+
+/// Returns whether a change adds nothing to one of the fixes.
+pub(super) fn is_known(parts: &[Part], fixes: &[Candidate]) -> bool {
+    fixes.iter().any(|fix| is_no_better(parts, &fix.parts))
 }
 
 /// Returns whether `parts` adds nothing to a known change: it contains every kind of edit that the known one does, on
 /// whichever node, and allows no larger request.
-pub(super) fn is_no_better(parts: &[Part], known: &[Part]) -> bool {
+fn is_no_better(parts: &[Part], known: &[Part]) -> bool {
     known.iter().all(|k| {
         parts.iter().any(|part| match (&part.edit, &k.edit) {
             (
@@ -81,13 +87,16 @@ pub(super) fn is_no_better(parts: &[Part], known: &[Part]) -> bool {
     })
 }
 
-/// Returns the sum of the parts' costs.
+/// Returns the key by which changes are ordered: the sum of the parts' costs, and the edits as texts.
+pub(super) fn rank(parts: &[Part]) -> (u32, BTreeSet<String>) {
+    (cost(parts), edits_of(parts))
+}
+
 pub(super) fn cost(parts: &[Part]) -> u32 {
     parts.iter().map(|part| part.cost).sum()
 }
 
-/// Returns the edits as texts that can be compared.
-pub(super) fn edits_of(parts: &[Part]) -> BTreeSet<String> {
+fn edits_of(parts: &[Part]) -> BTreeSet<String> {
     parts.iter().map(|part| format!("{:?}", part.edit)).collect()
 }
 
@@ -123,8 +132,9 @@ impl Search<'_> {
         while at < parts.len() {
             let mut fewer = parts.clone();
             // Drop the most expensive parts first, so that the cheap ones remain.
-            let dearest = by_cost(&parts)[at];
-            fewer.remove(dearest);
+            let mut by_cost: Vec<usize> = (0..parts.len()).collect();
+            by_cost.sort_by_key(|at| std::cmp::Reverse(parts[*at].cost));
+            fewer.remove(by_cost[at]);
             match self.place(&fewer) {
                 Some(other) if !fewer.is_empty() => (parts, node, at) = (fewer, other, 0),
                 _ => at += 1,
@@ -138,7 +148,7 @@ impl Search<'_> {
         let mut all: BTreeMap<(u32, BTreeSet<String>), Vec<Part>> = BTreeMap::new();
         let mut add = |parts: Vec<Part>| {
             if !parts.is_empty() {
-                all.insert((cost(&parts), edits_of(&parts)), parts);
+                all.insert(rank(&parts), parts);
             }
         };
         let gates = self.gates();
@@ -176,7 +186,7 @@ impl Search<'_> {
             };
             let reason = pellucid_framework::Reason { code, subject: reason.subject.clone() };
             let requirement = Requirement { plugin: cause.plugin, reason };
-            super::parts::of_pod(self.asked, &self.of, *node, &requirement).map(|part| vec![part])
+            of_pod(self.asked, &self.of, *node, &requirement).map(|part| vec![part])
         });
         parts.collect()
     }
@@ -201,19 +211,14 @@ impl Search<'_> {
             if open.is_empty() {
                 return Some(parts);
             }
-            let masks = self.asked.masks.clone();
-            let asked = PodRequirements {
-                id: self.asked.id,
-                record: &record,
-                profile: self.asked.profile,
-                cluster,
-                masks,
-            };
+            let PodRequirements { id, profile, ref masks, .. } = *self.asked;
+            let asked = PodRequirements { id, record: &record, profile, cluster, masks: masks.clone() };
             parts.extend(self.round(&asked, node, side, &open)?);
             let simulation = changed(self.snapshot, &parts, self.now)?;
             cluster = simulation.scheduler().cluster().fork();
-            record = cluster.pod(self.asked.id)?.clone();
-            open = still_failed(&mut cluster, self.asked, &record, node);
+            record = cluster.pod(id)?.clone();
+            let masks = masks_of_pod_on(&mut cluster, profile, (id, &record.pod.spec), &[node]);
+            open = requirements(&masks, node);
         }
         None
     }
@@ -259,12 +264,6 @@ impl Search<'_> {
     }
 }
 
-fn by_cost(parts: &[Part]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..parts.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(parts[*at].cost));
-    order
-}
-
 /// A failed requirement, and whether removing pods cannot satisfy it.
 type Open = (Requirement, bool);
 
@@ -272,15 +271,6 @@ fn requirements(masks: &Masks, node: NodeIdx) -> Vec<Open> {
     let fixed = masks.fixed_of(node);
     let open = masks.requirements(masks.of(node));
     open.map(|(bit, requirement)| (requirement.clone(), fixed & (1 << bit) != 0)).collect()
-}
-
-fn still_failed(
-    cluster: &mut Cluster,
-    asked: &PodRequirements<'_>,
-    record: &PodRecord,
-    node: NodeIdx,
-) -> Vec<Open> {
-    requirements(&masks_of_pod_on(cluster, asked.profile, (asked.id, &record.pod.spec), &[node]), node)
 }
 
 /// Returns a copy of the state with a change applied, or `None` when an edit cannot be applied.
