@@ -47,8 +47,8 @@ pub(crate) fn refresh(
         }
         Decision::Place(placement) => {
             let node = snapshot.cluster.slot(placement.node).name.to_string();
-            let why = why_there(placement)
-                .unwrap_or_else(|| "the only feasible node that was looked at".into());
+            let why =
+                why_there(placement).unwrap_or_else(|| "the only feasible node that was looked at".into());
             let wait = unit.map(|unit| waits_for(unit, now)).unwrap_or_default();
             body.verdict = "fits".into();
             body.summary = format!("Fits now: it would be placed on {node} ({why}).{wait}");
