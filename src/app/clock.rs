@@ -19,7 +19,6 @@ pub fn system() -> Clock {
     })
 }
 
-/// Converts a wall time to the type of the standard library.
 #[cfg(feature = "otel")]
 pub(super) fn instant(wall: Duration) -> SystemTime {
     SystemTime::UNIX_EPOCH + wall

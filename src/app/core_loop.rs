@@ -327,13 +327,14 @@ mod tests {
 
     use pellucid_cycle::scheduler::Settings;
     use pellucid_kubernetes::writes::effect_queues::EffectQueueSizes;
+    use pellucid_model::gang::{Dialect, GangMark, GangTerms};
     use pellucid_model::{Node, Pod, PodKey};
 
     use super::super::health::Health;
     use super::*;
 
-    /// Returns a loop on a clock that advances by half a millisecond per reading.
-    fn core_loop() -> CoreLoop {
+    /// Returns a loop on a clock that advances by half a millisecond per reading, with a node and some pods.
+    fn core_loop(n_pods: usize, gang: Option<Arc<GangMark>>) -> CoreLoop {
         let registry = pellucid_plugins::registry();
         let profiles = pellucid_config::default(&registry).expect("the defaults are valid").profiles;
         let mut scheduler = Scheduler::new(Settings {
@@ -350,6 +351,16 @@ mod tests {
             ..Now::default()
         });
         let snapshot = Arc::new(ArcSwap::from_pointee(scheduler.publish(clock())));
+        let mut node = Node { name: "n".into(), ready: true, ..Node::default() };
+        node.allocatable.pods = 1_000;
+        scheduler.apply(Input::NodeApplied(Arc::new(node)), Now::default());
+        for i in 0..n_pods {
+            let key = PodKey::new("ns", &format!("p{i}"));
+            let scheduler_name = pellucid_config::DEFAULT_SCHEDULER_NAME.into();
+            let gang = gang.clone();
+            let pod = Pod { uid: key.to_string().into(), key, scheduler_name, gang, ..Pod::default() };
+            scheduler.apply(Input::PodApplied(Arc::new(pod)), Now::default());
+        }
         CoreLoop {
             scheduler,
             inputs: mpsc::channel(1).1,
@@ -370,16 +381,7 @@ mod tests {
 
     #[test]
     fn inputs_are_looked_at_after_milliseconds_however_many_units_wait() {
-        let mut core = core_loop();
-        let mut node = Node { name: "n".into(), ready: true, ..Node::default() };
-        node.allocatable.pods = 1_000;
-        core.scheduler.apply(Input::NodeApplied(Arc::new(node)), Now::default());
-        for i in 0..500 {
-            let key = PodKey::new("ns", &format!("p{i}"));
-            let scheduler_name = pellucid_config::DEFAULT_SCHEDULER_NAME.into();
-            let pod = Pod { uid: key.to_string().into(), key, scheduler_name, ..Pod::default() };
-            core.scheduler.apply(Input::PodApplied(Arc::new(pod)), Now::default());
-        }
+        let mut core = core_loop(500, None);
         let placed = |core: &CoreLoop| core.scheduler.n_in_flight();
         assert!(core.plan(&Stopwatch::start()));
         assert_eq!(placed(&core), 4, "four attempts of half a millisecond");
@@ -390,12 +392,6 @@ mod tests {
 
     #[test]
     fn the_attempt_at_a_gang_counts_once_with_all_its_slices() {
-        use pellucid_model::gang::{Dialect, GangMark, GangTerms};
-        let mut core = core_loop();
-        core.scheduler.set_slice(1);
-        let mut node = Node { name: "n".into(), ready: true, ..Node::default() };
-        node.allocatable.pods = 1_000;
-        core.scheduler.apply(Input::NodeApplied(Arc::new(node)), Now::default());
         let mark = Arc::new(GangMark {
             gang: GangKey::new("ns", "g"),
             dialect: Dialect::Koordinator,
@@ -405,12 +401,8 @@ mod tests {
             terms: GangTerms { min: Some(20), ..GangTerms::default() },
             problems: Box::default(),
         });
-        for i in 0..20 {
-            let key = PodKey::new("ns", &format!("g-{i}"));
-            let (scheduler_name, gang) = (pellucid_config::DEFAULT_SCHEDULER_NAME.into(), Some(mark.clone()));
-            let pod = Pod { uid: key.to_string().into(), key, scheduler_name, gang, ..Pod::default() };
-            core.scheduler.apply(Input::PodApplied(Arc::new(pod)), Now::default());
-        }
+        let mut core = core_loop(20, Some(mark));
+        core.scheduler.set_slice(1);
         while core.scheduler.has_work() {
             core.plan(&Stopwatch::start());
         }

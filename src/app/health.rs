@@ -11,7 +11,6 @@ use pellucid_http::HealthCheck;
 use pellucid_kubernetes::watches::inputs::Watches;
 use pellucid_kubernetes::watches::status::WatchReport;
 use pellucid_model::Now;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -95,24 +94,18 @@ impl Health {
 
     /// Registers a gauge per check and endpoint that is 1 while the check passes.
     pub fn show(&self, registry: &mut Registry) {
-        let family: Family<Labels, Gauge> = Family::default();
+        let family: Family<[(&'static str, String); 2], Gauge> = Family::default();
         let now = (self.clock)();
         for check in &self.checks {
             let is_well = i64::from(check.look(now).is_ok());
             let endpoints: &[_] = if check.is_live { &["livez", "readyz"] } else { &["readyz"] };
             for endpoint in endpoints {
-                let labels = Labels { name: check.name.clone(), r#type: endpoint };
+                let labels = [("name", check.name.clone()), ("type", (*endpoint).to_owned())];
                 family.get_or_create_owned(&labels).set(is_well);
             }
         }
         registry.register("kubernetes_healthcheck", "Result of each health check: 1 is well", family);
     }
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Labels {
-    name: String,
-    r#type: &'static str,
 }
 
 impl Check {

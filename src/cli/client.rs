@@ -13,7 +13,6 @@ use tokio::net::TcpStream;
 /// Most bytes of an answer that are read. An explanation takes kilobytes, all nodes of a large cluster megabytes.
 const LONGEST_ANSWER: usize = 256 << 20;
 
-/// The HTTP method, with its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     Get,
@@ -23,7 +22,6 @@ pub(super) enum Method {
     Post(String),
 }
 
-/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Answered {
     pub status: StatusCode,
@@ -56,19 +54,12 @@ impl Answered {
         if self.status.is_success() {
             return Ok(self.body);
         }
-        let status = self.status;
-        Err(match serde_json::from_str::<ErrorBody>(&self.body) {
-            Ok(error) => {
-                ClientError::Refused { status, code: format!(", {}", error.code), message: error.message }
-            }
-            Err(_) if self.body.trim().is_empty() => {
-                ClientError::Refused { status, code: String::new(), message: "the server refused".to_owned() }
-            }
-            Err(_) => {
-                let message = self.body.trim().chars().take(500).collect();
-                ClientError::Refused { status, code: String::new(), message }
-            }
-        })
+        let (code, message) = match serde_json::from_str::<ErrorBody>(&self.body) {
+            Ok(error) => (format!(", {}", error.code), error.message),
+            Err(_) if self.body.trim().is_empty() => (String::new(), "the server refused".to_owned()),
+            Err(_) => (String::new(), self.body.trim().chars().take(500).collect()),
+        };
+        Err(ClientError::Refused { status: self.status, code, message })
     }
 }
 
@@ -136,7 +127,6 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// A parsed server address.
 #[derive(Debug, PartialEq, Eq)]
 struct Address {
     host: String,

@@ -11,9 +11,8 @@ use crate::app::demo::{self, DemoOptions};
 use crate::app::instance;
 use crate::app::log::telemetry;
 
-/// Arguments of `demo`.
 #[derive(Debug, Args)]
-pub struct DemoArgs {
+pub(super) struct DemoArgs {
     /// Address of the scheduler's REST API; port 0 takes any and prints it
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10251")]
     pub listen: SocketAddr,

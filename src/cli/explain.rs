@@ -9,30 +9,26 @@ use super::out::Paint;
 use super::server::{ObjectName, ServerArgs, node_name};
 use super::{explain_text, gang_text, node_text};
 
-/// Arguments of `explain`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
-pub struct ExplainArgs {
+pub(super) struct ExplainArgs {
     /// A pod, as `explain pod` takes it
     #[arg(value_name = "NAMESPACE/NAME")]
     pub pod: Option<ObjectName>,
-    /// The scheduler.
     #[command(flatten)]
     pub server: ServerArgs,
-    /// What to explain.
     #[command(subcommand)]
     pub what: Option<What>,
 }
 
 /// What can be explained.
 #[derive(Debug, Subcommand)]
-pub enum What {
+pub(super) enum What {
     /// Why a pod is on its node, or on none
     Pod {
         /// The pod: NAMESPACE/NAME, or NAME
         #[arg(value_name = "NAMESPACE/NAME")]
         pod: ObjectName,
-        /// The scheduler.
         #[command(flatten)]
         server: ServerArgs,
     },
@@ -41,7 +37,6 @@ pub enum What {
         /// The gang: NAMESPACE/NAME, or NAME
         #[arg(value_name = "NAMESPACE/NAME")]
         gang: ObjectName,
-        /// The scheduler.
         #[command(flatten)]
         server: ServerArgs,
     },
@@ -50,13 +45,11 @@ pub enum What {
         /// The node
         #[arg(value_name = "NAME", value_parser = node_name)]
         node: String,
-        /// The scheduler.
         #[command(flatten)]
         server: ServerArgs,
     },
     /// Every pending pod with its reason
     Pods {
-        /// The scheduler.
         #[command(flatten)]
         server: ServerArgs,
     },
@@ -91,13 +84,9 @@ fn explain_pod(pod: &ObjectName, server: &ServerArgs, paint: Paint) -> anyhow::R
 
 /// Removes the pods outside the requested namespace.
 fn narrow(body: &mut Value, server: &ServerArgs) {
-    let Some(pods) = body.get_mut("pods").and_then(Value::as_array_mut) else { return };
-    pods.retain(|pod| {
-        let text = |field: &str| pod.get(field).and_then(Value::as_str).unwrap_or_default();
-        server.wants(&format!("{}/{}", text("namespace"), text("name")))
-    });
-    let left = pods.len();
-    if let Some(count) = body.get_mut("count") {
+    server.narrow(body, "pods");
+    let left = body["pods"].as_array().map(Vec::len);
+    if let (Some(left), Some(count)) = (left, body.get_mut("count")) {
         *count = left.into();
     }
 }

@@ -6,9 +6,8 @@ use pellucid_api::rest::explain::{NodeGroup, PendingPods, PodExplanation, Reason
 
 use super::out::{Paint, Style};
 use super::program;
-use super::text::{cell, clean, count, right, table};
+use super::text::{cell, clean, count, one, remedy, section, table};
 
-/// Formats the explanation of a pod.
 pub(super) fn pod(body: &PodExplanation, paint: Paint) -> String {
     let mut out = String::new();
     let style = if body.placement.is_some() { Style::Green } else { Style::Yellow };
@@ -36,9 +35,7 @@ pub(super) fn pod(body: &PodExplanation, paint: Paint) -> String {
             line(&mut out, &clean(&adding_up(body)));
         }
     }
-    if !body.pod_reasons.is_empty() {
-        let _ = write!(out, "\n{}\n", pod_reasons(&body.pod_reasons));
-    }
+    section(&mut out, &body.pod_reasons, pod_reasons);
     if let Some(gang) = &body.gang {
         let text = format!("gang {} ({}, {}): {}", gang.gang, gang.state, gang.code, gang.message);
         let (text, name, program) = (clean(&text), clean(&gang.gang), program());
@@ -58,28 +55,19 @@ pub(super) fn line(out: &mut String, text: &str) {
 
 /// Formats node groups with their reasons and what they lack.
 pub(super) fn node_groups(groups: &[NodeGroup], not_evaluated: usize) -> String {
-    let mut table = table(&["NODES", "PLUGIN", "REASON", "LACKING", "REMEDY", "EXAMPLE NODES"]);
-    right(&mut table, &[0]);
+    let mut table = table(&["NODES", "PLUGIN", "REASON", "LACKING", "REMEDY", "EXAMPLE NODES"], [0]);
     for group in groups {
         table.add_row([
-            cell([group.count.to_string().as_str()]),
-            cell([group.plugin.as_str()]),
-            cell(group.reasons.iter().map(|reason| reason.message.as_str())),
-            cell(lacking(group).iter().map(String::as_str)),
-            cell(remedies(&group.reasons).iter().map(String::as_str)),
-            cell(group.example_nodes.iter().map(String::as_str)),
+            one(group.count),
+            one(&group.plugin),
+            cell(group.reasons.iter().map(|reason| &reason.message)),
+            cell(lacking(group)),
+            cell(remedies(&group.reasons)),
+            cell(&group.example_nodes),
         ]);
     }
     if not_evaluated > 0 {
-        let none = || cell(["-"]);
-        table.add_row([
-            cell([not_evaluated.to_string().as_str()]),
-            none(),
-            cell(["not evaluated"]),
-            none(),
-            none(),
-            none(),
-        ]);
+        table.add_row([one(not_evaluated), one("-"), one("not evaluated"), one("-"), one("-"), one("-")]);
     }
     table.trim_fmt()
 }
@@ -96,10 +84,7 @@ fn lacking(group: &NodeGroup) -> Vec<String> {
 fn remedies(reasons: &[ReasonBody]) -> Vec<String> {
     let mut remedies: Vec<String> = Vec::new();
     for reason in reasons.iter().filter(|reason| !reason.remedy.is_empty()) {
-        let remedy = match reason.resolver.is_empty() {
-            true => reason.remedy.clone(),
-            false => format!("{} ({})", reason.remedy.trim_end_matches('.'), reason.resolver),
-        };
+        let remedy = remedy(&reason.remedy, &reason.resolver);
         if !remedies.contains(&remedy) {
             remedies.push(remedy);
         }
@@ -118,14 +103,10 @@ fn adding_up(body: &PodExplanation) -> String {
 
 /// Formats reasons that concern a pod as a whole.
 pub(super) fn pod_reasons(reasons: &[ReasonBody]) -> String {
-    let mut table = table(&["REASON", "MESSAGE", "REMEDY"]);
+    let mut table = table(&["REASON", "MESSAGE", "REMEDY"], []);
     for reason in reasons {
         let remedy = remedies(std::slice::from_ref(reason));
-        table.add_row([
-            cell([reason.code.as_str()]),
-            cell([reason.message.as_str()]),
-            cell(remedy.iter().map(String::as_str)),
-        ]);
+        table.add_row([one(&reason.code), one(&reason.message), cell(remedy)]);
     }
     table.trim_fmt()
 }
@@ -152,16 +133,15 @@ fn queue(body: &PodExplanation) -> String {
     facts.join("; ")
 }
 
-/// Formats the list of pending pods.
 pub(super) fn pending(body: &PendingPods, paint: Paint) -> String {
     if body.pods.is_empty() {
         return "No pod is pending.".to_owned();
     }
-    let mut table = table(&["POD", "VERDICT", "MESSAGE"]);
+    let mut table = table(&["POD", "VERDICT", "MESSAGE"], []);
     for pod in &body.pods {
         let name = format!("{}/{}", pod.namespace, pod.name);
         let message = if pod.message.is_empty() { pod.reasons.join(", ") } else { pod.message.clone() };
-        table.add_row([cell([name.as_str()]), cell([pod.verdict.as_str()]), cell([message.as_str()])]);
+        table.add_row([one(name), one(&pod.verdict), one(message)]);
     }
     let many = paint.apply(Style::Bold, &format!("{} pending.", count(body.count, "pod")));
     format!("{}\n\n{many} Ask for one: {} explain pod NAMESPACE/NAME", table.trim_fmt(), program())
@@ -169,6 +149,7 @@ pub(super) fn pending(body: &PendingPods, paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::text::testing::assert_in_order;
     use super::*;
 
     fn refused() -> PodExplanation {
@@ -228,12 +209,7 @@ mod tests {
             "4 of 5 nodes refused, 1 not evaluated\n",
             "queue stage unschedulable; 2 attempts; wakes on Node/Add",
         ];
-        let mut from = 0;
-        for part in order {
-            let at =
-                text[from..].find(part).unwrap_or_else(|| panic!("{part:?} not after {from} in\n{text}"));
-            from += at + part.len();
-        }
+        assert_in_order(&text, &order);
         assert!(text.contains("n-1") && text.contains("(pod owner)"), "{text}");
     }
 

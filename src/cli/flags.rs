@@ -6,18 +6,16 @@ use serde_json::{Value, json};
 
 use super::out;
 use super::server::{Output, ServerArgs};
-use super::text::{cell, table};
+use super::text::{one, table};
 
-/// Arguments of `flags`.
 #[derive(Debug, Args)]
-pub struct FlagsArgs {
+pub(super) struct FlagsArgs {
     /// The switch, such as v, s, f or log; all when absent
     #[arg(value_parser = name)]
     pub name: Option<String>,
     /// The value to set; without it the present one is shown
     #[arg(allow_hyphen_values = true)]
     pub value: Option<String>,
-    /// The scheduler.
     #[command(flatten)]
     pub server: ServerArgs,
 }
@@ -57,10 +55,10 @@ pub(super) fn run(args: &FlagsArgs) -> anyhow::Result<()> {
 }
 
 fn list(body: &Flags) -> String {
-    let mut table = table(&["NAME", "VALUE", "WHAT IT DOES"]);
+    let mut table = table(&["NAME", "VALUE", "WHAT IT DOES"], []);
     for flag in &body.flags {
         let value = flag.value.as_str().map_or_else(|| flag.value.to_string(), str::to_owned);
-        table.add_row([cell([flag.name.as_str()]), cell([value.as_str()]), cell([flag.summary.as_str()])]);
+        table.add_row([one(&flag.name), one(value), one(&flag.summary)]);
     }
     table.trim_fmt()
 }

@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use pellucid_api::rest::gang_explain::{GangBlocker, GangExplanation, GangRootCause};
+use pellucid_api::rest::gang_explain::{GangBlocker, GangExplanation, GangRootCause, GroupGang};
 use pellucid_api::rest::gangs::{GangMember, GangSummary};
 
 use super::explain_text::{line, node_groups, pod_reasons};
 use super::out::{Paint, Style};
 use super::program;
-use super::text::{cell, clean, count, right, table};
+use super::text::{cell, clean, count, one, remedy, section, table};
 
 /// States without a problem.
 const GOOD: [&str; 4] = ["Running", "Placed", "Finished", "Empty"];
 
-/// Formats the explanation of a gang.
 pub(super) fn gang(body: &GangExplanation, paint: Paint) -> String {
     let mut out = String::new();
     let style = if GOOD.contains(&body.state.as_str()) { Style::Green } else { Style::Yellow };
@@ -22,7 +21,7 @@ pub(super) fn gang(body: &GangExplanation, paint: Paint) -> String {
     line(&mut out, &paint.apply(style, &clean(&headline)));
     line(&mut out, &clean(&body.verdict.message));
     if !body.verdict.remedy.is_empty() {
-        line(&mut out, &clean(&remedy(body)));
+        line(&mut out, &clean(&remedy(&body.verdict.remedy, &body.verdict.resolver)));
     }
     let _ = write!(out, "\n{}\n", numbers(body));
     if let Some(cause) = &body.root_cause {
@@ -31,24 +30,13 @@ pub(super) fn gang(body: &GangExplanation, paint: Paint) -> String {
     if let Some(blocker) = &body.blocker {
         let _ = write!(out, "\n{}", blocked(blocker));
     }
-    if !body.group.is_empty() {
-        let _ = write!(out, "\n{}\n", group(body));
-    }
-    if !body.members.is_empty() {
-        let _ = write!(out, "\n{}\n", members(&body.members));
-    }
+    section(&mut out, &body.group, group);
+    section(&mut out, &body.members, members);
     for warning in &body.warnings {
         let _ = write!(out, "\n{}", clean(&format!("warning: {warning}")));
     }
     let _ = write!(out, "\n{}", paint.apply(Style::Dim, &clean(&facts(body))));
     out
-}
-
-fn remedy(body: &GangExplanation) -> String {
-    match body.verdict.resolver.is_empty() {
-        true => body.verdict.remedy.clone(),
-        false => format!("{} ({})", body.verdict.remedy.trim_end_matches('.'), body.verdict.resolver),
-    }
 }
 
 fn numbers(body: &GangExplanation) -> String {
@@ -67,9 +55,8 @@ fn numbers(body: &GangExplanation) -> String {
     let of_attempt = [("WANTED", counts.wanted), ("PLACEABLE", counts.placeable)];
     columns.extend(of_attempt.into_iter().filter_map(|(name, n)| Some((name, n?))));
     let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let mut table = table(&header);
-    right(&mut table, &(0..header.len()).collect::<Vec<_>>());
-    table.add_row(columns.iter().map(|(_, n)| cell([n.to_string().as_str()])));
+    let mut table = table(&header, 0..header.len());
+    table.add_row(columns.iter().map(|(_, n)| one(n)));
     table.trim_fmt()
 }
 
@@ -96,54 +83,36 @@ fn blocked(blocker: &GangBlocker) -> String {
     if blocker.holders.is_empty() {
         return out;
     }
-    let mut table = table(&["HOLDER", "HOLDS", "PODS", "NODES", "SINCE"]);
-    right(&mut table, &[2]);
+    let mut table = table(&["HOLDER", "HOLDS", "PODS", "NODES", "SINCE"], [2]);
     for edge in &blocker.holders {
-        let held: Vec<String> =
-            edge.held_text.iter().map(|(name, amount)| format!("{name} {amount}")).collect();
+        let held = edge.held_text.iter().map(|(name, amount)| format!("{name} {amount}"));
         let mut nodes: Vec<String> = edge.nodes.iter().take(3).cloned().collect();
         if edge.node_count > nodes.len() {
             nodes.push(format!("and {} more", edge.node_count - nodes.len()));
         }
-        table.add_row([
-            cell([edge.holder.as_str()]),
-            cell(held.iter().map(String::as_str)),
-            cell([edge.holder_pods.to_string().as_str()]),
-            cell(nodes.iter().map(String::as_str)),
-            cell(edge.since.as_deref()),
-        ]);
+        table.add_row([one(&edge.holder), cell(held), one(edge.holder_pods), cell(nodes), cell(&edge.since)]);
     }
     line(&mut out, &table.trim_fmt());
     out
 }
 
-fn group(body: &GangExplanation) -> String {
-    let mut table = table(&["GANG OF THE GROUP", "STATE", "HAVE", "MESSAGE"]);
-    for other in &body.group {
-        table.add_row([
-            cell([other.gang.as_str()]),
-            cell([other.state.as_str()]),
-            cell([format!("{}/{}", other.have, other.min).as_str()]),
-            cell([other.message.as_str()]),
-        ]);
+fn group(group: &[GroupGang]) -> String {
+    let mut table = table(&["GANG OF THE GROUP", "STATE", "HAVE", "MESSAGE"], []);
+    for other in group {
+        let have = format!("{}/{}", other.have, other.min);
+        table.add_row([one(&other.gang), one(&other.state), one(have), one(&other.message)]);
     }
     table.trim_fmt()
 }
 
 fn members(members: &[GangMember]) -> String {
-    let mut table = table(&["POD", "STATE", "NODE", "SINCE", "REASON"]);
+    let mut table = table(&["POD", "STATE", "NODE", "SINCE", "REASON"], []);
     for member in members {
         let until = member.deadline.as_ref().map(|at| format!("waits until {at}"));
         // The reason of a member that fits repeats the verdict.
         let is_own = !matches!(member.state.as_str(), "Evaluated" | "NotEvaluated");
         let reason = member.reason.as_ref().filter(|_| is_own).or(until.as_ref());
-        table.add_row([
-            cell([member.pod.as_str()]),
-            cell([member.state.as_str()]),
-            cell(member.node.as_deref()),
-            cell(member.since.as_deref()),
-            cell(reason.map(String::as_str)),
-        ]);
+        table.add_row([one(&member.pod), one(&member.state), cell(&member.node), cell(&member.since), cell(reason)]);
     }
     table.trim_fmt()
 }
@@ -177,18 +146,16 @@ fn facts(body: &GangExplanation) -> String {
     facts.join("; ")
 }
 
-/// Formats the list of gangs.
 pub(super) fn list(gangs: &BTreeMap<String, GangSummary>, paint: Paint) -> String {
     if gangs.is_empty() {
         return "There are no gangs.".to_owned();
     }
     let header =
         ["GANG", "STATE", "MIN", "GATED", "PENDING", "WAITING", "PERMITTED", "BOUND", "FINISHED", "DIALECT"];
-    let mut table = table(&header);
-    right(&mut table, &(2..9).collect::<Vec<_>>());
+    let mut table = table(&header, 2..9);
     for (name, gang) in gangs {
         let counts = &gang.counts;
-        let mut cells = vec![cell([name.as_str()]), cell([gang.state.as_str()])];
+        let mut cells = vec![one(name), one(&gang.state)];
         let numbers = [
             gang.min_required_number,
             counts.gated,
@@ -198,8 +165,8 @@ pub(super) fn list(gangs: &BTreeMap<String, GangSummary>, paint: Paint) -> Strin
             counts.bound,
             counts.finished,
         ];
-        cells.extend(numbers.iter().map(|n| cell([n.to_string().as_str()])));
-        cells.push(cell([gang.dialect.as_str()]));
+        cells.extend(numbers.map(one));
+        cells.push(one(&gang.dialect));
         table.add_row(cells);
     }
     let many = paint.apply(Style::Bold, &format!("{}.", count(gangs.len(), "gang")));
@@ -211,6 +178,7 @@ mod tests {
     use pellucid_api::rest::explain::{NodeGroup, ReasonBody, Shortfall};
     use pellucid_api::rest::gang_explain::{GangAttempt, GangNumbers, GangRetry, GangVerdict};
 
+    use super::super::text::testing::assert_in_order;
     use super::*;
 
     fn refused() -> GangExplanation {
@@ -284,12 +252,7 @@ mod tests {
             "koordinator gang, Strict; queue stage unschedulable",
             "orders tried: queue order",
         ];
-        let mut from = 0;
-        for part in order {
-            let at =
-                text[from..].find(part).unwrap_or_else(|| panic!("{part:?} not after {from} in\n{text}"));
-            from += at + part.len();
-        }
+        assert_in_order(&text, &order);
     }
 
     #[test]

@@ -10,10 +10,8 @@ use super::gang_text;
 use super::out::Paint;
 use super::server::ServerArgs;
 
-/// Arguments of `gangs`.
 #[derive(Debug, Args)]
-pub struct GangsArgs {
-    /// The scheduler.
+pub(super) struct GangsArgs {
     #[command(flatten)]
     pub server: ServerArgs,
 }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// Most pods of one file: a scheduler accepts a quarter of a megabyte.
 const MOST_PODS: u64 = 1000;
+const NAMESPACED: [&str; 6] = ["Pod", "PodGroup", "Deployment", "ReplicaSet", "StatefulSet", "Job"];
 
 /// Parses all documents of a JSON or YAML text. `name` identifies the text in errors.
 pub(super) fn documents(text: &str, name: &str) -> anyhow::Result<Vec<Value>> {
@@ -47,27 +48,18 @@ struct Question {
 impl Question {
     fn take(&mut self, mut object: Value, namespace: Option<&str>) -> anyhow::Result<()> {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if NAMESPACED.contains(&kind.as_str()) {
+            settle(&mut object, namespace)?;
+        }
         match kind.as_str() {
             "" => {
                 anyhow::bail!("it has no kind: it is neither a manifest nor, alone in its file, a question")
             }
             "Node" => self.edits.push(json!({ "addNode": object })),
-            "Pod" => {
-                settle(&mut object, namespace)?;
-                self.push_pod(object)?;
-            }
-            "PodGroup" => {
-                settle(&mut object, namespace)?;
-                self.pod_groups.push(object);
-            }
-            "Deployment" | "ReplicaSet" | "StatefulSet" => {
-                settle(&mut object, namespace)?;
-                self.take_workload(&object, &kind, "/spec/replicas")?;
-            }
-            "Job" => {
-                settle(&mut object, namespace)?;
-                self.take_workload(&object, &kind, "/spec/parallelism")?;
-            }
+            "Pod" => self.push_pod(object)?,
+            "PodGroup" => self.pod_groups.push(object),
+            "Deployment" | "ReplicaSet" | "StatefulSet" => self.take_workload(&object, &kind, "/spec/replicas")?,
+            "Job" => self.take_workload(&object, &kind, "/spec/parallelism")?,
             list if list.ends_with("List") => {
                 let items = object.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take);
                 for item in items.with_context(|| format!("{list} has no items"))? {

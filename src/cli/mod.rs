@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use pellucid_api::definitions::DEFINITIONS;
 
 mod client;
-mod crds;
-pub mod demo;
+mod demo;
 mod explain;
 mod explain_text;
 mod flags;
@@ -20,13 +20,12 @@ mod gang_text;
 mod gangs;
 mod manifests;
 mod node_text;
-pub mod openapi;
-pub mod out;
+mod out;
 mod probe;
 mod queue;
-pub mod replay;
+mod replay;
 pub mod run;
-pub mod sandbox;
+mod sandbox;
 mod scores;
 mod server;
 mod simulate;
@@ -36,15 +35,14 @@ mod text;
 /// A Kubernetes scheduler whose every decision can be read while it runs.
 #[derive(Debug, Parser)]
 #[command(name = "pellucid", version, about, propagate_version = true, max_term_width = 100)]
-pub struct Cli {
-    /// What to do.
+struct Cli {
     #[command(subcommand)]
-    pub command: Command,
+    command: Command,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+enum Command {
     /// Schedule the pods of a cluster
     Run(run::RunArgs),
     /// Schedule on a small built-in cluster and show what there is to see
@@ -57,7 +55,7 @@ pub enum Command {
     #[command(flatten)]
     Ask(Ask),
     /// Print the OpenAPI document of the REST API
-    Openapi(openapi::OpenapiArgs),
+    Openapi,
     /// Print the custom resource definitions of gangs, for `kubectl apply -f -`
     Crds,
     /// Ask a health endpoint, for probes in images without a shell
@@ -66,7 +64,7 @@ pub enum Command {
 
 /// The commands that ask a running scheduler.
 #[derive(Debug, Subcommand)]
-pub enum Ask {
+enum Ask {
     /// Say why pods are where they are, or nowhere
     Explain(explain::ExplainArgs),
     /// List the gangs with their members by stage
@@ -123,10 +121,17 @@ fn dispatch(command: Command) -> anyhow::Result<()> {
         Command::Ask(Ask::Scores(args)) => scores::run(&args),
         Command::Ask(Ask::Simulate(args)) => simulate::run(&args),
         Command::Ask(Ask::Flags(args)) => flags::run(&args),
-        Command::Openapi(args) => openapi::run(&args),
-        Command::Crds => crds::run(),
+        Command::Openapi => print_openapi(),
+        Command::Crds => out::line(DEFINITIONS.join("---\n").trim_end()),
         Command::Probe(args) => probe::run(&args),
     }
+}
+
+/// Prints the document as a running scheduler serves it.
+fn print_openapi() -> anyhow::Result<()> {
+    let routes = crate::app::rest::routes::routes(&pellucid_plugins::registry());
+    let document = pellucid_http::openapi(&routes, &crate::app::instance::version().git_version)?;
+    out::line(&serde_json::to_string_pretty(&document)?)
 }
 
 /// How long reads of disconnected clients may delay the exit, after everything else has ended.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::explain_text::line;
 use super::out::{Paint, Style};
-use super::text::{amount, cell, clean, count, right, table};
+use super::text::{amount, cell, clean, count, one, table};
 
 /// The part of `GET /apis/v1/explain/nodes/:nodeName` that is shown.
 #[derive(Debug, Default, Deserialize)]
@@ -44,7 +44,6 @@ struct Stranded {
     blocked_by: Option<String>,
 }
 
-/// Formats the explanation of a node.
 pub(super) fn node(name: &str, body: &NodeView, paint: Paint) -> String {
     let mut out = String::new();
     let considered = body.pending_considered.unwrap_or(body.accepts.len() + body.refuses.len());
@@ -56,29 +55,24 @@ pub(super) fn node(name: &str, body: &NodeView, paint: Paint) -> String {
     );
     line(&mut out, &paint.apply(Style::Bold, &clean(&headline)));
     if !body.accepts.is_empty() {
-        let mut table = table(&["WOULD TAKE"]);
+        let mut table = table(&["WOULD TAKE"], []);
         for accepted in &body.accepts {
-            table.add_row([cell([accepted.pod.as_str()])]);
+            table.add_row([one(&accepted.pod)]);
         }
         let _ = write!(out, "\n{}\n", table.trim_fmt());
     }
     if !body.refuses.is_empty() {
-        let mut table = table(&["REFUSES", "PLUGIN", "CODE", "MESSAGE"]);
+        let mut table = table(&["REFUSES", "PLUGIN", "CODE", "MESSAGE"], []);
         for refused in &body.refuses {
-            let columns = [&refused.pod, &refused.plugin, &refused.code, &refused.message];
-            table.add_row(columns.map(|text| cell([text.as_str()])));
+            table.add_row([&refused.pod, &refused.plugin, &refused.code, &refused.message].map(one));
         }
         let _ = write!(out, "\n{}\n", table.trim_fmt());
     }
     if !body.stranded.is_empty() {
-        let mut table = table(&["IDLE RESOURCE", "AMOUNT", "NOBODY CAN USE IT FOR LACK OF"]);
-        right(&mut table, &[1]);
+        let mut table = table(&["IDLE RESOURCE", "AMOUNT", "NOBODY CAN USE IT FOR LACK OF"], [1]);
         for idle in &body.stranded {
-            table.add_row([
-                cell([idle.resource.as_str()]),
-                cell([amount(&idle.resource, &idle.amount).as_str()]),
-                cell(idle.blocked_by.as_deref()),
-            ]);
+            let amount = amount(&idle.resource, &idle.amount);
+            table.add_row([one(&idle.resource), one(amount), cell(&idle.blocked_by)]);
         }
         let _ = write!(out, "\n{}\n", table.trim_fmt());
     }

@@ -2,8 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-/// Writes a line to stdout.
-pub fn line(text: &str) -> anyhow::Result<()> {
+pub(super) fn line(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.write_all(b"\n"));
     match written.and_then(|()| stdout.flush()) {
@@ -13,13 +12,13 @@ pub fn line(text: &str) -> anyhow::Result<()> {
 }
 
 /// Writes a line to stderr. A failure cannot be reported anywhere.
-pub fn complain(text: &str) {
+pub(super) fn complain(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// Emphasis of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Style {
+pub(super) enum Style {
     /// Headlines and verdicts.
     Bold,
     /// Success.
@@ -32,24 +31,23 @@ pub enum Style {
 
 /// Applies styles, or none where colours are off.
 #[derive(Clone, Copy, Debug)]
-pub struct Paint {
+pub(super) struct Paint {
     is_on: bool,
 }
 
 impl Paint {
     /// Returns colours if stdout is a terminal and `NO_COLOR` is not set.
-    pub fn for_stdout() -> Self {
+    pub(super) fn for_stdout() -> Self {
         let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self { is_on: !is_refused && io::stdout().is_terminal() }
     }
 
-    /// Returns plain text without colours.
-    pub fn plain() -> Self {
+    #[cfg(test)]
+    pub(super) fn plain() -> Self {
         Self { is_on: false }
     }
 
-    /// Returns the text in a style.
-    pub fn apply(self, style: Style, text: &str) -> String {
+    pub(super) fn apply(self, style: Style, text: &str) -> String {
         let code = match style {
             Style::Bold => "1",
             Style::Green => "1;32",

@@ -7,9 +7,8 @@ use clap::Args;
 use super::client::{self, Method};
 use super::out;
 
-/// Arguments of `probe`.
 #[derive(Debug, Args)]
-pub struct ProbeArgs {
+pub(super) struct ProbeArgs {
     /// What to ask
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:10251/readyz")]
     pub url: String,

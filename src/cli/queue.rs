@@ -8,15 +8,13 @@ use serde_json::Value;
 use super::out::{Paint, Style};
 use super::program;
 use super::server::{ObjectName, ServerArgs};
-use super::text::{cell, clean, count, right, table};
+use super::text::{cell, clean, count, one, table};
 
-/// Arguments of `queue`.
 #[derive(Debug, Args)]
-pub struct QueueArgs {
+pub(super) struct QueueArgs {
     /// A pod or gang whose place is wanted: NAMESPACE/NAME, or NAME; the whole queue when absent
     #[arg(value_name = "NAMESPACE/NAME")]
     pub unit: Option<ObjectName>,
-    /// The scheduler.
     #[command(flatten)]
     pub server: ServerArgs,
 }
@@ -42,7 +40,6 @@ struct Ahead {
     attempts: u64,
 }
 
-/// Shows the queue, or the position of one unit.
 pub(super) fn run(args: &QueueArgs) -> anyhow::Result<()> {
     let paint = Paint::for_stdout();
     let server = &args.server;
@@ -71,18 +68,18 @@ fn list(body: &Queue, paint: Paint) -> String {
     if body.units.is_empty() {
         return "Nothing waits.".to_owned();
     }
-    let mut table = table(&["STAGE", "#", "UNIT", "PODS", "PRIORITY", "ATTEMPTS", "WAITS FOR", "MESSAGE"]);
-    right(&mut table, &[1, 3, 4, 5]);
+    let header = ["STAGE", "#", "UNIT", "PODS", "PRIORITY", "ATTEMPTS", "WAITS FOR", "MESSAGE"];
+    let mut table = table(&header, [1, 3, 4, 5]);
     for unit in &body.units {
         table.add_row([
-            cell([unit.stage.as_str()]),
-            cell([unit.position.to_string().as_str()]),
-            cell([unit.key.as_str()]),
-            cell([unit.pods.len().to_string().as_str()]),
-            cell([unit.priority.to_string().as_str()]),
-            cell([unit.attempts.to_string().as_str()]),
-            cell(waits_for(unit).iter().map(String::as_str)),
-            cell([unit.message.as_str()]),
+            one(&unit.stage),
+            one(unit.position),
+            one(&unit.key),
+            one(unit.pods.len()),
+            one(unit.priority),
+            one(unit.attempts),
+            cell(waits_for(unit)),
+            one(&unit.message),
         ]);
     }
     let counts = &body.counts;
@@ -96,7 +93,7 @@ fn list(body: &Queue, paint: Paint) -> String {
 
 fn waits_for(unit: &QueuedUnit) -> Vec<String> {
     match &unit.backoff_until {
-        Some(at) => vec![format!("{at}")],
+        Some(at) => vec![at.to_string()],
         None => unit.wakes_on.clone(),
     }
 }
@@ -113,17 +110,10 @@ fn place(asked: &str, body: &Place, paint: Paint) -> String {
     if body.ahead.is_empty() {
         return text;
     }
-    let mut table = table(&["#", "UNIT AHEAD", "STAGE", "PODS", "PRIORITY", "ATTEMPTS"]);
-    right(&mut table, &[0, 3, 4, 5]);
-    for (index, unit) in body.ahead.iter().enumerate() {
-        table.add_row([
-            cell([index.to_string().as_str()]),
-            cell([unit.key.as_str()]),
-            cell([unit.stage.as_str()]),
-            cell([unit.size.map_or_else(|| "-".to_owned(), |size| size.to_string()).as_str()]),
-            cell([unit.priority.to_string().as_str()]),
-            cell([unit.attempts.to_string().as_str()]),
-        ]);
+    let mut table = table(&["#", "UNIT AHEAD", "STAGE", "PODS", "PRIORITY", "ATTEMPTS"], [0, 3, 4, 5]);
+    for (at, unit) in body.ahead.iter().enumerate() {
+        let size = cell(unit.size.map(|size| size.to_string()));
+        table.add_row([one(at), one(&unit.key), one(&unit.stage), size, one(unit.priority), one(unit.attempts)]);
     }
     format!("{text}\n\n{}", table.trim_fmt())
 }
@@ -159,10 +149,7 @@ mod tests {
         let body = json!({"stage": "active", "position": 2, "positionMeaning": "taken next but two",
             "ahead": [{"key": "a/x", "stage": "active", "priority": 7, "size": 4}, {"key": "a/\u{1b}y"}]});
         let text = place("a/z", &serde_json::from_value(body).unwrap(), Paint::plain());
-        assert!(
-            text.starts_with("a/z: position 2 in stage active, 2 units ahead\ntaken next but two\n"),
-            "{text}"
-        );
+        assert!(text.starts_with("a/z: position 2 in stage active, 2 units ahead\ntaken next but two\n"), "{text}");
         assert!(text.contains("a/x") && !text.contains('\u{1b}'), "{text}");
         let first = place("a/z", &Place::default(), Paint::plain());
         assert_eq!(first, "a/z: position 0, 0 units ahead");

@@ -16,18 +16,16 @@ use crate::app::replay::gangs::{GangReplayOptions, replay_gangs};
 use crate::app::replay::{ReplayOptions, replay};
 use crate::app::rest::dump;
 
-/// How to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Output {
+pub(super) enum Output {
     /// For people.
     Text,
     /// For programs.
     Json,
 }
 
-/// Arguments of `replay`.
 #[derive(Debug, Args)]
-pub struct ReplayArgs {
+pub(super) struct ReplayArgs {
     /// Decide again about a pod of this file, which GET /apis/v1/snapshot handed out, and compare; needs --pod
     #[arg(long, value_name = "FILE", requires = "pod", conflicts_with_all = ["format", "pods", "nodes", "synthetic_nodes",
           "speedup", "through_api", "decisions", "limit", "seed"])]

@@ -13,7 +13,7 @@ use super::manifests;
 
 /// Runs an in-memory Kubernetes API server for a machine without a cluster.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1:8001")]
     pub listen: SocketAddr,
@@ -39,7 +39,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Starts the server and waits for Ctrl-C.
 #[expect(clippy::print_stdout, reason = "a command talks to people on its standard output")]
-pub async fn run(args: Args) -> anyhow::Result<()> {
+pub(super) async fn run(args: Args) -> anyhow::Result<()> {
     let mut objects = Vec::new();
     for file in &args.nodes {
         objects.extend(read(file)?);
@@ -91,7 +91,6 @@ pub(super) fn other_port(error: &anyhow::Error, flag: &str) -> anyhow::Error {
     anyhow::anyhow!("{error:#}\n{flag} 127.0.0.1:0 takes any free port and prints it")
 }
 
-/// Parses all documents of a file.
 fn read(file: &Path) -> anyhow::Result<Vec<Value>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
     manifests::documents(&text, &file.display().to_string())

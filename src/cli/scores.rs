@@ -2,32 +2,28 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use pellucid_api::rest::scores::{PluginScore, ScoreTable, ScoreTables};
-use serde_json::Value;
+use pellucid_api::rest::scores::{ScoreTable, ScoreTables};
 
 use super::out::{Paint, Style};
 use super::program;
 use super::server::{ObjectName, ServerArgs};
-use super::text::{cell, clean, count, right, table};
+use super::text::{cell, clean, count, one, table};
 
-/// Arguments of `scores`.
 #[derive(Debug, Args)]
-pub struct ScoresArgs {
+pub(super) struct ScoresArgs {
     /// The pod: NAMESPACE/NAME, or NAME; the recorded pods when absent
     #[arg(value_name = "NAMESPACE/NAME")]
     pub pod: Option<ObjectName>,
-    /// The scheduler.
     #[command(flatten)]
     pub server: ServerArgs,
 }
 
-/// Shows the table of a pod, or the list.
 pub(super) fn run(args: &ScoresArgs) -> anyhow::Result<()> {
     let paint = Paint::for_stdout();
     let Some(pod) = &args.pod else {
         return args.server.show_narrowed(
             "/apis/v1/scores",
-            |body| narrow(body, &args.server),
+            |body| args.server.narrow(body, "tables"),
             |body: &ScoreTables| list(body, paint),
         );
     };
@@ -36,15 +32,6 @@ pub(super) fn run(args: &ScoresArgs) -> anyhow::Result<()> {
         let program = program();
         format!("no score table to show (`{program} flags s 5` records the best 5 nodes of the pods to come)")
     })
-}
-
-/// Removes the tables of pods outside the requested namespace.
-fn narrow(body: &mut Value, server: &ServerArgs) {
-    let Some(tables) = body.get_mut("tables").and_then(Value::as_array_mut) else { return };
-    tables.retain(|table| {
-        let namespace = table.get("namespace").and_then(Value::as_str).unwrap_or_default();
-        server.wants(&format!("{namespace}/"))
-    });
 }
 
 fn list(body: &ScoreTables, paint: Paint) -> String {
@@ -57,42 +44,27 @@ fn list(body: &ScoreTables, paint: Paint) -> String {
             _ => "No score table is recorded yet; the next pod's will be.".to_owned(),
         };
     }
-    let mut table = table(&["POD", "NODE", "TOTAL", "FEASIBLE", "DECIDED"]);
-    right(&mut table, &[2, 3]);
-    for one in &body.tables {
-        let total = one.rows.first().map_or_else(|| "-".to_owned(), |row| row.total.to_string());
-        table.add_row([
-            cell([format!("{}/{}", one.namespace, one.name).as_str()]),
-            cell([one.chosen.as_str()]),
-            cell([total.as_str()]),
-            cell([one.feasible_nodes.to_string().as_str()]),
-            cell(one.meta.decided_at.as_deref()),
-        ]);
+    let mut table = table(&["POD", "NODE", "TOTAL", "FEASIBLE", "DECIDED"], [2, 3]);
+    for of in &body.tables {
+        let pod = format!("{}/{}", of.namespace, of.name);
+        let total = cell(of.rows.first().map(|row| row.total.to_string()));
+        table.add_row([one(pod), one(&of.chosen), total, one(of.feasible_nodes), cell(&of.meta.decided_at)]);
     }
     let many = paint.apply(Style::Bold, &format!("{}.", count(body.tables.len(), "table")));
     format!("{}\n\n{many} Ask for one: {program} scores NAMESPACE/NAME", table.trim_fmt())
 }
 
 fn render(body: &ScoreTable, paint: Paint) -> String {
-    let plugins: Vec<&str> = body
-        .rows
-        .first()
-        .map(|row| row.plugins.iter().map(|p| p.plugin.as_str()).collect())
-        .unwrap_or_default();
+    let plugins: Vec<&str> =
+        body.rows.first().into_iter().flat_map(|row| &row.plugins).map(|score| score.plugin.as_str()).collect();
     let mut header = vec!["#", "NODE", "TOTAL"];
     header.extend(&plugins);
-    let mut table = table(&header);
-    right(&mut table, &[0, 2]);
-    right(&mut table, &(3..header.len()).collect::<Vec<_>>());
+    let mut table = table(&header, (0..header.len()).filter(|column| *column != 1));
     for row in &body.rows {
-        let mut cells = vec![
-            cell([row.rank.to_string().as_str()]),
-            cell([row.node.as_str()]),
-            cell([row.total.to_string().as_str()]),
-        ];
+        let mut cells = vec![one(row.rank), one(&row.node), one(row.total)];
         cells.extend(plugins.iter().map(|plugin| {
-            let score = row.plugins.iter().find(|score| score.plugin == *plugin);
-            cell([score.map_or_else(|| "-".to_owned(), share).as_str()])
+            let score = row.plugins.iter().find(|score| score.plugin == *plugin && !score.skipped);
+            cell(score.map(|score| format!("{}x{}", score.normalized, score.weight)))
         }));
         table.add_row(cells);
     }
@@ -107,16 +79,9 @@ fn render(body: &ScoreTable, paint: Paint) -> String {
     )
 }
 
-fn share(score: &PluginScore) -> String {
-    match score.skipped {
-        true => "-".to_owned(),
-        false => format!("{}x{}", score.normalized, score.weight),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use pellucid_api::rest::scores::ScoreRow;
+    use pellucid_api::rest::scores::{PluginScore, ScoreRow};
 
     use super::*;
 

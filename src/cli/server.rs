@@ -11,7 +11,7 @@ use super::out;
 
 /// Where the scheduler is and how to print its answers.
 #[derive(Debug, Args)]
-pub struct ServerArgs {
+pub(super) struct ServerArgs {
     /// REST address of the scheduler
     #[arg(long, value_name = "URL", env = "PELLUCID_SERVER", default_value = "http://127.0.0.1:10251")]
     pub server: String,
@@ -26,9 +26,8 @@ pub struct ServerArgs {
     pub timeout: u64,
 }
 
-/// A form of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
+pub(super) enum Output {
     /// For people
     Table,
     /// For programs: the body as the server sent it
@@ -58,6 +57,16 @@ impl ServerArgs {
         let mut body: Value = serde_json::from_str(&text).map_err(|error| self.unclear(path, &error))?;
         narrow(&mut body);
         self.print(path, body, render)
+    }
+
+    /// Removes the elements of a list of a body that are outside the requested namespace.
+    pub(super) fn narrow(&self, body: &mut Value, list: &str) {
+        if let Some(elements) = body.get_mut(list).and_then(Value::as_array_mut) {
+            elements.retain(|element| {
+                let namespace = element.get("namespace").and_then(Value::as_str).unwrap_or_default();
+                self.wants(&format!("{namespace}/"))
+            });
+        }
     }
 
     /// Posts a JSON question and prints the answer.
@@ -102,12 +111,10 @@ impl ServerArgs {
         )
     }
 
-    /// Requests a text.
     pub(super) fn get_text(&self, path: &str) -> anyhow::Result<String> {
         self.send(Method::Get, path)
     }
 
-    /// Sends a text and returns the response.
     pub(super) fn put_text(&self, path: &str, body: &str) -> anyhow::Result<String> {
         self.send(Method::Put(body.to_owned()), path)
     }
@@ -142,7 +149,7 @@ impl ServerArgs {
 
 /// The name of a pod or gang, with or without its namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectName {
+pub(super) struct ObjectName {
     /// The namespace, if it is given.
     pub namespace: Option<String>,
     /// The name within the namespace.
@@ -159,7 +166,6 @@ fn namespace(text: &str) -> Result<String, String> {
     if is_name(text) { Ok(text.to_owned()) } else { Err("it must be the name of a namespace".to_owned()) }
 }
 
-/// Parses the name of a node.
 pub(super) fn node_name(text: &str) -> Result<String, String> {
     if is_name(text) { Ok(text.to_owned()) } else { Err("it must be the name of a node".to_owned()) }
 }

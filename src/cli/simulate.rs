@@ -10,14 +10,12 @@ use super::out::Paint;
 use super::server::ServerArgs;
 use super::{manifests, simulate_text};
 
-/// Arguments of `simulate`.
 #[derive(Debug, Args)]
-pub struct SimulateArgs {
+pub(super) struct SimulateArgs {
     /// Manifests (Pods, PodGroups, Nodes, workloads) or a question as POST /apis/v1/simulate takes it, in YAML or
     /// JSON; - for stdin
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub file: PathBuf,
-    /// The scheduler.
     #[command(flatten)]
     pub server: ServerArgs,
 }

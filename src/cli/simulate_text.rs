@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::explain_text::{line, node_groups};
 use super::out::{Paint, Style};
-use super::text::{cell, clean, count, right, table};
+use super::text::{cell, clean, count, one, section, table};
 
 /// The part of the answer of `POST /apis/v1/simulate` that is shown.
 #[derive(Debug, Default, Deserialize)]
@@ -67,7 +67,6 @@ struct Victim {
     preemptor: String,
 }
 
-/// Formats an outcome.
 pub(super) fn simulation(body: &Outcome, paint: Paint) -> String {
     let mut out = String::new();
     let style = if body.refused.is_empty() { Style::Green } else { Style::Yellow };
@@ -80,15 +79,9 @@ pub(super) fn simulation(body: &Outcome, paint: Paint) -> String {
         let _ = write!(headline, ", {} would have to go", body.victims.len());
     }
     line(&mut out, &paint.apply(style, &headline));
-    if !body.placements.is_empty() {
-        let _ = write!(out, "\n{}\n", placements(&body.placements));
-    }
-    if !body.gangs.is_empty() {
-        let _ = write!(out, "\n{}\n", gangs(&body.gangs));
-    }
-    if !body.victims.is_empty() {
-        let _ = write!(out, "\n{}\n", victims(&body.victims));
-    }
+    section(&mut out, &body.placements, placements);
+    section(&mut out, &body.gangs, gangs);
+    section(&mut out, &body.victims, victims);
     for refusal in &body.refused {
         let _ = write!(out, "\n{}", refused(refusal, paint));
     }
@@ -100,41 +93,29 @@ pub(super) fn simulation(body: &Outcome, paint: Paint) -> String {
 }
 
 fn placements(placements: &[Placement]) -> String {
-    let mut table = table(&["POD", "NODE", "STAGE", "SCORE"]);
-    right(&mut table, &[3]);
+    let mut table = table(&["POD", "NODE", "STAGE", "SCORE"], [3]);
     for placement in placements {
-        let stage = Some(placement.stage.as_str()).filter(|stage| !stage.is_empty());
-        let score = placement.score.map_or_else(|| "-".to_owned(), |score| score.to_string());
-        table.add_row([
-            cell([placement.pod.as_str()]),
-            cell([placement.node.as_str()]),
-            cell(stage),
-            cell([score.as_str()]),
-        ]);
+        let stage = Some(&placement.stage).filter(|stage| !stage.is_empty());
+        let score = placement.score.map(|score| score.to_string());
+        table.add_row([one(&placement.pod), one(&placement.node), cell(stage), cell(score)]);
     }
     table.trim_fmt()
 }
 
 fn gangs(gangs: &[Gang]) -> String {
-    let mut table = table(&["GANG", "PLACED", "MIN", "QUORUM", "WHY"]);
-    right(&mut table, &[1, 2]);
+    let mut table = table(&["GANG", "PLACED", "MIN", "QUORUM", "WHY"], [1, 2]);
     for gang in gangs {
         let why = gang.verdict.as_ref().map(|verdict| format!("{}: {}", verdict.code, verdict.message));
-        table.add_row([
-            cell([gang.gang.as_str()]),
-            cell([gang.placed.to_string().as_str()]),
-            cell([gang.min.to_string().as_str()]),
-            cell([if gang.has_quorum { "yes" } else { "no" }]),
-            cell(why.as_deref()),
-        ]);
+        let quorum = if gang.has_quorum { "yes" } else { "no" };
+        table.add_row([one(&gang.gang), one(gang.placed), one(gang.min), one(quorum), cell(why)]);
     }
     table.trim_fmt()
 }
 
 fn victims(victims: &[Victim]) -> String {
-    let mut table = table(&["WOULD HAVE TO GO", "FROM", "FOR"]);
+    let mut table = table(&["WOULD HAVE TO GO", "FROM", "FOR"], []);
     for victim in victims {
-        table.add_row([&victim.pod, &victim.node, &victim.preemptor].map(|text| cell([text.as_str()])));
+        table.add_row([&victim.pod, &victim.node, &victim.preemptor].map(one));
     }
     table.trim_fmt()
 }

@@ -1,5 +1,7 @@
 //! Tables and other text for people.
 
+use std::fmt::Display;
+
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use pellucid_model::quantity::format_amount;
 use serde_json::Value;
@@ -7,8 +9,9 @@ use serde_json::Value;
 /// Width of a table when the terminal's is unknown; fits most windows.
 const WIDTH: u16 = 120;
 
-/// Returns a table without borders. Long cells are wrapped within their column.
-pub(super) fn table(header: &[&str]) -> Table {
+/// Returns a table without borders. Long cells are wrapped within their column. The columns of numbers are aligned to
+/// the right.
+pub(super) fn table(header: &[&str], numbers: impl IntoIterator<Item = usize>) -> Table {
     let mut table = Table::new();
     let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     table
@@ -16,27 +19,43 @@ pub(super) fn table(header: &[&str]) -> Table {
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(columns.unwrap_or(WIDTH).max(60))
         .set_header(header);
-    table
-}
-
-/// Aligns columns of numbers to the right.
-pub(super) fn right(table: &mut Table, columns: &[usize]) {
-    for index in columns {
-        if let Some(column) = table.column_mut(*index) {
+    for index in numbers {
+        if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
+    table
 }
 
-/// Returns a cell of several lines. Control characters from the server are removed.
-pub(super) fn cell<'a>(lines: impl IntoIterator<Item = &'a str>) -> Cell {
-    let lines: Vec<String> = lines.into_iter().map(clean).collect();
+/// Returns a cell of several lines, `-` if there are none. Control characters from the server are removed.
+pub(super) fn cell(lines: impl IntoIterator<Item: AsRef<str>>) -> Cell {
+    let lines: Vec<String> = lines.into_iter().map(|line| clean(line.as_ref())).collect();
     Cell::new(if lines.is_empty() { "-".to_owned() } else { lines.join("\n") })
+}
+
+/// Returns a cell of one line.
+pub(super) fn one(value: impl Display) -> Cell {
+    cell([value.to_string()])
+}
+
+/// Appends what `render` makes of a list as a paragraph, if the list has items.
+pub(super) fn section<T>(out: &mut String, list: &[T], render: impl FnOnce(&[T]) -> String) {
+    if !list.is_empty() {
+        *out += &format!("\n{}\n", render(list));
+    }
 }
 
 /// Replaces control characters by spaces.
 pub(super) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.replace(char::is_control, " ")
+}
+
+/// Returns a remedy with who can apply it.
+pub(super) fn remedy(remedy: &str, resolver: &str) -> String {
+    match resolver.is_empty() {
+        true => remedy.to_owned(),
+        false => format!("{} ({resolver})", remedy.trim_end_matches('.')),
+    }
 }
 
 /// Returns a number with its noun: `1 node`, `2 nodes`.
@@ -51,5 +70,17 @@ pub(super) fn amount(resource: &str, amount: &Value) -> String {
         (Some(number), _) => format_amount(resource, number),
         (None, Some(text)) => clean(text),
         (None, None) => clean(&amount.to_string()),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod testing {
+    /// Checks that a text has all of some parts, in this order.
+    pub(in crate::cli) fn assert_in_order(text: &str, parts: &[&str]) {
+        let mut from = 0;
+        for part in parts {
+            let at = text[from..].find(part).unwrap_or_else(|| panic!("{part:?} not after {from} in\n{text}"));
+            from += at + part.len();
+        }
     }
 }

@@ -12,7 +12,6 @@ use super::version::Version;
 /// Default of `parallelism`. The value has no effect.
 const DEFAULT_PARALLELISM: i64 = 16;
 
-/// Renders the configuration as a document.
 pub(super) fn document(file: &File<'_>, profiles: &[Profile]) -> Value {
     json!({
         "apiVersion": Version::V1.api_version(),
@@ -35,8 +34,7 @@ pub(super) fn yaml(document: &Value, notes: &[String]) -> Result<String, String>
     let mut text = String::new();
     for note in notes {
         // A name in a note may contain a line break, which would end the comment.
-        let note: String = note.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        text.push_str(&format!("# {note}\n"));
+        text += &format!("# {}\n", note.replace(char::is_control, " "));
     }
     text.push_str(&serde_saphyr::to_string(document).map_err(|error| error.to_string())?);
     Ok(text)

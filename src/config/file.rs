@@ -141,8 +141,7 @@ pub(super) fn version(tree: &Tree, found: &mut Found) -> Option<Version> {
             _ => None,
         };
         if read.is_none() {
-            let at = Place { line: (given.line > 0).then_some(given.line), ..at };
-            found.add(&at, format!("must be {wanted}, got {}", shown(given)));
+            found.add(&Place { line: given.line, ..at }, format!("must be {wanted}, got {}", shown(given)));
         }
         read
     };

@@ -8,7 +8,6 @@ use super::names::{Foreign, foreign};
 use super::nearest::nearest;
 use super::reader::Found;
 
-/// The available plugins.
 pub(super) type Registry = [Box<dyn PluginFactory>];
 
 fn is_known(name: &str, registry: &Registry) -> bool {

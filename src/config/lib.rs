@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use pellucid_framework::PluginFactory;
 use pellucid_framework::profile::Profile;
+use pellucid_model::Name;
 use serde_json::Value;
 
 mod client;
@@ -146,13 +147,11 @@ fn configure(file: &File<'_>, registry: &known::Registry, mut found: Found) -> R
     let profiles: Vec<Profile> = listed
         .iter()
         .map(|profile| {
-            let name = match &profile.scheduler_name {
-                Some(name) => name,
-                None => DEFAULT_SCHEDULER_NAME,
-            };
             let percentage = profile.percentage_of_nodes_to_score.or(file.percentage_of_nodes_to_score);
-            let built = profiles::profile(profile, file.version, registry, &mut found);
-            profiles::finish(built, name, percentage.unwrap_or(0))
+            let mut built = profiles::profile(profile, file.version, registry, &mut found);
+            built.scheduler_name = Name::new(profile.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER_NAME));
+            built.percentage_of_nodes_to_score = percentage.and_then(|n| u8::try_from(n).ok()).unwrap_or(0);
+            built
         })
         .collect();
     check_queue_sort(&profiles, listed, &mut found);
@@ -174,7 +173,7 @@ fn configure(file: &File<'_>, registry: &known::Registry, mut found: Found) -> R
 /// Reports fields that occur twice in an object: it is unclear which value was meant.
 fn check_repeated(tree: &Tree, found: &mut Found) {
     tree.repeated("", &mut |path, name, value| {
-        let at = Place { path: tree::join(path, name), line: (value.line > 0).then_some(value.line) };
+        let at = Place { path: tree::join(path, name), line: value.line };
         found.add(&at, "stands here a second time");
     });
 }
@@ -204,11 +203,9 @@ fn check_queue_sort(profiles: &[Profile], listed: &[FileProfile<'_>], found: &mu
         if let Some(own) = sorts(profile)
             && own != first
         {
-            let at = file.at.below("plugins.queueSort");
-            found.add(
-                &at,
-                format!("all profiles share one queue and must sort it with the same plugin and arguments, got {} here and {} in the first", own.0, first.0),
-            );
+            let text = "all profiles share one queue and must sort it with the same plugin and arguments";
+            let message = format!("{text}, got {} here and {} in the first", own.0, first.0);
+            found.add(&file.at.below("plugins.queueSort"), message);
         }
     }
 }

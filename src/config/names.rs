@@ -66,18 +66,12 @@ const REMOVED: [(&str, &str); 13] = [
 ];
 const SPREAD: &str = "PodTopologySpread does its work, by default or with defaultConstraints";
 
-/// Extension points that a plugin implements in other schedulers but perhaps not here. Naming them is not an error.
-const WORKED_ELSEWHERE: [(&str, &str); 4] = [
-    ("Coscheduling", "preFilter"),
-    ("Coscheduling", "postFilter"),
-    ("Coscheduling", "reserve"),
-    ("Coscheduling", "postBind"),
-];
+/// Extension points that [`GANGS`] implements in other schedulers but perhaps not here. Naming them is not an error.
+const GANGS_WORKED_AT: [&str; 4] = ["preFilter", "postFilter", "reserve", "postBind"];
 
 /// Names that other schedulers use for one of our plugins.
 const ALIASES: [(&str, &str); 1] = [("unicore-gang-scheduler", GANGS)];
 
-/// Name of the plugin that schedules gangs.
 pub(super) const GANGS: &str = "Coscheduling";
 
 /// Plugin, argument and reason for arguments that are accepted without effect.
@@ -120,7 +114,7 @@ pub(super) fn our_name(name: &str) -> Option<&'static str> {
 
 /// Returns whether a plugin implements an extension point in another scheduler.
 pub(super) fn worked_elsewhere(plugin: &str, point: &str) -> bool {
-    WORKED_ELSEWHERE.contains(&(plugin, point))
+    plugin == GANGS && GANGS_WORKED_AT.contains(&point)
 }
 
 /// Returns the arguments of a plugin that have no effect, with the reason.

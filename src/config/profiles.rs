@@ -6,7 +6,6 @@ use std::sync::Arc;
 use pellucid_framework::plugin::MAX_SCORE;
 use pellucid_framework::profile::{Enabled, Profile};
 use pellucid_framework::{Plugin, PluginFactory};
-use pellucid_model::Name;
 use serde_json::Value;
 
 use super::file::{Entry, FileArgs, FileProfile, MULTI_POINT, POINTS};
@@ -144,7 +143,7 @@ fn make(
             Some(cursor) => {
                 let line = cursor.tree.nearest(&error.field).line;
                 let at = cursor.at.below(&error.field);
-                found.add(&Place { line: (line > 0).then_some(line).or(at.line), ..at }, message);
+                found.add(&Place { line: line.or(at.line), ..at }, message);
             }
             None => {
                 let at = file.at.below("pluginConfig").below(&format!("[{}]", factory.name()));
@@ -163,7 +162,7 @@ fn check_kind(plugin: &str, tree: &super::tree::Tree, at: &Place, found: &mut Fo
     let mut check = |field: &str, wanted: String, is_right: &dyn Fn(&str) -> bool| {
         if value.get(field).is_some_and(|given| !given.as_str().is_some_and(is_right)) {
             let given = tree.nearest(field);
-            let at = Place { line: (given.line > 0).then_some(given.line), ..at.below(field) };
+            let at = Place { line: given.line, ..at.below(field) };
             found.add(&at, format!("must be {wanted}, got {}", shown(given)));
         }
     };
@@ -271,11 +270,4 @@ fn names(list: &[Enabled]) -> String {
         true => "none".to_owned(),
         false => list.iter().map(|enabled| enabled.plugin.name()).collect::<Vec<_>>().join(", "),
     }
-}
-
-/// Sets the fields that do not come from plugins.
-pub(super) fn finish(mut profile: Profile, name: &str, percentage: i64) -> Profile {
-    profile.scheduler_name = Name::new(name);
-    profile.percentage_of_nodes_to_score = u8::try_from(percentage).unwrap_or(0);
-    profile
 }

@@ -13,7 +13,6 @@ use super::nearest::nearest;
 use super::problem::Problem;
 use super::tree::{self, Kind, Tree};
 
-/// Problems and notes found so far.
 #[derive(Default)]
 pub(super) struct Found {
     /// Errors; a single one rejects the configuration.
@@ -23,12 +22,10 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Adds a problem at a place.
     pub(super) fn add(&mut self, at: &Place, message: impl Into<String>) {
         self.problems.push(Problem { line: at.line, path: at.path.clone(), message: message.into() });
     }
 
-    /// Adds a note about a place.
     pub(super) fn note(&mut self, at: &Place, text: impl std::fmt::Display) {
         self.notes.push(format!("{}: {text}", at.path));
     }
@@ -58,13 +55,12 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Returns a cursor at the top of a document.
     pub(super) fn top(tree: &'a Tree) -> Self {
-        Self { at: Place { path: String::new(), line: line(tree) }, tree }
+        Self { at: Place { path: String::new(), line: tree.line }, tree }
     }
 
     fn child(&self, step: &str, tree: &'a Tree) -> Self {
-        Self { at: Place { line: line(tree).or(self.at.line), ..self.at.below(step) }, tree }
+        Self { at: Place { line: tree.line.or(self.at.line), ..self.at.below(step) }, tree }
     }
 
     fn mismatch(&self, found: &mut Found, wanted: &str) {
@@ -102,7 +98,6 @@ impl<'a> Cursor<'a> {
         Fields { fields: read }
     }
 
-    /// Reads the items of a list.
     pub(super) fn list(&self, found: &mut Found) -> Vec<Self> {
         let Kind::List(items) = &self.tree.kind else {
             self.mismatch(found, "a list");
@@ -111,67 +106,40 @@ impl<'a> Cursor<'a> {
         items.iter().enumerate().map(|(i, item)| self.child(&format!("[{i}]"), item)).collect()
     }
 
-    /// Reads an integer within bounds.
-    pub(super) fn integer(&self, within: RangeInclusive<i64>, found: &mut Found) -> Option<i64> {
-        let number = match &self.tree.kind {
-            Kind::Scalar(value) => value.as_i64(),
+    /// Reads a scalar. Reports a value that is none, or that `read` rejects.
+    fn scalar<T>(&self, wanted: &str, read: impl FnOnce(&'a Value) -> Option<T>, found: &mut Found) -> Option<T> {
+        let read = match &self.tree.kind {
+            Kind::Scalar(value) => read(value),
             _ => None,
         };
-        let read = number.filter(|n| within.contains(n));
         if read.is_none() {
-            let (low, high) = within.into_inner();
-            let wanted = format!("an integer from {low} to {high}");
-            self.mismatch(found, &wanted);
+            self.mismatch(found, wanted);
         }
         read
     }
 
-    /// Reads a number.
+    /// Reads an integer within bounds.
+    pub(super) fn integer(&self, within: RangeInclusive<i64>, found: &mut Found) -> Option<i64> {
+        let wanted = format!("an integer from {} to {}", within.start(), within.end());
+        self.scalar(&wanted, |value| value.as_i64().filter(|n| within.contains(n)), found)
+    }
+
     pub(super) fn number(&self, found: &mut Found) -> Option<f64> {
-        let number = match &self.tree.kind {
-            Kind::Scalar(value) => value.as_f64(),
-            _ => None,
-        };
-        if number.is_none() {
-            self.mismatch(found, "a number");
-        }
-        number
+        self.scalar("a number", Value::as_f64, found)
     }
 
     /// Reads a duration above zero in Go's notation.
     pub(super) fn duration(&self, found: &mut Found) -> Option<Duration> {
-        let read = match &self.tree.kind {
-            Kind::Scalar(value) => value.as_str().and_then(duration::parse).filter(|read| !read.is_zero()),
-            _ => None,
-        };
-        if read.is_none() {
-            self.mismatch(found, "a duration above 0, such as 15s, 1m30s or 1h");
-        }
-        read
+        let read = |value: &Value| value.as_str().and_then(duration::parse).filter(|read| !read.is_zero());
+        self.scalar("a duration above 0, such as 15s, 1m30s or 1h", read, found)
     }
 
-    /// Reads a boolean.
     pub(super) fn boolean(&self, found: &mut Found) -> Option<bool> {
-        let read = match &self.tree.kind {
-            Kind::Scalar(value) => value.as_bool(),
-            _ => None,
-        };
-        if read.is_none() {
-            self.mismatch(found, "true or false");
-        }
-        read
+        self.scalar("true or false", Value::as_bool, found)
     }
 
-    /// Reads a string.
     pub(super) fn string(&self, found: &mut Found) -> Option<&'a str> {
-        let read = match &self.tree.kind {
-            Kind::Scalar(value) => value.as_str(),
-            _ => None,
-        };
-        if read.is_none() {
-            self.mismatch(found, "a string");
-        }
-        read
+        self.scalar("a string", Value::as_str, found)
     }
 
     /// Reads a non-empty string.
@@ -198,18 +166,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn line(tree: &Tree) -> Option<u64> {
-    (tree.line > 0).then_some(tree.line)
-}
-
 /// Formats a value as JSON, truncated when it is long.
 pub(super) fn shown(tree: &Tree) -> String {
-    shorten(&tree.to_value())
-}
-
-fn shorten(value: &Value) -> String {
     const LIMIT: usize = 80;
-    let text = value.to_string();
+    let text = tree.to_value().to_string();
     match text.char_indices().nth(LIMIT) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

@@ -18,12 +18,11 @@ const DEEPEST: usize = 32;
 /// A value with the line on which it starts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tree {
-    /// Line, counted from 1; 0 when the source has no lines.
-    pub line: u64,
+    /// Line, counted from 1; `None` when the source has no lines.
+    pub line: Option<u64>,
     pub kind: Kind,
 }
 
-/// The kind of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     /// Absent or `null`; both mean the default.
@@ -113,7 +112,8 @@ pub(super) fn join(path: &str, step: &str) -> String {
 impl<'de> Deserialize<'de> for Tree {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let read = Spanned::<Kind>::deserialize(deserializer)?;
-        Ok(Self { line: read.referenced.line(), kind: read.value })
+        let line = Some(read.referenced.line()).filter(|line| *line > 0);
+        Ok(Self { line, kind: read.value })
     }
 }
 

@@ -52,7 +52,6 @@ impl Version {
         Self::ALL.into_iter().find(|version| version.api_version() == api_version)
     }
 
-    /// Returns the value of `apiVersion`.
     pub(super) const fn api_version(self) -> &'static str {
         match self {
             V1Beta2 => "kubescheduler.config.k8s.io/v1beta2",
@@ -61,12 +60,8 @@ impl Version {
         }
     }
 
-    const fn short(self) -> &'static str {
-        match self {
-            V1Beta2 => "v1beta2",
-            V1Beta3 => "v1beta3",
-            V1 => "v1",
-        }
+    fn short(self) -> &'static str {
+        self.api_version().rsplit('/').next().unwrap_or_default()
     }
 
     /// Returns why this version lacks a field that another version has, or `None` if it has the field.

@@ -32,9 +32,8 @@ pub(super) fn check_type(headers: &HeaderMap, accepted: &[&str]) -> Result<(), F
 }
 
 fn has_body(headers: &HeaderMap) -> bool {
-    let is_empty = headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
     headers.contains_key(header::TRANSFER_ENCODING)
-        || (headers.contains_key(header::CONTENT_LENGTH) && !is_empty)
+        || headers.get(header::CONTENT_LENGTH).is_some_and(|length| length != "0")
 }
 
 /// Reads a text body. Fails when it is too long, late, incomplete or no UTF-8. A body that declares too great a length
@@ -62,8 +61,5 @@ pub(super) async fn read_text(
         Ok(Err(_)) => return Err(bad("BodyIncomplete", "the body broke off")),
         Err(_) => return Err(bad("BodyTimeout", "the body did not arrive in time")),
     };
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => Ok(text.to_owned()),
-        Err(_) => Err(bad("BodyNotText", "the body is not UTF-8 text")),
-    }
+    String::from_utf8(bytes.to_vec()).map_err(|_| bad("BodyNotText", "the body is not UTF-8 text"))
 }

@@ -6,54 +6,27 @@
 use std::borrow::Cow;
 use std::net::SocketAddr;
 
-use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use pellucid_api::rest::ErrorBody;
 
-/// Why a read failed. The code is a stable identifier that programs may match on.
+use crate::registration::endpoint::answer;
+use crate::registration::params::shortened;
+
+/// Why a read failed: a code, which is a stable identifier that programs may match on, and a message for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{1}")]
 pub enum ReadError {
     /// The object does not exist. 404.
-    #[error("{message}")]
-    NotFound {
-        /// Stable identifier.
-        code: &'static str,
-        /// Message for people.
-        message: String,
-    },
+    NotFound(&'static str, String),
     /// The request is malformed. 400.
-    #[error("{message}")]
-    BadRequest {
-        /// Stable identifier.
-        code: &'static str,
-        /// Message for people.
-        message: String,
-    },
+    BadRequest(&'static str, String),
     /// The request is well formed but contradicts itself. 422.
-    #[error("{message}")]
-    Unprocessable {
-        /// Stable identifier.
-        code: &'static str,
-        /// Message for people.
-        message: String,
-    },
+    Unprocessable(&'static str, String),
     /// There are too many requests at once; a later one may succeed. 429.
-    #[error("{message}")]
-    TooMany {
-        /// Stable identifier.
-        code: &'static str,
-        /// Message for people.
-        message: String,
-    },
+    TooMany(&'static str, String),
     /// The read cannot be answered now; a later request may succeed. 503.
-    #[error("{message}")]
-    Unavailable {
-        /// Stable identifier.
-        code: &'static str,
-        /// Message for people.
-        message: String,
-    },
+    Unavailable(&'static str, String),
 }
 
 /// Why a set of registrations cannot be served. Each is a bug in this program, found at start.
@@ -167,14 +140,12 @@ impl Failure {
             request_id: request_id.to_owned(),
         };
         // Three strings always serialise; an empty body would still have the status.
-        let mut response = Response::new(Body::from(serde_json::to_vec(&body).unwrap_or_default()));
+        let mut response = answer("application/json", serde_json::to_vec(&body).unwrap_or_default());
         *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some((name, value)) = self.header
             && let Ok(value) = HeaderValue::from_str(&value)
         {
-            headers.insert(name, value);
+            response.headers_mut().insert(name, value);
         }
         response
     }
@@ -183,15 +154,13 @@ impl Failure {
 impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::NotFound { code, message } => Self::new(StatusCode::NOT_FOUND, code, message),
-            ReadError::BadRequest { code, message } => Self::new(StatusCode::BAD_REQUEST, code, message),
-            ReadError::Unprocessable { code, message } => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
-            }
-            ReadError::TooMany { code, message } => {
+            ReadError::NotFound(code, message) => Self::new(StatusCode::NOT_FOUND, code, message),
+            ReadError::BadRequest(code, message) => Self::new(StatusCode::BAD_REQUEST, code, message),
+            ReadError::Unprocessable(code, message) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message),
+            ReadError::TooMany(code, message) => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, code, message).with(header::RETRY_AFTER, "1")
             }
-            ReadError::Unavailable { code, message } => {
+            ReadError::Unavailable(code, message) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message).with(header::RETRY_AFTER, "1")
             }
         }
@@ -203,12 +172,10 @@ pub(crate) const SERVICES: &str = "/apis/v1/__services__";
 
 /// Returns the 404 for an unknown path.
 pub(crate) fn unknown_path(path: &str) -> Failure {
-    let shown = crate::registration::params::shortened(path);
+    let shown = shortened(path);
     let message = match path.strip_suffix('/') {
         Some(bare) if !bare.is_empty() => {
-            format!(
-                "nothing is served at {shown}; try it without the slash at the end, or see GET {SERVICES}"
-            )
+            format!("nothing is served at {shown}; try it without the slash at the end, or see GET {SERVICES}")
         }
         _ => format!("nothing is served at {shown}; GET {SERVICES} lists what is"),
     };

@@ -38,7 +38,6 @@ pub struct Observation<'a> {
 /// Called for every response, on the thread that serves the connection.
 pub type Observe = Arc<dyn Fn(Observation<'_>) + Send + Sync>;
 
-/// IP address of the client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
@@ -71,12 +70,10 @@ impl Observed {
     }
 }
 
-/// Wraps a router in this middleware.
 pub(crate) fn layered(router: Router, observed: Arc<Observed>) -> Router {
     router.layer(middleware::from_fn_with_state(observed, around))
 }
 
-/// Responds to unknown paths.
 pub(crate) async fn unknown(request: Request) -> Response {
     let info = request.extensions().get::<RequestInfo>().cloned().unwrap_or_default();
     unknown_path(request.uri().path()).respond(&info.request_id)

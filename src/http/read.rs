@@ -27,7 +27,7 @@ use crate::stream::{self, Streams};
 pub type Load<S> = Arc<dyn Fn() -> Arc<S> + Send + Sync>;
 
 /// Response header with the generation of the snapshot that was read.
-pub(super) const GENERATION: HeaderName = HeaderName::from_static("x-snapshot-generation");
+const GENERATION: HeaderName = HeaderName::from_static("x-snapshot-generation");
 
 pub(super) struct Reader<S> {
     pub(super) load: Load<S>,
@@ -46,11 +46,11 @@ pub(super) struct Reader<S> {
     pub(super) unread: Unread,
 }
 
-pub(super) fn endpoint<S>(route: &Route<S>, reader: &Arc<Reader<S>>) -> Endpoint
+pub(super) fn endpoint<S>(route: Route<S>, reader: &Arc<Reader<S>>) -> Endpoint
 where
     S: Published + Send + Sync + 'static,
 {
-    let (route, reader) = (Arc::new(route.clone()), Arc::clone(reader));
+    let (route, reader) = (Arc::new(route), Arc::clone(reader));
     Endpoint::new(Operation::of(&route), move |call| {
         let (route, reader) = (Arc::clone(&route), Arc::clone(&reader));
         async move {
@@ -128,7 +128,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
     /// Waits until a snapshot of at least this generation is published. Fails with 429 when too many requests wait,
     /// and with 503 after the time limit.
     async fn wait(&self, wanted: u64) -> Result<(), Failure> {
-        let unavailable = |code, message: String| Failure::from(ReadError::Unavailable { code, message });
+        let unavailable = |code, message: String| Failure::from(ReadError::Unavailable(code, message));
         let mut published = self.published.clone();
         published.mark_unchanged();
         if (self.load)().generation() >= wanted {
@@ -136,7 +136,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         }
         let Ok(_waiter) = self.waiters.try_acquire() else {
             let message = "too many requests wait for a newer state".to_owned();
-            return Err(ReadError::TooMany { code: "TooManyRequests", message }.into());
+            return Err(ReadError::TooMany("TooManyRequests", message).into());
         };
         let reached = async {
             while (self.load)().generation() < wanted {
@@ -158,10 +158,8 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
 }
 
 fn parsed(text: &str) -> Result<serde_json::Value, ReadError> {
-    serde_json::from_str(text).map_err(|error| ReadError::BadRequest {
-        code: "MalformedJson",
-        message: format!("the body is not JSON: {error}"),
-    })
+    serde_json::from_str(text)
+        .map_err(|error| ReadError::BadRequest("MalformedJson", format!("the body is not JSON: {error}")))
 }
 
 fn render<S>(value: &serde_json::Value, format: Format, route: &Route<S>) -> Result<Vec<u8>, Failure> {

@@ -146,7 +146,6 @@ pub(super) struct Routers {
 /// A server with valid registrations, ready to bind.
 pub struct Server {
     routers: Routers,
-    document: OpenApi,
     limits: Limits,
     /// Ends the feeds that are being followed.
     end_feeds: CancellationToken,
@@ -171,17 +170,7 @@ impl Server {
         let all = middleware::layered(route(endpoints).fallback(middleware::unknown), Arc::clone(&observed));
         let health =
             middleware::layered(route(health::endpoints(&checks)).fallback(middleware::crowded), observed);
-        Ok(Self { routers: Routers { all, health }, document, limits, end_feeds })
-    }
-
-    /// Returns the OpenAPI document that this server serves.
-    pub fn document(&self) -> &OpenApi {
-        &self.document
-    }
-
-    /// Returns the router, for calls without a socket.
-    pub fn router(&self) -> Router {
-        self.routers.all.clone()
+        Ok(Self { routers: Routers { all, health }, limits, end_feeds })
     }
 
     /// Binds a loopback address; port 0 takes any free one. Fails for other addresses, and when the port is taken.
@@ -242,7 +231,7 @@ where
         pool: chores,
     };
     let mut endpoints: Vec<Endpoint> =
-        parts.routes.iter().map(|route| read::endpoint(route, &reader)).collect();
+        parts.routes.into_iter().map(|route| read::endpoint(route, &reader)).collect();
     endpoints.extend(standard.endpoints());
     endpoints.extend(flags::endpoints(&flagged));
     endpoints

@@ -43,7 +43,6 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 /// State that all feeds share.
 pub(super) struct Streams {
-    /// Permits for followed feeds.
     pub(super) followers: Arc<Semaphore>,
     /// Pool that reads lines. Separate from other reads, which must not wait for many small batches.
     pub(super) pool: Pool,
@@ -63,7 +62,6 @@ pub(super) fn own_params() -> [Param; 3] {
     ]
 }
 
-/// A feed being sent.
 struct Feed<S> {
     reader: Arc<Reader<S>>,
     read: ReadLines<S>,
@@ -113,11 +111,8 @@ where
         if feed.left == 0 || feed.reader.streams.stop.is_cancelled() {
             return None;
         }
-        let lines = match feed.batch().await {
-            Ok(lines) => lines,
-            Err(_) => {
-                return Some((Err(std::io::Error::other("the feed met a defect in the program")), feed));
-            }
+        let Ok(lines) = feed.batch().await else {
+            return Some((Err(std::io::Error::other("the feed met a defect in the program")), feed));
         };
         feed.cursor = lines.cursor;
         if !lines.lines.is_empty() {
@@ -179,9 +174,9 @@ fn accepts_events(headers: &HeaderMap) -> bool {
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ReadError> {
     let Some(value) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
     let text = value.to_str().unwrap_or("(not text)");
-    text.parse().map(Some).map_err(|_| ReadError::BadRequest {
-        code: "InvalidHeader",
-        message: format!("header Last-Event-ID has the value `{}`; it must be an id", shortened(text)),
+    text.parse().map(Some).map_err(|_| {
+        let message = format!("header Last-Event-ID has the value `{}`; it must be an id", shortened(text));
+        ReadError::BadRequest("InvalidHeader", message)
     })
 }
 

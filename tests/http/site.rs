@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use pellucid::http::{
     HealthCheck, Kind, Limits, Param, Params, Parts, ReadError, Renderer, RequestInfo, Route, Server, Switch,
-    Table, Version,
+    Table, Version, openapi,
 };
 use pellucid::model::Published;
 use pellucid::model::patience::check;
@@ -82,18 +82,16 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
     let one = |_: &Fleet, params: &Params, _: &_| {
         let name = params.required("nodeName")?;
         let node = nodes().into_iter().find(|node| node.name == name);
-        let node = node.ok_or_else(|| ReadError::NotFound {
-            code: "NodeNotFound",
-            message: format!("cannot find node {name}"),
-        })?;
+        let missing = || ReadError::NotFound("NodeNotFound", format!("cannot find node {name}"));
+        let node = node.ok_or_else(missing)?;
         Ok(json!(node))
     };
     let fail = |_: &Fleet, params: &Params, _: &_| {
         let (code, message) = ("Test", "as asked".to_owned());
         match params.required("how")? {
-            "unprocessable" => Err(ReadError::Unprocessable { code, message }),
-            "unavailable" => Err(ReadError::Unavailable { code, message }),
-            "many" => Err(ReadError::TooMany { code, message }),
+            "unprocessable" => Err(ReadError::Unprocessable(code, message)),
+            "unavailable" => Err(ReadError::Unavailable(code, message)),
+            "many" => Err(ReadError::TooMany(code, message)),
             _ => panic!("the secret of the test"),
         }
     };
@@ -258,8 +256,9 @@ impl Site {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let record = Arc::clone(&seen);
         parts.observe = Arc::new(move |seen| record.lock().push((seen.template.to_owned(), seen.status)));
+        let document = openapi(&parts.routes, &parts.version.git_version).unwrap();
+        let document = serde_json::to_value(document).unwrap();
         let server = Server::new(parts).unwrap();
-        let document = serde_json::to_value(server.document()).unwrap();
         let bound = runtime.block_on(server.bind(any_port())).unwrap();
         let address = bound.address();
         let stop = CancellationToken::new();

@@ -205,11 +205,10 @@ fn templated(path: &str) -> String {
 #[test]
 fn the_document_needs_no_server_and_is_stable() {
     let site = Site::new();
-    let (parts, ..) = parts(Limits::default());
+    let (mut parts, ..) = parts(Limits::default());
     let alone = pellucid::http::openapi(&parts.routes, "v0.1.0").unwrap();
-    let mut reversed = parts.routes.clone();
-    reversed.reverse();
-    let other = pellucid::http::openapi(&reversed, "v0.1.0").unwrap();
+    parts.routes.reverse();
+    let other = pellucid::http::openapi(&parts.routes, "v0.1.0").unwrap();
     assert_eq!(alone.to_pretty_json().unwrap(), other.to_pretty_json().unwrap());
     assert_eq!(serde_json::to_value(&alone).unwrap(), site.get("/openapi.json").json());
     let document = &site.document;

@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-/// Namespace of the demo's objects.
 pub(super) const NAMESPACE: &str = "demo";
 
 /// A set of equal nodes.
@@ -18,78 +17,27 @@ struct Pool {
     cordoned: bool,
 }
 
+const GENERAL: Pool = Pool {
+    name: "general",
+    count: 16,
+    cpu: "8",
+    memory: "32Gi",
+    gpus: 0,
+    pods: "110",
+    taint: None,
+    cordoned: false,
+};
+
 const POOLS: &[Pool] = &[
-    Pool {
-        name: "general",
-        count: 16,
-        cpu: "8",
-        memory: "32Gi",
-        gpus: 0,
-        pods: "110",
-        taint: None,
-        cordoned: false,
-    },
-    Pool {
-        name: "memory",
-        count: 4,
-        cpu: "16",
-        memory: "128Gi",
-        gpus: 0,
-        pods: "110",
-        taint: None,
-        cordoned: false,
-    },
-    Pool {
-        name: "gpu",
-        count: 4,
-        cpu: "32",
-        memory: "256Gi",
-        gpus: 8,
-        pods: "110",
-        taint: Some(("nvidia.com/gpu", "present")),
-        cordoned: false,
-    },
-    Pool {
-        name: "edge",
-        count: 2,
-        cpu: "4",
-        memory: "8Gi",
-        gpus: 0,
-        pods: "110",
-        taint: None,
-        cordoned: false,
-    },
-    Pool {
-        name: "tiny",
-        count: 1,
-        cpu: "2",
-        memory: "4Gi",
-        gpus: 0,
-        pods: "2",
-        taint: None,
-        cordoned: false,
-    },
-    Pool {
-        name: "repair",
-        count: 2,
-        cpu: "8",
-        memory: "32Gi",
-        gpus: 0,
-        pods: "110",
-        taint: None,
-        cordoned: true,
-    },
-    Pool {
-        name: "finance",
-        count: 1,
-        cpu: "8",
-        memory: "32Gi",
-        gpus: 0,
-        pods: "110",
-        taint: Some(("team", "finance")),
-        cordoned: false,
-    },
+    GENERAL,
+    Pool { name: "memory", count: 4, cpu: "16", memory: "128Gi", ..GENERAL },
+    Pool { name: "gpu", count: 4, cpu: "32", memory: "256Gi", gpus: 8, taint: GPU_TAINT, ..GENERAL },
+    Pool { name: "edge", count: 2, cpu: "4", memory: "8Gi", ..GENERAL },
+    Pool { name: "tiny", count: 1, cpu: "2", memory: "4Gi", pods: "2", ..GENERAL },
+    Pool { name: "repair", count: 2, cordoned: true, ..GENERAL },
+    Pool { name: "finance", count: 1, taint: Some(("team", "finance")), ..GENERAL },
 ];
+const GPU_TAINT: Option<(&str, &str)> = Some(("nvidia.com/gpu", "present"));
 
 pub(super) fn nodes() -> Vec<Value> {
     POOLS.iter().flat_map(|pool| (1..=pool.count).map(move |n| node(pool, n))).collect()
@@ -103,11 +51,8 @@ fn node(pool: &Pool, n: usize) -> Value {
     if pool.gpus > 0 {
         amounts["nvidia.com/gpu"] = json!(pool.gpus.to_string());
     }
-    let taints: Vec<Value> = pool
-        .taint
-        .iter()
-        .map(|(key, value)| json!({"key": key, "value": value, "effect": "NoSchedule"}))
-        .collect();
+    let taint = |(key, value): (&str, &str)| json!({"key": key, "value": value, "effect": "NoSchedule"});
+    let taints: Vec<Value> = pool.taint.map(taint).into_iter().collect();
     json!({
         "apiVersion": "v1",
         "kind": "Node",
@@ -182,9 +127,8 @@ pub(super) fn fitting() -> Vec<Value> {
         deployment("cache", 3, "2", "24Gi"),
     ];
     all.extend((1..=3).map(|n| with_gpus(pod(&format!("training-{n}"), "8", "64Gi"), 4)));
-    all.extend(
-        (1..=2).map(|n| with_host_port(in_pool(pod(&format!("ingress-{n}"), "500m", "512Mi"), "edge"), 443)),
-    );
+    let ingress = |n| with_host_port(in_pool(pod(&format!("ingress-{n}"), "500m", "512Mi"), "edge"), 443);
+    all.extend((1..=2).map(ingress));
     all.extend((1..=2).map(|n| in_pool(pod(&format!("sidekick-{n}"), "100m", "64Mi"), "tiny")));
     all
 }
@@ -213,11 +157,7 @@ pub(super) fn stuck() -> Vec<Value> {
         in_pool(pod("waits-for-repair", "100m", "64Mi"), "repair"),
         with_host_port(in_pool(pod("third-on-port-443", "100m", "64Mi"), "edge"), 443),
         in_pool(pod("third-on-tiny", "100m", "64Mi"), "tiny"),
-        with(
-            pod("gated", "100m", "64Mi"),
-            "/spec/schedulingGates",
-            json!([{"name": "demo.example/approval"}]),
-        ),
+        with(pod("gated", "100m", "64Mi"), "/spec/schedulingGates", json!([{"name": "demo.example/approval"}])),
     ]
 }
 
@@ -245,6 +185,8 @@ pub(super) fn unreadable() -> Value {
 
 /// Returns a small Job with pods that run for 8 seconds.
 pub(super) fn job(n: u64) -> Value {
+    let pod = with(pod("tick", "250m", "128Mi"), "/spec/restartPolicy", json!("Never"));
+    let pod = with(pod, "/spec/containers/0/image", json!("registry.example/tick:2.0"));
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -254,15 +196,7 @@ pub(super) fn job(n: u64) -> Value {
             "parallelism": 3,
             "template": {
                 "metadata": {"annotations": {"sandbox.pellucid.dev/run-seconds": "8"}},
-                "spec": {
-                    "schedulerName": pellucid_config::DEFAULT_SCHEDULER_NAME,
-                    "restartPolicy": "Never",
-                    "containers": [{
-                        "name": "main",
-                        "image": "registry.example/tick:2.0",
-                        "resources": {"requests": {"cpu": "250m", "memory": "128Mi"}},
-                    }],
-                },
+                "spec": pod["spec"],
             },
         },
     })

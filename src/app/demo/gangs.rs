@@ -65,7 +65,6 @@ pub(super) fn waiting(snapshot: &Snapshot) -> usize {
     snapshot.cluster.gangs().all().values().map(|gang| gang.counts.waiting as usize).sum()
 }
 
-/// Writes a table with a row per gang.
 pub(super) fn write(snapshot: &Snapshot, out: &mut dyn Write) -> io::Result<()> {
     let mut table = Table::new();
     table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);

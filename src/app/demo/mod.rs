@@ -23,7 +23,6 @@ use crate::app::log::telemetry::LogControl;
 
 /// How long the cluster may take until every pod has a verdict.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
-/// Interval of the small Jobs.
 const JOB_EVERY: Duration = Duration::from_secs(10);
 
 /// Options of `pellucid demo`.
@@ -52,7 +51,6 @@ pub async fn run(
         ..pellucid_sandbox::Config::default()
     })
     .await?;
-    let still = options.still;
     let registry: Registry = Arc::new(pellucid_plugins::registry());
     let patience = Duration::from_secs(10);
     let connection = Connection::with_config(sandbox.kube_config(), "the demo's sandbox", patience).await?;
@@ -74,9 +72,7 @@ pub async fn run(
     populate(&client).await?;
     settle(&client, &mut instance).await?;
     // Created last, so that there are pods to preempt.
-    for object in cluster::urgent() {
-        create(&client, &object).await?;
-    }
+    create(&client, cluster::urgent()).await?;
     let pods = settle(&client, &mut instance).await?;
     summary::write(&instance.snapshot(), &pods, out)?;
     let result = if options.exit_when_settled {
@@ -89,7 +85,7 @@ pub async fn run(
         Ok(())
     } else {
         summary::write_curls(&instance.url(), out)?;
-        serve(&client, &mut instance, still, out).await
+        serve(&client, &mut instance, options.still, out).await
     };
     instance.stop().await;
     sandbox.stop().await;
@@ -99,26 +95,21 @@ pub async fn run(
 async fn populate(client: &kube::Client) -> anyhow::Result<()> {
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": cluster::NAMESPACE}});
-    let objects = std::iter::once(namespace).chain(cluster::nodes()).chain(cluster::fitting());
-    for object in objects {
-        create(client, &object).await?;
-    }
+    create(client, std::iter::once(namespace).chain(cluster::nodes()).chain(cluster::fitting())).await?;
     // Created after the fitting pods, so that the pods that compete for scarce capacity are the ones that stay pending.
     wait_for_deployments(client).await?;
-    for object in cluster::stuck() {
-        create(client, &object).await?;
-    }
-    create(client, &cluster::unreadable()).await?;
-    for object in gangs::objects() {
-        create(client, &object).await?;
-    }
-    Ok(())
+    create(client, cluster::stuck()).await?;
+    create(client, [cluster::unreadable()]).await?;
+    create(client, gangs::objects()).await
 }
 
-async fn create(client: &kube::Client, object: &Value) -> anyhow::Result<()> {
-    client::create(client, object).await.with_context(|| {
-        format!("cannot create {} {}", object["kind"].as_str().unwrap_or(""), object["metadata"]["name"])
-    })
+async fn create(client: &kube::Client, objects: impl IntoIterator<Item = Value>) -> anyhow::Result<()> {
+    for object in objects {
+        client::create(client, &object).await.with_context(|| {
+            format!("cannot create {} {}", object["kind"].as_str().unwrap_or(""), object["metadata"]["name"])
+        })?;
+    }
+    Ok(())
 }
 
 /// Waits until the controllers have created all pods of the Deployments.
@@ -195,7 +186,7 @@ async fn serve(
         tokio::select! {
             _ = ticks.tick(), if !still => {
                 n += 1;
-                create(client, &cluster::job(n)).await?;
+                create(client, [cluster::job(n)]).await?;
             }
             stop = stop_requested() => {
                 stop?;

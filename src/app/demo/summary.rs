@@ -48,7 +48,6 @@ fn is_member(snapshot: &Snapshot, key: &PodKey) -> bool {
     record.is_some_and(|record| record.pod.member_of().is_some())
 }
 
-/// Returns why a pod is pending, in words.
 fn why(snapshot: &Snapshot, key: &PodKey) -> String {
     if let Some(object) = snapshot.find_quarantined(key) {
         return format!("Quarantined: {}.", pellucid_cycle::quarantine_message(object));
@@ -60,7 +59,6 @@ fn why(snapshot: &Snapshot, key: &PodKey) -> String {
     }
 }
 
-/// Writes commands to try next.
 pub(super) fn write_curls(url: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,

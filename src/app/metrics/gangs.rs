@@ -9,27 +9,12 @@ use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Step;
 use pellucid_diagnosis::gangs::tally::tally;
 use pellucid_recording::Outcome;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct StateLabels {
-    state: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct StageLabels {
-    stage: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ResultLabels {
-    result: &'static str,
-}
+use crate::app::metrics::{Label, add_counters, add_gauges, gauges_by};
 
 /// Counters of attempts at gangs, updated as attempts end.
 pub(in crate::app) struct GangAttempts {
@@ -41,8 +26,8 @@ pub(in crate::app) struct GangAttempts {
 
 impl GangAttempts {
     pub(in crate::app) fn register(registry: &mut Registry) -> Self {
-        let attempts: Family<ResultLabels, Counter> = Family::default();
-        let of = |result| attempts.get_or_create_owned(&ResultLabels { result });
+        let attempts: Family<Label, Counter> = Family::default();
+        let of = |result| attempts.get_or_create_owned(&[("result", result)]);
         let made = Self {
             placed: of("placed"),
             partly: of("partly"),
@@ -78,24 +63,11 @@ impl GangAttempts {
 /// Registers the gauges and counters that are read from the snapshot.
 pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     let tally = tally(snapshot);
-    let gangs: Family<StateLabels, Gauge> = Family::default();
-    for (state, n) in tally.states {
-        gangs.get_or_create_owned(&StateLabels { state }).set(n as i64);
-    }
-    registry.register("pellucid_gangs", "Gangs by state", gangs);
-    let members: Family<StageLabels, Gauge> = Family::default();
-    for (stage, n) in tally.members {
-        members.get_or_create_owned(&StageLabels { stage }).set(n as i64);
-    }
+    registry.register("pellucid_gangs", "Gangs by state", gauges_by("state", tally.states));
+    let members = gauges_by("stage", tally.members);
     registry.register("pellucid_gang_members", "Members of gangs by stage, each in exactly one", members);
-    let waiting: Gauge<i64> = Gauge::default();
-    waiting.set(tally.waiting_groups as i64);
-    registry.register(
-        "scheduler_waiting_gang_group_number",
-        "Gang groups with members that wait in the queue",
-        waiting,
-    );
-    let timeouts: Counter = Counter::default();
-    timeouts.inc_by(snapshot.counters.gang_timeouts);
-    registry.register("pellucid_gang_timeouts", "Waits of gangs that ran out", timeouts);
+    let help = "Gang groups with members that wait in the queue";
+    add_gauges(registry, &[("scheduler_waiting_gang_group_number", help, tally.waiting_groups)]);
+    let timeouts = snapshot.counters.gang_timeouts;
+    add_counters(registry, &[("pellucid_gang_timeouts", "Waits of gangs that ran out", timeouts)]);
 }

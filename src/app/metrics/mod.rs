@@ -27,6 +27,7 @@ use pellucid_kubernetes::writes::effect_queues::EffectQueues;
 use pellucid_kubernetes::writes::evictor::EvictCounters;
 use pellucid_kubernetes::writes::status::StatusCounters;
 use pellucid_kubernetes::writes::volume_writer::VolumeCounters;
+use pellucid_queue::QueueStage;
 use pellucid_recording::Outcome;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -43,6 +44,9 @@ use crate::app::metrics::diagnosis::Explained;
 use crate::app::metrics::gangs::GangAttempts;
 use crate::app::traces::Counts;
 
+/// One label: its name and value.
+type Label = [(&'static str, &'static str); 1];
+
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct AttemptLabels {
     result: &'static str,
@@ -52,11 +56,6 @@ struct AttemptLabels {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct SliLabels {
     attempts: String,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct CacheLabels {
-    r#type: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -70,12 +69,6 @@ struct EvaluationLabels {
     plugin: String,
     extension_point: &'static str,
     profile: String,
-}
-
-/// Public metrics call an effect queue a lane; the label keeps that name.
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct EffectQueueLabels {
-    lane: &'static str,
 }
 
 /// The parts of the I/O rooms that metrics and health checks read.
@@ -165,49 +158,26 @@ impl Metrics {
         let pod_attempts = Histogram::new(exponential_buckets(1.0, 2.0, 5));
         let victims = Histogram::new(exponential_buckets(1.0, 2.0, 7));
         let requests: Durations<RequestLabels> = Family::new_with_constructor(request_buckets);
-        registry.register(
-            "scheduler_schedule_attempts",
-            "Attempts to schedule pods by result (scheduled, unschedulable) and profile",
-            attempts.clone(),
-        );
-        registry.register(
-            "scheduler_scheduling_attempt_duration_seconds",
-            "Time of one attempt, filters, scores and reservation together, in seconds",
-            durations.clone(),
-        );
-        registry.register(
-            "scheduler_scheduling_algorithm_duration_seconds",
-            "Time of filters and scores of one attempt, in seconds",
-            algorithm.clone(),
-        );
-        registry.register(
-            "scheduler_pod_scheduling_sli_duration_seconds",
-            "Time from a pod's first entry into the queue to its placement, by attempts, in seconds",
-            sli.clone(),
-        );
-        registry.register(
-            "scheduler_pod_scheduling_attempts",
-            "Attempts it took to place a pod",
-            pod_attempts.clone(),
-        );
-        registry.register(
-            "scheduler_preemption_victims",
-            "Victims of one preemption, those included that were on their way already",
-            victims.clone(),
-        );
-        registry.register(
-            "pellucid_http_request_duration_seconds",
-            "Time to answer a request of the REST API by path template and status, in seconds",
-            requests.clone(),
-        );
+        let help = "Attempts to schedule pods by result (scheduled, unschedulable) and profile";
+        registry.register("scheduler_schedule_attempts", help, attempts.clone());
+        let help = "Time of one attempt, filters, scores and reservation together, in seconds";
+        registry.register("scheduler_scheduling_attempt_duration_seconds", help, durations.clone());
+        let help = "Time of filters and scores of one attempt, in seconds";
+        registry.register("scheduler_scheduling_algorithm_duration_seconds", help, algorithm.clone());
+        let help = "Time from a pod's first entry into the queue to its placement, by attempts, in seconds";
+        registry.register("scheduler_pod_scheduling_sli_duration_seconds", help, sli.clone());
+        let help = "Attempts it took to place a pod";
+        registry.register("scheduler_pod_scheduling_attempts", help, pod_attempts.clone());
+        let help = "Victims of one preemption, those included that were on their way already";
+        registry.register("scheduler_preemption_victims", help, victims.clone());
+        let help = "Time to answer a request of the REST API by path template and status, in seconds";
+        registry.register("pellucid_http_request_duration_seconds", help, requests.clone());
         let handles = |profile: &String, result| {
             let labels = AttemptLabels { result, profile: profile.clone() };
-            let (count, seconds) =
-                (attempts.get_or_create_owned(&labels), durations.get_or_create_owned(&labels));
-            Attempts { count, seconds }
+            let count = attempts.get_or_create_owned(&labels);
+            Attempts { count, seconds: durations.get_or_create_owned(&labels) }
         };
-        let profiles =
-            profiles.iter().map(|p| [handles(p, "scheduled"), handles(p, "unschedulable")]).collect();
+        let profiles = profiles.iter().map(|p| [handles(p, "scheduled"), handles(p, "unschedulable")]).collect();
         let gangs = GangAttempts::register(&mut registry);
         let registry = Mutex::new(registry);
         let explained = Explained::default();
@@ -256,11 +226,8 @@ impl Metrics {
         let mut registry = self.registry.lock();
         let (exported, dropped) = (counts.exported.clone(), counts.dropped.clone());
         registry.register("pellucid_trace_spans_exported", "Spans that the collector took", exported);
-        registry.register(
-            "pellucid_trace_spans_dropped",
-            "Spans that were dropped: no room, or not taken",
-            dropped,
-        );
+        let help = "Spans that were dropped: no room, or not taken";
+        registry.register("pellucid_trace_spans_dropped", help, dropped);
     }
 
     /// Renders all metrics as OpenMetrics text.
@@ -292,21 +259,9 @@ impl Metrics {
 fn gauges(snapshot: &Snapshot, views: Option<&ClusterIoViews>, log: Option<&LogControl>) -> Registry {
     let mut registry = Registry::default();
     pending::state(snapshot, &mut registry);
-    registry.register(
-        "scheduler_cache_size",
-        "Nodes, pods and assumed pods in the state",
-        cache_sizes(snapshot),
-    );
-    registry.register(
-        "scheduler_unschedulable_pods",
-        "Pods in the unschedulable queue by a plugin that refused them",
-        unschedulable(snapshot),
-    );
-    registry.register(
-        "scheduler_plugin_evaluation",
-        "Calls of plugins by extension point",
-        evaluations(snapshot),
-    );
+    registry.register("scheduler_cache_size", "Nodes, pods and assumed pods in the state", cache_sizes(snapshot));
+    let help = "Pods in the unschedulable queue by a plugin that refused them";
+    registry.register("scheduler_unschedulable_pods", help, unschedulable(snapshot));
     plugin_work(snapshot, &mut registry);
     if let Some(views) = views {
         effect_queue_counts(&views.queues, &mut registry);
@@ -322,58 +277,77 @@ fn gauges(snapshot: &Snapshot, views: Option<&ClusterIoViews>, log: Option<&LogC
 fn single(snapshot: &Snapshot, log: Option<&LogControl>, registry: &mut Registry) {
     let quarantined = snapshot.cluster.quarantined().count() as u64;
     let left_out = snapshot.cluster.columns().left_out().count() as u64;
-    for (name, help, value) in [
+    let all = [
         ("pellucid_root_generation", "Generation of the published snapshot", snapshot.generation),
         ("pellucid_recorder_bytes", "Bytes that the flight recorder takes", snapshot.flight.bytes as u64),
         ("pellucid_quarantined_objects", "Objects that cannot be read", quarantined),
         ("pellucid_left_out_resources", "Resources that nodes offer and that are not counted", left_out),
-    ] {
-        let gauge: Gauge<i64> = Gauge::default();
-        gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
-        registry.register(name, help, gauge);
-    }
+    ];
+    add_gauges(registry, &all);
     let (counters, recorder) = (&snapshot.counters, &snapshot.recorder);
-    for (name, help, value) in [
+    let all = [
         ("pellucid_bound_pods", "Bindings the API server confirmed", counters.bound),
         ("pellucid_bind_failures", "Bindings that did not come about", counters.bind_failures),
         ("pellucid_recorder_entries", "Entries of the flight recorder", snapshot.flight.given()),
         ("pellucid_recorder_entries_dropped", "Entries of it that were pushed out", snapshot.flight.dropped),
         ("pellucid_score_tables_dropped", "Recorded score tables pushed out", recorder.tables_dropped()),
-        (
-            "pellucid_filter_failures_dropped",
-            "Recorded refused nodes pushed out",
-            recorder.failures_dropped(),
-        ),
+        ("pellucid_filter_failures_dropped", "Recorded refused nodes pushed out", recorder.failures_dropped()),
         ("pellucid_log_lines_dropped", "Log lines dropped", log.map_or(0, |l| l.dropped() as u64)),
-    ] {
+    ];
+    add_counters(registry, &all);
+}
+
+/// Registers counters by name, help and value.
+fn add_counters(registry: &mut Registry, all: &[(&str, &str, u64)]) {
+    for (name, help, value) in all {
         let counter: Counter = Counter::default();
-        counter.inc_by(value);
-        registry.register(name, help, counter);
+        counter.inc_by(*value);
+        registry.register(*name, *help, counter);
     }
 }
 
-fn cache_sizes(snapshot: &Snapshot) -> Family<CacheLabels, Gauge> {
-    let sizes: Family<CacheLabels, Gauge> = Family::default();
+/// Registers gauges by name, help and value.
+fn add_gauges(registry: &mut Registry, all: &[(&str, &str, u64)]) {
+    for (name, help, value) in all {
+        let gauge: Gauge<i64> = Gauge::default();
+        gauge.set(i64::try_from(*value).unwrap_or(i64::MAX));
+        registry.register(*name, *help, gauge);
+    }
+}
+
+/// Returns counters by the values of a label.
+fn counters_by(label: &'static str, counts: impl IntoIterator<Item = (&'static str, u64)>) -> Family<Label, Counter> {
+    let family: Family<Label, Counter> = Family::default();
+    for (value, n) in counts {
+        family.get_or_create_owned(&[(label, value)]).inc_by(n);
+    }
+    family
+}
+
+/// Returns gauges by the values of a label.
+fn gauges_by(label: &'static str, counts: impl IntoIterator<Item = (&'static str, u64)>) -> Family<Label, Gauge> {
+    let family: Family<Label, Gauge> = Family::default();
+    for (value, n) in counts {
+        family.get_or_create_owned(&[(label, value)]).set(n as i64);
+    }
+    family
+}
+
+fn cache_sizes(snapshot: &Snapshot) -> Family<Label, Gauge> {
     let placed = snapshot.cluster.pods().filter(|(_, r)| r.stage != Stage::Pending);
     let (mut pods, mut assumed) = (0, 0);
     for (_, record) in placed {
         pods += 1;
-        assumed += i64::from(record.stage.is_assumed());
+        assumed += u64::from(record.stage.is_assumed());
     }
-    for (r#type, n) in
-        [("nodes", snapshot.cluster.present().len() as i64), ("pods", pods), ("assumed_pods", assumed)]
-    {
-        sizes.get_or_create_owned(&CacheLabels { r#type }).set(n);
-    }
-    sizes
+    let nodes = snapshot.cluster.present().len() as u64;
+    gauges_by("type", [("nodes", nodes), ("pods", pods), ("assumed_pods", assumed)])
 }
 
 fn unschedulable(snapshot: &Snapshot) -> Family<PluginLabels, Gauge> {
     let family: Family<PluginLabels, Gauge> = Family::default();
     let mut counts: BTreeMap<(usize, usize), i64> = BTreeMap::new();
-    for (_, unit) in
-        snapshot.queue.units().filter(|(_, u)| u.stage == pellucid_queue::QueueStage::Unschedulable)
-    {
+    for (_, unit) in snapshot.queue.units().filter(|(_, unit)| unit.stage == QueueStage::Unschedulable) {
         for plugin in (0..snapshot.profiles[unit.profile].plugins.len()).filter(|i| unit.is_refused_by(*i)) {
             *counts.entry((unit.profile, plugin)).or_default() += unit.pods.len() as i64;
         }
@@ -389,43 +363,34 @@ fn unschedulable(snapshot: &Snapshot) -> Family<PluginLabels, Gauge> {
     family
 }
 
-fn evaluations(snapshot: &Snapshot) -> Family<EvaluationLabels, Counter> {
-    let family: Family<EvaluationLabels, Counter> = Family::default();
-    for (profile, tally) in snapshot.profiles.iter().zip(&snapshot.tally) {
-        for (plugin, tally) in profile.plugins.iter().zip(tally) {
-            for (extension_point, calls) in [("Filter", tally.filter_calls), ("Score", tally.score_calls)] {
-                if calls > 0 {
-                    let labels = EvaluationLabels {
-                        plugin: plugin.name().into(),
-                        extension_point,
-                        profile: profile.scheduler_name.to_string(),
-                    };
-                    family.get_or_create_owned(&labels).inc_by(calls);
-                }
-            }
-        }
-    }
-    family
-}
-
 fn plugin_work(snapshot: &Snapshot, registry: &mut Registry) {
+    let evaluations: Family<EvaluationLabels, Counter> = Family::default();
     let refused: Family<PluginLabels, Counter> = Family::default();
     let seconds: Family<PluginLabels, Counter<f64, AtomicU64>> = Family::default();
     for (profile, tally) in snapshot.profiles.iter().zip(&snapshot.tally) {
         for (plugin, tally) in profile.plugins.iter().zip(tally) {
-            let labels =
-                PluginLabels { plugin: plugin.name().into(), profile: profile.scheduler_name.to_string() };
+            let (plugin, profile) = (plugin.name().to_owned(), profile.scheduler_name.to_string());
+            for (extension_point, calls) in [("Filter", tally.filter_calls), ("Score", tally.score_calls)] {
+                if calls > 0 {
+                    let (plugin, profile) = (plugin.clone(), profile.clone());
+                    let labels = EvaluationLabels { plugin, extension_point, profile };
+                    evaluations.get_or_create_owned(&labels).inc_by(calls);
+                }
+            }
+            let labels = PluginLabels { plugin, profile };
             refused.get_or_create_owned(&labels).inc_by(tally.nodes_refused);
             seconds.get_or_create_owned(&labels).inc_by(tally.nanos as f64 / 1e9);
         }
     }
+    registry.register("scheduler_plugin_evaluation", "Calls of plugins by extension point", evaluations);
     registry.register("pellucid_plugin_refused_nodes", "Nodes refused by a plugin's Filter", refused);
     registry.register("pellucid_plugin_seconds", "Time in a plugin's Filter and Score, in seconds", seconds);
 }
 
+/// Registers what goes through the effect queues. Public metrics call an effect queue a lane.
 fn effect_queue_counts(queues: &EffectQueues, registry: &mut Registry) {
-    let depth: Family<EffectQueueLabels, Gauge> = Family::default();
-    let [into, out, dropped]: [Family<EffectQueueLabels, Counter>; 3] = Default::default();
+    let depth: Family<Label, Gauge> = Family::default();
+    let [into, out, dropped]: [Family<Label, Counter>; 3] = Default::default();
     let counts = queues.counts();
     for (lane, n) in [
         ("binds", counts.binds),
@@ -435,7 +400,7 @@ fn effect_queue_counts(queues: &EffectQueues, registry: &mut Registry) {
         ("group_statuses", counts.group_statuses),
         ("events", counts.events),
     ] {
-        let labels = EffectQueueLabels { lane };
+        let labels = [("lane", lane)];
         depth.get_or_create_owned(&labels).set(n.depth as i64);
         into.get_or_create_owned(&labels).inc_by(n.into);
         out.get_or_create_owned(&labels).inc_by(n.out);

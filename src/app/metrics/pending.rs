@@ -4,40 +4,23 @@ use std::collections::BTreeMap;
 
 use pellucid_cycle::Snapshot;
 use pellucid_diagnosis::views::pending::{pods_by_stage, waiting};
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct QueueLabels {
-    queue: &'static str,
-}
+use crate::app::metrics::gauges_by;
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ReasonLabels {
-    code: &'static str,
-    profile: String,
-}
-
-/// Registers the metrics.
 pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
-    let pending: Family<QueueLabels, Gauge> = Family::default();
-    for (queue, n) in pods_by_stage(snapshot) {
-        pending.get_or_create_owned(&QueueLabels { queue }).set(n as i64);
-    }
+    let pending = gauges_by("queue", pods_by_stage(snapshot).map(|(stage, n)| (stage, n as u64)));
     registry.register("scheduler_pending_pods", "Pending pods by queue, a gang by its members", pending);
     let mut counts: BTreeMap<(&'static str, &str), i64> = BTreeMap::new();
     for pod in waiting(snapshot) {
         *counts.entry((pod.code.as_str(), pod.profile)).or_default() += 1;
     }
-    let reasons: Family<ReasonLabels, Gauge> = Family::default();
+    let reasons: Family<[(&'static str, String); 2], Gauge> = Family::default();
     for ((code, profile), n) in counts {
-        reasons.get_or_create_owned(&ReasonLabels { code, profile: profile.to_owned() }).set(n);
+        reasons.get_or_create_owned(&[("code", code.to_owned()), ("profile", profile.to_owned())]).set(n);
     }
-    registry.register(
-        "pellucid_pending_reasons",
-        "Pods without a node by the reason that keeps them, each once; /apis/v1/summary/pending has more",
-        reasons,
-    );
+    let help = "Pods without a node by the reason that keeps them, each once; /apis/v1/summary/pending has more";
+    registry.register("pellucid_pending_reasons", help, reasons);
 }

@@ -45,11 +45,8 @@ pub fn render(snapshot: &Snapshot) -> String {
         }
     }
     let mut registry = Registry::default();
-    registry.register(
-        "kube_pod_resource_request",
-        "What a pod requests, by resource, in the unit of the label",
-        family,
-    );
+    let help = "What a pod requests, by resource, in the unit of the label";
+    registry.register("kube_pod_resource_request", help, family);
     let mut text = String::new();
     let _ = encode(&mut text, &registry);
     text

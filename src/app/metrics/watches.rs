@@ -6,34 +6,22 @@ use std::sync::atomic::AtomicU64;
 
 use pellucid_kubernetes::watches::status::RetryCause;
 use pellucid_model::Now;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::app::metrics::ClusterIoViews;
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct WatchLabels {
-    kind: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct RetryLabels {
-    kind: &'static str,
-    cause: &'static str,
-}
+use crate::app::metrics::{ClusterIoViews, Label, add_counters, add_gauges};
 
 /// Registers the metrics of the watches and of the API server probe.
 pub(in crate::app) fn watches(views: &ClusterIoViews, registry: &mut Registry) {
     let now = (views.clock)();
-    let [synced, connected]: [Family<WatchLabels, Gauge>; 2] = Default::default();
-    let [age, failing]: [Family<WatchLabels, Gauge<f64, AtomicU64>>; 2] = Default::default();
-    let [events, lists, errors]: [Family<WatchLabels, Counter>; 3] = Default::default();
-    let retries: Family<RetryLabels, Counter> = Family::default();
+    let [synced, connected]: [Family<Label, Gauge>; 2] = Default::default();
+    let [age, failing]: [Family<Label, Gauge<f64, AtomicU64>>; 2] = Default::default();
+    let [events, lists, errors]: [Family<Label, Counter>; 3] = Default::default();
+    let retries: Family<[(&'static str, &'static str); 2], Counter> = Family::default();
     for (kind, status) in views.watches.iter() {
-        let (labels, report) = (WatchLabels { kind }, status.report());
+        let (labels, report) = ([("kind", kind)], status.report());
         synced.get_or_create_owned(&labels).set(i64::from(report.synced));
         connected.get_or_create_owned(&labels).set(i64::from(report.connected));
         // A watch that never had contact has no age; `synced` shows that.
@@ -45,7 +33,7 @@ pub(in crate::app) fn watches(views: &ClusterIoViews, registry: &mut Registry) {
         lists.get_or_create_owned(&labels).inc_by(report.lists);
         errors.get_or_create_owned(&labels).inc_by(report.errors);
         for (cause, n) in RetryCause::ALL.into_iter().zip(report.retries) {
-            retries.get_or_create_owned(&RetryLabels { kind, cause: cause.as_str() }).inc_by(n);
+            retries.get_or_create_owned(&[("kind", kind), ("cause", cause.as_str())]).inc_by(n);
         }
     }
     registry.register("pellucid_watch_synced", "Whether a watch has delivered a complete list", synced);
@@ -64,17 +52,13 @@ pub(in crate::app) fn watches(views: &ClusterIoViews, registry: &mut Registry) {
 
 fn server(views: &ClusterIoViews, registry: &mut Registry) {
     let report = views.server.report();
-    let up: Gauge = Gauge::default();
-    up.set(i64::from(report.away.is_none()));
-    registry.register("pellucid_api_server_up", "Whether the API server answered the last probe", up);
-    for (name, help, n) in [
+    let up = u64::from(report.away.is_none());
+    add_gauges(registry, &[("pellucid_api_server_up", "Whether the API server answered the last probe", up)]);
+    let all = [
         ("pellucid_api_server_outages", "Times the API server stopped answering probes", report.outages),
         ("pellucid_api_server_failed_probes", "Probes it did not answer", report.failed_probes),
-    ] {
-        let counter: Counter = Counter::default();
-        counter.inc_by(n);
-        registry.register(name, help, counter);
-    }
+    ];
+    add_counters(registry, &all);
 }
 
 fn seconds(now: Now, since: Now) -> f64 {

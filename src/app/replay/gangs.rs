@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use anyhow::Context;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use indicatif::{ProgressBar, ProgressStyle};
 use pellucid_config::DEFAULT_SCHEDULER_NAME;
 use pellucid_replay::{GangCheck, GangJob, GangReport, Pace, Seen, SyntheticNodes, span, to_worker_json};
 use pellucid_sandbox::Kubelet;
 use serde_json::Value;
 use tokio::sync::mpsc::{self, Receiver, Sender};
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::client;
+use crate::app::replay::progress;
 use crate::app::replay::stage::Stage;
 use crate::app::replay::watch::ObjectWatch;
 
@@ -57,14 +57,15 @@ async fn play(stage: &Stage, jobs: Vec<GangJob>, pace: Pace) -> anyhow::Result<G
     let longest = jobs.iter().map(|job| job.runs_for).max().unwrap_or_default();
     let begin = jobs.first().map(|job| job.submitted_at).unwrap_or_default();
     let last_due = jobs.last().map(|job| pace.wall(job.submitted_at - begin)).unwrap_or_default();
-    let bar = progress(jobs.len());
+    let bar = progress(jobs.len(), "{bar:40} {pos}/{len} jobs  {elapsed}");
 
     let mut check = GangCheck::new(&nodes, &jobs, PARTIAL_LIMIT);
     let mut watch = ObjectWatch::open(stage.client.clone(), PODS).await?;
     let (finished, names) = mpsc::channel(workers);
     let started = Instant::now();
-    let mut deleter = Task(tokio::spawn(delete_all(stage.client.clone(), names)));
-    let mut submitter = Task(tokio::spawn(submit_all(stage.client.clone(), jobs, pace, started)));
+    let deleting = tokio::spawn(delete_all(stage.client.clone(), names));
+    let submitting = tokio::spawn(submit_all(stage.client.clone(), jobs, pace, started));
+    let (mut deleter, mut submitter) = (AbortOnDropHandle::new(deleting), AbortOnDropHandle::new(submitting));
 
     let patience = pace.wall(longest).saturating_add(STALL_PATIENCE);
     let mut lag = None;
@@ -72,16 +73,16 @@ async fn play(stage: &Stage, jobs: Vec<GangJob>, pace: Pace) -> anyhow::Result<G
     while !check.is_settled() {
         tokio::select! {
             event = watch.next() => {
-                let event = event?;
-                match check.observe(&event.object, event.is_deleted, started.elapsed()) {
+                let (object, is_deleted) = event?;
+                match check.observe(&object, is_deleted, started.elapsed()) {
                     Seen::Nothing => continue,
                     Seen::Progress => {}
                     Seen::Finished(workers) => hand_over(&finished, workers).await?,
                 }
                 bar.set_position(check.settled() as u64);
             }
-            done = &mut submitter.0, if lag.is_none() => lag = Some(done??),
-            failed = &mut deleter.0 => failed??,
+            done = &mut submitter, if lag.is_none() => lag = Some(done??),
+            failed = &mut deleter => failed??,
             () = sleep_until(stalls_at), if lag.is_some() => break,
         }
         stalls_at = Instant::now() + patience;
@@ -93,27 +94,12 @@ async fn play(stage: &Stage, jobs: Vec<GangJob>, pace: Pace) -> anyhow::Result<G
         notes.push(format!("Given up: for {} no worker was created, bound or ended.", span(patience)));
     }
     drop(finished);
-    deleter.join().await?;
+    deleter.await??;
     let lag = match lag {
         Some(lag) => lag,
-        None => submitter.join().await?,
+        None => submitter.await??,
     };
     Ok(GangReport { outcome: check.finish(ended_at), pace, last_due, lag, notes })
-}
-
-/// A task that is aborted on drop.
-struct Task<T>(JoinHandle<anyhow::Result<T>>);
-
-impl<T> Task<T> {
-    async fn join(mut self) -> anyhow::Result<T> {
-        (&mut self.0).await?
-    }
-}
-
-impl<T> Drop for Task<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// Hands the pods of a finished job to the deleter. The channel has room for all workers of the trace.
@@ -156,9 +142,4 @@ async fn submit_all(
 async fn create(client: &kube::Client, worker: Value) -> anyhow::Result<()> {
     let created = client::create(client, &worker).await;
     created.with_context(|| format!("cannot create worker {}", worker["metadata"]["name"]))
-}
-
-fn progress(jobs: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} jobs  {elapsed}");
-    ProgressBar::new(jobs as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

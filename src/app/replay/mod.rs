@@ -39,6 +39,7 @@ use crate::app::replay::quantiles::Durations;
 use crate::app::replay::stage::Stage;
 
 const NAMESPACE: &str = "default";
+const BAR: &str = "{bar:40} {pos}/{len} pods  {per_sec}  {eta} left";
 
 /// Options of `pellucid replay` for traces of pods that never leave.
 #[derive(Clone, Debug)]
@@ -84,10 +85,10 @@ fn write_file(file: &PathBuf, trace: &Trace, pods: &[Value]) -> anyhow::Result<(
             Some((p.pointer("/metadata/name")?.as_str()?, p.pointer("/spec/nodeName")?.as_str()?))
         })
         .collect();
-    let out = std::fs::File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
+    let failed = || format!("cannot write {}", file.display());
+    let out = std::fs::File::create(file).with_context(failed)?;
     let lines = trace.pods.iter().map(|p| (&*p.name, places.get(&*p.name).copied()));
-    write_decisions(&mut BufWriter::new(out), lines)
-        .with_context(|| format!("cannot write {}", file.display()))
+    write_decisions(&mut BufWriter::new(out), lines).with_context(failed)
 }
 
 // === directly in the core ===
@@ -102,7 +103,7 @@ fn straight(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Re
         scheduler.apply(Input::NodeApplied(Arc::new(node)), clock());
     }
     let decisions = Arc::new(Durations::default());
-    let bar = progress(pods.len());
+    let bar = progress(pods.len(), BAR);
     let stopwatch = Stopwatch::start();
     let mut bound = pods;
     for pod in &mut bound {
@@ -139,7 +140,6 @@ fn core(seed: u64) -> anyhow::Result<Scheduler> {
     }))
 }
 
-/// Confirms every ordered Binding.
 fn confirm(scheduler: &mut Scheduler, clock: &Clock) {
     for effect in scheduler.take_effects() {
         if let Effect::Bind(order) = effect {
@@ -156,7 +156,7 @@ async fn through_api(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::
     let decisions = Arc::new(Durations::default());
     let mut stage = Stage::start(&nodes, seed, Kubelet::default(), Some(decisions.clone())).await?;
 
-    let bar = progress(pods.len());
+    let bar = progress(pods.len(), BAR);
     let stopwatch = Stopwatch::start();
     for pod in &pods {
         client::create(&stage.client, pod).await.context("cannot create a pod")?;
@@ -231,7 +231,7 @@ fn reason(snapshot: &Snapshot, key: &PodKey) -> Option<String> {
     }
 }
 
-fn progress(n: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} pods  {per_sec}  {eta} left");
+fn progress(n: usize, template: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template);
     ProgressBar::new(n as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

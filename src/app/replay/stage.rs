@@ -73,7 +73,6 @@ impl Stage {
         Ok(())
     }
 
-    /// Stops the scheduler, then the sandbox.
     pub(in crate::app) async fn stop(self) {
         self.instance.stop().await;
         self.sandbox.stop().await;

@@ -5,14 +5,6 @@ use futures_util::stream::{BoxStream, StreamExt};
 use kube::api::WatchEvent;
 use serde_json::Value;
 
-/// A change of one object.
-pub(in crate::app) struct ObjectEvent {
-    /// The object after the change, or its last state if it was deleted.
-    pub object: Value,
-    /// Whether the object was deleted.
-    pub is_deleted: bool,
-}
-
 /// Watches the objects at a path from its creation on, and reconnects when the server ends a watch.
 pub(in crate::app) struct ObjectWatch {
     client: kube::Client,
@@ -29,8 +21,9 @@ impl ObjectWatch {
         Ok(watch)
     }
 
-    /// Returns the next event. Cancel-safe: no event is lost when the call is dropped.
-    pub(in crate::app) async fn next(&mut self) -> anyhow::Result<ObjectEvent> {
+    /// Returns the next object that changed, in its last state, and whether it was deleted. Cancel-safe: no event is
+    /// lost when the call is dropped.
+    pub(in crate::app) async fn next(&mut self) -> anyhow::Result<(Value, bool)> {
         loop {
             let Some(stream) = &mut self.stream else {
                 self.connect().await?;
@@ -56,7 +49,7 @@ impl ObjectWatch {
             if let Some(revision) = object["metadata"]["resourceVersion"].as_str() {
                 self.revision = revision.to_owned();
             }
-            return Ok(ObjectEvent { object, is_deleted });
+            return Ok((object, is_deleted));
         }
     }
 

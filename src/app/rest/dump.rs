@@ -21,9 +21,8 @@ pub fn route(configuration: Value) -> Route<Snapshot> {
     let read = move |snapshot: &Snapshot, params: &Params, _: &_| {
         let redact = params.boolean("redact")?.unwrap_or(true);
         let dump = Dump::of(&Source { snapshot, configuration: &configuration, redact });
-        pack(&dump).map_err(|error| ReadError::Unavailable {
-            code: "SnapshotFailed",
-            message: format!("the snapshot could not be written: {error}"),
+        pack(&dump).map_err(|error| {
+            ReadError::Unavailable("SnapshotFailed", format!("the snapshot could not be written: {error}"))
         })
     };
     Route::bytes(
@@ -49,7 +48,7 @@ pub fn route(configuration: Value) -> Route<Snapshot> {
 }
 
 /// Packs a dump into the bytes of a file.
-pub fn pack(dump: &Dump) -> std::io::Result<Vec<u8>> {
+fn pack(dump: &Dump) -> std::io::Result<Vec<u8>> {
     // The gzip header carries no time and no name, so that the bytes depend on the dump alone.
     let mut gzip = GzBuilder::new().write(Vec::new(), Compression::fast());
     for piece in dump.to_json()?.chunks(1 << 20) {

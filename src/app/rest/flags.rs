@@ -34,14 +34,9 @@ impl Flags {
     /// Returns every switch.
     pub fn all(self: &Arc<Self>) -> Vec<Arc<dyn Switch>> {
         let recorded = |flag| Arc::new(Recorded { flag, flags: self.clone() }) as Arc<dyn Switch>;
-        let noted = |inner| Arc::new(Noted { inner, flags: self.clone() }) as Arc<dyn Switch>;
-        let mut all = vec![
-            recorded(Flag::Scores),
-            recorded(Flag::Failures),
-            noted(Box::new(Reuse(self.switches.clone()))),
-            noted(Box::new(Budget(self.switches.clone()))),
-            noted(Box::new(FlightRecorder(self.switches.clone()))),
-        ];
+        let noted = |setting| Arc::new(Noted { setting, flags: self.clone() }) as Arc<dyn Switch>;
+        let mut all = vec![recorded(Flag::Scores), recorded(Flag::Failures)];
+        all.extend(SETTINGS.iter().map(noted));
         if let Some(log) = &self.log {
             let logged = |flag| Arc::new(Logged { flag, log: log.clone(), flags: self.clone() });
             all.push(logged(Flag::Verbosity));
@@ -92,6 +87,14 @@ impl Flags {
             NotSet::NotOn => Refused::NotFound(format!("flag {name} is not on for all pods; name a recording by its `id`")),
         })?;
         Ok(Said::Json(json!(recording.body(by.now))))
+    }
+
+    /// Sets a raw value, and notes the change in the audit.
+    fn set_noted(&self, switch: &dyn Switch, value: &str, by: &Setter) -> Result<Said, Refused> {
+        let before = switch.get();
+        let said = switch.set(value).map_err(Refused::Invalid)?;
+        self.switches.note(switch.name(), &before, &switch.get(), by);
+        Ok(Said::Text(said))
     }
 
     fn entry(&self, switch: &dyn Switch, flag: Flag) -> Value {
@@ -149,9 +152,7 @@ impl Switch for Recorded {
             Flag::Scores => {
                 "Record (and log) the best N rows of each pod's score table; 0 turns it off. Read them under /apis/v1/scores"
             }
-            _ => {
-                "Record (and log) each refused node of each attempt. Read them under /apis/v1/filter-failures"
-            }
+            _ => "Record (and log) each refused node of each attempt. Read them under /apis/v1/filter-failures",
         }
     }
     fn get(&self) -> String {
@@ -216,9 +217,7 @@ impl Switch for Logged {
     }
     fn summary(&self) -> &str {
         match self.flag {
-            Flag::Verbosity => {
-                "Verbosity in klog's numbers: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace"
-            }
+            Flag::Verbosity => "Verbosity in klog's numbers: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace",
             _ => "Full log directive, such as info,pellucid_kubernetes=trace",
         }
     }
@@ -235,107 +234,80 @@ impl Switch for Logged {
         Ok(said)
     }
     fn set_as(&self, value: &str, by: &RequestInfo) -> Result<Said, Refused> {
-        let by = setter(by);
-        if is_object(value) {
-            return self.set_for_a_time(value, &by);
+        match is_object(value) {
+            true => self.set_for_a_time(value, &setter(by)),
+            false => self.flags.set_noted(self, value, &setter(by)),
         }
-        let before = self.get();
-        let said = self.set(value).map_err(Refused::Invalid)?;
-        self.flags.switches.note(self.name(), &before, &self.get(), &by);
-        Ok(Said::Text(said))
     }
     fn as_json(&self) -> Value {
         self.flags.entry(self, self.flag)
     }
 }
 
-/// A switch that takes raw values only; changes go to the audit with their author.
+/// A setting that takes raw values only.
+struct Setting {
+    name: &'static str,
+    summary: &'static str,
+    /// Which values it takes, for the message about another one.
+    wants: &'static str,
+    get: fn(&Switches) -> String,
+    /// Sets a value if it is valid, and returns it as it is shown.
+    set: fn(&Switches, &str) -> Option<String>,
+}
+
+static SETTINGS: [Setting; 3] = [
+    Setting {
+        name: "reuse",
+        summary: "Reuse rows between pods of one shape; decisions are the same without, only slower",
+        wants: "true or false",
+        get: |switches| switches.reuse().to_string(),
+        set: |switches, value| boolean(value).inspect(|on| switches.set_reuse(*on)).map(|on| on.to_string()),
+    },
+    Setting {
+        name: "budget",
+        summary: "The share of the time of attempts that flags s and f may take before they are turned off, percent; 100 turns nothing off",
+        wants: "a percentage, 1 to 100",
+        get: |switches| switches.budget().to_string(),
+        set: |switches, value| {
+            let percent = value.parse::<u32>().ok().filter(|percent| (1..=100).contains(percent))?;
+            switches.set_budget(percent);
+            Some(percent.to_string())
+        },
+    },
+    Setting {
+        name: "recorder",
+        summary: "Record what happens to pods and gangs. Read it under /apis/v1/history and /apis/v1/events",
+        wants: "true or false",
+        get: |switches| switches.recorder().to_string(),
+        set: |switches, value| boolean(value).inspect(|on| switches.set_recorder(*on)).map(|on| on.to_string()),
+    },
+];
+
+/// The switch of a setting; changes go to the audit with their author.
 struct Noted {
-    inner: Box<dyn Switch>,
+    setting: &'static Setting,
     flags: Arc<Flags>,
 }
 
 impl Switch for Noted {
     fn name(&self) -> &str {
-        self.inner.name()
+        self.setting.name
     }
     fn summary(&self) -> &str {
-        self.inner.summary()
+        self.setting.summary
     }
     fn get(&self) -> String {
-        self.inner.get()
+        (self.setting.get)(&self.flags.switches)
     }
     fn set(&self, value: &str) -> Result<String, String> {
-        self.inner.set(value)
+        let Setting { name, wants, .. } = self.setting;
+        match (self.setting.set)(&self.flags.switches, value) {
+            Some(shown) => Ok(format!("successfully set {name} to {shown}")),
+            None => Err(format!("failed set {name} {value:?}: want {wants}")),
+        }
     }
     fn set_as(&self, value: &str, by: &RequestInfo) -> Result<Said, Refused> {
-        let before = self.get();
-        let said = self.inner.set_as(value, by)?;
-        self.flags.switches.note(self.name(), &before, &self.get(), &setter(by));
-        Ok(said)
-    }
-    fn as_json(&self) -> Value {
-        self.inner.as_json()
-    }
-}
-
-struct Reuse(Arc<Switches>);
-
-impl Switch for Reuse {
-    fn name(&self) -> &str {
-        "reuse"
-    }
-    fn summary(&self) -> &str {
-        "Reuse rows between pods of one shape; decisions are the same without, only slower"
-    }
-    fn get(&self) -> String {
-        self.0.reuse().to_string()
-    }
-    fn set(&self, value: &str) -> Result<String, String> {
-        let on = boolean(value).ok_or_else(|| format!("failed set reuse {value:?}: want true or false"))?;
-        self.0.set_reuse(on);
-        Ok(format!("successfully set reuse to {on}"))
-    }
-}
-
-struct FlightRecorder(Arc<Switches>);
-
-impl Switch for FlightRecorder {
-    fn name(&self) -> &str {
-        "recorder"
-    }
-    fn summary(&self) -> &str {
-        "Record what happens to pods and gangs. Read it under /apis/v1/history and /apis/v1/events"
-    }
-    fn get(&self) -> String {
-        self.0.recorder().to_string()
-    }
-    fn set(&self, value: &str) -> Result<String, String> {
-        let on =
-            boolean(value).ok_or_else(|| format!("failed set recorder {value:?}: want true or false"))?;
-        self.0.set_recorder(on);
-        Ok(format!("successfully set recorder to {on}"))
-    }
-}
-
-struct Budget(Arc<Switches>);
-
-impl Switch for Budget {
-    fn name(&self) -> &str {
-        "budget"
-    }
-    fn summary(&self) -> &str {
-        "The share of the time of attempts that flags s and f may take before they are turned off, percent; 100 turns nothing off"
-    }
-    fn get(&self) -> String {
-        self.0.budget().to_string()
-    }
-    fn set(&self, value: &str) -> Result<String, String> {
-        let percent = value.parse().ok().filter(|percent| (1..=100).contains(percent));
-        let percent =
-            percent.ok_or_else(|| format!("failed set budget {value:?}: want a percentage, 1 to 100"))?;
-        self.0.set_budget(percent);
-        Ok(format!("successfully set budget to {percent}"))
+        self.flags.set_noted(self, value, &setter(by))
     }
 }
 

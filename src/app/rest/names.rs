@@ -13,7 +13,7 @@ const SHOWN: usize = 100;
 
 /// Returns the error for a field of the body.
 pub(in crate::app) fn invalid(field: &str, problem: &str) -> ReadError {
-    ReadError::BadRequest { code: "InvalidBody", message: format!("{field}: {problem}") }
+    ReadError::BadRequest("InvalidBody", format!("{field}: {problem}"))
 }
 
 /// Quotes a client's text, cut to [`SHOWN`] characters.
@@ -32,7 +32,6 @@ pub(in crate::app) fn object_name(text: &str, field: &str) -> Result<(), ReadErr
     must(is_subdomain(text), text, field, what)
 }
 
-/// Checks the name of a namespace.
 pub(in crate::app) fn namespace(text: &str, field: &str) -> Result<(), ReadError> {
     let what = "a namespace: a DNS label of at most 63 lower case letters, digits and '-'";
     must(is_label(text), text, field, what)
@@ -103,7 +102,7 @@ mod tests {
 
     fn said(answer: Result<(), ReadError>) -> String {
         match answer {
-            Err(ReadError::BadRequest { code: "InvalidBody", message }) => message,
+            Err(ReadError::BadRequest("InvalidBody", message)) => message,
             other => panic!("{other:?}"),
         }
     }

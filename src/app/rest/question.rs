@@ -22,9 +22,7 @@ use crate::app::rest::names::{
     shown,
 };
 
-/// Most pods of one question.
 const MAX_PODS: usize = 5_000;
-/// Most edits of one question.
 const MAX_EDITS: usize = 1_000;
 /// Most rows of a score table.
 const MAX_ROWS: usize = 1_000;
@@ -43,23 +41,21 @@ pub(in crate::app) fn question(snapshot: &Snapshot, request: SimulateRequest) ->
         state_hash: request.state_hash,
         ..Question::default()
     };
-    for (at, edit) in request.edits.iter().enumerate() {
-        question.edits.push(self::edit(edit, &format!("edits[{at}]"))?);
-    }
-    for (at, group) in request.pod_groups.iter().enumerate() {
-        question.edits.push(pod_group(group, &format!("podGroups[{at}]"))?);
-    }
+    question.edits = each(&request.edits, "edits", edit)?;
+    question.edits.extend(each(&request.pod_groups, "podGroups", pod_group)?);
     question.edits.extend(pods(snapshot, &request.pods)?);
-    let names = request.include.iter().enumerate();
-    question.pods = names.map(|(at, n)| pod_key(n, &format!("include[{at}]"))).collect::<Result<_, _>>()?;
-    let names = request.include_gangs.iter().enumerate();
-    question.gangs =
-        names.map(|(at, n)| gang_key(n, &format!("includeGangs[{at}]"))).collect::<Result<_, _>>()?;
+    question.pods = each(&request.include, "include", |name, field| pod_key(name, field))?;
+    question.gangs = each(&request.include_gangs, "includeGangs", |name, field| gang_key(name, field))?;
     let asks = !question.pods.is_empty() || !question.gangs.is_empty();
     if !asks && !question.edits.iter().any(asks_for_pods) {
         return Err(invalid("body", "no pod is asked for: give pods, include, includeGangs, or edit a pod"));
     }
     Ok(question)
+}
+
+/// Reads every item of a list, with the field in which it stands.
+fn each<T, U>(list: &[T], field: &str, read: impl Fn(&T, &str) -> Result<U, ReadError>) -> Result<Vec<U>, ReadError> {
+    list.iter().enumerate().map(|(at, item)| read(item, &format!("{field}[{at}]"))).collect()
 }
 
 fn asks_for_pods(edit: &Edit) -> bool {

@@ -37,7 +37,6 @@ pub fn metered(
     all
 }
 
-/// Returns the route of the flight recorder's event feed.
 fn events() -> Route<Snapshot> {
     let read = |snapshot: &Snapshot, _: &Params, cursor: u64, at_most: usize| {
         let history::Lines { lines, cursor, is_more } =
@@ -112,7 +111,7 @@ fn describe(param: &str) -> String {
 
 pub(in crate::app) fn adapt(error: ReadError) -> pellucid_http::ReadError {
     match error {
-        ReadError::NotFound { code, message } => pellucid_http::ReadError::NotFound { code, message },
-        ReadError::BadRequest { code, message } => pellucid_http::ReadError::BadRequest { code, message },
+        ReadError::NotFound { code, message } => pellucid_http::ReadError::NotFound(code, message),
+        ReadError::BadRequest { code, message } => pellucid_http::ReadError::BadRequest(code, message),
     }
 }

@@ -54,10 +54,7 @@ fn objects<'b>(spec: &RowSpec, body: &'b Value) -> Vec<&'b Value> {
     if spec.array.is_empty() {
         return body.as_object().into_iter().flat_map(|map| map.values()).collect();
     }
-    if spec.array.starts_with('/') {
-        return elements(body, spec.array).collect();
-    }
-    elements(body, &format!("/{}", spec.array)).collect()
+    elements(body, &format!("/{}", spec.array.trim_start_matches('/'))).collect()
 }
 
 fn elements<'b>(body: &'b Value, pointer: &str) -> impl Iterator<Item = &'b Value> {

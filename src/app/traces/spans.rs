@@ -107,13 +107,9 @@ fn attempt(
             attributes.extend(placement.score.map(|score| KeyValue::new("pellucid.score", score)));
             "placed"
         }
-        Outcome::Refused(refusal) => {
+        Outcome::Refused(refusal) | Outcome::Gated(refusal) => {
             attributes.push(KeyValue::new("pellucid.message", refusal.message().to_string()));
-            "refused"
-        }
-        Outcome::Gated(refusal) => {
-            attributes.push(KeyValue::new("pellucid.message", refusal.message().to_string()));
-            "gated"
+            if matches!(outcome, Outcome::Gated(_)) { "gated" } else { "refused" }
         }
     };
     attributes.push(KeyValue::new("pellucid.outcome", word));

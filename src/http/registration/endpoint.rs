@@ -28,7 +28,6 @@ pub(crate) type Answered = Result<Response, Failure>;
 
 pub(crate) type Handler = Arc<dyn Fn(Call) -> BoxFuture<'static, Answered> + Send + Sync>;
 
-/// An operation and its handler.
 pub(crate) struct Endpoint {
     pub(crate) operation: Operation,
     pub(crate) handler: Handler,
@@ -62,7 +61,6 @@ pub(crate) fn answer(content_type: &'static str, body: impl Into<Body>) -> Respo
     response
 }
 
-/// All operations of one path.
 pub(crate) struct PathEntry {
     template: Arc<str>,
     endpoints: Vec<Endpoint>,

@@ -26,7 +26,7 @@ pub(crate) fn describe(operations: &[Operation], version: &str) -> Result<OpenAp
     let mut schemas = BTreeMap::new();
     let mut tags: Vec<&str> = Vec::new();
     for operation in operations {
-        paths = paths.path(templated(&operation.path), path_item(operation));
+        paths = paths.path(operation.braced(|_, name| name.to_owned()), path_item(operation));
         collect_schemas(operation, &mut schemas)?;
         tags.push(&operation.tag);
     }
@@ -73,17 +73,18 @@ fn path_item(operation: &Operation) -> PathItem {
 }
 
 fn request_body(request: &Request) -> RequestBody {
-    let body = RequestBodyBuilder::new().required(Some(Required::True));
-    let body = match request {
-        Request::Json(schema) => {
-            body.content("application/json", ContentBuilder::new().schema(Some(schema.schema())).build())
-        }
+    let (content_type, content) = match request {
+        Request::Json(schema) => ("application/json", content_of(schema.schema())),
         Request::Text { example } => {
-            let content = ContentBuilder::new().schema(Some(typed(Type::String)));
-            body.content("text/plain", content.example(Some((*example).into())).build())
+            ("text/plain", content_of(typed(Type::String)).example(Some((*example).into())))
         }
     };
-    body.build()
+    let body = RequestBodyBuilder::new().required(Some(Required::True));
+    body.content(content_type, content.build()).build()
+}
+
+fn content_of(schema: impl Into<RefOr<Schema>>) -> ContentBuilder {
+    ContentBuilder::new().schema(Some(schema))
 }
 
 fn parameter(param: &Param) -> ParameterBuilder {
@@ -101,13 +102,14 @@ fn parameter(param: &Param) -> ParameterBuilder {
             (typed(Type::Boolean), |text| text.parse::<bool>().map_or_else(|_| text.into(), Value::from))
         }
     };
+    let (place, required) = match param.location {
+        Location::Path => (ParameterIn::Path, Required::True),
+        Location::Query => (ParameterIn::Query, Required::False),
+    };
     ParameterBuilder::new()
         .name(param.name.as_str())
-        .parameter_in(match param.location {
-            Location::Path => ParameterIn::Path,
-            Location::Query => ParameterIn::Query,
-        })
-        .required(if param.required { Required::True } else { Required::False })
+        .parameter_in(place)
+        .required(required)
         .description(Some(param.description.as_str()))
         .schema(Some(kind))
         .example(param.example.as_deref().map(example))
@@ -115,24 +117,20 @@ fn parameter(param: &Param) -> ParameterBuilder {
 
 fn response(answer: &Answer) -> ResponseBuilder {
     let response = ResponseBuilder::new().description(answer.description);
-    answer.contents.iter().fold(response, |response, content| match content {
-        Content::Json { schema, example } => {
-            let content = ContentBuilder::new().schema(Some(schema.schema())).example(example.clone());
-            response.content("application/json", content.build())
-        }
-        Content::Text { content_type } => {
-            let content = ContentBuilder::new().schema(Some(typed(Type::String)));
-            response.content(*content_type, content.build())
-        }
-        Content::Lines { line } => {
-            let content = ContentBuilder::new().schema(Some(line.schema()));
-            response.content(stream::NDJSON, content.build())
-        }
-        Content::Bytes { content_type } => {
-            let bytes = ObjectBuilder::from(typed(Type::String))
-                .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
-            response.content(*content_type, ContentBuilder::new().schema(Some(bytes.build())).build())
-        }
+    answer.contents.iter().fold(response, |response, content| {
+        let (content_type, content) = match content {
+            Content::Json { schema, example } => {
+                ("application/json", content_of(schema.schema()).example(example.clone()))
+            }
+            Content::Text { content_type } => (*content_type, content_of(typed(Type::String))),
+            Content::Lines { line } => (stream::NDJSON, content_of(line.schema())),
+            Content::Bytes { content_type } => {
+                let binary = SchemaFormat::KnownFormat(KnownFormat::Binary);
+                let bytes = ObjectBuilder::from(typed(Type::String)).format(Some(binary));
+                (*content_type, content_of(bytes.build()))
+            }
+        };
+        response.content(content_type, content.build())
     })
 }
 
@@ -163,15 +161,6 @@ fn collect_schemas(
 
 fn typed(kind: Type) -> Object {
     ObjectBuilder::new().schema_type(SchemaType::new(kind)).build()
-}
-
-/// Converts `/nodes/:nodeName` to `/nodes/{nodeName}`.
-fn templated(path: &str) -> String {
-    let segments = path.split('/').map(|segment| match segment.strip_prefix(':') {
-        Some(name) => format!("{{{name}}}"),
-        None => segment.to_owned(),
-    });
-    segments.collect::<Vec<String>>().join("/")
 }
 
 /// Returns an operation id such as `getApisV1NodesNodeName`.

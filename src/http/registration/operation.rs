@@ -25,12 +25,10 @@ pub(crate) struct Operation {
     pub(crate) summary: String,
     pub(crate) description: String,
     pub(crate) params: Vec<Param>,
-    /// Body of the request, if it has one.
     pub(crate) request: Option<Request>,
     pub(crate) answers: Vec<Answer>,
 }
 
-/// Kind of a request body.
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
     Json(BodySchema),
@@ -88,10 +86,8 @@ impl Operation {
             Answers::Json(_) => vec![Content::Json { schema: route.body, example: None }],
             Answers::Bytes(content_type, _) => vec![Content::Bytes { content_type }],
             Answers::Lines(_) => {
-                vec![
-                    Content::Lines { line: route.body },
-                    Content::Text { content_type: stream::EVENT_STREAM },
-                ]
+                let events = Content::Text { content_type: stream::EVENT_STREAM };
+                vec![Content::Lines { line: route.body }, events]
             }
         };
         if route.rows.is_some() {
@@ -106,7 +102,7 @@ impl Operation {
             ..Self::standard(&route.path, &route.tag, &route.summary, Content::json(route.body))
         };
         match &route.answers {
-            Answers::Json(_) => operation.params.extend([format_param(route.rows.is_some())]),
+            Answers::Json(_) => operation.params.push(format_param(route.rows.is_some())),
             Answers::Bytes(..) => {}
             Answers::Lines(_) => operation.params.extend(stream::own_params()),
         }
@@ -160,9 +156,8 @@ impl Operation {
             let (name, is_param) = segment.strip_prefix(':').map_or((segment, false), |name| (name, true));
             let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
             if name.is_empty() || !name.bytes().all(allowed) {
-                return Err(path_error(
-                    "segments are letters, digits, `_`, `-`, `.`, or such a name behind a colon",
-                ));
+                let why = "segments are letters, digits, `_`, `-`, `.`, or such a name behind a colon";
+                return Err(path_error(why));
             }
             if is_param {
                 in_path.push(name);
@@ -191,9 +186,14 @@ impl Operation {
 
     /// Returns the template with every parameter replaced by its position, which is equal for colliding paths.
     pub(crate) fn positional(&self) -> String {
+        self.braced(|index, _| format!("p{index}"))
+    }
+
+    /// Returns the template with parameters in braces. `rename` maps the index of a segment and the parameter's name.
+    pub(crate) fn braced(&self, rename: impl Fn(usize, &str) -> String) -> String {
         let segments = self.path.split('/').enumerate();
         let segments = segments.map(|(index, segment)| match segment.strip_prefix(':') {
-            Some(_) => format!("{{p{index}}}"),
+            Some(name) => format!("{{{}}}", rename(index, name)),
             None => segment.to_owned(),
         });
         segments.collect::<Vec<String>>().join("/")
@@ -233,12 +233,8 @@ fn format_param(has_rows: bool) -> Param {
 
 /// Returns the parameter `minGeneration`, which every route has.
 fn min_generation() -> Param {
-    Param::query(
-        MIN_GENERATION,
-        Kind::Integer,
-        "Wait, a few seconds at most, until a state of at least this generation is published",
-    )
-    .example("1")
+    let what = "Wait, a few seconds at most, until a state of at least this generation is published";
+    Param::query(MIN_GENERATION, Kind::Integer, what).example("1")
 }
 
 /// Returns the path templates of each method.

@@ -42,8 +42,6 @@ pub struct Param {
     pub location: Location,
     /// Description in the OpenAPI document, in one sentence.
     pub description: String,
-    /// Whether a request without the parameter is rejected. Path parameters are always required.
-    pub required: bool,
     /// Type of the value.
     pub kind: Kind,
     /// A valid value, for the documentation.
@@ -57,7 +55,6 @@ impl Param {
             name: name.to_owned(),
             location: Location::Path,
             description: description.to_owned(),
-            required: true,
             kind: Kind::String,
             example: None,
         }
@@ -65,14 +62,7 @@ impl Param {
 
     /// Declares an optional query parameter.
     pub fn query(name: &str, kind: Kind, description: &str) -> Self {
-        Self { location: Location::Query, required: false, kind, ..Self::path(name, description) }
-    }
-
-    /// Makes a query parameter required.
-    #[must_use]
-    pub fn required(mut self) -> Self {
-        self.required = true;
-        self
+        Self { location: Location::Query, kind, ..Self::path(name, description) }
     }
 
     /// Sets a valid value for the documentation.
@@ -91,12 +81,6 @@ pub struct Params {
 }
 
 impl Params {
-    /// Creates parameters from names and decoded values without validation, to call a read without a server.
-    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        let values = pairs.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Self { values, body: None }
-    }
-
     /// Sets the JSON body of a `POST`.
     #[must_use]
     pub fn with_body(mut self, body: Value) -> Self {
@@ -106,9 +90,9 @@ impl Params {
 
     /// Deserialises the JSON body of a `POST`. The error says where it does not match.
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, ReadError> {
-        T::deserialize(self.body.as_ref().unwrap_or(&Value::Null)).map_err(|error| ReadError::BadRequest {
-            code: "InvalidBody",
-            message: format!("the body is not what is expected here: {}", shortened(&error.to_string())),
+        T::deserialize(self.body.as_ref().unwrap_or(&Value::Null)).map_err(|error| {
+            let why = shortened(&error.to_string());
+            ReadError::BadRequest("InvalidBody", format!("the body is not what is expected here: {why}"))
         })
     }
 
@@ -119,10 +103,8 @@ impl Params {
 
     /// Returns the value of a required parameter.
     pub fn required(&self, name: &str) -> Result<&str, ReadError> {
-        self.text(name).ok_or_else(|| ReadError::BadRequest {
-            code: "MissingParameter",
-            message: format!("parameter `{name}` is required"),
-        })
+        let missing = || ReadError::BadRequest("MissingParameter", format!("parameter `{name}` is required"));
+        self.text(name).ok_or_else(missing)
     }
 
     /// Parses the value of a parameter. The error names the parameter and the value.
@@ -186,25 +168,18 @@ impl Params {
         if !known().any(|param| param.name == name) {
             let names: Vec<&str> = known().map(|param| param.name.as_str()).collect();
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(ReadError::BadRequest {
-                code: "UnknownParameter",
-                message: format!("query parameter `{}` is not known here; known: {known}", shortened(&name)),
-            });
+            let message = format!("query parameter `{}` is not known here; known: {known}", shortened(&name));
+            return Err(ReadError::BadRequest("UnknownParameter", message));
         }
         if self.text(&name).is_some() {
-            return Err(ReadError::BadRequest {
-                code: "RepeatedParameter",
-                message: format!("query parameter `{name}` is given more than once"),
-            });
+            let message = format!("query parameter `{name}` is given more than once");
+            return Err(ReadError::BadRequest("RepeatedParameter", message));
         }
         self.values.push((name, value));
         Ok(())
     }
 
     fn check(&self, param: &Param) -> Result<(), ReadError> {
-        if param.required {
-            self.required(&param.name)?;
-        }
         match param.kind {
             Kind::String => Ok(()),
             Kind::Integer => self.integer(&param.name).map(drop),
@@ -239,17 +214,13 @@ pub(crate) fn decode(text: &str, plus_is_space: bool) -> Option<String> {
 
 /// Returns the error for invalid percent-encoded UTF-8.
 pub(crate) fn malformed(place: &str, raw: &str) -> ReadError {
-    ReadError::BadRequest {
-        code: "MalformedUrl",
-        message: format!("the {place} `{}` is not percent-encoded UTF-8", shortened(raw)),
-    }
+    let message = format!("the {place} `{}` is not percent-encoded UTF-8", shortened(raw));
+    ReadError::BadRequest("MalformedUrl", message)
 }
 
 fn invalid(name: &str, value: &str, why: &str) -> ReadError {
-    ReadError::BadRequest {
-        code: "InvalidParameter",
-        message: format!("parameter `{name}` has the value `{}`: {why}", shortened(value)),
-    }
+    let message = format!("parameter `{name}` has the value `{}`: {why}", shortened(value));
+    ReadError::BadRequest("InvalidParameter", message)
 }
 
 /// Shortens a client's text, so that a response does not repeat a long request.
@@ -284,19 +255,20 @@ mod tests {
 
     #[test]
     fn errors_name_the_parameter_and_the_value() {
-        let params = Params::from_pairs([("limit", "-3"), ("detail", "maybe"), ("node", "n1")]);
+        let params = |pairs: &[(&str, &str)]| {
+            let values = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            Params { values, body: None }
+        };
+        let small: Result<Option<u8>, ReadError> = params(&[("n", "300")]).parsed("n");
+        assert!(small.unwrap_err().to_string().contains("`300`"));
+        assert!(params(&[("n", "+3")]).integer("n").is_err());
+        let params = params(&[("limit", "-3"), ("detail", "maybe"), ("node", "n1")]);
         assert_eq!(params.required("node").unwrap(), "n1");
         for error in [params.integer("limit").unwrap_err(), params.boolean("detail").unwrap_err()] {
             let text = error.to_string();
-            assert!(
-                text.contains("`limit` has the value `-3`")
-                    || text.contains("`detail` has the value `maybe`"),
-                "{text}"
-            );
+            let expected = ["`limit` has the value `-3`", "`detail` has the value `maybe`"];
+            assert!(expected.iter().any(|part| text.contains(part)), "{text}");
         }
         assert!(params.required("pod").unwrap_err().to_string().contains("`pod`"));
-        assert!(Params::from_pairs([("n", "+3")]).integer("n").is_err());
-        let small: Result<Option<u8>, ReadError> = Params::from_pairs([("n", "300")]).parsed("n");
-        assert!(small.unwrap_err().to_string().contains("`300`"));
     }
 }

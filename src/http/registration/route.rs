@@ -82,16 +82,6 @@ pub enum Answers<S> {
     Lines(ReadLines<S>),
 }
 
-impl<S> Clone for Answers<S> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Json(read) => Self::Json(Arc::clone(read)),
-            Self::Bytes(content_type, read) => Self::Bytes(content_type, Arc::clone(read)),
-            Self::Lines(read) => Self::Lines(Arc::clone(read)),
-        }
-    }
-}
-
 /// A registered read: its function, and everything that the documentation says about it.
 pub struct Route<S> {
     /// `Get`, or `Post` when the read takes a JSON body.
@@ -129,9 +119,13 @@ impl<S> Route<S> {
         body: BodySchema,
         read: impl Fn(&S, &Params, &RequestInfo) -> Result<Value, ReadError> + Send + Sync + 'static,
     ) -> Self {
+        Self::new(path.into(), tag, summary, body, Answers::Json(Arc::new(read)))
+    }
+
+    fn new(path: String, tag: &str, summary: &str, body: BodySchema, answers: Answers<S>) -> Self {
         Self {
             method: Method::Get,
-            path: path.into(),
+            path,
             tag: tag.to_owned(),
             summary: summary.to_owned(),
             description: String::new(),
@@ -141,7 +135,7 @@ impl<S> Route<S> {
             rows: None,
             not_found_example: None,
             is_long: false,
-            answers: Answers::Json(Arc::new(read)),
+            answers,
         }
     }
 
@@ -153,9 +147,8 @@ impl<S> Route<S> {
         content_type: &'static str,
         read: impl Fn(&S, &Params, &RequestInfo) -> Result<Vec<u8>, ReadError> + Send + Sync + 'static,
     ) -> Self {
-        let unused = |_: &S, _: &Params, _: &RequestInfo| Ok(Value::Null);
-        let route = Self::get(path, tag, summary, BodySchema::any(), unused);
-        Self { answers: Answers::Bytes(content_type, Arc::new(read)), ..route }
+        let answers = Answers::Bytes(content_type, Arc::new(read));
+        Self::new(path.into(), tag, summary, BodySchema::any(), answers)
     }
 
     /// Creates a feed of lines of a type. The server adds the parameters `since`, `limit` and `follow` itself.
@@ -166,9 +159,7 @@ impl<S> Route<S> {
         line: BodySchema,
         read: impl Fn(&S, &Params, u64, usize) -> Lines + Send + Sync + 'static,
     ) -> Self {
-        let unused = |_: &S, _: &Params, _: &RequestInfo| Ok(Value::Null);
-        let route = Self::get(path, tag, summary, line, unused);
-        Self { answers: Answers::Lines(Arc::new(read)), ..route }
+        Self::new(path.into(), tag, summary, line, Answers::Lines(Arc::new(read)))
     }
 
     /// Turns the read into a `POST` with a JSON body of this schema.
@@ -212,24 +203,5 @@ impl<S> Route<S> {
     pub fn not_found(mut self, code: &'static str, message: &str) -> Self {
         self.not_found_example = Some((code, message.to_owned()));
         self
-    }
-}
-
-impl<S> Clone for Route<S> {
-    fn clone(&self) -> Self {
-        Self {
-            method: self.method,
-            path: self.path.clone(),
-            tag: self.tag.clone(),
-            summary: self.summary.clone(),
-            description: self.description.clone(),
-            params: self.params.clone(),
-            request: self.request,
-            body: self.body,
-            rows: self.rows.clone(),
-            not_found_example: self.not_found_example.clone(),
-            is_long: self.is_long,
-            answers: self.answers.clone(),
-        }
     }
 }

@@ -68,7 +68,6 @@ fn markdown_cell(cell: &str) -> String {
     one_line.replace('|', "\\|")
 }
 
-/// Format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Json,
@@ -77,7 +76,6 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Returns the content type of the format.
     pub(crate) fn content_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -103,12 +101,12 @@ impl Format {
                     "parameter `format` has the value `{}`; known: json, table, csv",
                     shortened(other)
                 );
-                return Err(ReadError::BadRequest { code: "UnknownFormat", message });
+                return Err(ReadError::BadRequest("UnknownFormat", message));
             }
         };
         if format != Self::Json && !has_rows {
             let message = "this endpoint has no rows; it answers format=json only".to_owned();
-            return Err(ReadError::BadRequest { code: "NoTable", message });
+            return Err(ReadError::BadRequest("NoTable", message));
         }
         Ok(format)
     }
@@ -157,7 +155,7 @@ fn not_acceptable(asked: &str) -> ReadError {
          text/markdown and text/csv",
         shortened(asked)
     );
-    ReadError::BadRequest { code: "NotAcceptable", message }
+    ReadError::BadRequest("NotAcceptable", message)
 }
 
 #[cfg(test)]

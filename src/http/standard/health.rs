@@ -19,10 +19,9 @@ pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 pub struct HealthCheck {
     /// Name in the response, such as with `?verbose`.
     pub name: String,
-    /// Whether its failure means that the process should be restarted (`/livez`, `/healthz`).
+    /// Whether its failure means that the process should be restarted (`/livez`, `/healthz`), and not only that it
+    /// should not be relied on now (`/readyz`).
     pub live: bool,
-    /// Whether its failure means that the process should not be relied on now (`/readyz`).
-    pub ready: bool,
     /// The check itself. It must not block.
     pub check: Check,
 }
@@ -30,7 +29,7 @@ pub struct HealthCheck {
 impl HealthCheck {
     /// Creates a check for liveness, which also counts for readiness.
     pub fn live(name: &str, check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
-        Self { name: name.to_owned(), live: true, ready: true, check: Arc::new(check) }
+        Self { name: name.to_owned(), live: true, check: Arc::new(check) }
     }
 
     /// Creates a check for readiness only.
@@ -39,40 +38,22 @@ impl HealthCheck {
     }
 }
 
-/// One of the three endpoints.
-#[derive(Clone, Copy)]
-enum Probe {
-    Healthz,
-    Livez,
-    Readyz,
+struct Probe {
+    name: &'static str,
+    summary: &'static str,
+    asks: fn(&HealthCheck) -> bool,
 }
 
+static PROBES: [Probe; 3] = [
+    Probe { name: "healthz", summary: "Whether the process is well (as /livez)", asks: |check| check.live },
+    Probe { name: "livez", summary: "Whether the process is alive", asks: |check| check.live },
+    Probe { name: "readyz", summary: "Whether the process can be relied on now", asks: |_| true },
+];
+
 impl Probe {
-    const ALL: [Self; 3] = [Self::Healthz, Self::Livez, Self::Readyz];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Healthz => "healthz",
-            Self::Livez => "livez",
-            Self::Readyz => "readyz",
-        }
-    }
-
-    fn asks(self, check: &HealthCheck) -> bool {
-        match self {
-            Self::Healthz | Self::Livez => check.live,
-            Self::Readyz => check.ready,
-        }
-    }
-
-    fn operation(self) -> Operation {
-        let summary = match self {
-            Self::Healthz => "Whether the process is well (as /livez)",
-            Self::Livez => "Whether the process is alive",
-            Self::Readyz => "Whether the process can be relied on now",
-        };
-        let path = format!("/{}", self.name());
-        let mut operation = Operation::standard(&path, "health", summary, Content::PLAIN);
+    fn operation(&self) -> Operation {
+        let path = format!("/{}", self.name);
+        let mut operation = Operation::standard(&path, "health", self.summary, Content::PLAIN);
         operation.params.push(Param::query("verbose", Kind::Boolean, "List every check").example("true"));
         operation.add(Answer {
             status: 503,
@@ -84,25 +65,25 @@ impl Probe {
 }
 
 pub(crate) fn operations() -> Vec<Operation> {
-    Probe::ALL.map(Probe::operation).to_vec()
+    PROBES.iter().map(Probe::operation).collect()
 }
 
 pub(crate) fn endpoints(checks: &Arc<[HealthCheck]>) -> Vec<Endpoint> {
-    let endpoint = |probe: Probe| {
+    let endpoint = |probe: &'static Probe| {
         let checks = Arc::clone(checks);
         Endpoint::new(probe.operation(), move |call| {
             let answered = look(probe, &checks, &call);
             async move { answered }
         })
     };
-    Probe::ALL.map(endpoint).into()
+    PROBES.iter().map(endpoint).collect()
 }
 
-fn look(probe: Probe, checks: &[HealthCheck], call: &Call) -> Answered {
+fn look(probe: &Probe, checks: &[HealthCheck], call: &Call) -> Answered {
     let verbose = call.params.boolean("verbose")?.unwrap_or(false);
     let mut lines = String::from("[+]ping ok\n");
     let mut well = true;
-    for check in checks.iter().filter(|check| probe.asks(check)) {
+    for check in checks.iter().filter(|check| (probe.asks)(check)) {
         let outcome = (check.check)();
         well &= outcome.is_ok();
         lines += &match outcome {
@@ -113,8 +94,8 @@ fn look(probe: Probe, checks: &[HealthCheck], call: &Call) -> Answered {
     }
     let text = match (well, verbose) {
         (true, false) => "ok".to_owned(),
-        (true, true) => format!("{lines}{} check passed\n", probe.name()),
-        (false, _) => format!("{lines}{} check failed\n", probe.name()),
+        (true, true) => format!("{lines}{} check passed\n", probe.name),
+        (false, _) => format!("{lines}{} check failed\n", probe.name),
     };
     let mut response = answer("text/plain; charset=utf-8", text);
     if !well {

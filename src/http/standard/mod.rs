@@ -73,21 +73,6 @@ pub type Configz = Arc<dyn Fn() -> Value + Send + Sync>;
 pub(crate) const INDEX: &str = "/";
 const DOCUMENT: &str = "/openapi.json";
 
-pub(crate) fn operations() -> Vec<Operation> {
-    let mut all = page::operations();
-    all.extend([
-        services(),
-        document(),
-        version(),
-        configz(),
-        metrics(),
-        resource_metrics(),
-        docs::page_operation(),
-        docs::file_operation(),
-    ]);
-    all
-}
-
 fn services() -> Operation {
     let content = Content::json(BodySchema::of::<Services>());
     Operation::standard(SERVICES, "about", "Every route by method", content)
@@ -124,7 +109,6 @@ fn pooled(mut operation: Operation) -> Operation {
     operation
 }
 
-/// The content of the standard endpoints.
 pub(crate) struct Standard<'a> {
     pub(crate) operations: &'a [Operation],
     pub(crate) document: Bytes,
@@ -141,12 +125,14 @@ impl Standard<'_> {
         const JSON: &str = "application/json";
         let list = index_page(self.operations, &self.version.git_version);
         let version_body = serde_json::to_vec(&self.version).unwrap_or_default();
+        let render = Arc::new(move || (self.configz)().to_string());
+        let config = Renderer { content_type: JSON, render };
         let mut all = page::endpoints(list);
         all.extend([
             Endpoint::fixed(services(), JSON, self.services),
             Endpoint::fixed(document(), JSON, self.document),
             Endpoint::fixed(version(), JSON, version_body.into()),
-            configz_endpoint(self.configz, Arc::clone(&self.pool)),
+            rendered(configz(), config, Arc::clone(&self.pool)),
             rendered(metrics(), self.metrics, Arc::clone(&self.pool)),
             rendered(resource_metrics(), self.resource_metrics, self.pool),
             docs::page(),
@@ -161,13 +147,6 @@ fn rendered(operation: Operation, renderer: Renderer, pool: Arc<Pool>) -> Endpoi
         let (pool, render) = (Arc::clone(&pool), Arc::clone(&renderer.render));
         let content_type = renderer.content_type;
         async move { Ok(answer(content_type, pool.run(move || render()).await?)) }
-    })
-}
-
-fn configz_endpoint(configz: Configz, pool: Arc<Pool>) -> Endpoint {
-    Endpoint::new(self::configz(), move |_| {
-        let (pool, configz) = (Arc::clone(&pool), Arc::clone(&configz));
-        async move { Ok(answer("application/json", pool.run(move || configz().to_string()).await?)) }
     })
 }
 
@@ -192,7 +171,9 @@ fn index_page(operations: &[Operation], version: &str) -> String {
 /// Returns every operation of a server with these routes, sorted by path and method.
 pub(crate) fn all_operations<S>(routes: &[Route<S>]) -> Vec<Operation> {
     let mut all: Vec<Operation> = routes.iter().map(Operation::of).collect();
-    all.extend(operations());
+    all.extend(page::operations());
+    all.extend([services(), document(), version(), configz(), metrics(), resource_metrics()]);
+    all.extend([docs::page_operation(), docs::file_operation()]);
     all.extend(health::operations());
     all.extend(flags::operations());
     all.sort_by(|left, right| (&left.path, left.method).cmp(&(&right.path, right.method)));

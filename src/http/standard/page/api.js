@@ -107,6 +107,21 @@ export function watch(target, every, tell) {
   };
 }
 
+/** Does the same once it is known that this scheduler serves the path `template`. Returns `{stop}`. */
+export function watchServed(template, target, every, tell) {
+  let watched = null;
+  let left = false;
+  serves(template).then((served) => {
+    if (served && !left) watched = watch(target, every, tell);
+  });
+  return {
+    stop() {
+      left = true;
+      watched?.stop();
+    },
+  };
+}
+
 /** Records the outcome of a response, and returns the pause before the next request in milliseconds. */
 function judge(watcher, answer, every, took) {
   if (answer.ok || (answer.status >= 400 && answer.status < 429)) {

@@ -2,7 +2,7 @@
 // meets together, and whether the pod fits never or just not now. The server computes each on request, so the page
 // polls seldom.
 
-import { serves, watch } from "./api.js";
+import { watchServed } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { amount, count, plural } from "./format.js";
 import { who } from "./groups.js";
@@ -19,23 +19,14 @@ export function fixes(element, kind, explain) {
   const advice = h("div");
   const chances = h("div");
   put(element, chances, advice);
-  const stops = [
-    follow(kind, explain, "suggestions", (body, path) => draw(advice, body, () => suggested(body, path))),
-    kind === "pods" ? follow(kind, explain, "feasibility", (body, path) => draw(chances, body, () => feasible(body, path))) : () => {},
-  ];
-  return () => stops.forEach((stop) => stop());
+  const followed = [follow(kind, explain, "suggestions", (body, path) => draw(advice, body, () => suggested(body, path)))];
+  if (kind === "pods") followed.push(follow(kind, explain, "feasibility", (body, path) => draw(chances, body, () => feasible(body, path))));
+  return () => followed.forEach((one) => one.stop());
 }
 
 function follow(kind, explain, what, tell) {
-  let watched = null;
-  let left = false;
-  serves(`/apis/v1/explain/${kind}/:namespace/:name/${what}`).then((served) => {
-    if (served && !left) watched = watch(`${explain}/${what}`, EVERY, (answer) => answer.ok && tell(answer.body, `${explain}/${what}`));
-  });
-  return () => {
-    left = true;
-    watched?.stop();
-  };
+  const [template, path] = [`/apis/v1/explain/${kind}/:namespace/:name/${what}`, `${explain}/${what}`];
+  return watchServed(template, path, EVERY, (answer) => answer.ok && tell(answer.body, path));
 }
 
 function draw(element, { meta, ...body }, make) {

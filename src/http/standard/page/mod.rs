@@ -17,7 +17,6 @@ use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::Param;
 use crate::standard::INDEX;
 
-/// Path template of the page's files.
 const FILES: &str = "/ui/:file";
 
 const HTML: &str = "text/html; charset=utf-8";

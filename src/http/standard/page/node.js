@@ -1,6 +1,6 @@
 // View of a node: its resources and their use, its pods, and the pending pods that it would refuse.
 
-import { path, serves, watch } from "./api.js";
+import { path, watch, watchServed } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { amount, count, percent, plural, resourceName } from "./format.js";
 import { chip, facts, failure, head, meter, podLink, section, source } from "./parts.js";
@@ -20,20 +20,14 @@ export function show(view, name) {
     whenChanged(body, seen, () => put(body, answer.ok ? node(answer.body, target) : [head("node", name), failure(answer, "node")]));
   });
   const explain = path("apis", "v1", "explain", "nodes", name);
-  let left = false;
-  let explained = null;
-  serves("/apis/v1/explain/nodes/:nodeName").then((served) => {
-    if (!served || left) return;
-    explained = watch(explain, 10_000, (answer) => {
-      if (!answer.ok) return;
-      const { meta, ...seen } = answer.body;
-      whenChanged(refusals, seen, () => put(refusals, reverse(answer.body, explain)));
-    });
+  const explained = watchServed("/apis/v1/explain/nodes/:nodeName", explain, 10_000, (answer) => {
+    if (!answer.ok) return;
+    const { meta, ...seen } = answer.body;
+    whenChanged(refusals, seen, () => put(refusals, reverse(answer.body, explain)));
   });
   return () => {
-    left = true;
     watched.stop();
-    explained?.stop();
+    explained.stop();
   };
 }
 

@@ -1,6 +1,6 @@
 // The overview, shown when nothing is selected: the capacity of the cluster, and its gangs.
 
-import { serves, watch } from "./api.js";
+import { watch, watchServed } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { amount, count, percent, plural, resourceName, words } from "./format.js";
 import { quorum } from "./gang.js";
@@ -37,8 +37,6 @@ export function show(view) {
   const gangs = h("div");
   const contest = h("div");
   const resolvers = h("div");
-  let left = false;
-  let summed = null;
   put(view,
     h("h2", { id: "view-title", tabindex: "-1", class: "hidden" }, "Overview"),
     lead,
@@ -58,19 +56,15 @@ export function show(view) {
     const { edges = [], cycles = [] } = answer.body;
     whenChanged(contest, [edges, cycles], () => put(contest, edges.length || cycles.length ? blocked(edges, cycles) : null));
   });
-  serves(SUMMARY).then((served) => {
-    if (!served || left) return;
-    summed = watch(`${SUMMARY}?by=resolver`, 5000, (answer) => {
-      const { rows = [], totalPending = 0 } = answer.ok ? answer.body : {};
-      whenChanged(resolvers, rows, () => put(resolvers, totalPending > 0 && section("Who can resolve it", h("div", { class: "meters" }, rows.map((row) =>
-        meter(row.resolver ? words(row.resolver) : "Nobody in particular", row.pods / totalPending, plural(row.pods, "pod")))))));
-    });
+  const summed = watchServed(SUMMARY, `${SUMMARY}?by=resolver`, 5000, (answer) => {
+    const { rows = [], totalPending = 0 } = answer.ok ? answer.body : {};
+    whenChanged(resolvers, rows, () => put(resolvers, totalPending > 0 && section("Who can resolve it", h("div", { class: "meters" }, rows.map((row) =>
+      meter(row.resolver ? words(row.resolver) : "Nobody in particular", row.pods / totalPending, plural(row.pods, "pod")))))));
   });
   return () => {
-    left = true;
     watched.stop();
     interfering.stop();
-    summed?.stop();
+    summed.stop();
   };
 }
 

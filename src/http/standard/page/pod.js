@@ -1,6 +1,6 @@
 // View of a pod: its verdict, the node groups that add up, the nodes nearest to fitting, its wake-ups and its scores.
 
-import { path, read, serves, watch } from "./api.js";
+import { path, read, watch, watchServed } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { clockTime, count, plural, words } from "./format.js";
 import { fixes } from "./fixes.js";
@@ -46,10 +46,10 @@ function showMore(element, explain, name) {
   const past = h("div");
   put(element, preemption, table.element, past);
   readPreemption(preemption, explain);
-  const forget = history(past, name);
+  const told = history(past, name);
   return () => {
     table.stop();
-    forget();
+    told.stop();
   };
 }
 
@@ -126,20 +126,11 @@ async function readPreemption(element, explain) {
 /** Shows the pod's entries in the flight recorder, newest first. */
 function history(element, name) {
   const target = path("apis", "v1", "history", "pods", name);
-  let watched = null;
-  let left = false;
-  serves("/apis/v1/history/pods/:namespace/:name").then((served) => {
-    if (!served || left) return;
-    watched = watch(target, 5000, (answer) => {
-      const entries = answer.ok ? answer.body.entries ?? [] : [];
-      whenChanged(element, entries, () => put(element, entries.length > 0 && section("What happened",
-        h("ol", { class: "history" }, entries.slice(-LATEST).reverse().map(happened)), source(target))));
-    });
+  return watchServed("/apis/v1/history/pods/:namespace/:name", target, 5000, (answer) => {
+    const entries = answer.ok ? answer.body.entries ?? [] : [];
+    whenChanged(element, entries, () => put(element, entries.length > 0 && section("What happened",
+      h("ol", { class: "history" }, entries.slice(-LATEST).reverse().map(happened)), source(target))));
   });
-  return () => {
-    left = true;
-    watched?.stop();
-  };
 }
 
 function happened(entry) {
