@@ -112,7 +112,13 @@ fn members(members: &[GangMember]) -> String {
         // The reason of a member that fits repeats the verdict.
         let is_own = !matches!(member.state.as_str(), "Evaluated" | "NotEvaluated");
         let reason = member.reason.as_ref().filter(|_| is_own).or(until.as_ref());
-        table.add_row([one(&member.pod), one(&member.state), cell(&member.node), cell(&member.since), cell(reason)]);
+        table.add_row([
+            one(&member.pod),
+            one(&member.state),
+            cell(&member.node),
+            cell(&member.since),
+            cell(reason),
+        ]);
     }
     table.trim_fmt()
 }

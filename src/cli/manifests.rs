@@ -58,7 +58,9 @@ impl Question {
             "Node" => self.edits.push(json!({ "addNode": object })),
             "Pod" => self.push_pod(object)?,
             "PodGroup" => self.pod_groups.push(object),
-            "Deployment" | "ReplicaSet" | "StatefulSet" => self.take_workload(&object, &kind, "/spec/replicas")?,
+            "Deployment" | "ReplicaSet" | "StatefulSet" => {
+                self.take_workload(&object, &kind, "/spec/replicas")?
+            }
             "Job" => self.take_workload(&object, &kind, "/spec/parallelism")?,
             list if list.ends_with("List") => {
                 let items = object.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take);

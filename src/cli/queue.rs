@@ -113,7 +113,14 @@ fn place(asked: &str, body: &Place, paint: Paint) -> String {
     let mut table = table(&["#", "UNIT AHEAD", "STAGE", "PODS", "PRIORITY", "ATTEMPTS"], [0, 3, 4, 5]);
     for (at, unit) in body.ahead.iter().enumerate() {
         let size = cell(unit.size.map(|size| size.to_string()));
-        table.add_row([one(at), one(&unit.key), one(&unit.stage), size, one(unit.priority), one(unit.attempts)]);
+        table.add_row([
+            one(at),
+            one(&unit.key),
+            one(&unit.stage),
+            size,
+            one(unit.priority),
+            one(unit.attempts),
+        ]);
     }
     format!("{text}\n\n{}", table.trim_fmt())
 }
@@ -149,7 +156,10 @@ mod tests {
         let body = json!({"stage": "active", "position": 2, "positionMeaning": "taken next but two",
             "ahead": [{"key": "a/x", "stage": "active", "priority": 7, "size": 4}, {"key": "a/\u{1b}y"}]});
         let text = place("a/z", &serde_json::from_value(body).unwrap(), Paint::plain());
-        assert!(text.starts_with("a/z: position 2 in stage active, 2 units ahead\ntaken next but two\n"), "{text}");
+        assert!(
+            text.starts_with("a/z: position 2 in stage active, 2 units ahead\ntaken next but two\n"),
+            "{text}"
+        );
         assert!(text.contains("a/x") && !text.contains('\u{1b}'), "{text}");
         let first = place("a/z", &Place::default(), Paint::plain());
         assert_eq!(first, "a/z: position 0, 0 units ahead");

@@ -55,8 +55,13 @@ fn list(body: &ScoreTables, paint: Paint) -> String {
 }
 
 fn render(body: &ScoreTable, paint: Paint) -> String {
-    let plugins: Vec<&str> =
-        body.rows.first().into_iter().flat_map(|row| &row.plugins).map(|score| score.plugin.as_str()).collect();
+    let plugins: Vec<&str> = body
+        .rows
+        .first()
+        .into_iter()
+        .flat_map(|row| &row.plugins)
+        .map(|score| score.plugin.as_str())
+        .collect();
     let mut header = vec!["#", "NODE", "TOTAL"];
     header.extend(&plugins);
     let mut table = table(&header, (0..header.len()).filter(|column| *column != 1));

@@ -79,7 +79,8 @@ pub(super) mod testing {
     pub(in crate::cli) fn assert_in_order(text: &str, parts: &[&str]) {
         let mut from = 0;
         for part in parts {
-            let at = text[from..].find(part).unwrap_or_else(|| panic!("{part:?} not after {from} in\n{text}"));
+            let at =
+                text[from..].find(part).unwrap_or_else(|| panic!("{part:?} not after {from} in\n{text}"));
             from += at + part.len();
         }
     }

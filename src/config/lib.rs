@@ -149,7 +149,8 @@ fn configure(file: &File<'_>, registry: &known::Registry, mut found: Found) -> R
         .map(|profile| {
             let percentage = profile.percentage_of_nodes_to_score.or(file.percentage_of_nodes_to_score);
             let mut built = profiles::profile(profile, file.version, registry, &mut found);
-            built.scheduler_name = Name::new(profile.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER_NAME));
+            built.scheduler_name =
+                Name::new(profile.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER_NAME));
             built.percentage_of_nodes_to_score = percentage.and_then(|n| u8::try_from(n).ok()).unwrap_or(0);
             built
         })

@@ -107,7 +107,12 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a scalar. Reports a value that is none, or that `read` rejects.
-    fn scalar<T>(&self, wanted: &str, read: impl FnOnce(&'a Value) -> Option<T>, found: &mut Found) -> Option<T> {
+    fn scalar<T>(
+        &self,
+        wanted: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+        found: &mut Found,
+    ) -> Option<T> {
         let read = match &self.tree.kind {
             Kind::Scalar(value) => read(value),
             _ => None,

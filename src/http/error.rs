@@ -156,7 +156,9 @@ impl From<ReadError> for Failure {
         match error {
             ReadError::NotFound(code, message) => Self::new(StatusCode::NOT_FOUND, code, message),
             ReadError::BadRequest(code, message) => Self::new(StatusCode::BAD_REQUEST, code, message),
-            ReadError::Unprocessable(code, message) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message),
+            ReadError::Unprocessable(code, message) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
+            }
             ReadError::TooMany(code, message) => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, code, message).with(header::RETRY_AFTER, "1")
             }
@@ -175,7 +177,9 @@ pub(crate) fn unknown_path(path: &str) -> Failure {
     let shown = shortened(path);
     let message = match path.strip_suffix('/') {
         Some(bare) if !bare.is_empty() => {
-            format!("nothing is served at {shown}; try it without the slash at the end, or see GET {SERVICES}")
+            format!(
+                "nothing is served at {shown}; try it without the slash at the end, or see GET {SERVICES}"
+            )
         }
         _ => format!("nothing is served at {shown}; GET {SERVICES} lists what is"),
     };

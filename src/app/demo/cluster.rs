@@ -157,7 +157,11 @@ pub(super) fn stuck() -> Vec<Value> {
         in_pool(pod("waits-for-repair", "100m", "64Mi"), "repair"),
         with_host_port(in_pool(pod("third-on-port-443", "100m", "64Mi"), "edge"), 443),
         in_pool(pod("third-on-tiny", "100m", "64Mi"), "tiny"),
-        with(pod("gated", "100m", "64Mi"), "/spec/schedulingGates", json!([{"name": "demo.example/approval"}])),
+        with(
+            pod("gated", "100m", "64Mi"),
+            "/spec/schedulingGates",
+            json!([{"name": "demo.example/approval"}]),
+        ),
     ]
 }
 

@@ -144,7 +144,9 @@ mod tests {
 
     #[test]
     fn klog_numbers_map_to_levels() {
-        for (level, mut verbosities) in [("warn", 0..=0), ("info", 1..=2), ("debug", 3..=5), ("trace", 6..=10)] {
+        for (level, mut verbosities) in
+            [("warn", 0..=0), ("info", 1..=2), ("debug", 3..=5), ("trace", 6..=10)]
+        {
             let directive = format!("warn,kube_client=off,kube_runtime=off,pellucid={level}");
             assert!(parse(&directive).is_ok());
             assert!(verbosities.all(|v| directive_of(v) == directive), "{level}");

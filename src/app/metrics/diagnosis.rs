@@ -49,8 +49,7 @@ pub(in crate::app) fn state(snapshot: &Snapshot, explained: &Explained, registry
     for (level, nanos) in [("L0", costs.l0), ("L1", costs.l1), ("L2", explained.0.load(Ordering::Relaxed))] {
         levels.get_or_create_owned(&[("level", level)]).inc_by(seconds(nanos));
     }
-    let help =
-        "Time of the diagnosis, in seconds: L0 always on (estimated), L1 recorded by flags, L2 explained to readers";
+    let help = "Time of the diagnosis, in seconds: L0 always on (estimated), L1 recorded by flags, L2 explained to readers";
     registry.register("pellucid_diagnosis_seconds", help, levels);
     let cycle: Counter<f64, AtomicU64> = Counter::default();
     cycle.inc_by(seconds(costs.cycle));

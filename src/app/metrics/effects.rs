@@ -29,7 +29,11 @@ pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     let all = [
         ("pellucid_nominated_pods", "Pending pods that are nominated to a node", nominated as u64),
         ("pellucid_preemptions_under_way", "Preemptions whose preemptor is not bound yet", open as u64),
-        ("pellucid_pre_binding_pods", "Placed pods that wait for PreBind, such as for volumes", pre_binding as u64),
+        (
+            "pellucid_pre_binding_pods",
+            "Placed pods that wait for PreBind, such as for volumes",
+            pre_binding as u64,
+        ),
     ];
     add_gauges(registry, &all);
 }

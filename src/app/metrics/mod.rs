@@ -177,7 +177,8 @@ impl Metrics {
             let count = attempts.get_or_create_owned(&labels);
             Attempts { count, seconds: durations.get_or_create_owned(&labels) }
         };
-        let profiles = profiles.iter().map(|p| [handles(p, "scheduled"), handles(p, "unschedulable")]).collect();
+        let profiles =
+            profiles.iter().map(|p| [handles(p, "scheduled"), handles(p, "unschedulable")]).collect();
         let gangs = GangAttempts::register(&mut registry);
         let registry = Mutex::new(registry);
         let explained = Explained::default();
@@ -259,7 +260,11 @@ impl Metrics {
 fn gauges(snapshot: &Snapshot, views: Option<&ClusterIoViews>, log: Option<&LogControl>) -> Registry {
     let mut registry = Registry::default();
     pending::state(snapshot, &mut registry);
-    registry.register("scheduler_cache_size", "Nodes, pods and assumed pods in the state", cache_sizes(snapshot));
+    registry.register(
+        "scheduler_cache_size",
+        "Nodes, pods and assumed pods in the state",
+        cache_sizes(snapshot),
+    );
     let help = "Pods in the unschedulable queue by a plugin that refused them";
     registry.register("scheduler_unschedulable_pods", help, unschedulable(snapshot));
     plugin_work(snapshot, &mut registry);
@@ -291,7 +296,11 @@ fn single(snapshot: &Snapshot, log: Option<&LogControl>, registry: &mut Registry
         ("pellucid_recorder_entries", "Entries of the flight recorder", snapshot.flight.given()),
         ("pellucid_recorder_entries_dropped", "Entries of it that were pushed out", snapshot.flight.dropped),
         ("pellucid_score_tables_dropped", "Recorded score tables pushed out", recorder.tables_dropped()),
-        ("pellucid_filter_failures_dropped", "Recorded refused nodes pushed out", recorder.failures_dropped()),
+        (
+            "pellucid_filter_failures_dropped",
+            "Recorded refused nodes pushed out",
+            recorder.failures_dropped(),
+        ),
         ("pellucid_log_lines_dropped", "Log lines dropped", log.map_or(0, |l| l.dropped() as u64)),
     ];
     add_counters(registry, &all);
@@ -316,7 +325,10 @@ fn add_gauges(registry: &mut Registry, all: &[(&str, &str, u64)]) {
 }
 
 /// Returns counters by the values of a label.
-fn counters_by(label: &'static str, counts: impl IntoIterator<Item = (&'static str, u64)>) -> Family<Label, Counter> {
+fn counters_by(
+    label: &'static str,
+    counts: impl IntoIterator<Item = (&'static str, u64)>,
+) -> Family<Label, Counter> {
     let family: Family<Label, Counter> = Family::default();
     for (value, n) in counts {
         family.get_or_create_owned(&[(label, value)]).inc_by(n);
@@ -325,7 +337,10 @@ fn counters_by(label: &'static str, counts: impl IntoIterator<Item = (&'static s
 }
 
 /// Returns gauges by the values of a label.
-fn gauges_by(label: &'static str, counts: impl IntoIterator<Item = (&'static str, u64)>) -> Family<Label, Gauge> {
+fn gauges_by(
+    label: &'static str,
+    counts: impl IntoIterator<Item = (&'static str, u64)>,
+) -> Family<Label, Gauge> {
     let family: Family<Label, Gauge> = Family::default();
     for (value, n) in counts {
         family.get_or_create_owned(&[(label, value)]).set(n as i64);

@@ -21,6 +21,7 @@ pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     for ((code, profile), n) in counts {
         reasons.get_or_create_owned(&[("code", code.to_owned()), ("profile", profile.to_owned())]).set(n);
     }
-    let help = "Pods without a node by the reason that keeps them, each once; /apis/v1/summary/pending has more";
+    let help =
+        "Pods without a node by the reason that keeps them, each once; /apis/v1/summary/pending has more";
     registry.register("pellucid_pending_reasons", help, reasons);
 }

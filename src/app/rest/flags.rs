@@ -152,7 +152,9 @@ impl Switch for Recorded {
             Flag::Scores => {
                 "Record (and log) the best N rows of each pod's score table; 0 turns it off. Read them under /apis/v1/scores"
             }
-            _ => "Record (and log) each refused node of each attempt. Read them under /apis/v1/filter-failures",
+            _ => {
+                "Record (and log) each refused node of each attempt. Read them under /apis/v1/filter-failures"
+            }
         }
     }
     fn get(&self) -> String {
@@ -217,7 +219,9 @@ impl Switch for Logged {
     }
     fn summary(&self) -> &str {
         match self.flag {
-            Flag::Verbosity => "Verbosity in klog's numbers: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace",
+            Flag::Verbosity => {
+                "Verbosity in klog's numbers: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace"
+            }
             _ => "Full log directive, such as info,pellucid_kubernetes=trace",
         }
     }
@@ -279,7 +283,9 @@ static SETTINGS: [Setting; 3] = [
         summary: "Record what happens to pods and gangs. Read it under /apis/v1/history and /apis/v1/events",
         wants: "true or false",
         get: |switches| switches.recorder().to_string(),
-        set: |switches, value| boolean(value).inspect(|on| switches.set_recorder(*on)).map(|on| on.to_string()),
+        set: |switches, value| {
+            boolean(value).inspect(|on| switches.set_recorder(*on)).map(|on| on.to_string())
+        },
     },
 ];
 

@@ -54,7 +54,11 @@ pub(in crate::app) fn question(snapshot: &Snapshot, request: SimulateRequest) ->
 }
 
 /// Reads every item of a list, with the field in which it stands.
-fn each<T, U>(list: &[T], field: &str, read: impl Fn(&T, &str) -> Result<U, ReadError>) -> Result<Vec<U>, ReadError> {
+fn each<T, U>(
+    list: &[T],
+    field: &str,
+    read: impl Fn(&T, &str) -> Result<U, ReadError>,
+) -> Result<Vec<U>, ReadError> {
     list.iter().enumerate().map(|(at, item)| read(item, &format!("{field}[{at}]"))).collect()
 }
 

@@ -256,7 +256,8 @@ mod tests {
     #[test]
     fn errors_name_the_parameter_and_the_value() {
         let params = |pairs: &[(&str, &str)]| {
-            let values = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let values =
+                pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             Params { values, body: None }
         };
         let small: Result<Option<u8>, ReadError> = params(&[("n", "300")]).parsed("n");
