@@ -1,21 +1,19 @@
 //! Injects every fault of the sandbox, one after another for about a second each, while a scheduler binds pods over
 //! HTTP. No pod is lost or bound twice, and everything is bound afterwards.
 //!
-//! `tests/run.rs` tests single faults of Bindings, `tests/kubernetes/outages.rs` long outages in virtual time.
+//! `tests/app/run.rs` tests single faults of Bindings, `tests/kubernetes/outages.rs` long outages in virtual time.
 //! `benches/soak.rs` injects the same faults at random for any duration, with hostile objects and readers.
 
-#[path = "common/client.rs"]
-mod client;
-#[path = "common/running.rs"]
-mod running;
+mod common;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use common::PATIENCE;
+use common::running::{Running, node, pod, start_on_real_time};
 use pellucid::cluster::Stage;
 use pellucid::model::PodKey;
 use pellucid::sandbox::{Fault, Handle, Match};
-use running::{PATIENCE, Running, node, pod, start_on_real_time};
 use tokio::time::Instant;
 
 /// Duration of a fault that lasts for a time.

@@ -4,9 +4,7 @@
 //! The table in docs/diagnostics.md is generated from the heads of the scripts: `UPDATE=1 cargo test --test
 //! conformance` writes it once all have passed. Without bash, curl or jq the tests report that and pass.
 
-#[allow(dead_code, reason = "this test needs a part of it")]
-#[path = "common/process.rs"]
-mod process;
+mod common;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
+use common::demo::Demo;
+use common::process::is_there;
 use parking_lot::Mutex;
-use process::Process;
 
 /// Time limit per script in seconds. A script takes 2 s on an idle machine, the longest 7 s.
 const PATIENCE: &str = "240";
@@ -55,28 +54,14 @@ fn read(file: PathBuf) -> Check {
     Check { file, number, title, command }
 }
 
-/// Returns whether a tool is installed.
-fn is_there(tool: &str) -> bool {
-    let found = Command::new(tool).arg("--version").stdin(Stdio::null()).output();
-    found.is_ok_and(|output| output.status.success())
-}
-
 /// Runs a script against a fresh demo. Fails with what went wrong.
 fn run(check: &Check) -> Result<(), String> {
-    let any = "127.0.0.1:0";
-    let demo = Process::start(&["demo", "--still", "--listen", any, "--api-listen", any]);
-    let address = |line: String| {
-        let url = line.split_whitespace().find(|word| word.starts_with("http://"));
-        url.expect("a URL").to_owned()
-    };
-    let api = address(demo.wait_for_stdout("API server"));
-    let scheduler = address(demo.wait_for_stdout("scheduler"));
-    demo.wait_for_stdout("Try");
+    let demo = Demo::start(&["--still"]);
     let output = Command::new("timeout")
         .args([PATIENCE, "bash", "-euo", "pipefail"])
         .arg(&check.file)
-        .env("S", scheduler)
-        .env("A", api)
+        .env("S", format!("http://{}", demo.rest))
+        .env("A", format!("http://{}", demo.api))
         .env("PELLUCID", env!("CARGO_BIN_EXE_pellucid"))
         .stdin(Stdio::null())
         .output()
@@ -90,7 +75,7 @@ fn run(check: &Check) -> Result<(), String> {
 
 #[test]
 fn every_check_passes_against_a_demo() {
-    let missing: Vec<&str> = ["bash", "curl", "jq"].into_iter().filter(|tool| !is_there(tool)).collect();
+    let missing: Vec<&str> = ["bash", "curl", "jq"].into_iter().filter(|tool| !is_there(Path::new(tool))).collect();
     if !missing.is_empty() {
         println!("\n*** NOT RUN: there is no {missing:?}, so no capability was checked here ***\n");
         return;

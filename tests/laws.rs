@@ -4,14 +4,16 @@
 //! derives from nodes and pods must equal a derivation from scratch, a fork must equal its original, and an undone
 //! overlay must leave no trace.
 
-#[path = "common/cluster.rs"]
-mod random;
-#[path = "common/seen.rs"]
-mod seen;
+mod common;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use common::cluster::{
+    World, any_node, config, empty_cluster, named_node, named_pod, node_name, object, placed_stage, pod,
+    spec, world,
+};
+use common::seen::seen as all_of;
 use pellucid::cluster::state::Overlay;
 use pellucid::cluster::{Cluster, ClusterEvent, Stage};
 use pellucid::framework::plugin::{Hint, Plugin, PreFiltered, PreScored};
@@ -19,11 +21,6 @@ use pellucid::framework::{Cause, CauseId, Causes, CycleValue, Nodes, View};
 use pellucid::model::{Name, Node, NodeIdx, Object, ObjectKind, Pod, PodId, PodSpec};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use random::{
-    World, any_node, config, empty_cluster, named_node, named_pod, node_name, object, placed_stage, pod,
-    spec, world,
-};
-use seen::seen as all_of;
 use serde_json::{Value, json};
 
 fn plugins() -> Vec<Arc<dyn Plugin>> {

@@ -7,30 +7,18 @@
 
 #![expect(clippy::print_stdout, reason = "the tool's report tells what went wrong")]
 
-#[allow(dead_code, reason = "this test needs a part of it")]
-#[path = "common/client.rs"]
-mod client;
-#[allow(dead_code, reason = "this test needs a part of it")]
-#[path = "common/process.rs"]
-mod process;
+mod common;
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::mpsc;
+use std::process::{Command, Output};
 use std::time::Duration;
 
-use process::Process;
+use common::demo::Demo;
+use common::process::{finish, is_there};
 use serde_json::{Value, json};
 
 /// Time limit of a run, which takes 20 s on an idle machine with two cores.
 const PATIENCE: Duration = Duration::from_secs(240);
-
-/// Returns whether the tool runs and reports its version.
-fn answers(tool: &Path) -> bool {
-    let version = Command::new(tool).arg("--version").stdin(Stdio::null()).output();
-    version.is_ok_and(|output| output.status.success())
-}
 
 /// Returns the tool, or reports that there is none.
 fn tool() -> Option<PathBuf> {
@@ -40,7 +28,7 @@ fn tool() -> Option<PathBuf> {
         Some(root.join("target/schemathesis/bin/schemathesis")),
         Some(PathBuf::from("schemathesis")),
     ];
-    let found = known.into_iter().flatten().find(|tool| answers(tool));
+    let found = known.into_iter().flatten().find(|tool| is_there(tool));
     if found.is_none() {
         println!(
             "\n*** NOT RUN: there is no schemathesis (.ci/run installs it), so nothing was tested here ***\n"
@@ -53,27 +41,9 @@ fn tool() -> Option<PathBuf> {
 fn run(tool: &Path, arguments: &[String]) -> Output {
     let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/schemathesis/schemathesis.toml");
     let folder = tempfile::tempdir().expect("a directory");
-    let child = Command::new(tool)
-        .arg("--config-file")
-        .arg(config)
-        .arg("run")
-        .args(arguments)
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the tool starts");
-    let id = child.id();
-    let (done, end) = mpsc::channel();
-    // The receiver is gone after a timeout.
-    std::thread::spawn(move || done.send(child.wait_with_output()));
-    let Ok(output) = end.recv_timeout(PATIENCE) else {
-        let _ = Command::new("kill").args(["-KILL", &id.to_string()]).status();
-        let said = end.recv().expect("it was killed").map(|output| text(&output));
-        panic!("not done after {} s: {said:?}", PATIENCE.as_secs());
-    };
-    output.expect("the tool ends")
+    let mut command = Command::new(tool);
+    command.arg("--config-file").arg(config).arg("run").args(arguments).current_dir(folder.path());
+    finish(command, PATIENCE)
 }
 
 fn text(output: &Output) -> String {
@@ -84,17 +54,6 @@ fn text(output: &Output) -> String {
 fn cut(report: &str) -> String {
     let lines = report.lines().map(|line| line.chars().take(400).collect::<String>());
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Starts a demo and returns the address of its REST API.
-fn demo() -> (Process, SocketAddr) {
-    let process =
-        Process::start(&["demo", "--listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0", "-v", "0"]);
-    let line = process.wait_for_stdout("scheduler");
-    let url = line.split_whitespace().find_map(|word| word.strip_prefix("http://")).expect("a URL");
-    let address = url.parse().expect("an address");
-    process.wait_for_stdout("Try");
-    (process, address)
 }
 
 /// Returns the paths whose responses need not end; other tests cover them.
@@ -110,29 +69,29 @@ fn endless(document: &Value) -> Vec<String> {
 #[test]
 fn no_answer_is_an_error_of_ours_or_undocumented() {
     let Some(tool) = tool() else { return };
-    let (demo, rest) = demo();
-    let document = client::get(rest, "/openapi.json").json();
-    let mut arguments = vec![format!("http://{rest}/openapi.json")];
+    let demo = Demo::start(&["-v", "0"]);
+    let document = demo.get("/openapi.json").json();
+    let mut arguments = vec![format!("http://{}/openapi.json", demo.rest)];
     for path in endless(&document) {
         println!("not asked: {path}, a feed");
         arguments.extend(["--exclude-path".to_owned(), path]);
     }
     let output = run(&tool, &arguments);
     let said = text(&output);
-    let heard = demo.stderr_so_far();
+    let heard = demo.process.stderr_so_far();
     let last = heard[heard.len().saturating_sub(50)..].join("\n");
     assert!(output.status.success(), "the demo's last lines:\n{last}\n\n{}", cut(&said));
     let summary = said.find("API Operations:").map_or(said.as_str(), |at| &said[at..]);
     println!("{summary}");
     assert!(said.contains(" passed"), "nothing was asked: {said}");
-    assert_eq!(client::get(rest, "/livez").status, 200);
+    assert_eq!(demo.get("/livez").status, 200);
 }
 
 #[test]
 fn a_document_that_is_not_true_is_found_out() {
     let Some(tool) = tool() else { return };
-    let (_demo, rest) = demo();
-    let mut document = client::get(rest, "/openapi.json").json();
+    let demo = Demo::start(&["-v", "0"]);
+    let mut document = demo.get("/openapi.json").json();
     let answers = &mut document["paths"]["/version"]["get"]["responses"]["200"]["content"];
     assert!(answers["application/json"]["schema"].is_object());
     answers["application/json"]["schema"] = json!({"type": "integer"});
@@ -141,7 +100,7 @@ fn a_document_that_is_not_true_is_found_out() {
     std::fs::write(&file, document.to_string()).expect("written");
     let only = ["--include-path", "/version", "--url"].map(str::to_owned);
     let file = file.to_str().expect("text").to_owned();
-    let arguments: Vec<String> = [file].into_iter().chain(only).chain([format!("http://{rest}")]).collect();
+    let arguments: Vec<String> = [file].into_iter().chain(only).chain([format!("http://{}", demo.rest)]).collect();
     let output = run(&tool, &arguments);
     let said = text(&output);
     assert!(!output.status.success(), "{said}");

@@ -2,9 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use super::PATIENCE;
 
 /// A response.
 #[derive(Debug)]
@@ -41,14 +43,46 @@ pub(crate) fn get(address: SocketAddr, target: &str) -> Reply {
     request(address, "GET", target, "")
 }
 
-/// Sends a `PUT` as `curl -X PUT --data` does.
-pub(crate) fn put(address: SocketAddr, target: &str, body: &str) -> Reply {
+/// Sends a request with a body.
+pub(crate) fn send(address: SocketAddr, method: &str, target: &str, headers: &str, body: &str) -> Reply {
     let head = format!(
-        "PUT {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n\
-         Content-Type: application/x-www-form-urlencoded\r\n\r\n{body}",
+        "{method} {target} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n{body}",
         body.len()
     );
     raw(address, head.as_bytes())
+}
+
+/// Sends a `PUT` as `curl -X PUT --data` does.
+pub(crate) fn put(address: SocketAddr, target: &str, body: &str) -> Reply {
+    send(address, "PUT", target, "Content-Type: application/x-www-form-urlencoded\r\n", body)
+}
+
+/// Sends JSON in a `POST`.
+pub(crate) fn post(address: SocketAddr, target: &str, body: &Value) -> Reply {
+    send(address, "POST", target, "Content-Type: application/json\r\n", &body.to_string())
+}
+
+/// Reads a path again with every newer generation until its body satisfies a condition. The condition must depend on
+/// the body alone; otherwise a newer generation may never come.
+pub(crate) fn wait(address: SocketAddr, path: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let (end, mut generation) = (Instant::now() + PATIENCE, 0);
+    let sign = if path.contains('?') { '&' } else { '?' };
+    loop {
+        let reply = get(address, &format!("{path}{sign}minGeneration={generation}"));
+        let body = if reply.status == 200 { reply.json() } else { Value::Null };
+        if !body.is_null() && wanted(&body) {
+            return body;
+        }
+        assert!(Instant::now() < end, "{what} did not come about: {path} says {}", reply.text());
+        let seen = reply.header("x-snapshot-generation").parse::<u64>();
+        generation = seen.map_or(generation, |g| g + 1);
+    }
+}
+
+/// Returns the address in a line with a URL.
+pub(crate) fn address_in(line: &str) -> SocketAddr {
+    let address = line.split("http://").nth(1).and_then(|rest| rest.split_whitespace().next());
+    address.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("no address in {line:?}"))
 }
 
 /// Sends these bytes and reads one response. The peer may respond and close before it has read everything.

@@ -1,6 +1,5 @@
 //! Generates small random clusters: nodes and pods with every field that a plugin reads, from pools so small that
 //! values often match, conflict and run out.
-#![allow(dead_code, unreachable_pub, reason = "every test binary includes this file and uses a part of it")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! Drives a scheduler with the default profile without I/O, on a simulated clock.
-#![allow(dead_code, unreachable_pub, reason = "every test binary includes this file and uses a part of it")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,6 +77,12 @@ impl Core {
     /// Plans until no unit is active.
     pub fn run(&mut self) -> Vec<Step> {
         std::iter::from_fn(|| self.step()).collect()
+    }
+
+    /// Advances the clock, and plans until no unit is active.
+    pub fn run_after(&mut self, time: Duration) -> Vec<Step> {
+        self.wait(time);
+        self.run()
     }
 
     /// Drains all effects and returns the bind orders among them.

@@ -1,14 +1,15 @@
-//! Runs the binary under test as a child process: exposes its lines as they appear, and always ends it.
+//! Runs the binary under test and other programs as child processes: exposes their lines as they appear, and always
+//! ends them.
 
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// How long a line may take to appear on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+use super::PATIENCE;
 
 #[derive(Default)]
 struct Lines {
@@ -16,7 +17,7 @@ struct Lines {
     changed: Condvar,
 }
 
-/// A running `pellucid`. Killed when dropped.
+/// A running program. Killed when dropped.
 pub(crate) struct Process {
     child: Child,
     stdout: Arc<Lines>,
@@ -98,4 +99,26 @@ pub(crate) fn run(args: &[&str]) -> Output {
         .stdin(Stdio::null())
         .output()
         .expect("the binary starts")
+}
+
+/// Returns whether a tool is installed.
+pub(crate) fn is_there(tool: &Path) -> bool {
+    let version = Command::new(tool).arg("--version").stdin(Stdio::null()).output();
+    version.is_ok_and(|output| output.status.success())
+}
+
+/// Runs a command to completion, for at most this time.
+pub(crate) fn finish(mut command: Command, patience: Duration) -> Output {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    let id = child.id();
+    let (done, end) = mpsc::channel();
+    // The receiver is gone after a timeout.
+    std::thread::spawn(move || done.send(child.wait_with_output()));
+    let Ok(output) = end.recv_timeout(patience) else {
+        let _ = Command::new("kill").args(["-KILL", &id.to_string()]).status();
+        let said = end.recv().expect("it was killed");
+        panic!("{command:?} is not done after {} s: {said:?}", patience.as_secs());
+    };
+    output.expect("it ends")
 }

@@ -2,13 +2,11 @@
 //!
 //! Tests read the scheduler over its REST API, and the cluster through a watch of all pods and plain API calls.
 //! Nothing sleeps: a read is repeated when the state has a newer generation, a pod is checked when it changes.
-#![allow(dead_code, unreachable_pub, reason = "every test binary includes this file and uses a part of it")]
-#![allow(clippy::disallowed_methods, reason = "a test that waits for something gives up some time")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
@@ -26,8 +24,7 @@ use pellucid::{config, plugins};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// How long a test waits for an expected condition.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+use super::{PATIENCE, client};
 
 /// All pods as the watch reports them, by name for namespace `default`, else by `namespace/name`.
 pub type Pods = BTreeMap<String, Pod>;
@@ -37,8 +34,13 @@ pub type Pods = BTreeMap<String, Pod>;
 pub struct Hand(Arc<AtomicU64>);
 
 impl Hand {
+    /// Advances the time by seconds; returns the new time.
+    pub fn advance(&self, seconds: u64) -> u64 {
+        self.0.fetch_add(seconds, Ordering::SeqCst) + seconds
+    }
+
     /// Returns the scheduler's clock. It starts at the same time as the sandbox's.
-    fn clock(&self) -> clock::Clock {
+    pub fn clock(&self) -> clock::Clock {
         let seconds = Arc::clone(&self.0);
         Arc::new(move || {
             let monotonic = Duration::from_secs(seconds.load(Ordering::SeqCst));
@@ -96,6 +98,31 @@ pub async fn start_configured(
     start_on(Clock::manual(START.parse().expect("a time")), objects, configuration, hand).await
 }
 
+/// Starts a sandbox; returns it and a client that does not retry.
+pub async fn sandbox(config: Config) -> (Handle, Client) {
+    let sandbox = Sandbox::start(config).await.expect("a sandbox");
+    let mut settings = sandbox.kube_config();
+    settings.default_retry = false;
+    (sandbox, Client::try_from(settings).expect("a client"))
+}
+
+/// Returns the parts of a scheduler that is connected to a sandbox and has the default configuration.
+pub async fn parts(sandbox: &Handle) -> InstanceConfig {
+    let registry = Arc::new(plugins::registry());
+    let connection = Connection::with_config(sandbox.kube_config(), "test", PATIENCE).await;
+    InstanceConfig {
+        connection: connection.expect("a connection"),
+        configuration: config::default(&registry).expect("the default configuration"),
+        registry,
+        listen: ([127, 0, 0, 1], 0).into(),
+        seed: 7,
+        shadow_of: None,
+        log: None,
+        clock: clock::system(),
+        decisions: None,
+    }
+}
+
 async fn start_on(
     clock: Clock,
     objects: Vec<Value>,
@@ -103,26 +130,10 @@ async fn start_on(
     hand: Option<Hand>,
 ) -> Running {
     let kubelet = Some(Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::from_secs(3600) });
-    let config = Config { objects, clock, kubelet, ..Config::default() };
-    let sandbox = Sandbox::start(config).await.expect("a sandbox");
-    let mut settings = sandbox.kube_config();
-    settings.default_retry = false;
-    let client = Client::try_from(settings).expect("a client");
-    let registry = Arc::new(plugins::registry());
-    let connection =
-        Connection::with_config(sandbox.kube_config(), "test", PATIENCE).await.expect("a connection");
-    let instance = Instance::start(InstanceConfig {
-        connection,
-        configuration,
-        registry,
-        listen: ([127, 0, 0, 1], 0).into(),
-        seed: 7,
-        shadow_of: None,
-        log: None,
-        clock: hand.as_ref().map_or_else(clock::system, Hand::clock),
-        decisions: None,
-    });
-    let instance = instance.await.expect("an instance");
+    let (sandbox, client) = sandbox(Config { objects, clock, kubelet, ..Config::default() }).await;
+    let clock = hand.as_ref().map_or_else(clock::system, Hand::clock);
+    let parts = InstanceConfig { configuration, clock, ..parts(&sandbox).await };
+    let instance = Instance::start(parts).await.expect("an instance");
     let pods = Arc::default();
     let (changes, changed) = watch::channel(0);
     let watching = tokio::spawn(follow(client.clone(), Arc::clone(&pods), changes));
@@ -171,7 +182,7 @@ impl Running {
     /// computed before, so a change to an object that no decision reads wakes it.
     pub async fn let_pass(&self, seconds: u64) {
         let hand = self.hand.as_ref().expect("the scheduler's time is moved by hand");
-        let now = hand.0.fetch_add(seconds, Ordering::SeqCst) + seconds;
+        let now = hand.advance(seconds);
         let patch = Patch::Merge(json!({"metadata": {"annotations": {"seconds": now.to_string()}}}));
         let namespaces = self.api("v1/Namespace");
         namespaces.patch("default", &PatchParams::default(), &patch).await.expect("patched");
@@ -282,6 +293,13 @@ impl Running {
         node_of(&pod).unwrap_or_default().to_owned()
     }
 
+    /// Creates a pod in namespace `default` and waits until it is bound; returns its node.
+    pub async fn place(&mut self, pod: Value) -> String {
+        let name = pod["metadata"]["name"].as_str().expect("a name").to_owned();
+        self.create([pod]);
+        self.bound(&name).await
+    }
+
     /// Waits until the PodScheduled condition of a pod contains these words; returns its message.
     pub async fn told(&mut self, name: &str, words: &str) -> String {
         let has = |p: &Pod| message(p).is_some_and(|m| m.contains(words));
@@ -291,24 +309,24 @@ impl Running {
 
     /// Reads a path of the REST API.
     pub fn read(&self, path: &str) -> Value {
-        let reply = crate::client::get(self.instance.address, path);
+        let reply = client::get(self.instance.address, path);
         assert_eq!(reply.status, 200, "{path}: {}", reply.text());
         reply.json()
     }
 
     /// Sends a `PUT` as `curl --data` does.
-    pub fn put(&self, path: &str, body: &str) -> crate::client::Reply {
-        crate::client::put(self.instance.address, path, body)
+    pub fn put(&self, path: &str, body: &str) -> client::Reply {
+        client::put(self.instance.address, path, body)
     }
 
     /// Reads a path as text, in any format.
     pub fn text(&self, path: &str) -> String {
-        crate::client::get(self.instance.address, path).text().to_owned()
+        client::get(self.instance.address, path).text().to_owned()
     }
 
     /// Returns the status code of a path that may not exist.
     pub fn status_of(&self, path: &str) -> u16 {
-        crate::client::get(self.instance.address, path).status
+        client::get(self.instance.address, path).status
     }
 
     /// Waits until a condition holds that no generation of the snapshot reflects, by polling.
@@ -321,27 +339,20 @@ impl Running {
         tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("{what}: did not come about"));
     }
 
+    /// Sends JSON in a `POST`.
+    pub fn post(&self, path: &str, body: &Value) -> client::Reply {
+        client::post(self.instance.address, path, body)
+    }
+
     /// Reads a path again with every newer generation until its body satisfies a condition. The condition must depend
     /// on the body alone; otherwise a newer generation may never come (see [`Running::until`]).
     pub fn wait(&self, path: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let (end, mut generation) = (Instant::now() + PATIENCE, 0);
-        loop {
-            let sign = if path.contains('?') { '&' } else { '?' };
-            let target = format!("{path}{sign}minGeneration={generation}");
-            let reply = crate::client::get(self.instance.address, &target);
-            let body = if reply.status == 200 { reply.json() } else { Value::Null };
-            if !body.is_null() && wanted(&body) {
-                return body;
-            }
-            assert!(Instant::now() < end, "{what} did not come about: {path} says {}", reply.text());
-            let seen = reply.header("x-snapshot-generation").parse::<u64>();
-            generation = seen.map_or(generation, |g| g + 1);
-        }
+        client::wait(self.instance.address, path, what, wanted)
     }
 
     /// Returns `/metrics`.
     pub fn metrics(&self) -> String {
-        crate::client::get(self.instance.address, "/metrics").text().to_owned()
+        client::get(self.instance.address, "/metrics").text().to_owned()
     }
 
     /// Returns the value of a sample of `/metrics`, given its name with labels.

@@ -1,5 +1,4 @@
 //! Renders everything visible of a cluster, by name: plugins cannot distinguish clusters that render alike.
-#![allow(dead_code, unreachable_pub, reason = "every test binary includes this file and uses a part of it")]
 
 use std::collections::{BTreeMap, BTreeSet};
 

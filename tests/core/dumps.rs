@@ -2,39 +2,19 @@
 
 use std::sync::Arc;
 
-use pellucid::cycle::Scheduler;
+use pellucid::diagnosis::dump::Dump;
 use pellucid::diagnosis::dump::restore::{self, Rewind};
-use pellucid::diagnosis::dump::{Dump, Source};
 use pellucid::framework::profile::Profile;
-use pellucid::model::Now;
 use pellucid::plugins::registry;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::cluster::{SCHEDULER, config, spec};
-use crate::driver::default_profile;
-use crate::made;
+use crate::common::cluster::{SCHEDULER, config, spec};
+use crate::common::driver::default_profile;
+use crate::common::dumps::{decides_alike, dump, rebuilt, state};
+use crate::common::made;
 use crate::random::{Life, happening};
-
-fn dump(scheduler: &mut Scheduler, now: Now, redact: bool) -> Dump {
-    let configuration = serde_json::Value::Null;
-    let snapshot = scheduler.publish(now);
-    let made = Dump::of(&Source { snapshot: &snapshot, configuration: &configuration, redact });
-    let bytes = made.to_json().expect("it is written");
-    let again = Dump::of(&Source { snapshot: &snapshot, configuration: &configuration, redact });
-    assert_eq!(bytes, again.to_json().expect("it is written"), "one snapshot, one document");
-    Dump::from_json(&bytes).expect("it is read")
-}
-
-fn rebuilt(of: &Dump, rewind: &Rewind) -> Scheduler {
-    let profiles = vec![default_profile(SCHEDULER)];
-    restore::restore(of, profiles, Arc::new(registry()), rewind).expect("it is restored")
-}
-
-fn state(of: &Dump) -> String {
-    serde_json::to_string_pretty(&of.state).expect("it is written")
-}
 
 /// Repeats the decisions on pending pods for which nothing has changed since.
 fn check_decisions(of: &Dump) -> Result<(), TestCaseError> {
@@ -49,9 +29,7 @@ fn check_decisions(of: &Dump) -> Result<(), TestCaseError> {
         if verdict.stale || is_of_binding || !waits(verdict.pod.clone()) || promised(verdict.at) {
             continue;
         }
-        let mut scheduler = rebuilt(of, &Rewind::default());
-        let decided = restore::decide(&mut scheduler, of, &verdict.pod).map_err(TestCaseError::fail)?;
-        prop_assert_eq!(&decided.decision_hash, &verdict.decision_hash, "{:?} and {:?}", decided, verdict);
+        decides_alike(of, verdict, &Rewind::default())?;
     }
     Ok(())
 }
@@ -99,9 +77,7 @@ proptest! {
         for verdict in after.record.verdicts.iter().filter(|v| v.outcome == "Placed" && v.cycle > first) {
             let rewind = Rewind::before(&after, verdict);
             prop_assert!(!rewind.is_empty());
-            let mut scheduler = rebuilt(&after, &rewind);
-            let decided = restore::decide(&mut scheduler, &after, &verdict.pod).map_err(TestCaseError::fail)?;
-            prop_assert_eq!(&decided.decision_hash, &verdict.decision_hash, "{:?}", verdict);
+            decides_alike(&after, verdict, &rewind)?;
         }
     }
 }
@@ -126,8 +102,7 @@ fn of_four() -> Value {
     let mut core = made::core_with(&[made::node("n1", 4_000)]);
     core.place(&made::pod("here", 1_000));
     core.see(&made::on(&made::pod("lost", 100), "gone"));
-    core.see(&made::pod("big", 64_000));
-    core.run();
+    core.attempt(&made::pod("big", 64_000));
     core.see(&made::pod("new", 100));
     let now = core.now;
     let made = dump(&mut core.scheduler, now, false);

@@ -11,9 +11,9 @@ use pellucid::model::selector::{LabelSelector, Labels};
 use pellucid::model::{Name, Node, Object, ObjectKind, Pod, PodSpec};
 use proptest::prelude::*;
 
-use crate::cluster::config;
-use crate::driver::Core;
-use crate::made::{core_with, node, pod};
+use crate::common::cluster::config;
+use crate::common::driver::Core;
+use crate::common::made::{core_with, node, pod};
 
 fn labelled(pod: Pod, labels: &[(&str, &str)]) -> Pod {
     Pod { labels: Labels::new(labels.iter().map(|(k, v)| ((*k).into(), (*v).into()))), ..pod }
@@ -76,7 +76,7 @@ fn a_key_stays_while_one_of_its_selectors_is_there() {
     let mut core = core_with(&[node("n0", 1)]);
     (0..3).for_each(|i| core.see(&worker(i)));
     for name in ["a", "b"] {
-        core.apply(Input::ObjectApplied(Arc::new(service(name, "index", "1"))));
+        core.see_object(service(name, "index", "1"));
     }
     let settle = |core: &mut Core| (0..8).for_each(|i| core.see(&worker(i % 3)));
     let shapes = |core: &Core| core.scheduler.cluster().shapes().len();
@@ -84,7 +84,7 @@ fn a_key_stays_while_one_of_its_selectors_is_there() {
     core.apply(Input::ObjectDeleted(ObjectKind::Service, ("ns".into(), "a".into())));
     settle(&mut core);
     assert_eq!(shapes(&core), 3);
-    core.apply(Input::ObjectApplied(Arc::new(service("b", "app", "job"))));
+    core.see_object(service("b", "app", "job"));
     settle(&mut core);
     assert_eq!(shapes(&core), 1, "the other one selects by another key now");
 }
@@ -160,8 +160,7 @@ impl Life {
             }
             Happening::Service(i, key) if self.is_busy => {
                 self.services[i] = Some(key);
-                let service = service(&format!("s{i}"), KEYS[key], "nobody");
-                self.core.apply(Input::ObjectApplied(Arc::new(service)));
+                self.core.see_object(service(&format!("s{i}"), KEYS[key], "nobody"));
             }
             Happening::ServiceGone(i) if self.is_busy => {
                 self.services[i] = None;

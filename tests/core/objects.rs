@@ -8,7 +8,8 @@ use pellucid::model::{Name, Node, Pod};
 use pellucid::queue::QueueStage;
 use pellucid::recording::Outcome;
 
-use crate::made::{SECOND, core_with, node, on, pod};
+use crate::common::made::{SECOND, core_with, node, on, placed, pod};
+use crate::common::reads::ask;
 
 #[test]
 fn pods_of_others_and_static_pods_count_but_are_not_placed() {
@@ -19,8 +20,7 @@ fn pods_of_others_and_static_pods_count_but_are_not_placed() {
     core.see(&on(&foreign, "a"));
     core.see(&Pod { is_static: true, ..on(&pod("static", 300), "a") });
     assert_eq!(core.taken("a"), 900);
-    core.see(&pod("p", 200));
-    core.run();
+    core.attempt(&pod("p", 200));
     assert_eq!(core.queued(&pod("p", 200)), Some(QueueStage::Unschedulable));
 }
 
@@ -42,8 +42,7 @@ fn a_pod_that_ends_frees_its_room() {
 fn a_waiting_pod_that_is_being_deleted_leaves() {
     let mut core = core_with(&[node("a", 100)]);
     let p = pod("p", 600);
-    core.see(&p);
-    core.run();
+    core.attempt(&p);
     core.see(&Pod { deleting: true, ..p.clone() });
     assert_eq!((core.stage(&p), core.scheduler.queue().units().count()), (None, 0));
     core.see(&Pod { deleting: true, ..pod("q", 1) });
@@ -54,8 +53,7 @@ fn a_waiting_pod_that_is_being_deleted_leaves() {
 fn the_same_name_with_another_uid_is_another_pod() {
     let mut core = core_with(&[node("a", 1000)]);
     let first = pod("p", 5000);
-    core.see(&first);
-    core.run();
+    core.attempt(&first);
     let second = Pod { uid: "second".into(), ..pod("p", 300) };
     core.see(&second);
     let id = core.id(&second).expect("it is known");
@@ -71,9 +69,7 @@ fn the_same_name_with_another_uid_is_another_pod() {
 
 #[test]
 fn a_verdict_goes_with_its_pod() {
-    let mut core = core_with(&[node("a", 1000)]);
-    let p = pod("p", 300);
-    let order = core.place(&p);
+    let (mut core, p, order) = placed();
     core.report(&order, pellucid::model::effect::BindOutcome::Bound);
     core.see(&on(&p, "a"));
     core.delete(&p);
@@ -124,8 +120,7 @@ fn a_node_that_pods_name_before_it_exists_and_after_it_went_is_a_ghost() {
     let running = on(&pod("r", 600), "a");
     core.see(&running);
     assert_eq!((core.taken("a"), core.scheduler.cluster().present().len()), (600, 0));
-    core.see(&pod("p", 600));
-    core.run();
+    core.attempt(&pod("p", 600));
     assert_eq!(core.queued(&pod("p", 600)), Some(QueueStage::Unschedulable));
     core.see_node(&node("a", 1000));
     core.wait(2 * SECOND);
@@ -199,8 +194,7 @@ fn a_resource_beyond_the_columns_is_named_on_node_and_pod_and_counts_when_there_
     let mut spec = (*wanting.spec).clone();
     spec.requests.list.scalars = Box::new([(Name::new("x.example/card"), 2)]);
     wanting.spec = Arc::new(spec);
-    core.see(&wanting);
-    core.run();
+    core.attempt(&wanting);
     let id = core.id(&wanting).expect("it waits");
     match core.scheduler.verdict(id).expect("it was tried").outcome {
         Outcome::Refused(refusal) => assert!(
@@ -213,17 +207,13 @@ fn a_resource_beyond_the_columns_is_named_on_node_and_pod_and_counts_when_there_
         ),
         other => panic!("{other:?}"),
     }
-    let snapshot = core.scheduler.publish(core.now);
-    let reads = pellucid::diagnosis::reads::reads(&pellucid::plugins::registry());
-    let nodes = reads.iter().find(|read| read.path == "/apis/v1/nodes").expect("nodes are read");
-    let body = (nodes.read)(&snapshot, &Default::default(), core.now).expect("they are there");
+    let body = ask(&mut core, "/apis/v1/nodes");
     let left_out: Vec<_> =
         (0..2).map(|i| (&body["nodes"][i]["name"], &body["nodes"][i]["leftOut"])).collect();
     assert_eq!(left_out[0], (&"cards".into(), &serde_json::json!(["x.example/card"])));
     assert_eq!(left_out[1], (&"many".into(), &serde_json::Value::Null));
     many.allocatable.scalars = Box::default();
     core.see_node(&many);
-    core.wait(60 * SECOND);
-    core.run();
+    core.run_after(60 * SECOND);
     assert_eq!(core.node_of(&wanting).as_deref(), Some("cards"), "it was woken and placed");
 }

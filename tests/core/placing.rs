@@ -6,14 +6,11 @@ use pellucid::queue::QueueStage;
 use pellucid::recording::Outcome;
 use pellucid_api::reason::ReasonCode;
 
-use crate::driver::{Core, default_profile, settings};
-use crate::made::{SECOND, core, core_with, node, on, pod, refused};
+use crate::common::made::{SECOND, core, core_with, node, on, placed, pod, refused, sampling};
 
 #[test]
 fn a_pod_is_placed_and_its_binding_ordered_once() {
-    let mut core = core_with(&[node("a", 1000)]);
-    let p = pod("p", 300);
-    let order = core.place(&p);
+    let (mut core, p, order) = placed();
     assert_eq!((&*order.node, &order.pod.key, &order.pod.uid), ("a", &p.key, &p.uid));
     assert_eq!((core.stage(&p), core.queued(&p)), (Some(Stage::Permitted), Some(QueueStage::InFlight)));
     assert_eq!((core.taken("a"), core.scheduler.n_in_flight()), (300, 1));
@@ -27,9 +24,7 @@ fn a_pod_is_placed_and_its_binding_ordered_once() {
 #[test]
 fn bound_by_report_then_watch_and_the_other_way_round() {
     for report_first in [true, false] {
-        let mut core = core_with(&[node("a", 1000)]);
-        let p = pod("p", 300);
-        let order = core.place(&p);
+        let (mut core, p, order) = placed();
         let sent = EffectReport::BindSent { id: order.id, uid: p.uid.clone() };
         core.apply(Input::Report(sent.clone()));
         assert_eq!(core.stage(&p), Some(Stage::Binding));
@@ -58,9 +53,7 @@ fn bound_by_report_then_watch_and_the_other_way_round() {
 
 #[test]
 fn a_refused_binding_frees_the_room_and_is_tried_again() {
-    let mut core = core_with(&[node("a", 1000)]);
-    let p = pod("p", 300);
-    let order = core.place(&p);
+    let (mut core, p, order) = placed();
     core.report(&order, refused());
     assert_eq!((core.stage(&p), core.queued(&p)), (Some(Stage::Pending), Some(QueueStage::ErrorBackoff)));
     assert_eq!((core.taken("a"), core.scheduler.n_in_flight()), (0, 0));
@@ -85,8 +78,7 @@ fn a_refused_binding_lets_another_pod_have_the_room() {
     let mut core = core_with(&[node("a", 1000)]);
     let (p, q) = (pod("p", 800), pod("q", 800));
     let order = core.place(&p);
-    core.see(&q);
-    core.run();
+    core.attempt(&q);
     assert_eq!(core.queued(&q), Some(QueueStage::Unschedulable));
     core.wait(2 * SECOND);
     core.report(&order, refused());
@@ -97,9 +89,7 @@ fn a_refused_binding_lets_another_pod_have_the_room() {
 
 #[test]
 fn a_pod_that_is_gone_frees_its_room_at_once() {
-    let mut core = core_with(&[node("a", 1000)]);
-    let p = pod("p", 300);
-    let order = core.place(&p);
+    let (mut core, p, order) = placed();
     core.report(&order, BindOutcome::Gone);
     assert_eq!((core.stage(&p), core.taken("a"), core.scheduler.n_in_flight()), (None, 0, 0));
     core.delete(&p);
@@ -125,8 +115,7 @@ fn the_watch_brings_another_node_before_the_report() {
     let mut core = core_with(&[node("a", 1000), node("b", 100)]);
     let (p, q) = (pod("p", 800), pod("q", 800));
     let order = core.place(&p);
-    core.see(&q);
-    core.run();
+    core.attempt(&q);
     core.wait(2 * SECOND);
     core.see(&on(&p, "b"));
     assert_eq!((core.taken("a"), core.taken("b"), core.scheduler.n_in_flight()), (0, 800, 0));
@@ -138,29 +127,23 @@ fn the_watch_brings_another_node_before_the_report() {
 
 #[test]
 fn a_node_may_go_while_a_pod_is_assumed_on_it() {
-    let mut core = core_with(&[node("a", 1000)]);
-    let p = pod("p", 300);
-    let order = core.place(&p);
+    let (mut core, p, order) = placed();
     core.apply(Input::NodeDeleted("a".into()));
     assert_eq!(core.node_of(&p).as_deref(), Some("a"));
     assert_eq!(core.scheduler.cluster().present().len(), 0);
     core.report(&order, refused());
     assert_eq!(core.queued(&p), Some(QueueStage::ErrorBackoff));
     assert!(core.scheduler.cluster().find_node(&"a".into()).is_none(), "nothing keeps its slot");
-    core.wait(SECOND);
-    core.run();
+    core.run_after(SECOND);
     assert_eq!(core.queued(&p), Some(QueueStage::Unschedulable));
     core.see_node(&node("b", 1000));
-    core.wait(4 * SECOND);
-    core.run();
+    core.run_after(4 * SECOND);
     assert_eq!(core.node_of(&p).as_deref(), Some("b"));
 }
 
 #[test]
 fn a_deleted_pod_ends_its_order() {
-    let mut core = core_with(&[node("a", 1000)]);
-    let p = pod("p", 300);
-    let order = core.place(&p);
+    let (mut core, p, order) = placed();
     let mut deleting = p.clone();
     deleting.deleting = true;
     core.see(&deleting);
@@ -171,9 +154,7 @@ fn a_deleted_pod_ends_its_order() {
 
 #[test]
 fn a_sample_of_nodes_is_looked_at_from_a_start_that_moves_on() {
-    let mut profile = default_profile(crate::cluster::SCHEDULER);
-    profile.percentage_of_nodes_to_score = 50;
-    let mut core = Core::new(settings(profile));
+    let mut core = sampling(50);
     for i in 0..300 {
         core.see_node(&node(&format!("n{i}"), 100_000));
     }
@@ -196,8 +177,7 @@ fn huge_amounts_stop_nothing() {
         core.see(&pod(&format!("huge-{i}"), amount));
     }
     let p = pod("p", 500);
-    core.see(&p);
-    core.run();
+    core.attempt(&p);
     assert_eq!(core.node_of(&p).as_deref(), Some("a"), "b is overcommitted by others");
     for i in 0..4 {
         core.delete(&pod(&format!("foreign-{i}"), 0));

@@ -5,81 +5,32 @@ use std::sync::Arc;
 use pellucid::cluster::preemptions::{End, VictimState};
 use pellucid::cluster::{Input, Stage};
 use pellucid::framework::Reason;
-use pellucid::model::effect::{Effect, EffectReport, EventOrder, EvictOrder, EvictOutcome, StatusOrder};
+use pellucid::model::effect::EvictOutcome;
 use pellucid::model::object::Budget;
 use pellucid::model::relations::{PodAffinityTerm, PodTerms};
 use pellucid::model::selector::{LabelSelector, Labels};
-use pellucid::model::{Name, Object, Pod};
+use pellucid::model::{Object, Pod};
 use pellucid::queue::QueueStage;
 use pellucid::recording::{Outcome, Refusal};
 use pellucid_api::reason::ReasonCode;
 
-use crate::driver::Core;
-use crate::made::{SECOND, core_with, node, on, pod};
-
-fn ranked(name: &str, milli_cpu: i64, priority: i32) -> Pod {
-    Pod { priority, ..pod(name, milli_cpu) }
-}
-
-fn labelled(pod: Pod, key: &str, value: &str) -> Pod {
-    Pod { labels: Labels::new([(key.into(), value.into())]), ..pod }
-}
-
-/// The scheduler's orders by kind.
-#[derive(Default)]
-struct Ordered {
-    evictions: Vec<EvictOrder>,
-    statuses: Vec<StatusOrder>,
-    events: Vec<EventOrder>,
-}
-
-impl Ordered {
-    fn victims(&self) -> Vec<&str> {
-        self.evictions.iter().map(|e| &*e.victim.key.name).collect()
-    }
-
-    fn nomination_of(&self, pod: &Pod) -> Option<Option<Name>> {
-        let of_pod = self.statuses.iter().filter(|s| s.pod.uid == pod.uid);
-        of_pod.filter_map(|s| s.nomination.clone()).next_back()
-    }
-}
+use crate::common::driver::Core;
+use crate::common::made::{SECOND, core_with, labelled, node, on, pod, ranked};
+use crate::common::ordered::Ordered;
 
 impl Core {
-    fn ordered(&mut self) -> Ordered {
-        let mut ordered = Ordered::default();
-        for effect in self.scheduler.take_effects() {
-            match effect {
-                Effect::Evict(order) => ordered.evictions.push(order),
-                Effect::Status(order) => ordered.statuses.push(order),
-                Effect::Event(order) => ordered.events.push(order),
-                Effect::Bind(_) | Effect::Volume(_) | Effect::GroupStatus(_) => {}
-            }
-        }
-        ordered
-    }
-
     /// Applies a pod, plans, and returns the orders.
     fn try_pod(&mut self, pod: &Pod) -> Ordered {
         self.see(pod);
-        self.run();
-        self.ordered()
-    }
-
-    fn nominated(&self, pod: &Pod) -> Option<String> {
-        let id = self.scheduler.cluster().find_pod(&pod.key)?;
-        self.scheduler.cluster().nominator().of(id).map(|n| n.node.to_string())
+        self.plan()
     }
 
     fn refusal(&self, pod: &Pod) -> Arc<Refusal> {
-        let id = self.scheduler.cluster().find_pod(&pod.key).expect("the pod is there");
+        let id = self.id(pod).expect("the pod is there");
         match &self.scheduler.verdict(id).expect("it was tried").outcome {
             Outcome::Refused(refusal) => refusal.clone(),
             other => panic!("{other:?}"),
         }
-    }
-
-    fn wasted(&self, end: End) -> u64 {
-        self.scheduler.cluster().preemptions().counts().wasted.get(&end).copied().unwrap_or(0)
     }
 
     fn useful(&self) -> u64 {
@@ -132,8 +83,7 @@ fn a_pod_that_evicted_already_evicts_nobody_else() {
     core.see(&on(&ranked("tiny", 10, 0), "b"));
     core.delete(&ranked("tiny", 10, 0));
     core.wait(20 * SECOND);
-    core.wait(300 * SECOND);
-    core.run();
+    core.run_after(300 * SECOND);
     assert_eq!(core.ordered().evictions.len(), 0);
     let said = core.refusal(&high).post_filter.clone().expect("it was asked");
     assert_eq!(&*said, ReasonCode::PreemptionUnderWay.message(""));
@@ -195,8 +145,7 @@ fn room_is_kept_from_pods_of_no_higher_priority() {
     // Once the nominated pod is gone its room is free, and the pods that it kept out are tried.
     core.delete(&ranked("higher", 400, 6));
     core.delete(&gated);
-    core.wait(2 * SECOND);
-    core.run();
+    core.run_after(2 * SECOND);
     assert_eq!(core.node_of(&pod("equal", 0)).as_deref(), Some("a"));
 }
 
@@ -225,8 +174,7 @@ fn affinity_to_a_nominee_does_not_count() {
     let refusal = core.refusal(&near);
     assert_eq!(refusal.groups[0].cause.reasons[0].code, ReasonCode::PodAffinityMismatch);
     core.see(&on(&labelled(ranked("nominee", 100, 5), "app", "db"), "a"));
-    core.wait(2 * SECOND);
-    core.run();
+    core.run_after(2 * SECOND);
     assert_eq!(core.node_of(&near).as_deref(), Some("a"));
 }
 
@@ -274,8 +222,7 @@ fn a_nomination_ends_with_its_pod_and_with_a_place_elsewhere() {
     core.see(&on(&ranked("low", 800, 0), "a"));
     core.try_pod(&high);
     core.see_node(&node("b", 1000));
-    core.wait(20 * SECOND);
-    core.run();
+    core.run_after(20 * SECOND);
     assert_eq!(core.node_of(&high).as_deref(), Some("b"));
     core.confirm(&high);
     assert_eq!(core.wasted(End::PlacedElsewhere), 1);
@@ -288,15 +235,13 @@ fn a_refused_eviction_is_noted_and_tried_again() {
     core.see(&on(&ranked("low", 800, 0), "a"));
     let ordered = core.try_pod(&high);
     let outcome = EvictOutcome::Refused { status: 500, message: "etcd is away".into() };
-    let (id, uid) = (ordered.evictions[0].id, ordered.evictions[0].victim.uid.clone());
-    core.apply(Input::Report(EffectReport::EvictDone { id, uid, outcome }));
+    core.evicted(&ordered.evictions[0], outcome);
     let preemptor = core.id(&high).expect("it waits");
     let book = core.scheduler.cluster().preemptions();
     assert!(
         matches!(&book.of(preemptor).expect("open").victims[0].state, VictimState::Refused(m) if m.contains("500"))
     );
-    core.wait(20 * SECOND);
-    core.run();
+    core.run_after(20 * SECOND);
     assert_eq!(core.ordered().victims(), ["low"], "tried again");
     assert_eq!(core.wasted(End::ChosenAgain), 0, "a refused eviction cost nothing");
 }
@@ -304,13 +249,13 @@ fn a_refused_eviction_is_noted_and_tried_again() {
 #[test]
 fn protected_pods_are_the_last_choice() {
     let mut core = core_with(&[node("a", 1000), node("b", 1000)]);
-    core.apply(Input::ObjectApplied(Arc::new(Object::PodDisruptionBudget(Budget {
+    core.see_object(Object::PodDisruptionBudget(Budget {
         namespace: "ns".into(),
         name: "web".into(),
         selector: Some(LabelSelector::of_pairs(&[("app".into(), "web".into())])),
         allowed: 0,
         ..Budget::default()
-    }))));
+    }));
     core.see(&on(&labelled(ranked("web", 800, 0), "app", "web"), "a"));
     core.see(&on(&ranked("batch", 800, 3), "b"));
     let high = ranked("high", 800, 10);
@@ -329,8 +274,7 @@ fn a_later_attempt_that_finds_nothing_clears_the_nomination() {
     core.try_pod(&high);
     // A pod that it may not evict takes its victim's room.
     core.delete(&ranked("low", 800, 0));
-    core.see(&on(&ranked("equal", 800, 10), "a"));
-    core.run();
+    core.attempt(&on(&ranked("equal", 800, 10), "a"));
     assert_eq!(core.nominated(&high), None);
     assert_eq!(core.ordered().nomination_of(&high), Some(None));
     assert_eq!(core.wasted(End::NothingFound), 1);

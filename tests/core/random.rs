@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid::cluster::input::Quarantined;
 use pellucid::cluster::{Cluster, Input, ResourceIdx, Stage};
 use pellucid::cycle::scheduler::Step;
 use pellucid::model::effect::{BindOrder, BindOutcome, EffectReport};
@@ -17,9 +16,9 @@ use pellucid::recording::switches::Setter;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::cluster::{any_node, config, named_node, named_pod, node_name, spec};
-use crate::driver::{Core, default_profile, settings};
-use crate::made::refused;
+use crate::common::cluster::{any_node, config, named_node, named_pod, node_name, spec};
+use crate::common::driver::{Core, default_profile, settings};
+use crate::common::made::{refused, unreadable};
 
 const NODES: usize = 6;
 const PODS: usize = 10;
@@ -94,7 +93,7 @@ impl Life {
 
     /// Does the same with a flight recorder of this size in bytes.
     fn remembering(specs: &[PodSpec], reuse: bool, percentage: u8, bytes: usize) -> Self {
-        let mut profile = default_profile(crate::cluster::SCHEDULER);
+        let mut profile = default_profile(crate::common::cluster::SCHEDULER);
         profile.percentage_of_nodes_to_score = percentage;
         let settings = settings(profile);
         settings.switches.set_recorder_bytes(bytes);
@@ -115,7 +114,7 @@ impl Life {
     fn new_pod(&mut self, i: usize, spec: usize) -> Pod {
         self.uids += 1;
         let spec = self.specs[spec % self.specs.len()].clone();
-        let scheduler_name = crate::cluster::SCHEDULER.into();
+        let scheduler_name = crate::common::cluster::SCHEDULER.into();
         let pod = named_pod(&format!("p{i}"), Pod { spec, scheduler_name, ..Pod::default() });
         Pod { uid: format!("uid-{}", self.uids).into(), ..pod }
     }
@@ -343,20 +342,6 @@ impl Life {
                 assert!(queue.unit_of(id).is_some(), "{} waits in no stage", record.pod.key);
             }
         }
-    }
-}
-
-fn unreadable(pod: &Pod) -> Quarantined {
-    Quarantined {
-        kind: "Pod",
-        namespace: pod.key.namespace.clone(),
-        name: pod.key.name.clone(),
-        uid: pod.uid.clone(),
-        scheduler_name: Some(pod.scheduler_name.clone()),
-        is_bound: pod.node_name.is_some(),
-        field: "spec".into(),
-        value: "?".into(),
-        problem: "not an object".into(),
     }
 }
 

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use pellucid::cluster::Input;
-use pellucid::cluster::input::Quarantined;
 use pellucid::model::Pod;
 use pellucid::model::effect::BindOutcome;
 use pellucid::model::pod::PodPhase;
 
-use crate::driver::Core;
-use crate::made::{SECOND, core_with, node, on, pod, refused};
+use crate::common::driver::Core;
+use crate::common::made::{SECOND, core_with, node, on, placed, pod, refused, unreadable};
 
 /// Returns kind, node and count of each entry about a pod.
 fn told(core: &mut Core, pod: &Pod) -> Vec<(String, String, u32)> {
@@ -29,12 +28,10 @@ fn check(core: &mut Core, pod: &Pod, expected: &[(&str, &str)]) {
 
 #[test]
 fn bound_deleted_and_made_anew() {
-    let mut core = core_with(&[node("a", 1000)]);
-    let p = pod("p", 300);
-    let order = core.place(&p);
+    let (mut core, p, order) = placed();
     core.report(&order, BindOutcome::Bound);
     core.see(&on(&p, "a"));
-    core.apply(Input::PodDeleted(p.key.clone()));
+    core.delete(&p);
     let way = [("Added", ""), ("Placed", "a"), ("Bound", "a"), ("Deleted", "a")];
     check(&mut core, &p, &way);
     core.see(&Pod { uid: "another".into(), ..p.clone() });
@@ -50,43 +47,29 @@ fn bound_elsewhere_or_by_others() {
     core.see(&on(&p, "b"));
     check(&mut core, &p, &[("Added", ""), ("Placed", "a"), ("Bound", "b")]);
     let q = pod("q", 3_000);
-    core.see(&q);
-    core.run();
+    core.attempt(&q);
     core.see(&on(&q, "b"));
     check(&mut core, &q, &[("Added", ""), ("Refused", ""), ("Bound", "b")]);
     // Pods that arrive with a node get no entries, nor do pods of other schedulers.
     let r = on(&pod("r", 10), "a");
     core.see(&r);
     core.see(&Pod { scheduler_name: "other".into(), ..on(&pod("s", 10), "a") });
-    core.apply(Input::PodDeleted(pod("s", 10).key));
+    core.delete(&pod("s", 10));
     check(&mut core, &r, &[]);
     check(&mut core, &pod("s", 10), &[]);
 }
 
 #[test]
 fn a_lost_place_an_end_and_what_cannot_be_read() {
-    let mut core = core_with(&[node("a", 1000)]);
-    let p = pod("p", 300);
-    let order = core.place(&p);
+    let (mut core, p, order) = placed();
     core.report(&order, refused());
     check(&mut core, &p, &[("Added", ""), ("Placed", "a"), ("Refused", ""), ("Released", "a")]);
     core.see(&Pod { phase: PodPhase::Failed, ..p.clone() });
     assert_eq!(told(&mut core, &p).last().map(|t| &*t.0), Some("Ended"));
 
     let q = pod("q", 3_000);
-    core.see(&q);
-    core.run();
-    core.apply(Input::Quarantined(Quarantined {
-        kind: "Pod",
-        namespace: q.key.namespace.clone(),
-        name: q.key.name.clone(),
-        uid: q.uid.clone(),
-        scheduler_name: Some(q.scheduler_name.clone()),
-        is_bound: false,
-        field: "spec".into(),
-        value: "?".into(),
-        problem: "not an object".into(),
-    }));
+    core.attempt(&q);
+    core.apply(Input::Quarantined(unreadable(&q)));
     check(&mut core, &q, &[("Added", ""), ("Refused", ""), ("Unreadable", "")]);
     let r = pod("r", 3_000);
     core.see(&r);
@@ -98,13 +81,11 @@ fn a_lost_place_an_end_and_what_cannot_be_read() {
 fn repeats_count_and_a_gate_is_told() {
     let mut core = core_with(&[node("a", 1000)]);
     let p = pod("p", 3_000);
-    core.see(&p);
-    core.run();
+    core.attempt(&p);
     for i in 0..4 {
         // A larger node that does not help; then the queue's time limit expires.
-        core.apply(Input::NodeApplied(Arc::new(node("a", 1001 + i))));
-        core.wait(400 * SECOND);
-        core.run();
+        core.see_node(&node("a", 1001 + i));
+        core.run_after(400 * SECOND);
     }
     let told = told(&mut core, &p);
     let last = told.last().expect("an entry");
@@ -121,17 +102,16 @@ fn a_pod_that_goes_slowly_ends_when_it_is_gone() {
     let (p, q, r) = (pod("p", 3_000), pod("q", 3_000), pod("r", 300));
     let leaves = |pod: &Pod| Pod { deleting: true, ..pod.clone() };
     core.see(&p);
-    core.see(&q);
-    core.run();
+    core.attempt(&q);
     core.place(&r);
     for pod in [&p, &q, &r] {
         core.see(&leaves(pod));
         core.see(&leaves(pod));
         assert_eq!(told(&mut core, pod).last().map(|t| &*t.0), Some("Deleting"));
     }
-    core.apply(Input::PodDeleted(p.key.clone()));
+    core.delete(&p);
     check(&mut core, &p, &[("Added", ""), ("Refused", ""), ("Deleting", ""), ("Deleted", "")]);
-    core.apply(Input::PodDeleted(p.key.clone()));
+    core.delete(&p);
     assert_eq!(told(&mut core, &p).len(), 4, "once");
     // A new pod of the same name arrived, so the old one must be gone.
     core.see(&Pod { uid: "another".into(), ..q.clone() });
@@ -158,10 +138,10 @@ fn a_placement_keeps_its_names_when_its_pod_and_its_node_are_gone() {
         core.report(&order, BindOutcome::Bound);
         core.see(&on(p, host));
         check(&mut core, p, &[("Added", ""), ("Placed", host), ("Bound", host)]);
-        core.apply(Input::PodDeleted(p.key.clone()));
+        core.delete(p);
         core.apply(Input::NodeDeleted(host.into()));
         // The next objects reuse the slots of the deleted pod and node.
-        core.apply(Input::NodeApplied(Arc::new(node(if host == "a" { "b" } else { "c" }, 1000))));
+        core.see_node(&node(if host == "a" { "b" } else { "c" }, 1000));
     }
     let way = |host| [("Added", ""), ("Placed", host), ("Bound", host), ("Deleted", host)];
     check(&mut core, &pods[0], &way("a"));
@@ -172,9 +152,7 @@ fn a_placement_keeps_its_names_when_its_pod_and_its_node_are_gone() {
 /// One input replaces all nodes by others that reuse their slots.
 #[test]
 fn a_placement_keeps_the_name_of_its_node_when_all_nodes_are_told_anew() {
-    let mut core = core_with(&[node("a", 1000)]);
-    let p = pod("p", 300);
-    let order = core.place(&p);
+    let (mut core, p, order) = placed();
     core.report(&order, BindOutcome::Refused { status: 422, reason: "Invalid".into(), message: "no".into() });
     core.apply(Input::NodesReset { nodes: vec![Arc::new(node("b", 1000))], quarantined: Vec::new() });
     let told = told(&mut core, &p);
@@ -184,12 +162,10 @@ fn a_placement_keeps_the_name_of_its_node_when_all_nodes_are_told_anew() {
 /// The last pod on a node that was deleted before it.
 #[test]
 fn a_pod_that_outlives_its_node_ends_on_it() {
-    let mut core = core_with(&[node("a", 1000)]);
-    let p = pod("p", 300);
-    let order = core.place(&p);
+    let (mut core, p, order) = placed();
     core.report(&order, BindOutcome::Bound);
     core.see(&on(&p, "a"));
     core.apply(Input::NodeDeleted("a".into()));
-    core.apply(Input::PodDeleted(p.key.clone()));
+    core.delete(&p);
     check(&mut core, &p, &[("Added", ""), ("Placed", "a"), ("Bound", "a"), ("Deleted", "a")]);
 }

@@ -11,9 +11,8 @@ use pellucid::recording::meter::FREE;
 use pellucid::recording::recorder::{Choice, RecordedTable};
 use pellucid::recording::switches::{Ask, Flag, Setter, parse};
 
-use crate::cluster::SCHEDULER;
-use crate::driver::{Core, default_profile, settings};
-use crate::made::{SECOND, core_with, node, pod};
+use crate::common::driver::Core;
+use crate::common::made::{SECOND, core_with, node, pod, sampling};
 
 /// Sets a flag by the JSON of a request.
 fn set(core: &Core, flag: Flag, text: &str) {
@@ -86,9 +85,7 @@ fn a_node_that_was_not_chosen_by_score_stands_alone() {
 
 #[test]
 fn of_a_sampled_search_the_sample_is_the_table() {
-    let mut profile = default_profile(SCHEDULER);
-    profile.percentage_of_nodes_to_score = 50;
-    let mut core = Core::new(settings(profile));
+    let mut core = sampling(50);
     (0..240).for_each(|i| core.see_node(&node(&format!("n{i}"), 1000 + 50 * (i % 7))));
     core.switches.set_top_n_scores(1000, &Setter::default());
     for i in 0..20 {

@@ -13,7 +13,7 @@ use pellucid::model::{Name, Node, NodeIdx, Pod, PodSpec};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::cluster::{config, spec, world};
+use crate::common::cluster::{config, spec, world};
 
 const MISSING: &str = "node(s) didn't match pod topology spread constraints (missing required label)";
 const SKEWED: &str = "node(s) didn't match pod topology spread constraints";

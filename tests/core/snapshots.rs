@@ -9,7 +9,7 @@ use pellucid::framework::View;
 use pellucid::model::time::NoProbe;
 use pellucid::queue::QueueStage;
 
-use crate::made::{core_with, node, pod};
+use crate::common::made::{core_with, node, pod};
 
 #[test]
 fn an_old_root_keeps_what_it_saw() {
@@ -42,8 +42,7 @@ fn a_root_shares_the_pages_that_did_not_change() {
     let nodes: Vec<_> = (0..640).map(|i| node(&format!("n{i}"), 1000)).collect();
     let mut core = core_with(&nodes);
     let before = core.scheduler.publish(core.now);
-    core.see(&pod("p", 100));
-    core.run();
+    core.attempt(&pod("p", 100));
     let after = core.scheduler.publish(core.now);
     let pages = before.cluster.columns().pages().iter().zip(after.cluster.columns().pages());
     let copied = pages.filter(|(a, b)| !std::sync::Arc::ptr_eq(a, b)).count();

@@ -14,21 +14,18 @@ use pellucid::recording::Outcome;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::cluster::{World, config, world};
-use crate::driver::{Core, default_profile, settings};
-use crate::seen::seen;
+use crate::common::cluster::{World, config, world};
+use crate::common::driver::Core;
+use crate::common::made::{SECOND, core};
+use crate::common::seen::seen;
 
 /// Attempts per round; enough for all pods of a small world.
 const MOST_STEPS: usize = 30;
 
 fn core_of(world: &World) -> Core {
-    let mut core = Core::new(settings(default_profile(crate::cluster::SCHEDULER)));
-    for object in &world.objects {
-        core.apply(Input::ObjectApplied(Arc::new(object.clone())));
-    }
-    for node in &world.nodes {
-        core.apply(Input::NodeApplied(Arc::new(node.clone())));
-    }
+    let mut core = core();
+    world.objects.iter().for_each(|object| core.see_object(object.clone()));
+    world.nodes.iter().for_each(|node| core.see_node(node));
     for pod in world.placed.iter().chain(&world.pending) {
         // Half of the pending pods are nominated by others.
         let nominated = pod.key.name.len() % 2 == 0 && pod.node_name.is_none();
@@ -40,7 +37,7 @@ fn core_of(world: &World) -> Core {
             let spec = Arc::make_mut(&mut pod.spec);
             (spec.affinity, spec.node_name) = (NodeAffinity::default(), None);
         }
-        core.apply(Input::PodApplied(Arc::new(pod)));
+        core.see(&pod);
     }
     core
 }
@@ -90,9 +87,7 @@ fn from_scratch(world: &World, core: &Core) -> BTreeMap<String, Value> {
     }
     let nothing = World { placed: Vec::new(), pending: Vec::new(), ..world.clone() };
     let mut fresh = core_of(&nothing);
-    for pod in pods.into_values() {
-        fresh.apply(Input::PodApplied(Arc::new(pod)));
-    }
+    pods.values().for_each(|pod| fresh.see(pod));
     seen(fresh.scheduler.cluster())
 }
 
@@ -107,7 +102,7 @@ proptest! {
             carry_out(&mut core);
             let now = seen(core.scheduler.cluster());
             prop_assert_eq!(now, from_scratch(&world, &core));
-            core.wait(crate::made::SECOND * 20);
+            core.wait(20 * SECOND);
         }
     }
 }

@@ -1,22 +1,16 @@
-//! Failures between a nomination and a Binding, one case each. `tests/simulation.rs` tries them in all orders; it
+//! Failures between a nomination and a Binding, one case each. `tests/simulation` tries them in all orders; it
 //! found most of these cases.
 
 use std::sync::Arc;
 
-use pellucid::cluster::Input;
 use pellucid::cluster::preemptions::End;
-use pellucid::model::effect::{BindOrder, BindOutcome, Effect, EffectReport, EvictOrder, EvictOutcome};
+use pellucid::model::effect::{BindOutcome, EvictOutcome};
 use pellucid::model::pod::{HostPort, PodPhase, Protocol};
 use pellucid::model::selector::{Labels, NodeAffinity};
-use pellucid::model::storage::ClaimUse;
-use pellucid::model::{Name, Node, Pod};
+use pellucid::model::{Node, Pod};
 
-use crate::driver::Core;
-use crate::made::{SECOND, core_with, node, on, pod, refused};
-
-fn ranked(name: &str, milli_cpu: i64, priority: i32) -> Pod {
-    Pod { priority, ..pod(name, milli_cpu) }
-}
+use crate::common::made::{SECOND, core_with, node, on, pod, ranked, refused};
+use crate::common::storage::using;
 
 fn nominated_to(node: &str, pod: Pod) -> Pod {
     Pod { nominated_node: Some(node.into()), ..pod }
@@ -24,40 +18,6 @@ fn nominated_to(node: &str, pod: Pod) -> Pod {
 
 fn named(name: &str, other: Pod) -> Pod {
     Pod { key: pod(name, 0).key, uid: format!("uid-{name}").into(), ..other }
-}
-
-/// The scheduler's orders.
-#[derive(Default)]
-struct Orders {
-    bindings: Vec<BindOrder>,
-    evictions: Vec<EvictOrder>,
-    /// Name of the pod, and its nomination.
-    nominations: Vec<(String, Option<Name>)>,
-}
-
-fn orders(core: &mut Core) -> Orders {
-    let mut orders = Orders::default();
-    for effect in core.scheduler.take_effects() {
-        match effect {
-            Effect::Bind(order) => orders.bindings.push(order),
-            Effect::Evict(order) => orders.evictions.push(order),
-            Effect::Status(order) => {
-                orders.nominations.extend(order.nomination.map(|n| (order.pod.key.name.to_string(), n)));
-            }
-            Effect::Volume(_) | Effect::Event(_) | Effect::GroupStatus(_) => {}
-        }
-    }
-    orders
-}
-
-fn planned(core: &mut Core) -> Orders {
-    core.run();
-    orders(core)
-}
-
-fn evicted(core: &mut Core, order: &EvictOrder, outcome: EvictOutcome) {
-    let (id, uid) = (order.id, order.victim.uid.clone());
-    core.apply(Input::Report(EffectReport::EvictDone { id, uid, outcome }));
 }
 
 /// Makes a node with a label that no other node has.
@@ -77,16 +37,16 @@ fn pods_of_one_priority_wait_for_one_victim_together() {
     let (low, one, two) = (ranked("low", 1000, 0), ranked("one", 400, 9), ranked("two", 400, 9));
     core.see(&on(&low, "a"));
     core.see(&one);
-    let first = planned(&mut core);
+    let first = core.plan();
     assert_eq!(first.evictions.len(), 1);
     core.see(&two);
-    assert!(planned(&mut core).evictions.is_empty(), "its eviction is under way");
+    assert!(core.plan().evictions.is_empty(), "its eviction is under way");
     let (one_id, two_id) = (core.id(&one).expect("it waits"), core.id(&two).expect("it waits"));
     let victim = core.id(&low).expect("it is there");
     let book = core.scheduler.cluster().preemptions();
     assert_eq!(book.waiting_for(victim), [one_id, two_id]);
     core.delete(&low);
-    assert_eq!(planned(&mut core).bindings.len(), 2, "both are tried at once");
+    assert_eq!(core.plan().bindings.len(), 2, "both are tried at once");
 }
 
 #[test]
@@ -94,33 +54,31 @@ fn both_hear_that_the_eviction_was_refused_and_one_orders_it_anew() {
     let mut core = core_with(&[node("a", 1000)]);
     core.see(&on(&ranked("low", 1000, 0), "a"));
     core.see(&ranked("one", 400, 9));
-    let first = planned(&mut core);
+    let first = core.plan();
     core.see(&ranked("two", 400, 9));
-    planned(&mut core);
+    core.plan();
     let refusal = EvictOutcome::Refused { status: 500, message: "etcd is away".into() };
-    evicted(&mut core, &first.evictions[0], refusal);
+    core.evicted(&first.evictions[0], refusal);
     core.wait(2 * SECOND);
-    let again = planned(&mut core);
+    let again = core.plan();
     assert_eq!(again.evictions.len(), 1, "once, not twice");
     assert_eq!(core.scheduler.n_unsettled(), 1);
-    evicted(&mut core, &again.evictions[0], EvictOutcome::Gone);
+    core.evicted(&again.evictions[0], EvictOutcome::Gone);
     assert_eq!(core.scheduler.n_unsettled(), 0);
 }
 
 #[test]
 fn a_pod_that_is_refused_as_a_whole_is_not_placed_where_it_is_nominated() {
     let mut core = core_with(&[node("a", 1000), node("b", 1000)]);
-    let mut lost = nominated_to("a", ranked("lost", 100, 5));
-    let claim = ClaimUse { claim: "not-there".into(), owner: None };
-    Arc::make_mut(&mut lost.spec).volumes.claims = [claim].into();
+    let lost = using(nominated_to("a", ranked("lost", 100, 5)), "not-there");
     core.see(&lost);
-    assert!(planned(&mut core).bindings.is_empty());
+    assert!(core.plan().bindings.is_empty());
     // Nor do nominations of other pods matter.
     let gates = ["example.com/wait".into()].into();
     core.see(&Pod { gates, ..nominated_to("b", ranked("other", 950, 7)) });
     let too = named("lost-too", Pod { nominated_node: None, ..lost });
     core.see(&too);
-    assert!(planned(&mut core).bindings.is_empty());
+    assert!(core.plan().bindings.is_empty());
     assert!(core.unit(&too).is_some_and(|unit| unit.attempts == 1));
 }
 
@@ -130,18 +88,15 @@ fn room_kept_for_a_nominee_that_goes_elsewhere_is_free() {
     core.see(&on(&ranked("there", 500, 9), "a"));
     // The nominated pod may not evict, so nothing takes its nomination.
     let nominee = Pod { never_preempts: true, ..ranked("nominee", 800, 5) };
-    core.see(&nominated_to("a", nominee));
-    core.run();
+    core.attempt(&nominated_to("a", nominee));
     core.see_node(&labelled("b", 1000));
     let kept_out = only_on("a", ranked("kept-out", 400, 5));
     core.see(&kept_out);
     core.step();
     assert_eq!(core.node_of(&kept_out), None, "the nominee comes first");
-    core.wait(2 * SECOND);
-    core.run();
+    core.run_after(2 * SECOND);
     assert_eq!(core.node_of(&pod("nominee", 0)).as_deref(), Some("b"));
-    core.wait(10 * SECOND);
-    core.run();
+    core.run_after(10 * SECOND);
     assert_eq!(core.node_of(&kept_out).as_deref(), Some("a"));
 }
 
@@ -158,10 +113,10 @@ fn whoever_waits_behind_the_victims_of_others_hears_when_they_are_gone() {
     core.see(&dying);
     core.see(&with_port(on(&ranked("has-port", 50, 9), "a")));
     core.see(&nominated_to("a", with_port(ranked("high", 50, 9))));
-    assert_eq!(planned(&mut core).nominations, [], "it waits for the one that is on its way");
+    assert_eq!(core.plan().nominations(), [], "it waits for the one that is on its way");
     core.wait(2 * SECOND);
     core.delete(&dying);
-    assert_eq!(planned(&mut core).nominations, [("high".to_owned(), None)], "that did not help");
+    assert_eq!(core.plan().nominations(), [("high".to_owned(), None)], "that did not help");
 }
 
 #[test]
@@ -170,17 +125,17 @@ fn a_lost_write_of_a_nomination_is_made_up_for() {
     let high = ranked("high", 800, 9);
     core.see(&on(&ranked("low", 800, 0), "a"));
     core.see(&high);
-    assert_eq!(planned(&mut core).nominations, [("high".to_owned(), Some("a".into()))]);
+    assert_eq!(core.plan().nominations(), [("high".to_owned(), Some("a".into()))]);
     core.see(&nominated_to("a", high.clone()));
     // The room of its victim goes to another pod, and the write that clears the nomination is lost.
     core.delete(&ranked("low", 800, 0));
     core.see(&on(&ranked("equal", 800, 9), "a"));
-    assert_eq!(planned(&mut core).nominations, [("high".to_owned(), None)]);
+    assert_eq!(core.plan().nominations(), [("high".to_owned(), None)]);
     core.wait(301 * SECOND);
-    assert_eq!(planned(&mut core).nominations, [("high".to_owned(), None)], "said again");
+    assert_eq!(core.plan().nominations(), [("high".to_owned(), None)], "said again");
     core.see(&high);
     core.wait(601 * SECOND);
-    assert_eq!(planned(&mut core).nominations, [], "and not without need");
+    assert_eq!(core.plan().nominations(), [], "and not without need");
 }
 
 #[test]
@@ -188,10 +143,10 @@ fn a_nomination_that_was_written_after_the_binding_is_taken_back() {
     let mut core = core_with(&[node("a", 1000)]);
     let late = nominated_to("a", on(&ranked("late", 100, 5), "a"));
     core.see(&late);
-    assert_eq!(orders(&mut core).nominations, [("late".to_owned(), None)]);
+    assert_eq!(core.ordered().nominations(), [("late".to_owned(), None)]);
     core.see(&Pod { phase: PodPhase::Succeeded, ..late.clone() });
     core.see(&Pod { scheduler_name: "somebody-else".into(), ..late });
-    assert_eq!(orders(&mut core).nominations, [], "what has ended, and what is not ours, stays as it is");
+    assert_eq!(core.ordered().nominations(), [], "what has ended, and what is not ours, stays as it is");
 }
 
 #[test]
@@ -199,14 +154,13 @@ fn a_preemptor_that_others_bind_elsewhere_leaves_nothing_open() {
     let mut core = core_with(&[node("a", 1000)]);
     let (low, high) = (ranked("low", 800, 0), ranked("high", 800, 9));
     core.see(&on(&low, "a"));
-    core.see(&high);
-    core.run();
+    core.attempt(&high);
     core.delete(&low);
-    let order = planned(&mut core).bindings.remove(0);
+    let order = core.plan().bindings.remove(0);
     core.report(&order, BindOutcome::BoundElsewhere { node: "b".into() });
     core.see(&on(&high, "b"));
-    let book = core.scheduler.cluster().preemptions();
-    assert_eq!((book.open().count(), book.counts().wasted.get(&End::PlacedElsewhere)), (0, Some(&1)));
+    let open = core.scheduler.cluster().preemptions().open().count();
+    assert_eq!((open, core.wasted(End::PlacedElsewhere)), (0, 1));
     assert_eq!(core.scheduler.n_in_flight(), 0);
 }
 
@@ -215,20 +169,19 @@ fn a_refused_binding_gives_the_room_back_to_a_nominee() {
     let mut core = core_with(&[node("a", 1000)]);
     let (low, high) = (ranked("low", 800, 0), ranked("high", 800, 9));
     core.see(&on(&low, "a"));
-    core.see(&high);
-    core.run();
+    core.attempt(&high);
     core.see(&nominated_to("a", high.clone()));
     core.delete(&low);
-    let order = planned(&mut core).bindings.remove(0);
+    let order = core.plan().bindings.remove(0);
     core.report(&order, refused());
     assert_eq!(core.taken("a"), 0);
     assert_eq!(
-        orders(&mut core).nominations,
+        core.ordered().nominations(),
         [("high".to_owned(), None)],
         "nothing is promised to it any more"
     );
     core.wait(2 * SECOND);
-    assert_eq!(planned(&mut core).bindings.len(), 1);
+    assert_eq!(core.plan().bindings.len(), 1);
 }
 
 #[test]
@@ -236,8 +189,7 @@ fn a_refused_binding_gives_the_room_to_whoever_it_kept_out() {
     let mut core = core_with(&[node("a", 1000)]);
     let (first, second) = (pod("first", 800), pod("second", 800));
     let order = core.place(&first);
-    core.see(&second);
-    core.run();
+    core.attempt(&second);
     core.wait(5 * SECOND);
     assert_eq!(core.run().len(), 0, "nothing woke it");
     core.report(&order, refused());
@@ -254,12 +206,10 @@ fn room_kept_for_a_nominee_that_evicts_elsewhere_is_free() {
     let gated = Pod { gates: ["example.com/wait".into()].into(), ..nominee.clone() };
     core.see(&gated);
     let kept_out = only_on("a", ranked("kept-out", 400, 5));
-    core.see(&kept_out);
-    core.run();
+    core.attempt(&kept_out);
     assert_eq!(core.node_of(&kept_out), None, "the nominee comes first");
     core.see(&nominee);
     core.step();
-    core.wait(2 * SECOND);
-    core.run();
+    core.run_after(2 * SECOND);
     assert_eq!(core.node_of(&kept_out).as_deref(), Some("a"));
 }

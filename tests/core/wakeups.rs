@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid::cluster::Input;
-use pellucid::diagnosis::reads::reads;
 use pellucid::framework::endpoint::ReadError;
 use pellucid::model::effect::BindOutcome;
 use pellucid::model::object::Namespace;
 use pellucid::model::selector::Labels;
 use pellucid::model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 use pellucid::model::{Name, Node, Object, Pod, PodSpec};
-use pellucid::plugins::registry;
 use pellucid::queue::QueueStage;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::cluster::{NODE_NAMES, World, any_node, config, named_node, named_pod, node_name, pod as any_pod};
-use crate::cluster::{spec, world};
-use crate::driver::Core;
-use crate::made::{SECOND, core, core_with, node, on, pod, refused};
+use crate::common::cluster::{
+    NODE_NAMES, World, any_node, config, named_node, named_pod, node_name, pod as any_pod, spec, world,
+};
+use crate::common::driver::Core;
+use crate::common::made::{SECOND, core, core_with, node, on, pod, refused};
+use crate::common::reads::{ask, try_ask};
 
 /// A change that may help; indices are taken modulo the number of elements.
 #[derive(Clone, Debug)]
@@ -262,17 +262,8 @@ proptest! {
 }
 
 /// Reads the wake-ups of a pod, as a user would.
-fn asked(core: &mut Core, p: &Pod) -> Result<Value, ReadError> {
-    let all = reads(&registry());
-    let read = all.iter().find(|r| r.path.ends_with("/:name/wakeups")).expect("it is registered");
-    let params = [("namespace", p.key.namespace.to_string()), ("name", p.key.name.to_string())];
-    let params = params.into_iter().map(|(k, v)| (k.to_owned(), v)).collect();
-    let snapshot = core.scheduler.publish(core.now);
-    (read.read)(&snapshot, &params, core.now)
-}
-
 fn wakeups(core: &mut Core, p: &Pod) -> Value {
-    asked(core, p).expect("the pod is known")
+    ask(core, &format!("/apis/v1/explain/pods/{}/wakeups", p.key))
 }
 
 /// Renders each event as `event object plugin:verdict… woke`.
@@ -302,8 +293,7 @@ fn a_record_tells_what_was_asked_and_what_woke_the_pod() {
     let (p, old, tiny) = (pod("p", 900), on(&pod("old", 800), "a"), on(&pod("tiny", 50), "a"));
     core.see(&old);
     core.see(&tiny);
-    core.see(&p);
-    core.run();
+    core.attempt(&p);
     let body = wakeups(&mut core, &p);
     assert_eq!(body["stage"], "unschedulable");
     assert_eq!(body["refusedBy"], serde_json::json!(["TaintToleration", "NodeResourcesFit"]));
@@ -347,14 +337,11 @@ fn a_record_tells_what_was_asked_and_what_woke_the_pod() {
     assert_eq!((&body["stage"], &body["wokenBy"]["object"]), (&"bound".into(), &"ns/old".into()));
     core.delete(&p);
     let again = pod("again", 100);
-    core.see(&again);
-    core.run();
+    core.attempt(&again);
     core.see(&on(&again, "a"));
     assert_eq!(wakeups(&mut core, &again).get("wokenBy"), None, "nothing woke the one in its slot");
-    assert!(matches!(
-        asked(&mut core, &pod("nobody", 1)),
-        Err(ReadError::NotFound { code: "PodNotFound", .. })
-    ));
+    let unknown = try_ask(&mut core, "/apis/v1/explain/pods/ns/nobody/wakeups");
+    assert!(matches!(unknown, Err(ReadError::NotFound { code: "PodNotFound", .. })));
 }
 
 #[test]
@@ -367,8 +354,7 @@ fn a_record_keeps_the_newest_and_counts_what_nobody_waited_for() {
     running.iter().for_each(|p| core.see(p));
     core.delete(&running[0]);
     let p = pod("p", 200_000);
-    core.see(&p);
-    core.run();
+    core.attempt(&p);
     running[1..].iter().for_each(|p| core.delete(p));
     let body = wakeups(&mut core, &p);
     let events = lines(&body["events"]);
@@ -399,8 +385,7 @@ fn every_stage_has_an_answer() {
     let snapshot = core.scheduler.publish(core.now);
     let counts = snapshot.queue.counts();
     assert_eq!((counts.backoff, counts.error_backoff), (1, 1));
-    core.wait(SECOND);
-    core.run();
+    core.run_after(SECOND);
     let order = core.orders().remove(0);
     core.report(&order, BindOutcome::Bound);
     assert_eq!(wakeups(&mut core, &fresh)["stage"], "bound");
@@ -410,8 +395,7 @@ fn every_stage_has_an_answer() {
 fn other_reasons_to_try_again_are_told() {
     let mut core = core_with(&[node("a", 1000)]);
     let p = pod("p", 5000);
-    core.see(&p);
-    core.run();
+    core.attempt(&p);
     core.wait(300 * SECOND);
     assert_eq!(wakeups(&mut core, &p)["wokenBy"]["event"], "UnschedulableTimeout");
     core.run();
@@ -450,8 +434,7 @@ fn what_does_not_help_does_not_wake() {
         let mut core = core_with(&nodes);
         core.see(&on(&pod("most", 900), "a"));
         core.see(&on(&pod("other", 50), "a"));
-        core.see(&p);
-        core.run();
+        core.attempt(&p);
         assert_eq!(core.queued(&p), Some(QueueStage::Unschedulable), "{what}");
         core.apply(event);
         assert_eq!(core.queued(&p), Some(QueueStage::Unschedulable), "{what}");
@@ -462,8 +445,7 @@ fn what_does_not_help_does_not_wake() {
 fn a_pod_that_nothing_refused_is_tried_when_anything_comes() {
     let mut core = core();
     let p = pod("p", 100);
-    core.see(&p);
-    core.run();
+    core.attempt(&p);
     assert_eq!(wakeups(&mut core, &p)["refusedBy"], serde_json::json!([]));
     core.see_node(&node("a", 1000));
     core.run();

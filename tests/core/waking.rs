@@ -1,21 +1,19 @@
 //! Events that wake a refused pod, and events that do not.
 
-use pellucid::cluster::input::Quarantined;
 use pellucid::cluster::{Input, Stage};
 use pellucid::model::taint::{Taint, TaintEffect};
 use pellucid::model::{Name, Pod};
 use pellucid::queue::QueueStage;
 
-use crate::driver::{Core, default_profile, settings};
-use crate::made::{SECOND, core_with, node, on, pod};
+use crate::common::driver::{Core, default_profile, settings};
+use crate::common::made::{SECOND, core_with, node, on, pod, unreadable};
 
 #[test]
 fn a_node_wakes_only_pods_that_would_fit_it() {
     let mut core = core_with(&[node("small", 100)]);
     let (big, huge) = (pod("big", 900), pod("huge", 5000));
     core.see(&big);
-    core.see(&huge);
-    core.run();
+    core.attempt(&huge);
     core.wait(2 * SECOND);
     core.see_node(&node("middle", 1000));
     assert_eq!(core.queued(&big), Some(QueueStage::Active));
@@ -30,8 +28,7 @@ fn a_pod_that_goes_wakes_those_who_lack_room_and_nobody_else() {
     let mut core = core_with(&[tainted.clone()]);
     let p = pod("p", 100);
     core.see(&p);
-    core.see(&on(&pod("other", 100), "tainted"));
-    core.run();
+    core.attempt(&on(&pod("other", 100), "tainted"));
     core.wait(2 * SECOND);
     core.delete(&pod("other", 100));
     assert_eq!(core.queued(&p), Some(QueueStage::Unschedulable), "room is not what it lacks");
@@ -45,12 +42,10 @@ fn a_pod_that_goes_wakes_those_who_lack_room_and_nobody_else() {
 fn an_event_within_the_backoff_leads_to_backoff() {
     let mut core = core_with(&[node("a", 100)]);
     let p = pod("p", 900);
-    core.see(&p);
-    core.run();
+    core.attempt(&p);
     core.see_node(&node("b", 1000));
     assert_eq!(core.queued(&p), Some(QueueStage::Backoff));
-    core.wait(SECOND);
-    core.run();
+    core.run_after(SECOND);
     assert_eq!(core.node_of(&p).as_deref(), Some("b"));
 }
 
@@ -58,8 +53,7 @@ fn an_event_within_the_backoff_leads_to_backoff() {
 fn after_five_minutes_a_pod_is_tried_in_any_case() {
     let mut core = core_with(&[node("a", 100)]);
     let p = pod("p", 900);
-    core.see(&p);
-    core.run();
+    core.attempt(&p);
     assert_eq!(core.scheduler.next_deadline(), Some(300 * SECOND));
     core.wait(300 * SECOND);
     assert_eq!(core.run().len(), 1);
@@ -71,8 +65,7 @@ fn a_smaller_request_of_a_running_pod_makes_room() {
     let mut core = core_with(&[node("a", 1000)]);
     let (old, p) = (on(&pod("old", 800), "a"), pod("p", 500));
     core.see(&old);
-    core.see(&p);
-    core.run();
+    core.attempt(&p);
     core.wait(2 * SECOND);
     // Resized in place, first upwards.
     core.see(&on(&pod("old", 900), "a"));
@@ -86,11 +79,9 @@ fn a_smaller_request_of_a_running_pod_makes_room() {
 #[test]
 fn a_changed_request_of_a_waiting_pod_is_tried() {
     let mut core = core_with(&[node("a", 1000)]);
-    core.see(&pod("p", 5000));
-    core.run();
+    core.attempt(&pod("p", 5000));
     core.wait(2 * SECOND);
-    core.see(&pod("p", 500));
-    core.run();
+    core.attempt(&pod("p", 500));
     assert_eq!(core.node_of(&pod("p", 500)).as_deref(), Some("a"));
 }
 
@@ -108,25 +99,10 @@ fn gates_hold_a_pod_until_they_are_gone() {
     assert!(core.run().is_empty());
     core.wait(400 * SECOND);
     assert!(core.run().is_empty());
-    core.see(&p);
-    core.run();
+    core.attempt(&p);
     assert_eq!(core.stage(&p), Some(Stage::Permitted));
     let verdict = core.scheduler.verdict(core.id(&p).expect("known")).expect("decided");
     assert!(matches!(verdict.outcome, pellucid::recording::Outcome::Placed(_)));
-}
-
-fn unreadable(p: &Pod) -> Quarantined {
-    Quarantined {
-        kind: "Pod",
-        namespace: p.key.namespace.clone(),
-        name: p.key.name.clone(),
-        uid: p.uid.clone(),
-        scheduler_name: Some(p.scheduler_name.clone()),
-        is_bound: p.node_name.is_some(),
-        field: "spec.containers[0].resources.requests.cpu".into(),
-        value: "lots".into(),
-        problem: "not a quantity".into(),
-    }
 }
 
 #[test]
@@ -154,7 +130,7 @@ fn a_pod_that_cannot_be_read_is_not_placed_but_keeps_its_room_when_it_runs() {
 
 #[test]
 fn shadow_mode_writes_nothing_and_counts() {
-    let mut made = settings(default_profile(crate::cluster::SCHEDULER));
+    let mut made = settings(default_profile(crate::common::cluster::SCHEDULER));
     made.shadow_of = Some("theirs".into());
     let mut core = Core::new(made);
     core.see_node(&node("a", 1000));

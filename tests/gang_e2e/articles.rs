@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::made::{MODE, SIGS, X, annotated, document, group, nodes, of_group};
-use crate::running::{Running, pod, start, start_with};
+use crate::common::running::{Running, pod, start, start_with};
 
 const UNICORE: &str = include_str!("../data/config/gangs/unicore.yaml");
 const ARTICLE: &str = include_str!("../data/config/gangs/article.yaml");
@@ -49,7 +49,7 @@ async fn four_replicas_that_may_not_share_three_nodes_all_wait() {
         assert!(message.as_str().is_some_and(|m| m.contains("pod anti-affinity rules")), "{gang:#}");
     }
     assert_eq!(cause["nodeGroups"][0]["plugin"], "InterPodAffinity", "{gang:#}");
-    running.create([crate::running::node("n3", "z", 8)]);
+    running.create([crate::common::running::node("n3", "z", 8)]);
     running.run_and_wait("unicore-gang-test-", 4, 0).await;
     let gang = running.gang_explained("test", "runs", |b| b["state"] == "Running");
     assert!(gang["rootCause"].is_null() && gang["counts"]["bound"] == 4, "{gang:#}");
@@ -81,7 +81,7 @@ async fn on_a_smaller_cluster_all_six_pend() {
     assert_eq!(of_gang.count(), 5, "one is the root cause, or equal to it");
     let status = running.group_status(SIGS, "nginx", "tried", &json!({"phase": "Scheduling"})).await;
     assert!(status["scheduled"] == 0 || status["scheduled"].is_null(), "{status}");
-    running.create([crate::running::node("n3", "z", 4)]);
+    running.create([crate::common::running::node("n3", "z", 4)]);
     running.run_and_wait("nginx-", 4, 2).await;
     running.stop().await;
 }
@@ -105,7 +105,7 @@ async fn a_small_gap_to_the_quorum_keeps_what_waits() {
     }
     assert_eq!(running.placed("wide-").await.0.len(), 0, "nothing is bound while it waits");
     running.group_status(X, "wide", "tried", &json!({"phase": "Scheduling"})).await;
-    running.create([crate::running::node("more", "z", 2)]);
+    running.create([crate::common::running::node("more", "z", 2)]);
     running.run_and_wait("wide-", 20, 1).await;
     running.stop().await;
 }
@@ -119,8 +119,7 @@ async fn a_large_gap_to_the_quorum_gives_up_what_waits() {
         assert!(body["placement"].is_null(), "{body:#}");
     }
     // Others can use the room.
-    running.create([pod("other", 17_000)]);
-    running.bound("other").await;
+    running.place(pod("other", 17_000)).await;
     running.stop().await;
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::made::{annotated, light, names, nodes, tally};
-use crate::running::{Pods, Running, pod, start};
+use crate::common::running::{Pods, Running, pod, start};
 
 /// How often two gangs compete for the cluster.
 const ROUNDS: usize = 100;

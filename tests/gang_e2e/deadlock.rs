@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::made::{MODE, X, annotated, group, names, of_group, patient};
-use crate::running::{Hand, Running, node, pod, priority_class, start_with, with};
+use crate::common::running::{Hand, Running, node, pod, priority_class, start_with, with};
 
 /// Restricts a pod to one node.
 fn only(pod: Value, on: &str) -> Value {
@@ -14,8 +14,7 @@ fn only(pod: Value, on: &str) -> Value {
 async fn locked() -> Running {
     let nodes = vec![node("n0", "z", 1), node("n1", "z", 1), priority_class("first", 10, "Never")];
     let mut running = start_with(nodes, None, Some(Hand::default())).await;
-    running.create([only(pod("single", 1000), "n1")]);
-    running.bound("single").await;
+    running.place(only(pod("single", 1000), "n1")).await;
     running.create([
         only(patient("a", "a-0", 2, 1000, "30s"), "n0"),
         only(patient("a", "a-1", 2, 1000, "30s"), "n1"),
@@ -120,8 +119,7 @@ async fn a_gang_that_gave_its_places_up_leaves_them_for_its_backoff() {
     running.told("g-0", "the wait for the other members ran out").await;
     running.let_pass(39).await;
     // Another pod gets the room before the backoff ends, although it was created late.
-    running.create([pod("late", 2000)]);
-    running.bound("late").await;
+    running.place(pod("late", 2000)).await;
     for name in &members {
         let body = running.explained(name, "decided", |b| b["verdict"] == "refused");
         assert!(body["placement"].is_null(), "{body:#}");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::made::{KUBE_BATCH, NATIVE, X, annotated, group, labelled, light, names, nodes, of_group};
-use crate::running::{node_of, pod, start, with};
+use crate::common::running::{node_of, pod, start, with};
 
 const DIALECTS: [&str; 5] = ["unicore", "coscheduling", "koordinator", "kube-batch", "native"];
 
@@ -44,7 +44,7 @@ async fn the_same_gang_in_each_dialect_ends_in_the_same_placement() {
         running.all_told(&members[..4], "default/same: 4 of 5 are there").await;
         running.create([member(dialect, "m-4")]);
         running.all_run(&members).await;
-        let placed = |pods: &crate::running::Pods| {
+        let placed = |pods: &crate::common::running::Pods| {
             Some(pods.iter().map(|(n, p)| (n.clone(), node_of(p).map(str::to_owned))).collect::<Vec<_>>())
         };
         found.insert(dialect, running.pods("placed", placed).await);

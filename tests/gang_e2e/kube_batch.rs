@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::made::{KUBE_BATCH, document, group, names, nodes};
-use crate::running::{pod, start};
+use crate::common::running::{pod, start};
 
 fn in_queue(mut group: Value, queue: &str) -> Value {
     group["spec"]["queue"] = queue.into();
@@ -35,8 +35,7 @@ async fn a_group_of_two_jobs_that_needs_both_is_refused_for_a_huge_pod() {
     };
     running.object(&format!("{KUBE_BATCH}/PodGroup"), "mixed", "tried", is_tried).await;
     // Nothing is held for the gang.
-    running.create([pod("single", 6000)]);
-    running.bound("single").await;
+    running.place(pod("single", 6000)).await;
     running.stop().await;
 }
 

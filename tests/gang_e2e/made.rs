@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
-use crate::running::{Pods, Running, message, node, node_of, pod};
+use crate::common::running::{Pods, Running, message, node, node_of, pod};
 
 /// API versions of PodGroups.
 pub(crate) const SIGS: &str = "scheduling.sigs.k8s.io/v1alpha1";

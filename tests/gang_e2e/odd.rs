@@ -3,12 +3,11 @@
 use serde_json::json;
 
 use crate::made::{X, annotated, document, group, labelled, light, names, nodes, of_group};
-use crate::running::{Running, pod, start, start_with, with};
+use crate::common::running::{Running, pod, start, start_with, with};
 
 /// Checks that other pods are placed, whatever is wrong with a gang.
 async fn others_go_on(mut running: Running) {
-    running.create([pod("other", 100)]);
-    running.bound("other").await;
+    running.place(pod("other", 100)).await;
     running.stop().await;
 }
 

@@ -2,23 +2,21 @@
 
 use pellucid::queue::QueueStage;
 
-use crate::made::{SECOND, core_with, members, terms};
+use crate::made::{SECOND, core_with, members, terms, tried};
 
 #[test]
 fn below_its_quorum_a_gang_is_gated_and_says_have_and_need() {
     let mut core = core_with(&[10_000]);
     let pods = members("g", 4, 1000, &terms(4));
-    core.see_all(&pods[..3]);
-    core.run();
-    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Gated));
+    core.attempt_all(&pods[..3]);
+    assert_eq!(core.queued(&pods[0]), Some(QueueStage::Gated));
     assert!(core.conditions().is_empty(), "it may be complete in a moment");
     core.wait(SECOND);
     let told = core.conditions();
     let text = "waiting for the pods of gang ns/g: 3 of 4 are there";
     assert_eq!(told.len(), 3);
     assert_eq!((told[0].1, &*told[0].2), ("SchedulingGated", text));
-    core.see(&pods[3]);
-    core.run();
+    core.attempt(&pods[3]);
     assert_eq!(core.placed(&pods), 4);
 }
 
@@ -45,13 +43,10 @@ fn a_gang_that_stays_short_for_its_wait_is_marked() {
 
 #[test]
 fn a_gang_that_loses_a_member_is_gated_again() {
-    let mut core = core_with(&[1000]);
-    let pods = members("g", 4, 1000, &terms(4));
-    core.see_all(&pods);
-    core.run();
-    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Unschedulable));
+    let (mut core, pods) = tried(&[1000], 4, &terms(4));
+    assert_eq!(core.queued(&pods[0]), Some(QueueStage::Unschedulable));
     core.delete(&pods[3]);
-    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Gated));
+    assert_eq!(core.queued(&pods[0]), Some(QueueStage::Gated));
 }
 
 #[test]
@@ -83,11 +78,10 @@ fn a_refused_gang_whose_quorum_is_lowered_is_tried_again() {
     core.apply(group(4));
     core.run();
     assert_eq!(core.placed(&pods), 0);
-    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Unschedulable));
+    assert_eq!(core.queued(&pods[0]), Some(QueueStage::Unschedulable));
     core.apply(group(3));
-    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Backoff));
-    core.wait(SECOND);
-    core.run();
+    assert_eq!(core.queued(&pods[0]), Some(QueueStage::Backoff));
+    core.run_after(SECOND);
     assert_eq!(core.placed(&pods), 3);
     let (kind, key) = (ObjectKind::PodGroupX, ("ns".into(), "g".into()));
     core.apply(Input::ObjectDeleted(kind, key));

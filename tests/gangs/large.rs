@@ -13,8 +13,8 @@ use pellucid::model::{GangKey, Pod};
 use pellucid::plugins::registry;
 use pellucid::queue::QueueStage;
 
-use crate::driver::{Core, settings};
-use crate::made::{SCHEDULER, core_with, member, single, terms};
+use crate::common::driver::{Core, settings};
+use crate::made::{SCHEDULER, core_with, host, member, single, terms};
 
 /// How gangs name each other.
 #[derive(Clone, Copy, Debug)]
@@ -67,8 +67,7 @@ fn create(core: &mut Core, form: Form, n: usize) -> (Duration, Duration) {
         }
         let plain = single(&format!("plain-{i}"), 1);
         let created = Instant::now();
-        core.see(&plain);
-        core.run();
+        core.attempt(&plain);
         assert_eq!(core.placed(&[plain]), 1, "{form:?} {i}");
         longest = longest.max(created.elapsed());
         assert!(begun.elapsed() < QUICKLY, "{form:?}: {i} gangs took {:?}", begun.elapsed());
@@ -87,7 +86,7 @@ const QUICKLY: Duration = Duration::from_secs(60);
 fn many_gangs_that_name_each_other_are_planned_as_one_and_keep_nobody_waiting() {
     for form in FORMS {
         let mut core = Core::new(settings(profile("{maxGroupGangs: 1000}")));
-        (0..20).for_each(|i| core.see_node(&format!("n{i}"), 64_000));
+        (0..20).for_each(|i| core.see_node(&host(&format!("n{i}"), 64_000)));
         let (took, longest) = create(&mut core, form, 500);
         println!("{form:?}: 500 gangs took {took:?}, a plain pod {longest:?} at most");
         assert!(longest < Duration::from_secs(5), "{form:?}: a plain pod took {longest:?}");
@@ -103,7 +102,7 @@ fn a_group_of_too_many_gangs_is_refused_alone_and_recovers_when_it_is_smaller() 
         let (took, longest) = create(&mut core, form, 120);
         println!("{form:?}: 120 gangs took {took:?}, a plain pod {longest:?} at most");
         let last = pods_of(119, &named(form, 119, 120));
-        assert_eq!(core.queue_stage(&last[0]), Some(QueueStage::Gated), "{form:?}");
+        assert_eq!(core.queued(&last[0]), Some(QueueStage::Gated), "{form:?}");
         let said = core.message(&last[2]);
         let expected = match form {
             Form::Ring => {
@@ -145,7 +144,7 @@ fn a_group_of_too_many_gangs_is_refused_alone_and_recovers_when_it_is_smaller() 
 #[test]
 fn a_gang_of_too_many_pods_is_refused_until_some_are_gone() {
     let mut core = Core::new(settings(profile("{maxGroupMembers: 5}")));
-    core.see_node("n0", 64_000);
+    core.see_node(&host("n0", 64_000));
     let pods = crate::made::members("crew", 6, 10, &terms(2));
     core.see_all(&pods[..1]);
     assert_eq!(core.message(&pods[0]), "waiting for the pods of gang ns/crew: 1 of 2 are there");
@@ -160,8 +159,7 @@ fn a_gang_of_too_many_pods_is_refused_until_some_are_gone() {
     core.run();
     assert_eq!(core.placed(&pods), 5);
     // Once the gang has its quorum, its pods are planned one by one.
-    core.see_all(&pods[3..4]);
-    core.run();
+    core.attempt_all(&pods[3..4]);
     assert_eq!(core.placed(&pods), 6);
 }
 

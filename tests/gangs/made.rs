@@ -1,29 +1,40 @@
-//! Nodes, members and reads shared by the tests.
+//! Hosts, members and what the core knows of gangs.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid::cluster::Stage;
 use pellucid::cluster::gangs::Gang;
-use pellucid::cluster::{Input, Stage};
-use pellucid::model::effect::{BindOutcome, Effect, EffectReport};
+use pellucid::model::effect::BindOutcome;
 use pellucid::model::gang::{Dialect, GangMark, GangMode, GangTerms};
-use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
-use pellucid::model::{GangKey, Node, Pod, PodId, PodKey, PodSpec};
-use pellucid::queue::{QueueStage, Unit};
-use pellucid::recording::{GangOutcome, GangRefusal};
+use pellucid::model::{GangKey, Node, Pod};
+use pellucid::recording::{GangOutcome, GangRefusal, Outcome};
 
-use crate::driver::{Core, default_profile, settings};
+use crate::common::driver::Core;
+use crate::common::made::{self, mark, node};
 
-pub(crate) const SECOND: Duration = Duration::from_secs(1);
-pub(crate) const SCHEDULER: &str = "default-scheduler";
+pub(crate) use crate::common::cluster::SCHEDULER;
+// `single` is a pod without a gang.
+pub(crate) use crate::common::made::{SECOND, pod as single};
+
+/// Makes a node with this much CPU and room for 110 pods.
+pub(crate) fn host(name: &str, milli_cpu: i64) -> Node {
+    let mut node = node(name, milli_cpu);
+    node.allocatable.pods = 110;
+    node
+}
 
 /// Makes a core with nodes `n0`, `n1`, ... of these sizes, in thousandths of a core.
 pub(crate) fn core_with(nodes: &[i64]) -> Core {
-    let mut core = Core::new(settings(default_profile(SCHEDULER)));
-    for (i, milli_cpu) in nodes.iter().enumerate() {
-        core.see_node(&format!("n{i}"), *milli_cpu);
-    }
-    core
+    let host = |(i, milli_cpu): (usize, &i64)| host(&format!("n{i}"), *milli_cpu);
+    made::core_with(&nodes.iter().enumerate().map(host).collect::<Vec<_>>())
+}
+
+/// Makes a core with nodes of these sizes, and tries to place gang `g`: this many members of one CPU each.
+pub(crate) fn tried(nodes: &[i64], n: usize, terms: &GangTerms) -> (Core, Vec<Pod>) {
+    let (mut core, pods) = (core_with(nodes), members("g", n, 1000, terms));
+    core.attempt_all(&pods);
+    (core, pods)
 }
 
 /// Returns the terms of a gang with this quorum.
@@ -42,31 +53,8 @@ pub(crate) fn member(gang: &str, name: &str, milli_cpu: i64, terms: GangTerms) -
 
 /// Makes a member in another dialect.
 pub(crate) fn in_dialect(dialect: Dialect, gang: &str, name: &str, milli_cpu: i64, terms: GangTerms) -> Pod {
-    let mark = GangMark {
-        gang: GangKey::new("ns", gang),
-        dialect,
-        needs_group: false,
-        is_shadow: false,
-        names_two: false,
-        terms,
-        problems: Box::default(),
-    };
+    let mark = GangMark { dialect, ..mark(GangKey::new("ns", gang), terms) };
     Pod { gang: Some(Arc::new(mark)), ..single(name, milli_cpu) }
-}
-
-/// Makes a pod without a gang.
-pub(crate) fn single(name: &str, milli_cpu: i64) -> Pod {
-    let container = ContainerRequests { amounts: vec![("cpu".into(), milli_cpu)], is_sidecar: false };
-    let requests =
-        PodRequests::compute(&RequestInputs { containers: vec![container], ..RequestInputs::default() });
-    let spec = PodSpec { requests, n_containers: 1, ..PodSpec::default() };
-    Pod {
-        key: PodKey::new("ns", name),
-        uid: format!("uid-{name}").into(),
-        scheduler_name: SCHEDULER.into(),
-        spec: Arc::new(spec),
-        ..Pod::default()
-    }
 }
 
 /// Makes equal members named `<gang>-0`, `<gang>-1`, ...
@@ -75,46 +63,19 @@ pub(crate) fn members(gang: &str, n: usize, milli_cpu: i64, terms: &GangTerms) -
 }
 
 impl Core {
-    pub(crate) fn see(&mut self, pod: &Pod) {
-        self.apply(Input::PodApplied(Arc::new(pod.clone())));
-    }
-
     pub(crate) fn see_all(&mut self, pods: &[Pod]) {
         pods.iter().for_each(|pod| self.see(pod));
     }
 
-    pub(crate) fn delete(&mut self, pod: &Pod) {
-        self.apply(Input::PodDeleted(pod.key.clone()));
-    }
-
-    pub(crate) fn see_node(&mut self, name: &str, milli_cpu: i64) {
-        let allocatable = ResourceList { milli_cpu, memory: 64 << 30, pods: 110, ..ResourceList::default() };
-        let uid = format!("uid-{name}").into();
-        let node = Node { name: name.into(), uid, allocatable, ready: true, ..Node::default() };
-        self.apply(Input::NodeApplied(Arc::new(node)));
-    }
-
-    pub(crate) fn id(&self, pod: &Pod) -> Option<PodId> {
-        self.scheduler.cluster().find_pod(&pod.key)
-    }
-
-    /// Returns the stage of a pod.
-    pub(crate) fn stage(&self, pod: &Pod) -> Option<Stage> {
-        Some(self.scheduler.cluster().pod(self.id(pod)?)?.stage)
+    /// Applies pods, and plans.
+    pub(crate) fn attempt_all(&mut self, pods: &[Pod]) {
+        self.see_all(pods);
+        self.run();
     }
 
     /// Counts the pods that use resources of a node.
     pub(crate) fn placed(&self, pods: &[Pod]) -> usize {
         pods.iter().filter(|pod| self.stage(pod).is_some_and(Stage::is_placed)).count()
-    }
-
-    pub(crate) fn unit(&self, pod: &Pod) -> Option<&Unit> {
-        let queue = self.scheduler.queue();
-        queue.unit(queue.unit_of(self.id(pod)?)?)
-    }
-
-    pub(crate) fn queue_stage(&self, pod: &Pod) -> Option<QueueStage> {
-        self.unit(pod).map(|unit| unit.stage)
     }
 
     pub(crate) fn gang(&self, name: &str) -> &Gang {
@@ -137,7 +98,6 @@ impl Core {
 
     /// Returns the message of a pod's last verdict.
     pub(crate) fn message(&self, pod: &Pod) -> String {
-        use pellucid::recording::Outcome;
         let id = self.id(pod).expect("the pod is known");
         match &self.scheduler.verdict(id).expect("it has a verdict").outcome {
             Outcome::Refused(refusal) | Outcome::Gated(refusal) => refusal.message().to_string(),
@@ -150,22 +110,13 @@ impl Core {
     /// Takes the bind orders, reports their success and shows the pods as bound on the watch.
     pub(crate) fn bind_all(&mut self) -> Vec<String> {
         let orders = self.orders();
-        for order in &orders {
-            let report = EffectReport::BindDone {
-                id: order.id,
-                uid: order.pod.uid.clone(),
-                outcome: BindOutcome::Bound,
-            };
-            self.apply(Input::Report(report));
-        }
+        orders.iter().for_each(|order| self.report(order, BindOutcome::Bound));
         orders.into_iter().map(|order| order.pod.key.name.to_string()).collect()
     }
 
     /// Returns the conditions ordered since the last call, with their pods' names.
     pub(crate) fn conditions(&mut self) -> Vec<(String, &'static str, String)> {
-        let effects = self.scheduler.take_effects().into_iter();
-        let orders = effects.filter_map(|e| if let Effect::Status(order) = e { Some(order) } else { None });
-        let told = orders.filter_map(|order| {
+        let told = self.ordered().statuses.into_iter().filter_map(|order| {
             let condition = order.condition?;
             Some((order.pod.key.name.to_string(), condition.reason, condition.message.to_string()))
         });

@@ -7,15 +7,13 @@ use std::sync::Arc;
 use pellucid::cycle::Snapshot;
 use pellucid::cycle::what_if::edit::Edit;
 use pellucid::diagnosis::dump::{Dump, Source};
-use pellucid::diagnosis::reads::reads;
 use pellucid::diagnosis::what_if::simulate::{Question, simulate};
-use pellucid::framework::endpoint::PathParams;
 use pellucid::model::gang::GangTerms;
 use pellucid::model::patience::{GivenUp, Patience, run_cancellable};
 use pellucid::model::{GangKey, Pod};
-use pellucid::plugins::registry;
 
-use crate::driver::Core;
+use crate::common::driver::Core;
+use crate::common::reads::ask_snapshot;
 use crate::made::{core_with, member, members, single, terms};
 
 /// A time limit that expires after a number of checks.
@@ -47,12 +45,10 @@ fn ring(n: usize) -> Vec<Pod> {
 /// Makes two small nodes, a ring and a gang that find no room, a pod that is too large, and one that is placed.
 fn world() -> (Core, Snapshot) {
     let mut core = core_with(&[2000, 2000]);
-    core.see(&single("placed", 1000));
-    core.run();
+    core.attempt(&single("placed", 1000));
     core.see_all(&members("g", 5, 1000, &terms(5)));
     core.see_all(&ring(6));
-    core.see(&single("large", 9000));
-    core.run();
+    core.attempt(&single("large", 9000));
     let snapshot = core.scheduler.publish(core.now);
     (core, snapshot)
 }
@@ -60,35 +56,26 @@ fn world() -> (Core, Snapshot) {
 #[test]
 fn what_is_worked_out_for_a_reader_can_be_given_up() {
     let (core, snapshot) = world();
-    let ask = |template: &str, name: &str, query: &[(&str, &str)], questions: usize| {
-        let read =
-            reads(&registry()).into_iter().find(|read| read.path == template).expect("it is registered");
-        let of_path = [("namespace", "ns"), ("name", name), ("nodeName", "n0")];
-        let params: PathParams =
-            of_path.iter().chain(query).map(|(k, v)| (k.to_string(), v.to_string())).collect();
-        after(questions, || {
-            (read.read)(&snapshot, &params, core.now).map_err(|error| panic!("{template}: {error:?}")).is_ok()
-        })
+    let ask = |target: &str, questions: usize| {
+        let answer = || ask_snapshot(&snapshot, &core, target);
+        after(questions, || answer().map_err(|error| panic!("{target}: {error:?}")).is_ok())
     };
-    let pods = "/apis/v1/explain/pods/:namespace/:name";
-    let gangs = "/apis/v1/explain/gangs/:namespace/:name";
-    let exhaustive = [("mode", "exhaustive")];
-    for (template, name, query) in [
-        (format!("{pods}/suggestions"), "large", &[][..]),
-        (format!("{pods}/nearest"), "large", &[]),
-        (format!("{pods}/feasibility"), "large", &[]),
-        (pods.to_owned(), "large", &exhaustive),
-        (pods.to_owned(), "large", &[("refresh", "true")]),
-        (format!("{gangs}/suggestions"), "g", &[]),
-        (gangs.to_owned(), "r001", &[]),
-        ("/apis/v1/explain/placements/:namespace/:name".to_owned(), "placed", &[]),
-        ("/apis/v1/explain/nodes/:nodeName".to_owned(), "", &[]),
-        ("/apis/v1/queue".to_owned(), "", &[]),
-        ("/apis/v1/plugins/Coscheduling/gangs".to_owned(), "", &[]),
+    for target in [
+        "/apis/v1/explain/pods/ns/large/suggestions",
+        "/apis/v1/explain/pods/ns/large/nearest",
+        "/apis/v1/explain/pods/ns/large/feasibility",
+        "/apis/v1/explain/pods/ns/large?mode=exhaustive",
+        "/apis/v1/explain/pods/ns/large?refresh=true",
+        "/apis/v1/explain/gangs/ns/g/suggestions",
+        "/apis/v1/explain/gangs/ns/r001",
+        "/apis/v1/explain/placements/ns/placed",
+        "/apis/v1/explain/nodes/n0",
+        "/apis/v1/queue",
+        "/apis/v1/plugins/Coscheduling/gangs",
     ] {
-        assert_eq!(ask(&template, name, query, 0), Err(GivenUp), "{template} {query:?}");
+        assert_eq!(ask(target, 0), Err(GivenUp), "{target}");
         // The snapshot remains usable: the next reader gets an answer.
-        assert_eq!(ask(&template, name, query, usize::MAX), Ok(true), "{template} {query:?}");
+        assert_eq!(ask(target, usize::MAX), Ok(true), "{target}");
     }
     let configuration = serde_json::Value::Null;
     let snapshot = || Dump::of(&Source { snapshot: &snapshot, configuration: &configuration, redact: true });

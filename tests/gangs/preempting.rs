@@ -2,45 +2,32 @@
 //!
 //! `corners` covers what users see of it and what happens before Bindings, `clusters` random clusters.
 
-#[path = "preempting_clusters.rs"]
 mod clusters;
-#[path = "preempting_corners.rs"]
 mod corners;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use pellucid::cluster::preemptions::{End, VictimState};
-use pellucid::cluster::{Input, Stage};
-use pellucid::diagnosis::reads::reads;
-use pellucid::model::effect::{Effect, EffectReport, EventOrder, EvictOrder, EvictOutcome, StatusOrder};
-use pellucid::model::gang::{Dialect, PodGroup};
+use pellucid::cluster::Input;
+use pellucid::cluster::preemptions::End;
+use pellucid::model::effect::EvictOutcome;
 use pellucid::model::object::Budget;
-use pellucid::model::relations::{PodAffinityTerm, PodTerms};
-use pellucid::model::requests::ResourceList;
-use pellucid::model::selector::{LabelSelector, Labels, NodeSelectorTerm, Operator, Requirement};
-use pellucid::model::storage::{
-    AccessModes, ClaimUse, PersistentVolume, PersistentVolumeClaim, PodVolumes, StorageClass,
-};
-use pellucid::model::{GangKey, Name, Node, Object, Pod};
-use pellucid::plugins::registry;
+use pellucid::model::selector::{LabelSelector, Labels};
+use pellucid::model::{Name, Node, Object, Pod};
 use pellucid::queue::QueueStage;
 use pellucid_api::reason::ReasonCode;
 
-use crate::driver::Core;
-use crate::made::{SECOND, core_with, in_dialect, member, members, non_strict, single, terms};
+use crate::common::driver::Core;
+use crate::common::made::on;
+use crate::common::ordered::Ordered;
+use crate::made::{SECOND, core_with, host, member, members, non_strict, single, terms};
 
 fn ranked(pod: Pod, priority: i32) -> Pod {
     Pod { priority, ..pod }
 }
 
-fn on(pod: Pod, node: &str) -> Pod {
-    Pod { node_name: Some(node.into()), ..pod }
-}
-
 /// Makes a running pod of priority 0.
 fn victim(name: &str, milli_cpu: i64, node: &str) -> Pod {
-    on(single(name, milli_cpu), node)
+    on(&single(name, milli_cpu), node)
 }
 
 /// Makes equal members of priority 10.
@@ -48,76 +35,28 @@ fn high(n: usize, milli_cpu: i64, min: u32) -> Vec<Pod> {
     members("high", n, milli_cpu, &terms(min)).into_iter().map(|pod| ranked(pod, 10)).collect()
 }
 
-/// The scheduler's orders by kind.
-#[derive(Default)]
-struct Ordered {
-    evictions: Vec<EvictOrder>,
-    statuses: Vec<StatusOrder>,
-    events: Vec<EventOrder>,
-}
-
-impl Ordered {
-    fn victims(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.evictions.iter().map(|e| &*e.victim.key.name).collect();
-        names.sort_unstable();
-        names
-    }
-
-    /// Returns the nomination last written for a pod.
-    fn told(&self, pod: &Pod) -> Option<Option<Name>> {
-        let of_pod = self.statuses.iter().filter(|s| s.pod.uid == pod.uid);
-        of_pod.filter_map(|s| s.nomination.clone()).next_back()
-    }
-}
-
 impl Core {
-    fn plan(&mut self) -> Ordered {
-        self.run();
-        self.ordered()
-    }
-
-    fn ordered(&mut self) -> Ordered {
-        let mut ordered = Ordered::default();
-        for effect in self.scheduler.take_effects() {
-            match effect {
-                Effect::Evict(order) => ordered.evictions.push(order),
-                Effect::Status(order) => ordered.statuses.push(order),
-                Effect::Event(order) => ordered.events.push(order),
-                Effect::Bind(_) | Effect::Volume(_) | Effect::GroupStatus(_) => {}
-            }
-        }
-        ordered
-    }
-
     fn try_gang(&mut self, pods: &[Pod]) -> Ordered {
         self.see_all(pods);
         self.plan()
     }
 
     fn nominations(&self, pods: &[Pod]) -> Vec<Option<String>> {
-        let of = |pod: &Pod| {
-            let id = self.id(pod)?;
-            self.scheduler.cluster().nominator().of(id).map(|n| n.node.to_string())
-        };
-        pods.iter().map(of).collect()
+        pods.iter().map(|pod| self.nominated(pod)).collect()
     }
 
     fn n_nominated(&self, pods: &[Pod]) -> usize {
         self.nominations(pods).iter().flatten().count()
     }
 
-    fn wasted(&self, end: End) -> u64 {
-        self.scheduler.cluster().preemptions().counts().wasted.get(&end).copied().unwrap_or(0)
-    }
-
     fn protect(&mut self, app: &str, allowed: i32) {
-        self.apply(Input::ObjectApplied(Arc::new(Object::PodDisruptionBudget(Budget {
+        self.see_object(Object::PodDisruptionBudget(Budget {
             namespace: "ns".into(),
             name: app.into(),
             selector: Some(LabelSelector::of_pairs(&[("app".into(), app.into())])),
             allowed,
             ..Budget::default()
-        }))));
+        }));
     }
 
     /// Advances the clock while only the scheduler acts.
@@ -143,10 +82,8 @@ fn four_full() -> (Core, Vec<Pod>) {
 
 /// Applies a node with its name as a label.
 fn see_host(core: &mut Core, name: &str, milli_cpu: i64) {
-    let allocatable = ResourceList { milli_cpu, memory: 64 << 30, pods: 110, ..ResourceList::default() };
-    let (uid, labels) = (format!("uid-{name}").into(), Labels::new([("host".into(), name.into())]));
-    let node = Node { name: name.into(), uid, labels, allocatable, ready: true, ..Node::default() };
-    core.apply(Input::NodeApplied(Arc::new(node)));
+    let labels = Labels::new([("host".into(), name.into())]);
+    core.see_node(&Node { labels, ..host(name, milli_cpu) });
 }
 
 #[test]
@@ -164,28 +101,23 @@ fn four_members_evict_four_in_one_step_and_are_bound_when_all_are_gone() {
     nodes.sort();
     assert_eq!(nodes, ["n0", "n1", "n2", "n3"]);
     for (pod, node) in gang.iter().zip(core.nominations(&gang)) {
-        assert_eq!(ordered.told(pod), Some(node.as_deref().map(Name::from)));
+        assert_eq!(ordered.nomination_of(pod), Some(node.as_deref().map(Name::from)));
     }
     let counts = core.scheduler.cluster().preemptions().counts().clone();
     assert_eq!((counts.attempts, counts.preemptions, counts.victims), (1, 1, 4), "the gang's is one");
     for (at, pod) in low.iter().enumerate() {
         assert_eq!(core.placed(&gang), 0, "{at} are gone");
         core.delete(pod);
-        assert_eq!(core.queue_stage(&gang[0]) == Some(QueueStage::Active), at == 3, "{at}");
+        assert_eq!(core.queued(&gang[0]) == Some(QueueStage::Active), at == 3, "{at}");
     }
     core.run();
     assert_eq!((core.placed(&gang), core.n_nominated(&gang)), (4, 0));
-    for (pod, node) in gang.iter().zip(nodes_of(&core, &gang)) {
-        core.see(&on(pod.clone(), &node));
+    for pod in &gang {
+        let node = core.node_of(pod).expect("it is placed");
+        core.see(&on(pod, &node));
     }
     let book = core.scheduler.cluster().preemptions();
     assert_eq!((book.counts().useful, book.open().count()), (4, 0));
-}
-
-fn nodes_of(core: &Core, pods: &[Pod]) -> Vec<String> {
-    let cluster = core.scheduler.cluster();
-    let node = |pod: &Pod| cluster.pod(core.id(pod)?)?.node;
-    pods.iter().map(|p| cluster.slot(node(p).expect("it is placed")).name.to_string()).collect()
 }
 
 #[test]
@@ -273,7 +205,7 @@ fn rather_a_whole_gang_than_one_member_each_of_two() {
         for i in 0..n {
             let gang = ["red", "blue"][i % 2];
             let pod = member(gang, &format!("{gang}-{i}"), 800, terms(size as u32));
-            core.see(&on(pod, &format!("n{i}")));
+            core.see(&on(&pod, &format!("n{i}")));
         }
         let gang = high(size, 800, size as u32);
         let ordered = core.try_gang(&gang);
@@ -284,15 +216,15 @@ fn rather_a_whole_gang_than_one_member_each_of_two() {
     // On one node.
     let mut core = core_with(&[4000]);
     for (i, gang) in ["red", "blue", "red", "blue"].into_iter().enumerate() {
-        core.see(&on(member(gang, &format!("{i}-{gang}"), 1000, terms(2)), "n0"));
+        core.see(&on(&member(gang, &format!("{i}-{gang}"), 1000, terms(2)), "n0"));
     }
     let ordered = core.try_gang(&high(2, 1000, 2));
     let hit: BTreeSet<&str> = ordered.victims().iter().map(|name| &name[2..]).collect();
     assert_eq!((ordered.victims().len(), hit.len()), (2, 1), "{:?}", ordered.victims());
     // A pod without a gang goes before a gang that cannot spare a member.
     let mut core = core_with(&[1000; 3]);
-    core.see(&on(member("tight", "tight-0", 800, terms(2)), "n0"));
-    core.see(&on(member("tight", "tight-1", 800, terms(2)), "n1"));
+    core.see(&on(&member("tight", "tight-0", 800, terms(2)), "n0"));
+    core.see(&on(&member("tight", "tight-1", 800, terms(2)), "n1"));
     core.see(&victim("single", 800, "n2"));
     assert_eq!(core.try_gang(&high(1, 800, 1)).victims(), ["single"]);
 }
@@ -375,7 +307,7 @@ fn a_node_that_goes_leaves_the_others_nominated_until_all_is_planned_anew() {
     core.apply(Input::NodeDeleted(gone.as_str().into()));
     assert_eq!((core.n_nominated(&gang), core.wasted(End::NodeGone)), (3, 1));
     let meanwhile = core.plan();
-    assert_eq!(meanwhile.told(&gang[0]), Some(None), "cleared in the API too");
+    assert_eq!(meanwhile.nomination_of(&gang[0]), Some(None), "cleared in the API too");
     assert_eq!(meanwhile.victims().len(), 0);
     for pod in low.iter().filter(|p| p.node_name.as_deref() != Some(gone.as_str())) {
         if core.scheduler.cluster().preemptions().victim(core.id(pod).expect("there")).is_some() {
@@ -400,7 +332,7 @@ fn when_nothing_helps_any_more_all_nominations_end() {
     low.iter().for_each(|pod| core.delete(pod));
     let ordered = core.idle();
     assert_eq!((core.n_nominated(&gang), core.placed(&gang)), (0, 0));
-    assert!(gang.iter().all(|pod| ordered.told(pod) != Some(Some("n1".into()))));
+    assert!(gang.iter().all(|pod| ordered.nomination_of(pod) != Some(Some("n1".into()))));
     assert_eq!(core.wasted(End::NothingFound), 3);
     assert!(core.scheduler.cluster().nominator().is_empty());
     assert_eq!(core.scheduler.cluster().preemptions().open().count(), 0);
@@ -413,8 +345,7 @@ fn a_refused_eviction_is_tried_again_when_the_others_are_gone() {
     let ordered = core.try_gang(&gang);
     let refused = &ordered.evictions[0];
     let outcome = EvictOutcome::Refused { status: 500, message: "etcd is away".into() };
-    let (id, uid) = (refused.id, refused.victim.uid.clone());
-    core.apply(Input::Report(EffectReport::EvictDone { id, uid, outcome }));
+    core.evicted(refused, outcome);
     assert_eq!(core.plan().victims().len(), 0, "the others are still going");
     for pod in low.iter().filter(|pod| pod.key != refused.victim.key) {
         core.delete(pod);
@@ -432,9 +363,9 @@ fn a_gang_that_falls_short_of_pods_gives_up_what_was_promised() {
     core.try_gang(&gang);
     core.delete(&gang[3]);
     let ordered = core.plan();
-    assert_eq!(core.queue_stage(&gang[0]), Some(QueueStage::Gated));
+    assert_eq!(core.queued(&gang[0]), Some(QueueStage::Gated));
     assert_eq!(core.n_nominated(&gang), 0);
-    assert!(gang[..3].iter().all(|pod| ordered.told(pod) == Some(None)), "and the API server is told");
+    assert!(gang[..3].iter().all(|pod| ordered.nomination_of(pod) == Some(None)), "and the API server is told");
     assert_eq!(core.wasted(End::PreemptorGone), 4);
 }
 
@@ -479,8 +410,7 @@ fn a_higher_pod_takes_a_node_and_the_gang_is_planned_anew() {
 fn members_that_wait_lose_their_places_in_memory() {
     let mut core = core_with(&[1000; 2]);
     let waiting = members("low", 3, 800, &non_strict(3, 600 * SECOND));
-    core.see_all(&waiting);
-    core.run();
+    core.attempt_all(&waiting);
     assert_eq!(core.gang("low").counts.waiting, 2);
     let gang = high(2, 800, 2);
     let ordered = core.try_gang(&gang);

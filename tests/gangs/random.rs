@@ -7,24 +7,23 @@ use std::time::Duration;
 
 use pellucid::cluster::gangs::{Gang, GangCounts};
 use pellucid::cluster::{Input, Stage};
-use pellucid::cycle::Scheduler;
 use pellucid::cycle::scheduler::turn::Advance;
-use pellucid::diagnosis::dump::restore::{self, Rewind};
-use pellucid::diagnosis::dump::{Dump, Source};
+use pellucid::diagnosis::dump::Dump;
+use pellucid::diagnosis::dump::restore::Rewind;
 use pellucid::model::effect::{BindOrder, BindOutcome, EffectReport};
 use pellucid::model::gang::{Dialect, GangMode, GangTerms};
 use pellucid::model::pod::PodPhase;
-use pellucid::model::{GangKey, Now, Pod};
+use pellucid::model::{GangKey, Pod};
 use pellucid::queue::QueueStage;
 use pellucid::recording::Outcome;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-use crate::driver::{Core, default_profile};
-use crate::made::{SCHEDULER, core_with, in_dialect, single, terms};
+use crate::common::driver::Core;
+use crate::common::dumps::{decides_alike, dump, rebuilt, state};
+use crate::made::{core_with, host, in_dialect, single, terms};
 
-#[path = "random_groups.rs"]
 mod groups;
 
 const GANGS: usize = 4;
@@ -121,7 +120,7 @@ impl Life {
             Happening::Ended(g, p, well) => self.end(&name(g, p), well),
             Happening::Node(n, room) => {
                 self.nodes.insert(n);
-                self.core.see_node(&format!("n{n}"), room);
+                self.core.see_node(&host(&format!("n{n}"), room));
             }
             Happening::NodeGone(n) => {
                 self.nodes.remove(&n);
@@ -412,42 +411,21 @@ proptest! {
             life.happen(what);
         }
         let now = life.core.now;
-        let first = snapshot(&mut life.core.scheduler, now);
-        let registry = Arc::new(pellucid::plugins::registry());
-        let profiles = vec![default_profile(SCHEDULER)];
-        let rebuilt = restore::restore(&first, profiles, registry, &Rewind::default());
-        let again = snapshot(&mut rebuilt.expect("it is restored"), now);
+        let first = dump(&mut life.core.scheduler, now, false);
+        let again = dump(&mut rebuilt(&first, &Rewind::default()), now, false);
         prop_assert_eq!(state(&first), state(&again));
         check_gated(&first)?;
         // A moment later the members' verdicts say what the gang lacks.
         life.core.wait(Duration::from_secs(64));
         let now = life.core.now;
-        check_gated(&snapshot(&mut life.core.scheduler, now))?;
+        check_gated(&dump(&mut life.core.scheduler, now, false))?;
     }
 }
 
 /// Checks that gangs that are held back are decided on as before, unless pods came or went since their verdicts.
 fn check_gated(of: &Dump) -> Result<(), TestCaseError> {
-    for verdict in of.record.verdicts.iter().filter(|v| v.outcome == "Gated" && !v.stale) {
-        let registry = Arc::new(pellucid::plugins::registry());
-        let profiles = vec![default_profile(SCHEDULER)];
-        let rebuilt = restore::restore(of, profiles, registry, &Rewind::default());
-        let mut rebuilt = rebuilt.map_err(TestCaseError::fail)?;
-        let decided = restore::decide(&mut rebuilt, of, &verdict.pod).map_err(TestCaseError::fail)?;
-        prop_assert_eq!(&decided.decision_hash, &verdict.decision_hash, "{:?} and {:?}", decided, verdict);
-    }
-    Ok(())
-}
-
-fn snapshot(scheduler: &mut Scheduler, now: Now) -> Dump {
-    let configuration = serde_json::Value::Null;
-    let snapshot = scheduler.publish(now);
-    let made = Dump::of(&Source { snapshot: &snapshot, configuration: &configuration, redact: false });
-    Dump::from_json(&made.to_json().expect("it is written")).expect("it agrees with itself")
-}
-
-fn state(of: &Dump) -> String {
-    serde_json::to_string_pretty(&of.state).expect("it is written")
+    let mut gated = of.record.verdicts.iter().filter(|v| v.outcome == "Gated" && !v.stale);
+    gated.try_for_each(|verdict| decides_alike(of, verdict, &Rewind::default()))
 }
 
 /// Equal histories give equal traces.

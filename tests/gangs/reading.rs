@@ -2,45 +2,27 @@
 
 use std::sync::Arc;
 
-use pellucid::cluster::Input;
-use pellucid::diagnosis::reads::reads;
-use pellucid::framework::endpoint::{PathParams, ReadError};
-use pellucid::model::effect::{BindOutcome, EffectReport};
+use pellucid::framework::endpoint::ReadError;
+use pellucid::model::effect::BindOutcome;
 use pellucid::model::gang::{Dialect, GangTerms};
 use pellucid::model::pod::PodPhase;
 use pellucid::model::{GangKey, Pod};
-use pellucid::plugins::registry;
 use serde_json::{Value, json};
 
-use crate::driver::Core;
-use crate::made::{SECOND, core_with, in_dialect, member, members, non_strict, terms};
-
-/// Answers a path as the server would.
-fn ask(core: &mut Core, path: &str) -> Result<Value, ReadError> {
-    let snapshot = core.scheduler.publish(core.now);
-    let asked: Vec<&str> = path.split('/').collect();
-    for read in reads(&registry()) {
-        let template: Vec<&str> = read.path.split('/').collect();
-        let fits = |(t, a): (&&str, &&str)| t.starts_with(':') || t == a;
-        if template.len() == asked.len() && template.iter().zip(&asked).all(fits) {
-            let pairs = template.iter().zip(&asked);
-            let params = pairs.filter_map(|(t, a)| Some((t.strip_prefix(':')?.to_owned(), (*a).to_owned())));
-            return (read.read)(&snapshot, &params.collect::<PathParams>(), core.now);
-        }
-    }
-    panic!("nobody answers {path}")
-}
+use crate::common::driver::Core;
+use crate::common::made::{on, refused};
+use crate::common::reads::{ask, try_ask};
+use crate::made::{SECOND, core_with, host, in_dialect, member, members, non_strict, terms, tried};
 
 fn explain(core: &mut Core, gang: &str) -> Value {
-    ask(core, &format!("/apis/v1/explain/gangs/ns/{gang}")).expect("the gang is known")
+    ask(core, &format!("/apis/v1/explain/gangs/ns/{gang}"))
 }
 
 /// Returns Koordinator's view of a gang, after checking that its sets add up.
 fn summary(core: &mut Core, gang: &str) -> Value {
-    let body =
-        ask(core, &format!("/apis/v1/plugins/Coscheduling/gang/ns/{gang}")).expect("the gang is known");
+    let body = ask(core, &format!("/apis/v1/plugins/Coscheduling/gang/ns/{gang}"));
     adds_up(&body);
-    let all = ask(core, "/apis/v1/plugins/Coscheduling/gangs").expect("it always answers");
+    let all = ask(core, "/apis/v1/plugins/Coscheduling/gangs");
     assert_eq!(all[format!("ns/{gang}")], body);
     body
 }
@@ -78,16 +60,6 @@ fn states(body: &Value) -> Vec<(&str, &str)> {
     members.iter().map(|m| (m["pod"].as_str().unwrap_or("?"), m["state"].as_str().unwrap_or("?"))).collect()
 }
 
-fn bind(core: &mut Core, which: impl Fn(&str) -> bool) {
-    for order in core.orders() {
-        let refused =
-            BindOutcome::Refused { status: 500, reason: "InternalError".into(), message: "no".into() };
-        let outcome = if which(&order.pod.key.name) { BindOutcome::Bound } else { refused };
-        let report = EffectReport::BindDone { id: order.id, uid: order.pod.uid.clone(), outcome };
-        core.apply(Input::Report(report));
-    }
-}
-
 #[test]
 fn below_quorum_have_and_need_are_told_before_anybody_was() {
     let mut core = core_with(&[4000]);
@@ -115,7 +87,7 @@ fn below_quorum_have_and_need_are_told_before_anybody_was() {
     core.wait(700 * SECOND);
     core.wait(700 * SECOND);
     assert_eq!(explain(&mut core, "g")["verdict"]["code"], "GangQuorumOverdue");
-    let queue = ask(&mut core, "/apis/v1/queue").expect("it always answers");
+    let queue = ask(&mut core, "/apis/v1/queue");
     let unit =
         &queue["units"].as_array().expect("units").iter().find(|u| u["key"] == "ns/g").expect("its unit");
     assert_eq!(unit["group"], json!({"gangs": ["ns/g"], "members": 3, "have": 3, "need": 4}));
@@ -123,10 +95,7 @@ fn below_quorum_have_and_need_are_told_before_anybody_was() {
 
 #[test]
 fn a_refused_gang_names_its_root_cause_and_what_the_best_nodes_lacked() {
-    let mut core = core_with(&[2000, 1000]);
-    let pods = members("g", 4, 1000, &terms(4));
-    core.see_all(&pods);
-    core.run();
+    let (mut core, pods) = tried(&[2000, 1000], 4, &terms(4));
     let body = explain(&mut core, "g");
     assert_eq!(body["verdict"]["code"], "GangInsufficientCapacity");
     assert_eq!((&body["counts"]["wanted"], &body["counts"]["placeable"]), (&json!(4), &json!(3)));
@@ -155,7 +124,7 @@ fn a_refused_gang_names_its_root_cause_and_what_the_best_nodes_lacked() {
     assert_eq!((&body["scheduleCycle"], &body["scheduleCycleValid"]), (&json!(1), &json!(false)));
     assert_eq!(body["childrenScheduleRoundMap"]["ns/g-0"], 1);
     // The explanation of a member links to the gang's.
-    let pod = ask(&mut core, "/apis/v1/explain/pods/ns/g-0").expect("the pod is known");
+    let pod = ask(&mut core, "/apis/v1/explain/pods/ns/g-0");
     assert_eq!(
         pod["gang"],
         json!({"gang": "ns/g", "member": "Evaluated", "state": "Unschedulable", "code": "GangInsufficientCapacity",
@@ -171,10 +140,7 @@ fn body_message(pod: &Value) -> &str {
 
 #[test]
 fn waiting_and_permitted_sets_are_exact() {
-    let mut core = core_with(&[3000]);
-    let pods = members("g", 4, 1000, &non_strict(4, 60 * SECOND));
-    core.see_all(&pods);
-    core.run();
+    let (mut core, pods) = tried(&[3000], 4, &non_strict(4, 60 * SECOND));
     let body = summary(&mut core, "g");
     assert_eq!(body["state"], "Waiting");
     assert_eq!(keys(&body["waitingForBindChildren"]), ["ns/g-0", "ns/g-1", "ns/g-2"]);
@@ -193,9 +159,8 @@ fn waiting_and_permitted_sets_are_exact() {
     );
     assert_eq!(explained["nextRetry"]["waitEnds"], "1970-01-01T00:01:00.000Z");
     // The fourth member finds room: all are permitted, none is bound yet.
-    core.see_node("more", 1000);
-    core.wait(SECOND);
-    core.run();
+    core.see_node(&host("more", 1000));
+    core.run_after(SECOND);
     let body = summary(&mut core, "g");
     assert_eq!((keys(&body["permittedChildren"]).len(), &body["state"]), (4, &json!("Placed")));
     assert_eq!(keys(&body["gangGroupInfo"]["BindingMemberPods"]).len(), 4);
@@ -209,8 +174,7 @@ fn waiting_and_permitted_sets_are_exact() {
 #[test]
 fn a_release_is_remembered() {
     let mut core = core_with(&[3000]);
-    core.see_all(&members("g", 4, 1000, &non_strict(4, 10 * SECOND)));
-    core.run();
+    core.attempt_all(&members("g", 4, 1000, &non_strict(4, 10 * SECOND)));
     core.wait(10 * SECOND);
     let body = summary(&mut core, "g");
     assert_eq!((&body["timeouts"], &body["state"]), (&json!(1), &json!("Released")));
@@ -227,26 +191,25 @@ fn a_partially_bound_gang_says_what_is_missing() {
     let mut core = core_with(&[4000]);
     let of = |i: usize| in_dialect(Dialect::Unicore, "g", &format!("g-{i}"), 1000, terms(4));
     let pods: Vec<_> = (0..4).map(of).collect();
-    core.see_all(&pods);
-    core.run();
-    bind(&mut core, |name| name != "g-1");
+    core.attempt_all(&pods);
+    for order in core.orders() {
+        let is_lost = &*order.pod.key.name == "g-1";
+        core.report(&order, if is_lost { refused() } else { BindOutcome::Bound });
+    }
     let body = summary(&mut core, "g");
     assert_eq!((&body["state"], &body["dialect"]), (&json!("PartiallyBound"), &json!("unicore")));
     assert_eq!((&body["partiallyBound"]["bound"], &body["partiallyBound"]["min"]), (&json!(3), &json!(4)));
     let reason = body["partiallyBound"]["reason"].as_str().expect("a reason");
     assert!(reason.starts_with("3 of 4 are bound; ns/g-1 is pending: "), "{reason}");
     assert_eq!(explain(&mut core, "g")["verdict"]["code"], "GangPartiallyBound");
-    core.wait(SECOND);
-    core.run();
+    core.run_after(SECOND);
     core.bind_all();
     let body = summary(&mut core, "g");
     assert_eq!((&body["state"], body.get("partiallyBound")), (&json!("Running"), None));
     // The members end.
     for pod in &pods {
-        let id = core.id(pod).expect("it is bound");
-        let node = core.scheduler.cluster().pod(id).and_then(|r| r.node).expect("it has a node");
-        let node = core.scheduler.cluster().slot(node).name.clone();
-        core.see(&Pod { phase: PodPhase::Succeeded, node_name: Some(node), ..pod.clone() });
+        let node = core.node_of(pod).expect("it is bound");
+        core.see(&Pod { phase: PodPhase::Succeeded, ..on(pod, &node) });
     }
     let body = summary(&mut core, "g");
     assert_eq!((&body["state"], &body["counts"]["finished"]), (&json!("Finished"), &json!(4)));
@@ -260,15 +223,13 @@ fn gangs_that_hold_what_the_other_lacks_are_a_cycle_until_one_gives_up() {
         members("b", 3, 1000, &non_strict(3, 90 * SECOND)),
     );
     let mut core = core_with(&[1000; 2]);
-    core.see_all(&a);
-    core.run();
+    core.attempt_all(&a);
     // More room appears, and the other gang takes it first.
-    core.see_node("n2", 1000);
-    core.see_node("n3", 1000);
-    core.see_all(&b);
-    core.run();
+    core.see_node(&host("n2", 1000));
+    core.see_node(&host("n3", 1000));
+    core.attempt_all(&b);
     assert_eq!((core.placed(&a), core.placed(&b)), (2, 2));
-    let body = ask(&mut core, "/apis/v1/gangs/interference").expect("it always answers");
+    let body = ask(&mut core, "/apis/v1/gangs/interference");
     let edges: Vec<_> =
         body["edges"].as_array().expect("edges").iter().map(|e| (&e["holder"], &e["waiter"])).collect();
     assert_eq!(edges, [(&json!("ns/a"), &json!("ns/b")), (&json!("ns/b"), &json!("ns/a"))], "{body:#}");
@@ -286,9 +247,8 @@ fn gangs_that_hold_what_the_other_lacks_are_a_cycle_until_one_gives_up() {
     for pod in &a {
         core.delete(pod);
     }
-    core.wait(SECOND);
-    core.run();
-    let body = ask(&mut core, "/apis/v1/gangs/interference").expect("it always answers");
+    core.run_after(SECOND);
+    let body = ask(&mut core, "/apis/v1/gangs/interference");
     assert_eq!((&body["cycles"], &body["edges"]), (&json!([]), &json!([])));
 }
 
@@ -309,8 +269,7 @@ fn a_gang_of_a_group_names_the_one_it_waits_for() {
     );
     assert_eq!(body["group"][0]["code"], "GangQuorumMissing");
     assert_eq!((&body["group"][0]["have"], &body["group"][0]["min"]), (&json!(1), &json!(2)));
-    core.see(&member("b", "b-1", 1000, terms(2)));
-    core.run();
+    core.attempt(&member("b", "b-1", 1000, terms(2)));
     assert_eq!(explain(&mut core, "a")["verdict"]["code"], "GangPlaced");
     let body = summary(&mut core, "a");
     let info = &body["gangGroupInfo"];
@@ -322,23 +281,21 @@ fn a_gang_of_a_group_names_the_one_it_waits_for() {
 fn an_unknown_gang_is_not_found() {
     let mut core = core_with(&[1000]);
     for path in ["/apis/v1/plugins/Coscheduling/gang/ns/none", "/apis/v1/explain/gangs/ns/none"] {
-        let Err(ReadError::NotFound { code, message }) = ask(&mut core, path) else { panic!("{path}") };
+        let Err(ReadError::NotFound { code, message }) = try_ask(&mut core, path) else { panic!("{path}") };
         assert_eq!((code, message.as_str()), ("GangNotFound", "cannot find gang ns/none"));
     }
-    assert_eq!(ask(&mut core, "/apis/v1/plugins/Coscheduling/gangs"), Ok(json!({})));
-    let state = ask(&mut core, "/apis/v1/plugins/Coscheduling/state").expect("it always answers");
+    assert_eq!(ask(&mut core, "/apis/v1/plugins/Coscheduling/gangs"), json!({}));
+    let state = ask(&mut core, "/apis/v1/plugins/Coscheduling/state");
     assert_eq!(state["gangs"], 0);
 }
 
 #[test]
 fn the_metrics_count_each_gang_and_member_once() {
     let mut core = core_with(&[3000]);
-    core.see_all(&members("runs", 2, 1000, &terms(2)));
-    core.run();
+    core.attempt_all(&members("runs", 2, 1000, &terms(2)));
     core.bind_all();
     core.see_all(&members("short", 1, 1000, &terms(2)));
-    core.see_all(&members("waits", 2, 1000, &non_strict(2, 60 * SECOND)));
-    core.run();
+    core.attempt_all(&members("waits", 2, 1000, &non_strict(2, 60 * SECOND)));
     let tally = pellucid::diagnosis::gangs::tally::tally(&core.scheduler.publish(core.now));
     let some: Vec<_> = tally.states.iter().filter(|(_, n)| **n > 0).map(|(state, n)| (*state, *n)).collect();
     assert_eq!(some, [("Gated", 1), ("Running", 1), ("Waiting", 1)]);

@@ -6,7 +6,7 @@ use pellucid::model::gang::Controller;
 use pellucid::model::{GangKey, Pod};
 use pellucid::queue::QueueStage;
 
-use crate::made::{SECOND, core_with, members, terms};
+use crate::made::{SECOND, core_with, host, members, terms, tried};
 
 fn owned(pods: &[Pod], owner: &str) -> Vec<Pod> {
     let of = |pod: &Pod| Pod {
@@ -21,21 +21,18 @@ fn owned(pods: &[Pod], owner: &str) -> Vec<Pod> {
 fn a_rejection_lasts_until_the_next_attempt_is_due_also_for_new_pods() {
     let mut core = core_with(&[1000]);
     let pods = owned(&members("g", 2, 1000, &terms(2)), "one");
-    core.see_all(&pods);
-    core.run();
-    core.see_node("more", 1000);
+    core.attempt_all(&pods);
+    core.see_node(&host("more", 1000));
     pods.iter().for_each(|pod| core.delete(pod));
     let again: Vec<Pod> =
         pods.iter().map(|p| Pod { uid: format!("{}-2", p.uid).into(), ..p.clone() }).collect();
-    core.see_all(&again);
-    core.run();
+    core.attempt_all(&again);
     assert_eq!(
-        core.queue_stage(&again[0]),
+        core.queued(&again[0]),
         Some(QueueStage::ErrorBackoff),
         "rejected less than a second ago"
     );
-    core.wait(SECOND);
-    core.run();
+    core.run_after(SECOND);
     assert_eq!(core.placed(&again), 2);
 }
 
@@ -43,22 +40,17 @@ fn a_rejection_lasts_until_the_next_attempt_is_due_also_for_new_pods() {
 fn pods_of_a_new_owner_are_a_new_gang_at_once() {
     let mut core = core_with(&[1000]);
     let pods = owned(&members("g", 2, 1000, &terms(2)), "one");
-    core.see_all(&pods);
-    core.run();
-    core.see_node("more", 1000);
+    core.attempt_all(&pods);
+    core.see_node(&host("more", 1000));
     pods.iter().for_each(|pod| core.delete(pod));
-    core.see_all(&owned(&members("g", 2, 1000, &terms(2)), "two"));
-    core.run();
+    core.attempt_all(&owned(&members("g", 2, 1000, &terms(2)), "two"));
     assert_eq!(core.gang("g").counts.permitted, 2);
     assert_eq!(core.gang("g").history.attempts, 1);
 }
 
 #[test]
 fn a_gang_without_pods_is_forgotten_after_ten_minutes() {
-    let mut core = core_with(&[1000]);
-    let pods = members("g", 2, 1000, &terms(2));
-    core.see_all(&pods);
-    core.run();
+    let (mut core, pods) = tried(&[1000], 2, &terms(2));
     pods.iter().for_each(|pod| core.delete(pod));
     assert_eq!(core.scheduler.next_deadline(), Some(600 * SECOND));
     core.wait(599 * SECOND);
@@ -79,14 +71,12 @@ fn article_001_five_pods_and_their_rounds() {
     let history = &core.gang("g").history;
     assert_eq!((history.schedule_cycle, history.is_cycle_valid), (1, false), "the fourth pod has failed");
     assert!(core.gang("g").members.values().all(|m| m.round == 1), "all were tried in the round");
-    core.see_node("more", 1000);
-    core.wait(SECOND);
-    core.run();
+    core.see_node(&host("more", 1000));
+    core.run_after(SECOND);
     let history = &core.gang("g").history;
     assert_eq!((history.schedule_cycle, history.is_cycle_valid), (2, false));
-    core.see_node("enough", 1000);
-    core.wait(2 * SECOND);
-    core.run();
+    core.see_node(&host("enough", 1000));
+    core.run_after(2 * SECOND);
     let history = &core.gang("g").history;
     assert_eq!((history.schedule_cycle, history.is_cycle_valid), (3, true));
     assert_eq!(core.placed(&pods), 5);

@@ -31,8 +31,7 @@ fn no_wait_runs_out_in_a_plan() {
 #[test]
 fn whoever_asks_for_a_member_asks_for_its_gang() {
     let mut core = core_with(&[1000, 1000]);
-    core.see_all(&members("g", 3, 1000, &terms(3)));
-    core.run();
+    core.attempt_all(&members("g", 3, 1000, &terms(3)));
     let snapshot = core.scheduler.publish(core.now);
     let key = PodKey::new("ns", "g-0");
     let first = snapshot.cluster.pods().map(|(_, r)| r.pod.key.clone()).min().unwrap_or(key);

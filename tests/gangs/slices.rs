@@ -8,13 +8,12 @@ use pellucid::cluster::Stage;
 use pellucid::cluster::columns::CPU;
 use pellucid::cycle::scheduler::Step;
 use pellucid::cycle::scheduler::turn::Advance;
-use pellucid::model::effect::Effect;
 use pellucid::model::{Node, Pod};
 use pellucid::queue::QueueStage;
 use proptest::prelude::*;
 
-use crate::driver::Core;
-use crate::made::{SECOND, core_with, member, members, non_strict, single, terms};
+use crate::common::driver::Core;
+use crate::made::{SECOND, core_with, host, member, members, non_strict, single, terms};
 
 /// Generous bound on the work of one slice: some milliseconds.
 const SLICE: u64 = 100_000;
@@ -65,16 +64,11 @@ impl Core {
     }
 
     fn places(&self, pods: &[Pod]) -> BTreeMap<String, Option<String>> {
-        let of = |pod: &Pod| {
-            let record = self.scheduler.cluster().pod(self.id(pod)?)?;
-            Some(self.scheduler.cluster().slot(record.node?).name.to_string())
-        };
-        pods.iter().map(|pod| (pod.key.name.to_string(), of(pod))).collect()
+        pods.iter().map(|pod| (pod.key.name.to_string(), self.node_of(pod))).collect()
     }
 
     fn n_evictions(&mut self) -> usize {
-        let effects = self.scheduler.take_effects();
-        effects.iter().filter(|e| matches!(e, Effect::Evict(_))).count()
+        self.ordered().evictions.len()
     }
 
     fn nobody_is_overcommitted(&self) {
@@ -164,7 +158,7 @@ fn a_search_for_victims_that_no_longer_holds_begins_anew_from_nothing() {
             for _ in 0..pieces {
                 core.advance();
             }
-            core.see_node(&format!("n{shrunk}"), 1_000);
+            core.see_node(&host(&format!("n{shrunk}"), 1_000));
             while !matches!(core.advance(), Advance::Idle) {}
             columns_add_up(&core);
             let evicted = core.n_evictions();
@@ -214,16 +208,14 @@ fn a_gang_that_was_refused_in_many_ways_is_woken_by_what_its_plugins_listen_to()
     let mut core = core_with(&[4_000, 4_000]);
     let mut gang = different("ways", 60, 4_001);
     gang.extend(members("small", 1, 4_000, &terms(1)));
-    core.see_all(&gang[..60]);
-    core.run();
-    assert_eq!(core.queue_stage(&gang[0]), Some(QueueStage::Unschedulable));
+    core.attempt_all(&gang[..60]);
+    assert_eq!(core.queued(&gang[0]), Some(QueueStage::Unschedulable));
     // Adding a pod or changing a label does not help a pod that lacks CPU.
-    core.see(&gang[60]);
-    core.run();
+    core.attempt(&gang[60]);
     core.bind_all();
-    assert_eq!(core.queue_stage(&gang[0]), Some(QueueStage::Unschedulable));
+    assert_eq!(core.queued(&gang[0]), Some(QueueStage::Unschedulable));
     core.delete(&gang[60]);
-    assert_ne!(core.queue_stage(&gang[0]), Some(QueueStage::Unschedulable), "room came free");
+    assert_ne!(core.queued(&gang[0]), Some(QueueStage::Unschedulable), "room came free");
 }
 
 #[derive(Clone, Debug)]
@@ -295,14 +287,13 @@ fn what_happens_while_a_gang_is_planned_is_not_missed() {
     let mut core = core_with(&[4_000, 4_000]);
     core.scheduler.set_slice(1);
     let (low, gang) = (single("low", 4_000), members("gang", 3, 4_000, &terms(3)));
-    core.see(&low);
-    core.run();
+    core.attempt(&low);
     core.see_all(&gang);
     // The first member has the remaining node; then there is none for the second.
     assert!(matches!(core.advance(), Advance::Paused(_)));
     assert!(matches!(core.advance(), Advance::Paused(_)));
     core.delete(&low);
-    core.see_node("n2", 4_000);
+    core.see_node(&host("n2", 4_000));
     core.run();
     assert_eq!(core.placed(&gang), 3, "{}", core.message(&gang[2]));
 }

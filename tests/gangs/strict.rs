@@ -7,7 +7,8 @@ use pellucid::recording::GangOutcome;
 use pellucid::recording::switches::Setter;
 use pellucid_api::reason::ReasonCode;
 
-use crate::made::{SECOND, core_with, member, members, single, terms};
+use crate::common::made::mark;
+use crate::made::{SECOND, core_with, host, member, members, single, terms, tried};
 
 #[test]
 fn a_quorum_that_fits_is_placed_at_once() {
@@ -26,10 +27,7 @@ fn a_quorum_that_fits_is_placed_at_once() {
 
 #[test]
 fn a_gang_that_does_not_fit_leaves_nothing_behind() {
-    let mut core = core_with(&[2000, 1000]);
-    let pods = members("g", 4, 1000, &terms(4));
-    core.see_all(&pods);
-    core.run();
+    let (mut core, pods) = tried(&[2000, 1000], 4, &terms(4));
     assert_eq!(core.placed(&pods), 0);
     assert!(core.orders().is_empty());
     let refusal = core.refusal("g");
@@ -43,24 +41,19 @@ fn a_gang_that_does_not_fit_leaves_nothing_behind() {
     assert_eq!(core.message(&pods[0]), format!("{told} {reason}"));
     // Other pods may continue.
     let other = single("other", 2000);
-    core.see(&other);
-    core.run();
+    core.attempt(&other);
     assert_eq!(core.placed(&[other]), 1);
 }
 
 #[test]
 fn a_refused_gang_is_woken_by_what_helps_its_member() {
-    let mut core = core_with(&[3000]);
-    let pods = members("g", 4, 1000, &terms(4));
-    core.see_all(&pods);
-    core.run();
-    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Unschedulable));
-    core.see_node("small", 500);
-    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Unschedulable), "no member fits there");
-    core.see_node("more", 1000);
-    assert_eq!(core.queue_stage(&pods[0]), Some(QueueStage::Backoff));
-    core.wait(SECOND);
-    core.run();
+    let (mut core, pods) = tried(&[3000], 4, &terms(4));
+    assert_eq!(core.queued(&pods[0]), Some(QueueStage::Unschedulable));
+    core.see_node(&host("small", 500));
+    assert_eq!(core.queued(&pods[0]), Some(QueueStage::Unschedulable), "no member fits there");
+    core.see_node(&host("more", 1000));
+    assert_eq!(core.queued(&pods[0]), Some(QueueStage::Backoff));
+    core.run_after(SECOND);
     assert_eq!(core.placed(&pods), 4);
 }
 
@@ -68,8 +61,7 @@ fn a_refused_gang_is_woken_by_what_helps_its_member() {
 fn members_beyond_the_quorum_do_not_fail_it() {
     let mut core = core_with(&[3000, 3000, 3000, 3000]);
     let pods = members("nginx", 6, 3000, &terms(4));
-    core.see_all(&pods);
-    core.run();
+    core.attempt_all(&pods);
     assert_eq!(core.placed(&pods), 4, "article 002: four run and two pend");
     assert_eq!(
         core.message(&pods[5]),
@@ -92,16 +84,14 @@ fn a_bad_mix_is_refused_by_name_or_runs_what_its_quorum_asks() {
         (0..12).map(of).collect::<Vec<_>>()
     };
     let mut core = core_with(&[6000]);
-    core.see_all(&mix(12));
-    core.run();
+    core.attempt_all(&mix(12));
     let refusal = core.refusal("mix");
     assert_eq!((refusal.shares[0].wanted, refusal.shares[0].placeable), (12, 6));
     let (snapshot, _) = refusal.root_cause.clone().expect("a member stands for it");
     assert!(snapshot.name.starts_with("large"), "{snapshot}");
     let mut core = core_with(&[6000]);
     let pods = mix(6);
-    core.see_all(&pods);
-    core.run();
+    core.attempt_all(&pods);
     let (small, large): (Vec<_>, Vec<_>) = pods.into_iter().partition(|p| p.key.name.starts_with("small"));
     assert_eq!((core.placed(&small), core.placed(&large)), (6, 0));
 }
@@ -115,8 +105,7 @@ fn other_orders_are_tried_before_different_members_are_refused() {
         member("g", "b", 1000, terms(3)),
         member("g", "c", 4000, terms(3)),
     ];
-    core.see_all(&pods);
-    core.run();
+    core.attempt_all(&pods);
     assert_eq!(core.placed(&pods), 3);
     assert!(matches!(core.outcome("g"), GangOutcome::Placed { order: "largest first", .. }));
     // When all orders fail, no trial leaves a trace.
@@ -127,8 +116,7 @@ fn other_orders_are_tried_before_different_members_are_refused() {
         member("g", "c", 2500, terms(3)),
         member("g", "d", 100, terms(3)),
     ];
-    core.see_all(&pods);
-    core.run();
+    core.attempt_all(&pods);
     assert_eq!(core.placed(&pods), 3, "one large one of them is not needed");
 }
 
@@ -138,8 +126,7 @@ fn a_member_that_wants_what_no_node_has_is_not_called_a_lack_of_room() {
     let mut pods = members("g", 3, 1000, &terms(3));
     let label = ("rack".into(), "r1".into());
     std::sync::Arc::make_mut(&mut pods[1].spec).affinity.selector = [label].into();
-    core.see_all(&pods);
-    core.run();
+    core.attempt_all(&pods);
     let refusal = core.refusal("g");
     assert_eq!(refusal.code, ReasonCode::GangMemberUnschedulable);
     assert_eq!((refusal.shares[0].placeable, refusal.orders.len() > 1), (2, true));
@@ -154,44 +141,30 @@ fn a_member_that_wants_what_no_node_has_is_not_called_a_lack_of_room() {
 
 #[test]
 fn late_members_of_a_satisfied_gang_are_scheduled_one_by_one() {
-    let mut core = core_with(&[3000]);
-    let pods = members("g", 2, 1000, &terms(2));
-    core.see_all(&pods);
-    core.run();
+    let (mut core, _) = tried(&[3000], 2, &terms(2));
     core.bind_all();
     let late = member("g", "late", 1000, terms(2));
-    core.see(&late);
-    core.run();
+    core.attempt(&late);
     assert_eq!(core.placed(&[late]), 1);
 }
 
 #[test]
 fn an_old_gang_that_cannot_be_placed_does_not_starve_singles() {
     let mut core = core_with(&[3000]);
-    core.see_all(&members("old", 4, 1000, &terms(4)));
-    core.run();
+    core.attempt_all(&members("old", 4, 1000, &terms(4)));
     let singles: Vec<_> = (0..3).map(|i| single(&format!("s{i}"), 1000)).collect();
-    core.see_all(&singles);
-    core.run();
+    core.attempt_all(&singles);
     assert_eq!(core.placed(&singles), 3);
 }
 
 #[test]
 fn groups_reach_their_quorum_together_across_namespaces() {
-    use pellucid::model::gang::{Dialect, GangMark, GangTerms};
+    use pellucid::model::gang::GangTerms;
     use pellucid::model::{GangKey, Pod, PodKey};
     let groups: Arc<[GangKey]> = Arc::new([GangKey::new("ns-a", "a"), GangKey::new("ns-b", "b")]);
     let of = |namespace: &str, gang: &str, i: usize| {
         let terms = GangTerms { groups: groups.clone(), ..terms(2) };
-        let mark = GangMark {
-            gang: GangKey::new(namespace, gang),
-            dialect: Dialect::Koordinator,
-            needs_group: false,
-            is_shadow: false,
-            names_two: false,
-            terms,
-            problems: Box::default(),
-        };
+        let mark = mark(GangKey::new(namespace, gang), terms);
         let key = PodKey::new(namespace, &format!("{gang}-{i}"));
         let uid = format!("uid-{gang}-{i}").into();
         Pod { key, uid, gang: Some(mark.into()), ..single("x", 1000) }
@@ -199,16 +172,13 @@ fn groups_reach_their_quorum_together_across_namespaces() {
     let mut core = core_with(&[3000]);
     let a: Vec<_> = (0..2).map(|i| of("ns-a", "a", i)).collect();
     let b: Vec<_> = (0..2).map(|i| of("ns-b", "b", i)).collect();
-    core.see_all(&a);
-    core.run();
-    assert_eq!(core.queue_stage(&a[0]), Some(QueueStage::Gated), "its partner does not exist");
+    core.attempt_all(&a);
+    assert_eq!(core.queued(&a[0]), Some(QueueStage::Gated), "its partner does not exist");
     assert_eq!(core.message(&a[1]), "the gang group waits for ns-b/b");
-    core.see_all(&b);
-    core.run();
+    core.attempt_all(&b);
     assert_eq!(core.placed(&a) + core.placed(&b), 0, "three of four fit");
-    core.see_node("more", 1000);
-    core.wait(SECOND);
-    core.run();
+    core.see_node(&host("more", 1000));
+    core.run_after(SECOND);
     assert_eq!(core.placed(&a) + core.placed(&b), 4);
 }
 

@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use pellucid::config;
 use serde_json::{Value, json};
 
-use crate::client::{connect, get, request};
-use crate::running::{Running, node, pod, start, start_configured};
+use crate::common::client::{connect, get, request};
+use crate::common::running::{Pods, Running, node, node_of, pod, start, start_configured};
 
 /// Reads a feed to its end. Every line must be a JSON document.
 pub(crate) fn read(running: &Running, path: &str) -> Vec<Value> {
@@ -33,6 +33,10 @@ fn unchunked(mut body: &[u8]) -> String {
         body = &body[end + 2 + length + 2..];
     }
     String::from_utf8(text).expect("text")
+}
+
+fn all_bound(pods: &Pods, count: usize) -> Option<()> {
+    (pods.len() == count && pods.values().all(|p| node_of(p).is_some())).then_some(())
 }
 
 fn ids(lines: &[Value]) -> Vec<u64> {
@@ -117,8 +121,7 @@ async fn cursors_limits_and_wrong_ones() {
 #[tokio::test(flavor = "multi_thread")]
 async fn events_carry_their_ids_and_go_on_behind_the_last_one() {
     let mut running = start(vec![node("n1", "a", 8)]).await;
-    running.create([pod("p", 100)]);
-    running.bound("p").await;
+    running.place(pod("p", 100)).await;
     let accept = "Accept: text/event-stream\r\n";
     let mut first = Follower::new(&running, "/apis/v1/events", accept);
     let id: u64 = first.next("id: ").parse().expect("an id");
@@ -134,8 +137,7 @@ async fn events_carry_their_ids_and_go_on_behind_the_last_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cursor_from_before_a_restart_is_known_as_such() {
     let mut running = start(vec![node("n1", "a", 8)]).await;
-    running.create([pod("p", 100)]);
-    running.bound("p").await;
+    running.place(pod("p", 100)).await;
     let before = *ids(&read(&running, "/apis/v1/events")).last().expect("an id");
     running.stop().await;
 
@@ -169,11 +171,7 @@ async fn a_thousand_lines_are_followed_as_they_come() {
         start(vec![node("n1", "a", 64), node("n2", "a", 64), node("n3", "a", 64), node("n4", "a", 64)]).await;
     let mut follower = Follower::new(&running, "/apis/v1/events?since=0&follow=true", "");
     running.create((0..400).map(|i| pod(&format!("p{i:03}"), 1)));
-    running
-        .pods("all bound", |pods| {
-            (pods.len() == 400 && pods.values().all(|p| crate::running::node_of(p).is_some())).then_some(())
-        })
-        .await;
+    running.pods("all bound", |pods| all_bound(pods, 400)).await;
     let (mut last, mut n) = (0, 0);
     while n < 1_200 {
         let line = follower.document();
@@ -190,11 +188,7 @@ async fn what_was_pushed_out_is_a_gap() {
     configuration.recorder_bytes = 4_096;
     let mut running = start_configured(vec![node("n1", "a", 64)], configuration, None).await;
     running.create((0..90).map(|i| pod(&format!("p{i:02}"), 1)));
-    running
-        .pods("all bound", |pods| {
-            (pods.len() == 90 && pods.values().all(|p| crate::running::node_of(p).is_some())).then_some(())
-        })
-        .await;
+    running.pods("all bound", |pods| all_bound(pods, 90)).await;
     let feed = read(&running, "/apis/v1/events");
     assert_eq!(feed[0]["kind"], "Gap", "{}", feed[0]);
     assert_eq!(feed[0]["to"].as_u64().map(|to| to + 1), feed[1]["id"].as_u64());

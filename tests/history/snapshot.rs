@@ -7,9 +7,9 @@ use std::process::Output;
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
-use crate::client::get;
-use crate::process::run;
-use crate::running::{Running, node, pod, start, with};
+use crate::common::client::get;
+use crate::common::process::run;
+use crate::common::running::{Hand, Running, node, pod, start, start_with, with};
 
 fn unpacked(bytes: &[u8]) -> String {
     let mut text = String::new();
@@ -92,8 +92,7 @@ async fn refused_gated_placed_and_ganged_pods_are_decided_again_as_before() {
 /// The members of a gang that lacks pods, in any order of creation.
 #[tokio::test(flavor = "multi_thread")]
 async fn members_of_a_gang_that_is_held_back_are_decided_again_as_before() {
-    let hand = crate::running::Hand::default();
-    let running = crate::running::start_with(vec![node("n1", "a", 8)], None, Some(hand)).await;
+    let running = start_with(vec![node("n1", "a", 8)], None, Some(Hand::default())).await;
     for name in ["g2", "g0", "g1"] {
         running.create([gang(name, 4, 1_000)]);
         let path = format!("/apis/v1/history/pods/default/{name}");

@@ -5,20 +5,15 @@ use std::time::Duration;
 
 use pellucid::http::Limits;
 
-use crate::client::{connect, get, put, read};
-use crate::openapi::check_body_against_openapi;
+use crate::common::client::{connect, get, put, read};
+use crate::common::openapi::check_body_against_openapi;
 use crate::site::{BIG, Site};
 
 #[test]
 fn reads_beyond_the_bound_are_told_to_come_back() {
     let site = Site::with(Limits { reads: 1, reads_waiting: 1, ..Limits::default() });
-    let send_held = || {
-        let mut stream = connect(site.address);
-        stream
-            .write_all(b"GET /apis/v1/held HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            .unwrap();
-        stream
-    };
+    let send_held =
+        || send(&site, "GET /apis/v1/held HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     let mut running = send_held();
     site.began.recv().unwrap();
     // One of these two waits for its turn and the other is rejected, whichever comes first.
@@ -127,8 +122,7 @@ fn waiting_for_a_generation_ends() {
 #[test]
 fn requests_under_way_finish_at_shutdown() {
     let mut site = Site::new();
-    let mut stream = connect(site.address);
-    stream.write_all(b"GET /apis/v1/held HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut stream = send(&site, "GET /apis/v1/held HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let _idle = connect(site.address);
     site.began.recv().unwrap();
     site.stop.cancel();
@@ -141,8 +135,7 @@ fn requests_under_way_finish_at_shutdown() {
 #[test]
 fn a_read_that_does_not_end_does_not_hold_up_shutdown() {
     let mut site = Site::with(Limits { stop_patience: Duration::from_millis(20), ..Limits::default() });
-    let mut stream = connect(site.address);
-    stream.write_all(b"GET /apis/v1/held HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut stream = send(&site, "GET /apis/v1/held HTTP/1.1\r\nHost: localhost\r\n\r\n");
     site.began.recv().unwrap();
     site.stop.cancel();
     site.runtime.block_on(site.served.take().unwrap()).unwrap();
@@ -165,8 +158,7 @@ fn few(connections: usize, reserve: usize) -> Limits {
 #[test]
 fn an_answer_that_nobody_reads_is_given_up() {
     let site = Site::with(Limits { write_patience: Duration::from_millis(20), ..few(1, 0) });
-    let mut slow = connect(site.address);
-    slow.write_all(b"GET /apis/v1/big HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut slow = send(&site, "GET /apis/v1/big HTTP/1.1\r\nHost: localhost\r\n\r\n");
     // There is one connection and no reserve: the request is answered once the first one is closed.
     assert_eq!(site.get("/apis/v1/list").status, 200);
     assert_eq!(site.seen.lock()[0], ("/apis/v1/big".to_owned(), 200));

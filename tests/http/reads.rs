@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{raw, request};
-use crate::openapi::{body_fits_openapi, check_body_against_openapi};
+use crate::common::client::{raw, request, send};
+use crate::common::openapi::{body_fits_openapi, check_body_against_openapi};
 use crate::site::{Site, nodes};
 
 #[test]
@@ -200,12 +200,7 @@ fn foreign_host_names_are_refused() {
 fn a_question_can_be_a_json_body() {
     let site = Site::new();
     let post = |kind: &str, body: &str| {
-        let length = body.len();
-        let head = "POST /apis/v1/simulate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
-        raw(
-            site.address,
-            format!("{head}Content-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}").as_bytes(),
-        )
+        send(site.address, "POST", "/apis/v1/simulate", &format!("Content-Type: {kind}\r\n"), body)
     };
     let node = json!({"name": "n3", "freeMilliCpu": 5, "note": null});
     let answer = post("application/json; charset=utf-8", &node.to_string());

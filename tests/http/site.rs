@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
-use crate::client::{Reply, get};
+use crate::common::client::{Reply, get};
 
 pub(crate) struct Fleet {
     pub(crate) generation: u64,

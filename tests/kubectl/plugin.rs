@@ -4,8 +4,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use super::process::Process;
-use super::{contains, kubectl_is_there};
+use crate::common::demo::Demo;
+use crate::{contains, kubectl_is_there};
 
 /// Two pods that fit and one that never does.
 const MANIFESTS: &str = "\
@@ -58,6 +58,10 @@ impl Plugin {
         out.into_owned()
     }
 
+    fn shows(&self, arguments: &[&str], words: &[&str]) {
+        contains(&self.says(arguments), words);
+    }
+
     fn fails(&self, arguments: &[&str], code: i32, words: &[&str]) {
         let output = self.output(arguments);
         assert_eq!(output.status.code(), Some(code), "{arguments:?}");
@@ -81,41 +85,35 @@ fn kubectl_runs_the_plugin_against_a_demo() {
     if !kubectl_is_there() {
         return;
     }
-    let demo = Process::start(&["demo", "--listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0", "-v", "0"]);
-    let line = demo.wait_for_stdout("scheduler");
-    let server = line.split_whitespace().find(|word| word.starts_with("http://")).expect("a URL").to_owned();
-    demo.wait_for_stdout("Try");
-    let plugin = Plugin::new(server);
+    let demo = Demo::start(&["-v", "0"]);
+    let plugin = Plugin::new(format!("http://{}", demo.rest));
 
-    contains(
-        &plugin.says(&["explain", "demo/needs-500-cores"]),
+    plugin.shows(
+        &["explain", "demo/needs-500-cores"],
         &["demo/needs-500-cores: refused", "Insufficient cpu", "NODES", "30 nodes refused"],
     );
-    contains(&plugin.says(&["explain", "pod", "ingress-1", "-n", "demo"]), &["placed", "on edge-0"]);
-    contains(
-        &plugin.says(&["explain", "gang", "too-many-gpus", "-n", "demo"]),
-        &["PLACEABLE", "nvidia.com/gpu"],
-    );
-    contains(&plugin.says(&["explain", "pods"]), &["kubectl pellucid explain pod NAMESPACE/NAME"]);
+    plugin.shows(&["explain", "pod", "ingress-1", "-n", "demo"], &["placed", "on edge-0"]);
+    plugin.shows(&["explain", "gang", "too-many-gpus", "-n", "demo"], &["PLACEABLE", "nvidia.com/gpu"]);
+    plugin.shows(&["explain", "pods"], &["kubectl pellucid explain pod NAMESPACE/NAME"]);
     assert!(plugin.says(&["explain", "pods", "-n", "elsewhere"]).contains("No pod is pending."));
-    contains(&plugin.says(&["gangs"]), &["demo/ranks", "demo/render", "kubectl pellucid explain gang"]);
-    contains(&plugin.says(&["queue"]), &["unschedulable", "demo/needs-500-cores", "gated", "demo/crew"]);
+    plugin.shows(&["gangs"], &["demo/ranks", "demo/render", "kubectl pellucid explain gang"]);
+    plugin.shows(&["queue"], &["unschedulable", "demo/needs-500-cores", "gated", "demo/crew"]);
     let queue: Value = serde_saphyr::from_str(&plugin.says(&["queue", "-o", "yaml"])).expect("YAML");
     assert!(queue["units"].as_array().is_some_and(|units| units.len() >= 9), "{queue}");
 
-    contains(&plugin.says(&["flags"]), &["NAME", "VALUE"]);
+    plugin.shows(&["flags"], &["NAME", "VALUE"]);
     assert!(plugin.says(&["scores"]).contains("`kubectl pellucid flags s 5`"));
     assert_eq!(plugin.says(&["flags", "s", "5"]).trim(), "successfully set debugTopNScores to 5");
     let table = await_table(&plugin);
     let name =
         format!("{}/{}", table["namespace"].as_str().expect("text"), table["name"].as_str().expect("text"));
-    contains(&plugin.says(&["scores", &name]), &["NodeResourcesFit", "TOTAL", &format!("{name} went to")]);
+    plugin.shows(&["scores", &name], &["NodeResourcesFit", "TOTAL", &format!("{name} went to")]);
 
     let file = plugin.folder.path().join("what-if.yaml");
     std::fs::write(&file, MANIFESTS).expect("written");
     let file = file.to_string_lossy();
-    contains(
-        &plugin.says(&["simulate", "-n", "demo", "-f", &file]),
+    plugin.shows(
+        &["simulate", "-n", "demo", "-f", &file],
         &["2 pods would get a place, 1 would not", "demo/web-1", "demo/giant: ", "Insufficient cpu"],
     );
     let outcome: Value =

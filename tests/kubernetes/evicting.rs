@@ -3,15 +3,11 @@
 use pellucid::model::effect::{EffectId, EvictOutcome};
 use serde_json::json;
 
-use crate::mock::{Answer, Mock, evict, evict_done, failure, pod};
+use crate::mock::{Answer, Mock, evict, evict_done, failure, ok, pod};
 
 const STATUS: &str = "PATCH /api/v1/namespaces/ns/pods/p/status";
 const DELETE: &str = "DELETE /api/v1/namespaces/ns/pods/p";
 const READ: &str = "GET /api/v1/namespaces/ns/pods/p";
-
-fn ok() -> Answer {
-    Answer::Json(200, json!({}))
-}
 
 fn conflict() -> Answer {
     failure(409, "Conflict", "the UID in the precondition does not match")

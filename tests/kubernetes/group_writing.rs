@@ -10,14 +10,10 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
 
-use crate::mock::{Answer, Mock, NATIVE, failure, group_status};
+use crate::mock::{Answer, Mock, NATIVE, failure, group_status, ok};
 
 const STATUS: &str = "PATCH /apis/scheduling.x-k8s.io/v1alpha1/namespaces/ns/podgroups/g/status";
 const BATCH: &str = "/apis/scheduling.sigs.dev/v1alpha2/namespaces/ns/podgroups/g";
-
-fn ok() -> Answer {
-    Answer::Json(200, json!({}))
-}
 
 fn running(running: u32) -> pellucid::model::effect::Effect {
     group_status(ObjectKind::PodGroupX, "g", running, None)

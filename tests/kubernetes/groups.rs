@@ -4,21 +4,11 @@ use pellucid::cluster::input::Input;
 use pellucid::kubernetes::ClusterIo;
 use pellucid::model::ObjectKind;
 use serde_json::{Value, json};
-use tokio::sync::mpsc::Receiver;
 
 use crate::mock::{Answer, Mock, NATIVE, failure, list, pod};
-use crate::watching::{event, line};
+use crate::watching::{event, next};
 
 const X: &str = "/apis/scheduling.x-k8s.io/v1alpha1/podgroups";
-
-/// Makes a server in which pods and nodes are silent too.
-fn silent() -> Mock {
-    let mock = Mock::new();
-    for path in ["/api/v1/pods", "/api/v1/nodes"] {
-        mock.on(&format!("GET {path}"), [Answer::Hang]);
-    }
-    mock
-}
 
 fn absent() -> Answer {
     failure(404, "NotFound", "the server could not find the requested resource")
@@ -29,10 +19,6 @@ fn group(name: &str) -> Value {
         "spec": {"minMember": 2, "schedulingPolicy": {"gang": {"minCount": 2}}}})
 }
 
-async fn next(inputs: &mut Receiver<Input>) -> String {
-    line(&inputs.recv().await.expect("an input"))
-}
-
 fn report(io: &ClusterIo, kind: ObjectKind) -> (bool, bool, u64) {
     let report = io.watches.of(kind).report();
     (report.synced, report.unserved, report.errors)
@@ -40,7 +26,7 @@ fn report(io: &ClusterIo, kind: ObjectKind) -> (bool, bool, u64) {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_may_be_installed_and_removed_while_the_watch_runs() {
-    let mock = silent();
+    let mock = Mock::silent();
     let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
     let items = list([group("g")]);
     mock.on(
@@ -65,7 +51,7 @@ async fn a_kind_may_be_installed_and_removed_while_the_watch_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn the_version_of_native_groups_is_found_by_discovery() {
-    let mock = silent();
+    let mock = Mock::silent();
     // Kubernetes 1.35: an unsupported version.
     mock.discover(&[("v1", &["priorityclasses"]), ("v1alpha1", &["podgroups", "workloads"])]);
     let (io, mut inputs) = mock.edge(|_| {});
@@ -85,7 +71,7 @@ async fn the_version_of_native_groups_is_found_by_discovery() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_upgraded_is_followed_to_the_new_version_without_losing_a_group() {
-    let mock = silent();
+    let mock = Mock::silent();
     let path = |version: &str| format!("{NATIVE}/{version}/podgroups");
     mock.on(&format!("GET {}", path("v1alpha2")), [Answer::Json(200, list([group("g")])), absent()]);
     let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
@@ -104,7 +90,7 @@ async fn a_server_that_is_upgraded_is_followed_to_the_new_version_without_losing
 
 #[tokio::test(start_paused = true)]
 async fn discovery_that_fails_is_tried_again_and_shown() {
-    let mock = silent();
+    let mock = Mock::silent();
     let page = Answer::Json(200, json!({"versions": []}));
     mock.on(
         &format!("GET {NATIVE}"),

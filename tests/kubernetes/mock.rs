@@ -123,6 +123,15 @@ impl Mock {
         mock
     }
 
+    /// Makes a server in which pods and nodes are silent too.
+    pub(crate) fn silent() -> Self {
+        let mock = Self::new();
+        for path in ["/api/v1/pods", "/api/v1/nodes"] {
+            mock.on(&format!("GET {path}"), [Answer::Hang]);
+        }
+        mock
+    }
+
     /// Sets the versions of the group `scheduling.k8s.io`, and the resources of each.
     pub(crate) fn discover(&self, versions: &[(&str, &[&str])]) {
         let names: Vec<_> = versions.iter().map(|(version, _)| json!({"version": version})).collect();
@@ -309,6 +318,10 @@ pub(crate) fn status(code: u16, reason: &str, message: &str) -> Value {
 
 pub(crate) fn failure(code: u16, reason: &str, message: &str) -> Answer {
     Answer::Json(code, status(code, reason, message))
+}
+
+pub(crate) fn ok() -> Answer {
+    Answer::Json(200, json!({}))
 }
 
 pub(crate) fn list(items: impl IntoIterator<Item = Value>) -> Value {

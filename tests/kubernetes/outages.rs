@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::connect::version;
 use crate::mock::{Answer, Fault, Mock, bind, clock, list, pod};
-use crate::watching::{event, line};
+use crate::watching::{event, line, next};
 
 const PODS: &str = "WATCH /api/v1/pods";
 /// Time limit after the server's return.
@@ -212,7 +212,7 @@ async fn a_silent_watch_is_opened_anew_and_one_with_bookmarks_is_not() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_began_anew_is_listed_again() {
     let (mock, _edge, arrived) = running().await;
-    let mut list = crate::mock::list([pod("other", "u", None)]);
+    let mut list = list([pod("other", "u", None)]);
     // The resourceVersion was 10 before.
     list["metadata"]["resourceVersion"] = json!("3");
     mock.fail(Some(Fault::Refuse));
@@ -227,13 +227,13 @@ async fn pages_follow_each_other_and_an_outage_between_them_loses_none() {
     let mock = Mock::new();
     mock.on("GET /api/v1/nodes", [Answer::Hang]);
     let page = |names: &[&str], more: &str| {
-        let mut list = crate::mock::list(names.iter().map(|name| pod(name, "u", None)));
+        let mut list = list(names.iter().map(|name| pod(name, "u", None)));
         list["metadata"]["continue"] = json!(more);
         Answer::Json(200, list)
     };
     mock.on("GET /api/v1/pods", [page(&["a", "b"], "t1"), Answer::Later(3600), page(&["c"], "")]);
     let (_edge, mut inputs) = mock.edge(|_| {});
-    assert_eq!(line(&inputs.recv().await.expect("a list")), "pods [\"a\", \"b\", \"c\"] without []");
+    assert_eq!(next(&mut inputs).await, "pods [\"a\", \"b\", \"c\"] without []");
     let queries: Vec<_> = mock.seen("GET /api/v1/pods").into_iter().map(|seen| seen.query).collect();
     assert!(queries[0].contains("limit=50") && !queries[0].contains("continue"), "{queries:?}");
     assert!(queries[1].contains("limit=100&continue=t1") && queries[1] == queries[2], "{queries:?}");

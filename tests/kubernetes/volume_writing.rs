@@ -3,14 +3,10 @@
 use pellucid::model::effect::{EffectId, VolumeOutcome};
 use serde_json::{Value, json};
 
-use crate::mock::{Answer, Mock, bind_volume, failure, select_node, volume_done};
+use crate::mock::{Answer, Mock, bind_volume, failure, ok, select_node, volume_done};
 
 const VOLUME: &str = "PATCH /api/v1/persistentvolumes/pv";
 const CLAIM: &str = "PATCH /api/v1/namespaces/ns/persistentvolumeclaims/c";
-
-fn ok() -> Answer {
-    Answer::Json(200, json!({}))
-}
 
 fn refused(status: u16, message: &str) -> VolumeOutcome {
     VolumeOutcome::Refused { status, message: message.into() }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pellucid::cluster::input::Input;
 use pellucid::model::ObjectKind;
 use serde_json::{Value, json};
+use tokio::sync::mpsc::Receiver;
 
 use crate::mock::{Answer, Mock, failure, list, pod};
 
@@ -43,6 +44,11 @@ pub(crate) fn line(input: &Input) -> String {
     }
 }
 
+/// Waits for an input, and renders it as one line.
+pub(crate) async fn next(inputs: &mut Receiver<Input>) -> String {
+    line(&inputs.recv().await.expect("an input"))
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_change_that_names_no_object_is_not_lost() {
     let mock = Mock::new();
@@ -53,7 +59,7 @@ async fn a_change_that_names_no_object_is_not_lost() {
     mock.on("GET /api/v1/nodes", [Answer::Hang]);
     let (_edge, mut inputs) = mock.edge(|_| {});
     for want in ["pods [] without []", "pods [\"a\"] without []"] {
-        assert_eq!(line(&inputs.recv().await.expect("an input")), want);
+        assert_eq!(next(&mut inputs).await, want);
     }
 }
 
@@ -96,7 +102,7 @@ async fn lists_changes_and_deletes_arrive_and_an_unreadable_pod_stops_nothing() 
         "deleted ns/b",
         "pods [\"c\"] without []",
     ] {
-        assert_eq!(line(&inputs.recv().await.expect("an input")), want);
+        assert_eq!(next(&mut inputs).await, want);
     }
     let report = io.watches.pods.report();
     assert_eq!((report.synced, report.lists, report.quarantined, report.errors), (true, 2, 2, 1));
@@ -121,7 +127,7 @@ async fn a_list_that_fails_is_tried_again_and_shown() {
         ],
     );
     let (io, mut inputs) = mock.edge(|_| {});
-    let mut lines = [line(&inputs.recv().await.expect("pods")), line(&inputs.recv().await.expect("nodes"))];
+    let mut lines = [next(&mut inputs).await, next(&mut inputs).await];
     lines.sort();
     assert_eq!(lines, ["1 nodes", "pods [] without []"]);
     let report = io.watches.nodes.report();
@@ -142,9 +148,9 @@ async fn a_change_that_is_no_event_leads_to_a_new_list() {
         ],
     );
     let (io, mut inputs) = mock.edge(|_| {});
-    assert_eq!(line(&inputs.recv().await.expect("a list")), "pods [] without []");
+    assert_eq!(next(&mut inputs).await, "pods [] without []");
     mock.on("GET /api/v1/pods", [Answer::Json(200, list([pod("a", "u", None), pod("b", "u", None)]))]);
-    assert_eq!(line(&inputs.recv().await.expect("a list")), "pods [\"a\", \"b\"] without []");
+    assert_eq!(next(&mut inputs).await, "pods [\"a\", \"b\"] without []");
     assert_eq!((io.watches.pods.report().errors, io.watches.pods.report().lists), (1, 2));
 }
 
@@ -155,7 +161,7 @@ async fn every_kind_is_listed_and_watched() {
     let (io, mut inputs) = mock.edge(|_| {});
     let mut lists = BTreeSet::new();
     while lists.len() < 23 {
-        lists.insert(line(&inputs.recv().await.expect("a list")));
+        lists.insert(next(&mut inputs).await);
     }
     let want = ObjectKind::ALL.map(|kind| format!("{} [] without []", kind.as_str()));
     assert!(want.iter().all(|line| lists.contains(line)), "{lists:?}");
@@ -166,10 +172,7 @@ async fn every_kind_is_listed_and_watched() {
 
 #[tokio::test(start_paused = true)]
 async fn objects_of_other_kinds_arrive_as_pods_do() {
-    let mock = Mock::new();
-    for path in ["/api/v1/pods", "/api/v1/nodes"] {
-        mock.on(&format!("GET {path}"), [Answer::Hang]);
-    }
+    let mock = Mock::silent();
     let claim = |name: &str, mode: &str| {
         json!({"metadata": {"namespace": "ns", "name": name, "resourceVersion": "9"},
             "spec": {"accessModes": [mode]}})
@@ -192,17 +195,14 @@ async fn objects_of_other_kinds_arrive_as_pods_do() {
         "quarantined b at spec.accessModes[0]",
         "deleted PersistentVolumeClaim a",
     ] {
-        assert_eq!(line(&inputs.recv().await.expect("an input")), want);
+        assert_eq!(next(&mut inputs).await, want);
     }
     assert!(io.watches.of(ObjectKind::PersistentVolumeClaim).is_synced() && !io.watches.are_synced());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_not_served_has_no_objects_until_it_is() {
-    let mock = Mock::new();
-    for path in ["/api/v1/pods", "/api/v1/nodes"] {
-        mock.on(&format!("GET {path}"), [Answer::Hang]);
-    }
+    let mock = Mock::silent();
     let path = "/apis/storage.k8s.io/v1/csidrivers";
     let driver = json!({"metadata": {"name": "d"}});
     let absent = || failure(404, "NotFound", "the server could not find the requested resource");
@@ -210,11 +210,11 @@ async fn a_kind_that_is_not_served_has_no_objects_until_it_is() {
     mock.on(&format!("WATCH {path}"), [Answer::Watch(Vec::new())]);
     let (io, mut inputs) = mock.edge(|_| {});
     let status = io.watches.of(ObjectKind::CsiDriver).clone();
-    assert_eq!(line(&inputs.recv().await.expect("a list")), "CSIDriver [] without []");
+    assert_eq!(next(&mut inputs).await, "CSIDriver [] without []");
     mock.wait(&format!("GET {path}"), 2).await;
     let report = status.report();
     assert_eq!((report.synced, report.unserved, report.lists, report.errors), (true, true, 0, 0));
-    assert_eq!(line(&inputs.recv().await.expect("a list")), "CSIDriver [\"d\"] without []");
+    assert_eq!(next(&mut inputs).await, "CSIDriver [\"d\"] without []");
     assert!(!status.report().unserved);
 }
 

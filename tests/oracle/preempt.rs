@@ -14,8 +14,8 @@ use pellucid::model::{Name, Object, Pod};
 use pellucid::recording::Outcome;
 use serde_json::{Value, json};
 
-use super::driver::{Core, default_profile, settings};
-use super::{lines, own_copy};
+use crate::common::driver::{Core, default_profile, settings};
+use crate::{lines, own_copy};
 
 /// Number of cases in `preempt.jsonl`.
 const ALL: usize = 100;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::client;
-use crate::process::Process;
+use crate::common::client;
+use crate::common::process::Process;
 
 /// Time limit of one driver command on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -3,7 +3,7 @@
 use pellucid::sandbox::{Objects, Trouble};
 use serde_json::{Value, json};
 
-use crate::running::{Running, node, nominated, pod, priority_class, start, with};
+use crate::common::running::{Running, node, nominated, pod, priority_class, start, with};
 use crate::views::{
     STATE, all_ordered, check_metrics, check_state, is_over, list, number, path, text, wasted,
 };
@@ -29,8 +29,7 @@ fn of(class: &str, name: &str, cores: u32) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_never_preempts_waits() {
     let mut running = one_node(2).await;
-    running.create([of("low", "small", 2)]);
-    running.bound("small").await;
+    running.place(of("low", "small", 2)).await;
     running.create([of("polite", "waits", 1)]);
     let told = running.told("waits", "Insufficient cpu").await;
     assert!(told.contains("not eligible due to preemptionPolicy=Never."), "{told}");
@@ -49,8 +48,7 @@ async fn a_pod_that_never_preempts_waits() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn room_that_others_nominated_a_pod_to_is_kept_for_it() {
     let mut running = one_node(4).await;
-    running.create([of("polite", "runs", 3)]);
-    running.bound("runs").await;
+    running.place(of("polite", "runs", 3)).await;
     running.create([of("polite", "first", 2)]);
     running.told("first", "Insufficient cpu").await;
     running.set_status("first", json!({"nominatedNodeName": "n"})).await;
@@ -137,8 +135,7 @@ async fn a_victim_that_waits_for_its_volume_loses_its_place_and_nothing_else() {
         list(state, "held").iter().any(|held| held["waitsFor"] == "bind")
     });
     assert_eq!(running.metric("pellucid_pre_binding_pods"), 1.0);
-    running.create([of("high", "urgent", 1)]);
-    assert_eq!(running.bound("urgent").await, "n");
+    assert_eq!(running.place(of("high", "urgent", 1)).await, "n");
     // All this takes a moment, before which nothing is in progress either.
     let state = running.wait(STATE, "a useful eviction, and nothing under way", |state| {
         is_over(state) && number(state, "usefulEvictions") == 1

@@ -6,7 +6,7 @@ use pellucid::sandbox::{Fault, Match, Objects, Trouble};
 use serde_json::Value;
 
 use crate::crowd::{all_bound, all_nominated, check_both_sides, check_rest, full_cluster, high};
-use crate::running::{Running, is_leaving, node_of};
+use crate::common::running::{Running, is_leaving, node_of};
 use crate::views::{
     STATE, all_ordered, check_metrics, check_state, counted, is_over, list, number, path, text, wasted,
 };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::running::Running;
+use crate::common::running::Running;
 
 /// Path of preemptions, nominations and counts.
 pub(crate) const STATE: &str = "/apis/v1/plugins/DefaultPreemption/state";

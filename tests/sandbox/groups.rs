@@ -17,14 +17,17 @@ fn custom(api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
-/// Sends a request that must fail; returns the code and the message.
-async fn refusal(client: &Client, method: &str, path: &str, body: &Value) -> (u16, String) {
+/// Sends a request that must fail with this code and these words; returns the message.
+async fn refused(client: &Client, method: &str, path: &str, body: &Value, code: u16, words: &str) -> String {
     let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let request = http::Request::builder().method(method).uri(path).header("Content-Type", kind);
     let request = request.body(body.to_string().into_bytes()).expect("a request");
-    let answer = client.request::<Value>(request).await;
-    match answer.expect_err("a refusal") {
-        kube::Error::Api(status) => (status.code, status.message.clone()),
+    match client.request::<Value>(request).await.expect_err("a refusal") {
+        kube::Error::Api(status) => {
+            let message = status.message.clone();
+            assert!(status.code == code && message.contains(words), "{body}: {} {message}", status.code);
+            message
+        }
         other => panic!("not an answer of the API: {other}"),
     }
 }
@@ -121,28 +124,21 @@ async fn what_a_definition_forbids_is_refused_with_the_field() {
         ),
     ];
     for (version, spec, wanted) in cases {
-        let object = custom(version, "PodGroup", "g", spec.clone());
-        let (code, message) = refusal(&client, "POST", &path(version), &object).await;
-        assert!(code == 422 && message.contains(wanted), "{spec}: {code} {message}");
+        refused(&client, "POST", &path(version), &custom(version, "PodGroup", "g", spec), 422, wanted).await;
     }
     let mut object = custom(x, "PodGroup", "g", json!({"minMembers": 3}));
     let strict = format!("{}?fieldValidation=Strict", path(x));
-    let (code, message) = refusal(&client, "POST", &strict, &object).await;
-    assert!(code == 400 && message.contains("unknown field \"spec.minMembers\""), "{code} {message}");
+    refused(&client, "POST", &strict, &object, 400, "unknown field \"spec.minMembers\"").await;
     object.as_object_mut().expect("an object").remove("spec");
-    let (code, message) = refusal(&client, "POST", &path(x), &object).await;
     let wanted = "PodGroup.scheduling.x-k8s.io \"g\" is invalid: spec: Required value";
-    assert_eq!((code, message.as_str()), (422, wanted));
+    assert_eq!(refused(&client, "POST", &path(x), &object, 422, wanted).await, wanted);
 
     let groups: Api<pod_group_sigs::PodGroup> = Api::default_namespaced(client.clone());
     let zero = of(custom(sigs, "PodGroup", "zero", json!({"minMember": 0})));
     groups.create(&PostParams::default(), &zero).await.expect("Koordinator allows 0");
     let status = json!({"status": {"running": "many"}});
-    let (code, message) = refusal(&client, "PATCH", &format!("{}/zero/status", path(sigs)), &status).await;
-    assert!(
-        code == 422 && message.contains("status.running in body must be of type integer"),
-        "{code} {message}"
-    );
+    let wanted = "status.running in body must be of type integer";
+    refused(&client, "PATCH", &format!("{}/zero/status", path(sigs)), &status, 422, wanted).await;
 }
 
 #[tokio::test]
@@ -191,9 +187,8 @@ async fn a_definition_in_a_protected_group_needs_an_approval() {
     let mut definition = serde_json::to_value(&crd::definitions()[1]).expect("JSON");
     definition["spec"]["group"] = "other.k8s.io".into();
     definition["metadata"] = json!({"name": "podgroups.other.k8s.io"});
-    let (code, message) = refusal(&client, "POST", path, &definition).await;
     let field = "metadata.annotations[api-approved.kubernetes.io]: Required value";
-    assert!(code == 422 && message.contains(field), "{code} {message}");
+    refused(&client, "POST", path, &definition, 422, field).await;
 }
 
 const NATIVE: &str = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups";
@@ -242,16 +237,15 @@ async fn a_native_pod_group_has_one_policy_that_stays() {
         "spec.resourceClaims[0]: Invalid value: \"\": must specify one of",
     );
     for (spec, wanted) in cases {
-        let (code, message) = refusal(&client, "POST", NATIVE, &native_group("g", spec.clone())).await;
-        assert!(code == 422 && message.contains(&wanted), "{spec}: {code} {message}");
+        refused(&client, "POST", NATIVE, &native_group("g", spec), 422, &wanted).await;
     }
 
     let groups: Api<native::PodGroup> = Api::default_namespaced(client.clone());
     let made = groups.create(&PostParams::default(), &of(native_group("g", gang(2)))).await.expect("created");
     assert_eq!(made.spec.disruption_mode.as_deref(), Some("Pod"));
     let change = json!({"spec": gang(3)});
-    let (code, message) = refusal(&client, "PATCH", &format!("{NATIVE}/g"), &change).await;
-    assert!(code == 422 && message.contains("spec.schedulingPolicy: Invalid value"), "{code} {message}");
+    let wanted = "spec.schedulingPolicy: Invalid value";
+    let message = refused(&client, "PATCH", &format!("{NATIVE}/g"), &change, 422, wanted).await;
     assert!(message.ends_with("field is immutable"), "{message}");
 
     let condition = json!([{"type": "PodGroupScheduled", "status": "True", "reason": "Scheduled", "message": "",
@@ -273,12 +267,12 @@ async fn a_native_pod_group_gets_its_priority_and_needs_its_workload() {
         spec[key] = value;
         native_group("g", spec)
     };
-    let (code, message) = refusal(&client, "POST", NATIVE, &with("priorityClassName", json!("none"))).await;
-    assert!(code == 403 && message.contains("no PriorityClass with name none was found"), "{code} {message}");
+    let (group, wanted) =
+        (with("priorityClassName", json!("none")), "no PriorityClass with name none was found");
+    refused(&client, "POST", NATIVE, &group, 403, wanted).await;
     let reference = json!({"workload": {"workloadName": "w", "podGroupTemplateName": "t"}});
-    let (code, message) =
-        refusal(&client, "POST", NATIVE, &with("podGroupTemplateRef", reference.clone())).await;
-    assert!(code == 403 && message.contains("workload \"w\" not found"), "{code} {message}");
+    let group = with("podGroupTemplateRef", reference.clone());
+    refused(&client, "POST", NATIVE, &group, 403, "workload \"w\" not found").await;
 
     let workloads = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/workloads";
     let template = |name: &str| json!({"name": name, "schedulingPolicy": {"gang": {"minCount": 2}}});
@@ -295,14 +289,13 @@ async fn a_native_pod_group_gets_its_priority_and_needs_its_workload() {
         (json!([template("T")]), "spec.podGroupTemplates[0].name: Invalid value: \"T\""),
         (json!([{"name": "t"}]), "spec.podGroupTemplates[0].schedulingPolicy: Invalid value: \"\""),
     ] {
-        let (code, message) = refusal(&client, "POST", workloads, &workload(templates.clone())).await;
-        assert!(code == 422 && message.contains(wanted), "{templates}: {code} {message}");
+        refused(&client, "POST", workloads, &workload(templates), 422, wanted).await;
     }
     let served: Api<native::Workload> = Api::default_namespaced(client.clone());
     served.create(&PostParams::default(), &of(workload(json!([template("t")])))).await.expect("created");
     let change = json!({"spec": {"podGroupTemplates": [template("u")]}});
-    let (code, message) = refusal(&client, "PATCH", &format!("{workloads}/w"), &change).await;
-    assert!(code == 422 && message.contains("spec.podGroupTemplates: Invalid value"), "{code} {message}");
+    let wanted = "spec.podGroupTemplates: Invalid value";
+    refused(&client, "PATCH", &format!("{workloads}/w"), &change, 422, wanted).await;
 
     let groups: Api<native::PodGroup> = Api::default_namespaced(client.clone());
     let mut group = with("podGroupTemplateRef", reference);

@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid::cluster::Input;
-use pellucid::cluster::input::Quarantined;
 use pellucid::model::effect::{PodRef, StatusOrder};
 use pellucid::model::object::{Budget, ObjectKind};
 use pellucid::model::pod::{PodPhase, ScheduledCondition};
 use pellucid::model::storage::{PersistentVolume, PersistentVolumeClaim, StorageClass};
 use pellucid::model::{Name, Node, Object, Pod, PodKey};
+
+use crate::common::made::unreadable;
 
 /// A pod, and what the scheduler does not see of it.
 #[derive(Clone, Debug)]
@@ -290,18 +291,4 @@ pub(crate) fn takes_room(pod: &Pod) -> bool {
 /// Returns whether a pod is pending without a node.
 pub(crate) fn waits(pod: &Pod) -> bool {
     pod.node_name.is_none() && !pod.deleting && pod.phase == PodPhase::Pending
-}
-
-fn unreadable(pod: &Pod) -> Quarantined {
-    Quarantined {
-        kind: "Pod",
-        namespace: pod.key.namespace.clone(),
-        name: pod.key.name.clone(),
-        uid: pod.uid.clone(),
-        scheduler_name: Some(pod.scheduler_name.clone()),
-        is_bound: pod.node_name.is_some(),
-        field: "spec.containers[0].resources".into(),
-        value: "?".into(),
-        problem: "not an object".into(),
-    }
 }

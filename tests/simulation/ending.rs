@@ -7,9 +7,9 @@ use pellucid::cycle::Scheduler;
 use pellucid::model::{Name, NodeIdx, PodId, PodKey};
 
 use crate::api::{Stream, takes_room, waits};
-use crate::driver::Core;
+use crate::common::driver::Core;
 use crate::nature::LONG;
-use crate::seen::seen;
+use crate::common::seen::seen;
 use crate::world::World;
 
 impl World {

@@ -12,7 +12,7 @@ use pellucid::model::{NodeIdx, Pod};
 use pellucid_api::reason::ReasonCode;
 
 use crate::SCHEDULER;
-use crate::driver::{Core, default_profile, settings};
+use crate::common::driver::{Core, default_profile, settings};
 use crate::nature::Nature;
 
 /// Makes the scheduler of a run.

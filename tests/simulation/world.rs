@@ -15,7 +15,7 @@ use pellucid::model::{Name, Pod, PodKey};
 
 use crate::api::{Api, FollowUp, Stream};
 use crate::checks::Checks;
-use crate::driver::Core;
+use crate::common::driver::Core;
 use crate::nature::Nature;
 use crate::rng::Rng;
 use crate::trace::Trace;

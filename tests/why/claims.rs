@@ -8,8 +8,8 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
 
-use crate::cluster::world;
-use crate::world::{Objects, Reader};
+use crate::common::cluster::world;
+use crate::settled::{Objects, Reader};
 
 /// Number of refused pods per half; the two halves run in parallel.
 const REFUSED: usize = 500;
@@ -31,7 +31,7 @@ struct Seen {
 
 fn look(seed: u8) -> Seen {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
-    let mut runner = TestRunner::new_with_rng(crate::cluster::config(), rng);
+    let mut runner = TestRunner::new_with_rng(crate::common::cluster::config(), rng);
     let reader = Reader::new();
     let mut seen = Seen::default();
     for _ in 0..REFUSED {

@@ -1,0 +1,419 @@
+//! The built binary: help, bad input, and the commands that query a scheduler, against a stub server.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+struct Ran {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn pellucid(args: &[&str]) -> Ran {
+    let output = Command::new(env!("CARGO_BIN_EXE_pellucid"))
+        .args(args)
+        .env_remove("PELLUCID_SERVER")
+        .env_remove("KUBECONFIG")
+        .env("COLUMNS", "160")
+        .output()
+        .unwrap();
+    Ran {
+        code: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// Runs the binary and expects a failure with this exit code and these parts in the message.
+fn fails(args: &[&str], code: i32, parts: &[&str]) {
+    let ran = pellucid(args);
+    assert_eq!(ran.code, code, "{args:?}: {}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.stdout, "", "{args:?}");
+    for part in parts {
+        assert!(ran.stderr.contains(part), "{args:?}: no {part:?} in\n{}", ran.stderr);
+    }
+    assert!(ran.stderr.matches("(os error").count() <= 1, "{args:?}: a cause twice in\n{}", ran.stderr);
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> String {
+    let path: PathBuf = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+// === command lines ===
+
+#[test]
+fn help_lists_the_commands_and_their_flags() {
+    let ran = pellucid(&["--help"]);
+    assert_eq!(ran.code, 0);
+    for command in [
+        "run", "demo", "sandbox", "replay", "explain", "gangs", "queue", "scores", "simulate", "flags",
+        "openapi", "crds", "probe",
+    ] {
+        assert!(ran.stdout.contains(&format!("  {command} ")), "no {command} in\n{}", ran.stdout);
+    }
+    for (command, flags) in [
+        ("run", "--kubeconfig --config --shadow-of --shadow --listen --v --leader-elect --otlp-endpoint"),
+        ("demo", "--listen --api-listen --exit-when-settled --seed --v"),
+        ("replay", "--format --nodes --pods --through-api --decisions --seed --limit"),
+        ("scores", "--server --output PELLUCID_SERVER 127.0.0.1:10251"),
+        ("flags", "--server --output"),
+        ("probe", "--url"),
+    ] {
+        let ran = pellucid(&[command, "--help"]);
+        assert_eq!(ran.code, 0, "{command}");
+        for flag in flags.split_whitespace() {
+            assert!(ran.stdout.contains(flag), "{command} --help has no {flag}:\n{}", ran.stdout);
+        }
+    }
+    assert!(pellucid(&["--version"]).stdout.starts_with("pellucid 0."));
+}
+
+#[test]
+fn command_lines_that_make_no_sense_are_refused() {
+    fails(&[], 2, &["Usage"]);
+    fails(&["schedule"], 2, &["schedule"]);
+    fails(&["run", "--listen", "nowhere"], 2, &["nowhere", "--listen"]);
+    fails(&["run", "--shadow", "--shadow-of", "x"], 2, &["--shadow-of"]);
+    fails(&["explain", "pod", "a/b/c"], 2, &["must be NAMESPACE/NAME"]);
+    fails(&["flags", "../v"], 2, &["a switch has a plain name"]);
+    fails(&["explain", "pods", "-o", "xml"], 2, &["xml", "table, json, yaml"]);
+    fails(&["explain"], 2, &["Usage"]);
+    fails(&["explain", "node", "a/b"], 2, &["must be the name of a node"]);
+    fails(&["gangs", "-n", "A b"], 2, &["must be the name of a namespace"]);
+    fails(&["simulate"], 2, &["--filename"]);
+    fails(&["explain", "pod", "a/web", "-n", "b"], 1, &["a/web is not in namespace b"]);
+}
+
+#[cfg(not(feature = "otel"))]
+#[test]
+fn a_binary_without_traces_says_how_to_get_one_with_them() {
+    let parts = ["--otlp-endpoint http://127.0.0.1:4318", "built without traces", "--features otel"];
+    fails(&["run", "--otlp-endpoint", "http://127.0.0.1:4318"], 1, &parts);
+}
+
+#[test]
+fn a_bad_configuration_is_told_in_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: 0\n\
+                profiles:\n- schedulerName: a\n  plugins:\n    score:\n      enabled:\n      - name: Nonsense\n";
+    let file = write(folder.path(), "scheduler.yaml", text);
+    fails(
+        &["run", "--config", &file],
+        1,
+        &[
+            "scheduler.yaml:3: parallelism: must be an integer from 1 to 2147483647, got 0",
+            "scheduler.yaml:9: profiles[0].plugins.score.enabled[0].name: no plugin is called \"Nonsense\"",
+        ],
+    );
+    fails(&["run", "--config", "/nonexistent/file"], 1, &["cannot read /nonexistent/file"]);
+}
+
+#[test]
+fn bad_traces_are_told_with_their_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let nodes = write(folder.path(), "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn-1,12x,1024,0,\n");
+    let good = write(folder.path(), "good.csv", "sn,cpu_milli,memory_mib,gpu,model\nn-1,12,1024,0,\n");
+    let replay = |format: &str, nodes: &str, pods: &str, code, part: &str| {
+        fails(&["replay", "--format", format, "--nodes", nodes, "--pods", pods], code, &[part]);
+    };
+    replay("borg", &nodes, &nodes, 2, "no trace format is called \"borg\"; known are: openb");
+    replay("openb", &nodes, &nodes, 1, "nodes.csv:2: column cpu_milli: \"12x\" is not an integer");
+    replay("openb", &good, &good, 1, "good.csv:1: the header is \"sn,cpu_milli,memory_mib,gpu,model\"");
+    replay("openb", "/nonexistent.csv", &good, 1, "/nonexistent.csv: No such file");
+}
+
+#[test]
+fn the_custom_resources_are_printed_as_a_cluster_takes_them() {
+    let ran = pellucid(&["crds"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(&ran.stdout).unwrap();
+    let names: Vec<&str> = documents.iter().map(|d| d["metadata"]["name"].as_str().unwrap()).collect();
+    let wanted: Vec<String> =
+        pellucid_api::crd::definitions().into_iter().filter_map(|d| d.metadata.name).collect();
+    assert_eq!(names, wanted);
+    assert!(documents.iter().all(|d| d["kind"] == "CustomResourceDefinition"), "{}", ran.stdout);
+}
+
+// === against a server ===
+
+/// Serves one request with this status line, type and body; returns the URL and the request.
+fn stub(status: &str, content: &str, body: &str) -> (String, std::thread::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let length = body.len();
+    let response = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {content}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    );
+    let asked = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let mut length = 0;
+        loop {
+            let mut header = String::new();
+            reader.read_line(&mut header).unwrap();
+            if header.trim().is_empty() {
+                break;
+            }
+            if let Some(value) = header.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        reader.get_mut().write_all(response.as_bytes()).unwrap();
+        format!("{} {}", line.trim(), String::from_utf8(body).unwrap())
+    });
+    (url, asked)
+}
+
+const META: &str =
+    r#""meta": {"generatedAt": "2026-01-02T03:04:05Z", "snapshotGeneration": 7, "leader": true}"#;
+
+#[test]
+fn a_server_that_is_not_there_is_said_to_be_missing() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}");
+    for args in
+        [vec!["explain", "web"], vec!["explain", "pods"], vec!["scores", "web"], vec!["queue"], vec!["flags"]]
+    {
+        let args = [args, vec!["--server", &url]].concat();
+        fails(&args, 1, &[&format!("no scheduler answers at {url}"), "`pellucid run`", "port-forward"]);
+        let said = pellucid(&args).stderr;
+        let hint = format!("kubectl -n pellucid port-forward deploy/pellucid {port}:10251");
+        assert!(said.trim_end().ends_with(&hint), "the hint is not last: {said}");
+    }
+    fails(&["probe", "--url", &url], 1, &["no scheduler answers"]);
+    fails(&["flags", "--server", "https://127.0.0.1:1"], 1, &["plain HTTP"]);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_left_after_a_while() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    fails(&["flags", "--server", &url, "--timeout", "1"], 1, &["no answer from", "within 1 s"]);
+}
+
+#[test]
+fn an_unknown_pod_shows_what_the_server_says() {
+    let body = r#"{"code": "PodNotFound", "message": "there is no pod default/web", "requestId": "x"}"#;
+    let (url, asked) = stub("404 Not Found", "application/json", body);
+    fails(&["explain", "pod", "web", "--server", &url], 1, &["there is no pod default/web (404 Not Found"]);
+    assert_eq!(asked.join().unwrap(), "GET /apis/v1/explain/pods/default/web HTTP/1.1 ");
+    let (url, _) = stub("404 Not Found", "application/json", body);
+    fails(&["scores", "a/web", "--server", &url], 1, &["`pellucid flags s 5`", "there is no pod"]);
+}
+
+#[test]
+fn a_pending_pod_is_explained_from_verdict_to_remedy() {
+    let body = format!(
+        r#"{{{META}, "namespace": "default", "name": "web", "uid": "u", "profile": "pellucid",
+        "verdict": "refused", "summary": "No node has room.", "message": "0/3 nodes are available: 3 Insufficient cpu.",
+        "queueStage": "backoff", "attempts": 3, "nextRetry": "2026-01-02T03:04:09Z", "wakesOn": ["Node/Add"],
+        "totalNodes": 3, "notEvaluated": 0, "podReasons": [], "nodeGroups": [
+          {{"plugin": "NodeResourcesFit", "code": "Unschedulable", "count": 3, "exampleNodes": ["n-1"],
+            "reasons": [{{"code": "InsufficientResource", "message": "Insufficient cpu", "remedy": "Ask for less", "resolver": "pod owner"}}],
+            "shortfalls": [{{"resource": "cpu", "requested": 4000, "available": 1500, "shortfall": 2500, "bestNode": "n-1", "text": "requested 4, available 1500m"}}]}}]}}"#
+    );
+    let (url, _) = stub("200 OK", "application/json", &body);
+    let ran = pellucid(&["explain", "pod", "default/web", "--server", &url]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for part in [
+        "default/web: refused\nNo node has room.\n",
+        "NodeResourcesFit",
+        "requested 4, available 1500m",
+        "Ask for less",
+        "3 of 3 nodes refused",
+        "queue stage backoff; 3 attempts; next retry 2026-01-02T03:04:09Z",
+    ] {
+        assert!(ran.stdout.contains(part), "no {part:?} in\n{}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains('\u{1b}'), "colours where there is no terminal");
+    let (url, _) = stub("200 OK", "application/json", &body);
+    let json = pellucid(&["explain", "pod", "web", "-o", "json", "--server", &url]).stdout;
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["attempts"], 3);
+}
+
+#[test]
+fn pending_pods_are_listed() {
+    let body = format!(
+        r#"{{{META}, "count": 1, "pods": [{{"namespace": "a", "name": "web", "verdict": "gated", "reasons": ["SchedulingGated"], "message": "waiting for gates"}}]}}"#
+    );
+    let (url, _) = stub("200 OK", "application/json", &body);
+    let ran = pellucid(&["explain", "pods", "--server", &url]);
+    assert!(ran.stdout.contains("a/web") && ran.stdout.contains("1 pod pending."), "{}", ran.stdout);
+    let (url, _) = stub("200 OK", "text/html", "<html>");
+    fails(&["explain", "pods", "--server", &url], 1, &["is not understood"]);
+}
+
+#[test]
+fn switches_are_listed_read_and_set() {
+    let body = r#"{"flags": [{"name": "v", "summary": "Verbosity", "value": "2"}]}"#;
+    let (url, asked) = stub("200 OK", "application/json", body);
+    let ran = pellucid(&["flags", "--server", &url]);
+    assert!(ran.stdout.contains("Verbosity"), "{}", ran.stdout);
+    assert_eq!(asked.join().unwrap(), "GET /debug/flags HTTP/1.1 ");
+
+    let (url, _) = stub("200 OK", "text/plain", "2\n");
+    assert_eq!(pellucid(&["flags", "v", "--server", &url]).stdout, "2\n");
+
+    let (url, asked) = stub("200 OK", "text/plain", "successfully set klog.logging.verbosity to 5\n");
+    let ran = pellucid(&["flags", "v", "5", "--server", &url]);
+    assert_eq!(ran.stdout, "successfully set klog.logging.verbosity to 5\n");
+    assert_eq!(asked.join().unwrap(), "PUT /debug/flags/v HTTP/1.1 5");
+
+    let refused = r#"{"code": "InvalidValue", "message": "v is 0 to 10", "requestId": "x"}"#;
+    let (url, _) = stub("400 Bad Request", "application/json", refused);
+    fails(&["flags", "v", "many", "--server", &url], 1, &["v is 0 to 10 (400 Bad Request, InvalidValue)"]);
+}
+
+/// Runs the binary against a stub with this body; returns the request and the output.
+fn asked(args: &[&str], body: &str) -> (String, String) {
+    let (url, asked) = stub("200 OK", "application/json", body);
+    let ran = pellucid(&[args, &["--server", &url]].concat());
+    assert_eq!(ran.code, 0, "{args:?}: {}", ran.stderr);
+    (asked.join().unwrap(), ran.stdout)
+}
+
+#[test]
+fn names_take_their_namespace_from_the_command_line() {
+    let body = format!(r#"{{{META}, "namespace": "a", "name": "web"}}"#);
+    let paths = [
+        (vec!["explain", "web", "-o", "json"], "explain/pods/default/web"),
+        (vec!["explain", "a/web", "-o", "json"], "explain/pods/a/web"),
+        (vec!["explain", "pod", "web", "-n", "a", "-o", "json"], "explain/pods/a/web"),
+        (vec!["explain", "gang", "web", "--namespace", "a", "-o", "json"], "explain/gangs/a/web"),
+        (vec!["explain", "node", "n1"], "explain/nodes/n1"),
+        (vec!["queue", "web", "-n", "a"], "queue?position=a/web"),
+        (vec!["scores", "web", "-n", "a", "-o", "yaml"], "scores/a/web"),
+    ];
+    for (args, path) in paths {
+        let (asked, _) = asked(&args, &body);
+        assert_eq!(asked, format!("GET /apis/v1/{path} HTTP/1.1 "), "{args:?}");
+    }
+}
+
+#[test]
+fn lists_are_narrowed_to_a_namespace_in_every_form() {
+    let body = r#"{"count": 2, "pods": [{"namespace": "a", "name": "x"}, {"namespace": "b", "name": "y"}]}"#;
+    let (_, json) = asked(&["explain", "pods", "-n", "b", "-o", "json"], body);
+    let wanted = serde_json::json!({"count": 1, "pods": [{"namespace": "b", "name": "y"}]});
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), wanted);
+    let (_, yaml) = asked(&["explain", "pods", "-n", "b", "-o", "yaml"], body);
+    assert_eq!(serde_saphyr::from_str::<serde_json::Value>(&yaml).unwrap(), wanted);
+    let (_, gangs) = asked(&["gangs", "-n", "b", "-o", "json"], r#"{"a/g": {}, "b/g": {}}"#);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&gangs).unwrap(), serde_json::json!({"b/g": {}}));
+    let (_, queue) =
+        asked(&["queue", "-n", "b", "-o", "json"], r#"{"units": [{"key": "a/x"}, {"key": "b/y"}]}"#);
+    assert!(queue.contains("b/y") && !queue.contains("a/x"), "{queue}");
+}
+
+#[test]
+fn yaml_says_what_json_says() {
+    let body = r#"{"a": "yes", "b": "1", "c": [null, true, 1.5, "x: y", "line\nline", "", "~", "0x1f", "n", "on", "1e3", "2026-01-02", "é"], "d": {}}"#;
+    let (_, yaml) = asked(&["explain", "web", "-o", "yaml"], body);
+    let wanted: serde_json::Value = serde_json::from_str(body).unwrap();
+    assert_eq!(serde_saphyr::from_str::<serde_json::Value>(&yaml).unwrap(), wanted, "{yaml}");
+}
+
+#[test]
+fn who_is_ahead_is_listed() {
+    let body = format!(
+        r#"{{{META}, "unit": "a/g", "stage": "active", "position": 1, "positionMeaning": "its turn is after one unit",
+            "ahead": [{{"key": "a/x", "stage": "active", "priority": 9, "size": 3, "attempts": 0}}]}}"#
+    );
+    let (_, text) = asked(&["queue", "a/g"], &body);
+    assert!(text.starts_with("a/g: position 1 in stage active, 1 unit ahead\nits turn is after"), "{text}");
+    assert!(text.contains("a/x"), "{text}");
+}
+
+#[test]
+fn manifests_are_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifests = "apiVersion: v1\nkind: Pod\nmetadata: {name: one}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: two}\n";
+    let file = write(folder.path(), "pods.yaml", manifests);
+    let body = r#"{"placements": [{"pod": "a/one", "node": "n1"}], "refused": [{"pod": "a/two", "summary": "No room."}]}"#;
+    let (question, text) = asked(&["simulate", "-f", &file, "-n", "a"], body);
+    let (head, sent) = question.split_once(" HTTP/1.1 ").unwrap();
+    assert_eq!(head, "POST /apis/v1/simulate");
+    let sent: serde_json::Value = serde_json::from_str(sent).unwrap();
+    assert_eq!(sent["pods"][1]["metadata"], serde_json::json!({"name": "two", "namespace": "a"}));
+    assert!(
+        text.contains("1 pod would get a place, 1 would not") && text.contains("a/two: No room."),
+        "{text}"
+    );
+
+    let (url, asked) = stub("200 OK", "application/json", "{}");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pellucid"))
+        .args(["simulate", "-f", "-", "--server", &url])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(br#"{"include": ["a/b"]}"#).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(asked.join().unwrap(), r#"POST /apis/v1/simulate HTTP/1.1 {"include":["a/b"]}"#);
+
+    let wrong = write(folder.path(), "wrong.yaml", "kind: Service\n");
+    fails(&["simulate", "-f", &wrong], 1, &["wrong.yaml, document 1: kind Service cannot be simulated"]);
+    fails(&["simulate", "-f", "/nonexistent"], 1, &["cannot read /nonexistent"]);
+}
+
+#[test]
+fn under_the_plugins_name_it_is_kubectl_pellucid() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = folder.path().join("kubectl-pellucid");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_pellucid"), &plugin).unwrap();
+    let run = |args: &[&str]| {
+        let output = Command::new(&plugin).args(args).env_remove("PELLUCID_SERVER").output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, help, _) = run(&["--help"]);
+    assert_eq!(code, 0);
+    assert!(help.contains("Usage: kubectl pellucid <COMMAND>"), "{help}");
+    for command in ["explain", "gangs", "queue", "scores", "simulate", "flags"] {
+        assert!(help.contains(&format!("  {command} ")), "no {command} in\n{help}");
+    }
+    for command in ["run", "demo", "sandbox", "probe"] {
+        assert_eq!(run(&[command]).0, 2, "{command} is no command of the plugin");
+    }
+    let (url, _) = stub(
+        "200 OK",
+        "application/json",
+        &format!(r#"{{{META}, "topN": 0, "active": false, "dropped": 0, "tables": []}}"#),
+    );
+    let (code, text, _) = run(&["scores", "--server", &url]);
+    assert_eq!(code, 0);
+    assert!(text.contains("`kubectl pellucid flags s 5`"), "{text}");
+}
+
+#[test]
+fn a_probe_tells_ready_from_not_ready() {
+    let (url, asked) = stub("200 OK", "text/plain", "ok");
+    let ran = pellucid(&["probe", "--url", &format!("{url}/livez")]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "ok\n"));
+    assert_eq!(asked.join().unwrap(), "GET /livez HTTP/1.1 ");
+    let (url, _) = stub("503 Service Unavailable", "text/plain", "watches are not caught up");
+    fails(&["probe", "--url", &url], 1, &["watches are not caught up"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let (url, _) = stub("200 OK", "text/plain", &"long\n".repeat(100_000));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pellucid"))
+        .args(["flags", "v", "--server", &url])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty());
+}

@@ -1,0 +1,21 @@
+//! The program: its commands, its configuration, the demo, and a scheduler that is connected to a sandbox.
+//!
+//! - `commands`: command lines, and the commands that query a scheduler
+//! - `config`: configuration files
+//! - `demo`: the main use end to end
+//! - `run`: binding, conditions, events, faults, shadow mode, shutdown
+//! - `relations`, `volumes`: pods that are placed by other pods and by volumes
+//! - `health`: `/livez` and `/readyz`; `dashboards`: the metrics that dashboards and alerts name
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod commands;
+mod config;
+mod dashboards;
+mod demo;
+mod health;
+mod relations;
+mod run;
+mod volumes;

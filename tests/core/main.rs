@@ -1,0 +1,37 @@
+//! The core without I/O: inputs in, effects out, on a simulated clock.
+//!
+//! - `placing`: one pod through its life
+//! - `waking`: what wakes a refused pod; `wakeups`: that nothing else does, and that wake-ups are reported
+//! - `objects`: objects that watches report
+//! - `preempting`: nominations and evictions
+//! - `volumes`: volumes that are bound before a pod is
+//! - `storage`: the plugins for volumes, devices and features
+//! - `relations`: topology spread and pod affinity
+//! - `labels`: label keys that selectors start and stop using
+//! - `trials`: trial placements that are undone
+//! - `unlucky`: failures on the way; `echoes`: our own writes that come back late
+//! - `snapshots`: what readers see
+//! - `recorded`: entries of the flight recorder; `recording`: what flags record
+//! - `dumps`: rebuilding a state from a dump
+//! - `random`: what must hold in any history
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod dumps;
+mod echoes;
+mod labels;
+mod objects;
+mod placing;
+mod preempting;
+mod random;
+mod recorded;
+mod recording;
+mod relations;
+mod snapshots;
+mod storage;
+mod trials;
+mod unlucky;
+mod volumes;
+mod wakeups;
+mod waking;

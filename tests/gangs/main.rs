@@ -1,0 +1,29 @@
+//! Gangs in the core: units, transactions, waiting, Bindings, rounds and sessions, on a simulated clock.
+//!
+//! - `strict`: all-or-nothing placement; `waiting`: NonStrict mode
+//! - `gated`: gangs that cannot be planned yet
+//! - `binding`: after the decision; `barrier`: Bindings that begin together
+//! - `preempting`: victims for a whole gang
+//! - `patience`: reads that can be abandoned
+//! - `sessions`: what is remembered and forgotten
+//! - `reading`: what users read about gangs
+//! - `large`: groups of many gangs; `slices`: attempts that take long
+//! - `random`: what must hold in any history
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod barrier;
+mod binding;
+mod gated;
+mod large;
+mod made;
+mod patience;
+mod preempting;
+mod random;
+mod reading;
+mod sessions;
+mod simulating;
+mod slices;
+mod strict;
+mod waiting;

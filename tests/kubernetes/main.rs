@@ -1,0 +1,17 @@
+//! The I/O rooms against a scripted API server: watches, outages, binder, evictor, volumes, statuses, PodGroups,
+//! events, shadow mode, shutdown.
+//!
+//! The server is an axum router in this process, so time can be virtual: a pause costs nothing, and a request that
+//! never responds times out at once.
+
+mod mock;
+
+mod connect;
+mod evicting;
+mod group_writing;
+mod groups;
+mod outages;
+mod rights;
+mod volume_writing;
+mod watching;
+mod writing;

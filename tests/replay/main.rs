@@ -1,0 +1,75 @@
+//! Replays through the binary: directly into the core and through the HTTP API, with equal decisions.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod gangs;
+
+use std::path::{Path, PathBuf};
+
+use common::process::run;
+
+/// Replays both ways and compares the decisions; returns the output of each.
+fn replay(folder: &Path, nodes: &Path, pods: &Path, limit: &str) -> [String; 2] {
+    let (nodes, pods) = (nodes.display().to_string(), pods.display().to_string());
+    let texts = [None, Some("--through-api")].map(|through| {
+        let file = folder.join(format!("decisions{}", through.unwrap_or("-straight"))).display().to_string();
+        let mut args = vec!["replay", "--format", "openb", "--nodes", &nodes, "--pods", &pods];
+        args.extend(["--decisions", &file, "--seed", "7", "--limit", limit]);
+        args.extend(through);
+        let output = run(&args);
+        let text = String::from_utf8_lossy(&output.stdout).to_string();
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(text.contains("No node is over its allocatable"), "{text}");
+        (text, std::fs::read(file).expect("decisions"))
+    });
+    assert!(texts[0].1 == texts[1].1, "decisions differ with and without the API");
+    assert!(!texts[0].1.is_empty());
+    texts.map(|(text, _)| text)
+}
+
+#[test]
+fn a_small_trace_both_ways() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (nodes, pods) = (folder.path().join("nodes.csv"), folder.path().join("pods.csv"));
+    std::fs::write(&nodes, "sn,cpu_milli,memory_mib,gpu,model\na,4000,8192,0,\nb,8000,8192,2,T4\n")
+        .expect("written");
+    let mut text = String::from(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n",
+    );
+    for n in 0..12 {
+        let gpus = if n % 3 == 0 { "1,500,T4" } else { "0,0," };
+        text += &format!("p{n},1100,512,{gpus},LS,Running,{n},99,{n}\n");
+    }
+    std::fs::write(&pods, text).expect("written");
+    let printed = replay(folder.path(), &nodes, &pods, "100");
+    // 12 CPUs minus the remainders: 3 pods on a, 7 on b; two are pending.
+    for text in printed {
+        assert!(text.contains("12 pods: 10 bound, 2 pending, 0 quarantined."), "{text}");
+    }
+}
+
+#[test]
+fn the_production_trace_both_ways() {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/traces");
+    let traces =
+        PathBuf::from(std::env::var("PELLUCID_TRACES").unwrap_or_else(|_| default.into())).join("openb");
+    let (nodes, pods) =
+        (traces.join("openb_node_list_all_node.csv"), traces.join("openb_pod_list_default.csv"));
+    if !nodes.exists() || !pods.exists() {
+        eprintln!(
+            "NOT RUN: there is no openb trace under {}; PELLUCID_TRACES names another place",
+            traces.display()
+        );
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let printed = replay(folder.path(), &nodes, &pods, "8152");
+    for text in printed {
+        let last = text.lines().rfind(|line| line.starts_with("8152 pods: ")).expect("a last line");
+        let numbers = last.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse::<usize>().ok());
+        let [all, bound, pending, quarantined] = numbers.collect::<Vec<_>>()[..] else { panic!("{last}") };
+        assert_eq!(bound + pending + quarantined, all);
+        assert!(bound > 8_000, "{last}");
+    }
+}

@@ -1,0 +1,21 @@
+//! What users read is true: explanations of refused pods, queue positions, the pending summary, the node's side, one
+//! node against another, suggestions, simulations. On random clusters without I/O, and over HTTP on a sandbox.
+//!
+//! Every answer comes from the registered reads on a published snapshot. `claims` checks explanations against a
+//! separate scheduler that is given the changed objects. `settled` makes the changes with edits of its own, so that no
+//! claim is checked with the code that made it.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod claims;
+mod contrast;
+mod nearest;
+mod node_side;
+mod over_http;
+mod provenance;
+mod settled;
+mod simulating;
+mod stories;
+mod suggesting;
+mod waiting;
