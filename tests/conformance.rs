@@ -75,7 +75,8 @@ fn run(check: &Check) -> Result<(), String> {
 
 #[test]
 fn every_check_passes_against_a_demo() {
-    let missing: Vec<&str> = ["bash", "curl", "jq"].into_iter().filter(|tool| !is_there(Path::new(tool))).collect();
+    let missing: Vec<&str> =
+        ["bash", "curl", "jq"].into_iter().filter(|tool| !is_there(Path::new(tool))).collect();
     if !missing.is_empty() {
         println!("\n*** NOT RUN: there is no {missing:?}, so no capability was checked here ***\n");
         return;

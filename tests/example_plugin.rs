@@ -56,9 +56,8 @@ async fn a_plugin_from_outside_decides_and_can_be_read() {
     let example = Process::start_binary(binary().to_str().unwrap(), &args);
     let address = client::address_in(&example.wait_for_stderr("rest=http://"));
     until("it is ready", || client::get(address, "/readyz").status == 200);
-    let wait = |path: &str, wanted: &dyn Fn(&Value) -> bool| {
-        client::wait(address, path, "what is wanted", wanted)
-    };
+    let wait =
+        |path: &str, wanted: &dyn Fn(&Value) -> bool| client::wait(address, path, "what is wanted", wanted);
 
     // The plugin is listed with the others, with its arguments and its own endpoint.
     let services = client::get(address, "/apis/v1/__services__").json();
@@ -97,8 +96,7 @@ async fn a_plugin_from_outside_decides_and_can_be_read() {
     // The plugin's refusal is a reason like any other.
     let fails = with(pod("bound-to-fail", 100), "nodeSelector", json!({"kubernetes.io/hostname": "shunned"}));
     sandbox.create(fails).unwrap();
-    let explained =
-        wait("/apis/v1/explain/pods/default/bound-to-fail", &|body| body["verdict"] == "refused");
+    let explained = wait("/apis/v1/explain/pods/default/bound-to-fail", &|body| body["verdict"] == "refused");
     let groups = explained["nodeGroups"].as_array().unwrap();
     let ours = groups.iter().find(|g| g["plugin"] == "FavouriteNode").unwrap();
     assert_eq!(ours["reasons"][0]["code"], "PluginRefused");

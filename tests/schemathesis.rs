@@ -100,7 +100,8 @@ fn a_document_that_is_not_true_is_found_out() {
     std::fs::write(&file, document.to_string()).expect("written");
     let only = ["--include-path", "/version", "--url"].map(str::to_owned);
     let file = file.to_str().expect("text").to_owned();
-    let arguments: Vec<String> = [file].into_iter().chain(only).chain([format!("http://{}", demo.rest)]).collect();
+    let arguments: Vec<String> =
+        [file].into_iter().chain(only).chain([format!("http://{}", demo.rest)]).collect();
     let output = run(&tool, &arguments);
     let said = text(&output);
     assert!(!output.status.success(), "{said}");

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::made::{annotated, light, names, nodes, tally};
 use crate::common::running::{Pods, Running, pod, start};
+use crate::made::{annotated, light, names, nodes, tally};
 
 /// How often two gangs compete for the cluster.
 const ROUNDS: usize = 100;

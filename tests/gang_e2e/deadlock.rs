@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::made::{MODE, X, annotated, group, names, of_group, patient};
 use crate::common::running::{Hand, Running, node, pod, priority_class, start_with, with};
+use crate::made::{MODE, X, annotated, group, names, of_group, patient};
 
 /// Restricts a pod to one node.
 fn only(pod: Value, on: &str) -> Value {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::made::{KUBE_BATCH, NATIVE, X, annotated, group, labelled, light, names, nodes, of_group};
 use crate::common::running::{node_of, pod, start, with};
+use crate::made::{KUBE_BATCH, NATIVE, X, annotated, group, labelled, light, names, nodes, of_group};
 
 const DIALECTS: [&str; 5] = ["unicore", "coscheduling", "koordinator", "kube-batch", "native"];
 

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::made::{GROUPS, MODE, X, annotated, group, light, names, nodes, of_group, patient, within};
 use crate::common::running::{Hand, node, pod, start, start_with};
+use crate::made::{GROUPS, MODE, X, annotated, group, light, names, nodes, of_group, patient, within};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_pod_groups_in_two_namespaces_are_one_group() {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::made::{KUBE_BATCH, document, group, names, nodes};
 use crate::common::running::{pod, start};
+use crate::made::{KUBE_BATCH, document, group, names, nodes};
 
 fn in_queue(mut group: Value, queue: &str) -> Value {
     group["spec"]["queue"] = queue.into();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use pellucid::sandbox::{Fault, Match};
 use serde_json::{Value, json};
 
-use crate::made::{light, names, nodes, patient};
 use crate::common::running::{Hand, Running, node, start_with, with};
+use crate::made::{light, names, nodes, patient};
 
 /// The sets of a gang; each member is in exactly one.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -365,7 +365,10 @@ fn a_gang_that_falls_short_of_pods_gives_up_what_was_promised() {
     let ordered = core.plan();
     assert_eq!(core.queued(&gang[0]), Some(QueueStage::Gated));
     assert_eq!(core.n_nominated(&gang), 0);
-    assert!(gang[..3].iter().all(|pod| ordered.nomination_of(pod) == Some(None)), "and the API server is told");
+    assert!(
+        gang[..3].iter().all(|pod| ordered.nomination_of(pod) == Some(None)),
+        "and the API server is told"
+    );
     assert_eq!(core.wasted(End::PreemptorGone), 4);
 }
 

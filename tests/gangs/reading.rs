@@ -95,7 +95,7 @@ fn below_quorum_have_and_need_are_told_before_anybody_was() {
 
 #[test]
 fn a_refused_gang_names_its_root_cause_and_what_the_best_nodes_lacked() {
-    let (mut core, pods) = tried(&[2000, 1000], 4, &terms(4));
+    let (mut core, _) = tried(&[2000, 1000], 4, &terms(4));
     let body = explain(&mut core, "g");
     assert_eq!(body["verdict"]["code"], "GangInsufficientCapacity");
     assert_eq!((&body["counts"]["wanted"], &body["counts"]["placeable"]), (&json!(4), &json!(3)));
@@ -140,7 +140,7 @@ fn body_message(pod: &Value) -> &str {
 
 #[test]
 fn waiting_and_permitted_sets_are_exact() {
-    let (mut core, pods) = tried(&[3000], 4, &non_strict(4, 60 * SECOND));
+    let (mut core, _) = tried(&[3000], 4, &non_strict(4, 60 * SECOND));
     let body = summary(&mut core, "g");
     assert_eq!(body["state"], "Waiting");
     assert_eq!(keys(&body["waitingForBindChildren"]), ["ns/g-0", "ns/g-1", "ns/g-2"]);

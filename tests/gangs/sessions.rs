@@ -27,11 +27,7 @@ fn a_rejection_lasts_until_the_next_attempt_is_due_also_for_new_pods() {
     let again: Vec<Pod> =
         pods.iter().map(|p| Pod { uid: format!("{}-2", p.uid).into(), ..p.clone() }).collect();
     core.attempt_all(&again);
-    assert_eq!(
-        core.queued(&again[0]),
-        Some(QueueStage::ErrorBackoff),
-        "rejected less than a second ago"
-    );
+    assert_eq!(core.queued(&again[0]), Some(QueueStage::ErrorBackoff), "rejected less than a second ago");
     core.run_after(SECOND);
     assert_eq!(core.placed(&again), 2);
 }

@@ -135,7 +135,7 @@ fn requests_under_way_finish_at_shutdown() {
 #[test]
 fn a_read_that_does_not_end_does_not_hold_up_shutdown() {
     let mut site = Site::with(Limits { stop_patience: Duration::from_millis(20), ..Limits::default() });
-    let mut stream = send(&site, "GET /apis/v1/held HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let _stream = send(&site, "GET /apis/v1/held HTTP/1.1\r\nHost: localhost\r\n\r\n");
     site.began.recv().unwrap();
     site.stop.cancel();
     site.runtime.block_on(site.served.take().unwrap()).unwrap();

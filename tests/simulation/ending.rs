@@ -8,8 +8,8 @@ use pellucid::model::{Name, NodeIdx, PodId, PodKey};
 
 use crate::api::{Stream, takes_room, waits};
 use crate::common::driver::Core;
-use crate::nature::LONG;
 use crate::common::seen::seen;
+use crate::nature::LONG;
 use crate::world::World;
 
 impl World {

@@ -6,9 +6,7 @@ use kube::api::{Patch, PatchParams};
 use pellucid::sandbox::{Fault, Match, Objects, Trouble};
 use serde_json::json;
 
-use super::{
-    CLAIM, SELECTED_NODE, STATE, claim, held, local_volume, three_nodes, three_nodes_of_time, user,
-};
+use super::{CLAIM, SELECTED_NODE, STATE, claim, held, local_volume, three_nodes, three_nodes_of_time, user};
 use crate::common::running::Hand;
 
 /// Path of what the pod of these tests waits for.
