@@ -118,10 +118,7 @@ impl Case {
     fn check_scores(&self) -> usize {
         let recorded = self.result["scores"].as_object().expect("scores by node");
         let nodes: Vec<NodeIdx> = recorded.keys().map(|name| self.node(name)).collect();
-        let ours = self.with_rows(|rows, of, tally| {
-            rows.top(of, 1, tally);
-            rows.ranked(of, &nodes, tally)
-        });
+        let ours = self.with_rows(|rows, of, tally| rows.top_of(of, &nodes, usize::MAX, tally));
         let scorers: Vec<&str> = self.profile.score.iter().map(|e| e.plugin.name()).collect();
         let mut compared = 0;
         for scored in ours {

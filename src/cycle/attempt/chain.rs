@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_framework::Score;
 use pellucid_framework::plugin::{CycleValue, Nodes, PreFiltered, PreScored, Reads};
 use pellucid_framework::profile::{Enabled, Profile};
-use pellucid_framework::{Score, View};
+use pellucid_model::NodeIdx;
 use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason};
-use pellucid_model::time::Probe;
-use pellucid_model::{NodeIdx, PodSpec};
 use smallvec::SmallVec;
+
+use crate::attempt::node_result_cache::CycleContext;
 
 /// Counters of one plugin, for its `stats` endpoint and `/metrics`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,19 +34,12 @@ pub struct PluginTally {
 /// The results of PreFilter for a pod.
 #[derive(Clone, Default)]
 pub(crate) struct Prepared {
-    /// Values by index in `profile.filter`; plugins that skip or were not asked have none.
-    values: SmallVec<[(usize, CycleValue); 4]>,
+    /// Values by index in `profile.filter`, ascending; plugins that skip or were not asked have none.
+    pub(crate) values: SmallVec<[(usize, CycleValue); 4]>,
     /// The only nodes to evaluate, if plugins restricted them.
     pub(crate) candidates: Option<Vec<NodeIdx>>,
     /// Why the pod is refused as a whole, by the plugin at this index of `profile.pre_filter`.
     pub(crate) refused: Option<(usize, Cause)>,
-}
-
-impl Prepared {
-    /// Returns the values of plugins that filter, in the order of the filters.
-    pub(crate) fn values(&self) -> &[(usize, CycleValue)] {
-        &self.values
-    }
 }
 
 /// The plugins to run, each by its index in `profile.pre_filter` and in `profile.filter`. Those without a PreFilter
@@ -78,18 +72,12 @@ pub(crate) fn scores_globally(enabled: &Enabled) -> bool {
 }
 
 /// Returns the value for plugins without a PreFilter or PreScore.
-pub(crate) fn no_value() -> CycleValue {
+fn no_value() -> CycleValue {
     Arc::new(())
 }
 
 /// Runs PreFilter of some plugins. A pod that has nothing to do with them costs no memory.
-pub(crate) fn prepare(
-    places: &Places,
-    profile: &Profile,
-    view: View<'_>,
-    spec: &PodSpec,
-    tally: &mut [PluginTally],
-) -> Prepared {
+pub(crate) fn prepare(places: &Places, ctx: &CycleContext<'_>, tally: &mut [PluginTally]) -> Prepared {
     let mut prepared = Prepared::default();
     let mut restricting: SmallVec<[(usize, &'static str); 2]> = SmallVec::new();
     for (place, at) in places.iter().copied() {
@@ -97,14 +85,17 @@ pub(crate) fn prepare(
             prepared.values.extend(at.map(|at| (at, no_value())));
             continue;
         };
-        let enabled = &profile.pre_filter[place];
+        let enabled = &ctx.profile.pre_filter[place];
         let Some(plugin) = enabled.plugin.pre_filter() else { continue };
-        match plugin.pre_filter(view, spec) {
+        match plugin.pre_filter(ctx.view, ctx.spec) {
             PreFiltered::Skip => {}
             PreFiltered::Ready { value, nodes } => {
                 if let Some(nodes) = nodes {
                     restricting.push((place, enabled.plugin.name()));
-                    prepared.candidates = Some(intersect(prepared.candidates.take(), nodes));
+                    match &mut prepared.candidates {
+                        None => prepared.candidates = Some(nodes),
+                        Some(known) => known.retain(|n| nodes.binary_search(n).is_ok()),
+                    }
                 }
                 prepared.values.extend(at.map(|at| (at, value)));
             }
@@ -131,49 +122,19 @@ pub(crate) fn prepare(
     prepared
 }
 
-fn intersect(known: Option<Vec<NodeIdx>>, new: Vec<NodeIdx>) -> Vec<NodeIdx> {
-    match known {
-        None => new,
-        Some(mut known) => {
-            known.retain(|n| new.binary_search(n).is_ok());
-            known
-        }
-    }
-}
-
 /// The filters of a profile with their PreFilter values, for one evaluation.
 pub(crate) struct FilterChain<'a> {
-    pub(crate) profile: &'a Profile,
-    pub(crate) view: View<'a>,
-    pub(crate) spec: &'a PodSpec,
+    pub(crate) ctx: &'a CycleContext<'a>,
     /// Values by index in `profile.filter`, ascending.
     pub(crate) values: &'a [(usize, CycleValue)],
-    pub(crate) probe: &'a dyn Probe,
 }
 
 impl FilterChain<'_> {
     /// Returns the index of the first active filter that reads more than the node object, or `usize::MAX`.
     pub(crate) fn first_usage(&self) -> usize {
-        let looks = |at: usize| {
-            let filter = self.profile.filter[at].plugin.filter();
-            filter.is_some_and(|f| f.reads() >= Reads::Usage)
-        };
-        self.values.iter().map(|(at, _)| *at).find(|at| looks(*at)).unwrap_or(usize::MAX)
-    }
-
-    /// Returns why the first filter that refuses a node does so, or `None` if all pass.
-    pub(crate) fn ask(
-        &self,
-        node: NodeIdx,
-        scratch: &mut OneNode,
-        tally: &mut [PluginTally],
-    ) -> Option<Cause> {
-        scratch.causes = Causes::default();
-        scratch.nodes.clear();
-        scratch.nodes.push(node);
-        scratch.mask.resize(self.view.cluster().n_slots().max(scratch.mask.len()), CauseId::FEASIBLE);
-        self.run(0, &mut scratch.nodes, &mut scratch.causes, &mut scratch.mask, tally);
-        scratch.causes.get(scratch.mask[node.index()]).cloned()
+        let filters = &self.ctx.profile.filter;
+        let looks = |at: &usize| filters[*at].plugin.filter().is_some_and(|f| f.reads() >= Reads::Usage);
+        self.values.iter().map(|(at, _)| *at).find(looks).unwrap_or(usize::MAX)
     }
 
     /// Removes from `nodes` those that a filter from index `from` on refuses, and writes their causes to `mask`.
@@ -189,16 +150,16 @@ impl FilterChain<'_> {
             mask[node.index()] = CauseId::FEASIBLE;
         }
         for (at, value) in self.values.iter().skip_while(|(at, _)| *at < from) {
-            let enabled = &self.profile.filter[*at];
+            let enabled = &self.ctx.profile.filter[*at];
             let Some(filter) = enabled.plugin.filter() else { continue };
             if nodes.is_empty() {
                 return;
             }
             let before = nodes.len();
-            let start = self.probe.elapsed();
-            filter.filter(self.view, self.spec, value, &mut Nodes::new(nodes, causes, mask));
+            let start = self.ctx.probe.elapsed();
+            filter.filter(self.ctx.view, self.ctx.spec, value, &mut Nodes::new(nodes, causes, mask));
             let tally = &mut tally[enabled.index];
-            tally.nanos += (self.probe.elapsed() - start).as_nanos() as u64;
+            tally.nanos += (self.ctx.probe.elapsed() - start).as_nanos() as u64;
             tally.filter_calls += 1;
             tally.nodes_filtered += before as u64;
             tally.nodes_refused += (before - nodes.len()) as u64;
@@ -206,51 +167,46 @@ impl FilterChain<'_> {
     }
 }
 
-/// Buffers for queries about one node after another.
-#[derive(Default)]
-pub(crate) struct OneNode {
-    nodes: Vec<NodeIdx>,
-    causes: Causes,
-    mask: Vec<CauseId>,
-}
-
 /// Runs PreScore of the plugins whose scores are cached. Returns one entry per entry of `profile.score`: `None` for
 /// plugins that skip, and for those whose scores are not cached.
-pub(crate) fn prepare_scores(
-    profile: &Profile,
-    view: View<'_>,
-    spec: &PodSpec,
-    nodes: &[NodeIdx],
-) -> Vec<Option<CycleValue>> {
+pub(crate) fn prepare_scores(ctx: &CycleContext<'_>, nodes: &[NodeIdx]) -> Vec<Option<CycleValue>> {
     let prepare = |enabled: &Enabled| {
         if scores_globally(enabled) {
             return None;
         }
-        let pre_score = profile.pre_score.iter().find(|p| p.index == enabled.index);
-        match pre_score.and_then(|p| p.plugin.pre_score()).map(|p| p.pre_score(view, spec, nodes)) {
-            None => Some(no_value()),
-            Some(PreScored::Skip) => None,
-            Some(PreScored::Ready(value)) => Some(value),
-        }
+        let pre_score = ctx.profile.pre_score.iter().find(|p| p.index == enabled.index);
+        prepare_score(pre_score, ctx, nodes)
     };
-    profile.score.iter().map(prepare).collect()
+    ctx.profile.score.iter().map(prepare).collect()
 }
 
-/// Runs one Score plugin over nodes.
+/// Runs a plugin's PreScore, if it has one. Returns `None` if the plugin skips.
+pub(crate) fn prepare_score(
+    pre_score: Option<&Enabled>,
+    ctx: &CycleContext<'_>,
+    nodes: &[NodeIdx],
+) -> Option<CycleValue> {
+    let pre_score = pre_score.and_then(|enabled| enabled.plugin.pre_score());
+    match pre_score.map(|p| p.pre_score(ctx.view, ctx.spec, nodes)) {
+        None => Some(no_value()),
+        Some(PreScored::Skip) => None,
+        Some(PreScored::Ready(value)) => Some(value),
+    }
+}
+
 pub(crate) fn score(
     (enabled, plugin, value): (&Enabled, &dyn Score, &CycleValue),
-    (view, spec): (View<'_>, &PodSpec),
+    ctx: &CycleContext<'_>,
     nodes: &[NodeIdx],
     out: &mut Vec<i64>,
     tally: &mut [PluginTally],
-    probe: &dyn Probe,
 ) {
     out.clear();
     out.resize(nodes.len(), 0);
-    let start = probe.elapsed();
-    plugin.score(view, spec, value, nodes, out);
+    let start = ctx.probe.elapsed();
+    plugin.score(ctx.view, ctx.spec, value, nodes, out);
     let tally = &mut tally[enabled.index];
-    tally.nanos += (probe.elapsed() - start).as_nanos() as u64;
+    tally.nanos += (ctx.probe.elapsed() - start).as_nanos() as u64;
     tally.score_calls += 1;
     tally.nodes_scored += nodes.len() as u64;
 }
@@ -258,7 +214,9 @@ pub(crate) fn score(
 #[cfg(test)]
 mod tests {
     use pellucid_cluster::Cluster;
-    use pellucid_framework::{Plugin, PreFilter};
+    use pellucid_framework::{Plugin, PreFilter, View};
+    use pellucid_model::PodSpec;
+    use pellucid_model::time::NoProbe;
 
     use super::*;
 
@@ -290,10 +248,9 @@ mod tests {
         let pre_filter =
             enabled.map(|(index, plugin)| Enabled { plugin: plugin.clone(), weight: 0, index }).collect();
         let profile = Profile { plugins, pre_filter, ..Profile::default() };
-        let cluster = Cluster::new(0, [], Vec::new());
-        let mut tally = vec![PluginTally::default(); 2];
-        let all = places(&profile, |_| true);
-        let prepared = prepare(&all, &profile, View::new(&cluster), &PodSpec::default(), &mut tally);
+        let (cluster, spec) = (Cluster::new(0, [], Vec::new()), PodSpec::default());
+        let ctx = CycleContext { profile: &profile, view: View::new(&cluster), spec: &spec, probe: &NoProbe };
+        let prepared = prepare(&places(&profile, |_| true), &ctx, &mut [PluginTally::default(); 2]);
         let (_, cause) = prepared.refused.expect("it is refused");
         assert_eq!(cause.reasons[0].code, ReasonCode::PluginsDisagree);
         assert_eq!(cause.message(), "node(s) didn't satisfy plugin(s) [A B] simultaneously");

@@ -4,13 +4,14 @@
 //! attempt, on the nodes that the cached results leave feasible. For a pod that has nothing to do with such a plugin,
 //! only its PreFilter runs and skips; then there is no [`Attempt`], and the cached results decide alone.
 
-use pellucid_framework::plugin::{MAX_SCORE, PreScored};
+use pellucid_framework::CycleValue;
+use pellucid_framework::plugin::MAX_SCORE;
 use pellucid_framework::profile::{Enabled, Profile};
 use pellucid_model::NodeIdx;
 use pellucid_model::cause::{Cause, CauseId, Causes};
 use smallvec::SmallVec;
 
-use crate::attempt::chain::{self, FilterChain, OneNode, Places, PluginTally};
+use crate::attempt::chain::{self, FilterChain, Places, PluginTally};
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
 
 /// The results for one attempt, which replace the cached ones.
@@ -48,7 +49,7 @@ impl NodeResultCache {
     pub fn run_global_filters(&mut self, ctx: &CycleContext<'_>, tally: &mut [PluginTally]) {
         self.attempt = None;
         self.reads_others = false;
-        let prepared = chain::prepare(&self.globals.filters, ctx.profile, ctx.view, ctx.spec, tally);
+        let prepared = chain::prepare(&self.globals.filters, ctx, tally);
         if let Some((place, cause)) = prepared.refused {
             // If two plugins refuse the pod as a whole, the first in order counts.
             self.reads_others = true;
@@ -58,11 +59,11 @@ impl NodeResultCache {
             }
             return;
         }
-        if self.prepared.refused.is_some() || prepared.values().is_empty() {
+        if self.prepared.refused.is_some() || prepared.values.is_empty() {
             return;
         }
         self.reads_others = true;
-        self.work += (ctx.view.nodes().len() * prepared.values().len()) as u64;
+        self.work += (ctx.view.nodes().len() * prepared.values.len()) as u64;
         if let Some(only) = &prepared.candidates {
             let attempt = self.attempt();
             for (i, cause) in attempt.mask.iter_mut().enumerate() {
@@ -73,7 +74,7 @@ impl NodeResultCache {
                 }
             }
         }
-        for value in prepared.values() {
+        for value in &prepared.values {
             self.filter_globally(ctx, value, tally);
         }
     }
@@ -83,27 +84,19 @@ impl NodeResultCache {
     fn filter_globally(
         &mut self,
         ctx: &CycleContext<'_>,
-        value: &(usize, pellucid_framework::CycleValue),
+        value: &(usize, CycleValue),
         tally: &mut [PluginTally],
     ) {
         let place = value.0;
         let attempt = self.attempt();
-        let is_later = |cause: &Cause| {
-            ctx.profile
-                .filter
-                .iter()
-                .position(|e| e.plugin.name() == cause.plugin)
-                .is_some_and(|at| at > place)
-        };
-        let later: Vec<bool> = attempt.causes.iter().map(|(_, cause)| is_later(cause)).collect();
+        let later = attempt.causes.iter().map(|(_, cause)| ctx.place_of(cause) > Some(place));
+        let later: Vec<bool> = later.collect();
         let later = |id: CauseId| id.is_cause() && later.get(usize::from(id.0) - 1) == Some(&true);
         let all = attempt.mask.iter().enumerate();
         let asked = all.filter(|(_, c)| c.is_feasible() || later(**c)).map(|(i, c)| (NodeIdx(i as u32), *c));
         let asked: Vec<(NodeIdx, CauseId)> = asked.collect();
         let mut nodes: Vec<NodeIdx> = asked.iter().map(|(n, _)| *n).collect();
-        let values = std::slice::from_ref(value);
-        let chain =
-            FilterChain { profile: ctx.profile, view: ctx.view, spec: ctx.spec, values, probe: ctx.probe };
+        let chain = FilterChain { ctx, values: std::slice::from_ref(value) };
         chain.run(place, &mut nodes, &mut attempt.causes, &mut attempt.mask, tally);
         for (node, before) in asked {
             let cause = &mut attempt.mask[node.index()];
@@ -113,11 +106,6 @@ impl NodeResultCache {
                 attempt.n_feasible -= 1;
             }
         }
-    }
-
-    /// Drops the results of this attempt.
-    pub(crate) fn end_attempt(&mut self) {
-        self.attempt = None;
     }
 
     /// Refuses one more node in this attempt.
@@ -138,24 +126,11 @@ impl NodeResultCache {
         })
     }
 
-    /// Returns what queries about single nodes need.
-    pub(crate) fn shape_filters(&self) -> ShapeFilters<'_> {
-        ShapeFilters { local: self.prepared.values(), globals: &self.globals }
-    }
-
     /// Whether a node is feasible in this attempt.
     pub(crate) fn is_feasible(&self, node: NodeIdx) -> bool {
         self.current().0.get(node.index()).is_some_and(|c| c.is_feasible())
     }
-}
 
-/// The cached PreFilter values of a shape, and the filters that are not cached, for queries about single nodes.
-pub(crate) struct ShapeFilters<'r> {
-    local: &'r [(usize, pellucid_framework::CycleValue)],
-    globals: &'r Globals,
-}
-
-impl ShapeFilters<'_> {
     /// Returns why a filter refuses a node in the current state, which may differ from that of the cached results by
     /// pods on that node and what follows from them.
     pub(crate) fn ask_about(
@@ -165,21 +140,29 @@ impl ShapeFilters<'_> {
         scratch: &mut OneNode,
         tally: &mut [PluginTally],
     ) -> Option<Cause> {
-        let global = chain::prepare(&self.globals.filters, ctx.profile, ctx.view, ctx.spec, tally);
+        let global = chain::prepare(&self.globals.filters, ctx, tally);
         if let Some((_, cause)) = global.refused {
             return Some(cause);
         }
-        let mut values: SmallVec<[_; 16]> = self.local.iter().chain(global.values()).cloned().collect();
+        let local = self.prepared.values.iter();
+        let mut values: SmallVec<[_; 16]> = local.chain(&global.values).cloned().collect();
         values.sort_by_key(|(at, _)| *at);
-        let chain = FilterChain {
-            profile: ctx.profile,
-            view: ctx.view,
-            spec: ctx.spec,
-            values: &values,
-            probe: ctx.probe,
-        };
-        chain.ask(node, scratch, tally)
+        let OneNode { nodes, causes, mask } = scratch;
+        *causes = Causes::default();
+        nodes.clear();
+        nodes.push(node);
+        mask.resize(ctx.view.cluster().n_slots().max(mask.len()), CauseId::FEASIBLE);
+        FilterChain { ctx, values: &values }.run(0, nodes, causes, mask, tally);
+        causes.get(mask[node.index()]).cloned()
     }
+}
+
+/// Buffers for queries about one node after another.
+#[derive(Default)]
+pub(crate) struct OneNode {
+    nodes: Vec<NodeIdx>,
+    causes: Causes,
+    mask: Vec<CauseId>,
 }
 
 /// The indices of a profile's plugins that run at every attempt.
@@ -188,7 +171,7 @@ pub(crate) struct Globals {
     /// Plugins that filter, or refuse pods as a whole.
     filters: Places,
     /// Indices in `profile.score` and in `profile.pre_score`.
-    scores: SmallVec<[(usize, Option<usize>); 4]>,
+    pub(crate) scores: SmallVec<[(usize, Option<usize>); 4]>,
 }
 
 impl Globals {
@@ -197,11 +180,6 @@ impl Globals {
         let scores = profile.score.iter().enumerate().filter(|(_, e)| chain::scores_globally(e));
         let scores = scores.map(|(at, e)| (at, same(&profile.pre_score, e.index))).collect();
         Self { filters: chain::places(profile, chain::filters_globally), scores }
-    }
-
-    /// Whether any plugin's score must run at every attempt.
-    pub(crate) fn score(&self) -> bool {
-        !self.scores.is_empty()
     }
 }
 
@@ -216,14 +194,10 @@ pub(crate) fn global_scores(
     for (entry, pre_score) in &globals.scores {
         let (entry, enabled) = (*entry, &ctx.profile.score[*entry]);
         let Some(plugin) = enabled.plugin.score() else { continue };
-        let pre_score = pre_score.and_then(|at| ctx.profile.pre_score[at].plugin.pre_score());
-        let value = match pre_score.map(|p| p.pre_score(ctx.view, ctx.spec, nodes)) {
-            None => chain::no_value(),
-            Some(PreScored::Ready(value)) => value,
-            Some(PreScored::Skip) => continue,
-        };
+        let pre_score = pre_score.map(|at| &ctx.profile.pre_score[at]);
+        let Some(value) = chain::prepare_score(pre_score, ctx, nodes) else { continue };
         let mut raw = Vec::new();
-        chain::score((enabled, plugin, &value), (ctx.view, ctx.spec), nodes, &mut raw, tally, ctx.probe);
+        chain::score((enabled, plugin, &value), ctx, nodes, &mut raw, tally);
         let mut normalized = raw.clone();
         plugin.normalize_all(ctx.view, &value, nodes, &mut normalized);
         debug_assert!(normalized.iter().all(|s| (0..=MAX_SCORE).contains(s)), "{}", enabled.plugin.name());

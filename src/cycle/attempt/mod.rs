@@ -9,11 +9,9 @@
 //! - [`search`]: selects the node, or makes the refusal
 //! - `nominations`: the two-pass filter for nominated pods
 //! - `post_filter`: lets PostFilter search for victims
-//! - `cache_by_shape`: keeps the caches between attempts
 //! - `work`: counts what an attempt costs
 
 mod best;
-pub(crate) mod cache_by_shape;
 pub(crate) mod chain;
 pub(crate) mod global_plugins;
 pub mod node_result_cache;

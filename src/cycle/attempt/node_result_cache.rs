@@ -11,8 +11,8 @@
 use std::sync::Arc;
 
 use pellucid_cluster::changes::Changed;
-use pellucid_framework::View;
 use pellucid_framework::profile::Profile;
+use pellucid_framework::{Cause, View};
 use pellucid_model::cause::{CauseId, Causes};
 use pellucid_model::time::Probe;
 use pellucid_model::{NodeIdx, PodSpec};
@@ -32,6 +32,13 @@ pub struct CycleContext<'a> {
     pub spec: &'a PodSpec,
     /// Times the plugins. No decision depends on it.
     pub probe: &'a dyn Probe,
+}
+
+impl CycleContext<'_> {
+    /// Returns the index in `profile.filter` of the plugin behind a cause.
+    pub(crate) fn place_of(&self, cause: &Cause) -> Option<usize> {
+        self.profile.filter.iter().position(|e| e.plugin.name() == cause.plugin)
+    }
 }
 
 /// The results of all nodes for one shape in one profile.
@@ -154,7 +161,7 @@ impl NodeResultCache {
         }
         self.globals = Globals::of(ctx.profile);
         let local = chain::places(ctx.profile, |e| !chain::filters_globally(e));
-        self.prepared = chain::prepare(&local, ctx.profile, ctx.view, ctx.spec, tally);
+        self.prepared = chain::prepare(&local, ctx, tally);
         self.n_feasible = 0;
         if self.prepared.refused.is_none() {
             let mut nodes = match &self.prepared.candidates {
@@ -163,19 +170,9 @@ impl NodeResultCache {
             };
             nodes.retain(|node| only.is_none_or(|only| *node == only));
             self.work += nodes.len() as u64;
-            self.first_usage = self.chain(ctx).first_usage();
+            self.first_usage = FilterChain { ctx, values: &self.prepared.values }.first_usage();
             self.filter(ctx, 0, &mut nodes, tally);
             self.n_feasible = nodes.len();
-        }
-    }
-
-    fn chain<'a>(&'a self, ctx: &CycleContext<'a>) -> FilterChain<'a> {
-        FilterChain {
-            profile: ctx.profile,
-            view: ctx.view,
-            spec: ctx.spec,
-            values: self.prepared.values(),
-            probe: ctx.probe,
         }
     }
 
@@ -186,21 +183,13 @@ impl NodeResultCache {
         nodes: &mut Vec<NodeIdx>,
         tally: &mut [PluginTally],
     ) {
-        let chain = FilterChain {
-            profile: ctx.profile,
-            view: ctx.view,
-            spec: ctx.spec,
-            values: self.prepared.values(),
-            probe: ctx.probe,
-        };
+        let chain = FilterChain { ctx, values: &self.prepared.values };
         chain.run(from, nodes, &mut self.causes, &mut self.mask, tally);
         for (_, cause) in self.causes.iter().skip(self.lasting.len()) {
-            let at = ctx.profile.filter.iter().position(|e| e.plugin.name() == cause.plugin);
-            self.lasting.push(at.is_some_and(|at| at < self.first_usage));
+            self.lasting.push(ctx.place_of(cause).is_some_and(|at| at < self.first_usage));
         }
     }
 
-    /// Recomputes the results of changed nodes.
     fn catch_up(&mut self, ctx: &CycleContext<'_>, scratch: &mut Scratch, tally: &mut [PluginTally]) {
         if self.prepared.refused.is_some() {
             return;
@@ -268,7 +257,7 @@ impl NodeResultCache {
     }
 
     /// Returns why PreFilter refused the pod as a whole, if it did.
-    pub(crate) fn refused_as_a_whole(&self) -> Option<&pellucid_framework::Cause> {
+    pub(crate) fn refused_as_a_whole(&self) -> Option<&Cause> {
         let of_attempt = self.attempt.as_ref().and_then(|a| a.refused.as_ref());
         of_attempt.or(self.prepared.refused.as_ref().map(|(_, cause)| cause))
     }
@@ -295,7 +284,7 @@ impl NodeResultCache {
     }
 
     /// Returns why the node was refused, or `None` if no plugin refused it.
-    pub fn cause(&self, node: NodeIdx) -> Option<&pellucid_framework::Cause> {
+    pub fn cause(&self, node: NodeIdx) -> Option<&Cause> {
         let (mask, causes) = self.current();
         causes.get(*mask.get(node.index())?)
     }

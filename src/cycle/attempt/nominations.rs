@@ -12,8 +12,8 @@ use pellucid_model::time::Probe;
 use pellucid_model::{GangKey, NodeIdx, Pod, PodId};
 use smallvec::SmallVec;
 
-use crate::attempt::chain::{OneNode, PluginTally};
-use crate::attempt::global_plugins::ShapeFilters;
+use crate::attempt::chain::PluginTally;
+use crate::attempt::global_plugins::OneNode;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
 use crate::attempt::post_filter::KnownNodes;
 
@@ -25,6 +25,14 @@ pub(crate) struct AttemptContext<'a> {
     pub(crate) pod: &'a Pod,
     pub(crate) kind: AttemptKind<'a>,
     pub(crate) probe: &'a dyn Probe,
+}
+
+impl<'a> AttemptContext<'a> {
+    /// Returns the inputs of a cycle for the pod in a state.
+    pub(crate) fn on(self, cluster: &'a Cluster) -> CycleContext<'a> {
+        let Self { profile, pod, probe, .. } = self;
+        CycleContext { profile, view: View::new(cluster), spec: &pod.spec, probe }
+    }
 }
 
 /// How a pod is scheduled.
@@ -77,42 +85,28 @@ impl<'a> NominationFilter<'a> {
         Self { attempt, cluster, tally, scratch: OneNode::default() }
     }
 
-    /// Runs the second pass, without nominated pods. Returns why a filter refuses the node.
-    fn without_nominees(&mut self, filters: &ShapeFilters<'_>, node: NodeIdx) -> Option<Cause> {
-        let view = View::new(self.cluster);
-        let ctx = CycleContext {
-            profile: self.attempt.profile,
-            view,
-            spec: &self.attempt.pod.spec,
-            probe: self.attempt.probe,
-        };
-        filters.ask_about(&ctx, node, &mut self.scratch, self.tally)
-    }
-
-    /// Runs the first pass, with the nominated pods on the node. Returns `None` if there are none.
-    fn with_nominees(&mut self, filters: &ShapeFilters<'_>, node: NodeIdx) -> Option<Option<Cause>> {
-        let AttemptContext { id, pod, kind, .. } = self.attempt;
-        let nominees = nominees(self.cluster, (id, pod), kind.group(), node);
+    /// Runs the first pass, with the nominated pods on the node. Returns why a filter refuses the node, or `None` if
+    /// there are no such pods.
+    fn with_nominees(&mut self, results: &NodeResultCache, node: NodeIdx) -> Option<Cause> {
+        let attempt = self.attempt;
+        let nominees = nominees(self.cluster, (attempt.id, attempt.pod), attempt.kind.group(), node);
         if nominees.is_empty() {
             return None;
         }
-        let (profile, spec, probe) = (self.attempt.profile, &self.attempt.pod.spec, self.attempt.probe);
         let (scratch, tally) = (&mut self.scratch, &mut *self.tally);
-        Some(self.cluster.probe(|cluster| {
+        self.cluster.probe(|cluster| {
             for id in nominees {
                 cluster.place(id, node, Stage::Reserved);
             }
-            let ctx = CycleContext { profile, view: View::new(cluster), spec, probe };
-            filters.ask_about(&ctx, node, scratch, tally)
-        }))
+            results.ask_about(&attempt.on(cluster), node, scratch, tally)
+        })
     }
 
     /// Runs both passes. Returns why a filter refuses the node.
-    pub(crate) fn refusal(&mut self, filters: &ShapeFilters<'_>, node: NodeIdx) -> Option<Cause> {
-        match self.with_nominees(filters, node) {
-            Some(Some(cause)) => Some(cause),
-            Some(None) | None => self.without_nominees(filters, node),
-        }
+    pub(crate) fn refusal(&mut self, results: &NodeResultCache, node: NodeIdx) -> Option<Cause> {
+        self.with_nominees(results, node).or_else(|| {
+            results.ask_about(&self.attempt.on(self.cluster), node, &mut self.scratch, self.tally)
+        })
     }
 
     /// Returns the pod's own nominated node if it is feasible: then there is no choice. Otherwise refuses the feasible
@@ -126,7 +120,7 @@ impl<'a> NominationFilter<'a> {
         let own = own.and_then(|name| self.cluster.find_node(&name));
         if let Some(node) = own
             && results.is_feasible(node)
-            && !matches!(self.with_nominees(&results.shape_filters(), node), Some(Some(_)))
+            && self.with_nominees(results, node).is_none()
         {
             return Some(node);
         }
@@ -142,7 +136,7 @@ impl<'a> NominationFilter<'a> {
         let nodes = self.cluster.nominator().nodes().filter_map(|(name, _)| self.cluster.find_node(name));
         let nodes: Vec<NodeIdx> = nodes.filter(|n| results.is_feasible(*n)).collect();
         for node in nodes {
-            if let Some(Some(cause)) = self.with_nominees(&results.shape_filters(), node) {
+            if let Some(cause) = self.with_nominees(results, node) {
                 results.refuse_node(node, cause);
             }
         }

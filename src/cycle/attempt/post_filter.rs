@@ -16,19 +16,8 @@ use crate::attempt::nominations::{AttemptKind, NominationFilter};
 use crate::attempt::work;
 
 /// The results of a search for victims on single nodes, shared by equal members of a gang that search one after
-/// another. Whoever changes a node [forgets](Self::forget) it.
-#[derive(Default)]
-pub(crate) struct KnownNodes(RefCell<FxHashMap<NodeIdx, Found>>);
-
-impl KnownNodes {
-    pub(crate) fn forget(&self, node: NodeIdx) {
-        self.0.borrow_mut().remove(&node);
-    }
-
-    pub(crate) fn clear(&self) {
-        self.0.borrow_mut().clear();
-    }
-}
+/// another. Whoever changes a node removes its result.
+pub(crate) type KnownNodes = RefCell<FxHashMap<NodeIdx, Found>>;
 
 /// Answers the queries of PostFilter on the state of the attempt.
 struct Questions<'a> {
@@ -84,16 +73,16 @@ impl Evaluator for Questions<'_> {
 
     fn refusal(&mut self, node: NodeIdx) -> Option<Cause> {
         self.work += work::ASK;
-        self.filter.refusal(&self.results.shape_filters(), node)
+        self.filter.refusal(self.results, node)
     }
 
     fn known(&self, node: NodeIdx) -> Option<Found> {
-        self.known_nodes()?.0.borrow().get(&node).cloned()
+        self.known_nodes()?.borrow().get(&node).cloned()
     }
 
     fn remember(&mut self, node: NodeIdx, found: &Found) {
         if let Some(known) = self.known_nodes() {
-            known.0.borrow_mut().insert(node, found.clone());
+            known.borrow_mut().insert(node, found.clone());
         }
     }
 
@@ -123,11 +112,9 @@ pub(crate) fn post_filter(
     let mut last = None;
     for enabled in plugins {
         let Some(plugin) = enabled.plugin.post_filter() else { continue };
-        let answer = plugin.post_filter(&mut questions);
+        last = Some(plugin.post_filter(&mut questions));
         questions.give_back();
-        let is_found = matches!(answer, PostFiltered::Nominate(_));
-        last = Some(answer);
-        if is_found {
+        if matches!(last, Some(PostFiltered::Nominate(_))) {
             break;
         }
     }

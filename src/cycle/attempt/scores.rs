@@ -76,16 +76,14 @@ impl Scores {
     pub(crate) fn make(ctx: &CycleContext<'_>, mask: &[CauseId], tally: &mut [PluginTally]) -> Self {
         let feasible = mask.iter().enumerate().filter(|(_, c)| c.is_feasible());
         let feasible: Vec<NodeIdx> = feasible.map(|(i, _)| NodeIdx(i as u32)).collect();
-        let values = chain::prepare_scores(ctx.profile, ctx.view, ctx.spec, &feasible);
-        let values = values.into_iter().enumerate();
-        let active: Vec<Active> = values
-            .filter_map(|(entry, value)| {
-                let enabled = &ctx.profile.score[entry];
-                let (plugin, value) = (enabled.plugin.score()?, value?);
-                let (reads, normalize) = (plugin.reads(), plugin.normalize());
-                Some(Active { entry, value, reads, normalize, weight: enabled.weight })
-            })
-            .collect();
+        let values = chain::prepare_scores(ctx, &feasible).into_iter().enumerate();
+        let active = values.filter_map(|(entry, value)| {
+            let enabled = &ctx.profile.score[entry];
+            let (plugin, value) = (enabled.plugin.score()?, value?);
+            let (reads, normalize) = (plugin.reads(), plugin.normalize());
+            Some(Active { entry, value, reads, normalize, weight: enabled.weight })
+        });
+        let active: Vec<Active> = active.collect();
         let mut scores = Self {
             raw: vec![0; mask.len() * active.len()],
             greatest: vec![Greatest::default(); active.len()],
@@ -102,7 +100,6 @@ impl Scores {
         scores
     }
 
-    /// Returns the best feasible node and its total.
     pub(crate) fn best(&mut self, ctx: &CycleContext<'_>) -> Option<(NodeIdx, i64)> {
         let node = self.blocks.best(ctx.view, &self.total)?;
         Some((node, self.total[node.index()]))
@@ -117,9 +114,8 @@ impl Scores {
         for (at, active) in self.active.iter().enumerate().filter(|(_, a)| a.reads >= least) {
             let enabled = &ctx.profile.score[active.entry];
             let Some(plugin) = enabled.plugin.score() else { continue };
-            let entry = (enabled, plugin, &active.value);
             let out = &mut self.scratch.out;
-            chain::score(entry, (ctx.view, ctx.spec), nodes, out, tally, ctx.probe);
+            chain::score((enabled, plugin, &active.value), ctx, nodes, out, tally);
             for (node, raw) in nodes.iter().zip(out) {
                 self.raw[node.index() * width + at] =
                     (*raw).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
@@ -170,12 +166,8 @@ impl Scores {
         let moves = |reads: Reads, row: &Touched| {
             reads >= Reads::Usage || row.object || !row.was || !is_feasible(row.node)
         };
-        let normalising = |scores: &Self| {
-            let all = scores.active.iter().enumerate();
-            let normalising = all.filter(|(_, a)| a.normalize != Normalize::Identity);
-            normalising.map(|(at, a)| (at, a.reads)).collect::<SmallVec<[(usize, Reads); 4]>>()
-        };
-        let kinds = normalising(self);
+        let normalising = self.active.iter().enumerate().filter(|(_, a)| a.normalize != Normalize::Identity);
+        let kinds: SmallVec<[(usize, Reads); 4]> = normalising.map(|(at, a)| (at, a.reads)).collect();
         let width = self.active.len();
         let mut before: SmallVec<[(i32, bool); 4]> = SmallVec::new();
         for (at, reads) in &kinds {

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
+use pellucid_framework::Cause;
 use pellucid_framework::profile::Profile;
-use pellucid_framework::{Cause, View};
 use pellucid_model::NodeIdx;
 use pellucid_model::cause::CauseId;
 use pellucid_queue::RefusedBy;
 use pellucid_recording::{Decision, Group, GroupMeasure, Placement, Refusal};
-use smallvec::SmallVec;
 
 use crate::attempt::chain::PluginTally;
 use crate::attempt::global_plugins;
@@ -49,13 +48,14 @@ impl NodeResultCache {
             return self.decide_sampled(ctx, wanted, start, tally);
         }
         let evaluated = self.prepared.candidates.as_ref().map_or(total, Vec::len);
-        let chosen = if self.attempt.is_some() || self.globals.score() {
+        let chosen = if self.attempt.is_some() || !self.globals.scores.is_empty() {
             let feasible = self.take_feasible();
             let chosen = self.choose(ctx, &feasible, tally);
             self.give_feasible(feasible);
             chosen
         } else if n_feasible == 1 {
-            self.only_feasible(ctx).map(|node| (node, None))
+            let scored = self.best(ctx).map(|(node, _)| node);
+            scored.or_else(|| self.feasible().next()).map(|node| (node, None))
         } else {
             self.run_scores(ctx, tally);
             self.best(ctx).map(|(node, score)| (node, Some(score)))
@@ -63,10 +63,6 @@ impl NodeResultCache {
         let Some((node, score)) = chosen else { return Decision::Refuse(self.refuse(ctx)) };
         let (feasible, evaluated, total) = (n_feasible as u32, evaluated as u32, total as u32);
         Decision::Place(Placement { node, score, feasible, evaluated, total })
-    }
-
-    fn only_feasible(&mut self, ctx: &CycleContext<'_>) -> Option<NodeIdx> {
-        self.best(ctx).map(|(node, _)| node).or_else(|| self.feasible().next())
     }
 
     /// Returns the best of some feasible nodes, with its total if there was a choice.
@@ -136,25 +132,16 @@ impl NodeResultCache {
         Decision::Place(Placement { node, score, feasible, evaluated, total })
     }
 
-    /// Returns the scores of some feasible nodes, normalised as if there were no others, the best first. The nodes must
-    /// have been scored.
-    pub fn ranked(
-        &self,
-        ctx: &CycleContext<'_>,
-        nodes: &[NodeIdx],
-        tally: &mut [PluginTally],
-    ) -> Vec<Scored> {
-        self.best_of(ctx, nodes, nodes.len(), tally)
-    }
-
-    /// Returns the best `n` of these nodes. The shares of plugins are computed for them only.
-    fn best_of(
-        &self,
+    /// Returns the best `n` of some feasible nodes with their scores, normalised as if there were no others, the best
+    /// first.
+    pub fn top_of(
+        &mut self,
         ctx: &CycleContext<'_>,
         nodes: &[NodeIdx],
         n: usize,
         tally: &mut [PluginTally],
     ) -> Vec<Scored> {
+        self.run_scores(ctx, tally);
         let Some(scores) = &self.scores else { return Vec::new() };
         let greatest = scores.greatest_over(nodes);
         let global = global_plugins::global_scores(&self.globals, ctx, nodes, tally);
@@ -187,19 +174,7 @@ impl NodeResultCache {
         self.sample.iter().copied().chain(all.into_iter().flatten())
     }
 
-    /// Returns the best `n` of some feasible nodes for a score table, normalised as if there were no others.
-    pub(crate) fn top_of(
-        &mut self,
-        ctx: &CycleContext<'_>,
-        nodes: &[NodeIdx],
-        n: usize,
-        tally: &mut [PluginTally],
-    ) -> Vec<Scored> {
-        self.run_scores(ctx, tally);
-        self.best_of(ctx, nodes, n, tally)
-    }
-
-    /// Returns the best `n` feasible nodes with their scores, for a score table.
+    /// Returns the best `n` feasible nodes with their scores, the best first.
     pub fn top(&mut self, ctx: &CycleContext<'_>, n: usize, tally: &mut [PluginTally]) -> Vec<Scored> {
         let feasible: Vec<NodeIdx> = self.feasible().collect();
         self.top_of(ctx, &feasible, n, tally)
@@ -214,10 +189,7 @@ impl NodeResultCache {
         let total = ctx.view.nodes().len();
         self.work += total as u64;
         let refusal = match self.refused_as_a_whole() {
-            Some(cause) => {
-                let by = refused_by(ctx.profile, std::iter::once(cause));
-                Refusal::of_pod(cause.clone(), total, by)
-            }
+            Some(cause) => refusal_of_pod(ctx.profile, cause.clone(), total),
             None => {
                 let groups = self.groups(ctx);
                 let by = refused_by(ctx.profile, groups.iter().map(|g| &g.cause));
@@ -233,51 +205,43 @@ impl NodeResultCache {
 
     fn groups(&self, ctx: &CycleContext<'_>) -> Vec<Group> {
         let (mask, causes) = self.current();
-        let mut members: Vec<Vec<NodeIdx>> = Vec::new();
+        let mut members: Vec<Vec<NodeIdx>> = causes.iter().map(|_| Vec::new()).collect();
         for node in ctx.view.cluster().by_name() {
             let id = mask[node.index()];
             if id.is_cause() {
-                let at = usize::from(id.0) - 1;
-                if members.len() <= at {
-                    members.resize(at + 1, Vec::new());
-                }
-                members[at].push(*node);
+                members[usize::from(id.0) - 1].push(*node);
             }
         }
-        let mut groups = Vec::new();
-        for (id, cause) in causes.iter() {
-            let Some(nodes) = members.get(usize::from(id.0) - 1).filter(|n| !n.is_empty()) else { continue };
-            groups.push(Group {
-                cause: cause.clone(),
-                count: nodes.len(),
-                examples: examples(ctx.view, nodes),
-                measures: measures(ctx, cause, nodes),
-            });
-        }
-        groups
+        let group = |((_, cause), nodes): ((CauseId, &Cause), Vec<NodeIdx>)| Group {
+            cause: cause.clone(),
+            count: nodes.len(),
+            examples: nodes.iter().take(EXAMPLES).map(|n| ctx.view.name(*n).clone()).collect(),
+            measures: measures(ctx, cause, &nodes),
+        };
+        causes.iter().zip(members).filter(|(_, nodes)| !nodes.is_empty()).map(group).collect()
     }
 }
 
-fn examples(view: View<'_>, nodes: &[NodeIdx]) -> SmallVec<[pellucid_model::Name; 3]> {
-    nodes.iter().take(EXAMPLES).map(|n| view.name(*n).clone()).collect()
+fn measures(ctx: &CycleContext<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<GroupMeasure> {
+    let filter = ctx.place_of(cause).and_then(|at| ctx.profile.filter[at].plugin.filter());
+    let Some(filter) = filter else { return Vec::new() };
+    let measures = filter.measure(ctx.view, ctx.spec, cause, nodes).into_iter().map(|m| GroupMeasure {
+        resource: m.resource,
+        requested: m.requested,
+        available: m.available,
+        best_node: ctx.view.name(m.best_node).clone(),
+    });
+    measures.collect()
 }
 
-fn measures(ctx: &CycleContext<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<GroupMeasure> {
-    let plugin = ctx.profile.filter.iter().find(|e| e.plugin.name() == cause.plugin);
-    let Some(filter) = plugin.and_then(|e| e.plugin.filter()) else { return Vec::new() };
-    let measured = filter.measure(ctx.view, ctx.spec, cause, nodes).into_iter();
-    measured
-        .map(|m| GroupMeasure {
-            resource: m.resource,
-            requested: m.requested,
-            available: m.available,
-            best_node: ctx.view.name(m.best_node).clone(),
-        })
-        .collect()
+/// Returns the refusal of a pod as a whole, by the plugin behind the cause.
+pub(crate) fn refusal_of_pod(profile: &Profile, cause: Cause, total_nodes: usize) -> Refusal {
+    let by = refused_by(profile, std::iter::once(&cause));
+    Refusal::of_pod(cause, total_nodes, by)
 }
 
 /// Returns the set of plugins behind these causes.
-pub(crate) fn refused_by<'c>(profile: &Profile, causes: impl Iterator<Item = &'c Cause>) -> RefusedBy {
+fn refused_by<'c>(profile: &Profile, causes: impl Iterator<Item = &'c Cause>) -> RefusedBy {
     let mut by = RefusedBy::default();
     for cause in causes {
         if let Some(at) = profile.plugins.iter().position(|p| p.name() == cause.plugin) {

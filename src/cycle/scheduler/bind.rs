@@ -8,10 +8,10 @@ use pellucid_cluster::{ClusterEvent, Stage};
 use pellucid_framework::{Cause, Code, Reason};
 use pellucid_model::effect::{BindOutcome, EffectId, EffectReport};
 use pellucid_model::{Now, PodId};
+use pellucid_queue::UnitId;
 use pellucid_recording::flight::What;
 
 use crate::scheduler::Scheduler;
-use crate::scheduler::in_flight::BindingInFlight;
 
 impl Scheduler {
     /// Applies a report. A report for an attempt that has ended (the watch was faster, or the pod is gone) changes
@@ -19,13 +19,13 @@ impl Scheduler {
     pub(crate) fn settle(&mut self, report: EffectReport, now: Now, events: &mut Vec<ClusterEvent>) {
         match report {
             EffectReport::BindSent { id, uid } => {
-                if let Some(order) = self.open_order(id, &uid) {
-                    self.cluster.set_stage(order.pod, Stage::Binding);
+                if let Some((pod, _)) = self.open_order(id, &uid) {
+                    self.cluster.set_stage(pod, Stage::Binding);
                 }
             }
             EffectReport::BindDone { id, uid, outcome } => {
                 if let Some(order) = self.open_order(id, &uid) {
-                    self.settle_bind(&order, outcome, now, events);
+                    self.settle_bind(order, outcome, now, events);
                 }
             }
             EffectReport::EvictDone { id, uid, outcome } => self.settle_eviction(id, &uid, outcome, now),
@@ -35,34 +35,32 @@ impl Scheduler {
         }
     }
 
-    fn open_order(&self, id: EffectId, uid: &Arc<str>) -> Option<BindingInFlight> {
-        let order = self.in_flight.bindings.get(&id)?;
-        (self.cluster.pod(order.pod)?.pod.uid == *uid).then(|| order.clone())
+    fn open_order(&self, id: EffectId, uid: &Arc<str>) -> Option<(PodId, UnitId)> {
+        let (pod, unit) = *self.in_flight.bindings.get(&id)?;
+        (self.cluster.pod(pod)?.pod.uid == *uid).then_some((pod, unit))
     }
 
     fn settle_bind(
         &mut self,
-        order: &BindingInFlight,
+        (id, unit): (PodId, UnitId),
         outcome: BindOutcome,
         now: Now,
         events: &mut Vec<ClusterEvent>,
     ) {
-        let Some(record) = self.cluster.pod(order.pod) else { return };
+        let Some(record) = self.cluster.pod(id) else { return };
         let (pod, node) = (record.pod.clone(), record.node);
         match outcome {
             BindOutcome::Bound => {
-                self.cluster.set_stage(order.pod, Stage::Bound);
-                if let Some(node) = node {
-                    events.push(ClusterEvent::PodBound { id: order.pod, node });
-                }
+                self.cluster.set_stage(id, Stage::Bound);
+                events.extend(node.map(|node| ClusterEvent::PodBound { id, node }));
             }
             // The watch delivers the actual node later; until then the state keeps our placement.
             BindOutcome::BoundElsewhere { node } => {
-                self.record_event((order.pod, &pod.key), &node, What::Bound, now);
+                self.record_event((id, &pod.key), &node, What::Bound, now);
                 self.records.counters.bind_failures += 1;
-                self.cluster.preemptions_mut().end(order.pod, End::PlacedElsewhere, now);
-                self.cluster.unreserve_all(order.pod);
-                self.end_unit(order.pod, order.unit);
+                self.cluster.preemptions_mut().end(id, End::PlacedElsewhere, now);
+                self.cluster.unreserve_all(id);
+                self.end_unit(id, unit);
             }
             // The pod's room is free at once; the watch delivers the deletion later.
             BindOutcome::Gone => {
@@ -73,7 +71,7 @@ impl Scheduler {
                 let subject = format!("{message} (HTTP {status} {reason})");
                 let reason = Reason::about(ReasonCode::BindRefused, &*subject);
                 let cause = Cause::new("DefaultBinder", Code::Unschedulable, reason);
-                self.fail_binding(order.pod, cause, now, events);
+                self.fail_binding(id, cause, now, events);
             }
         }
     }
@@ -84,7 +82,7 @@ impl Scheduler {
         let pod = self.cluster.pod(id).map(|r| r.pod.clone());
         let place = self.cluster.pod(id).and_then(|r| r.node).map(|n| self.cluster.slot(n).name.clone());
         if let (Some(pod), Some(node)) = (&pod, place) {
-            self.record_release(id, pod, &node, now);
+            self.record_event((id, &pod.key), &node, What::Released, now);
         }
         self.cluster.release(id);
         self.in_flight.drop_binding(id);

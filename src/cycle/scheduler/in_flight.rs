@@ -11,17 +11,11 @@ use pellucid_queue::UnitId;
 
 use crate::scheduler::pre_bind::PreBinding;
 
-/// A bind order that is not settled.
-#[derive(Clone, Debug)]
-pub(crate) struct BindingInFlight {
-    pub(crate) pod: PodId,
-    pub(crate) unit: UnitId,
-}
-
 /// Owns the scheduler's orders until they are settled.
 #[derive(Default)]
 pub(crate) struct InFlight {
-    pub(crate) bindings: FxHashMap<EffectId, BindingInFlight>,
+    /// Bind orders, with the pod and its unit.
+    pub(crate) bindings: FxHashMap<EffectId, (PodId, UnitId)>,
     /// The bind order of each pod. *Invariant:* the inverse of `bindings`.
     pub(crate) effect_of: FxHashMap<PodId, EffectId>,
     /// Placed pods whose PreBind is in progress.
@@ -41,20 +35,9 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// Returns the id of the next effect.
     pub(crate) fn next_effect_id(&mut self) -> EffectId {
         self.numbered += 1;
         EffectId(self.numbered)
-    }
-
-    /// Returns the number of placements that the API server has not confirmed yet.
-    pub(crate) fn n_placements(&self) -> usize {
-        self.bindings.len() + self.pre_binding.len() + self.shadow_holds.len()
-    }
-
-    /// Returns the number of bindings, evictions and volume writes whose report is outstanding.
-    pub(crate) fn n_unsettled(&self) -> usize {
-        self.bindings.len() + self.evictions.len() + self.writes.len()
     }
 
     /// Drops the binding of a pod, whether it was ordered or still waits for PreBind.

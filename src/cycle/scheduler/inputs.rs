@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::input::Quarantined;
+use pellucid_cluster::preemptions::VictimState;
 use pellucid_cluster::{ClusterEvent, Input};
 use pellucid_framework::View;
 use pellucid_framework::profile::Profile;
-use pellucid_model::effect::{ConditionText, Effect, EventOrder, EventType, PodRef, StatusOrder};
+use pellucid_model::effect::{ConditionText, EventType, PodRef};
 use pellucid_model::{NodeIdx, Now, Pod, PodId, PodKey};
 use pellucid_queue::{QueueStage, RefusedBy, Unit, UnitId, WakeupReason};
 use pellucid_recording::flight::What;
@@ -55,9 +56,21 @@ impl Scheduler {
         }
         self.record_changes(&events, how, now);
         self.note_leaving(&events, how);
-        // Pods that no longer need a node leave the queue first, so that hints about the other events are asked only
-        // for pods that are in the state.
+        self.end_what_left(&events, now);
+        let mut followed = Vec::new();
         for event in &events {
+            self.recheck_pre_bind(event, now, &mut followed);
+        }
+        for event in events.into_iter().chain(followed) {
+            self.react(event, now);
+        }
+        self.review_gangs(now);
+    }
+
+    /// Handles what left the state. Pods that no longer need a node leave the queue before hints about other events are
+    /// asked, so that these are asked only for pods that are in the state.
+    fn end_what_left(&mut self, events: &[ClusterEvent], now: Now) {
+        for event in events {
             match event {
                 ClusterEvent::PendingRemoved { id, pod } => {
                     self.compare_with_shadowed(*id, pod);
@@ -71,25 +84,15 @@ impl Scheduler {
                     self.cluster.nominator_mut().forget_echoes(*id);
                     self.victim_gone(*id, now);
                 }
-                ClusterEvent::PodChanged { id, .. } if self.is_deleting(*id) => {
-                    self.victim_terminates(*id, now);
+                ClusterEvent::PodChanged { id, .. }
+                    if self.cluster.pod(*id).is_some_and(|r| r.pod.deleting) =>
+                {
+                    self.cluster.preemptions_mut().note(*id, VictimState::Terminating, now);
                 }
                 ClusterEvent::NodeRemoved(..) => self.end_nominations_to_missing_nodes(now),
                 _ => {}
             }
         }
-        let mut followed = Vec::new();
-        for event in &events {
-            self.recheck_pre_bind(event, now, &mut followed);
-        }
-        for event in events.into_iter().chain(followed) {
-            self.react(event, now);
-        }
-        self.review_gangs(now);
-    }
-
-    fn is_deleting(&self, id: PodId) -> bool {
-        self.cluster.pod(id).is_some_and(|r| r.pod.deleting)
     }
 
     fn react(&mut self, event: ClusterEvent, now: Now) {
@@ -153,11 +156,8 @@ impl Scheduler {
         self.queue.reorder(unit_id, rank);
         if let Some(refusal) = gated(&profile, &pod) {
             self.queue.gate(unit_id);
-            let told = match self.last_attempt(id).outcome() {
-                Some(Outcome::Gated(known)) => known.message() == refusal.message(),
-                _ => false,
-            };
-            if !told {
+            let known = self.last_attempt(id).outcome();
+            if !matches!(known, Some(Outcome::Gated(known)) if known.message() == refusal.message()) {
                 self.report_gated(id, &pod, refusal, now);
             }
             return;
@@ -179,12 +179,10 @@ impl Scheduler {
 
     /// Moves a pod to the right unit after its scheduling gates or its gang changed.
     fn move_to_other_unit(&mut self, id: PodId, old: &Pod, pod: &Pod, unit: UnitId, now: Now) {
-        let is_in_gang = self.queue.unit(unit).is_some_and(|u| u.gang.is_some());
-        let is_same = old.gates == pod.gates && old.gang == pod.gang;
-        if is_same {
+        if old.gates == pod.gates && old.gang == pod.gang {
             return;
         }
-        if is_in_gang {
+        if self.queue.unit(unit).is_some_and(|u| u.gang.is_some()) {
             self.leave_gang_unit(id, old);
         } else {
             self.queue.remove(unit);
@@ -206,7 +204,8 @@ impl Scheduler {
         let as_decided = self.last_attempt(id).node() == Some(node);
         if let (Some(pod), true) = (pod, was_ordered && as_decided) {
             self.records.counters.bound += 1;
-            self.order(Effect::Event(scheduled_event(&pod, &name)));
+            let note = format!("Successfully assigned {} to {name}", pod.key).into();
+            self.order_event(pod_ref(&pod), EventType::Normal, ("Scheduled", "Binding"), note);
         }
         // What the pod held, such as volumes, is now part of the cluster's own state.
         self.cluster.unreserve_all(id);
@@ -221,9 +220,7 @@ impl Scheduler {
     /// Ends everything that is under way to place a pod.
     fn forget(&mut self, id: PodId, pod: &Arc<Pod>, now: Now) {
         self.close_preemption(id, now);
-        if let Some(nomination) = self.cluster.nominator_mut().end(id) {
-            self.wake(&ClusterEvent::NominationEnded { pod: pod.clone(), node: nomination.node }, now);
-        }
+        self.consume_nomination(id, pod, None, now);
         let mut events = Vec::new();
         self.break_quorum(id, pod, now, &mut events);
         if !self.leave_gang_unit(id, pod)
@@ -231,9 +228,7 @@ impl Scheduler {
         {
             self.end_unit(id, unit);
         }
-        for event in &events {
-            self.wake(event, now);
-        }
+        self.wake_all(&events, now);
     }
 
     pub(crate) fn end_unit(&mut self, id: PodId, unit: UnitId) {
@@ -253,33 +248,20 @@ impl Scheduler {
     fn report_gated(&mut self, id: PodId, pod: &Pod, refusal: Refusal, now: Now) {
         let refusal = Arc::new(refusal);
         self.report_unschedulable(pod, "SchedulingGated", refusal.message(), None);
-        self.store_verdict(id, Outcome::Gated(refusal), None, now);
+        self.store_verdict(id, Outcome::Gated(refusal), now);
     }
 
     /// Reports on our pods that cannot be read, because no attempt will.
     fn report_quarantined(&mut self, objects: &[Quarantined]) {
-        let ours = objects.iter().filter(|q| {
-            q.kind == "Pod"
-                && !q.uid.is_empty()
-                && q.scheduler_name.as_ref().is_some_and(|n| self.cluster.is_ours(n))
-        });
-        let orders: Vec<(PodRef, Arc<str>)> = ours
-            .map(|q| {
-                let key = PodKey { namespace: q.namespace.clone(), name: q.name.clone() };
-                (PodRef { key, uid: q.uid.clone() }, quarantine_message(q).into())
-            })
-            .collect();
-        for (pod, message) in orders {
-            let (kind, action) = (EventType::Warning, "Scheduling");
+        for q in objects.iter().filter(|q| q.kind == "Pod" && !q.uid.is_empty()) {
+            if q.scheduler_name.as_ref().is_none_or(|name| !self.cluster.is_ours(name)) {
+                continue;
+            }
+            let key = PodKey { namespace: q.namespace.clone(), name: q.name.clone() };
+            let pod = PodRef { key, uid: q.uid.clone() };
+            let message: Arc<str> = quarantine_message(q).into();
             let condition = Some(ConditionText { reason: "Unschedulable", message: message.clone() });
-            self.order(Effect::Status(StatusOrder { pod: pod.clone(), condition, nomination: None }));
-            self.order(Effect::Event(EventOrder {
-                pod,
-                kind,
-                reason: "FailedScheduling",
-                action,
-                note: message,
-            }));
+            self.order_report(pod, condition, None, message);
         }
     }
 }
@@ -299,8 +281,7 @@ pub(crate) fn gated(profile: &Profile, pod: &Pod) -> Option<Refusal> {
     if profile.gang_rules().is_some()
         && let Some(problem) = pod.gang.as_ref().filter(|m| m.names_two).and_then(|m| m.problems.first())
     {
-        let code = ReasonCode::GangInvalid;
-        return Some(member_refusal(code, &problem.to_string(), 0));
+        return Some(member_refusal(ReasonCode::GangInvalid, &problem.to_string(), 0));
     }
     let plugins = profile.pre_enqueue.iter();
     let (enabled, cause) =
@@ -308,15 +289,4 @@ pub(crate) fn gated(profile: &Profile, pod: &Pod) -> Option<Refusal> {
     let mut by = RefusedBy::default();
     by.insert(enabled.index);
     Some(Refusal::of_pod(cause, 0, by))
-}
-
-/// Returns the event for a pod that was bound.
-pub(crate) fn scheduled_event(pod: &Pod, node: &str) -> EventOrder {
-    EventOrder {
-        pod: pod_ref(pod),
-        kind: EventType::Normal,
-        reason: "Scheduled",
-        action: "Binding",
-        note: format!("Successfully assigned {} to {node}", pod.key).into(),
-    }
 }

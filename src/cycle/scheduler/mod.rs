@@ -31,14 +31,15 @@ use pellucid_framework::profile::Profile;
 use pellucid_model::effect::Effect;
 use pellucid_model::{GangKey, Name, Now, Pod, PodId};
 use pellucid_queue::{Queue, QueueLimits};
+use pellucid_recording::Verdict;
 use pellucid_recording::recorder::{RecordedFailure, RecordedTable};
 use pellucid_recording::switches::Switches;
-use pellucid_recording::{Outcome, Verdict};
 
 pub use crate::attempt::chain::PluginTally;
 pub use inputs::quarantine_message;
 pub use snapshot::{Registry, Snapshot};
 
+use crate::attempt::work::SLICE;
 use gangs::GangBook;
 use in_flight::InFlight;
 use profiles::Profiles;
@@ -147,7 +148,7 @@ impl Scheduler {
             gangs,
             in_flight: InFlight::default(),
             records: Records::new(&switches),
-            turns: Turns::default(),
+            turns: Turns { work: 0, since_slice: 0, slice: SLICE },
             switches,
             shadow: shadow_of.map(|of| ShadowTally { of, ..ShadowTally::default() }),
             registry,
@@ -159,11 +160,6 @@ impl Scheduler {
     /// Returns the cluster state, for tests and invariant checks.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
-    }
-
-    /// Returns the switches for recording.
-    pub fn switches(&self) -> &Switches {
-        &self.switches
     }
 
     /// Returns the work done since the start, in units of about one node filtered or scored.
@@ -184,12 +180,14 @@ impl Scheduler {
 
     /// Returns the number of placements that the API server has not confirmed yet.
     pub fn n_in_flight(&self) -> usize {
-        self.in_flight.n_placements()
+        let InFlight { bindings, pre_binding, shadow_holds, .. } = &self.in_flight;
+        bindings.len() + pre_binding.len() + shadow_holds.len()
     }
 
     /// Returns the number of bindings, evictions and volume writes whose report is outstanding.
     pub fn n_unsettled(&self) -> usize {
-        self.in_flight.n_unsettled()
+        let InFlight { bindings, evictions, writes, .. } = &self.in_flight;
+        bindings.len() + evictions.len() + writes.len()
     }
 
     /// Returns the last verdict on a pod, or `None` if there was no attempt or the flight recorder has dropped it.
@@ -204,10 +202,7 @@ impl Scheduler {
 
     /// Returns the name of the node that a verdict chose.
     pub fn chosen(&self, verdict: &Verdict) -> Option<&Name> {
-        match verdict.outcome {
-            Outcome::Placed(placement) => Some(&self.cluster.slot(placement.node).name),
-            Outcome::Refused(_) | Outcome::Gated(_) => None,
-        }
+        verdict.placement().map(|placement| &self.cluster.slot(placement.node).name)
     }
 
     /// Whether [`step`](Self::step) has something to do.
@@ -259,7 +254,7 @@ impl Scheduler {
             switches: self.switches.clone(),
             counters: self.records.counters,
             costs: self.records.meter.costs(),
-            gang_verdicts: self.gangs.verdicts(),
+            gang_verdicts: self.gangs.verdicts.clone(),
             shadow: self.shadow.clone(),
         }
     }

@@ -16,9 +16,8 @@ use pellucid_model::{Now, ObjectKind, PodId};
 use pellucid_queue::UnitId;
 use pellucid_recording::{Outcome, Refusal};
 
-use crate::attempt::search::refused_by;
+use crate::attempt::search::refusal_of_pod;
 use crate::scheduler::Scheduler;
-use crate::scheduler::in_flight::BindingInFlight;
 use crate::scheduler::report::pod_ref;
 
 /// A placed pod whose PreBind is in progress.
@@ -35,13 +34,6 @@ pub(crate) struct PreBinding {
     plugin: &'static str,
     /// Writes ordered so far, with their effects.
     ordered: Vec<(EffectId, VolumeWrite)>,
-}
-
-/// Progress of a pod's PreBind plugins.
-enum Progress {
-    Ready,
-    Wait { plugin: &'static str, writes: Vec<VolumeWrite>, at_most: Duration },
-    Failed(Cause),
 }
 
 impl Scheduler {
@@ -68,15 +60,16 @@ impl Scheduler {
     /// Asks the PreBind plugins of a pod for progress, and acts on it. Returns the refusal if the placement is given
     /// up.
     fn go_on_binding(&mut self, id: PodId, now: Now, out: &mut Vec<ClusterEvent>) -> Option<Arc<Refusal>> {
-        match self.progress(id)? {
-            Progress::Ready => {
+        let (plugin, progress) = self.progress(id)?;
+        match progress {
+            PreBound::Ready => {
                 let pod = self.cluster.pod(id)?.pod.clone();
                 self.cluster.set_stage(id, Stage::PreBinding);
                 for id in self.pass_barrier(id, &pod) {
                     self.order_binding(id);
                 }
             }
-            Progress::Wait { plugin, writes, at_most } => {
+            PreBound::Wait { writes, at_most } => {
                 self.cluster.set_stage(id, Stage::PreBinding);
                 for write in writes {
                     self.order_write(id, write);
@@ -86,12 +79,14 @@ impl Scheduler {
                     entry.deadline = entry.since.saturating_add(at_most);
                 }
             }
-            Progress::Failed(cause) => return self.fail_binding(id, cause, now, out),
+            PreBound::Failed(cause) => return self.fail_binding(id, cause, now, out),
         }
         None
     }
 
-    fn progress(&self, id: PodId) -> Option<Progress> {
+    /// Returns the answer of the first PreBind plugin that is not ready, with its name. The name is empty if all are
+    /// ready.
+    fn progress(&self, id: PodId) -> Option<(&'static str, PreBound)> {
         let entry = self.in_flight.pre_binding.get(&id)?;
         let record = self.cluster.pod(id)?;
         let (node, profile) = (record.node?, &self.profiles.all[self.queue.unit(entry.unit)?.profile]);
@@ -102,31 +97,26 @@ impl Scheduler {
             let held = record.reservations.iter().find(|r| r.plugin == name).map(|r| &r.what);
             match plugin.pre_bind(view, &record.pod, node, held) {
                 PreBound::Ready => {}
-                PreBound::Wait { writes, at_most } => {
-                    return Some(Progress::Wait { plugin: name, writes, at_most });
-                }
-                PreBound::Failed(cause) => return Some(Progress::Failed(cause)),
+                answer => return Some((name, answer)),
             }
         }
-        Some(Progress::Ready)
+        Some(("", PreBound::Ready))
     }
 
-    /// Whether all PreBind plugins of a placed pod are ready.
     pub(crate) fn is_ready_to_bind(&self, id: PodId) -> bool {
-        matches!(self.progress(id), Some(Progress::Ready))
+        matches!(self.progress(id), Some((_, PreBound::Ready)))
     }
 
     pub(crate) fn order_binding(&mut self, id: PodId) {
         let Some(entry) = self.in_flight.pre_binding.remove(&id) else { return };
         let Some(record) = self.cluster.pod(id) else { return };
         let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };
-        let name = self.cluster.slot(node).name.clone();
+        let node = self.cluster.slot(node).name.clone();
         self.cluster.set_stage(id, Stage::Permitted);
         let effect = self.in_flight.next_effect_id();
-        self.in_flight.bindings.insert(effect, BindingInFlight { pod: id, unit: entry.unit });
+        self.in_flight.bindings.insert(effect, (id, entry.unit));
         self.in_flight.effect_of.insert(id, effect);
-        let attempt = entry.attempt;
-        self.order(Effect::Bind(BindOrder { id: effect, pod: pod_ref(&pod), node: name, attempt }));
+        self.order(Effect::Bind(BindOrder { id: effect, pod: pod_ref(&pod), node, attempt: entry.attempt }));
     }
 
     /// Orders a write, unless the pod has already ordered the same one.
@@ -152,19 +142,15 @@ impl Scheduler {
         out: &mut Vec<ClusterEvent>,
     ) {
         let Some(id) = self.in_flight.writes.remove(&effect) else { return };
-        let is_same = self.cluster.pod(id).is_some_and(|r| r.pod.uid == *uid);
-        let is_open = self
-            .in_flight
-            .pre_binding
-            .get(&id)
-            .is_some_and(|e| e.ordered.iter().any(|(known, _)| *known == effect));
-        if !is_same || !is_open {
+        let entry = self.in_flight.pre_binding.get(&id);
+        let Some(entry) = entry.filter(|e| e.ordered.iter().any(|(of, _)| *of == effect)) else { return };
+        let plugin = entry.plugin;
+        if self.cluster.pod(id).is_none_or(|r| r.pod.uid != *uid) {
             return;
         }
         match outcome {
             VolumeOutcome::Written => drop(self.go_on_binding(id, now, out)),
             VolumeOutcome::Refused { status, message } => {
-                let plugin = self.in_flight.pre_binding.get(&id).map_or("", |e| e.plugin);
                 let reason = Reason::about(ReasonCode::PreBindFailed, &*format!("{message} (HTTP {status})"));
                 self.fail_binding(id, Cause::new(plugin, Code::Unschedulable, reason), now, out);
             }
@@ -201,13 +187,10 @@ impl Scheduler {
             let reason = Reason::about(ReasonCode::PreBindFailed, "it took too long");
             self.fail_binding(*id, Cause::new(plugin, Code::Unschedulable, reason), now, &mut out);
         }
-        for event in &out {
-            self.wake(event, now);
-        }
+        self.wake_all(&out, now);
         !late.is_empty()
     }
 
-    /// Returns the earliest PreBind deadline.
     pub(crate) fn pre_binding_deadline(&self) -> Option<Duration> {
         self.in_flight.pre_binding.values().map(|e| e.deadline).min().filter(|at| *at != Duration::MAX)
     }
@@ -225,12 +208,11 @@ impl Scheduler {
         let record = self.cluster.pod(id)?;
         let (pod, node) = (record.pod.clone(), record.node);
         let profile = self.queue.unit_of(id).and_then(|u| self.queue.unit(u))?.profile;
-        let profile = self.profiles.all[profile].clone();
-        let by = refused_by(&profile, std::iter::once(&cause));
-        let refusal = Arc::new(Refusal::of_pod(cause, self.cluster.present().len(), by));
+        let total = self.cluster.present().len();
+        let refusal = Arc::new(refusal_of_pod(&self.profiles.all[profile], cause, total));
         let clear = pod.nominated_node.is_some().then_some(None);
         self.report_unschedulable(&pod, "SchedulerError", refusal.message(), clear);
-        self.store_verdict(id, Outcome::Refused(refusal.clone()), None, now);
+        self.store_verdict(id, Outcome::Refused(refusal.clone()), now);
         if let Some(node) = node {
             self.break_quorum(id, &pod, now, out);
             self.give_up(id, now);

@@ -12,9 +12,7 @@ use pellucid_cluster::preemptions::{End, GangPart, Plan, Preemption, Victim, Vic
 use pellucid_cluster::{ClusterEvent, NominatedBy, Nomination, ShapeId, Stage};
 use pellucid_framework::post_filter::PostFiltered;
 use pellucid_framework::{Cause, Code, Reason};
-use pellucid_model::effect::{
-    Effect, EffectId, EventOrder, EventType, EvictOrder, EvictOutcome, StatusOrder,
-};
+use pellucid_model::effect::{Effect, EffectId, EventType, EvictOrder, EvictOutcome, StatusOrder};
 use pellucid_model::{Name, NodeIdx, Now, Pod, PodId};
 use pellucid_queue::{RefusedBy, UnitId, WakeupReason};
 use pellucid_recording::flight::What;
@@ -83,9 +81,8 @@ impl Scheduler {
         now: Now,
     ) -> bool {
         let nominated = self.cluster.nominator().on(&node);
-        let of_group = |p: &Pod| match (&gang, &p.gang) {
-            (Some(part), Some(mark)) => part.group.contains(&mark.gang),
-            _ => false,
+        let of_group = |p: &Pod| {
+            p.gang.as_ref().zip(gang.as_ref()).is_some_and(|(mark, part)| part.group.contains(&mark.gang))
         };
         let is_lower = |p: &PodId| {
             self.cluster.pod(*p).is_some_and(|r| r.pod.priority < pod.priority && !of_group(&r.pod))
@@ -176,13 +173,7 @@ impl Scheduler {
                 VictimState::Ordered
             }
         };
-        self.order(Effect::Event(EventOrder {
-            pod: pod_ref(&pod),
-            kind: EventType::Normal,
-            reason: "Preempted",
-            action: "Preempting",
-            note: note.into(),
-        }));
+        self.order_event(pod_ref(&pod), EventType::Normal, ("Preempted", "Preempting"), note.into());
         Some(line(state, now, true))
     }
 
@@ -198,11 +189,9 @@ impl Scheduler {
         let cause = Cause::new("DefaultPreemption", Code::Unschedulable, reason);
         let refusal = Arc::new(Refusal::of_pod(cause, self.cluster.present().len(), RefusedBy::default()));
         self.report_if_changed(&pod, "SchedulerError", refusal.message());
-        self.store_verdict(id, Outcome::Refused(refusal), None, now);
+        self.store_verdict(id, Outcome::Refused(refusal), now);
         events.push(ClusterEvent::PodReleased { pod, node });
-        for event in &events {
-            self.wake(event, now);
-        }
+        self.wake_all(&events, now);
     }
 
     /// Applies the outcome of an evict order, and wakes preemptors that no longer wait for victims.
@@ -242,11 +231,6 @@ impl Scheduler {
         }
     }
 
-    /// Notes that a pod, which may be a victim, is being deleted.
-    pub(crate) fn victim_terminates(&mut self, id: PodId, now: Now) {
-        self.cluster.preemptions_mut().note(id, VictimState::Terminating, now);
-    }
-
     /// Activates a preemptor's unit, unless it waits for other victims: a gang waits for those of all its members.
     pub(crate) fn try_again(&mut self, preemptor: PodId, now: Now) {
         if let Some(unit) = self.queue.unit_of(preemptor).filter(|unit| !self.awaits_victims(*unit)) {
@@ -265,16 +249,14 @@ impl Scheduler {
         {
             return;
         }
-        match &pod.nominated_node {
-            Some(node) => {
-                let known = self.cluster.nominator().of(id).is_some_and(|n| n.node == *node);
-                if !known {
-                    self.end_nomination(id, End::NominationChanged, now);
-                    let nomination = Nomination { node: node.clone(), by: NominatedBy::Others, since: now };
-                    self.cluster.nominator_mut().nominate(id, nomination);
-                }
-            }
-            None => drop(self.end_nomination(id, End::NominationChanged, now)),
+        let known = self.cluster.nominator().of(id).map(|n| &n.node);
+        if known.is_some() && known == pod.nominated_node.as_ref() {
+            return;
+        }
+        self.end_nomination(id, End::NominationChanged, now);
+        if let Some(node) = pod.nominated_node.clone() {
+            let nomination = Nomination { node, by: NominatedBy::Others, since: now };
+            self.cluster.nominator_mut().nominate(id, nomination);
         }
     }
 
@@ -290,8 +272,7 @@ impl Scheduler {
     pub(crate) fn clear_late_nomination(&mut self, pod: &Pod) {
         let is_late = pod.node_name.is_some() && pod.nominated_node.is_some() && !pod.deleting;
         if is_late && !pod.phase.is_terminal() && self.cluster.is_ours(&pod.scheduler_name) {
-            let (pod, nomination) = (pod_ref(pod), Some(None));
-            self.order(Effect::Status(StatusOrder { pod, condition: None, nomination }));
+            self.order_nomination(pod, None);
         }
     }
 
@@ -321,21 +302,18 @@ impl Scheduler {
             return;
         }
         if let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) {
-            self.order(Effect::Status(StatusOrder {
-                pod: pod_ref(&pod),
-                condition: None,
-                nomination: Some(None),
-            }));
+            self.order_nomination(&pod, None);
         }
         if let Some(unit) = self.queue.unit_of(id) {
             self.queue.wake_changed(unit, WakeupReason::Preemption, now.monotonic);
         }
     }
 
-    /// Ends the nomination of a placed pod. If the pod went to another node, wakes units that the nomination kept out.
-    pub(crate) fn consume_nomination(&mut self, id: PodId, pod: &Arc<Pod>, node: &Name, now: Now) {
+    /// Ends the nomination of a pod that has a place or is gone. Wakes units that the nomination kept out, unless the
+    /// pod is on that node.
+    pub(crate) fn consume_nomination(&mut self, id: PodId, pod: &Arc<Pod>, node: Option<&Name>, now: Now) {
         let nomination = self.cluster.nominator_mut().end(id);
-        if let Some(nomination) = nomination.filter(|n| n.node != *node) {
+        if let Some(nomination) = nomination.filter(|n| Some(&n.node) != node) {
             self.wake(&ClusterEvent::NominationEnded { pod: pod.clone(), node: nomination.node }, now);
         }
     }
@@ -349,10 +327,9 @@ impl Scheduler {
             nominees.iter().filter(is_higher).filter_map(|id| self.queue.unit_of(*id)).collect();
         for unit in units {
             let is_gang = self.queue.unit(unit).is_some_and(|u| u.gang.is_some());
-            if is_gang && self.awaits_victims(unit) {
-                continue;
+            if !is_gang || !self.awaits_victims(unit) {
+                self.queue.wake_changed(unit, WakeupReason::Preemption, now.monotonic);
             }
-            self.queue.wake_changed(unit, WakeupReason::Preemption, now.monotonic);
         }
     }
 

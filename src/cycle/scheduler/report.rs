@@ -29,19 +29,13 @@ impl Scheduler {
         Outcome::Refused(refusal)
     }
 
-    pub(crate) fn store_verdict(
-        &mut self,
-        pod: PodId,
-        outcome: Outcome,
-        plan: Option<Arc<Plan>>,
-        now: Now,
-    ) -> Verdict {
+    pub(crate) fn store_verdict(&mut self, pod: PodId, outcome: Outcome, now: Now) -> Verdict {
         let unit = self.queue.unit_of(pod).and_then(|u| self.queue.unit(u));
         let attempts = unit.map_or(0, |u| u.attempts);
-        self.store_verdict_of(pod, attempts, outcome, plan, now)
+        self.store_verdict_of(pod, attempts, outcome, None, now)
     }
 
-    /// Like `store_verdict`, with a known number of attempts at the unit.
+    /// Like `store_verdict`, with a known number of attempts at the unit, and the plan of a preemption.
     pub(crate) fn store_verdict_of(
         &mut self,
         pod: PodId,
@@ -68,13 +62,11 @@ impl Scheduler {
     /// Reports why a pod is pending, unless its condition or its last verdict says so already.
     pub(crate) fn report_if_changed(&mut self, pod: &Pod, reason: &'static str, message: Arc<str>) {
         let id = self.cluster.find_pod(&pod.key);
-        let last = id.and_then(|id| self.last_attempt(id).outcome()).and_then(|outcome| match outcome {
-            Outcome::Refused(refusal) => Some(refusal.message()),
-            // A gated verdict may be stored before it is reported.
-            Outcome::Gated(_) | Outcome::Placed(_) => None,
-        });
+        let last = id.and_then(|id| self.last_attempt(id).outcome());
+        // A gated verdict may be stored before it is reported.
+        let is_last = matches!(last, Some(Outcome::Refused(refusal)) if refusal.message() == message);
         let known = pod.scheduled.as_ref().is_some_and(|c| c.message == message && &*c.reason == reason);
-        if !known && last.as_ref() != Some(&message) {
+        if !known && !is_last {
             self.report_unschedulable(pod, reason, message, None);
         }
     }
@@ -90,16 +82,37 @@ impl Scheduler {
         let known = pod.scheduled.as_ref();
         let is_known = known.is_some_and(|c| !c.is_true && &*c.reason == reason && c.message == message);
         let condition = (!is_known).then(|| ConditionText { reason, message: message.clone() });
+        self.order_report(pod_ref(pod), condition, nomination, message);
+    }
+
+    /// Orders the event of a pod that has no node and, if anything of it changes, its status.
+    pub(crate) fn order_report(
+        &mut self,
+        pod: PodRef,
+        condition: Option<ConditionText>,
+        nomination: Option<Option<Name>>,
+        message: Arc<str>,
+    ) {
         if condition.is_some() || nomination.is_some() {
-            self.order(Effect::Status(StatusOrder { pod: pod_ref(pod), condition, nomination }));
+            self.order(Effect::Status(StatusOrder { pod: pod.clone(), condition, nomination }));
         }
-        self.order(Effect::Event(EventOrder {
-            pod: pod_ref(pod),
-            kind: EventType::Warning,
-            reason: "FailedScheduling",
-            action: "Scheduling",
-            note: message,
-        }));
+        self.order_event(pod, EventType::Warning, ("FailedScheduling", "Scheduling"), message);
+    }
+
+    pub(crate) fn order_event(
+        &mut self,
+        pod: PodRef,
+        kind: EventType,
+        (reason, action): (&'static str, &'static str),
+        note: Arc<str>,
+    ) {
+        self.order(Effect::Event(EventOrder { pod, kind, reason, action, note }));
+    }
+
+    /// Orders the change of a pod's nomination in the API.
+    pub(crate) fn order_nomination(&mut self, pod: &Pod, node: Option<Name>) {
+        let (pod, nomination) = (pod_ref(pod), Some(node));
+        self.order(Effect::Status(StatusOrder { pod, condition: None, nomination }));
     }
 
     /// Orders an effect. Shadow mode drops it.
@@ -113,7 +126,6 @@ impl Scheduler {
     }
 }
 
-/// Returns the reference that effects use for a pod.
 pub(crate) fn pod_ref(pod: &Pod) -> PodRef {
     PodRef { key: pod.key.clone(), uid: pod.uid.clone() }
 }

@@ -85,11 +85,7 @@ impl Scheduler {
                 self.judge_gated(&gang, id, now);
             }
         } else {
-            while let Some(next) = self.queue.pop() {
-                if next == unit {
-                    break;
-                }
-            }
+            while self.queue.pop().is_some_and(|next| next != unit) {}
             while self.schedule_one(unit, now, &NoProbe).is_none()
                 && self.queue.unit(unit).is_some_and(|u| u.is_paused)
             {

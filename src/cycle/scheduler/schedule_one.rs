@@ -14,12 +14,11 @@ use pellucid_framework::{Cause, Permitted, View};
 use pellucid_model::time::Probe;
 use pellucid_model::{NodeIdx, Now, Pod, PodId, patience};
 use pellucid_queue::UnitId;
-use pellucid_recording::{Decision, Outcome, Placement, Refusal};
+use pellucid_recording::{Decision, Outcome, Placement};
 
-use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use crate::attempt::post_filter::post_filter;
-use crate::attempt::search::refused_by;
+use crate::attempt::search::refusal_of_pod;
 use crate::attempt::work;
 use crate::scheduler::records::draft::Draft;
 use crate::scheduler::records::metering::Timer;
@@ -54,11 +53,11 @@ impl Scheduler {
         self.cycle += 1;
         self.records.counters.attempts += 1;
         let Decided { decision, found, draft, .. } =
-            self.find_node(pod_id, &pod, profile, shape, AttemptKind::Alone, now, probe);
+            self.find_node((pod_id, &pod), (profile, shape), AttemptKind::Alone, now, probe);
         let (table, failure) = self.record(draft.as_ref(), now);
         let (outcome, plan) = match (decision, found) {
             (Decision::Place(placement), _) => {
-                (self.assume_and_bind(unit_id, pod_id, &pod, shape, placement, now), None)
+                (self.assume_and_bind(unit_id, (pod_id, &pod, shape), placement, now), None)
             }
             (Decision::Refuse(refusal), Some(found)) => {
                 self.after_post_filter(unit_id, (pod_id, &pod, shape), refusal, found, now)
@@ -79,13 +78,10 @@ impl Scheduler {
     }
 
     /// Selects a node for a pod, or returns why there is none. Does not place the pod.
-    #[expect(clippy::too_many_arguments, reason = "the subject of an attempt, and how to look at it")]
     pub(crate) fn find_node(
         &mut self,
-        id: PodId,
-        pod: &Pod,
-        profile: usize,
-        shape: ShapeId,
+        (id, pod): (PodId, &Pod),
+        (profile, shape): (usize, ShapeId),
         kind: AttemptKind<'_>,
         now: Now,
         probe: &dyn Probe,
@@ -96,33 +92,29 @@ impl Scheduler {
             true => self.records.meter.times_plugins(self.cycle, now.monotonic.as_secs()),
             false => 0,
         };
-        let probe: &dyn Probe = &Timer::new(clock, stands_for);
+        let probe: &dyn Probe = &Timer { probe: clock, stands_for };
         let generation = self.cluster.shapes().generation(shape);
         let results = self.profiles.results.of((profile, shape), generation, self.cycle);
         let tally = &mut self.profiles.tally[profile];
         let start = &mut self.profiles.starts[profile];
         let profile = &self.profiles.all[profile];
-        let spec = &pod.spec;
-        {
-            let ctx = CycleContext { profile, view: View::new(&self.cluster), spec, probe };
-            results.run_filters(&ctx, self.switches.reuse(), tally);
-            results.run_global_filters(&ctx, tally);
-        }
         let attempt = AttemptContext { profile, id, pod, kind, probe };
+        let ctx = attempt.on(&self.cluster);
+        results.run_filters(&ctx, self.switches.reuse(), tally);
+        results.run_global_filters(&ctx, tally);
         let own =
             NominationFilter::new(attempt, &mut self.cluster, tally).filter_with_nominated_pods(results);
-        let ctx = CycleContext { profile, view: View::new(&self.cluster), spec, probe };
+        let ctx = attempt.on(&self.cluster);
         let decision = match own {
             Some(node) => Decision::Place(Placement::nominated(node, ctx.view.nodes().len())),
             None => results.select_node(&ctx, start, tally),
         };
-        let draft = match self.switches.is_recording() && kind.is_real() {
-            true => {
-                let (meter, at) = (&mut self.records.meter, (pod, self.cycle, now));
-                let decided = (&decision, own.is_some());
-                Draft::measured(&self.switches, (meter, clock), results, &ctx, at, decided, tally)
-            }
-            false => None,
+        let draft = if self.switches.is_recording() && kind.is_real() {
+            let (meter, at) = (&mut self.records.meter, (pod, self.cycle, now));
+            let decided = (&decision, own.is_some());
+            Draft::measured(&self.switches, (meter, clock), results, &ctx, at, decided, tally)
+        } else {
+            None
         };
         let found = match &decision {
             // A cluster without nodes has no victims.
@@ -134,19 +126,17 @@ impl Scheduler {
             }
             _ => None,
         };
-        results.end_attempt();
+        results.attempt = None;
         self.turns.work += work::DECISION + std::mem::take(&mut results.work);
         Decided { decision, found, draft, reads_others: results.reads_others }
     }
 
     /// Places a pod in the state, runs Reserve and Permit, and starts its binding. Placement, Reserve and Permit are
     /// one overlay, so a refusal leaves nothing behind.
-    pub(crate) fn assume_and_bind(
+    fn assume_and_bind(
         &mut self,
         unit: UnitId,
-        pod_id: PodId,
-        pod: &Arc<Pod>,
-        shape: ShapeId,
+        (pod_id, pod, shape): (PodId, &Arc<Pod>, ShapeId),
         placement: Placement,
         now: Now,
     ) -> Outcome {
@@ -156,13 +146,12 @@ impl Scheduler {
         let reserved = self.reserve(&profile, (pod_id, pod), placement.node);
         if let Err(cause) = reserved.and_then(|()| self.permit(&profile, pod, placement.node)) {
             self.cluster.rollback(overlay);
-            let by = refused_by(&profile, std::iter::once(&cause));
-            let refusal = Refusal::of_pod(cause, placement.total as usize, by);
+            let refusal = refusal_of_pod(&profile, cause, placement.total as usize);
             return self.refuse(unit, pod, shape, Arc::new(refusal), None, now);
         }
         self.cluster.commit(overlay);
         let node = self.cluster.slot(placement.node).name.clone();
-        self.consume_nomination(pod_id, pod, &node, now);
+        self.consume_nomination(pod_id, pod, Some(&node), now);
         self.records.counters.placed += 1;
         if self.shadow.is_some() {
             self.hold_in_shadow(pod_id, now);
@@ -170,9 +159,7 @@ impl Scheduler {
         }
         let mut events = Vec::new();
         let failed = self.start_binding(pod_id, unit, now, &mut events);
-        for event in &events {
-            self.wake(event, now);
-        }
+        self.wake_all(&events, now);
         match failed {
             Some(refusal) => Outcome::Refused(refusal),
             None => Outcome::Placed(placement),
@@ -199,9 +186,8 @@ impl Scheduler {
     pub(crate) fn permit(&self, profile: &Profile, pod: &Pod, node: NodeIdx) -> Result<(), Cause> {
         for enabled in &profile.permit {
             let view = View::new(&self.cluster);
-            match enabled.plugin.permit().map(|p| p.permit(view, pod, node)) {
-                None | Some(Permitted::Yes) => {}
-                Some(Permitted::No(cause)) => return Err(cause),
+            if let Some(Permitted::No(cause)) = enabled.plugin.permit().map(|p| p.permit(view, pod, node)) {
+                return Err(cause);
             }
         }
         Ok(())

@@ -3,7 +3,6 @@
 use pellucid_model::time::Probe;
 use pellucid_model::{GangKey, Now};
 
-use crate::attempt::work::SLICE;
 use crate::scheduler::{Scheduler, Step};
 
 /// Shares work between attempts at gangs, which run in slices, and other units. Amounts are in units of
@@ -12,15 +11,9 @@ pub(crate) struct Turns {
     /// Work done since the start.
     pub(crate) work: u64,
     /// Work done since a paused attempt last got a slice.
-    since_slice: u64,
+    pub(crate) since_slice: u64,
     /// Work in one slice of an attempt at a gang.
     pub(crate) slice: u64,
-}
-
-impl Default for Turns {
-    fn default() -> Self {
-        Self { work: 0, since_slice: 0, slice: SLICE }
-    }
 }
 
 /// The result of [`Scheduler::advance`].
@@ -50,10 +43,8 @@ impl Scheduler {
     /// units have their turn.
     pub fn advance(&mut self, now: Now, probe: &dyn Probe) -> Advance {
         let before = self.turns.work;
-        let (unit, is_paused) = match self.is_turn_of_paused() {
-            true => (self.queue.pop_paused(), true),
-            false => (self.queue.pop(), false),
-        };
+        let is_paused = self.is_turn_of_paused();
+        let unit = if is_paused { self.queue.pop_paused() } else { self.queue.pop() };
         let Some(unit) = unit else { return Advance::Idle };
         let rep = self.queue.unit(unit).and_then(|u| u.gang.clone());
         let step = self.schedule_one(unit, now, probe);
@@ -69,10 +60,9 @@ impl Scheduler {
     /// Whether the paused attempt continues now. An active unit of higher rank always goes first. Between two slices,
     /// active units of equal rank get a slice's worth of work, and units of lower rank a tenth of it.
     fn is_turn_of_paused(&self) -> bool {
-        self.queue.has_paused() && self.comes_before_active()
-    }
-
-    fn comes_before_active(&self) -> bool {
+        if !self.queue.has_paused() {
+            return false;
+        }
         match self.queue.first_ranks() {
             (_, None) => false,
             (None, Some(_)) => true,

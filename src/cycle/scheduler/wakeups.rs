@@ -47,6 +47,13 @@ impl Scheduler {
             preemption_says(profile, &record.pod, lowest)
         });
     }
+
+    /// Asks about several events, in order.
+    pub(crate) fn wake_all(&mut self, events: &[ClusterEvent], now: Now) {
+        for event in events {
+            self.wake(event, now);
+        }
+    }
 }
 
 /// Returns the plugins among `asked` whose queueing hint for the event is `Queue`.
@@ -100,7 +107,6 @@ fn lowest_priority_beside(cluster: &Cluster, event: &ClusterEvent) -> Option<i32
     pods.filter_map(|id| cluster.pod(*id)).map(|record| record.pod.priority).min()
 }
 
-/// Returns the object that an event is about.
 fn object(cluster: &Cluster, event: &ClusterEvent) -> EventObject {
     let pod = |id| cluster.pod(id).map_or(EventObject::Nothing, |r| EventObject::Pod(r.pod.key.clone()));
     match event {

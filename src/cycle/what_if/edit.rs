@@ -3,14 +3,13 @@
 //! An edit of a pod or node becomes a changed copy of the object, applied like any other input. This module makes no
 //! decisions and writes nothing to the cluster.
 
-use std::fmt;
 use std::sync::Arc;
 
 use pellucid_cluster::{Cluster, Input};
 use pellucid_model::requests::{DEFAULT_MEMORY, DEFAULT_MILLI_CPU, PodRequests, ResourceList};
 use pellucid_model::selector::NodeAffinity;
 use pellucid_model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
-use pellucid_model::{GangKey, Name, Node, NodeIdx, Object, Pod, PodId, PodKey, PodSpec};
+use pellucid_model::{GangKey, Name, Node, Object, Pod, PodId, PodKey, PodSpec};
 
 /// The pods that an edit changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,35 +97,13 @@ pub enum Edit {
     },
 }
 
-/// An edit that does not fit the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EditError {
-    /// The object that the edit is about.
-    pub what: String,
-    /// Why the edit does not fit.
-    pub problem: String,
-}
-
-impl fmt::Display for EditError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.problem)
-    }
-}
-
-impl std::error::Error for EditError {}
-
-fn error(what: impl fmt::Display, problem: &str) -> EditError {
-    EditError { what: what.to_string(), problem: problem.to_string() }
-}
-
 impl Edit {
-    /// Returns the inputs that a watch would deliver for the change. A weight is not part of the cluster, so it has
-    /// none.
-    pub(super) fn inputs(&self, cluster: &Cluster) -> Result<Vec<Input>, EditError> {
-        let node = |name: &Name, change: &dyn Fn(&mut Node) -> Result<(), EditError>| {
-            let (_, known) = find_node(cluster, name)?;
-            let mut node = Node::clone(known);
-            change(&mut node)?;
+    /// Returns the inputs that a watch would deliver for the change, or why the edit does not fit the cluster. A weight
+    /// is not part of the cluster, so it has none.
+    pub(super) fn inputs(&self, cluster: &Cluster) -> Result<Vec<Input>, String> {
+        let node = |name: &Name, change: &dyn Fn(&mut Node)| {
+            let mut node = Node::clone(find_node(cluster, name)?);
+            change(&mut node);
             Ok(vec![Input::NodeApplied(Arc::new(node))])
         };
         match self {
@@ -136,39 +113,29 @@ impl Edit {
                 find_node(cluster, name)?;
                 Ok(vec![Input::NodeDeleted(name.clone())])
             }
-            Self::RemoveTaint { node: name, key, effect } => node(name, &|node| {
+            Self::RemoveTaint { node: name, key, effect } => {
                 let goes = |t: &Taint| t.key == *key && effect.is_none_or(|e| e == t.effect);
-                if !node.taints.iter().any(goes) {
-                    return Err(error(name, &format!("the node has no such taint: {key}")));
+                if !find_node(cluster, name)?.taints.iter().any(goes) {
+                    return Err(format!("{name}: the node has no such taint: {key}"));
                 }
-                node.taints = node.taints.iter().filter(|t| !goes(t)).cloned().collect();
-                Ok(())
-            }),
-            Self::Uncordon(name) => node(name, &|node| {
-                open(node);
-                Ok(())
-            }),
-            Self::LabelNode { node: name, key, value } => node(name, &|node| {
-                node.labels = node.labels.with(key.clone(), value.clone());
-                Ok(())
-            }),
+                node(name, &|node| remove_taints(node, goes))
+            }
+            Self::Uncordon(name) => node(name, &open),
+            Self::LabelNode { node: name, key, value } => {
+                node(name, &|node| node.labels = node.labels.with(key.clone(), value.clone()))
+            }
             Self::DeletePod(key) => {
-                cluster.find_pod(key).ok_or_else(|| error(key, "there is no such pod"))?;
+                cluster.find_pod(key).ok_or_else(|| format!("{key}: there is no such pod"))?;
                 Ok(vec![Input::PodDeleted(key.clone())])
             }
             Self::ApplyPod(pod) => Ok(vec![Input::PodApplied(pod.clone())]),
             Self::ApplyObject(object) => Ok(vec![Input::ObjectApplied(object.clone())]),
-            Self::SetWeight { .. } => Ok(Vec::new()),
-            _ => self.pods(cluster),
+            _ => {
+                let ids = self.target().map_or(Ok(Vec::new()), |of| members(cluster, of))?;
+                let pods = ids.into_iter().filter_map(|id| cluster.pod(id));
+                Ok(pods.map(|record| Input::PodApplied(Arc::new(self.changed(&record.pod)))).collect())
+            }
         }
-    }
-
-    /// Returns the inputs of an edit of pods.
-    fn pods(&self, cluster: &Cluster) -> Result<Vec<Input>, EditError> {
-        let Some(of) = self.target() else { return Ok(Vec::new()) };
-        let ids = members(cluster, of)?;
-        let pods = ids.into_iter().filter_map(|id| cluster.pod(id));
-        Ok(pods.map(|record| Input::PodApplied(Arc::new(self.changed(&record.pod)))).collect())
     }
 
     /// Returns a pod as this edit changes it, even if the edit is about other pods.
@@ -190,9 +157,7 @@ impl Edit {
                     value: taint.value.clone(),
                     effect: Some(taint.effect),
                 };
-                let mut all = spec.tolerations.to_vec();
-                all.push(toleration);
-                spec.tolerations = all.into();
+                spec.tolerations = spec.tolerations.iter().cloned().chain([toleration]).collect();
             }
             Self::DropNodeAffinity(_) => {
                 let preferred = std::mem::take(&mut spec.affinity.preferred);
@@ -200,13 +165,7 @@ impl Edit {
                 spec.node_name = None;
             }
             Self::DropHostPorts(_) => spec.host_ports = Box::default(),
-            Self::RelaxSpread(_) => {
-                let soft = spec.spread.iter().cloned().map(|mut constraint| {
-                    constraint.is_hard = false;
-                    constraint
-                });
-                spec.spread = soft.collect();
-            }
+            Self::RelaxSpread(_) => spec.spread.iter_mut().for_each(|constraint| constraint.is_hard = false),
             Self::DropPodAffinity(_) => spec.pod_affinity.required = Box::default(),
             Self::DropPodAntiAffinity(_) => spec.pod_anti_affinity.required = Box::default(),
             Self::RemoveGates(_) => pod.gates = Box::default(),
@@ -229,18 +188,17 @@ impl Edit {
     }
 }
 
-fn find_node<'c>(cluster: &'c Cluster, name: &Name) -> Result<(NodeIdx, &'c Arc<Node>), EditError> {
-    let idx = cluster.find_node(name).and_then(|idx| Some((idx, cluster.node(idx)?)));
-    idx.ok_or_else(|| error(name, "there is no such node"))
+fn find_node<'c>(cluster: &'c Cluster, name: &Name) -> Result<&'c Arc<Node>, String> {
+    let node = cluster.find_node(name).and_then(|idx| cluster.node(idx));
+    node.ok_or_else(|| format!("{name}: there is no such node"))
 }
 
 /// Copies a node with its labels and taints, except for the hostname label and the cordon.
-fn copy_node(cluster: &Cluster, like: &Name, name: &Name) -> Result<Vec<Input>, EditError> {
-    let (_, known) = find_node(cluster, like)?;
-    if cluster.find_node(name).is_some_and(|idx| cluster.node(idx).is_some()) {
-        return Err(error(name, "there is such a node already"));
+fn copy_node(cluster: &Cluster, like: &Name, name: &Name) -> Result<Vec<Input>, String> {
+    let mut node = Node::clone(find_node(cluster, like)?);
+    if find_node(cluster, name).is_ok() {
+        return Err(format!("{name}: there is such a node already"));
     }
-    let mut node = Node::clone(known);
     (node.name, node.uid) = (name.clone(), Arc::from(format!("copy of {like}")));
     node.labels = node.labels.with("kubernetes.io/hostname".into(), name.clone());
     open(&mut node);
@@ -250,22 +208,25 @@ fn copy_node(cluster: &Cluster, like: &Name, name: &Name) -> Result<Vec<Input>, 
 /// Makes a node schedulable. The taint goes with the field, as the node controller would remove it.
 fn open(node: &mut Node) {
     node.unschedulable = false;
-    let is_cordon = |t: &Taint| &*t.key == "node.kubernetes.io/unschedulable";
-    node.taints = node.taints.iter().filter(|t| !is_cordon(t)).cloned().collect();
+    remove_taints(node, |t| &*t.key == "node.kubernetes.io/unschedulable");
+}
+
+fn remove_taints(node: &mut Node, goes: impl Fn(&Taint) -> bool) {
+    node.taints = node.taints.iter().filter(|t| !goes(t)).cloned().collect();
 }
 
 /// Returns the pending pods of a target, sorted by name. Fails if the target does not exist or is a placed pod.
-pub(super) fn members(cluster: &Cluster, of: &Target) -> Result<Vec<PodId>, EditError> {
+pub(super) fn members(cluster: &Cluster, of: &Target) -> Result<Vec<PodId>, String> {
     match of {
         Target::Pod(key) => {
-            let id = cluster.find_pod(key).ok_or_else(|| error(key, "there is no such pod"))?;
+            let id = cluster.find_pod(key).ok_or_else(|| format!("{key}: there is no such pod"))?;
             if cluster.pod(id).is_some_and(|r| r.node.is_some()) {
-                return Err(error(key, "the pod is placed; only pending pods can be changed"));
+                return Err(format!("{key}: the pod is placed; only pending pods can be changed"));
             }
             Ok(vec![id])
         }
         Target::Gang(key) => {
-            let gang = cluster.gangs().get(key).ok_or_else(|| error(key, "there is no such gang"))?;
+            let gang = cluster.gangs().get(key).ok_or_else(|| format!("{key}: there is no such gang"))?;
             let is_pending = |id: &PodId| cluster.pod(*id).is_some_and(|r| r.node.is_none());
             let mut pods: Vec<PodId> = gang.members.keys().copied().filter(is_pending).collect();
             pods.sort_by_cached_key(|id| cluster.pod(*id).map(|r| r.pod.key.clone()));

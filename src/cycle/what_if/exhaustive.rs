@@ -91,10 +91,9 @@ impl Masks {
     }
 }
 
-/// Runs all filters on some nodes.
 fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
     let mut tally = vec![PluginTally::default(); ctx.profile.plugins.len()];
-    let prepared = prepare(&places(ctx.profile, |_| true), ctx.profile, ctx.view, ctx.spec, &mut tally);
+    let prepared = prepare(&places(ctx.profile, |_| true), ctx, &mut tally);
     let n = ctx.view.cluster().n_slots();
     let mut masks = Masks { failed: vec![0; n], fixed: vec![0; n], ..Masks::default() };
     if let Some((_, cause)) = prepared.refused {
@@ -103,7 +102,7 @@ fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
     }
     let mut mask = vec![CauseId::FEASIBLE; n];
     let mut nodes: Vec<NodeIdx> = Vec::new();
-    for (at, value) in prepared.values() {
+    for (at, value) in &prepared.values {
         let enabled = &ctx.profile.filter[*at];
         let Some(filter) = enabled.plugin.filter() else { continue };
         patience::check();
@@ -120,10 +119,8 @@ fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
             let Some(bits) = bits.get(&id) else { continue };
             let is_taint = |c: &Cause| c.reasons.iter().any(|r| r.code == ReasonCode::UntoleratedTaint);
             let cause = causes.get(id);
-            let failed = match cause.filter(|cause| is_taint(cause)) {
-                Some(cause) => taint_bits(&mut masks, ctx, *node, cause),
-                None => *bits,
-            };
+            let of_taints = cause.filter(|cause| is_taint(cause));
+            let failed = of_taints.map_or(*bits, |cause| taint_bits(&mut masks, ctx, *node, cause));
             masks.failed[node.index()] |= failed;
             if cause.is_some_and(|cause| cause.code == Code::UnschedulableAndUnresolvable) {
                 masks.fixed[node.index()] |= failed;
@@ -154,14 +151,8 @@ fn taint_bits(masks: &mut Masks, ctx: &CycleContext<'_>, node: NodeIdx, cause: &
     })
 }
 
-/// Runs all filters on all nodes for a pod, both with and without the nominated pods that count against it, as a
+/// Runs all filters on some nodes for a pod, both with and without the nominated pods that count against it, as a
 /// decision does. `cluster` is a copy that may be changed.
-pub fn masks_of_pod(cluster: &mut Cluster, profile: &Profile, id: PodId, spec: &PodSpec) -> Masks {
-    let all = cluster.present().to_vec();
-    masks_of_pod_on(cluster, profile, (id, spec), &all)
-}
-
-/// Does the same as [`masks_of_pod`] for some nodes.
 pub fn masks_of_pod_on(
     cluster: &mut Cluster,
     profile: &Profile,

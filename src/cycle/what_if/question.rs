@@ -33,14 +33,6 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Returns the cause if the pod is refused.
-    pub fn cause(&self) -> Option<&Cause> {
-        match self {
-            Self::Refuses(cause) => Some(cause),
-            Self::Takes | Self::LeftOut | Self::Gone => None,
-        }
-    }
-
     fn of(results: &NodeResultCache, node: NodeIdx) -> Self {
         if results.is_absent(node) {
             return Self::Gone;
@@ -83,12 +75,10 @@ impl<'a> Question<'a> {
         let mut cluster = without_place(state, id);
         let mut results = NodeResultCache::default();
         let mut tally = vec![PluginTally::default(); profile.plugins.len()];
-        {
-            let ctx = CycleContext { profile, view: View::new(&cluster), spec: &pod.spec, probe: &NoProbe };
-            results.run_filters(&ctx, false, &mut tally);
-            results.run_global_filters(&ctx, &mut tally);
-        }
         let attempt = AttemptContext { profile, id, pod: &pod, kind: AttemptKind::Alone, probe: &NoProbe };
+        let ctx = attempt.on(&cluster);
+        results.run_filters(&ctx, false, &mut tally);
+        results.run_global_filters(&ctx, &mut tally);
         let own =
             NominationFilter::new(attempt, &mut cluster, &mut tally).filter_with_nominated_pods(&mut results);
         if own.is_some() {
@@ -96,7 +86,7 @@ impl<'a> Question<'a> {
             NominationFilter::new(attempt, &mut cluster, &mut tally)
                 .filter_with_others_nominated(&mut results);
         }
-        let ctx = CycleContext { profile, view: View::new(&cluster), spec: &pod.spec, probe: &NoProbe };
+        let ctx = attempt.on(&cluster);
         let decision = match own {
             Some(node) => Decision::Place(Placement::nominated(node, ctx.view.nodes().len())),
             None => results.select_node(&ctx, &mut 0, &mut tally),
@@ -107,11 +97,6 @@ impl<'a> Question<'a> {
     /// Returns what a cycle would decide.
     pub fn decision(&self) -> &Decision {
         &self.decision
-    }
-
-    /// Returns the state in which the pod was judged, without the pod's place.
-    pub fn cluster(&self) -> &Cluster {
-        &self.cluster
     }
 
     /// Returns the result of one node.
@@ -159,13 +144,10 @@ impl NodeQuestion {
         }
         let mut results = NodeResultCache::default();
         let mut tally = vec![PluginTally::default(); profile.plugins.len()];
-        {
-            let ctx =
-                CycleContext { profile, view: View::new(&self.cluster), spec: &pod.spec, probe: &NoProbe };
-            results.look_at(&ctx, self.node, &mut tally);
-            results.run_global_filters(&ctx, &mut tally);
-        }
         let attempt = AttemptContext { profile, id, pod: &pod, kind: AttemptKind::Alone, probe: &NoProbe };
+        let ctx = attempt.on(&self.cluster);
+        results.look_at(&ctx, self.node, &mut tally);
+        results.run_global_filters(&ctx, &mut tally);
         NominationFilter::new(attempt, &mut self.cluster, &mut tally)
             .filter_with_nominated_pods(&mut results);
         let answer = Answer::of(&results, self.node);

@@ -17,7 +17,7 @@ use pellucid_queue::QueueLimits;
 use pellucid_recording::GangVerdict;
 use pellucid_recording::switches::{Setter, Switches};
 
-use super::edit::{self, Edit, EditError, Target};
+use super::edit::{self, Edit, Target};
 use crate::Snapshot;
 use crate::scheduler::gangs::gate::{Block, block};
 use crate::scheduler::records::last_attempt::LastAttempt;
@@ -98,12 +98,12 @@ impl Simulation {
 
     /// Records the score tables of the attempts, with this many rows each.
     pub fn record_scores(&mut self, rows: usize) {
-        self.scheduler.switches().set_top_n_scores(rows, &Setter::default());
+        self.scheduler.switches.set_top_n_scores(rows, &Setter::default());
     }
 
     /// Applies an edit, and requests the pending pods that it adds or changes. Fails if the edit does not fit the
     /// cluster.
-    pub fn edit(&mut self, edit: &Edit) -> Result<(), EditError> {
+    pub fn edit(&mut self, edit: &Edit) -> Result<(), String> {
         for input in edit.inputs(&self.scheduler.cluster)? {
             patience::check();
             if let Input::PodApplied(pod) = &input
@@ -294,7 +294,7 @@ impl Simulation {
 
     /// Returns the verdict of the last attempt at a gang.
     pub fn gang_verdict(&self, key: &GangKey) -> Option<Arc<GangVerdict>> {
-        self.scheduler.gangs.verdicts().get(key).cloned()
+        self.scheduler.gangs.verdicts.get(key).cloned()
     }
 
     /// Places copies of a pod until one is refused or there are `most`. Returns how many were placed.

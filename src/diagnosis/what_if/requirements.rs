@@ -9,7 +9,7 @@ use pellucid_api::rest::suggestions::{
 };
 use pellucid_cluster::{Cluster, PodRecord};
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod};
+use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use pellucid_cycle::what_if::question::without_place;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::profile::Profile;
@@ -45,7 +45,8 @@ pub(crate) fn ask(snapshot: &Snapshot, id: PodId) -> Option<PodRequirements<'_>>
     let record = snapshot.cluster.pod(id)?;
     let (_, profile) = snapshot.profile_of(record)?;
     let mut cluster = without_place(&snapshot.cluster, id);
-    let masks = masks_of_pod(&mut cluster, profile, id, &record.pod.spec);
+    let nodes = cluster.present().to_vec();
+    let masks = masks_of_pod_on(&mut cluster, profile, (id, &record.pod.spec), &nodes);
     Some(PodRequirements { id, record, profile, cluster, masks })
 }
 

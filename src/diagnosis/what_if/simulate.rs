@@ -97,7 +97,7 @@ fn plan(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Simulation
     let mut simulation = Simulation::with_weights(snapshot, &question.edits, now);
     simulation.record_scores(question.scores);
     for (at, edit) in question.edits.iter().enumerate() {
-        simulation.edit(edit).map_err(|error| misfit(at, &error.to_string()))?;
+        simulation.edit(edit).map_err(|error| misfit(at, &error))?;
     }
     for key in &question.pods {
         if !simulation.ask(key) {

@@ -14,43 +14,30 @@ use super::trial::{Fate, Trial};
 use crate::scheduler::Scheduler;
 
 impl Scheduler {
-    /// Returns the account of a group that was not placed.
     pub(super) fn account(
         &self,
         attempt: &GangAttempt,
         trial: &Trial,
         orders: Vec<&'static str>,
     ) -> GangRefusal {
-        let total = attempt.keys.iter().zip(&attempt.needs).zip(&trial.placed);
-        let shares: Vec<GangShare> = total
-            .map(|((gang, wanted), placed)| GangShare {
-                gang: gang.clone(),
-                wanted: *wanted,
-                placeable: *placed,
-            })
-            .collect();
-        let is_short = |i: &usize| {
-            let gang = attempt.candidates[*i].gang;
+        let shares = attempt.shares(&trial.placed);
+        let is_short = |i: usize| {
+            let gang = attempt.candidates[i].gang;
             trial.placed[gang] < attempt.needs[gang]
         };
         let failed = trial.failed();
-        let root = failed.iter().copied().find(is_short).or(failed.first().copied());
-        let root = root.and_then(|i| match &trial.fates[i] {
-            Fate::Failed(refusal) => Some((attempt.candidates[i].pod.key.clone(), refusal.clone())),
-            _ => None,
-        });
-        let of_room = root.as_ref().is_some_and(|(_, refusal)| {
-            refusal
-                .reasons()
-                .any(|(r, _)| matches!(r.code, ReasonCode::InsufficientResource | ReasonCode::TooManyPods))
-        });
-        let code = match of_room {
-            true => ReasonCode::GangInsufficientCapacity,
-            false => ReasonCode::GangMemberUnschedulable,
+        let root = failed.iter().find(|(i, _)| is_short(*i)).or(failed.first());
+        let root = root.map(|(i, refusal)| (attempt.candidates[*i].pod.key.clone(), (*refusal).clone()));
+        let is_room = |code| matches!(code, ReasonCode::InsufficientResource | ReasonCode::TooManyPods);
+        let code = match &root {
+            Some((_, refusal)) if refusal.reasons().any(|(r, _)| is_room(r.code)) => {
+                ReasonCode::GangInsufficientCapacity
+            }
+            _ => ReasonCode::GangMemberUnschedulable,
         };
-        let asked_for_not =
-            trial.fates.iter().enumerate().filter(|(i, f)| matches!(f, Fate::NotAsked) && is_short(i));
-        let not_evaluated = asked_for_not.count() as u32;
+        let fates = trial.fates.iter().enumerate();
+        let not_asked = fates.filter(|(i, fate)| matches!(fate, Fate::NotAsked) && is_short(*i));
+        let not_evaluated = not_asked.count() as u32;
         let message = words(&shares, root.as_ref());
         GangRefusal { code, message, root_cause: root, shares, not_evaluated, orders, is_truncated: false }
     }
@@ -58,11 +45,10 @@ impl Scheduler {
     /// Begins the next of Koordinator's rounds if every pending member was tried in the current one.
     pub(super) fn begin_round(&mut self, attempt: &GangAttempt) {
         for (at, key) in attempt.keys.iter().enumerate() {
-            let waiting: Vec<PodId> =
-                attempt.candidates.iter().filter(|c| c.gang == at).map(|c| c.id).collect();
             self.cluster.gangs_mut().note(key, |gang| {
                 let cycle = gang.history.schedule_cycle;
-                if waiting.iter().all(|id| gang.members.get(id).is_some_and(|m| m.round == cycle)) {
+                let mut waiting = attempt.candidates.iter().filter(|c| c.gang == at);
+                if waiting.all(|c| gang.members.get(&c.id).is_some_and(|m| m.round == cycle)) {
                     gang.history.schedule_cycle += 1;
                     gang.history.is_cycle_valid = true;
                 }

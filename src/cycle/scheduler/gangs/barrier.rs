@@ -18,26 +18,16 @@ use crate::scheduler::Scheduler;
 pub(super) struct Barrier {
     /// The gangs of the group, and whether each had a quorum before.
     gangs: Vec<(GangKey, bool)>,
-    /// The members of the quorum.
     quorum: BTreeSet<PodId>,
     /// The members of the quorum whose PreBind is not ready.
     left: BTreeSet<PodId>,
-}
-
-impl Barrier {
-    fn concerns(&self, id: PodId, gang: Option<&GangKey>) -> bool {
-        self.quorum.contains(&id) || self.gangs.iter().any(|(key, _)| Some(key) == gang)
-    }
 }
 
 impl Scheduler {
     /// Starts PreBind for the members of a quorum.
     pub(super) fn start_quorum(&mut self, gangs: Vec<(GangKey, bool)>, ids: &[PodId], now: Now) {
         if self.shadow.is_some() {
-            for id in ids {
-                self.hold_in_shadow(*id, now);
-            }
-            return;
+            return ids.iter().for_each(|id| self.hold_in_shadow(*id, now));
         }
         let quorum: BTreeSet<PodId> = ids.iter().copied().collect();
         self.gangs.barriers.push(Barrier { gangs, left: quorum.clone(), quorum });
@@ -50,22 +40,23 @@ impl Scheduler {
             }
             self.start_binding(*id, unit, now, &mut events);
         }
-        for event in &events {
-            self.wake(event, now);
-        }
+        self.wake_all(&events, now);
     }
 
-    /// Returns the index of the barrier that holds a pod, in its quorum or behind it.
-    fn barrier_of(&self, id: PodId, pod: &Pod) -> Option<usize> {
-        let barriers = &self.gangs.barriers;
-        let own = barriers.iter().position(|b| b.quorum.contains(&id));
-        own.or_else(|| barriers.iter().position(|b| b.concerns(id, self.gang_of(pod))))
+    /// Returns the index of the barrier that has a pod in its quorum.
+    fn quorum_of(&self, id: PodId) -> Option<usize> {
+        self.gangs.barriers.iter().position(|b| b.quorum.contains(&id))
     }
 
     /// Notes that a pod's PreBind is ready. Returns the pods whose Bindings may be ordered now, in order: the pod alone
     /// if no barrier holds it, none while its quorum is not ready, or the quorum and the pods that are ready behind it.
     pub(crate) fn pass_barrier(&mut self, id: PodId, pod: &Pod) -> Vec<PodId> {
-        let Some(at) = self.barrier_of(id, pod) else { return vec![id] };
+        let is_behind = |b: &Barrier| {
+            let gang = self.gang_of(pod);
+            b.gangs.iter().any(|(key, _)| Some(key) == gang)
+        };
+        let at = self.quorum_of(id).or_else(|| self.gangs.barriers.iter().position(is_behind));
+        let Some(at) = at else { return vec![id] };
         self.gangs.barriers[at].left.remove(&id);
         self.open_barrier(at)
     }
@@ -73,9 +64,7 @@ impl Scheduler {
     /// Removes a pod that needs no Binding any more from its quorum. Returns the pods whose Bindings may be ordered
     /// now.
     pub(crate) fn leave_barrier(&mut self, id: PodId) -> Vec<PodId> {
-        let Some(at) = self.gangs.barriers.iter().position(|b| b.quorum.contains(&id)) else {
-            return Vec::new();
-        };
+        let Some(at) = self.quorum_of(id) else { return Vec::new() };
         let barrier = &mut self.gangs.barriers[at];
         barrier.quorum.remove(&id);
         barrier.left.remove(&id);
@@ -106,18 +95,16 @@ impl Scheduler {
     /// Gives up the quorum of a pod that is about to lose its place, if its Bindings have not begun, and all later
     /// quorums that count on it. The caller handles the pod itself.
     pub(crate) fn break_quorum(&mut self, id: PodId, pod: &Pod, now: Now, out: &mut Vec<ClusterEvent>) {
-        let Some(at) = self.gangs.barriers.iter().position(|b| b.quorum.contains(&id)) else { return };
+        let Some(at) = self.quorum_of(id) else { return };
         let mut broken = vec![self.gangs.barriers.remove(at)];
         let gangs: Vec<GangKey> = broken[0].gangs.iter().map(|(key, _)| key.clone()).collect();
         let shares = |b: &Barrier| b.gangs.iter().any(|(key, _)| gangs.contains(key));
         while let Some(at) = self.gangs.barriers.iter().position(shares) {
             broken.push(self.gangs.barriers.remove(at));
         }
-        let mut others: Vec<PodId> = broken.iter().flat_map(|b| self.behind(b)).collect();
-        others.extend(broken.iter().flat_map(|b| b.quorum.iter().copied()));
-        others.retain(|other| *other != id);
-        others.sort();
-        others.dedup();
+        let others = broken.iter().flat_map(|b| self.behind(b).into_iter().chain(b.quorum.iter().copied()));
+        let others: BTreeSet<PodId> = others.filter(|other| *other != id).collect();
+        let mut others: Vec<PodId> = others.into_iter().collect();
         others.sort_by_cached_key(|other| self.cluster.pod(*other).map(|r| r.pod.key.clone()));
         self.give_up_all(&broken[0].gangs, &pod.key, &others, now, out);
     }
@@ -149,7 +136,7 @@ impl Scheduler {
             members += 1;
             self.give_up(*id, now);
             self.report_if_changed(&pod, "SchedulerError", refusal.message());
-            self.store_verdict(*id, Outcome::Refused(refusal.clone()), None, now);
+            self.store_verdict(*id, Outcome::Refused(refusal.clone()), now);
             out.push(ClusterEvent::PodReleased { pod, node });
         }
         let keys: Vec<GangKey> = gangs.iter().map(|(key, _)| key.clone()).collect();

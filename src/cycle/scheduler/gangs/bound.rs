@@ -26,11 +26,7 @@ struct Gone<'c> {
     work: Cell<u64>,
 }
 
-impl<'c> Gone<'c> {
-    fn of(cluster: &'c Cluster, below: i32) -> Self {
-        Self { cluster, below, known: RefCell::default(), work: Cell::new(0) }
-    }
-
+impl Gone<'_> {
     /// Adds up the values of nodes until the sum is enough.
     fn sum(&self, enough: u64, of_node: impl Fn(NodeIdx, &ResourceList) -> u64) -> u64 {
         let mut sum = 0_u64;
@@ -67,7 +63,7 @@ impl Scheduler {
         members: &[usize],
         below: i32,
     ) -> Option<Found> {
-        let gone = Gone::of(&self.cluster, below);
+        let gone = Gone { cluster: &self.cluster, below, known: RefCell::default(), work: Cell::new(0) };
         let lacking = self.lacking(attempt, members, &gone);
         let work = gone.work.get();
         self.turns.work += work;

@@ -123,10 +123,8 @@ fn block_of_one(gangs: &Gangs, key: &GangKey, ready: u32) -> Option<Block> {
     if have >= min {
         return None;
     }
-    let code = match gang.history.is_overdue {
-        true => ReasonCode::GangQuorumOverdue,
-        false => ReasonCode::GangQuorumMissing,
-    };
+    let is_overdue = gang.history.is_overdue;
+    let code = if is_overdue { ReasonCode::GangQuorumOverdue } else { ReasonCode::GangQuorumMissing };
     Some(Block::new(gang, code, format!("{key}: {have} of {min} are there")))
 }
 
@@ -159,7 +157,7 @@ impl Scheduler {
         let (gangs, group) = (self.cluster.gangs(), self.gangs.groups.get(rep)?);
         let of = |at: usize| block_of_one(gangs, &group.keys[at], group.ready[at]).map(|b| b.seen_by(key));
         let own = of(group.at(key)?);
-        let too_large = || block_of_size(gangs, key, group.members()).filter(|_| !group.has_quorum());
+        let too_large = || block_of_size(gangs, key, group.members).filter(|_| !group.has_quorum());
         own.or_else(too_large).or_else(|| of(group.first_blocked()?))
     }
 
@@ -167,7 +165,7 @@ impl Scheduler {
     pub(super) fn gate_group(&mut self, rep: &GangKey, changed: &[GangKey], now: Now) {
         let max_members = u64::from(self.cluster.gangs().limits().members);
         let Some(group) = self.gangs.groups.get_mut(rep) else { return };
-        let is_large = group.members() > max_members && !group.has_quorum();
+        let is_large = group.members > max_members && !group.has_quorum();
         let is_held_back = group.unit.is_some() && (group.first_blocked().is_some() || is_large);
         let is_news = group.is_held_back.replace(is_held_back) != Some(is_held_back);
         // A new decision is noted for all gangs of the group, a repeated one only for those that changed.
@@ -223,12 +221,8 @@ impl Scheduler {
 
     fn note_short(&mut self, keys: &[GangKey], now: Now) {
         for key in keys {
-            let is_new = self
-                .cluster
-                .gangs()
-                .get(key)
-                .is_some_and(|g| g.history.short_since.is_none() && g.created() > 0 && !g.is_satisfied());
-            if is_new {
+            let gang = self.cluster.gangs().get(key).filter(|g| g.history.short_since.is_none());
+            if gang.is_some_and(|g| g.created() > 0 && !g.is_satisfied()) {
                 self.cluster.gangs_mut().note(key, |gang| gang.history.short_since = Some(now));
             }
         }
@@ -248,12 +242,10 @@ impl Scheduler {
     /// Stores the current verdict on a pod of a group that is held back. The pod has just joined, or its decision is
     /// repeated.
     pub(crate) fn judge_gated(&mut self, rep: &GangKey, id: PodId, now: Now) {
-        let Some(key) = self.cluster.pod(id).and_then(|r| r.pod.member_of().cloned()) else {
-            return;
-        };
-        if let Some(block) = self.block(rep, &key) {
+        let key = self.cluster.pod(id).and_then(|r| r.pod.member_of());
+        if let Some(block) = key.and_then(|key| self.block(rep, key)) {
             let refusal = member_refusal(block.code, &block.subject, self.cluster.present().len());
-            self.store_verdict(id, Outcome::Gated(Arc::new(refusal)), None, now);
+            self.store_verdict(id, Outcome::Gated(Arc::new(refusal)), now);
         }
     }
 
@@ -265,8 +257,8 @@ impl Scheduler {
                 continue;
             }
             let Some(Outcome::Gated(said)) = self.last_attempt(id).outcome() else { continue };
-            let key = self.cluster.pod(id).and_then(|r| r.pod.member_of().cloned());
-            let cause = key.and_then(|key| self.block(rep, &key)).map(|block| block.cause());
+            let key = self.cluster.pod(id).and_then(|r| r.pod.member_of());
+            let cause = key.and_then(|key| self.block(rep, key)).map(|block| block.cause());
             if cause.is_some() && cause != said.pod_cause {
                 self.judge_gated(rep, id, now);
             }
@@ -277,12 +269,11 @@ impl Scheduler {
     pub(super) fn report_blocked(&mut self, rep: &GangKey, now: Now) {
         let Some(group) = self.gangs.groups.get(rep) else { return };
         let (Some(unit), keys) = (group.unit, group.keys.clone()) else { return };
-        let pods = self.queue.unit(unit).map(|u| u.pods.to_vec()).unwrap_or_default();
         let mut of_gang: BTreeMap<GangKey, Vec<(PodId, Arc<Pod>)>> = BTreeMap::new();
-        for id in pods {
-            let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { continue };
+        for id in self.queue.unit(unit).into_iter().flat_map(|u| &u.pods) {
+            let Some(pod) = self.cluster.pod(*id).map(|r| r.pod.clone()) else { continue };
             if let Some(key) = pod.member_of() {
-                of_gang.entry(key.clone()).or_default().push((id, pod));
+                of_gang.entry(key.clone()).or_default().push((*id, pod));
             }
         }
         for (key, pods) in of_gang {
@@ -297,7 +288,7 @@ impl Scheduler {
                 let told = self.gangs.groups.get_mut(rep).and_then(|g| g.told.insert(id, message.clone()));
                 if told.as_ref() != Some(&message) {
                     self.report_if_changed(&pod, reason, message);
-                    self.store_verdict(id, Outcome::Gated(refusal.clone()), None, now);
+                    self.store_verdict(id, Outcome::Gated(refusal.clone()), now);
                 }
             }
         }

@@ -17,11 +17,11 @@ use super::gate;
 use super::underway::Underway;
 use crate::scheduler::Scheduler;
 
-/// Readiness of one gang of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Readiness of one gang of a group. A gang that no longer exists wants nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct GangReadiness {
-    /// Whether the gang has its quorum.
-    is_satisfied: bool,
+    /// Whether the gang lacks its quorum.
+    is_short: bool,
     /// Whether the gang itself keeps the group from being planned; see [`gate::is_blocked`].
     is_blocked: bool,
     /// Number of its pods that have not ended.
@@ -34,18 +34,11 @@ impl GangReadiness {
     fn of(gangs: &Gangs, key: &GangKey, ready: u32) -> Self {
         let Some(gang) = gangs.get(key) else { return Self::default() };
         Self {
-            is_satisfied: gang.definition.undefined.is_none() && gang.is_satisfied(),
+            is_short: gang.definition.undefined.is_some() || !gang.is_satisfied(),
             is_blocked: gate::is_blocked(gangs, gang, ready),
             members: gang.members.len() as u32,
             priority: gang.definition.priority,
         }
-    }
-}
-
-impl Default for GangReadiness {
-    /// A gang that no longer exists wants nothing.
-    fn default() -> Self {
-        Self { is_satisfied: true, is_blocked: false, members: 0, priority: None }
     }
 }
 
@@ -61,8 +54,10 @@ pub(super) struct Group {
     readiness: Vec<GangReadiness>,
     unsatisfied: usize,
     blocked: usize,
-    members: u64,
-    own_priority: Option<i32>,
+    /// Number of its pods that have not ended.
+    pub(super) members: u64,
+    /// The highest priority that its PodGroups set.
+    pub(super) own_priority: Option<i32>,
     /// Whether pods left the unit when the group was formed.
     is_smaller: bool,
     /// The unit of its pending members.
@@ -84,12 +79,10 @@ pub(super) struct Group {
     pub(super) gang_of: FxHashMap<PodId, GangKey>,
     /// Pods that joined since the last review.
     pub(super) joined: Vec<PodId>,
-    /// A paused attempt.
     pub(super) underway: Option<Box<Underway>>,
 }
 
 impl Group {
-    /// Returns the index of a gang.
     pub(super) fn at(&self, key: &GangKey) -> Option<usize> {
         self.keys.binary_search(key).ok()
     }
@@ -112,21 +105,11 @@ impl Group {
         self.readiness.iter().position(|readiness| readiness.is_blocked)
     }
 
-    /// Returns the number of its pods that have not ended.
-    pub(super) fn members(&self) -> u64 {
-        self.members
-    }
-
-    /// Returns the highest priority that its PodGroups set.
-    pub(super) fn own_priority(&self) -> Option<i32> {
-        self.own_priority
-    }
-
     /// Updates the readiness of the gang at an index.
     pub(super) fn note(&mut self, gangs: &Gangs, at: usize) {
         let now = GangReadiness::of(gangs, &self.keys[at], self.ready[at]);
         let was = std::mem::replace(&mut self.readiness[at], now);
-        self.unsatisfied = self.unsatisfied + usize::from(!now.is_satisfied) - usize::from(!was.is_satisfied);
+        self.unsatisfied = self.unsatisfied + usize::from(now.is_short) - usize::from(was.is_short);
         self.blocked = self.blocked + usize::from(now.is_blocked) - usize::from(was.is_blocked);
         self.members = self.members + u64::from(now.members) - u64::from(was.members);
         if now.priority != was.priority {
@@ -149,12 +132,10 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Returns the group of a gang.
     pub(super) fn get(&self, key: &GangKey) -> Option<&Group> {
         self.slots[*self.of.get(key)?].as_ref()
     }
 
-    /// Returns the group of a gang, mutably.
     pub(super) fn get_mut(&mut self, key: &GangKey) -> Option<&mut Group> {
         self.slots[*self.of.get(key)?].as_mut()
     }
@@ -203,13 +184,6 @@ struct Change {
     was_satisfied: FxHashMap<GangKey, bool>,
 }
 
-impl Change {
-    /// Returns the new group that inherits the unit of an old one: the group of its first gang that still exists.
-    fn heir(&self, old: &Group) -> Option<usize> {
-        old.keys.iter().find_map(|key| self.of.get(key)).copied()
-    }
-}
-
 impl Scheduler {
     /// Makes the group of a gang match the cluster state. Pods stay in an inherited unit; all others are enqueued anew.
     pub(super) fn form_group(&mut self, key: &GangKey, now: Now) {
@@ -219,8 +193,7 @@ impl Scheduler {
         let mut change = self.take_groups(key);
         let mut moved = Vec::new();
         let heirs = self.choose_heirs(&change);
-        for (at, old) in std::mem::take(&mut change.old).into_iter().enumerate() {
-            let heir = heirs[at];
+        for (old, heir) in std::mem::take(&mut change.old).into_iter().zip(heirs) {
             moved.extend(self.hand_over(old, heir, &mut change));
         }
         for group in std::mem::take(&mut change.new) {
@@ -264,12 +237,12 @@ impl Scheduler {
         change
     }
 
-    /// Returns the heir of each old group. If several have the same heir, the one that was queued first passes on its
-    /// unit.
+    /// Returns the new group that inherits the unit of each old one: that of its first gang that still exists. If
+    /// several have the same heir, the one that was queued first passes on its unit.
     fn choose_heirs(&self, change: &Change) -> Vec<Option<usize>> {
         let mut best: FxHashMap<usize, (bool, Duration, usize)> = FxHashMap::default();
         for (at, old) in change.old.iter().enumerate() {
-            let Some(new) = change.heir(old) else { continue };
+            let Some(&new) = old.keys.iter().find_map(|key| change.of.get(key)) else { continue };
             let queued = old.unit.and_then(|unit| self.queue.unit(unit)).map(|unit| unit.first_queued_at);
             let rank = (queued.is_none(), queued.unwrap_or_default(), at);
             let known = best.entry(new).or_insert(rank);

@@ -59,7 +59,7 @@ pub(crate) struct GangBook {
     /// Quorums whose Bindings have not begun.
     barriers: Vec<Barrier>,
     /// Verdict of the last attempt at each gang.
-    verdicts: CowMap<GangKey, Arc<GangVerdict>>,
+    pub(crate) verdicts: CowMap<GangKey, Arc<GangVerdict>>,
     /// Gangs whose PodGroup status may be out of date.
     stale: BTreeSet<GangKey>,
     /// The last status ordered for each gang's PodGroup.
@@ -69,16 +69,6 @@ pub(crate) struct GangBook {
 impl GangBook {
     pub(crate) fn new(profiles: &[Arc<Profile>]) -> Self {
         Self { rules: profiles.iter().map(|p| p.gang_rules()).collect(), ..Self::default() }
-    }
-
-    /// Returns the verdicts of the last attempts, for readers.
-    pub(crate) fn verdicts(&self) -> CowMap<GangKey, Arc<GangVerdict>> {
-        self.verdicts.clone()
-    }
-
-    /// Returns the earliest time at which a group must be looked at.
-    pub(crate) fn next_deadline(&self) -> Option<Duration> {
-        self.deadlines.first().map(|(at, _)| *at)
     }
 
     fn look_again(&mut self, rep: &GangKey, at: Duration) {
@@ -100,7 +90,6 @@ impl GangBook {
         }
     }
 
-    /// Returns the maximum sizes of groups.
     pub(crate) fn group_limits(&self) -> GroupLimits {
         let rules = self.common_rules().unwrap_or_default();
         GroupLimits { gangs: rules.max_group_gangs, members: rules.max_group_members }

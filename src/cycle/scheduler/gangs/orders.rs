@@ -11,6 +11,9 @@ pub(super) const FAILED_FIRST: usize = 4;
 /// The name of such an order.
 pub(super) const FAILED_IN_FRONT: &str = "failed first";
 
+/// The name of an order, and the members by index.
+pub(super) type Order = (&'static str, Vec<usize>);
+
 /// What decides a member's position in an order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ordered {
@@ -22,7 +25,7 @@ pub(super) struct Ordered {
 
 /// Returns the orders to try: the members' own, then the largest first, then the smallest first. Equal members have
 /// only their own.
-pub(super) fn orders(members: &[Ordered]) -> Vec<(&'static str, Vec<usize>)> {
+pub(super) fn orders(members: &[Ordered]) -> Vec<Order> {
     let own: Vec<usize> = (0..members.len()).collect();
     let is_uniform = members.windows(2).all(|pair| pair[0].kind == pair[1].kind);
     let mut all = vec![("queue order", own.clone())];

@@ -12,7 +12,7 @@ use pellucid_cluster::ShapeId;
 use pellucid_model::gang::GangMode;
 use pellucid_model::{GangKey, Now, Pod, PodId};
 use pellucid_queue::{RefusedBy, UnitId, WakeGroup};
-use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, GangVerdict, member_refusal};
+use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, GangShare, GangVerdict, member_refusal};
 use pellucid_recording::{Outcome, Verdict};
 
 use super::trial::{Fate, Trial};
@@ -46,6 +46,14 @@ pub(super) struct GangAttempt {
     pub(super) needs: Vec<u32>,
     pub(super) candidates: Vec<Candidate>,
     pub(super) is_strict: bool,
+}
+
+impl GangAttempt {
+    /// Returns for each gang how many members are needed, and how many were placed.
+    pub(super) fn shares(&self, placed: &[u32]) -> Vec<GangShare> {
+        let gangs = self.keys.iter().cloned().zip(&self.needs).zip(placed);
+        gangs.map(|((gang, wanted), n)| GangShare { gang, wanted: *wanted, placeable: *n }).collect()
+    }
 }
 
 impl Scheduler {
@@ -84,10 +92,7 @@ impl Scheduler {
         let outcome = GangOutcome::Placed { members: placed.len() as u32, order: trial.order };
         self.store_gang_verdict(attempt, outcome, now);
         self.end_round(attempt, trial, now);
-        let mut steps = Vec::new();
-        for i in &placed {
-            steps.push(self.settle_member(attempt, *i, trial, now));
-        }
+        let steps = placed.iter().map(|i| self.settle_member(attempt, *i, trial, now)).collect();
         let had = |key: &GangKey| self.cluster.gangs().get(key).is_some_and(|g| g.history.once_satisfied);
         let gangs = attempt.keys.iter().map(|key| (key.clone(), had(key))).collect();
         self.note_satisfied(&attempt.keys, now);
@@ -101,16 +106,13 @@ impl Scheduler {
         let member = &attempt.candidates[i];
         let tries = self.tries(attempt);
         self.fly(member.id, &member.pod, now);
-        let outcome = match &trial.fates[i] {
-            Fate::Placed(placement, node) => {
-                self.consume_nomination(member.id, &member.pod, node, now);
-                self.records.counters.placed += 1;
-                Outcome::Placed(*placement)
-            }
-            Fate::NotAsked | Fate::Failed(_) => unreachable!("only placed members are settled"),
+        let Fate::Placed(placement, node) = &trial.fates[i] else {
+            unreachable!("only placed members are settled")
         };
+        self.consume_nomination(member.id, &member.pod, Some(node), now);
+        self.records.counters.placed += 1;
         let recorded = self.record(trial.drafts[i].as_ref(), now);
-        let verdict = self.store_verdict(member.id, outcome, None, now);
+        let verdict = self.store_verdict(member.id, Outcome::Placed(*placement), now);
         step_of(member, tries, verdict, recorded)
     }
 
@@ -148,10 +150,7 @@ impl Scheduler {
         now: Now,
     ) -> Vec<Step> {
         let total = self.cluster.present().len();
-        let code = match trial {
-            Some(_) => ReasonCode::GangSiblingUnschedulable,
-            None => refusal.code,
-        };
+        let code = if trial.is_some() { ReasonCode::GangSiblingUnschedulable } else { refusal.code };
         let of_siblings = Arc::new(member_refusal(code, &refusal.message, total));
         self.turns.work += attempt.candidates.len() as u64 * work::ASK;
         let mut steps = Vec::new();
@@ -166,7 +165,7 @@ impl Scheduler {
             };
             let tries = self.tries(attempt);
             self.report_if_changed(&member.pod, "Unschedulable", own.message());
-            let verdict = self.store_verdict(member.id, Outcome::Refused(own), None, now);
+            let verdict = self.store_verdict(member.id, Outcome::Refused(own), now);
             steps.push(step_of(member, tries, verdict, recorded));
         }
         steps
@@ -177,15 +176,13 @@ impl Scheduler {
     pub(super) fn park(&mut self, attempt: &GangAttempt, trial: Option<&Trial>, work: u64, now: Now) {
         let of_rules = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
         let at_least = of_rules.max(work::backoff(work));
-        let ways: Vec<(WakeGroup, PodId)> = match trial {
-            Some(trial) => trial.failed().into_iter().filter_map(|i| way(attempt, trial, i)).collect(),
-            None => Vec::new(),
-        };
-        let any = attempt
-            .candidates
-            .first()
-            .map(|c| (WakeGroup::new(c.shape, c.profile, RefusedBy::default()), c.id));
-        let ways = if ways.is_empty() { any.into_iter().collect() } else { ways };
+        let way = |c: &Candidate, by: RefusedBy| (WakeGroup::new(c.shape, c.profile, by), c.id);
+        let failed = trial.map(Trial::failed).unwrap_or_default().into_iter();
+        let mut ways: Vec<(WakeGroup, PodId)> =
+            failed.map(|(i, refusal)| way(&attempt.candidates[i], refusal.refused_by)).collect();
+        if ways.is_empty() {
+            ways.extend(attempt.candidates.first().map(|c| way(c, RefusedBy::default())));
+        }
         self.queue.refuse_gang(attempt.unit, ways, at_least, now.monotonic);
         let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         let needs = gangs.map(|gang| gang.need()).collect();
@@ -230,14 +227,4 @@ fn step_of(
     let (pod, profile) = (member.pod.clone(), member.profile);
     let (gang, others) = (None, Vec::new());
     Step { pod, profile, attempts, first_queued_at, verdict, table, failure, gang, others }
-}
-
-fn way(attempt: &GangAttempt, trial: &Trial, i: usize) -> Option<(WakeGroup, PodId)> {
-    let member = &attempt.candidates[i];
-    match &trial.fates[i] {
-        Fate::Failed(refusal) => {
-            Some((WakeGroup::new(member.shape, member.profile, refusal.refused_by), member.id))
-        }
-        _ => None,
-    }
 }

@@ -14,16 +14,13 @@ use pellucid_cluster::preemptions::{End, GangPart, Plan, VictimChoice};
 use pellucid_cluster::{NominatedBy, Stage};
 use pellucid_framework::Cause;
 use pellucid_framework::post_filter::{Budgets, PostFiltered};
-use pellucid_model::effect::{Effect, StatusOrder};
 use pellucid_model::time::Probe;
 use pellucid_model::{NodeIdx, Now, Pod, PodId, patience};
 use pellucid_queue::UnitId;
 use pellucid_recording::Decision;
 use pellucid_recording::gang_verdict::GangRefusal;
 
-use super::orders::{self, Ordered};
 use super::plan::{Candidate, GangAttempt};
-use super::resources::Shares;
 use super::search::Failed;
 use super::trial::Fate;
 use super::victims::Before;
@@ -31,12 +28,8 @@ use crate::attempt::nominations::AttemptKind;
 use crate::attempt::post_filter::KnownNodes;
 use crate::attempt::work;
 use crate::scheduler::records::last_attempt::LastAttempt;
-use crate::scheduler::report::pod_ref;
 use crate::scheduler::schedule_one::Decided;
 use crate::scheduler::{Scheduler, Step};
-
-/// Message for members that fit one by one but not together.
-const NOT_TOGETHER: &str = "the quorum would not fit together even with the victims gone.";
 
 /// A pod that has to go.
 pub(super) struct Victim {
@@ -77,8 +70,9 @@ impl Found {
     }
 }
 
+/// The members fit one by one but not together.
 pub(super) fn not_together() -> Found {
-    Found::Nothing(NOT_TOGETHER.into(), None)
+    Found::Nothing("the quorum would not fit together even with the victims gone.".into(), None)
 }
 
 /// The parameters of a search.
@@ -128,26 +122,6 @@ impl Scheduler {
         self.follow_up(attempt, found, steps, now)
     }
 
-    /// Returns the lowest priority in the group. Victims must be below it.
-    pub(super) fn lowest(&self, attempt: &GangAttempt) -> i32 {
-        let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
-        let members = gangs.flat_map(|g| g.members.keys()).filter_map(|id| self.cluster.pod(*id));
-        members.map(|r| r.pod.priority).min().unwrap_or(i32::MIN)
-    }
-
-    /// Returns the orders in which members are tried.
-    pub(super) fn sequences(&self, attempt: &GangAttempt, members: &[usize]) -> Vec<Vec<usize>> {
-        let shares = Shares::of(&self.cluster);
-        let ordered = |i: &usize| {
-            let member = &attempt.candidates[*i];
-            let size = shares.size(&member.pod.spec.requests.list);
-            Ordered { kind: (member.profile, member.shape), size }
-        };
-        let ordered: Vec<Ordered> = members.iter().map(ordered).collect();
-        let all = orders::orders(&ordered).into_iter();
-        all.map(|(_, order)| order.into_iter().map(|at| members[at]).collect()).collect()
-    }
-
     /// Places a member where it fits, or where it would fit without some victims, and releases those. A failure changes
     /// nothing.
     pub(super) fn make_room_for(
@@ -160,7 +134,7 @@ impl Scheduler {
         let member = &hunt.attempt.candidates[i];
         let kind = AttemptKind::Preemptor { group: &hunt.attempt.keys, below: hunt.below, earlier, known };
         let Decided { decision, found, .. } =
-            self.find_node(member.id, &member.pod, member.profile, member.shape, kind, hunt.now, hunt.probe);
+            self.find_node((member.id, &member.pod), member.kind(), kind, hunt.now, hunt.probe);
         let (node, choices, plan) = match (decision, found) {
             (Decision::Place(placement), _) => (placement.node, Vec::new(), None),
             (_, Some(PostFiltered::NotEligible { message })) => return Err(Found::NotEligible(message)),
@@ -234,10 +208,8 @@ impl Scheduler {
     /// again if a member planned on its node would not fit beside it. Returns which victims have to go.
     fn spare(&mut self, hunt: &Hunt<'_>, parts: &[Part]) -> Vec<Vec<bool>> {
         let mut needed: Vec<Vec<bool>> = parts.iter().map(|p| vec![true; p.victims.len()]).collect();
-        let mut all: Vec<(usize, usize)> = Vec::new();
-        for (p, part) in parts.iter().enumerate() {
-            all.extend((0..part.victims.len()).map(|v| (p, v)));
-        }
+        let all = parts.iter().enumerate().flat_map(|(p, part)| (0..part.victims.len()).map(move |v| (p, v)));
+        let mut all: Vec<(usize, usize)> = all.collect();
         all.sort_by_cached_key(|(p, v)| {
             let victim = &parts[*p].victims[*v];
             (!victim.choice.violates_budget, importance(&victim.pod))
@@ -266,7 +238,7 @@ impl Scheduler {
 
     fn is_taken(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
         let member = &hunt.attempt.candidates[part.member];
-        !self.is_refused_on(member, part.node, (&hunt.attempt.keys, hunt.probe))
+        !self.is_refused_on(hunt.attempt, member, part.node, hunt.probe)
     }
 
     /// Replays the plan from the start, with the victims gone and no member placed. Returns whether it holds.
@@ -301,8 +273,7 @@ impl Scheduler {
         for member in &attempt.candidates {
             let ours = self.cluster.nominator().of(member.id).map(|n| n.node.clone());
             if member.pod.nominated_node != ours {
-                let (pod, nomination) = (pod_ref(&member.pod), Some(ours));
-                self.order(Effect::Status(StatusOrder { pod, condition: None, nomination }));
+                self.order_nomination(&member.pod, ours);
             }
         }
         steps

@@ -7,7 +7,7 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::quantity::format_amount;
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, NodeIdx};
-use pellucid_recording::gang_verdict::{GangRefusal, GangShare};
+use pellucid_recording::gang_verdict::GangRefusal;
 
 use super::plan::GangAttempt;
 use crate::scheduler::Scheduler;
@@ -51,7 +51,15 @@ impl Scheduler {
                 if free < amount {
                     let (asks, free) = (format_amount(&name, amount), format_amount(&name, free));
                     let message = format!("{key}: minResources asks for {asks} of {name}, {free} are free");
-                    return Some(refusal(attempt, message));
+                    return Some(GangRefusal {
+                        code: ReasonCode::GangMinResources,
+                        message: message.into(),
+                        root_cause: None,
+                        shares: attempt.shares(&vec![0; attempt.keys.len()]),
+                        not_evaluated: attempt.candidates.len() as u32,
+                        orders: Vec::new(),
+                        is_truncated: false,
+                    });
                 }
             }
         }
@@ -63,25 +71,7 @@ impl Scheduler {
         let Some(resource) = columns.find(name) else { return 0 };
         let free = sum(&self.cluster, |node| columns.free(node, resource).max(0));
         let placed = gang.members.keys().filter_map(|id| self.cluster.pod(*id)).filter(|r| r.node.is_some());
-        let own = placed.map(|r| amount_of(&r.pod.spec.requests.list, name));
-        own.fold(free, i64::saturating_add)
-    }
-}
-
-fn amount_of(list: &ResourceList, name: &Name) -> i64 {
-    list.named().find(|(n, _)| n == name).map_or(0, |(_, amount)| amount)
-}
-
-fn refusal(attempt: &GangAttempt, message: String) -> GangRefusal {
-    let shares = attempt.keys.iter().zip(&attempt.needs);
-    let shares = shares.map(|(gang, wanted)| GangShare { gang: gang.clone(), wanted: *wanted, placeable: 0 });
-    GangRefusal {
-        code: ReasonCode::GangMinResources,
-        message: message.into(),
-        root_cause: None,
-        shares: shares.collect(),
-        not_evaluated: attempt.candidates.len() as u32,
-        orders: Vec::new(),
-        is_truncated: false,
+        let own = placed.filter_map(|r| r.pod.spec.requests.list.named().find(|(n, _)| n == name));
+        own.map(|(_, amount)| amount).fold(free, i64::saturating_add)
     }
 }

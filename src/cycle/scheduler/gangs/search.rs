@@ -1,6 +1,6 @@
 //! Tries orders of a strict group's members until one gives every gang its quorum.
 
-use super::orders::{self, Ordered};
+use super::orders::{self, Order, Ordered};
 use super::plan::GangAttempt;
 use super::resources::Shares;
 use super::trial::{Run, Trial};
@@ -11,9 +11,7 @@ use crate::scheduler::Scheduler;
 /// A search that continues over slices.
 pub(super) struct Search {
     /// Orders to try, the next one last.
-    open: Vec<(&'static str, Vec<usize>)>,
-    /// Whether members differ, so that another order could have another result.
-    is_mixed: bool,
+    open: Vec<Order>,
     /// How often an order with the failed members in front was tried.
     retries: usize,
     tried: Vec<&'static str>,
@@ -43,21 +41,24 @@ pub(super) struct Failed {
 }
 
 impl Scheduler {
-    /// Creates the search for an attempt.
-    pub(super) fn search_for(&self, attempt: &GangAttempt) -> Box<Search> {
+    /// Returns the orders in which to try some members, the next one last.
+    pub(super) fn orders(&self, attempt: &GangAttempt, members: &[usize]) -> Vec<Order> {
         let shares = Shares::of(&self.cluster);
-        let ordered = |c: &super::plan::Candidate| Ordered {
-            kind: c.kind(),
-            size: shares.size(&c.pod.spec.requests.list),
+        let ordered = |i: &usize| {
+            let member = &attempt.candidates[*i];
+            Ordered { kind: member.kind(), size: shares.size(&member.pod.spec.requests.list) }
         };
-        let members: Vec<Ordered> = attempt.candidates.iter().map(ordered).collect();
-        let mut open = orders::orders(&members);
-        open.reverse();
-        let is_mixed = members.windows(2).any(|pair| pair[0].kind != pair[1].kind);
-        Box::new(Search { open, is_mixed, retries: 0, tried: Vec::new(), best: None, run: None })
+        let ordered: Vec<Ordered> = members.iter().map(ordered).collect();
+        let all = orders::orders(&ordered).into_iter().rev();
+        all.map(|(name, order)| (name, order.into_iter().map(|at| members[at]).collect())).collect()
     }
 
-    /// Continues a search.
+    pub(super) fn search_for(&self, attempt: &GangAttempt) -> Box<Search> {
+        let all: Vec<usize> = (0..attempt.candidates.len()).collect();
+        let open = self.orders(attempt, &all);
+        Box::new(Search { open, retries: 0, tried: Vec::new(), best: None, run: None })
+    }
+
     pub(super) fn search(
         &mut self,
         attempt: &GangAttempt,
@@ -89,18 +90,19 @@ impl Scheduler {
 }
 
 impl Search {
-    /// Returns the next order to try.
     fn next(&mut self, attempt: &GangAttempt) -> Option<Run> {
         let (name, sequence) = self.open.pop().or_else(|| {
-            let best = self.best.as_ref().filter(|_| self.is_mixed && self.retries < orders::FAILED_FIRST)?;
+            // Another order of equal members has the same result.
+            let is_mixed = attempt.candidates.windows(2).any(|pair| pair[0].kind() != pair[1].kind());
+            let best = self.best.as_ref().filter(|_| is_mixed && self.retries < orders::FAILED_FIRST)?;
             self.retries += 1;
-            let next = orders::in_front(&best.sequence, &best.failed());
+            let failed: Vec<usize> = best.failed().into_iter().map(|(i, _)| i).collect();
+            let next = orders::in_front(&best.sequence, &failed);
             (next != best.sequence).then_some((orders::FAILED_IN_FRONT, next))
         })?;
-        Some(Run::new(attempt, name, sequence, true))
+        Some(Run::new(attempt, name, sequence))
     }
 
-    /// Notes a failed trial.
     fn note(&mut self, trial: Trial) {
         let name = trial.order;
         if self.tried.last() != Some(&name) {

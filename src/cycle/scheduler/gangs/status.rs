@@ -70,10 +70,8 @@ impl Scheduler {
         let phase = phase(group.status.phase.unwrap_or_default(), gang, tally);
         let known = group.status.schedule_start;
         let began = gang.history.schedule_start.map(|now| now.wall.as_secs() as i64);
-        let occupied_by = match group.status.occupied_by.is_empty() {
-            true => occupied_by(&pods),
-            false => group.status.occupied_by.clone(),
-        };
+        let holder = &group.status.occupied_by;
+        let occupied_by = if holder.is_empty() { occupied_by(&pods) } else { holder.clone() };
         GroupStatus {
             phase: Some(phase),
             occupied_by,
@@ -102,10 +100,8 @@ impl Scheduler {
             }
             Dialect::KubeBatch => {
                 let message = self.trouble_of(gang).filter(|_| !is_whole)?;
-                let reason = match gang.history.short_since {
-                    Some(_) => "NotEnoughTasks",
-                    None => "NotEnoughResources",
-                };
+                let is_short = gang.history.short_since.is_some();
+                let reason = if is_short { "NotEnoughTasks" } else { "NotEnoughResources" };
                 Some(GroupCondition { kind: "Unschedulable", is_true: true, reason: reason.into(), message })
             }
             _ => None,
@@ -128,7 +124,6 @@ impl Scheduler {
     }
 }
 
-/// Returns the phase that follows `before`.
 fn phase(before: GroupPhase, gang: &Gang, of: Tally) -> GroupPhase {
     let min = gang.definition.min;
     if before == GroupPhase::Finished || (min > 0 && of.succeeded >= min) {

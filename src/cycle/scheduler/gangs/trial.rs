@@ -6,16 +6,16 @@
 use std::sync::Arc;
 
 use pellucid_cluster::{ShapeId, Stage};
-use pellucid_framework::{Cause, View};
+use pellucid_framework::Cause;
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::time::Probe;
-use pellucid_model::{GangKey, Name, NodeIdx, Pod, PodId, patience};
+use pellucid_model::{Name, NodeIdx, patience};
 use pellucid_recording::{Decision, Placement, Refusal};
 
 use super::plan::{Candidate, GangAttempt};
-use super::underway::{Since, Slice};
-use crate::attempt::node_result_cache::CycleContext;
+use super::underway::Slice;
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
+use crate::attempt::search::refusal_of_pod;
 use crate::attempt::work;
 use crate::scheduler::Scheduler;
 use crate::scheduler::records::draft::Draft;
@@ -52,10 +52,13 @@ impl Trial {
         self.placed.iter().sum()
     }
 
-    /// Returns the members that were refused, in the order in which they were tried.
-    pub(super) fn failed(&self) -> Vec<usize> {
-        let failed = |i: &usize| matches!(self.fates[*i], Fate::Failed(_));
-        self.sequence.iter().copied().filter(failed).collect()
+    /// Returns the members that were refused and why, in the order in which they were tried.
+    pub(super) fn failed(&self) -> Vec<(usize, &Arc<Refusal>)> {
+        let failed = |i: &usize| match &self.fates[*i] {
+            Fate::Failed(refusal) => Some((*i, refusal)),
+            Fate::NotAsked | Fate::Placed(..) => None,
+        };
+        self.sequence.iter().filter_map(failed).collect()
     }
 }
 
@@ -64,8 +67,6 @@ pub(super) struct Run {
     pub(super) trial: Trial,
     /// How many members of the sequence have been handled.
     at: usize,
-    /// Whether a gang gets no more places than it needs.
-    only_quorum: bool,
     /// Kinds of members refused since the last placement: equal members would be refused too.
     refused: FxHashSet<(usize, ShapeId)>,
     /// Placed members whose decision depended on more than their node.
@@ -73,22 +74,17 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn new(
-        attempt: &GangAttempt,
-        order: &'static str,
-        sequence: Vec<usize>,
-        only_quorum: bool,
-    ) -> Self {
-        let (fates, drafts) =
-            (vec![Fate::NotAsked; attempt.candidates.len()], vec![None; attempt.candidates.len()]);
+    pub(super) fn new(attempt: &GangAttempt, order: &'static str, sequence: Vec<usize>) -> Self {
+        let n = attempt.candidates.len();
+        let (fates, drafts) = (vec![Fate::NotAsked; n], vec![None; n]);
         let trial = Trial { order, sequence, fates, drafts, placed: vec![0; attempt.keys.len()] };
-        Self { trial, at: 0, only_quorum, refused: FxHashSet::default(), compared: FxHashSet::default() }
+        Self { trial, at: 0, refused: FxHashSet::default(), compared: FxHashSet::default() }
     }
 
     /// Restarts the run, because any node may have changed.
     fn anew(&mut self, attempt: &GangAttempt) {
         let Trial { order, sequence, .. } = &mut self.trial;
-        *self = Self::new(attempt, order, std::mem::take(sequence), self.only_quorum);
+        *self = Self::new(attempt, order, std::mem::take(sequence));
     }
 }
 
@@ -116,30 +112,26 @@ impl Scheduler {
 
     fn is_wanted(&self, attempt: &GangAttempt, run: &Run, i: usize) -> bool {
         let member = &attempt.candidates[i];
-        let is_enough = run.only_quorum && run.trial.placed[member.gang] >= attempt.needs[member.gang];
+        // A gang of a strict group gets no more places than it needs.
+        let is_enough = attempt.is_strict && run.trial.placed[member.gang] >= attempt.needs[member.gang];
         let is_nominated = || self.cluster.nominator().of(member.id).is_some();
         !is_enough && (!run.refused.contains(&member.kind()) || is_nominated())
     }
 
     fn try_member(&mut self, attempt: &GangAttempt, run: &mut Run, i: usize, slice: &Slice<'_>) {
         let member = &attempt.candidates[i];
-        let kind = AttemptKind::Member(&attempt.keys);
-        let decided = self.find_node(
-            member.id,
-            &member.pod,
-            member.profile,
-            member.shape,
-            kind,
-            slice.now,
-            slice.probe,
-        );
-        let Decided { decision, draft, reads_others, .. } = decided;
+        let group = AttemptKind::Member(&attempt.keys);
+        let Decided { decision, draft, reads_others, .. } =
+            self.find_node((member.id, &member.pod), member.kind(), group, slice.now, slice.probe);
         run.trial.drafts[i] = draft;
         let placed = match decision {
             Decision::Refuse(refusal) => Err(refusal),
             Decision::Place(placement) => match self.put_member(member, placement.node) {
                 Ok(()) => Ok(placement),
-                Err(cause) => Err(self.refused_late(member, cause, placement.total as usize)),
+                Err(cause) => {
+                    let profile = &self.profiles.all[member.profile];
+                    Err(Arc::new(refusal_of_pod(profile, cause, placement.total as usize)))
+                }
             },
         };
         run.trial.fates[i] = match placed {
@@ -158,12 +150,6 @@ impl Scheduler {
         };
     }
 
-    fn refused_late(&self, member: &Candidate, cause: Cause, total: usize) -> Arc<Refusal> {
-        let profile = &self.profiles.all[member.profile];
-        let by = crate::attempt::search::refused_by(profile, std::iter::once(&cause));
-        Arc::new(Refusal::of_pod(cause, total, by))
-    }
-
     /// Places a member, with Reserve and Permit. A failure leaves nothing behind.
     pub(super) fn put_member(&mut self, member: &Candidate, node: NodeIdx) -> Result<(), Cause> {
         let profile = self.profiles.all[member.profile].clone();
@@ -177,14 +163,13 @@ impl Scheduler {
 
     /// Repeats the placements of earlier slices.
     fn put_again(&mut self, attempt: &GangAttempt, run: &mut Run, slice: &Slice<'_>) {
-        let Some(changed) = slice.since.nodes() else { return run.anew(attempt) };
+        let Some(changed) = &slice.since else { return run.anew(attempt) };
         for at in 0..run.at {
             let i = run.trial.sequence[at];
             let Fate::Placed(placement, _) = &run.trial.fates[i] else { continue };
             let (member, node) = (&attempt.candidates[i], placement.node);
             let may_differ = changed.contains(&node) || !changed.is_empty() && run.compared.contains(&i);
-            let group = (&attempt.keys[..], slice.probe);
-            let is_refused = may_differ && self.is_refused_on(member, node, group);
+            let is_refused = may_differ && self.is_refused_on(attempt, member, node, slice.probe);
             if is_refused || self.put_member(member, node).is_err() {
                 run.trial.placed[member.gang] -= 1;
                 self.try_member(attempt, run, i, slice);
@@ -195,44 +180,23 @@ impl Scheduler {
     /// Whether a filter refuses a member on a node in the current state.
     pub(super) fn is_refused_on(
         &mut self,
+        attempt: &GangAttempt,
         member: &Candidate,
         node: NodeIdx,
-        (group, probe): (&[pellucid_model::GangKey], &dyn pellucid_model::time::Probe),
-    ) -> bool {
-        self.refusal_on((member.id, &member.pod), member.kind(), node, group, probe).is_some()
-    }
-}
-
-impl Since {
-    /// Returns the nodes that others changed, or `None` if any node may have changed.
-    pub(super) fn nodes(&self) -> Option<&FxHashSet<NodeIdx>> {
-        match self {
-            Self::Nodes(nodes) => Some(nodes),
-            Self::Unknown => None,
-        }
-    }
-}
-
-impl Scheduler {
-    /// Returns why a filter refuses a member of a group on a node in the current state.
-    pub(crate) fn refusal_on(
-        &mut self,
-        (id, pod): (PodId, &Pod),
-        (profile, shape): (usize, ShapeId),
-        node: NodeIdx,
-        group: &[GangKey],
         probe: &dyn Probe,
-    ) -> Option<Cause> {
-        let generation = self.cluster.shapes().generation(shape);
-        let results = self.profiles.results.of((profile, shape), generation, self.cycle);
-        let (profile, tally) = (&self.profiles.all[profile], &mut self.profiles.tally[profile]);
-        let ctx = CycleContext { profile, view: View::new(&self.cluster), spec: &pod.spec, probe };
-        results.run_filters(&ctx, self.switches.reuse(), tally);
+    ) -> bool {
+        let generation = self.cluster.shapes().generation(member.shape);
+        let results = self.profiles.results.of(member.kind(), generation, self.cycle);
+        let profile = &self.profiles.all[member.profile];
+        let tally = &mut self.profiles.tally[member.profile];
+        let kind = AttemptKind::Member(&attempt.keys);
+        let asked = AttemptContext { profile, id: member.id, pod: &member.pod, kind, probe };
+        results.run_filters(&asked.on(&self.cluster), self.switches.reuse(), tally);
         self.turns.work += std::mem::take(&mut results.work) + work::ASK;
-        if let Some(cause) = results.refused_as_a_whole() {
-            return Some(cause.clone());
+        if results.refused_as_a_whole().is_some() {
+            return true;
         }
-        let attempt = AttemptContext { profile, id, pod, kind: AttemptKind::Member(group), probe };
-        NominationFilter::new(attempt, &mut self.cluster, tally).refusal(&results.shape_filters(), node)
+        let mut filter = NominationFilter::new(asked, &mut self.cluster, tally);
+        filter.refusal(results, node).is_some()
     }
 }

@@ -13,7 +13,7 @@ use pellucid_queue::{QueueStage, UnitId};
 use super::plan::GangAttempt;
 use super::search::{Search, Searched};
 use super::trial::Run;
-use super::victims::{self, Before, Victims};
+use super::victims::{Before, Victims};
 use crate::attempt::work;
 use crate::scheduler::{Scheduler, Step};
 
@@ -40,19 +40,12 @@ pub(super) enum At {
     Victims(Box<Victims>),
 }
 
-/// The nodes that others changed between two slices.
-pub(super) enum Since {
-    /// Only these nodes changed.
-    Nodes(FxHashSet<NodeIdx>),
-    /// Any node may have changed.
-    Unknown,
-}
-
 /// One slice of an attempt.
 pub(super) struct Slice<'a> {
     pub(super) now: Now,
     pub(super) probe: &'a dyn Probe,
-    pub(super) since: Since,
+    /// The nodes that others changed since the last slice; `None` if any node may have changed.
+    pub(super) since: Option<FxHashSet<NodeIdx>>,
     /// The work counter at which the attempt would have begun without pauses.
     origin: u64,
     allowance: u64,
@@ -62,7 +55,7 @@ pub(super) struct Slice<'a> {
 impl Slice<'_> {
     /// Begins new work after the work of earlier slices was repeated; the slice gets its full allowance from here.
     pub(super) fn begin(&mut self, work: u64) {
-        self.since = Since::Nodes(FxHashSet::default());
+        self.since = Some(FxHashSet::default());
         self.until = self.until.max(work.saturating_add(self.allowance));
     }
 
@@ -76,12 +69,6 @@ impl Slice<'_> {
     }
 }
 
-/// The result of a slice.
-enum Sliced {
-    Ended(Vec<Step>),
-    Paused(At),
-}
-
 impl Scheduler {
     /// Plans the unit of a gang group, or one slice of it. Returns `None` when the attempt is paused.
     pub(crate) fn schedule_gang(
@@ -93,24 +80,24 @@ impl Scheduler {
     ) -> Option<Step> {
         let known = self.take_underway(unit, rep);
         let is_new = known.is_none();
-        let (Underway { attempt, at, spent, position, mut restarts }, since) = match known {
-            Some(underway) => {
-                let since = self.changed_since(underway.position);
-                (underway, since)
-            }
-            None => (self.begin_attempt(unit, rep)?, Since::Nodes(FxHashSet::default())),
+        let underway = match known {
+            Some(underway) => underway,
+            None => self.begin_attempt(unit, rep)?,
         };
-        if is_new && self.is_for_later(&attempt) {
-            return self.pause(Underway { attempt, at, spent, position, restarts });
+        if is_new && self.is_for_later(&underway.attempt) {
+            return self.pause(underway);
         }
+        let Underway { attempt, at, spent, position, mut restarts } = underway;
+        let changed = self.cluster.changes().since(position);
+        let since: Option<FxHashSet<_>> = changed.map(|changed| changed.map(|(node, _)| node).collect());
         self.cycle += 1;
-        restarts += u32::from(matches!(since, Since::Unknown));
+        restarts += u32::from(since.is_none());
         let allowance = self.turns.slice.saturating_mul(1 << restarts.min(10));
         let (origin, until) = (self.turns.work - spent, self.turns.work.saturating_add(allowance));
         let mut slice = Slice { now, probe, since, origin, allowance, until };
         let steps = match self.go_on(&attempt, at, &mut slice) {
-            Sliced::Ended(steps) => steps,
-            Sliced::Paused(at) => {
+            Ok(steps) => steps,
+            Err(at) => {
                 let (spent, position) = (slice.spent(self.turns.work), self.cluster.changes().head());
                 return self.pause(Underway { attempt, at, spent, position, restarts });
             }
@@ -135,44 +122,34 @@ impl Scheduler {
             None if attempt.is_strict => At::Search(self.search_for(&attempt)),
             None => {
                 let sequence = (0..attempt.candidates.len()).collect();
-                At::Waiting(Box::new(Run::new(&attempt, "queue order", sequence, false)))
+                At::Waiting(Box::new(Run::new(&attempt, "queue order", sequence)))
             }
         };
         Some(Underway { attempt, at, spent: 0, position: self.cluster.changes().head(), restarts: 0 })
     }
 
-    fn go_on(&mut self, attempt: &GangAttempt, at: At, slice: &mut Slice<'_>) -> Sliced {
+    /// Continues an attempt. Returns the phase that it is in as the error when the slice is over.
+    fn go_on(&mut self, attempt: &GangAttempt, at: At, slice: &mut Slice<'_>) -> Result<Vec<Step>, At> {
         let victims = match at {
-            At::Waiting(run) => {
-                return match self.plan_waiting(attempt, run, slice) {
-                    Ok(steps) => Sliced::Ended(steps),
-                    Err(run) => Sliced::Paused(At::Waiting(run)),
-                };
-            }
+            At::Waiting(run) => return self.plan_waiting(attempt, run, slice).map_err(At::Waiting),
             At::Search(search) => match self.search(attempt, search, slice) {
-                Searched::Paused(search) => return Sliced::Paused(At::Search(search)),
-                Searched::Quorum(trial) => {
-                    return Sliced::Ended(self.keep_quorum(attempt, &trial, slice.now));
-                }
+                Searched::Paused(search) => return Err(At::Search(search)),
+                Searched::Quorum(trial) => return Ok(self.keep_quorum(attempt, &trial, slice.now)),
                 Searched::Failed(failed) => {
                     let victims = Victims::of(Before::Tried(failed));
                     if self.lets_others_go(attempt.unit) && self.expected_hunt(attempt) > self.turns.slice / 4
                     {
-                        return Sliced::Paused(At::Victims(victims));
+                        return Err(At::Victims(victims));
                     }
                     victims
                 }
             },
             At::Victims(victims) => victims,
         };
-        match self.find_victims(attempt, victims, slice) {
-            victims::Searched::Paused(victims) => Sliced::Paused(At::Victims(victims)),
-            victims::Searched::Ended(before, found) => {
-                // Reporting to each member is work too.
-                let work = slice.spent(self.turns.work) + attempt.candidates.len() as u64 * work::ASK;
-                Sliced::Ended(self.refuse_after(attempt, before, found, work, slice.now))
-            }
-        }
+        let (before, found) = self.find_victims(attempt, victims, slice).map_err(At::Victims)?;
+        // Reporting to each member is work too.
+        let work = slice.spent(self.turns.work) + attempt.candidates.len() as u64 * work::ASK;
+        Ok(self.refuse_after(attempt, before, found, work, slice.now))
     }
 
     /// Whether an attempt that is expected to exceed a slice should let other units go first.
@@ -226,13 +203,6 @@ impl Scheduler {
         group.keys == attempt.keys
             && gangs.map(|g| g.need()).eq(attempt.needs.iter().copied())
             && attempt.candidates.iter().all(is_same)
-    }
-
-    fn changed_since(&self, position: (u64, u64)) -> Since {
-        match self.cluster.changes().since(position) {
-            Some(changed) => Since::Nodes(changed.map(|(node, _)| node).collect()),
-            None => Since::Unknown,
-        }
     }
 }
 

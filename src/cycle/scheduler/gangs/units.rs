@@ -60,12 +60,10 @@ impl Scheduler {
     }
 
     fn make_unit(&self, rep: &GangKey, id: PodId, pod: &Pod, now: Now) -> Unit {
-        let gangs = self.cluster.gangs();
-        let keys = self.gangs.groups.get(rep).map(|g| g.keys.clone()).unwrap_or_default();
-        let definitions = keys.iter().filter_map(|k| gangs.get(k)).map(|g| g.definition.clone());
-        let definitions: Vec<_> = definitions.collect();
-        let created = definitions.iter().map(|d| d.created).min().unwrap_or(pod.created);
-        let own = self.gangs.groups.get(rep).and_then(|g| g.own_priority());
+        let group = self.gangs.groups.get(rep);
+        let gangs = group.into_iter().flat_map(|g| &g.keys).filter_map(|k| self.cluster.gangs().get(k));
+        let created = gangs.map(|g| g.definition.created).min().unwrap_or(pod.created);
+        let own = group.and_then(|g| g.own_priority);
         let profile = self.profile_index(pod);
         let rank = own.map_or_else(|| rank(&self.profiles.all[profile], pod), i64::from);
         let key = PodKey { namespace: rep.namespace.clone(), name: (*rep.name).into() };
@@ -85,7 +83,7 @@ impl Scheduler {
 
     fn own_priority(&self, unit: UnitId) -> Option<i32> {
         let rep = self.queue.unit(unit)?.gang.as_ref()?;
-        self.gangs.groups.get(rep)?.own_priority()
+        self.gangs.groups.get(rep)?.own_priority
     }
 
     pub(crate) fn profile_index(&self, pod: &Pod) -> usize {
@@ -244,7 +242,7 @@ impl Scheduler {
         for id in pods {
             let Some(unit_id) = self.queue.unit_of(id) else { continue };
             let Some(unit) = self.queue.unit(unit_id) else { continue };
-            let is_held = unit.stage == QueueStage::Gated || unit.stage == QueueStage::InFlight;
+            let is_held = matches!(unit.stage, QueueStage::Gated | QueueStage::InFlight);
             if unit.gang.is_none() && !is_held {
                 self.queue.remove(unit_id);
                 singles.push(id);
@@ -291,11 +289,10 @@ impl Scheduler {
         }
     }
 
-    /// Returns the earliest deadline of gangs.
     pub(crate) fn gang_deadline(&self) -> Option<std::time::Duration> {
         let rules = self.gangs.common_rules()?;
         let expiry = self.cluster.gangs().next_expiry(rules.expiration);
-        self.gangs.next_deadline().into_iter().chain(expiry).min()
+        self.gangs.deadlines.first().map(|(at, _)| *at).into_iter().chain(expiry).min()
     }
 
     /// Handles what is due for gangs. Returns whether anything was.
@@ -313,8 +310,7 @@ impl Scheduler {
             self.expire_waiting(&rep, now);
             self.report_blocked(&rep, now);
         }
-        let expired = self.cluster.expire_gangs(now.monotonic, rules.expiration);
-        any |= expired;
+        any |= self.cluster.expire_gangs(now.monotonic, rules.expiration);
         if any {
             self.review_gangs(now);
         }

@@ -10,8 +10,9 @@ use pellucid_model::collections::{FxHashMap, FxHashSet};
 use pellucid_model::{NodeIdx, PodId, patience};
 use pellucid_recording::gang_verdict::GangRefusal;
 
+use super::orders::Order;
 use super::plan::{Candidate, GangAttempt};
-use super::preempt::{Found, Hunt, Part, able};
+use super::preempt::{self, Found, Hunt, Part};
 use super::search::Failed;
 use super::underway::Slice;
 use crate::attempt::post_filter::KnownNodes;
@@ -35,18 +36,12 @@ pub(super) enum Before {
     Short(GangRefusal),
 }
 
-/// The result of a slice of a search.
-pub(super) enum Searched {
-    Paused(Box<Victims>),
-    Ended(Before, Found),
-}
-
 struct Search {
     below: i32,
     /// Whether no placed pod has a lower priority.
     is_hopeless: bool,
     /// Orders of the members to try, the next one last.
-    open: Vec<Vec<usize>>,
+    open: Vec<Order>,
     run: Option<Run>,
     known: Known,
     last: Found,
@@ -92,7 +87,9 @@ impl Known {
 
     fn forget(&self, nodes: impl Iterator<Item = NodeIdx>) {
         for node in nodes {
-            self.0.values().for_each(|known| known.forget(node));
+            for known in self.0.values() {
+                known.borrow_mut().remove(&node);
+            }
         }
     }
 }
@@ -104,33 +101,34 @@ impl Victims {
 }
 
 impl Scheduler {
-    /// Continues a search for victims. Everything that it tries is undone.
+    /// Continues a search for victims. Everything that it tries is undone. Returns the search as the error when the
+    /// slice is over.
     pub(super) fn find_victims(
         &mut self,
         attempt: &GangAttempt,
         victims: Box<Victims>,
         slice: &mut Slice<'_>,
-    ) -> Searched {
+    ) -> Result<(Before, Found), Box<Victims>> {
         let Victims { before, search } = *victims;
         let mut search = match search.map_or_else(|| self.begin_search(attempt), Ok) {
             Ok(search) => search,
-            Err(found) => return Searched::Ended(before, found),
+            Err(found) => return Ok((before, found)),
         };
         loop {
-            let next = search.run.take().or_else(|| Some(Run::new(attempt, search.open.pop()?)));
-            let Some(mut run) = next else { return Searched::Ended(before, search.last) };
+            let next = search.run.take().or_else(|| Some(Run::new(attempt, search.open.pop()?.1)));
+            let Some(mut run) = next else { return Ok((before, search.last)) };
             let overlay = self.cluster.begin();
             let found = self.hunt(attempt, &mut search, &mut run, slice);
             self.cluster.rollback(overlay);
             match found {
                 None => {
                     search.run = Some(run);
-                    return Searched::Paused(Box::new(Victims { before, search: Some(search) }));
+                    return Err(Box::new(Victims { before, search: Some(search) }));
                 }
                 Some(found @ (Found::Quorum(_) | Found::NotEligible(_) | Found::CutShort(_))) => {
-                    return Searched::Ended(before, found);
+                    return Ok((before, found));
                 }
-                Some(found) if search.is_hopeless => return Searched::Ended(before, found),
+                Some(found) if search.is_hopeless => return Ok((before, found)),
                 Some(found) => search.last = found,
             }
             search.known.forget(run.parts.iter().map(|part| part.node));
@@ -151,18 +149,18 @@ impl Scheduler {
         if self.awaits_victims(attempt.unit) {
             return Err(Found::NotEligible(ReasonCode::PreemptionUnderWay.message("").into()));
         }
-        let Some(members) = able(attempt) else {
+        let Some(members) = preempt::able(attempt) else {
             return Err(Found::NotEligible(ReasonCode::PreemptionPolicyNever.message("").into()));
         };
-        let below = self.lowest(attempt);
+        let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
+        let group = gangs.flat_map(|g| g.members.keys()).filter_map(|id| self.cluster.pod(*id));
+        let below = group.map(|r| r.pod.priority).min().unwrap_or(i32::MIN);
         let is_hopeless = !self.cluster.pods().any(|(_, r)| r.node.is_some() && r.pod.priority < below);
         if !is_hopeless && let Some(found) = self.lacks_even_without(attempt, &members, below) {
             return Err(found);
         }
-        let mut open = self.sequences(attempt, &members);
-        open.reverse();
-        let (known, last) = (Known::default(), Found::NotAsked);
-        Ok(Search { below, is_hopeless, open, run: None, known, last })
+        let open = self.orders(attempt, &members);
+        Ok(Search { below, is_hopeless, open, run: None, known: Known::default(), last: Found::NotAsked })
     }
 
     /// Plans the members in one order. Returns `None` when the slice is over. Placements and releases stay until the
@@ -218,10 +216,8 @@ impl Scheduler {
             return Some(std::mem::replace(&mut run.nothing, Found::NotAsked));
         }
         let mut parts = std::mem::take(&mut run.parts);
-        Some(match self.settle_plan(&hunt, &mut parts) {
-            true => Found::Quorum(parts),
-            false => super::preempt::not_together(),
-        })
+        let is_settled = self.settle_plan(&hunt, &mut parts);
+        Some(if is_settled { Found::Quorum(parts) } else { preempt::not_together() })
     }
 
     fn cut_short(&self, attempt: &GangAttempt, run: &Run) -> Found {
@@ -236,8 +232,8 @@ impl Scheduler {
     /// Repeats the work of earlier slices: releases victims and places members. Returns whether all of it still holds;
     /// if not, nothing of it remains.
     fn put_parts_again(&mut self, hunt: &Hunt<'_>, search: &Search, run: &Run, slice: &Slice<'_>) -> bool {
-        let Some(changed) = slice.since.nodes() else {
-            search.known.0.values().for_each(KnownNodes::clear);
+        let Some(changed) = &slice.since else {
+            search.known.0.values().for_each(|known| known.borrow_mut().clear());
             return false;
         };
         search.known.forget(changed.iter().copied());
@@ -250,15 +246,14 @@ impl Scheduler {
                 }
             }
             let member = &hunt.attempt.candidates[part.member];
-            let group = (&hunt.attempt.keys[..], hunt.probe);
-            (changed.is_empty() || !self.is_refused_on(member, part.node, group))
+            (changed.is_empty() || !self.is_refused_on(hunt.attempt, member, part.node, hunt.probe))
                 && self.put_member(member, part.node).is_ok()
         });
         if holds {
             self.cluster.commit(overlay);
         } else {
             self.cluster.rollback(overlay);
-            search.known.0.values().for_each(KnownNodes::clear);
+            search.known.0.values().for_each(|known| known.borrow_mut().clear());
         }
         holds
     }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_cluster::gangs::{Gang, Release};
+use pellucid_cluster::gangs::Release;
 use pellucid_cluster::{ClusterEvent, Stage};
-use pellucid_framework::gangs::GangRules;
 use pellucid_model::gang::Dialect;
 use pellucid_model::{GangKey, Now, Pod, PodId};
 use pellucid_queue::Unit;
 use pellucid_recording::Outcome;
+use pellucid_recording::flight::What;
 use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, member_refusal};
 
 use super::plan::GangAttempt;
@@ -59,7 +59,7 @@ impl Scheduler {
                 self.begin_wait(attempt, i, now);
             }
         }
-        let placed = trial.placed.iter().sum();
+        let placed = trial.n_placed();
         if is_quorum {
             let outcome = GangOutcome::Placed { members: placed, order: trial.order };
             self.store_gang_verdict(attempt, outcome, now);
@@ -87,9 +87,10 @@ impl Scheduler {
 
     fn begin_wait(&mut self, attempt: &GangAttempt, i: usize, now: Now) {
         let member = &attempt.candidates[i];
-        let rules = self.rules_of(&member.pod);
+        let rules = self.gangs.rules.get(self.profile_index(&member.pod)).copied().flatten();
+        let at_most = rules.unwrap_or_default().permit_wait;
         let key = &attempt.keys[member.gang];
-        let wait = self.cluster.gangs().get(key).map_or(Duration::ZERO, |g| g.wait(rules.permit_wait));
+        let wait = self.cluster.gangs().get(key).map_or(Duration::ZERO, |g| g.wait(at_most));
         let deadline = now.monotonic + wait;
         self.cluster.gangs_mut().note_member(&member.pod, member.id, |m| m.deadline = Some(deadline));
         self.cluster.gangs_mut().note(key, |gang| {
@@ -98,16 +99,14 @@ impl Scheduler {
         self.gangs.look_again(&attempt.rep, deadline);
     }
 
-    fn rules_of(&self, pod: &Pod) -> GangRules {
-        self.gangs.rules.get(self.profile_index(pod)).copied().flatten().unwrap_or_default()
-    }
-
-    /// Whether the gap rule of scheduler-plugins rejects a group.
+    /// Whether the gap rule of scheduler-plugins rejects a group: more than a percentage of a gang's quorum is missing.
     fn is_hopeless(&self, keys: &[GangKey]) -> bool {
         let Some(rules) = self.gangs.common_rules() else { return false };
         let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
-        gangs.into_iter().any(|gang| {
-            gang.definition.dialect == Dialect::Coscheduling && gap_exceeds(gang, rules.reject_percentage)
+        let mut ruled = gangs.filter(|gang| gang.definition.dialect == Dialect::Coscheduling);
+        ruled.any(|gang| {
+            let (min, counted) = (u64::from(gang.definition.min), u64::from(gang.counted()));
+            min.saturating_sub(counted) * 100 > min * u64::from(rules.reject_percentage)
         })
     }
 
@@ -126,9 +125,7 @@ impl Scheduler {
                 self.start_binding(id, unit, now, &mut events);
             }
         }
-        for event in &events {
-            self.wake(event, now);
-        }
+        self.wake_all(&events, now);
     }
 
     /// Returns the waiting members of some gangs, by priority, age and name.
@@ -154,8 +151,7 @@ impl Scheduler {
             return self.gangs.look_again(rep, first);
         }
         for key in &keys {
-            let waits = self.cluster.gangs().get(key).is_some_and(|g| g.counts.waiting > 0);
-            if waits {
+            if self.cluster.gangs().get(key).is_some_and(|g| g.counts.waiting > 0) {
                 self.records.counters.gang_timeouts += 1;
                 self.cluster.gangs_mut().note(key, |gang| gang.history.timeouts += 1);
             }
@@ -183,7 +179,7 @@ impl Scheduler {
             let Some(node) = self.cluster.pod(*id).and_then(|r| r.node) else { continue };
             let name = self.cluster.slot(node).name.clone();
             self.cluster.release(*id);
-            self.record_release(*id, pod, &name, now);
+            self.record_event((*id, &pod.key), &name, What::Released, now);
             self.cluster.gangs_mut().note_member(pod, *id, |m| m.deadline = None);
             if let Some(unit) = self.queue.unit_of(*id) {
                 self.queue.remove(unit);
@@ -193,7 +189,7 @@ impl Scheduler {
         for (id, pod) in &waiting {
             self.enqueue(*id, now);
             self.report_if_changed(pod, "Unschedulable", refusal.message());
-            self.store_verdict(*id, Outcome::Refused(refusal.clone()), None, now);
+            self.store_verdict(*id, Outcome::Refused(refusal.clone()), now);
         }
         for key in &keys {
             let release = Release { code, at: now, members };
@@ -203,9 +199,7 @@ impl Scheduler {
         let attempts = unit.and_then(|u| self.queue.unit(u)).map_or(0, |u| u.attempts);
         let outcome = GangOutcome::Released { code, message: message.into(), members };
         self.keep_gang_verdict(&keys, attempts, outcome, now);
-        for event in &events {
-            self.wake(event, now);
-        }
+        self.wake_all(&events, now);
     }
 
     /// Moves a placed pod of a group to an in-flight unit of its own.
@@ -220,10 +214,4 @@ impl Scheduler {
         self.queue.add_in_flight(Unit { attempts, errors, ..unit });
         self.cluster.gangs_mut().note_member(pod, id, |member| member.since = Some(now));
     }
-}
-
-/// Whether more than `percentage` percent of a gang's quorum is missing.
-fn gap_exceeds(gang: &Gang, percentage: u8) -> bool {
-    let (min, counted) = (u64::from(gang.definition.min), u64::from(gang.counted()));
-    min.saturating_sub(counted) * 100 > min * u64::from(percentage)
 }

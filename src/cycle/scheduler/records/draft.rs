@@ -10,7 +10,7 @@ use pellucid_model::time::Probe;
 use pellucid_model::{NodeIdx, Now, Pod};
 use pellucid_recording::meter::{Meter, Spender};
 use pellucid_recording::recorder::{Choice, RecordedFailure, RecordedRow, RecordedTable};
-use pellucid_recording::switches::{Recording, Switches, Wanted};
+use pellucid_recording::switches::{Switches, Wanted};
 use pellucid_recording::{Decision, Placement};
 use smallvec::SmallVec;
 
@@ -37,32 +37,19 @@ impl Draft {
         results: &mut NodeResultCache,
         ctx: &CycleContext<'_>,
         at: (&Pod, u64, Now),
-        decision: (&Decision, bool),
+        (decision, is_nominated): (&Decision, bool),
         tally: &mut [PluginTally],
     ) -> Option<Arc<Self>> {
         let start = clock.elapsed();
         let wanted = switches.wanted(at.0, at.2);
-        let spenders: SmallVec<[Spender; 2]> = spenders(&wanted).collect();
-        let draft = Self::make(wanted, results, ctx, at, decision, tally);
-        meter.add_l1(clock.elapsed().saturating_sub(start), spenders, at.2.monotonic.as_secs());
-        draft
-    }
-
-    /// Returns `None` when the attempt has nothing that is wanted.
-    fn make(
-        wanted: Wanted,
-        results: &mut NodeResultCache,
-        ctx: &CycleContext<'_>,
-        at: (&Pod, u64, Now),
-        (decision, is_nominated): (&Decision, bool),
-        tally: &mut [PluginTally],
-    ) -> Option<Arc<Self>> {
+        let recordings = wanted.scores.iter().chain(&wanted.failures);
+        let spenders: SmallVec<[Spender; 2]> = recordings.map(|r| (r.flag.as_str(), r.id)).collect();
         let table = match decision {
             Decision::Place(placement) if !wanted.scores.is_empty() => {
-                let choice = match (placement.score, is_nominated) {
-                    (_, true) => Choice::Nominated,
-                    (None, _) => Choice::Only,
-                    (Some(_), _) => Choice::Best,
+                let choice = match placement.score {
+                    _ if is_nominated => Choice::Nominated,
+                    None => Choice::Only,
+                    Some(_) => Choice::Best,
                 };
                 Some(table(results, ctx, at, (*placement, choice), wanted.rows(), tally))
             }
@@ -71,14 +58,10 @@ impl Draft {
         let failure = (!wanted.failures.is_empty()).then(|| failure(results, ctx, at));
         let failure = failure.filter(|f| !f.nodes.is_empty());
         let is_something = table.is_some() || failure.is_some();
-        is_something.then(|| Arc::new(Self { wanted, table, failure }))
+        let draft = is_something.then(|| Arc::new(Self { wanted, table, failure }));
+        meter.add_l1(clock.elapsed().saturating_sub(start), spenders, at.2.monotonic.as_secs());
+        draft
     }
-}
-
-/// Returns the recordings that share the cost of a draft.
-fn spenders(wanted: &Wanted) -> impl Iterator<Item = Spender> {
-    let name = |r: &Arc<Recording>| (r.flag.as_str(), r.id);
-    wanted.scores.iter().chain(&wanted.failures).map(name)
 }
 
 impl Scheduler {
@@ -109,15 +92,16 @@ fn table(
     n: usize,
     tally: &mut [PluginTally],
 ) -> RecordedTable {
-    let row = |scored: crate::attempt::search::Scored| RecordedRow {
-        node: ctx.view.name(scored.node).clone(),
-        total: scored.total,
-        shares: scored.shares,
-    };
     let nodes: Vec<NodeIdx> = match choice {
         Choice::Best => results.chosen_from().collect(),
         Choice::Only | Choice::Nominated => vec![placement.node],
     };
+    let rows = results.top_of(ctx, &nodes, n, tally).into_iter();
+    let rows = rows.map(|scored| RecordedRow {
+        node: ctx.view.name(scored.node).clone(),
+        total: scored.total,
+        shares: scored.shares,
+    });
     RecordedTable {
         pod: pod.key.clone(),
         cycle,
@@ -126,7 +110,7 @@ fn table(
         choice,
         feasible: placement.feasible as usize,
         plugins: ctx.profile.score.iter().map(|e| (e.plugin.name(), e.weight)).collect(),
-        rows: results.top_of(ctx, &nodes, n, tally).into_iter().map(row).collect(),
+        rows: rows.collect(),
     }
 }
 
@@ -136,9 +120,8 @@ fn failure(
     ctx: &CycleContext<'_>,
     (pod, cycle, at): (&Pod, u64, Now),
 ) -> RecordedFailure {
-    let causes: FxHashMap<_, _> =
-        results.current().1.iter().map(|(id, c)| (id, Arc::new(c.clone()))).collect();
-    let mask = results.current().0;
+    let (mask, causes) = results.current();
+    let causes: FxHashMap<_, _> = causes.iter().map(|(id, c)| (id, Arc::new(c.clone()))).collect();
     let refused = ctx.view.cluster().by_name().iter().filter_map(|n| {
         let cause = causes.get(mask.get(n.index())?)?;
         Some((ctx.view.name(*n).clone(), cause.clone()))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pellucid_cluster::{ClusterEvent, Input};
+use pellucid_cluster::{ClusterEvent, Input, PodRecord};
 use pellucid_model::{Mirror, Now, Pod, PodId, PodKey};
 use pellucid_recording::GangVerdict;
 use pellucid_recording::flight::{Flight, Gone, Noted, Numbers, What};
@@ -72,11 +72,6 @@ impl Scheduler {
         self.records.flight.note(Noted { id, key, node, what }, (self.cycle, now.wall_nanos()));
     }
 
-    /// Records that a pod lost its place.
-    pub(crate) fn record_release(&mut self, id: PodId, pod: &Pod, node: &str, now: Now) {
-        self.record_event((id, &pod.key), node, What::Released, now);
-    }
-
     /// Records which pods an input added, bound or removed.
     pub(crate) fn record_changes(&mut self, events: &[ClusterEvent], how: Gone, now: Now) {
         // An assumed pod that is removed produces both PendingRemoved and PodReleased.
@@ -94,7 +89,8 @@ impl Scheduler {
                 }
                 ClusterEvent::PendingRemoved { id, pod } => {
                     last = Some(&pod.uid);
-                    match self.place_of_same(pod) {
+                    let place = self.known(pod).and_then(|record| record.node);
+                    match place.map(|node| self.cluster.slot(node).name.clone()) {
                         Some(node) => self.record_event((*id, &pod.key), &node, What::Bound, now),
                         None => self.record_event((*id, &pod.key), "", What::Gone(how), now),
                     }
@@ -102,7 +98,7 @@ impl Scheduler {
                 ClusterEvent::PodReleased { pod, node }
                     if self.cluster.is_ours(&pod.scheduler_name)
                         && last != Some(&pod.uid)
-                        && !self.is_known(pod) =>
+                        && self.known(pod).is_none() =>
                 {
                     // The slot of a removed node is freed with its last pod, so the pod's own node name comes first.
                     let node = pod.node_name.clone().unwrap_or_else(|| self.cluster.slot(*node).name.clone());
@@ -113,17 +109,9 @@ impl Scheduler {
         }
     }
 
-    /// Whether the state has this pod, and not another one of the same name.
-    fn is_known(&self, pod: &Pod) -> bool {
-        let record = self.cluster.find_pod(&pod.key).and_then(|id| self.cluster.pod(id));
-        record.is_some_and(|record| record.pod.uid == pod.uid)
-    }
-
-    /// Returns the node of a pod that is still in the state and placed.
-    fn place_of_same(&self, pod: &Pod) -> Option<pellucid_model::Name> {
-        let record = self.cluster.pod(self.cluster.find_pod(&pod.key)?)?;
-        let node = record.node.filter(|_| record.pod.uid == pod.uid)?;
-        Some(self.cluster.slot(node).name.clone())
+    /// Returns the record of a pod if the state has it, and not another one of the same name.
+    fn known(&self, pod: &Pod) -> Option<&PodRecord> {
+        self.cluster.pod(self.cluster.find_pod(&pod.key)?).filter(|record| record.pod.uid == pod.uid)
     }
 }
 

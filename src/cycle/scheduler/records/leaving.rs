@@ -26,10 +26,9 @@ impl Leaving {
         if self.0.is_empty() {
             return Vec::new();
         }
-        let is_other = |uid: &Arc<str>, now: &Arc<str>| uid != now;
         let mut gone: Vec<PodKey> = match input {
             Input::PodDeleted(key) => vec![key.clone()],
-            Input::PodApplied(pod) if self.0.get(&pod.key).is_some_and(|uid| is_other(uid, &pod.uid)) => {
+            Input::PodApplied(pod) if self.0.get(&pod.key).is_some_and(|uid| *uid != pod.uid) => {
                 vec![pod.key.clone()]
             }
             Input::PodsReset { pods, quarantined } => {

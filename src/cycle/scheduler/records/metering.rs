@@ -14,15 +14,9 @@ use crate::scheduler::Scheduler;
 /// Times plugins at sampled attempts only: two clock reads per plugin at every attempt would cost more than all other
 /// always-on diagnosis. Each sample weighs the number of attempts since the previous one.
 pub(crate) struct Timer<'a> {
-    probe: &'a dyn Probe,
-    stands_for: u32,
-}
-
-impl<'a> Timer<'a> {
-    /// Creates a timer that multiplies time by `stands_for`; 0 disables it.
-    pub(crate) fn new(probe: &'a dyn Probe, stands_for: u32) -> Self {
-        Self { probe, stands_for }
-    }
+    pub(crate) probe: &'a dyn Probe,
+    /// Multiplies the time; 0 disables the timer.
+    pub(crate) stands_for: u32,
 }
 
 impl Probe for Timer<'_> {
