@@ -50,12 +50,6 @@ impl Total {
 /// The findings of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditResult {
-    /// Number of nodes.
-    pub nodes: usize,
-    /// Number of pods that have a node and have not finished.
-    pub bound: usize,
-    /// Number of pods without a node.
-    pub unbound: usize,
     /// Overcommitted nodes, ordered by node and resource.
     pub overcommitted: Vec<Overcommitted>,
     /// Descriptions of pods whose node does not exist and of amounts that cannot be parsed.
@@ -64,19 +58,12 @@ pub struct AuditResult {
     pub totals: BTreeMap<String, Total>,
 }
 
-impl AuditResult {
-    /// Returns whether no node is overcommitted and nothing was unclear.
-    pub fn is_clean(&self) -> bool {
-        self.overcommitted.is_empty() && self.unclear.is_empty()
-    }
-}
-
 /// Amounts by resource, in billionths.
 pub(super) type Amounts = BTreeMap<&'static str, i128>;
 
 /// Checks that the pods on each node request no more than the node's allocatable.
 pub fn audit(nodes: &[Value], pods: &[Value]) -> AuditResult {
-    let mut result = AuditResult { nodes: nodes.len(), ..AuditResult::default() };
+    let mut result = AuditResult::default();
     let mut books: BTreeMap<&str, (Amounts, Amounts)> = BTreeMap::new();
     for node in nodes {
         let name = text(node, "/metadata/name");
@@ -85,15 +72,11 @@ pub fn audit(nodes: &[Value], pods: &[Value]) -> AuditResult {
     }
     for pod in pods {
         let node = text(pod, "/spec/nodeName");
-        if node.is_empty() {
-            result.unbound += 1;
-        } else if matches!(text(pod, "/status/phase"), "Succeeded" | "Failed") {
+        if node.is_empty() || is_finished(pod) {
             continue;
-        } else if let Some((_, requested)) = books.get_mut(node) {
-            result.bound += 1;
-            let mut requests = requests(pod, &mut result.unclear);
-            requests.insert("pods", ONE);
-            add(requested, &requests);
+        }
+        if let Some((_, requested)) = books.get_mut(node) {
+            add(requested, &requests(pod, &mut result.unclear));
         } else {
             result.unclear.push(format!("{} is on {node}, which does not exist", key(pod)));
         }
@@ -117,6 +100,11 @@ pub fn audit(nodes: &[Value], pods: &[Value]) -> AuditResult {
 /// Returns a string of an object, empty when absent.
 pub(super) fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or("")
+}
+
+/// Returns whether a pod has ended, so that it holds nothing.
+pub(super) fn is_finished(pod: &Value) -> bool {
+    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
 }
 
 fn key(pod: &Value) -> String {
@@ -152,8 +140,8 @@ pub(super) fn amounts(list: Option<&Value>, owner: &str, unclear: &mut Vec<Strin
     read
 }
 
-/// Returns the requests of a pod: the sum of its containers and sidecars or, if greater, the peak of its init
-/// containers, plus the overhead.
+/// Returns what a pod holds: one place among the node's pods, and the sum of its containers and sidecars or, if
+/// greater, the peak of its init containers, plus the overhead.
 pub(super) fn requests(pod: &Value, unclear: &mut Vec<String>) -> Amounts {
     let owner = key(pod);
     let list = |field: &str| pod["spec"][field].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -182,6 +170,7 @@ pub(super) fn requests(pod: &Value, unclear: &mut Vec<String>) -> Amounts {
     }
     raise(&mut running, &peak);
     add(&mut running, &amounts(pod.pointer("/spec/overhead"), &owner, unclear));
+    running.insert("pods", ONE);
     running
 }
 
@@ -207,16 +196,18 @@ mod tests {
         result.overcommitted.iter().map(|found| found.resource.as_str()).collect()
     }
 
+    fn is_clean(result: &AuditResult) -> bool {
+        result.overcommitted.is_empty() && result.unclear.is_empty()
+    }
+
     #[test]
     fn a_full_node_is_clean_and_one_more_thousandth_is_not() {
         let full =
             vec![pod("n", json!({ "cpu": "1500m", "memory": "4Gi" })), pod("n", json!({ "cpu": "0.5" }))];
         let result = audit(&[node("n"), node("m")], &full);
-        assert!(result.is_clean(), "{result:?}");
-        assert_eq!(
-            (result.bound, result.totals["cpu"].in_parts(1000)),
-            (2, Allocated { allocated: 2000, capacity: 4000 })
-        );
+        assert!(is_clean(&result), "{result:?}");
+        assert_eq!(result.totals["cpu"].in_parts(1000), Allocated { allocated: 2000, capacity: 4000 });
+        assert_eq!(result.totals["pods"].requested, 2 * ONE);
         let more = vec![
             pod("n", json!({ "cpu": "1501m", "memory": "4194305Ki" })),
             pod("n", json!({ "cpu": "0.5" })),
@@ -237,15 +228,14 @@ mod tests {
         let mut done = pod("n", json!({ "cpu": "9" }));
         done["status"]["phase"] = "Succeeded".into();
         let result = audit(&[node("n")], &[done, pod("", json!({ "cpu": "9" }))]);
-        assert!(result.is_clean());
-        assert_eq!((result.bound, result.unbound), (0, 1));
+        assert!(is_clean(&result));
+        assert_eq!((result.totals["cpu"].requested, result.totals["pods"].requested), (0, 0));
     }
 
     #[test]
     fn what_cannot_be_judged_is_said() {
         let pods = [pod("gone", json!({})), pod("n", json!({ "cpu": "many" }))];
         let result = audit(&[node("n")], &pods);
-        assert!(!result.is_clean());
         assert_eq!(result.unclear[0], "default/p is on gone, which does not exist");
         assert_eq!(result.unclear[1], "default/p: cpu is \"many\", which is no quantity");
     }
@@ -260,6 +250,6 @@ mod tests {
         big_init["spec"]["overhead"] = json!({ "cpu": "100m" });
         let result = audit(&[node("n")], &[big_init]);
         assert_eq!(result.totals["cpu"].in_parts(1000).allocated, 2000);
-        assert!(result.is_clean());
+        assert!(is_clean(&result));
     }
 }

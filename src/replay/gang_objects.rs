@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::GangJob;
+use super::objects::ready_node;
 use super::rows::MOST_GPUS;
 
 /// The resource that workers request.
@@ -83,17 +84,7 @@ impl SyntheticNodes {
             "pods": (OTHER_PODS + self.gpus).to_string(),
             GPU: self.gpus.to_string(),
         });
-        json!({
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name } },
-            "spec": {},
-            "status": {
-                "capacity": amounts,
-                "allocatable": amounts,
-                "conditions": [{ "type": "Ready", "status": "True", "reason": "Replayed" }],
-            },
-        })
+        ready_node(name, &json!({ "kubernetes.io/hostname": name }), &amounts)
     }
 }
 

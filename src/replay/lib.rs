@@ -75,10 +75,6 @@ pub struct TracePod {
     pub models: Vec<String>,
     /// Class of service, as named in the trace.
     pub qos: String,
-    /// Creation time, in seconds since the start of the trace.
-    pub created_at: i64,
-    /// Deletion time, in seconds since the start of the trace.
-    pub deleted_at: i64,
 }
 
 /// A cluster and its pods, in the order of the files.
@@ -122,63 +118,17 @@ impl std::str::FromStr for Format {
     }
 }
 
-/// Why a trace could not be read. Reading is all or nothing.
+/// Why a trace could not be read, with the file and the line. Reading is all or nothing.
 #[derive(Debug)]
-pub enum TraceError {
-    /// The file cannot be opened or read.
-    Io {
-        /// Path of the file.
-        file: String,
-        /// The I/O error.
-        source: std::io::Error,
-    },
-    /// A line violates the format.
-    Line {
-        /// Path of the file.
-        file: String,
-        /// Line, counted from 1.
-        line: u64,
-        /// The problem, with column and value if it concerns a column.
-        problem: LineProblem,
-    },
-}
+pub struct TraceError(String);
 
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io { file, source } => write!(f, "{file}: {source}"),
-            Self::Line { file, line, problem } => write!(f, "{file}:{line}: {problem}"),
-        }
+        f.write_str(&self.0)
     }
 }
 
-/// The message contains the cause, so `source` returns `None`: an error chain would print it twice.
 impl std::error::Error for TraceError {}
-
-/// A problem with a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LineProblem {
-    /// The value of one column is invalid.
-    Column {
-        /// Name of the column.
-        column: &'static str,
-        /// The value in the file.
-        value: String,
-        /// Description of the problem.
-        problem: String,
-    },
-    /// The line as a whole is invalid; holds the description.
-    Whole(String),
-}
-
-impl fmt::Display for LineProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Column { column, value, problem } => write!(f, "column {column}: {value:?} {problem}"),
-            Self::Whole(problem) => f.write_str(problem),
-        }
-    }
-}
 
 /// Reads a trace of the format `openb`, all or nothing.
 pub fn read_openb(nodes: &Path, pods: &Path) -> Result<Trace, TraceError> {

@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::Overcommitted;
-use super::audit::{Amounts, CHECKED, amounts, requests, text};
-use super::quantity::ONE;
+use super::audit::{Amounts, CHECKED, amounts, is_finished, requests, text};
 
 #[derive(Debug, Default)]
 struct Room {
@@ -60,8 +59,7 @@ impl NodeLedger {
         let mut judgement = Judgement::default();
         let uid = text(pod, "/metadata/uid");
         let node = text(pod, "/spec/nodeName");
-        let is_terminal = matches!(text(pod, "/status/phase"), "Succeeded" | "Failed");
-        let holds = !is_deleted && !node.is_empty() && !is_terminal;
+        let holds = !is_deleted && !node.is_empty() && !is_finished(pod);
         let is_known = self.held.get(uid).is_some_and(|held| held.node == node);
         if !holds || !is_known {
             self.release(uid);
@@ -78,8 +76,7 @@ impl NodeLedger {
         if let Some(old) = self.held.remove(uid) {
             room.change(&old.amounts, -1);
         }
-        let mut amounts = requests(pod, &mut judgement.unclear);
-        amounts.insert("pods", ONE);
+        let amounts = requests(pod, &mut judgement.unclear);
         room.change(&amounts, 1);
         judgement.overcommitted = room.newly_over(node);
         self.held.insert(uid.to_owned(), Held { node: node.to_owned(), amounts });
@@ -123,6 +120,7 @@ impl Room {
 mod tests {
     use serde_json::json;
 
+    use super::super::quantity::ONE;
     use super::super::{GPU, SyntheticNodes};
     use super::*;
 

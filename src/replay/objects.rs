@@ -43,10 +43,15 @@ pub fn to_node_json(node: &TraceNode) -> Value {
         labels[GPU_MODEL_LABEL] = node.model.as_str().into();
         amounts[GPU_CORE] = node.gpu_core().to_string().into();
     }
+    ready_node(&node.name, &labels, &amounts)
+}
+
+/// Returns a node that is ready as an API object to create.
+pub(super) fn ready_node(name: &str, labels: &Value, amounts: &Value) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": { "name": node.name, "labels": labels },
+        "metadata": { "name": name, "labels": labels },
         "spec": {},
         "status": {
             "capacity": amounts,
@@ -97,8 +102,6 @@ mod tests {
             gpu_milli,
             models: models.iter().map(|model| (*model).to_owned()).collect(),
             qos: "LS".into(),
-            created_at: 0,
-            deleted_at: 1,
         }
     }
 
@@ -131,10 +134,8 @@ mod tests {
         let node =
             TraceNode { name: "n".into(), cpu_milli: 32000, memory_mib: 1024, gpus: 0, model: String::new() };
         let node = to_node_json(&node);
-        assert_eq!(
-            node["status"]["allocatable"],
-            json!({ "cpu": "32000m", "memory": "1024Mi", "pods": "1001" })
-        );
+        let amounts = json!({ "cpu": "32000m", "memory": "1024Mi", "pods": "1001" });
+        assert_eq!(node["status"]["allocatable"], amounts);
         assert!(!format!("{pod}{node}").contains("gpu"));
     }
 }

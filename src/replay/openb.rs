@@ -52,9 +52,9 @@ pub(super) fn read_pods(file: &Path) -> Result<Vec<TracePod>, TraceError> {
             gpu_milli: row.amount("gpu_milli", 1000)?,
             models: row.models("gpu_spec")?,
             qos: row.text("qos").to_owned(),
-            created_at: row.seconds("creation_time")?,
-            deleted_at: row.seconds("deletion_time")?,
         };
+        row.seconds("creation_time")?;
+        row.seconds("deletion_time")?;
         match (pod.gpus, pod.gpu_milli) {
             (0, 1..) => Err(row.wrong("gpu_milli", "is a share of a GPU, but num_gpu is 0")),
             (1.., 0) => Err(row.wrong("gpu_milli", "is no share of a GPU, but num_gpu is not 0")),
@@ -66,37 +66,22 @@ pub(super) fn read_pods(file: &Path) -> Result<Vec<TracePod>, TraceError> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
     use std::path::PathBuf;
 
+    use super::super::rows::testing::read_text;
     use super::*;
-
-    fn file(text: &str) -> tempfile::NamedTempFile {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-        file
-    }
-
-    /// Returns the error without the file name.
-    fn problem<T: std::fmt::Debug>(read: fn(&Path) -> Result<Vec<T>, TraceError>, text: &str) -> String {
-        let file = file(text);
-        let error = read(file.path()).unwrap_err().to_string();
-        error.strip_prefix(&file.path().display().to_string()).unwrap().to_owned()
-    }
 
     #[test]
     fn rows_become_nodes_and_pods_in_order() {
-        let nodes = read_nodes(
-            file("sn,cpu_milli,memory_mib,gpu,model\nb,32000,262144,0,\na,96000,1024,8,V9\n").path(),
-        );
-        let nodes = nodes.unwrap();
+        let nodes = "sn,cpu_milli,memory_mib,gpu,model\nb,32000,262144,0,\na,96000,1024,8,V9\n";
+        let nodes = read_text(read_nodes, nodes).unwrap();
         assert_eq!(nodes[0].name, "b");
         assert_eq!((nodes[1].gpus, nodes[1].model.as_str()), (8, "V9"));
         let header = POD_COLUMNS.join(",");
         let pods = format!("{header}\np,500,64,1,460,V9|T1,LS,Pending,7,9,\nq,1,1,0,0,,BE,Running,8,9,8\n");
-        let pods = read_pods(file(&pods).path()).unwrap();
+        let pods = read_text(read_pods, &pods).unwrap();
         assert_eq!(pods[0].models, ["V9", "T1"]);
-        assert_eq!((pods[0].gpu_milli, pods[0].created_at, pods[0].qos.as_str()), (460, 7, "LS"));
+        assert_eq!((pods[0].gpu_milli, pods[0].qos.as_str()), (460, "LS"));
         assert!(pods[1].models.is_empty());
     }
 
@@ -119,9 +104,9 @@ mod tests {
             ("b,1,1,0,\na,1,1,0,\n", ":4: column sn: \"a\" stands on line 2 already"),
             ("b,1,1\n", ":3: 3 columns, expected 5"),
         ] {
-            assert_eq!(problem(read_nodes, &format!("{head}{rows}")), expected);
+            assert_eq!(read_text(read_nodes, &format!("{head}{rows}")).unwrap_err(), expected);
         }
-        let header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time";
+        let header = POD_COLUMNS.join(",");
         for (row, expected) in [
             (
                 "p,1,1,0,5,,LS,Running,0,1,0",
@@ -142,20 +127,18 @@ mod tests {
             ),
             ("p,1,1,0,0,,LS,Running,soon,1,0", ":2: column creation_time: \"soon\" is not an integer"),
         ] {
-            assert_eq!(problem(read_pods, &format!("{header}\n{row}\n")), expected);
+            assert_eq!(read_text(read_pods, &format!("{header}\n{row}\n")).unwrap_err(), expected);
         }
     }
 
     #[test]
     fn a_file_of_another_kind_is_refused_by_its_header() {
-        assert_eq!(
-            problem(read_nodes, "name,cpu\n"),
-            ":1: the header is \"name,cpu\", expected \"sn,cpu_milli,memory_mib,gpu,model\""
-        );
-        assert_eq!(
-            problem(read_nodes, ""),
-            ":1: empty, expected the header sn,cpu_milli,memory_mib,gpu,model"
-        );
+        for (text, expected) in [
+            ("name,cpu\n", ":1: the header is \"name,cpu\", expected \"sn,cpu_milli,memory_mib,gpu,model\""),
+            ("", ":1: empty, expected the header sn,cpu_milli,memory_mib,gpu,model"),
+        ] {
+            assert_eq!(read_text(read_nodes, text).unwrap_err(), expected);
+        }
         let error = read_nodes(Path::new("/nonexistent/nodes.csv")).unwrap_err().to_string();
         assert!(error.starts_with("/nonexistent/nodes.csv: "), "{error}");
     }

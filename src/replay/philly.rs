@@ -56,21 +56,13 @@ pub fn read_jobs(file: &Path) -> Result<Vec<GangJob>, TraceError> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
+    use super::super::rows::testing::read_text;
     use super::*;
-
-    fn read_text(text: &str) -> Result<Vec<GangJob>, String> {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-        let name = file.path().display().to_string();
-        read_jobs(file.path()).map_err(|error| error.to_string().strip_prefix(&name).unwrap().to_owned())
-    }
 
     #[test]
     fn rows_become_gangs_in_the_order_of_their_submission() {
         let text = "job,submit_seconds,gpus,steps,model\nb,70,2,35,Net (size 4)\na,7,32,6048001,\n";
-        let jobs = read_text(text).unwrap();
+        let jobs = read_text(read_jobs, text).unwrap();
         let [a, b] = &jobs[..] else { panic!("{jobs:?}") };
         assert_eq!((a.name.as_str(), a.submitted_at.as_secs(), a.workers), ("a", 7, 32));
         assert_eq!(a.runs_for, LONGEST);
@@ -94,9 +86,9 @@ mod tests {
             ),
         ] {
             let text = format!("job,submit_seconds,gpus,steps,model\na,0,1,1,M\n{row}\n");
-            assert_eq!(read_text(&text).unwrap_err(), expected);
+            assert_eq!(read_text(read_jobs, &text).unwrap_err(), expected);
         }
         let expected = ":1: the header is \"name,gpus\", expected \"job,submit_seconds,gpus,steps,model\"";
-        assert_eq!(read_text("name,gpus\n").unwrap_err(), expected);
+        assert_eq!(read_text(read_jobs, "name,gpus\n").unwrap_err(), expected);
     }
 }

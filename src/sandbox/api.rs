@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::clock::{Clock, seconds};
 use crate::errors::{ApiError, ApiResult};
+use crate::fields::copy;
 use crate::kinds::catalog;
 use crate::kinds::crd;
 use crate::kinds::events;
@@ -37,7 +38,6 @@ pub(super) struct Api {
     pub store: Store,
     /// The kinds served now.
     pub kinds: ArcSwap<Registry>,
-    /// The sandbox's clock.
     pub clock: Clock,
     /// The source of uids and generated names.
     pub identities: Identities,
@@ -47,11 +47,8 @@ pub(super) struct Api {
 
 /// The result of a write.
 pub(super) struct Written {
-    /// The object after the write.
     pub object: Arc<Object>,
-    /// Whether the write created the object.
     pub is_new: bool,
-    /// Warnings for the client.
     pub warnings: Vec<String>,
 }
 
@@ -116,7 +113,7 @@ impl Api {
         if &*kind.storage == pods::PRIORITY_CLASSES {
             pods::only_default(self, &object)?;
         }
-        self.complete(kind, &mut object);
+        (kind.defaults)(&mut object);
         if pods::is_pod(kind) {
             pods::gated_condition(&mut object, &seconds(self.clock.now()));
         }
@@ -124,16 +121,15 @@ impl Api {
         if kind.namespaced {
             self.check_namespace(namespace)?;
         }
+        let key: Key = (namespace.into(), meta::text(&object, "name").into());
+        let exists = || ApiError::already_exists(&kind.group, &kind.plural, &key.1);
         if options.dry_run {
-            let key = (namespace.into(), meta::text(&object, "name").into());
             if self.store.get(&kind.storage, &key).is_some() {
-                return Err(ApiError::already_exists(&kind.group, &kind.plural, &key.1));
+                return Err(exists());
             }
             return Ok(Written { object: Arc::new(Object::unstored(kind, &object)), is_new: true, warnings });
         }
-        let name = meta::text(&object, "name").to_owned();
-        let written = self.store.put(kind, None, object);
-        let object = written.map_err(|_| ApiError::already_exists(&kind.group, &kind.plural, &name))?;
+        let object = self.store.put(kind, None, object).ok_or_else(exists)?;
         self.after_write(kind, &object);
         Ok(Written { object, is_new: true, warnings })
     }
@@ -161,11 +157,8 @@ impl Api {
                 return Ok(Written { object: current, is_new: false, warnings });
             }
             if options.dry_run {
-                return Ok(Written {
-                    object: Arc::new(Object::unstored(kind, &new)),
-                    is_new: false,
-                    warnings,
-                });
+                let object = Arc::new(Object::unstored(kind, &new));
+                return Ok(Written { object, is_new: false, warnings });
             }
             let may_go = meta::is_deleting(&new) && !meta::has_finalizers(&new) && meta::has_finalizers(&old);
             let written = if may_go && !pods::is_running_out(&new) {
@@ -174,11 +167,27 @@ impl Api {
                 self.store.put(kind, Some(current.revision), new)
             };
             // The object has moved, so start again. A client that sent a resourceVersion gets a conflict in `prepare`.
-            if let Ok(object) = written {
+            if let Some(object) = written {
                 self.after_write(kind, &object);
                 return Ok(Written { object, is_new: false, warnings });
             }
         }
+    }
+
+    /// Changes an object on behalf of the sandbox itself. Returns `None` if it is gone or the change is refused.
+    pub(super) fn edit(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        part: Part,
+        change: impl Fn(&mut Value) -> ApiResult<()>,
+    ) -> Option<Arc<Object>> {
+        let change = |old: &Value| {
+            let mut new = old.clone();
+            change(&mut new)?;
+            Ok(new)
+        };
+        self.update(kind, key, part, &Options::internal(), change).ok().map(|written| written.object)
     }
 
     /// Applies a patch. Server-side apply creates a missing object.
@@ -210,13 +219,8 @@ impl Api {
     /// Decodes a client's object: checks the kind and the types, and removes unknown fields.
     fn read(&self, kind: &Kind, mut object: Value, options: &Options) -> ApiResult<(Value, Vec<String>)> {
         let refuse = |why: String| {
-            let api_version = kind.api_version();
-            ApiError::bad_request(format!(
-                "{} in version \"{}\" cannot be handled as a {}: {why}",
-                kind.kind,
-                if kind.group.is_empty() { &kind.version } else { api_version.as_str() },
-                kind.kind
-            ))
+            let (name, version) = (&kind.kind, kind.api_version());
+            ApiError::bad_request(format!("{name} in version \"{version}\" cannot be handled as a {name}: {why}"))
         };
         if !object.is_object() {
             return Err(refuse("json: cannot unmarshal into an object".into()));
@@ -282,10 +286,6 @@ impl Api {
         Ok(())
     }
 
-    fn complete(&self, kind: &Kind, object: &mut Value) {
-        (kind.defaults)(object);
-    }
-
     fn check(&self, kind: &Kind, object: &Value, old: Option<&Value>) -> ApiResult<()> {
         let mut errors = match old {
             None => validate::metadata(object, &*kind.storage == "namespaces"),
@@ -322,24 +322,7 @@ impl Api {
         old: &Value,
         mut wanted: Value,
     ) -> ApiResult<Value> {
-        let stale = || ApiError::stale(&kind.group, &kind.plural, &key.1);
-        let revision = meta::text(&wanted, "resourceVersion");
-        if !revision.is_empty() && revision != meta::text(old, "resourceVersion") {
-            return Err(stale());
-        }
-        let name = meta::text(&wanted, "name");
-        if !name.is_empty() && name != &*key.1 {
-            let message =
-                format!("the name of the object ({name}) does not match the name on the URL ({})", key.1);
-            return Err(ApiError::bad_request(message));
-        }
-        let uid = meta::text(&wanted, "uid");
-        let old_uid = meta::text(old, "uid");
-        if !uid.is_empty() && uid != old_uid {
-            let why =
-                format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}");
-            return Err(ApiError::conflict(&kind.group, &kind.plural, &key.1, &why));
-        }
+        preconditions(kind, key, old, &wanted)?;
         if kind.form == Form::Event {
             events::store(&mut wanted);
         }
@@ -368,7 +351,7 @@ impl Api {
         }
         drop_empty_maps(&mut new);
         groups::keep_priority(kind, &mut new, old);
-        self.complete(kind, &mut new);
+        (kind.defaults)(&mut new);
         self.check(kind, &new, Some(old))?;
         if kind.generation && !same_spec(&new, old) {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
@@ -390,16 +373,14 @@ impl Api {
         let Some(current) = self.store.get(&kind.storage, key) else { return };
         let definition = current.value();
         let mut registry = Registry::clone(&self.kinds.load());
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (group, plural) =
-            (text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["plural"]));
-        registry.replace(&group, &plural, crd::kinds(&definition));
+        let (group, plural) = crd::resource(&definition);
+        registry.replace(group, plural, crd::kinds(&definition));
         self.kinds.store(Arc::new(registry));
         if definition["status"]["conditions"].is_null() {
             let mut new = definition.clone();
             new["status"] = crd::established(&definition, &seconds(self.clock.now()));
             // If the definition has changed meanwhile, that write serves it again.
-            let _ = self.store.put(kind, Some(current.revision), new);
+            self.store.put(kind, Some(current.revision), new);
         }
     }
 
@@ -407,8 +388,8 @@ impl Api {
     pub(super) fn withdraw_definition(&self, definition: &Value) {
         let _one_at_a_time = self.definitions.lock();
         let mut registry = Registry::clone(&self.kinds.load());
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        registry.remove(&text(&definition["spec"]["group"]), &text(&definition["spec"]["names"]["plural"]));
+        let (group, plural) = crd::resource(definition);
+        registry.remove(group, plural);
         self.kinds.store(Arc::new(registry));
     }
 
@@ -418,19 +399,30 @@ impl Api {
     }
 }
 
+/// Fails if a client's wanted object has another name or uid than the stored one, or an outdated revision.
+fn preconditions(kind: &Kind, key: &Key, old: &Value, wanted: &Value) -> ApiResult<()> {
+    let revision = meta::text(wanted, "resourceVersion");
+    if !revision.is_empty() && revision != meta::text(old, "resourceVersion") {
+        return Err(ApiError::stale(&kind.group, &kind.plural, &key.1));
+    }
+    let name = meta::text(wanted, "name");
+    if !name.is_empty() && name != &*key.1 {
+        let message = format!("the name of the object ({name}) does not match the name on the URL ({})", key.1);
+        return Err(ApiError::bad_request(message));
+    }
+    let (uid, old_uid) = (meta::text(wanted, "uid"), meta::text(old, "uid"));
+    if !uid.is_empty() && uid != old_uid {
+        let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {old_uid}");
+        return Err(ApiError::conflict(&kind.group, &kind.plural, &key.1, &why));
+    }
+    Ok(())
+}
+
 fn strip_type(object: &mut Value) {
     if let Some(fields) = object.as_object_mut() {
         fields.remove("kind");
         fields.remove("apiVersion");
     }
-}
-
-fn copy(from: &Value, to: &mut Value, key: &str) {
-    let Some(fields) = to.as_object_mut() else { return };
-    match from.get(key) {
-        Some(value) => fields.insert(key.to_owned(), value.clone()),
-        None => fields.remove(key),
-    };
 }
 
 /// Removes absent and empty fields from the metadata, as a real server does.
@@ -445,12 +437,9 @@ fn drop_empty_maps(object: &mut Value) {
 
 /// Returns whether two objects are equal apart from metadata and status.
 fn same_spec(new: &Value, old: &Value) -> bool {
-    let rest = |object: &Value| -> Vec<(String, Value)> {
+    fn rest(object: &Value) -> impl Iterator<Item = (&String, &Value)> {
         let fields = object.as_object().into_iter().flatten();
-        fields
-            .filter(|(k, _)| *k != "metadata" && *k != "status")
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect()
-    };
-    rest(new) == rest(old)
+        fields.filter(|(key, _)| *key != "metadata" && *key != "status")
+    }
+    rest(new).eq(rest(old))
 }

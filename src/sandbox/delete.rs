@@ -36,7 +36,9 @@ impl Api {
                 self.orphan(&current.uid);
             }
             let grace = pods::grace(kind, &value, options.grace);
-            let waits = grace.is_some_and(|g| g > 0) || meta::has_finalizers(&value) || holds_contents(kind);
+            // A namespace is removed only after its contents.
+            let holds_contents = &*kind.storage == "namespaces";
+            let waits = grace.is_some_and(|g| g > 0) || meta::has_finalizers(&value) || holds_contents;
             if options.dry_run {
                 return Ok(Deleted { object: current, is_gone: !waits });
             }
@@ -49,12 +51,12 @@ impl Api {
             if (waits || grace.is_some()) && !is_marked {
                 mark(self, &mut value, grace);
                 match self.store.put(kind, Some(revision), value.clone()) {
-                    Ok(object) if waits => return Ok(Deleted { object, is_gone: false }),
-                    Ok(object) => revision = object.revision,
-                    Err(_) => continue,
+                    Some(object) if waits => return Ok(Deleted { object, is_gone: false }),
+                    Some(object) => revision = object.revision,
+                    None => continue,
                 }
             }
-            if let Ok(object) = self.store.remove(kind, revision, value.clone()) {
+            if let Some(object) = self.store.remove(kind, revision, value.clone()) {
                 if &*kind.storage == "customresourcedefinitions.apiextensions.k8s.io" {
                     self.delete_custom(&value);
                 }
@@ -76,12 +78,12 @@ impl Api {
                 fields.insert("deletionGracePeriodSeconds".into(), 0.into());
                 let now = seconds(self.clock.now());
                 fields.insert("deletionTimestamp".into(), now.into());
-                if self.store.put(kind, Some(current.revision), value).is_ok() && is_held {
+                if self.store.put(kind, Some(current.revision), value).is_some() && is_held {
                     return;
                 }
                 continue;
             }
-            if is_held || self.store.remove(kind, current.revision, value).is_ok() {
+            if is_held || self.store.remove(kind, current.revision, value).is_some() {
                 return;
             }
         }
@@ -99,7 +101,7 @@ impl Api {
                 if value["metadata"]["ownerReferences"].as_array().is_some_and(Vec::is_empty) {
                     meta::metadata(&mut value).remove("ownerReferences");
                 }
-                if self.store.put(&kind, Some(object.revision), value).is_ok() {
+                if self.store.put(&kind, Some(object.revision), value).is_some() {
                     break;
                 }
             }
@@ -111,7 +113,7 @@ impl Api {
         let storage = meta::text(definition, "name");
         if let Some(kind) = self.kind_of(storage) {
             for object in self.store.list(storage, "").items {
-                let _ = self.store.remove(&kind, object.revision, object.value());
+                self.store.remove(&kind, object.revision, object.value());
             }
         }
         self.withdraw_definition(definition);
@@ -125,11 +127,6 @@ impl Api {
         }
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
     }
-}
-
-/// Returns whether objects of the kind are removed only after their contents.
-fn holds_contents(kind: &Kind) -> bool {
-    &*kind.storage == "namespaces"
 }
 
 fn preconditions(kind: &Kind, object: &Object, options: &DeleteOptions) -> ApiResult<()> {

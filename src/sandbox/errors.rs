@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 /// The error response to a request.
 #[derive(Clone, Debug)]
 pub(super) struct ApiError {
-    /// The HTTP status code.
     pub code: u16,
     /// The machine-readable reason, empty if there is none.
     pub reason: &'static str,
@@ -30,54 +29,49 @@ pub(super) struct FieldError {
     pub reason: &'static str,
     /// The message, without the field's path.
     pub message: String,
-    /// The path of the field.
     pub field: String,
 }
 
 impl FieldError {
-    /// Returns the error for a value that breaks a rule.
-    pub(super) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
-        let message = format!("Invalid value: {value}: {why}");
-        Self { reason: "FieldValueInvalid", message, field: field.into() }
+    fn new(reason: &'static str, field: impl Into<String>, message: String) -> Self {
+        Self { reason, message, field: field.into() }
     }
 
-    /// Returns the error for a missing value.
+    /// Returns the error for a value that breaks a rule.
+    pub(super) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
+        Self::new("FieldValueInvalid", field, format!("Invalid value: {value}: {why}"))
+    }
+
     pub(super) fn required(field: impl Into<String>, why: &str) -> Self {
         let message = if why.is_empty() { "Required value".into() } else { format!("Required value: {why}") };
-        Self { reason: "FieldValueRequired", message, field: field.into() }
+        Self::new("FieldValueRequired", field, message)
     }
 
     /// Returns the error for a change that is not allowed.
     pub(super) fn forbidden(field: impl Into<String>, why: &str) -> Self {
-        Self { reason: "FieldValueForbidden", message: format!("Forbidden: {why}"), field: field.into() }
+        Self::new("FieldValueForbidden", field, format!("Forbidden: {why}"))
     }
 
     /// Returns the error for a value outside the known set.
     pub(super) fn unsupported(field: impl Into<String>, value: &Value, known: &[&str]) -> Self {
         let known: Vec<String> = known.iter().map(|k| format!("\"{k}\"")).collect();
         let message = format!("Unsupported value: {value}: supported values: {}", known.join(", "));
-        Self { reason: "FieldValueNotSupported", message, field: field.into() }
+        Self::new("FieldValueNotSupported", field, message)
     }
 
     /// Returns the error for a list with too many items.
     pub(super) fn too_many(field: impl Into<String>, count: usize, most: usize) -> Self {
         let message = format!("Too many: {count}: must have at most {most} items");
-        Self { reason: "FieldValueTooMany", message, field: field.into() }
+        Self::new("FieldValueTooMany", field, message)
     }
 
     /// Returns the error for a value with too many bytes.
     pub(super) fn too_long(field: impl Into<String>, most: usize) -> Self {
-        let message = format!("Too long: may not be more than {most} bytes");
-        Self { reason: "FieldValueTooLong", message, field: field.into() }
+        Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {most} bytes"))
     }
 
-    /// Returns the error for a duplicate value.
     pub(super) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
-        Self {
-            reason: "FieldValueDuplicate",
-            message: format!("Duplicate value: {value}"),
-            field: field.into(),
-        }
+        Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
     }
 
     /// Returns the error for a value of the wrong JSON type.
@@ -88,11 +82,7 @@ impl FieldError {
             Value::Array(_) => "\"array\"".into(),
             Value::Object(_) => "\"object\"".into(),
         };
-        Self {
-            reason: "FieldValueTypeInvalid",
-            message: format!("Invalid value: {shown}: {why}"),
-            field: field.into(),
-        }
+        Self::new("FieldValueTypeInvalid", field, format!("Invalid value: {shown}: {why}"))
     }
 }
 
@@ -149,12 +139,9 @@ impl ApiError {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let causes: Vec<Value> = errors
-            .iter()
-            .map(|e| json!({"reason": e.reason, "message": e.message, "field": e.field}))
-            .collect();
+        let causes = errors.iter().map(|e| json!({"reason": e.reason, "message": e.message, "field": e.field}));
         let mut about = details(name, group, kind);
-        about["causes"] = Value::Array(causes);
+        about["causes"] = causes.collect();
         let message = format!("{} \"{name}\" is invalid: {text}", qualified(kind, group));
         Self::new(422, "Invalid", message).with(about)
     }
@@ -169,8 +156,9 @@ impl ApiError {
     pub(super) fn terminating(namespace: &str) -> Box<Self> {
         let message =
             format!("unable to create new content in namespace {namespace} because it is being terminated");
-        Self::new(403, "Forbidden", message)
-            .with(json!({"causes": [{"reason": "NamespaceTerminating", "message": message_of(namespace), "field": "metadata.namespace"}]}))
+        let why = format!("namespace {namespace} is being terminated");
+        let cause = json!({"reason": "NamespaceTerminating", "message": why, "field": "metadata.namespace"});
+        Self::new(403, "Forbidden", message).with(json!({"causes": [cause]}))
     }
 
     /// Returns a 405 for a verb that the resource does not support.
@@ -235,7 +223,6 @@ impl ApiError {
         Self::new(429, "TooManyRequests", message).with(about)
     }
 
-    /// Returns the error of an injected fault.
     pub(super) fn injected(code: u16, retry_after: Option<u32>) -> Box<Self> {
         let reason = match code {
             409 => "Conflict",
@@ -278,10 +265,6 @@ impl ApiError {
 /// Returns `resource.group`, or only the resource in the core group.
 fn qualified(resource: &str, group: &str) -> String {
     if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
-}
-
-fn message_of(namespace: &str) -> String {
-    format!("namespace {namespace} is being terminated")
 }
 
 fn details(name: &str, group: &str, kind: &str) -> Value {

@@ -216,15 +216,6 @@ struct Rule {
     term: Term,
 }
 
-/// A fault that a request met.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Met {
-    /// The effect on the request.
-    pub fault: Fault,
-    /// When the rule ends, if it holds for a time.
-    pub until: Option<Timestamp>,
-}
-
 /// The fault rules and troubles in force. Rules are matched in the order in which they were added.
 #[derive(Debug)]
 pub struct Faults {
@@ -297,8 +288,9 @@ impl Faults {
         rules.retain(|rule| !matches!(rule.term, Term::Until(until) if until <= now));
     }
 
-    /// Returns the first fault that a request meets at a moment, and counts it against the rule.
-    pub(super) fn take(&self, method: &str, path: &str, moment: Moment) -> Option<Met> {
+    /// Returns the first fault that a request meets at a moment, and when its rule ends if it holds for a time. Counts
+    /// the request against the rule.
+    pub(super) fn take(&self, method: &str, path: &str, moment: Moment) -> Option<(Fault, Option<Timestamp>)> {
         let mut rules = self.rules.lock();
         self.drop_ended(&mut rules);
         let meets = |rule: &Rule| rule.fault.is_met_at(moment) && rule.which.fits(method, path);
@@ -306,13 +298,13 @@ impl Faults {
         let rule = rules.get_mut(at)?;
         let fault = rule.fault.clone();
         match &mut rule.term {
-            Term::Until(until) => Some(Met { fault, until: Some(*until) }),
+            Term::Until(until) => Some((fault, Some(*until))),
             Term::Times(left) => {
                 *left -= 1;
                 if *left == 0 {
                     rules.remove(at);
                 }
-                Some(Met { fault, until: None })
+                Some((fault, None))
             }
         }
     }

@@ -7,17 +7,23 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::requests::server::Server;
-use crate::store::{Event, Next, Object};
+use crate::store::{Change, Event, Next};
 
 /// Most changes read at once.
 const BATCH: usize = 512;
 
 /// What is new since the last read.
-pub(super) enum News {
-    /// All current objects, because there is no usable cursor.
-    All(Vec<Arc<Object>>),
-    /// The changes since the cursor, in order.
-    Changes(Vec<Arc<Event>>),
+pub(super) struct News {
+    /// Whether there was no usable cursor, so that the changes add all current objects.
+    pub starts_over: bool,
+    /// The changes, in order.
+    pub events: Vec<Arc<Event>>,
+}
+
+impl News {
+    pub(super) fn is_empty(&self) -> bool {
+        !self.starts_over && self.events.is_empty()
+    }
 }
 
 /// A cursor in the history of one table.
@@ -31,11 +37,11 @@ pub(super) struct Follower {
 impl Follower {
     /// Returns a follower that first reads all objects of a table.
     pub(super) fn new(server: &Arc<Server>, table: &'static str) -> Self {
-        let (changed, _) = server.api.store.subscribe(table);
+        let changed = server.api.store.subscribe(table);
         Self { server: server.clone(), table, changed, cursor: None }
     }
 
-    /// Returns what is new, which may be no changes.
+    /// Returns what is new, which may be nothing.
     pub(super) fn take(&mut self) -> News {
         self.changed.borrow_and_update();
         let store = &self.server.api.store;
@@ -43,11 +49,12 @@ impl Follower {
             && let Next::Events(events, reached) = store.after(self.table, cursor, BATCH)
         {
             self.cursor = Some(reached.max(cursor));
-            return News::Changes(events);
+            return News { starts_over: false, events };
         }
         let page = store.list(self.table, "");
         self.cursor = Some(page.revision);
-        News::All(page.items)
+        let added = |object| Arc::new(Event { change: Change::Added, object, previous: None });
+        News { starts_over: true, events: page.items.into_iter().map(added).collect() }
     }
 
     /// Waits until there may be changes.

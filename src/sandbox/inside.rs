@@ -8,7 +8,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::api::Part;
-use crate::errors::ApiError;
 use crate::handle::{Handle, StartError};
 use crate::kinds::pods::NODE_NAME;
 use crate::kinds::registry::Kind;
@@ -47,7 +46,7 @@ impl Handle {
             let merged = |old: &Value| patch::apply(PatchKind::Merge, old, patch, kind.is_custom());
             let written =
                 self.server.api.update(&kind, &key(namespace, name), *part, &Options::default(), merged);
-            written.map_err(|error| refused(&kind, name, &error))?;
+            written.map_err(|error| refused(&kind.kind, name, error.message))?;
         }
         Ok(())
     }
@@ -63,15 +62,12 @@ impl Handle {
         let kind = self.kind(table, name)?;
         let options = DeleteOptions { grace, ..DeleteOptions::default() };
         let deleted = self.server.api.delete(&kind, &key(namespace, name), &options);
-        deleted.map(drop).map_err(|error| refused(&kind, name, &error))
+        deleted.map(drop).map_err(|error| refused(&kind.kind, name, error.message))
     }
 
     fn kind(&self, table: &str, name: &str) -> Result<Arc<Kind>, StartError> {
-        self.server.api.kind_of(table).ok_or_else(|| StartError::Object {
-            kind: table.to_owned(),
-            name: name.to_owned(),
-            message: format!("there is no table {table:?}; tables are named such as pods or jobs.batch"),
-        })
+        let why = || format!("there is no table {table:?}; tables are named such as pods or jobs.batch");
+        self.server.api.kind_of(table).ok_or_else(|| refused(table, name, why()))
     }
 }
 
@@ -79,10 +75,6 @@ fn key(namespace: &str, name: &str) -> Key {
     (namespace.into(), name.into())
 }
 
-fn refused(kind: &Kind, name: &str, error: &ApiError) -> StartError {
-    StartError::Object {
-        kind: kind.kind.to_string(),
-        name: name.to_owned(),
-        message: error.message.to_string(),
-    }
+fn refused(kind: &str, name: &str, message: String) -> StartError {
+    StartError::Object { kind: kind.to_owned(), name: name.to_owned(), message }
 }

@@ -16,12 +16,11 @@ use serde_json::{Value, json};
 use crate::api::Part;
 use crate::clock::{later, seconds};
 use crate::faults::Trouble;
-use crate::follow::{Follower, News};
+use crate::follow::Follower;
 use crate::handle::Kubelet;
 use crate::kinds::meta;
 use crate::kinds::pods::{self, NODE_NAME, PHASE};
 use crate::kinds::registry::Kind;
-use crate::options::Options;
 use crate::requests::server::Server;
 use crate::store::{Change, Key, Object};
 
@@ -67,27 +66,20 @@ pub(super) async fn run(server: Arc<Server>, delays: Kubelet) {
             troubles.borrow_and_update();
             node.release();
         }
-        let is_idle = match follower.take() {
-            News::All(objects) => {
-                node.plan.clear();
-                objects.iter().for_each(|pod| node.notice(None, pod));
-                false
+        let news = follower.take();
+        if news.starts_over {
+            node.plan.clear();
+        }
+        for event in &news.events {
+            if event.change == Change::Deleted {
+                node.started.remove(&event.object.uid);
+                node.held.remove(&event.object.key);
+            } else {
+                node.notice(event.previous.as_deref(), &event.object);
             }
-            News::Changes(events) => {
-                for event in &events {
-                    match event.change {
-                        Change::Deleted => {
-                            node.started.remove(&event.object.uid);
-                            node.held.remove(&event.object.key);
-                        }
-                        _ => node.notice(event.previous.as_deref(), &event.object),
-                    }
-                }
-                events.is_empty()
-            }
-        };
+        }
         let did_something = node.carry_out();
-        if !is_idle || did_something {
+        if !news.is_empty() || did_something {
             tokio::task::yield_now().await;
             continue;
         }
@@ -174,16 +166,13 @@ impl Node {
     /// Updates the status of a pod, unless it was replaced or is being deleted.
     fn set(&self, key: &Key, uid: &str, change: fn(&mut Value, &str)) -> Option<Arc<Object>> {
         let now = seconds(self.server.api.clock.now());
-        let change = |old: &Value| {
-            let mut pod = old.clone();
-            if meta::text(&pod, "uid") == uid && !meta::is_deleting(&pod) {
-                change(&mut pod, &now);
-            }
-            Ok(pod)
-        };
         // A pod that is gone needs no status.
-        let written = self.server.api.update(&self.kind, key, Part::Status, &Options::internal(), change);
-        written.ok().map(|written| written.object)
+        self.server.api.edit(&self.kind, key, Part::Status, |pod| {
+            if meta::text(pod, "uid") == uid && !meta::is_deleting(pod) {
+                change(pod, &now);
+            }
+            Ok(())
+        })
     }
 }
 

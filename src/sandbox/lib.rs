@@ -13,6 +13,7 @@
 //! - `kinds`: the served kinds, one row per built-in kind, and the rules that rows name; `options`, `selectors`.
 //! - `controllers`, `kubelet`: clients of `api` that follow the store's history, as a watch does.
 //! - `clock`, `faults`, `errors`: time and misbehaviour under a test's control; refusals.
+//! - `fields`: access to fields of JSON objects.
 
 mod api;
 mod clock;
@@ -20,6 +21,7 @@ mod controllers;
 mod delete;
 mod errors;
 mod faults;
+mod fields;
 mod follow;
 mod handle;
 mod inside;

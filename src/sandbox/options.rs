@@ -19,12 +19,9 @@ pub(crate) enum FieldValidation {
 /// The form of objects in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum View {
-    /// Complete objects.
     #[default]
     Full,
-    /// Rows of a table.
     Table,
-    /// Only the metadata.
     Metadata,
 }
 
@@ -124,20 +121,13 @@ pub(crate) fn decode(text: &str) -> String {
     let mut at = 0;
     while at < bytes.len() {
         let hex = |from: usize| text.get(from..from + 2).and_then(|h| u8::from_str_radix(h, 16).ok());
-        match (bytes[at], hex(at + 1)) {
-            (b'%', Some(byte)) => {
-                out.push(byte);
-                at += 3;
-            }
-            (b'+', _) => {
-                out.push(b' ');
-                at += 1;
-            }
-            (byte, _) => {
-                out.push(byte);
-                at += 1;
-            }
-        }
+        let (byte, length) = match (bytes[at], hex(at + 1)) {
+            (b'%', Some(byte)) => (byte, 3),
+            (b'+', _) => (b' ', 1),
+            (byte, _) => (byte, 1),
+        };
+        out.push(byte);
+        at += length;
     }
     String::from_utf8_lossy(&out).into_owned()
 }

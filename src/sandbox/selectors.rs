@@ -4,6 +4,7 @@
 //! depends on objects or kinds. The errors for malformed selectors are those that clients show to people.
 
 use crate::errors::{ApiError, ApiResult};
+use crate::fields::{list, text};
 
 /// A parsed label selector; all requirements must hold.
 #[derive(Clone, Debug, Default)]
@@ -38,18 +39,17 @@ impl LabelSelector {
         let mut all = Vec::new();
         if let Some(labels) = selector.get("matchLabels").and_then(|l| l.as_object()) {
             for (key, value) in labels {
-                let test = Test::In(vec![value.as_str().unwrap_or_default().to_owned()]);
+                let test = Test::In(vec![text(value).to_owned()]);
                 all.push(Requirement { key: key.clone(), test });
             }
         }
-        for expression in selector.get("matchExpressions").and_then(|e| e.as_array()).into_iter().flatten() {
-            let key = expression["key"].as_str().unwrap_or_default().to_owned();
-            let values = expression["values"].as_array().into_iter().flatten();
-            let values: Vec<String> = values.filter_map(|v| v.as_str()).map(str::to_owned).collect();
-            let test = match expression["operator"].as_str() {
-                Some("In") => Test::In(values),
-                Some("NotIn") => Test::NotIn(values),
-                Some("Exists") => Test::Exists,
+        for expression in selector.get("matchExpressions").map_or(&[][..], list) {
+            let key = text(&expression["key"]).to_owned();
+            let values = list(&expression["values"]).iter().filter_map(|v| v.as_str()).map(str::to_owned).collect();
+            let test = match text(&expression["operator"]) {
+                "In" => Test::In(values),
+                "NotIn" => Test::NotIn(values),
+                "Exists" => Test::Exists,
                 _ => Test::Absent,
             };
             all.push(Requirement { key, test });
@@ -79,64 +79,46 @@ impl LabelSelector {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum Token {
-    Word(String),
-    Symbol(&'static str),
-}
+const SYMBOLS: [&str; 9] = ["!=", "==", "=", "!", "(", ")", ",", ">", "<"];
 
-impl Token {
-    fn text(&self) -> &str {
-        match self {
-            Self::Word(word) => word,
-            Self::Symbol(symbol) => symbol,
-        }
-    }
-}
-
-fn tokenize(text: &str) -> Vec<Token> {
-    const SYMBOLS: [&str; 9] = ["!=", "==", "=", "!", "(", ")", ",", ">", "<"];
+/// Splits a selector into symbols and words.
+fn tokenize(text: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        if let Some(symbol) = SYMBOLS.into_iter().find(|s| rest.starts_with(s)) {
-            tokens.push(Token::Symbol(symbol));
-            rest = &rest[symbol.len()..];
-        } else {
-            let end = rest.find(|c: char| c.is_whitespace() || "=!(),<>".contains(c)).unwrap_or(rest.len());
-            tokens.push(Token::Word(rest[..end].to_owned()));
-            rest = &rest[end..];
-        }
-        rest = rest.trim_start();
+        let symbol = SYMBOLS.into_iter().find(|s| rest.starts_with(s));
+        let word = || rest.find(|c: char| c.is_whitespace() || "=!(),<>".contains(c)).unwrap_or(rest.len());
+        let (token, after) = rest.split_at(symbol.map_or_else(word, str::len));
+        tokens.push(token);
+        rest = after.trim_start();
     }
     tokens
 }
 
-struct Parser {
-    tokens: Vec<Token>,
+struct Parser<'a> {
+    tokens: Vec<&'a str>,
     at: usize,
 }
 
-impl Parser {
-    fn peek(&self) -> Option<&Token> {
-        self.tokens.get(self.at)
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<&'a str> {
+        self.tokens.get(self.at).copied()
     }
 
     fn take(&mut self, symbol: &str) -> bool {
-        let found = self.peek().is_some_and(|t| matches!(t, Token::Symbol(s) if *s == symbol));
+        let found = self.peek() == Some(symbol);
         self.at += usize::from(found);
         found
     }
 
-    fn word(&mut self) -> Option<String> {
-        let Some(Token::Word(word)) = self.peek() else { return None };
-        let word = word.clone();
+    fn word(&mut self) -> Option<&'a str> {
+        let word = self.peek().filter(|token| !SYMBOLS.contains(token))?;
         self.at += 1;
         Some(word)
     }
 
     fn refuse<T>(&self, expected: &str) -> Result<T, String> {
-        let found = self.peek().map_or("", Token::text);
+        let found = self.peek().unwrap_or_default();
         Err(format!("unable to parse requirement: found '{found}', expected: {expected}"))
     }
 
@@ -153,7 +135,7 @@ impl Parser {
 
     fn requirement(&mut self) -> Result<Requirement, String> {
         let absent = self.take("!");
-        let Some(key) = self.word() else { return self.refuse("!, identifier, or ','") };
+        let Some(key) = self.word().map(str::to_owned) else { return self.refuse("!, identifier, or ','") };
         if !key.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c)) {
             let why = "name part must consist of alphanumeric characters, '-', '_' or '.'";
             return Err(format!("unable to parse requirement: key: Invalid value: \"{key}\": {why}"));
@@ -162,15 +144,15 @@ impl Parser {
             return Ok(Requirement { key, test: Test::Absent });
         }
         let test = if self.take("=") || self.take("==") {
-            Test::In(vec![self.word().unwrap_or_default()])
+            Test::In(vec![self.word().unwrap_or_default().to_owned()])
         } else if self.take("!=") {
-            Test::NotIn(vec![self.word().unwrap_or_default()])
+            Test::NotIn(vec![self.word().unwrap_or_default().to_owned()])
         } else if self.take(">") {
             Test::Greater(self.number()?)
         } else if self.take("<") {
             Test::Less(self.number()?)
         } else {
-            match self.word().as_deref() {
+            match self.word() {
                 Some("in") => Test::In(self.values()?),
                 Some("notin") => Test::NotIn(self.values()?),
                 Some(_) => {
@@ -199,7 +181,7 @@ impl Parser {
         let mut values = Vec::new();
         loop {
             match self.word() {
-                Some(value) => values.push(value),
+                Some(value) => values.push(value.to_owned()),
                 None if self.peek().is_none() => return self.refuse("',', ')' or identifier"),
                 None => values.push(String::new()),
             }

@@ -29,7 +29,6 @@ pub(super) type Key = (Arc<str>, Arc<str>);
 pub(super) struct Object {
     /// Namespace and name.
     pub key: Key,
-    /// The object's uid.
     pub uid: Box<str>,
     /// The revision of the change that wrote this state.
     pub revision: u64,
@@ -41,7 +40,6 @@ pub(super) struct Object {
     pub fields: Box<[Box<str>]>,
     /// Uids of the owners, the controller first.
     pub owners: Vec<Box<str>>,
-    /// Whether deletion has begun.
     pub is_deleting: bool,
     /// Whether the `Ready` condition is true.
     pub is_ready: bool,
@@ -50,7 +48,6 @@ pub(super) struct Object {
 }
 
 impl Object {
-    /// Parses the JSON.
     pub(super) fn value(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
@@ -67,21 +64,11 @@ pub(super) enum Change {
 /// One change in the history.
 #[derive(Debug)]
 pub(super) struct Event {
-    /// The type of the change.
     pub change: Change,
     /// The object after the change. For a deletion: its last state, with the revision of the deletion.
     pub object: Arc<Object>,
     /// The object before the change.
     pub previous: Option<Arc<Object>>,
-}
-
-/// Why a write was not committed.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refused {
-    /// The object is not at the expected revision.
-    Moved,
-    /// An object of that name already exists.
-    Exists,
 }
 
 /// A consistent list of objects.
@@ -107,6 +94,7 @@ pub(super) struct Store {
     clock: Clock,
 }
 
+#[derive(Default)]
 struct Inner {
     revision: u64,
     /// Revisions up to this one are dropped from the history of every table.
@@ -119,6 +107,7 @@ struct Inner {
     garbage_wake: Option<watch::Sender<usize>>,
 }
 
+#[derive(Default)]
 struct Table {
     objects: BTreeMap<Key, Arc<Object>>,
     events: VecDeque<Arc<Event>>,
@@ -127,24 +116,10 @@ struct Table {
     wake: watch::Sender<u64>,
 }
 
-impl Default for Table {
-    fn default() -> Self {
-        Self { objects: BTreeMap::new(), events: VecDeque::new(), dropped: 0, wake: watch::Sender::new(0) }
-    }
-}
-
 impl Store {
     /// Returns an empty store that holds the last `history` changes of each table.
     pub(super) fn new(clock: Clock, history: usize) -> Self {
-        let inner = Inner {
-            revision: 0,
-            compacted: 0,
-            tables: BTreeMap::new(),
-            owned: BTreeMap::new(),
-            garbage: Vec::new(),
-            garbage_wake: None,
-        };
-        Self { inner: Mutex::new(inner), history: history.max(1), clock }
+        Self { inner: Mutex::default(), history: history.max(1), clock }
     }
 
     /// Returns the revision of the newest change.
@@ -152,7 +127,6 @@ impl Store {
         self.inner.lock().revision
     }
 
-    /// Returns an object.
     pub(super) fn get(&self, table: &str, key: &Key) -> Option<Arc<Object>> {
         self.inner.lock().tables.get(table)?.objects.get(key).cloned()
     }
@@ -169,14 +143,13 @@ impl Store {
         Page { items, revision: inner.revision }
     }
 
-    /// Returns the objects as they were at a revision. Fails with the oldest available revision if that is newer.
-    pub(super) fn list_at(&self, table: &str, namespace: &str, revision: u64) -> Result<Page, u64> {
+    /// Returns the objects as they were at a revision, or `None` if the history begins later.
+    pub(super) fn list_at(&self, table: &str, namespace: &str, revision: u64) -> Option<Page> {
         let inner = self.inner.lock();
-        let oldest = inner.oldest(table);
-        if revision < oldest {
-            return Err(oldest);
+        if revision < inner.oldest(table) {
+            return None;
         }
-        let Some(table) = inner.tables.get(table) else { return Ok(Page { items: Vec::new(), revision }) };
+        let Some(table) = inner.tables.get(table) else { return Some(Page { items: Vec::new(), revision }) };
         let mut objects: BTreeMap<&Key, &Arc<Object>> =
             table.within(namespace).map(|object| (&object.key, object)).collect();
         for event in table.events.iter().rev().take_while(|e| e.object.revision > revision) {
@@ -188,7 +161,7 @@ impl Store {
                 None => objects.remove(&event.object.key),
             };
         }
-        Ok(Page { items: objects.into_values().cloned().collect(), revision })
+        Some(Page { items: objects.into_values().cloned().collect(), revision })
     }
 
     /// Returns the objects of a table that an owner owns.
@@ -206,66 +179,52 @@ impl Store {
         self.inner.lock().owned.get(owner).into_iter().flatten().cloned().collect()
     }
 
-    /// Commits an object: creates it if `expected` is `None`, otherwise replaces that revision.
-    pub(super) fn put(
-        &self,
-        kind: &Kind,
-        expected: Option<u64>,
-        mut value: Value,
-    ) -> Result<Arc<Object>, Refused> {
+    /// Commits an object: creates it if `expected` is `None`, otherwise replaces that revision. Returns `None` if there
+    /// is another revision, or none.
+    pub(super) fn put(&self, kind: &Kind, expected: Option<u64>, value: Value) -> Option<Arc<Object>> {
+        self.commit(kind, expected, value, false)
+    }
+
+    /// Deletes an object at the expected revision; `value` is its last state. Returns `None` if it is at another one or
+    /// gone.
+    pub(super) fn remove(&self, kind: &Kind, expected: u64, value: Value) -> Option<Arc<Object>> {
+        self.commit(kind, Some(expected), value, true)
+    }
+
+    fn commit(&self, kind: &Kind, expected: Option<u64>, mut value: Value, is_end: bool) -> Option<Arc<Object>> {
         let key: Key = (meta::text(&value, "namespace").into(), meta::text(&value, "name").into());
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
         let table = inner.tables.entry(Arc::from(&*kind.storage)).or_default();
         let previous = table.objects.get(&key).cloned();
-        match (&previous, expected) {
-            (Some(_), None) => return Err(Refused::Exists),
-            (None, Some(_)) => return Err(Refused::Moved),
-            (Some(object), Some(expected)) if object.revision != expected => return Err(Refused::Moved),
-            _ => {}
+        if previous.as_ref().map(|object| object.revision) != expected {
+            return None;
         }
         inner.revision += 1;
         let object = Arc::new(Object::new(kind, key.clone(), (inner.revision, self.clock.now()), &mut value));
-        index(&mut inner.owned, &kind.storage, previous.as_deref(), Some(&object));
-        table.objects.insert(key, object.clone());
-        let change = if previous.is_some() { Change::Modified } else { Change::Added };
+        let next = (!is_end).then_some(&*object);
+        index(&mut inner.owned, &kind.storage, previous.as_deref(), next);
+        let change = match &previous {
+            _ if is_end => Change::Deleted,
+            Some(_) => Change::Modified,
+            None => Change::Added,
+        };
+        if is_end {
+            if let (Some(wake), true) = (&inner.garbage_wake, inner.owned.contains_key(&object.uid)) {
+                inner.garbage.push(object.uid.clone());
+                wake.send_modify(|count| *count += 1);
+            }
+            table.objects.remove(&key);
+        } else {
+            table.objects.insert(key, object.clone());
+        }
         table.record(Event { change, object: object.clone(), previous }, self.history);
-        Ok(object)
+        Some(object)
     }
 
-    /// Deletes an object at the expected revision. `value` is its last state.
-    pub(super) fn remove(
-        &self,
-        kind: &Kind,
-        expected: u64,
-        mut value: Value,
-    ) -> Result<Arc<Object>, Refused> {
-        let key: Key = (meta::text(&value, "namespace").into(), meta::text(&value, "name").into());
-        let mut inner = self.inner.lock();
-        let inner = &mut *inner;
-        let Some(table) = inner.tables.get_mut(&*kind.storage) else { return Err(Refused::Moved) };
-        let previous = table.objects.get(&key).cloned();
-        if previous.as_ref().is_none_or(|object| object.revision != expected) {
-            return Err(Refused::Moved);
-        }
-        inner.revision += 1;
-        let object = Arc::new(Object::new(kind, key.clone(), (inner.revision, self.clock.now()), &mut value));
-        index(&mut inner.owned, &kind.storage, previous.as_deref(), None);
-        if let (Some(wake), true) = (&inner.garbage_wake, inner.owned.contains_key(&object.uid)) {
-            inner.garbage.push(object.uid.clone());
-            wake.send_modify(|count| *count += 1);
-        }
-        table.objects.remove(&key);
-        let event = Event { change: Change::Deleted, object: object.clone(), previous };
-        table.record(event, self.history);
-        Ok(object)
-    }
-
-    /// Returns a signal that fires on every change of a table, and the current revision.
-    pub(super) fn subscribe(&self, table: &str) -> (watch::Receiver<u64>, u64) {
-        let mut inner = self.inner.lock();
-        let revision = inner.revision;
-        (inner.tables.entry(Arc::from(table)).or_default().wake.subscribe(), revision)
+    /// Returns a signal that fires on every change of a table.
+    pub(super) fn subscribe(&self, table: &str) -> watch::Receiver<u64> {
+        self.inner.lock().tables.entry(Arc::from(table)).or_default().wake.subscribe()
     }
 
     /// Returns up to `most` changes of a table after a revision.

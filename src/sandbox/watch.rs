@@ -78,7 +78,7 @@ impl Watch {
         (path, cut): (String, Cut),
     ) -> ApiResult<Self> {
         let revision = read::revision(&options.revision)?;
-        let (changed, _) = server.api.store.subscribe(&kind.storage);
+        let changed = server.api.store.subscribe(&kind.storage);
         let wants_initial = options.initial_events || revision == 0;
         let (initial, cursor) = if wants_initial {
             let page = server.api.store.list(&kind.storage, &selection.namespace);
@@ -89,9 +89,9 @@ impl Watch {
         };
         let now = server.api.clock.now();
         let deadline = later(now, Duration::from_secs(options.timeout.unwrap_or(DEFAULT_TIMEOUT)));
-        let state = match server.faults.take("GET", &path, Moment::WatchOpens).map(|met| met.fault) {
+        let state = match server.faults.take("GET", &path, Moment::WatchOpens) {
             None => State::Open,
-            Some(Fault::EndWatch) => State::Ended,
+            Some((Fault::EndWatch, _)) => State::Ended,
             Some(_) => State::Silent,
         };
         let mut watch = Self {
@@ -144,16 +144,13 @@ impl Watch {
                 State::Ended => return None,
             }
             self.faults_added.borrow_and_update();
-            match self.server.faults.take("GET", &self.path, Moment::WatchOpen).map(|met| met.fault) {
-                None => {}
-                Some(Fault::Reset) => {
+            if let Some((fault, _)) = self.server.faults.take("GET", &self.path, Moment::WatchOpen) {
+                if fault == Fault::Reset {
                     self.cut.reset();
                     return None;
                 }
-                Some(_) => {
-                    self.state = State::Silent;
-                    continue;
-                }
+                self.state = State::Silent;
+                continue;
             }
             let mut out = BytesMut::new();
             self.changed.borrow_and_update();
@@ -173,13 +170,18 @@ impl Watch {
             if now >= self.deadline {
                 return None;
             }
-            let wake = self.next_bookmark.unwrap_or(self.deadline).min(self.deadline);
-            tokio::select! {
-                changed = self.changed.changed() => changed.ok()?,
-                added = self.faults_added.changed() => added.ok()?,
-                () = self.server.api.clock.wait_until(wake) => {}
-                () = self.server.shutdown.cancelled() => return None,
-            }
+            self.wait().await?;
+        }
+    }
+
+    /// Waits until there may be something to do. Returns `None` if the server stops.
+    async fn wait(&mut self) -> Option<()> {
+        let wake = self.next_bookmark.unwrap_or(self.deadline).min(self.deadline);
+        tokio::select! {
+            changed = self.changed.changed() => changed.ok(),
+            added = self.faults_added.changed() => added.ok(),
+            () = self.server.api.clock.wait_until(wake) => Some(()),
+            () = self.server.shutdown.cancelled() => None,
         }
     }
 
@@ -245,7 +247,7 @@ impl Watch {
         };
         let start = out.len();
         self.renderer().line(word, object, out);
-        match self.server.faults.take("GET", &self.path, Moment::WatchEvent).map(|met| met.fault) {
+        match self.server.faults.take("GET", &self.path, Moment::WatchEvent).map(|(fault, _)| fault) {
             None => {}
             Some(Fault::DuplicateEvent) => {
                 let line = out[start..].to_vec();

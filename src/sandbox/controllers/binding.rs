@@ -12,12 +12,11 @@ use crate::clock::seconds;
 use crate::errors::{ApiError, ApiResult};
 use crate::kinds::meta;
 use crate::kinds::storage::{BIND_COMPLETED, BOUND_BY_CONTROLLER, CLAIMS, VOLUMES};
-use crate::options::{DeleteOptions, Options};
+use crate::options::DeleteOptions;
 use crate::store::{Key, Object};
 
 /// Binds a volume and a claim to each other. Returns the volume after the write.
 pub(super) fn bind(api: &Api, volume: &str, key: &Key, claim: &Value) -> Option<Arc<Object>> {
-    let now = seconds(api.clock.now());
     let uid = meta::text(claim, "uid");
     let bound = write(api, VOLUMES, &("".into(), volume.into()), |volume| {
         let reference = &volume["spec"]["claimRef"];
@@ -34,7 +33,7 @@ pub(super) fn bind(api: &Api, volume: &str, key: &Key, claim: &Value) -> Option<
                 "uid": uid, "resourceVersion": meta::text(claim, "resourceVersion")
             });
         }
-        enter(volume, "Bound", &now);
+        enter(api, volume, "Bound");
         Ok(())
     })?;
     let spec = bound.value()["spec"].clone();
@@ -59,7 +58,6 @@ pub(super) fn bind(api: &Api, volume: &str, key: &Key, claim: &Value) -> Option<
 
 /// Releases a volume that names a claim which is bound to another volume. Returns the volume after the write.
 pub(super) fn unbind(api: &Api, volume: &str) -> Option<Arc<Object>> {
-    let now = seconds(api.clock.now());
     write(api, VOLUMES, &("".into(), volume.into()), |volume| {
         let annotations = volume["metadata"]["annotations"].as_object_mut();
         let by_controller = annotations.is_some_and(|all| all.remove(BOUND_BY_CONTROLLER).is_some());
@@ -69,16 +67,15 @@ pub(super) fn unbind(api: &Api, volume: &str) -> Option<Arc<Object>> {
             // The user named the claim, so its name stays.
             reference.remove("uid");
         }
-        enter(volume, "Available", &now);
+        enter(api, volume, "Available");
         Ok(())
     })
 }
 
 /// Sets the phase of a volume. Returns the volume after the write.
 pub(super) fn set_phase(api: &Api, volume: &str, phase: &str) -> Option<Arc<Object>> {
-    let now = seconds(api.clock.now());
     write(api, VOLUMES, &("".into(), volume.into()), |volume| {
-        enter(volume, phase, &now);
+        enter(api, volume, phase);
         Ok(())
     })
 }
@@ -115,10 +112,10 @@ pub(super) fn annotate_claim(api: &Api, key: &Key, uid: &str, annotations: &[(&s
     });
 }
 
-fn enter(volume: &mut Value, phase: &str, now: &str) {
+fn enter(api: &Api, volume: &mut Value, phase: &str) {
     if volume["status"]["phase"] != phase || volume["status"]["lastPhaseTransitionTime"].is_null() {
         volume["status"]["phase"] = phase.into();
-        volume["status"]["lastPhaseTransitionTime"] = now.into();
+        volume["status"]["lastPhaseTransitionTime"] = seconds(api.clock.now()).into();
     }
 }
 
@@ -137,13 +134,6 @@ fn write(
     key: &Key,
     change: impl Fn(&mut Value) -> ApiResult<()>,
 ) -> Option<Arc<Object>> {
-    let kind = api.kind_of(table)?;
-    let change = |old: &Value| {
-        let mut new = old.clone();
-        change(&mut new)?;
-        Ok(new)
-    };
     // Nothing to do if the object is gone or has changed.
-    let written = api.update(&kind, key, Part::All, &Options::internal(), change);
-    written.ok().map(|written| written.object)
+    api.edit(&api.kind_of(table)?, key, Part::All, change)
 }

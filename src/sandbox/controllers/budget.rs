@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::{BUDGETS, set_status};
+use super::{BUDGETS, Rounding, set_status, share};
 use crate::api::Api;
+use crate::fields::list;
 use crate::kinds::meta;
 use crate::kinds::pods;
 use crate::selectors::LabelSelector;
@@ -27,11 +28,7 @@ pub(super) fn reconcile(api: &Api, namespace: &str) {
 fn status(budget: &Value, pods: &[&Object]) -> Value {
     let spec = &budget["spec"];
     let expected = pods.len() as i64;
-    let part =
-        |value: &Value| match value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok()) {
-            Some(percent) => (expected * percent + 99) / 100,
-            None => value.as_i64().unwrap_or_default(),
-        };
+    let part = |value: &Value| share(value, expected, Rounding::Up);
     let desired = match (&spec["minAvailable"], &spec["maxUnavailable"]) {
         (Value::Null, Value::Null) => (expected - 1).max(0),
         (Value::Null, most) => (expected - part(most)).max(0),
@@ -55,9 +52,8 @@ fn status(budget: &Value, pods: &[&Object]) -> Value {
     }
     let is_allowed = allowed > 0;
     let word = if is_allowed { "True" } else { "False" };
-    let conditions = budget["status"]["conditions"].as_array();
-    let old = conditions
-        .and_then(|all| all.iter().find(|c| c["type"] == "DisruptionAllowed" && c["status"] == word));
+    let conditions = list(&budget["status"]["conditions"]);
+    let old = conditions.iter().find(|c| c["type"] == "DisruptionAllowed" && c["status"] == word);
     let fresh = || {
         let reason = if is_allowed { "SufficientPods" } else { "InsufficientPods" };
         json!({

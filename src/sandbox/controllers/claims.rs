@@ -1,9 +1,8 @@
 //! Claims of generic ephemeral volumes, which a pod owns.
 
-use serde_json::json;
-
-use super::{living, owner};
+use super::{from_template, living, owner};
 use crate::api::Api;
+use crate::fields::list;
 use crate::kinds::storage::CLAIMS;
 use crate::options::Options;
 use crate::store::{Key, Object};
@@ -18,13 +17,10 @@ pub(super) fn may_have(pod: &Object) -> bool {
 pub(super) fn reconcile(api: &Api, key: &Key) {
     let Some((pod_kind, _, pod)) = living(api, "pods", key) else { return };
     let Some(kind) = api.kind_of(CLAIMS) else { return };
-    for volume in pod["spec"]["volumes"].as_array().into_iter().flatten() {
+    for volume in list(&pod["spec"]["volumes"]) {
         let template = &volume["ephemeral"]["volumeClaimTemplate"];
         let (true, Some(name)) = (template.is_object(), volume["name"].as_str()) else { continue };
-        let mut claim = json!({"metadata": template["metadata"], "spec": template["spec"]});
-        if !claim["metadata"].is_object() {
-            claim["metadata"] = json!({});
-        }
+        let mut claim = from_template(template);
         claim["metadata"]["name"] = format!("{}-{name}", key.1).into();
         claim["metadata"]["ownerReferences"] = owner(&pod_kind, &pod);
         // An existing claim is this pod's own, or a clash that the pod must wait out.

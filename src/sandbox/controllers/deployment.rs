@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{DEPLOYMENTS, REPLICA_SETS, hash, living, owner, set_status};
+use super::{DEPLOYMENTS, REPLICA_SETS, Rounding, hash, living, owner, set_status, share};
 use crate::api::{Api, Part};
 use crate::clock::seconds;
+use crate::fields::{list, text};
 use crate::kinds::meta;
 use crate::kinds::registry::Kind;
 use crate::options::{DeleteOptions, Options};
@@ -67,10 +68,7 @@ fn numbers(set: &Object) -> Set {
         wanted: number(&value["spec"]["replicas"]),
         replicas: number(&value["status"]["replicas"]),
         available: number(&value["status"]["availableReplicas"]),
-        revision: value["metadata"]["annotations"][REVISION]
-            .as_str()
-            .and_then(|r| r.parse().ok())
-            .unwrap_or_default(),
+        revision: text(&value["metadata"]["annotations"][REVISION]).parse().unwrap_or_default(),
     }
 }
 
@@ -100,26 +98,22 @@ fn create(
 }
 
 fn set_revision(api: &Api, kind: &Kind, key: &Key, revision: i64) {
-    let change = |old: &Value| {
-        let mut new = old.clone();
-        new["metadata"]["annotations"][REVISION] = revision.to_string().into();
-        Ok(new)
-    };
     // On failure, the next reconciliation retries.
-    let _ = api.update(kind, key, Part::Main, &Options::internal(), change);
+    api.edit(kind, key, Part::Main, |object| {
+        object["metadata"]["annotations"][REVISION] = revision.to_string().into();
+        Ok(())
+    });
 }
 
 fn scale(api: &Api, kind: &Kind, set: &Set, replicas: i64) {
     if set.wanted == replicas {
         return;
     }
-    let change = |old: &Value| {
-        let mut new = old.clone();
-        new["spec"]["replicas"] = replicas.into();
-        Ok(new)
-    };
     // On failure, the next reconciliation retries.
-    let _ = api.update(kind, &set.key, Part::Main, &Options::internal(), change);
+    api.edit(kind, &set.key, Part::Main, |object| {
+        object["spec"]["replicas"] = replicas.into();
+        Ok(())
+    });
 }
 
 /// Scales the old ReplicaSets to zero before the new one is scaled up.
@@ -155,21 +149,6 @@ fn roll(api: &Api, kind: &Kind, deployment: &Value, wanted: i64, new: Option<&Se
     }
 }
 
-enum Rounding {
-    Up,
-    Down,
-}
-
-/// Returns a number, or a percentage of `whole`.
-fn share(value: &Value, whole: i64, rounding: Rounding) -> i64 {
-    let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
-    match (percent, rounding) {
-        (None, _) => value.as_i64().unwrap_or_default(),
-        (Some(percent), Rounding::Up) => (whole * percent + 99) / 100,
-        (Some(percent), Rounding::Down) => whole * percent / 100,
-    }
-}
-
 fn status(api: &Api, deployment: &Value, wanted: i64, new: Option<&Set>, old: &[Set]) -> Value {
     let sum = |number: fn(&Set) -> i64| old.iter().chain(new).map(number).sum::<i64>();
     let (replicas, available) = (sum(|set| set.replicas), sum(|set| set.available));
@@ -202,7 +181,7 @@ fn status(api: &Api, deployment: &Value, wanted: i64, new: Option<&Set>, old: &[
 /// Returns a condition. Its times change only with its content.
 fn condition(deployment: &Value, kind: &str, is_true: bool, reason: &str, now: &str) -> Value {
     let word = if is_true { "True" } else { "False" };
-    let conditions = deployment["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+    let conditions = list(&deployment["status"]["conditions"]);
     let old = conditions.iter().find(|c| c["type"] == kind && c["status"] == word);
     let updated =
         old.filter(|c| c["reason"] == reason).map_or(now, |c| c["lastUpdateTime"].as_str().unwrap_or(now));

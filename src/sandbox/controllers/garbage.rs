@@ -9,12 +9,9 @@ pub(super) fn collect(api: &Api, owner: &str) {
     for (table, key) in api.store.dependents(owner) {
         let (Some(kind), Some(object)) = (api.kind_of(&table), api.store.get(&table, &key)) else { continue };
         if object.owners.iter().all(|other| **other == *owner) {
+            let how = DeleteOptions { uid: Some(object.uid.to_string()), ..DeleteOptions::default() };
             // It may be deleted already.
-            let _ = api.delete(
-                &kind,
-                &key,
-                &DeleteOptions { uid: Some(object.uid.to_string()), ..Default::default() },
-            );
+            let _ = api.delete(&kind, &key, &how);
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{BATCH, JOBS, living, pod_of, set_status};
 use crate::api::Api;
 use crate::clock::seconds;
+use crate::fields;
 use crate::kinds::pods::{self, PHASE};
 use crate::options::{DeleteOptions, Options};
 use crate::store::{Key, Object};
@@ -109,11 +110,8 @@ fn status(job: &Value, end: Option<&str>, counts: [usize; 4], now: &str) -> Valu
             status["conditions"] = json!([condition("FailureTarget", reason), condition("Failed", reason)]);
         }
         None if is_suspended => {
-            let old = job["status"]["conditions"]
-                .as_array()
-                .and_then(|all| all.iter().find(|c| c["type"] == "Suspended"));
-            status["conditions"] =
-                json!([old.cloned().unwrap_or_else(|| condition("Suspended", "JobSuspended"))]);
+            let old = fields::condition(job, "Suspended").cloned();
+            status["conditions"] = json!([old.unwrap_or_else(|| condition("Suspended", "JobSuspended"))]);
         }
         None => {}
     }

@@ -24,14 +24,13 @@ use futures_util::future::select_all;
 use serde_json::{Value, json};
 
 use crate::api::{Api, Part};
-use crate::follow::{Follower, News};
+use crate::follow::Follower;
 use crate::kinds::groups::POD_GROUPS;
-use crate::kinds::meta;
+use crate::kinds::meta::{self, LETTERS};
 use crate::kinds::pods::PHASE;
 use crate::kinds::registry::Kind;
-use crate::options::Options;
 use crate::requests::server::Server;
-use crate::store::{Change, Key, Object};
+use crate::store::{Change, Event, Key, Object};
 
 const DEPLOYMENTS: &str = "deployments.apps";
 const REPLICA_SETS: &str = "replicasets.apps";
@@ -101,7 +100,9 @@ pub(super) async fn run(server: Arc<Server>) {
         garbage.borrow_and_update();
         let mut is_idle = controllers.collect_garbage();
         for (table, follower) in &mut followers {
-            is_idle &= controllers.read(table, follower.take());
+            let news = follower.take();
+            news.events.iter().for_each(|event| controllers.notice(table, event));
+            is_idle &= news.is_empty();
         }
         is_idle &= controllers.work.is_empty();
         controllers.turn();
@@ -119,23 +120,9 @@ pub(super) async fn run(server: Arc<Server>) {
 }
 
 impl Controllers {
-    /// Queues the work for what is new. Returns whether nothing was new.
-    fn read(&mut self, table: &str, news: News) -> bool {
-        match news {
-            News::All(objects) => {
-                objects.iter().for_each(|object| self.notice(table, object, None, Change::Added));
-                false
-            }
-            News::Changes(events) => {
-                for event in &events {
-                    self.notice(table, &event.object, event.previous.as_deref(), event.change);
-                }
-                events.is_empty()
-            }
-        }
-    }
-
-    fn notice(&mut self, table: &str, object: &Object, previous: Option<&Object>, change: Change) {
+    /// Queues the work that a change of a table requires.
+    fn notice(&mut self, table: &str, event: &Event) {
+        let (object, change) = (&event.object, event.change);
         let key = object.key.clone();
         if change == Change::Deleted && self.leaving.contains(&key.0) {
             self.work.insert(Work::Namespace(key.0.clone()));
@@ -162,19 +149,9 @@ impl Controllers {
                 self.leaving.insert(key.1.clone());
                 Some(Work::Namespace(key.1))
             }
+            _ if is_immaterial(event) => return,
             _ => {
-                if change == Change::Modified && !previous.is_none_or(|old| differs(old, object)) {
-                    return;
-                }
-                if change == Change::Added && claims::may_have(object) {
-                    self.work.insert(Work::Claims(key.clone()));
-                }
-                if self.released.contains(&key.0) {
-                    self.work.insert(Work::PodGroups(key.0.clone()));
-                }
-                if self.budgeted.contains(&key.0) {
-                    self.work.insert(Work::Budgets(key.0));
-                }
+                self.notice_pod(object, change);
                 None
             }
         };
@@ -191,6 +168,19 @@ impl Controllers {
         }
         let owners = object.owners.iter().filter_map(|uid| self.owners.get(uid)).cloned();
         self.work.extend(owners);
+    }
+
+    fn notice_pod(&mut self, pod: &Object, change: Change) {
+        if change == Change::Added && claims::may_have(pod) {
+            self.work.insert(Work::Claims(pod.key.clone()));
+        }
+        let namespace = &pod.key.0;
+        if self.released.contains(namespace) {
+            self.work.insert(Work::PodGroups(namespace.clone()));
+        }
+        if self.budgeted.contains(namespace) {
+            self.work.insert(Work::Budgets(namespace.clone()));
+        }
     }
 
     /// Does all queued work once.
@@ -225,11 +215,11 @@ impl Controllers {
     }
 }
 
-/// Returns whether a change of a pod matters to its owners and budgets.
-fn differs(old: &Object, new: &Object) -> bool {
-    let facts =
-        |pod: &Object| (pod.field(PHASE).to_owned(), pod.is_ready, pod.is_deleting, pod.owners.clone());
-    facts(old) != facts(new) || old.labels != new.labels
+/// Returns whether a change of a pod matters neither to its owners nor to budgets.
+fn is_immaterial(event: &Event) -> bool {
+    let facts = |pod: &Object| (pod.field(PHASE).to_owned(), pod.is_ready, pod.is_deleting, pod.owners.clone());
+    let is_same = |old: &Arc<Object>| facts(old) == facts(&event.object) && old.labels == event.object.labels;
+    event.change == Change::Modified && event.previous.as_ref().is_some_and(is_same)
 }
 
 /// Returns an object with its kind, unless it is gone or being deleted.
@@ -241,22 +231,32 @@ fn living(api: &Api, table: &str, key: &Key) -> Option<(Arc<Kind>, Arc<Object>, 
 
 /// Replaces the status of an object.
 fn set_status(api: &Api, kind: &Kind, key: &Key, status: &Value) {
-    let change = |old: &Value| {
-        let mut new = old.clone();
-        new["status"] = status.clone();
-        Ok(new)
-    };
     // An object that is gone needs no status.
-    let _ = api.update(kind, key, Part::Status, &Options::internal(), change);
+    api.edit(kind, key, Part::Status, |object| {
+        object["status"] = status.clone();
+        Ok(())
+    });
+}
+
+/// How a percentage of pods is rounded.
+enum Rounding {
+    Up,
+    Down,
+}
+
+/// Returns a number, or a percentage of `whole`.
+fn share(value: &Value, whole: i64, rounding: Rounding) -> i64 {
+    let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
+    match (percent, rounding) {
+        (None, _) => value.as_i64().unwrap_or_default(),
+        (Some(percent), Rounding::Up) => (whole * percent + 99) / 100,
+        (Some(percent), Rounding::Down) => whole * percent / 100,
+    }
 }
 
 /// Returns a short hash of a template.
 fn hash(template: &Value) -> String {
-    let bytes = template.to_string();
-    let hash = bytes
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-    const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    let hash = meta::hash(&template.to_string());
     (0..10).map(|at| char::from(LETTERS[((hash >> (at * 6)) % LETTERS.len() as u64) as usize])).collect()
 }
 
@@ -268,18 +268,22 @@ fn owner(kind: &Kind, object: &Value) -> Value {
     }])
 }
 
+/// Returns an object with the metadata and the spec of a template.
+fn from_template(template: &Value) -> Value {
+    let mut object = json!({"metadata": template["metadata"], "spec": template["spec"]});
+    // This creates missing metadata.
+    meta::metadata(&mut object);
+    object
+}
+
 /// Returns a pod from a workload's template, with `generateName`.
 fn pod_of(kind: &Kind, workload: &Value) -> Value {
-    let template = &workload["spec"]["template"];
-    let mut metadata = template["metadata"].clone();
-    if !metadata.is_object() {
-        metadata = json!({});
-    }
+    let mut pod = from_template(&workload["spec"]["template"]);
+    let metadata = meta::metadata(&mut pod);
     // A template may have a name, but pods are named after their workload.
-    for field in ["name", "namespace"] {
-        metadata.as_object_mut().map(|fields| fields.remove(field));
-    }
-    metadata["generateName"] = format!("{}-", meta::text(workload, "name")).into();
-    metadata["ownerReferences"] = owner(kind, workload);
-    json!({"metadata": metadata, "spec": template["spec"]})
+    metadata.remove("name");
+    metadata.remove("namespace");
+    metadata.insert("generateName".into(), format!("{}-", meta::text(workload, "name")).into());
+    metadata.insert("ownerReferences".into(), owner(kind, workload));
+    pod
 }

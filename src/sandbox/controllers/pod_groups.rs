@@ -1,11 +1,8 @@
 //! Protection of native PodGroups: a deleted one stays while pods use it.
 
-use serde_json::Value;
-
 use crate::api::{Api, Part};
 use crate::kinds::groups;
 use crate::kinds::pods::is_finished;
-use crate::options::Options;
 
 /// Removes the finalizer of the deleted PodGroups of a namespace that no unfinished pod uses. Returns whether none
 /// remains.
@@ -20,13 +17,11 @@ pub(super) fn release(api: &Api, namespace: &str) -> bool {
             is_done = false;
             continue;
         }
-        let let_go = |old: &Value| {
-            let mut new = old.clone();
-            groups::unprotect(&mut new);
-            Ok(new)
-        };
         // It may be gone already.
-        let _ = api.update(&kind, &group.key, Part::Main, &Options::internal(), let_go);
+        api.edit(&kind, &group.key, Part::Main, |group| {
+            groups::unprotect(group);
+            Ok(())
+        });
     }
     is_done
 }

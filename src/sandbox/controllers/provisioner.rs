@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api::Api;
+use crate::fields::list;
 use crate::kinds::meta;
 use crate::kinds::storage::{CSI_NODES, PROVISIONED_BY, SELECTED_NODE};
 
@@ -42,24 +43,20 @@ fn terms(api: &Api, claim: &Value, class: &Value) -> Vec<Value> {
     let get = |table: &str| api.store.get(table, &("".into(), node.into())).map(|object| object.value());
     let node_labels = get("nodes").map(|node| node["metadata"]["labels"].clone()).unwrap_or_default();
     let requirement = |key: &str, values: Value| json!({"key": key, "operator": "In", "values": values});
-    let drivers = get(CSI_NODES).map(|csi| csi["spec"]["drivers"].clone()).unwrap_or_default();
-    let drivers = drivers.as_array().map_or(&[][..], Vec::as_slice);
-    let keys = drivers.iter().find(|driver| driver["name"] == class["provisioner"]);
-    let keys = keys.and_then(|driver| driver["topologyKeys"].as_array()).map_or(&[][..], Vec::as_slice);
-    let own: Vec<Value> = keys
-        .iter()
-        .filter_map(Value::as_str)
-        .filter_map(|key| Some(requirement(key, json!([node_labels[key].as_str()?]))))
-        .collect();
+    let csi_node = get(CSI_NODES).unwrap_or_default();
+    let driver = list(&csi_node["spec"]["drivers"]).iter().find(|driver| driver["name"] == class["provisioner"]);
+    let keys = driver.map_or(&[][..], |driver| list(&driver["topologyKeys"])).iter().filter_map(Value::as_str);
+    let own: Vec<Value> =
+        keys.filter_map(|key| Some(requirement(key, json!([node_labels[key].as_str()?])))).collect();
     if !own.is_empty() {
         return vec![json!({"matchExpressions": own})];
     }
-    let allowed = class["allowedTopologies"].as_array().map_or(&[][..], Vec::as_slice);
-    let expressions = |term: &Value| term["matchLabelExpressions"].as_array().cloned().unwrap_or_default();
+    let allowed = list(&class["allowedTopologies"]);
+    let expressions = |term: &Value| list(&term["matchLabelExpressions"]).to_vec();
     let has_node = |term: &&Value| {
         let fits = |e: &Value| {
             let value = e["key"].as_str().map(|key| &node_labels[key]);
-            value.is_some_and(|value| e["values"].as_array().is_some_and(|all| all.contains(value)))
+            value.is_some_and(|value| list(&e["values"]).contains(value))
         };
         expressions(term).iter().all(fits)
     };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{BATCH, STATEFUL_SETS, hash, living, owner, set_status};
+use super::{BATCH, STATEFUL_SETS, from_template, hash, living, owner, set_status};
 use crate::api::Api;
 use crate::kinds::pods::{self, PHASE};
 use crate::kinds::registry::Kind;
@@ -95,10 +95,7 @@ impl Set<'_> {
 
     fn pod(&self, name: &str, number: u64) -> Value {
         let spec = &self.value["spec"];
-        let mut pod = json!({"metadata": spec["template"]["metadata"], "spec": spec["template"]["spec"]});
-        if !pod["metadata"].is_object() {
-            pod["metadata"] = json!({});
-        }
+        let mut pod = from_template(&spec["template"]);
         let metadata = &mut pod["metadata"];
         metadata["name"] = name.into();
         metadata["generateName"] = format!("{}-", self.key.1).into();
@@ -139,7 +136,7 @@ impl Set<'_> {
             if self.api.store.get(CLAIMS, &key).is_some() {
                 continue;
             }
-            let mut claim = json!({"metadata": template["metadata"], "spec": template["spec"]});
+            let mut claim = from_template(template);
             claim["metadata"]["name"] = name.into();
             let labels = self.value["spec"]["selector"]["matchLabels"].as_object();
             for (label, value) in labels.into_iter().flatten() {

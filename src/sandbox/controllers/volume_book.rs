@@ -9,6 +9,7 @@ use std::sync::Arc;
 use pellucid_model::quantity;
 use serde_json::Value;
 
+use crate::fields;
 use crate::kinds::storage::{BOUND_BY_CONTROLLER, class_of};
 use crate::selectors::LabelSelector;
 use crate::store::{Key, Object};
@@ -21,9 +22,7 @@ pub(super) struct Volume {
     pub class: String,
     /// The claim in `spec.claimRef` with its uid, which is empty if the reference has none.
     pub claim: Option<(Key, String)>,
-    /// `status.phase`.
     pub phase: String,
-    /// Whether deletion has begun.
     pub is_deleting: bool,
     /// Whether its reclaim policy is Delete.
     pub goes_with_claim: bool,
@@ -39,7 +38,7 @@ impl Volume {
     fn new(object: &Object) -> Self {
         let value = object.value();
         let spec = &value["spec"];
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let text = |value: &Value| fields::text(value).to_owned();
         let reference = &spec["claimRef"];
         let claim = reference.is_object().then(|| {
             let key = (text(&reference["namespace"]).into(), text(&reference["name"]).into());
@@ -104,7 +103,7 @@ impl Wish {
 }
 
 fn texts(list: &Value) -> Vec<String> {
-    list.as_array().into_iter().flatten().filter_map(|v| v.as_str().map(str::to_owned)).collect()
+    fields::list(list).iter().filter_map(|v| v.as_str().map(str::to_owned)).collect()
 }
 
 /// Parses a number of bytes. A malformed one counts as 0.
@@ -124,7 +123,6 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// Adds or updates a volume.
     pub(super) fn put(&mut self, object: &Object) {
         self.remove(&object.key.1);
         let volume = Volume::new(object);
@@ -138,7 +136,6 @@ impl Book {
         self.volumes.insert(volume.name.clone(), volume);
     }
 
-    /// Removes a volume.
     pub(super) fn remove(&mut self, name: &str) {
         let Some(volume) = self.volumes.remove(name) else { return };
         if let Some(free) = self.free.get_mut(&volume.class) {

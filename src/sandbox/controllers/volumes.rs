@@ -66,7 +66,9 @@ pub(crate) async fn run(server: Arc<Server>) {
     loop {
         let mut is_idle = true;
         for (table, follower) in &mut followers {
-            is_idle &= volumes.read(table, follower.take());
+            let news = follower.take();
+            volumes.read(table, &news);
+            is_idle &= news.is_empty();
         }
         if troubles.has_changed().unwrap_or_default() {
             troubles.borrow_and_update();
@@ -92,33 +94,24 @@ pub(crate) async fn run(server: Arc<Server>) {
 }
 
 impl Volumes {
-    /// Queues what is new. Returns whether nothing was new.
-    fn read(&mut self, table: &str, news: News) -> bool {
-        match news {
-            News::All(objects) => {
-                match table {
-                    VOLUMES => self.book = Book::default(),
-                    CLAIMS => self.claims.extend(self.waiting.values().flatten().cloned()),
-                    _ => {}
-                }
-                objects.iter().for_each(|object| self.notice(table, object, Change::Added));
-                false
-            }
-            News::Changes(events) => {
-                events.iter().for_each(|event| self.notice(table, &event.object, event.change));
-                events.is_empty()
-            }
+    /// Queues what is new.
+    fn read(&mut self, table: &str, news: &News) {
+        match table {
+            VOLUMES if news.starts_over => self.book = Book::default(),
+            CLAIMS if news.starts_over => self.claims.extend(self.waiting.values().flatten().cloned()),
+            _ => {}
         }
+        news.events.iter().for_each(|event| self.notice(table, &event.object, event.change));
     }
 
-    fn notice(&mut self, table: &str, object: &Object, change: Change) {
+    fn notice(&mut self, table: &str, object: &Arc<Object>, change: Change) {
         match table {
             VOLUMES if change == Change::Deleted => {
                 self.claims.extend(self.book.get(&object.key.1).and_then(|v| v.claim.clone()).map(|c| c.0));
                 self.book.remove(&object.key.1);
             }
             VOLUMES => {
-                self.learn(Some(object));
+                self.learn(Some(object.clone()));
                 self.volumes.insert(object.key.1.clone());
             }
             CLAIMS => _ = self.claims.insert(object.key.clone()),
@@ -151,11 +144,11 @@ impl Volumes {
     }
 
     /// Updates the index with a volume. If it has become free, the claims that may want it are queued.
-    fn learn(&mut self, volume: Option<&Object>) {
+    fn learn(&mut self, volume: Option<Arc<Object>>) {
         let Some(volume) = volume else { return };
         let is_free = |book: &Book| book.get(&volume.key.1).is_some_and(Volume::is_free);
         let was_free = is_free(&self.book);
-        self.book.put(volume);
+        self.book.put(&volume);
         let class = self.book.get(&volume.key.1).map_or("", |volume| &volume.class);
         if !was_free && is_free(&self.book) && !waits_for_consumer(&class_named(&self.server.api, class)) {
             self.claims.extend(self.waiting.get(class).into_iter().flatten().cloned());
@@ -175,8 +168,7 @@ impl Volumes {
         let Some(claim) = claim.filter(|claim| *claim.uid == *uid) else {
             let goes = volume.goes_with_claim;
             if volume.phase != "Released" {
-                let released = binding::set_phase(api, name, "Released");
-                self.learn(released.as_deref());
+                self.learn(binding::set_phase(api, name, "Released"));
             }
             if goes {
                 binding::remove(api, name);
@@ -192,8 +184,7 @@ impl Volumes {
             }
             _ if volume.goes_with_claim && !volume.is_bound_by_controller => binding::remove(api, name),
             _ => {
-                let parted = binding::unbind(api, name);
-                self.learn(parted.as_deref());
+                self.learn(binding::unbind(api, name));
                 self.volumes.insert(name.into());
             }
         }
@@ -202,7 +193,7 @@ impl Volumes {
     fn make_available(&mut self, name: &str) {
         if self.book.get(name).is_some_and(|volume| volume.phase != "Available") {
             let available = binding::set_phase(&self.server.api, name, "Available");
-            self.learn(available.as_deref());
+            self.learn(available);
         }
     }
 
@@ -227,9 +218,7 @@ impl Volumes {
         let waits = waits_for_consumer(&class) && node.is_empty();
         if let Some(volume) = self.book.find(key, &object.uid, &wish, waits) {
             let name = volume.name.clone();
-            let bound = binding::bind(api, &name, key, &claim);
-            self.learn(bound.as_deref());
-            return;
+            return self.learn(binding::bind(api, &name, key, &claim));
         }
         let driver = class["provisioner"].as_str().unwrap_or(NO_PROVISIONER);
         if waits || driver == NO_PROVISIONER {
@@ -258,7 +247,7 @@ impl Volumes {
         let is_ours = volume.claim.is_none() || volume.is_for(key, &object.uid);
         if is_ours && !volume.is_deleting && (is_complete || volume.is_enough(wish)) {
             let bound = binding::bind(api, named, key, claim);
-            self.learn(bound.as_deref());
+            self.learn(bound);
         }
     }
 

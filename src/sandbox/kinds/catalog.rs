@@ -20,47 +20,31 @@ use crate::kinds::events as event_rules;
 use crate::kinds::groups;
 use crate::kinds::printers;
 use crate::kinds::registry::{
-    ALL_VERBS, Cells, Column, Decode, Form, Kind, Registry, STATUS_VERBS, Selectable, Subresource, Validate,
+    ALL_VERBS, Cell, Column, Decode, Form, Kind, Registry, STATUS_VERBS, Selectable, Subresource, Validate,
 };
 use crate::kinds::storage;
 use crate::kinds::validate;
 
-/// One row of the catalogue.
+/// One row of the catalogue. What has no comment is as in [`Kind`].
 pub(crate) struct Row {
-    /// API group, empty for the core group.
     pub group: &'static str,
-    /// API version.
     pub version: &'static str,
-    /// The kind's name.
+    /// The kind's name. In lower case it is the singular name, which kubectl accepts.
     pub kind: &'static str,
-    /// The resource's name in paths.
     pub plural: &'static str,
-    /// The singular name, which kubectl accepts.
-    pub singular: &'static str,
-    /// Short names, such as `po`.
     pub short: &'static [&'static str],
-    /// Categories, such as `all`.
     pub categories: &'static [&'static str],
-    /// Whether objects are namespaced.
     pub namespaced: bool,
-    /// Supported verbs.
     pub verbs: &'static [&'static str],
-    /// Subresources of an object.
     pub subresources: &'static [Subresource],
-    /// Whether `metadata.generation` counts changes of the spec.
     pub generation: bool,
-    /// Whether the served form differs from the stored one.
     pub form: Form,
-    /// Decodes an object into its Kubernetes type, to find wrong types and unknown fields.
     pub decode: Option<Decode>,
-    /// Fills in defaults.
     pub defaults: fn(&mut Value),
-    /// Validates an object.
     pub validate: Validate,
     /// Selectable fields: label, JSON pointer, and value when absent.
     pub selectable: &'static [(&'static str, &'static str, &'static str)],
-    /// Columns of `kubectl get`.
-    pub printer: &'static printers::Printer,
+    pub columns: &'static [printers::Column],
     /// JSON of the object in a bookmark, apart from its metadata.
     pub empty: &'static str,
 }
@@ -71,7 +55,6 @@ pub(crate) const BASE: Row = Row {
     version: "v1",
     kind: "",
     plural: "",
-    singular: "",
     short: &[],
     categories: &[],
     namespaced: true,
@@ -80,10 +63,10 @@ pub(crate) const BASE: Row = Row {
     generation: false,
     form: Form::Plain,
     decode: None,
-    defaults: defaults::nothing,
-    validate: validate::nothing,
+    defaults: |_| {},
+    validate: |_, _| Vec::new(),
     selectable: &[],
-    printer: &printers::PLAIN,
+    columns: printers::PLAIN,
     empty: "{}",
 };
 
@@ -123,7 +106,6 @@ const ROWS: &[Row] = &[
     Row {
         kind: "Namespace",
         plural: "namespaces",
-        singular: "namespace",
         short: &["ns"],
         namespaced: false,
         verbs: &["create", "delete", "get", "list", "patch", "update", "watch"],
@@ -131,28 +113,26 @@ const ROWS: &[Row] = &[
         decode: Some(decode::typed::<core::Namespace>),
         defaults: defaults::namespace,
         selectable: &[("status.phase", "/status/phase", "")],
-        printer: &printers::NAMESPACES,
+        columns: printers::NAMESPACES,
         empty: r#"{"spec":{},"status":{}}"#,
         ..BASE
     },
     Row {
         kind: "Node",
         plural: "nodes",
-        singular: "node",
         short: &["no"],
         namespaced: false,
         subresources: &[STATUS],
         decode: Some(decode::typed::<core::Node>),
         defaults: defaults::node,
         selectable: &[("spec.unschedulable", "/spec/unschedulable", "false")],
-        printer: &printers::NODES,
+        columns: printers::NODES,
         empty: NODE_EMPTY,
         ..BASE
     },
     Row {
         kind: "Pod",
         plural: "pods",
-        singular: "pod",
         short: &["po"],
         categories: &["all"],
         subresources: &[BINDING, EVICTION, STATUS],
@@ -170,14 +150,13 @@ const ROWS: &[Row] = &[
             ("status.podIP", "/status/podIP", ""),
             ("status.nominatedNodeName", "/status/nominatedNodeName", ""),
         ],
-        printer: &printers::PODS,
+        columns: printers::PODS,
         empty: r#"{"spec":{"containers":null},"status":{}}"#,
         ..BASE
     },
     Row {
         kind: "Service",
         plural: "services",
-        singular: "service",
         short: &["svc"],
         categories: &["all"],
         subresources: &[STATUS],
@@ -185,14 +164,13 @@ const ROWS: &[Row] = &[
         defaults: defaults::service,
         validate: validate::service,
         selectable: &[("spec.clusterIP", "/spec/clusterIP", ""), ("spec.type", "/spec/type", "")],
-        printer: &printers::SERVICES,
+        columns: printers::SERVICES,
         empty: r#"{"spec":{},"status":{"loadBalancer":{}}}"#,
         ..BASE
     },
     Row {
         kind: "ReplicationController",
         plural: "replicationcontrollers",
-        singular: "replicationcontroller",
         short: &["rc"],
         categories: &["all"],
         subresources: &[SCALE, STATUS],
@@ -201,20 +179,19 @@ const ROWS: &[Row] = &[
         defaults: defaults::replication_controller,
         validate: validate::replication_controller,
         selectable: &[("status.replicas", "/status/replicas", "0")],
-        printer: &printers::REPLICA_SETS,
+        columns: printers::REPLICA_SETS,
         empty: r#"{"spec":{},"status":{"replicas":0}}"#,
         ..BASE
     },
     Row {
         kind: "Event",
         plural: "events",
-        singular: "event",
         short: &["ev"],
         decode: Some(decode::typed::<core::Event>),
         defaults: defaults::event,
         validate: event_rules::validate_core,
         selectable: EVENT_FIELDS,
-        printer: &printers::EVENTS,
+        columns: printers::EVENTS,
         empty: r#"{"involvedObject":{},"source":{},"firstTimestamp":null,"lastTimestamp":null,"eventTime":null,
             "reportingComponent":"","reportingInstance":""}"#,
         ..BASE
@@ -223,14 +200,13 @@ const ROWS: &[Row] = &[
         group: "events.k8s.io",
         kind: "Event",
         plural: "events",
-        singular: "event",
         short: &["ev"],
         form: Form::Event,
         decode: Some(decode::typed::<events::Event>),
         defaults: defaults::event,
         validate: event_rules::validate,
         selectable: EVENT_FIELDS,
-        printer: &printers::EVENTS,
+        columns: printers::EVENTS,
         empty: r#"{"eventTime":null,"regarding":{},"deprecatedSource":{},"deprecatedFirstTimestamp":null,
             "deprecatedLastTimestamp":null}"#,
         ..BASE
@@ -239,7 +215,6 @@ const ROWS: &[Row] = &[
         group: "apps",
         kind: "Deployment",
         plural: "deployments",
-        singular: "deployment",
         short: &["deploy"],
         categories: &["all"],
         subresources: &[SCALE, STATUS],
@@ -247,7 +222,7 @@ const ROWS: &[Row] = &[
         decode: Some(decode::typed::<apps::Deployment>),
         defaults: defaults::deployment,
         validate: validate::workload,
-        printer: &printers::DEPLOYMENTS,
+        columns: printers::DEPLOYMENTS,
         empty: r#"{"spec":{"selector":null,"template":{"metadata":{},"spec":{"containers":null}},"strategy":{}},"status":{}}"#,
         ..BASE
     },
@@ -255,7 +230,6 @@ const ROWS: &[Row] = &[
         group: "apps",
         kind: "ReplicaSet",
         plural: "replicasets",
-        singular: "replicaset",
         short: &["rs"],
         categories: &["all"],
         subresources: &[SCALE, STATUS],
@@ -264,7 +238,7 @@ const ROWS: &[Row] = &[
         defaults: defaults::replica_set,
         validate: validate::workload,
         selectable: &[("status.replicas", "/status/replicas", "0")],
-        printer: &printers::REPLICA_SETS,
+        columns: printers::REPLICA_SETS,
         empty: r#"{"spec":{"selector":null,"template":{"metadata":{}}},"status":{"replicas":0}}"#,
         ..BASE
     },
@@ -272,7 +246,6 @@ const ROWS: &[Row] = &[
         group: "apps",
         kind: "StatefulSet",
         plural: "statefulsets",
-        singular: "statefulset",
         short: &["sts"],
         categories: &["all"],
         subresources: &[SCALE, STATUS],
@@ -281,7 +254,7 @@ const ROWS: &[Row] = &[
         defaults: defaults::stateful_set,
         validate: validate::stateful_set,
         selectable: &[("status.successful", "/status/succeeded", "0")],
-        printer: &printers::STATEFUL_SETS,
+        columns: printers::STATEFUL_SETS,
         empty: r#"{"spec":{"selector":null,"template":{"metadata":{},"spec":{"containers":null}},"updateStrategy":{}},
             "status":{"replicas":0}}"#,
         ..BASE
@@ -290,7 +263,6 @@ const ROWS: &[Row] = &[
         group: "batch",
         kind: "Job",
         plural: "jobs",
-        singular: "job",
         categories: &["all"],
         subresources: &[STATUS],
         generation: true,
@@ -298,7 +270,7 @@ const ROWS: &[Row] = &[
         defaults: defaults::job,
         validate: validate::job,
         selectable: &[("status.successful", "/status/succeeded", "0")],
-        printer: &printers::JOBS,
+        columns: printers::JOBS,
         empty: r#"{"spec":{"template":{"metadata":{},"spec":{"containers":null}}},"status":{}}"#,
         ..BASE
     },
@@ -306,14 +278,13 @@ const ROWS: &[Row] = &[
         group: "policy",
         kind: "PodDisruptionBudget",
         plural: "poddisruptionbudgets",
-        singular: "poddisruptionbudget",
         short: &["pdb"],
         subresources: &[STATUS],
         generation: true,
         decode: Some(decode::typed::<policy::PodDisruptionBudget>),
         defaults: defaults::budget,
         validate: validate::budget,
-        printer: &printers::BUDGETS,
+        columns: printers::BUDGETS,
         empty: r#"{"spec":{},"status":{"disruptionsAllowed":0,"currentHealthy":0,"desiredHealthy":0,"expectedPods":0}}"#,
         ..BASE
     },
@@ -321,14 +292,13 @@ const ROWS: &[Row] = &[
         group: "scheduling.k8s.io",
         kind: "PriorityClass",
         plural: "priorityclasses",
-        singular: "priorityclass",
         short: &["pc"],
         namespaced: false,
         decode: Some(decode::typed::<scheduling::PriorityClass>),
         generation: true,
         defaults: defaults::priority_class,
         validate: validate::priority_class,
-        printer: &printers::PRIORITY_CLASSES,
+        columns: printers::PRIORITY_CLASSES,
         empty: r#"{"value":0}"#,
         ..BASE
     },
@@ -336,10 +306,9 @@ const ROWS: &[Row] = &[
         group: "coordination.k8s.io",
         kind: "Lease",
         plural: "leases",
-        singular: "lease",
         decode: Some(decode::typed::<coordination::Lease>),
         defaults: defaults::lease,
-        printer: &printers::LEASES,
+        columns: printers::LEASES,
         empty: r#"{"spec":{}}"#,
         ..BASE
     },
@@ -347,7 +316,6 @@ const ROWS: &[Row] = &[
         group: "apiextensions.k8s.io",
         kind: "CustomResourceDefinition",
         plural: "customresourcedefinitions",
-        singular: "customresourcedefinition",
         short: &["crd", "crds"],
         categories: &["api-extensions"],
         namespaced: false,
@@ -356,7 +324,7 @@ const ROWS: &[Row] = &[
         decode: Some(decode::typed::<apiextensions::CustomResourceDefinition>),
         defaults: crd::defaults,
         validate: crd::validate,
-        printer: &printers::DEFINITIONS,
+        columns: printers::DEFINITIONS,
         empty: r#"{"spec":{"group":"","names":{"plural":"","kind":""},"scope":"","versions":null},
             "status":{"conditions":null,"acceptedNames":{"plural":"","kind":""},"storedVersions":null}}"#,
         ..BASE
@@ -373,7 +341,7 @@ pub(crate) fn registry(has_gangs: bool) -> Registry {
     registry
 }
 
-fn kind(row: &Row) -> Kind {
+pub(crate) fn kind(row: &Row) -> Kind {
     let storage = match row.form {
         Form::Event => "events".to_owned(),
         Form::Plain if row.group.is_empty() => row.plural.to_owned(),
@@ -384,19 +352,20 @@ fn kind(row: &Row) -> Kind {
         pointer: (*pointer).into(),
         default: (*default).into(),
     });
-    let columns = row.printer.columns.iter().map(|(name, kind, priority, about)| Column {
-        name: (*name).into(),
-        kind: (*kind).into(),
-        format: if *name == "Name" { "name".into() } else { "".into() },
-        about: (*about).into(),
-        priority: *priority,
+    let columns = row.columns.iter().map(|column| Column {
+        name: column.name.into(),
+        kind: column.kind.into(),
+        format: if column.name == "Name" { "name".into() } else { "".into() },
+        about: column.about.into(),
+        priority: column.priority,
+        cell: Cell::BuiltIn(column),
     });
     Kind {
         group: row.group.into(),
         version: row.version.into(),
         kind: row.kind.into(),
         plural: row.plural.into(),
-        singular: row.singular.into(),
+        singular: row.kind.to_lowercase().into(),
         short_names: row.short.iter().map(|s| (*s).into()).collect(),
         categories: row.categories.iter().map(|s| (*s).into()).collect(),
         namespaced: row.namespaced,
@@ -410,7 +379,6 @@ fn kind(row: &Row) -> Kind {
         validate: row.validate,
         selectable: selectable.collect(),
         columns: columns.collect(),
-        cells: Cells::Function(row.printer.cells),
         empty: serde_json::from_str(row.empty).expect("the catalogue holds valid JSON"),
         schema: None,
     }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::errors::FieldError;
-use crate::kinds::registry::{
-    ALL_VERBS, Cells, Column, Form, Kind, STATUS_VERBS, Selectable, Subresource, Text,
-};
+use crate::fields::{self, add, list};
+use crate::kinds::catalog::{self, BASE, STATUS};
+use crate::kinds::registry::{Cell, Column, Kind, Selectable, Text};
 use crate::kinds::schema::Schema;
+use crate::kinds::validate::among;
 
 /// The annotation with which a definition in a protected group of the Kubernetes community links its approval.
 const API_APPROVED: &str = "api-approved.kubernetes.io";
@@ -21,38 +22,36 @@ fn is_protected(group: &str) -> bool {
 
 /// Sets the defaults of a definition.
 pub(crate) fn defaults(object: &mut Value) {
-    let kind = object["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
+    let kind = fields::text(&object["spec"]["names"]["kind"]).to_owned();
     let spec = &mut object["spec"];
-    set(&mut spec["names"], "singular", kind.to_lowercase().into());
-    set(&mut spec["names"], "listKind", format!("{kind}List").into());
-    set(spec, "conversion", json!({"strategy": "None"}));
-    let stored = spec["versions"].as_array().into_iter().flatten().find(|v| v["storage"] == true);
+    add(&mut spec["names"], "singular", kind.to_lowercase().into());
+    add(&mut spec["names"], "listKind", format!("{kind}List").into());
+    add(spec, "conversion", json!({"strategy": "None"}));
+    let stored = list(&spec["versions"]).iter().find(|v| v["storage"] == true);
     let stored = stored.map(|v| v["name"].clone()).unwrap_or_default();
-    set(object, "status", json!({}));
+    add(object, "status", json!({}));
     let status = &mut object["status"];
-    set(status, "conditions", Value::Null);
-    set(status, "acceptedNames", json!({"plural": "", "kind": ""}));
-    set(status, "storedVersions", json!([stored]));
+    add(status, "conditions", Value::Null);
+    add(status, "acceptedNames", json!({"plural": "", "kind": ""}));
+    add(status, "storedVersions", json!([stored]));
 }
 
-fn set(object: &mut Value, key: &str, value: Value) {
-    if let Some(fields) = object.as_object_mut() {
-        fields.entry(key).or_insert(value);
-    }
+/// Returns the group and the plural name of a definition's resource.
+pub(crate) fn resource(definition: &Value) -> (&str, &str) {
+    let spec = &definition["spec"];
+    (fields::text(&spec["group"]), fields::text(&spec["names"]["plural"]))
 }
 
 /// Validates a definition.
 pub(crate) fn validate(object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let spec = &object["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let wanted = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
-    if object["metadata"]["name"] != wanted.as_str() {
+    let (group, plural) = resource(object);
+    if object["metadata"]["name"] != format!("{plural}.{group}") {
         let why = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::invalid("metadata.name", &object["metadata"]["name"], why));
     }
-    let group = spec["group"].as_str().unwrap_or_default();
-    let approval = object["metadata"]["annotations"][API_APPROVED].as_str().unwrap_or_default();
+    let approval = fields::text(&object["metadata"]["annotations"][API_APPROVED]);
     let is_approval = approval.starts_with("https://") || approval.starts_with("unapproved");
     if is_protected(group) && !is_approval {
         let field = format!("metadata.annotations[{API_APPROVED}]");
@@ -63,10 +62,8 @@ pub(crate) fn validate(object: &Value, _old: Option<&Value>) -> Vec<FieldError> 
             FieldError::invalid(field, &approval.into(), why)
         });
     }
-    if !matches!(spec["scope"].as_str(), Some("Namespaced" | "Cluster")) {
-        errors.push(FieldError::unsupported("spec.scope", &spec["scope"], &["Cluster", "Namespaced"]));
-    }
-    let versions = spec["versions"].as_array().map_or(&[][..], Vec::as_slice);
+    errors.extend(among(&spec["scope"], "spec.scope", &["Cluster", "Namespaced"]));
+    let versions = list(&spec["versions"]);
     if versions.iter().filter(|v| v["storage"] == true).count() != 1 {
         let why = "must have exactly one version marked as storage version";
         errors.push(FieldError::invalid("spec.versions", &spec["versions"], why));
@@ -99,23 +96,21 @@ pub(crate) fn established(object: &Value, now: &str) -> Value {
 
 /// Returns the kinds of a definition, one per served version.
 pub(crate) fn kinds(object: &Value) -> Vec<Arc<Kind>> {
-    let versions = object["spec"]["versions"].as_array().into_iter().flatten();
+    let versions = list(&object["spec"]["versions"]).iter();
     versions.filter(|v| v["served"] == true).map(|v| Arc::new(kind(&object["spec"], v))).collect()
 }
 
 fn text(value: &Value) -> Text {
-    value.as_str().unwrap_or_default().to_owned().into()
+    fields::text(value).to_owned().into()
 }
 
 fn texts(value: &Value) -> Vec<Text> {
-    value.as_array().into_iter().flatten().map(text).collect()
+    list(value).iter().map(text).collect()
 }
 
 fn kind(spec: &Value, version: &Value) -> Kind {
     let names = &spec["names"];
     let has_status = version["subresources"]["status"].is_object();
-    let status = Subresource { name: "status", body: None, kind: "", verbs: STATUS_VERBS };
-    let (columns, paths) = columns(version);
     Kind {
         group: text(&spec["group"]),
         version: text(&version["name"]),
@@ -126,23 +121,17 @@ fn kind(spec: &Value, version: &Value) -> Kind {
         categories: texts(&names["categories"]),
         namespaced: spec["scope"] == "Namespaced",
         storage: format!("{}.{}", text(&names["plural"]), text(&spec["group"])).into(),
-        verbs: ALL_VERBS,
-        subresources: if has_status { vec![status] } else { Vec::new() },
+        subresources: if has_status { vec![STATUS] } else { Vec::new() },
         generation: true,
-        form: Form::Plain,
-        decode: None,
-        defaults: crate::kinds::defaults::nothing,
-        validate: crate::kinds::validate::nothing,
         selectable: selectable(version),
-        columns,
-        cells: Cells::Paths(paths),
-        empty: json!({}),
+        columns: columns(version),
         schema: Some(Arc::new(Schema::new(version["schema"].get("openAPIV3Schema")))),
+        ..catalog::kind(&BASE)
     }
 }
 
 fn selectable(version: &Value) -> Vec<Selectable> {
-    let fields = version["selectableFields"].as_array().into_iter().flatten();
+    let fields = list(&version["selectableFields"]).iter();
     fields
         .filter_map(|field| field["jsonPath"].as_str())
         .map(|path| Selectable {
@@ -153,34 +142,26 @@ fn selectable(version: &Value) -> Vec<Selectable> {
         .collect()
 }
 
-fn columns(version: &Value) -> (Vec<Column>, Vec<String>) {
-    let name = Column {
-        name: "Name".into(),
-        kind: "string".into(),
-        format: "name".into(),
-        about: "Name of the object.".into(),
-        priority: 0,
-    };
-    let (mut columns, mut paths) = (vec![name], vec![".metadata.name".to_owned()]);
-    for column in version["additionalPrinterColumns"].as_array().into_iter().flatten() {
-        columns.push(Column {
-            name: text(&column["name"]),
-            kind: text(&column["type"]),
-            format: text(&column["format"]),
-            about: text(&column["description"]),
-            priority: column["priority"].as_i64().unwrap_or_default(),
-        });
-        paths.push(text(&column["jsonPath"]).into_owned());
+fn columns(version: &Value) -> Vec<Column> {
+    let name = json!({
+        "name": "Name", "type": "string", "format": "name", "description": "Name of the object.",
+        "jsonPath": ".metadata.name"
+    });
+    let age = json!({
+        "name": "Age", "type": "date", "description": "Time since creation.", "jsonPath": ".metadata.creationTimestamp"
+    });
+    let own = list(&version["additionalPrinterColumns"]);
+    let rest = if own.is_empty() { std::slice::from_ref(&age) } else { own };
+    std::iter::once(&name).chain(rest).map(column).collect()
+}
+
+fn column(column: &Value) -> Column {
+    Column {
+        name: text(&column["name"]),
+        kind: text(&column["type"]),
+        format: text(&column["format"]),
+        about: text(&column["description"]),
+        priority: column["priority"].as_i64().unwrap_or_default(),
+        cell: Cell::Path(fields::text(&column["jsonPath"]).to_owned()),
     }
-    if columns.len() == 1 {
-        columns.push(Column {
-            name: "Age".into(),
-            kind: "date".into(),
-            format: "".into(),
-            about: "Time since creation.".into(),
-            priority: 0,
-        });
-        paths.push(".metadata.creationTimestamp".to_owned());
-    }
-    (columns, paths)
 }

@@ -2,10 +2,9 @@
 //!
 //! Pure functions on JSON. Priority, which depends on other objects, is resolved in `pods.rs`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-/// Sets no defaults.
-pub(crate) fn nothing(_object: &mut Value) {}
+use crate::fields::add;
 
 /// Sets a field if it is absent or null.
 pub(crate) fn set(object: &mut Value, key: &str, value: impl Into<Value>) {
@@ -17,6 +16,19 @@ pub(crate) fn set(object: &mut Value, key: &str, value: impl Into<Value>) {
     }
 }
 
+/// Sets the fields that are absent or null, also in objects inside.
+pub(crate) fn fill(object: &mut Value, defaults: Value) {
+    let (Value::Object(fields), Value::Object(defaults)) = (object, defaults) else { return };
+    for (key, default) in defaults {
+        let slot = fields.entry(key).or_insert(Value::Null);
+        if slot.is_null() {
+            *slot = default;
+        } else {
+            fill(slot, default);
+        }
+    }
+}
+
 fn items<'a>(object: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> {
     object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
 }
@@ -24,19 +36,15 @@ fn items<'a>(object: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut V
 /// Sets the defaults of a Namespace: the label with its name, and its finalizer.
 pub(crate) fn namespace(object: &mut Value) {
     let name = object["metadata"]["name"].clone();
-    set(&mut object["metadata"], "labels", json!({}));
+    let spec = json!({"finalizers": ["kubernetes"]});
+    fill(object, json!({"metadata": {"labels": {}}, "spec": spec, "status": {"phase": "Active"}}));
     object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
-    set(object, "spec", json!({}));
-    set(&mut object["spec"], "finalizers", json!(["kubernetes"]));
-    set(object, "status", json!({}));
-    set(&mut object["status"], "phase", "Active");
 }
 
 /// Sets the defaults of a Node: allocatable is the capacity, and empty fields that the API always shows. The not-ready
 /// taint `NoSchedule` is left to node controllers.
 pub(crate) fn node(object: &mut Value) {
-    set(object, "spec", json!({}));
-    set(object, "status", json!({}));
+    fill(object, json!({"spec": {}, "status": {}}));
     let status = &mut object["status"];
     let capacity = status["capacity"].clone();
     if capacity.is_object() {
@@ -45,39 +53,24 @@ pub(crate) fn node(object: &mut Value) {
         fields.remove("capacity");
     }
     set(status, "daemonEndpoints", json!({"kubeletEndpoint": {"Port": 0}}));
-    set(status, "nodeInfo", json!({}));
-    for key in [
-        "machineID",
-        "systemUUID",
-        "bootID",
-        "kernelVersion",
-        "osImage",
-        "containerRuntimeVersion",
-        "kubeletVersion",
-        "kubeProxyVersion",
-        "operatingSystem",
-        "architecture",
-    ] {
-        set(&mut status["nodeInfo"], key, "");
-    }
+    let info = json!({
+        "machineID": "", "systemUUID": "", "bootID": "", "kernelVersion": "", "osImage": "", "kubeletVersion": "",
+        "containerRuntimeVersion": "", "kubeProxyVersion": "", "operatingSystem": "", "architecture": ""
+    });
+    fill(status, json!({"nodeInfo": info}));
     conditions(status, &["lastHeartbeatTime", "lastTransitionTime"]);
 }
 
 /// Adds the time fields of conditions as null, because the API always shows them.
 fn conditions(status: &mut Value, times: &[&str]) {
     for condition in items(status, "conditions") {
-        if let Some(fields) = condition.as_object_mut() {
-            for time in times {
-                fields.entry(*time).or_insert(Value::Null);
-            }
-        }
+        times.iter().for_each(|time| add(condition, time, Value::Null));
     }
 }
 
 /// Sets the defaults of a Pod: its spec, the default tolerations, and the initial status.
 pub(crate) fn pod(object: &mut Value) {
-    set(object, "spec", json!({}));
-    set(object, "status", json!({}));
+    fill(object, json!({"spec": {}, "status": {}}));
     pod_spec(&mut object["spec"]);
     let spec = &mut object["spec"];
     tolerate_node_trouble(spec);
@@ -135,14 +128,8 @@ fn container(container: &mut Value) {
     }
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         if let Some(probe) = container.get_mut(probe) {
-            for (key, value) in [
-                ("timeoutSeconds", 1),
-                ("periodSeconds", 10),
-                ("successThreshold", 1),
-                ("failureThreshold", 3),
-            ] {
-                set(probe, key, value);
-            }
+            fill(probe, json!({"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1}));
+            set(probe, "failureThreshold", 3);
         }
     }
     let limits = container["resources"]["limits"].as_object().cloned().unwrap_or_default();
@@ -170,14 +157,11 @@ fn volume(volume: &mut Value) {
         set(volume, "emptyDir", json!({}));
     }
     if let Some(template) = volume.pointer_mut("/ephemeral/volumeClaimTemplate") {
-        set(template, "spec", json!({}));
-        set(&mut template["spec"], "volumeMode", "Filesystem");
+        fill(template, json!({"spec": {"volumeMode": "Filesystem"}}));
     }
-    for (source, key) in
-        [("configMap", "defaultMode"), ("secret", "defaultMode"), ("projected", "defaultMode")]
-    {
+    for source in ["configMap", "secret", "projected"] {
         if let Some(source) = volume.get_mut(source) {
-            set(source, key, 420);
+            set(source, "defaultMode", 420);
         }
     }
     if let Some(path) = volume.get_mut("hostPath") {
@@ -223,37 +207,26 @@ fn quality_of_service(spec: &Value) -> &'static str {
 }
 
 fn template(spec: &mut Value) {
-    set(spec, "template", json!({}));
-    set(&mut spec["template"], "metadata", json!({}));
-    set(&mut spec["template"], "spec", json!({}));
+    fill(spec, json!({"template": {"metadata": {}, "spec": {}}}));
     pod_spec(&mut spec["template"]["spec"]);
 }
 
 /// Sets the defaults of a Deployment: one replica, rolling update.
 pub(crate) fn deployment(object: &mut Value) {
-    set(object, "spec", json!({}));
-    set(object, "status", json!({}));
+    fill(object, json!({"spec": {"replicas": 1}, "status": {}}));
     let spec = &mut object["spec"];
-    set(spec, "replicas", 1);
     template(spec);
-    set(spec, "strategy", json!({}));
-    set(&mut spec["strategy"], "type", "RollingUpdate");
+    let strategy = json!({"type": "RollingUpdate"});
+    fill(spec, json!({"strategy": strategy, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}));
     if spec["strategy"]["type"] == "RollingUpdate" {
-        set(&mut spec["strategy"], "rollingUpdate", json!({}));
-        set(&mut spec["strategy"]["rollingUpdate"], "maxUnavailable", "25%");
-        set(&mut spec["strategy"]["rollingUpdate"], "maxSurge", "25%");
+        fill(&mut spec["strategy"], json!({"rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}}));
     }
-    set(spec, "revisionHistoryLimit", 10);
-    set(spec, "progressDeadlineSeconds", 600);
 }
 
 /// Sets the defaults of a ReplicaSet: one replica.
 pub(crate) fn replica_set(object: &mut Value) {
-    set(object, "spec", json!({}));
-    set(object, "status", json!({}));
-    set(&mut object["spec"], "replicas", 1);
+    fill(object, json!({"spec": {"replicas": 1}, "status": {"replicas": 0}}));
     template(&mut object["spec"]);
-    set(&mut object["status"], "replicas", 0);
 }
 
 /// Sets the defaults of a ReplicationController: one replica; its selector and labels default to the template's labels.
@@ -268,43 +241,31 @@ pub(crate) fn replication_controller(object: &mut Value) {
 
 /// Sets the defaults of a StatefulSet: one replica, ordered pods, retained claims.
 pub(crate) fn stateful_set(object: &mut Value) {
-    set(object, "spec", json!({}));
-    set(object, "status", json!({}));
+    fill(object, json!({"spec": {}, "status": {"replicas": 0, "availableReplicas": 0}}));
     let spec = &mut object["spec"];
-    set(spec, "replicas", 1);
-    set(spec, "podManagementPolicy", "OrderedReady");
-    set(spec, "revisionHistoryLimit", 10);
     template(spec);
-    set(spec, "updateStrategy", json!({}));
-    set(&mut spec["updateStrategy"], "type", "RollingUpdate");
+    let defaults = json!({
+        "replicas": 1, "podManagementPolicy": "OrderedReady", "revisionHistoryLimit": 10,
+        "updateStrategy": {"type": "RollingUpdate"},
+        "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"}
+    });
+    fill(spec, defaults);
     if spec["updateStrategy"]["type"] == "RollingUpdate" {
-        set(&mut spec["updateStrategy"], "rollingUpdate", json!({}));
-        set(&mut spec["updateStrategy"]["rollingUpdate"], "partition", 0);
-    }
-    set(spec, "persistentVolumeClaimRetentionPolicy", json!({}));
-    for key in ["whenDeleted", "whenScaled"] {
-        set(&mut spec["persistentVolumeClaimRetentionPolicy"], key, "Retain");
+        fill(&mut spec["updateStrategy"], json!({"rollingUpdate": {"partition": 0}}));
     }
     for claim in items(spec, "volumeClaimTemplates") {
-        set(claim, "kind", "PersistentVolumeClaim");
-        set(claim, "apiVersion", "v1");
+        fill(claim, json!({"kind": "PersistentVolumeClaim", "apiVersion": "v1"}));
         crate::kinds::storage::claim_defaults(claim);
-    }
-    for key in ["replicas", "availableReplicas"] {
-        set(&mut object["status"], key, 0);
     }
 }
 
 /// Sets the defaults of a Service: a cluster IP that is derived from the uid.
 pub(crate) fn service(object: &mut Value) {
-    set(object, "spec", json!({}));
-    set(object, "status", json!({}));
-    set(&mut object["status"], "loadBalancer", json!({}));
+    fill(object, json!({"spec": {}, "status": {"loadBalancer": {}}}));
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     let hash = uid.bytes().fold(7_u16, |hash, byte| hash.wrapping_mul(31).wrapping_add(u16::from(byte)));
     let spec = &mut object["spec"];
-    set(spec, "type", "ClusterIP");
-    set(spec, "sessionAffinity", "None");
+    fill(spec, json!({"type": "ClusterIP", "sessionAffinity": "None"}));
     for port in items(spec, "ports") {
         set(port, "protocol", "TCP");
         let number = port["port"].clone();
@@ -316,27 +277,20 @@ pub(crate) fn service(object: &mut Value) {
     set(spec, "clusterIP", format!("10.96.{}.{}", hash >> 8, (hash & 0xff).max(1)));
     let address = spec["clusterIP"].clone();
     set(spec, "clusterIPs", json!([address]));
-    set(spec, "internalTrafficPolicy", "Cluster");
-    set(spec, "ipFamilies", json!(["IPv4"]));
-    set(spec, "ipFamilyPolicy", "SingleStack");
+    fill(spec, json!({"internalTrafficPolicy": "Cluster", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}));
 }
 
 /// Sets the defaults of a Job: one completion, and a selector with its uid.
 pub(crate) fn job(object: &mut Value) {
-    set(object, "spec", json!({}));
-    set(object, "status", json!({}));
+    fill(object, json!({"spec": {}, "status": {}}));
     let (name, uid) = (object["metadata"]["name"].clone(), object["metadata"]["uid"].clone());
     let spec = &mut object["spec"];
     let is_open_ended = spec.get("completions").is_none() && spec.get("parallelism").is_some();
     if !is_open_ended {
         set(spec, "completions", 1);
     }
-    set(spec, "parallelism", 1);
-    set(spec, "backoffLimit", 6);
-    set(spec, "completionMode", "NonIndexed");
-    set(spec, "suspend", false);
+    fill(spec, json!({"parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": false}));
     set(spec, "podReplacementPolicy", "TerminatingOrFailed");
-    set(spec, "manualSelector", Value::Null);
     if spec["manualSelector"].is_null() {
         spec.as_object_mut().map(|fields| fields.remove("manualSelector"));
     }
@@ -354,17 +308,13 @@ pub(crate) fn job(object: &mut Value) {
 
 /// Sets the defaults of a PodDisruptionBudget: zero counters in the status.
 pub(crate) fn budget(object: &mut Value) {
-    set(object, "spec", json!({}));
-    set(object, "status", json!({}));
-    for key in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
-        set(&mut object["status"], key, 0);
-    }
+    let counts = json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0});
+    fill(object, json!({"spec": {}, "status": counts}));
 }
 
 /// Sets the defaults of a PriorityClass: it preempts, with value 0.
 pub(crate) fn priority_class(object: &mut Value) {
-    set(object, "preemptionPolicy", "PreemptLowerPriority");
-    set(object, "value", 0);
+    fill(object, json!({"preemptionPolicy": "PreemptLowerPriority", "value": 0}));
 }
 
 /// Sets the defaults of a Lease: an empty spec.
@@ -374,17 +324,13 @@ pub(crate) fn lease(object: &mut Value) {
 
 /// Adds the empty fields that the API always shows to an Event in its stored form (core/v1).
 pub(crate) fn event(object: &mut Value) {
-    let Value::Object(fields) = object else { return };
-    let show = |fields: &mut Map<String, Value>, key: &str, value: Value| {
-        fields.entry(key).or_insert(value);
-    };
     for key in ["involvedObject", "source"] {
-        show(fields, key, json!({}));
+        add(object, key, json!({}));
     }
     for key in ["firstTimestamp", "lastTimestamp", "eventTime"] {
-        show(fields, key, Value::Null);
+        add(object, key, Value::Null);
     }
     for key in ["reportingComponent", "reportingInstance"] {
-        show(fields, key, "".into());
+        add(object, key, "".into());
     }
 }

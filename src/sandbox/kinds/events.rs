@@ -2,9 +2,11 @@
 //!
 //! They are stored in the core/v1 form. The events.k8s.io/v1 form has other names for the same fields.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::errors::FieldError;
+use crate::fields::text;
+use crate::kinds::validate::{IMMUTABLE, required_text};
 
 /// Names of the same field in events.k8s.io/v1 and core/v1.
 const NAMES: &[(&str, &str)] = &[
@@ -29,11 +31,8 @@ pub(crate) fn show(object: &mut Value) {
 
 fn rename(object: &mut Value, name: impl Fn(&str) -> Option<&'static str>) {
     let Value::Object(fields) = object else { return };
-    let renamed: Map<String, Value> = std::mem::take(fields)
-        .into_iter()
-        .map(|(key, value)| (name(&key).map_or(key, str::to_owned), value))
-        .collect();
-    *fields = renamed;
+    let old = std::mem::take(fields).into_iter();
+    *fields = old.map(|(key, value)| (name(&key).map_or(key, str::to_owned), value)).collect();
 }
 
 /// Validates an Event that came through core/v1.
@@ -46,10 +45,8 @@ pub(crate) fn validate(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors: Vec<FieldError> = namespace(object).into_iter().collect();
     if old.is_none() {
         for key in ["reportingComponent", "reportingInstance", "action", "reason"] {
-            if object[key].as_str().is_none_or(str::is_empty) {
-                let shown = if key == "reportingComponent" { "reportingController" } else { key };
-                errors.push(FieldError::required(shown, ""));
-            }
+            let shown = if key == "reportingComponent" { "reportingController" } else { key };
+            errors.extend(required_text(&object[key], shown));
         }
         if object["eventTime"].is_null() {
             errors.push(FieldError::required("eventTime", ""));
@@ -81,14 +78,13 @@ fn unchanged(object: &Value, old: &Value) -> Vec<FieldError> {
         "reportingInstance",
     ];
     let changed = FIXED.into_iter().filter(|key| object.get(*key) != old.get(*key));
-    changed.map(|key| FieldError::invalid(key, &object[key], "field is immutable")).collect()
+    changed.map(|key| FieldError::invalid(key, &object[key], IMMUTABLE)).collect()
 }
 
 fn namespace(object: &Value) -> Option<FieldError> {
-    let about = object["involvedObject"]["namespace"].as_str().unwrap_or_default();
-    let own = object["metadata"]["namespace"].as_str().unwrap_or_default();
-    let fits = about == own || (about.is_empty() && own == "default");
+    let about = &object["involvedObject"]["namespace"];
+    let own = text(&object["metadata"]["namespace"]);
+    let fits = text(about) == own || (text(about).is_empty() && own == "default");
     let why = "does not match event.namespace";
-    (!fits)
-        .then(|| FieldError::invalid("involvedObject.namespace", &object["involvedObject"]["namespace"], why))
+    (!fits).then(|| FieldError::invalid("involvedObject.namespace", about, why))
 }

@@ -5,6 +5,11 @@
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
+use crate::fields;
+
+/// The characters of generated names.
+pub(crate) const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
 /// A source of uids and name suffixes.
 #[derive(Debug)]
 pub(crate) struct Identities(Mutex<u64>);
@@ -24,7 +29,6 @@ impl Identities {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns a version 4 UUID.
     pub(crate) fn uid(&self) -> String {
         let (high, low) = (self.draw(), self.draw());
         format!(
@@ -39,7 +43,6 @@ impl Identities {
 
     /// Returns five random characters for a generated name.
     pub(crate) fn suffix(&self) -> String {
-        const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         let mut rest = self.draw();
         let mut letter = || {
             let at = (rest % LETTERS.len() as u64) as usize;
@@ -50,14 +53,14 @@ impl Identities {
     }
 }
 
-/// Returns the labels of an object.
+/// Returns the FNV-1a hash of a text.
+pub(crate) fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+}
+
 pub(crate) fn labels(object: &Value) -> Vec<(Box<str>, Box<str>)> {
-    let labels = object["metadata"]["labels"].as_object();
-    labels
-        .into_iter()
-        .flatten()
-        .map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into()))
-        .collect()
+    let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
+    labels.map(|(key, value)| (key.as_str().into(), fields::text(value).into())).collect()
 }
 
 /// Returns a string of the metadata, empty if absent.
@@ -75,8 +78,7 @@ pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
 
 /// Returns the uids of the owners, the controller first.
 pub(crate) fn owners(object: &Value) -> Vec<Box<str>> {
-    let references = object["metadata"]["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut references: Vec<&Value> = references.iter().collect();
+    let mut references: Vec<&Value> = fields::list(&object["metadata"]["ownerReferences"]).iter().collect();
     references.sort_by_key(|r| r["controller"] != true);
     references.into_iter().filter_map(|r| r["uid"].as_str()).map(Into::into).collect()
 }

@@ -6,6 +6,8 @@
 use serde_json::{Value, json};
 
 use crate::errors::FieldError;
+use crate::fields::{list, text};
+use crate::kinds::validate::among;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -23,29 +25,21 @@ pub(crate) fn check(spec: &Value, path: &str) -> Vec<FieldError> {
     for (index, constraint) in constraints.iter().enumerate() {
         let here = format!("{path}.topologySpreadConstraints[{index}]");
         spread(constraint, &here, &mut errors);
-        let same = |other: &&Value| {
-            other["topologyKey"] == constraint["topologyKey"]
-                && other["whenUnsatisfiable"] == constraint["whenUnsatisfiable"]
-        };
-        if constraints.iter().take(index).any(|other| same(&other)) {
+        let pair = |constraint: &Value| ["topologyKey", "whenUnsatisfiable"].map(|key| constraint[key].clone());
+        if constraints.iter().take(index).any(|other| pair(other) == pair(constraint)) {
             let field = format!("{here}.{{topologyKey, whenUnsatisfiable}}");
-            let word = |key: &str| constraint[key].as_str().unwrap_or_default().to_owned();
-            let pair = format!("{{{}, {}}}", word("topologyKey"), word("whenUnsatisfiable"));
-            errors.push(FieldError::duplicate(field, &pair.into()));
+            let [key, when] = &pair(constraint);
+            errors.push(FieldError::duplicate(field, &format!("{{{}, {}}}", text(key), text(when)).into()));
         }
     }
     errors
 }
 
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
 fn spread(constraint: &Value, here: &str, errors: &mut Vec<FieldError>) {
     let not_positive = "must be greater than zero";
-    if constraint["maxSkew"].as_i64().unwrap_or_default() <= 0 {
-        let skew = json!(constraint["maxSkew"].as_i64().unwrap_or_default());
-        errors.push(FieldError::invalid(format!("{here}.maxSkew"), &skew, not_positive));
+    let skew = constraint["maxSkew"].as_i64().unwrap_or_default();
+    if skew <= 0 {
+        errors.push(FieldError::invalid(format!("{here}.maxSkew"), &skew.into(), not_positive));
     }
     topology_key(constraint, here, errors);
     let when = constraint["whenUnsatisfiable"].as_str().unwrap_or_default();
@@ -64,9 +58,8 @@ fn spread(constraint: &Value, here: &str, errors: &mut Vec<FieldError>) {
         }
     }
     for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
-        let known = ["Honor", "Ignore"];
-        if !constraint[policy].is_null() && !known.iter().any(|k| constraint[policy] == *k) {
-            errors.push(FieldError::unsupported(format!("{here}.{policy}"), &constraint[policy], &known));
+        if !constraint[policy].is_null() {
+            errors.extend(among(&constraint[policy], format!("{here}.{policy}"), &["Honor", "Ignore"]));
         }
     }
     selector(&constraint["labelSelector"], &format!("{here}.labelSelector"), errors);
@@ -101,11 +94,8 @@ fn pod_term(term: &Value, here: &str, errors: &mut Vec<FieldError>) {
 fn weight(weighted: &Value, here: &str, errors: &mut Vec<FieldError>) {
     let weight = weighted["weight"].as_i64().unwrap_or_default();
     if !(1..=100).contains(&weight) {
-        errors.push(FieldError::invalid(
-            format!("{here}.weight"),
-            &weight.into(),
-            "must be in the range 1-100",
-        ));
+        let why = "must be in the range 1-100";
+        errors.push(FieldError::invalid(format!("{here}.weight"), &weight.into(), why));
     }
 }
 
@@ -141,22 +131,28 @@ fn label_keys(term: &Value, here: &str, errors: &mut Vec<FieldError>) {
 fn selector(selector: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for (index, expression) in list(&selector["matchExpressions"]).iter().enumerate() {
         let here = format!("{path}.matchExpressions[{index}]");
-        let has_values = !list(&expression["values"]).is_empty();
-        match expression["operator"].as_str().unwrap_or_default() {
-            "In" | "NotIn" if !has_values => {
-                let why = "must be specified when `operator` is 'In' or 'NotIn'";
-                errors.push(FieldError::required(format!("{here}.values"), why));
-            }
-            "Exists" | "DoesNotExist" if has_values => {
-                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                errors.push(FieldError::forbidden(format!("{here}.values"), why));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            other => {
-                let why = "not a valid selector operator";
-                errors.push(FieldError::invalid(format!("{here}.operator"), &other.into(), why));
-            }
+        let operator = text(&expression["operator"]);
+        errors.extend(values(expression, &here));
+        if !matches!(operator, "In" | "NotIn" | "Exists" | "DoesNotExist") {
+            let why = "not a valid selector operator";
+            errors.push(FieldError::invalid(format!("{here}.operator"), &operator.into(), why));
         }
+    }
+}
+
+/// Checks that an expression of a label or node selector has values if its operator needs them, and else none.
+fn values(expression: &Value, here: &str) -> Option<FieldError> {
+    let (operator, has_values) = (text(&expression["operator"]), !list(&expression["values"]).is_empty());
+    let field = format!("{here}.values");
+    match operator {
+        "In" | "NotIn" if !has_values => {
+            Some(FieldError::required(field, "must be specified when `operator` is 'In' or 'NotIn'"))
+        }
+        "Exists" | "DoesNotExist" if has_values => {
+            let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            Some(FieldError::forbidden(field, why))
+        }
+        _ => None,
     }
 }
 
@@ -182,23 +178,12 @@ fn node_affinity(affinity: &Value, path: &str, errors: &mut Vec<FieldError>) {
 fn node_term(term: &Value, here: &str, errors: &mut Vec<FieldError>) {
     for (index, expression) in list(&term["matchExpressions"]).iter().enumerate() {
         let here = format!("{here}.matchExpressions[{index}]");
-        let values = list(&expression["values"]).len();
-        match expression["operator"].as_str().unwrap_or_default() {
-            "In" | "NotIn" if values == 0 => {
-                let why = "must be specified when `operator` is 'In' or 'NotIn'";
-                errors.push(FieldError::required(format!("{here}.values"), why));
-            }
-            "Exists" | "DoesNotExist" if values > 0 => {
-                let why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                errors.push(FieldError::forbidden(format!("{here}.values"), why));
-            }
-            "Gt" | "Lt" if values != 1 => {
-                let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
-                errors.push(FieldError::required(format!("{here}.values"), why));
-            }
-            // Unlike on a real server, an unknown operator passes: a scheduler must cope with objects of newer servers,
-            // and this is how demo and tests create one.
-            _ => {}
+        // Unlike on a real server, an unknown operator passes: a scheduler must cope with objects of newer servers, and
+        // this is how demo and tests create one.
+        errors.extend(values(expression, &here));
+        if matches!(text(&expression["operator"]), "Gt" | "Lt") && list(&expression["values"]).len() != 1 {
+            let why = "must be specified single value when `operator` is 'Lt' or 'Gt'";
+            errors.push(FieldError::required(format!("{here}.values"), why));
         }
     }
     for (index, field) in list(&term["matchFields"]).iter().enumerate() {

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::errors::FieldError;
+use crate::fields::{copy, list};
 
 const RULE: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
     `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
@@ -70,20 +71,17 @@ const SECURITY: &[(&str, &str, Zero)] = &[
 
 /// Returns the error for a change that is not allowed, or `None`.
 pub(crate) fn check(new: &Value, old: &Value) -> Option<FieldError> {
-    let mut errors = gates(new, old);
-    let allowed = with_allowed_changes(new, old);
-    if errors.is_none() && *new != allowed {
-        let diff = unified(&lines(&allowed), &lines(new));
-        errors = Some(FieldError::forbidden("spec", &format!("{RULE}\n{diff}")));
-    }
-    errors
+    gates(new, old).or_else(|| {
+        let allowed = with_allowed_changes(new, old);
+        let diff = || unified(&lines(&allowed), &lines(new));
+        (*new != allowed).then(|| FieldError::forbidden("spec", &format!("{RULE}\n{}", diff())))
+    })
 }
 
 /// Rejects new scheduling gates; gates may only be removed.
 fn gates(new: &Value, old: &Value) -> Option<FieldError> {
-    let known = old["schedulingGates"].as_array().map_or(&[][..], Vec::as_slice);
-    let is_new = |gate: &&Value| !known.contains(gate);
-    let added = new["schedulingGates"].as_array().into_iter().flatten().find(is_new)?;
+    let known = list(&old["schedulingGates"]);
+    let added = list(&new["schedulingGates"]).iter().find(|gate| !known.contains(gate))?;
     let why =
         format!("only deletion is allowed, but found new scheduling gate '{}'", added["name"].as_str()?);
     Some(FieldError::forbidden("spec.schedulingGates", &why))
@@ -92,40 +90,29 @@ fn gates(new: &Value, old: &Value) -> Option<FieldError> {
 /// Returns the old spec with the allowed changes of the new one.
 fn with_allowed_changes(new: &Value, old: &Value) -> Value {
     let mut allowed = old.clone();
-    let is_gated = old["schedulingGates"].as_array().is_some_and(|g| !g.is_empty());
-    take(&mut allowed, new, "activeDeadlineSeconds");
-    take(&mut allowed, new, "schedulingGates");
-    if is_gated {
-        take(&mut allowed, new, "nodeSelector");
-        take(&mut allowed, new, "affinity");
+    let mut take = |key: &str| copy(new, &mut allowed, key);
+    take("activeDeadlineSeconds");
+    take("schedulingGates");
+    if !list(&old["schedulingGates"]).is_empty() {
+        take("nodeSelector");
+        take("affinity");
     }
-    let keeps_tolerations = |list: &Vec<Value>| {
-        let old = old["tolerations"].as_array().map_or(&[][..], Vec::as_slice);
-        old.iter().all(|t| list.contains(t))
-    };
-    if new["tolerations"].as_array().is_some_and(keeps_tolerations) {
-        take(&mut allowed, new, "tolerations");
+    let keeps_all = |tolerations: &Vec<Value>| list(&old["tolerations"]).iter().all(|t| tolerations.contains(t));
+    if new["tolerations"].as_array().is_some_and(keeps_all) {
+        take("tolerations");
     }
     if new["terminationGracePeriodSeconds"] == 1 && old["terminationGracePeriodSeconds"].as_i64() < Some(0) {
-        take(&mut allowed, new, "terminationGracePeriodSeconds");
+        take("terminationGracePeriodSeconds");
     }
     for key in ["containers", "initContainers"] {
         let pairs = allowed.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten();
-        for (container, new) in pairs.zip(new[key].as_array().into_iter().flatten()) {
+        for (container, new) in pairs.zip(list(&new[key])) {
             if container["name"] == new["name"] {
-                take(container, new, "image");
+                copy(new, container, "image");
             }
         }
     }
     allowed
-}
-
-fn take(into: &mut Value, from: &Value, key: &str) {
-    let Some(fields) = into.as_object_mut() else { return };
-    match from.get(key) {
-        Some(value) => fields.insert(key.to_owned(), value.clone()),
-        None => fields.remove(key),
-    };
 }
 
 /// Returns a spec in the internal form, one field per line.

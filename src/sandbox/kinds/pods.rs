@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::api::{Api, Part};
 use crate::clock::seconds;
 use crate::errors::{ApiError, ApiResult, FieldError};
+use crate::fields::{list, text};
 use crate::kinds::meta;
 use crate::kinds::registry::Kind;
 use crate::options::{DeleteOptions, Options};
@@ -18,10 +19,8 @@ pub(crate) const NODE_NAME: usize = 2;
 /// Position of `status.phase` in the field values of a pod.
 pub(crate) const PHASE: usize = 3;
 
-/// The table of PriorityClasses in the store.
 pub(crate) const PRIORITY_CLASSES: &str = "priorityclasses.scheduling.k8s.io";
 
-/// Returns whether the kind is Pod.
 pub(crate) fn is_pod(kind: &Kind) -> bool {
     &*kind.storage == "pods"
 }
@@ -33,8 +32,7 @@ pub(crate) fn is_finished(pod: &Object) -> bool {
 
 /// Returns whether a condition of a pod is true.
 pub(crate) fn has_condition(pod: &Value, kind: &str) -> bool {
-    let conditions = pod["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().any(|c| c["type"] == kind && c["status"] == "True")
+    list(&pod["status"]["conditions"]).iter().any(|c| c["type"] == kind && c["status"] == "True")
 }
 
 /// Returns whether a deleted pod still has time to end on its node.
@@ -52,9 +50,8 @@ pub(crate) fn grace(kind: &Kind, pod: &Value, wanted: Option<i64>) -> Option<i64
     if let Some(left) = pod["metadata"]["deletionGracePeriodSeconds"].as_i64() {
         return Some(wanted.map_or(left, |wanted| at_least_one(wanted).min(left)));
     }
-    let is_on_node = pod["spec"]["nodeName"].as_str().is_some_and(|n| !n.is_empty());
-    let is_finished = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
-    if !is_on_node || is_finished {
+    let is_finished = matches!(text(&pod["status"]["phase"]), "Succeeded" | "Failed");
+    if text(&pod["spec"]["nodeName"]).is_empty() || is_finished {
         return Some(0);
     }
     Some(at_least_one(wanted.or(pod["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30)))
@@ -80,7 +77,7 @@ pub(crate) fn class_value(api: &Api, name: &str) -> Option<i64> {
 
 /// Sets the priority and the preemption policy of a new pod. Fails if its class does not exist.
 pub(crate) fn admit(api: &Api, pod: &mut Value) -> ApiResult<()> {
-    let name = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
+    let name = text(&pod["spec"]["priorityClassName"]).to_owned();
     let class = if name.is_empty() {
         let classes = api.store.list(PRIORITY_CLASSES, "").items;
         let defaults = classes.iter().map(|c| c.value()).filter(|c| c["globalDefault"] == true);
@@ -89,33 +86,30 @@ pub(crate) fn admit(api: &Api, pod: &mut Value) -> ApiResult<()> {
     } else {
         class_of(api, &name)
     };
-    let builtin = builtin_priority(&name);
-    let (priority, policy) = match (&class, builtin) {
+    let refuse = |pod: &Value, why: &str| Err(ApiError::forbidden("", "pods", meta::text(pod, "name"), why));
+    let (priority, policy) = match (&class, builtin_priority(&name)) {
         (Some(class), _) => (class["value"].as_i64().unwrap_or_default(), class["preemptionPolicy"].clone()),
         (None, Some(value)) => (value, Value::Null),
         (None, None) if name.is_empty() => (0, Value::Null),
-        (None, None) => {
-            let pod_name = meta::text(pod, "name");
-            let why = format!("no PriorityClass with name {name} was found");
-            return Err(ApiError::forbidden("", "pods", pod_name, &why));
-        }
+        (None, None) => return refuse(pod, &format!("no PriorityClass with name {name} was found")),
     };
     if let (Some(class), true) = (&class, name.is_empty()) {
         pod["spec"]["priorityClassName"] = class["metadata"]["name"].clone();
     }
     let policy = policy.as_str().unwrap_or("PreemptLowerPriority");
-    let refuse = |why: String| Err(ApiError::forbidden("", "pods", meta::text(pod, "name"), &why));
     if let Some(given) = pod["spec"]["priority"].as_i64().filter(|given| *given != priority) {
-        return refuse(format!(
+        let why = format!(
             "the integer value of priority ({given}) must not be provided in pod spec; priority admission \
              controller computed {priority} from the given PriorityClass name"
-        ));
+        );
+        return refuse(pod, &why);
     }
     if let Some(given) = pod["spec"]["preemptionPolicy"].as_str().filter(|given| *given != policy) {
-        return refuse(format!(
+        let why = format!(
             "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
              controller computed {policy} from the given PriorityClass name"
-        ));
+        );
+        return refuse(pod, &why);
     }
     pod["spec"]["priority"] = priority.into();
     pod["spec"]["preemptionPolicy"] = policy.into();
@@ -138,7 +132,7 @@ pub(crate) fn only_default(api: &Api, class: &Value) -> ApiResult<()> {
 
 /// Sets the condition of a new pod with scheduling gates.
 pub(crate) fn gated_condition(pod: &mut Value, now: &str) {
-    if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+    if !list(&pod["spec"]["schedulingGates"]).is_empty() {
         pod["status"]["conditions"] = json!([{
             "type": "PodScheduled", "status": "False", "lastProbeTime": null, "lastTransitionTime": now,
             "reason": "SchedulingGated", "message": "Scheduling is blocked due to non-empty scheduling gates"
@@ -194,7 +188,7 @@ impl Api {
             }
             set_condition(&mut pod, json!({"type": "PodScheduled", "status": "True"}), &now);
             pod["status"].as_object_mut().map(|status| status.remove("nominatedNodeName"));
-            if options.dry_run || self.store.put(kind, Some(current.revision), pod).is_ok() {
+            if options.dry_run || self.store.put(kind, Some(current.revision), pod).is_some() {
                 return Ok(());
             }
         }
@@ -225,14 +219,13 @@ impl Api {
         let now = seconds(self.clock.now());
         self.update(kind, key, Part::All, &Options::internal(), |pod| {
             let mut pod = pod.clone();
-            if !uid.is_empty() && uid != meta::text(&pod, "uid") {
-                return Ok(pod);
+            if uid.is_empty() || uid == meta::text(&pod, "uid") {
+                let condition = json!({
+                    "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+                    "message": "Eviction API: evicting"
+                });
+                set_condition(&mut pod, condition, &now);
             }
-            let message = "Eviction API: evicting";
-            let condition = json!({
-                "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": message
-            });
-            set_condition(&mut pod, condition, &now);
             Ok(pod)
         })?;
         Ok(())
@@ -242,13 +235,12 @@ impl Api {
     fn ask_budget(&self, pod: &Object, dry_run: bool) -> ApiResult<()> {
         let Some(kind) = self.kind_of("poddisruptionbudgets.policy") else { return Ok(()) };
         let budgets = self.store.list(&kind.storage, &pod.key.0).items;
-        let matching = budgets.into_iter().filter(|budget| {
+        let mut matching = budgets.into_iter().filter(|budget| {
             let selector = LabelSelector::from_object(&budget.value()["spec"]["selector"]);
             selector.is_some_and(|s| s.matches(&pod.labels))
         });
-        let matching: Vec<_> = matching.collect();
-        let Some(first) = matching.first() else { return Ok(()) };
-        if matching.len() > 1 {
+        let Some(first) = matching.next() else { return Ok(()) };
+        if matching.next().is_some() {
             let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
             return Err(ApiError::internal(message));
         }
@@ -262,7 +254,7 @@ impl Api {
             let left = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or_default();
             budget["status"]["disruptionsAllowed"] = (left - 1).into();
             budget["status"]["disruptedPods"][&*pod.key.1] = seconds(self.clock.now()).into();
-            if dry_run || self.store.put(&kind, Some(current.revision), budget).is_ok() {
+            if dry_run || self.store.put(&kind, Some(current.revision), budget).is_some() {
                 return Ok(());
             }
         }
@@ -322,7 +314,7 @@ fn assignable(current: &Object, pod: &Value, uid: &str) -> ApiResult<()> {
     if !node.is_empty() {
         return refuse(format!("pod {name} is already assigned to node \"{node}\""));
     }
-    if pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty()) {
+    if !list(&pod["spec"]["schedulingGates"]).is_empty() {
         return refuse(format!("pod {name} has non-empty .spec.schedulingGates"));
     }
     Ok(())

@@ -1,257 +1,286 @@
 //! Columns and cells of `kubectl get` for the built-in kinds.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::fields::{self, list};
 use crate::kinds::pods;
 
-/// The columns of a kind, and the function that computes its cells.
-pub(crate) struct Printer {
-    /// Columns: name, type, priority, description.
-    pub columns: &'static [(&'static str, &'static str, i64, &'static str)],
-    /// Returns the cells of an object.
-    pub cells: fn(&Value, Timestamp) -> Vec<Value>,
+const NONE: &str = "<none>";
+const UNKNOWN: &str = "<unknown>";
+
+type Str = &'static str;
+
+/// A column, with the rule for its cells.
+pub(crate) struct Column {
+    pub name: Str,
+    /// The type: `string`, `integer`, `date`, …
+    pub kind: Str,
+    /// 0 if the column is always shown, 1 if only with `-o wide`.
+    pub priority: i64,
+    pub about: Str,
+    cell: Cell,
+}
+
+/// What stands in the cell of an object. Fields are JSON pointers.
+enum Cell {
+    /// The value of a field.
+    Value(Str),
+    /// The text of a field, or the second text if it is missing or empty.
+    Text(Str, Str),
+    /// The number in a field, 0 if it is missing.
+    Number(Str),
+    /// The number of items in a field.
+    Count(Str),
+    /// Whether a field is true.
+    Flag(Str),
+    /// The result of a function.
+    Own(fn(&Value, Timestamp) -> Value),
+}
+
+impl Column {
+    const fn new(name: Str, kind: Str, about: Str, cell: Cell) -> Self {
+        Self { name, kind, priority: 0, about, cell }
+    }
+
+    /// Makes it a column that is only shown with `-o wide`.
+    pub(crate) const fn wide(mut self) -> Self {
+        self.priority = 1;
+        self
+    }
+
+    pub(crate) fn cell(&self, object: &Value, now: Timestamp) -> Value {
+        let at = |field: &str| object.pointer(field).unwrap_or(&Value::Null);
+        match self.cell {
+            Cell::Value(field) => at(field).clone(),
+            Cell::Text(field, absent) => text_of(at(field), absent),
+            Cell::Number(field) => number_of(at(field)).into(),
+            Cell::Count(field) => list(at(field)).len().into(),
+            Cell::Flag(field) => (at(field) == true).into(),
+            Cell::Own(cell) => cell(object, now),
+        }
+    }
+}
+
+/// Returns a column with the value of a field.
+pub(crate) const fn value(name: Str, kind: Str, field: Str, about: Str) -> Column {
+    Column::new(name, kind, about, Cell::Value(field))
+}
+
+/// Returns a column with the text of a field.
+pub(crate) const fn text(name: Str, field: Str, about: Str) -> Column {
+    text_or(name, field, "", about)
+}
+
+/// Returns a column with the text of a field, or with `absent` if it is missing or empty.
+pub(crate) const fn text_or(name: Str, field: Str, absent: Str, about: Str) -> Column {
+    Column::new(name, "string", about, Cell::Text(field, absent))
+}
+
+/// Returns a column with the number in a field.
+const fn number(name: Str, field: Str, about: Str) -> Column {
+    Column::new(name, "integer", about, Cell::Number(field))
+}
+
+/// Returns a column with the number of items in a field.
+pub(crate) const fn count(name: Str, field: Str, about: Str) -> Column {
+    Column::new(name, "integer", about, Cell::Count(field))
+}
+
+/// Returns a column that says whether a field is true.
+pub(crate) const fn flag(name: Str, field: Str, about: Str) -> Column {
+    Column::new(name, "boolean", about, Cell::Flag(field))
+}
+
+/// Returns a column with what a function returns.
+pub(crate) const fn own(name: Str, about: Str, cell: fn(&Value, Timestamp) -> Value) -> Column {
+    Column::new(name, "string", about, Cell::Own(cell))
 }
 
 /// The column that every kind starts with.
-pub(crate) const NAME: (&str, &str, i64, &str) = ("Name", "string", 0, "Name of the object.");
+pub(crate) const NAME: Column = value("Name", "string", "/metadata/name", "Name of the object.");
 /// The column with the time since creation.
-pub(crate) const AGE: (&str, &str, i64, &str) = ("Age", "string", 0, "Time since creation.");
+pub(crate) const AGE: Column =
+    own("Age", "Time since creation.", |o, now| since(o, &["/metadata/creationTimestamp"], now));
+const CONTAINERS: Column =
+    own("Containers", "Names of the containers.", |o, _| of_containers(o, "name")).wide();
+const IMAGES: Column = own("Images", "Images of the containers.", |o, _| of_containers(o, "image")).wide();
+const SELECTOR: Column = own("Selector", "Labels of the pods.", |o, _| selector(o).into()).wide();
+const READY: Column = own("Ready", "Ready pods, of those wanted.", |o, _| {
+    let (ready, wanted) = (&o["status"]["readyReplicas"], &o["spec"]["replicas"]);
+    format!("{}/{}", number_of(ready), number_of(wanted)).into()
+});
 
 /// The columns of a kind without columns of its own.
-pub(crate) const PLAIN: Printer =
-    Printer { columns: &[NAME, AGE], cells: |object, now| vec![name(object), created(object, now)] };
+pub(crate) const PLAIN: &[Column] = &[NAME, AGE];
 
-pub(crate) const PODS: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Ready", "string", 0, "Containers that are ready, of all."),
-        ("Status", "string", 0, "What the containers are doing."),
-        ("Restarts", "string", 0, "How often containers were restarted."),
-        AGE,
-        ("IP", "string", 1, "Address of the pod."),
-        ("Node", "string", 1, "Node that the pod is assigned to."),
-        ("Nominated Node", "string", 1, "Node on which room is being made for the pod."),
-        ("Readiness Gates", "string", 1, "Extra conditions that are met, of all."),
-    ],
-    cells: pod,
-};
+pub(crate) const PODS: &[Column] = &[
+    NAME,
+    own("Ready", "Containers that are ready, of all.", |o, _| {
+        let ready = list(&o["status"]["containerStatuses"]).iter().filter(|c| c["ready"] == true);
+        format!("{}/{}", ready.count(), list(&o["spec"]["containers"]).len()).into()
+    }),
+    own("Status", "What the containers are doing.", |o, _| pod_status(o).into()),
+    own("Restarts", "How often containers were restarted.", |o, _| {
+        let counts = list(&o["status"]["containerStatuses"]).iter().map(|c| number_of(&c["restartCount"]));
+        counts.sum::<i64>().to_string().into()
+    }),
+    AGE,
+    text_or("IP", "/status/podIP", NONE, "Address of the pod.").wide(),
+    text_or("Node", "/spec/nodeName", NONE, "Node that the pod is assigned to.").wide(),
+    text_or("Nominated Node", "/status/nominatedNodeName", NONE, "Node on which room is being made for the pod.")
+        .wide(),
+    own("Readiness Gates", "Extra conditions that are met, of all.", |o, _| {
+        let gates = list(&o["spec"]["readinessGates"]);
+        let met = gates.iter().filter(|gate| pods::has_condition(o, fields::text(&gate["conditionType"])));
+        if gates.is_empty() { NONE.into() } else { format!("{}/{}", met.count(), gates.len()).into() }
+    })
+    .wide(),
+];
 
-pub(crate) const NODES: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Status", "string", 0, "Whether the node is ready and schedulable."),
-        ("Roles", "string", 0, "Roles from the node's labels."),
-        AGE,
-        ("Version", "string", 0, "Version of the kubelet."),
-        ("Internal-IP", "string", 1, "Address inside the cluster."),
-        ("External-IP", "string", 1, "Address outside the cluster."),
-        ("OS-Image", "string", 1, "Operating system."),
-        ("Kernel-Version", "string", 1, "Version of the kernel."),
-        ("Container-Runtime", "string", 1, "Runtime and its version."),
-    ],
-    cells: node,
-};
+pub(crate) const NODES: &[Column] = &[
+    NAME,
+    own("Status", "Whether the node is ready and schedulable.", |o, _| node_status(o).into()),
+    own("Roles", "Roles from the node's labels.", |o, _| {
+        let labels = o["metadata"]["labels"].as_object().into_iter().flatten();
+        let roles = labels.filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/"));
+        or_none(roles.collect::<Vec<_>>().join(","))
+    }),
+    AGE,
+    text("Version", "/status/nodeInfo/kubeletVersion", "Version of the kubelet."),
+    own("Internal-IP", "Address inside the cluster.", |o, _| address(o, "InternalIP")).wide(),
+    own("External-IP", "Address outside the cluster.", |o, _| address(o, "ExternalIP")).wide(),
+    text_or("OS-Image", "/status/nodeInfo/osImage", UNKNOWN, "Operating system.").wide(),
+    text_or("Kernel-Version", "/status/nodeInfo/kernelVersion", UNKNOWN, "Version of the kernel.").wide(),
+    text_or("Container-Runtime", "/status/nodeInfo/containerRuntimeVersion", UNKNOWN, "Runtime and its version.")
+        .wide(),
+];
 
-pub(crate) const NAMESPACES: Printer = Printer {
-    columns: &[NAME, ("Status", "string", 0, "Phase of the namespace."), AGE],
-    cells: |o, now| vec![name(o), text(&o["status"]["phase"], ""), created(o, now)],
-};
+pub(crate) const NAMESPACES: &[Column] = &[NAME, text("Status", "/status/phase", "Phase of the namespace."), AGE];
 
-pub(crate) const EVENTS: Printer = Printer {
-    columns: &[
-        ("Last Seen", "string", 0, "Time since it happened last."),
-        ("Type", "string", 0, "Normal or Warning."),
-        ("Reason", "string", 0, "Why it was reported."),
-        ("Object", "string", 0, "What it is about."),
-        ("Subobject", "string", 1, "The part of the object."),
-        ("Source", "string", 1, "Who reported it."),
-        ("Message", "string", 0, "What happened."),
-        ("First Seen", "string", 1, "Time since it happened first."),
-        ("Count", "string", 1, "How often it happened."),
-        ("Name", "string", 1, "Name of the event."),
-    ],
-    cells: event,
-};
+pub(crate) const EVENTS: &[Column] = &[
+    own("Last Seen", "Time since it happened last.", |o, now| {
+        since(o, &["/series/lastObservedTime", "/lastTimestamp", "/eventTime"], now)
+    }),
+    text("Type", "/type", "Normal or Warning."),
+    text("Reason", "/reason", "Why it was reported."),
+    own("Object", "What it is about.", |o, _| {
+        let about = &o["involvedObject"];
+        format!("{}/{}", fields::text(&about["kind"]).to_lowercase(), fields::text(&about["name"])).into()
+    }),
+    text("Subobject", "/involvedObject/fieldPath", "The part of the object.").wide(),
+    own("Source", "Who reported it.", |o, _| {
+        text_of(&o["source"]["component"], fields::text(&o["reportingComponent"]))
+    })
+    .wide(),
+    text("Message", "/message", "What happened."),
+    own("First Seen", "Time since it happened first.", |o, now| since(o, &["/firstTimestamp", "/eventTime"], now))
+        .wide(),
+    own("Count", "How often it happened.", |o, _| {
+        o["series"]["count"].as_i64().or(o["count"].as_i64()).unwrap_or(1).to_string().into()
+    })
+    .wide(),
+    value("Name", "string", "/metadata/name", "Name of the event.").wide(),
+];
 
-pub(crate) const DEPLOYMENTS: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Ready", "string", 0, "Ready pods, of those wanted."),
-        ("Up-to-date", "integer", 0, "Pods of the newest template."),
-        ("Available", "integer", 0, "Pods that can serve."),
-        AGE,
-        ("Containers", "string", 1, "Names of the containers."),
-        ("Images", "string", 1, "Images of the containers."),
-        ("Selector", "string", 1, "Labels of the pods."),
-    ],
-    cells: |o, now| {
-        let ready = format!("{}/{}", number(&o["status"]["readyReplicas"]), number(&o["spec"]["replicas"]));
-        let status = |key: &str| json!(number(&o["status"][key]));
-        let mut cells = vec![
-            name(o),
-            ready.into(),
-            status("updatedReplicas"),
-            status("availableReplicas"),
-            created(o, now),
-        ];
-        cells.extend(template(o));
-        cells
-    },
-};
+pub(crate) const DEPLOYMENTS: &[Column] = &[
+    NAME,
+    READY,
+    number("Up-to-date", "/status/updatedReplicas", "Pods of the newest template."),
+    number("Available", "/status/availableReplicas", "Pods that can serve."),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
 
-pub(crate) const REPLICA_SETS: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Desired", "integer", 0, "Pods wanted."),
-        ("Current", "integer", 0, "Pods there are."),
-        ("Ready", "integer", 0, "Pods that are ready."),
-        AGE,
-        ("Containers", "string", 1, "Names of the containers."),
-        ("Images", "string", 1, "Images of the containers."),
-        ("Selector", "string", 1, "Labels of the pods."),
-    ],
-    cells: |o, now| {
-        let counts = [&o["spec"]["replicas"], &o["status"]["replicas"], &o["status"]["readyReplicas"]];
-        let mut cells = vec![name(o)];
-        cells.extend(counts.map(|count| json!(number(count))));
-        cells.push(created(o, now));
-        cells.extend(template(o));
-        cells
-    },
-};
+pub(crate) const REPLICA_SETS: &[Column] = &[
+    NAME,
+    number("Desired", "/spec/replicas", "Pods wanted."),
+    number("Current", "/status/replicas", "Pods there are."),
+    number("Ready", "/status/readyReplicas", "Pods that are ready."),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
 
-pub(crate) const STATEFUL_SETS: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Ready", "string", 0, "Ready pods, of those wanted."),
-        AGE,
-        ("Containers", "string", 1, "Names of the containers."),
-        ("Images", "string", 1, "Images of the containers."),
-    ],
-    cells: |o, now| {
-        let ready = format!("{}/{}", number(&o["status"]["readyReplicas"]), number(&o["spec"]["replicas"]));
-        let mut cells = vec![name(o), ready.into(), created(o, now)];
-        cells.extend(template(o).into_iter().take(2));
-        cells
-    },
-};
+pub(crate) const STATEFUL_SETS: &[Column] = &[NAME, READY, AGE, CONTAINERS, IMAGES];
 
-pub(crate) const SERVICES: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Type", "string", 0, "Where it can be reached from."),
-        ("Cluster-IP", "string", 0, "Address inside the cluster."),
-        ("External-IP", "string", 0, "Address outside the cluster."),
-        ("Port(s)", "string", 0, "Ports and protocols."),
-        AGE,
-        ("Selector", "string", 1, "Labels of the pods."),
-    ],
-    cells: |o, now| {
-        let spec = &o["spec"];
-        let ports = spec["ports"].as_array().into_iter().flatten();
-        let ports: Vec<String> = ports
-            .map(|p| format!("{}/{}", number(&p["port"]), p["protocol"].as_str().unwrap_or("TCP")))
-            .collect();
-        let or_none = |text: String| Value::from(if text.is_empty() { "<none>".to_owned() } else { text });
-        vec![
-            name(o),
-            text(&spec["type"], ""),
-            text(&spec["clusterIP"], "<none>"),
-            text(&spec["externalName"], "<none>"),
-            or_none(ports.join(",")),
-            created(o, now),
-            or_none(pairs(&spec["selector"])),
-        ]
-    },
-};
+pub(crate) const SERVICES: &[Column] = &[
+    NAME,
+    text("Type", "/spec/type", "Where it can be reached from."),
+    text_or("Cluster-IP", "/spec/clusterIP", NONE, "Address inside the cluster."),
+    text_or("External-IP", "/spec/externalName", NONE, "Address outside the cluster."),
+    own("Port(s)", "Ports and protocols.", |o, _| {
+        let ports = list(&o["spec"]["ports"]).iter();
+        let shown = |p: &Value| format!("{}/{}", number_of(&p["port"]), p["protocol"].as_str().unwrap_or("TCP"));
+        or_none(ports.map(shown).collect::<Vec<_>>().join(","))
+    }),
+    AGE,
+    own("Selector", "Labels of the pods.", |o, _| or_none(pairs(&o["spec"]["selector"]))).wide(),
+];
 
-pub(crate) const JOBS: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Status", "string", 0, "How far the job is."),
-        ("Completions", "string", 0, "Pods that succeeded, of those wanted."),
-        ("Duration", "string", 0, "Time from start to end."),
-        AGE,
-        ("Containers", "string", 1, "Names of the containers."),
-        ("Images", "string", 1, "Images of the containers."),
-        ("Selector", "string", 1, "Labels of the pods."),
-    ],
-    cells: job,
-};
+pub(crate) const JOBS: &[Column] = &[
+    NAME,
+    own("Status", "How far the job is.", |o, _| job_status(o).into()),
+    own("Completions", "Pods that succeeded, of those wanted.", |o, _| {
+        let wanted = o["spec"]["completions"].as_i64().unwrap_or(1);
+        format!("{}/{wanted}", number_of(&o["status"]["succeeded"])).into()
+    }),
+    own("Duration", "Time from start to end.", |o, now| {
+        let end = o["status"]["completionTime"].as_str().and_then(|time| time.parse().ok()).unwrap_or(now);
+        o["status"]["startTime"].as_str().map_or_else(String::new, |start| age(start, end)).into()
+    }),
+    AGE,
+    CONTAINERS,
+    IMAGES,
+    SELECTOR,
+];
 
-pub(crate) const BUDGETS: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Min Available", "string", 0, "Pods that must stay."),
-        ("Max Unavailable", "string", 0, "Pods that may be missing."),
-        ("Allowed Disruptions", "integer", 0, "Pods that may go now."),
-        AGE,
-    ],
-    cells: |o, now| {
-        let bound = |key: &str| match &o["spec"][key] {
-            Value::Null => "N/A".into(),
-            Value::String(text) => json!(text),
-            other => other.to_string().into(),
-        };
-        let allowed = json!(number(&o["status"]["disruptionsAllowed"]));
-        vec![name(o), bound("minAvailable"), bound("maxUnavailable"), allowed, created(o, now)]
-    },
-};
+pub(crate) const BUDGETS: &[Column] = &[
+    NAME,
+    own("Min Available", "Pods that must stay.", |o, _| bound(&o["spec"]["minAvailable"])),
+    own("Max Unavailable", "Pods that may be missing.", |o, _| bound(&o["spec"]["maxUnavailable"])),
+    number("Allowed Disruptions", "/status/disruptionsAllowed", "Pods that may go now."),
+    AGE,
+];
 
-pub(crate) const PRIORITY_CLASSES: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Value", "integer", 0, "The priority."),
-        ("Global-Default", "boolean", 0, "Whether pods without a class get it."),
-        AGE,
-        ("PreemptionPolicy", "string", 0, "Whether its pods preempt."),
-    ],
-    cells: |o, now| {
-        let is_default = o["globalDefault"] == true;
-        vec![
-            name(o),
-            json!(number(&o["value"])),
-            is_default.into(),
-            created(o, now),
-            text(&o["preemptionPolicy"], ""),
-        ]
-    },
-};
+pub(crate) const PRIORITY_CLASSES: &[Column] = &[
+    NAME,
+    number("Value", "/value", "The priority."),
+    flag("Global-Default", "/globalDefault", "Whether pods without a class get it."),
+    AGE,
+    text("PreemptionPolicy", "/preemptionPolicy", "Whether its pods preempt."),
+];
 
-pub(crate) const LEASES: Printer = Printer {
-    columns: &[NAME, ("Holder", "string", 0, "Who holds it."), AGE],
-    cells: |o, now| vec![name(o), text(&o["spec"]["holderIdentity"], ""), created(o, now)],
-};
+pub(crate) const LEASES: &[Column] = &[NAME, text("Holder", "/spec/holderIdentity", "Who holds it."), AGE];
 
-pub(crate) const DEFINITIONS: Printer = Printer {
-    columns: &[NAME, ("Created At", "date", 0, "Time of creation.")],
-    cells: |o, _| vec![name(o), o["metadata"]["creationTimestamp"].clone()],
-};
+pub(crate) const DEFINITIONS: &[Column] =
+    &[NAME, value("Created At", "date", "/metadata/creationTimestamp", "Time of creation.")];
 
-pub(crate) fn name(object: &Value) -> Value {
-    object["metadata"]["name"].clone()
+/// Returns a text, or `absent` if it is missing or empty.
+fn text_of(value: &Value, absent: &str) -> Value {
+    value.as_str().filter(|text| !text.is_empty()).unwrap_or(absent).into()
 }
 
-/// Returns a string, or `absent` if it is missing or empty.
-pub(crate) fn text(value: &Value, absent: &str) -> Value {
-    value.as_str().filter(|t| !t.is_empty()).unwrap_or(absent).into()
+fn or_none(text: String) -> Value {
+    if text.is_empty() { NONE.into() } else { text.into() }
 }
 
-fn number(value: &Value) -> i64 {
+fn number_of(value: &Value) -> i64 {
     value.as_i64().unwrap_or_default()
 }
 
-/// Returns the cell with the age of an object.
-pub(crate) fn created(object: &Value, now: Timestamp) -> Value {
-    object["metadata"]["creationTimestamp"]
-        .as_str()
-        .map_or_else(|| "<unknown>".into(), |time| age(time, now).into())
+/// Returns the cell with the time since the first of some fields that has a time.
+fn since(object: &Value, fields: &[&str], now: Timestamp) -> Value {
+    let found = fields.iter().find_map(|field| object.pointer(field).and_then(Value::as_str));
+    found.map_or_else(|| UNKNOWN.to_owned(), |time| age(time, now)).into()
 }
 
 /// Formats the time since `time` as kubectl does: `5s`, `3m20s`, `7h`, `12d`.
 pub(crate) fn age(time: &str, now: Timestamp) -> String {
-    let Ok(time) = time.parse::<Timestamp>() else { return "<unknown>".into() };
+    let Ok(time) = time.parse::<Timestamp>() else { return UNKNOWN.into() };
     span(now.duration_since(time).as_secs().max(0))
 }
 
@@ -272,131 +301,68 @@ fn span(seconds: i64) -> String {
     }
 }
 
-fn pod(object: &Value, now: Timestamp) -> Vec<Value> {
-    let total = object["spec"]["containers"].as_array().map_or(0, Vec::len);
-    let states = object["status"]["containerStatuses"].as_array().map_or(&[][..], Vec::as_slice);
-    let ready = states.iter().filter(|c| c["ready"] == true).count();
-    let restarts: i64 = states.iter().map(|c| number(&c["restartCount"])).sum();
-    let is_gated = object["status"]["conditions"].as_array().is_some_and(|list| {
-        list.iter().any(|c| c["type"] == "PodScheduled" && c["reason"] == "SchedulingGated")
-    });
-    let phase = object["status"]["phase"].as_str().unwrap_or("Unknown");
-    let status =
-        match (object["metadata"]["deletionTimestamp"].is_string(), object["status"]["reason"].as_str()) {
-            (true, _) => "Terminating",
-            (_, Some(reason)) if !reason.is_empty() => reason,
-            _ if is_gated => "SchedulingGated",
-            _ if phase == "Succeeded" => "Completed",
-            _ if phase == "Pending" && object["spec"]["nodeName"].is_string() => "ContainerCreating",
-            _ => phase,
-        };
-    let none = "<none>";
-    let gates = object["spec"]["readinessGates"].as_array().map_or(&[][..], Vec::as_slice);
-    let met =
-        gates.iter().filter(|g| pods::has_condition(object, g["conditionType"].as_str().unwrap_or_default()));
-    let gates = if gates.is_empty() { none.into() } else { format!("{}/{}", met.count(), gates.len()) };
-    vec![
-        name(object),
-        format!("{ready}/{total}").into(),
-        status.into(),
-        restarts.to_string().into(),
-        created(object, now),
-        text(&object["status"]["podIP"], none),
-        text(&object["spec"]["nodeName"], none),
-        text(&object["status"]["nominatedNodeName"], none),
-        gates.into(),
-    ]
+fn pod_status(pod: &Value) -> &str {
+    let is_gated = list(&pod["status"]["conditions"])
+        .iter()
+        .any(|c| c["type"] == "PodScheduled" && c["reason"] == "SchedulingGated");
+    let phase = pod["status"]["phase"].as_str().unwrap_or("Unknown");
+    match fields::text(&pod["status"]["reason"]) {
+        _ if pod["metadata"]["deletionTimestamp"].is_string() => "Terminating",
+        reason if !reason.is_empty() => reason,
+        _ if is_gated => "SchedulingGated",
+        _ if phase == "Succeeded" => "Completed",
+        _ if phase == "Pending" && pod["spec"]["nodeName"].is_string() => "ContainerCreating",
+        _ => phase,
+    }
 }
 
-fn node(object: &Value, now: Timestamp) -> Vec<Value> {
-    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    let ready = conditions.into_iter().find(|c| c["type"] == "Ready").map(|c| c["status"] == "True");
-    let mut status = match ready {
-        Some(true) => "Ready",
-        Some(false) => "NotReady",
+fn node_status(node: &Value) -> String {
+    let ready = match fields::condition(node, "Ready") {
+        Some(condition) if condition["status"] == "True" => "Ready",
+        Some(_) => "NotReady",
         None => "Unknown",
-    }
-    .to_owned();
-    if object["spec"]["unschedulable"] == true {
-        status.push_str(",SchedulingDisabled");
-    }
-    let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
-    let roles: Vec<&str> = labels.filter_map(|(k, _)| k.strip_prefix("node-role.kubernetes.io/")).collect();
-    let roles = if roles.is_empty() { "<none>".to_owned() } else { roles.join(",") };
-    let info = &object["status"]["nodeInfo"];
-    let address = |kind: &str| {
-        let mut all = object["status"]["addresses"].as_array().into_iter().flatten();
-        all.find(|a| a["type"] == kind).map_or_else(|| "<none>".into(), |a| a["address"].clone())
     };
-    vec![
-        name(object),
-        status.into(),
-        roles.into(),
-        created(object, now),
-        text(&info["kubeletVersion"], ""),
-        address("InternalIP"),
-        address("ExternalIP"),
-        text(&info["osImage"], "<unknown>"),
-        text(&info["kernelVersion"], "<unknown>"),
-        text(&info["containerRuntimeVersion"], "<unknown>"),
-    ]
+    let cordon = if node["spec"]["unschedulable"] == true { ",SchedulingDisabled" } else { "" };
+    format!("{ready}{cordon}")
 }
 
-fn event(object: &Value, now: Timestamp) -> Vec<Value> {
-    let time = |keys: &[&str]| {
-        let found = keys.iter().find_map(|key| object.pointer(key).and_then(Value::as_str));
-        found.map_or_else(|| "<unknown>".to_owned(), |time| age(time, now))
-    };
-    let about = &object["involvedObject"];
-    let kind = about["kind"].as_str().unwrap_or_default().to_lowercase();
-    let source =
-        text(&object["source"]["component"], object["reportingComponent"].as_str().unwrap_or_default());
-    let count = object["series"]["count"].as_i64().or(object["count"].as_i64()).unwrap_or(1);
-    vec![
-        time(&["/series/lastObservedTime", "/lastTimestamp", "/eventTime"]).into(),
-        text(&object["type"], ""),
-        text(&object["reason"], ""),
-        format!("{kind}/{}", about["name"].as_str().unwrap_or_default()).into(),
-        text(&about["fieldPath"], ""),
-        source,
-        text(&object["message"], ""),
-        time(&["/firstTimestamp", "/eventTime"]).into(),
-        count.to_string().into(),
-        name(object),
-    ]
+fn address(node: &Value, kind: &str) -> Value {
+    let found = list(&node["status"]["addresses"]).iter().find(|address| address["type"] == kind);
+    found.map_or_else(|| NONE.into(), |address| address["address"].clone())
 }
 
-fn job(object: &Value, now: Timestamp) -> Vec<Value> {
-    let (spec, status) = (&object["spec"], &object["status"]);
-    let state = if pods::has_condition(object, "Complete") {
+fn job_status(job: &Value) -> &'static str {
+    if pods::has_condition(job, "Complete") {
         "Complete"
-    } else if pods::has_condition(object, "Failed") {
+    } else if pods::has_condition(job, "Failed") {
         "Failed"
-    } else if spec["suspend"] == true {
+    } else if job["spec"]["suspend"] == true {
         "Suspended"
     } else {
         "Running"
-    };
-    let done = format!("{}/{}", number(&status["succeeded"]), spec["completions"].as_i64().unwrap_or(1));
-    let end = status["completionTime"].as_str().and_then(|t| t.parse().ok()).unwrap_or(now);
-    let duration = status["startTime"].as_str().map_or_else(String::new, |start| age(start, end));
-    let mut cells = vec![name(object), state.into(), done.into(), duration.into(), created(object, now)];
-    cells.extend(template(object));
-    cells
+    }
 }
 
-/// Returns the cells with the containers, images and selector of a workload.
-fn template(object: &Value) -> Vec<Value> {
-    let containers =
-        object["spec"]["template"]["spec"]["containers"].as_array().map_or(&[][..], Vec::as_slice);
-    let join = |key: &str| {
-        let all: Vec<&str> = containers.iter().filter_map(|c| c[key].as_str()).collect();
-        Value::from(all.join(","))
-    };
-    let selector = &object["spec"]["selector"];
+/// Returns the cell with a bound of a disruption budget: a number, a percentage, or none.
+fn bound(bound: &Value) -> Value {
+    match bound {
+        Value::Null => "N/A".into(),
+        Value::String(text) => text.as_str().into(),
+        other => other.to_string().into(),
+    }
+}
+
+/// Returns the cell with a field of the containers of a workload.
+fn of_containers(workload: &Value, key: &str) -> Value {
+    let containers = list(&workload["spec"]["template"]["spec"]["containers"]).iter();
+    containers.filter_map(|c| c[key].as_str()).collect::<Vec<_>>().join(",").into()
+}
+
+/// Formats the selector of a workload.
+pub(crate) fn selector(workload: &Value) -> String {
+    let selector = &workload["spec"]["selector"];
     // The selector of a ReplicationController is the map of labels itself.
-    let labels = selector.get("matchLabels").unwrap_or(selector);
-    vec![join("name"), join("image"), pairs(labels).into()]
+    pairs(selector.get("matchLabels").unwrap_or(selector))
 }
 
 /// Formats labels as a selector.

@@ -4,23 +4,20 @@
 //! depends on which of the two it is: all rules are fields of [`Kind`].
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::errors::FieldError;
+use crate::kinds::printers;
 use crate::kinds::schema::Schema;
 
 /// A string that is static for built-in kinds and owned for custom ones.
 pub(crate) type Text = Cow<'static, str>;
 
-/// The verbs of an ordinary resource.
 pub(crate) const ALL_VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// The verbs of a status subresource.
 pub(crate) const STATUS_VERBS: &[&str] = &["get", "patch", "update"];
 
 /// A subresource, served at a path below an object.
@@ -32,7 +29,6 @@ pub(crate) struct Subresource {
     pub body: Option<(&'static str, &'static str)>,
     /// Kind of the body, empty if it is the resource's.
     pub kind: &'static str,
-    /// Supported verbs.
     pub verbs: &'static [&'static str],
 }
 
@@ -48,27 +44,27 @@ pub(crate) struct Selectable {
 }
 
 /// A column of `kubectl get`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Column {
-    /// The heading.
     pub name: Text,
     /// The type: `string`, `integer`, `date`, …
     pub kind: Text,
     /// The format: `name` for the first column, otherwise empty.
     pub format: Text,
-    /// The description.
     pub about: Text,
     /// 0 if the column is always shown, 1 if only with `-o wide`.
     pub priority: i64,
+    /// How the cell of an object is computed.
+    pub cell: Cell,
 }
 
-/// Computes the cells of one object.
+/// Computes the cell of one object.
 #[derive(Clone)]
-pub(crate) enum Cells {
-    /// A function, for built-in kinds.
-    Function(fn(&Value, Timestamp) -> Vec<Value>),
-    /// JSON paths from `additionalPrinterColumns`, for custom kinds.
-    Paths(Vec<String>),
+pub(crate) enum Cell {
+    /// The rule of a built-in kind.
+    BuiltIn(&'static printers::Column),
+    /// The JSON path of a column in `additionalPrinterColumns` of a custom kind.
+    Path(String),
 }
 
 /// How the served form of an object relates to the stored one.
@@ -91,9 +87,7 @@ pub(crate) type Validate = fn(&Value, Option<&Value>) -> Vec<FieldError>;
 pub(crate) struct Kind {
     /// API group, empty for the core group.
     pub group: Text,
-    /// API version.
     pub version: Text,
-    /// The kind's name.
     pub kind: Text,
     /// The resource's name in paths.
     pub plural: Text,
@@ -103,13 +97,10 @@ pub(crate) struct Kind {
     pub short_names: Vec<Text>,
     /// Categories, such as `all`.
     pub categories: Vec<Text>,
-    /// Whether objects are namespaced.
     pub namespaced: bool,
     /// The table in the store. Kinds that are views of the same objects share one.
     pub storage: Text,
-    /// Supported verbs.
     pub verbs: &'static [&'static str],
-    /// The subresources of an object.
     pub subresources: Vec<Subresource>,
     /// Whether `metadata.generation` counts changes of the spec.
     pub generation: bool,
@@ -117,16 +108,11 @@ pub(crate) struct Kind {
     pub form: Form,
     /// Decodes an object into its Kubernetes type, if there is one.
     pub decode: Option<Decode>,
-    /// Fills in defaults.
     pub defaults: fn(&mut Value),
-    /// Validates an object.
     pub validate: Validate,
     /// Fields that field selectors can use, after `metadata.name` and `metadata.namespace`.
     pub selectable: Vec<Selectable>,
-    /// Columns of `kubectl get`.
     pub columns: Vec<Column>,
-    /// Computes the cells of those columns.
-    pub cells: Cells,
     /// The object in a bookmark, apart from its metadata.
     pub empty: Value,
     /// The schema of a custom kind.
@@ -143,17 +129,11 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of its lists.
-    pub(crate) fn list_kind(&self) -> String {
-        format!("{}List", self.kind)
-    }
-
     /// Returns whether the kind comes from a CustomResourceDefinition.
     pub(crate) fn is_custom(&self) -> bool {
         self.schema.is_some()
     }
 
-    /// Returns the subresource of that name.
     pub(crate) fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|s| s.name == name)
     }
@@ -180,70 +160,64 @@ impl Kind {
         meta.into_iter().chain(self.selectable.iter().map(|s| text(&s.pointer, &s.default))).collect()
     }
 
+    /// Returns an object with its kind and apiVersion.
+    pub(crate) fn typed(&self, mut object: Value) -> Value {
+        object["kind"] = json!(self.kind);
+        object["apiVersion"] = self.api_version().into();
+        object
+    }
+
     /// Returns the bytes that, put in place of a stored body's `{`, add kind and apiVersion.
     pub(crate) fn prefix(&self) -> String {
         format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", self.kind, self.api_version())
     }
 }
 
-/// All kinds that are currently served. It is replaced as a whole when a definition changes.
+/// All kinds that are currently served, in the order of registration. It is replaced as a whole when a definition
+/// changes.
 #[derive(Clone, Default)]
-pub(crate) struct Registry {
-    kinds: BTreeMap<(Text, Text, Text), Arc<Kind>>,
-    order: Vec<Arc<Kind>>,
-}
+pub(crate) struct Registry(Vec<Arc<Kind>>);
 
 impl Registry {
-    /// Adds a kind, or replaces the one at its path.
     pub(crate) fn insert(&mut self, kind: Arc<Kind>) {
-        self.order
-            .retain(|k| (&k.group, &k.version, &k.plural) != (&kind.group, &kind.version, &kind.plural));
-        self.order.push(kind.clone());
-        self.kinds.insert((kind.group.clone(), kind.version.clone(), kind.plural.clone()), kind);
+        self.0.push(kind);
     }
 
     /// Replaces the versions of a custom resource and keeps their place in the order, by which clients choose between
     /// groups.
     pub(crate) fn replace(&mut self, group: &str, plural: &str, kinds: Vec<Arc<Kind>>) {
         let is_old = |kind: &Arc<Kind>| kind.group == group && kind.plural == plural;
-        let place = self.order.iter().position(is_old).unwrap_or(self.order.len());
+        let place = self.0.iter().position(is_old).unwrap_or(self.0.len());
         self.remove(group, plural);
-        for (index, kind) in kinds.into_iter().enumerate() {
-            self.order.insert(place + index, kind.clone());
-            self.kinds.insert((kind.group.clone(), kind.version.clone(), kind.plural.clone()), kind);
-        }
+        self.0.splice(place..place, kinds);
     }
 
     /// Removes all versions of a custom resource.
     pub(crate) fn remove(&mut self, group: &str, plural: &str) {
-        self.kinds.retain(|(g, _, p), _| g != group || p != plural);
-        self.order.retain(|k| k.group != group || k.plural != plural);
+        self.0.retain(|k| k.group != group || k.plural != plural);
     }
 
     /// Returns the kind at a path.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
-        let key =
-            (Cow::Owned(group.to_owned()), Cow::Owned(version.to_owned()), Cow::Owned(plural.to_owned()));
-        self.kinds.get(&key)
+        self.0.iter().find(|k| k.plural == plural && k.group == group && k.version == version)
     }
 
     /// Returns the kind with an object's apiVersion and kind.
     pub(crate) fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Kind>> {
-        self.order.iter().find(|k| k.kind == kind && k.api_version() == api_version)
+        self.0.iter().find(|k| k.kind == kind && k.api_version() == api_version)
     }
 
     /// Returns the kind that serves a table's objects in their stored form.
     pub(crate) fn find_storage(&self, storage: &str) -> Option<&Arc<Kind>> {
-        self.order.iter().find(|k| k.storage == storage && k.form == Form::Plain)
+        self.0.iter().find(|k| k.storage == storage && k.form == Form::Plain)
     }
 
-    /// Returns all kinds in the order of registration.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Kind>> {
-        self.order.iter()
+        self.0.iter()
     }
 
     /// Returns whether any kind is served in a group and version.
     pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
-        self.order.iter().any(|k| k.group == group && k.version == version)
+        self.0.iter().any(|k| k.group == group && k.version == version)
     }
 }

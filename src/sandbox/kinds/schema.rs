@@ -3,6 +3,8 @@
 //! They cover what definitions use in practice: types, properties, items, required, bounds, enums and lengths, and only
 //! the pattern of quantities. Other patterns and CEL rules (`x-kubernetes-validations`) are not evaluated.
 
+use std::cmp::Ordering;
+
 use serde_json::{Map, Value};
 
 use crate::errors::FieldError;
@@ -168,19 +170,16 @@ fn check_object(schema: &Value, fields: &Map<String, Value>, path: &str, errors:
 
 fn check_number(schema: &Value, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let number = value.as_f64().unwrap_or_default();
-    if let Some(bound) = schema["minimum"].as_f64() {
-        let strict = flag(schema, "exclusiveMinimum");
-        if number < bound || (strict && number <= bound) {
-            let rule = if strict { "greater than" } else { "greater than or equal to" };
-            let why = format!("{path} in body should be {rule} {bound}");
-            errors.push(FieldError::invalid(path, value, &why));
-        }
-    }
-    if let Some(bound) = schema["maximum"].as_f64() {
-        let strict = flag(schema, "exclusiveMaximum");
-        if number > bound || (strict && number >= bound) {
-            let rule = if strict { "less than" } else { "less than or equal to" };
-            let why = format!("{path} in body should be {rule} {bound}");
+    for (key, exclusive, wrong, rule) in [
+        ("minimum", "exclusiveMinimum", Ordering::Less, "greater than"),
+        ("maximum", "exclusiveMaximum", Ordering::Greater, "less than"),
+    ] {
+        let Some(bound) = schema[key].as_f64() else { continue };
+        let is_strict = flag(schema, exclusive);
+        let order = number.partial_cmp(&bound);
+        if order == Some(wrong) || (is_strict && order == Some(Ordering::Equal)) {
+            let equal = if is_strict { "" } else { " or equal to" };
+            let why = format!("{path} in body should be {rule}{equal} {bound}");
             errors.push(FieldError::invalid(path, value, &why));
         }
     }

@@ -7,6 +7,7 @@ use pellucid_model::naming::{is_label, is_subdomain};
 use serde_json::Value;
 
 use crate::errors::FieldError;
+use crate::fields::{list, text};
 use crate::kinds::placement;
 use crate::kinds::pod_diff;
 use crate::kinds::ports;
@@ -23,16 +24,46 @@ pub(crate) const LABEL: &str = "a lowercase RFC 1123 label must consist of lower
     and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
-/// Accepts every object.
-pub(crate) fn nothing(_object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
-    Vec::new()
+pub(crate) const IMMUTABLE: &str = "field is immutable";
+pub(crate) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+
+/// Returns the error for a text that is missing or empty.
+pub(crate) fn required_text(value: &Value, field: impl Into<String>) -> Option<FieldError> {
+    text(value).is_empty().then(|| FieldError::required(field, ""))
+}
+
+/// Returns the error for a DNS label that is missing or malformed.
+pub(crate) fn required_label(object: &Value, path: &str, key: &str) -> Option<FieldError> {
+    let field = format!("{path}.{key}");
+    match text(&object[key]) {
+        "" => Some(FieldError::required(field, "")),
+        name if is_label(name) => None,
+        _ => Some(FieldError::invalid(field, &object[key], LABEL)),
+    }
+}
+
+/// Returns the error for a value that is none of the known texts.
+pub(crate) fn among(value: &Value, field: impl Into<String>, known: &[&str]) -> Option<FieldError> {
+    let is_known = value.as_str().is_some_and(|text| known.contains(&text));
+    (!is_known).then(|| FieldError::unsupported(field, value, known))
+}
+
+/// Returns the error for a text that is none of the known ones; it may be absent.
+pub(crate) fn among_if_set(value: &Value, field: impl Into<String>, known: &[&str]) -> Option<FieldError> {
+    value.as_str().and_then(|_| among(value, field, known))
+}
+
+/// Returns the errors for fields that an update changes although it may not. `path` precedes their names.
+pub(crate) fn immutable(new: &Value, old: Option<&Value>, keys: &[&str], path: &str) -> Vec<FieldError> {
+    let changed = keys.iter().filter(|key| old.is_some_and(|old| new[**key] != old[**key]));
+    changed.map(|key| FieldError::invalid(format!("{path}{key}"), &new[*key], IMMUTABLE)).collect()
 }
 
 /// Checks the `metadata` of any kind.
 pub(crate) fn metadata(object: &Value, is_namespace: bool) -> Vec<FieldError> {
     let meta = &object["metadata"];
     let mut errors = Vec::new();
-    let name = meta["name"].as_str().unwrap_or_default();
+    let name = text(&meta["name"]);
     if name.is_empty() {
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
     } else if is_namespace && !is_label(name) {
@@ -41,18 +72,15 @@ pub(crate) fn metadata(object: &Value, is_namespace: bool) -> Vec<FieldError> {
         errors.push(FieldError::invalid("metadata.name", &meta["name"], SUBDOMAIN));
     }
     for (key, value) in meta["labels"].as_object().into_iter().flatten() {
-        let text = value.as_str().unwrap_or_default();
+        let text = text(value);
         if text.len() > 63 || !text.chars().all(is_label_char) {
             let why = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', \
                 and must start and end with an alphanumeric character";
             errors.push(FieldError::invalid("metadata.labels", value, why));
         }
         if key.is_empty() || key.rsplit('/').next().is_none_or(|n| n.is_empty() || n.len() > 63) {
-            errors.push(FieldError::invalid(
-                "metadata.labels",
-                &Value::from(key.as_str()),
-                "name part must be non-empty",
-            ));
+            let why = "name part must be non-empty";
+            errors.push(FieldError::invalid("metadata.labels", &key.as_str().into(), why));
         }
     }
     errors
@@ -125,52 +153,33 @@ pub(crate) fn pod(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 
 fn pod_spec(spec: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let containers = spec["containers"].as_array().map_or(&[][..], Vec::as_slice);
+    let containers = list(&spec["containers"]);
     if containers.is_empty() {
         errors.push(FieldError::required(format!("{path}.containers"), ""));
     }
     for (index, container) in containers.iter().enumerate() {
         let here = format!("{path}.containers[{index}]");
-        let name = container["name"].as_str().unwrap_or_default();
-        if name.is_empty() {
-            errors.push(FieldError::required(format!("{here}.name"), ""));
-        } else if !is_label(name) {
-            errors.push(FieldError::invalid(format!("{here}.name"), &container["name"], LABEL));
-        }
-        if container["image"].as_str().is_none_or(str::is_empty) && path == "spec" {
-            errors.push(FieldError::required(format!("{here}.image"), ""));
+        errors.extend(required_label(container, &here, "name"));
+        if path == "spec" {
+            errors.extend(required_text(&container["image"], format!("{here}.image")));
         }
         errors.extend(ports::of_container(container, &here));
-        errors.extend(requests_within_limits(&container["resources"], &here));
+        errors.extend(negative_requests(&container["resources"], &here));
     }
-    for (index, container) in spec["initContainers"].as_array().into_iter().flatten().enumerate() {
+    for (index, container) in list(&spec["initContainers"]).iter().enumerate() {
         errors.extend(ports::of_container(container, &format!("{path}.initContainers[{index}]")));
     }
     errors.extend(placement::check(spec, path));
     let policies = ["Always", "OnFailure", "Never"];
-    if spec["restartPolicy"].as_str().is_some_and(|p| !policies.contains(&p)) {
-        errors.push(FieldError::unsupported(
-            format!("{path}.restartPolicy"),
-            &spec["restartPolicy"],
-            &policies,
-        ));
-    }
+    errors.extend(among_if_set(&spec["restartPolicy"], format!("{path}.restartPolicy"), &policies));
     errors
 }
 
-fn requests_within_limits(resources: &Value, path: &str) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for (name, request) in resources["requests"].as_object().into_iter().flatten() {
-        let field = format!("{path}.resources.requests");
-        if request.as_str().is_some_and(|r| r.starts_with('-')) {
-            errors.push(FieldError::invalid(
-                format!("{field}[{name}]"),
-                request,
-                "must be greater than or equal to 0",
-            ));
-        }
-    }
-    errors
+fn negative_requests(resources: &Value, path: &str) -> Vec<FieldError> {
+    let requests = resources["requests"].as_object().into_iter().flatten();
+    let negative = requests.filter(|(_, request)| text(request).starts_with('-'));
+    let field = |name: &str| format!("{path}.resources.requests[{name}]");
+    negative.map(|(name, request)| FieldError::invalid(field(name), request, NOT_NEGATIVE)).collect()
 }
 
 /// Checks a Deployment or ReplicaSet: its selector is set and matches the template.
@@ -187,15 +196,10 @@ pub(crate) fn workload(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         errors.push(FieldError::invalid("spec.selector", &spec["selector"], why));
     } else if !selector.matches(&labels) {
         let why = "`selector` does not match template `labels`";
-        errors.push(FieldError::invalid(
-            "spec.template.metadata.labels",
-            &spec["template"]["metadata"]["labels"],
-            why,
-        ));
+        let labels = &spec["template"]["metadata"]["labels"];
+        errors.push(FieldError::invalid("spec.template.metadata.labels", labels, why));
     }
-    if old.is_some_and(|old| old["spec"]["selector"] != spec["selector"]) {
-        errors.push(FieldError::invalid("spec.selector", &spec["selector"], "field is immutable"));
-    }
+    errors.extend(immutable(spec, old.map(|old| &old["spec"]), &["selector"], "spec."));
     errors.extend(not_negative(spec, &["replicas"]));
     errors
 }
@@ -241,11 +245,9 @@ pub(crate) fn service(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors = Vec::new();
     let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    if !spec["type"].as_str().is_some_and(|kind| kinds.contains(&kind)) {
-        errors.push(FieldError::unsupported("spec.type", &spec["type"], &kinds));
-    }
+    errors.extend(among(&spec["type"], "spec.type", &kinds));
     let has_address = spec["type"] != "ExternalName" && spec["clusterIP"] != "None";
-    if has_address && spec["ports"].as_array().is_none_or(Vec::is_empty) {
+    if has_address && list(&spec["ports"]).is_empty() {
         errors.push(FieldError::required("spec.ports", ""));
     }
     errors.extend(ports::of_service(spec));
@@ -262,24 +264,15 @@ pub(crate) fn job(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors = pod_spec(&spec["template"]["spec"], "spec.template.spec");
     let policy = &spec["template"]["spec"]["restartPolicy"];
-    if !matches!(policy.as_str(), Some("OnFailure" | "Never")) {
-        let field = "spec.template.spec.restartPolicy";
-        errors.push(FieldError::unsupported(field, policy, &["OnFailure", "Never"]));
-    }
-    if old.is_some_and(|old| old["spec"]["completions"] != spec["completions"]) {
-        errors.push(FieldError::invalid("spec.completions", &spec["completions"], "field is immutable"));
-    }
+    errors.extend(among(policy, "spec.template.spec.restartPolicy", &["OnFailure", "Never"]));
+    errors.extend(immutable(spec, old.map(|old| &old["spec"]), &["completions"], "spec."));
     errors.extend(not_negative(spec, &["parallelism", "completions", "backoffLimit"]));
     errors
 }
 
 fn not_negative(spec: &Value, keys: &[&str]) -> Vec<FieldError> {
-    let is_negative = |key: &&&str| spec[**key].as_i64().is_some_and(|n| n < 0);
-    let why = "must be greater than or equal to 0";
-    keys.iter()
-        .filter(is_negative)
-        .map(|key| FieldError::invalid(format!("spec.{key}"), &spec[*key], why))
-        .collect()
+    let negative = keys.iter().filter(|key| spec[**key].as_i64().is_some_and(|n| n < 0));
+    negative.map(|key| FieldError::invalid(format!("spec.{key}"), &spec[*key], NOT_NEGATIVE)).collect()
 }
 
 /// Checks a PodDisruptionBudget.
@@ -296,7 +289,7 @@ pub(crate) fn budget(object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
 pub(crate) fn priority_class(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let value = object["value"].as_i64().unwrap_or_default();
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let name = text(&object["metadata"]["name"]);
     if value > 1_000_000_000 && !name.starts_with("system-") {
         let why = "maximum allowed value of a user defined priority is 1000000000";
         errors.push(FieldError::forbidden("value", why));

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::kinds::meta;
 use crate::kinds::registry::{Kind, Registry, Subresource};
 
 /// Returns the body of `/version`: the API level that the sandbox follows.
@@ -23,13 +24,13 @@ pub(crate) fn core_versions(address: &str) -> Value {
 
 /// Returns the body of `/apis`.
 pub(crate) fn groups(kinds: &Registry) -> Value {
-    let groups: Vec<Value> = group_names(kinds).into_iter().map(|name| group(kinds, &name)).collect();
+    let groups: Vec<Value> = group_names(kinds).into_iter().map(|name| group(kinds, name)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// Returns the body of `/apis/{group}`, if the group is served.
 pub(crate) fn one_group(kinds: &Registry, name: &str) -> Option<Value> {
-    if !group_names(kinds).iter().any(|g| g == name) {
+    if !group_names(kinds).contains(&name) {
         return None;
     }
     let mut body = group(kinds, name);
@@ -46,26 +47,25 @@ fn group(kinds: &Registry, name: &str) -> Value {
     json!({"name": name, "versions": versions, "preferredVersion": versions[0]})
 }
 
-fn group_names(kinds: &Registry) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for kind in kinds.iter().filter(|k| !k.group.is_empty()) {
-        if !names.iter().any(|n| *n == *kind.group) {
-            names.push(kind.group.to_string());
-        }
-    }
-    names
+fn group_names(kinds: &Registry) -> Vec<&str> {
+    distinct(kinds.iter().map(|kind| &*kind.group).filter(|group| !group.is_empty()))
 }
 
 /// Returns the versions of a group, the preferred one first.
-fn versions(kinds: &Registry, group: &str) -> Vec<String> {
-    let mut versions: Vec<String> = Vec::new();
-    for kind in kinds.iter().filter(|k| k.group == group) {
-        if !versions.iter().any(|v| *v == *kind.version) {
-            versions.push(kind.version.to_string());
+fn versions<'a>(kinds: &'a Registry, group: &str) -> Vec<&'a str> {
+    let mut versions = distinct(kinds.iter().filter(|k| k.group == group).map(|kind| &*kind.version));
+    versions.sort_by_key(|version| std::cmp::Reverse(rank(version)));
+    versions
+}
+
+fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for text in texts {
+        if !found.contains(&text) {
+            found.push(text);
         }
     }
-    versions.sort_by_key(|v| std::cmp::Reverse(rank(v)));
-    versions
+    found
 }
 
 /// Orders versions: v2 > v1 > v1beta1 > v1alpha1.
@@ -138,16 +138,12 @@ fn sub_kind<'a>(kind: &'a Kind, sub: &'a Subresource) -> &'a str {
 
 /// Returns the storage version hash, an opaque string. Here it is a hash of the table's name.
 fn storage_hash(kind: &Kind) -> String {
-    let hash = kind
-        .storage
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
-    format!("{:.11}=", format!("{hash:016x}"))
+    format!("{:.11}=", format!("{:016x}", meta::hash(&kind.storage)))
 }
 
 /// Returns the aggregated form of `/api` or `/apis`.
 pub(crate) fn aggregated(kinds: &Registry, is_core: bool, version: &str) -> Value {
-    let names = if is_core { vec![String::new()] } else { group_names(kinds) };
+    let names = if is_core { vec![""] } else { group_names(kinds) };
     let items: Vec<Value> = names
         .iter()
         .map(|group| {
@@ -156,7 +152,7 @@ pub(crate) fn aggregated(kinds: &Registry, is_core: bool, version: &str) -> Valu
                 .into_iter()
                 .map(|version| {
                     let resources: Vec<Value> =
-                        kinds_of(kinds, group, &version).into_iter().map(aggregated_resource).collect();
+                        kinds_of(kinds, group, version).into_iter().map(aggregated_resource).collect();
                     json!({"version": version, "resources": resources, "freshness": "Current"})
                 })
                 .collect();

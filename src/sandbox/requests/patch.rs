@@ -88,21 +88,18 @@ fn unprocessable(why: &str) -> Box<ApiError> {
 /// far.
 fn bounded(object: &Value, operation: &PatchOperation, copied: &mut usize) -> Result<(), String> {
     let target = operation.path().count();
+    let from = match operation {
+        PatchOperation::Copy(copy) => Some(&copy.from),
+        // A value that moves sideways or up gets no deeper.
+        PatchOperation::Move(moved) if moved.from.count() < target => Some(&moved.from),
+        _ => None,
+    };
+    let from = from.and_then(|from| object.pointer(from.as_str()));
+    *copied += from.map_or(0, json_size);
     let value = match operation {
         PatchOperation::Add(add) => Some(&add.value),
         PatchOperation::Replace(replace) => Some(&replace.value),
-        PatchOperation::Copy(copy) => {
-            let value = object.pointer(copy.from.as_str());
-            *copied += value.map_or(0, json_size);
-            value
-        }
-        // A value that moves sideways or up gets no deeper.
-        PatchOperation::Move(from) if from.from.count() < target => {
-            let value = object.pointer(from.from.as_str());
-            *copied += value.map_or(0, json_size);
-            value
-        }
-        PatchOperation::Move(_) | PatchOperation::Remove(_) | PatchOperation::Test(_) => None,
+        _ => from,
     };
     if *copied > MAX_COPIED {
         return Err(format!(

@@ -45,7 +45,6 @@ impl Selection {
 
 /// A list of objects with its metadata.
 pub(crate) struct Listed {
-    /// The objects.
     pub items: Vec<Arc<Object>>,
     /// The `metadata` of the list.
     pub metadata: serde_json::Value,
@@ -68,9 +67,8 @@ impl Api {
         if limit > 0 && items.len() > limit {
             let left = items.len() - limit;
             items.truncate(limit);
-            let last =
-                items.last().map(|object| object.key.clone()).unwrap_or_else(|| ("".into(), "".into()));
-            metadata["continue"] = Token { revision: Some(page.revision), after: last }.encode().into();
+            let after = items[limit - 1].key.clone();
+            metadata["continue"] = Token { revision: Some(page.revision), after }.encode().into();
             if selection.is_everything() {
                 metadata["remainingItemCount"] = left.into();
             }
@@ -90,7 +88,7 @@ impl Api {
                 return Ok(self.store.list(&kind.storage, &selection.namespace));
             };
             let at = self.store.list_at(&kind.storage, &selection.namespace, revision);
-            return at.map_err(|_| {
+            return at.ok_or_else(|| {
                 let mut error = ApiError::expired(
                     "The provided continue parameter is too old to display a consistent list result. You can start a \
                      new list without the continue parameter, or use the continue token in this response to retrieve \
@@ -110,7 +108,7 @@ impl Api {
         if options.revision_match == "Exact" && wanted > 0 {
             let at = self.store.list_at(&kind.storage, &selection.namespace, wanted);
             let why = "The resourceVersion for the provided list is too old.";
-            return at.map_err(|_| ApiError::expired(why));
+            return at.ok_or_else(|| ApiError::expired(why));
         }
         Ok(self.store.list(&kind.storage, &selection.namespace))
     }

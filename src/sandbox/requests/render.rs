@@ -2,6 +2,8 @@
 //!
 //! The full form is assembled from the bytes in the store; the other forms parse the object.
 
+use std::sync::Arc;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -48,40 +50,32 @@ impl<'a> Renderer<'a> {
             (View::Full, Form::Event) => {
                 let mut value = object.value();
                 events::show(&mut value);
-                write_json(out, &typed(self.kind, value));
+                out.put_slice(&to_bytes(&self.kind.typed(value)));
             }
-            (View::Metadata, _) => write_json(out, &table::partial(&object.value())),
+            (View::Metadata, _) => out.put_slice(&to_bytes(&table::partial(&object.value()))),
             (View::Table, _) => {
                 let row = table::row(self.kind, &object.value(), self.include_object, self.now);
-                write_json(
-                    out,
-                    &table::table(
-                        self.kind,
-                        json!({"resourceVersion": object.revision.to_string()}),
-                        vec![row],
-                    ),
-                );
+                let metadata = json!({"resourceVersion": object.revision.to_string()});
+                out.put_slice(&to_bytes(&table::table(self.kind, metadata, vec![row])));
             }
         }
     }
 
     /// Returns a list in the requested form.
-    pub(crate) fn list(&self, items: &[impl AsRef<Object>], metadata: Value) -> Bytes {
-        let items = items.iter().map(AsRef::as_ref);
+    pub(crate) fn list(&self, items: &[Arc<Object>], metadata: Value) -> Bytes {
         if self.view == View::Table {
-            let rows =
-                items.map(|o| table::row(self.kind, &o.value(), self.include_object, self.now)).collect();
-            return to_bytes(&table::table(self.kind, metadata, rows));
+            let row = |object: &Arc<Object>| table::row(self.kind, &object.value(), self.include_object, self.now);
+            return to_bytes(&table::table(self.kind, metadata, items.iter().map(row).collect()));
         }
         let (kind, version) = match self.view {
             View::Metadata => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
-            _ => (self.kind.list_kind(), self.kind.api_version()),
+            _ => (format!("{}List", self.kind.kind), self.kind.api_version()),
         };
         let mut out = BytesMut::with_capacity(4096);
         let head =
             format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{version}\",\"metadata\":{metadata},\"items\":[");
         out.put_slice(head.as_bytes());
-        for (index, object) in items.enumerate() {
+        for (index, object) in items.iter().enumerate() {
             if index > 0 {
                 out.put_u8(b',');
             }
@@ -121,34 +115,16 @@ impl<'a> Renderer<'a> {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
         let object = match self.view {
-            View::Metadata => {
-                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
-            }
+            View::Metadata => table::partial(&json!({"metadata": metadata})),
             View::Table => table::table(self.kind, metadata, Vec::new()),
             View::Full => {
-                let mut object = typed(self.kind, self.kind.empty.clone());
+                let mut object = self.kind.typed(self.kind.empty.clone());
                 object["metadata"] = metadata;
                 object
             }
         };
         Self::raw_line("BOOKMARK", &to_bytes(&object), out);
     }
-}
-
-impl AsRef<Object> for Object {
-    fn as_ref(&self) -> &Object {
-        self
-    }
-}
-
-fn typed(kind: &Kind, mut value: Value) -> Value {
-    value["kind"] = json!(kind.kind);
-    value["apiVersion"] = kind.api_version().into();
-    value
-}
-
-fn write_json(out: &mut BytesMut, value: &Value) {
-    out.put_slice(&to_bytes(value));
 }
 
 /// Serialises a value.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::kinds::registry::{Kind, Registry};
 use crate::options::decode;
+use crate::store::Key;
 
 /// What a path refers to.
 pub(crate) enum Route {
@@ -35,10 +36,8 @@ pub(crate) enum Route {
 /// The objects that a path refers to.
 pub(crate) struct Target {
     pub kind: Arc<Kind>,
-    /// The namespace, empty for all namespaces or a cluster-scoped object.
-    pub namespace: String,
-    /// The object's name, empty for a collection.
-    pub name: String,
+    /// The namespace, empty for all namespaces or a cluster-scoped object, and the name, empty for a collection.
+    pub key: Key,
     /// The subresource, empty for the object itself.
     pub subresource: String,
 }
@@ -85,8 +84,7 @@ fn objects(kinds: &Registry, group: &str, version: &str, rest: &[&str]) -> Route
     }
     Route::Objects(Target {
         kind: kind.clone(),
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
+        key: (namespace.into(), name.into()),
         subresource: subresource.to_owned(),
     })
 }

@@ -19,13 +19,15 @@ use crate::api::{Api, Part, Written};
 use crate::clock::later;
 use crate::errors::{ApiError, ApiResult};
 use crate::faults::{Fault, Faults, Moment};
+use crate::kinds::pods;
+use crate::kinds::registry::Kind;
 use crate::kinds::scale;
 use crate::options::{self, DeleteOptions, Options, View};
 use crate::requests::body;
 use crate::requests::connection::{Connections, Cut};
 use crate::requests::discovery;
 use crate::requests::openapi;
-use crate::requests::patch::PatchKind;
+use crate::requests::patch::{self, PatchKind};
 use crate::requests::read::Selection;
 use crate::requests::render::{Renderer, to_bytes};
 use crate::requests::router::{Route, Target, route};
@@ -39,9 +41,7 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 pub(crate) struct Server {
     /// The objects and the operations on them.
     pub api: Api,
-    /// The fault rules in force.
     pub faults: Faults,
-    /// Where the server listens.
     pub address: SocketAddr,
     /// Cancelled to end the watches and the server.
     pub shutdown: CancellationToken,
@@ -55,6 +55,7 @@ struct Call {
     path: String,
     options: Options,
     accept: String,
+    view: View,
     content_type: String,
     body: Bytes,
     cut: Cut,
@@ -68,21 +69,13 @@ pub(crate) async fn handle(
 ) -> Response {
     let path = request.uri().path_and_query().map_or("", |p| p.as_str()).to_owned();
     let method = request.method().clone();
-    let met = server.faults.take(method.as_str(), &path, Moment::Request);
-    let (fault, until) = met.map_or((None, None), |met| (Some(met.fault), met.until));
+    let (fault, until) = server.faults.take(method.as_str(), &path, Moment::Request).unzip();
     match &fault {
-        Some(Fault::Drop) => {
-            cut.close();
-            return plain(StatusCode::OK, "");
-        }
-        Some(Fault::Reset) => {
-            cut.reset();
-            return plain(StatusCode::OK, "");
-        }
+        Some(Fault::Drop) => cut.close(),
+        Some(Fault::Reset) => cut.reset(),
         Some(Fault::BlackHole) => {
             server.shutdown.cancelled().await;
             cut.close();
-            return plain(StatusCode::OK, "");
         }
         Some(Fault::Status(code)) => return refusal(&ApiError::injected(*code, None)),
         Some(Fault::RetryAfter(code, seconds)) => {
@@ -96,11 +89,14 @@ pub(crate) async fn handle(
         }
         Some(Fault::Hang) => {
             tokio::select! {
-                () = server.faults.wait(until) => {}
+                () = server.faults.wait(until.flatten()) => {}
                 () = server.shutdown.cancelled() => {}
             }
         }
         _ => {}
+    }
+    if matches!(fault, Some(Fault::Drop | Fault::Reset | Fault::BlackHole)) {
+        return plain(StatusCode::OK, "");
     }
     let response = match read(request, path, cut.clone()).await {
         Ok(call) => server.answer(call).unwrap_or_else(|error| refusal(&error)),
@@ -123,7 +119,8 @@ async fn read(request: Request, path: String, cut: Cut) -> ApiResult<Call> {
     let options = Options::parse(parts.uri.query().unwrap_or_default())?;
     let body = axum::body::to_bytes(body, BODY_LIMIT).await.map_err(|_| ApiError::too_large(BODY_LIMIT))?;
     let content_type = content_type.split(';').next().unwrap_or_default().trim().to_owned();
-    Ok(Call { method: parts.method, path, options, accept, content_type, body, cut })
+    let view = options::view(&accept);
+    Ok(Call { method: parts.method, path, options, accept, view, content_type, body, cut })
 }
 
 fn header(headers: &HeaderMap, name: http::HeaderName) -> String {
@@ -167,7 +164,7 @@ impl Server {
     }
 
     fn objects(self: &Arc<Self>, target: Target, call: Call) -> ApiResult<Response> {
-        match (target.name.is_empty(), target.subresource.as_str()) {
+        match (target.key.1.is_empty(), target.subresource.as_str()) {
             (true, _) => self.collection(target, call),
             (false, "") => self.object(target, call),
             (false, _) => self.subresource(target, call),
@@ -175,32 +172,30 @@ impl Server {
     }
 
     fn collection(self: &Arc<Self>, target: Target, call: Call) -> ApiResult<Response> {
-        let kind = target.kind;
+        let Target { kind, key: (namespace, _), .. } = target;
         let allows = |verb: &str| kind.verbs.contains(&verb);
-        let view = options::view(&call.accept);
         match call.method {
             Method::GET if call.options.watch => {
-                let selection = Selection::new(&kind, &target.namespace, &call.options)?;
-                let watch = Watch::open(self, kind, selection, &call.options, view, (call.path, call.cut))?;
+                let selection = Selection::new(&kind, &namespace, &call.options)?;
+                let watch = Watch::open(self, kind, selection, &call.options, call.view, (call.path, call.cut))?;
                 let body = Body::from_stream(watch.into_stream());
                 Ok(with_type(StatusCode::OK, "application/json", body))
             }
             Method::GET => {
-                let selection = Selection::new(&kind, &target.namespace, &call.options)?;
+                let selection = Selection::new(&kind, &namespace, &call.options)?;
                 let list = self.api.list(&kind, &selection, &call.options)?;
-                let renderer = Renderer::new(&kind, view, &call.options.include_object, self.api.clock.now());
-                Ok(json(StatusCode::OK, renderer.list(&list.items, list.metadata)))
+                Ok(json(StatusCode::OK, self.renderer(&kind, &call).list(&list.items, list.metadata)))
             }
             Method::POST if allows("create") => {
-                if kind.namespaced && target.namespace.is_empty() {
+                if kind.namespaced && namespace.is_empty() {
                     return Err(ApiError::bad_request("an empty namespace may not be set during creation"));
                 }
                 let object = body::object(&kind, &call.content_type, &call.body)?;
-                let written = self.api.create(&kind, &target.namespace, object, &call.options)?;
-                Ok(self.written(&kind, view, &call.options, &written))
+                let written = self.api.create(&kind, &namespace, object, &call.options)?;
+                Ok(self.written(&kind, &call, &written))
             }
             Method::DELETE if allows("deletecollection") => {
-                let selection = Selection::new(&kind, &target.namespace, &call.options)?;
+                let selection = Selection::new(&kind, &namespace, &call.options)?;
                 let how = DeleteOptions::new(&call.options, &body::options(&call.body)?);
                 let list = self.api.list(&kind, &selection, &call.options)?;
                 for object in &list.items {
@@ -217,36 +212,25 @@ impl Server {
     }
 
     fn object(&self, target: Target, call: Call) -> ApiResult<Response> {
-        let key: Key = (target.namespace.as_str().into(), target.name.as_str().into());
-        let kind = target.kind;
-        let view = options::view(&call.accept);
-        let renderer = Renderer::new(&kind, view, &call.options.include_object, self.api.clock.now());
+        let Target { kind, key, .. } = target;
         match call.method {
-            Method::GET | Method::HEAD => {
-                let object = self.api.get(&kind, &key)?;
-                Ok(json(StatusCode::OK, renderer.object(&object)))
-            }
-            Method::PUT | Method::PATCH => {
-                let written = self.change(&kind, &key, Part::Main, &call)?;
-                Ok(self.written(&kind, view, &call.options, &written))
-            }
+            Method::GET | Method::HEAD => self.show(&kind, &key, &call),
+            Method::PUT | Method::PATCH => self.change(&kind, &key, Part::Main, &call),
             Method::DELETE => {
                 let how = DeleteOptions::new(&call.options, &body::options(&call.body)?);
                 let deleted = self.api.delete(&kind, &key, &how)?;
-                if deleted.is_gone && !crate::kinds::pods::is_pod(&kind) {
+                if deleted.is_gone && !pods::is_pod(&kind) {
                     return Ok(json(StatusCode::OK, to_bytes(&Api::deleted_status(&kind, &deleted.object))));
                 }
-                Ok(json(StatusCode::OK, renderer.object(&deleted.object)))
+                Ok(json(StatusCode::OK, self.renderer(&kind, &call).object(&deleted.object)))
             }
             _ => Err(ApiError::method_not_allowed()),
         }
     }
 
     fn subresource(&self, target: Target, call: Call) -> ApiResult<Response> {
-        let key: Key = (target.namespace.as_str().into(), target.name.as_str().into());
-        let kind = target.kind;
-        let view = options::view(&call.accept);
-        match (target.subresource.as_str(), &call.method) {
+        let Target { kind, key, subresource } = target;
+        match (subresource.as_str(), &call.method) {
             ("binding", &Method::POST) => {
                 let binding = body::any(&call.content_type, &call.body, "Binding")?;
                 self.api.bind(&kind, &key, &binding, &call.options)?;
@@ -257,18 +241,9 @@ impl Server {
                 self.api.evict(&kind, &key, &eviction, &call.options)?;
                 Ok(json(StatusCode::CREATED, to_bytes(&Api::success(201))))
             }
-            ("status", &Method::GET) => {
-                let renderer = Renderer::new(&kind, view, &call.options.include_object, self.api.clock.now());
-                Ok(json(StatusCode::OK, renderer.object(&*self.api.get(&kind, &key)?)))
-            }
-            ("status", &(Method::PUT | Method::PATCH)) => {
-                let written = self.change(&kind, &key, Part::Status, &call)?;
-                Ok(self.written(&kind, view, &call.options, &written))
-            }
-            ("finalize", &Method::PUT) => {
-                let written = self.change(&kind, &key, Part::Main, &call)?;
-                Ok(self.written(&kind, view, &call.options, &written))
-            }
+            ("status", &Method::GET) => self.show(&kind, &key, &call),
+            ("status", &(Method::PUT | Method::PATCH)) => self.change(&kind, &key, Part::Status, &call),
+            ("finalize", &Method::PUT) => self.change(&kind, &key, Part::Main, &call),
             ("scale", &Method::GET) => {
                 let object = self.api.get(&kind, &key)?;
                 Ok(json(StatusCode::OK, to_bytes(&scale::show(&object.value()))))
@@ -281,47 +256,44 @@ impl Server {
         }
     }
 
-    /// Carries out a PUT or PATCH.
-    fn change(
-        &self,
-        kind: &crate::kinds::registry::Kind,
-        key: &Key,
-        part: Part,
-        call: &Call,
-    ) -> ApiResult<Written> {
-        if call.method == Method::PUT {
-            let object = body::object(kind, &call.content_type, &call.body)?;
-            return self.api.update(kind, key, part, &call.options, |_| Ok(object.clone()));
-        }
-        let (how, patch) = patch_of(kind.is_custom(), call)?;
-        self.api.patch(kind, key, part, (how, &patch), &call.options)
+    fn renderer<'a>(&self, kind: &'a Kind, call: &'a Call) -> Renderer<'a> {
+        Renderer::new(kind, call.view, &call.options.include_object, self.api.clock.now())
     }
 
-    fn scale(&self, kind: &crate::kinds::registry::Kind, key: &Key, call: &Call) -> ApiResult<Written> {
-        let is_put = call.method == Method::PUT;
-        let patch = if is_put { None } else { Some(patch_of(false, call)?) };
-        let whole = if is_put { body::any(&call.content_type, &call.body, "Scale")? } else { Value::Null };
+    fn show(&self, kind: &Kind, key: &Key, call: &Call) -> ApiResult<Response> {
+        let object = self.api.get(kind, key)?;
+        Ok(json(StatusCode::OK, self.renderer(kind, call).object(&object)))
+    }
+
+    /// Carries out a PUT or PATCH.
+    fn change(&self, kind: &Kind, key: &Key, part: Part, call: &Call) -> ApiResult<Response> {
+        let written = if call.method == Method::PUT {
+            let object = body::object(kind, &call.content_type, &call.body)?;
+            self.api.update(kind, key, part, &call.options, |_| Ok(object.clone()))?
+        } else {
+            let (how, patch) = patch_of(kind.is_custom(), call)?;
+            self.api.patch(kind, key, part, (how, &patch), &call.options)?
+        };
+        Ok(self.written(kind, call, &written))
+    }
+
+    fn scale(&self, kind: &Kind, key: &Key, call: &Call) -> ApiResult<Written> {
+        let (how, change) = match call.method == Method::PUT {
+            true => (None, body::any(&call.content_type, &call.body, "Scale")?),
+            false => patch_of(false, call).map(|(how, patch)| (Some(how), patch))?,
+        };
         self.api.update(kind, key, Part::Main, &call.options, |object| {
-            let scaled = match &patch {
-                None => whole.clone(),
-                Some((how, patch)) => {
-                    crate::requests::patch::apply(*how, &scale::show(object), patch, false)?
-                }
+            let scaled = match how {
+                None => change.clone(),
+                Some(how) => patch::apply(how, &scale::show(object), &change, false)?,
             };
-            scale::apply(object, &scaled)
+            Ok(scale::apply(object, &scaled))
         })
     }
 
-    fn written(
-        &self,
-        kind: &crate::kinds::registry::Kind,
-        view: View,
-        options: &Options,
-        written: &Written,
-    ) -> Response {
-        let renderer = Renderer::new(kind, view, &options.include_object, self.api.clock.now());
+    fn written(&self, kind: &Kind, call: &Call, written: &Written) -> Response {
         let code = if written.is_new { StatusCode::CREATED } else { StatusCode::OK };
-        let mut response = json(code, renderer.object(&written.object));
+        let mut response = json(code, self.renderer(kind, call).object(&written.object));
         for warning in &written.warnings {
             let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
             if let Ok(value) = HeaderValue::from_str(&text) {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::kinds::printers;
-use crate::kinds::registry::{Cells, Kind};
+use crate::kinds::registry::{Cell, Column, Kind};
 
 /// Returns an object's metadata as a PartialObjectMetadata.
 pub(crate) fn partial(object: &Value) -> Value {
@@ -15,34 +15,24 @@ pub(crate) fn partial(object: &Value) -> Value {
 
 /// Returns the table row of an object.
 pub(crate) fn row(kind: &Kind, object: &Value, include: &str, now: Timestamp) -> Value {
-    let cells = match &kind.cells {
-        Cells::Function(cells) => cells(object, now),
-        Cells::Paths(paths) => {
-            let columns = kind.columns.iter().zip(paths);
-            columns.map(|(column, path)| custom_cell(object, &column.kind, path, now)).collect()
-        }
+    let cell = |column: &Column| match &column.cell {
+        Cell::BuiltIn(rule) => rule.cell(object, now),
+        Cell::Path(path) => custom_cell(object, &column.kind, path, now),
     };
+    let cells: Vec<Value> = kind.columns.iter().map(cell).collect();
     match include {
         "None" => json!({"cells": cells}),
-        "Object" => {
-            let mut object = object.clone();
-            object["kind"] = json!(kind.kind);
-            object["apiVersion"] = kind.api_version().into();
-            json!({"cells": cells, "object": object})
-        }
+        "Object" => json!({"cells": cells, "object": kind.typed(object.clone())}),
         _ => json!({"cells": cells, "object": partial(object)}),
     }
 }
 
 /// Returns a table with the columns of a kind.
 pub(crate) fn table(kind: &Kind, metadata: Value, rows: Vec<Value>) -> Value {
-    let columns: Vec<Value> = kind
-        .columns
-        .iter()
-        .map(|c| {
-            json!({"name": c.name, "type": c.kind, "format": c.format, "description": c.about, "priority": c.priority})
-        })
-        .collect();
+    let column = |c: &Column| {
+        json!({"name": c.name, "type": c.kind, "format": c.format, "description": c.about, "priority": c.priority})
+    };
+    let columns: Vec<Value> = kind.columns.iter().map(column).collect();
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
         "columnDefinitions": columns, "rows": rows

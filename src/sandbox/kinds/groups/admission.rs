@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::{GROUP, POD_GROUPS, VERSION, WORKLOADS};
 use crate::api::Api;
 use crate::errors::{ApiError, ApiResult};
+use crate::fields::{add, list, text};
+use crate::kinds::defaults::set;
 use crate::kinds::meta;
 use crate::kinds::pods;
 use crate::kinds::registry::Kind;
@@ -15,35 +17,21 @@ const PROTECTION: &str = "scheduling.k8s.io/podgroup-protection";
 
 /// Sets the defaults of a PodGroup: disruption per pod, and a template reference that is always shown.
 pub(crate) fn pod_group_defaults(object: &mut Value) {
-    set(object, "spec", json!({}));
+    add(object, "spec", json!({}));
     let spec = &mut object["spec"];
-    set(spec, "podGroupTemplateRef", Value::Null);
-    set(spec, "schedulingPolicy", json!({}));
-    set_text(spec, "disruptionMode", "Pod");
-    set(object, "status", json!({}));
+    add(spec, "podGroupTemplateRef", Value::Null);
+    add(spec, "schedulingPolicy", json!({}));
+    set(spec, "disruptionMode", "Pod");
+    add(object, "status", json!({}));
 }
 
 /// Sets the defaults of a Workload's templates, whose constraints are always shown.
 pub(crate) fn workload_defaults(object: &mut Value) {
-    set(object, "spec", json!({}));
+    add(object, "spec", json!({}));
     for template in object["spec"]["podGroupTemplates"].as_array_mut().into_iter().flatten() {
-        set(template, "schedulingPolicy", json!({}));
-        set(template, "schedulingConstraints", Value::Null);
-        set_text(template, "disruptionMode", "Pod");
-    }
-}
-
-fn set(object: &mut Value, key: &str, value: Value) {
-    if let Some(fields) = object.as_object_mut() {
-        fields.entry(key).or_insert(value);
-    }
-}
-
-fn set_text(object: &mut Value, key: &str, value: &str) {
-    if let Some(fields) = object.as_object_mut()
-        && fields.get(key).is_none_or(Value::is_null)
-    {
-        fields.insert(key.to_owned(), value.into());
+        add(template, "schedulingPolicy", json!({}));
+        add(template, "schedulingConstraints", Value::Null);
+        set(template, "disruptionMode", "Pod");
     }
 }
 
@@ -67,7 +55,7 @@ pub(crate) fn admit(api: &Api, kind: &Kind, object: &mut Value) -> ApiResult<()>
 pub(crate) fn keep_priority(kind: &Kind, object: &mut Value, old: &Value) {
     let priority = &old["spec"]["priority"];
     if &*kind.storage == POD_GROUPS && priority.is_i64() && object["spec"].is_object() {
-        set(&mut object["spec"], "priority", priority.clone());
+        add(&mut object["spec"], "priority", priority.clone());
     }
 }
 
@@ -76,20 +64,19 @@ fn refuse(object: &Value, why: &str) -> Box<ApiError> {
 }
 
 fn priority(api: &Api, object: &mut Value) -> ApiResult<()> {
-    let Some(name) = object["spec"]["priorityClassName"].as_str().filter(|name| !name.is_empty()) else {
+    let name = text(&object["spec"]["priorityClassName"]);
+    if name.is_empty() {
         return Ok(());
-    };
+    }
     let Some(value) = pods::class_value(api, name) else {
         return Err(refuse(object, &format!("no PriorityClass with name {name} was found")));
     };
     if let Some(given) = object["spec"]["priority"].as_i64().filter(|given| *given != value) {
-        return Err(refuse(
-            object,
-            &format!(
-                "the integer value of priority ({given}) must not be provided in pod group spec; priority admission \
-                 controller computed {value} from the given PriorityClass name"
-            ),
-        ));
+        let why = format!(
+            "the integer value of priority ({given}) must not be provided in pod group spec; priority admission \
+             controller computed {value} from the given PriorityClass name"
+        );
+        return Err(refuse(object, &why));
     }
     object["spec"]["priority"] = value.into();
     Ok(())
@@ -97,9 +84,8 @@ fn priority(api: &Api, object: &mut Value) -> ApiResult<()> {
 
 fn template(api: &Api, object: &Value) -> ApiResult<()> {
     let reference = &object["spec"]["podGroupTemplateRef"]["workload"];
-    let text = |key: &str| reference[key].as_str().unwrap_or_default();
     // Validation rejects an empty name.
-    let (workload, name) = (text("workloadName"), text("podGroupTemplateName"));
+    let (workload, name) = (text(&reference["workloadName"]), text(&reference["podGroupTemplateName"]));
     if workload.is_empty() || name.is_empty() {
         return Ok(());
     }
@@ -108,8 +94,7 @@ fn template(api: &Api, object: &Value) -> ApiResult<()> {
         return Err(refuse(object, &format!("workload \"{workload}\" not found")));
     };
     let found = found.value();
-    let mut templates = found["spec"]["podGroupTemplates"].as_array().into_iter().flatten();
-    if !templates.any(|template| template["name"] == name) {
+    if !list(&found["spec"]["podGroupTemplates"]).iter().any(|template| template["name"] == name) {
         let why = format!("workload \"{workload}\" has no pod group template \"{name}\"");
         return Err(refuse(object, &why));
     }
@@ -126,7 +111,6 @@ pub(crate) fn drop_unserved(api: &Api, pod: &mut Value) {
     }
 }
 
-/// Returns whether a pod belongs to a PodGroup.
 pub(crate) fn is_user(pod: &Value, group: &str) -> bool {
     pod["spec"]["schedulingGroup"]["podGroupName"] == group
 }

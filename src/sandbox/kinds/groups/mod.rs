@@ -15,9 +15,7 @@ use serde_json::Value;
 pub(crate) use admission::{admit, drop_unserved, is_user, keep_priority, unprotect};
 pub(crate) use rows::ROWS;
 
-/// The table of native PodGroups in the store.
 pub(crate) const POD_GROUPS: &str = "podgroups.scheduling.k8s.io";
-/// The table of native Workloads in the store.
 const WORKLOADS: &str = "workloads.scheduling.k8s.io";
 /// API group of the native kinds.
 pub(crate) const GROUP: &str = "scheduling.k8s.io";

@@ -2,14 +2,13 @@
 //!
 //! A value that did not change is not validated again.
 
-use pellucid_model::naming::{is_label, is_subdomain};
-use serde_json::Value;
+use pellucid_model::naming::is_subdomain;
+use serde_json::{Value, json};
 
 use crate::errors::FieldError;
-use crate::kinds::validate::{LABEL, SUBDOMAIN};
+use crate::fields::{list, text};
+use crate::kinds::validate::{SUBDOMAIN, among, immutable, required_label, required_text};
 
-const IMMUTABLE: &str = "field is immutable";
-const MODES: [&str; 2] = ["Pod", "PodGroup"];
 const HIGHEST_PRIORITY: i64 = 1_000_000_000;
 const MOST_TEMPLATES: usize = 8;
 const MOST_CLAIMS: usize = 4;
@@ -28,12 +27,12 @@ pub(crate) fn pod_group(object: &Value, old: Option<&Value>) -> Vec<FieldError> 
             "priorityClassName",
             "priority",
         ];
-        errors.extend(immutable(spec, old, &FIXED));
+        errors.extend(immutable(spec, Some(old), &FIXED, "spec."));
     } else {
         errors.extend(template_reference(&spec["podGroupTemplateRef"]));
         errors.extend(group(spec, "spec"));
     }
-    let statuses = object["status"]["resourceClaimStatuses"].as_array().map_or(0, Vec::len);
+    let statuses = list(&object["status"]["resourceClaimStatuses"]);
     errors.extend(too_many("status.resourceClaimStatuses", statuses, MOST_CLAIMS));
     errors
 }
@@ -42,18 +41,18 @@ pub(crate) fn pod_group(object: &Value, old: Option<&Value>) -> Vec<FieldError> 
 pub(crate) fn workload(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     if let Some(old) = old {
-        return immutable(spec, &old["spec"], &["controllerRef", "podGroupTemplates"]);
+        return immutable(spec, Some(&old["spec"]), &["controllerRef", "podGroupTemplates"], "spec.");
     }
     let mut errors = controller_reference(&spec["controllerRef"]);
-    let templates = spec["podGroupTemplates"].as_array().map_or(&[][..], Vec::as_slice);
+    let templates = list(&spec["podGroupTemplates"]);
     if templates.is_empty() {
         errors.push(FieldError::required("spec.podGroupTemplates", ""));
     }
-    errors.extend(too_many("spec.podGroupTemplates", templates.len(), MOST_TEMPLATES));
+    errors.extend(too_many("spec.podGroupTemplates", templates, MOST_TEMPLATES));
     errors.extend(unique(templates, "spec.podGroupTemplates"));
     for (index, template) in templates.iter().enumerate() {
         let here = format!("spec.podGroupTemplates[{index}]");
-        errors.extend(short_name(template, &here, "name"));
+        errors.extend(required_label(template, &here, "name"));
         errors.extend(group(template, &here));
     }
     errors
@@ -64,14 +63,10 @@ fn group(spec: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = policy(&spec["schedulingPolicy"], &format!("{path}.schedulingPolicy"));
     errors.extend(constraints(&spec["schedulingConstraints"], &format!("{path}.schedulingConstraints")));
     errors.extend(claims(&spec["resourceClaims"], &format!("{path}.resourceClaims")));
-    let mode = &spec["disruptionMode"];
-    if !mode.as_str().is_some_and(|mode| MODES.contains(&mode)) {
-        errors.push(FieldError::unsupported(format!("{path}.disruptionMode"), mode, &MODES));
-    }
-    let class = spec["priorityClassName"].as_str().unwrap_or_default();
-    if !class.is_empty() && !is_subdomain(class) {
-        let field = format!("{path}.priorityClassName");
-        errors.push(FieldError::invalid(field, &spec["priorityClassName"], SUBDOMAIN));
+    errors.extend(among(&spec["disruptionMode"], format!("{path}.disruptionMode"), &["Pod", "PodGroup"]));
+    let class = &spec["priorityClassName"];
+    if !text(class).is_empty() && !is_subdomain(text(class)) {
+        errors.push(FieldError::invalid(format!("{path}.priorityClassName"), class, SUBDOMAIN));
     }
     if spec["priority"].as_i64().is_some_and(|priority| priority > HIGHEST_PRIORITY) {
         let why = format!("must be less than or equal to {HIGHEST_PRIORITY}");
@@ -112,25 +107,23 @@ fn one_of(union: &Value, path: &str, members: [&str; 2]) -> Vec<FieldError> {
 }
 
 fn constraints(constraints: &Value, path: &str) -> Vec<FieldError> {
-    let topology = constraints["topology"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut errors: Vec<FieldError> =
-        too_many(&format!("{path}.topology"), topology.len(), 1).into_iter().collect();
+    let topology = list(&constraints["topology"]);
+    let path = format!("{path}.topology");
+    let mut errors: Vec<FieldError> = too_many(&path, topology, 1).into_iter().collect();
     for (index, constraint) in topology.iter().enumerate() {
-        if constraint["key"].as_str().is_none_or(str::is_empty) {
-            errors.push(FieldError::required(format!("{path}.topology[{index}].key"), ""));
-        }
+        errors.extend(required_text(&constraint["key"], format!("{path}[{index}].key")));
     }
     errors
 }
 
 fn claims(claims: &Value, path: &str) -> Vec<FieldError> {
-    let claims = claims.as_array().map_or(&[][..], Vec::as_slice);
-    let mut errors: Vec<FieldError> = too_many(path, claims.len(), MOST_CLAIMS).into_iter().collect();
+    let claims = list(claims);
+    let mut errors: Vec<FieldError> = too_many(path, claims, MOST_CLAIMS).into_iter().collect();
     errors.extend(unique(claims, path));
     for (index, claim) in claims.iter().enumerate() {
         let here = format!("{path}[{index}]");
         errors.extend(one_of(claim, &here, ["resourceClaimName", "resourceClaimTemplateName"]));
-        errors.extend(short_name(claim, &here, "name"));
+        errors.extend(required_label(claim, &here, "name"));
     }
     errors
 }
@@ -145,46 +138,27 @@ fn template_reference(reference: &Value) -> Vec<FieldError> {
         return vec![FieldError::invalid(path, &"".into(), "must specify one of: `workload`")];
     }
     let names = ["workloadName", "podGroupTemplateName"];
-    names.iter().filter_map(|name| short_name(workload, &format!("{path}.workload"), name)).collect()
+    names.iter().filter_map(|name| required_label(workload, &format!("{path}.workload"), name)).collect()
 }
 
 fn controller_reference(reference: &Value) -> Vec<FieldError> {
     if reference.is_null() {
         return Vec::new();
     }
-    let missing = |key: &&&str| reference[**key].as_str().is_none_or(str::is_empty);
-    let missing = ["kind", "name"]
-        .iter()
-        .filter(missing)
-        .map(|key| format!("spec.controllerRef.{key}"))
-        .collect::<Vec<_>>();
-    missing.into_iter().map(|field| FieldError::required(field, "")).collect()
-}
-
-fn short_name(object: &Value, path: &str, key: &str) -> Option<FieldError> {
-    let field = format!("{path}.{key}");
-    match object[key].as_str().unwrap_or_default() {
-        "" => Some(FieldError::required(field, "")),
-        name if is_label(name) => None,
-        _ => Some(FieldError::invalid(field, &object[key], LABEL)),
-    }
+    let missing = |key: &str| required_text(&reference[key], format!("spec.controllerRef.{key}"));
+    ["kind", "name"].into_iter().filter_map(missing).collect()
 }
 
 fn unique(items: &[Value], path: &str) -> Vec<FieldError> {
     let repeats = |(index, item): &(usize, &Value)| {
         items.iter().take(*index).any(|other| other["name"] == item["name"])
     };
-    let key =
-        |item: &Value| Value::from(serde_json::Map::from_iter([("name".to_owned(), item["name"].clone())]));
     let repeated = items.iter().enumerate().filter(repeats);
-    repeated.map(|(index, item)| FieldError::duplicate(format!("{path}[{index}]"), &key(item))).collect()
+    repeated
+        .map(|(index, item)| FieldError::duplicate(format!("{path}[{index}]"), &json!({"name": item["name"]})))
+        .collect()
 }
 
-fn too_many(path: &str, count: usize, most: usize) -> Option<FieldError> {
-    (count > most).then(|| FieldError::too_many(path, count, most))
-}
-
-fn immutable(new: &Value, old: &Value, keys: &[&str]) -> Vec<FieldError> {
-    let changed = keys.iter().filter(|key| new[**key] != old[**key]);
-    changed.map(|key| FieldError::invalid(format!("spec.{key}"), &new[*key], IMMUTABLE)).collect()
+fn too_many(path: &str, items: &[Value], most: usize) -> Option<FieldError> {
+    (items.len() > most).then(|| FieldError::too_many(path, items.len(), most))
 }

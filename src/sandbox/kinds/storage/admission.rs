@@ -20,15 +20,9 @@ pub(crate) fn admit(api: &Api, kind: &Kind, object: &mut Value) {
     if &*kind.storage != CLAIMS || class_of(object).is_some() || !object["spec"].is_object() {
         return;
     }
-    let mut best: Option<Value> = None;
-    for class in api.store.list(CLASSES, "").items {
-        let class = class.value();
-        let age = |class: &Value| meta::text(class, "creationTimestamp").to_owned();
-        if is_default(&class) && best.as_ref().is_none_or(|best| age(&class) > age(best)) {
-            best = Some(class);
-        }
-    }
-    if let Some(class) = best {
+    let classes = api.store.list(CLASSES, "").items.into_iter().map(|class| class.value()).filter(is_default);
+    let age = |class: &Value| meta::text(class, "creationTimestamp").to_owned();
+    if let Some(class) = classes.reduce(|best, next| if age(&next) > age(&best) { next } else { best }) {
         object["spec"]["storageClassName"] = class["metadata"]["name"].clone();
     }
 }

@@ -2,57 +2,42 @@
 
 use serde_json::{Value, json};
 
-use crate::kinds::defaults::set;
+use crate::kinds::defaults::{fill, set};
 
 /// Sets the defaults of a PersistentVolume: policy Retain, mode Filesystem.
 pub(crate) fn volume(object: &mut Value) {
-    set(object, "spec", json!({}));
-    set(object, "status", json!({}));
-    let spec = &mut object["spec"];
-    set(spec, "persistentVolumeReclaimPolicy", "Retain");
-    set(spec, "volumeMode", "Filesystem");
-    if let Some(path) = spec.get_mut("hostPath") {
+    let spec = json!({"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"});
+    fill(object, json!({"spec": spec, "status": {"phase": "Pending"}}));
+    if let Some(path) = object["spec"].get_mut("hostPath") {
         set(path, "type", "");
     }
-    set(&mut object["status"], "phase", "Pending");
 }
 
 /// Sets the defaults of a PersistentVolumeClaim: mode Filesystem.
 pub(crate) fn claim(object: &mut Value) {
-    set(object, "spec", json!({}));
-    set(object, "status", json!({}));
-    set(&mut object["spec"], "resources", json!({}));
-    set(&mut object["spec"], "volumeMode", "Filesystem");
-    set(&mut object["status"], "phase", "Pending");
+    fill(object, json!({"spec": {"resources": {}, "volumeMode": "Filesystem"}, "status": {"phase": "Pending"}}));
 }
 
 /// Sets the defaults of a StorageClass: policy Delete, immediate binding.
 pub(crate) fn class(object: &mut Value) {
-    set(object, "reclaimPolicy", "Delete");
-    set(object, "volumeBindingMode", "Immediate");
+    fill(object, json!({"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}));
 }
 
 /// Sets the defaults of a CSINode: an empty list of drivers.
 pub(crate) fn csi_node(object: &mut Value) {
-    set(object, "spec", json!({}));
-    set(&mut object["spec"], "drivers", json!([]));
+    fill(object, json!({"spec": {"drivers": []}}));
 }
 
 /// Sets the defaults of a CSIDriver: it attaches volumes and reports no capacity.
 pub(crate) fn csi_driver(object: &mut Value) {
-    set(object, "spec", json!({}));
-    let spec = &mut object["spec"];
-    set(spec, "attachRequired", true);
-    set(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
-    set(spec, "volumeLifecycleModes", json!(["Persistent"]));
-    for key in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
-        set(spec, key, false);
-    }
+    let spec = json!({
+        "attachRequired": true, "fsGroupPolicy": "ReadWriteOnceWithFSType", "volumeLifecycleModes": ["Persistent"],
+        "podInfoOnMount": false, "storageCapacity": false, "requiresRepublish": false, "seLinuxMount": false
+    });
+    fill(object, json!({"spec": spec}));
 }
 
 /// Sets the defaults of a VolumeAttachment: not attached.
 pub(crate) fn attachment(object: &mut Value) {
-    set(object, "spec", json!({}));
-    set(object, "status", json!({}));
-    set(&mut object["status"], "attached", false);
+    fill(object, json!({"spec": {}, "status": {"attached": false}}));
 }

@@ -13,13 +13,9 @@ pub(crate) use admission::admit;
 pub(crate) use defaults::claim as claim_defaults;
 pub(crate) use rows::ROWS;
 
-/// The table of PersistentVolumes in the store.
 pub(crate) const VOLUMES: &str = "persistentvolumes";
-/// The table of PersistentVolumeClaims in the store.
 pub(crate) const CLAIMS: &str = "persistentvolumeclaims";
-/// The table of StorageClasses in the store.
 pub(crate) const CLASSES: &str = "storageclasses.storage.k8s.io";
-/// The table of CSINodes in the store.
 pub(crate) const CSI_NODES: &str = "csinodes.storage.k8s.io";
 
 /// Annotation of a claim whose binding is complete.

@@ -1,183 +1,115 @@
 //! Columns and cells of `kubectl get` for the kinds of storage.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{admission, class_of};
-use crate::kinds::printers::{AGE, NAME, Printer, created, name, text};
+use crate::fields::{self, list};
+use crate::kinds::printers::{AGE, Column, NAME, count, flag, own, text, text_or};
 
 const UNSET: &str = "<unset>";
-const ATTRIBUTES: (&str, &str, i64, &str) =
-    ("VolumeAttributesClass", "string", 0, "Class of changeable attributes.");
-const MODE: (&str, &str, i64, &str) = ("VolumeMode", "string", 1, "File system or block device.");
+const ATTRIBUTES: Column = text_or(
+    "VolumeAttributesClass",
+    "/spec/volumeAttributesClassName",
+    UNSET,
+    "Class of changeable attributes.",
+);
+const MODE: Column = text_or("VolumeMode", "/spec/volumeMode", UNSET, "File system or block device.").wide();
 
-pub(crate) const VOLUMES: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Capacity", "string", 0, "Size of the volume."),
-        ("Access Modes", "string", 0, "How it can be mounted."),
-        ("Reclaim Policy", "string", 0, "What becomes of it without its claim."),
-        ("Status", "string", 0, "Phase of the volume."),
-        ("Claim", "string", 0, "The claim that it is bound to."),
-        ("StorageClass", "string", 0, "Class of the volume."),
-        ATTRIBUTES,
-        ("Reason", "string", 0, "Why it is in this phase."),
-        AGE,
-        MODE,
-    ],
-    cells: |o, now| {
-        let spec = &o["spec"];
-        let claim = match (spec["claimRef"]["namespace"].as_str(), spec["claimRef"]["name"].as_str()) {
-            (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
-            _ => String::new(),
-        };
-        vec![
-            name(o),
-            text(&spec["capacity"]["storage"], ""),
-            modes(&spec["accessModes"]),
-            text(&spec["persistentVolumeReclaimPolicy"], ""),
-            phase(o),
-            claim.into(),
-            class_of(o).unwrap_or_default().into(),
-            text(&spec["volumeAttributesClassName"], UNSET),
-            text(&o["status"]["reason"], ""),
-            created(o, now),
-            text(&spec["volumeMode"], UNSET),
-        ]
-    },
-};
-
-pub(crate) const CLAIMS: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Status", "string", 0, "Phase of the claim."),
-        ("Volume", "string", 0, "The volume that it is bound to."),
-        ("Capacity", "string", 0, "Size of that volume."),
-        ("Access Modes", "string", 0, "How that volume can be mounted."),
-        ("StorageClass", "string", 0, "Class of the claim."),
-        ATTRIBUTES,
-        AGE,
-        MODE,
-    ],
-    cells: |o, now| {
-        let spec = &o["spec"];
-        let is_bound = spec["volumeName"].as_str().is_some_and(|volume| !volume.is_empty());
-        let shown = |value: Value| if is_bound { value } else { "".into() };
-        vec![
-            name(o),
-            phase(o),
-            text(&spec["volumeName"], ""),
-            shown(text(&o["status"]["capacity"]["storage"], "")),
-            shown(modes(&o["status"]["accessModes"])),
-            class_of(o).unwrap_or_default().into(),
-            text(&spec["volumeAttributesClassName"], UNSET),
-            created(o, now),
-            text(&spec["volumeMode"], UNSET),
-        ]
-    },
-};
-
-pub(crate) const CLASSES: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Provisioner", "string", 0, "Who makes volumes."),
-        ("ReclaimPolicy", "string", 0, "What becomes of them without their claims."),
-        ("VolumeBindingMode", "string", 0, "When claims are bound."),
-        ("AllowVolumeExpansion", "boolean", 0, "Whether volumes can grow."),
-        AGE,
-    ],
-    cells: |o, now| {
-        let mut shown = o["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        if admission::is_default(o) {
-            shown.push_str(" (default)");
+pub(crate) const VOLUMES: &[Column] = &[
+    NAME,
+    text("Capacity", "/spec/capacity/storage", "Size of the volume."),
+    own("Access Modes", "How it can be mounted.", |o, _| modes(&o["spec"]["accessModes"])),
+    text("Reclaim Policy", "/spec/persistentVolumeReclaimPolicy", "What becomes of it without its claim."),
+    own("Status", "Phase of the volume.", |o, _| phase(o)),
+    own("Claim", "The claim that it is bound to.", |o, _| {
+        let claim = &o["spec"]["claimRef"];
+        match (claim["namespace"].as_str(), claim["name"].as_str()) {
+            (Some(namespace), Some(name)) => format!("{namespace}/{name}").into(),
+            _ => "".into(),
         }
-        vec![
-            shown.into(),
-            text(&o["provisioner"], ""),
-            text(&o["reclaimPolicy"], ""),
-            text(&o["volumeBindingMode"], ""),
-            (o["allowVolumeExpansion"] == true).into(),
-            created(o, now),
-        ]
-    },
-};
+    }),
+    own("StorageClass", "Class of the volume.", |o, _| class_of(o).unwrap_or_default().into()),
+    ATTRIBUTES,
+    text("Reason", "/status/reason", "Why it is in this phase."),
+    AGE,
+    MODE,
+];
 
-pub(crate) const CSI_NODES: Printer = Printer {
-    columns: &[NAME, ("Drivers", "integer", 0, "Drivers on the node."), AGE],
-    cells: |o, now| {
-        let drivers = o["spec"]["drivers"].as_array().map_or(0, Vec::len);
-        vec![name(o), drivers.into(), created(o, now)]
-    },
-};
+pub(crate) const CLAIMS: &[Column] = &[
+    NAME,
+    own("Status", "Phase of the claim.", |o, _| phase(o)),
+    text("Volume", "/spec/volumeName", "The volume that it is bound to."),
+    own("Capacity", "Size of that volume.", |o, _| {
+        if is_bound(o) { fields::text(&o["status"]["capacity"]["storage"]).into() } else { "".into() }
+    }),
+    own("Access Modes", "How that volume can be mounted.", |o, _| {
+        if is_bound(o) { modes(&o["status"]["accessModes"]) } else { "".into() }
+    }),
+    own("StorageClass", "Class of the claim.", |o, _| class_of(o).unwrap_or_default().into()),
+    ATTRIBUTES,
+    AGE,
+    MODE,
+];
 
-pub(crate) const CSI_DRIVERS: Printer = Printer {
-    columns: &[
-        NAME,
-        ("AttachRequired", "boolean", 0, "Whether volumes are attached to nodes."),
-        ("PodInfoOnMount", "boolean", 0, "Whether the driver wants to know the pod."),
-        ("StorageCapacity", "boolean", 0, "Whether the driver tells its capacity."),
-        ("TokenRequests", "string", 0, "Tokens that the driver wants."),
-        ("RequiresRepublish", "boolean", 0, "Whether volumes are published again and again."),
-        ("Modes", "string", 0, "Lifecycles that the driver knows."),
-        AGE,
-    ],
-    cells: |o, now| {
-        let spec = &o["spec"];
-        let is = |key: &str| Value::from(spec[key] == true);
-        let tokens = spec["tokenRequests"].as_array().map_or(&[][..], Vec::as_slice);
-        let tokens: Vec<&str> = tokens.iter().filter_map(|token| token["audience"].as_str()).collect();
-        let tokens = if tokens.is_empty() { UNSET.to_owned() } else { tokens.join(",") };
-        vec![
-            name(o),
-            is("attachRequired"),
-            is("podInfoOnMount"),
-            is("storageCapacity"),
-            tokens.into(),
-            is("requiresRepublish"),
-            words(&spec["volumeLifecycleModes"]).join(",").into(),
-            created(o, now),
-        ]
-    },
-};
+pub(crate) const CLASSES: &[Column] = &[
+    own("Name", "Name of the object.", |o, _| {
+        let mark = if admission::is_default(o) { " (default)" } else { "" };
+        format!("{}{mark}", fields::text(&o["metadata"]["name"])).into()
+    }),
+    text("Provisioner", "/provisioner", "Who makes volumes."),
+    text("ReclaimPolicy", "/reclaimPolicy", "What becomes of them without their claims."),
+    text("VolumeBindingMode", "/volumeBindingMode", "When claims are bound."),
+    flag("AllowVolumeExpansion", "/allowVolumeExpansion", "Whether volumes can grow."),
+    AGE,
+];
 
-pub(crate) const CAPACITIES: Printer = Printer {
-    columns: &[
-        NAME,
-        ("StorageClassName", "string", 0, "The class that it is about."),
-        ("Capacity", "string", 0, "What is left."),
-    ],
-    cells: |o, _| vec![name(o), text(&o["storageClassName"], ""), text(&o["capacity"], UNSET)],
-};
+pub(crate) const CSI_NODES: &[Column] = &[NAME, count("Drivers", "/spec/drivers", "Drivers on the node."), AGE];
 
-pub(crate) const ATTACHMENTS: Printer = Printer {
-    columns: &[
-        NAME,
-        ("Attacher", "string", 0, "Who attaches."),
-        ("PV", "string", 0, "The volume."),
-        ("Node", "string", 0, "The node."),
-        ("Attached", "boolean", 0, "Whether it is attached."),
-        AGE,
-    ],
-    cells: |o, now| {
-        vec![
-            name(o),
-            text(&o["spec"]["attacher"], ""),
-            text(&o["spec"]["source"]["persistentVolumeName"], ""),
-            text(&o["spec"]["nodeName"], ""),
-            json!(o["status"]["attached"] == true),
-            created(o, now),
-        ]
-    },
-};
+pub(crate) const CSI_DRIVERS: &[Column] = &[
+    NAME,
+    flag("AttachRequired", "/spec/attachRequired", "Whether volumes are attached to nodes."),
+    flag("PodInfoOnMount", "/spec/podInfoOnMount", "Whether the driver wants to know the pod."),
+    flag("StorageCapacity", "/spec/storageCapacity", "Whether the driver tells its capacity."),
+    own("TokenRequests", "Tokens that the driver wants.", |o, _| {
+        let tokens = list(&o["spec"]["tokenRequests"]).iter();
+        let tokens: Vec<&str> = tokens.filter_map(|token| token["audience"].as_str()).collect();
+        if tokens.is_empty() { UNSET.into() } else { tokens.join(",").into() }
+    }),
+    flag("RequiresRepublish", "/spec/requiresRepublish", "Whether volumes are published again and again."),
+    own("Modes", "Lifecycles that the driver knows.", |o, _| {
+        words(&o["spec"]["volumeLifecycleModes"]).join(",").into()
+    }),
+    AGE,
+];
+
+pub(crate) const CAPACITIES: &[Column] = &[
+    NAME,
+    text("StorageClassName", "/storageClassName", "The class that it is about."),
+    text_or("Capacity", "/capacity", UNSET, "What is left."),
+];
+
+pub(crate) const ATTACHMENTS: &[Column] = &[
+    NAME,
+    text("Attacher", "/spec/attacher", "Who attaches."),
+    text("PV", "/spec/source/persistentVolumeName", "The volume."),
+    text("Node", "/spec/nodeName", "The node."),
+    flag("Attached", "/status/attached", "Whether it is attached."),
+    AGE,
+];
+
+fn is_bound(claim: &Value) -> bool {
+    !fields::text(&claim["spec"]["volumeName"]).is_empty()
+}
 
 fn phase(object: &Value) -> Value {
     match object["metadata"]["deletionTimestamp"].is_string() {
         true => "Terminating".into(),
-        false => text(&object["status"]["phase"], ""),
+        false => fields::text(&object["status"]["phase"]).into(),
     }
 }
 
-fn words(list: &Value) -> Vec<&str> {
-    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+fn words(items: &Value) -> Vec<&str> {
+    list(items).iter().filter_map(Value::as_str).collect()
 }
 
 /// Formats access modes as kubectl does: `RWO,ROX`.

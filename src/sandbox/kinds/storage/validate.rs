@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::errors::FieldError;
-use crate::kinds::validate::is_quantity;
+use crate::fields::{copy, list, text};
+use crate::kinds::validate::{IMMUTABLE, NOT_NEGATIVE, among, among_if_set, immutable, is_quantity, required_text};
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
-const IMMUTABLE: &str = "field is immutable";
 
 /// Fields of a volume's spec that are not its source.
 const NOT_A_SOURCE: [&str; 9] = [
@@ -34,9 +34,9 @@ pub(crate) fn volume(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     } else {
         errors.extend(positive(&capacity["storage"], "spec.capacity[storage]"));
     }
-    let policies = ["Delete", "Recycle", "Retain"];
-    errors.extend(one_of(spec, "persistentVolumeReclaimPolicy", &policies));
-    errors.extend(one_of(spec, "volumeMode", &VOLUME_MODES));
+    let (policy, policies) = (&spec["persistentVolumeReclaimPolicy"], ["Delete", "Recycle", "Retain"]);
+    errors.extend(among_if_set(policy, "spec.persistentVolumeReclaimPolicy", &policies));
+    errors.extend(among_if_set(&spec["volumeMode"], "spec.volumeMode", &VOLUME_MODES));
     match sources(spec).as_slice() {
         [] => errors.push(FieldError::required("spec", "must specify a volume type")),
         [("local", _)] if spec["nodeAffinity"]["required"].is_null() => {
@@ -53,9 +53,9 @@ pub(crate) fn volume(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let why = "spec.persistentvolumesource is immutable after creation";
         errors.push(FieldError::forbidden("spec.persistentvolumesource", why));
     }
-    errors.extend(immutable(spec, old, &["volumeMode"], "spec."));
+    errors.extend(immutable(spec, Some(old), &["volumeMode"], "spec."));
     if !old["nodeAffinity"].is_null() {
-        errors.extend(immutable(spec, old, &["nodeAffinity"], "spec."));
+        errors.extend(immutable(spec, Some(old), &["nodeAffinity"], "spec."));
     }
     errors
 }
@@ -70,7 +70,7 @@ fn sources(spec: &Value) -> Vec<(&str, &Value)> {
 pub(crate) fn claim(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors = access_modes(spec);
-    errors.extend(one_of(spec, "volumeMode", &VOLUME_MODES));
+    errors.extend(among_if_set(&spec["volumeMode"], "spec.volumeMode", &VOLUME_MODES));
     match &spec["resources"]["requests"]["storage"] {
         Value::Null => errors.push(FieldError::required("spec.resources[storage]", "")),
         amount => errors.extend(positive(amount, "spec.resources[storage]")),
@@ -88,17 +88,12 @@ pub(crate) fn claim(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
 fn same_claim(new: &Value, old: &Value, status: &Value) -> bool {
     let is_bound = status["phase"] == "Bound";
     let mut old = old.clone();
-    let mut take = |key: &str| match new.get(key) {
-        Some(value) => old[key] = value.clone(),
-        None => _ = old.as_object_mut().map(|fields| fields.remove(key)),
-    };
-    // The binder sets the volume once; a claim without a class may get one later.
-    let is_open = |spec: &Value, key: &str| spec[key].as_str().is_none_or(str::is_empty);
     if is_bound {
-        take("resources");
-        take("volumeAttributesClassName");
+        copy(new, &mut old, "resources");
+        copy(new, &mut old, "volumeAttributesClassName");
     }
-    if is_open(&old, "volumeName") {
+    // The binder sets the volume once; a claim without a class may get one later.
+    if text(&old["volumeName"]).is_empty() {
         old["volumeName"] = new["volumeName"].clone();
     }
     if old["storageClassName"].is_null() {
@@ -112,14 +107,12 @@ fn same_claim(new: &Value, old: &Value, status: &Value) -> bool {
 }
 
 fn access_modes(spec: &Value) -> Vec<FieldError> {
-    let modes = spec["accessModes"].as_array().map_or(&[][..], Vec::as_slice);
+    let modes = list(&spec["accessModes"]);
     if modes.is_empty() {
         return vec![FieldError::required("spec.accessModes", "at least 1 access mode is required")];
     }
-    let is_unknown = |mode: &&Value| !mode.as_str().is_some_and(|mode| MODES.contains(&mode));
-    let unknown = modes.iter().filter(is_unknown);
-    let mut errors: Vec<FieldError> =
-        unknown.map(|mode| FieldError::unsupported("spec.accessModes", mode, &MODES)).collect();
+    let unknown = modes.iter().filter_map(|mode| among(mode, "spec.accessModes", &MODES));
+    let mut errors: Vec<FieldError> = unknown.collect();
     if modes.len() > 1 && modes.iter().any(|mode| mode == "ReadWriteOncePod") {
         let why = "may not use ReadWriteOncePod with other access modes";
         errors.push(FieldError::forbidden("spec.accessModes", why));
@@ -136,29 +129,14 @@ fn positive(amount: &Value, field: &str) -> Option<FieldError> {
     None
 }
 
-fn one_of(object: &Value, key: &str, known: &[&str]) -> Option<FieldError> {
-    let text = object[key].as_str()?;
-    (!known.contains(&text)).then(|| FieldError::unsupported(format!("spec.{key}"), &object[key], known))
-}
-
-fn immutable(new: &Value, old: &Value, keys: &[&str], path: &str) -> Vec<FieldError> {
-    let changed = keys.iter().filter(|key| new[**key] != old[**key]);
-    changed.map(|key| FieldError::invalid(format!("{path}{key}"), &new[*key], IMMUTABLE)).collect()
-}
-
 /// Checks a StorageClass.
 pub(crate) fn class(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if object["provisioner"].as_str().is_none_or(str::is_empty) {
-        errors.push(FieldError::required("provisioner", ""));
-    }
+    let mut errors: Vec<FieldError> = required_text(&object["provisioner"], "provisioner").into_iter().collect();
     for (key, known) in [
         ("reclaimPolicy", ["Delete", "Retain"]),
         ("volumeBindingMode", ["Immediate", "WaitForFirstConsumer"]),
     ] {
-        if !object[key].as_str().is_some_and(|text| known.contains(&text)) {
-            errors.push(FieldError::unsupported(key, &object[key], &known));
-        }
+        errors.extend(among(&object[key], key, &known));
     }
     let Some(old) = old else { return errors };
     for key in ["parameters", "provisioner", "reclaimPolicy"] {
@@ -166,28 +144,25 @@ pub(crate) fn class(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
             errors.push(FieldError::forbidden(key, &format!("updates to {key} are forbidden.")));
         }
     }
-    errors.extend(immutable(object, old, &["volumeBindingMode"], ""));
+    errors.extend(immutable(object, Some(old), &["volumeBindingMode"], ""));
     errors
 }
 
 /// Checks a CSINode: each driver is listed once, with the node's id.
 pub(crate) fn csi_node(object: &Value, _old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let drivers = object["spec"]["drivers"].as_array().map_or(&[][..], Vec::as_slice);
+    let drivers = list(&object["spec"]["drivers"]);
     for (index, driver) in drivers.iter().enumerate() {
         let here = format!("spec.drivers[{index}]");
         for key in ["name", "nodeID"] {
-            if driver[key].as_str().is_none_or(str::is_empty) {
-                errors.push(FieldError::required(format!("{here}.{key}"), ""));
-            }
+            errors.extend(required_text(&driver[key], format!("{here}.{key}")));
         }
         if drivers.iter().take(index).any(|other| other["name"] == driver["name"]) {
             errors.push(FieldError::duplicate(format!("{here}.name"), &driver["name"]));
         }
-        if driver["allocatable"]["count"].as_i64().is_some_and(|count| count < 0) {
-            let why = "must be greater than or equal to 0";
-            let field = format!("{here}.allocatable.count");
-            errors.push(FieldError::invalid(field, &driver["allocatable"]["count"], why));
+        let count = &driver["allocatable"]["count"];
+        if count.as_i64().is_some_and(|count| count < 0) {
+            errors.push(FieldError::invalid(format!("{here}.allocatable.count"), count, NOT_NEGATIVE));
         }
     }
     errors
@@ -195,17 +170,12 @@ pub(crate) fn csi_node(object: &Value, _old: Option<&Value>) -> Vec<FieldError> 
 
 /// Checks a CSIStorageCapacity.
 pub(crate) fn capacity(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if object["storageClassName"].as_str().is_none_or(str::is_empty) {
-        errors.push(FieldError::required("storageClassName", ""));
-    }
+    let class = required_text(&object["storageClassName"], "storageClassName");
+    let mut errors: Vec<FieldError> = class.into_iter().collect();
     if object["capacity"].as_str().is_some_and(|text| text.starts_with('-') || !is_quantity(text)) {
-        let why = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid("capacity", &object["capacity"], why));
+        errors.push(FieldError::invalid("capacity", &object["capacity"], NOT_NEGATIVE));
     }
-    if let Some(old) = old {
-        errors.extend(immutable(object, old, &["nodeTopology", "storageClassName"], ""));
-    }
+    errors.extend(immutable(object, old, &["nodeTopology", "storageClassName"], ""));
     errors
 }
 
@@ -214,9 +184,7 @@ pub(crate) fn attachment(object: &Value, old: Option<&Value>) -> Vec<FieldError>
     let spec = &object["spec"];
     let mut errors = Vec::new();
     for key in ["attacher", "nodeName"] {
-        if spec[key].as_str().is_none_or(str::is_empty) {
-            errors.push(FieldError::required(format!("spec.{key}"), ""));
-        }
+        errors.extend(required_text(&spec[key], format!("spec.{key}")));
     }
     let source = &spec["source"];
     if source["persistentVolumeName"].is_null() && source["inlineVolumeSpec"].is_null() {
