@@ -176,7 +176,14 @@ impl GangOutcome {
 }
 
 impl Gang {
-    fn observe(&mut self, job: &str, pod: &Value, is_deleted: bool, at: Duration, outcome: &mut GangOutcome) -> Seen {
+    fn observe(
+        &mut self,
+        job: &str,
+        pod: &Value,
+        is_deleted: bool,
+        at: Duration,
+        outcome: &mut GangOutcome,
+    ) -> Seen {
         let (uid, name) = (text(pod, "/metadata/uid"), text(pod, "/metadata/name"));
         let is_new = !self.members.contains_key(uid);
         if is_new {

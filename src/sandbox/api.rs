@@ -220,7 +220,9 @@ impl Api {
     fn read(&self, kind: &Kind, mut object: Value, options: &Options) -> ApiResult<(Value, Vec<String>)> {
         let refuse = |why: String| {
             let (name, version) = (&kind.kind, kind.api_version());
-            ApiError::bad_request(format!("{name} in version \"{version}\" cannot be handled as a {name}: {why}"))
+            ApiError::bad_request(format!(
+                "{name} in version \"{version}\" cannot be handled as a {name}: {why}"
+            ))
         };
         if !object.is_object() {
             return Err(refuse("json: cannot unmarshal into an object".into()));
@@ -407,7 +409,8 @@ fn preconditions(kind: &Kind, key: &Key, old: &Value, wanted: &Value) -> ApiResu
     }
     let name = meta::text(wanted, "name");
     if !name.is_empty() && name != &*key.1 {
-        let message = format!("the name of the object ({name}) does not match the name on the URL ({})", key.1);
+        let message =
+            format!("the name of the object ({name}) does not match the name on the URL ({})", key.1);
         return Err(ApiError::bad_request(message));
     }
     let (uid, old_uid) = (meta::text(wanted, "uid"), meta::text(old, "uid"));

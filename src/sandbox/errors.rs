@@ -139,7 +139,8 @@ impl ApiError {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let causes = errors.iter().map(|e| json!({"reason": e.reason, "message": e.message, "field": e.field}));
+        let causes =
+            errors.iter().map(|e| json!({"reason": e.reason, "message": e.message, "field": e.field}));
         let mut about = details(name, group, kind);
         about["causes"] = causes.collect();
         let message = format!("{} \"{name}\" is invalid: {text}", qualified(kind, group));

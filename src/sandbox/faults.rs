@@ -290,7 +290,12 @@ impl Faults {
 
     /// Returns the first fault that a request meets at a moment, and when its rule ends if it holds for a time. Counts
     /// the request against the rule.
-    pub(super) fn take(&self, method: &str, path: &str, moment: Moment) -> Option<(Fault, Option<Timestamp>)> {
+    pub(super) fn take(
+        &self,
+        method: &str,
+        path: &str,
+        moment: Moment,
+    ) -> Option<(Fault, Option<Timestamp>)> {
         let mut rules = self.rules.lock();
         self.drop_ended(&mut rules);
         let meets = |rule: &Rule| rule.fault.is_met_at(moment) && rule.which.fits(method, path);

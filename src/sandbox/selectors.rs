@@ -45,7 +45,8 @@ impl LabelSelector {
         }
         for expression in selector.get("matchExpressions").map_or(&[][..], list) {
             let key = text(&expression["key"]).to_owned();
-            let values = list(&expression["values"]).iter().filter_map(|v| v.as_str()).map(str::to_owned).collect();
+            let values =
+                list(&expression["values"]).iter().filter_map(|v| v.as_str()).map(str::to_owned).collect();
             let test = match text(&expression["operator"]) {
                 "In" => Test::In(values),
                 "NotIn" => Test::NotIn(values),

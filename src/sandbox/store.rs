@@ -191,7 +191,13 @@ impl Store {
         self.commit(kind, Some(expected), value, true)
     }
 
-    fn commit(&self, kind: &Kind, expected: Option<u64>, mut value: Value, is_end: bool) -> Option<Arc<Object>> {
+    fn commit(
+        &self,
+        kind: &Kind,
+        expected: Option<u64>,
+        mut value: Value,
+        is_end: bool,
+    ) -> Option<Arc<Object>> {
         let key: Key = (meta::text(&value, "namespace").into(), meta::text(&value, "name").into());
         let mut inner = self.inner.lock();
         let inner = &mut *inner;

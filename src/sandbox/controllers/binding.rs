@@ -135,5 +135,6 @@ fn write(
     change: impl Fn(&mut Value) -> ApiResult<()>,
 ) -> Option<Arc<Object>> {
     // Nothing to do if the object is gone or has changed.
-    api.edit(&api.kind_of(table)?, key, Part::All, change)
+    let kind = api.kind_of(table)?;
+    api.edit(&kind, key, Part::All, change)
 }

@@ -217,7 +217,8 @@ impl Controllers {
 
 /// Returns whether a change of a pod matters neither to its owners nor to budgets.
 fn is_immaterial(event: &Event) -> bool {
-    let facts = |pod: &Object| (pod.field(PHASE).to_owned(), pod.is_ready, pod.is_deleting, pod.owners.clone());
+    let facts =
+        |pod: &Object| (pod.field(PHASE).to_owned(), pod.is_ready, pod.is_deleting, pod.owners.clone());
     let is_same = |old: &Arc<Object>| facts(old) == facts(&event.object) && old.labels == event.object.labels;
     event.change == Change::Modified && event.previous.as_ref().is_some_and(is_same)
 }

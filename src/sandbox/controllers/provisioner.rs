@@ -44,8 +44,10 @@ fn terms(api: &Api, claim: &Value, class: &Value) -> Vec<Value> {
     let node_labels = get("nodes").map(|node| node["metadata"]["labels"].clone()).unwrap_or_default();
     let requirement = |key: &str, values: Value| json!({"key": key, "operator": "In", "values": values});
     let csi_node = get(CSI_NODES).unwrap_or_default();
-    let driver = list(&csi_node["spec"]["drivers"]).iter().find(|driver| driver["name"] == class["provisioner"]);
-    let keys = driver.map_or(&[][..], |driver| list(&driver["topologyKeys"])).iter().filter_map(Value::as_str);
+    let driver =
+        list(&csi_node["spec"]["drivers"]).iter().find(|driver| driver["name"] == class["provisioner"]);
+    let keys =
+        driver.map_or(&[][..], |driver| list(&driver["topologyKeys"])).iter().filter_map(Value::as_str);
     let own: Vec<Value> =
         keys.filter_map(|key| Some(requirement(key, json!([node_labels[key].as_str()?])))).collect();
     if !own.is_empty() {

@@ -277,7 +277,10 @@ pub(crate) fn service(object: &mut Value) {
     set(spec, "clusterIP", format!("10.96.{}.{}", hash >> 8, (hash & 0xff).max(1)));
     let address = spec["clusterIP"].clone();
     set(spec, "clusterIPs", json!([address]));
-    fill(spec, json!({"internalTrafficPolicy": "Cluster", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}));
+    fill(
+        spec,
+        json!({"internalTrafficPolicy": "Cluster", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}),
+    );
 }
 
 /// Sets the defaults of a Job: one completion, and a selector with its uid.
@@ -289,7 +292,10 @@ pub(crate) fn job(object: &mut Value) {
     if !is_open_ended {
         set(spec, "completions", 1);
     }
-    fill(spec, json!({"parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": false}));
+    fill(
+        spec,
+        json!({"parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": false}),
+    );
     set(spec, "podReplacementPolicy", "TerminatingOrFailed");
     if spec["manualSelector"].is_null() {
         spec.as_object_mut().map(|fields| fields.remove("manualSelector"));
@@ -308,7 +314,8 @@ pub(crate) fn job(object: &mut Value) {
 
 /// Sets the defaults of a PodDisruptionBudget: zero counters in the status.
 pub(crate) fn budget(object: &mut Value) {
-    let counts = json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0});
+    let counts =
+        json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0});
     fill(object, json!({"spec": {}, "status": counts}));
 }
 

@@ -25,7 +25,8 @@ pub(crate) fn check(spec: &Value, path: &str) -> Vec<FieldError> {
     for (index, constraint) in constraints.iter().enumerate() {
         let here = format!("{path}.topologySpreadConstraints[{index}]");
         spread(constraint, &here, &mut errors);
-        let pair = |constraint: &Value| ["topologyKey", "whenUnsatisfiable"].map(|key| constraint[key].clone());
+        let pair =
+            |constraint: &Value| ["topologyKey", "whenUnsatisfiable"].map(|key| constraint[key].clone());
         if constraints.iter().take(index).any(|other| pair(other) == pair(constraint)) {
             let field = format!("{here}.{{topologyKey, whenUnsatisfiable}}");
             let [key, when] = &pair(constraint);

@@ -97,7 +97,8 @@ fn with_allowed_changes(new: &Value, old: &Value) -> Value {
         take("nodeSelector");
         take("affinity");
     }
-    let keeps_all = |tolerations: &Vec<Value>| list(&old["tolerations"]).iter().all(|t| tolerations.contains(t));
+    let keeps_all =
+        |tolerations: &Vec<Value>| list(&old["tolerations"]).iter().all(|t| tolerations.contains(t));
     if new["tolerations"].as_array().is_some_and(keeps_all) {
         take("tolerations");
     }

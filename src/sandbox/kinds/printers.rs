@@ -128,8 +128,13 @@ pub(crate) const PODS: &[Column] = &[
     AGE,
     text_or("IP", "/status/podIP", NONE, "Address of the pod.").wide(),
     text_or("Node", "/spec/nodeName", NONE, "Node that the pod is assigned to.").wide(),
-    text_or("Nominated Node", "/status/nominatedNodeName", NONE, "Node on which room is being made for the pod.")
-        .wide(),
+    text_or(
+        "Nominated Node",
+        "/status/nominatedNodeName",
+        NONE,
+        "Node on which room is being made for the pod.",
+    )
+    .wide(),
     own("Readiness Gates", "Extra conditions that are met, of all.", |o, _| {
         let gates = list(&o["spec"]["readinessGates"]);
         let met = gates.iter().filter(|gate| pods::has_condition(o, fields::text(&gate["conditionType"])));
@@ -152,11 +157,17 @@ pub(crate) const NODES: &[Column] = &[
     own("External-IP", "Address outside the cluster.", |o, _| address(o, "ExternalIP")).wide(),
     text_or("OS-Image", "/status/nodeInfo/osImage", UNKNOWN, "Operating system.").wide(),
     text_or("Kernel-Version", "/status/nodeInfo/kernelVersion", UNKNOWN, "Version of the kernel.").wide(),
-    text_or("Container-Runtime", "/status/nodeInfo/containerRuntimeVersion", UNKNOWN, "Runtime and its version.")
-        .wide(),
+    text_or(
+        "Container-Runtime",
+        "/status/nodeInfo/containerRuntimeVersion",
+        UNKNOWN,
+        "Runtime and its version.",
+    )
+    .wide(),
 ];
 
-pub(crate) const NAMESPACES: &[Column] = &[NAME, text("Status", "/status/phase", "Phase of the namespace."), AGE];
+pub(crate) const NAMESPACES: &[Column] =
+    &[NAME, text("Status", "/status/phase", "Phase of the namespace."), AGE];
 
 pub(crate) const EVENTS: &[Column] = &[
     own("Last Seen", "Time since it happened last.", |o, now| {
@@ -174,8 +185,10 @@ pub(crate) const EVENTS: &[Column] = &[
     })
     .wide(),
     text("Message", "/message", "What happened."),
-    own("First Seen", "Time since it happened first.", |o, now| since(o, &["/firstTimestamp", "/eventTime"], now))
-        .wide(),
+    own("First Seen", "Time since it happened first.", |o, now| {
+        since(o, &["/firstTimestamp", "/eventTime"], now)
+    })
+    .wide(),
     own("Count", "How often it happened.", |o, _| {
         o["series"]["count"].as_i64().or(o["count"].as_i64()).unwrap_or(1).to_string().into()
     })
@@ -214,7 +227,8 @@ pub(crate) const SERVICES: &[Column] = &[
     text_or("External-IP", "/spec/externalName", NONE, "Address outside the cluster."),
     own("Port(s)", "Ports and protocols.", |o, _| {
         let ports = list(&o["spec"]["ports"]).iter();
-        let shown = |p: &Value| format!("{}/{}", number_of(&p["port"]), p["protocol"].as_str().unwrap_or("TCP"));
+        let shown =
+            |p: &Value| format!("{}/{}", number_of(&p["port"]), p["protocol"].as_str().unwrap_or("TCP"));
         or_none(ports.map(shown).collect::<Vec<_>>().join(","))
     }),
     AGE,

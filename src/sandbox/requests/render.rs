@@ -64,7 +64,8 @@ impl<'a> Renderer<'a> {
     /// Returns a list in the requested form.
     pub(crate) fn list(&self, items: &[Arc<Object>], metadata: Value) -> Bytes {
         if self.view == View::Table {
-            let row = |object: &Arc<Object>| table::row(self.kind, &object.value(), self.include_object, self.now);
+            let row =
+                |object: &Arc<Object>| table::row(self.kind, &object.value(), self.include_object, self.now);
             return to_bytes(&table::table(self.kind, metadata, items.iter().map(row).collect()));
         }
         let (kind, version) = match self.view {

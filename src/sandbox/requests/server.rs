@@ -177,7 +177,8 @@ impl Server {
         match call.method {
             Method::GET if call.options.watch => {
                 let selection = Selection::new(&kind, &namespace, &call.options)?;
-                let watch = Watch::open(self, kind, selection, &call.options, call.view, (call.path, call.cut))?;
+                let watch =
+                    Watch::open(self, kind, selection, &call.options, call.view, (call.path, call.cut))?;
                 let body = Body::from_stream(watch.into_stream());
                 Ok(with_type(StatusCode::OK, "application/json", body))
             }

@@ -29,9 +29,7 @@ pub(crate) fn row(kind: &Kind, object: &Value, include: &str, now: Timestamp) ->
 
 /// Returns a table with the columns of a kind.
 pub(crate) fn table(kind: &Kind, metadata: Value, rows: Vec<Value>) -> Value {
-    let column = |c: &Column| {
-        json!({"name": c.name, "type": c.kind, "format": c.format, "description": c.about, "priority": c.priority})
-    };
+    let column = |c: &Column| json!({"name": c.name, "type": c.kind, "format": c.format, "description": c.about, "priority": c.priority});
     let columns: Vec<Value> = kind.columns.iter().map(column).collect();
     json!({
         "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,

@@ -155,7 +155,9 @@ fn unique(items: &[Value], path: &str) -> Vec<FieldError> {
     };
     let repeated = items.iter().enumerate().filter(repeats);
     repeated
-        .map(|(index, item)| FieldError::duplicate(format!("{path}[{index}]"), &json!({"name": item["name"]})))
+        .map(|(index, item)| {
+            FieldError::duplicate(format!("{path}[{index}]"), &json!({"name": item["name"]}))
+        })
         .collect()
 }
 

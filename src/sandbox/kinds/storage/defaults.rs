@@ -15,7 +15,10 @@ pub(crate) fn volume(object: &mut Value) {
 
 /// Sets the defaults of a PersistentVolumeClaim: mode Filesystem.
 pub(crate) fn claim(object: &mut Value) {
-    fill(object, json!({"spec": {"resources": {}, "volumeMode": "Filesystem"}, "status": {"phase": "Pending"}}));
+    fill(
+        object,
+        json!({"spec": {"resources": {}, "volumeMode": "Filesystem"}, "status": {"phase": "Pending"}}),
+    );
 }
 
 /// Sets the defaults of a StorageClass: policy Delete, immediate binding.

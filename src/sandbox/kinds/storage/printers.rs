@@ -63,7 +63,8 @@ pub(crate) const CLASSES: &[Column] = &[
     AGE,
 ];
 
-pub(crate) const CSI_NODES: &[Column] = &[NAME, count("Drivers", "/spec/drivers", "Drivers on the node."), AGE];
+pub(crate) const CSI_NODES: &[Column] =
+    &[NAME, count("Drivers", "/spec/drivers", "Drivers on the node."), AGE];
 
 pub(crate) const CSI_DRIVERS: &[Column] = &[
     NAME,

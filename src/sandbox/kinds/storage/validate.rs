@@ -4,7 +4,9 @@ use serde_json::Value;
 
 use crate::errors::FieldError;
 use crate::fields::{copy, list, text};
-use crate::kinds::validate::{IMMUTABLE, NOT_NEGATIVE, among, among_if_set, immutable, is_quantity, required_text};
+use crate::kinds::validate::{
+    IMMUTABLE, NOT_NEGATIVE, among, among_if_set, immutable, is_quantity, required_text,
+};
 
 const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
@@ -131,7 +133,8 @@ fn positive(amount: &Value, field: &str) -> Option<FieldError> {
 
 /// Checks a StorageClass.
 pub(crate) fn class(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    let mut errors: Vec<FieldError> = required_text(&object["provisioner"], "provisioner").into_iter().collect();
+    let mut errors: Vec<FieldError> =
+        required_text(&object["provisioner"], "provisioner").into_iter().collect();
     for (key, known) in [
         ("reclaimPolicy", ["Delete", "Retain"]),
         ("volumeBindingMode", ["Immediate", "WaitForFirstConsumer"]),
