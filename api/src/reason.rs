@@ -360,6 +360,21 @@ reasons! {
         meaning: "The pod uses a feature that the node does not list in status.declaredFeatures.",
         remedy: "Upgrade or configure the kubelet on nodes for the pod, or do without the feature."
     }
+    UsageExceeded {
+        plugin: "LoadAwareScheduling", message: "node(s) {} usage exceed threshold", resolver: Time,
+        meaning: "With the pod, the node's usage of this resource, as its NodeMetric reports it and as estimated for pods that came since, would be above the node's threshold.",
+        remedy: "Wait for usage to fall, add nodes, or raise usageThresholds or prodUsageThresholds (arguments of LoadAwareScheduling, or annotation usage-thresholds of the node)."
+    }
+    AggregatedUsageExceeded {
+        plugin: "LoadAwareScheduling", message: "node(s) {} aggregated usage exceed threshold", resolver: Time,
+        meaning: "With the pod, the node's usage of this resource over a period, as its NodeMetric reports it and as estimated for pods that came since, would be above the node's threshold.",
+        remedy: "Wait for usage to fall, add nodes, or raise the aggregated usageThresholds (arguments of LoadAwareScheduling, or annotation usage-thresholds of the node)."
+    }
+    NodeMetricExpired {
+        plugin: "LoadAwareScheduling", message: "node(s) nodeMetric expired", resolver: ClusterAdmin,
+        meaning: "The node's NodeMetric was last updated longer ago than nodeMetricExpirationSeconds, so its usage is unknown.",
+        remedy: "See why koordlet on the node does not report, or set filterExpiredNodeMetrics to false."
+    }
     PluginsDisagree {
         plugin: "Scheduler", message: "node(s) didn't satisfy plugin(s) [{}] simultaneously", resolver: PodOwner,
         meaning: "Plugins that each restrict the pod to a set of nodes by name have no node in common.",

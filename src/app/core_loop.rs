@@ -16,7 +16,7 @@ use pellucid_diagnosis::views::score_views::markdown;
 use pellucid_kubernetes::writes::effect_queues::EffectQueues;
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::effect::Effect;
-use pellucid_model::{GangKey, Name, Now, ObjectKind};
+use pellucid_model::{CustomKindRef, GangKey, Name, Now, ObjectKind};
 use pellucid_recording::Outcome;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -69,25 +69,33 @@ pub struct CoreLoop {
 
 /// Which initial lists have arrived. Nothing is planned before all have. Otherwise a pod could be refused for lack of
 /// nodes that are only not listed yet, placed on capacity that unlisted pods use, or placed away from its volume.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Lists {
     pods: bool,
     nodes: bool,
     objects: [bool; ObjectKind::ALL.len()],
+    /// Kinds that plugins bring and whose list has not arrived.
+    custom: Vec<CustomKindRef>,
 }
 
 impl Lists {
+    /// Makes the set of lists to wait for, with those of kinds that plugins bring.
+    pub fn with(custom: &[CustomKindRef]) -> Self {
+        Self { custom: custom.to_vec(), ..Self::default() }
+    }
+
     fn see(&mut self, input: &Input) {
         match input {
             Input::PodsReset { .. } => self.pods = true,
             Input::NodesReset { .. } => self.nodes = true,
             Input::ObjectsReset { kind, .. } => self.objects[*kind as usize] = true,
+            Input::CustomReset { kind, .. } => self.custom.retain(|waited| waited != kind),
             _ => {}
         }
     }
 
     fn are_complete(&self) -> bool {
-        self.pods && self.nodes && self.objects.iter().all(|listed| *listed)
+        self.pods && self.nodes && self.objects.iter().all(|listed| *listed) && self.custom.is_empty()
     }
 }
 
@@ -370,7 +378,12 @@ mod tests {
             published: watch::channel(0).0,
             metrics: Arc::new(Metrics::new(vec![pellucid_config::DEFAULT_SCHEDULER_NAME.into()])),
             decisions: None,
-            lists: Lists { pods: true, nodes: true, objects: [true; ObjectKind::ALL.len()] },
+            lists: Lists {
+                pods: true,
+                nodes: true,
+                objects: [true; ObjectKind::ALL.len()],
+                custom: Vec::new(),
+            },
             texts: Vec::new(),
             traces: None,
             progress: Arc::default(),

@@ -10,7 +10,9 @@ use pellucid_cycle::Registry;
 use pellucid_cycle::Scheduler;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Settings;
+use pellucid_framework::PluginFactory;
 use pellucid_http::{BuildError, Limits, Parts, Renderer, ServeError, Server, Version};
+use pellucid_kubernetes::decode::Decoder;
 use pellucid_kubernetes::{ClusterIo, ClusterIoConfig, Connection};
 use pellucid_model::Name;
 use pellucid_model::collections::FxHashMap;
@@ -105,6 +107,10 @@ impl Instance {
             clock,
             decisions,
         } = config;
+        let is_used = |f: &&Box<dyn PluginFactory>| {
+            configuration.profiles.iter().flat_map(|p| &p.plugins).any(|plugin| plugin.name() == f.name())
+        };
+        let decoder = Decoder::of(registry.iter().filter(is_used));
         let (configz, effective) = (configuration.configz(), configuration.effective.clone());
         let switches = Arc::new(Switches::default());
         switches.set_recorder_bytes(configuration.recorder_bytes);
@@ -147,6 +153,7 @@ impl Instance {
         };
         let mut io_config = ClusterIoConfig::new(connection, clock.clone(), &instance_name());
         io_config.writes = shadow_of.is_none();
+        io_config.decoder = decoder.clone();
         let server = Server::new(parts.server(&registry, &flags, configz, effective))?;
         let bound = server.bind(listen).await?;
         let address = bound.address();
@@ -169,7 +176,7 @@ impl Instance {
             decisions,
             progress: progress.clone(),
             begun: FxHashMap::default(),
-            lists: Lists::default(),
+            lists: Lists::with(decoder.kinds()),
             texts: Vec::new(),
             traces: traces.map(CoreTraces::new),
             stop: stop_core.clone(),

@@ -4,27 +4,113 @@
 //! the inverse hooks in reverse order. Not for caches of one cycle; `framework::CycleValue` is.
 
 use std::any::Any;
+use std::time::Duration;
 
-use pellucid_model::{Node, NodeIdx, Object, Pod, PodId};
+use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Object, Pod, PodId};
+use smallvec::{SmallVec, smallvec};
 
 use crate::stage::Hold;
+
+/// What a hook may read besides its own state.
+pub struct HookContext<'a> {
+    /// The time of the input or of the tick.
+    pub now: Now,
+    pub(crate) nodes: &'a CowMap<Name, NodeIdx>,
+}
+
+impl HookContext<'_> {
+    /// Returns the slot of a node name, whether or not the node has an object.
+    pub fn find_node(&self, name: &Name) -> Option<NodeIdx> {
+        self.nodes.get(name).copied()
+    }
+}
+
+/// A pod on a node.
+#[derive(Clone, Copy)]
+pub struct Placed<'a> {
+    /// Id of the pod.
+    pub id: PodId,
+    /// The pod.
+    pub pod: &'a Pod,
+    /// The node that it uses.
+    pub node: NodeIdx,
+    /// When it took its place, as wall time. Undoing a removal keeps it.
+    pub since: Duration,
+}
+
+/// What a change of a plugin's own state touched: whose results per node must be computed anew, for plugins that read
+/// `Usage` or more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "touched nodes keep stale results otherwise"]
+pub enum Touched {
+    /// No result depends on it.
+    Nothing,
+    /// The results of these nodes.
+    Nodes(SmallVec<[NodeIdx; 2]>),
+    /// The results of all nodes.
+    All,
+}
+
+impl Touched {
+    /// Returns that one node was touched.
+    pub fn node(node: NodeIdx) -> Self {
+        Self::Nodes(smallvec![node])
+    }
+
+    /// Adds a node.
+    pub fn add(&mut self, node: NodeIdx) {
+        match self {
+            Self::Nothing => *self = Self::node(node),
+            Self::Nodes(nodes) => nodes.push(node),
+            Self::All => {}
+        }
+    }
+}
 
 /// One plugin's derived state. There is one per plugin type, however many profiles use it.
 pub trait DerivedState: Any + Send + Sync {
     /// Returns a copy for a published snapshot, which shares what did not change.
     fn fork(&self) -> Box<dyn DerivedState>;
 
-    /// Handles a pod that was placed on a node.
-    fn pod_added(&mut self, _node: NodeIdx, _pod: &Pod) {}
+    /// Takes over what another state of this type was made with: the arguments of another profile.
+    fn merge(&mut self, _other: Box<dyn DerivedState>) {}
+
+    /// Handles a pod that was placed on a node. Results of the node are computed anew in any case.
+    fn pod_added(&mut self, _placed: &Placed<'_>) {}
 
     /// Inverse of [`pod_added`](Self::pod_added).
-    fn pod_removed(&mut self, _node: NodeIdx, _pod: &Pod) {}
+    fn pod_removed(&mut self, _placed: &Placed<'_>) {}
+
+    /// Handles a change of a placed pod's object that leaves its spec alone.
+    fn placed_pod_changed(&mut self, _placed: &Placed<'_>, _old: &Pod) -> Touched {
+        Touched::Nothing
+    }
 
     /// Handles a node object that was added (`old` is `None`), changed, or deleted (`new` is `None`).
     fn node_changed(&mut self, _node: NodeIdx, _old: Option<&Node>, _new: Option<&Node>) {}
 
     /// Handles an object of another kind that was added (`old` is `None`), changed, or deleted (`new` is `None`).
     fn object_changed(&mut self, _old: Option<&Object>, _new: Option<&Object>) {}
+
+    /// Handles an object of a plugin's kind that was added (`old` is `None`), changed, or deleted (`new` is `None`).
+    fn custom_changed(
+        &mut self,
+        _cx: &HookContext<'_>,
+        _old: Option<&CustomObject>,
+        _new: Option<&CustomObject>,
+    ) -> Touched {
+        Touched::Nothing
+    }
+
+    /// Returns when the state changes by time alone, on the monotonic clock.
+    fn next_deadline(&self, _now: Now) -> Option<Duration> {
+        None
+    }
+
+    /// Handles the deadlines up to now.
+    fn expire(&mut self, _now: Now) -> Touched {
+        Touched::Nothing
+    }
 
     /// Handles a plugin's Reserve that holds something for a placed pod. Every derived state is called; it ignores the
     /// holds of plugins that it does not know.
@@ -35,4 +121,13 @@ pub trait DerivedState: Any + Send + Sync {
 
     /// Returns `self` for the typed access of `View::state`.
     fn as_any(&self) -> &dyn Any;
+}
+
+/// Adds a state to those of other plugins. Of states of one type, the first takes over what the others were made with.
+pub fn add_state(states: &mut Vec<Box<dyn DerivedState>>, state: Box<dyn DerivedState>) {
+    let of_type = |known: &&mut Box<dyn DerivedState>| known.as_any().type_id() == state.as_any().type_id();
+    match states.iter_mut().find(of_type) {
+        Some(known) => known.merge(state),
+        None => states.push(state),
+    }
 }

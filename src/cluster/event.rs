@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pellucid_model::{Name, NodeIdx, Object, ObjectKind, Pod, PodId};
+use pellucid_model::{CustomObject, Name, NodeIdx, Object, ObjectKind, Pod, PodId};
 
 /// What changed about a node, as a bit set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,8 @@ impl NodeChange {
     pub const IMAGES: Self = Self(8);
     /// `status.declaredFeatures`.
     pub const DECLARED_FEATURES: Self = Self(16);
+    /// Annotations that a plugin declares.
+    pub const ANNOTATIONS: Self = Self(32);
 
     /// Returns whether the sets have a bit in common.
     #[inline]
@@ -112,6 +114,12 @@ kinds! {
     OTHER = 30, "Other";
     /// A PodGroup was added, changed or deleted.
     POD_GROUP = 31, "PodGroup/Add,Update,Delete";
+    /// An annotation of a node changed that a plugin declares.
+    NODE_ANNOTATION = 32, "Node/UpdateNodeAnnotation";
+    /// An object of a plugin's kind was added, changed or deleted.
+    CUSTOM_OBJECT = 33, "Custom/Add,Update,Delete";
+    /// A deadline in a plugin's state has passed.
+    PLUGIN_STATE = 34, "PluginState/Update";
 }
 
 impl EventKinds {
@@ -136,6 +144,7 @@ impl EventKinds {
             (NodeChange::LABELS, Self::NODE_LABEL),
             (NodeChange::TAINTS, Self::NODE_TAINT),
             (NodeChange::DECLARED_FEATURES, Self::NODE_DECLARED_FEATURES),
+            (NodeChange::ANNOTATIONS, Self::NODE_ANNOTATION),
         ]
         .into_iter()
         .filter(|(bit, _)| change.any(*bit))
@@ -230,6 +239,18 @@ pub enum ClusterEvent {
         /// The object after the change.
         new: Option<Arc<Object>>,
     },
+    /// An object of a plugin's kind was added (`old` is `None`), changed, or deleted (`new` is `None`).
+    CustomChanged {
+        /// The object before the change.
+        old: Option<Arc<CustomObject>>,
+        /// The object after the change.
+        new: Option<Arc<CustomObject>>,
+    },
+    /// A deadline in a plugin's state has passed, which touched these nodes.
+    PluginStateChanged {
+        /// The nodes, ascending.
+        nodes: Arc<[NodeIdx]>,
+    },
     /// A pod for this scheduler waits to be placed.
     PendingAdded(PodId),
     /// A pending pod changed.
@@ -271,6 +292,8 @@ impl ClusterEvent {
             Self::ObjectChanged { old: None, new: Some(new) } => EventKinds::of_object(new.kind())[0],
             Self::ObjectChanged { new: Some(new), .. } => EventKinds::of_object(new.kind())[1],
             Self::ObjectChanged { old: Some(old), new: None } => EventKinds::of_object(old.kind())[2],
+            Self::CustomChanged { .. } => EventKinds::CUSTOM_OBJECT,
+            Self::PluginStateChanged { .. } => EventKinds::PLUGIN_STATE,
             Self::ObjectChanged { old: None, new: None }
             | Self::PendingAdded(_)
             | Self::PendingRemoved { .. }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use pellucid_model::effect::EffectReport;
-use pellucid_model::{Name, Node, Object, ObjectKind, Pod, PodKey};
+use pellucid_model::{CustomKindRef, CustomObject, Name, Node, Object, ObjectKind, Pod, PodKey};
 
 use crate::objects::ObjectKey;
 
@@ -67,6 +67,19 @@ pub enum Input {
         kind: ObjectKind,
         /// Objects that were read.
         objects: Vec<Arc<Object>>,
+        /// Objects that could not be read.
+        quarantined: Vec<Quarantined>,
+    },
+    /// An object of a plugin's kind was added or changed.
+    CustomApplied(Arc<CustomObject>),
+    /// An object of a plugin's kind was deleted.
+    CustomDeleted(CustomKindRef, ObjectKey),
+    /// The complete list of objects of a plugin's kind.
+    CustomReset {
+        /// The kind of every object in the list.
+        kind: CustomKindRef,
+        /// Objects that were read.
+        objects: Vec<Arc<CustomObject>>,
         /// Objects that could not be read.
         quarantined: Vec<Quarantined>,
     },

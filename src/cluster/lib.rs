@@ -11,13 +11,14 @@
 //! - [`shapes`], `selected_keys`: which pods count as equal;
 //! - `undo`, [`changes`]: the undo log of overlays, and the log of changed nodes for caches;
 //! - [`derived`]: state that plugins derive from nodes and pods;
-//! - [`objects`], `nominator`, [`preemptions`], [`gangs`]: the rest of the state;
+//! - [`objects`], `custom`, `nominator`, [`preemptions`], [`gangs`]: the rest of the state;
 //! - `content_hash`: one hash of the state, to compare two of them.
 
 mod apply;
 pub mod changes;
 pub mod columns;
 mod content_hash;
+mod custom;
 pub mod derived;
 pub mod event;
 pub mod gangs;
@@ -32,6 +33,7 @@ pub mod state;
 mod undo;
 
 pub use columns::{Columns, ResourceIdx};
+pub use custom::CustomObjects;
 pub use derived::DerivedState;
 pub use event::{ClusterEvent, EventKinds, NodeChange};
 pub use gangs::{Gang, Gangs};

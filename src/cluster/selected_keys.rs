@@ -22,12 +22,16 @@ pub struct SelectedKeys {
     users: Arc<FxHashMap<Name, u32>>,
     /// Number of keys in `users` that no selector names any more.
     unused: usize,
+    /// Beginnings of keys that plugins declare.
+    prefixes: Arc<[&'static str]>,
 }
 
 impl SelectedKeys {
     /// Returns whether a pod's spec includes labels with this key.
     pub fn contains(&self, key: &Name) -> bool {
-        self.users.contains_key(key) || self.keeps_all()
+        self.users.contains_key(key)
+            || self.keeps_all()
+            || self.prefixes.iter().any(|prefix| key.starts_with(prefix))
     }
 
     /// Returns the number of keys that some selector reads.
@@ -46,6 +50,18 @@ impl SelectedKeys {
             return labels.clone();
         }
         Labels::new(labels.iter().filter(|(key, _)| self.contains(key)).cloned())
+    }
+
+    /// Adds keys that plugins declare, for good; one that ends in `*` stands for all that begin so.
+    pub(super) fn declare(&mut self, keys: impl Iterator<Item = &'static str>) {
+        let mut prefixes = self.prefixes.to_vec();
+        for key in keys {
+            match key.strip_suffix('*') {
+                Some(prefix) => prefixes.push(prefix),
+                None => *Arc::make_mut(&mut self.users).entry(key.into()).or_default() += 1,
+            }
+        }
+        self.prefixes = prefixes.into();
     }
 
     fn keeps_all(&self) -> bool {

@@ -6,14 +6,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pellucid_model::collections::{FxHashMap, FxHashSet};
-use pellucid_model::{CowMap, GangKey, Name, Node, NodeIdx, Pages, Pod, PodId, PodKey, stable_hash};
+use pellucid_model::{CowMap, GangKey, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey, stable_hash};
 use smallvec::SmallVec;
 
 use crate::changes::{ChangeLog, Changed};
 use crate::columns::Columns;
-use crate::derived::DerivedState;
+use crate::custom::CustomObjects;
+use crate::derived::{DerivedState, Placed};
 use crate::gangs::{Gangs, Rosters};
 use crate::input::Quarantined;
 use crate::nominator::Nominator;
@@ -35,6 +37,8 @@ pub struct PodRecord {
     pub node: Option<NodeIdx>,
     /// How far the pod is; [`Stage::Pending`] exactly when `node` is `None`.
     pub stage: Stage,
+    /// When it took its place, as wall time.
+    pub since: Duration,
     /// What plugins hold for the pod, in the order of their Reserve.
     pub reservations: SmallVec<[Hold; 1]>,
 }
@@ -90,6 +94,10 @@ pub struct Cluster {
     pub(super) ours: Arc<FxHashSet<Name>>,
     /// Objects that could not be read, by kind, namespace and name.
     pub(super) quarantined: Arc<BTreeMap<QuarantineKey, Quarantined>>,
+    /// Objects of kinds that plugins bring.
+    pub(super) custom: CustomObjects,
+    /// The time of the last input, attempt or tick.
+    pub(super) now: Now,
     seed: u64,
 }
 
@@ -127,6 +135,8 @@ impl Cluster {
             key_counts: KeyCounts::unknown(),
             ours: self.ours.clone(),
             quarantined: self.quarantined.clone(),
+            custom: self.custom.clone(),
+            now: self.now,
             seed: self.seed,
         }
     }
@@ -228,6 +238,24 @@ impl Cluster {
         &self.objects
     }
 
+    /// Returns the objects of kinds that plugins bring.
+    #[inline]
+    pub fn custom_objects(&self) -> &CustomObjects {
+        &self.custom
+    }
+
+    /// Returns the time of the last input, attempt or tick.
+    #[inline]
+    pub fn now(&self) -> Now {
+        self.now
+    }
+
+    /// Sets the time. Pods that are placed from now on are placed at that time.
+    #[inline]
+    pub fn set_now(&mut self, now: Now) {
+        self.now = now;
+    }
+
     /// Returns the nominator, which knows the pods nominated to each node.
     #[inline]
     pub fn nominator(&self) -> &Nominator {
@@ -280,17 +308,24 @@ impl Cluster {
 
     /// Places a pod on a node, in a stage. The pod must not be placed yet.
     pub fn place(&mut self, id: PodId, node: NodeIdx, stage: Stage) {
+        self.place_since(id, node, stage, self.now.wall);
+    }
+
+    /// Places a pod that took its place at a time.
+    pub(crate) fn place_since(&mut self, id: PodId, node: NodeIdx, stage: Stage, since: Duration) {
         let Some(record) = &mut self.pods[id.index()] else { return };
         debug_assert!(record.node.is_none(), "{} is placed already", record.pod.key);
         self.undo.push(Undo::Release { id, stage: record.stage });
         record.node = Some(node);
+        record.since = since;
         let from = std::mem::replace(&mut record.stage, stage);
         let pod = record.pod.clone();
         self.gangs.stage_changed(&pod, from, stage);
         self.columns.take(node, &pod.spec.requests, 1);
         Arc::make_mut(&mut self.nodes[node.index()].pods).push(id);
+        let placed = Placed { id, pod: &pod, node, since };
         for derived in &mut self.derived {
-            derived.pod_added(node, &pod);
+            derived.pod_added(&placed);
         }
         self.changes.push(node, Changed::Usage);
     }
@@ -337,13 +372,15 @@ impl Cluster {
         self.unreserve_all(id);
         let record = self.pods.get_mut(id.index())?.as_mut()?;
         let node = record.node.take()?;
-        self.undo.push(Undo::Place { id, node, stage: record.stage });
+        let since = record.since;
+        self.undo.push(Undo::Place { id, node, stage: record.stage, since });
         let from = std::mem::replace(&mut record.stage, Stage::Pending);
         let pod = record.pod.clone();
         self.gangs.stage_changed(&pod, from, Stage::Pending);
         self.columns.take(node, &pod.spec.requests, -1);
+        let placed = Placed { id, pod: &pod, node, since };
         for derived in self.derived.iter_mut().rev() {
-            derived.pod_removed(node, &pod);
+            derived.pod_removed(&placed);
         }
         let pods = Arc::make_mut(&mut self.nodes[node.index()].pods);
         if let Some(at) = pods.iter().rposition(|p| *p == id) {
@@ -410,7 +447,7 @@ impl Cluster {
                         record.stage = stage;
                     }
                 }
-                Undo::Place { id, node, stage } => self.place(id, node, stage),
+                Undo::Place { id, node, stage, since } => self.place_since(id, node, stage, since),
                 Undo::Stage { id, stage } => self.set_stage(id, stage),
                 Undo::Reserve { id, what } => self.reserve(id, what),
                 Undo::Unreserve { id } => drop(self.unreserve_last(id)),

@@ -1,5 +1,7 @@
 //! The undo log: the inverse of every change since the outermost overlay began.
 
+use std::time::Duration;
+
 use pellucid_model::{NodeIdx, PodId};
 use smallvec::SmallVec;
 
@@ -10,8 +12,8 @@ use crate::stage::{Hold, Stage};
 pub(super) enum Undo {
     /// Undoes a placement: releases the pod, which was in `stage` before.
     Release { id: PodId, stage: Stage },
-    /// Undoes a release: places the pod on `node` again.
-    Place { id: PodId, node: NodeIdx, stage: Stage },
+    /// Undoes a release: places the pod on `node` again, where it was since then.
+    Place { id: PodId, node: NodeIdx, stage: Stage, since: Duration },
     /// Undoes a reserve.
     Unreserve { id: PodId },
     /// Undoes an unreserve: `what` was held before.

@@ -108,7 +108,7 @@ pub(super) fn profile(
 
 /// Returns every plugin of the registry with its default weight in the file's version.
 fn defaults(registry: &Registry, version: Version) -> Vec<Entry> {
-    let entries = registry.iter().map(|factory| Entry {
+    let entries = registry.iter().filter(|factory| factory.is_default()).map(|factory| Entry {
         name: factory.name().to_owned(),
         weight: Some(version.default_weight(factory.name(), factory.default_weight())),
         at: Place::default(),

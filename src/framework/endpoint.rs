@@ -89,6 +89,8 @@ pub struct Endpoint {
     pub body: BodySchema,
     /// Name of the body's array that `?format=csv` and `?format=table` lay out as rows.
     pub rows: Option<&'static str>,
+    /// Query parameters.
+    pub query: &'static [Query],
     /// Computes the body.
     pub read: Read,
 }
@@ -101,7 +103,13 @@ impl Endpoint {
         body: BodySchema,
         read: impl for<'a> Fn(&ReadContext<'a>) -> Result<Value, ReadError> + Send + Sync + 'static,
     ) -> Self {
-        Self { path, summary, body, rows: None, read: Arc::new(read) }
+        Self { path, summary, body, rows: None, query: &[], read: Arc::new(read) }
+    }
+
+    /// Declares query parameters.
+    pub fn with_query(mut self, query: &'static [Query]) -> Self {
+        self.query = query;
+        self
     }
 
     /// Names the array of the body whose objects are table rows.

@@ -20,10 +20,11 @@ pub mod profile;
 pub mod view;
 
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
+pub use pellucid_model::manifest;
 pub use plugin::{
-    Bind, CycleValue, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin, PluginFactory,
-    PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored, QueueSort, Reads,
-    Reserve, Score,
+    Bind, CycleValue, DeclaredKeys, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin,
+    PluginFactory, PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored,
+    QueueSort, Reads, Reserve, Score,
 };
 pub use post_filter::PostFiltered;
 pub use view::View;

@@ -8,9 +8,11 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_cluster::derived::add_state;
 use pellucid_cluster::preemptions::Found;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_model::cause::{Cause, CauseId, Causes, Code};
+use pellucid_model::custom::CustomKind;
 use pellucid_model::effect::VolumeWrite;
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
@@ -367,6 +369,12 @@ pub trait Plugin: Send + Sync {
         bind -> Bind;
         hints -> Hints;
     }
+    /// Makes the empty derived states that the plugin needs. Of several plugins' states of one type there is only one;
+    /// it takes over what the others were made with ([`DerivedState::merge`]).
+    #[inline]
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        Vec::new()
+    }
     /// Returns the gang rules. Used by profiles that enable the plugin at Permit.
     #[inline]
     fn gang_rules(&self) -> Option<GangRules> {
@@ -391,6 +399,28 @@ pub struct ArgsError {
     pub value: String,
 }
 
+/// The keys of labels and annotations that a plugin reads. A key that ends in `*` stands for all that begin so.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeclaredKeys {
+    /// Labels of pods. They are part of the shape, as if a selector named them.
+    pub pod_labels: &'static [&'static str],
+    /// Annotations of pods ([`PodSpec::annotations`]). They are part of the shape.
+    pub pod_annotations: &'static [&'static str],
+    /// Annotations of nodes ([`Node::annotations`](pellucid_model::Node::annotations)).
+    pub node_annotations: &'static [&'static str],
+}
+
+/// Returns the derived states of plugins, one of each type, in their order.
+pub fn derived_states<'a>(
+    plugins: impl IntoIterator<Item = &'a Arc<dyn Plugin>>,
+) -> Vec<Box<dyn DerivedState>> {
+    let mut states = Vec::new();
+    for state in plugins.into_iter().flat_map(|plugin| plugin.derived_states()) {
+        add_state(&mut states, state);
+    }
+    states
+}
+
 /// A plugin's entry in the registry.
 pub trait PluginFactory: Send + Sync {
     /// Returns the plugin's name in the configuration.
@@ -407,10 +437,20 @@ pub trait PluginFactory: Send + Sync {
     fn make(&self, args: &serde_json::Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>>;
     /// Returns the JSON schema of the arguments, for the `schema` endpoint.
     fn args_schema(&self) -> serde_json::Value;
-    /// Makes the empty derived state, if the plugin has one.
+    /// Returns whether an empty configuration enables the plugin.
     #[inline]
-    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
-        None
+    fn is_default(&self) -> bool {
+        true
+    }
+    /// Returns the labels and annotations that the plugin reads besides those that selectors name.
+    #[inline]
+    fn keys(&self) -> DeclaredKeys {
+        DeclaredKeys::default()
+    }
+    /// Returns the kinds that the plugin brings. They are watched where the API server has them.
+    #[inline]
+    fn kinds(&self) -> Vec<&'static CustomKind> {
+        Vec::new()
     }
     /// Returns the endpoints besides `config`, `stats` and `schema`, including `state`.
     fn endpoints(&self) -> Vec<Endpoint>;

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::limits::WatchLimits;
 use crate::connection::server_probe::{Probe, ServerStatus};
+use crate::decode::Decoder;
 use crate::watches::inputs::Watches;
 use crate::watches::reader::Reader;
 use crate::watches::served::Served;
@@ -50,6 +51,8 @@ pub struct ClusterIoConfig {
     pub event_writers: usize,
     /// `reportingInstance` of events, which distinguishes this process from others, for example by its pod name.
     pub instance: Arc<str>,
+    /// Reads objects, with what plugins declare.
+    pub decoder: Decoder,
     /// Time and size limits of lists, watches and probes.
     pub limits: WatchLimits,
 }
@@ -69,6 +72,7 @@ impl ClusterIoConfig {
             group_status_writers: 8,
             event_writers: 8,
             instance: instance.into(),
+            decoder: Decoder::default(),
             limits: WatchLimits::default(),
         }
     }
@@ -119,7 +123,7 @@ impl ClusterIo {
         let mut io = Self {
             queues: Arc::default(),
             writer: Arc::new(writer),
-            watches: Watches::default(),
+            watches: Watches::new(config.decoder.kinds()),
             server,
             evictor: Arc::default(),
             volumes: Arc::default(),
@@ -161,6 +165,7 @@ impl ClusterIo {
         spawn(&mut self.tasks, "probe of the API server", probe.work());
         let watching = Watching {
             reader: Reader { client: client.clone(), limits: limits.clone(), server: self.server.clone() },
+            decoder: config.decoder.clone(),
             served: served.clone(),
             inputs: inputs.clone(),
             clock: config.clock.clone(),

@@ -1,8 +1,8 @@
-//! The watched kinds (Pods, Nodes and every [`ObjectKind`]): where each is served and what its watch may expect.
+//! The watched kinds (Pods, Nodes, every [`ObjectKind`], and kinds that plugins bring): where each is served and what its watch may expect.
 //! `decode` reads the objects.
 
 use kube::core::{ApiResource, DynamicObject};
-use pellucid_model::ObjectKind;
+use pellucid_model::{CustomKindRef, ObjectKind};
 
 /// A watched kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +10,7 @@ pub(crate) enum Kind {
     Pod,
     Node,
     Object(ObjectKind),
+    Custom(CustomKindRef),
 }
 
 impl Kind {
@@ -19,12 +20,13 @@ impl Kind {
             Self::Pod => "Pod",
             Self::Node => "Node",
             Self::Object(kind) => kind.as_str(),
+            Self::Custom(kind) => kind.0.qualified,
         }
     }
 
     /// Returns whether the server may lack the kind, which then has no objects.
     pub(crate) fn is_optional(self) -> bool {
-        matches!(self, Self::Object(_))
+        matches!(self, Self::Object(_) | Self::Custom(_))
     }
 
     /// Returns whether the version is found by discovery (`served`).
@@ -38,6 +40,7 @@ impl Kind {
             Self::Pod => ("", "pods", "v1"),
             Self::Node => ("", "nodes", "v1"),
             Self::Object(kind) => served_at(kind),
+            Self::Custom(CustomKindRef(kind)) => (kind.group, kind.plural, kind.version),
         };
         let slash = if group.is_empty() { "" } else { "/" };
         ApiResource {

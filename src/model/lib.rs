@@ -7,7 +7,8 @@
 //! - [`named!`]: enums whose variants have names;
 //! - [`quantity`], [`requests`]: amounts of resources, and what pods request;
 //! - [`selector`], `selector_text`, [`taint`], [`relations`], [`storage`]: what decides where a pod fits;
-//! - [`pod`], [`node`], [`object`]: the objects;
+//! - [`pod`], [`node`], [`object`], [`custom`]: the objects, and those of kinds that plugins bring;
+//! - [`manifest`]: reading the fields of such an object;
 //! - [`gang`], [`group_status`]: gangs as declared, and the status of PodGroups;
 //! - [`cause`], [`effect`]: why a node was refused, and the writes that a decision orders;
 //! - [`pages`], [`cow_map`], `mirror`, `published`: containers that are cheap to publish;
@@ -17,6 +18,7 @@ pub mod cause;
 mod data;
 pub mod effect;
 pub mod escape;
+pub mod manifest;
 mod named;
 mod objects;
 pub mod patience;
@@ -25,11 +27,12 @@ pub mod time;
 
 pub use data::{collections, cow_map, name, pages, stable_hash};
 pub use objects::{
-    duration, gang, group_status, naming, node, object, pod, quantity, relations, requests, selector,
+    custom, duration, gang, group_status, naming, node, object, pod, quantity, relations, requests, selector,
     storage, taint,
 };
 
 pub use cow_map::CowMap;
+pub use custom::{CustomKindRef, CustomObject};
 pub use data::Mirror;
 pub use gang::GangKey;
 pub use name::Name;

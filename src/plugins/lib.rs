@@ -31,6 +31,7 @@ pub mod default_preemption;
 pub mod dynamic_resources;
 pub mod image_locality;
 pub mod inter_pod_affinity;
+pub mod load_aware_scheduling;
 pub mod node_affinity;
 pub mod node_declared_features;
 pub mod node_name;
@@ -72,6 +73,7 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
         Box::new(image_locality::Factory),
         Box::new(default_binder::Factory),
         Box::new(node_declared_features::Factory),
+        Box::new(load_aware_scheduling::Factory),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid_cluster::{Cluster, ClusterEvent, Stage};
-use pellucid_framework::plugin::{Measure, Plugin, PreFiltered, PreScored};
+use pellucid_framework::plugin::{Measure, Plugin, PreFiltered, PreScored, derived_states};
 use pellucid_framework::{CauseId, Causes, CycleValue, Nodes, View};
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, Node, NodeIdx, Pod, PodKey, PodSpec};
@@ -17,7 +17,16 @@ pub(super) struct TestCluster {
 
 impl TestCluster {
     pub(super) fn of(nodes: impl IntoIterator<Item = Node>) -> Self {
-        let derived = super::registry().iter().filter_map(|f| f.derived_state()).collect();
+        Self::with(&[], nodes)
+    }
+
+    /// Makes a cluster with the state of these plugins besides.
+    pub(super) fn with(plugins: &[Arc<dyn Plugin>], nodes: impl IntoIterator<Item = Node>) -> Self {
+        let made: Vec<_> = super::registry()
+            .iter()
+            .map(|f| f.make(&serde_json::Value::Null).expect("defaults are valid"))
+            .collect();
+        let derived = derived_states(plugins.iter().chain(&made));
         let mut made = Self { cluster: Cluster::new(0, ["s".into()], derived), n_pods: 0 };
         for node in nodes {
             made.apply(node);

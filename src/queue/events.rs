@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_cluster::EventKinds;
-use pellucid_model::{Name, ObjectKind, PodKey};
+use pellucid_model::{Name, PodKey};
 
 use super::groups::bits;
 use super::{Happened, RefusedBy};
@@ -27,7 +27,7 @@ pub enum EventObject {
     /// A pod, by namespace and name.
     Pod(PodKey),
     /// Another object: kind, namespace (empty for cluster-scoped kinds), name.
-    Other(ObjectKind, Name, Name),
+    Other(&'static str, Name, Name),
     /// No object, such as when time has passed.
     Nothing,
 }

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use pellucid::cluster::{Cluster, Stage};
+use pellucid::cluster::{Cluster, DerivedState, Stage};
+use pellucid::framework::plugin::derived_states;
 use pellucid::model::node::NodeImage;
 use pellucid::model::object::{Namespace, Workload};
 use pellucid::model::pod::{HostPort, Protocol};
@@ -45,10 +46,16 @@ pub fn node_name(i: usize) -> Name {
     Name::new(&format!("node-{i}"))
 }
 
+/// Makes the derived state of every plugin.
+pub fn derived() -> Vec<Box<dyn DerivedState>> {
+    let registry = pellucid::plugins::registry();
+    let made = registry.iter().map(|f| f.make(&serde_json::Value::Null).expect("defaults are valid"));
+    derived_states(&made.collect::<Vec<_>>())
+}
+
 /// Makes an empty cluster with the derived state of every plugin.
 pub fn empty_cluster() -> Cluster {
-    let derived = pellucid::plugins::registry().iter().filter_map(|f| f.derived_state()).collect();
-    let mut cluster = Cluster::new(7, [SCHEDULER.into()], derived);
+    let mut cluster = Cluster::new(7, [SCHEDULER.into()], derived());
     cluster.apply_object(Arc::new(reads_all_labels()), &mut Vec::new());
     cluster
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use pellucid::cluster::input::Input;
+use pellucid::kubernetes::decode::Decoder;
 use pellucid::model::ObjectKind;
 use pellucid::model::effect::EffectReport;
 use serde_json::{Value, json};
@@ -80,7 +81,8 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
         let group = json!({"metadata": {"uid": format!("uid-g{n}"), "resourceVersion": "9"}});
         mock.on(&format!("GET /apis/{path}/namespaces/ns/podgroups/g{n}"), [Answer::Json(200, group)]);
     }
-    let (io, mut inputs) = mock.edge(|_| {});
+    mock.serve("/apis/slo.koordinator.sh/v1alpha1/nodemetrics", []);
+    let (io, mut inputs) = mock.edge(|config| config.decoder = Decoder::of(&pellucid::plugins::registry()));
     io.queues.push_all([bind(1, "p"), condition("p", "m"), event("p", "m"), event("p", "m")]);
     bind_done(&mut inputs).await;
     io.queues.push_all([evict(2, "v"), bind_volume(3), select_node(4)]);
@@ -94,7 +96,7 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
         ));
     }
     tokio::spawn(async move { while inputs.recv().await.is_some() {} });
-    mock.wait("WATCH", 23).await;
+    mock.wait("WATCH", 24).await;
     let kinds = ObjectKind::POD_GROUPS.into_iter().enumerate();
     io.queues.push_all(kinds.map(|(n, kind)| group_status(kind, &format!("g{n}"), 1, Some("m"))));
     for (n, path) in GROUPS.iter().enumerate() {

@@ -39,6 +39,9 @@ pub(crate) fn line(input: &Input) -> String {
             let bad: Vec<_> = quarantined.iter().map(|q| format!("{} at {}", q.name, q.field)).collect();
             format!("{} {names:?} without {bad:?}", kind.as_str())
         }
+        Input::CustomApplied(_) | Input::CustomDeleted(..) | Input::CustomReset { .. } => {
+            panic!("no plugin brings a kind")
+        }
         Input::Quarantined(q) => format!("quarantined {} at {}", q.name, q.field),
         Input::Report(report) => format!("{report:?}"),
     }

@@ -398,6 +398,9 @@ fn told(input: &Input) -> String {
         Input::ObjectsReset { kind, objects, .. } => format!("{} {kind:?}", objects.len()),
         Input::ObjectApplied(object) => format!("object {:?} {:?}", object.kind(), object.key()),
         Input::ObjectDeleted(kind, key) => format!("object {kind:?} {key:?} deleted"),
+        Input::CustomApplied(object) => format!("{object:?}"),
+        Input::CustomDeleted(kind, key) => format!("{kind:?} {key:?} deleted"),
+        Input::CustomReset { kind, objects, .. } => format!("{} {kind:?}", objects.len()),
         Input::Quarantined(q) => format!("pod {}/{} unreadable", q.namespace, q.name),
         Input::Report(report) => format!("{report:?}"),
     }

@@ -17,6 +17,7 @@ const PURE_DEPENDENCIES: &[&str] = &["pellucid-api", "serde", "serde_json", "sma
 const PURE_EXCEPTIONS: &[(&str, &str)] = &[
     ("model", "parking_lot"),     // the table of interned names; its order decides nothing
     ("model", "rustc-hash"),      // the map types of the project
+    ("model", "jiff"),            // reads and writes the times of manifests
     ("recording", "jiff"),        // writes a wall time that came as an argument
     ("recording", "parking_lot"), // the list of recordings, set by requests while the thread runs
     ("config", "serde-saphyr"),   // reads YAML text that came as an argument

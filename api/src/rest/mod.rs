@@ -10,6 +10,7 @@ pub mod explain;
 pub mod gang_explain;
 pub mod gangs;
 pub mod history;
+pub mod load_aware;
 mod meta;
 pub mod node_explain;
 pub mod nodes;

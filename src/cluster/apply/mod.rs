@@ -3,9 +3,11 @@
 //! Every function appends what changed to a list of [`ClusterEvent`]s. A reset is applied as a difference: an equal
 //! object costs one comparison and causes no event. Never called while an overlay is open.
 
+mod custom;
 mod object;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pellucid_model::collections::{FxHashSet, HashSet};
 use pellucid_model::requests::ResourceList;
@@ -192,8 +194,11 @@ impl Cluster {
     /// its last readable form, because its containers run on; a pod that is not bound is not placed any more; a
     /// node takes no new pods.
     pub fn quarantine(&mut self, object: Quarantined, out: &mut Vec<ClusterEvent>) {
+        let custom = self.custom.kinds().find(|kind| kind.0.qualified == object.kind);
         if object.kind == "Node" {
             self.delete_node(&Name::new(&object.name), out);
+        } else if let Some(kind) = custom {
+            self.delete_custom(kind, &(object.namespace.clone(), Name::new(&object.name)), out);
         } else if let Some(kind) = ObjectKind::ALL.into_iter().find(|k| k.as_str() == object.kind) {
             self.delete_object(kind, &(object.namespace.clone(), Name::new(&object.name)), out);
         } else {
@@ -256,6 +261,7 @@ impl Cluster {
         let Some(old) = self.pod(id).map(|r| r.pod.clone()) else { return };
         if old.spec == pod.spec && old.deleting == pod.deleting {
             self.replace_object(id, pod);
+            self.tell_placed_pod_changed(id, &old);
             return self.set_stage(id, stage);
         }
         let shrunk = shrinks(&old.spec.requests.list, &pod.spec.requests.list);
@@ -271,11 +277,12 @@ impl Cluster {
 
     /// Replaces the object of a placed pod and recounts everything derived from it.
     pub(crate) fn replace_in_place(&mut self, id: PodId, node: NodeIdx, stage: Stage, pod: Arc<Pod>) {
-        let held = self.pod(id).map(|r| r.reservations.clone()).unwrap_or_default();
+        let Some(record) = self.pod(id) else { return };
+        let (held, since) = (record.reservations.clone(), record.since);
         let overlay = self.begin();
         self.release(id);
         self.replace_object(id, pod);
-        self.place(id, node, stage);
+        self.place_since(id, node, stage, since);
         for what in held {
             self.reserve(id, what);
         }
@@ -289,7 +296,14 @@ impl Cluster {
         self.pod_index.insert(pod.key.clone(), id);
         self.pods.set(
             id.index(),
-            Some(PodRecord { pod, shape, node: None, stage: Stage::Pending, reservations: SmallVec::new() }),
+            Some(PodRecord {
+                pod,
+                shape,
+                node: None,
+                stage: Stage::Pending,
+                since: Duration::ZERO,
+                reservations: SmallVec::new(),
+            }),
         );
         self.join_gang(id);
         id
@@ -381,6 +395,7 @@ fn node_change(old: &Node, new: &Node) -> NodeChange {
         (NodeChange::LABELS, old.labels != new.labels),
         (NodeChange::TAINTS, old.taints != new.taints || old.unschedulable != new.unschedulable),
         (NodeChange::IMAGES, old.images != new.images),
+        (NodeChange::ANNOTATIONS, old.annotations != new.annotations),
         (NodeChange::DECLARED_FEATURES, old.declared_features != new.declared_features),
     ];
     NodeChange(changes.iter().filter(|(_, is_changed)| *is_changed).fold(0, |all, (what, _)| all | what.0))

@@ -67,6 +67,12 @@ impl Cluster {
         self.reset_quarantined(kind.as_str(), bad, out);
     }
 
+    /// Adds label keys of pods that plugins read. Must be called before there are pods.
+    pub fn declare_labels(&mut self, keys: impl Iterator<Item = &'static &'static str>) {
+        debug_assert!(self.pods.is_empty());
+        self.selected.declare(keys.copied());
+    }
+
     /// Removes the labels that no selector reads from a pod's spec; the pod's own selectors count as well, until
     /// [`Self::project_end`] is called.
     pub(crate) fn project(&mut self, pod: &mut Arc<Pod>, out: &mut Vec<ClusterEvent>) {

@@ -26,6 +26,7 @@ impl Scheduler {
     pub fn apply(&mut self, input: Input, now: Now) {
         let mut events = Vec::new();
         let how = how_gone(&input);
+        self.cluster.set_now(now);
         self.record_left(&input, now);
         match input {
             Input::PodApplied(pod) => {
@@ -47,6 +48,11 @@ impl Scheduler {
             Input::ObjectDeleted(kind, key) => self.cluster.delete_object(kind, &key, &mut events),
             Input::ObjectsReset { kind, objects, quarantined } => {
                 self.cluster.reset_objects(kind, objects, quarantined, &mut events);
+            }
+            Input::CustomApplied(object) => self.cluster.apply_custom(object, &mut events),
+            Input::CustomDeleted(kind, key) => self.cluster.delete_custom(kind, &key, &mut events),
+            Input::CustomReset { kind, objects, quarantined } => {
+                self.cluster.reset_custom(kind, objects, quarantined, &mut events);
             }
             Input::Quarantined(object) => {
                 self.report_quarantined(std::slice::from_ref(&object));

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_cluster::Cluster;
+use pellucid_framework::plugin::derived_states;
 use pellucid_framework::profile::Profile;
 use pellucid_model::effect::Effect;
 use pellucid_model::{GangKey, Name, Now, Pod, PodId};
@@ -137,9 +138,12 @@ impl Scheduler {
     pub fn new(settings: Settings) -> Self {
         let Settings { profiles, registry, limits, seed, switches, shadow_of } = settings;
         let profiles = Profiles::new(profiles, shadow_of.as_ref());
-        let derived = registry.iter().filter_map(|f| f.derived_state()).collect();
+        let derived = derived_states(profiles.all.iter().flat_map(|profile| &profile.plugins));
         let gangs = GangBook::new(&profiles.all);
         let mut cluster = Cluster::new(seed, profiles.by_name.keys().cloned(), derived);
+        let plugins = || profiles.all.iter().flat_map(|profile| &profile.plugins);
+        let used = registry.iter().filter(|f| plugins().any(|plugin| plugin.name() == f.name()));
+        cluster.declare_labels(used.flat_map(|f| f.keys().pod_labels));
         cluster.gangs_mut().set_limits(gangs.group_limits());
         Self {
             cluster,
@@ -214,6 +218,7 @@ impl Scheduler {
     pub fn next_deadline(&self) -> Option<Duration> {
         let held = self.in_flight.shadow_holds.first().map(|(at, _)| *at);
         let placed = held.into_iter().chain(self.pre_binding_deadline());
+        let placed = placed.chain(self.cluster.next_plugin_deadline(self.cluster.now()));
         self.queue.next_deadline().into_iter().chain(placed).chain(self.gang_deadline()).min()
     }
 
@@ -221,10 +226,20 @@ impl Scheduler {
     pub fn tick(&mut self, now: Now) -> bool {
         let before = self.queue.counts();
         self.queue.flush(now.monotonic);
+        self.expire_plugin_state(now);
         self.switches.expire(now);
         let expired = self.expire_held(now) | self.expire_pre_binding(now) | self.tick_gangs(now);
         self.review_gangs(now);
         expired || before != self.queue.counts()
+    }
+
+    /// Handles the deadlines of plugins, and wakes the pods that they help.
+    fn expire_plugin_state(&mut self, now: Now) {
+        let mut events = Vec::new();
+        self.cluster.expire_plugin_state(now, &mut events);
+        for event in &events {
+            self.wake(event, now);
+        }
     }
 
     /// Takes the effects ordered since the last call, including updates of PodGroups.

@@ -42,6 +42,7 @@ impl Scheduler {
     /// Plans the next unit, or one slice of it if it takes long. Between slices the caller can apply inputs, and other
     /// units have their turn.
     pub fn advance(&mut self, now: Now, probe: &dyn Probe) -> Advance {
+        self.cluster.set_now(now);
         let before = self.turns.work;
         let is_paused = self.is_turn_of_paused();
         let unit = if is_paused { self.queue.pop_paused() } else { self.queue.pop() };

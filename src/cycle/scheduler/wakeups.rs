@@ -125,9 +125,14 @@ fn object(cluster: &Cluster, event: &ClusterEvent) -> EventObject {
         ClusterEvent::ObjectChanged { old, new } => {
             new.as_ref().or(old.as_ref()).map_or(EventObject::Nothing, |object| {
                 let (namespace, name) = object.key();
-                EventObject::Other(object.kind(), namespace, name)
+                EventObject::Other(object.kind().as_str(), namespace, name)
             })
         }
-        ClusterEvent::PodForgotten { .. } => EventObject::Nothing,
+        ClusterEvent::CustomChanged { old, new } => {
+            new.as_ref().or(old.as_ref()).map_or(EventObject::Nothing, |object| {
+                EventObject::Other(object.kind.0.qualified, object.namespace.clone(), object.name.clone())
+            })
+        }
+        ClusterEvent::PluginStateChanged { .. } | ClusterEvent::PodForgotten { .. } => EventObject::Nothing,
     }
 }

@@ -380,7 +380,7 @@ fn plugin_reads(factory: &dyn PluginFactory) -> Vec<SnapshotRead> {
             body: endpoint.body,
             rows: endpoint.rows.map(|array| RowSpec { array, ..RowSpec::default() }),
             not_found: endpoint.path.contains(':').then_some("NotFound"),
-            query: &[],
+            query: endpoint.query,
             is_long: false,
             read: Arc::new(move |snapshot, params, now| {
                 read(&ReadContext { view: View::new(&snapshot.cluster), params, now })

@@ -161,9 +161,9 @@ fn row(profile: &Profile, event: &SeenEvent, asked: RefusedBy, queue: RefusedBy,
             EventObject::Node(name) => name.to_string(),
             EventObject::Pod(key) => key.to_string(),
             EventObject::Other(kind, namespace, name) if namespace.is_empty() => {
-                format!("{} {name}", kind.as_str())
+                format!("{kind} {name}")
             }
-            EventObject::Other(kind, namespace, name) => format!("{} {namespace}/{name}", kind.as_str()),
+            EventObject::Other(kind, namespace, name) => format!("{kind} {namespace}/{name}"),
             EventObject::Nothing => String::new(),
         },
         verdicts: verdicts.collect(),

@@ -44,6 +44,16 @@ pub(super) fn labels(meta: &slim::Meta) -> Result<Labels, Fault> {
     meta.labels.entries("labels", |_, value| Ok(value.clone())).map(Labels::new)
 }
 
+/// Reads the annotations that plugins declare.
+pub(super) fn annotations(meta: &slim::Meta) -> Result<Labels, Fault> {
+    let Some(known) = meta.annotations.read("annotations")? else { return Ok(Labels::default()) };
+    let mut all = Vec::new();
+    for (key, value) in &known.declared {
+        all.push((key.clone(), name(value, key).map_err(|f| f.under("annotations"))?));
+    }
+    Ok(Labels::new(all))
+}
+
 /// Reads a node selector term.
 pub(super) fn term(term: &slim::SelectorTerm) -> Result<NodeSelectorTerm, Fault> {
     Ok(NodeSelectorTerm {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use kube::core::Status;
 use pellucid_cluster::input::Quarantined;
-use pellucid_model::{Name, Node, Object, ObjectKind, Pod};
+use pellucid_model::manifest::FieldError;
+use pellucid_model::{CustomKindRef, CustomObject, Name, Node, Object, ObjectKind, Pod};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -30,6 +31,7 @@ pub(crate) enum Decoded {
     Pod(Arc<Pod>),
     Node(Arc<Node>),
     Object(Arc<Object>),
+    Custom(Arc<CustomObject>),
 }
 
 /// One decoded object with its identity. Texts that are absent or unreadable are empty.
@@ -49,6 +51,7 @@ impl Item {
             Kind::Pod => pod_item(text)?.map(|pod| Decoded::Pod(Arc::new(pod))),
             Kind::Node => node_item(text)?.map(|node| Decoded::Node(Arc::new(node))),
             Kind::Object(kind) => object_item(kind, text)?.map(|object| Decoded::Object(Arc::new(object))),
+            Kind::Custom(kind) => custom_item(kind, text)?.map(|object| Decoded::Custom(Arc::new(object))),
         })
     }
 }
@@ -104,6 +107,29 @@ fn object_item(kind: ObjectKind, text: &[u8]) -> serde_json::Result<Item<Object>
             of_body::<NamedBody>(kind, text)
         }
     }
+}
+
+/// Reads an object of a plugin's kind: the identity here, the rest by the plugin.
+fn custom_item(kind: CustomKindRef, text: &[u8]) -> serde_json::Result<Item<CustomObject>> {
+    let manifest: Value = serde_json::from_slice(text)?;
+    read::<NamedBody, _>(text, |body| {
+        let meta = body.good().and_then(|body| body.meta().good());
+        let own = (kind.0.decode)(&manifest);
+        let fault = |e: FieldError| {
+            quarantined(kind.0.qualified, meta, None, Fault::new(&e.field, &e.value, e.problem))
+        };
+        let value = own.map_err(fault)?;
+        let word = |field: Option<&Lenient<Arc<str>>>| field.and_then(Lenient::good).cloned();
+        let text = |field| word(field).unwrap_or_default();
+        Ok(CustomObject {
+            kind,
+            namespace: meta.and_then(|m| m.namespace.good()).cloned().unwrap_or_default(),
+            name: Name::new(&text(meta.map(|m| &m.name))),
+            uid: text(meta.map(|m| &m.uid)),
+            resource_version: text(meta.map(|m| &m.resource_version)),
+            value,
+        })
+    })
 }
 
 fn of_body<B: ObjectBody>(kind: ObjectKind, text: &[u8]) -> serde_json::Result<Item<Object>> {
@@ -193,6 +219,11 @@ pub fn pod_from_value(value: &Value) -> Result<Pod, Quarantined> {
 /// Decodes a Node manifest. Fails with the field that cannot be read.
 pub fn node_from_value(value: &Value) -> Result<Node, Quarantined> {
     from_value("Node", value, node_item)
+}
+
+/// Decodes a manifest of a plugin's kind. Fails with the field that cannot be read.
+pub(super) fn custom_from_value(kind: CustomKindRef, value: &Value) -> Result<CustomObject, Quarantined> {
+    from_value(kind.0.qualified, value, |text| custom_item(kind, text))
 }
 
 /// Decodes a manifest of another kind. Fails with the field that cannot be read.

@@ -12,6 +12,8 @@ use pellucid_api::keys::{koordinator, kube_batch};
 use pellucid_model::Name;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use crate::decode::decoder;
+
 /// A field that is absent (or null), has the expected shape, or has another one.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Lenient<T> {
@@ -303,6 +305,8 @@ pub(super) struct KnownAnnotations {
     pub(super) migrated_plugins: Lenient<Name>,
     /// Annotations about gangs ([`GANG_KEYS`]), with their keys.
     pub(super) gang: Vec<(&'static str, Lenient<Arc<str>>)>,
+    /// Annotations that plugins declare ([`decoder`](super::decoder)), with their keys.
+    pub(super) declared: Vec<(Name, Lenient<Name>)>,
 }
 
 impl KnownAnnotations {
@@ -314,6 +318,7 @@ impl KnownAnnotations {
         class: Lenient::Absent,
         migrated_plugins: Lenient::Absent,
         gang: Vec::new(),
+        declared: Vec::new(),
     };
 }
 
@@ -327,6 +332,7 @@ impl Shape for KnownAnnotations {
                 KnownAnnotation::Class => known.class = map.next_value()?,
                 KnownAnnotation::MigratedPlugins => known.migrated_plugins = map.next_value()?,
                 KnownAnnotation::Gang(key) => known.gang.push((key, map.next_value()?)),
+                KnownAnnotation::Declared(key) => known.declared.push((key, map.next_value()?)),
                 KnownAnnotation::Mirror | KnownAnnotation::BindCompleted | KnownAnnotation::Other => {
                     known.is_mirror |= matches!(mark, KnownAnnotation::Mirror);
                     known.bind_completed |= matches!(mark, KnownAnnotation::BindCompleted);
@@ -349,6 +355,7 @@ enum KnownAnnotation {
     Class,
     MigratedPlugins,
     Gang(&'static str),
+    Declared(Name),
     Other,
 }
 
@@ -392,7 +399,11 @@ impl<'de> Deserialize<'de> for KnownAnnotation {
             "pv.kubernetes.io/bind-completed" => Self::BindCompleted,
             "volume.beta.kubernetes.io/storage-class" => Self::Class,
             "storage.alpha.kubernetes.io/migrated-plugins" => Self::MigratedPlugins,
-            other => GANG_KEYS.iter().find(|key| **key == other).map_or(Self::Other, |key| Self::Gang(key)),
+            other => match GANG_KEYS.iter().find(|key| **key == other) {
+                Some(key) => Self::Gang(key),
+                None if decoder::is_declared(other) => Self::Declared(Name::new(other)),
+                None => Self::Other,
+            },
         }))
     }
 }

@@ -11,6 +11,7 @@
 )]
 
 mod containers;
+mod decoder;
 mod fields;
 mod gangs;
 mod item;
@@ -29,6 +30,7 @@ mod workloads;
 
 use std::sync::Arc;
 
+pub use decoder::Decoder;
 pub(super) use item::{Decoded, Event, Item};
 pub use item::{node_from_value, object_from_value, pod_from_value};
 

@@ -6,7 +6,7 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::taint::Taint;
 use pellucid_model::{Name, Node};
 
-use crate::decode::fields::{flag, labels, name, required, text};
+use crate::decode::fields::{annotations, flag, labels, name, required, text};
 use crate::decode::lenient::{Fault, Lenient};
 use crate::decode::pod::taint_effect;
 use crate::decode::requests::{amounts, resource_list};
@@ -33,6 +33,7 @@ fn read_node(body: &Lenient<slim::NodeBody>) -> Result<Node, Fault> {
         name: Name::new(&required(&meta.name, "name").map_err(under_meta)?),
         uid: text(&meta.uid, "uid").map_err(under_meta)?,
         labels: labels(meta).map_err(under_meta)?,
+        annotations: annotations(meta).map_err(under_meta)?,
         unschedulable: flag(&spec.unschedulable, "unschedulable").map_err(under_spec)?,
         taints: spec.taints.each("taints", taint).map_err(under_spec)?.into(),
         allocatable: allocatable(status).map_err(under_status)?,

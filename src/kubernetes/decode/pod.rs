@@ -10,11 +10,11 @@ use pellucid_model::taint::{TaintEffect, Toleration, TolerationOperator};
 use pellucid_model::{Name, Pod, PodKey, PodSpec};
 
 use crate::decode::containers::{host_ports, images, required_features};
-use crate::decode::fields::{filled, int32, labels, name, required, term, text};
+use crate::decode::fields::{annotations, filled, int32, labels, name, required, term, text};
 use crate::decode::gangs::declaration::add_gang;
 use crate::decode::lenient::{Fault, Lenient, List};
-use crate::decode::relations::{controller, owner, spread, terms};
-use crate::decode::requests::requests;
+use crate::decode::relations::{controller, is_daemon, owner, spread, terms};
+use crate::decode::requests::{limits, qos, requests};
 use crate::decode::volumes::volumes;
 use crate::decode::{quarantined, slim};
 
@@ -41,7 +41,11 @@ fn read_pod(body: &Lenient<slim::PodBody>) -> Result<Pod, Fault> {
         namespace: pod.key.namespace.clone(),
         labels: pod.labels.clone(),
         owner: owner(meta).map_err(|f| f.under("metadata"))?,
+        is_daemon: is_daemon(meta).map_err(|f| f.under("metadata"))?,
+        annotations: annotations(meta).map_err(|f| f.under("metadata"))?,
         requests: requests(spec, status)?,
+        limits: limits(spec)?,
+        qos: qos(spec)?,
         ..PodSpec::default()
     };
     add_spec(&mut pod, spec, own).map_err(|f| f.under("spec"))?;
@@ -74,8 +78,13 @@ fn add_status(pod: &mut Pod, status: &slim::PodStatus) -> Result<(), Fault> {
 fn add_condition(pod: &mut Pod, condition: &slim::Condition) -> Result<(), Fault> {
     let is_true = || Ok(name(&condition.status, "status")?.as_str() == "True");
     let reason = || text(&condition.reason, "reason");
+    let since = || Ok(condition.last_transition_time.read("lastTransitionTime")?.map(|m| m.0));
     match name(&condition.r#type, "type")?.as_str() {
+        "Initialized" if is_true()? => pod.initialized_at = since()?,
         "PodScheduled" => {
+            if is_true()? {
+                pod.scheduled_at = since()?;
+            }
             pod.scheduled = Some(ScheduledCondition {
                 is_true: is_true()?,
                 reason: reason()?,

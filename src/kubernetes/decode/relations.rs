@@ -34,6 +34,12 @@ pub(super) fn owner(meta: &slim::Meta) -> Result<Option<Owner>, Fault> {
     Ok(found.into_iter().flatten().next())
 }
 
+/// Reads whether a DaemonSet owns the pod.
+pub(super) fn is_daemon(meta: &slim::Meta) -> Result<bool, Fault> {
+    let kinds = meta.owner_references.each("ownerReferences", |reference| name(&reference.kind, "kind"))?;
+    Ok(kinds.iter().any(|kind| kind.as_str() == "DaemonSet"))
+}
+
 /// Reads the controller of a pod, of any kind.
 pub(super) fn controller(meta: &slim::Meta) -> Result<Option<Controller>, Fault> {
     let mut found = None;

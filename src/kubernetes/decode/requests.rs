@@ -1,5 +1,6 @@
 //! Decodes the requests of a pod: containers, sidecars, pod level, overhead, in-place resize.
 
+use pellucid_model::pod::Qos;
 use pellucid_model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use pellucid_model::{Name, quantity};
 
@@ -30,6 +31,64 @@ pub(super) fn requests(spec: &slim::PodSpec, status: &slim::PodStatus) -> Result
         })
     };
     read().map(|inputs| PodRequests::compute(&inputs)).map_err(|fault: Fault| fault.under("spec"))
+}
+
+/// Reads the limits of a pod, summed up like its requests. Overhead adds to what has a limit. Faults have the whole path.
+pub(super) fn limits(spec: &slim::PodSpec) -> Result<ResourceList, Fault> {
+    let read = || {
+        let of = |c: &slim::Container| c.resources.within("resources", |own| amounts(&own.limits, "limits"));
+        let container =
+            |c: &slim::Container| Ok(ContainerRequests { amounts: of(c)?, is_sidecar: is_sidecar(c)? });
+        Ok(RequestInputs {
+            containers: spec.containers.each("containers", container)?,
+            init_containers: spec.init_containers.each("initContainers", container)?,
+            overhead: Vec::new(),
+            pod_level: spec.resources.within("resources", |own| amounts(&own.limits, "limits"))?,
+        })
+    };
+    let mut inputs: RequestInputs = read().map_err(|fault: Fault| fault.under("spec"))?;
+    let list = PodRequests::compute(&inputs).list;
+    let overhead = amounts(&spec.overhead, "overhead").map_err(|fault| fault.under("spec"))?;
+    let has_limit = |name: &Name| list.named().any(|(limited, _)| limited == *name);
+    inputs.overhead = overhead.into_iter().filter(|(name, _)| has_limit(name)).collect();
+    Ok(if inputs.overhead.is_empty() { list } else { PodRequests::compute(&inputs).list })
+}
+
+/// Reads the QoS class of a pod (Kubernetes' `ComputePodQOS`). Faults have the whole path.
+pub(super) fn qos(spec: &slim::PodSpec) -> Result<Qos, Fault> {
+    let positive = |list: Amounts| -> Amounts {
+        let counts = |(name, amount): &(Name, i64)| matches!(name.as_str(), "cpu" | "memory") && *amount > 0;
+        list.into_iter().filter(counts).collect()
+    };
+    let mut all: Vec<(Amounts, Amounts)> = Vec::new();
+    let mut add = |resources: &Lenient<slim::Resources>| {
+        let requests = resources.within("resources", |own| amounts(&own.requests, "requests"))?;
+        let limits = resources.within("resources", |own| amounts(&own.limits, "limits"))?;
+        all.push((positive(requests), positive(limits)));
+        Ok::<_, Fault>(())
+    };
+    let under = |fault: Fault| fault.under("spec");
+    let is_pod_level = !matches!(spec.resources, Lenient::Absent);
+    if is_pod_level {
+        add(&spec.resources).map_err(under)?;
+    } else {
+        spec.containers.each("containers", |c| add(&c.resources)).map_err(under)?;
+        spec.init_containers.each("initContainers", |c| add(&c.resources)).map_err(under)?;
+    }
+    let amount = |list: &Amounts, name: &str| list.iter().find(|(n, _)| n.as_str() == name).map(|(_, a)| *a);
+    let is_guaranteed = |(requests, limits): &(Amounts, Amounts)| {
+        ["cpu", "memory"].iter().all(|name| {
+            let limit = amount(limits, name);
+            limit.is_some() && amount(requests, name).or(limit) == limit
+        })
+    };
+    Ok(match () {
+        () if all.iter().all(|(requests, limits)| requests.is_empty() && limits.is_empty()) => {
+            Qos::BestEffort
+        }
+        () if all.iter().all(is_guaranteed) => Qos::Guaranteed,
+        () => Qos::Burstable,
+    })
 }
 
 /// Name of a running container and the larger of its allocated and actual requests, if it reports any.

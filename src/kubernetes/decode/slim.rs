@@ -237,6 +237,7 @@ slim_types! {
         status: Lenient<Name>,
         reason: Lenient<Arc<str>>,
         message: Lenient<Arc<str>>,
+        last_transition_time: Lenient<Moment>,
     }
     /// A container's status, as the kubelet reports it.
     struct ContainerStatus {

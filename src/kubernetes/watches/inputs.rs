@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use pellucid_cluster::input::{Input, Quarantined};
-use pellucid_model::{Name, ObjectKind, PodKey};
+use pellucid_model::{CustomKindRef, Name, ObjectKind, PodKey};
 use tokio::task::JoinSet;
 
 use crate::decode::{Decoded, Item};
@@ -22,9 +22,16 @@ pub struct Watches {
     /// Status of the watch of Nodes.
     pub nodes: Arc<WatchStatus>,
     objects: [Arc<WatchStatus>; ObjectKind::ALL.len()],
+    custom: Vec<(CustomKindRef, Arc<WatchStatus>)>,
 }
 
 impl Watches {
+    /// Makes the statuses of the built-in kinds and of those that plugins bring.
+    pub fn new(custom: &[CustomKindRef]) -> Self {
+        let custom = custom.iter().map(|kind| (*kind, Arc::default())).collect();
+        Self { custom, ..Self::default() }
+    }
+
     /// Returns the status of the watch of another kind.
     pub fn of(&self, kind: ObjectKind) -> &Arc<WatchStatus> {
         &self.objects[kind as usize]
@@ -33,7 +40,8 @@ impl Watches {
     /// Iterates over all statuses with the names of their kinds.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Arc<WatchStatus>)> {
         let others = ObjectKind::ALL.into_iter().map(|kind| (kind.as_str(), self.of(kind)));
-        [("Pod", &self.pods), ("Node", &self.nodes)].into_iter().chain(others)
+        let custom = self.custom.iter().map(|(kind, status)| (kind.0.qualified, status));
+        [("Pod", &self.pods), ("Node", &self.nodes)].into_iter().chain(others).chain(custom)
     }
 
     /// Returns whether every watch has delivered a complete list.
@@ -55,6 +63,9 @@ impl Watches {
         for kind in ObjectKind::ALL {
             start(Kind::Object(kind), self.of(kind), "watch of another kind");
         }
+        for (kind, status) in &self.custom {
+            start(Kind::Custom(*kind), status, "watch of a plugin's kind");
+        }
     }
 }
 
@@ -63,7 +74,7 @@ pub(crate) fn is_listed(object: &Decoded) -> bool {
     match object {
         // There may be many long-finished pods, and they hold no resources.
         Decoded::Pod(pod) => !pod.phase.is_terminal() || pod.gang.is_some(),
-        Decoded::Node(_) | Decoded::Object(_) => true,
+        Decoded::Node(_) | Decoded::Object(_) | Decoded::Custom(_) => true,
     }
 }
 
@@ -73,6 +84,7 @@ pub(crate) fn applied(object: Decoded) -> Input {
         Decoded::Pod(pod) => Input::PodApplied(pod),
         Decoded::Node(node) => Input::NodeApplied(node),
         Decoded::Object(object) => Input::ObjectApplied(object),
+        Decoded::Custom(object) => Input::CustomApplied(object),
     }
 }
 
@@ -82,6 +94,7 @@ pub(crate) fn deleted(kind: Kind, item: &Item) -> Input {
         Kind::Pod => Input::PodDeleted(PodKey::new(&item.namespace, &item.name)),
         Kind::Node => Input::NodeDeleted(Name::new(&item.name)),
         Kind::Object(kind) => Input::ObjectDeleted(kind, (item.namespace.clone(), Name::new(&item.name))),
+        Kind::Custom(kind) => Input::CustomDeleted(kind, (item.namespace.clone(), Name::new(&item.name))),
     }
 }
 
@@ -100,6 +113,10 @@ pub(crate) fn reset(kind: Kind, objects: Vec<Decoded>, quarantined: Vec<Quaranti
         Kind::Object(kind) => {
             let objects = objects.filter_map(|o| if let Decoded::Object(o) = o { Some(o) } else { None });
             Input::ObjectsReset { kind, objects: objects.collect(), quarantined }
+        }
+        Kind::Custom(kind) => {
+            let objects = objects.filter_map(|o| if let Decoded::Custom(o) = o { Some(o) } else { None });
+            Input::CustomReset { kind, objects: objects.collect(), quarantined }
         }
     }
 }

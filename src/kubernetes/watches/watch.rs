@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Clock;
 use crate::connection::limits::{JitteredBackoff, WatchLimits, chance};
 use crate::connection::server_probe::Returns;
+use crate::decode::Decoder;
 use crate::decode::{Event, Item};
 use crate::kind::{Kind, path};
 use crate::watches::inputs;
@@ -42,6 +43,7 @@ const NONSENSE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(crate) struct Watching {
     pub(crate) reader: Reader,
+    pub(crate) decoder: Decoder,
     pub(crate) served: Arc<Served>,
     pub(crate) inputs: Sender<Input>,
     pub(crate) clock: Clock,
@@ -160,9 +162,9 @@ impl Watcher {
 
     /// Reads one page of a list. After the last page, sends the complete list.
     async fn list(&mut self, mut listing: Listing) -> Next {
-        let (kind, status, clock) = (self.kind, &self.status, &self.with.clock);
+        let (kind, status, clock, decoder) = (self.kind, &self.status, &self.with.clock, &self.with.decoder);
         let take = |listing: &mut Listing, item: &[u8]| {
-            let item = Item::read(kind, item).map_err(|e| ListError::Item(e.to_string()))?;
+            let item = decoder.with(|| Item::read(kind, item)).map_err(|e| ListError::Item(e.to_string()))?;
             match item.object {
                 Ok(object) if inputs::is_listed(&object) => listing.objects.push(object),
                 Ok(_) => {}
@@ -260,7 +262,7 @@ impl Watcher {
                 Ok(None) => return Some(End::Ended),
                 Err(error) => return Some(End::Broke(error)),
             };
-            let event = match Event::read(self.kind, &line) {
+            let event = match self.with.decoder.with(|| Event::read(self.kind, &line)) {
                 Ok(Event::Error(status)) => return Some(End::Error(status)),
                 Ok(Event::Applied(item) | Event::Deleted(item)) if item.name.is_empty() => {
                     // A quarantine record without a name identifies no object, so the change would be lost.

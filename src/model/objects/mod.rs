@@ -1,5 +1,6 @@
 //! Kubernetes objects as the scheduler sees them, and the values that they are made of. `lib.rs` re-exports every module.
 
+pub mod custom;
 pub mod duration;
 pub mod gang;
 pub mod group_status;

@@ -39,6 +39,8 @@ pub struct Node {
     pub uid: Arc<str>,
     /// `metadata.labels`.
     pub labels: Labels,
+    /// Annotations that a plugin declares, see `framework::DeclaredKeys`.
+    pub annotations: Labels,
     /// `spec.unschedulable`.
     pub unschedulable: bool,
     /// Taints in the object's order: messages name the first one that is not tolerated.

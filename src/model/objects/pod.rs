@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gang::{Controller, GangMark, GangProblem};
 use crate::relations::{Owner, PodTerms, SpreadConstraint};
-use crate::requests::PodRequests;
+use crate::requests::{PodRequests, ResourceList};
 use crate::selector::{LabelSelector, Labels, NodeAffinity};
 use crate::storage::PodVolumes;
 use crate::taint::Toleration;
@@ -86,8 +86,16 @@ pub struct PodSpec {
     pub priority: i32,
     /// The controller, when default spread constraints may take a selector from it.
     pub owner: Option<Owner>,
+    /// Whether a DaemonSet owns the pod.
+    pub is_daemon: bool,
+    /// Annotations that a plugin declares, see `framework::DeclaredKeys`.
+    pub annotations: Labels,
     /// The resources that the pod requests.
     pub requests: PodRequests,
+    /// The limits of the pod, summed up like its requests.
+    pub limits: ResourceList,
+    /// The pod's QoS class.
+    pub qos: Qos,
     /// `spec.nodeName` of a pod that is not placed yet; only simulated pods have one.
     pub node_name: Option<Name>,
     /// `nodeSelector` and node affinity.
@@ -121,6 +129,20 @@ impl PodSpec {
         let terms = self.pod_affinity.iter().chain(self.pod_anti_affinity.iter());
         let spread = self.spread.iter().filter_map(|c| c.selector.as_ref());
         terms.filter_map(|t| t.selector.as_ref()).chain(spread)
+    }
+}
+
+crate::named! {
+    /// Kubernetes' quality of service, which follows from requests and limits of CPU and memory.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum Qos {
+        /// No container requests or limits any.
+        #[default]
+        BestEffort = "BestEffort",
+        /// Some container requests or limits some.
+        Burstable = "Burstable",
+        /// Every container requests its limit of both.
+        Guaranteed = "Guaranteed",
     }
 }
 
@@ -194,6 +216,10 @@ pub struct Pod {
     pub deleting: bool,
     /// Whether a kubelet created it from a file (annotation `kubernetes.io/config.mirror`).
     pub is_static: bool,
+    /// Since when condition `PodScheduled` is True, in seconds since 1970.
+    pub scheduled_at: Option<i64>,
+    /// Since when condition `Initialized` is True, in seconds since 1970.
+    pub initialized_at: Option<i64>,
     /// The `PodScheduled` condition, if the pod has one.
     pub scheduled: Option<ScheduledCondition>,
     /// The controlling owner.

@@ -56,10 +56,6 @@ impl PluginFactory for Factory {
         })
     }
 
-    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
-        Some(Box::new(Priorities::default()))
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         views::endpoints()
     }
@@ -120,6 +116,9 @@ impl Plugin for DefaultPreemption {
     }
     fn hints(&self) -> Option<&dyn Hints> {
         Some(self)
+    }
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        vec![Box::new(Priorities::default())]
     }
 }
 

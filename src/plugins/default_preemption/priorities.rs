@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid_cluster::DerivedState;
+use pellucid_cluster::derived::Placed;
 use pellucid_framework::View;
-use pellucid_model::{NodeIdx, Pod};
 
 /// Number of placed pods per priority. Owned by the cluster state as derived state.
 #[derive(Clone, Debug, Default)]
@@ -16,11 +16,13 @@ impl DerivedState for Priorities {
         Box::new(self.clone())
     }
 
-    fn pod_added(&mut self, _node: NodeIdx, pod: &Pod) {
+    fn pod_added(&mut self, placed: &Placed<'_>) {
+        let pod = placed.pod;
         *Arc::make_mut(&mut self.0).entry(pod.priority).or_default() += 1;
     }
 
-    fn pod_removed(&mut self, _node: NodeIdx, pod: &Pod) {
+    fn pod_removed(&mut self, placed: &Placed<'_>) {
+        let pod = placed.pod;
         let counts = Arc::make_mut(&mut self.0);
         if let Some(count) = counts.get_mut(&pod.priority) {
             *count -= 1;

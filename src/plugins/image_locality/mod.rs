@@ -57,10 +57,6 @@ impl PluginFactory for Factory {
         json!({"type": "object", "additionalProperties": false})
     }
 
-    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
-        Some(Box::new(Images::default()))
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         vec![
             Endpoint::new(
@@ -89,6 +85,9 @@ impl Plugin for ImageLocality {
     }
     fn score(&self) -> Option<&dyn Score> {
         Some(self)
+    }
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        vec![Box::new(Images::default())]
     }
 }
 

@@ -53,10 +53,6 @@ impl PluginFactory for Factory {
         args::schema()
     }
 
-    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
-        Some(Box::new(terms::Terms::default()))
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         vec![
             Endpoint::new(
@@ -102,5 +98,8 @@ impl Plugin for InterPodAffinity {
     }
     fn hints(&self) -> Option<&dyn Hints> {
         Some(self)
+    }
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        vec![Box::new(super::relations::Relations::default()), Box::new(terms::Terms::default())]
     }
 }

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use pellucid_cluster::DerivedState;
+use pellucid_cluster::derived::Placed;
 use pellucid_framework::View;
 use pellucid_model::relations::PodAffinityTerm;
 use pellucid_model::selector::{LabelSelector, Labels, Operator};
-use pellucid_model::{CowMap, Name, NodeIdx, Pages, Pod, PodSpec};
+use pellucid_model::{CowMap, Name, Pages, PodSpec};
 use smallvec::SmallVec;
 
 use super::super::relations::{NodeCounts, insert, remove};
@@ -245,7 +246,8 @@ impl DerivedState for Terms {
         Box::new(self.clone())
     }
 
-    fn pod_added(&mut self, node: NodeIdx, pod: &Pod) {
+    fn pod_added(&mut self, placed: &Placed<'_>) {
+        let (node, pod) = (placed.node, placed.pod);
         if pod.spec.pod_affinity.is_empty() && pod.spec.pod_anti_affinity.is_empty() {
             return;
         }
@@ -256,7 +258,8 @@ impl DerivedState for Terms {
         }
     }
 
-    fn pod_removed(&mut self, node: NodeIdx, pod: &Pod) {
+    fn pod_removed(&mut self, placed: &Placed<'_>) {
+        let (node, pod) = (placed.node, placed.pod);
         if pod.spec.pod_affinity.is_empty() && pod.spec.pod_anti_affinity.is_empty() {
             return;
         }

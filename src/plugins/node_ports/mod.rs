@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{NodePortsOfNode, NodePortsState, UsedPort};
+use pellucid_cluster::derived::Placed;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
@@ -49,10 +50,6 @@ impl PluginFactory for Factory {
         json!({"type": "object", "additionalProperties": false})
     }
 
-    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
-        Some(Box::new(TakenPorts::default()))
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         vec![
             Endpoint::new(
@@ -91,7 +88,8 @@ impl DerivedState for TakenPorts {
         Box::new(self.clone())
     }
 
-    fn pod_added(&mut self, node: NodeIdx, pod: &Pod) {
+    fn pod_added(&mut self, placed: &Placed<'_>) {
+        let (node, pod) = (placed.node, placed.pod);
         if pod.spec.host_ports.is_empty() {
             return;
         }
@@ -103,7 +101,8 @@ impl DerivedState for TakenPorts {
         }
     }
 
-    fn pod_removed(&mut self, node: NodeIdx, pod: &Pod) {
+    fn pod_removed(&mut self, placed: &Placed<'_>) {
+        let (node, pod) = (placed.node, placed.pod);
         if pod.spec.host_ports.is_empty() {
             return;
         }
@@ -139,6 +138,9 @@ impl Plugin for NodePorts {
     }
     fn hints(&self) -> Option<&dyn Hints> {
         Some(self)
+    }
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        vec![Box::new(TakenPorts::default())]
     }
 }
 

@@ -50,10 +50,6 @@ impl PluginFactory for Factory {
         json!({"type": "object", "additionalProperties": false})
     }
 
-    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
-        Some(Box::new(CordonedNodes::default()))
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         vec![Endpoint::new(
             "state",
@@ -93,6 +89,9 @@ impl Plugin for NodeUnschedulable {
     }
     fn hints(&self) -> Option<&dyn Hints> {
         Some(self)
+    }
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        vec![Box::new(CordonedNodes::default())]
     }
 }
 

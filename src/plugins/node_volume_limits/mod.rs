@@ -54,10 +54,6 @@ impl PluginFactory for Factory {
         json!({"type": "object", "additionalProperties": false})
     }
 
-    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
-        Some(Box::new(VolumesOnNodes::default()))
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         let of_node = BodySchema::of::<NodeVolumeLimitsOfNode>();
         vec![
@@ -93,6 +89,9 @@ impl Plugin for NodeVolumeLimits {
     }
     fn hints(&self) -> Option<&dyn Hints> {
         Some(self)
+    }
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        vec![Box::new(VolumesOnNodes::default())]
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pellucid_cluster::DerivedState;
+use pellucid_cluster::derived::Placed;
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::storage::{ClaimUse, CsiNode, CsiVolume, PersistentVolumeClaim, VolumeAttachment};
 use pellucid_model::{CowMap, Name, NodeIdx, Object, Pages, Pod};
@@ -256,13 +257,15 @@ impl DerivedState for VolumesOnNodes {
         Box::new(self.clone())
     }
 
-    fn pod_added(&mut self, node: NodeIdx, pod: &Pod) {
+    fn pod_added(&mut self, placed: &Placed<'_>) {
+        let (node, pod) = (placed.node, placed.pod);
         if !pod.spec.volumes.is_empty() {
             self.change_pod(node, pod, 1);
         }
     }
 
-    fn pod_removed(&mut self, node: NodeIdx, pod: &Pod) {
+    fn pod_removed(&mut self, placed: &Placed<'_>) {
+        let (node, pod) = (placed.node, placed.pod);
         if !pod.spec.volumes.is_empty() {
             self.change_pod(node, pod, -1);
         }

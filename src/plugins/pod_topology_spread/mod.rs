@@ -54,10 +54,6 @@ impl PluginFactory for Factory {
         args::schema()
     }
 
-    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
-        Some(Box::new(Relations::default()))
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         vec![
             Endpoint::new(
@@ -104,5 +100,8 @@ impl Plugin for PodTopologySpread {
     }
     fn hints(&self) -> Option<&dyn Hints> {
         Some(self)
+    }
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        vec![Box::new(Relations::default())]
     }
 }

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use pellucid_cluster::DerivedState;
+use pellucid_cluster::derived::Placed;
 use pellucid_model::selector::LabelSelector;
-use pellucid_model::{CowMap, Name, Node, NodeIdx, Object, Pod};
+use pellucid_model::{CowMap, Name, Node, NodeIdx, Object};
 
 mod classes;
 mod counts;
@@ -58,12 +59,14 @@ impl DerivedState for Relations {
         Box::new(self.clone())
     }
 
-    fn pod_added(&mut self, node: NodeIdx, pod: &Pod) {
+    fn pod_added(&mut self, placed: &Placed<'_>) {
+        let (node, pod) = (placed.node, placed.pod);
         self.classes.add(node, pod);
         self.topology.count_users(&pod.spec, 1);
     }
 
-    fn pod_removed(&mut self, node: NodeIdx, pod: &Pod) {
+    fn pod_removed(&mut self, placed: &Placed<'_>) {
+        let (node, pod) = (placed.node, placed.pod);
         self.classes.remove(node, pod);
         self.topology.count_users(&pod.spec, -1);
     }

@@ -51,10 +51,6 @@ impl PluginFactory for Factory {
         json!({"type": "object", "additionalProperties": false})
     }
 
-    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
-        Some(Box::new(TaintedNodes::default()))
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         let body = BodySchema::of::<TaintTolerationState>();
         vec![Endpoint::new("state", "The taints and their nodes", body, read_state).with_rows("taints")]
@@ -107,6 +103,9 @@ impl Plugin for TaintToleration {
     }
     fn hints(&self) -> Option<&dyn Hints> {
         Some(self)
+    }
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        vec![Box::new(TaintedNodes::default())]
     }
 }
 

@@ -55,10 +55,6 @@ impl PluginFactory for Factory {
         args::schema()
     }
 
-    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
-        Some(Box::new(Assumed::default()))
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         vec![
             Endpoint::new(
@@ -104,6 +100,9 @@ impl Plugin for VolumeBinding {
     }
     fn hints(&self) -> Option<&dyn Hints> {
         Some(self)
+    }
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        vec![Box::new(Assumed::default())]
     }
 }
 

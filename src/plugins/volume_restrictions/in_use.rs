@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid_cluster::DerivedState;
+use pellucid_cluster::derived::Placed;
 use pellucid_model::{CowMap, NodeIdx, Pod};
 
 use super::super::claims::{ClaimKey, named};
@@ -52,11 +53,13 @@ impl DerivedState for ClaimsInUse {
         Box::new(self.clone())
     }
 
-    fn pod_added(&mut self, node: NodeIdx, pod: &Pod) {
+    fn pod_added(&mut self, placed: &Placed<'_>) {
+        let (node, pod) = (placed.node, placed.pod);
         self.change(node, pod, |count| *count += 1);
     }
 
-    fn pod_removed(&mut self, node: NodeIdx, pod: &Pod) {
+    fn pod_removed(&mut self, placed: &Placed<'_>) {
+        let (node, pod) = (placed.node, placed.pod);
         self.change(node, pod, |count| *count = count.saturating_sub(1));
     }
 

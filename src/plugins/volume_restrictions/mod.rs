@@ -50,10 +50,6 @@ impl PluginFactory for Factory {
         json!({"type": "object", "additionalProperties": false})
     }
 
-    fn derived_state(&self) -> Option<Box<dyn DerivedState>> {
-        Some(Box::new(ClaimsInUse::default()))
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         let body = BodySchema::of::<VolumeRestrictionsState>();
         let summary = "The claims that pods on nodes use, and which of them exclude a second pod";
@@ -75,6 +71,9 @@ impl Plugin for VolumeRestrictions {
     }
     fn hints(&self) -> Option<&dyn Hints> {
         Some(self)
+    }
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        vec![Box::new(ClaimsInUse::default())]
     }
 }
 

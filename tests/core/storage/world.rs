@@ -244,8 +244,7 @@ pub(crate) fn object(text: &str) -> Option<Object> {
 
 /// Makes an empty cluster with the derived state of every plugin.
 pub(crate) fn empty() -> Cluster {
-    let derived = pellucid::plugins::registry().iter().filter_map(|f| f.derived_state()).collect();
-    Cluster::new(0, ["s".into()], derived)
+    Cluster::new(0, ["s".into()], crate::common::cluster::derived())
 }
 
 /// Applies a line to a cluster.

@@ -1,0 +1,105 @@
+//! Applies objects of plugins' kinds, changes of placed pods that only plugins see, and deadlines of plugins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_model::collections::FxHashSet;
+use pellucid_model::{CustomKindRef, CustomObject, NodeIdx, Now, Pod, PodId};
+
+use crate::changes::Changed;
+use crate::derived::{DerivedState, HookContext, Placed, Touched};
+use crate::event::ClusterEvent;
+use crate::input::Quarantined;
+use crate::objects::ObjectKey;
+use crate::state::Cluster;
+
+impl Cluster {
+    /// Applies an object of a plugin's kind that was added or changed.
+    pub fn apply_custom(&mut self, object: Arc<CustomObject>, out: &mut Vec<ClusterEvent>) {
+        let key = (object.namespace.clone(), object.name.clone());
+        self.forget_quarantined(object.kind.0.qualified, &key.0, &key.1);
+        if self.custom.get(object.kind, &key).is_some_and(|known| *known == object) {
+            return;
+        }
+        let old = self.custom.insert(object.clone());
+        self.tell_plugins(|state, cx| state.custom_changed(cx, old.as_deref(), Some(&object)));
+        out.push(ClusterEvent::CustomChanged { old, new: Some(object) });
+    }
+
+    /// Applies the deletion of an object of a plugin's kind.
+    pub fn delete_custom(&mut self, kind: CustomKindRef, key: &ObjectKey, out: &mut Vec<ClusterEvent>) {
+        self.forget_quarantined(kind.0.qualified, &key.0, &key.1);
+        let Some(old) = self.custom.remove(kind, key) else { return };
+        self.tell_plugins(|state, cx| state.custom_changed(cx, Some(&old), None));
+        out.push(ClusterEvent::CustomChanged { old: Some(old), new: None });
+    }
+
+    /// Applies a complete list of objects of a plugin's kind: objects that are not in it are deleted.
+    pub fn reset_custom(
+        &mut self,
+        kind: CustomKindRef,
+        objects: Vec<Arc<CustomObject>>,
+        bad: Vec<Quarantined>,
+        out: &mut Vec<ClusterEvent>,
+    ) {
+        let key = |object: &Arc<CustomObject>| (object.namespace.clone(), object.name.clone());
+        let live: FxHashSet<ObjectKey> = objects.iter().map(key).collect();
+        let mut gone: Vec<ObjectKey> =
+            self.custom.iter(kind).map(key).filter(|k| !live.contains(k)).collect();
+        gone.sort();
+        for key in &gone {
+            self.delete_custom(kind, key, out);
+        }
+        for object in objects {
+            self.apply_custom(object, out);
+        }
+        self.reset_quarantined(kind.0.qualified, bad, out);
+    }
+
+    /// Tells plugins that the object of a placed pod changed, but not its spec.
+    pub(super) fn tell_placed_pod_changed(&mut self, id: PodId, old: &Pod) {
+        let Some(record) = self.pod(id) else { return };
+        let (Some(node), pod, since) = (record.node, record.pod.clone(), record.since) else { return };
+        let placed = Placed { id, pod: &pod, node, since };
+        self.tell_plugins(|state, _| state.placed_pod_changed(&placed, old));
+    }
+
+    /// Returns when a plugin's state changes by time alone, on the monotonic clock.
+    pub fn next_plugin_deadline(&self, now: Now) -> Option<Duration> {
+        self.derived.iter().filter_map(|state| state.next_deadline(now)).min()
+    }
+
+    /// Handles the deadlines of plugins up to now. Never called while an overlay is open.
+    pub fn expire_plugin_state(&mut self, now: Now, out: &mut Vec<ClusterEvent>) {
+        self.now = now;
+        let mut touched = self.tell_plugins(|state, _| state.expire(now));
+        if !touched.is_empty() {
+            touched.sort_unstable();
+            touched.dedup();
+            out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
+        }
+    }
+
+    /// Calls a hook of every plugin's state, and has the results of touched nodes computed anew. Returns these nodes.
+    fn tell_plugins(
+        &mut self,
+        mut hook: impl FnMut(&mut dyn DerivedState, &HookContext<'_>) -> Touched,
+    ) -> Vec<NodeIdx> {
+        let cx = HookContext { now: self.now, nodes: &self.node_index };
+        let mut all = Vec::new();
+        for state in &mut self.derived {
+            match hook(state.as_mut(), &cx) {
+                Touched::Nothing => {}
+                Touched::Nodes(nodes) => {
+                    nodes.iter().for_each(|node| self.changes.push(*node, Changed::Usage));
+                    all.extend(nodes);
+                }
+                Touched::All => {
+                    self.changes.push_all();
+                    all.extend(self.present.iter().copied());
+                }
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,90 @@
+//! What plugins add to decoding: annotations that they read, and kinds that they bring.
+//!
+//! The types of `slim` are deserialised without a context, so the keys of the [`Decoder`] at work are known to the
+//! thread while it reads an object.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use pellucid_cluster::input::Quarantined;
+use pellucid_framework::PluginFactory;
+use pellucid_model::custom::CustomKind;
+use pellucid_model::{CustomKindRef, CustomObject, Node, Object, ObjectKind, Pod};
+use serde_json::Value;
+
+use crate::decode::item;
+
+type Keys = Arc<[&'static str]>;
+
+thread_local! {
+    /// The annotation keys of the decoder at work.
+    static DECLARED: RefCell<Keys> = RefCell::default();
+}
+
+/// Returns whether the decoder at work keeps an annotation. A declared key that ends in `*` stands for all that begin
+/// so.
+pub(super) fn is_declared(key: &str) -> bool {
+    let is_match = |declared: &&str| match declared.strip_suffix('*') {
+        Some(prefix) => key.starts_with(prefix),
+        None => *declared == key,
+    };
+    DECLARED.with_borrow(|keys| keys.iter().any(|declared| is_match(&declared)))
+}
+
+/// Reads objects, with what plugins declare.
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    annotations: Keys,
+    kinds: Arc<[CustomKindRef]>,
+}
+
+impl Decoder {
+    /// Makes a decoder for these plugins.
+    pub fn of<'a>(plugins: impl IntoIterator<Item = &'a Box<dyn PluginFactory>>) -> Self {
+        let (mut annotations, mut kinds): (Vec<&'static str>, Vec<&'static CustomKind>) = Default::default();
+        for plugin in plugins {
+            let keys = plugin.keys();
+            annotations.extend(keys.pod_annotations.iter().chain(keys.node_annotations));
+            kinds.extend(plugin.kinds());
+        }
+        annotations.sort_unstable();
+        annotations.dedup();
+        let mut kinds: Vec<CustomKindRef> = kinds.into_iter().map(CustomKindRef).collect();
+        kinds.sort();
+        kinds.dedup();
+        Self { annotations: annotations.into(), kinds: kinds.into() }
+    }
+
+    /// Returns the kinds that plugins bring.
+    pub fn kinds(&self) -> &[CustomKindRef] {
+        &self.kinds
+    }
+
+    /// Runs `read` with the declared annotations.
+    pub(crate) fn with<T>(&self, read: impl FnOnce() -> T) -> T {
+        let before = DECLARED.replace(self.annotations.clone());
+        let made = read();
+        DECLARED.set(before);
+        made
+    }
+
+    /// Decodes a Pod manifest. Fails with the field that cannot be read.
+    pub fn pod(&self, manifest: &Value) -> Result<Pod, Quarantined> {
+        self.with(|| item::pod_from_value(manifest))
+    }
+
+    /// Decodes a Node manifest. Fails with the field that cannot be read.
+    pub fn node(&self, manifest: &Value) -> Result<Node, Quarantined> {
+        self.with(|| item::node_from_value(manifest))
+    }
+
+    /// Decodes a manifest of another kind. Fails with the field that cannot be read.
+    pub fn object(&self, kind: ObjectKind, manifest: &Value) -> Result<Object, Quarantined> {
+        self.with(|| item::object_from_value(kind, manifest))
+    }
+
+    /// Decodes a manifest of a plugin's kind. Fails with the field that cannot be read.
+    pub fn custom(&self, kind: CustomKindRef, manifest: &Value) -> Result<CustomObject, Quarantined> {
+        item::custom_from_value(kind, manifest)
+    }
+}

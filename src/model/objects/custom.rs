@@ -1,0 +1,117 @@
+//! Kinds that plugins bring, and their objects.
+//!
+//! A plugin declares its kinds as statics. What it reads of an object is a value of its own type, which no other room
+//! looks into.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::Name;
+use crate::manifest::FieldError;
+
+/// What a plugin read of an object.
+pub type CustomValue = Arc<dyn Any + Send + Sync>;
+
+/// A kind that a plugin brings.
+pub struct CustomKind {
+    /// API group.
+    pub group: &'static str,
+    /// API version.
+    pub version: &'static str,
+    /// `kind` of its objects.
+    pub kind: &'static str,
+    /// Plural name, as in paths.
+    pub plural: &'static str,
+    /// Kind and group, joined by a dot: the name in logs, metrics and answers.
+    pub qualified: &'static str,
+    /// Whether its objects have a namespace.
+    pub is_namespaced: bool,
+    /// Reads a manifest. Fails with the first field that cannot be read; the object is then quarantined.
+    pub decode: fn(&Value) -> Result<CustomValue, FieldError>,
+    /// Writes what was read as a manifest that `decode` reads alike, without `metadata`, for dumps.
+    pub encode: fn(&CustomValue) -> Value,
+}
+
+/// A reference to a [`CustomKind`], compared and ordered by the qualified name.
+#[derive(Clone, Copy)]
+pub struct CustomKindRef(pub &'static CustomKind);
+
+impl PartialEq for CustomKindRef {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.qualified == other.0.qualified
+    }
+}
+
+impl Eq for CustomKindRef {}
+
+impl PartialOrd for CustomKindRef {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for CustomKindRef {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.qualified.cmp(other.0.qualified)
+    }
+}
+
+impl std::hash::Hash for CustomKindRef {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.qualified.hash(state);
+    }
+}
+
+impl fmt::Debug for CustomKindRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.qualified)
+    }
+}
+
+/// An object of a plugin's kind.
+#[derive(Clone)]
+pub struct CustomObject {
+    /// The kind.
+    pub kind: CustomKindRef,
+    /// Namespace; empty for a kind without namespaces.
+    pub namespace: Name,
+    /// Name of the object.
+    pub name: Name,
+    /// `metadata.uid`.
+    pub uid: Arc<str>,
+    /// `metadata.resourceVersion`. Objects with equal versions are equal.
+    pub resource_version: Arc<str>,
+    /// What the plugin read of it.
+    pub value: CustomValue,
+}
+
+impl CustomObject {
+    /// Returns the plugin's value, or `None` when it is of another type.
+    pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.value.downcast_ref()
+    }
+
+    /// Returns the plugin's value as a shared one, or `None` when it is of another type.
+    pub fn shared<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.value.clone().downcast().ok()
+    }
+}
+
+impl PartialEq for CustomObject {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.namespace, &self.name, &self.uid, &self.resource_version)
+            == (other.kind, &other.namespace, &other.name, &other.uid, &other.resource_version)
+            && (!self.resource_version.is_empty() || Arc::ptr_eq(&self.value, &other.value))
+    }
+}
+
+impl Eq for CustomObject {}
+
+impl fmt::Debug for CustomObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind.0.qualified, self.namespace, self.name)
+    }
+}

@@ -1,0 +1,162 @@
+//! The endpoints: the load of nodes, and the sums behind it in Koordinator's form.
+
+use std::collections::BTreeMap;
+
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::load_aware::{
+    AssignedPod, AssignedPodMeta, AssignedPodObject, LoadAwareState, LoadOfNode, NodeLoad,
+};
+use pellucid_framework::endpoint::{Endpoint, Query, QueryKind, ReadContext, ReadError};
+use pellucid_framework::manifest::format_moment;
+use pellucid_model::NodeIdx;
+use pellucid_model::quantity::format_amount;
+use serde_json::{Value, json};
+
+use super::super::listing::{MAX_ROWS, node_of};
+use super::args::Percents;
+use super::estimate::Amounts;
+use super::load::{Basis, Load, NO_LIMIT, contribution};
+use super::node_loads::NodeLoads;
+
+const PAGE: &[Query] = &[
+    Query::new("limit", QueryKind::Integer, "Number of nodes on a page; 1000 without it, and at most"),
+    Query::new("continue", QueryKind::Text, "Name of the node to begin with, from the page before"),
+];
+
+pub(super) fn all() -> Vec<Endpoint> {
+    let body = BodySchema::of::<LoadAwareState>;
+    vec![
+        Endpoint::new("state", "The load of nodes with a NodeMetric, the first thousand", body(), read_nodes)
+            .with_rows("nodes"),
+        Endpoint::new("nodes", "The load of all nodes with a NodeMetric, in pages", body(), read_nodes)
+            .with_rows("nodes")
+            .with_query(PAGE),
+        Endpoint::new(
+            "node/:nodeName",
+            "The pods of a node, its reported usage and what estimates add",
+            BodySchema::of::<LoadOfNode>(),
+            read_node,
+        ),
+    ]
+}
+
+fn quantities(loads: &NodeLoads, amounts: &Amounts) -> BTreeMap<String, String> {
+    let named = loads.resources().iter().zip(amounts);
+    named.map(|(name, amount)| (name.to_string(), format_amount(name, *amount))).collect()
+}
+
+fn percents(of: &Percents) -> BTreeMap<String, i64> {
+    of.iter().map(|(name, percent)| (name.to_string(), *percent)).collect()
+}
+
+/// Returns usage in percent, rounded half up as thresholds compare it.
+fn used_percent(loads: &NodeLoads, used: &Amounts, allocatable: &Amounts) -> BTreeMap<String, i64> {
+    let all = loads.resources().iter().zip(used.iter().zip(allocatable)).filter(|(_, (_, all))| **all > 0);
+    let percent = |used: i64, all: i64| (i128::from(used) * 200 + i128::from(all)) / (i128::from(all) * 2);
+    all.map(|(name, (used, all))| (name.to_string(), percent(*used, *all) as i64)).collect()
+}
+
+/// Describes a node; `None` when it has no NodeMetric.
+fn row(cx: &ReadContext<'_>, loads: &NodeLoads, node: NodeIdx) -> Option<NodeLoad> {
+    let (on, load) = (loads.on(node)?, loads.load(0, node)?);
+    let metric = on.metric.as_deref()?;
+    let now = cx.now.wall.as_secs() as i64;
+    let mut made = NodeLoad {
+        node_name: cx.view.name(node).to_string(),
+        update_time: metric.updated.map(format_moment),
+        age_seconds: metric.updated.map(|at| now - at),
+        expired: load.is_expired,
+        estimated_pods: load.sums.delta_pods,
+        ..NodeLoad::default()
+    };
+    if let Some(judged) = load.judged.as_deref() {
+        let side = load.side(judged, false);
+        made.used = quantities(loads, &side.used);
+        made.allocatable = quantities(loads, &judged.allocatable);
+        made.percent = used_percent(loads, &side.used, &judged.allocatable);
+        let thresholds = &judged.thresholds;
+        made.thresholds = percents(thresholds.aggregated.as_ref().map_or(&thresholds.plain, |a| &a.percents));
+        made.aggregated = judged.basis == Basis::Aggregated;
+        let prod = load.side(judged, true);
+        if prod.basis == Basis::Prod {
+            made.prod_thresholds = percents(&thresholds.prod);
+            made.prod_percent = used_percent(loads, &prod.used, &judged.allocatable);
+        }
+    }
+    Some(made)
+}
+
+fn is_exceeded(load: &Load) -> bool {
+    let Some(judged) = load.judged.as_deref() else { return false };
+    let side = load.side(judged, false);
+    side.used.iter().zip(side.limits).any(|(used, limit)| *limit != NO_LIMIT && used >= limit)
+}
+
+fn read_nodes(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let Some(loads) = cx.view.state::<NodeLoads>() else { return Ok(json!(LoadAwareState::default())) };
+    let limit = cx.params.get("limit").and_then(|text| text.parse().ok()).unwrap_or(MAX_ROWS);
+    let limit = limit.clamp(1, MAX_ROWS);
+    let from = cx.params.get("continue").map_or("", String::as_str);
+    let mut body = LoadAwareState::default();
+    for node in cx.view.cluster().by_name() {
+        let metric = loads.on(*node).is_some_and(|on| on.metric.is_some());
+        let Some(load) = loads.load(0, *node).filter(|_| metric) else {
+            body.unreported += 1;
+            continue;
+        };
+        body.reported += usize::from(load.judged.is_some() && !load.is_expired);
+        body.expired += usize::from(load.is_expired);
+        body.exceeded += usize::from(is_exceeded(load));
+        if cx.view.name(*node).as_str() < from {
+            continue;
+        }
+        if body.nodes.len() < limit {
+            body.nodes.extend(row(cx, loads, *node));
+        } else if body.continue_at.is_none() {
+            body.continue_at = Some(cx.view.name(*node).to_string());
+        }
+    }
+    body.truncated = body.continue_at.is_some();
+    Ok(json!(body))
+}
+
+fn read_node(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let node = node_of(cx)?;
+    let loads = cx.view.state::<NodeLoads>();
+    let known = loads.and_then(|loads| Some((loads, loads.on(node)?, loads.load(0, node)?)));
+    let Some((loads, on, load)) = known else { return Ok(json!(LoadOfNode::default())) };
+    let sums = &load.sums;
+    let mut body = LoadOfNode {
+        prod_usage: quantities(loads, &sums.prod_usage),
+        node_delta: quantities(loads, &sums.node_delta),
+        prod_delta: quantities(loads, &sums.prod_delta),
+        node_estimated: quantities(loads, &sums.node_estimated),
+        load: row(cx, loads, node),
+        ..LoadOfNode::default()
+    };
+    let mut assigned: Vec<_> = on.assigned.iter().collect();
+    assigned.sort_by(|a, b| (a.since, &a.key).cmp(&(b.since, &b.key)));
+    for pod in assigned {
+        let by = contribution(&loads.args()[0], on.metric.as_deref(), pod, loads.now());
+        let key = pod.key.to_string();
+        for (amounts, names) in [
+            (&by.delta, &mut body.node_delta_pods),
+            (&by.prod_delta, &mut body.prod_delta_pods),
+            (&by.estimated, &mut body.node_estimated_pods),
+        ] {
+            if amounts.iter().any(|amount| *amount != 0) {
+                names.push(key.clone());
+            }
+        }
+        let (namespace, name) = (pod.key.namespace.to_string(), pod.key.name.to_string());
+        let metadata = AssignedPodMeta { namespace, name };
+        body.pods.push(AssignedPod {
+            timestamp: format_moment(pod.since / 1000),
+            pod: AssignedPodObject { metadata },
+        });
+    }
+    for names in [&mut body.node_delta_pods, &mut body.prod_delta_pods, &mut body.node_estimated_pods] {
+        names.sort();
+    }
+    Ok(json!(body))
+}

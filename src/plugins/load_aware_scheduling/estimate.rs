@@ -1,0 +1,207 @@
+//! What a pod is estimated to use before its node reports it (Koordinator's default estimator).
+
+use pellucid_model::pod::Qos;
+use pellucid_model::requests::ResourceList;
+use pellucid_model::{Name, PodSpec};
+use smallvec::SmallVec;
+
+use super::super::scored::amount;
+use super::args::LoadAwareArgs;
+
+/// Amounts in the order of [`LoadAwareArgs::resources`]: CPU in thousandths of a core, the rest in units.
+pub(super) type Amounts = SmallVec<[i64; 2]>;
+
+/// Label with a pod's priority class.
+pub(super) const PRIORITY_CLASS: &str = "koordinator.sh/priority-class";
+/// Label with a pod's QoS class.
+pub(super) const QOS_CLASS: &str = "koordinator.sh/qosClass";
+/// Annotation with a pod's own scaling factors, a JSON object of percents.
+pub(super) const SCALING_FACTORS: &str = "scheduling.koordinator.sh/load-estimated-scaling-factors";
+/// Annotation with a pod's own `estimatedSecondsAfterPodScheduled`.
+pub(super) const AFTER_SCHEDULED: &str =
+    "scheduling.koordinator.sh/load-estimated-seconds-after-pod-scheduled";
+/// Annotation with a pod's own `estimatedSecondsAfterInitialized`.
+pub(super) const AFTER_INITIALIZED: &str =
+    "scheduling.koordinator.sh/load-estimated-seconds-after-initialized";
+
+/// CPU of a pod that requests none, in thousandths of a core.
+const DEFAULT_MILLI_CPU: i64 = 250;
+/// Memory of a pod that requests none, in bytes.
+const DEFAULT_MEMORY: i64 = 200 << 20;
+
+/// Koordinator's priority class of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PriorityClass {
+    Prod,
+    Mid,
+    Batch,
+    Free,
+}
+
+impl PriorityClass {
+    /// Parses the class of a label or of a NodeMetric; `None` when unknown.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "koord-prod" => Some(Self::Prod),
+            "koord-mid" => Some(Self::Mid),
+            "koord-batch" => Some(Self::Batch),
+            "koord-free" => Some(Self::Free),
+            _ => None,
+        }
+    }
+
+    /// Returns the class of a pod: by its label, else by its priority, else by its QoS. A label with an unknown value
+    /// leaves only the QoS.
+    pub(super) fn of(spec: &PodSpec) -> Self {
+        let by_priority = || match spec.priority {
+            9000..=9999 => Some(Self::Prod),
+            7000..=7999 => Some(Self::Mid),
+            5000..=5999 => Some(Self::Batch),
+            3000..=3999 => Some(Self::Free),
+            _ => None,
+        };
+        let label = spec.labels.get(&PRIORITY_CLASS.into());
+        let class = label.map_or_else(by_priority, |text| Self::parse(text));
+        class.unwrap_or_else(|| Self::by_qos(spec))
+    }
+
+    fn by_qos(spec: &PodSpec) -> Self {
+        match spec.labels.get(&QOS_CLASS.into()).map(Name::as_str) {
+            Some("BE") => Self::Batch,
+            Some("LSE" | "LSR" | "LS" | "SYSTEM") => Self::Prod,
+            _ if spec.qos == Qos::BestEffort => Self::Batch,
+            _ => Self::Prod,
+        }
+    }
+
+    /// Returns the name under which pods of this class request a resource; `None` when they cannot.
+    fn requests_as(self, resource: &str) -> Option<&str> {
+        match (self, resource) {
+            (Self::Prod, _) => Some(resource),
+            (Self::Batch, "cpu") => Some("kubernetes.io/batch-cpu"),
+            (Self::Batch, "memory") => Some("kubernetes.io/batch-memory"),
+            (Self::Mid, "cpu") => Some("kubernetes.io/mid-cpu"),
+            (Self::Mid, "memory") => Some("kubernetes.io/mid-memory"),
+            _ => None,
+        }
+    }
+}
+
+/// What is known of a pod before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Estimate {
+    pub(super) amounts: Amounts,
+    pub(super) is_prod: bool,
+    /// Seconds after scheduling during which the estimate counts, whatever is reported.
+    pub(super) after_scheduled: Option<i64>,
+    /// Seconds after initialization during which the estimate counts, whatever is reported.
+    pub(super) after_initialized: Option<i64>,
+}
+
+impl Estimate {
+    /// Estimates a pod.
+    pub(super) fn of(args: &LoadAwareArgs, spec: &PodSpec) -> Self {
+        let class = PriorityClass::of(spec);
+        let own = |key: &str| spec.annotations.get(&key.into()).filter(|_| args.allow_custom);
+        let factors = own(SCALING_FACTORS).and_then(|text| serde_json::from_str(text).ok());
+        let factors: Option<std::collections::BTreeMap<String, i64>> = factors;
+        let seconds = |key: &str, default: Option<i64>| own(key).and_then(|s| s.parse().ok()).or(default);
+        let amount = |resource: &Name| {
+            let own = factors.as_ref().and_then(|own| own.get(resource.as_str())).copied();
+            let factor = own.or_else(|| args.factors.get(resource).copied()).unwrap_or(100);
+            estimate(class, resource, (&spec.requests.list, &spec.limits), factor)
+        };
+        Self {
+            amounts: args.resources.iter().map(amount).collect(),
+            is_prod: class == PriorityClass::Prod,
+            after_scheduled: seconds(AFTER_SCHEDULED, args.after_scheduled),
+            after_initialized: seconds(AFTER_INITIALIZED, args.after_initialized),
+        }
+    }
+}
+
+/// Returns `max(request, limit) * factor / 100`, rounded half up and not above the limit. Where nothing is requested, a
+/// prod or batch pod counts with a default.
+fn estimate(
+    class: PriorityClass,
+    resource: &str,
+    (requests, limits): (&ResourceList, &ResourceList),
+    factor: i64,
+) -> i64 {
+    let Some(name) = class.requests_as(resource).map(Name::new) else { return 0 };
+    let (request, limit) = (amount(requests, &name), amount(limits, &name));
+    let base = request.max(limit);
+    if base <= 0 {
+        return match (class, resource) {
+            (PriorityClass::Mid, _) => 0,
+            (_, "cpu") => DEFAULT_MILLI_CPU,
+            (_, "memory") => DEFAULT_MEMORY,
+            _ => 0,
+        };
+    }
+    let scaled = (i128::from(base) * i128::from(factor) + 50) / 100;
+    let scaled = i64::try_from(scaled).unwrap_or(i64::MAX);
+    if limit > 0 { scaled.min(limit) } else { scaled }
+}
+
+#[cfg(test)]
+mod tests {
+    use pellucid_model::requests::PodRequests;
+    use pellucid_model::selector::Labels;
+
+    use super::*;
+
+    fn spec(cpu: i64, limit: i64) -> PodSpec {
+        PodSpec {
+            requests: PodRequests {
+                list: ResourceList { milli_cpu: cpu, ..ResourceList::default() },
+                ..PodRequests::default()
+            },
+            limits: ResourceList { milli_cpu: limit, ..ResourceList::default() },
+            qos: Qos::Burstable,
+            ..PodSpec::default()
+        }
+    }
+
+    fn labelled(mut spec: PodSpec, key: &str, value: &str) -> PodSpec {
+        spec.labels = Labels::new([(key.into(), value.into())]);
+        spec
+    }
+
+    #[test]
+    fn the_class_comes_from_label_priority_or_qos() {
+        use PriorityClass::{Batch, Free, Mid, Prod};
+        let with_priority = |priority| PodSpec { priority, ..spec(1, 0) };
+        assert_eq!(PriorityClass::of(&with_priority(7500)), Mid);
+        assert_eq!(PriorityClass::of(&with_priority(3000)), Free);
+        assert_eq!(PriorityClass::of(&with_priority(10_000)), Prod);
+        assert_eq!(PriorityClass::of(&PodSpec { qos: Qos::BestEffort, ..spec(0, 0) }), Batch);
+        assert_eq!(PriorityClass::of(&labelled(with_priority(7500), PRIORITY_CLASS, "koord-batch")), Batch);
+        assert_eq!(PriorityClass::of(&labelled(with_priority(7500), PRIORITY_CLASS, "other")), Prod);
+        assert_eq!(PriorityClass::of(&labelled(spec(1, 0), QOS_CLASS, "BE")), Batch);
+    }
+
+    #[test]
+    fn the_larger_of_request_and_limit_is_scaled_and_capped_by_the_limit() {
+        let args = LoadAwareArgs::default();
+        let cpu = |spec: &PodSpec| Estimate::of(&args, spec).amounts[0];
+        assert_eq!(cpu(&spec(1000, 0)), 850);
+        assert_eq!(cpu(&spec(1000, 2000)), 1700);
+        assert_eq!(cpu(&spec(0, 0)), DEFAULT_MILLI_CPU);
+        assert_eq!(cpu(&spec(1, 0)), 1);
+        assert_eq!(cpu(&labelled(spec(1000, 0), PRIORITY_CLASS, "koord-mid")), 0);
+        assert_eq!(cpu(&labelled(spec(1000, 0), PRIORITY_CLASS, "koord-free")), 0);
+        assert_eq!(cpu(&labelled(spec(1000, 0), PRIORITY_CLASS, "koord-batch")), DEFAULT_MILLI_CPU);
+    }
+
+    #[test]
+    fn annotations_replace_factors_only_where_they_may() {
+        let mut pod = spec(1000, 0);
+        pod.annotations = Labels::new([(SCALING_FACTORS.into(), r#"{"cpu": 30}"#.into())]);
+        let cpu = |allow_custom| {
+            let args = LoadAwareArgs { allow_custom, ..LoadAwareArgs::default() };
+            Estimate::of(&args, &pod).amounts[0]
+        };
+        assert_eq!((cpu(false), cpu(true)), (850, 300));
+    }
+}

@@ -1,0 +1,338 @@
+//! LoadAwareScheduling: keeps pods off nodes that use too much already, and prefers nodes that use little.
+//!
+//! See README.md for the rules. `args` parses the arguments, `node_metric` reads what nodes report, `estimate` says what
+//! a pod will use, `load` adds both up for a node, `node_loads` keeps the loads of all nodes, `endpoints` serves them.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::derived::DerivedState;
+use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
+use pellucid_framework::endpoint::Endpoint;
+use pellucid_framework::plugin::{
+    ArgsError, CycleValue, DeclaredKeys, Filter, Hint, Hints, Measure, Nodes, Plugin, PluginFactory,
+    PreFilter, PreFiltered, Reads, Score,
+};
+use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_model::custom::CustomKind;
+use pellucid_model::{CustomObject, Name, NodeIdx, Pod, PodSpec};
+use serde_json::Value;
+use smallvec::SmallVec;
+
+mod args;
+mod endpoints;
+mod estimate;
+mod load;
+mod node_loads;
+mod node_metric;
+#[cfg(test)]
+mod tests;
+
+use args::LoadAwareArgs;
+use estimate::Estimate;
+use load::{Basis, Load};
+use node_loads::NodeLoads;
+use node_metric::NodeMetric;
+
+/// Plugin name in the scheduler configuration.
+pub const NAME: &str = "LoadAwareScheduling";
+
+/// Creates the plugin; listed in [`crate::registry`].
+pub struct Factory;
+
+impl PluginFactory for Factory {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "Keeps pods off nodes whose measured usage is high, and prefers nodes that use little"
+    }
+
+    fn default_weight(&self) -> i64 {
+        1
+    }
+
+    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+        Ok(Arc::new(LoadAwareScheduling { args: Arc::new(LoadAwareArgs::read(args)?) }))
+    }
+
+    fn args_schema(&self) -> Value {
+        args::schema()
+    }
+
+    fn is_default(&self) -> bool {
+        false
+    }
+
+    fn keys(&self) -> DeclaredKeys {
+        DeclaredKeys {
+            pod_labels: &[estimate::PRIORITY_CLASS, estimate::QOS_CLASS],
+            pod_annotations: &[
+                estimate::SCALING_FACTORS,
+                estimate::AFTER_SCHEDULED,
+                estimate::AFTER_INITIALIZED,
+            ],
+            node_annotations: &[node_loads::USAGE_THRESHOLDS, node_loads::RAW_ALLOCATABLE],
+        }
+    }
+
+    fn kinds(&self) -> Vec<&'static CustomKind> {
+        vec![&NODE_METRIC]
+    }
+
+    fn endpoints(&self) -> Vec<Endpoint> {
+        endpoints::all()
+    }
+}
+
+/// NodeMetrics, one per node and with its name.
+pub static NODE_METRIC: CustomKind = CustomKind {
+    group: "slo.koordinator.sh",
+    version: "v1alpha1",
+    kind: "NodeMetric",
+    plural: "nodemetrics",
+    qualified: "NodeMetric.slo.koordinator.sh",
+    is_namespaced: false,
+    decode: |manifest| Ok(Arc::new(NodeMetric::read(manifest)?)),
+    encode: |value| value.downcast_ref().map_or(Value::Null, NodeMetric::manifest),
+};
+
+/// The plugin, as a profile uses it.
+struct LoadAwareScheduling {
+    args: Arc<LoadAwareArgs>,
+}
+
+/// What filter and score need of a pod.
+struct PodLoad {
+    estimate: Estimate,
+}
+
+impl Plugin for LoadAwareScheduling {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        self.args.show()
+    }
+    fn pre_filter(&self) -> Option<&dyn PreFilter> {
+        Some(self)
+    }
+    fn filter(&self) -> Option<&dyn Filter> {
+        Some(self)
+    }
+    fn score(&self) -> Option<&dyn Score> {
+        Some(self)
+    }
+    fn hints(&self) -> Option<&dyn Hints> {
+        Some(self)
+    }
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        vec![Box::new(NodeLoads::new(vec![self.args.clone()]))]
+    }
+}
+
+/// Resources whose usage is too much, as a bit set by position in the arguments' resources.
+type Exceeded = u64;
+
+/// Why a node is refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    Expired,
+    Exceeded(Exceeded, Basis),
+}
+
+impl LoadAwareScheduling {
+    /// Returns the loads of all nodes under the arguments; a node without a load is not judged.
+    fn loads<'a>(&self, view: View<'a>) -> impl Fn(NodeIdx) -> Option<&'a Load> + use<'a> {
+        let known = view.state::<NodeLoads>().and_then(|loads| Some((loads, loads.position(&self.args)?)));
+        move |node| known.and_then(|(loads, at)| loads.load(at, node))
+    }
+
+    fn refusal(&self, load: &Load, pod: &Estimate) -> Option<Refusal> {
+        if load.is_expired && self.args.filter_expired {
+            return (!self.args.schedule_when_expired).then_some(Refusal::Expired);
+        }
+        let judged = load.judged.as_deref()?;
+        let side = load.side(judged, pod.is_prod);
+        let mut exceeded: Exceeded = 0;
+        for (i, (used, limit)) in side.used.iter().zip(side.limits).enumerate() {
+            if used.saturating_add(pod.amounts[i]) >= *limit {
+                exceeded |= 1 << (i % 64);
+            }
+        }
+        (exceeded != 0).then_some(Refusal::Exceeded(exceeded, side.basis))
+    }
+
+    fn cause(&self, refusal: Refusal) -> Cause {
+        let Refusal::Exceeded(set, basis) = refusal else {
+            return Cause::new(NAME, Code::Unschedulable, Reason::of(ReasonCode::NodeMetricExpired));
+        };
+        let code = match basis {
+            Basis::Aggregated => ReasonCode::AggregatedUsageExceeded,
+            Basis::Plain | Basis::Prod => ReasonCode::UsageExceeded,
+        };
+        let exceeded = self.args.resources.iter().enumerate().filter(|(i, _)| set & (1 << (i % 64)) != 0);
+        let reasons = exceeded.map(|(_, resource)| Reason::about(code, resource.clone())).collect();
+        Cause { plugin: NAME, code: Code::Unschedulable, reasons }
+    }
+}
+
+impl PreFilter for LoadAwareScheduling {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn pre_filter(&self, _view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        // DaemonSets run on their node whatever it uses.
+        if spec.is_daemon {
+            return PreFiltered::Skip;
+        }
+        let estimate = Estimate::of(&self.args, spec);
+        PreFiltered::Ready { value: Arc::new(PodLoad { estimate }), nodes: None }
+    }
+}
+
+impl Filter for LoadAwareScheduling {
+    fn reads(&self) -> Reads {
+        Reads::Usage
+    }
+
+    fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let fresh;
+        let pod = match value.downcast_ref::<PodLoad>() {
+            Some(pod) => &pod.estimate,
+            None => {
+                fresh = Estimate::of(&self.args, spec);
+                &fresh
+            }
+        };
+        let load = self.loads(view);
+        let mut known: SmallVec<[(Refusal, CauseId); 4]> = SmallVec::new();
+        nodes.refuse_with(|causes, node| {
+            let Some(refusal) = load(node).and_then(|load| self.refusal(load, pod)) else {
+                return CauseId::FEASIBLE;
+            };
+            if let Some((_, cause)) = known.iter().find(|(same, _)| *same == refusal) {
+                return *cause;
+            }
+            let cause = causes.id(self.cause(refusal));
+            known.push((refusal, cause));
+            cause
+        });
+    }
+
+    fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
+        let pod = Estimate::of(&self.args, spec);
+        let load = self.loads(view);
+        let mut all = Vec::new();
+        for resource in cause.reasons.iter().filter_map(|reason| reason.subject.as_ref()) {
+            let Some(at) = self.args.resources.iter().position(|name| name == resource) else { continue };
+            // The node where the usage, with the pod, is the least above its limit.
+            let above = |node: &NodeIdx| {
+                let load = load(*node)?;
+                let judged = load.judged.as_deref()?;
+                let side = load.side(judged, pod.is_prod);
+                let (used, limit) = (side.used[at].saturating_add(pod.amounts[at]), side.limits[at]);
+                Some((used - (limit - 1), used, limit - 1, *node))
+            };
+            if let Some((_, requested, available, best_node)) = nodes.iter().filter_map(above).min() {
+                let resource = Name::new(&format!("{resource} usage"));
+                all.push(Measure { resource, requested, available, best_node });
+            }
+        }
+        all
+    }
+}
+
+impl Score for LoadAwareScheduling {
+    fn reads(&self) -> Reads {
+        Reads::Usage
+    }
+
+    fn score(&self, view: View<'_>, spec: &PodSpec, _value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        let pod = Estimate::of(&self.args, spec);
+        let load = self.loads(view);
+        for (node, score) in nodes.iter().zip(out) {
+            let load = load(*node).filter(|load| !load.is_expired);
+            let judged = load.and_then(|load| Some((load, load.judged.as_deref()?)));
+            *score = judged.map_or(0, |(load, judged)| {
+                let used = load.score_used(judged, self.args.score_by_prod && pod.is_prod);
+                self.total(|i| resource_score(used[i].saturating_add(pod.amounts[i]), judged.allocatable[i]))
+            });
+        }
+    }
+}
+
+impl LoadAwareScheduling {
+    /// Returns the weighted mean of the resources' scores and of the least of them.
+    fn total(&self, score: impl Fn(usize) -> i64) -> i64 {
+        let (mut sum, mut weights, mut least) = (0, 0, i64::MAX);
+        for (i, resource) in self.args.resources.iter().enumerate() {
+            let weight = self.args.weights.get(resource).copied().unwrap_or(0);
+            let own = score(i);
+            (sum, weights) = (sum + weight * own, weights + weight);
+            // CPU and memory come first, and may dominate whether or not they have a weight.
+            if i < 2 || weight > 0 {
+                least = least.min(own);
+            }
+        }
+        (sum, weights) = (sum + self.args.dominant_weight * least, weights + self.args.dominant_weight);
+        if weights == 0 { 0 } else { sum / weights }
+    }
+}
+
+/// Returns the free part in percent, 0 when usage is above the allocatable amount.
+fn resource_score(used: i64, allocatable: i64) -> i64 {
+    if allocatable <= 0 || used > allocatable {
+        return 0;
+    }
+    ((i128::from(allocatable) - i128::from(used)) * 100 / i128::from(allocatable)) as i64
+}
+
+impl Hints for LoadAwareScheduling {
+    fn events(&self) -> EventKinds {
+        EventKinds::NODE_ADD
+            .with(EventKinds::NODE_ALLOCATABLE)
+            .with(EventKinds::NODE_ANNOTATION)
+            .with(EventKinds::POD_DELETE)
+            .with(EventKinds::POD_SELF)
+            .with(EventKinds::CUSTOM_OBJECT)
+            .with(EventKinds::PLUGIN_STATE)
+    }
+
+    fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let node = match event {
+            ClusterEvent::NodeAdded(node) => *node,
+            ClusterEvent::NodeUpdated { node, change, .. }
+                if change.any(NodeChange::ALLOCATABLE) || change.any(NodeChange::ANNOTATIONS) =>
+            {
+                *node
+            }
+            ClusterEvent::PodReleased { node, .. } => *node,
+            ClusterEvent::PluginStateChanged { nodes } => {
+                let helps = nodes.iter().any(|node| self.accepts(view, pod, *node));
+                return if helps { Hint::Queue } else { Hint::Skip };
+            }
+            ClusterEvent::CustomChanged { old, new } => {
+                let object: Option<&CustomObject> = new.as_deref().or(old.as_deref());
+                let metric = object.filter(|object| object.get::<NodeMetric>().is_some());
+                let Some(node) = metric.and_then(|metric| view.cluster().find_node(&metric.name)) else {
+                    return Hint::Skip;
+                };
+                node
+            }
+            ClusterEvent::PendingUpdated { old, .. } if old.spec != pod.spec => return Hint::Queue,
+            _ => return Hint::Skip,
+        };
+        if self.accepts(view, pod, node) { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+impl LoadAwareScheduling {
+    /// Returns whether the filter accepts a node for a pod.
+    fn accepts(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> bool {
+        let estimate = Estimate::of(&self.args, &pod.spec);
+        self.loads(view)(node).is_none_or(|load| self.refusal(load, &estimate).is_none())
+    }
+}

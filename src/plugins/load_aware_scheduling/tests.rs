@@ -1,0 +1,139 @@
+//! Refusals with their numbers, wake-ups, and time.
+
+use std::time::Duration;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_model::pod::Qos;
+use pellucid_model::requests::{PodRequests, ResourceList};
+use pellucid_model::{CustomKindRef, Now};
+use serde_json::json;
+
+use super::*;
+use crate::testing::{TestCluster, filter_all, filter_causes, measures, node, pod_with};
+
+fn plugin(args: Value) -> Arc<dyn Plugin> {
+    Factory.make(&args).expect("valid arguments")
+}
+
+/// A cluster with nodes a and b of 4 cores, at second 1000.
+fn cluster(plugin: &Arc<dyn Plugin>) -> TestCluster {
+    let mut made = TestCluster::with(std::slice::from_ref(plugin), [node("a"), node("b")]);
+    at(&mut made, 1000);
+    made
+}
+
+/// Lets deadlines up to a second pass. Returns the events.
+fn at(cluster: &mut TestCluster, second: u64) -> Vec<ClusterEvent> {
+    let time = Duration::from_secs(second);
+    let mut events = Vec::new();
+    cluster.cluster.expire_plugin_state(Now { monotonic: time, wall: time }, &mut events);
+    events
+}
+
+/// Reports that a node uses some CPU, with a 95th percentile that is higher by a core.
+fn report(cluster: &mut TestCluster, name: &str, milli: i64, second: i64) -> ClusterEvent {
+    let usage = |milli: i64| json!({"resources": {"cpu": format!("{milli}m"), "memory": "1Gi"}});
+    let manifest = json!({"status": {
+        "updateTime": pellucid_framework::manifest::format_moment(second),
+        "nodeMetric": {
+            "nodeUsage": usage(milli),
+            "aggregatedNodeUsages": [{"duration": "5m", "usage": {"p95": usage(milli + 1000)}}],
+        },
+    }});
+    let object = CustomObject {
+        kind: CustomKindRef(&NODE_METRIC),
+        namespace: Name::default(),
+        name: name.into(),
+        uid: "u".into(),
+        resource_version: format!("{second}-{milli}").as_str().into(),
+        value: (NODE_METRIC.decode)(&manifest).expect("a NodeMetric that can be read"),
+    };
+    let mut events = Vec::new();
+    cluster.cluster.apply_custom(Arc::new(object), &mut events);
+    events.pop().expect("an event")
+}
+
+fn spec(milli: i64) -> PodSpec {
+    let list = ResourceList { milli_cpu: milli, memory: 1 << 20, ..ResourceList::default() };
+    PodSpec {
+        requests: PodRequests { list, ..PodRequests::default() },
+        qos: Qos::Burstable,
+        ..PodSpec::default()
+    }
+}
+
+fn codes(plugin: &Arc<dyn Plugin>, cluster: &TestCluster, spec: &PodSpec) -> Vec<(String, ReasonCode)> {
+    let causes = filter_causes(&**plugin, cluster, spec);
+    causes.into_iter().map(|(node, cause)| (node, cause.reasons[0].code)).collect()
+}
+
+#[test]
+fn usage_above_a_threshold_refuses_with_numbers() {
+    let plugin = plugin(json!({}));
+    let mut cluster = cluster(&plugin);
+    report(&mut cluster, "a", 2000, 990);
+    // 2000m and 85 % of 724m are 65.4 % of 4 cores, rounded 65, the threshold; with 730m they are 65.5 %.
+    assert!(filter_all(&*plugin, &cluster, &spec(724)).is_empty());
+    let refused = filter_all(&*plugin, &cluster, &spec(730));
+    assert_eq!(refused["a"], "node(s) cpu usage exceed threshold");
+    assert_eq!(refused.len(), 1, "b has no NodeMetric");
+    assert_eq!(codes(&plugin, &cluster, &spec(730)), [("a".to_owned(), ReasonCode::UsageExceeded)]);
+    let measured = measures(&*plugin, &cluster, &spec(730));
+    assert_eq!(measured, [("cpu usage".to_owned(), 2621, 2619, "a".to_owned())]);
+    let daemon = PodSpec { is_daemon: true, ..spec(730) };
+    assert!(filter_all(&*plugin, &cluster, &daemon).is_empty());
+}
+
+#[test]
+fn an_aggregated_usage_has_a_reason_of_its_own() {
+    let aggregated = json!({"usageThresholds": {"cpu": 70}, "usageAggregationType": "p95"});
+    let plugin = plugin(json!({"aggregated": aggregated}));
+    let mut cluster = cluster(&plugin);
+    report(&mut cluster, "a", 2000, 990);
+    assert_eq!(codes(&plugin, &cluster, &spec(0)), [("a".to_owned(), ReasonCode::AggregatedUsageExceeded)]);
+}
+
+#[test]
+fn an_expired_report_refuses_until_the_next_one() {
+    let plugin = plugin(json!({}));
+    let mut cluster = cluster(&plugin);
+    report(&mut cluster, "a", 100, 990);
+    assert!(filter_all(&*plugin, &cluster, &spec(100)).is_empty());
+    assert!(at(&mut cluster, 1169).is_empty());
+    let next = cluster.cluster.next_plugin_deadline(cluster.cluster.now());
+    assert_eq!(next, Some(Duration::from_secs(1170)));
+    let events = at(&mut cluster, 1170);
+    let a = cluster.idx("a");
+    assert!(
+        matches!(&events[..], [ClusterEvent::PluginStateChanged { nodes }] if **nodes == [a]),
+        "{events:?}"
+    );
+    assert_eq!(codes(&plugin, &cluster, &spec(100)), [("a".to_owned(), ReasonCode::NodeMetricExpired)]);
+    let event = report(&mut cluster, "a", 100, 1160);
+    let hints = plugin.hints().expect("it hints");
+    assert!(hints.events().any(event.kinds()));
+    assert_eq!(hints.hint(cluster.view(), &pod_with(spec(100)), &event), Hint::Queue);
+    assert_eq!(hints.hint(cluster.view(), &pod_with(spec(3000)), &event), Hint::Skip);
+}
+
+#[test]
+fn estimates_of_placed_pods_count_until_they_are_reported_and_are_undone() {
+    let plugin = plugin(json!({}));
+    let mut cluster = cluster(&plugin);
+    report(&mut cluster, "a", 1000, 990);
+    assert!(filter_all(&*plugin, &cluster, &spec(1000)).is_empty());
+    let pod = cluster.place(spec(1000), "a");
+    let exceeded = [("a".to_owned(), ReasonCode::UsageExceeded)];
+    assert_eq!(codes(&plugin, &cluster, &spec(1000)), exceeded);
+    let id = cluster.cluster.find_pod(&pod.key).expect("it is placed");
+    cluster.cluster.set_now(Now { wall: Duration::from_secs(2000), ..Now::default() });
+    cluster.cluster.probe(|cluster| {
+        cluster.release(id);
+        assert!(plugin.filter().is_some());
+    });
+    assert_eq!(codes(&plugin, &cluster, &spec(1000)), exceeded);
+    let since = cluster.cluster.pod(id).map(|record| record.since);
+    assert_eq!(since, Some(Duration::from_secs(1000)), "a trial does not make the pod younger");
+    cluster.cluster.delete_pod(&pod.key, &mut Vec::new());
+    assert!(filter_all(&*plugin, &cluster, &spec(1000)).is_empty());
+}
