@@ -10,7 +10,6 @@ use pellucid_cycle::Registry;
 use pellucid_cycle::Scheduler;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Settings;
-use pellucid_framework::PluginFactory;
 use pellucid_http::{BuildError, Limits, Parts, Renderer, ServeError, Server, Version};
 use pellucid_kubernetes::decode::Decoder;
 use pellucid_kubernetes::{ClusterIo, ClusterIoConfig, Connection};
@@ -107,10 +106,9 @@ impl Instance {
             clock,
             decisions,
         } = config;
-        let is_used = |f: &&Box<dyn PluginFactory>| {
-            configuration.profiles.iter().flat_map(|p| &p.plugins).any(|plugin| plugin.name() == f.name())
-        };
-        let decoder = Decoder::of(registry.iter().filter(is_used));
+        let plugins = || configuration.profiles.iter().flat_map(|profile| &profile.plugins);
+        let used = registry.iter().filter(|f| plugins().any(|plugin| plugin.name() == f.name()));
+        let decoder = Decoder::of(used);
         let (configz, effective) = (configuration.configz(), configuration.effective.clone());
         let switches = Arc::new(Switches::default());
         switches.set_recorder_bytes(configuration.recorder_bytes);

@@ -277,8 +277,10 @@ pub(super) fn shortfall(of: &GroupMeasure) -> Shortfall {
 fn shortfall_text(of: &GroupMeasure) -> String {
     let GroupMeasure { resource, requested, available, best_node: node } = of;
     // No resource name contains a space: a subject with a space names something that exceeds its limit.
-    if resource.contains(' ') {
-        return format!("found {requested}, at most {available} allowed (on {node})");
+    if let Some((subject, what)) = resource.split_once(' ') {
+        // What is used of a resource is in the resource's unit; other subjects are plain numbers.
+        let amount = |v: i64| if what == "usage" { format_amount(subject, v) } else { v.to_string() };
+        return format!("found {}, at most {} allowed (on {node})", amount(*requested), amount(*available));
     }
     let amount = |v: i64| format_amount(resource, v);
     format!("requested {}, at most {} free (on {node})", amount(*requested), amount(*available))

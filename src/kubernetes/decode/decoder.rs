@@ -24,11 +24,11 @@ thread_local! {
 /// Returns whether the decoder at work keeps an annotation. A declared key that ends in `*` stands for all that begin
 /// so.
 pub(super) fn is_declared(key: &str) -> bool {
-    let is_match = |declared: &&str| match declared.strip_suffix('*') {
+    let is_match = |declared: &str| match declared.strip_suffix('*') {
         Some(prefix) => key.starts_with(prefix),
-        None => *declared == key,
+        None => declared == key,
     };
-    DECLARED.with_borrow(|keys| keys.iter().any(|declared| is_match(&declared)))
+    DECLARED.with_borrow(|keys| keys.iter().any(|declared| is_match(declared)))
 }
 
 /// Reads objects, with what plugins declare.

@@ -151,7 +151,7 @@ fn preemption_start_and_claims() {
 
 #[test]
 fn features_are_inferred_from_what_the_pod_uses() {
-    let features = |own: Value| -> Vec<_> { spec(own).required_features.iter().cloned().collect() };
+    let features = |own: Value| -> Vec<_> { spec(own).required_features.to_vec() };
     let rules = |action: &str| json!([{"name": "c", "restartPolicyRules": [{"action": action}]}]);
     assert!(features(json!({"hostNetwork": true, "containers": rules("Restart")})).is_empty());
     assert!(features(json!({"hostUsers": false})).is_empty());
