@@ -216,6 +216,7 @@ impl Scores {
         &self.raw[node.index() * width..][..width]
     }
 
+    #[inline(always)]
     fn total_of(&self, node: NodeIdx) -> i64 {
         let shares = self.active.iter().zip(self.raw_of(node)).zip(&self.greatest);
         shares.map(|((a, raw), greatest)| a.weighted(*raw, greatest.raw).1).sum()
