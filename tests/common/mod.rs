@@ -5,10 +5,12 @@
 //! - `driver`: a scheduler without I/O on a simulated clock; `made`: nodes and pods for it; `ordered`: its orders by
 //!   kind; `storage`: classes, volumes and claims; `reads`: what users read of it
 //! - `cluster`: random clusters; `seen`: everything visible of one; `dumps`: schedulers rebuilt from dumps
+//! - `cases`: recorded cases of real schedulers
 //! - `openapi`: whether a body is as the document says
 #![allow(dead_code, unreachable_pub, reason = "every test binary includes all of it and uses a part")]
 #![allow(clippy::disallowed_methods, reason = "a test that waits for something gives up some time")]
 
+pub mod cases;
 pub mod client;
 pub mod cluster;
 pub mod demo;
