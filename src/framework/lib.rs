@@ -24,7 +24,7 @@ pub use pellucid_model::manifest;
 pub use plugin::{
     Bind, CycleValue, DeclaredKeys, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin,
     PluginFactory, PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored,
-    QueueSort, Reads, Reserve, Score,
+    QueueSort, Reads, Reservation, Reserve, Score,
 };
 pub use post_filter::PostFiltered;
 pub use view::View;

@@ -13,7 +13,7 @@ use pellucid_cluster::preemptions::Found;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_model::cause::{Cause, CauseId, Causes, Code};
 use pellucid_model::custom::CustomKind;
-use pellucid_model::effect::VolumeWrite;
+use pellucid_model::effect::{BindingMarks, VolumeWrite};
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
 
@@ -222,14 +222,32 @@ pub trait Score: Send + Sync {
     }
 }
 
+/// What a plugin's Reserve chose.
+pub struct Reservation {
+    /// The plugin's value, which PreBind and the plugin's derived state get.
+    pub what: CycleValue,
+    /// What the Binding adds to the pod. It must say enough for [`DerivedState::bound_hold`] to read the value back.
+    pub marks: Option<Arc<BindingMarks>>,
+}
+
+impl Reservation {
+    /// Makes a reservation of which nothing stands on the pod.
+    pub fn unmarked(what: CycleValue) -> Self {
+        Self { what, marks: None }
+    }
+}
+
 /// Reserve: chooses what a plugin holds for a pod on its node, besides the node's resources.
 ///
 /// What a plugin derives from placed pods changes with the placement itself ([`DerivedState`]); Reserve is for
-/// what must be chosen, such as volumes. There is no Unreserve: the state stores the returned value with the pod
-/// ([`DerivedState::reserved`]) and drops it when the pod loses its place.
+/// what must be chosen, such as volumes or cards. There is no Unreserve: the state stores the hold with the pod, tells
+/// the plugin's derived state ([`DerivedState::reserved`]), and gives it up when the pod loses its place or ends.
+///
+/// Reserve is asked in trials as well: for nominated pods, members of gangs and what-if questions. So it must give what
+/// Filter promised, for a pod that is on the node already.
 pub trait Reserve: Send + Sync {
     /// Chooses what to hold, `None` for nothing. Fails with a cause when the pod cannot have the node after all.
-    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<CycleValue>, Cause>;
+    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause>;
 }
 
 /// The result of PreBind.

@@ -59,8 +59,8 @@ impl Cluster {
     /// Tells plugins that the object of a placed pod changed, but not its spec.
     pub(super) fn tell_placed_pod_changed(&mut self, id: PodId, old: &Pod) {
         let Some(record) = self.pod(id) else { return };
-        let (Some(node), pod, since) = (record.node, record.pod.clone(), record.since) else { return };
-        let placed = Placed { id, pod: &pod, node, since };
+        let (Some(node), pod) = (record.node, record.pod.clone()) else { return };
+        let placed = Placed { id, pod: &pod, node, stage: record.stage, since: record.since };
         self.tell_plugins(|state, _| state.placed_pod_changed(&placed, old));
     }
 
@@ -72,16 +72,15 @@ impl Cluster {
     /// Handles the deadlines of plugins up to now. Never called while an overlay is open.
     pub fn expire_plugin_state(&mut self, now: Now, out: &mut Vec<ClusterEvent>) {
         self.now = now;
-        let mut touched = self.tell_plugins(|state, _| state.expire(now));
+        let touched = self.tell_plugins(|state, _| state.expire(now));
         if !touched.is_empty() {
-            touched.sort_unstable();
-            touched.dedup();
             out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
         }
     }
 
-    /// Calls a hook of every plugin's state, and has the results of touched nodes computed anew. Returns these nodes.
-    fn tell_plugins(
+    /// Calls a hook of every plugin's state, and has the results of touched nodes computed anew. Returns these nodes,
+    /// ascending.
+    pub(super) fn tell_plugins(
         &mut self,
         mut hook: impl FnMut(&mut dyn DerivedState, &HookContext<'_>) -> Touched,
     ) -> Vec<NodeIdx> {
@@ -100,6 +99,8 @@ impl Cluster {
                 }
             }
         }
+        all.sort_unstable();
+        all.dedup();
         all
     }
 }

@@ -47,7 +47,7 @@ impl Cluster {
             Some(node) => {
                 let node = self.slot_of(node);
                 let id = self.insert_pod(pod);
-                self.place(id, node, Stage::Bound);
+                self.place_bound(id, node);
                 out.push(ClusterEvent::PodBound { id, node });
             }
             None if self.is_ours(&pod.scheduler_name) && !pod.deleting => {
@@ -225,7 +225,7 @@ impl Cluster {
             }
             (None, Some(node)) => {
                 let old = self.replace_object(id, pod);
-                self.place(id, node, Stage::Bound);
+                self.place_bound(id, node);
                 out.push(ClusterEvent::PendingRemoved { id, pod: old });
                 out.push(ClusterEvent::PodBound { id, node });
             }
@@ -243,7 +243,7 @@ impl Cluster {
                     self.release(id);
                     out.push(ClusterEvent::PodReleased { pod: record.pod, node });
                     self.replace_object(id, pod);
-                    self.place(id, now, Stage::Bound);
+                    self.place_bound(id, now);
                 }
             }
         }
@@ -262,7 +262,8 @@ impl Cluster {
         if old.spec == pod.spec && old.deleting == pod.deleting {
             self.replace_object(id, pod);
             self.tell_placed_pod_changed(id, &old);
-            return self.set_stage(id, stage);
+            self.set_stage(id, stage);
+            return self.read_holds(id);
         }
         let shrunk = shrinks(&old.spec.requests.list, &pod.spec.requests.list);
         // In an overlay, so that a slot without a node object is not freed in between.
@@ -277,16 +278,14 @@ impl Cluster {
 
     /// Replaces the object of a placed pod and recounts everything derived from it.
     pub(crate) fn replace_in_place(&mut self, id: PodId, node: NodeIdx, stage: Stage, pod: Arc<Pod>) {
-        let Some(record) = self.pod(id) else { return };
-        let (held, since) = (record.reservations.clone(), record.since);
         let overlay = self.begin();
-        self.release(id);
+        let place = self.displace(id);
         self.replace_object(id, pod);
-        self.place_since(id, node, stage, since);
-        for what in held {
-            self.reserve(id, what);
+        if let Some(place) = place {
+            self.put_back(id, place.moved(node, stage));
         }
         self.commit(overlay);
+        self.read_holds(id);
     }
 
     fn insert_pod(&mut self, pod: Arc<Pod>) -> PodId {
@@ -302,10 +301,13 @@ impl Cluster {
                 node: None,
                 stage: Stage::Pending,
                 since: Duration::ZERO,
-                reservations: SmallVec::new(),
+                holds: SmallVec::new(),
             }),
         );
         self.join_gang(id);
+        if let Some(pod) = self.pod(id).map(|record| record.pod.clone()) {
+            self.tell_plugins(|state, cx| state.pod_came(cx, id, &pod));
+        }
         id
     }
 
@@ -333,6 +335,7 @@ impl Cluster {
         } else if let Some(gang) = shown_by {
             self.gangs.note(&gang, |_| ());
         }
+        self.tell_plugins(|state, cx| state.pod_changed(cx, id, &old, &new));
         old
     }
 
@@ -358,6 +361,10 @@ impl Cluster {
         }
         if let Some(node) = node {
             out.push(ClusterEvent::PodReleased { pod: record.pod.clone(), node });
+        }
+        let touched = self.tell_plugins(|state, cx| state.pod_left(cx, id, &record.pod));
+        if !touched.is_empty() {
+            out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
         }
         out.push(ClusterEvent::PodForgotten { id, pod: record.pod });
     }

@@ -17,6 +17,7 @@ pub(crate) mod global_plugins;
 pub mod node_result_cache;
 pub(crate) mod nominations;
 pub(crate) mod post_filter;
+pub mod reserve;
 mod scores;
 pub mod search;
 pub(crate) mod work;

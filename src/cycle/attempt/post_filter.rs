@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use pellucid_cluster::Stage;
+use pellucid_cluster::Place;
 use pellucid_cluster::preemptions::Found;
 use pellucid_cluster::state::TrialOverlay;
 use pellucid_framework::plugin::Evaluator;
@@ -24,6 +24,8 @@ struct Questions<'a> {
     filter: NominationFilter<'a>,
     results: &'a NodeResultCache,
     trial: Option<TrialOverlay>,
+    /// Pods removed in the trial, with all that they had.
+    removed: FxHashMap<PodId, Place>,
     work: u64,
 }
 
@@ -56,6 +58,7 @@ impl Evaluator for Questions<'_> {
     }
 
     fn give_back(&mut self) {
+        self.removed.clear();
         if let Some(trial) = self.trial.take() {
             self.filter.cluster.end_trial(trial);
         }
@@ -63,12 +66,17 @@ impl Evaluator for Questions<'_> {
 
     fn remove(&mut self, pod: PodId) {
         self.work += work::MOVE;
-        self.filter.cluster.release(pod);
+        if let Some(place) = self.filter.cluster.displace(pod) {
+            self.removed.insert(pod, place);
+        }
     }
 
     fn restore(&mut self, pod: PodId, node: NodeIdx) {
         self.work += work::MOVE;
-        self.filter.cluster.place(pod, node, Stage::Bound);
+        if let Some(place) = self.removed.remove(&pod) {
+            debug_assert_eq!(place.node, node);
+            self.filter.cluster.put_back(pod, place);
+        }
     }
 
     fn refusal(&mut self, node: NodeIdx) -> Option<Cause> {
@@ -108,7 +116,7 @@ pub(crate) fn post_filter(
 ) -> (Option<PostFiltered>, u64) {
     let plugins = filter.attempt.profile.post_filter.iter();
     let work = filter.cluster.present().len() as u64 / 4;
-    let mut questions = Questions { filter, results, trial: None, work };
+    let mut questions = Questions { filter, results, trial: None, removed: FxHashMap::default(), work };
     let mut last = None;
     for enabled in plugins {
         let Some(plugin) = enabled.plugin.post_filter() else { continue };

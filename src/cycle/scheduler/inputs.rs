@@ -213,8 +213,7 @@ impl Scheduler {
             let note = format!("Successfully assigned {} to {name}", pod.key).into();
             self.order_event(pod_ref(&pod), EventType::Normal, ("Scheduled", "Binding"), note);
         }
-        // What the pod held, such as volumes, is now part of the cluster's own state.
-        self.cluster.unreserve_all(id);
+        self.cluster.read_holds(id);
         self.end_unit(id, unit);
         self.note_bound(id, now);
         // If another scheduler bound the pod before its quorum was ready, the other members stop waiting for it.

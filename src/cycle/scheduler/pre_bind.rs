@@ -16,6 +16,7 @@ use pellucid_model::{Now, ObjectKind, PodId};
 use pellucid_queue::UnitId;
 use pellucid_recording::{Outcome, Refusal};
 
+use crate::attempt::reserve::marks_of;
 use crate::attempt::search::refusal_of_pod;
 use crate::scheduler::Scheduler;
 use crate::scheduler::report::pod_ref;
@@ -94,7 +95,7 @@ impl Scheduler {
         for enabled in &profile.pre_bind {
             let Some(plugin) = enabled.plugin.pre_bind() else { continue };
             let name = enabled.plugin.name();
-            let held = record.reservations.iter().find(|r| r.plugin == name).map(|r| &r.what);
+            let held = record.holds.iter().find(|r| r.plugin == name).map(|r| &r.what);
             match plugin.pre_bind(view, &record.pod, node, held) {
                 PreBound::Ready => {}
                 answer => return Some((name, answer)),
@@ -111,12 +112,19 @@ impl Scheduler {
         let Some(entry) = self.in_flight.pre_binding.remove(&id) else { return };
         let Some(record) = self.cluster.pod(id) else { return };
         let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };
+        let marks = marks_of(&record.holds);
         let node = self.cluster.slot(node).name.clone();
         self.cluster.set_stage(id, Stage::Permitted);
         let effect = self.in_flight.next_effect_id();
         self.in_flight.bindings.insert(effect, (id, entry.unit));
         self.in_flight.effect_of.insert(id, effect);
-        self.order(Effect::Bind(BindOrder { id: effect, pod: pod_ref(&pod), node, attempt: entry.attempt }));
+        self.order(Effect::Bind(BindOrder {
+            id: effect,
+            pod: pod_ref(&pod),
+            node,
+            marks,
+            attempt: entry.attempt,
+        }));
     }
 
     /// Orders a write, unless the pod has already ordered the same one.

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use pellucid_cluster::{Hold, Nomination, Stage};
-use pellucid_framework::View;
+use pellucid_cluster::{Nomination, Stage};
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, Name, Now, PodId, PodKey};
 use pellucid_queue::QueueStage;
 use pellucid_recording::Verdict;
 
+use crate::attempt::reserve::reserve;
 use crate::scheduler::Scheduler;
 
 impl Scheduler {
@@ -34,12 +34,7 @@ impl Scheduler {
             return;
         }
         let profile = self.profiles.all[*profile].clone();
-        for enabled in &profile.reserve {
-            let Some(plugin) = enabled.plugin.reserve() else { continue };
-            if let Ok(Some(what)) = plugin.reserve(View::new(&self.cluster), &pod, node) {
-                self.cluster.reserve(id, Hold { plugin: enabled.plugin.name(), what });
-            }
-        }
+        drop(reserve(&mut self.cluster, &profile, (id, &pod), node));
     }
 
     /// Replaces all nominations.

@@ -4,7 +4,7 @@
 //! word of bits per node.
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_cluster::{Cluster, Stage};
+use pellucid_cluster::Cluster;
 use pellucid_framework::plugin::Nodes;
 use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, Code, Reason, View};
@@ -17,6 +17,7 @@ use pellucid_model::{GangKey, NodeIdx, PodId, PodSpec, patience};
 use crate::attempt::chain::{PluginTally, places, prepare};
 use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::nominations::nominees;
+use crate::attempt::reserve::place_nominee;
 
 /// Maximum number of distinct requirements. Further ones share the last bit.
 const MAX_BITS: usize = 64;
@@ -169,7 +170,7 @@ pub fn masks_of_pod_on(
     for (node, pods) in promised(cluster, id, nodes) {
         let with = cluster.probe(|cluster| {
             for pod in &pods {
-                cluster.place(*pod, node, Stage::Reserved);
+                place_nominee(cluster, profile, *pod, node);
             }
             ask(cluster, &[node])
         });

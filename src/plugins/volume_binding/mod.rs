@@ -12,7 +12,7 @@ use pellucid_cluster::DerivedState;
 use pellucid_framework::endpoint::Endpoint;
 use pellucid_framework::plugin::{
     ArgsError, CycleValue, Filter, Hints, Nodes, Plugin, PluginFactory, PreBind, PreBound, PreFilter,
-    PreFiltered, Reads, Reserve,
+    PreFiltered, Reads, Reservation, Reserve,
 };
 use pellucid_framework::{Cause, CauseId, Code, Reason, View};
 use pellucid_model::{NodeIdx, Pod, PodSpec};
@@ -147,7 +147,7 @@ impl Filter for VolumeBinding {
 }
 
 impl Reserve for VolumeBinding {
-    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<CycleValue>, Cause> {
+    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause> {
         if pod.spec.volumes.claims.is_empty() {
             return Ok(None);
         }
@@ -155,7 +155,7 @@ impl Reserve for VolumeBinding {
         let Some(node) = view.cluster().node(node) else { return Ok(None) };
         let found = find::find(&claims, node).map_err(Conflicts::cause)?;
         let held = found.held(&pod.spec.namespace, &node.name);
-        Ok(held.map(|held| Arc::new(held) as CycleValue))
+        Ok(held.map(|held| Reservation::unmarked(Arc::new(held))))
     }
 }
 

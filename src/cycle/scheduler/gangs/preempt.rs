@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use pellucid_cluster::preemptions::{End, GangPart, Plan, VictimChoice};
-use pellucid_cluster::{NominatedBy, Stage};
+use pellucid_cluster::{NominatedBy, Place};
 use pellucid_framework::Cause;
 use pellucid_framework::post_filter::{Budgets, PostFiltered};
 use pellucid_model::time::Probe;
@@ -35,7 +35,7 @@ use crate::scheduler::{Scheduler, Step};
 pub(super) struct Victim {
     pub(super) choice: VictimChoice,
     pod: Arc<Pod>,
-    stage: Stage,
+    place: Place,
 }
 
 /// One member of the quorum, its node, and its victims there.
@@ -148,8 +148,9 @@ impl Scheduler {
             (_, None) => return Err(not_together()),
         };
         let victims = choices.into_iter().filter_map(|choice| {
-            let record = self.cluster.pod(choice.pod)?;
-            Some(Victim { choice, pod: record.pod.clone(), stage: record.stage })
+            let pod = self.cluster.pod(choice.pod)?.pod.clone();
+            let place = self.cluster.place_of(choice.pod)?;
+            Some(Victim { choice, pod, place })
         });
         let part = Part { member: i, node, victims: victims.collect(), plan };
         let overlay = self.cluster.begin();
@@ -217,7 +218,7 @@ impl Scheduler {
         for (p, v) in all {
             patience::check();
             let (victim, node) = (&parts[p].victims[v], parts[p].node);
-            self.cluster.place(victim.choice.pod, node, victim.stage);
+            self.cluster.put_back(victim.choice.pod, victim.place.clone());
             let mut beside = parts.iter().filter(|part| part.node == node);
             if beside.all(|part| self.fits(hunt, part)) {
                 needed[p][v] = false;
@@ -230,9 +231,12 @@ impl Scheduler {
 
     /// Whether the node of a placed member would accept it in the current state.
     fn fits(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
-        self.cluster.release(hunt.attempt.candidates[part.member].id);
+        let member = hunt.attempt.candidates[part.member].id;
+        let place = self.cluster.displace(member);
         let fits = self.is_taken(hunt, part);
-        self.cluster.place(hunt.attempt.candidates[part.member].id, part.node, Stage::Reserved);
+        if let Some(place) = place {
+            self.cluster.put_back(member, place);
+        }
         fits
     }
 

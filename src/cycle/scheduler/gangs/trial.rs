@@ -15,6 +15,7 @@ use pellucid_recording::{Decision, Placement, Refusal};
 use super::plan::{Candidate, GangAttempt};
 use super::underway::Slice;
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
+use crate::attempt::reserve::reserve;
 use crate::attempt::search::refusal_of_pod;
 use crate::attempt::work;
 use crate::scheduler::Scheduler;
@@ -155,7 +156,7 @@ impl Scheduler {
         let profile = self.profiles.all[member.profile].clone();
         self.turns.work += work::MOVE;
         self.cluster.place(member.id, node, Stage::Reserved);
-        let reserved = self.reserve(&profile, (member.id, &member.pod), node);
+        let reserved = reserve(&mut self.cluster, &profile, (member.id, &member.pod), node);
         reserved.and_then(|()| self.permit(&profile, &member.pod, node)).inspect_err(|_| {
             self.cluster.release(member.id);
         })
