@@ -424,6 +424,8 @@ pub struct DeclaredKeys {
     pub pod_labels: &'static [&'static str],
     /// Annotations of pods ([`PodSpec::annotations`]). They are part of the shape.
     pub pod_annotations: &'static [&'static str],
+    /// Annotations of pods with which its Bindings say what is held ([`Pod::marks`]). They are not part of the shape.
+    pub binding_annotations: &'static [&'static str],
     /// Annotations of nodes ([`Node::annotations`](pellucid_model::Node::annotations)).
     pub node_annotations: &'static [&'static str],
 }
