@@ -9,6 +9,7 @@
 //! - [`plugin`]: the traits, one per extension point;
 //! - [`post_filter`]: what PostFilter returns, and disruption budgets;
 //! - [`endpoint`], [`bodies`]: what a plugin lets people read;
+//! - [`registry`]: whether the plugins of a process get along;
 //! - [`profile`], [`gangs`]: the enabled plugins of a scheduler name, and its gang rules.
 
 pub mod bodies;
@@ -17,6 +18,7 @@ pub mod gangs;
 pub mod plugin;
 pub mod post_filter;
 pub mod profile;
+pub mod registry;
 pub mod view;
 
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};

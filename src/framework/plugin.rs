@@ -8,6 +8,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_api::reason::PluginReason;
 use pellucid_cluster::derived::add_state;
 use pellucid_cluster::preemptions::Found;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
@@ -470,6 +471,12 @@ pub trait PluginFactory: Send + Sync {
     /// Returns the kinds that the plugin brings. They are watched where the API server has them.
     #[inline]
     fn kinds(&self) -> Vec<&'static CustomKind> {
+        Vec::new()
+    }
+    /// Returns the plugin's own reasons. A cause may only name these and the built-in ones. Invariant: no other reason
+    /// of the process has their codes ([`registry::check`](crate::registry::check)).
+    #[inline]
+    fn reasons(&self) -> Vec<&'static PluginReason> {
         Vec::new()
     }
     /// Returns the endpoints besides `config`, `stats` and `schema`, including `state`.

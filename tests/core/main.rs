@@ -13,6 +13,7 @@
 //! - `snapshots`: what readers see
 //! - `recorded`: entries of the flight recorder; `recording`: what flags record
 //! - `dumps`: rebuilding a state from a dump
+//! - `reasons`: reasons that a plugin brings
 //! - `random`: what must hold in any history
 
 #[path = "../common/mod.rs"]
@@ -25,6 +26,7 @@ mod objects;
 mod placing;
 mod preempting;
 mod random;
+mod reasons;
 mod recorded;
 mod recording;
 mod relations;

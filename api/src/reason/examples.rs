@@ -47,6 +47,7 @@ macro_rules! examples {
             pub fn example(self) -> Example {
                 match self {
                     $(Self::$code => Example { subject: $subject, message: $message, situation: $situation },)*
+                    Self::Plugin(reason) => reason.example,
                 }
             }
 
@@ -54,6 +55,7 @@ macro_rules! examples {
             pub fn terminal_for(self) -> TerminalFor {
                 match self {
                     $(Self::$code => TerminalFor::$terminal,)*
+                    Self::Plugin(reason) => reason.terminal_for,
                 }
             }
         }

@@ -315,7 +315,7 @@ fn own_reads() -> Vec<SnapshotRead> {
             "/apis/v1/reasons",
             "explain",
             "The registry of reasons: code, meaning, remedy, who can resolve it",
-            |_, _, _| Ok(plugin_views::reasons()),
+            |snapshot, _, _| Ok(plugin_views::reasons(snapshot)),
         )
         .rows(
             "/reasons",
