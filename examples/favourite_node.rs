@@ -4,6 +4,7 @@
 //! pods off nodes below a limit, and serves its state at an endpoint. `docs/writing-a-plugin.md` walks through this
 //! file, and a test runs it against a sandbox.
 
+use pellucid::framework::points;
 use std::sync::Arc;
 
 use clap::Parser;
@@ -150,15 +151,7 @@ impl Plugin for FavouriteNode {
     fn args(&self) -> Value {
         json!(self.args)
     }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn score(&self) -> Option<&dyn Score> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { filter, score, hints }
 }
 
 impl Filter for FavouriteNode {

@@ -157,15 +157,13 @@ pub trait DerivedState: Any + Send + Sync {
     ) -> Option<HoldValue> {
         held.cloned()
     }
-
-    /// Returns `self` for the typed access of `View::state`.
-    fn as_any(&self) -> &dyn Any;
 }
 
 /// Adds a state to those of other plugins. Of states of one type, the first takes over what the others were made with.
 pub fn add_state(states: &mut Vec<Box<dyn DerivedState>>, state: Box<dyn DerivedState>) {
-    let of_type = |known: &&mut Box<dyn DerivedState>| known.as_any().type_id() == state.as_any().type_id();
-    match states.iter_mut().find(of_type) {
+    let type_of = |state: &dyn DerivedState| (state as &dyn Any).type_id();
+    let added = type_of(&*state);
+    match states.iter_mut().find(|known| type_of(&***known) == added) {
         Some(known) => known.merge(state),
         None => states.push(state),
     }

@@ -4,6 +4,7 @@
 //! [`Cluster::place`] and [`Cluster::release`], which keep columns, pod lists, derived states, the change
 //! log and the undo log in step. `apply` turns watch events into such changes.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -230,7 +231,7 @@ impl Cluster {
 
     /// Returns the derived state of type `S`, or `None` when no plugin registered it.
     pub fn derived<S: DerivedState>(&self) -> Option<&S> {
-        self.derived.iter().find_map(|d| d.as_any().downcast_ref())
+        self.derived.iter().find_map(|state| (&**state as &dyn Any).downcast_ref())
     }
 
     /// Returns the objects other than pods and nodes.

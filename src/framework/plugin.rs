@@ -365,6 +365,36 @@ macro_rules! accessors {
     )* };
 }
 
+/// Writes the accessors of the named extension points in an `impl Plugin` whose type implements their traits itself:
+/// `points! { filter, score, hints }`.
+#[macro_export]
+macro_rules! points {
+    ($($name:ident),* $(,)?) => { $($crate::point!($name);)* };
+}
+
+/// Writes one accessor for [`points!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! point {
+    (pre_enqueue) => { $crate::point!(pre_enqueue -> PreEnqueue); };
+    (queue_sort) => { $crate::point!(queue_sort -> QueueSort); };
+    (pre_filter) => { $crate::point!(pre_filter -> PreFilter); };
+    (filter) => { $crate::point!(filter -> Filter); };
+    (pre_score) => { $crate::point!(pre_score -> PreScore); };
+    (score) => { $crate::point!(score -> Score); };
+    (post_filter) => { $crate::point!(post_filter -> PostFilter); };
+    (reserve) => { $crate::point!(reserve -> Reserve); };
+    (pre_bind) => { $crate::point!(pre_bind -> PreBind); };
+    (permit) => { $crate::point!(permit -> Permit); };
+    (bind) => { $crate::point!(bind -> Bind); };
+    (hints) => { $crate::point!(hints -> Hints); };
+    ($name:ident -> $point:ident) => {
+        fn $name(&self) -> Option<&dyn $crate::plugin::$point> {
+            Some(self)
+        }
+    };
+}
+
 /// A plugin with its arguments, as one profile uses it.
 pub trait Plugin: Send + Sync {
     /// Returns the plugin's name in the configuration.
@@ -457,7 +487,10 @@ pub trait PluginFactory: Send + Sync {
     /// problems of the arguments at once.
     fn make(&self, args: &serde_json::Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>>;
     /// Returns the JSON schema of the arguments, for the `schema` endpoint.
-    fn args_schema(&self) -> serde_json::Value;
+    #[inline]
+    fn args_schema(&self) -> serde_json::Value {
+        serde_json::json!({"type": "object", "additionalProperties": false})
+    }
     /// Returns whether an empty configuration enables the plugin.
     #[inline]
     fn is_default(&self) -> bool {

@@ -1,5 +1,6 @@
 //! Reasons that a plugin from outside brings: they read as built-in ones do, and a dump keeps them.
 
+use pellucid::framework::points;
 use std::sync::Arc;
 
 use clap::Parser;
@@ -67,9 +68,7 @@ impl Plugin for Picky {
     fn name(&self) -> &'static str {
         NAME
     }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
+    points! { filter }
 }
 
 impl Filter for Picky {

@@ -3,6 +3,7 @@
 //! The plugin only plans. The cycle (`cycle::scheduler::preempt`) evicts victims, waits and nominates; outcomes are
 //! recorded in `cluster::preemptions`. Start with `search`; `pick` ranks the candidates.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
@@ -111,12 +112,7 @@ impl Plugin for DefaultPreemption {
             "minCandidateNodesAbsolute": self.args.absolute,
         })
     }
-    fn post_filter(&self) -> Option<&dyn PostFilter> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { post_filter, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(Priorities::default())]
     }

@@ -3,6 +3,7 @@
 //! See README.md for the rules. `args` parses the arguments, `node_metric` reads what nodes report, `estimate` says what
 //! a pod will use, `load` adds both up for a node, `node_loads` keeps the loads of all nodes, `endpoints` serves them.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
@@ -73,6 +74,7 @@ impl PluginFactory for Factory {
                 estimate::AFTER_SCHEDULED,
                 estimate::AFTER_INITIALIZED,
             ],
+            binding_annotations: &[],
             node_annotations: &[node_loads::USAGE_THRESHOLDS, node_loads::RAW_ALLOCATABLE],
         }
     }
@@ -115,18 +117,7 @@ impl Plugin for LoadAwareScheduling {
     fn args(&self) -> Value {
         self.args.show()
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn score(&self) -> Option<&dyn Score> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, filter, score, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(NodeLoads::new(vec![self.args.clone()]))]
     }

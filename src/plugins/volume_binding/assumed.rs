@@ -170,8 +170,4 @@ impl DerivedState for Assumed {
     ) -> Option<HoldValue> {
         None
     }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
 }

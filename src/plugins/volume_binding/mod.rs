@@ -3,6 +3,7 @@
 //! PreFilter classifies the claims, Filter looks for volumes on each node, Reserve holds what was found, and PreBind
 //! orders the writes and waits. README.md describes the whole procedure.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
@@ -11,8 +12,8 @@ use pellucid_api::rest::volumes::{VolumeBindingState, VolumeBindingVolumes};
 use pellucid_cluster::DerivedState;
 use pellucid_framework::endpoint::Endpoint;
 use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Filter, Hints, Nodes, Plugin, PluginFactory, PreBind, PreBound, PreFilter,
-    PreFiltered, Reads, Reservation, Reserve,
+    ArgsError, CycleValue, Filter, Nodes, Plugin, PluginFactory, PreBind, PreBound, PreFilter, PreFiltered,
+    Reads, Reservation, Reserve,
 };
 use pellucid_framework::{Cause, CauseId, Code, Reason, View};
 use pellucid_model::{NodeIdx, Pod, PodSpec};
@@ -86,21 +87,7 @@ impl Plugin for VolumeBinding {
     fn args(&self) -> Value {
         self.args.show()
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn reserve(&self) -> Option<&dyn Reserve> {
-        Some(self)
-    }
-    fn pre_bind(&self) -> Option<&dyn PreBind> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, filter, reserve, pre_bind, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(Assumed::default())]
     }
