@@ -348,6 +348,11 @@ reasons! {
         meaning: "The node's NodeMetric was last updated longer ago than nodeMetricExpirationSeconds, so its usage is unknown.",
         remedy: "See why koordlet on the node does not report, or set filterExpiredNodeMetrics to false."
     }
+    NumaTopologyMismatch {
+        plugin: "Scheduler", message: "node(s) NUMA Topology affinity error", resolver: Time,
+        meaning: "The node has what the pod requests, but no set of its NUMA nodes offers all of it together as the topology policy demands. The plugin named is the one that knows the policy.",
+        remedy: "Wait for pods to end there, request less, or relax the topology policy of the node or of the pod."
+    }
     PluginsDisagree {
         plugin: "Scheduler", message: "node(s) didn't satisfy plugin(s) [{}] simultaneously", resolver: PodOwner,
         meaning: "Plugins that each restrict the pod to a set of nodes by name have no node in common.",

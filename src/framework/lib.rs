@@ -8,6 +8,7 @@
 //! - [`view`]: what a plugin sees of the cluster;
 //! - [`plugin`]: the traits, one per extension point;
 //! - [`post_filter`]: what PostFilter returns, and disruption budgets;
+//! - [`topology`], [`merge`]: hints about NUMA nodes, and what they lead to together;
 //! - [`endpoint`], [`bodies`]: what a plugin lets people read;
 //! - [`registry`]: whether the plugins of a process get along;
 //! - [`profile`], [`gangs`]: the enabled plugins of a scheduler name, and its gang rules.
@@ -15,10 +16,12 @@
 pub mod bodies;
 pub mod endpoint;
 pub mod gangs;
+pub mod merge;
 pub mod plugin;
 pub mod post_filter;
 pub mod profile;
 pub mod registry;
+pub mod topology;
 pub mod view;
 
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
@@ -29,4 +32,5 @@ pub use plugin::{
     QueueSort, Reads, Reservation, Reserve, Score,
 };
 pub use post_filter::PostFiltered;
+pub use topology::{NumaAffinity, TopologyHints};
 pub use view::View;

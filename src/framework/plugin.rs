@@ -21,6 +21,7 @@ use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
 use super::endpoint::Endpoint;
 use super::gangs::GangRules;
 use super::post_filter::PostFiltered;
+use super::topology::{NumaAffinity, TopologyHints};
 use super::view::View;
 
 /// What a plugin computed in PreFilter or PreScore for the rest of a cycle. Cached per shape when [`Reads`] allows it.
@@ -249,6 +250,18 @@ impl Reservation {
 pub trait Reserve: Send + Sync {
     /// Chooses what to hold, `None` for nothing. Fails with a cause when the pod cannot have the node after all.
     fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause>;
+    /// Like [`reserve`](Self::reserve), on the NUMA nodes that all providers agreed on ([`TopologyHints`]). Called
+    /// instead of it where the node demands an agreement.
+    #[inline]
+    fn reserve_aligned(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        _affinity: NumaAffinity,
+    ) -> Result<Option<Reservation>, Cause> {
+        self.reserve(view, pod, node)
+    }
 }
 
 /// The result of PreBind.
@@ -417,6 +430,7 @@ pub trait Plugin: Send + Sync {
         permit -> Permit;
         bind -> Bind;
         hints -> Hints;
+        topology_hints -> TopologyHints;
     }
     /// Makes the empty derived states that the plugin needs. Of several plugins' states of one type there is only one;
     /// it takes over what the others were made with ([`DerivedState::merge`]).

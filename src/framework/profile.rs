@@ -49,6 +49,8 @@ pub struct Profile {
     pub pre_bind: Vec<Enabled>,
     /// Plugins at Bind.
     pub bind: Vec<Enabled>,
+    /// Those of `plugins` that provide topology hints. The configuration has no such point.
+    pub topology_hints: Vec<Enabled>,
 }
 
 impl Profile {

@@ -7,6 +7,7 @@
 //! - `volumes`: volumes that are bound before a pod is
 //! - `storage`: the plugins for volumes, devices and features
 //! - `relations`: topology spread and pod affinity
+//! - `aligning`: hints about NUMA nodes
 //! - `labels`: label keys that selectors start and stop using
 //! - `trials`: trial placements that are undone
 //! - `unlucky`: failures on the way; `echoes`: our own writes that come back late
@@ -19,6 +20,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod aligning;
 mod dumps;
 mod echoes;
 mod labels;

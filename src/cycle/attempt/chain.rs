@@ -21,13 +21,13 @@ pub struct PluginTally {
     pub filter_calls: u64,
     /// Nodes that were passed to Filter.
     pub nodes_filtered: u64,
-    /// Nodes that Filter refused.
+    /// Nodes that Filter or topology hints refused.
     pub nodes_refused: u64,
     /// Calls of Score, each for a set of nodes.
     pub score_calls: u64,
     /// Nodes that were passed to Score.
     pub nodes_scored: u64,
-    /// Time spent in Filter and Score, in nanoseconds.
+    /// Time spent in Filter, Score and topology hints, in nanoseconds; that of all hints counts for the first provider.
     pub nanos: u64,
 }
 

@@ -5,21 +5,29 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{Cluster, Hold, Stage};
 use pellucid_framework::profile::Profile;
-use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_framework::{Cause, Code, NumaAffinity, Reason, View};
 use pellucid_model::effect::BindingMarks;
 use pellucid_model::{NodeIdx, Pod, PodId};
 
-/// Runs Reserve of a profile for a placed pod, and attaches the plugins' holds to the pod. Fails with the cause of the
-/// first plugin that refuses; what others hold by then stays until the pod is released.
+use crate::attempt::alignment;
+
+/// Runs Reserve of a profile for a placed pod, and attaches the plugins' holds to the pod. `affinity` is that of the pod
+/// on the node before it was placed. Fails with the cause of the first plugin that refuses; what others hold by then
+/// stays until the pod is released.
 pub(crate) fn reserve(
     cluster: &mut Cluster,
     profile: &Profile,
     (id, pod): (PodId, &Pod),
     node: NodeIdx,
+    affinity: Option<NumaAffinity>,
 ) -> Result<(), Cause> {
     for enabled in &profile.reserve {
         let Some(plugin) = enabled.plugin.reserve() else { continue };
-        let Some(chosen) = plugin.reserve(View::new(cluster), pod, node)? else { continue };
+        let chosen = match affinity {
+            Some(affinity) => plugin.reserve_aligned(View::new(cluster), pod, node, affinity)?,
+            None => plugin.reserve(View::new(cluster), pod, node)?,
+        };
+        let Some(chosen) = chosen else { continue };
         let plugin = enabled.plugin.name();
         let hold = Hold { plugin, what: chosen.what, marks: chosen.marks };
         if let Err((other, key)) = agrees(cluster, id, &hold) {
@@ -34,9 +42,10 @@ pub(crate) fn reserve(
 /// Places a nominated pod in a trial, with what its node would give it. If a plugin has nothing left for it, the pod
 /// stands there without.
 pub fn place_nominee(cluster: &mut Cluster, profile: &Profile, id: PodId, node: NodeIdx) {
-    cluster.place(id, node, Stage::Reserved);
     let Some(pod) = cluster.pod(id).map(|record| record.pod.clone()) else { return };
-    drop(reserve(cluster, profile, (id, &pod), node));
+    let aligned = alignment::affinity(profile, View::new(cluster), &pod.spec, node);
+    cluster.place(id, node, Stage::Reserved);
+    drop(aligned.and_then(|affinity| reserve(cluster, profile, (id, &pod), node, affinity)));
 }
 
 /// Checks that a hold marks the pod with nothing that another hold marks differently. Fails with the other plugin and

@@ -5,11 +5,13 @@
 use std::collections::BTreeMap;
 
 use pellucid_cluster::{Nomination, Stage};
+use pellucid_framework::View;
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, Name, Now, PodId, PodKey};
 use pellucid_queue::QueueStage;
 use pellucid_recording::Verdict;
 
+use crate::attempt::alignment::affinity;
 use crate::attempt::reserve::reserve;
 use crate::scheduler::Scheduler;
 
@@ -25,16 +27,15 @@ impl Scheduler {
         if let Some(unit) = self.queue.unit_of(id) {
             self.end_unit(id, unit);
         }
+        let profile = self.profiles.by_name.get(&pod.scheduler_name).map(|at| self.profiles.all[*at].clone());
+        let profile = profile.filter(|_| stage != Stage::Bound);
+        let aligned = profile.as_ref().zip(self.cluster.find_node(node)).and_then(|(profile, node)| {
+            affinity(profile, View::new(&self.cluster), &pod.spec, node).ok().flatten()
+        });
         self.cluster.place_by_name(id, node, stage);
         let place = self.cluster.pod(id).and_then(|r| r.node);
-        let (Some(node), Some(profile)) = (place, self.profiles.by_name.get(&pod.scheduler_name)) else {
-            return;
-        };
-        if stage == Stage::Bound {
-            return;
-        }
-        let profile = self.profiles.all[*profile].clone();
-        drop(reserve(&mut self.cluster, &profile, (id, &pod), node));
+        let (Some(node), Some(profile)) = (place, profile) else { return };
+        drop(reserve(&mut self.cluster, &profile, (id, &pod), node, aligned));
     }
 
     /// Replaces all nominations.

@@ -16,6 +16,7 @@ use pellucid_model::{NodeIdx, Now, Pod, PodId, patience};
 use pellucid_queue::UnitId;
 use pellucid_recording::{Decision, Outcome, Placement};
 
+use crate::attempt::alignment::affinity;
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use crate::attempt::post_filter::post_filter;
 use crate::attempt::reserve::reserve;
@@ -142,9 +143,12 @@ impl Scheduler {
         now: Now,
     ) -> Outcome {
         let profile = self.profiles.all[self.queue.unit(unit).map_or(0, |u| u.profile)].clone();
+        let aligned = affinity(&profile, View::new(&self.cluster), &pod.spec, placement.node);
         let overlay = self.cluster.begin();
         self.cluster.place(pod_id, placement.node, Stage::Reserved);
-        let reserved = reserve(&mut self.cluster, &profile, (pod_id, pod), placement.node);
+        let reserved = aligned.and_then(|affinity| {
+            reserve(&mut self.cluster, &profile, (pod_id, pod), placement.node, affinity)
+        });
         if let Err(cause) = reserved.and_then(|()| self.permit(&profile, pod, placement.node)) {
             self.cluster.rollback(overlay);
             let refusal = refusal_of_pod(&profile, cause, placement.total as usize);
