@@ -8,6 +8,7 @@
 //! - [`view`]: what a plugin sees of the cluster;
 //! - [`plugin`]: the traits, one per extension point;
 //! - [`post_filter`]: what PostFilter returns, and disruption budgets;
+//! - [`victim_search`]: the search for victims that PostFilter plugins share;
 //! - [`endpoint`], [`bodies`]: what a plugin lets people read;
 //! - [`registry`]: whether the plugins of a process get along;
 //! - [`profile`], [`gangs`]: the enabled plugins of a scheduler name, and its gang rules.
@@ -19,6 +20,7 @@ pub mod plugin;
 pub mod post_filter;
 pub mod profile;
 pub mod registry;
+pub mod victim_search;
 pub mod view;
 
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
