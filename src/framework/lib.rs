@@ -9,6 +9,7 @@
 //! - [`plugin`]: the traits, one per extension point;
 //! - [`post_filter`]: what PostFilter returns, and disruption budgets;
 //! - [`topology`], [`merge`]: hints about NUMA nodes, and what they lead to together;
+//! - [`victim_search`]: the search for victims that PostFilter plugins share;
 //! - [`endpoint`], [`bodies`]: what a plugin lets people read;
 //! - [`registry`]: whether the plugins of a process get along;
 //! - [`profile`], [`gangs`]: the enabled plugins of a scheduler name, and its gang rules.
@@ -22,6 +23,7 @@ pub mod post_filter;
 pub mod profile;
 pub mod registry;
 pub mod topology;
+pub mod victim_search;
 pub mod view;
 
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};

@@ -20,7 +20,7 @@ use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
 
 use super::endpoint::Endpoint;
 use super::gangs::GangRules;
-use super::post_filter::PostFiltered;
+use super::post_filter::{PostFiltered, Preemptor};
 use super::topology::{NumaAffinity, TopologyHints};
 use super::view::View;
 
@@ -315,11 +315,10 @@ pub trait Evaluator {
     /// Returns why the pod does not pass all filters on a node in the current state, with and without the pods
     /// nominated to it, or `None` when it passes.
     fn refusal(&mut self, node: NodeIdx) -> Option<Cause>;
-    /// Returns the priority that victims must be below: the pod's own or, when its gang preempts as one, that of the
-    /// gang's lowest member.
+    /// Returns the priority that victims of lower priority are below ([`Preemptor::below`]).
     fn below(&self) -> i32;
-    /// Returns what [`remember`](Self::remember) stored for an equal pod on a node, or `None` once something that it
-    /// depends on has changed.
+    /// Returns what the plugin stored with [`remember`](Self::remember) for an equal pod on a node, or `None` once
+    /// something that it depends on has changed.
     #[inline]
     fn known(&self, _node: NodeIdx) -> Option<Found> {
         None
@@ -334,8 +333,20 @@ pub trait Evaluator {
 
 /// PostFilter: looks for a way to place a pod that no node can take.
 pub trait PostFilter: Send + Sync {
-    /// Searches for a node and the pods to evict from it.
+    /// Searches for a node and the pods to evict from it ([`victim_search`](super::victim_search)).
     fn post_filter(&self, evaluator: &mut dyn Evaluator) -> PostFiltered;
+    /// Returns why the pod cannot have a node that passes all filters once victims of this plugin are gone. Asked on the
+    /// state of a trial, in which the victims are gone and neither the pod nor nominated pods are placed.
+    #[inline]
+    fn condition(&self, _view: View<'_>, _preemptor: &Preemptor<'_>, _node: NodeIdx) -> Result<(), Cause> {
+        Ok(())
+    }
+    /// Returns whether all victims have a priority below [`Evaluator::below`]. A gang without any such pod in its way
+    /// is then refused without a search.
+    #[inline]
+    fn evicts_lower_only(&self) -> bool {
+        false
+    }
 }
 
 /// Permit: decides whether a reserved pod may be bound now.

@@ -1,4 +1,5 @@
-//! The result of PostFilter, and the disruptions that PodDisruptionBudgets still allow during its search.
+//! The pod that PostFilter runs for, its result, and the disruptions that PodDisruptionBudgets still allow during its
+//! search.
 
 use std::sync::Arc;
 
@@ -44,6 +45,18 @@ impl Budgets {
         let mut left = Self(self.0.clone());
         pods.into_iter().map(|pod| left.take(pod)).collect()
     }
+}
+
+/// A pod that others may have to leave for.
+#[derive(Clone, Copy)]
+pub struct Preemptor<'a> {
+    /// Id of the pod.
+    pub id: PodId,
+    /// The pod.
+    pub pod: &'a Pod,
+    /// Victims of lower priority have one below this: the pod's own or, when its gang preempts as one, that of the
+    /// gang's lowest member.
+    pub below: i32,
 }
 
 /// The result of PostFilter.

@@ -3,7 +3,7 @@
 //! - `placing`: one pod through its life
 //! - `waking`: what wakes a refused pod; `wakeups`: that nothing else does, and that wake-ups are reported
 //! - `objects`: objects that watches report
-//! - `preempting`: nominations and evictions
+//! - `preempting`: nominations and evictions; `victims`: a search for victims by the rules of another plugin
 //! - `volumes`: volumes that are bound before a pod is
 //! - `storage`: the plugins for volumes, devices and features
 //! - `relations`: topology spread and pod affinity
@@ -36,6 +36,7 @@ mod snapshots;
 mod storage;
 mod trials;
 mod unlucky;
+mod victims;
 mod volumes;
 mod wakeups;
 mod waking;

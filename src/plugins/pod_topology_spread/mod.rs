@@ -10,7 +10,7 @@ use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::relations::{PodTopologySpreadState, SpreadOfPod};
 use pellucid_cluster::DerivedState;
 use pellucid_framework::endpoint::Endpoint;
-use pellucid_framework::plugin::{ArgsError, Filter, Hints, Plugin, PluginFactory};
+use pellucid_framework::plugin::{ArgsError, Plugin, PluginFactory};
 use serde_json::Value;
 
 use super::relations::Relations;
