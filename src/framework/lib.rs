@@ -7,7 +7,7 @@
 //!
 //! - [`view`]: what a plugin sees of the cluster;
 //! - [`plugin`]: the traits, one per extension point;
-//! - [`post_filter`]: what PostFilter returns, and disruption budgets;
+//! - [`post_filter`]: PostFilter, what it can try and returns, and disruption budgets;
 //! - [`topology`], [`merge`]: hints about NUMA nodes, and what they lead to together;
 //! - [`victim_search`]: the search for victims that PostFilter plugins share;
 //! - [`endpoint`], [`bodies`]: what a plugin lets people read;

@@ -10,19 +10,19 @@ use std::time::Duration;
 
 use pellucid_api::reason::PluginReason;
 use pellucid_cluster::derived::add_state;
-use pellucid_cluster::preemptions::Found;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
-use pellucid_model::cause::{Cause, CauseId, Causes, Code};
+use pellucid_model::cause::{Cause, CauseId, Causes};
 use pellucid_model::custom::CustomKind;
 use pellucid_model::effect::{BindingMarks, VolumeWrite};
 use pellucid_model::requests::ResourceList;
-use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
+use pellucid_model::{NodeIdx, Pod, PodSpec};
 
 use super::endpoint::Endpoint;
 use super::gangs::GangRules;
-use super::post_filter::{PostFiltered, Preemptor};
 use super::topology::{NumaAffinity, TopologyHints};
 use super::view::View;
+
+pub use super::post_filter::{Evaluator, PostFilter};
 
 /// What a plugin computed in PreFilter or PreScore for the rest of a cycle. Cached per shape when [`Reads`] allows it.
 pub type CycleValue = Arc<dyn Any + Send + Sync>;
@@ -293,60 +293,6 @@ pub enum Permitted {
     Yes,
     /// The pod loses its place.
     No(Cause),
-}
-
-/// What PostFilter can ask and try. The state is that of the attempt.
-pub trait Evaluator {
-    /// Returns the state, without the pods removed so far.
-    fn view(&self) -> View<'_>;
-    /// Returns the id of the pod.
-    fn pod(&self) -> PodId;
-    /// Returns the code with which a node of [`View::nodes`] was refused, or `None` when the node was not evaluated or
-    /// not refused.
-    fn refused(&self, node: NodeIdx) -> Option<Code>;
-    /// Begins a trial, which ends with [`give_back`](Self::give_back).
-    fn try_out(&mut self);
-    /// Ends a trial and undoes what was removed in it.
-    fn give_back(&mut self);
-    /// Removes a placed pod from its node.
-    fn remove(&mut self, pod: PodId);
-    /// Puts a removed pod back on its node.
-    fn restore(&mut self, pod: PodId, node: NodeIdx);
-    /// Returns why the pod does not pass all filters on a node in the current state, with and without the pods
-    /// nominated to it, or `None` when it passes.
-    fn refusal(&mut self, node: NodeIdx) -> Option<Cause>;
-    /// Returns the priority that victims of lower priority are below ([`Preemptor::below`]).
-    fn below(&self) -> i32;
-    /// Returns what the plugin stored with [`remember`](Self::remember) for an equal pod on a node, or `None` once
-    /// something that it depends on has changed.
-    #[inline]
-    fn known(&self, _node: NodeIdx) -> Option<Found> {
-        None
-    }
-    /// Stores the result of the search on a node, for equal pods and while the pods on the node are the same. Must not
-    /// be called for a result that depends on anything else, such as a budget or another node.
-    #[inline]
-    fn remember(&mut self, _node: NodeIdx, _found: &Found) {}
-    /// Returns the pods that are evicted already for other members of the pod's gang. They are off their nodes.
-    fn earlier(&self) -> &[PodId];
-}
-
-/// PostFilter: looks for a way to place a pod that no node can take.
-pub trait PostFilter: Send + Sync {
-    /// Searches for a node and the pods to evict from it ([`victim_search`](super::victim_search)).
-    fn post_filter(&self, evaluator: &mut dyn Evaluator) -> PostFiltered;
-    /// Returns why the pod cannot have a node that passes all filters once victims of this plugin are gone. Asked on the
-    /// state of a trial, in which the victims are gone and neither the pod nor nominated pods are placed.
-    #[inline]
-    fn condition(&self, _view: View<'_>, _preemptor: &Preemptor<'_>, _node: NodeIdx) -> Result<(), Cause> {
-        Ok(())
-    }
-    /// Returns whether all victims have a priority below [`Evaluator::below`]. A gang without any such pod in its way
-    /// is then refused without a search.
-    #[inline]
-    fn evicts_lower_only(&self) -> bool {
-        false
-    }
 }
 
 /// Permit: decides whether a reserved pod may be bound now.
