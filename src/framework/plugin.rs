@@ -15,7 +15,7 @@ use pellucid_model::cause::{Cause, CauseId, Causes, Code};
 use pellucid_model::custom::CustomKind;
 use pellucid_model::effect::VolumeWrite;
 use pellucid_model::requests::ResourceList;
-use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
+use pellucid_model::{NodeIdx, Now, Pod, PodId, PodSpec};
 
 use super::endpoint::Endpoint;
 use super::gangs::GangRules;
@@ -151,6 +151,20 @@ pub trait Filter: Send + Sync {
     #[inline]
     fn measure(&self, _view: View<'_>, _spec: &PodSpec, _cause: &Cause, _nodes: &[NodeIdx]) -> Vec<Measure> {
         Vec::new()
+    }
+    /// Returns what makes one node refuse the pod with one of this plugin's causes, with the node's own numbers, as a
+    /// clause. `None` when there is nothing to add to the cause, or when the node does not refuse for it in this state.
+    /// Called for readers of explanations, never for a decision; `now` is the time at which they read.
+    #[inline]
+    fn detail(
+        &self,
+        _view: View<'_>,
+        _spec: &PodSpec,
+        _cause: &Cause,
+        _node: NodeIdx,
+        _now: Now,
+    ) -> Option<String> {
+        None
     }
 }
 

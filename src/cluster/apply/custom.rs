@@ -64,14 +64,35 @@ impl Cluster {
         self.tell_plugins(|state, _| state.placed_pod_changed(&placed, old));
     }
 
+    /// Changes when a placed pod took its place, for a state that is rebuilt.
+    pub fn set_since(&mut self, id: PodId, since: Duration) {
+        let Some(record) = self.pod(id).filter(|record| record.since != since) else { return };
+        let (Some(node), stage, held) = (record.node, record.stage, record.reservations.clone()) else {
+            return;
+        };
+        // In an overlay, so that a slot without a node object is not freed in between.
+        let overlay = self.begin();
+        self.release(id);
+        self.place_since(id, node, stage, since);
+        for what in held {
+            self.reserve(id, what);
+        }
+        self.commit(overlay);
+    }
+
     /// Returns when a plugin's state changes by time alone, on the monotonic clock.
     pub fn next_plugin_deadline(&self, now: Now) -> Option<Duration> {
         self.derived.iter().filter_map(|state| state.next_deadline(now)).min()
     }
 
+    /// Returns the wall time up to which deadlines of plugins have been handled.
+    pub fn plugin_time(&self) -> Duration {
+        self.plugin_time
+    }
+
     /// Handles the deadlines of plugins up to now. Never called while an overlay is open.
     pub fn expire_plugin_state(&mut self, now: Now, out: &mut Vec<ClusterEvent>) {
-        self.now = now;
+        (self.now, self.plugin_time) = (now, self.plugin_time.max(now.wall));
         let mut touched = self.tell_plugins(|state, _| state.expire(now));
         if !touched.is_empty() {
             touched.sort_unstable();
