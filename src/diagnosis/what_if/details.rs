@@ -36,10 +36,11 @@ impl Details<'_> {
         node: NodeIdx,
     ) -> Vec<String> {
         let mut causes: Vec<Cause> = Vec::new();
-        for (_, Requirement { plugin, reason }) in failed {
-            match causes.iter_mut().find(|cause| cause.plugin == *plugin) {
-                Some(cause) => cause.reasons.push(reason.clone()),
-                None => causes.push(Cause::new(*plugin, Code::Unschedulable, reason.clone())),
+        for (_, requirement) in failed {
+            let (plugin, reason) = (requirement.plugin, requirement.reason.clone());
+            match causes.iter_mut().find(|cause| cause.plugin == plugin) {
+                Some(cause) => cause.reasons.push(reason),
+                None => causes.push(Cause::new(plugin, Code::Unschedulable, reason)),
             }
         }
         causes.iter().filter_map(|cause| self.of(cause, node)).collect()
