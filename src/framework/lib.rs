@@ -16,6 +16,7 @@
 
 pub mod bodies;
 pub mod endpoint;
+mod factory;
 pub mod gangs;
 pub mod merge;
 pub mod plugin;

@@ -1,27 +1,23 @@
 //! The traits that a plugin implements, one per extension point of kube-scheduler.
 //!
-//! [`PluginFactory`] is the registry's entry: it knows the plugin's name, arguments, derived state and endpoints, and
-//! makes one [`Plugin`] per profile. A plugin takes part at an extension point by returning itself from that point's
+//! A [`PluginFactory`] makes one [`Plugin`] per profile. A plugin takes part at an extension point by returning itself from that point's
 //! accessor; all accessors default to `None`. A plugin does no I/O and keeps no state of its own.
 
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_api::reason::PluginReason;
-use pellucid_cluster::derived::add_state;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_model::cause::{Cause, CauseId, Causes};
-use pellucid_model::custom::CustomKind;
 use pellucid_model::effect::{BindingMarks, VolumeWrite};
 use pellucid_model::requests::ResourceList;
-use pellucid_model::{NodeIdx, Pod, PodSpec};
+use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
 
-use super::endpoint::Endpoint;
 use super::gangs::GangRules;
 use super::topology::{NumaAffinity, TopologyHints};
 use super::view::View;
 
+pub use super::factory::{ArgsError, DeclaredKeys, PluginFactory, derived_states};
 pub use super::post_filter::{Evaluator, PostFilter};
 
 /// What a plugin computed in PreFilter or PreScore for the rest of a cycle. Cached per shape when [`Reads`] allows it.
@@ -153,6 +149,20 @@ pub trait Filter: Send + Sync {
     #[inline]
     fn measure(&self, _view: View<'_>, _spec: &PodSpec, _cause: &Cause, _nodes: &[NodeIdx]) -> Vec<Measure> {
         Vec::new()
+    }
+    /// Returns what makes one node refuse the pod with one of this plugin's causes, with the node's own numbers, as a
+    /// clause. `None` when there is nothing to add to the cause, or when the node does not refuse for it in this state.
+    /// Called for readers of explanations, never for a decision; `now` is the time at which they read.
+    #[inline]
+    fn detail(
+        &self,
+        _view: View<'_>,
+        _spec: &PodSpec,
+        _cause: &Cause,
+        _node: NodeIdx,
+        _now: Now,
+    ) -> Option<String> {
+        None
     }
 }
 
@@ -405,84 +415,4 @@ pub trait Plugin: Send + Sync {
     fn sorts_when_named(&self) -> bool {
         false
     }
-}
-
-/// Why an argument of a plugin was rejected.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {problem}, got {value}")]
-pub struct ArgsError {
-    /// Path within the arguments, such as `scoringStrategy.type`.
-    pub field: String,
-    /// What is wrong with the value.
-    pub problem: String,
-    /// The value as given.
-    pub value: String,
-}
-
-/// The keys of labels and annotations that a plugin reads. A key that ends in `*` stands for all that begin so.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DeclaredKeys {
-    /// Labels of pods. They are part of the shape, as if a selector named them.
-    pub pod_labels: &'static [&'static str],
-    /// Annotations of pods ([`PodSpec::annotations`]). They are part of the shape.
-    pub pod_annotations: &'static [&'static str],
-    /// Annotations of pods with which its Bindings say what is held ([`Pod::marks`]). They are not part of the shape.
-    pub binding_annotations: &'static [&'static str],
-    /// Annotations of nodes ([`Node::annotations`](pellucid_model::Node::annotations)).
-    pub node_annotations: &'static [&'static str],
-}
-
-/// Returns the derived states of plugins, one of each type, in their order.
-pub fn derived_states<'a>(
-    plugins: impl IntoIterator<Item = &'a Arc<dyn Plugin>>,
-) -> Vec<Box<dyn DerivedState>> {
-    let mut states = Vec::new();
-    for state in plugins.into_iter().flat_map(|plugin| plugin.derived_states()) {
-        add_state(&mut states, state);
-    }
-    states
-}
-
-/// A plugin's entry in the registry.
-pub trait PluginFactory: Send + Sync {
-    /// Returns the plugin's name in the configuration.
-    fn name(&self) -> &'static str;
-    /// Returns what the plugin decides, in one sentence.
-    fn summary(&self) -> &'static str;
-    /// Returns the weight of its scores in the default configuration, 0 when it does not score.
-    #[inline]
-    fn default_weight(&self) -> i64 {
-        0
-    }
-    /// Makes the plugin for a profile. `args` is the profile's `pluginConfig` entry, `Null` when absent. Fails with all
-    /// problems of the arguments at once.
-    fn make(&self, args: &serde_json::Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>>;
-    /// Returns the JSON schema of the arguments, for the `schema` endpoint.
-    #[inline]
-    fn args_schema(&self) -> serde_json::Value {
-        serde_json::json!({"type": "object", "additionalProperties": false})
-    }
-    /// Returns whether an empty configuration enables the plugin.
-    #[inline]
-    fn is_default(&self) -> bool {
-        true
-    }
-    /// Returns the labels and annotations that the plugin reads besides those that selectors name.
-    #[inline]
-    fn keys(&self) -> DeclaredKeys {
-        DeclaredKeys::default()
-    }
-    /// Returns the kinds that the plugin brings. They are watched where the API server has them.
-    #[inline]
-    fn kinds(&self) -> Vec<&'static CustomKind> {
-        Vec::new()
-    }
-    /// Returns the plugin's own reasons. A cause may only name these and the built-in ones. Invariant: no other reason
-    /// of the process has their codes ([`registry::check`](crate::registry::check)).
-    #[inline]
-    fn reasons(&self) -> Vec<&'static PluginReason> {
-        Vec::new()
-    }
-    /// Returns the endpoints besides `config`, `stats` and `schema`, including `state`.
-    fn endpoints(&self) -> Vec<Endpoint>;
 }

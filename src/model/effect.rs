@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::gang::GroupStatus;
 use crate::{GangKey, Name, ObjectKind, PodKey};
 
@@ -23,7 +25,7 @@ pub struct PodRef {
 }
 
 /// Annotations and labels that a Binding adds to its pod, sorted by key. The API server copies them in the same write.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BindingMarks {
     /// Annotations.
     pub annotations: BTreeMap<Arc<str>, Arc<str>>,

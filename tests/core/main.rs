@@ -13,7 +13,7 @@
 //! - `unlucky`: failures on the way; `echoes`: our own writes that come back late
 //! - `snapshots`: what readers see
 //! - `recorded`: entries of the flight recorder; `recording`: what flags record
-//! - `dumps`: rebuilding a state from a dump
+//! - `dumps`: rebuilding a state from a dump; `plugin_dumps`: with objects of plugins' kinds, and time
 //! - `reasons`: reasons that a plugin brings
 //! - `random`: what must hold in any history
 
@@ -26,6 +26,7 @@ mod echoes;
 mod labels;
 mod objects;
 mod placing;
+mod plugin_dumps;
 mod preempting;
 mod random;
 mod reasons;

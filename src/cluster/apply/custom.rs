@@ -69,9 +69,14 @@ impl Cluster {
         self.derived.iter().filter_map(|state| state.next_deadline(now)).min()
     }
 
+    /// Returns the wall time up to which deadlines of plugins have been handled.
+    pub fn plugin_time(&self) -> Duration {
+        self.plugin_time
+    }
+
     /// Handles the deadlines of plugins up to now. Never called while an overlay is open.
     pub fn expire_plugin_state(&mut self, now: Now, out: &mut Vec<ClusterEvent>) {
-        self.now = now;
+        (self.now, self.plugin_time) = (now, self.plugin_time.max(now.wall));
         let touched = self.tell_plugins(|state, _| state.expire(now));
         if !touched.is_empty() {
             out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });

@@ -226,20 +226,21 @@ impl Scheduler {
     pub fn tick(&mut self, now: Now) -> bool {
         let before = self.queue.counts();
         self.queue.flush(now.monotonic);
-        self.expire_plugin_state(now);
+        let touched = self.expire_plugin_state(now);
         self.switches.expire(now);
         let expired = self.expire_held(now) | self.expire_pre_binding(now) | self.tick_gangs(now);
         self.review_gangs(now);
-        expired || before != self.queue.counts()
+        touched || expired || before != self.queue.counts()
     }
 
-    /// Handles the deadlines of plugins, and wakes the pods that they help.
-    fn expire_plugin_state(&mut self, now: Now) {
+    /// Handles the deadlines of plugins, and wakes the pods that they help. Returns whether anything changed.
+    fn expire_plugin_state(&mut self, now: Now) -> bool {
         let mut events = Vec::new();
         self.cluster.expire_plugin_state(now, &mut events);
         for event in &events {
             self.wake(event, now);
         }
+        !events.is_empty()
     }
 
     /// Takes the effects ordered since the last call, including updates of PodGroups.
