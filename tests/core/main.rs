@@ -4,7 +4,7 @@
 //! - `waking`: what wakes a refused pod; `wakeups`: that nothing else does, and that wake-ups are reported
 //! - `objects`: objects that watches report
 //! - `preempting`: nominations and evictions
-//! - `volumes`: volumes that are bound before a pod is
+//! - `volumes`: volumes that are bound before a pod is; `writes`: waits and writes of other plugins
 //! - `storage`: the plugins for volumes, devices and features
 //! - `relations`: topology spread and pod affinity
 //! - `labels`: label keys that selectors start and stop using
@@ -35,3 +35,4 @@ mod unlucky;
 mod volumes;
 mod wakeups;
 mod waking;
+mod writes;

@@ -72,16 +72,12 @@ impl Cluster {
     /// Handles the deadlines of plugins up to now. Never called while an overlay is open.
     pub fn expire_plugin_state(&mut self, now: Now, out: &mut Vec<ClusterEvent>) {
         self.now = now;
-        let mut touched = self.tell_plugins(|state, _| state.expire(now));
-        if !touched.is_empty() {
-            touched.sort_unstable();
-            touched.dedup();
-            out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
-        }
+        let touched = self.tell_plugins(|state, _| state.expire(now));
+        say_touched(touched, out);
     }
 
     /// Calls a hook of every plugin's state, and has the results of touched nodes computed anew. Returns these nodes.
-    fn tell_plugins(
+    pub(super) fn tell_plugins(
         &mut self,
         mut hook: impl FnMut(&mut dyn DerivedState, &HookContext<'_>) -> Touched,
     ) -> Vec<NodeIdx> {
@@ -101,5 +97,14 @@ impl Cluster {
             }
         }
         all
+    }
+}
+
+/// Adds the event that plugins' states changed, if that touched any node.
+pub(super) fn say_touched(mut touched: Vec<NodeIdx>, out: &mut Vec<ClusterEvent>) {
+    if !touched.is_empty() {
+        touched.sort_unstable();
+        touched.dedup();
+        out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
     }
 }
