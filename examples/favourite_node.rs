@@ -4,6 +4,7 @@
 //! pods off nodes below a limit, and serves its state at an endpoint. `docs/writing-a-plugin.md` walks through this
 //! file, and a test runs it against a sandbox.
 
+use pellucid::framework::points;
 use std::sync::Arc;
 
 use clap::Parser;
@@ -16,7 +17,7 @@ use pellucid::framework::{
     Score, View,
 };
 use pellucid::model::{Name, NodeIdx, Pod, PodSpec};
-use pellucid_api::reason::ReasonCode;
+use pellucid_api::reason::{Example, PluginReason, ReasonCode, Resolver, TerminalFor};
 use pellucid_api::rest::BodySchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -26,6 +27,22 @@ use utoipa::ToSchema;
 const NAME: &str = "FavouriteNode";
 /// The label with a node's favour.
 const LABEL: &str = "example.com/favour";
+
+/// Why a node is refused.
+static NOT_FAVOURED: PluginReason = PluginReason {
+    code: "NotFavouredEnough",
+    plugin: NAME,
+    message: "node(s) were not favoured enough",
+    resolver: Resolver::ClusterAdmin,
+    terminal_for: TerminalFor::Node,
+    meaning: "The node's favour is below the least that the profile asks for.",
+    remedy: "Raise the label example.com/favour of a node, or lower the argument least.",
+    example: Example {
+        subject: "",
+        message: "node(s) were not favoured enough",
+        situation: "The node's label says 5, and least is 10.",
+    },
+};
 
 // === arguments ===
 
@@ -95,6 +112,10 @@ impl PluginFactory for Factory {
         })
     }
 
+    fn reasons(&self) -> Vec<&'static PluginReason> {
+        vec![&NOT_FAVOURED]
+    }
+
     fn endpoints(&self) -> Vec<Endpoint> {
         let body = BodySchema::of::<FavouriteNodeState>();
         vec![
@@ -130,15 +151,7 @@ impl Plugin for FavouriteNode {
     fn args(&self) -> Value {
         json!(self.args)
     }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn score(&self) -> Option<&dyn Score> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { filter, score, hints }
 }
 
 impl Filter for FavouriteNode {
@@ -147,7 +160,7 @@ impl Filter for FavouriteNode {
     }
 
     fn filter(&self, view: View<'_>, _spec: &PodSpec, _value: &CycleValue, nodes: &mut Nodes<'_>) {
-        let reason = Reason::about(ReasonCode::PluginRefused, "node(s) were not favoured enough");
+        let reason = Reason::of(ReasonCode::Plugin(&NOT_FAVOURED));
         let cause = nodes.cause(Cause::new(NAME, Code::UnschedulableAndUnresolvable, reason));
         nodes.refuse(|n| if self.favour(view, n) < self.args.least { cause } else { CauseId::FEASIBLE });
     }

@@ -99,10 +99,26 @@ async fn a_plugin_from_outside_decides_and_can_be_read() {
     let explained = wait("/apis/v1/explain/pods/default/bound-to-fail", &|body| body["verdict"] == "refused");
     let groups = explained["nodeGroups"].as_array().unwrap();
     let ours = groups.iter().find(|g| g["plugin"] == "FavouriteNode").unwrap();
-    assert_eq!(ours["reasons"][0]["code"], "PluginRefused");
+    assert_eq!(ours["reasons"][0]["code"], "NotFavouredEnough");
+    assert_eq!(ours["reasons"][0]["resolver"], "cluster admin");
     assert_eq!(ours["exampleNodes"], json!(["shunned"]));
     let message = explained["message"].as_str().unwrap();
     assert!(message.starts_with("0/3 nodes are available: 1 node(s) were not favoured enough"), "{message}");
+    let registered = client::get(address, "/apis/v1/reasons").json();
+    let registered = registered["reasons"].as_array().unwrap();
+    let entry = registered.iter().find(|entry| entry["code"] == "NotFavouredEnough").unwrap();
+    assert_eq!(entry["plugin"], "FavouriteNode");
+    assert_eq!(entry["remedy"], ours["reasons"][0]["remedy"]);
+
+    // Where nothing else refuses the pod, it counts under that reason in the metrics.
+    let by_name = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["shunned"]}]},
+        ],
+    }}});
+    sandbox.create(with(pod("nowhere-else", 100), "affinity", by_name)).unwrap();
+    let sample = "pellucid_pending_reasons{code=\"NotFavouredEnough\",profile=\"pellucid\"} 1";
+    until("the metric has it", || client::get(address, "/metrics").text().contains(sample));
 
     drop(example);
     sandbox.stop().await;

@@ -43,10 +43,11 @@ fn openapi_json_is_fresh() {
 fn reasons_md_is_fresh() {
     let mut text = String::from(
         "# Reasons\n\n\
-         Why a pod is not placed. The list is closed: every refusal carries one of these codes, and a program can\n\
-         rely on them. The messages are kube-scheduler's where it has them; `{}` stands for what it is about, such\n\
-         as a resource. `GET /apis/v1/reasons` serves the same table. A reason is the last word on one node, on the pod\n\
-         as a whole or on its gang, until something changes. The names in the examples are made up.\n\n\
+         Why a pod is not placed. Every refusal carries a registered code, and a program can rely on them. The built-in\n\
+         ones are below; a plugin from outside may register its own. The messages are kube-scheduler's where it has\n\
+         them; `{}` stands for what it is about, such as a resource. `GET /apis/v1/reasons` serves the same table, and the\n\
+         reasons of all plugins. A reason is the last word on one node, on the pod as a whole or on its gang, until\n\
+         something changes. The names in the examples are made up.\n\n\
          This file is made of `api/src/reason.rs`; `UPDATE=1 cargo test --test generated` writes it.\n\n\
          | code | given by | last word on | message |\n|---|---|---|---|\n",
     );

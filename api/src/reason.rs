@@ -1,56 +1,18 @@
-//! The closed registry of reasons: why a pod is not placed.
+//! The registry of reasons: why a pod is not placed.
 //!
 //! One entry per code: what it means, what resolves it, who can do that, and the message in kube-scheduler's grammar.
 //! `GET /apis/v1/reasons` serves this table, and `docs/reasons.md` is generated from it. A new way to refuse a pod
-//! starts with an entry here and an example in `examples`.
+//! starts with an entry here and an example in `examples`, or with a [`PluginReason`] that a plugin registers.
 
+mod entry;
 mod examples;
+mod plugin;
 mod states;
 
+pub use entry::{ReasonEntry, Resolver};
 pub use examples::{Example, TerminalFor};
+pub use plugin::PluginReason;
 pub use states::{STATES, StateEntry};
-
-/// Who can usually resolve a reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolver {
-    /// The author of the pod.
-    PodOwner,
-    /// The administrator of the cluster.
-    ClusterAdmin,
-    /// Nobody needs to act: pods end and nodes join over time.
-    Time,
-    /// The person who configures the scheduler.
-    SchedulerAdmin,
-}
-
-impl Resolver {
-    /// Returns the name used in the REST API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::PodOwner => "pod owner",
-            Self::ClusterAdmin => "cluster admin",
-            Self::Time => "time",
-            Self::SchedulerAdmin => "scheduler admin",
-        }
-    }
-}
-
-/// One entry of the registry.
-#[derive(Clone, Copy, Debug)]
-pub struct ReasonEntry {
-    /// The code that the entry describes.
-    pub code: ReasonCode,
-    /// The plugin (or `Scheduler`) that gives the reason.
-    pub plugin: &'static str,
-    /// What the reason means.
-    pub meaning: &'static str,
-    /// What would resolve it.
-    pub remedy: &'static str,
-    /// Who can usually apply the remedy.
-    pub resolver: Resolver,
-    /// The message; `{}` is replaced by the subject (a resource, a list of gates, ...).
-    pub message: &'static str,
-}
 
 macro_rules! reasons {
     ($($code:ident { plugin: $plugin:literal, message: $message:literal, resolver: $resolver:ident,
@@ -60,20 +22,31 @@ macro_rules! reasons {
         #[non_exhaustive]
         pub enum ReasonCode {
             $(#[doc = $meaning] $code,)*
+            /// A reason that a plugin registers.
+            Plugin(&'static PluginReason),
         }
 
-        /// All reasons, in the order of the documentation.
-        pub const REGISTRY: &[ReasonEntry] = &[
-            $(ReasonEntry {
-                code: ReasonCode::$code, plugin: $plugin, meaning: $meaning, remedy: $remedy,
-                resolver: Resolver::$resolver, message: $message,
-            },)*
-        ];
+        /// All built-in reasons, in the order of the documentation.
+        pub const REGISTRY: &[ReasonEntry] = &[$(ReasonCode::$code.entry(),)*];
 
         impl ReasonCode {
             /// Returns the code as it appears in bodies and metrics.
             pub fn as_str(self) -> &'static str {
-                match self { $(Self::$code => stringify!($code),)* }
+                match self {
+                    $(Self::$code => stringify!($code),)*
+                    Self::Plugin(reason) => reason.code,
+                }
+            }
+
+            /// Returns the code's entry in the registry.
+            pub const fn entry(self) -> ReasonEntry {
+                match self {
+                    $(Self::$code => ReasonEntry {
+                        code: self, plugin: $plugin, meaning: $meaning, remedy: $remedy,
+                        resolver: Resolver::$resolver, message: $message,
+                    },)*
+                    Self::Plugin(reason) => reason.entry(),
+                }
             }
         }
     };
@@ -375,6 +348,11 @@ reasons! {
         meaning: "The node's NodeMetric was last updated longer ago than nodeMetricExpirationSeconds, so its usage is unknown.",
         remedy: "See why koordlet on the node does not report, or set filterExpiredNodeMetrics to false."
     }
+    NumaTopologyMismatch {
+        plugin: "Scheduler", message: "node(s) NUMA Topology affinity error", resolver: Time,
+        meaning: "The node has what the pod requests, but no set of its NUMA nodes offers all of it together as the topology policy demands. The plugin named is the one that knows the policy.",
+        remedy: "Wait for pods to end there, request less, or relax the topology policy of the node or of the pod."
+    }
     PluginsDisagree {
         plugin: "Scheduler", message: "node(s) didn't satisfy plugin(s) [{}] simultaneously", resolver: PodOwner,
         meaning: "Plugins that each restrict the pod to a set of nodes by name have no node in common.",
@@ -468,11 +446,6 @@ reasons! {
 }
 
 impl ReasonCode {
-    /// Returns the code's entry in the registry.
-    pub fn entry(self) -> &'static ReasonEntry {
-        &REGISTRY[self as usize]
-    }
-
     /// Returns the message with a subject filled in.
     pub fn message(self, subject: &str) -> String {
         self.entry().message.replacen("{}", subject, 1)
@@ -484,9 +457,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_stand_where_their_code_says() {
-        for (i, entry) in REGISTRY.iter().enumerate() {
-            assert_eq!(entry.code as usize, i);
+    fn every_entry_is_that_of_its_code() {
+        for entry in REGISTRY {
             assert_eq!(entry.code.entry().code, entry.code);
             assert!(entry.meaning.ends_with('.') && entry.remedy.ends_with('.'), "{:?}", entry.code);
         }

@@ -99,10 +99,13 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<()> {
 }
 
 /// Runs with the given plugins until a signal stops it. This is the entry point for a binary with its own plugins
-/// (`docs/writing-a-plugin.md`). All plugins of the registry are enabled by default, in its order.
+/// (`docs/writing-a-plugin.md`). All plugins of the registry are enabled by default, in its order. Fails when two of
+/// them share a name or a reason code.
 pub fn run_with(args: &RunArgs, registry: Vec<Box<dyn PluginFactory>>) -> anyhow::Result<()> {
     // This fails only if a provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    pellucid_framework::registry::check(&registry)
+        .map_err(|problems| anyhow::anyhow!("the plugins cannot be registered:\n{problems}"))?;
     let registry = Arc::new(registry);
     let configuration = args.configuration(&registry)?;
     if let Some(file) = &args.write_config_to {

@@ -30,6 +30,13 @@ pub(super) struct Args {
     /// Longest time in seconds that a deleted pod takes to end.
     #[arg(long, default_value = "1", value_name = "SECONDS", value_parser = seconds)]
     pub stop_delay: Duration,
+    /// Report what each node uses as a NodeMetric (slo.koordinator.sh), every so many seconds. A pod uses what its
+    /// annotation sandbox.pellucid.dev/usage says, such as cpu=1500m,memory=2Gi, else 60 % of its requests.
+    #[arg(
+        long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "60",
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
+    pub node_metrics: Option<u64>,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -54,6 +61,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         clock,
         seed,
         kubelet: Some(kubelet),
+        node_metrics: args.node_metrics.map(Duration::from_secs),
         objects,
         ..Config::default()
     };

@@ -10,7 +10,8 @@ use pellucid_model::effect::{ObjectWrite, WriteOutcome};
 use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Object, Pod, PodId};
 use smallvec::{SmallVec, smallvec};
 
-use crate::stage::Hold;
+use crate::hold::HoldValue;
+use crate::stage::Stage;
 
 /// What a hook may read besides its own state.
 pub struct HookContext<'a> {
@@ -35,6 +36,8 @@ pub struct Placed<'a> {
     pub pod: &'a Pod,
     /// The node that it uses.
     pub node: NodeIdx,
+    /// How far it is.
+    pub stage: Stage,
     /// When it took its place, as wall time. Undoing a removal keeps it.
     pub since: Duration,
 }
@@ -81,6 +84,21 @@ pub trait DerivedState: Any + Send + Sync {
 
     /// Inverse of [`pod_added`](Self::pod_added).
     fn pod_removed(&mut self, _placed: &Placed<'_>) {}
+
+    /// Handles a pod that the state knows from now on: one that is to be placed, or one that has a node.
+    fn pod_came(&mut self, _cx: &HookContext<'_>, _id: PodId, _pod: &Pod) -> Touched {
+        Touched::Nothing
+    }
+
+    /// Handles a new object of a pod that the state knows, placed or not.
+    fn pod_changed(&mut self, _cx: &HookContext<'_>, _id: PodId, _old: &Pod, _new: &Pod) -> Touched {
+        Touched::Nothing
+    }
+
+    /// Handles a pod that ended, was deleted, or is no longer to be placed. It has left its node before.
+    fn pod_left(&mut self, _cx: &HookContext<'_>, _id: PodId, _pod: &Pod) -> Touched {
+        Touched::Nothing
+    }
 
     /// Handles a change of a placed pod's object that leaves its spec alone.
     fn placed_pod_changed(&mut self, _placed: &Placed<'_>, _old: &Pod) -> Touched {
@@ -136,21 +154,40 @@ pub trait DerivedState: Any + Send + Sync {
         ""
     }
 
-    /// Handles a plugin's Reserve that holds something for a placed pod. Every derived state is called; it ignores the
-    /// holds of plugins that it does not know.
-    fn reserved(&mut self, _pod: PodId, _reservation: &Hold) {}
+    /// Returns the name of the plugin whose holds this state counts, if it counts any.
+    fn holder(&self) -> Option<&'static str> {
+        None
+    }
 
-    /// Inverse of [`reserved`](Self::reserved).
-    fn unreserved(&mut self, _pod: PodId, _reservation: &Hold) {}
+    /// Handles a hold that begins: one that the plugin's Reserve chose, or that was read back.
+    fn reserved(&mut self, _cx: &HookContext<'_>, _placed: &Placed<'_>, _hold: &HoldValue) -> Touched {
+        Touched::Nothing
+    }
 
-    /// Returns `self` for the typed access of `View::state`.
-    fn as_any(&self) -> &dyn Any;
+    /// Inverse of [`reserved`](Self::reserved). Called before the pod leaves its node.
+    fn unreserved(&mut self, _cx: &HookContext<'_>, _placed: &Placed<'_>, _hold: &HoldValue) -> Touched {
+        Touched::Nothing
+    }
+
+    /// Returns what the plugin holds for a bound pod, by its object and by what was held so far.
+    ///
+    /// Called when the pod is bound, by us or by others, at the start, and whenever its object changes. An object
+    /// without the marks of the Binding may be older than the Binding: then `held` stands.
+    fn bound_hold(
+        &self,
+        _cx: &HookContext<'_>,
+        _placed: &Placed<'_>,
+        held: Option<&HoldValue>,
+    ) -> Option<HoldValue> {
+        held.cloned()
+    }
 }
 
 /// Adds a state to those of other plugins. Of states of one type, the first takes over what the others were made with.
 pub fn add_state(states: &mut Vec<Box<dyn DerivedState>>, state: Box<dyn DerivedState>) {
-    let of_type = |known: &&mut Box<dyn DerivedState>| known.as_any().type_id() == state.as_any().type_id();
-    match states.iter_mut().find(of_type) {
+    let type_of = |state: &dyn DerivedState| (state as &dyn Any).type_id();
+    let added = type_of(&*state);
+    match states.iter_mut().find(|known| type_of(&***known) == added) {
         Some(known) => known.merge(state),
         None => states.push(state),
     }

@@ -5,7 +5,7 @@
 //! see.
 //!
 //! - [`state`]: the state itself, and `place` and `release`, through which every change of node usage goes;
-//! - `stage`: how far a pod is between the queue and its node, and what plugins hold for it;
+//! - `stage`, `hold`: how far a pod is between the queue and its node, and what plugins hold for it;
 //! - [`input`], `apply`, [`event`]: what the API server reports, how it changes the state, and what changed;
 //! - [`columns`], `resource_table`: allocatable and requested amounts per node, in pages;
 //! - [`shapes`], `selected_keys`: which pods count as equal;
@@ -22,6 +22,7 @@ mod custom;
 pub mod derived;
 pub mod event;
 pub mod gangs;
+mod hold;
 pub mod input;
 mod nominator;
 pub mod objects;
@@ -38,10 +39,11 @@ pub use custom::CustomObjects;
 pub use derived::DerivedState;
 pub use event::{ClusterEvent, EventKinds, NodeChange};
 pub use gangs::{Gang, Gangs};
+pub use hold::{Hold, HoldValue, Place};
 pub use input::Input;
 pub use nominator::{NominatedBy, Nomination, Nominator};
 pub use objects::Objects;
 pub use selected_keys::SelectedKeys;
 pub use shapes::ShapeId;
-pub use stage::{Hold, Stage};
+pub use stage::Stage;
 pub use state::{Cluster, NodeSlot, PodRecord};

@@ -1,7 +1,4 @@
-//! How far a pod is between the queue and its node, and what plugins hold for it meanwhile.
-
-use std::any::Any;
-use std::sync::Arc;
+//! How far a pod is between the queue and its node.
 
 pellucid_model::named! {
     /// How far a pod is between the queue and its node; named as in the REST API.
@@ -36,20 +33,5 @@ impl Stage {
     #[inline]
     pub fn is_assumed(self) -> bool {
         self.is_placed() && self != Self::Bound
-    }
-}
-
-/// What a plugin's Reserve gave a pod on its node besides the node's resources, such as volumes.
-#[derive(Clone)]
-pub struct Hold {
-    /// Name of the plugin.
-    pub plugin: &'static str,
-    /// The plugin's value, of a type that only the plugin knows.
-    pub what: Arc<dyn Any + Send + Sync>,
-}
-
-impl std::fmt::Debug for Hold {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Hold({})", self.plugin)
     }
 }

@@ -4,6 +4,7 @@
 //! [`Cluster::place`] and [`Cluster::release`], which keep columns, pod lists, derived states, the change
 //! log and the undo log in step. `apply` turns watch events into such changes.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +18,14 @@ use crate::columns::Columns;
 use crate::custom::CustomObjects;
 use crate::derived::{DerivedState, Placed};
 use crate::gangs::{Gangs, Rosters};
+use crate::hold::Hold;
 use crate::input::Quarantined;
 use crate::nominator::Nominator;
 use crate::objects::Objects;
 use crate::preemptions::Preemptions;
 use crate::selected_keys::{KeyCounts, SelectedKeys};
 use crate::shapes::{ShapeId, Shapes};
-use crate::stage::{Hold, Stage};
+use crate::stage::Stage;
 use crate::undo::{Undo, UndoLog};
 
 /// A pod in the state, pending or placed.
@@ -40,7 +42,7 @@ pub struct PodRecord {
     /// When it took its place, as wall time.
     pub since: Duration,
     /// What plugins hold for the pod, in the order of their Reserve.
-    pub reservations: SmallVec<[Hold; 1]>,
+    pub holds: SmallVec<[Hold; 1]>,
 }
 
 /// A node slot. A node that is deleted while pods are on it keeps its slot, without an object.
@@ -98,6 +100,8 @@ pub struct Cluster {
     pub(super) custom: CustomObjects,
     /// The time of the last input, attempt or tick.
     pub(super) now: Now,
+    /// Wall time up to which deadlines of plugins have been handled.
+    pub(super) plugin_time: Duration,
     seed: u64,
 }
 
@@ -137,6 +141,7 @@ impl Cluster {
             quarantined: self.quarantined.clone(),
             custom: self.custom.clone(),
             now: self.now,
+            plugin_time: self.plugin_time,
             seed: self.seed,
         }
     }
@@ -229,7 +234,7 @@ impl Cluster {
 
     /// Returns the derived state of type `S`, or `None` when no plugin registered it.
     pub fn derived<S: DerivedState>(&self) -> Option<&S> {
-        self.derived.iter().find_map(|d| d.as_any().downcast_ref())
+        self.derived.iter().find_map(|state| (&**state as &dyn Any).downcast_ref())
     }
 
     /// Returns the objects other than pods and nodes.
@@ -323,11 +328,17 @@ impl Cluster {
         self.gangs.stage_changed(&pod, from, stage);
         self.columns.take(node, &pod.spec.requests, 1);
         Arc::make_mut(&mut self.nodes[node.index()].pods).push(id);
-        let placed = Placed { id, pod: &pod, node, since };
+        let placed = Placed { id, pod: &pod, node, stage, since };
         for derived in &mut self.derived {
             derived.pod_added(&placed);
         }
         self.changes.push(node, Changed::Usage);
+    }
+
+    /// Places a pod that is bound, and asks the plugins what they hold for it.
+    pub(crate) fn place_bound(&mut self, id: PodId, node: NodeIdx) {
+        self.place(id, node, Stage::Bound);
+        self.read_holds(id);
     }
 
     /// Places a pod on the node with this name, which need not have an object.
@@ -335,36 +346,6 @@ impl Cluster {
     pub fn place_by_name(&mut self, id: PodId, node: &Name, stage: Stage) {
         let node = self.slot_of(node);
         self.place(id, node, stage);
-    }
-
-    /// Records that a plugin holds something for a placed pod.
-    #[inline]
-    pub fn reserve(&mut self, id: PodId, what: Hold) {
-        let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
-        record.reservations.push(what.clone());
-        self.undo.push(Undo::Unreserve { id });
-        for derived in &mut self.derived {
-            derived.reserved(id, &what);
-        }
-    }
-
-    /// Gives up everything that is held for a pod, newest first.
-    #[inline]
-    pub fn unreserve_all(&mut self, id: PodId) {
-        while self.unreserve_last(id) {}
-    }
-
-    fn unreserve_last(&mut self, id: PodId) -> bool {
-        if self.pod(id).is_none_or(|r| r.reservations.is_empty()) {
-            return false;
-        }
-        let record = self.pods.get_mut(id.index()).and_then(Option::as_mut);
-        let Some(what) = record.and_then(|r| r.reservations.pop()) else { return false };
-        for derived in self.derived.iter_mut().rev() {
-            derived.unreserved(id, &what);
-        }
-        self.undo.push(Undo::Reserve { id, what });
-        true
     }
 
     /// Removes a pod from its node: the pod is pending again, and nothing is held for it. Returns the node it was on.
@@ -378,7 +359,7 @@ impl Cluster {
         let pod = record.pod.clone();
         self.gangs.stage_changed(&pod, from, Stage::Pending);
         self.columns.take(node, &pod.spec.requests, -1);
-        let placed = Placed { id, pod: &pod, node, since };
+        let placed = Placed { id, pod: &pod, node, stage: from, since };
         for derived in self.derived.iter_mut().rev() {
             derived.pod_removed(&placed);
         }
@@ -449,7 +430,7 @@ impl Cluster {
                 }
                 Undo::Place { id, node, stage, since } => self.place_since(id, node, stage, since),
                 Undo::Stage { id, stage } => self.set_stage(id, stage),
-                Undo::Reserve { id, what } => self.reserve(id, what),
+                Undo::Reserve { id, hold } => self.reserve(id, hold),
                 Undo::Unreserve { id } => drop(self.unreserve_last(id)),
             }
         }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use pellucid_model::{NodeIdx, PodId};
 use smallvec::SmallVec;
 
-use crate::stage::{Hold, Stage};
+use crate::hold::Hold;
+use crate::stage::Stage;
 
 /// The inverse of one change.
 #[derive(Clone, Debug)]
@@ -16,8 +17,8 @@ pub(super) enum Undo {
     Place { id: PodId, node: NodeIdx, stage: Stage, since: Duration },
     /// Undoes a reserve.
     Unreserve { id: PodId },
-    /// Undoes an unreserve: `what` was held before.
-    Reserve { id: PodId, what: Hold },
+    /// Undoes an unreserve.
+    Reserve { id: PodId, hold: Hold },
     /// Undoes a change of stage: the pod was in `stage` before.
     Stage { id: PodId, stage: Stage },
 }

@@ -96,6 +96,7 @@ pub(super) fn profile(
         *(point.list)(&mut profile) =
             entries.iter().filter_map(|e| place(e, point, &profile.plugins)).collect();
     }
+    profile.topology_hints = hint_providers(&profile.plugins);
     for args in args.iter().filter(|args| !is_used(&args.name)) {
         found.note(&args.at, format_args!("{} is not enabled, its arguments have no effect", args.name));
     }
@@ -203,6 +204,12 @@ fn place(entry: &Entry, point: &Point, plugins: &[Arc<dyn Plugin>]) -> Option<En
         _ => 0,
     };
     Some(Enabled { plugin: plugins[index].clone(), weight, index })
+}
+
+/// Returns the plugins that provide topology hints. They do so at whichever point they are enabled.
+fn hint_providers(plugins: &[Arc<dyn Plugin>]) -> Vec<Enabled> {
+    let all = plugins.iter().enumerate().filter(|(_, plugin)| plugin.topology_hints().is_some());
+    all.map(|(index, plugin)| Enabled { plugin: plugin.clone(), weight: 0, index }).collect()
 }
 
 /// Notes plugins that are enabled without a weight: their weight becomes 1 instead of the default.

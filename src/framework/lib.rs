@@ -7,16 +7,24 @@
 //!
 //! - [`view`]: what a plugin sees of the cluster;
 //! - [`plugin`]: the traits, one per extension point;
-//! - [`post_filter`]: what PostFilter returns, and disruption budgets;
+//! - [`post_filter`]: PostFilter, what it can try and returns, and disruption budgets;
+//! - [`topology`], [`merge`]: hints about NUMA nodes, and what they lead to together;
+//! - [`victim_search`]: the search for victims that PostFilter plugins share;
 //! - [`endpoint`], [`bodies`]: what a plugin lets people read;
+//! - [`registry`]: whether the plugins of a process get along;
 //! - [`profile`], [`gangs`]: the enabled plugins of a scheduler name, and its gang rules.
 
 pub mod bodies;
 pub mod endpoint;
+mod factory;
 pub mod gangs;
+pub mod merge;
 pub mod plugin;
 pub mod post_filter;
 pub mod profile;
+pub mod registry;
+pub mod topology;
+pub mod victim_search;
 pub mod view;
 
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
@@ -24,7 +32,8 @@ pub use pellucid_model::manifest;
 pub use plugin::{
     Bind, CycleValue, DeclaredKeys, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin,
     PluginFactory, PostBind, PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore,
-    PreScored, QueueSort, Reads, Reserve, Score,
+    PreScored, QueueSort, Reads, Reservation, Reserve, Score,
 };
 pub use post_filter::PostFiltered;
+pub use topology::{NumaAffinity, TopologyHints};
 pub use view::View;

@@ -1,26 +1,24 @@
 //! The traits that a plugin implements, one per extension point of kube-scheduler.
 //!
-//! [`PluginFactory`] is the registry's entry: it knows the plugin's name, arguments, derived state and endpoints, and
-//! makes one [`Plugin`] per profile. A plugin takes part at an extension point by returning itself from that point's
+//! A [`PluginFactory`] makes one [`Plugin`] per profile. A plugin takes part at an extension point by returning itself from that point's
 //! accessor; all accessors default to `None`. A plugin does no I/O and keeps no state of its own.
 
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_cluster::derived::add_state;
-use pellucid_cluster::preemptions::Found;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
-use pellucid_model::cause::{Cause, CauseId, Causes, Code};
-use pellucid_model::custom::CustomKind;
-use pellucid_model::effect::ObjectWrite;
+use pellucid_model::cause::{Cause, CauseId, Causes};
+use pellucid_model::effect::{BindingMarks, ObjectWrite};
 use pellucid_model::requests::ResourceList;
-use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
+use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
 
-use super::endpoint::Endpoint;
 use super::gangs::GangRules;
-use super::post_filter::PostFiltered;
+use super::topology::{NumaAffinity, TopologyHints};
 use super::view::View;
+
+pub use super::factory::{ArgsError, DeclaredKeys, PluginFactory, derived_states};
+pub use super::post_filter::{Evaluator, PostFilter};
 
 /// What a plugin computed in PreFilter or PreScore for the rest of a cycle. Cached per shape when [`Reads`] allows it.
 pub type CycleValue = Arc<dyn Any + Send + Sync>;
@@ -152,6 +150,20 @@ pub trait Filter: Send + Sync {
     fn measure(&self, _view: View<'_>, _spec: &PodSpec, _cause: &Cause, _nodes: &[NodeIdx]) -> Vec<Measure> {
         Vec::new()
     }
+    /// Returns what makes one node refuse the pod with one of this plugin's causes, with the node's own numbers, as a
+    /// clause. `None` when there is nothing to add to the cause, or when the node does not refuse for it in this state.
+    /// Called for readers of explanations, never for a decision; `now` is the time at which they read.
+    #[inline]
+    fn detail(
+        &self,
+        _view: View<'_>,
+        _spec: &PodSpec,
+        _cause: &Cause,
+        _node: NodeIdx,
+        _now: Now,
+    ) -> Option<String> {
+        None
+    }
 }
 
 /// The result of PreScore.
@@ -222,14 +234,44 @@ pub trait Score: Send + Sync {
     }
 }
 
+/// What a plugin's Reserve chose.
+pub struct Reservation {
+    /// The plugin's value, which PreBind and the plugin's derived state get.
+    pub what: CycleValue,
+    /// What the Binding adds to the pod. It must say enough for [`DerivedState::bound_hold`] to read the value back.
+    pub marks: Option<Arc<BindingMarks>>,
+}
+
+impl Reservation {
+    /// Makes a reservation of which nothing stands on the pod.
+    pub fn unmarked(what: CycleValue) -> Self {
+        Self { what, marks: None }
+    }
+}
+
 /// Reserve: chooses what a plugin holds for a pod on its node, besides the node's resources.
 ///
 /// What a plugin derives from placed pods changes with the placement itself ([`DerivedState`]); Reserve is for
-/// what must be chosen, such as volumes. There is no Unreserve: the state stores the returned value with the pod
-/// ([`DerivedState::reserved`]) and drops it when the pod loses its place.
+/// what must be chosen, such as volumes or cards. There is no Unreserve: the state stores the hold with the pod, tells
+/// the plugin's derived state ([`DerivedState::reserved`]), and gives it up when the pod loses its place or ends.
+///
+/// Reserve is asked in trials as well: for nominated pods, members of gangs and what-if questions. So it must give what
+/// Filter promised, for a pod that is on the node already.
 pub trait Reserve: Send + Sync {
     /// Chooses what to hold, `None` for nothing. Fails with a cause when the pod cannot have the node after all.
-    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<CycleValue>, Cause>;
+    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause>;
+    /// Like [`reserve`](Self::reserve), on the NUMA nodes that all providers agreed on ([`TopologyHints`]). Called
+    /// instead of it where the node demands an agreement.
+    #[inline]
+    fn reserve_aligned(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        _affinity: NumaAffinity,
+    ) -> Result<Option<Reservation>, Cause> {
+        self.reserve(view, pod, node)
+    }
 }
 
 /// The result of PreBind.
@@ -269,49 +311,6 @@ pub enum Permitted {
     },
     /// The pod loses its place.
     No(Cause),
-}
-
-/// What PostFilter can ask and try. The state is that of the attempt.
-pub trait Evaluator {
-    /// Returns the state, without the pods removed so far.
-    fn view(&self) -> View<'_>;
-    /// Returns the id of the pod.
-    fn pod(&self) -> PodId;
-    /// Returns the code with which a node of [`View::nodes`] was refused, or `None` when the node was not evaluated or
-    /// not refused.
-    fn refused(&self, node: NodeIdx) -> Option<Code>;
-    /// Begins a trial, which ends with [`give_back`](Self::give_back).
-    fn try_out(&mut self);
-    /// Ends a trial and undoes what was removed in it.
-    fn give_back(&mut self);
-    /// Removes a placed pod from its node.
-    fn remove(&mut self, pod: PodId);
-    /// Puts a removed pod back on its node.
-    fn restore(&mut self, pod: PodId, node: NodeIdx);
-    /// Returns why the pod does not pass all filters on a node in the current state, with and without the pods
-    /// nominated to it, or `None` when it passes.
-    fn refusal(&mut self, node: NodeIdx) -> Option<Cause>;
-    /// Returns the priority that victims must be below: the pod's own or, when its gang preempts as one, that of the
-    /// gang's lowest member.
-    fn below(&self) -> i32;
-    /// Returns what [`remember`](Self::remember) stored for an equal pod on a node, or `None` once something that it
-    /// depends on has changed.
-    #[inline]
-    fn known(&self, _node: NodeIdx) -> Option<Found> {
-        None
-    }
-    /// Stores the result of the search on a node, for equal pods and while the pods on the node are the same. Must not
-    /// be called for a result that depends on anything else, such as a budget or another node.
-    #[inline]
-    fn remember(&mut self, _node: NodeIdx, _found: &Found) {}
-    /// Returns the pods that are evicted already for other members of the pod's gang. They are off their nodes.
-    fn earlier(&self) -> &[PodId];
-}
-
-/// PostFilter: looks for a way to place a pod that no node can take.
-pub trait PostFilter: Send + Sync {
-    /// Searches for a node and the pods to evict from it.
-    fn post_filter(&self, evaluator: &mut dyn Evaluator) -> PostFiltered;
 }
 
 /// Permit: decides whether a reserved pod may be bound now. The pod goes on when all plugins say yes at once.
@@ -368,6 +367,37 @@ macro_rules! accessors {
     )* };
 }
 
+/// Writes the accessors of the named extension points in an `impl Plugin` whose type implements their traits itself:
+/// `points! { filter, score, hints }`.
+#[macro_export]
+macro_rules! points {
+    ($($name:ident),* $(,)?) => { $($crate::point!($name);)* };
+}
+
+/// Writes one accessor for [`points!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! point {
+    (pre_enqueue) => { $crate::point!(pre_enqueue -> PreEnqueue); };
+    (queue_sort) => { $crate::point!(queue_sort -> QueueSort); };
+    (pre_filter) => { $crate::point!(pre_filter -> PreFilter); };
+    (filter) => { $crate::point!(filter -> Filter); };
+    (pre_score) => { $crate::point!(pre_score -> PreScore); };
+    (score) => { $crate::point!(score -> Score); };
+    (post_filter) => { $crate::point!(post_filter -> PostFilter); };
+    (reserve) => { $crate::point!(reserve -> Reserve); };
+    (pre_bind) => { $crate::point!(pre_bind -> PreBind); };
+    (permit) => { $crate::point!(permit -> Permit); };
+    (bind) => { $crate::point!(bind -> Bind); };
+    (post_bind) => { $crate::point!(post_bind -> PostBind); };
+    (hints) => { $crate::point!(hints -> Hints); };
+    ($name:ident -> $point:ident) => {
+        fn $name(&self) -> Option<&dyn $crate::plugin::$point> {
+            Some(self)
+        }
+    };
+}
+
 /// A plugin with its arguments, as one profile uses it.
 pub trait Plugin: Send + Sync {
     /// Returns the plugin's name in the configuration.
@@ -391,6 +421,7 @@ pub trait Plugin: Send + Sync {
         bind -> Bind;
         post_bind -> PostBind;
         hints -> Hints;
+        topology_hints -> TopologyHints;
     }
     /// Makes the empty derived states that the plugin needs. Of several plugins' states of one type there is only one;
     /// it takes over what the others were made with ([`DerivedState::merge`]).
@@ -408,73 +439,4 @@ pub trait Plugin: Send + Sync {
     fn sorts_when_named(&self) -> bool {
         false
     }
-}
-
-/// Why an argument of a plugin was rejected.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {problem}, got {value}")]
-pub struct ArgsError {
-    /// Path within the arguments, such as `scoringStrategy.type`.
-    pub field: String,
-    /// What is wrong with the value.
-    pub problem: String,
-    /// The value as given.
-    pub value: String,
-}
-
-/// The keys of labels and annotations that a plugin reads. A key that ends in `*` stands for all that begin so.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DeclaredKeys {
-    /// Labels of pods. They are part of the shape, as if a selector named them.
-    pub pod_labels: &'static [&'static str],
-    /// Annotations of pods ([`PodSpec::annotations`]). They are part of the shape.
-    pub pod_annotations: &'static [&'static str],
-    /// Annotations of nodes ([`Node::annotations`](pellucid_model::Node::annotations)).
-    pub node_annotations: &'static [&'static str],
-}
-
-/// Returns the derived states of plugins, one of each type, in their order.
-pub fn derived_states<'a>(
-    plugins: impl IntoIterator<Item = &'a Arc<dyn Plugin>>,
-) -> Vec<Box<dyn DerivedState>> {
-    let mut states = Vec::new();
-    for state in plugins.into_iter().flat_map(|plugin| plugin.derived_states()) {
-        add_state(&mut states, state);
-    }
-    states
-}
-
-/// A plugin's entry in the registry.
-pub trait PluginFactory: Send + Sync {
-    /// Returns the plugin's name in the configuration.
-    fn name(&self) -> &'static str;
-    /// Returns what the plugin decides, in one sentence.
-    fn summary(&self) -> &'static str;
-    /// Returns the weight of its scores in the default configuration, 0 when it does not score.
-    #[inline]
-    fn default_weight(&self) -> i64 {
-        0
-    }
-    /// Makes the plugin for a profile. `args` is the profile's `pluginConfig` entry, `Null` when absent. Fails with all
-    /// problems of the arguments at once.
-    fn make(&self, args: &serde_json::Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>>;
-    /// Returns the JSON schema of the arguments, for the `schema` endpoint.
-    fn args_schema(&self) -> serde_json::Value;
-    /// Returns whether an empty configuration enables the plugin.
-    #[inline]
-    fn is_default(&self) -> bool {
-        true
-    }
-    /// Returns the labels and annotations that the plugin reads besides those that selectors name.
-    #[inline]
-    fn keys(&self) -> DeclaredKeys {
-        DeclaredKeys::default()
-    }
-    /// Returns the kinds that the plugin brings. They are watched where the API server has them.
-    #[inline]
-    fn kinds(&self) -> Vec<&'static CustomKind> {
-        Vec::new()
-    }
-    /// Returns the endpoints besides `config`, `stats` and `schema`, including `state`.
-    fn endpoints(&self) -> Vec<Endpoint>;
 }

@@ -3,7 +3,10 @@
 //! The scheduling thread never writes to the cluster. It orders an effect; `kubernetes/` carries it out once and sends
 //! an [`EffectReport`] back as an input. A report for an attempt that has ended changes nothing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::gang::GroupStatus;
 use crate::{GangKey, Name, ObjectKind, PodKey};
@@ -23,6 +26,35 @@ pub struct PodRef {
     pub uid: Arc<str>,
 }
 
+/// Annotations and labels that a Binding adds to its pod, sorted by key. The API server copies them in the same write.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BindingMarks {
+    /// Annotations.
+    pub annotations: BTreeMap<Arc<str>, Arc<str>>,
+    /// Labels.
+    pub labels: BTreeMap<Arc<str>, Arc<str>>,
+}
+
+impl BindingMarks {
+    /// Makes marks of one annotation.
+    pub fn annotation(key: &str, value: &str) -> Self {
+        Self { annotations: BTreeMap::from([(key.into(), value.into())]), labels: BTreeMap::new() }
+    }
+
+    /// Takes over the marks of another hold. Fails with the first key that both give another value.
+    pub fn add(&mut self, other: &Self) -> Result<(), Arc<str>> {
+        for (own, others) in [(&mut self.annotations, &other.annotations), (&mut self.labels, &other.labels)]
+        {
+            for (key, value) in others {
+                if own.insert(key.clone(), value.clone()).is_some_and(|old| old != *value) {
+                    return Err(key.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// An order to bind a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindOrder {
@@ -32,6 +64,8 @@ pub struct BindOrder {
     pub pod: PodRef,
     /// Name of the node to bind it to.
     pub node: Name,
+    /// What the Binding adds to the pod, if anything.
+    pub marks: Option<Arc<BindingMarks>>,
     /// Number of the attempt (scheduling cycle) that decided it.
     pub attempt: u64,
 }

@@ -86,8 +86,6 @@ pub(crate) fn no_args(args: &serde_json::Value) -> Result<(), Vec<ArgsError>> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use serde_json::json;
 
     use super::*;
@@ -95,8 +93,7 @@ mod tests {
     #[test]
     fn names_are_unique_and_every_plugin_has_a_state() {
         let all = registry();
-        let names: BTreeSet<_> = all.iter().map(|f| f.name()).collect();
-        assert_eq!(names.len(), all.len());
+        assert_eq!(pellucid_framework::registry::check(&all), Ok(()));
         for factory in &all {
             let made = factory.make(&serde_json::Value::Null).expect("defaults are valid");
             assert_eq!(made.name(), factory.name());

@@ -18,6 +18,7 @@ use crate::faults::Faults;
 use crate::kinds::groups::{self, Gangs};
 use crate::kinds::meta;
 use crate::kubelet;
+use crate::node_metrics::{self, Reports};
 use crate::options::Options;
 use crate::requests::connection::{Connections, Cut, CuttableListener};
 use crate::requests::server::{Server, handle};
@@ -48,6 +49,9 @@ pub struct Config {
     pub clock: Clock,
     /// The pod lifecycle. With `None`, bound pods stay Pending and deleted ones Terminating.
     pub kubelet: Option<Kubelet>,
+    /// Time between two reports of what each node uses, as NodeMetrics; at least a second. With `None`, or without
+    /// the pod lifecycle, there are none.
+    pub node_metrics: Option<Duration>,
     /// Whether the controllers run: workloads, disruption budgets, volumes, garbage collection and the protection of
     /// PodGroups. Without them a deleted native PodGroup keeps its finalizer, as on an API server without a controller
     /// manager.
@@ -69,6 +73,7 @@ impl Default for Config {
             beyond_loopback: false,
             clock: Clock::real(),
             kubelet: Some(Kubelet::default()),
+            node_metrics: None,
             controllers: true,
             history: 32_768,
             seed: 1,
@@ -139,17 +144,17 @@ impl Sandbox {
             handle_of_it
                 .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
         }
-        if config.gangs.custom {
-            let mut missing = groups::definitions();
-            missing.retain(|definition| !config.objects.iter().any(|object| brings(object, definition)));
-            missing.into_iter().try_for_each(|definition| handle_of_it.create(definition))?;
-        }
+        let mut missing = if config.gangs.custom { groups::definitions() } else { Vec::new() };
+        missing.extend(config.node_metrics.map(|_| node_metrics::definition()));
+        missing.retain(|definition| !config.objects.iter().any(|object| brings(object, definition)));
+        missing.into_iter().try_for_each(|definition| handle_of_it.create(definition))?;
         if config.controllers {
             handle_of_it.tasks.push(tokio::spawn(controllers::run(server.clone())));
             handle_of_it.tasks.push(tokio::spawn(controllers::volumes::run(server.clone())));
         }
         if let Some(kubelet) = config.kubelet {
-            handle_of_it.tasks.push(tokio::spawn(kubelet::run(server.clone(), kubelet)));
+            let reports = config.node_metrics.map(|every| Reports::new(&server, every));
+            handle_of_it.tasks.push(tokio::spawn(kubelet::run(server.clone(), kubelet, reports)));
         }
         for object in config.objects {
             handle_of_it.create(object)?;

@@ -3,6 +3,8 @@
 //! Each step is due at a fixed time after the one before it, no matter when this task learns of that, so that a manual
 //! clock gives the same lifecycle every time. A pod that is in trouble does not end until the trouble is lifted.
 //!
+//! Between these steps it reports what nodes use, if that is wanted (`node_metrics`).
+//!
 //! One task serves all nodes. It runs no containers; the annotation [`RUN_SECONDS`] of a pod sets how long it runs. A
 //! node that does not exist runs nothing.
 
@@ -16,11 +18,12 @@ use serde_json::{Value, json};
 use crate::api::Part;
 use crate::clock::{later, seconds};
 use crate::faults::Trouble;
-use crate::follow::Follower;
+use crate::follow::{Follower, News};
 use crate::handle::Kubelet;
 use crate::kinds::meta;
 use crate::kinds::pods::{self, NODE_NAME, PHASE};
 use crate::kinds::registry::Kind;
+use crate::node_metrics::{self, Reports};
 use crate::requests::server::Server;
 use crate::store::{Change, Key, Object};
 
@@ -48,7 +51,7 @@ struct Node {
 }
 
 /// Runs until the sandbox stops.
-pub(super) async fn run(server: Arc<Server>, delays: Kubelet) {
+pub(super) async fn run(server: Arc<Server>, delays: Kubelet, mut reports: Option<Reports>) {
     let Some(kind) = server.api.kind_of("pods") else { return };
     let mut follower = Follower::new(&server, "pods");
     let mut troubles = server.faults.subscribe();
@@ -66,26 +69,25 @@ pub(super) async fn run(server: Arc<Server>, delays: Kubelet) {
             troubles.borrow_and_update();
             node.release();
         }
+        // Before the news, so that all that happened before the clock moved is among them.
+        let now = server.api.clock.now();
         let news = follower.take();
-        if news.starts_over {
-            node.plan.clear();
+        node.read(&news);
+        let report = reports.as_ref().and_then(|reports| reports.due(now));
+        // A report shows the steps up to its time, and no later ones.
+        let mut did_something = node.carry_out(report.unwrap_or(now));
+        if news.is_empty() && !did_something {
+            did_something = reports.as_mut().is_some_and(|reports| reports.carry_out(report));
         }
-        for event in &news.events {
-            if event.change == Change::Deleted {
-                node.started.remove(&event.object.uid);
-                node.held.remove(&event.object.key);
-            } else {
-                node.notice(event.previous.as_deref(), &event.object);
-            }
-        }
-        let did_something = node.carry_out();
         if !news.is_empty() || did_something {
             tokio::task::yield_now().await;
             continue;
         }
         let next = node.plan.keys().next().map(|(time, _)| *time);
+        let next = next.into_iter().chain(reports.as_ref().map(Reports::next_due)).min();
         tokio::select! {
             () = follower.changed() => {}
+            () = node_metrics::changed(reports.as_mut()) => {}
             _ = troubles.changed() => node.release(),
             () = server.api.clock.wait_until_some(next) => {}
             () = server.shutdown.cancelled() => return,
@@ -101,6 +103,20 @@ impl Node {
 
     fn plan_after(&mut self, pod: &Object, after: Duration, step: Step) {
         self.plan(later(pod.written, after), pod.key.clone(), pod.uid.clone(), step);
+    }
+
+    fn read(&mut self, news: &News) {
+        if news.starts_over {
+            self.plan.clear();
+        }
+        for event in &news.events {
+            if event.change == Change::Deleted {
+                self.started.remove(&event.object.uid);
+                self.held.remove(&event.object.key);
+            } else {
+                self.notice(event.previous.as_deref(), &event.object);
+            }
+        }
     }
 
     /// Plans the steps that a change of a pod requires.
@@ -124,11 +140,10 @@ impl Node {
         }
     }
 
-    /// Carries out the steps that are due. Returns whether there were any.
-    fn carry_out(&mut self) -> bool {
-        let now = self.server.api.clock.now();
+    /// Carries out the steps that are due by a time. Returns whether there were any.
+    fn carry_out(&mut self, until: Timestamp) -> bool {
         let mut did_something = false;
-        while let Some(entry) = self.plan.first_entry().filter(|entry| entry.key().0 <= now) {
+        while let Some(entry) = self.plan.first_entry().filter(|entry| entry.key().0 <= until) {
             let due = entry.key().0;
             let (key, uid, step) = entry.remove();
             did_something = true;

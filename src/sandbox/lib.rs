@@ -11,7 +11,7 @@
 //! - `api`, `delete`, `watch`: the operations on objects.
 //! - `store`, `follow`: objects, revisions and history, and how it is followed from inside.
 //! - `kinds`: the served kinds, one row per built-in kind, and the rules that rows name; `options`, `selectors`.
-//! - `controllers`, `kubelet`: clients of `api` that follow the store's history, as a watch does.
+//! - `controllers`, `kubelet`, `node_metrics`: clients of `api` that follow the store's history, as a watch does.
 //! - `clock`, `faults`, `errors`: time and misbehaviour under a test's control; refusals.
 //! - `fields`: access to fields of JSON objects.
 
@@ -27,6 +27,7 @@ mod handle;
 mod inside;
 mod kinds;
 mod kubelet;
+mod node_metrics;
 mod options;
 mod requests;
 mod selectors;

@@ -58,6 +58,7 @@ fn help_lists_the_commands_and_their_flags() {
     for (command, flags) in [
         ("run", "--kubeconfig --config --shadow-of --shadow --listen --v --leader-elect --otlp-endpoint"),
         ("demo", "--listen --api-listen --exit-when-settled --seed --v"),
+        ("sandbox", "--listen --nodes --start-delay --stop-delay --node-metrics"),
         ("replay", "--format --nodes --pods --through-api --decisions --seed --limit"),
         ("scores", "--server --output PELLUCID_SERVER 127.0.0.1:10251"),
         ("flags", "--server --output"),
@@ -76,6 +77,7 @@ fn help_lists_the_commands_and_their_flags() {
 fn command_lines_that_make_no_sense_are_refused() {
     fails(&[], 2, &["Usage"]);
     fails(&["schedule"], 2, &["schedule"]);
+    fails(&["sandbox", "--node-metrics", "0"], 2, &["--node-metrics", "'0'"]);
     fails(&["run", "--listen", "nowhere"], 2, &["nowhere", "--listen"]);
     fails(&["run", "--shadow", "--shadow-of", "x"], 2, &["--shadow-of"]);
     fails(&["explain", "pod", "a/b/c"], 2, &["must be NAMESPACE/NAME"]);

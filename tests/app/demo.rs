@@ -31,7 +31,8 @@ fn demo_settles_and_names_every_reason_in_words() {
         "demo/too-many-gpus: 1 of 3 members that its quorum needs can be placed",
         "demo/render 2 waiting, 1 pending; 3 make a quorum",
         "node(s) were unschedulable",
-        "Settled: 34 pods placed, 17 pending",
+        "node(s) cpu usage exceed threshold",
+        "Settled: 34 pods placed, 18 pending",
     ] {
         assert!(text.contains(words), "{words:?} is missing in {text}");
     }
@@ -116,6 +117,25 @@ fn node_groups_add_up_and_numbers_are_given() {
 }
 
 #[test]
+fn what_a_node_uses_is_reported_and_keeps_pods_away() {
+    let demo = Demo::start(&["--still"]);
+    let stuck = demo.get("/apis/v1/explain/pods/demo/waits-for-a-calm-edge").json();
+    let groups = stuck["nodeGroups"].as_array().expect("groups");
+    let busy = groups.iter().find(|group| group["reasons"][0]["code"] == "UsageExceeded");
+    assert_eq!(busy.expect("a group of busy nodes")["count"], 2, "{stuck}");
+    // The pod of the node requests half a CPU, may use 4, and uses 3.6, as the first report after its start shows.
+    let node = demo.wait("/apis/v1/plugins/LoadAwareScheduling/node/edge-01", |node| {
+        node["prodUsage"]["cpu"] == "3600m"
+    });
+    assert_eq!(node["load"]["used"]["cpu"], "3700m", "{node}");
+    assert_eq!(node["load"]["percent"]["cpu"], 93, "{node}");
+    let all = demo.get("/apis/v1/plugins/LoadAwareScheduling/nodes").json();
+    assert_eq!((&all["reported"], &all["exceeded"]), (&json!(30), &json!(2)), "{all}");
+    demo.create_pod("aware", &json!({"schedulerName": "load-aware"}));
+    demo.wait("/apis/v1/explain/pods/demo/aware", |pod| pod["verdict"] == "placed");
+}
+
+#[test]
 fn flags_take_effect_at_once_and_refuse_nonsense() {
     let demo = Demo::start(&[]);
     let set = |flag: &str, value: &str| put(demo.rest, &format!("/debug/flags/{flag}"), value);
@@ -164,7 +184,7 @@ fn health_metrics_and_odd_requests() {
     let metrics = demo.get("/metrics");
     for name in [
         "scheduler_schedule_attempts_total{result=\"scheduled\",profile=\"pellucid\"}",
-        "scheduler_pending_pods{queue=\"unschedulable\"} 11",
+        "scheduler_pending_pods{queue=\"unschedulable\"} 12",
         "scheduler_pending_pods{queue=\"gated\"} 3",
         "scheduler_cache_size{type=\"nodes\"} 30",
         "pellucid_quarantined_objects 1",

@@ -2,6 +2,7 @@
 //! both end. The test advances the scheduler's clock.
 #![allow(clippy::disallowed_methods, reason = "a test that waits for something gives up some time")]
 
+use pellucid::framework::points;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,9 +57,7 @@ impl Plugin for Hanging {
     fn args(&self) -> Value {
         Value::Null
     }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
+    points! { filter }
 }
 
 impl Filter for Hanging {

@@ -9,7 +9,7 @@ use pellucid::cluster::DerivedState;
 use pellucid::cluster::derived::{HookContext, Placed, Touched};
 use pellucid::framework::plugin::{Permit, Permitted, Plugin, PostBind, PreBind, PreBound};
 use pellucid::framework::profile::{Enabled, Profile};
-use pellucid::framework::{CycleValue, View};
+use pellucid::framework::{CycleValue, View, points};
 use pellucid::model::custom::{CustomKind, CustomValue};
 use pellucid::model::effect::{ObjectPart, ObjectRef, ObjectWrite, Precondition, WriteOutcome};
 use pellucid::model::manifest::FieldError;
@@ -98,15 +98,7 @@ impl Plugin for Herald {
     fn name(&self) -> &'static str {
         "Herald"
     }
-    fn permit(&self) -> Option<&dyn Permit> {
-        Some(self)
-    }
-    fn pre_bind(&self) -> Option<&dyn PreBind> {
-        Some(self)
-    }
-    fn post_bind(&self) -> Option<&dyn PostBind> {
-        Some(self)
-    }
+    points! { permit, pre_bind, post_bind }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(HeraldState { pause: self.pause, ..HeraldState::default() })]
     }
@@ -216,8 +208,5 @@ impl DerivedState for HeraldState {
     }
     fn writer(&self) -> &'static str {
         "Herald"
-    }
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
     }
 }

@@ -21,7 +21,7 @@ pub fn seen(cluster: &Cluster) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     for (_, record) in cluster.pods() {
         let on = record.node.map(|n| view.name(n).to_string());
-        let held = record.reservations.len();
+        let held = record.holds.len();
         all.insert(format!("pod {}", record.pod.key), json!([record.stage.as_str(), on, held]));
     }
     for slot in (0..cluster.n_slots() as u32).map(NodeIdx).filter(|n| !view.name(*n).is_empty()) {

@@ -29,7 +29,7 @@ done
 check $queue '[.units[].pods[]] | length == (unique | length)'
 check $queue '[.units[].stage] - ["active", "backoff", "errorBackoff", "unschedulable", "gated", "inFlight"] == []'
 all_there() {
-  curl -sSf "$A/api/v1/pods?fieldSelector=status.phase=Pending,spec.nodeName=,spec.schedulerName=pellucid" |
+  curl -sSf "$A/api/v1/pods?fieldSelector=status.phase=Pending,spec.nodeName=" |
     jq '[.items[].metadata | "\(.namespace)/\(.name)"]' >"$work/pending"
   ask /apis/v1/quarantine | jq '[.objects[] | "\(.namespace)/\(.name)"]' >"$work/quarantined"
   ask "/apis/v1/explain/gangs/demo/render" | jq '[.members[] | select(.state == "Waiting") | .pod]' >"$work/waiting"

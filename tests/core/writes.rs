@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pellucid::cluster::{Input, Stage};
 use pellucid::framework::plugin::{Plugin, PreBind, PreBound};
-use pellucid::framework::{CycleValue, View};
+use pellucid::framework::{CycleValue, View, points};
 use pellucid::model::effect::{
     BindOutcome, ObjectOrder, ObjectPart, ObjectRef, ObjectWrite, Precondition, WriteOutcome,
 };
@@ -167,9 +167,7 @@ impl Plugin for Marker {
     fn name(&self) -> &'static str {
         self.name
     }
-    fn pre_bind(&self) -> Option<&dyn PreBind> {
-        Some(self)
-    }
+    points! { pre_bind }
 }
 
 impl PreBind for Marker {

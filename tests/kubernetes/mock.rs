@@ -341,7 +341,13 @@ pub(crate) fn pod_ref(name: &str) -> PodRef {
 }
 
 pub(crate) fn bind(id: u64, name: &str) -> Effect {
-    Effect::Bind(BindOrder { id: EffectId(id), pod: pod_ref(name), node: "n1".into(), attempt: 1 })
+    Effect::Bind(BindOrder {
+        id: EffectId(id),
+        pod: pod_ref(name),
+        node: "n1".into(),
+        marks: None,
+        attempt: 1,
+    })
 }
 
 pub(crate) fn condition(name: &str, message: &str) -> Effect {

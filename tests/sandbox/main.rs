@@ -1,8 +1,8 @@
 //! The sandbox as kube-rs sees it: watches, bindings, evictions, patches, paging, faults, lifecycle, controllers.
 //!
 //! This file exceeds 500 lines: it lists independent cases, each of which can be read alone, below their helpers.
-//! Cases of deletion, gangs, limits, outages, placement, volumes, further workloads and odd shapes have their own
-//! modules.
+//! Cases of deletion, gangs, limits, outages, placement, usage of nodes, volumes, further workloads and odd shapes
+//! have their own modules.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -10,6 +10,7 @@ mod common;
 mod deletion;
 mod groups;
 mod limits;
+mod node_metrics;
 mod outages;
 mod placement;
 mod shapes;

@@ -296,7 +296,7 @@ fn stages(scheduler: &Scheduler, after: &str) {
         if record.stage == Stage::Pending {
             assert!(queue.unit_of(id).is_some(), "{} waits in no stage after {after}", record.pod.key);
         }
-        let holds = !record.reservations.is_empty();
+        let holds = !record.holds.is_empty();
         assert!(!holds || record.stage.is_assumed(), "{} holds something for nothing", record.pod.key);
     }
 }

@@ -51,7 +51,7 @@ impl World {
         );
         for (_, record) in cluster.pods() {
             assert!(!record.stage.is_assumed(), "{} is {}", record.pod.key, record.stage.as_str());
-            assert!(record.reservations.is_empty(), "{} holds something", record.pod.key);
+            assert!(record.holds.is_empty(), "{} holds something", record.pod.key);
         }
         for (node, pods) in cluster.nominator().nodes() {
             for pod in pods {

@@ -20,9 +20,11 @@ fn codes(line: &str) -> Vec<&str> {
 
 #[test]
 fn every_code_of_a_refused_request_is_registered() {
+    let plugins = pellucid::plugins::registry();
     let is_known = |code: &str| {
         STATES.iter().any(|entry| entry.code == code)
             || REGISTRY.iter().any(|entry| entry.code.as_str() == code)
+            || plugins.iter().flat_map(|factory| factory.reasons()).any(|reason| reason.code == code)
     };
     let mut seen = 0;
     for source in sources(&["src"]) {

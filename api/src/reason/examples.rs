@@ -47,6 +47,7 @@ macro_rules! examples {
             pub fn example(self) -> Example {
                 match self {
                     $(Self::$code => Example { subject: $subject, message: $message, situation: $situation },)*
+                    Self::Plugin(reason) => reason.example,
                 }
             }
 
@@ -54,6 +55,7 @@ macro_rules! examples {
             pub fn terminal_for(self) -> TerminalFor {
                 match self {
                     $(Self::$code => TerminalFor::$terminal,)*
+                    Self::Plugin(reason) => reason.terminal_for,
                 }
             }
         }
@@ -120,6 +122,7 @@ examples! {
     UsageExceeded: Node, "cpu" => "node(s) cpu usage exceed threshold", "The node uses 22.1 of 32 cores, the pod adds 0.9, and the threshold is 65 %.";
     AggregatedUsageExceeded: Node, "memory" => "node(s) memory aggregated usage exceed threshold", "In the last 5 minutes the 95th percentile was 98 % of the node's memory, and the threshold is 95 %.";
     NodeMetricExpired: Node, "" => "node(s) nodeMetric expired", "koordlet reported last 10 minutes ago, and 3 minutes are allowed.";
+    NumaTopologyMismatch: Node, "" => "node(s) NUMA Topology affinity error", "The policy is single-numa-node, CPUs are free on NUMA node 0 and GPUs on NUMA node 1.";
     PluginsDisagree: Pod, "NodeAffinity VolumeBinding" => "node(s) didn't satisfy plugin(s) [NodeAffinity VolumeBinding] simultaneously", "The affinity names node-1, and the volume is on node-2.";
     NotTried: Nothing, "" => "not tried yet", "A thousand pods were created at once, and this one is the nine hundredth in the queue.";
     Placed: Nothing, "" => "placed; its Binding is under way", "The pod was given gpu-01, and the API server takes its time to answer.";

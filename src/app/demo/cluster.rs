@@ -3,6 +3,8 @@
 
 use serde_json::{Value, json};
 
+use super::load;
+
 pub(super) const NAMESPACE: &str = "demo";
 
 /// A set of equal nodes.
@@ -122,12 +124,17 @@ pub(super) fn with_gpus(pod: Value, n: u32) -> Value {
 /// Returns the Deployments and pods that fit.
 pub(super) fn fitting() -> Vec<Value> {
     let mut all = vec![
-        deployment("web", 12, "500m", "1Gi"),
+        load::using(deployment("web", 12, "500m", "1Gi"), "/spec/template/metadata", "cpu=1500m,memory=2Gi"),
         deployment("api", 8, "1", "2Gi"),
         deployment("cache", 3, "2", "24Gi"),
     ];
     all.extend((1..=3).map(|n| with_gpus(pod(&format!("training-{n}"), "8", "64Gi"), 4)));
-    let ingress = |n| with_host_port(in_pool(pod(&format!("ingress-{n}"), "500m", "512Mi"), "edge"), 443);
+    let ingress = |n| {
+        let pod = with_host_port(in_pool(pod(&format!("ingress-{n}"), "500m", "512Mi"), "edge"), 443);
+        // It may use all CPUs of its node, and nearly does.
+        let pod = with(pod, "/spec/containers/0/resources/limits", json!({"cpu": "4"}));
+        load::using(pod, "/metadata", "cpu=3600m")
+    };
     all.extend((1..=2).map(ingress));
     all.extend((1..=2).map(|n| in_pool(pod(&format!("sidekick-{n}"), "100m", "64Mi"), "tiny")));
     all
@@ -187,10 +194,10 @@ pub(super) fn unreadable() -> Value {
     with(pod("unreadable", "100m", "64Mi"), "/spec/affinity", affinity)
 }
 
-/// Returns a small Job with pods that run for 8 seconds.
+/// Returns a small Job with pods that run for 8 seconds, where nodes use little.
 pub(super) fn job(n: u64) -> Value {
     let pod = with(pod("tick", "250m", "128Mi"), "/spec/restartPolicy", json!("Never"));
-    let pod = with(pod, "/spec/containers/0/image", json!("registry.example/tick:2.0"));
+    let pod = load::aware(with(pod, "/spec/containers/0/image", json!("registry.example/tick:2.0")));
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod gangs;
+mod load;
 mod summary;
 
 use std::io::Write;
@@ -48,6 +49,7 @@ pub async fn run(
 ) -> anyhow::Result<()> {
     let sandbox = Sandbox::start(pellucid_sandbox::Config {
         listen: options.api_listen,
+        node_metrics: Some(load::REPORT_EVERY),
         ..pellucid_sandbox::Config::default()
     })
     .await?;
@@ -57,7 +59,7 @@ pub async fn run(
     let client = connection.write.clone();
     let mut instance = Instance::start(InstanceConfig {
         connection,
-        configuration: pellucid_config::default(&registry)?,
+        configuration: pellucid_config::parse(&load::configuration(), "the demo's configuration", &registry)?,
         registry,
         listen: options.listen,
         seed: options.seed,
@@ -69,11 +71,7 @@ pub async fn run(
     .await?;
     writeln!(out, "API server  {}   (kubectl --server={} get pods -A)", sandbox.url(), sandbox.url())?;
     writeln!(out, "scheduler   {}   (REST)", instance.url())?;
-    populate(&client).await?;
-    settle(&client, &mut instance).await?;
-    // Created last, so that there are pods to preempt.
-    create(&client, cluster::urgent()).await?;
-    let pods = settle(&client, &mut instance).await?;
+    let pods = fill(&client, &mut instance).await?;
     summary::write(&instance.snapshot(), &pods, out)?;
     let result = if options.exit_when_settled {
         let pending = pods.iter().filter(|p| p["spec"]["nodeName"].is_null()).count();
@@ -90,6 +88,15 @@ pub async fn run(
     instance.stop().await;
     sandbox.stop().await;
     result
+}
+
+/// Creates all objects. Returns the pods once each has a verdict.
+async fn fill(client: &kube::Client, instance: &mut Instance) -> anyhow::Result<Vec<Value>> {
+    populate(client).await?;
+    settle(client, instance).await?;
+    // Created last, so that there are pods to preempt, and nodes that are busy.
+    create(client, cluster::urgent().into_iter().chain([load::stuck()])).await?;
+    settle(client, instance).await
 }
 
 async fn populate(client: &kube::Client) -> anyhow::Result<()> {
@@ -159,7 +166,8 @@ fn is_quiet(snapshot: &Snapshot) -> bool {
     let is_preempting = snapshot.cluster.preemptions().open().next().is_some();
     // Gang members that wait for each other stay in flight.
     let is_under_way = counts.in_flight > gangs::waiting(snapshot);
-    counts.active == 0 && counts.backoff == 0 && !is_under_way && !is_preempting
+    let is_idle = counts.active == 0 && counts.backoff == 0 && !is_under_way && !is_preempting;
+    is_idle && load::is_known(snapshot)
 }
 
 fn is_known(snapshot: &Snapshot, pod: &Value) -> bool {

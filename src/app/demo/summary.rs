@@ -70,6 +70,8 @@ pub(super) fn write_curls(url: &str, out: &mut dyn Write) -> io::Result<()> {
          \x20 curl -s {url}/apis/v1/explain/gangs/demo/too-many-gpus | jq .verdict\n\
          \x20 curl -X PUT {url}/debug/flags/s --data 5; sleep 11; curl -s {url}/apis/v1/scores | jq '.tables[0]'\n\
          \x20 curl -s {url}/apis/v1/plugins/NodeResourcesFit/state\n\
+         \x20 curl -s '{url}/apis/v1/plugins/LoadAwareScheduling/nodes?format=table'\n\
+         \x20 curl -s {url}/apis/v1/explain/pods/demo/waits-for-a-calm-edge | jq .summary\n\
          \x20 curl -s {url}/apis/v1/__services__\n\
          \x20 pellucid explain pod demo/third-on-port-443 --server {url}"
     )

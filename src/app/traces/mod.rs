@@ -192,7 +192,7 @@ mod tests {
 
     fn order(id: u64) -> BindOrder {
         let pod = PodRef { key: PodKey::new("ns", "p"), uid: "u".into() };
-        BindOrder { id: EffectId(id), pod, node: Name::new("n"), attempt: 7 }
+        BindOrder { id: EffectId(id), pod, node: Name::new("n"), marks: None, attempt: 7 }
     }
 
     fn at(seconds: u64) -> Now {

@@ -59,8 +59,8 @@ impl Cluster {
     /// Tells plugins that the object of a placed pod changed, but not its spec.
     pub(super) fn tell_placed_pod_changed(&mut self, id: PodId, old: &Pod) {
         let Some(record) = self.pod(id) else { return };
-        let (Some(node), pod, since) = (record.node, record.pod.clone(), record.since) else { return };
-        let placed = Placed { id, pod: &pod, node, since };
+        let (Some(node), pod) = (record.node, record.pod.clone()) else { return };
+        let placed = Placed { id, pod: &pod, node, stage: record.stage, since: record.since };
         self.tell_plugins(|state, _| state.placed_pod_changed(&placed, old));
     }
 
@@ -69,14 +69,20 @@ impl Cluster {
         self.derived.iter().filter_map(|state| state.next_deadline(now)).min()
     }
 
+    /// Returns the wall time up to which deadlines of plugins have been handled.
+    pub fn plugin_time(&self) -> Duration {
+        self.plugin_time
+    }
+
     /// Handles the deadlines of plugins up to now. Never called while an overlay is open.
     pub fn expire_plugin_state(&mut self, now: Now, out: &mut Vec<ClusterEvent>) {
-        self.now = now;
+        (self.now, self.plugin_time) = (now, self.plugin_time.max(now.wall));
         let touched = self.tell_plugins(|state, _| state.expire(now));
         say_touched(touched, out);
     }
 
-    /// Calls a hook of every plugin's state, and has the results of touched nodes computed anew. Returns these nodes.
+    /// Calls a hook of every plugin's state, and has the results of touched nodes computed anew. Returns these nodes,
+    /// ascending.
     pub(super) fn tell_plugins(
         &mut self,
         mut hook: impl FnMut(&mut dyn DerivedState, &HookContext<'_>) -> Touched,
@@ -96,15 +102,15 @@ impl Cluster {
                 }
             }
         }
+        all.sort_unstable();
+        all.dedup();
         all
     }
 }
 
 /// Adds the event that plugins' states changed, if that touched any node.
-pub(super) fn say_touched(mut touched: Vec<NodeIdx>, out: &mut Vec<ClusterEvent>) {
+pub(super) fn say_touched(touched: Vec<NodeIdx>, out: &mut Vec<ClusterEvent>) {
     if !touched.is_empty() {
-        touched.sort_unstable();
-        touched.dedup();
         out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
     }
 }

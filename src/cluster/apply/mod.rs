@@ -50,7 +50,7 @@ impl Cluster {
             Some(node) => {
                 let node = self.slot_of(node);
                 let id = self.insert_pod(pod);
-                self.place(id, node, Stage::Bound);
+                self.place_bound(id, node);
                 out.push(ClusterEvent::PodBound { id, node });
             }
             None if self.is_ours(&pod.scheduler_name) && !pod.deleting => {
@@ -204,7 +204,7 @@ impl Cluster {
             self.delete_custom(kind, &(object.namespace.clone(), Name::new(&object.name)), out);
         } else if let Some(kind) = ObjectKind::ALL.into_iter().find(|k| k.as_str() == object.kind) {
             self.delete_object(kind, &(object.namespace.clone(), Name::new(&object.name)), out);
-        } else {
+        } else if object.kind == "Pod" {
             let key = PodKey { namespace: object.namespace.clone(), name: object.name.clone() };
             if let Some(id) = self.find_pod(&key) {
                 let bound = self.pod(id).is_some_and(|r| r.stage == Stage::Bound && r.pod.uid == object.uid);
@@ -228,7 +228,7 @@ impl Cluster {
             }
             (None, Some(node)) => {
                 let old = self.replace_object(id, pod);
-                self.place(id, node, Stage::Bound);
+                self.place_bound(id, node);
                 out.push(ClusterEvent::PendingRemoved { id, pod: old });
                 out.push(ClusterEvent::PodBound { id, node });
             }
@@ -246,7 +246,7 @@ impl Cluster {
                     self.release(id);
                     out.push(ClusterEvent::PodReleased { pod: record.pod, node });
                     self.replace_object(id, pod);
-                    self.place(id, now, Stage::Bound);
+                    self.place_bound(id, now);
                 }
             }
         }
@@ -265,7 +265,8 @@ impl Cluster {
         if old.spec == pod.spec && old.deleting == pod.deleting {
             self.replace_object(id, pod);
             self.tell_placed_pod_changed(id, &old);
-            return self.set_stage(id, stage);
+            self.set_stage(id, stage);
+            return self.read_holds(id);
         }
         let shrunk = shrinks(&old.spec.requests.list, &pod.spec.requests.list);
         // In an overlay, so that a slot without a node object is not freed in between.
@@ -280,16 +281,14 @@ impl Cluster {
 
     /// Replaces the object of a placed pod and recounts everything derived from it.
     pub(crate) fn replace_in_place(&mut self, id: PodId, node: NodeIdx, stage: Stage, pod: Arc<Pod>) {
-        let Some(record) = self.pod(id) else { return };
-        let (held, since) = (record.reservations.clone(), record.since);
         let overlay = self.begin();
-        self.release(id);
+        let place = self.displace(id);
         self.replace_object(id, pod);
-        self.place_since(id, node, stage, since);
-        for what in held {
-            self.reserve(id, what);
+        if let Some(place) = place {
+            self.put_back(id, place.moved(node, stage));
         }
         self.commit(overlay);
+        self.read_holds(id);
     }
 
     fn insert_pod(&mut self, pod: Arc<Pod>) -> PodId {
@@ -305,10 +304,13 @@ impl Cluster {
                 node: None,
                 stage: Stage::Pending,
                 since: Duration::ZERO,
-                reservations: SmallVec::new(),
+                holds: SmallVec::new(),
             }),
         );
         self.join_gang(id);
+        if let Some(pod) = self.pod(id).map(|record| record.pod.clone()) {
+            self.tell_plugins(|state, cx| state.pod_came(cx, id, &pod));
+        }
         id
     }
 
@@ -336,6 +338,7 @@ impl Cluster {
         } else if let Some(gang) = shown_by {
             self.gangs.note(&gang, |_| ());
         }
+        self.tell_plugins(|state, cx| state.pod_changed(cx, id, &old, &new));
         old
     }
 
@@ -361,6 +364,10 @@ impl Cluster {
         }
         if let Some(node) = node {
             out.push(ClusterEvent::PodReleased { pod: record.pod.clone(), node });
+        }
+        let touched = self.tell_plugins(|state, cx| state.pod_left(cx, id, &record.pod));
+        if !touched.is_empty() {
+            out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
         }
         out.push(ClusterEvent::PodForgotten { id, pod: record.pod });
     }

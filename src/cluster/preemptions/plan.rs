@@ -1,4 +1,4 @@
-//! How a search for victims went, for messages and explanations. DefaultPreemption does the searching.
+//! How a search for victims went, for messages and explanations. `framework::victim_search` does the searching.
 
 use pellucid_model::cause::Cause;
 use pellucid_model::{Name, NodeIdx, PodId, PodKey};
@@ -62,6 +62,8 @@ pub type Found = Result<Candidate, Cause>;
 /// How one search for victims went.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
+    /// Name of the plugin that searched.
+    pub plugin: &'static str,
     /// Number of nodes in the cluster.
     pub total_nodes: usize,
     /// Number of nodes on which removing pods might help.

@@ -4,9 +4,9 @@
 //! attempt, on the nodes that the cached results leave feasible. For a pod that has nothing to do with such a plugin,
 //! only its PreFilter runs and skips; then there is no [`Attempt`], and the cached results decide alone.
 
-use pellucid_framework::CycleValue;
 use pellucid_framework::plugin::MAX_SCORE;
 use pellucid_framework::profile::{Enabled, Profile};
+use pellucid_framework::{CycleValue, Nodes};
 use pellucid_model::NodeIdx;
 use pellucid_model::cause::{Cause, CauseId, Causes};
 use smallvec::SmallVec;
@@ -59,10 +59,10 @@ impl NodeResultCache {
             }
             return;
         }
-        if self.prepared.refused.is_some() || prepared.values.is_empty() {
+        self.reads_others = prepared.is_concerned;
+        if self.prepared.refused.is_some() || !prepared.is_concerned {
             return;
         }
-        self.reads_others = true;
         self.work += (ctx.view.nodes().len() * prepared.values.len()) as u64;
         if let Some(only) = &prepared.candidates {
             let attempt = self.attempt();
@@ -79,8 +79,8 @@ impl NodeResultCache {
         }
     }
 
-    /// Runs one filter over the feasible nodes and over those that a later filter refused: the first filter in order
-    /// names the cause.
+    /// Runs one filter over the feasible nodes and over those that a later filter, or alignment, refused: the first in
+    /// order names the cause, and alignment comes after all filters.
     fn filter_globally(
         &mut self,
         ctx: &CycleContext<'_>,
@@ -88,12 +88,16 @@ impl NodeResultCache {
         tally: &mut [PluginTally],
     ) {
         let place = value.0;
-        let attempt = self.attempt();
+        self.attempt();
+        let Some(attempt) = &mut self.attempt else { return };
         let later = attempt.causes.iter().map(|(_, cause)| ctx.place_of(cause) > Some(place));
         let later: Vec<bool> = later.collect();
         let later = |id: CauseId| id.is_cause() && later.get(usize::from(id.0) - 1) == Some(&true);
-        let all = attempt.mask.iter().enumerate();
-        let asked = all.filter(|(_, c)| c.is_feasible() || later(**c)).map(|(i, c)| (NodeIdx(i as u32), *c));
+        // A node that a filter has refused since has another cause than the cached one.
+        let unaligned =
+            |node: NodeIdx, id: CauseId| self.unaligned.contains(&node) && self.mask[node.index()] == id;
+        let all = attempt.mask.iter().enumerate().map(|(i, c)| (NodeIdx(i as u32), *c));
+        let asked = all.filter(|(node, c)| c.is_feasible() || later(*c) || unaligned(*node, *c));
         let asked: Vec<(NodeIdx, CauseId)> = asked.collect();
         let mut nodes: Vec<NodeIdx> = asked.iter().map(|(n, _)| *n).collect();
         let chain = FilterChain { ctx, values: std::slice::from_ref(value) };
@@ -153,6 +157,7 @@ impl NodeResultCache {
         nodes.push(node);
         mask.resize(ctx.view.cluster().n_slots().max(mask.len()), CauseId::FEASIBLE);
         FilterChain { ctx, values: &values }.run(0, nodes, causes, mask, tally);
+        self.alignment.filter(ctx, &mut Nodes::new(nodes, causes, mask), tally, |_| {});
         causes.get(mask[node.index()]).cloned()
     }
 }

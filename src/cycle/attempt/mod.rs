@@ -4,6 +4,7 @@
 //!
 //! - [`node_result_cache`]: cached results of every node for the pods of one shape; catches up with changes
 //! - `chain`: runs plugins over sets of nodes
+//! - `alignment`: refuses nodes whose topology hints do not agree
 //! - `global_plugins`: plugins that depend on more than one node and run at every attempt
 //! - `scores`, `best`: total scores, and the best node
 //! - [`search`]: selects the node, or makes the refusal
@@ -11,12 +12,14 @@
 //! - `post_filter`: lets PostFilter search for victims
 //! - `work`: counts what an attempt costs
 
+pub(crate) mod alignment;
 mod best;
 pub(crate) mod chain;
 pub(crate) mod global_plugins;
 pub mod node_result_cache;
 pub(crate) mod nominations;
 pub(crate) mod post_filter;
+pub mod reserve;
 mod scores;
 pub mod search;
 pub(crate) mod work;

@@ -12,15 +12,18 @@ use std::sync::Arc;
 
 use pellucid_cluster::changes::Changed;
 use pellucid_framework::profile::Profile;
-use pellucid_framework::{Cause, View};
+use pellucid_framework::{Cause, Nodes, View};
 use pellucid_model::cause::{CauseId, Causes};
+use pellucid_model::collections::FxHashSet;
 use pellucid_model::time::Probe;
 use pellucid_model::{NodeIdx, PodSpec};
 use pellucid_recording::Refusal;
 
+use crate::attempt::alignment::Alignment;
 use crate::attempt::chain::{self, FilterChain, PluginTally, Prepared};
 use crate::attempt::global_plugins::{Attempt, Globals};
 use crate::attempt::scores::{Scores, Touched};
+use crate::attempt::work;
 
 /// The inputs of a cycle.
 pub struct CycleContext<'a> {
@@ -58,6 +61,9 @@ pub struct NodeResultCache {
     first_usage: usize,
     /// Per cause, whether its plugin comes before `first_usage`.
     lasting: Vec<bool>,
+    pub(crate) alignment: Alignment,
+    /// Nodes that passed the filters and were refused by `alignment`.
+    pub(crate) unaligned: FxHashSet<NodeIdx>,
     /// Nodes in tie order, for sampled searches.
     pub(crate) order: Vec<NodeIdx>,
     /// The feasible nodes that the last search found, if it was sampled.
@@ -153,6 +159,8 @@ impl NodeResultCache {
         self.scores = None;
         self.causes = Causes::default();
         self.lasting.clear();
+        self.unaligned.clear();
+        self.alignment = Alignment::of(ctx.profile, ctx.spec);
         self.order.clear();
         self.mask.clear();
         self.mask.resize(ctx.view.cluster().n_slots(), CauseId::ABSENT);
@@ -183,8 +191,19 @@ impl NodeResultCache {
         nodes: &mut Vec<NodeIdx>,
         tally: &mut [PluginTally],
     ) {
+        if !self.unaligned.is_empty() {
+            for node in nodes.iter() {
+                self.unaligned.remove(node);
+            }
+        }
         let chain = FilterChain { ctx, values: &self.prepared.values };
         chain.run(from, nodes, &mut self.causes, &mut self.mask, tally);
+        if !self.alignment.is_idle() {
+            self.work += work::ALIGN * nodes.len() as u64;
+            let unaligned = &mut self.unaligned;
+            let nodes = &mut Nodes::new(nodes, &mut self.causes, &mut self.mask);
+            self.alignment.filter(ctx, nodes, tally, |node| _ = unaligned.insert(node));
+        }
         for (_, cause) in self.causes.iter().skip(self.lasting.len()) {
             self.lasting.push(ctx.place_of(cause).is_some_and(|at| at < self.first_usage));
         }
@@ -200,7 +219,9 @@ impl NodeResultCache {
         for_each_bit(usage, |node| {
             let cause = self.mask[node.index()];
             // A refusal by a plugin that does not read pods stays valid.
-            let lasts = cause.is_cause() && self.lasting.get(usize::from(cause.0) - 1) == Some(&true);
+            let lasts = cause.is_cause()
+                && self.lasting.get(usize::from(cause.0) - 1) == Some(&true)
+                && !self.unaligned.contains(&node);
             if !lasts && is_candidate(cause) && objects.binary_search(&node).is_err() {
                 by_usage.push(node);
                 touched.push(Touched { node, was: cause.is_feasible(), object: false });

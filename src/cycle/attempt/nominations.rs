@@ -5,7 +5,7 @@
 //! never come, and a pod that needs one beside it would wait in vain. The second pass is needed only where the first
 //! one added pods.
 
-use pellucid_cluster::{Cluster, Stage};
+use pellucid_cluster::Cluster;
 use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, View};
 use pellucid_model::time::Probe;
@@ -16,6 +16,7 @@ use crate::attempt::chain::PluginTally;
 use crate::attempt::global_plugins::OneNode;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
 use crate::attempt::post_filter::KnownNodes;
+use crate::attempt::reserve::place_nominee;
 
 /// A pod and how it is scheduled.
 #[derive(Clone, Copy)]
@@ -96,7 +97,7 @@ impl<'a> NominationFilter<'a> {
         let (scratch, tally) = (&mut self.scratch, &mut *self.tally);
         self.cluster.probe(|cluster| {
             for id in nominees {
-                cluster.place(id, node, Stage::Reserved);
+                place_nominee(cluster, attempt.profile, id, node);
             }
             results.ask_about(&attempt.on(cluster), node, scratch, tally)
         })

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use pellucid_cluster::Stage;
+use pellucid_cluster::Place;
 use pellucid_cluster::preemptions::Found;
 use pellucid_cluster::state::TrialOverlay;
 use pellucid_framework::plugin::Evaluator;
@@ -16,14 +16,18 @@ use crate::attempt::nominations::{AttemptKind, NominationFilter};
 use crate::attempt::work;
 
 /// The results of a search for victims on single nodes, shared by equal members of a gang that search one after
-/// another. Whoever changes a node removes its result.
-pub(crate) type KnownNodes = RefCell<FxHashMap<NodeIdx, Found>>;
+/// another, each with the plugin that searched (`Enabled::index`). Whoever changes a node removes its result.
+pub(crate) type KnownNodes = RefCell<FxHashMap<NodeIdx, (usize, Found)>>;
 
 /// Answers the queries of PostFilter on the state of the attempt.
 struct Questions<'a> {
     filter: NominationFilter<'a>,
     results: &'a NodeResultCache,
+    /// The plugin that asks (`Enabled::index`).
+    plugin: usize,
     trial: Option<TrialOverlay>,
+    /// Pods removed in the trial, with all that they had.
+    removed: FxHashMap<PodId, Place>,
     work: u64,
 }
 
@@ -56,6 +60,7 @@ impl Evaluator for Questions<'_> {
     }
 
     fn give_back(&mut self) {
+        self.removed.clear();
         if let Some(trial) = self.trial.take() {
             self.filter.cluster.end_trial(trial);
         }
@@ -63,12 +68,17 @@ impl Evaluator for Questions<'_> {
 
     fn remove(&mut self, pod: PodId) {
         self.work += work::MOVE;
-        self.filter.cluster.release(pod);
+        if let Some(place) = self.filter.cluster.displace(pod) {
+            self.removed.insert(pod, place);
+        }
     }
 
     fn restore(&mut self, pod: PodId, node: NodeIdx) {
         self.work += work::MOVE;
-        self.filter.cluster.place(pod, node, Stage::Bound);
+        if let Some(place) = self.removed.remove(&pod) {
+            debug_assert_eq!(place.node, node);
+            self.filter.cluster.put_back(pod, place);
+        }
     }
 
     fn refusal(&mut self, node: NodeIdx) -> Option<Cause> {
@@ -77,12 +87,13 @@ impl Evaluator for Questions<'_> {
     }
 
     fn known(&self, node: NodeIdx) -> Option<Found> {
-        self.known_nodes()?.borrow().get(&node).cloned()
+        let known = self.known_nodes()?.borrow();
+        known.get(&node).filter(|(plugin, _)| *plugin == self.plugin).map(|(_, found)| found.clone())
     }
 
     fn remember(&mut self, node: NodeIdx, found: &Found) {
         if let Some(known) = self.known_nodes() {
-            known.borrow_mut().insert(node, found.clone());
+            known.borrow_mut().insert(node, (self.plugin, found.clone()));
         }
     }
 
@@ -108,10 +119,12 @@ pub(crate) fn post_filter(
 ) -> (Option<PostFiltered>, u64) {
     let plugins = filter.attempt.profile.post_filter.iter();
     let work = filter.cluster.present().len() as u64 / 4;
-    let mut questions = Questions { filter, results, trial: None, work };
+    let removed = FxHashMap::default();
+    let mut questions = Questions { filter, results, plugin: 0, trial: None, removed, work };
     let mut last = None;
     for enabled in plugins {
         let Some(plugin) = enabled.plugin.post_filter() else { continue };
+        questions.plugin = enabled.index;
         last = Some(plugin.post_filter(&mut questions));
         questions.give_back();
         if matches!(last, Some(PostFiltered::Nominate(_))) {

@@ -9,6 +9,7 @@ use pellucid_model::cause::CauseId;
 use pellucid_queue::RefusedBy;
 use pellucid_recording::{Decision, Group, GroupMeasure, Placement, Refusal};
 
+use crate::attempt::alignment;
 use crate::attempt::chain::PluginTally;
 use crate::attempt::global_plugins;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache, tie_order};
@@ -246,6 +247,9 @@ fn refused_by<'c>(profile: &Profile, causes: impl Iterator<Item = &'c Cause>) ->
     for cause in causes {
         if let Some(at) = profile.plugins.iter().position(|p| p.name() == cause.plugin) {
             by.insert(at);
+        }
+        for enabled in alignment::also_behind(profile, cause) {
+            by.insert(enabled.index);
         }
     }
     by

@@ -9,6 +9,8 @@ use std::time::Duration;
 pub(crate) const DECISION: u64 = 32;
 /// One query about a single node.
 pub(crate) const ASK: u64 = 16;
+/// Asking the topology hint providers about one node.
+pub(crate) const ALIGN: u64 = 8;
 /// Placing or releasing one pod on an overlay.
 pub(crate) const MOVE: u64 = 6;
 

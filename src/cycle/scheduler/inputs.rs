@@ -224,8 +224,7 @@ impl Scheduler {
         if was_ordered && as_decided {
             self.post_bind(id, unit, node);
         }
-        // What the pod held, such as volumes, is now part of the cluster's own state.
-        self.cluster.unreserve_all(id);
+        self.cluster.read_holds(id);
         self.end_unit(id, unit);
         self.note_bound(id, now);
         // If another scheduler bound the pod before its quorum was ready, the other members stop waiting for it.

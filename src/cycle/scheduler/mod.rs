@@ -228,15 +228,15 @@ impl Scheduler {
     pub fn tick(&mut self, now: Now) -> bool {
         let before = self.queue.counts();
         self.queue.flush(now.monotonic);
-        let asked = self.expire_plugin_state(now);
+        let touched = self.expire_plugin_state(now);
         self.switches.expire(now);
-        let expired = asked | self.expire_held(now) | self.expire_pre_binding(now) | self.tick_gangs(now);
+        let expired = self.expire_held(now) | self.expire_pre_binding(now) | self.tick_gangs(now);
         self.review_gangs(now);
-        expired || before != self.queue.counts()
+        touched || expired || before != self.queue.counts()
     }
 
     /// Handles the deadlines of plugins, asks again about the pods that wait for plugins, and wakes the pods that this
-    /// helps. Returns whether pods were asked about.
+    /// helps. Returns whether anything changed or pods were asked about.
     fn expire_plugin_state(&mut self, now: Now) -> bool {
         let is_due = self.cluster.next_plugin_deadline(now).is_some_and(|at| at <= now.monotonic);
         let (mut events, mut followed) = (Vec::new(), Vec::new());
@@ -247,7 +247,7 @@ impl Scheduler {
         let asked = is_due && self.recheck_permit(now, &mut followed);
         events.append(&mut followed);
         self.wake_all(&events, now);
-        asked
+        asked || !events.is_empty()
     }
 
     /// Takes the effects ordered since the last call, including updates of PodGroups.

@@ -112,7 +112,7 @@ impl Scheduler {
                 continue;
             };
             let (name, pod) = (enabled.plugin.name(), pod_ref(&record.pod));
-            let held = record.reservations.iter().find(|r| r.plugin == name).map(|r| &r.what);
+            let held = record.holds.iter().find(|r| r.plugin == name).map(|r| &r.what);
             for write in plugin.post_bind(View::new(&self.cluster), &record.pod, node, held) {
                 self.order_object(name, Some(pod.clone()), write, Writer::PostBind);
             }

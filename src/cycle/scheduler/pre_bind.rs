@@ -18,6 +18,7 @@ use pellucid_model::{NodeIdx, Now, ObjectKind, PodId};
 use pellucid_queue::{Listening, UnitId};
 use pellucid_recording::{Outcome, Refusal};
 
+use crate::attempt::reserve::marks_of;
 use crate::attempt::search::refusal_of_pod;
 use crate::scheduler::Scheduler;
 use crate::scheduler::object_orders::{Ordered, Wanted};
@@ -229,12 +230,19 @@ impl Scheduler {
         let Some(entry) = self.in_flight.pre_binding.remove(&id) else { return };
         let Some(record) = self.cluster.pod(id) else { return };
         let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };
+        let marks = marks_of(&record.holds);
         let node = self.cluster.slot(node).name.clone();
         self.cluster.set_stage(id, Stage::Permitted);
         let effect = self.in_flight.next_effect_id();
         self.in_flight.bindings.insert(effect, (id, entry.unit));
         self.in_flight.effect_of.insert(id, effect);
-        self.order(Effect::Bind(BindOrder { id: effect, pod: pod_ref(&pod), node, attempt: entry.attempt }));
+        self.order(Effect::Bind(BindOrder {
+            id: effect,
+            pod: pod_ref(&pod),
+            node,
+            marks,
+            attempt: entry.attempt,
+        }));
     }
 
     /// Applies the outcome of a write of PreBind: asks the plugins again, or gives up the placement.
@@ -395,6 +403,6 @@ fn permit(plugin: &dyn Plugin, view: View<'_>, record: &PodRecord, node: NodeIdx
 }
 
 fn pre_bind(plugin: &dyn Plugin, view: View<'_>, record: &PodRecord, node: NodeIdx) -> PreBound {
-    let held = record.reservations.iter().find(|r| r.plugin == plugin.name()).map(|r| &r.what);
+    let held = record.holds.iter().find(|r| r.plugin == plugin.name()).map(|r| &r.what);
     plugin.pre_bind().map_or(PreBound::Ready, |p| p.pre_bind(view, &record.pod, node, held))
 }

@@ -1,7 +1,7 @@
 //! Carries out preemption: applies the result of PostFilter (`post_filter`), nominates, orders evictions, and tracks
 //! them.
 //!
-//! The plugin (`plugins::default_preemption`) chooses the victims. A victim whose Binding was not ordered yet loses its
+//! A plugin chooses the victims (`framework::victim_search`). A victim whose Binding was not ordered yet loses its
 //! placement at once; any other is deleted through the API, off the scheduling thread. The preemptor stays nominated
 //! and waits until its victims are gone.
 
@@ -20,6 +20,13 @@ use pellucid_recording::{Outcome, Refusal};
 
 use crate::scheduler::Scheduler;
 use crate::scheduler::report::pod_ref;
+
+/// Whom a victim makes room for, and the plugin that chose it.
+struct Evictor<'a> {
+    plugin: &'static str,
+    preemptor: &'a Pod,
+    as_gang: bool,
+}
 
 impl Scheduler {
     /// Refuses a unit, and preempts for it if PostFilter found a node. Returns the plan, if victims were searched for.
@@ -88,9 +95,9 @@ impl Scheduler {
             self.cluster.pod(*p).is_some_and(|r| r.pod.priority < pod.priority && !of_group(&r.pod))
         };
         let lower: Vec<PodId> = nominated.iter().copied().filter(is_lower).collect();
-        let as_gang = gang.is_some();
+        let by = Evictor { plugin: plan.plugin, preemptor: pod, as_gang: gang.is_some() };
         let victims: Vec<Victim> =
-            victims.iter().filter_map(|choice| self.evict(choice, (pod, as_gang), &node, now)).collect();
+            victims.iter().filter_map(|choice| self.evict(choice, &by, &node, now)).collect();
         let preemption = Preemption {
             preemptor: pod.key.clone(),
             uid: pod.uid.clone(),
@@ -118,13 +125,8 @@ impl Scheduler {
 
     /// Orders an eviction, or takes back a placement that the API server does not know of yet. A victim that is already
     /// on its way is only waited for.
-    fn evict(
-        &mut self,
-        choice: &VictimChoice,
-        (preemptor, as_gang): (&Pod, bool),
-        node: &Name,
-        now: Now,
-    ) -> Option<Victim> {
+    fn evict(&mut self, choice: &VictimChoice, by: &Evictor<'_>, node: &Name, now: Now) -> Option<Victim> {
+        let Evictor { plugin, preemptor, as_gang } = *by;
         let record = self.cluster.pod(choice.pod)?;
         let (pod, stage) = (record.pod.clone(), record.stage);
         let line = |state, since, is_counted| Victim {
@@ -153,7 +155,7 @@ impl Scheduler {
             Stage::Pending => return Some(line(VictimState::Cancelled, now, true)),
             Stage::Reserved | Stage::Waiting | Stage::PreBinding => {
                 note.push_str(" (in kube-scheduler memory).");
-                self.cancel_placement(choice.pod, node, now);
+                self.cancel_placement(choice.pod, node, plugin, now);
                 VictimState::Cancelled
             }
             _ => {
@@ -179,14 +181,14 @@ impl Scheduler {
 
     /// Takes back the placement of a pod whose Binding was not ordered yet, and reports it. The pod's quorum is given
     /// up with it.
-    fn cancel_placement(&mut self, id: PodId, name: &Name, now: Now) {
+    fn cancel_placement(&mut self, id: PodId, name: &Name, plugin: &'static str, now: Now) {
         let Some(record) = self.cluster.pod(id) else { return };
         let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };
         let mut events = Vec::new();
         self.break_quorum(id, &pod, now, &mut events);
         self.give_up(id, now);
         let reason = Reason::about(ReasonCode::PlacementTakenBack, &**name);
-        let cause = Cause::new("DefaultPreemption", Code::Unschedulable, reason);
+        let cause = Cause::new(plugin, Code::Unschedulable, reason);
         let refusal = Arc::new(Refusal::of_pod(cause, self.cluster.present().len(), RefusedBy::default()));
         self.report_if_changed(&pod, "SchedulerError", refusal.message());
         self.store_verdict(id, Outcome::Refused(refusal), now);

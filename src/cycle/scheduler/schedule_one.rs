@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use pellucid_cluster::preemptions::End;
-use pellucid_cluster::{Hold, ShapeId, Stage};
+use pellucid_cluster::{ShapeId, Stage};
 use pellucid_framework::post_filter::PostFiltered;
 use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, Permitted, View};
@@ -16,8 +16,10 @@ use pellucid_model::{NodeIdx, Now, Pod, PodId, patience};
 use pellucid_queue::UnitId;
 use pellucid_recording::{Decision, Outcome, Placement};
 
+use crate::attempt::alignment::affinity;
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use crate::attempt::post_filter::post_filter;
+use crate::attempt::reserve::reserve;
 use crate::attempt::search::refusal_of_pod;
 use crate::attempt::work;
 use crate::scheduler::records::draft::Draft;
@@ -141,9 +143,12 @@ impl Scheduler {
         now: Now,
     ) -> Outcome {
         let profile = self.profiles.all[self.queue.unit(unit).map_or(0, |u| u.profile)].clone();
+        let aligned = affinity(&profile, View::new(&self.cluster), &pod.spec, placement.node);
         let overlay = self.cluster.begin();
         self.cluster.place(pod_id, placement.node, Stage::Reserved);
-        let reserved = self.reserve(&profile, (pod_id, pod), placement.node);
+        let reserved = aligned.and_then(|affinity| {
+            reserve(&mut self.cluster, &profile, (pod_id, pod), placement.node, affinity)
+        });
         if let Err(cause) = reserved.and_then(|()| self.permit(&profile, pod, placement.node)) {
             self.cluster.rollback(overlay);
             let refusal = refusal_of_pod(&profile, cause, placement.total as usize);
@@ -164,22 +169,6 @@ impl Scheduler {
             Some(refusal) => Outcome::Refused(refusal),
             None => Outcome::Placed(placement),
         }
-    }
-
-    /// Runs Reserve and attaches the plugins' holds to the pod. Fails with the cause of the first plugin that refuses.
-    pub(crate) fn reserve(
-        &mut self,
-        profile: &Profile,
-        (id, pod): (PodId, &Pod),
-        node: NodeIdx,
-    ) -> Result<(), Cause> {
-        for enabled in &profile.reserve {
-            let Some(plugin) = enabled.plugin.reserve() else { continue };
-            if let Some(what) = plugin.reserve(View::new(&self.cluster), pod, node)? {
-                self.cluster.reserve(id, Hold { plugin: enabled.plugin.name(), what });
-            }
-        }
-        Ok(())
     }
 
     /// Runs Permit. Fails with the cause of the first plugin that refuses; one that waits is asked again in `pre_bind`.

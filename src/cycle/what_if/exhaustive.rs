@@ -4,7 +4,7 @@
 //! word of bits per node.
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_cluster::{Cluster, Stage};
+use pellucid_cluster::Cluster;
 use pellucid_framework::plugin::Nodes;
 use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, Code, Reason, View};
@@ -14,9 +14,11 @@ use pellucid_model::taint::{TaintEffect, tolerated};
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, NodeIdx, PodId, PodSpec, patience};
 
+use crate::attempt::alignment::Alignment;
 use crate::attempt::chain::{PluginTally, places, prepare};
 use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::nominations::nominees;
+use crate::attempt::reserve::place_nominee;
 
 /// Maximum number of distinct requirements. Further ones share the last bit.
 const MAX_BITS: usize = 64;
@@ -112,22 +114,42 @@ fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
         // Nodes that a PreFilter left out are included: the filters refuse them by themselves.
         nodes.extend_from_slice(asked);
         filter.filter(ctx.view, ctx.spec, value, &mut Nodes::new(&mut nodes, &mut causes, &mut mask));
-        let bits: FxHashMap<CauseId, u64> =
-            causes.iter().map(|(id, cause)| (id, bits_of(&mut masks, cause))).collect();
-        for node in asked {
-            let id = mask[node.index()];
-            let Some(bits) = bits.get(&id) else { continue };
-            let is_taint = |c: &Cause| c.reasons.iter().any(|r| r.code == ReasonCode::UntoleratedTaint);
-            let cause = causes.get(id);
-            let of_taints = cause.filter(|cause| is_taint(cause));
-            let failed = of_taints.map_or(*bits, |cause| taint_bits(&mut masks, ctx, *node, cause));
-            masks.failed[node.index()] |= failed;
-            if cause.is_some_and(|cause| cause.code == Code::UnschedulableAndUnresolvable) {
-                masks.fixed[node.index()] |= failed;
-            }
-        }
+        add_failed(&mut masks, ctx, asked, &causes, &mask);
+    }
+    let alignment = Alignment::of(ctx.profile, ctx.spec);
+    if !alignment.is_idle() {
+        let mut causes = Causes::default();
+        mask.fill(CauseId::FEASIBLE);
+        nodes.clear();
+        nodes.extend_from_slice(asked);
+        alignment.filter(ctx, &mut Nodes::new(&mut nodes, &mut causes, &mut mask), &mut tally, |_| {});
+        add_failed(&mut masks, ctx, asked, &causes, &mask);
     }
     masks
+}
+
+/// Adds the causes that one filter gave some nodes.
+fn add_failed(
+    masks: &mut Masks,
+    ctx: &CycleContext<'_>,
+    asked: &[NodeIdx],
+    causes: &Causes,
+    mask: &[CauseId],
+) {
+    let bits: FxHashMap<CauseId, u64> =
+        causes.iter().map(|(id, cause)| (id, bits_of(masks, cause))).collect();
+    for node in asked {
+        let id = mask[node.index()];
+        let Some(bits) = bits.get(&id) else { continue };
+        let is_taint = |c: &Cause| c.reasons.iter().any(|r| r.code == ReasonCode::UntoleratedTaint);
+        let cause = causes.get(id);
+        let of_taints = cause.filter(|cause| is_taint(cause));
+        let failed = of_taints.map_or(*bits, |cause| taint_bits(masks, ctx, *node, cause));
+        masks.failed[node.index()] |= failed;
+        if cause.is_some_and(|cause| cause.code == Code::UnschedulableAndUnresolvable) {
+            masks.fixed[node.index()] |= failed;
+        }
+    }
 }
 
 fn bits_of(masks: &mut Masks, cause: &Cause) -> u64 {
@@ -169,7 +191,7 @@ pub fn masks_of_pod_on(
     for (node, pods) in promised(cluster, id, nodes) {
         let with = cluster.probe(|cluster| {
             for pod in &pods {
-                cluster.place(*pod, node, Stage::Reserved);
+                place_nominee(cluster, profile, *pod, node);
             }
             ask(cluster, &[node])
         });

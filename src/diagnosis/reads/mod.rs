@@ -201,7 +201,7 @@ fn pod_reads() -> Vec<SnapshotRead> {
                 if params.get("mode").is_some_and(|mode| mode == "exhaustive") {
                     let listed = number(params, "nodes", 100).min(MOST_NODES);
                     let asked = asked_by_name(snapshot, &key).ok();
-                    body.exhaustive = asked.map(|asked| exhaustive(snapshot, &asked, listed));
+                    body.exhaustive = asked.map(|asked| exhaustive(snapshot, &asked, listed, now));
                 }
                 Ok(body)
             },
@@ -315,7 +315,7 @@ fn own_reads() -> Vec<SnapshotRead> {
             "/apis/v1/reasons",
             "explain",
             "The registry of reasons: code, meaning, remedy, who can resolve it",
-            |_, _, _| Ok(plugin_views::reasons()),
+            |snapshot, _, _| Ok(plugin_views::reasons(snapshot)),
         )
         .rows(
             "/reasons",

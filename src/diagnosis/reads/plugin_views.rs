@@ -1,6 +1,6 @@
 //! Profiles, plugins, reasons and shadow counts as bodies.
 
-use pellucid_api::reason::{REGISTRY, STATES};
+use pellucid_api::reason::{REGISTRY, ReasonCode, STATES};
 use pellucid_api::rest::profiles::{
     EnabledPlugin, PluginBody, PluginConfig, PluginCounters, PluginSchema, PluginStats, Plugins, ProfileBody,
     ReasonEntryBody, ReasonExample, Reasons, StateEntryBody,
@@ -106,8 +106,11 @@ fn example(of: pellucid_api::reason::Example) -> ReasonExample {
     ReasonExample { subject: of.subject.into(), message: of.message.into(), situation: of.situation.into() }
 }
 
-pub(crate) fn reasons() -> Reasons {
-    let body = |e: &pellucid_api::reason::ReasonEntry| ReasonEntryBody {
+/// Returns the built-in reasons, then those of the plugins in the order of the registry.
+pub(crate) fn reasons(snapshot: &Snapshot) -> Reasons {
+    let of_plugins = snapshot.registry.iter().flat_map(|factory| factory.reasons());
+    let of_plugins = of_plugins.map(|reason| ReasonCode::Plugin(reason).entry());
+    let body = |e: pellucid_api::reason::ReasonEntry| ReasonEntryBody {
         code: e.code.as_str().into(),
         plugin: e.plugin.into(),
         message: e.message.into(),
@@ -122,7 +125,10 @@ pub(crate) fn reasons() -> Reasons {
         where_seen: e.where_seen.into(),
         meaning: e.meaning.into(),
     };
-    Reasons { reasons: REGISTRY.iter().map(body).collect(), states: STATES.iter().map(state).collect() }
+    Reasons {
+        reasons: REGISTRY.iter().copied().chain(of_plugins).map(body).collect(),
+        states: STATES.iter().map(state).collect(),
+    }
 }
 
 /// Returns how often our decisions agree with the shadowed scheduler's. Fails when nothing is shadowed.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pellucid_model::Name;
 use pellucid_model::selector::{LabelSelector, Labels, NodeSelectorTerm, Operator, Requirement};
 
+use crate::decode::decoder::is_mark;
 use crate::decode::lenient::{Fault, Lenient, Shape};
 use crate::decode::slim;
 
@@ -46,9 +47,18 @@ pub(super) fn labels(meta: &slim::Meta) -> Result<Labels, Fault> {
 
 /// Reads the annotations that plugins declare.
 pub(super) fn annotations(meta: &slim::Meta) -> Result<Labels, Fault> {
+    declared(meta, |key| !is_mark(key))
+}
+
+/// Reads the annotations that Bindings of plugins add to pods.
+pub(super) fn marks(meta: &slim::Meta) -> Result<Labels, Fault> {
+    declared(meta, is_mark)
+}
+
+fn declared(meta: &slim::Meta, is_wanted: impl Fn(&str) -> bool) -> Result<Labels, Fault> {
     let Some(known) = meta.annotations.read("annotations")? else { return Ok(Labels::default()) };
     let mut all = Vec::new();
-    for (key, value) in &known.declared {
+    for (key, value) in known.declared.iter().filter(|(key, _)| is_wanted(key)) {
         all.push((key.clone(), name(value, key).map_err(|f| f.under("annotations"))?));
     }
     Ok(Labels::new(all))

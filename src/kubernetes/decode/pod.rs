@@ -10,7 +10,7 @@ use pellucid_model::taint::{TaintEffect, Toleration, TolerationOperator};
 use pellucid_model::{Name, Pod, PodKey, PodSpec};
 
 use crate::decode::containers::{host_ports, images, required_features};
-use crate::decode::fields::{annotations, filled, int32, labels, name, required, term, text};
+use crate::decode::fields::{annotations, filled, int32, labels, marks, name, required, term, text};
 use crate::decode::gangs::declaration::add_gang;
 use crate::decode::lenient::{Fault, Lenient, List};
 use crate::decode::relations::{controller, is_daemon, owner, spread, terms};
@@ -61,6 +61,7 @@ fn identity(meta: &slim::Meta) -> Result<Pod, Fault> {
         uid: text(&meta.uid, "uid")?,
         created: meta.creation_timestamp.read("creationTimestamp")?.map_or(0, |m| m.0),
         labels: labels(meta)?,
+        marks: marks(meta)?,
         deleting: meta.deletion_timestamp.read("deletionTimestamp")?.is_some(),
         is_static: meta.annotations.read("annotations")?.is_some_and(|known| known.is_mirror),
         ..Pod::default()

@@ -76,12 +76,16 @@ impl Binder {
 
     async fn post(&self, order: &BindOrder) -> Result<(), WriteError> {
         let key = &order.pod.key;
-        let body = json!({
+        let mut body = json!({
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": {"namespace": key.namespace.as_str(), "name": key.name, "uid": order.pod.uid},
             "target": {"apiVersion": "v1", "kind": "Node", "name": order.node.as_str()},
         });
+        if let Some(marks) = &order.marks {
+            body["metadata"]["annotations"] = json!(marks.annotations);
+            body["metadata"]["labels"] = json!(marks.labels);
+        }
         self.with.writer.post(pod_path(&key.namespace, &key.name, "/binding"), &body).await.map(|_| ())
     }
 

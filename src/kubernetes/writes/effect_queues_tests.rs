@@ -15,7 +15,7 @@ fn pod(uid: &str) -> PodRef {
 }
 
 fn bind(id: u64) -> Effect {
-    Effect::Bind(BindOrder { id: EffectId(id), pod: pod("p"), node: "n".into(), attempt: 1 })
+    Effect::Bind(BindOrder { id: EffectId(id), pod: pod("p"), node: "n".into(), marks: None, attempt: 1 })
 }
 
 fn condition(uid: &str, message: &str) -> Effect {

@@ -222,6 +222,8 @@ pub struct Pod {
     pub initialized_at: Option<i64>,
     /// The `PodScheduled` condition, if the pod has one.
     pub scheduled: Option<ScheduledCondition>,
+    /// Annotations that Bindings of plugins add to pods, see `framework::DeclaredKeys`.
+    pub marks: Labels,
     /// The controlling owner.
     pub controller: Option<Controller>,
     /// What the pod declares about its gang.

@@ -8,6 +8,7 @@
 mod args;
 mod endpoints;
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
@@ -68,18 +69,7 @@ impl Plugin for Coscheduling {
     fn args(&self) -> Value {
         self.args.to_value()
     }
-    fn pre_enqueue(&self) -> Option<&dyn PreEnqueue> {
-        Some(self)
-    }
-    fn queue_sort(&self) -> Option<&dyn QueueSort> {
-        Some(self)
-    }
-    fn permit(&self) -> Option<&dyn Permit> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_enqueue, queue_sort, permit, hints }
     fn gang_rules(&self) -> Option<GangRules> {
         Some(self.args.rules())
     }

@@ -2,6 +2,7 @@
 //!
 //! The framework emits the bind effect; the plugin only accepts the pod.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
@@ -34,10 +35,6 @@ impl PluginFactory for Factory {
         Ok(Arc::new(DefaultBinder))
     }
 
-    fn args_schema(&self) -> Value {
-        json!({"type": "object", "additionalProperties": false})
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         let body = BodySchema::of::<DefaultBinderState>();
         vec![Endpoint::new("state", "Pods on their way to a node", body, read_state).with_rows("pods")]
@@ -50,9 +47,7 @@ impl Plugin for DefaultBinder {
     fn name(&self) -> &'static str {
         NAME
     }
-    fn bind(&self) -> Option<&dyn Bind> {
-        Some(self)
-    }
+    points! { bind }
 }
 
 impl Bind for DefaultBinder {

@@ -1,24 +1,21 @@
 //! DefaultPreemption: when no node fits, finds pods of lower priority whose eviction would make a node fit.
 //!
-//! The plugin only plans. The cycle (`cycle::scheduler::preempt`) evicts victims, waits and nominates; outcomes are
-//! recorded in `cluster::preemptions`. Start with `search`; `pick` ranks the candidates.
+//! The plugin has the arguments and says who may be a victim; `framework::victim_search` searches. The cycle
+//! (`cycle::scheduler::preempt`) evicts victims, waits and nominates; outcomes are recorded in `cluster::preemptions`.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
-use pellucid_api::reason::ReasonCode;
-use pellucid_cluster::preemptions::Plan;
-use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, PodRecord};
+use pellucid_framework::View;
 use pellucid_framework::endpoint::Endpoint;
 use pellucid_framework::plugin::{ArgsError, Evaluator, Hint, Hints, Plugin, PluginFactory, PostFilter};
-use pellucid_framework::post_filter::PostFiltered;
-use pellucid_framework::{Code, View, nodes_message};
-use pellucid_model::{Pod, PodId};
+use pellucid_framework::post_filter::{PostFiltered, Preemptor};
+use pellucid_framework::victim_search::{self, VictimRules};
+use pellucid_model::Pod;
 use serde_json::{Value, json};
 
-mod gangs;
-mod pick;
 mod priorities;
-mod search;
 mod views;
 
 #[cfg(test)]
@@ -111,12 +108,7 @@ impl Plugin for DefaultPreemption {
             "minCandidateNodesAbsolute": self.args.absolute,
         })
     }
-    fn post_filter(&self) -> Option<&dyn PostFilter> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { post_filter, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(Priorities::default())]
     }
@@ -124,45 +116,30 @@ impl Plugin for DefaultPreemption {
 
 impl PostFilter for DefaultPreemption {
     fn post_filter(&self, evaluator: &mut dyn Evaluator) -> PostFiltered {
-        let id = evaluator.pod();
-        let Some(pod) = evaluator.view().cluster().pod(id).map(|r| r.pod.clone()) else {
-            return PostFiltered::NotEligible { message: "".into() };
-        };
-        if let Some(code) = ineligible(evaluator, id, &pod) {
-            return PostFiltered::NotEligible { message: code.message("").into() };
-        }
-        let plan = search::search(&self.args, evaluator, &pod);
-        if plan.candidates.is_empty() {
-            return PostFiltered::Nothing { message: message(&plan).into(), plan: Arc::new(plan) };
-        }
-        PostFiltered::Nominate(Arc::new(plan))
+        victim_search::post_filter(self, evaluator)
+    }
+
+    fn evicts_lower_only(&self) -> bool {
+        true
     }
 }
 
-/// Returns why the pod may not preempt at all, or `None` if it may.
-fn ineligible(evaluator: &dyn Evaluator, id: PodId, pod: &Pod) -> Option<ReasonCode> {
-    if pod.never_preempts {
-        return Some(ReasonCode::PreemptionPolicyNever);
+impl VictimRules for DefaultPreemption {
+    fn may_be_victim(&self, _view: View<'_>, preemptor: &Preemptor<'_>, victim: &PodRecord) -> bool {
+        victim.pod.priority < preemptor.below
     }
-    let cluster = evaluator.view().cluster();
-    let node = cluster.find_node(&cluster.nominator().of(id)?.node)?;
-    if evaluator.refused(node) == Some(Code::UnschedulableAndUnresolvable) {
-        return None;
-    }
-    let is_going = |victim: &PodId| {
-        cluster.pod(*victim).is_some_and(|r| {
-            let ordered = cluster.preemptions().victim(*victim).is_some();
-            r.pod.priority < pod.priority && (ordered || (r.pod.deleting && r.pod.is_preempted))
-        })
-    };
-    cluster.slot(node).pods.iter().any(is_going).then_some(ReasonCode::PreemptionUnderWay)
-}
 
-/// Returns why no candidate was found, in kube-scheduler's message format.
-fn message(plan: &Plan) -> String {
-    let reasons =
-        plan.rejected.iter().flat_map(|r| r.cause.reasons.iter().map(|why| (why.message(), r.count)));
-    nodes_message(plan.total_nodes, reasons)
+    fn has_no_victims(&self, view: View<'_>, preemptor: &Preemptor<'_>) -> bool {
+        priorities::lowest(view).is_none_or(|lowest| lowest >= preemptor.below)
+    }
+
+    fn wanted(&self, potential: usize) -> usize {
+        self.args.wanted(potential)
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
 }
 
 impl Hints for DefaultPreemption {

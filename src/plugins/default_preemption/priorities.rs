@@ -31,10 +31,6 @@ impl DerivedState for Priorities {
             }
         }
     }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
 }
 
 /// Returns the lowest priority of a placed pod.

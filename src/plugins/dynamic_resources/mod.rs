@@ -4,6 +4,7 @@
 //! none, so it is refused with its own reason. The plugin uses kube-scheduler's name so that existing configurations
 //! load.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
@@ -63,12 +64,7 @@ impl Plugin for DynamicResources {
     fn args(&self) -> Value {
         self.args.shown()
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, hints }
 }
 
 impl PreFilter for DynamicResources {

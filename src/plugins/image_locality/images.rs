@@ -142,8 +142,4 @@ impl DerivedState for Images {
             self.add(node, name);
         }
     }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
 }

@@ -1,6 +1,7 @@
 //! ImageLocality: prefers nodes that already have the pod's images. Large images count more, and so do images that many
 //! nodes have, so that pods do not pile up on the first node with an image.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
@@ -53,10 +54,6 @@ impl PluginFactory for Factory {
         Ok(Arc::new(ImageLocality))
     }
 
-    fn args_schema(&self) -> Value {
-        json!({"type": "object", "additionalProperties": false})
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         vec![
             Endpoint::new(
@@ -83,9 +80,7 @@ impl Plugin for ImageLocality {
     fn name(&self) -> &'static str {
         NAME
     }
-    fn score(&self) -> Option<&dyn Score> {
-        Some(self)
-    }
+    points! { score }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(Images::default())]
     }

@@ -4,15 +4,14 @@
 //! "Near" means in the same domain: on nodes with the same value of a term's `topologyKey`. The README beside this file
 //! states the rules.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::relations::{InterPodAffinityOfNode, InterPodAffinityState};
 use pellucid_cluster::DerivedState;
 use pellucid_framework::endpoint::Endpoint;
-use pellucid_framework::plugin::{
-    ArgsError, Filter, Hints, Plugin, PluginFactory, PreFilter, PreScore, Score,
-};
+use pellucid_framework::plugin::{ArgsError, Plugin, PluginFactory};
 use serde_json::Value;
 
 mod args;
@@ -84,21 +83,7 @@ impl Plugin for InterPodAffinity {
     fn args(&self) -> Value {
         self.args.show()
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn pre_score(&self) -> Option<&dyn PreScore> {
-        Some(self)
-    }
-    fn score(&self) -> Option<&dyn Score> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, filter, pre_score, score, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(super::relations::Relations::default()), Box::new(terms::Terms::default())]
     }

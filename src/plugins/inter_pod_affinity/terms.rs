@@ -273,8 +273,4 @@ impl DerivedState for Terms {
             self.forget_if_empty(id);
         }
     }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
 }

@@ -4,7 +4,7 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ClusterEvent;
 use pellucid_framework::Code;
 use pellucid_framework::endpoint::{ReadContext, ReadError};
-use pellucid_framework::plugin::Hint;
+use pellucid_framework::plugin::{Hint, Hints};
 use pellucid_model::object::Namespace;
 use pellucid_model::relations::{PodAffinityTerm, PodTerms, WeightedTerm};
 use pellucid_model::selector::LabelSelector;

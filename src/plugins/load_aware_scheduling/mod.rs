@@ -1,8 +1,10 @@
 //! LoadAwareScheduling: keeps pods off nodes that use too much already, and prefers nodes that use little.
 //!
 //! See README.md for the rules. `args` parses the arguments, `node_metric` reads what nodes report, `estimate` says what
-//! a pod will use, `load` adds both up for a node, `node_loads` keeps the loads of all nodes, `endpoints` serves them.
+//! a pod will use, `load` adds both up for a node, `node_loads` keeps the loads of all nodes, `endpoints` serves them, `detail` words a
+//! refusal.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
@@ -15,11 +17,12 @@ use pellucid_framework::plugin::{
 };
 use pellucid_framework::{Cause, CauseId, Code, Reason, View};
 use pellucid_model::custom::CustomKind;
-use pellucid_model::{CustomObject, Name, NodeIdx, Pod, PodSpec};
+use pellucid_model::{CustomObject, Name, NodeIdx, Now, Pod, PodSpec};
 use serde_json::Value;
 use smallvec::SmallVec;
 
 mod args;
+mod detail;
 mod endpoints;
 mod estimate;
 mod load;
@@ -73,6 +76,7 @@ impl PluginFactory for Factory {
                 estimate::AFTER_SCHEDULED,
                 estimate::AFTER_INITIALIZED,
             ],
+            binding_annotations: &[],
             node_annotations: &[node_loads::USAGE_THRESHOLDS, node_loads::RAW_ALLOCATABLE],
         }
     }
@@ -115,18 +119,7 @@ impl Plugin for LoadAwareScheduling {
     fn args(&self) -> Value {
         self.args.show()
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn score(&self) -> Option<&dyn Score> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, filter, score, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(NodeLoads::new(vec![self.args.clone()]))]
     }
@@ -225,7 +218,8 @@ impl Filter for LoadAwareScheduling {
     fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
         let pod = Estimate::of(&self.args, spec);
         let load = self.loads(view);
-        let mut all = Vec::new();
+        let is_expired = cause.reasons.iter().any(|reason| reason.code == ReasonCode::NodeMetricExpired);
+        let mut all: Vec<Measure> = is_expired.then(|| self.age(view, nodes)).flatten().into_iter().collect();
         for resource in cause.reasons.iter().filter_map(|reason| reason.subject.as_ref()) {
             let Some(at) = self.args.resources.iter().position(|name| name == resource) else { continue };
             // The node where the usage, with the pod, is the least above its limit.
@@ -242,6 +236,17 @@ impl Filter for LoadAwareScheduling {
             }
         }
         all
+    }
+
+    fn detail(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        cause: &Cause,
+        node: NodeIdx,
+        now: Now,
+    ) -> Option<String> {
+        self.words(view, spec, cause, (node, now))
     }
 }
 

@@ -4,6 +4,7 @@
 //! a decision compares integers. A pod adds its contribution when it takes its place and removes the same when it
 //! leaves. Contributions depend on time only through deadlines; `expire` recomputes a node whose deadline has passed.
 
+use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -270,13 +271,9 @@ impl DerivedState for NodeLoads {
     }
 
     fn merge(&mut self, other: Box<dyn DerivedState>) {
-        let Some(other) = other.as_any().downcast_ref::<Self>() else { return };
+        let Some(other) = (&*other as &dyn Any).downcast_ref::<Self>() else { return };
         let mut args = self.args.to_vec();
         args.extend(other.args.iter().filter(|new| !self.args.contains(new)).cloned());
         *self = Self::new(args);
-    }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
     }
 }

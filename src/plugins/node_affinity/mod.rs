@@ -3,6 +3,7 @@
 //!
 //! A profile may add its own affinity (`addedAffinity`), which every pod must satisfy as well.
 
+use pellucid_framework::points;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -75,21 +76,7 @@ impl Plugin for NodeAffinity {
     fn args(&self) -> Value {
         if self.given.is_null() { json!({}) } else { json!({"addedAffinity": self.given}) }
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn pre_score(&self) -> Option<&dyn PreScore> {
-        Some(self)
-    }
-    fn score(&self) -> Option<&dyn Score> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, filter, pre_score, score, hints }
 }
 
 impl PreFilter for NodeAffinity {

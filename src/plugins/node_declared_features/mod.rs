@@ -3,6 +3,7 @@
 //! The required features are inferred from the pod's spec when the pod is decoded; nodes list theirs in
 //! `status.declaredFeatures`.
 
+use pellucid_framework::points;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -40,10 +41,6 @@ impl PluginFactory for Factory {
         Ok(Arc::new(NodeDeclaredFeatures))
     }
 
-    fn args_schema(&self) -> Value {
-        json!({"type": "object", "additionalProperties": false})
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         let body = BodySchema::of::<NodeDeclaredFeaturesState>();
         let summary = "The features that nodes declare or waiting pods require";
@@ -57,15 +54,7 @@ impl Plugin for NodeDeclaredFeatures {
     fn name(&self) -> &'static str {
         NAME
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, filter, hints }
 }
 
 impl PreFilter for NodeDeclaredFeatures {

@@ -1,5 +1,6 @@
 //! NodeName: keeps a pod that names a node off all other nodes.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
@@ -36,10 +37,6 @@ impl PluginFactory for Factory {
         Ok(Arc::new(NodeName))
     }
 
-    fn args_schema(&self) -> Value {
-        json!({"type": "object", "additionalProperties": false})
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         let body = BodySchema::of::<NodeNameState>();
         vec![
@@ -55,12 +52,7 @@ impl Plugin for NodeName {
     fn name(&self) -> &'static str {
         NAME
     }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { filter, hints }
 }
 
 impl Filter for NodeName {

@@ -2,6 +2,7 @@
 //!
 //! The ports in use are derived state: per node the sorted ports of its pods, with one entry per pod that uses a port.
 
+use pellucid_framework::points;
 use std::sync::{Arc, LazyLock};
 
 use pellucid_api::reason::ReasonCode;
@@ -44,10 +45,6 @@ impl PluginFactory for Factory {
     fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
         super::no_args(args)?;
         Ok(Arc::new(NodePorts))
-    }
-
-    fn args_schema(&self) -> Value {
-        json!({"type": "object", "additionalProperties": false})
     }
 
     fn endpoints(&self) -> Vec<Endpoint> {
@@ -118,10 +115,6 @@ impl DerivedState for TakenPorts {
             *slot = None;
         }
     }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
 }
 
 struct NodePorts;
@@ -130,15 +123,7 @@ impl Plugin for NodePorts {
     fn name(&self) -> &'static str {
         NAME
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, filter, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(TakenPorts::default())]
     }

@@ -1,6 +1,7 @@
 //! NodeResourcesBalancedAllocation: prefers nodes where the pod evens out the utilisation of resources. README.md has
 //! the formula; `balance` implements it.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
@@ -98,12 +99,7 @@ impl Plugin for BalancedAllocation {
     fn args(&self) -> Value {
         json!({"resources": show_resources(&self.resources)})
     }
-    fn pre_score(&self) -> Option<&dyn PreScore> {
-        Some(self)
-    }
-    fn score(&self) -> Option<&dyn Score> {
-        Some(self)
-    }
+    points! { pre_score, score }
 }
 
 impl BalancedAllocation {

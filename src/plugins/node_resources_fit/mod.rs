@@ -3,6 +3,7 @@
 //! See README.md for the rules. `args` parses the arguments, `wants` resolves a pod's requests to columns, `strategy`
 //! scores, `state` serves the endpoints.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
@@ -75,21 +76,7 @@ impl Plugin for NodeResourcesFit {
     fn args(&self) -> Value {
         self.args.show()
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn pre_score(&self) -> Option<&dyn PreScore> {
-        Some(self)
-    }
-    fn score(&self) -> Option<&dyn Score> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, filter, pre_score, score, hints }
 }
 
 impl NodeResourcesFit {

@@ -2,6 +2,7 @@
 //!
 //! The set of cordoned nodes is derived state: the filter reads one bit per node instead of the node object.
 
+use pellucid_framework::points;
 use std::sync::{Arc, LazyLock};
 
 use pellucid_api::reason::ReasonCode;
@@ -46,10 +47,6 @@ impl PluginFactory for Factory {
         Ok(Arc::new(NodeUnschedulable))
     }
 
-    fn args_schema(&self) -> Value {
-        json!({"type": "object", "additionalProperties": false})
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         vec![Endpoint::new(
             "state",
@@ -72,10 +69,6 @@ impl DerivedState for CordonedNodes {
     fn node_changed(&mut self, node: NodeIdx, _old: Option<&Node>, new: Option<&Node>) {
         self.0.set(node, new.is_some_and(|n| n.unschedulable));
     }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
 }
 
 struct NodeUnschedulable;
@@ -84,12 +77,7 @@ impl Plugin for NodeUnschedulable {
     fn name(&self) -> &'static str {
         NAME
     }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { filter, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(CordonedNodes::default())]
     }

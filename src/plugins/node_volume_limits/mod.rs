@@ -3,6 +3,7 @@
 //! A node's CSINode states the limit of each driver. Volumes used by the node's pods, other attached volumes, and the
 //! volumes that the pod would add count towards it; see README.md.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
@@ -18,7 +19,7 @@ use pellucid_framework::{Cause, CauseId, Code, Reason, View};
 use pellucid_model::cause::Causes;
 use pellucid_model::storage::CsiNode;
 use pellucid_model::{Name, NodeIdx, Object, Pod, PodSpec};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::claims;
 
@@ -50,10 +51,6 @@ impl PluginFactory for Factory {
         Ok(Arc::new(NodeVolumeLimits))
     }
 
-    fn args_schema(&self) -> Value {
-        json!({"type": "object", "additionalProperties": false})
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         let of_node = BodySchema::of::<NodeVolumeLimitsOfNode>();
         vec![
@@ -81,15 +78,7 @@ impl Plugin for NodeVolumeLimits {
     fn name(&self) -> &'static str {
         NAME
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, filter, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(VolumesOnNodes::default())]
     }

@@ -291,8 +291,4 @@ impl DerivedState for VolumesOnNodes {
             _ => {}
         }
     }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
 }

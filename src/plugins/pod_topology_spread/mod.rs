@@ -3,15 +3,14 @@
 //! Hard constraints refuse nodes in domains that would exceed the emptiest one by more than `maxSkew`; soft constraints
 //! prefer nodes in emptier domains. The README beside this file has the formulas.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::relations::{PodTopologySpreadState, SpreadOfPod};
 use pellucid_cluster::DerivedState;
 use pellucid_framework::endpoint::Endpoint;
-use pellucid_framework::plugin::{
-    ArgsError, Filter, Hints, Plugin, PluginFactory, PreFilter, PreScore, Score,
-};
+use pellucid_framework::plugin::{ArgsError, Plugin, PluginFactory};
 use serde_json::Value;
 
 use super::relations::Relations;
@@ -86,21 +85,7 @@ impl Plugin for PodTopologySpread {
     fn args(&self) -> Value {
         self.defaults.show()
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn pre_score(&self) -> Option<&dyn PreScore> {
-        Some(self)
-    }
-    fn score(&self) -> Option<&dyn Score> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, filter, pre_score, score, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(Relations::default())]
     }

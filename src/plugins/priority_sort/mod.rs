@@ -1,5 +1,6 @@
 //! PrioritySort: orders the queue by pod priority, highest first.
 
+use pellucid_framework::points;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,10 +34,6 @@ impl PluginFactory for Factory {
         Ok(Arc::new(PrioritySort))
     }
 
-    fn args_schema(&self) -> Value {
-        json!({"type": "object", "additionalProperties": false})
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         let body = BodySchema::of::<PrioritySortState>();
         vec![Endpoint::new("state", "Pending pods by priority", body, read_state).with_rows("priorities")]
@@ -49,9 +46,7 @@ impl Plugin for PrioritySort {
     fn name(&self) -> &'static str {
         NAME
     }
-    fn queue_sort(&self) -> Option<&dyn QueueSort> {
-        Some(self)
-    }
+    points! { queue_sort }
 }
 
 impl QueueSort for PrioritySort {

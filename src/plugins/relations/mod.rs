@@ -85,8 +85,4 @@ impl DerivedState for Relations {
             }
         }
     }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
 }

@@ -1,5 +1,6 @@
 //! SchedulingGates: keeps a pod out of the queue while it lists scheduling gates.
 
+use pellucid_framework::points;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -35,10 +36,6 @@ impl PluginFactory for Factory {
         Ok(Arc::new(SchedulingGates))
     }
 
-    fn args_schema(&self) -> Value {
-        json!({"type": "object", "additionalProperties": false})
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         let body = BodySchema::of::<SchedulingGatesState>();
         vec![
@@ -54,12 +51,7 @@ impl Plugin for SchedulingGates {
     fn name(&self) -> &'static str {
         NAME
     }
-    fn pre_enqueue(&self) -> Option<&dyn PreEnqueue> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_enqueue, hints }
 }
 
 impl PreEnqueue for SchedulingGates {

@@ -3,6 +3,7 @@
 //!
 //! The set of tainted nodes is derived state: most nodes have no taints, and for those only one bit is read.
 
+use pellucid_framework::points;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -47,10 +48,6 @@ impl PluginFactory for Factory {
         Ok(Arc::new(TaintToleration))
     }
 
-    fn args_schema(&self) -> Value {
-        json!({"type": "object", "additionalProperties": false})
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         let body = BodySchema::of::<TaintTolerationState>();
         vec![Endpoint::new("state", "The taints and their nodes", body, read_state).with_rows("taints")]
@@ -76,10 +73,6 @@ impl DerivedState for TaintedNodes {
         self.refusing.set(node, taints.iter().any(refuses));
         self.discouraging.set(node, !taints.iter().all(refuses));
     }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
 }
 
 fn refuses(taint: &Taint) -> bool {
@@ -92,18 +85,7 @@ impl Plugin for TaintToleration {
     fn name(&self) -> &'static str {
         NAME
     }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn pre_score(&self) -> Option<&dyn PreScore> {
-        Some(self)
-    }
-    fn score(&self) -> Option<&dyn Score> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { filter, pre_score, score, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(TaintedNodes::default())]
     }

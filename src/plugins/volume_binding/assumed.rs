@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
-use pellucid_cluster::{DerivedState, Hold};
+use pellucid_cluster::derived::{HookContext, Placed, Touched};
+use pellucid_cluster::{DerivedState, HoldValue};
 use pellucid_model::storage::{PersistentVolume, PersistentVolumeClaim};
-use pellucid_model::{CowMap, Name, PodId};
+use pellucid_model::{CowMap, Name};
 
 use super::super::claims::ClaimKey;
 use super::NAME;
@@ -117,11 +118,8 @@ impl Assumed {
         claim.selected_node.as_ref().or_else(|| self.node_of(claim))
     }
 
-    fn change(&mut self, reservation: &Hold, add: bool) {
-        if reservation.plugin != NAME {
-            return;
-        }
-        let Some(held) = reservation.what.downcast_ref::<Held>() else { return };
+    fn change(&mut self, hold: &HoldValue, add: bool) -> Touched {
+        let Some(held) = hold.downcast_ref::<Held>() else { return Touched::Nothing };
         for binding in &held.bindings {
             let claim = ((held.namespace.clone(), binding.claim.clone()), binding.claim_uid.clone());
             change(&mut self.volumes, binding.volume.clone(), claim, add);
@@ -130,6 +128,8 @@ impl Assumed {
             let key = (held.namespace.clone(), provision.claim.clone());
             change(&mut self.claims, key, (held.node.clone(), provision.claim_uid.clone()), add);
         }
+        // Claims and volumes are looked at anew at every attempt.
+        Touched::Nothing
     }
 }
 
@@ -149,15 +149,25 @@ impl DerivedState for Assumed {
         Box::new(self.clone())
     }
 
-    fn reserved(&mut self, _pod: PodId, reservation: &Hold) {
-        self.change(reservation, true);
+    fn holder(&self) -> Option<&'static str> {
+        Some(NAME)
     }
 
-    fn unreserved(&mut self, _pod: PodId, reservation: &Hold) {
-        self.change(reservation, false);
+    fn reserved(&mut self, _cx: &HookContext<'_>, _placed: &Placed<'_>, hold: &HoldValue) -> Touched {
+        self.change(hold, true)
     }
 
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
+    fn unreserved(&mut self, _cx: &HookContext<'_>, _placed: &Placed<'_>, hold: &HoldValue) -> Touched {
+        self.change(hold, false)
+    }
+
+    /// Volumes and claims of a bound pod say themselves whose they are.
+    fn bound_hold(
+        &self,
+        _cx: &HookContext<'_>,
+        _placed: &Placed<'_>,
+        _held: Option<&HoldValue>,
+    ) -> Option<HoldValue> {
+        None
     }
 }

@@ -14,7 +14,7 @@ use super::progress::{self, Progress};
 use super::{Assumed, Held, NAME};
 
 fn rows_of(view: View<'_>, record: &PodRecord) -> Vec<HeldClaim> {
-    let ours = record.reservations.iter().filter(|r| r.plugin == NAME);
+    let ours = record.holds.iter().filter(|r| r.plugin == NAME);
     let held = ours.filter_map(|r| r.what.downcast_ref::<Held>());
     let node = record.node.and_then(|n| view.cluster().node(n)).map(|node| &**node);
     let rows = held.flat_map(|held| {

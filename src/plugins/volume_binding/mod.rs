@@ -3,6 +3,7 @@
 //! PreFilter classifies the claims, Filter looks for volumes on each node, Reserve holds what was found, and PreBind
 //! orders the writes and waits. README.md describes the whole procedure.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
@@ -11,8 +12,8 @@ use pellucid_api::rest::volumes::{VolumeBindingState, VolumeBindingVolumes};
 use pellucid_cluster::DerivedState;
 use pellucid_framework::endpoint::Endpoint;
 use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Filter, Hints, Nodes, Plugin, PluginFactory, PreBind, PreBound, PreFilter,
-    PreFiltered, Reads, Reserve,
+    ArgsError, CycleValue, Filter, Nodes, Plugin, PluginFactory, PreBind, PreBound, PreFilter, PreFiltered,
+    Reads, Reservation, Reserve,
 };
 use pellucid_framework::{Cause, CauseId, Code, Reason, View};
 use pellucid_model::{NodeIdx, Pod, PodSpec};
@@ -87,21 +88,7 @@ impl Plugin for VolumeBinding {
     fn args(&self) -> Value {
         self.args.show()
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn reserve(&self) -> Option<&dyn Reserve> {
-        Some(self)
-    }
-    fn pre_bind(&self) -> Option<&dyn PreBind> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, filter, reserve, pre_bind, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(Assumed::default())]
     }
@@ -148,7 +135,7 @@ impl Filter for VolumeBinding {
 }
 
 impl Reserve for VolumeBinding {
-    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<CycleValue>, Cause> {
+    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause> {
         if pod.spec.volumes.claims.is_empty() {
             return Ok(None);
         }
@@ -156,7 +143,7 @@ impl Reserve for VolumeBinding {
         let Some(node) = view.cluster().node(node) else { return Ok(None) };
         let found = find::find(&claims, node).map_err(Conflicts::cause)?;
         let held = found.held(&pod.spec.namespace, &node.name);
-        Ok(held.map(|held| Arc::new(held) as CycleValue))
+        Ok(held.map(|held| Reservation::unmarked(Arc::new(held))))
     }
 }
 

@@ -62,8 +62,4 @@ impl DerivedState for ClaimsInUse {
         let (node, pod) = (placed.node, placed.pod);
         self.change(node, pod, |count| *count = count.saturating_sub(1));
     }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
-    }
 }

@@ -4,6 +4,7 @@
 //! The claims in use are derived state. Removing pods can lift both refusals, so preemption may try: PreFilter runs
 //! again after pods were removed.
 
+use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
@@ -46,10 +47,6 @@ impl PluginFactory for Factory {
         Ok(Arc::new(VolumeRestrictions))
     }
 
-    fn args_schema(&self) -> Value {
-        json!({"type": "object", "additionalProperties": false})
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         let body = BodySchema::of::<VolumeRestrictionsState>();
         let summary = "The claims that pods on nodes use, and which of them exclude a second pod";
@@ -63,15 +60,7 @@ impl Plugin for VolumeRestrictions {
     fn name(&self) -> &'static str {
         NAME
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, filter, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(ClaimsInUse::default())]
     }

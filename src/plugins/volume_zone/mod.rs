@@ -4,6 +4,7 @@
 //! count, and only those with a volume; a claim that waits for its first consumer has none yet. A node without any zone
 //! or region label suits every volume, because such a cluster does not use zones.
 
+use pellucid_framework::points;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
@@ -62,10 +63,6 @@ impl PluginFactory for Factory {
         Ok(Arc::new(VolumeZone))
     }
 
-    fn args_schema(&self) -> Value {
-        json!({"type": "object", "additionalProperties": false})
-    }
-
     fn endpoints(&self) -> Vec<Endpoint> {
         let body = BodySchema::of::<VolumeZoneState>();
         let summary = "The zones and regions of volumes, with the nodes that suit them";
@@ -79,15 +76,7 @@ impl Plugin for VolumeZone {
     fn name(&self) -> &'static str {
         NAME
     }
-    fn pre_filter(&self) -> Option<&dyn PreFilter> {
-        Some(self)
-    }
-    fn filter(&self) -> Option<&dyn Filter> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
+    points! { pre_filter, filter, hints }
 }
 
 /// What a label of a volume requires of a node.

@@ -20,4 +20,5 @@ pub(crate) mod registry;
 pub(crate) mod scale;
 pub(crate) mod schema;
 pub(crate) mod storage;
+pub(crate) mod usage;
 pub(crate) mod validate;

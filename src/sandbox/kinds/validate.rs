@@ -11,6 +11,7 @@ use crate::fields::{list, text};
 use crate::kinds::placement;
 use crate::kinds::pod_diff;
 use crate::kinds::ports;
+use crate::kinds::usage;
 
 /// Most bytes of all annotations of an object, keys and values together.
 const MAX_ANNOTATIONS: usize = 256 * 1024;
@@ -145,6 +146,7 @@ fn amount(value: &Value) -> Result<(), String> {
 /// Checks a pod and, on an update, that only mutable fields change.
 pub(crate) fn pod(object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = pod_spec(&object["spec"], "spec");
+    errors.extend(usage::invalid(object));
     if let Some(old) = old {
         errors.extend(pod_diff::check(&object["spec"], &old["spec"]));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pellucid::framework::endpoint::Endpoint;
-use pellucid::framework::plugin::{ArgsError, Nodes, Permitted};
+use pellucid::framework::plugin::{ArgsError, Nodes, Permitted, Reservation};
 use pellucid::framework::{
     Bind, CycleValue, Filter, Plugin, PluginFactory, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored,
     QueueSort, Reads, Reserve, Score, View,
@@ -65,7 +65,7 @@ impl Score for Fake {
     fn score(&self, _: View<'_>, _: &PodSpec, _: &CycleValue, _: &[NodeIdx], _: &mut [i64]) {}
 }
 impl Reserve for Fake {
-    fn reserve(&self, _: View<'_>, _: &Pod, _: NodeIdx) -> Result<Option<CycleValue>, Cause> {
+    fn reserve(&self, _: View<'_>, _: &Pod, _: NodeIdx) -> Result<Option<Reservation>, Cause> {
         Ok(None)
     }
 }

@@ -38,8 +38,9 @@ pub(crate) fn reserve(cluster: &mut Cluster, id: PodId, node: &str) -> Result<Op
     let plugin = plugin(NAME);
     let reserve = plugin.reserve().expect("it reserves");
     let held = reserve.reserve(View::new(cluster), &pod, node).map_err(|cause| cause.message())?;
+    let held = held.map(|chosen| chosen.what);
     if let Some(what) = held.clone() {
-        cluster.reserve(id, Hold { plugin: NAME, what });
+        cluster.reserve(id, Hold { plugin: NAME, what, marks: None });
     }
     Ok(held)
 }
@@ -226,7 +227,7 @@ fn an_overlay_takes_back_what_was_held() {
     cluster.rollback(overlay);
     let spec = super::world::pod("pod r claims=d").spec;
     assert_eq!(lines(&cluster, &ask(&*plugin(NAME), &cluster, &spec)), ["a ok", "b ok"]);
-    assert!(cluster.pod(p).unwrap().reservations.is_empty());
+    assert!(cluster.pod(p).unwrap().holds.is_empty());
 }
 
 #[test]

@@ -210,7 +210,7 @@ proptest! {
 fn check(cluster: &Cluster) -> Result<(), TestCaseError> {
     let (mut by_volume, mut by_claim) = (BTreeMap::new(), BTreeMap::new());
     for (_, record) in cluster.pods() {
-        for held in record.reservations.iter().filter_map(|r| r.what.downcast_ref::<Held>()) {
+        for held in record.holds.iter().filter_map(|r| r.what.downcast_ref::<Held>()) {
             for binding in &held.bindings {
                 let volume = by_volume.entry(binding.volume.clone()).or_insert(binding.claim.clone());
                 prop_assert_eq!(volume, &binding.claim);

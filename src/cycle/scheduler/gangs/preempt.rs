@@ -4,16 +4,16 @@
 //! the earlier ones. For a member that fits nowhere, its profile's PostFilter selects a node in the state as it is by
 //! then, and the victims are released. When every gang has its quorum, victims that turn out to be unnecessary are put
 //! back, the whole plan is replayed from the start, and all of it is undone. Only then are members nominated and
-//! evictions ordered, in one step. The plugin chooses between victims (`plugins::default_preemption`);
+//! evictions ordered, in one step. The plugin chooses between victims (`framework::victim_search`);
 //! `scheduler::preempt` evicts and waits. Members beyond the quorum preempt for themselves later, like any pod.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 use pellucid_cluster::preemptions::{End, GangPart, Plan, VictimChoice};
-use pellucid_cluster::{NominatedBy, Stage};
-use pellucid_framework::Cause;
-use pellucid_framework::post_filter::{Budgets, PostFiltered};
+use pellucid_cluster::{NominatedBy, Place};
+use pellucid_framework::post_filter::{Budgets, PostFiltered, Preemptor};
+use pellucid_framework::{Cause, View};
 use pellucid_model::time::Probe;
 use pellucid_model::{NodeIdx, Now, Pod, PodId, patience};
 use pellucid_queue::UnitId;
@@ -35,7 +35,7 @@ use crate::scheduler::{Scheduler, Step};
 pub(super) struct Victim {
     pub(super) choice: VictimChoice,
     pod: Arc<Pod>,
-    stage: Stage,
+    place: Place,
 }
 
 /// One member of the quorum, its node, and its victims there.
@@ -78,7 +78,7 @@ pub(super) fn not_together() -> Found {
 /// The parameters of a search.
 pub(super) struct Hunt<'a> {
     pub(super) attempt: &'a GangAttempt,
-    /// Victims must have a priority below this.
+    /// Victims of lower priority have one below this.
     pub(super) below: i32,
     pub(super) now: Now,
     pub(super) probe: &'a dyn Probe,
@@ -148,8 +148,9 @@ impl Scheduler {
             (_, None) => return Err(not_together()),
         };
         let victims = choices.into_iter().filter_map(|choice| {
-            let record = self.cluster.pod(choice.pod)?;
-            Some(Victim { choice, pod: record.pod.clone(), stage: record.stage })
+            let pod = self.cluster.pod(choice.pod)?.pod.clone();
+            let place = self.cluster.place_of(choice.pod)?;
+            Some(Victim { choice, pod, place })
         });
         let part = Part { member: i, node, victims: victims.collect(), plan };
         let overlay = self.cluster.begin();
@@ -217,7 +218,7 @@ impl Scheduler {
         for (p, v) in all {
             patience::check();
             let (victim, node) = (&parts[p].victims[v], parts[p].node);
-            self.cluster.place(victim.choice.pod, node, victim.stage);
+            self.cluster.put_back(victim.choice.pod, victim.place.clone());
             let mut beside = parts.iter().filter(|part| part.node == node);
             if beside.all(|part| self.fits(hunt, part)) {
                 needed[p][v] = false;
@@ -228,17 +229,32 @@ impl Scheduler {
         needed
     }
 
-    /// Whether the node of a placed member would accept it in the current state.
+    /// Whether the node of a placed member would take it in the current state.
     fn fits(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
-        self.cluster.release(hunt.attempt.candidates[part.member].id);
+        let member = hunt.attempt.candidates[part.member].id;
+        let place = self.cluster.displace(member);
         let fits = self.is_taken(hunt, part);
-        self.cluster.place(hunt.attempt.candidates[part.member].id, part.node, Stage::Reserved);
+        if let Some(place) = place {
+            self.cluster.put_back(member, place);
+        }
         fits
     }
 
-    fn is_taken(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
+    /// Whether the node takes the member of a part that is not placed: no filter refuses it, nor does the plugin that
+    /// chose victims for it.
+    pub(super) fn is_taken(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
         let member = &hunt.attempt.candidates[part.member];
-        !self.is_refused_on(hunt.attempt, member, part.node, hunt.probe)
+        !self.is_refused_on(hunt.attempt, member, part.node, hunt.probe) && self.holds(hunt, part)
+    }
+
+    /// Whether the condition of the plugin that chose victims for a part holds.
+    fn holds(&self, hunt: &Hunt<'_>, part: &Part) -> bool {
+        let (Some(plan), member) = (&part.plan, &hunt.attempt.candidates[part.member]) else { return true };
+        let plugins = self.profiles.all[member.profile].post_filter.iter();
+        let mut chose = plugins.filter(|e| e.plugin.name() == plan.plugin);
+        let preemptor = Preemptor { id: member.id, pod: &member.pod, below: hunt.below };
+        let view = View::new(&self.cluster);
+        chose.all(|e| e.plugin.post_filter().is_none_or(|p| p.condition(view, &preemptor, part.node).is_ok()))
     }
 
     /// Replays the plan from the start, with the victims gone and no member placed. Returns whether it holds.

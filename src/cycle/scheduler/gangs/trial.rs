@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use pellucid_cluster::{ShapeId, Stage};
-use pellucid_framework::Cause;
+use pellucid_framework::{Cause, View};
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::time::Probe;
 use pellucid_model::{Name, NodeIdx, patience};
@@ -14,7 +14,9 @@ use pellucid_recording::{Decision, Placement, Refusal};
 
 use super::plan::{Candidate, GangAttempt};
 use super::underway::Slice;
+use crate::attempt::alignment::affinity;
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
+use crate::attempt::reserve::reserve;
 use crate::attempt::search::refusal_of_pod;
 use crate::attempt::work;
 use crate::scheduler::Scheduler;
@@ -154,8 +156,9 @@ impl Scheduler {
     pub(super) fn put_member(&mut self, member: &Candidate, node: NodeIdx) -> Result<(), Cause> {
         let profile = self.profiles.all[member.profile].clone();
         self.turns.work += work::MOVE;
+        let aligned = affinity(&profile, View::new(&self.cluster), &member.pod.spec, node)?;
         self.cluster.place(member.id, node, Stage::Reserved);
-        let reserved = self.reserve(&profile, (member.id, &member.pod), node);
+        let reserved = reserve(&mut self.cluster, &profile, (member.id, &member.pod), node, aligned);
         reserved.and_then(|()| self.permit(&profile, &member.pod, node)).inspect_err(|_| {
             self.cluster.release(member.id);
         })

@@ -1,8 +1,8 @@
 //! Searches for victims member by member, in slices.
 //!
 //! Before the search, one walk over the nodes bounds how many members could fit with all pods of lower priority gone
-//! (`bound`). Equal members share what is known about a node until something on it changes. `preempt` makes room for
-//! one member and carries out the result.
+//! (`bound`), unless a plugin evicts others too. Equal members share what is known about a node until something on it
+//! changes. `preempt` makes room for one member and carries out the result.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ShapeId;
@@ -38,7 +38,7 @@ pub(super) enum Before {
 
 struct Search {
     below: i32,
-    /// Whether no placed pod has a lower priority.
+    /// Whether only pods of lower priority may be victims, and none is placed.
     is_hopeless: bool,
     /// Orders of the members to try, the next one last.
     open: Vec<Order>,
@@ -155,12 +155,24 @@ impl Scheduler {
         let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         let group = gangs.flat_map(|g| g.members.keys()).filter_map(|id| self.cluster.pod(*id));
         let below = group.map(|r| r.pod.priority).min().unwrap_or(i32::MIN);
-        let is_hopeless = !self.cluster.pods().any(|(_, r)| r.node.is_some() && r.pod.priority < below);
-        if !is_hopeless && let Some(found) = self.lacks_even_without(attempt, &members, below) {
+        let lower_only = attempt.candidates.iter().all(|c| self.evict_lower_only(c.profile));
+        let is_hopeless =
+            lower_only && !self.cluster.pods().any(|(_, r)| r.node.is_some() && r.pod.priority < below);
+        if lower_only
+            && !is_hopeless
+            && let Some(found) = self.lacks_even_without(attempt, &members, below)
+        {
             return Err(found);
         }
         let open = self.orders(attempt, &members);
         Ok(Search { below, is_hopeless, open, run: None, known: Known::default(), last: Found::NotAsked })
+    }
+
+    /// Whether the PostFilter plugins of a profile choose only victims of lower priority.
+    fn evict_lower_only(&self, profile: usize) -> bool {
+        let mut plugins =
+            self.profiles.all[profile].post_filter.iter().filter_map(|e| e.plugin.post_filter());
+        plugins.all(|plugin| plugin.evicts_lower_only())
     }
 
     /// Plans the members in one order. Returns `None` when the slice is over. Placements and releases stay until the
@@ -246,8 +258,7 @@ impl Scheduler {
                 }
             }
             let member = &hunt.attempt.candidates[part.member];
-            (changed.is_empty() || !self.is_refused_on(hunt.attempt, member, part.node, hunt.probe))
-                && self.put_member(member, part.node).is_ok()
+            (changed.is_empty() || self.is_taken(hunt, part)) && self.put_member(member, part.node).is_ok()
         });
         if holds {
             self.cluster.commit(overlay);

@@ -5,7 +5,7 @@ use pellucid_api::reason::{ReasonCode, Resolver};
 use pellucid_api::rest::simulate::{
     AddToleration, CopyNode, EditBody, LabelNode, PodsOf, RemoveTaint, SetRequest, TaintOf,
 };
-use pellucid_cluster::{Cluster, Stage};
+use pellucid_cluster::{Cluster, Place};
 use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::{Requirement, masks_of_pod_on};
 use pellucid_model::quantity::{format_amount, format_milli};
@@ -313,17 +313,16 @@ pub(crate) fn victims_on(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<V
         let masks = masks_of_pod_on(cluster, profile, (asked.id, &spec), &[node]);
         masks.pod.is_none() && masks.of(node) == 0
     };
-    let mut gone: Vec<PodId> = Vec::new();
+    let mut gone: Vec<(PodId, Place)> = Vec::new();
     let mut all = pods.iter();
     while !fits(&mut cluster) {
         let id = *all.next()?;
-        cluster.release(id);
-        gone.push(id);
+        gone.push((id, cluster.displace(id)?));
     }
     // Put back the pods whose removal was not needed, the last removed first.
     let mut needed: Vec<PodId> = Vec::new();
-    for id in gone.into_iter().rev() {
-        cluster.place(id, node, Stage::Bound);
+    for (id, place) in gone.into_iter().rev() {
+        cluster.put_back(id, place);
         if !fits(&mut cluster) {
             cluster.release(id);
             needed.push(id);

@@ -1,4 +1,4 @@
-//! Searches for victims: finds nodes that would accept the pod if pods of lower priority were evicted.
+//! The steps of the search: which nodes are tried, and who has to go from one node.
 //!
 //! Follows kube-scheduler's steps, but walks the nodes by name from an offset derived from the pod's name,
 //! instead of a random one.
@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::preemptions::{Candidate, Found, Plan, Rejected, VictimChoice};
-use pellucid_framework::plugin::Evaluator;
-use pellucid_framework::post_filter::Budgets;
-use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_model::cause::{Cause, Code, Reason};
 use pellucid_model::{GangKey, Name, NodeIdx, Pod, PodId, patience, stable_hash};
 
-use super::gangs;
-use super::{Args, NAME};
+use super::{VictimRules, gangs, pick};
+use crate::post_filter::{Budgets, Evaluator, Preemptor};
+use crate::view::View;
 
 /// Maximum number of candidates stored for explanations.
 const REMEMBERED: usize = 10;
@@ -21,16 +20,21 @@ const REMEMBERED: usize = 10;
 const EXAMPLES: usize = 3;
 
 /// Returns the plan. Its first candidate, if any, is the one to use.
-pub(super) fn search(args: &Args, evaluator: &mut dyn Evaluator, pod: &Pod) -> Plan {
-    let mut rejected = Groups::default();
-    let potential = potential(evaluator, &mut rejected);
+pub(super) fn search<R: VictimRules>(
+    rules: &R,
+    evaluator: &mut dyn Evaluator,
+    preemptor: Preemptor<'_>,
+) -> Plan {
+    let (plugin, mut rejected) = (rules.name(), Groups::default());
+    let potential = potential(plugin, evaluator, &mut rejected);
     let view = evaluator.view();
-    let mut plan = Plan { total_nodes: view.nodes().len(), potential: potential.len(), ..Plan::default() };
-    let budgets = Budgets::beside(view.cluster(), evaluator.earlier());
-    let is_hopeless = super::priorities::lowest(view).is_none_or(|lowest| lowest >= evaluator.below());
-    let wanted = args.wanted(potential.len());
+    let mut plan =
+        Plan { plugin, total_nodes: view.nodes().len(), potential: potential.len(), ..Plan::default() };
+    let is_hopeless = rules.has_no_victims(view, &preemptor);
+    let search = Search { rules, preemptor, budgets: Budgets::beside(view.cluster(), evaluator.earlier()) };
+    let wanted = rules.wanted(potential.len());
     let mut candidates: Vec<Candidate> = Vec::new();
-    let (before, after) = potential.split_at(start_of(pod, potential.len()));
+    let (before, after) = potential.split_at(start_of(preemptor.pod, potential.len()));
     for node in after.iter().chain(before) {
         let no_violation = candidates.iter().any(|c| c.cost.budget_violations == 0);
         if no_violation && candidates.len() >= wanted {
@@ -39,9 +43,9 @@ pub(super) fn search(args: &Args, evaluator: &mut dyn Evaluator, pod: &Pod) -> P
         patience::check();
         plan.tried += 1;
         let tried = match evaluator.known(*node) {
-            _ if is_hopeless => Err(no_victims()),
+            _ if is_hopeless => Err(no_victims(plugin)),
             Some(known) => known,
-            None => try_node(evaluator, &budgets, *node),
+            None => search.try_node(evaluator, *node),
         };
         match tried {
             Ok(candidate) => candidates.push(candidate),
@@ -50,9 +54,9 @@ pub(super) fn search(args: &Args, evaluator: &mut dyn Evaluator, pod: &Pod) -> P
     }
     plan.found = candidates.len();
     let cluster = evaluator.view().cluster();
-    candidates.sort_by(|a, b| super::pick::compare(cluster, a, b));
+    candidates.sort_by(|a, b| pick::compare(cluster, a, b));
     if let [best, second, ..] = &candidates[..] {
-        plan.decided_by = Some(super::pick::decided_by(&best.cost, &second.cost));
+        plan.decided_by = Some(pick::decided_by(&best.cost, &second.cost));
     }
     candidates.truncate(REMEMBERED);
     plan.candidates = candidates;
@@ -61,7 +65,7 @@ pub(super) fn search(args: &Args, evaluator: &mut dyn Evaluator, pod: &Pod) -> P
 }
 
 /// Returns the nodes where removing pods might help, in name order. Adds the others to `rejected`.
-fn potential(evaluator: &dyn Evaluator, rejected: &mut Groups) -> Vec<NodeIdx> {
+fn potential(plugin: &'static str, evaluator: &dyn Evaluator, rejected: &mut Groups) -> Vec<NodeIdx> {
     let (view, mut potential) = (evaluator.view(), Vec::new());
     let mut others = (0, Vec::new());
     for node in view.cluster().by_name() {
@@ -75,18 +79,18 @@ fn potential(evaluator: &dyn Evaluator, rejected: &mut Groups) -> Vec<NodeIdx> {
         }
     }
     if others.0 > 0 {
-        let cause = of(Code::UnschedulableAndUnresolvable, ReasonCode::PreemptionNotHelpful);
+        let cause = unresolvable(plugin, ReasonCode::PreemptionNotHelpful);
         rejected.0.push(Rejected { cause, count: others.0, examples: others.1 });
     }
     potential
 }
 
-fn of(code: Code, reason: ReasonCode) -> Cause {
-    Cause::new(NAME, code, Reason::of(reason))
+fn unresolvable(plugin: &'static str, reason: ReasonCode) -> Cause {
+    Cause::new(plugin, Code::UnschedulableAndUnresolvable, Reason::of(reason))
 }
 
-fn no_victims() -> Cause {
-    of(Code::UnschedulableAndUnresolvable, ReasonCode::NoPreemptionVictims)
+fn no_victims(plugin: &'static str) -> Cause {
+    unresolvable(plugin, ReasonCode::NoPreemptionVictims)
 }
 
 /// Returns the index where the walk over the nodes starts. The hash of the pod's name spreads it, so that pods do not
@@ -112,60 +116,79 @@ impl Groups {
     }
 }
 
-/// Evaluates one node: removes all pods of lower priority, then restores them one by one, the most important first.
-fn try_node(evaluator: &mut dyn Evaluator, budgets: &Budgets, node: NodeIdx) -> Found {
-    let (cluster, below) = (evaluator.view().cluster(), evaluator.below());
-    let on_node = cluster.slot(node).pods.iter().filter_map(|id| Some((*id, cluster.pod(*id)?)));
-    let mut pool: Vec<Target> = on_node
-        .filter(|(_, record)| record.pod.priority < below)
-        .map(|(id, record)| Target::new(id, record.pod.clone()))
-        .collect();
-    if pool.is_empty() {
-        return Err(no_victims());
+/// What stays the same from node to node.
+struct Search<'a, R> {
+    rules: &'a R,
+    preemptor: Preemptor<'a>,
+    budgets: Budgets,
+}
+
+impl<R: VictimRules> Search<'_, R> {
+    /// Evaluates one node: removes all pods that may be victims, then restores them one by one, the most important
+    /// first.
+    fn try_node(&self, evaluator: &mut dyn Evaluator, node: NodeIdx) -> Found {
+        let (view, budgets) = (evaluator.view(), &self.budgets);
+        let cluster = view.cluster();
+        let on_node = cluster.slot(node).pods.iter().filter_map(|id| Some((*id, cluster.pod(*id)?)));
+        let mut pool: Vec<Target> = on_node
+            .filter(|(_, record)| self.rules.may_be_victim(view, &self.preemptor, record))
+            .map(|(id, record)| Target::new(id, record.pod.clone()))
+            .collect();
+        if pool.is_empty() {
+            return Err(no_victims(self.rules.name()));
+        }
+        gangs::keep_together(cluster, &mut pool);
+        pool.sort_by(importance);
+        let violated = budgets.violated(pool.iter().map(|t| &*t.pod));
+        pool.iter_mut().zip(violated).for_each(|(target, violates)| target.violates_budget = violates);
+        // Disruption budgets and gangs depend on pods on other nodes, so such a result is not cached per node.
+        let is_local = self.rules.is_local()
+            && pool.iter().all(|t| t.gang.is_none())
+            && !budgets.concern(pool.iter().map(|t| &*t.pod));
+        evaluator.try_out();
+        for target in &pool {
+            evaluator.remove(target.id);
+        }
+        let victims = match self.refusal(evaluator, node) {
+            Some(cause) => Err(cause),
+            None => Ok(self.reprieve(evaluator, pool, node)),
+        };
+        evaluator.give_back();
+        let found = victims.map(|victims| candidate(evaluator.view(), node, &victims));
+        if is_local {
+            evaluator.remember(node, &found);
+        }
+        found
     }
-    gangs::keep_together(cluster, &mut pool);
-    pool.sort_by(importance);
-    let violated = budgets.violated(pool.iter().map(|t| &*t.pod));
-    pool.iter_mut().zip(violated).for_each(|(target, violates)| target.violates_budget = violates);
-    // Disruption budgets and gangs depend on pods on other nodes, so such a result is not cached per node.
-    let is_local = pool.iter().all(|t| t.gang.is_none()) && !budgets.concern(pool.iter().map(|t| &*t.pod));
-    evaluator.try_out();
-    for target in &pool {
-        evaluator.remove(target.id);
+
+    /// Returns why the preemptor cannot have the node in the state of the trial.
+    fn refusal(&self, evaluator: &mut dyn Evaluator, node: NodeIdx) -> Option<Cause> {
+        let refusal = evaluator.refusal(node);
+        refusal.or_else(|| self.rules.condition(evaluator.view(), &self.preemptor, node).err())
     }
-    let victims = match evaluator.refusal(node) {
-        Some(cause) => Err(cause),
-        None => Ok(reprieve(evaluator, pool, node)),
-    };
-    evaluator.give_back();
-    let found = victims.map(|victims| candidate(evaluator.view(), node, &victims));
-    if is_local {
-        evaluator.remember(node, &found);
+
+    /// Restores every pod that can stay, pods with a violated budget first. Returns the others, which are the victims.
+    fn reprieve(&self, evaluator: &mut dyn Evaluator, pool: Vec<Target>, node: NodeIdx) -> Vec<Target> {
+        let (violating, others): (Vec<_>, Vec<_>) = pool.into_iter().partition(|t| t.violates_budget);
+        let mut victims = Vec::new();
+        for target in violating.into_iter().chain(others) {
+            patience::check();
+            evaluator.restore(target.id, node);
+            if self.refusal(evaluator, node).is_some() {
+                evaluator.remove(target.id);
+                victims.push(target);
+            }
+        }
+        victims.sort_by(importance);
+        victims
     }
-    found
 }
 
 fn candidate(view: View<'_>, node: NodeIdx, victims: &[Target]) -> Candidate {
-    let cost = super::pick::cost(view.cluster(), victims);
+    let cost = pick::cost(view.cluster(), victims);
     let choice =
         |t: &Target| VictimChoice { pod: t.id, key: t.pod.key.clone(), violates_budget: t.violates_budget };
     Candidate { node, name: view.name(node).clone(), victims: victims.iter().map(choice).collect(), cost }
-}
-
-/// Restores every pod that can stay, pods with a violated budget first. Returns the others, which are the victims.
-fn reprieve(evaluator: &mut dyn Evaluator, pool: Vec<Target>, node: NodeIdx) -> Vec<Target> {
-    let (violating, others): (Vec<_>, Vec<_>) = pool.into_iter().partition(|t| t.violates_budget);
-    let mut victims = Vec::new();
-    for target in violating.into_iter().chain(others) {
-        patience::check();
-        evaluator.restore(target.id, node);
-        if evaluator.refusal(node).is_some() {
-            evaluator.remove(target.id);
-            victims.push(target);
-        }
-    }
-    victims.sort_by(importance);
-    victims
 }
 
 /// A pod that might be evicted.
@@ -182,6 +205,7 @@ pub(super) struct Target {
 }
 
 impl Target {
+    #[inline]
     fn new(id: PodId, pod: Arc<Pod>) -> Self {
         let since = started(&pod);
         Self { id, pod, violates_budget: false, gang: None, is_broken: false, since }
@@ -189,6 +213,7 @@ impl Target {
 }
 
 /// Returns the start time. A pod that has not started counts as starting last.
+#[inline]
 fn started(pod: &Pod) -> i64 {
     pod.started.unwrap_or(i64::MAX)
 }
@@ -197,6 +222,7 @@ fn started(pod: &Pod) -> i64 {
 /// important. Ties are broken by name, last name first, so that the choice is deterministic. At equal priority, all
 /// pods of a gang rank like the earliest of them, because they go together, and pods of a gang that lacks its quorum
 /// rank below all others.
+#[inline]
 fn importance(a: &Target, b: &Target) -> std::cmp::Ordering {
     let by_name = |a: &Target, b: &Target| {
         (&a.pod.key.name, &a.pod.key.namespace).cmp(&(&b.pod.key.name, &b.pod.key.namespace))

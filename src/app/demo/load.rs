@@ -1,0 +1,58 @@
+//! The load of the demo: pods that use more than they request, and a profile that looks at what nodes use. Pods of the
+//! default profile go where they would go without it.
+
+use std::time::Duration;
+
+use pellucid_cycle::Snapshot;
+use pellucid_model::CustomKindRef;
+use pellucid_model::custom::CustomValue;
+use pellucid_plugins::load_aware_scheduling::{NAME, NODE_METRIC};
+use serde_json::{Value, json};
+
+use super::cluster::{in_pool, pod, with};
+
+/// Time between two reports of what nodes use.
+pub(super) const REPORT_EVERY: Duration = Duration::from_secs(10);
+/// Scheduler name of the profile with LoadAwareScheduling.
+const PROFILE: &str = "load-aware";
+const USAGE: &str = "sandbox.pellucid.dev/usage";
+
+/// Returns the configuration of the demo's scheduler, as a file.
+pub(super) fn configuration() -> String {
+    let file = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [
+            {"schedulerName": pellucid_config::DEFAULT_SCHEDULER_NAME},
+            {
+                "schedulerName": PROFILE,
+                "plugins": {"multiPoint": {"enabled": [{"name": NAME, "weight": 1}]}},
+                "pluginConfig": [{"name": NAME, "args": {"usageThresholds": {"cpu": 65, "memory": 95}}}],
+            },
+        ],
+    });
+    file.to_string()
+}
+
+/// Sets what pods use. `metadata` is the JSON pointer of a pod's metadata, or of those of a template.
+pub(super) fn using(object: Value, metadata: &str, usage: &str) -> Value {
+    with(object, &format!("{metadata}/annotations"), json!({USAGE: usage}))
+}
+
+/// Makes a pod one of the profile that looks at what nodes use.
+pub(super) fn aware(pod: Value) -> Value {
+    with(pod, "/spec/schedulerName", json!(PROFILE))
+}
+
+/// Returns a pod that fits on no node, because the nodes that it may use are busy.
+pub(super) fn stuck() -> Value {
+    aware(in_pool(pod("waits-for-a-calm-edge", "100m", "64Mi"), "edge"))
+}
+
+/// Returns whether the scheduler knows what each node uses.
+pub(super) fn is_known(snapshot: &Snapshot) -> bool {
+    let metrics = snapshot.cluster.custom_objects().iter(CustomKindRef(&NODE_METRIC));
+    // A NodeMetric is created before its first report is written.
+    let is_reported = |value: &CustomValue| (NODE_METRIC.encode)(value)["status"]["updateTime"].is_string();
+    metrics.filter(|metric| is_reported(&metric.value)).count() >= snapshot.cluster.present().len()
+}

@@ -1,0 +1,186 @@
+//! Holds: what plugins give a pod on its node beyond the columns, from Reserve until the pod has ended.
+//!
+//! The value is of a type that only its plugin knows. It is chosen by the plugin's Reserve, or read back from the object
+//! of a pod that is bound already ([`DerivedState::bound_hold`](crate::DerivedState::bound_hold)). Every change passes the
+//! functions here, which keep the pod's record, the plugin's state and the undo log in step.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_model::effect::BindingMarks;
+use pellucid_model::selector::Labels;
+use pellucid_model::{Name, NodeIdx, Pod, PodId};
+use smallvec::SmallVec;
+
+use crate::changes::Changed;
+use crate::derived::{HookContext, Placed, Touched};
+use crate::stage::Stage;
+use crate::state::Cluster;
+use crate::undo::Undo;
+
+/// A plugin's value.
+pub type HoldValue = Arc<dyn Any + Send + Sync>;
+
+/// What a plugin holds for a pod.
+#[derive(Clone)]
+pub struct Hold {
+    /// Name of the plugin.
+    pub plugin: &'static str,
+    /// The plugin's value.
+    pub what: HoldValue,
+    /// What the Binding adds to the pod, so that the hold can be read back. Of a pod that is bound, `None`.
+    pub marks: Option<Arc<BindingMarks>>,
+}
+
+impl std::fmt::Debug for Hold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Hold({})", self.plugin)
+    }
+}
+
+/// All that a placed pod has.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The node.
+    pub node: NodeIdx,
+    stage: Stage,
+    since: Duration,
+    holds: SmallVec<[Hold; 1]>,
+}
+
+impl Place {
+    /// Returns the same on another node, or in another stage.
+    pub(crate) fn moved(self, node: NodeIdx, stage: Stage) -> Self {
+        Self { node, stage, ..self }
+    }
+}
+
+impl Cluster {
+    /// Records that a plugin holds something for a placed pod.
+    pub fn reserve(&mut self, id: PodId, hold: Hold) {
+        let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        record.holds.push(hold.clone());
+        self.undo.push(Undo::Unreserve { id });
+        self.tell_holder(id, &hold, true);
+    }
+
+    /// Gives up everything that is held for a pod, newest first.
+    #[inline]
+    pub fn unreserve_all(&mut self, id: PodId) {
+        while self.unreserve_last(id) {}
+    }
+
+    pub(crate) fn unreserve_last(&mut self, id: PodId) -> bool {
+        let last = self.pod(id).and_then(|record| record.holds.len().checked_sub(1));
+        last.is_some_and(|at| self.unreserve_at(id, at))
+    }
+
+    fn unreserve_at(&mut self, id: PodId, at: usize) -> bool {
+        let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return false };
+        let hold = record.holds.remove(at);
+        self.tell_holder(id, &hold, false);
+        self.undo.push(Undo::Reserve { id, hold });
+        true
+    }
+
+    /// Returns all that a pod has on its node, or `None` if it has no node.
+    pub fn place_of(&self, id: PodId) -> Option<Place> {
+        let record = self.pod(id)?;
+        let (stage, since, holds) = (record.stage, record.since, record.holds.clone());
+        record.node.map(|node| Place { node, stage, since, holds })
+    }
+
+    /// Takes a pod off its node for a trial. Returns all that it had there, or `None` if it has no node.
+    pub fn displace(&mut self, id: PodId) -> Option<Place> {
+        let place = self.place_of(id)?;
+        self.release(id);
+        Some(place)
+    }
+
+    /// Puts a pod back where it was, with what was held for it.
+    pub fn put_back(&mut self, id: PodId, place: Place) {
+        self.place_since(id, place.node, place.stage, place.since);
+        for hold in place.holds {
+            self.reserve(id, hold);
+        }
+    }
+
+    /// Changes when a placed pod took its place, for a state that is rebuilt.
+    pub fn set_since(&mut self, id: PodId, since: Duration) {
+        // In an overlay, so that a slot without a node object is not freed in between.
+        let overlay = self.begin();
+        if let Some(place) = self.displace(id) {
+            self.put_back(id, Place { since, ..place });
+        }
+        self.commit(overlay);
+    }
+
+    /// Has the plugins read back what they held for a pod that is not bound yet, for a state that is rebuilt.
+    pub fn read_marks(&mut self, id: PodId, marks: &Arc<BindingMarks>) {
+        let Some(record) = self.pod(id) else { return };
+        let (Some(node), mut pod, since) = (record.node, Pod::clone(&record.pod), record.since) else {
+            return;
+        };
+        pod.marks =
+            Labels::new(marks.annotations.iter().map(|(key, value)| (Name::new(key), Name::new(value))));
+        for at in 0..self.derived.len() {
+            let Some(plugin) = self.derived[at].holder() else { continue };
+            let cx = HookContext { now: self.now, nodes: &self.node_index };
+            let placed = Placed { id, pod: &pod, node, stage: Stage::Bound, since };
+            if let Some(what) = self.derived[at].bound_hold(&cx, &placed, None) {
+                self.reserve(id, Hold { plugin, what, marks: Some(marks.clone()) });
+            }
+        }
+    }
+
+    /// Asks the plugins what they hold for a bound pod by its object. Never called while an overlay is open.
+    pub fn read_holds(&mut self, id: PodId) {
+        for at in 0..self.derived.len() {
+            let Some(plugin) = self.derived[at].holder() else { continue };
+            let Some(record) = self.pod(id).filter(|record| record.stage == Stage::Bound) else { return };
+            let Some(node) = record.node else { return };
+            let known = record.holds.iter().position(|hold| hold.plugin == plugin);
+            let held = known.map(|at| &record.holds[at].what);
+            let cx = HookContext { now: self.now, nodes: &self.node_index };
+            let placed = Placed { id, pod: &record.pod, node, stage: record.stage, since: record.since };
+            let new = self.derived[at].bound_hold(&cx, &placed, held);
+            let is_same = match (held, &new) {
+                (None, None) => true,
+                (Some(old), Some(new)) => Arc::ptr_eq(old, new),
+                _ => false,
+            };
+            if is_same {
+                continue;
+            }
+            if let Some(at) = known {
+                self.unreserve_at(id, at);
+            }
+            if let Some(what) = new {
+                self.reserve(id, Hold { plugin, what, marks: None });
+            }
+            self.changes.push(node, Changed::Usage);
+        }
+    }
+
+    /// Calls the hook of the plugin's state for a hold that begins or ends.
+    fn tell_holder(&mut self, id: PodId, hold: &Hold, begins: bool) {
+        let Some(record) = self.pods.get(id.index()).and_then(Option::as_ref) else { return };
+        let Some(node) = record.node else { return };
+        let placed = Placed { id, pod: &record.pod, node, stage: record.stage, since: record.since };
+        let cx = HookContext { now: self.now, nodes: &self.node_index };
+        for state in self.derived.iter_mut().filter(|state| state.holder() == Some(hold.plugin)) {
+            let touched = match begins {
+                true => state.reserved(&cx, &placed, &hold.what),
+                false => state.unreserved(&cx, &placed, &hold.what),
+            };
+            match touched {
+                Touched::Nothing => {}
+                Touched::Nodes(nodes) => {
+                    nodes.iter().for_each(|node| self.changes.push(*node, Changed::Usage))
+                }
+                Touched::All => self.changes.push_all(),
+            }
+        }
+    }
+}

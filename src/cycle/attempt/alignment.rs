@@ -1,0 +1,134 @@
+//! Asks the topology hint providers of a profile about nodes, and refuses nodes on which they do not agree.
+//!
+//! Runs on the nodes that passed the ordinary filters; its refusals are kept in the rows of [`NodeResultCache`] and
+//! are made anew with the pods or the object of the node. The winner is asked again before it takes the pod, which
+//! gives the affinity for Reserve. How hints are merged is in [`pellucid_framework::merge`].
+//!
+//! [`NodeResultCache`]: crate::attempt::node_result_cache::NodeResultCache
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_framework::merge::merge;
+use pellucid_framework::plugin::{CycleValue, Nodes};
+use pellucid_framework::profile::{Enabled, Profile};
+use pellucid_framework::topology::{NumaPolicy, NumaTopology};
+use pellucid_framework::{NumaAffinity, TopologyHints, View};
+use pellucid_model::cause::{Cause, CauseId, Code, Reason};
+use pellucid_model::{NodeIdx, PodSpec};
+use smallvec::SmallVec;
+
+use crate::attempt::chain::PluginTally;
+use crate::attempt::node_result_cache::CycleContext;
+
+/// The providers that have something to say about the pods of one shape.
+#[derive(Default)]
+pub(crate) struct Alignment {
+    /// Indices in `profile.topology_hints`, ascending, with the prepared values.
+    providers: SmallVec<[(usize, CycleValue); 2]>,
+}
+
+impl Alignment {
+    /// Asks all providers of a profile whether they have something to say.
+    pub(crate) fn of(profile: &Profile, spec: &PodSpec) -> Self {
+        let all = profile.topology_hints.iter().enumerate();
+        let asked = all.filter_map(|(at, e)| Some((at, e.plugin.topology_hints()?.prepare(spec)?)));
+        Self { providers: asked.collect() }
+    }
+
+    /// Returns whether no provider has anything to say, so that no node is refused.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.providers.is_empty()
+    }
+
+    /// Removes the nodes on which the hints do not agree, and calls `refused` for each.
+    pub(crate) fn filter(
+        &self,
+        ctx: &CycleContext<'_>,
+        nodes: &mut Nodes<'_>,
+        tally: &mut [PluginTally],
+        mut refused: impl FnMut(NodeIdx),
+    ) {
+        if self.is_idle() {
+            return;
+        }
+        let start = ctx.probe.elapsed();
+        nodes.refuse_with(|causes, node| match self.affinity(ctx.profile, ctx.view, ctx.spec, node) {
+            Ok(_) => CauseId::FEASIBLE,
+            Err(cause) => {
+                refused(node);
+                let mut all = ctx.profile.topology_hints.iter();
+                if let Some(by) = all.find(|e| e.plugin.name() == cause.plugin) {
+                    tally[by.index].nodes_refused += 1;
+                }
+                causes.id(cause)
+            }
+        });
+        // The time of all providers counts for the first.
+        if let Some(first) = self.providers.first().map(|(at, _)| ctx.profile.topology_hints[*at].index) {
+            tally[first].nanos += (ctx.probe.elapsed() - start).as_nanos() as u64;
+        }
+    }
+
+    /// Returns the affinity that the providers agree on for a pod on a node, `None` where the node demands none.
+    fn affinity(
+        &self,
+        profile: &Profile,
+        view: View<'_>,
+        spec: &PodSpec,
+        node: NodeIdx,
+    ) -> Result<Option<NumaAffinity>, Cause> {
+        let mut agreed: Option<(&'static str, NumaTopology)> = None;
+        for (name, provider, value) in self.asked(profile) {
+            let Some(found) = provider.topology(view, spec, value, node)? else { continue };
+            agreed = Some(match agreed {
+                Some((first, known)) if found.policy <= known.policy => (first, known.with(found)),
+                Some((_, known)) => (name, known.with(found)),
+                None => (name, found),
+            });
+        }
+        let demands =
+            |topology: &NumaTopology| topology.policy != NumaPolicy::None && !topology.nodes.is_empty();
+        let Some((name, topology)) = agreed.filter(|(_, topology)| demands(topology)) else {
+            return Ok(None);
+        };
+        let mut hints = Vec::new();
+        for (_, provider, value) in self.asked(profile) {
+            hints.extend(provider.hints(view, spec, value, node)?);
+        }
+        let Some(affinity) = merge(&topology, &hints) else {
+            return Err(Cause::new(name, Code::Unschedulable, Reason::of(ReasonCode::NumaTopologyMismatch)));
+        };
+        for (_, provider, value) in self.asked(profile) {
+            provider.fits(view, spec, value, node, affinity)?;
+        }
+        Ok(Some(affinity))
+    }
+
+    /// Iterates over the providers with their names and prepared values.
+    fn asked<'a>(
+        &'a self,
+        profile: &'a Profile,
+    ) -> impl Iterator<Item = (&'static str, &'a dyn TopologyHints, &'a CycleValue)> {
+        self.providers.iter().filter_map(move |(at, value)| {
+            let plugin = &profile.topology_hints[*at].plugin;
+            Some((plugin.name(), plugin.topology_hints()?, value))
+        })
+    }
+}
+
+/// Returns the affinity of a pod on a node, `None` where the node demands none. The pod must not be placed yet, because
+/// hints are about what is free. Fails with the cause for which [`Alignment::filter`] refuses the node.
+pub(crate) fn affinity(
+    profile: &Profile,
+    view: View<'_>,
+    spec: &PodSpec,
+    node: NodeIdx,
+) -> Result<Option<NumaAffinity>, Cause> {
+    Alignment::of(profile, spec).affinity(profile, view, spec, node)
+}
+
+/// Returns the plugins that had a part in a cause besides the one that it names: hints that do not agree are the matter
+/// of all providers.
+pub(crate) fn also_behind<'p>(profile: &'p Profile, cause: &Cause) -> &'p [Enabled] {
+    let is_mismatch = cause.reasons.iter().any(|reason| reason.code == ReasonCode::NumaTopologyMismatch);
+    if is_mismatch { profile.topology_hints.as_slice() } else { &[] }
+}

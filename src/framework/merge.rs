@@ -1,0 +1,208 @@
+//! Merges the hints of all providers for one pod on one node into an affinity.
+//!
+//! One hint of each resource makes a combination. Its mask is what the masks of its hints have in common, its score is
+//! the sum of the scores of the hints with exactly that mask, and it is preferred if all of its hints are and the
+//! topology allows the mask. Among combinations with a NUMA node in common the best is preferred, then has the fewest
+//! NUMA nodes, then the greatest score, then the lowest numbers.
+//!
+//! Combinations are not walked through one by one: only the distinct masks that they lead to are kept, resource by
+//! resource. Of the hints of a resource, and of the masks so far, at most [`MOST`] count, the narrowest. No node with 8
+//! NUMA nodes or fewer has more. On larger ones what is left out may keep a strict policy from finding an affinity; it
+//! is always the same that is left out.
+
+use std::cmp::Reverse;
+
+use pellucid_model::collections::FxHashSet;
+
+use super::topology::{NumaAffinity, NumaMask, NumaPolicy, NumaTopology, ResourceHints};
+
+/// Maximum number of hints of one resource with different masks, and of masks kept between two resources.
+pub const MOST: usize = 256;
+
+/// The hints of one resource that count: one per mask, with its score, the narrowest first.
+type Choices = Vec<(NumaMask, i64)>;
+
+/// Returns the affinity that the policy takes, or `None` if it takes none. A topology without NUMA nodes, or with
+/// policy [`NumaPolicy::None`], has none.
+pub fn merge(topology: &NumaTopology, resources: &[ResourceHints]) -> Option<NumaAffinity> {
+    let policy = topology.policy;
+    if policy == NumaPolicy::None || topology.nodes.is_empty() {
+        return None;
+    }
+    let preferred: Vec<Choices> = resources.iter().map(|of| choices(topology, of, true)).collect();
+    let reached = reach(topology.nodes, &preferred).into_iter().filter(|mask| topology.allows(*mask));
+    if let Some((mask, score)) = best(reached, &preferred) {
+        return Some(NumaAffinity { policy, mask, preferred: true, score });
+    }
+    if policy != NumaPolicy::BestEffort {
+        return None;
+    }
+    let all: Vec<Choices> = resources.iter().map(|of| choices(topology, of, false)).collect();
+    let (mask, score) = best(reach(topology.nodes, &all), &all).unwrap_or((topology.nodes, 0));
+    Some(NumaAffinity { policy, mask, preferred: false, score })
+}
+
+/// Returns the hints of a resource that count, the preferred ones or all.
+fn choices(topology: &NumaTopology, of: &ResourceHints, only_preferred: bool) -> Choices {
+    let Some(hints) = &of.hints else { return vec![(topology.nodes, 0)] };
+    if hints.is_empty() && !only_preferred {
+        return vec![(topology.nodes, 0)];
+    }
+    let is_wide = |mask: NumaMask| topology.policy == NumaPolicy::SingleNumaNode && mask.count() != 1;
+    let counts = hints.iter().filter(|hint| {
+        (hint.preferred || !only_preferred)
+            && !hint.mask.is_some_and(|mask| is_wide(mask.and(topology.nodes)))
+    });
+    // A hint for any NUMA nodes has a mask that it does not name, so its score counts for none.
+    let masks = counts.map(|hint| match hint.mask {
+        Some(mask) => (mask.and(topology.nodes), hint.score.max(0)),
+        None => (topology.nodes, 0),
+    });
+    let mut choices: Choices = masks.filter(|(mask, _)| !mask.is_empty()).collect();
+    choices.sort_unstable_by_key(|(mask, score)| (mask.count(), *mask, Reverse(*score)));
+    choices.dedup_by_key(|(mask, _)| *mask);
+    choices.truncate(MOST);
+    choices
+}
+
+/// Returns the masks of all combinations of one choice per resource that have a NUMA node in common.
+fn reach(nodes: NumaMask, resources: &[Choices]) -> Vec<NumaMask> {
+    let mut reached = vec![nodes];
+    for choices in resources {
+        let mut next = Vec::new();
+        let mut seen = FxHashSet::default();
+        for mask in &reached {
+            let common = choices.iter().map(|(choice, _)| mask.and(*choice));
+            next.extend(common.filter(|both| !both.is_empty() && seen.insert(both.0)));
+        }
+        next.sort_unstable_by_key(|mask| (mask.count(), *mask));
+        next.truncate(MOST);
+        reached = next;
+    }
+    reached
+}
+
+/// Returns the best of some masks with its score.
+///
+/// A combination has the greatest score if each resource with a hint for exactly this mask gives it: the others have a
+/// wider hint each, or the mask would not have been reached.
+fn best(masks: impl IntoIterator<Item = NumaMask>, resources: &[Choices]) -> Option<(NumaMask, i64)> {
+    let score = |mask: NumaMask| {
+        let exact = resources.iter().filter_map(|choices| choices.iter().find(|(choice, _)| *choice == mask));
+        exact.fold(0i64, |sum, (_, score)| sum.saturating_add(*score))
+    };
+    let scored = masks.into_iter().map(|mask| (mask, score(mask)));
+    scored.min_by_key(|(mask, score)| (mask.count(), Reverse(*score), *mask))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::topology::TopologyHint;
+    use super::*;
+
+    fn two(policy: NumaPolicy) -> NumaTopology {
+        NumaTopology { policy, nodes: NumaMask(0b11), ..NumaTopology::default() }
+    }
+
+    /// Makes the hints of a resource from masks, each with whether it is preferred and its score.
+    fn hints(given: &[(u64, bool, i64)]) -> ResourceHints {
+        let hint = |(mask, preferred, score)| TopologyHint { mask: Some(NumaMask(mask)), preferred, score };
+        ResourceHints { resource: "cpu".into(), hints: Some(given.iter().copied().map(hint).collect()) }
+    }
+
+    fn any() -> ResourceHints {
+        ResourceHints { resource: "memory".into(), hints: None }
+    }
+
+    /// Returns mask, preference and score of what is merged.
+    fn merged(policy: NumaPolicy, resources: &[ResourceHints]) -> Option<(u64, bool, i64)> {
+        merge(&two(policy), resources).map(|found| (found.mask.0, found.preferred, found.score))
+    }
+
+    #[test]
+    fn without_hints_all_numa_nodes_are_taken() {
+        for policy in [NumaPolicy::BestEffort, NumaPolicy::Restricted, NumaPolicy::SingleNumaNode] {
+            assert_eq!(merged(policy, &[]), Some((0b11, true, 0)), "{policy:?}");
+            assert_eq!(merged(policy, &[any()]), Some((0b11, true, 0)), "{policy:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_policy_or_numa_nodes_nothing_is_merged() {
+        assert_eq!(merged(NumaPolicy::None, &[any()]), None);
+        let bare = NumaTopology { policy: NumaPolicy::BestEffort, ..NumaTopology::default() };
+        assert_eq!(merge(&bare, &[any()]), None);
+    }
+
+    #[test]
+    fn disjoint_masks_pass_best_effort_alone() {
+        let apart = [hints(&[(0b01, true, 0)]), hints(&[(0b10, true, 0)])];
+        assert_eq!(merged(NumaPolicy::BestEffort, &apart), Some((0b11, false, 0)));
+        assert_eq!(merged(NumaPolicy::Restricted, &apart), None);
+        assert_eq!(merged(NumaPolicy::SingleNumaNode, &apart), None);
+    }
+
+    #[test]
+    fn a_resource_without_an_aligned_way_passes_best_effort_alone() {
+        let none = [hints(&[]), hints(&[(0b10, true, 4)])];
+        assert_eq!(merged(NumaPolicy::BestEffort, &none), Some((0b10, false, 4)));
+        assert_eq!(merged(NumaPolicy::Restricted, &none), None);
+        assert_eq!(merged(NumaPolicy::SingleNumaNode, &none), None);
+    }
+
+    #[test]
+    fn a_preferred_wide_affinity_is_better_than_a_narrow_one_that_is_not() {
+        let wide = [hints(&[(0b01, false, 9), (0b11, true, 1)])];
+        assert_eq!(merged(NumaPolicy::BestEffort, &wide), Some((0b11, true, 1)));
+        assert_eq!(merged(NumaPolicy::Restricted, &wide), Some((0b11, true, 1)));
+        assert_eq!(merged(NumaPolicy::SingleNumaNode, &wide), None);
+    }
+
+    #[test]
+    fn narrow_masks_cut_wide_ones() {
+        let mixed = [hints(&[(0b11, true, 5)]), hints(&[(0b01, true, 2), (0b10, true, 3)])];
+        assert_eq!(merged(NumaPolicy::Restricted, &mixed), Some((0b10, true, 3)));
+        assert_eq!(merged(NumaPolicy::SingleNumaNode, &mixed), None);
+    }
+
+    #[test]
+    fn scores_of_equal_masks_add_up_and_decide_ties() {
+        let of = |left, right| hints(&[(0b01, true, left), (0b10, true, right)]);
+        assert_eq!(merged(NumaPolicy::SingleNumaNode, &[of(5, 4), of(1, 3)]), Some((0b10, true, 7)));
+        assert_eq!(merged(NumaPolicy::SingleNumaNode, &[of(5, 5), of(1, 1)]), Some((0b01, true, 6)));
+        assert_eq!(merged(NumaPolicy::Restricted, &[of(-8, -9)]), Some((0b01, true, 0)));
+        let great = [of(i64::MAX, 0), of(i64::MAX, 0)];
+        assert_eq!(merged(NumaPolicy::Restricted, &great), Some((0b01, true, i64::MAX)));
+    }
+
+    #[test]
+    fn affinities_that_break_a_restriction_are_not_preferred() {
+        let (left, both) = (hints(&[(0b01, true, 0)]), hints(&[(0b11, true, 0)]));
+        let apart = NumaTopology { never_alone: NumaMask(0b01), ..two(NumaPolicy::Restricted) };
+        assert_eq!(merge(&apart, std::slice::from_ref(&left)), None);
+        assert!(merge(&apart, std::slice::from_ref(&both)).is_some());
+        let alone = NumaTopology { only_alone: NumaMask(0b10), ..two(NumaPolicy::Restricted) };
+        assert_eq!(merge(&alone, std::slice::from_ref(&both)), None);
+        assert!(merge(&alone, std::slice::from_ref(&left)).is_some());
+        let lax = NumaTopology { policy: NumaPolicy::BestEffort, ..alone };
+        assert_eq!(merge(&lax, &[both]).map(|found| (found.mask.0, found.preferred)), Some((0b11, false)));
+    }
+
+    #[test]
+    fn numa_nodes_that_are_not_there_are_ignored() {
+        let beyond = [hints(&[(0b101, true, 2), (0b100, true, 3)])];
+        assert_eq!(merged(NumaPolicy::SingleNumaNode, &beyond), Some((0b01, true, 2)));
+    }
+
+    #[test]
+    fn more_masks_than_count_still_merge_within_the_bound() {
+        let nodes = NumaMask::first(64);
+        let pairs = (0..64u64).flat_map(|a| (a + 1..64).map(move |b| ((1 << a) | (1 << b), true, 1)));
+        let pairs: Vec<(u64, bool, i64)> = pairs.collect();
+        let many = vec![hints(&pairs); 6];
+        let topology = NumaTopology { policy: NumaPolicy::Restricted, nodes, ..NumaTopology::default() };
+        let found = merge(&topology, &many).expect("single NUMA nodes are in common");
+        assert_eq!((found.mask.count(), found.preferred, found.score), (1, true, 0));
+        assert_eq!(merge(&topology, &many), Some(found));
+    }
+}
