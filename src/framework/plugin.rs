@@ -322,8 +322,8 @@ pub trait Permit: Send + Sync {
 /// PostBind: acts when a Binding is confirmed.
 pub trait PostBind: Send + Sync {
     /// Returns the writes to make. Called once, when the API server has confirmed a Binding of ours, in a report or in
-    /// the watch; never for a pod whose Binding is confirmed after a restart. `held` is what this plugin's Reserve
-    /// returned. Nothing waits for the writes, and what comes of them is only logged and counted.
+    /// the watch; never for a pod whose Binding is confirmed after a restart. `held` is what this plugin holds for
+    /// the pod. Nothing waits for the writes, and what comes of them is only logged and counted.
     fn post_bind(
         &self,
         view: View<'_>,

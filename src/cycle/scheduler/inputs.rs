@@ -220,8 +220,6 @@ impl Scheduler {
             self.records.counters.bound += 1;
             let note = format!("Successfully assigned {} to {name}", pod.key).into();
             self.order_event(pod_ref(&pod), EventType::Normal, ("Scheduled", "Binding"), note);
-        }
-        if was_ordered && as_decided {
             self.post_bind(id, unit, node);
         }
         self.cluster.read_holds(id);
