@@ -69,7 +69,7 @@ impl World {
     fn summary_is_written(&self) {
         let cluster = self.core.scheduler.cluster();
         let placed = cluster.pods().filter(|(_, record)| record.node.is_some()).count();
-        let summary = self.api.notices.get(&("ns".into(), "summary".into()));
+        let summary = self.api.notices.get(&(Name::from("ns"), Name::from("summary")));
         assert_eq!(summary.map(|s| &s["spec"]["pods"]), Some(&serde_json::json!(placed)), "{summary:?}");
     }
 
