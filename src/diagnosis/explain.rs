@@ -1,5 +1,7 @@
 //! Explains why a pod is where it is, or why it is pending.
 
+use std::time::Duration;
+
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::explain::{
     NodeGroup, PendingPod, PendingPods, PlacementBody, PodExplanation, ReasonBody, Shortfall,
@@ -84,7 +86,7 @@ fn recorded(snapshot: &Snapshot, id: PodId, record: &PodRecord, now: Now) -> Pod
         Some(Outcome::Gated(refusal)) if record.node.is_none() => {
             add_refusal(&mut body, refusal, None, "gated");
         }
-        _ => add_place(&mut body, snapshot, (id, record), verdict.as_ref()),
+        _ => add_place(&mut body, snapshot, (id, record), verdict.as_ref(), now),
     }
     body
 }
@@ -196,6 +198,7 @@ fn add_place(
     snapshot: &Snapshot,
     (id, record): (PodId, &PodRecord),
     verdict: Option<&Verdict>,
+    now: Now,
 ) {
     let Some(idx) = record.node else {
         body.verdict = "waiting".into();
@@ -222,8 +225,20 @@ fn add_place(
     body.verdict = "placed".into();
     let why = why_there(&placement).unwrap_or_else(|| "the only feasible node".into());
     let verb = if record.stage == Stage::Bound { "Placed" } else { "Being placed" };
-    body.summary = format!("{verb} on {node}: {why}.");
+    body.summary = format!("{verb} on {node}: {why}.{}", at_permit(snapshot, id, now));
     add_placement(body, node, stage, &placement);
+}
+
+/// Returns a sentence on what a placed pod waits for at Permit and until when; empty when it does not.
+fn at_permit(snapshot: &Snapshot, id: PodId, now: Now) -> String {
+    let Some(wait) = snapshot.permit_waits.get(&id) else { return String::new() };
+    // A plugin may wait for longer than a time can say.
+    let left = wait.deadline.saturating_sub(now.monotonic);
+    let until = match left < Duration::from_secs(100 * 365 * 86_400) {
+        true => format!("until {}", rfc3339(now.wall_at(wait.deadline))),
+        false => "without end".to_owned(),
+    };
+    format!(" It holds the place and waits at Permit for {}, {until}.", wait.plugin)
 }
 
 /// Returns why a node was chosen, or `None` when no other node was feasible.

@@ -31,8 +31,8 @@ pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_mess
 pub use pellucid_model::manifest;
 pub use plugin::{
     Bind, CycleValue, DeclaredKeys, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin,
-    PluginFactory, PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored,
-    QueueSort, Reads, Reservation, Reserve, Score,
+    PluginFactory, PostBind, PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore,
+    PreScored, QueueSort, Reads, Reservation, Reserve, Score,
 };
 pub use post_filter::PostFiltered;
 pub use topology::{NumaAffinity, TopologyHints};

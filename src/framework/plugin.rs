@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_model::cause::{Cause, CauseId, Causes};
-use pellucid_model::effect::{BindingMarks, VolumeWrite};
+use pellucid_model::effect::{BindingMarks, ObjectWrite};
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
 
@@ -279,18 +279,20 @@ pub trait Reserve: Send + Sync {
 pub enum PreBound {
     /// As far as this plugin is concerned, the pod may be bound.
     Ready,
-    /// The pod cannot be bound yet. PreBind is called again when one of the writes is settled or an object changes.
+    /// The pod cannot be bound yet. PreBind is called again when one of the writes is settled, when the pod, a volume or
+    /// a claim changes, and when an object or a plugin's state changes that the plugin's [`Hints`] listen to.
     Wait {
-        /// Writes that are needed. A write already ordered for this attempt is not sent again.
-        writes: Vec<VolumeWrite>,
-        /// How long to wait altogether, counted from the decision.
+        /// Writes that are needed. A write already ordered for this attempt is not sent again. Patches of one object by
+        /// several plugins become one request; the pod is not bound if they set a field differently.
+        writes: Vec<ObjectWrite>,
+        /// How long to wait altogether, counted from the decision or, if Permit waited, from its end.
         at_most: Duration,
     },
     /// The pod cannot be bound, and loses its place.
     Failed(Cause),
 }
 
-/// PreBind: prepares the cluster for the pod's binding.
+/// PreBind: prepares the cluster for the pod's binding. All plugins of the profile are asked each time.
 pub trait PreBind: Send + Sync {
     /// Checks how far the preparation is. `held` is what this plugin's Reserve returned.
     fn pre_bind(&self, view: View<'_>, pod: &Pod, node: NodeIdx, held: Option<&CycleValue>) -> PreBound;
@@ -299,16 +301,36 @@ pub trait PreBind: Send + Sync {
 /// The result of Permit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permitted {
-    /// The pod goes on to binding.
+    /// As far as this plugin is concerned, the pod goes on to binding.
     Yes,
+    /// The pod keeps its place and waits. Permit is called again after events of the kinds that the plugin's [`Hints`]
+    /// listen to, and when a deadline in a plugin's state has passed.
+    Wait {
+        /// How long to wait altogether, counted from the decision. Then the pod loses its place.
+        at_most: Duration,
+    },
     /// The pod loses its place.
     No(Cause),
 }
 
-/// Permit: decides whether a reserved pod may be bound now.
+/// Permit: decides whether a reserved pod may be bound now. The pod goes on when all plugins say yes at once.
 pub trait Permit: Send + Sync {
-    /// Decides whether the pod may be bound to the node now.
+    /// Decides whether the pod may be bound to the node now. Asked in the decision, and while the pod waits.
     fn permit(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Permitted;
+}
+
+/// PostBind: acts when a Binding is confirmed.
+pub trait PostBind: Send + Sync {
+    /// Returns the writes to make. Called once, when the API server has confirmed a Binding of ours, in a report or in
+    /// the watch; never for a pod whose Binding is confirmed after a restart. `held` is what this plugin holds for
+    /// the pod. Nothing waits for the writes, and what comes of them is only logged and counted.
+    fn post_bind(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        held: Option<&CycleValue>,
+    ) -> Vec<ObjectWrite>;
 }
 
 /// Bind: decides whether this plugin binds the pod. The first enabled plugin that does wins.
@@ -367,6 +389,7 @@ macro_rules! point {
     (pre_bind) => { $crate::point!(pre_bind -> PreBind); };
     (permit) => { $crate::point!(permit -> Permit); };
     (bind) => { $crate::point!(bind -> Bind); };
+    (post_bind) => { $crate::point!(post_bind -> PostBind); };
     (hints) => { $crate::point!(hints -> Hints); };
     ($name:ident -> $point:ident) => {
         fn $name(&self) -> Option<&dyn $crate::plugin::$point> {
@@ -396,6 +419,7 @@ pub trait Plugin: Send + Sync {
         pre_bind -> PreBind;
         permit -> Permit;
         bind -> Bind;
+        post_bind -> PostBind;
         hints -> Hints;
         topology_hints -> TopologyHints;
     }

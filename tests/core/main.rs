@@ -4,7 +4,7 @@
 //! - `waking`: what wakes a refused pod; `wakeups`: that nothing else does, and that wake-ups are reported
 //! - `objects`: objects that watches report
 //! - `preempting`: nominations and evictions; `victims`: a search for victims by the rules of another plugin
-//! - `volumes`: volumes that are bound before a pod is
+//! - `volumes`: volumes that are bound before a pod is; `writes`: waits and writes of other plugins
 //! - `storage`: the plugins for volumes, devices and features
 //! - `relations`: topology spread and pod affinity
 //! - `aligning`: hints about NUMA nodes
@@ -41,3 +41,4 @@ mod victims;
 mod volumes;
 mod wakeups;
 mod waking;
+mod writes;

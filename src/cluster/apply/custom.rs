@@ -78,9 +78,7 @@ impl Cluster {
     pub fn expire_plugin_state(&mut self, now: Now, out: &mut Vec<ClusterEvent>) {
         (self.now, self.plugin_time) = (now, self.plugin_time.max(now.wall));
         let touched = self.tell_plugins(|state, _| state.expire(now));
-        if !touched.is_empty() {
-            out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
-        }
+        say_touched(touched, out);
     }
 
     /// Calls a hook of every plugin's state, and has the results of touched nodes computed anew. Returns these nodes,
@@ -107,5 +105,12 @@ impl Cluster {
         all.sort_unstable();
         all.dedup();
         all
+    }
+}
+
+/// Adds the event that plugins' states changed, if that touched any node.
+pub(super) fn say_touched(touched: Vec<NodeIdx>, out: &mut Vec<ClusterEvent>) {
+    if !touched.is_empty() {
+        out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
     }
 }

@@ -5,6 +5,9 @@
 
 mod custom;
 mod object;
+mod writes;
+
+pub use writes::{DueWrite, StateId};
 
 use std::sync::Arc;
 use std::time::Duration;
