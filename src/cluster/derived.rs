@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::time::Duration;
 
+use pellucid_model::effect::{ObjectWrite, WriteOutcome};
 use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Object, Pod, PodId};
 use smallvec::{SmallVec, smallvec};
 
@@ -48,6 +49,8 @@ pub struct Placed<'a> {
 pub enum Touched {
     /// No result depends on it.
     Nothing,
+    /// No result that is kept, but what plugins say that are asked at every attempt.
+    Attempts,
     /// The results of these nodes.
     Nodes(SmallVec<[NodeIdx; 2]>),
     /// The results of all nodes.
@@ -63,7 +66,7 @@ impl Touched {
     /// Adds a node.
     pub fn add(&mut self, node: NodeIdx) {
         match self {
-            Self::Nothing => *self = Self::node(node),
+            Self::Nothing | Self::Attempts => *self = Self::node(node),
             Self::Nodes(nodes) => nodes.push(node),
             Self::All => {}
         }
@@ -74,6 +77,12 @@ impl Touched {
 pub trait DerivedState: Any + Send + Sync {
     /// Returns a copy for a published snapshot, which shares what did not change.
     fn fork(&self) -> Box<dyn DerivedState>;
+
+    /// Returns the name of the plugin whose holds this state counts, and in whose name it writes; empty for a state that
+    /// does neither.
+    fn plugin(&self) -> &'static str {
+        ""
+    }
 
     /// Takes over what another state of this type was made with: the arguments of another profile.
     fn merge(&mut self, _other: Box<dyn DerivedState>) {}
@@ -130,9 +139,22 @@ pub trait DerivedState: Any + Send + Sync {
         Touched::Nothing
     }
 
-    /// Returns the name of the plugin whose holds this state counts, if it counts any.
-    fn holder(&self) -> Option<&'static str> {
-        None
+    /// Returns the writes that should be made now and are not ordered yet; each is ordered once. Asked again whenever
+    /// orders are handed out, so a state that has many gives some at a time. Not asked in an overlay, in shadow mode, or
+    /// before the first lists of all watches.
+    fn due_writes(&mut self, _cx: &HookContext<'_>) -> Vec<ObjectWrite> {
+        Vec::new()
+    }
+
+    /// Handles the outcome of one of its [`due_writes`](Self::due_writes). Whether a refused write is due again, and
+    /// when, is the state's to say.
+    fn write_settled(
+        &mut self,
+        _cx: &HookContext<'_>,
+        _write: &ObjectWrite,
+        _outcome: &WriteOutcome,
+    ) -> Touched {
+        Touched::Nothing
     }
 
     /// Handles a hold that begins: one that the plugin's Reserve chose, or that was read back.

@@ -8,7 +8,7 @@
 //! - [`view`]: what a plugin sees of the cluster;
 //! - [`plugin`]: the traits, one per extension point;
 //! - [`registration`], [`args`]: a plugin's entry in the registry, and how its arguments are read;
-//! - [`post_filter`]: what PostFilter returns, and disruption budgets;
+//! - [`post_filter`]: PostFilter, what it can try and returns, and disruption budgets;
 //! - [`topology`], [`merge`]: hints about NUMA nodes, and what they lead to together;
 //! - [`victim_search`]: the search for victims that PostFilter plugins share;
 //! - [`endpoint`], [`bodies`]: what a plugin lets people read;
@@ -18,6 +18,7 @@
 pub mod args;
 pub mod bodies;
 pub mod endpoint;
+mod factory;
 pub mod gangs;
 pub mod merge;
 pub mod plugin;
@@ -34,8 +35,8 @@ pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_mess
 pub use pellucid_model::manifest;
 pub use plugin::{
     Bind, CycleValue, DeclaredKeys, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin,
-    PluginFactory, PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored,
-    QueueSort, Reads, Reservation, Reserve, Score,
+    PluginFactory, PostBind, PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore,
+    PreScored, QueueSort, Reads, Reservation, Reserve, Score,
 };
 pub use post_filter::PostFiltered;
 pub use registration::Registration;

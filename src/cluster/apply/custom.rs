@@ -6,7 +6,6 @@ use std::time::Duration;
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::{CustomKindRef, CustomObject, NodeIdx, Now, Pod, PodId};
 
-use crate::changes::Changed;
 use crate::derived::{DerivedState, HookContext, Placed, Touched};
 use crate::event::ClusterEvent;
 use crate::input::Quarantined;
@@ -69,38 +68,47 @@ impl Cluster {
         self.derived.iter().filter_map(|state| state.next_deadline(now)).min()
     }
 
+    /// Returns the wall time up to which deadlines of plugins have been handled.
+    pub fn plugin_time(&self) -> Duration {
+        self.plugin_time
+    }
+
     /// Handles the deadlines of plugins up to now. Never called while an overlay is open.
     pub fn expire_plugin_state(&mut self, now: Now, out: &mut Vec<ClusterEvent>) {
-        self.now = now;
+        (self.now, self.plugin_time) = (now, self.plugin_time.max(now.wall));
         let touched = self.tell_plugins(|state, _| state.expire(now));
-        if !touched.is_empty() {
-            out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
-        }
+        say_touched(touched, out);
     }
 
     /// Calls a hook of every plugin's state, and has the results of touched nodes computed anew. Returns these nodes,
-    /// ascending.
+    /// ascending, or `None` if nothing was touched.
     pub(super) fn tell_plugins(
         &mut self,
         mut hook: impl FnMut(&mut dyn DerivedState, &HookContext<'_>) -> Touched,
-    ) -> Vec<NodeIdx> {
+    ) -> Option<Vec<NodeIdx>> {
         let cx = HookContext { now: self.now, nodes: &self.node_index };
-        let mut all = Vec::new();
+        let mut all = None;
         for state in &mut self.derived {
-            match hook(state.as_mut(), &cx) {
+            let touched = hook(state.as_mut(), &cx);
+            self.changes.push_touched(&touched);
+            match touched {
                 Touched::Nothing => {}
-                Touched::Nodes(nodes) => {
-                    nodes.iter().for_each(|node| self.changes.push(*node, Changed::Usage));
-                    all.extend(nodes);
-                }
-                Touched::All => {
-                    self.changes.push_all();
-                    all.extend(self.present.iter().copied());
-                }
+                Touched::Attempts => _ = all.get_or_insert_with(Vec::new),
+                Touched::Nodes(nodes) => all.get_or_insert_with(Vec::new).extend(nodes),
+                Touched::All => all.get_or_insert_with(Vec::new).extend(self.present.iter().copied()),
             }
         }
-        all.sort_unstable();
-        all.dedup();
-        all
+        all.map(|mut nodes| {
+            nodes.sort_unstable();
+            nodes.dedup();
+            nodes
+        })
+    }
+}
+
+/// Adds the event that plugins' states changed, if anything was touched.
+pub(super) fn say_touched(touched: Option<Vec<NodeIdx>>, out: &mut Vec<ClusterEvent>) {
+    if let Some(nodes) = touched {
+        out.push(ClusterEvent::PluginStateChanged { nodes: nodes.into() });
     }
 }

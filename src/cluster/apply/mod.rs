@@ -5,6 +5,9 @@
 
 mod custom;
 mod object;
+mod writes;
+
+pub use writes::{DueWrite, StateId};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +17,7 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, Node, NodeIdx, ObjectKind, Pod, PodId, PodKey};
 use smallvec::SmallVec;
 
+use self::custom::say_touched;
 use crate::changes::Changed;
 use crate::columns::ResourceIdx;
 use crate::event::{ClusterEvent, NodeChange};
@@ -201,7 +205,7 @@ impl Cluster {
             self.delete_custom(kind, &(object.namespace.clone(), Name::new(&object.name)), out);
         } else if let Some(kind) = ObjectKind::ALL.into_iter().find(|k| k.as_str() == object.kind) {
             self.delete_object(kind, &(object.namespace.clone(), Name::new(&object.name)), out);
-        } else {
+        } else if object.kind == "Pod" {
             let key = PodKey { namespace: object.namespace.clone(), name: object.name.clone() };
             if let Some(id) = self.find_pod(&key) {
                 let bound = self.pod(id).is_some_and(|r| r.stage == Stage::Bound && r.pod.uid == object.uid);
@@ -363,9 +367,7 @@ impl Cluster {
             out.push(ClusterEvent::PodReleased { pod: record.pod.clone(), node });
         }
         let touched = self.tell_plugins(|state, cx| state.pod_left(cx, id, &record.pod));
-        if !touched.is_empty() {
-            out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
-        }
+        say_touched(touched, out);
         out.push(ClusterEvent::PodForgotten { id, pod: record.pod });
     }
 
