@@ -11,7 +11,7 @@ pub use crate::cluster::{ClusterEvent, DerivedState, EventKinds, HoldValue, Node
 pub use crate::framework::endpoint::{Endpoint, ReadContext, ReadError};
 pub use crate::framework::manifest::{Field, FieldError};
 pub use crate::framework::plugin::*;
-pub use crate::framework::{Cause, CauseId, Causes, Code, Reason, View, points};
+pub use crate::framework::{Cause, CauseId, Causes, Code, Reason, Registration, View, points};
 pub use crate::model::custom::CustomKind;
 pub use crate::model::effect::{
     BindingMarks, ObjectPart, ObjectRef, ObjectWrite, Precondition, WriteOutcome,

@@ -7,6 +7,7 @@
 //!
 //! - [`view`]: what a plugin sees of the cluster;
 //! - [`plugin`]: the traits, one per extension point;
+//! - [`registration`], [`args`]: a plugin's entry in the registry, and how its arguments are read;
 //! - [`post_filter`]: PostFilter, what it can try and returns, and disruption budgets;
 //! - [`topology`], [`merge`]: hints about NUMA nodes, and what they lead to together;
 //! - [`victim_search`]: the search for victims that PostFilter plugins share;
@@ -14,6 +15,7 @@
 //! - [`registry`]: whether the plugins of a process get along;
 //! - [`profile`], [`gangs`]: the enabled plugins of a scheduler name, and its gang rules.
 
+pub mod args;
 pub mod bodies;
 pub mod endpoint;
 mod factory;
@@ -22,11 +24,13 @@ pub mod merge;
 pub mod plugin;
 pub mod post_filter;
 pub mod profile;
+pub mod registration;
 pub mod registry;
 pub mod topology;
 pub mod victim_search;
 pub mod view;
 
+pub use gangs::GangPolicy;
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
 pub use pellucid_model::manifest;
 pub use plugin::{
@@ -35,5 +39,6 @@ pub use plugin::{
     PreScored, QueueSort, Reads, Reservation, Reserve, Score,
 };
 pub use post_filter::PostFiltered;
+pub use registration::Registration;
 pub use topology::{NumaAffinity, TopologyHints};
 pub use view::View;
