@@ -388,37 +388,17 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
 
 // === registration and the binary ===
 
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Binds pods only with the licence seats that they ask for"
-    }
-
-    fn make(&self, _args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        Ok(Arc::new(LicenceSeats))
-    }
-
-    fn keys(&self) -> DeclaredKeys {
-        DeclaredKeys { pod_annotations: &[WANTED], binding_annotations: &[HELD], ..DeclaredKeys::default() }
-    }
-
-    fn kinds(&self) -> Vec<&'static CustomKind> {
-        vec![&LICENCE_POOL]
-    }
-
-    fn reasons(&self) -> Vec<&'static PluginReason> {
-        vec![&UNREADABLE, &NO_POOL, &NO_SEATS]
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let body = BodySchema::of::<LicenceSeatsState>();
-        vec![Endpoint::new("state", "Who has which seats", body, read_state)]
-    }
+/// Returns the plugin's entry in the registry.
+pub fn registration() -> Registration {
+    let keys =
+        DeclaredKeys { pod_annotations: &[WANTED], binding_annotations: &[HELD], ..DeclaredKeys::default() };
+    Registration::without_args(NAME, "Binds pods only with the licence seats that they ask for", || {
+        LicenceSeats
+    })
+    .with_keys(keys)
+    .with_kinds([&LICENCE_POOL])
+    .with_reasons([&UNREADABLE, &NO_POOL, &NO_SEATS])
+    .with_endpoints([Endpoint::of::<LicenceSeatsState>("state", "Who has which seats", read_state)])
 }
 
 /// Pellucid with the plugin LicenceSeats; the flags are those of `pellucid run`.
@@ -430,6 +410,6 @@ struct Options {
 
 fn main() -> anyhow::Result<()> {
     let mut registry = pellucid::plugins::registry();
-    registry.push(Box::new(Factory));
+    registry.push(Box::new(registration()));
     run_with(&Options::parse().run, registry)
 }
