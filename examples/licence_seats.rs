@@ -22,8 +22,6 @@ const WANTED: &str = "example.com/licence-seats";
 const HELD: &str = "example.com/held-licence-seats";
 /// The greatest number of seats of a pool.
 const MAX_SEATS: i64 = 10_000;
-/// How long a status is left alone after a refused write.
-const RETRY: Duration = Duration::from_secs(5);
 
 // === the kind ===
 
@@ -54,13 +52,11 @@ impl Licences {
         let root = Field::root(manifest);
         let (seats, lease) = (root.at(&["spec", "seats"])?, root.at(&["spec", "leaseSeconds"])?);
         let number = seats.integer()?.filter(|n| (0..=MAX_SEATS).contains(n));
-        let seconds = |n: i64| u64::try_from(n).ok().filter(|n| *n > 0);
+        let seconds =
+            |n| u64::try_from(n).ok().filter(|n| *n > 0).ok_or_else(|| lease.error("must be above 0"));
         Ok(Self {
             seats: number.ok_or_else(|| seats.error("must be from 0 to 10000"))? as u32,
-            lease: match lease.integer()? {
-                Some(n) => Some(seconds(n).ok_or_else(|| lease.error("must be above 0"))?),
-                None => None,
-            },
+            lease: lease.integer()?.map(seconds).transpose()?,
             taken: root.at(&["status", "taken"])?.integer()?,
         })
     }
@@ -69,8 +65,6 @@ impl Licences {
         json!({"spec": {"seats": self.seats, "leaseSeconds": self.lease}, "status": {"taken": self.taken}})
     }
 }
-
-// === what a pod asks for and holds ===
 
 /// Reads the annotation [`WANTED`]; `None` for a pod that asks for nothing.
 fn wanted(spec: &PodSpec) -> Option<Result<(Name, usize), Cause>> {
@@ -89,12 +83,10 @@ struct Seats {
     until: Option<u64>,
 }
 
-// === reasons ===
-
 /// Makes a reason of code, message, meaning, remedy, and an example: subject, rendered message, situation.
 const fn reason(texts: [&'static str; 7], resolver: Resolver) -> PluginReason {
-    let [code, message, meaning, remedy, subject, rendered, situation] = texts;
-    let example = Example { subject, message: rendered, situation };
+    let [code, message, meaning, remedy, subject, said, situation] = texts;
+    let example = Example { subject, message: said, situation };
     PluginReason {
         code,
         plugin: NAME,
@@ -163,7 +155,7 @@ struct Pool {
 }
 
 impl Pool {
-    fn numbers(&self) -> BTreeSet<u32> {
+    fn seats_taken(&self) -> BTreeSet<u32> {
         self.taken.keys().map(|(seat, _)| *seat).collect()
     }
 }
@@ -193,7 +185,7 @@ impl Pools {
         let Some((pool, (licences, _))) = pool.and_then(|pool| Some((pool, pool.object.as_ref()?))) else {
             return Err(refused(&NO_POOL, true, name));
         };
-        let taken = pool.numbers();
+        let taken = pool.seats_taken();
         let mut seats: Vec<u32> = (0..licences.seats).filter(|seat| !taken.contains(seat)).collect();
         if seats.len() < n {
             let about = format!("{n} of pool {name}, {} of {} free", seats.len(), licences.seats);
@@ -205,19 +197,16 @@ impl Pools {
 
     fn hold(&mut self, placed: &Placed<'_>, hold: &HoldValue, begins: bool) -> Touched {
         let Some(held) = hold.downcast_ref::<Seats>() else { return Touched::Nothing };
-        // When a lease has ended, the seats are the pod's no longer.
-        if held.until.is_some_and(|until| until <= self.now) {
-            return Touched::Nothing;
-        }
-        let name = Name::new(&held.pool);
-        for key in held.seats.iter().map(|seat| (*seat, placed.id)) {
-            self.change(&name, |pool| {
+        // When the lease has ended, the seats are the pod's no longer.
+        let lasts = held.until.is_none_or(|until| until > self.now);
+        self.change(&Name::new(&held.pool), |pool| {
+            for key in held.seats.iter().filter(|_| lasts).map(|seat| (*seat, placed.id)) {
                 _ = match begins {
                     true => pool.taken.insert(key, (placed.pod.key.clone(), held.until)),
                     false => pool.taken.remove(&key),
-                }
-            });
-        }
+                };
+            }
+        });
         Touched::Attempts
     }
 }
@@ -273,19 +262,18 @@ impl DerivedState for Pools {
     fn expire(&mut self, now: Now) -> Touched {
         self.now = now.wall.as_secs();
         self.pause = self.pause.filter(|until| *until > now.monotonic);
-        let has_ended = |until: Option<u64>| until.is_some_and(|until| until <= now.wall.as_secs());
-        let pools =
-            self.all.iter().filter(|(_, pool)| pool.taken.values().any(|(_, until)| has_ended(*until)));
+        let lasts = |until: Option<u64>| until.is_none_or(|until| until > now.wall.as_secs());
+        let has_ended = |pool: &Pool| pool.taken.values().any(|(_, until)| !lasts(*until));
+        let pools = self.all.iter().filter(|(_, pool)| has_ended(pool));
         let pools: Vec<Name> = pools.map(|(name, _)| name.clone()).collect();
-        for name in &pools {
-            self.change(name, |pool| pool.taken.retain(|_, (_, until)| !has_ended(*until)));
-        }
+        let retain = |pool: &mut Pool| pool.taken.retain(|_, (_, until)| lasts(*until));
+        pools.iter().for_each(|name| self.change(name, retain));
         if pools.is_empty() { Touched::Nothing } else { Touched::Attempts }
     }
 
     fn due_writes(&mut self, _cx: &HookContext<'_>) -> Vec<ObjectWrite> {
         let stale = |(name, pool): (&Name, &Arc<Pool>)| {
-            let ((licences, uid), taken) = (pool.object.as_ref()?, pool.numbers().len() as i64);
+            let ((licences, uid), taken) = (pool.object.as_ref()?, pool.seats_taken().len() as i64);
             let is_known = pool.ordered.or(licences.taken) == Some(taken);
             (!is_known).then(|| (name.clone(), uid.clone(), taken))
         };
@@ -311,7 +299,7 @@ impl DerivedState for Pools {
     ) -> Touched {
         if let (ObjectWrite::Patch { object, .. }, WriteOutcome::Refused { .. }) = (write, outcome) {
             self.change(&object.name, |pool| pool.ordered = None);
-            self.pause = Some(cx.now.monotonic + RETRY);
+            self.pause = Some(cx.now.monotonic + Duration::from_secs(5));
         }
         Touched::Nothing
     }
@@ -370,8 +358,6 @@ impl Hints for LicenceSeats {
     }
 }
 
-// === endpoint ===
-
 /// `LicenceSeats/state`.
 #[derive(Serialize, ToSchema)]
 struct LicenceSeatsState {
@@ -385,8 +371,6 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
         |pool: &Pool| pool.taken.iter().map(|((seat, _), (pod, _))| (*seat, pod.to_string())).collect();
     Ok(json!(LicenceSeatsState { pools: all.map(|(name, pool)| (name.to_string(), seats(pool))).collect() }))
 }
-
-// === registration and the binary ===
 
 /// Returns the plugin's entry in the registry.
 pub fn registration() -> Registration {

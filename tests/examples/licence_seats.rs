@@ -159,13 +159,20 @@ async fn seats_are_held_across_a_restart_and_say_why_others_wait() {
     let reasons = client::get(address, "/apis/v1/reasons").json().to_string();
     assert!(reasons.contains("LicencePoolMissing"), "{reasons}");
 
-    // A simulation says what would help, and it does.
-    let larger = json!({"apiVersion": "example.com/v1", "kind": "LicencePool", "metadata": {"name": "solver"},
-        "spec": {"seats": 6}});
-    let question = json!({"pod": "default/c", "edits": [{"applyObject": larger}]});
-    let answer = client::post(address, "/apis/v1/simulate", &question);
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    println!("{}", answer.text());
+    // A simulation knows the seats: with one seat more it says that the pod is placed.
+    let pool = |seats: usize| {
+        let spec = json!({"seats": seats});
+        json!([{"applyObject": {"apiVersion": "example.com/v1", "kind": "LicencePool",
+            "metadata": {"name": "solver"}, "spec": spec}}])
+    };
+    let mut asked = pod("asked", 100);
+    asked["metadata"]["annotations"][WANTED] = "solver=2".into();
+    for (seats, list) in [(5, "refused"), (6, "placements")] {
+        let question = json!({"pods": [asked], "edits": pool(seats)});
+        let answer = client::post(address, "/apis/v1/simulate", &question);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(answer.json()[list].as_array().unwrap().len(), 1, "{}", answer.text());
+    }
 
     // After a kill the same pods have the same seats, and the next one gets what is free.
     drop(example);
