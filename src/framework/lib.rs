@@ -9,6 +9,7 @@
 //! - [`plugin`]: the traits, one per extension point;
 //! - [`post_filter`]: what PostFilter returns, and disruption budgets;
 //! - [`topology`], [`merge`]: hints about NUMA nodes, and what they lead to together;
+//! - [`overrides`]: nodes that one pod sees without some pods;
 //! - [`victim_search`]: the search for victims that PostFilter plugins share;
 //! - [`endpoint`], [`bodies`]: what a plugin lets people read;
 //! - [`registry`]: whether the plugins of a process get along;
@@ -18,6 +19,7 @@ pub mod bodies;
 pub mod endpoint;
 pub mod gangs;
 pub mod merge;
+pub mod overrides;
 pub mod plugin;
 pub mod post_filter;
 pub mod profile;
@@ -26,6 +28,7 @@ pub mod topology;
 pub mod victim_search;
 pub mod view;
 
+pub use overrides::{NodeOverride, NodeOverrides};
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
 pub use pellucid_model::manifest;
 pub use plugin::{

@@ -20,6 +20,7 @@ use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
 
 use super::endpoint::Endpoint;
 use super::gangs::GangRules;
+pub use super::overrides::NodeOverrides;
 use super::post_filter::{PostFiltered, Preemptor};
 use super::topology::{NumaAffinity, TopologyHints};
 use super::view::View;
@@ -412,6 +413,7 @@ macro_rules! point {
     (permit) => { $crate::point!(permit -> Permit); };
     (bind) => { $crate::point!(bind -> Bind); };
     (hints) => { $crate::point!(hints -> Hints); };
+    (node_overrides) => { $crate::point!(node_overrides -> NodeOverrides); };
     ($name:ident -> $point:ident) => {
         fn $name(&self) -> Option<&dyn $crate::plugin::$point> {
             Some(self)
@@ -442,6 +444,7 @@ pub trait Plugin: Send + Sync {
         bind -> Bind;
         hints -> Hints;
         topology_hints -> TopologyHints;
+        node_overrides -> NodeOverrides;
     }
     /// Makes the empty derived states that the plugin needs. Of several plugins' states of one type there is only one;
     /// it takes over what the others were made with ([`DerivedState::merge`]).
