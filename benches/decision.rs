@@ -2,11 +2,12 @@
 //!
 //! Prints a table with the floors and aims of the design. It is a plain program, because it reports rates and not
 //! distributions:
-//! - `cargo bench --bench decision` runs everything except `hostile`, `explain` and `l0`;
+//! - `cargo bench --bench decision` runs everything except `hostile`, `explain`, `l0` and `load`;
 //! - `-- gangs` runs only gangs;
 //! - `-- relations` runs only affinity and spread, compared with basic pods without reuse;
 //! - `-- hostile` measures the wait of plain pods next to gangs that take long;
-//! - `-- explain` compares runs with and without readers, `-- l0` with and without always-on diagnosis.
+//! - `-- explain` compares runs with and without readers, `-- l0` with and without always-on diagnosis;
+//! - `-- load` compares runs with and without LoadAwareScheduling, and with NodeMetrics that arrive meanwhile.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
 #[path = "decision/explain.rs"]
@@ -17,6 +18,8 @@ mod gangs;
 mod hostile;
 #[path = "decision/level0.rs"]
 mod level0;
+#[path = "decision/load.rs"]
+mod load;
 #[path = "decision/relations.rs"]
 mod relations;
 #[path = "decision/steady.rs"]
@@ -89,6 +92,9 @@ fn main() {
     }
     if std::env::args().any(|arg| arg == "l0") {
         return level0::print();
+    }
+    if std::env::args().any(|arg| arg == "load") {
+        return load::print();
     }
     if std::env::args().any(|arg| arg == "hostile") {
         return hostile::print();

@@ -369,9 +369,9 @@ reasons! {
         remedy: "Nothing is wrong; if it stays so, see what PreBind waits for, and the lanes in /metrics."
     }
     WaitingAtPermit {
-        plugin: "Coscheduling", message: "holds a place and waits for the others of its gang", resolver: Time,
-        meaning: "The pod has a place on a node and waits for its gang's quorum, until a deadline (NonStrict gangs only).",
-        remedy: "See the gang's explanation for the members that have no place yet."
+        plugin: "Coscheduling", message: "holds a place and waits at Permit", resolver: Time,
+        meaning: "The pod has a place on a node and waits until a deadline: in a NonStrict gang for the quorum, else for a plugin.",
+        remedy: "See the gang's explanation for the members that have no place yet, or the pod's for the plugin."
     }
     NodeLeftOut {
         plugin: "Scheduler", message: "node(s) were not looked at: PreFilter left them out", resolver: PodOwner,
@@ -407,6 +407,10 @@ reasons! {
         plugin: "Scheduler", message: "running PreBind failed: {}", resolver: Time,
         meaning: "What had to be done before the pod is bound, such as binding its volumes, did not come about.",
         remedy: "The pod is tried again after a backoff; see the events of its claims."
+    }
+    PermitTimedOut {
+        plugin: "Scheduler", message: "waited too long at Permit for {}", resolver: Time,
+        meaning: "The pod held a place, and a plugin did not let it go on to its Binding in time.", remedy: "The pod is tried again after a backoff; see what the plugin waits for."
     }
     PlacementTakenBack {
         plugin: "DefaultPreemption", message: "lost its place on {} to a pod of higher priority", resolver: Time,

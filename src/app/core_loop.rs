@@ -153,6 +153,9 @@ impl CoreLoop {
     /// Hands effects to the queues. Conditions and events wait for the next publication, so that whoever reads one
     /// finds the verdict behind it in the snapshot.
     fn hand_over(&mut self) {
+        if self.lists.are_complete() && self.queues.room() > 0 {
+            self.scheduler.order_due_writes((self.clock)());
+        }
         let is_text = |e: &Effect| matches!(e, Effect::Status(_) | Effect::Event(_) | Effect::GroupStatus(_));
         let (texts, others): (Vec<Effect>, Vec<Effect>) =
             self.scheduler.take_effects().into_iter().partition(is_text);

@@ -106,9 +106,7 @@ impl Instance {
             clock,
             decisions,
         } = config;
-        let plugins = || configuration.profiles.iter().flat_map(|profile| &profile.plugins);
-        let used = registry.iter().filter(|f| plugins().any(|plugin| plugin.name() == f.name()));
-        let decoder = Decoder::of(used);
+        let decoder = Decoder::in_use(&registry, &configuration.profiles);
         let (configz, effective) = (configuration.configz(), configuration.effective.clone());
         let switches = Arc::new(Switches::default());
         switches.set_recorder_bytes(configuration.recorder_bytes);

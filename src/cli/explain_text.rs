@@ -35,6 +35,9 @@ pub(super) fn pod(body: &PodExplanation, paint: Paint) -> String {
             line(&mut out, &clean(&adding_up(body)));
         }
     }
+    for detail in body.nearest.iter().flat_map(|nearest| &nearest.details) {
+        line(&mut out, &clean(&format!("{}: {}", detail.node, detail.text)));
+    }
     section(&mut out, &body.pod_reasons, pod_reasons);
     if let Some(gang) = &body.gang {
         let text = format!("gang {} ({}, {}): {}", gang.gang, gang.state, gang.code, gang.message);
@@ -77,7 +80,8 @@ fn lacking(group: &NodeGroup) -> Vec<String> {
         true => format!("{}: {}", s.resource, s.text),
         false => format!("{}: {} (best: {})", s.resource, s.text, s.best_node),
     };
-    group.shortfalls.iter().map(one).collect()
+    let details = group.details.iter().map(|detail| format!("{}: {}", detail.node, detail.text));
+    group.shortfalls.iter().map(one).chain(details).collect()
 }
 
 /// Returns each remedy once, with who can apply it.

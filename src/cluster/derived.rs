@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::time::Duration;
 
+use pellucid_model::effect::{ObjectWrite, WriteOutcome};
 use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Object, Pod, PodId};
 use smallvec::{SmallVec, smallvec};
 
@@ -128,6 +129,29 @@ pub trait DerivedState: Any + Send + Sync {
     /// Handles the deadlines up to now.
     fn expire(&mut self, _now: Now) -> Touched {
         Touched::Nothing
+    }
+
+    /// Returns the writes that should be made now and are not ordered yet; each is ordered once. Asked again whenever
+    /// orders are handed out, so a state that has many gives some at a time. Not asked in an overlay, in shadow mode, or
+    /// before the first lists of all watches.
+    fn due_writes(&mut self, _cx: &HookContext<'_>) -> Vec<ObjectWrite> {
+        Vec::new()
+    }
+
+    /// Handles the outcome of one of its [`due_writes`](Self::due_writes). Whether a refused write is due again, and
+    /// when, is the state's to say.
+    fn write_settled(
+        &mut self,
+        _cx: &HookContext<'_>,
+        _write: &ObjectWrite,
+        _outcome: &WriteOutcome,
+    ) -> Touched {
+        Touched::Nothing
+    }
+
+    /// Returns the name of the plugin that has [`due_writes`](Self::due_writes).
+    fn writer(&self) -> &'static str {
+        ""
     }
 
     /// Returns the name of the plugin whose holds this state counts, if it counts any.

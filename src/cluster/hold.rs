@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_model::effect::BindingMarks;
-use pellucid_model::{NodeIdx, PodId};
+use pellucid_model::selector::Labels;
+use pellucid_model::{Name, NodeIdx, Pod, PodId};
 use smallvec::SmallVec;
 
 use crate::changes::Changed;
@@ -102,6 +103,34 @@ impl Cluster {
         self.place_since(id, place.node, place.stage, place.since);
         for hold in place.holds {
             self.reserve(id, hold);
+        }
+    }
+
+    /// Changes when a placed pod took its place, for a state that is rebuilt.
+    pub fn set_since(&mut self, id: PodId, since: Duration) {
+        // In an overlay, so that a slot without a node object is not freed in between.
+        let overlay = self.begin();
+        if let Some(place) = self.displace(id) {
+            self.put_back(id, Place { since, ..place });
+        }
+        self.commit(overlay);
+    }
+
+    /// Has the plugins read back what they held for a pod that is not bound yet, for a state that is rebuilt.
+    pub fn read_marks(&mut self, id: PodId, marks: &Arc<BindingMarks>) {
+        let Some(record) = self.pod(id) else { return };
+        let (Some(node), mut pod, since) = (record.node, Pod::clone(&record.pod), record.since) else {
+            return;
+        };
+        pod.marks =
+            Labels::new(marks.annotations.iter().map(|(key, value)| (Name::new(key), Name::new(value))));
+        for at in 0..self.derived.len() {
+            let Some(plugin) = self.derived[at].holder() else { continue };
+            let cx = HookContext { now: self.now, nodes: &self.node_index };
+            let placed = Placed { id, pod: &pod, node, stage: Stage::Bound, since };
+            if let Some(what) = self.derived[at].bound_hold(&cx, &placed, None) {
+                self.reserve(id, Hold { plugin, what, marks: Some(marks.clone()) });
+            }
         }
     }
 

@@ -33,6 +33,7 @@ mod stage;
 pub mod state;
 mod undo;
 
+pub use apply::{DueWrite, StateId};
 pub use columns::{Columns, ResourceIdx};
 pub use custom::CustomObjects;
 pub use derived::DerivedState;

@@ -100,6 +100,8 @@ pub struct Cluster {
     pub(super) custom: CustomObjects,
     /// The time of the last input, attempt or tick.
     pub(super) now: Now,
+    /// Wall time up to which deadlines of plugins have been handled.
+    pub(super) plugin_time: Duration,
     seed: u64,
 }
 
@@ -139,6 +141,7 @@ impl Cluster {
             quarantined: self.quarantined.clone(),
             custom: self.custom.clone(),
             now: self.now,
+            plugin_time: self.plugin_time,
             seed: self.seed,
         }
     }

@@ -39,6 +39,7 @@ static RUN: &[Point] = &[
     Point { name: "permit", works: |p| p.permit().is_some(), list: |p| &mut p.permit },
     Point { name: "preBind", works: |p| p.pre_bind().is_some(), list: |p| &mut p.pre_bind },
     Point { name: "bind", works: |p| p.bind().is_some(), list: |p| &mut p.bind },
+    Point { name: "postBind", works: |p| p.post_bind().is_some(), list: |p| &mut p.post_bind },
 ];
 
 /// Builds one profile. Adds problems to `found`; if there are any, the caller must discard the profile.

@@ -1,5 +1,7 @@
 //! Explains why a pod is where it is, or why it is pending.
 
+use std::time::Duration;
+
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::explain::{
     NodeGroup, PendingPod, PendingPods, PlacementBody, PodExplanation, ReasonBody, Shortfall,
@@ -15,7 +17,7 @@ use pellucid_model::{Now, PodId, PodKey};
 use pellucid_recording::{Group, GroupMeasure, Outcome, Placement, Refusal, Verdict, rfc3339};
 
 use crate::meta::{next_retry, of_snapshot, of_verdict, unit_of, wakes_on};
-use crate::what_if::nearest::nearest;
+use crate::what_if::nearest::{NearestNodes, nearest_nodes};
 
 /// Tie-break rule of node selection, as shown to users.
 pub(crate) const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";
@@ -79,12 +81,12 @@ fn recorded(snapshot: &Snapshot, id: PodId, record: &PodRecord, now: Now) -> Pod
     }
     match verdict.as_ref().map(|v| &v.outcome) {
         Some(Outcome::Refused(refusal)) if record.node.is_none() => {
-            add_refusal(&mut body, refusal, nearest(snapshot, id, refusal).as_ref(), "refused");
+            add_refusal(&mut body, refusal, nearest_nodes(snapshot, id, refusal, now).as_ref(), "refused");
         }
         Some(Outcome::Gated(refusal)) if record.node.is_none() => {
             add_refusal(&mut body, refusal, None, "gated");
         }
-        _ => add_place(&mut body, snapshot, (id, record), verdict.as_ref()),
+        _ => add_place(&mut body, snapshot, (id, record), verdict.as_ref(), now),
     }
     body
 }
@@ -114,7 +116,7 @@ fn of_quarantined(snapshot: &Snapshot, object: &Quarantined, now: Now) -> PodExp
 pub(super) fn add_refusal(
     body: &mut PodExplanation,
     refusal: &Refusal,
-    nearest: Option<&Group>,
+    nearest: Option<&NearestNodes>,
     verdict: &str,
 ) {
     body.verdict = verdict.into();
@@ -122,9 +124,9 @@ pub(super) fn add_refusal(
     body.total_nodes = refusal.total_nodes;
     body.not_evaluated = refusal.not_evaluated;
     body.node_groups = group_bodies(refusal);
-    body.nearest = nearest.map(group_body);
+    body.nearest = nearest.map(|n| NodeGroup { details: n.details.clone(), ..group_body(&n.group) });
     body.pod_reasons = reasons_of(refusal.pod_cause.as_ref());
-    body.summary = summary(refusal, nearest);
+    body.summary = summary(refusal, nearest.map(|nearest| &nearest.group));
 }
 
 /// Returns a sentence on why a pod is pending: its own cause, or what the nearest nodes (else the largest node group)
@@ -196,6 +198,7 @@ fn add_place(
     snapshot: &Snapshot,
     (id, record): (PodId, &PodRecord),
     verdict: Option<&Verdict>,
+    now: Now,
 ) {
     let Some(idx) = record.node else {
         body.verdict = "waiting".into();
@@ -222,8 +225,20 @@ fn add_place(
     body.verdict = "placed".into();
     let why = why_there(&placement).unwrap_or_else(|| "the only feasible node".into());
     let verb = if record.stage == Stage::Bound { "Placed" } else { "Being placed" };
-    body.summary = format!("{verb} on {node}: {why}.");
+    body.summary = format!("{verb} on {node}: {why}.{}", at_permit(snapshot, id, now));
     add_placement(body, node, stage, &placement);
+}
+
+/// Returns a sentence on what a placed pod waits for at Permit and until when; empty when it does not.
+fn at_permit(snapshot: &Snapshot, id: PodId, now: Now) -> String {
+    let Some(wait) = snapshot.permit_waits.get(&id) else { return String::new() };
+    // A plugin may wait for longer than a time can say.
+    let left = wait.deadline.saturating_sub(now.monotonic);
+    let until = match left < Duration::from_secs(100 * 365 * 86_400) {
+        true => format!("until {}", rfc3339(now.wall_at(wait.deadline))),
+        false => "without end".to_owned(),
+    };
+    format!(" It holds the place and waits at Permit for {}, {until}.", wait.plugin)
 }
 
 /// Returns why a node was chosen, or `None` when no other node was feasible.
@@ -252,7 +267,7 @@ pub(super) fn group_bodies(refusal: &Refusal) -> Vec<NodeGroup> {
     refusal.groups.iter().map(group_body).collect()
 }
 
-fn group_body(group: &Group) -> NodeGroup {
+pub(super) fn group_body(group: &Group) -> NodeGroup {
     NodeGroup {
         plugin: group.cause.plugin.into(),
         code: group.cause.code.as_str().into(),
@@ -260,6 +275,7 @@ fn group_body(group: &Group) -> NodeGroup {
         reasons: reasons_of(Some(&group.cause)),
         shortfalls: group.measures.iter().map(shortfall).collect(),
         example_nodes: group.examples.iter().map(ToString::to_string).collect(),
+        details: Vec::new(),
     }
 }
 
@@ -278,8 +294,12 @@ fn shortfall_text(of: &GroupMeasure) -> String {
     let GroupMeasure { resource, requested, available, best_node: node } = of;
     // No resource name contains a space: a subject with a space names something that exceeds its limit.
     if let Some((subject, what)) = resource.split_once(' ') {
-        // What is used of a resource is in the resource's unit; other subjects are plain numbers.
-        let amount = |v: i64| if what == "usage" { format_amount(subject, v) } else { v.to_string() };
+        // What is used of a resource is in the resource's unit, ages are in seconds; other subjects are plain numbers.
+        let amount = |v: i64| match what {
+            "usage" => format_amount(subject, v),
+            "age" => format!("{v} s"),
+            _ => v.to_string(),
+        };
         return format!("found {}, at most {} allowed (on {node})", amount(*requested), amount(*available));
     }
     let amount = |v: i64| format_amount(resource, v);

@@ -7,7 +7,7 @@
 //!
 //! - [`view`]: what a plugin sees of the cluster;
 //! - [`plugin`]: the traits, one per extension point;
-//! - [`post_filter`]: what PostFilter returns, and disruption budgets;
+//! - [`post_filter`]: PostFilter, what it can try and returns, and disruption budgets;
 //! - [`topology`], [`merge`]: hints about NUMA nodes, and what they lead to together;
 //! - [`overrides`]: nodes that one pod sees without some pods;
 //! - [`victim_search`]: the search for victims that PostFilter plugins share;
@@ -17,6 +17,7 @@
 
 pub mod bodies;
 pub mod endpoint;
+mod factory;
 pub mod gangs;
 pub mod merge;
 pub mod overrides;
@@ -33,8 +34,8 @@ pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_mess
 pub use pellucid_model::manifest;
 pub use plugin::{
     Bind, CycleValue, DeclaredKeys, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin,
-    PluginFactory, PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore, PreScored,
-    QueueSort, Reads, Reservation, Reserve, Score,
+    PluginFactory, PostBind, PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore,
+    PreScored, QueueSort, Reads, Reservation, Reserve, Score,
 };
 pub use post_filter::PostFiltered;
 pub use topology::{NumaAffinity, TopologyHints};

@@ -1,29 +1,25 @@
 //! The traits that a plugin implements, one per extension point of kube-scheduler.
 //!
-//! [`PluginFactory`] is the registry's entry: it knows the plugin's name, arguments, derived state and endpoints, and
-//! makes one [`Plugin`] per profile. A plugin takes part at an extension point by returning itself from that point's
+//! A [`PluginFactory`] makes one [`Plugin`] per profile. A plugin takes part at an extension point by returning itself from that point's
 //! accessor; all accessors default to `None`. A plugin does no I/O and keeps no state of its own.
 
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_api::reason::PluginReason;
-use pellucid_cluster::derived::add_state;
-use pellucid_cluster::preemptions::Found;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
-use pellucid_model::cause::{Cause, CauseId, Causes, Code};
-use pellucid_model::custom::CustomKind;
-use pellucid_model::effect::{BindingMarks, VolumeWrite};
+use pellucid_model::cause::{Cause, CauseId, Causes};
+use pellucid_model::effect::{BindingMarks, ObjectWrite};
 use pellucid_model::requests::ResourceList;
-use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
+use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
 
-use super::endpoint::Endpoint;
 use super::gangs::GangRules;
 pub use super::overrides::NodeOverrides;
-use super::post_filter::{PostFiltered, Preemptor};
 use super::topology::{NumaAffinity, TopologyHints};
 use super::view::View;
+
+pub use super::factory::{ArgsError, DeclaredKeys, PluginFactory, derived_states};
+pub use super::post_filter::{Evaluator, PostFilter};
 
 /// What a plugin computed in PreFilter or PreScore for the rest of a cycle. Cached per shape when [`Reads`] allows it.
 pub type CycleValue = Arc<dyn Any + Send + Sync>;
@@ -155,6 +151,20 @@ pub trait Filter: Send + Sync {
     fn measure(&self, _view: View<'_>, _spec: &PodSpec, _cause: &Cause, _nodes: &[NodeIdx]) -> Vec<Measure> {
         Vec::new()
     }
+    /// Returns what makes one node refuse the pod with one of this plugin's causes, with the node's own numbers, as a
+    /// clause. `None` when there is nothing to add to the cause, or when the node does not refuse for it in this state.
+    /// Called for readers of explanations, never for a decision; `now` is the time at which they read.
+    #[inline]
+    fn detail(
+        &self,
+        _view: View<'_>,
+        _spec: &PodSpec,
+        _cause: &Cause,
+        _node: NodeIdx,
+        _now: Now,
+    ) -> Option<String> {
+        None
+    }
 }
 
 /// The result of PreScore.
@@ -270,18 +280,20 @@ pub trait Reserve: Send + Sync {
 pub enum PreBound {
     /// As far as this plugin is concerned, the pod may be bound.
     Ready,
-    /// The pod cannot be bound yet. PreBind is called again when one of the writes is settled or an object changes.
+    /// The pod cannot be bound yet. PreBind is called again when one of the writes is settled, when the pod, a volume or
+    /// a claim changes, and when an object or a plugin's state changes that the plugin's [`Hints`] listen to.
     Wait {
-        /// Writes that are needed. A write already ordered for this attempt is not sent again.
-        writes: Vec<VolumeWrite>,
-        /// How long to wait altogether, counted from the decision.
+        /// Writes that are needed. A write already ordered for this attempt is not sent again. Patches of one object by
+        /// several plugins become one request; the pod is not bound if they set a field differently.
+        writes: Vec<ObjectWrite>,
+        /// How long to wait altogether, counted from the decision or, if Permit waited, from its end.
         at_most: Duration,
     },
     /// The pod cannot be bound, and loses its place.
     Failed(Cause),
 }
 
-/// PreBind: prepares the cluster for the pod's binding.
+/// PreBind: prepares the cluster for the pod's binding. All plugins of the profile are asked each time.
 pub trait PreBind: Send + Sync {
     /// Checks how far the preparation is. `held` is what this plugin's Reserve returned.
     fn pre_bind(&self, view: View<'_>, pod: &Pod, node: NodeIdx, held: Option<&CycleValue>) -> PreBound;
@@ -290,70 +302,36 @@ pub trait PreBind: Send + Sync {
 /// The result of Permit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permitted {
-    /// The pod goes on to binding.
+    /// As far as this plugin is concerned, the pod goes on to binding.
     Yes,
+    /// The pod keeps its place and waits. Permit is called again after events of the kinds that the plugin's [`Hints`]
+    /// listen to, and when a deadline in a plugin's state has passed.
+    Wait {
+        /// How long to wait altogether, counted from the decision. Then the pod loses its place.
+        at_most: Duration,
+    },
     /// The pod loses its place.
     No(Cause),
 }
 
-/// What PostFilter can ask and try. The state is that of the attempt.
-pub trait Evaluator {
-    /// Returns the state, without the pods removed so far.
-    fn view(&self) -> View<'_>;
-    /// Returns the id of the pod.
-    fn pod(&self) -> PodId;
-    /// Returns the code with which a node of [`View::nodes`] was refused, or `None` when the node was not evaluated or
-    /// not refused.
-    fn refused(&self, node: NodeIdx) -> Option<Code>;
-    /// Begins a trial, which ends with [`give_back`](Self::give_back).
-    fn try_out(&mut self);
-    /// Ends a trial and undoes what was removed in it.
-    fn give_back(&mut self);
-    /// Removes a placed pod from its node.
-    fn remove(&mut self, pod: PodId);
-    /// Puts a removed pod back on its node.
-    fn restore(&mut self, pod: PodId, node: NodeIdx);
-    /// Returns why the pod does not pass all filters on a node in the current state, with and without the pods
-    /// nominated to it, or `None` when it passes.
-    fn refusal(&mut self, node: NodeIdx) -> Option<Cause>;
-    /// Returns the priority that victims of lower priority are below ([`Preemptor::below`]).
-    fn below(&self) -> i32;
-    /// Returns what the plugin stored with [`remember`](Self::remember) for an equal pod on a node, or `None` once
-    /// something that it depends on has changed.
-    #[inline]
-    fn known(&self, _node: NodeIdx) -> Option<Found> {
-        None
-    }
-    /// Stores the result of the search on a node, for equal pods and while the pods on the node are the same. Must not
-    /// be called for a result that depends on anything else, such as a budget or another node.
-    #[inline]
-    fn remember(&mut self, _node: NodeIdx, _found: &Found) {}
-    /// Returns the pods that are evicted already for other members of the pod's gang. They are off their nodes.
-    fn earlier(&self) -> &[PodId];
-}
-
-/// PostFilter: looks for a way to place a pod that no node can take.
-pub trait PostFilter: Send + Sync {
-    /// Searches for a node and the pods to evict from it ([`victim_search`](super::victim_search)).
-    fn post_filter(&self, evaluator: &mut dyn Evaluator) -> PostFiltered;
-    /// Returns why the pod cannot have a node that passes all filters once victims of this plugin are gone. Asked on the
-    /// state of a trial, in which the victims are gone and neither the pod nor nominated pods are placed.
-    #[inline]
-    fn condition(&self, _view: View<'_>, _preemptor: &Preemptor<'_>, _node: NodeIdx) -> Result<(), Cause> {
-        Ok(())
-    }
-    /// Returns whether all victims have a priority below [`Evaluator::below`]. A gang without any such pod in its way
-    /// is then refused without a search.
-    #[inline]
-    fn evicts_lower_only(&self) -> bool {
-        false
-    }
-}
-
-/// Permit: decides whether a reserved pod may be bound now.
+/// Permit: decides whether a reserved pod may be bound now. The pod goes on when all plugins say yes at once.
 pub trait Permit: Send + Sync {
-    /// Decides whether the pod may be bound to the node now.
+    /// Decides whether the pod may be bound to the node now. Asked in the decision, and while the pod waits.
     fn permit(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Permitted;
+}
+
+/// PostBind: acts when a Binding is confirmed.
+pub trait PostBind: Send + Sync {
+    /// Returns the writes to make. Called once, when the API server has confirmed a Binding of ours, in a report or in
+    /// the watch; never for a pod whose Binding is confirmed after a restart. `held` is what this plugin holds for
+    /// the pod. Nothing waits for the writes, and what comes of them is only logged and counted.
+    fn post_bind(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        held: Option<&CycleValue>,
+    ) -> Vec<ObjectWrite>;
 }
 
 /// Bind: decides whether this plugin binds the pod. The first enabled plugin that does wins.
@@ -412,6 +390,7 @@ macro_rules! point {
     (pre_bind) => { $crate::point!(pre_bind -> PreBind); };
     (permit) => { $crate::point!(permit -> Permit); };
     (bind) => { $crate::point!(bind -> Bind); };
+    (post_bind) => { $crate::point!(post_bind -> PostBind); };
     (hints) => { $crate::point!(hints -> Hints); };
     (node_overrides) => { $crate::point!(node_overrides -> NodeOverrides); };
     ($name:ident -> $point:ident) => {
@@ -442,6 +421,7 @@ pub trait Plugin: Send + Sync {
         pre_bind -> PreBind;
         permit -> Permit;
         bind -> Bind;
+        post_bind -> PostBind;
         hints -> Hints;
         topology_hints -> TopologyHints;
         node_overrides -> NodeOverrides;
@@ -462,84 +442,4 @@ pub trait Plugin: Send + Sync {
     fn sorts_when_named(&self) -> bool {
         false
     }
-}
-
-/// Why an argument of a plugin was rejected.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {problem}, got {value}")]
-pub struct ArgsError {
-    /// Path within the arguments, such as `scoringStrategy.type`.
-    pub field: String,
-    /// What is wrong with the value.
-    pub problem: String,
-    /// The value as given.
-    pub value: String,
-}
-
-/// The keys of labels and annotations that a plugin reads. A key that ends in `*` stands for all that begin so.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct DeclaredKeys {
-    /// Labels of pods. They are part of the shape, as if a selector named them.
-    pub pod_labels: &'static [&'static str],
-    /// Annotations of pods ([`PodSpec::annotations`]). They are part of the shape.
-    pub pod_annotations: &'static [&'static str],
-    /// Annotations of pods with which its Bindings say what is held ([`Pod::marks`]). They are not part of the shape.
-    pub binding_annotations: &'static [&'static str],
-    /// Annotations of nodes ([`Node::annotations`](pellucid_model::Node::annotations)).
-    pub node_annotations: &'static [&'static str],
-}
-
-/// Returns the derived states of plugins, one of each type, in their order.
-pub fn derived_states<'a>(
-    plugins: impl IntoIterator<Item = &'a Arc<dyn Plugin>>,
-) -> Vec<Box<dyn DerivedState>> {
-    let mut states = Vec::new();
-    for state in plugins.into_iter().flat_map(|plugin| plugin.derived_states()) {
-        add_state(&mut states, state);
-    }
-    states
-}
-
-/// A plugin's entry in the registry.
-pub trait PluginFactory: Send + Sync {
-    /// Returns the plugin's name in the configuration.
-    fn name(&self) -> &'static str;
-    /// Returns what the plugin decides, in one sentence.
-    fn summary(&self) -> &'static str;
-    /// Returns the weight of its scores in the default configuration, 0 when it does not score.
-    #[inline]
-    fn default_weight(&self) -> i64 {
-        0
-    }
-    /// Makes the plugin for a profile. `args` is the profile's `pluginConfig` entry, `Null` when absent. Fails with all
-    /// problems of the arguments at once.
-    fn make(&self, args: &serde_json::Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>>;
-    /// Returns the JSON schema of the arguments, for the `schema` endpoint.
-    #[inline]
-    fn args_schema(&self) -> serde_json::Value {
-        serde_json::json!({"type": "object", "additionalProperties": false})
-    }
-    /// Returns whether an empty configuration enables the plugin.
-    #[inline]
-    fn is_default(&self) -> bool {
-        true
-    }
-    /// Returns the labels and annotations that the plugin reads besides those that selectors name.
-    #[inline]
-    fn keys(&self) -> DeclaredKeys {
-        DeclaredKeys::default()
-    }
-    /// Returns the kinds that the plugin brings. They are watched where the API server has them.
-    #[inline]
-    fn kinds(&self) -> Vec<&'static CustomKind> {
-        Vec::new()
-    }
-    /// Returns the plugin's own reasons. A cause may only name these and the built-in ones. Invariant: no other reason
-    /// of the process has their codes ([`registry::check`](crate::registry::check)).
-    #[inline]
-    fn reasons(&self) -> Vec<&'static PluginReason> {
-        Vec::new()
-    }
-    /// Returns the endpoints besides `config`, `stats` and `schema`, including `state`.
-    fn endpoints(&self) -> Vec<Endpoint>;
 }

@@ -1,12 +1,15 @@
-//! The pod that PostFilter runs for, its result, and the disruptions that PodDisruptionBudgets still allow during its
-//! search.
+//! PostFilter: the trait, what it can ask and try, its result, and the disruptions that PodDisruptionBudgets still
+//! allow during its search.
 
 use std::sync::Arc;
 
 use pellucid_cluster::Cluster;
-use pellucid_cluster::preemptions::Plan;
+use pellucid_cluster::preemptions::{Found, Plan};
+use pellucid_model::cause::{Cause, Code};
 use pellucid_model::object::Budget;
-use pellucid_model::{Pod, PodId};
+use pellucid_model::{NodeIdx, Pod, PodId};
+
+use super::view::View;
 
 /// The PodDisruptionBudgets with the number of disruptions that each still allows.
 pub struct Budgets(Vec<(Budget, i32)>);
@@ -57,6 +60,60 @@ pub struct Preemptor<'a> {
     /// Victims of lower priority have one below this: the pod's own or, when its gang preempts as one, that of the
     /// gang's lowest member.
     pub below: i32,
+}
+
+/// What PostFilter can ask and try. The state is that of the attempt.
+pub trait Evaluator {
+    /// Returns the state, without the pods removed so far.
+    fn view(&self) -> View<'_>;
+    /// Returns the id of the pod.
+    fn pod(&self) -> PodId;
+    /// Returns the code with which a node of [`View::nodes`] was refused, or `None` when the node was not evaluated or
+    /// not refused.
+    fn refused(&self, node: NodeIdx) -> Option<Code>;
+    /// Begins a trial, which ends with [`give_back`](Self::give_back).
+    fn try_out(&mut self);
+    /// Ends a trial and undoes what was removed in it.
+    fn give_back(&mut self);
+    /// Removes a placed pod from its node.
+    fn remove(&mut self, pod: PodId);
+    /// Puts a removed pod back on its node.
+    fn restore(&mut self, pod: PodId, node: NodeIdx);
+    /// Returns why the pod does not pass all filters on a node in the current state, with and without the pods
+    /// nominated to it, or `None` when it passes.
+    fn refusal(&mut self, node: NodeIdx) -> Option<Cause>;
+    /// Returns the priority that victims of lower priority are below ([`Preemptor::below`]).
+    fn below(&self) -> i32;
+    /// Returns what the plugin stored with [`remember`](Self::remember) for an equal pod on a node, or `None` once
+    /// something that it depends on has changed.
+    #[inline]
+    fn known(&self, _node: NodeIdx) -> Option<Found> {
+        None
+    }
+    /// Stores the result of the search on a node, for equal pods and while the pods on the node are the same. Must not
+    /// be called for a result that depends on anything else, such as a budget or another node.
+    #[inline]
+    fn remember(&mut self, _node: NodeIdx, _found: &Found) {}
+    /// Returns the pods that are evicted already for other members of the pod's gang. They are off their nodes.
+    fn earlier(&self) -> &[PodId];
+}
+
+/// PostFilter: looks for a way to place a pod that no node can take.
+pub trait PostFilter: Send + Sync {
+    /// Searches for a node and the pods to evict from it ([`victim_search`](super::victim_search)).
+    fn post_filter(&self, evaluator: &mut dyn Evaluator) -> PostFiltered;
+    /// Returns why the pod cannot have a node that passes all filters once victims of this plugin are gone. Asked on
+    /// the state of a trial, in which the victims are gone and neither the pod nor nominated pods are placed.
+    #[inline]
+    fn condition(&self, _view: View<'_>, _preemptor: &Preemptor<'_>, _node: NodeIdx) -> Result<(), Cause> {
+        Ok(())
+    }
+    /// Returns whether all victims have a priority below [`Evaluator::below`]. A gang without any such pod in its way
+    /// is then refused without a search.
+    #[inline]
+    fn evicts_lower_only(&self) -> bool {
+        false
+    }
 }
 
 /// The result of PostFilter.

@@ -49,6 +49,8 @@ pub struct Profile {
     pub pre_bind: Vec<Enabled>,
     /// Plugins at Bind.
     pub bind: Vec<Enabled>,
+    /// Plugins at PostBind.
+    pub post_bind: Vec<Enabled>,
     /// Those of `plugins` that provide topology hints. The configuration has no such point.
     pub topology_hints: Vec<Enabled>,
     /// Those of `plugins` that override nodes. The configuration has no such point.
@@ -62,7 +64,7 @@ impl Profile {
     }
 
     /// Returns the extension points under kube-scheduler's names, with their plugins and weights.
-    pub fn points(&self) -> [(&'static str, &[Enabled]); 11] {
+    pub fn points(&self) -> [(&'static str, &[Enabled]); 12] {
         [
             ("preEnqueue", &self.pre_enqueue),
             ("queueSort", &self.queue_sort),
@@ -75,6 +77,7 @@ impl Profile {
             ("permit", &self.permit),
             ("preBind", &self.pre_bind),
             ("bind", &self.bind),
+            ("postBind", &self.post_bind),
         ]
     }
 }

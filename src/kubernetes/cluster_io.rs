@@ -21,8 +21,8 @@ use crate::writes::effect_queues::EffectQueues;
 use crate::writes::events::EventWriter;
 use crate::writes::evictor::{EvictCounters, Evictor};
 use crate::writes::group_status::GroupStatusWriter;
+use crate::writes::object_writer::{ObjectCounters, ObjectWriter};
 use crate::writes::status::{StatusCounters, StatusWriter};
-use crate::writes::volume_writer::{VolumeCounters, VolumeWriter};
 use crate::writes::writing::Writing;
 use crate::{Clock, Connection};
 
@@ -41,8 +41,8 @@ pub struct ClusterIoConfig {
     pub binders: usize,
     /// Number of evictions in flight at once.
     pub evictors: usize,
-    /// Number of volume writes in flight at once.
-    pub volume_writers: usize,
+    /// Number of writes of objects in flight at once.
+    pub object_writers: usize,
     /// Number of pod status patches in flight at once.
     pub status_writers: usize,
     /// Number of PodGroup status patches in flight at once.
@@ -67,7 +67,7 @@ impl ClusterIoConfig {
             write_timeout: Duration::from_secs(10),
             binders: 32,
             evictors: 16,
-            volume_writers: 8,
+            object_writers: 8,
             status_writers: 8,
             group_status_writers: 8,
             event_writers: 8,
@@ -90,8 +90,8 @@ pub struct ClusterIo {
     pub server: Arc<ServerStatus>,
     /// Counters of the evictors.
     pub evictor: Arc<EvictCounters>,
-    /// Counters of the volume writers.
-    pub volumes: Arc<VolumeCounters>,
+    /// Counters of the object writers.
+    pub objects: Arc<ObjectCounters>,
     /// Counters of the pod status writers.
     pub statuses: Arc<StatusCounters>,
     /// Counters of the PodGroup status writers.
@@ -109,8 +109,8 @@ pub struct Drained {
     pub unsent_binds: u64,
     /// Evict orders that were never sent.
     pub unsent_evictions: u64,
-    /// Volume orders that were never sent.
-    pub unsent_volumes: u64,
+    /// Object orders that were never sent.
+    pub unsent_objects: u64,
 }
 
 impl ClusterIo {
@@ -126,7 +126,7 @@ impl ClusterIo {
             watches: Watches::new(config.decoder.kinds()),
             server,
             evictor: Arc::default(),
-            volumes: Arc::default(),
+            objects: Arc::default(),
             statuses: Arc::default(),
             group_statuses: Arc::default(),
             stop: CancellationToken::new(),
@@ -174,15 +174,16 @@ impl ClusterIo {
         self.watches.start(&mut self.tasks, &watching);
     }
 
-    /// Starts the writers whose orders are reported on: binders, evictors, writers of volumes.
+    /// Starts the writers whose orders are reported on: binders, evictors, writers of objects.
     fn start_order_writers(&mut self, config: &ClusterIoConfig, with: &Writing, reports: &Sender<Input>) {
         let worker = Binder { with: with.clone(), reports: reports.clone() };
         spawn_each(&mut self.tasks, config.binders, "binder", || worker.clone().work());
-        let worker = Evictor { with: with.clone(), reports: reports.clone(), counters: self.evictor.clone() };
-        spawn_each(&mut self.tasks, config.evictors, "evictor", || worker.clone().work());
-        let counters = self.volumes.clone();
-        let worker = VolumeWriter { with: with.clone(), reports: reports.clone(), counters };
-        spawn_each(&mut self.tasks, config.volume_writers, "volume writer", || worker.clone().work());
+        let evictor =
+            Evictor { with: with.clone(), reports: reports.clone(), counters: self.evictor.clone() };
+        spawn_each(&mut self.tasks, config.evictors, "evictor", || evictor.clone().work());
+        let counters = self.objects.clone();
+        let worker = ObjectWriter { with: with.clone(), reports: reports.clone(), evictor, counters };
+        spawn_each(&mut self.tasks, config.object_writers, "object writer", || worker.clone().work());
     }
 
     /// Starts the writers of what people read: statuses of pods and PodGroups, and events.
@@ -222,13 +223,13 @@ impl ClusterIo {
             aborted,
             unsent_binds: counts.binds.depth,
             unsent_evictions: counts.evictions.depth,
-            unsent_volumes: counts.volumes.depth,
+            unsent_objects: counts.objects.depth,
         };
         tracing::info!(
             aborted,
             unsent_binds = drained.unsent_binds,
             unsent_evictions = drained.unsent_evictions,
-            unsent_volumes = drained.unsent_volumes,
+            unsent_objects = drained.unsent_objects,
             "I/O with the cluster stopped"
         );
         drained

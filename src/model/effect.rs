@@ -6,8 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::gang::GroupStatus;
 use crate::{GangKey, Name, ObjectKind, PodKey};
+
+pub use crate::object_write::{ObjectOrder, ObjectPart, ObjectRef, ObjectWrite, Precondition, WriteOutcome};
 
 /// Number of an effect, unique within the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,7 +27,7 @@ pub struct PodRef {
 }
 
 /// Annotations and labels that a Binding adds to its pod, sorted by key. The API server copies them in the same write.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BindingMarks {
     /// Annotations.
     pub annotations: BTreeMap<Arc<str>, Arc<str>>,
@@ -141,61 +145,6 @@ pub enum EvictOutcome {
     },
 }
 
-/// A write that binding a volume needs.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum VolumeWrite {
-    /// Sets `spec.claimRef` of a volume and annotation `pv.kubernetes.io/bound-by-controller`, so that the
-    /// volume controller binds volume and claim.
-    BindVolume {
-        /// Name of the PersistentVolume.
-        volume: Name,
-        /// The volume's `resourceVersion`, a precondition.
-        resource_version: Arc<str>,
-        /// Namespace of the claim.
-        namespace: Name,
-        /// Name of the claim.
-        claim: Name,
-        /// uid of the claim.
-        claim_uid: Arc<str>,
-    },
-    /// Sets annotation `volume.kubernetes.io/selected-node` of a claim, so that its provisioner creates a volume.
-    SelectNode {
-        /// Namespace of the claim.
-        namespace: Name,
-        /// Name of the claim.
-        claim: Name,
-        /// The claim's `resourceVersion`, a precondition.
-        resource_version: Arc<str>,
-        /// Name of the selected node.
-        node: Name,
-    },
-}
-
-/// An order for a [`VolumeWrite`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VolumeOrder {
-    /// Number of this effect.
-    pub id: EffectId,
-    /// The pod that needs the volume.
-    pub pod: PodRef,
-    /// The write to make.
-    pub write: VolumeWrite,
-}
-
-/// The outcome of a volume order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VolumeOutcome {
-    /// The write succeeded. The watch delivers the changed object.
-    Written,
-    /// The API server refused the write (409: the object has changed), or could not be reached.
-    Refused {
-        /// HTTP status; 0 when there was no response.
-        status: u16,
-        /// `Status.message`.
-        message: Arc<str>,
-    },
-}
-
 /// An order to write the status of a PodGroup. Of several orders for one group only the newest matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupStatusOrder {
@@ -242,8 +191,8 @@ pub enum Effect {
     Status(StatusOrder),
     /// Evicts a victim.
     Evict(EvictOrder),
-    /// Makes a write that binding a volume needs.
-    Volume(VolumeOrder),
+    /// Writes an object for a plugin.
+    Object(ObjectOrder),
     /// Writes the status of a PodGroup.
     GroupStatus(GroupStatusOrder),
     /// Writes an event.
@@ -278,13 +227,11 @@ pub enum EffectReport {
         /// Its outcome.
         outcome: EvictOutcome,
     },
-    /// A volume order is settled.
-    VolumeDone {
+    /// An object order is settled.
+    ObjectDone {
         /// Number of the order.
         id: EffectId,
-        /// uid of the pod.
-        uid: Arc<str>,
         /// Its outcome.
-        outcome: VolumeOutcome,
+        outcome: WriteOutcome,
     },
 }

@@ -10,7 +10,7 @@
 //! - [`pod`], [`node`], [`object`], [`custom`]: the objects, and those of kinds that plugins bring;
 //! - [`manifest`]: reading the fields of such an object;
 //! - [`gang`], [`group_status`]: gangs as declared, and the status of PodGroups;
-//! - [`cause`], [`effect`]: why a node was refused, and the writes that a decision orders;
+//! - [`cause`], [`effect`], [`merge_patch`]: why a node was refused, and the writes that a decision orders;
 //! - [`pages`], [`cow_map`], `mirror`, `published`: containers that are cheap to publish;
 //! - [`patience`], [`stable_hash`], [`escape`]: cancelling reads, a fixed hash, untrusted text.
 
@@ -19,7 +19,9 @@ mod data;
 pub mod effect;
 pub mod escape;
 pub mod manifest;
+pub mod merge_patch;
 mod named;
+mod object_write;
 mod objects;
 pub mod patience;
 mod published;

@@ -160,6 +160,7 @@ fn is_about_the_pod(code: ReasonCode) -> bool {
         ReasonCode::SchedulingGated
             | ReasonCode::BindRefused
             | ReasonCode::PreBindFailed
+            | ReasonCode::PermitTimedOut
             | ReasonCode::PlacementTakenBack
             | ReasonCode::Unreadable
             | ReasonCode::InternalError

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pellucid::cycle::Scheduler;
 use pellucid::diagnosis::dump::restore::{self, Rewind};
 use pellucid::diagnosis::dump::{Dump, PastVerdict, Source};
+use pellucid::framework::profile::Profile;
 use pellucid::model::Now;
 use pellucid::plugins::registry;
 use proptest::prelude::*;
@@ -23,8 +24,12 @@ pub(crate) fn dump(scheduler: &mut Scheduler, now: Now, redact: bool) -> Dump {
 }
 
 pub(crate) fn rebuilt(of: &Dump, rewind: &Rewind) -> Scheduler {
-    let profiles = vec![default_profile(SCHEDULER)];
-    restore::restore(of, profiles, Arc::new(registry()), rewind).expect("it is restored")
+    rebuilt_as(of, default_profile(SCHEDULER), rewind)
+}
+
+/// Rebuilds a scheduler with another profile than the default one.
+pub(crate) fn rebuilt_as(of: &Dump, profile: Profile, rewind: &Rewind) -> Scheduler {
+    restore::restore(of, vec![profile], Arc::new(registry()), rewind).expect("it is restored")
 }
 
 pub(crate) fn state(of: &Dump) -> String {
@@ -33,7 +38,15 @@ pub(crate) fn state(of: &Dump) -> String {
 
 /// Repeats a decision; it must be the same.
 pub(crate) fn decides_alike(of: &Dump, verdict: &PastVerdict, rewind: &Rewind) -> Result<(), TestCaseError> {
-    let mut scheduler = rebuilt(of, rewind);
+    decides_alike_on(rebuilt(of, rewind), of, verdict)
+}
+
+/// Repeats a decision on a scheduler that was rebuilt; it must be the same.
+pub(crate) fn decides_alike_on(
+    mut scheduler: Scheduler,
+    of: &Dump,
+    verdict: &PastVerdict,
+) -> Result<(), TestCaseError> {
     let decided = restore::decide(&mut scheduler, of, &verdict.pod).map_err(TestCaseError::fail)?;
     prop_assert_eq!(&decided.decision_hash, &verdict.decision_hash, "{:?} and {:?}", decided, verdict);
     Ok(())

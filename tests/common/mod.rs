@@ -3,7 +3,7 @@
 //! - `client`: HTTP over a socket; `process`: the binary as a child, and programs beside it; `demo`: `pellucid demo`
 //! - `running`: a sandbox and a scheduler in this process, with a watch of its pods
 //! - `driver`: a scheduler without I/O on a simulated clock; `made`: nodes and pods for it; `ordered`: its orders by
-//!   kind; `storage`: classes, volumes and claims; `reads`: what users read of it
+//!   kind; `storage`: classes, volumes and claims; `herald`: a plugin that writes; `reads`: what users read of it
 //! - `cluster`: random clusters; `seen`: everything visible of one; `dumps`: schedulers rebuilt from dumps
 //! - `cases`: recorded cases of real schedulers
 //! - `openapi`: whether a body is as the document says
@@ -16,6 +16,7 @@ pub mod cluster;
 pub mod demo;
 pub mod driver;
 pub mod dumps;
+pub mod herald;
 pub mod made;
 pub mod openapi;
 pub mod ordered;

@@ -3,7 +3,7 @@
 use pellucid::cluster::Input;
 use pellucid::cluster::preemptions::End;
 use pellucid::model::effect::{
-    BindOrder, Effect, EffectReport, EventOrder, EvictOrder, EvictOutcome, StatusOrder, VolumeOrder,
+    BindOrder, Effect, EffectReport, EventOrder, EvictOrder, EvictOutcome, ObjectOrder, StatusOrder,
 };
 use pellucid::model::{Name, Pod};
 
@@ -16,7 +16,7 @@ pub(crate) struct Ordered {
     pub(crate) evictions: Vec<EvictOrder>,
     pub(crate) statuses: Vec<StatusOrder>,
     pub(crate) events: Vec<EventOrder>,
-    pub(crate) writes: Vec<VolumeOrder>,
+    pub(crate) writes: Vec<ObjectOrder>,
 }
 
 impl Ordered {
@@ -50,7 +50,7 @@ impl Core {
                 Effect::Evict(order) => ordered.evictions.push(order),
                 Effect::Status(order) => ordered.statuses.push(order),
                 Effect::Event(order) => ordered.events.push(order),
-                Effect::Volume(order) => ordered.writes.push(order),
+                Effect::Object(order) => ordered.writes.push(order),
                 Effect::GroupStatus(_) => {}
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pellucid::cluster::Input;
-use pellucid::model::effect::{EffectReport, VolumeOrder, VolumeOutcome};
+use pellucid::model::effect::{EffectReport, ObjectOrder, WriteOutcome};
 use pellucid::model::selector::{NodeSelectorTerm, Operator, Requirement};
 use pellucid::model::storage::{
     AccessModes, ClaimPhase, ClaimRef, ClaimUse, PersistentVolume, PersistentVolumeClaim, PodVolumes,
@@ -93,8 +93,7 @@ pub(crate) fn using(mut pod: Pod, claim: &str) -> Pod {
 
 impl Core {
     /// Reports the outcome of a write.
-    pub(crate) fn settle(&mut self, order: &VolumeOrder, outcome: VolumeOutcome) {
-        let report = EffectReport::VolumeDone { id: order.id, uid: order.pod.uid.clone(), outcome };
-        self.apply(Input::Report(report));
+    pub(crate) fn settle(&mut self, order: &ObjectOrder, outcome: WriteOutcome) {
+        self.apply(Input::Report(EffectReport::ObjectDone { id: order.id, outcome }));
     }
 }

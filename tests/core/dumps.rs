@@ -87,10 +87,10 @@ fn what_is_no_snapshot_is_said_to_be_none() {
     for (text, says) in [
         ("", "not a snapshot"),
         ("{}", "not a snapshot"),
-        (r#"{"kind":"PodList","version":1}"#, "a \"PodList\""),
-        (r#"{"kind":"PellucidSnapshot","version":2}"#, "version 2; this program reads version 1"),
-        (r#"{"kind":"PellucidSnapshot","version":1}"#, "cannot be read"),
-        (r#"{"kind":"PellucidSnapshot","version":1,"#, "not a whole one"),
+        (r#"{"kind":"PodList","version":2}"#, "a \"PodList\""),
+        (r#"{"kind":"PellucidSnapshot","version":1}"#, "version 1; this program reads version 2"),
+        (r#"{"kind":"PellucidSnapshot","version":2}"#, "cannot be read"),
+        (r#"{"kind":"PellucidSnapshot","version":2,"#, "not a whole one"),
     ] {
         let error = Dump::from_json(text.as_bytes()).expect_err("it is none");
         assert!(error.contains(says), "{error:?} does not say {says:?}");
@@ -107,6 +107,13 @@ fn of_four() -> Value {
     let now = core.now;
     let made = dump(&mut core.scheduler, now, false);
     serde_json::from_slice(&made.to_json().expect("it is written")).expect("JSON")
+}
+
+const METRIC: &str = "NodeMetric.slo.koordinator.sh";
+
+/// Returns an object of a plugin's kind, as a dump has it.
+fn plugin_object(kind: &str, content: &Value) -> Value {
+    json!({"kind": kind, "namespace": "", "name": "n1", "uid": "u", "resourceVersion": "1", "content": content})
 }
 
 /// Repeats the decision on every pod that has a verdict.
@@ -149,6 +156,8 @@ fn what_contradicts_itself_is_refused_with_field_and_value() {
             json!("n1"),
             "pod ns/lost: node is \"n1\", and nodeName of its object is \"gone\"",
         ),
+        (pod("here", "since"), Value::Null, "pod ns/here: since is null, and node is \"n1\""),
+        (pod("big", "since"), json!(1), "pod ns/big: since is given, and node is null"),
         (pod("big", "pod/phase"), json!("Failed"), "pod ns/big: phase is Failed"),
         (pod("big", "pod/deleting"), json!(true), "pod ns/big: deleting is true"),
         (pod("big", "pod/scheduler_name"), json!("other"), "pod ns/big waits for scheduler \"other\""),
@@ -164,6 +173,21 @@ fn what_contradicts_itself_is_refused_with_field_and_value() {
             "/state/nodes".into(),
             json!([whole["state"]["nodes"][0], whole["state"]["nodes"][0]]),
             "state.nodes: n1 is there twice",
+        ),
+        (
+            "/state/pluginObjects".into(),
+            json!([plugin_object("Seat.example.com", &json!({}))]),
+            "state.pluginObjects[0], Seat.example.com n1: no plugin of this program brings this kind",
+        ),
+        (
+            "/state/pluginObjects".into(),
+            json!([plugin_object(METRIC, &json!({"status": {"updateTime": "noon"}}))]),
+            "state.pluginObjects[0], NodeMetric.slo.koordinator.sh n1: content.status.updateTime: not a point in time",
+        ),
+        (
+            "/state/pluginObjects".into(),
+            json!([plugin_object(METRIC, &json!({})), plugin_object(METRIC, &json!({}))]),
+            "state.pluginObjects: NodeMetric.slo.koordinator.sh n1 is there twice",
         ),
         (
             "/state/nominations".into(),

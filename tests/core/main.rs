@@ -4,7 +4,7 @@
 //! - `waking`: what wakes a refused pod; `wakeups`: that nothing else does, and that wake-ups are reported
 //! - `objects`: objects that watches report
 //! - `preempting`: nominations and evictions; `victims`: a search for victims by the rules of another plugin
-//! - `volumes`: volumes that are bound before a pod is
+//! - `volumes`: volumes that are bound before a pod is; `writes`: waits and writes of other plugins
 //! - `storage`: the plugins for volumes, devices and features
 //! - `relations`: topology spread and pod affinity
 //! - `aligning`: hints about NUMA nodes
@@ -13,7 +13,7 @@
 //! - `unlucky`: failures on the way; `echoes`: our own writes that come back late
 //! - `snapshots`: what readers see
 //! - `recorded`: entries of the flight recorder; `recording`: what flags record
-//! - `dumps`: rebuilding a state from a dump
+//! - `dumps`: rebuilding a state from a dump; `plugin_dumps`: with objects of plugins' kinds, and time
 //! - `reasons`: reasons that a plugin brings
 //! - `random`: what must hold in any history
 
@@ -26,6 +26,7 @@ mod echoes;
 mod labels;
 mod objects;
 mod placing;
+mod plugin_dumps;
 mod preempting;
 mod random;
 mod reasons;
@@ -40,3 +41,4 @@ mod victims;
 mod volumes;
 mod wakeups;
 mod waking;
+mod writes;

@@ -1,7 +1,7 @@
 //! Volumes between the decision and the Binding: what is held, written, awaited and released.
 
 use pellucid::cluster::Stage;
-use pellucid::model::effect::{VolumeOutcome, VolumeWrite};
+use pellucid::model::effect::{ObjectWrite, WriteOutcome};
 use pellucid::model::selector::Labels;
 use pellucid::model::{Node, Pod};
 use pellucid::queue::QueueStage;
@@ -37,8 +37,9 @@ fn a_pod_is_bound_after_its_volume() {
     assert_eq!((core.node_of(&pod).as_deref(), core.stage(&pod)), (Some("a"), Some(Stage::PreBinding)));
     let writes = core.ordered().writes;
     let [order] = &writes[..] else { panic!("one write, not {writes:?}") };
-    assert!(matches!(&order.write, VolumeWrite::BindVolume { volume, claim, .. }
-        if volume.as_str() == "disk" && claim.as_str() == "data"));
+    let ObjectWrite::Patch { object, patch, .. } = &order.write else { panic!("a patch, not {order:?}") };
+    assert_eq!((object.to_string().as_str(), order.plugin), ("persistentvolumes disk", "VolumeBinding"));
+    assert_eq!(patch["spec"]["claimRef"]["name"], "data");
 
     // The volume is held, so another pod finds none.
     let late = using("late", "other");
@@ -49,7 +50,7 @@ fn a_pod_is_bound_after_its_volume() {
     };
     assert!(refusal.reasons().any(|(r, _)| r.code == ReasonCode::NoVolumeToBind), "{}", refusal.message());
 
-    core.settle(order, VolumeOutcome::Written);
+    core.settle(order, WriteOutcome::Written);
     assert_eq!(core.stage(&pod), Some(Stage::PreBinding), "the claim is not bound yet");
     bound("disk", Some("a"), "data").into_iter().for_each(|object| core.see_object(object));
     assert_eq!(core.stage(&pod), Some(Stage::Permitted));
@@ -65,7 +66,7 @@ fn a_failed_pre_bind_gives_all_back_and_is_tried_again() {
     let order = core.ordered().writes.remove(0);
     core.settle(
         &order,
-        VolumeOutcome::Refused { status: 409, message: "the object has been modified".into() },
+        WriteOutcome::Refused { status: 409, message: "the object has been modified".into() },
     );
     assert_eq!((core.node_of(&pod), core.queued(&pod)), (None, Some(QueueStage::ErrorBackoff)));
     assert_eq!(core.scheduler.n_in_flight(), 0);
@@ -93,7 +94,7 @@ fn a_pre_bind_that_takes_too_long_is_given_up() {
     let pod = using("db", "data");
     core.attempt(&pod);
     let order = core.ordered().writes.remove(0);
-    core.settle(&order, VolumeOutcome::Written);
+    core.settle(&order, WriteOutcome::Written);
     let deadline = core.scheduler.next_deadline().expect("it waits for something");
     assert_eq!(deadline, core.now.monotonic + 600 * SECOND);
     core.wait(600 * SECOND);
@@ -107,7 +108,7 @@ fn a_pod_that_goes_while_its_volumes_are_bound_leaves_nothing_behind() {
     core.attempt(&pod);
     let order = core.ordered().writes.remove(0);
     core.delete(&pod);
-    core.settle(&order, VolumeOutcome::Written);
+    core.settle(&order, WriteOutcome::Written);
     assert_eq!((core.scheduler.n_in_flight(), core.scheduler.n_unsettled()), (0, 0));
     core.attempt(&using("next", "other"));
     assert_eq!(core.ordered().writes.len(), 1, "the volume is free again");

@@ -3,7 +3,7 @@
 
 use pellucid::cluster::Stage;
 use pellucid::model::Pod;
-use pellucid::model::effect::{VolumeOrder, VolumeOutcome};
+use pellucid::model::effect::{ObjectOrder, WriteOutcome};
 use pellucid::model::gang::Dialect;
 use pellucid::recording::{GangOutcome, Outcome};
 use pellucid_api::reason::ReasonCode;
@@ -14,11 +14,11 @@ use crate::common::storage::{bound, claim, class, using, volume};
 use crate::made::{SECOND, core_with, host, in_dialect, terms};
 
 /// Makes three placed members; the volume of the first is not bound.
-fn world() -> (Core, Vec<Pod>, VolumeOrder) {
+fn world() -> (Core, Vec<Pod>, ObjectOrder) {
     world_of(Dialect::Unicore)
 }
 
-fn world_of(dialect: Dialect) -> (Core, Vec<Pod>, VolumeOrder) {
+fn world_of(dialect: Dialect) -> (Core, Vec<Pod>, ObjectOrder) {
     let mut core = core_with(&[3000]);
     for object in [class(), volume("disk", None), claim("data")] {
         core.see_object(object);
@@ -36,7 +36,7 @@ fn world_of(dialect: Dialect) -> (Core, Vec<Pod>, VolumeOrder) {
 #[test]
 fn all_bindings_are_ordered_when_the_last_pre_bind_succeeded() {
     let (mut core, pods, write) = world();
-    core.settle(&write, VolumeOutcome::Written);
+    core.settle(&write, WriteOutcome::Written);
     assert!(core.orders().is_empty(), "the claim is not bound yet");
     assert!(pods.iter().all(|pod| core.stage(pod) == Some(Stage::PreBinding)));
     bound("disk", None, "data").into_iter().for_each(|object| core.see_object(object));
@@ -46,7 +46,7 @@ fn all_bindings_are_ordered_when_the_last_pre_bind_succeeded() {
 #[test]
 fn a_quorum_that_was_broken_is_planned_as_a_whole_again_also_where_once_is_enough() {
     let (mut core, pods, write) = world_of(Dialect::Koordinator);
-    core.settle(&write, VolumeOutcome::Refused { status: 409, message: "modified".into() });
+    core.settle(&write, WriteOutcome::Refused { status: 409, message: "modified".into() });
     assert_eq!((core.placed(&pods), core.gang("g").history.once_satisfied), (0, false));
     // There is room for two of three: none is bound alone.
     core.see_node(&host("n0", 2000));
@@ -60,7 +60,7 @@ fn a_member_that_others_bind_is_not_waited_for_and_not_given_up() {
     let bound = |pod: &Pod| Pod { node_name: Some("n0".into()), ..pod.clone() };
     core.see(&bound(&pods[1]));
     assert_eq!(core.stage(&pods[1]), Some(Stage::Bound));
-    core.settle(&write, VolumeOutcome::Refused { status: 409, message: "modified".into() });
+    core.settle(&write, WriteOutcome::Refused { status: 409, message: "modified".into() });
     assert_eq!(core.stage(&pods[1]), Some(Stage::Bound), "it runs");
     assert_eq!((core.stage(&pods[0]), core.stage(&pods[2])), (Some(Stage::Pending), Some(Stage::Pending)));
     // Another scheduler binds the member whose volume is awaited: the others continue.
@@ -72,7 +72,7 @@ fn a_member_that_others_bind_is_not_waited_for_and_not_given_up() {
 #[test]
 fn a_pre_bind_that_fails_takes_the_whole_quorum_with_it() {
     let (mut core, pods, write) = world();
-    core.settle(&write, VolumeOutcome::Refused { status: 409, message: "modified".into() });
+    core.settle(&write, WriteOutcome::Refused { status: 409, message: "modified".into() });
     assert_eq!((core.placed(&pods), core.gang("g").counts.pending), (0, 3));
     assert_eq!(core.scheduler.n_in_flight(), 0);
     assert_eq!(core.message(&pods[1]), "gang ns/g: ns/g-0 was lost before the first Binding of its quorum");

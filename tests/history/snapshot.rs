@@ -185,8 +185,9 @@ fn files_that_cannot_be_replayed_say_why() {
     check(b"hello", "d/p", "not a snapshot");
     check(&[0x1f, 0x8b, 8, 0, 0], "d/p", "broken gzip");
     check(br#"{"kind":"PellucidSnapshot","version":9}"#, "d/p", "version 9");
-    let empty = br#"{"kind":"PellucidSnapshot","version":1,"redacted":true,"generation":1,"published":0,
+    let empty = br#"{"kind":"PellucidSnapshot","version":2,"redacted":true,"generation":1,"published":0,
         "configuration":null,"state":{"seed":0,"starts":[],"shadowOf":null,"nodes":[],"objects":[],"pods":[],
+        "pluginObjects":[],"pluginTime":0,
         "ended":[],"gangs":[],"nominations":[],"unreadable":[]},
         "record":{"cycle":0,"verdicts":[],"queue":[],"preemptions":[]}}"#;
     check(empty, "d/p", "pod d/p is not in the snapshot, which has 0 pods");

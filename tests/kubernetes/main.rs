@@ -1,4 +1,4 @@
-//! The I/O rooms against a scripted API server: watches, outages, binder, evictor, volumes, statuses, PodGroups,
+//! The I/O rooms against a scripted API server: watches, outages, binder, evictor, objects, statuses, PodGroups,
 //! events, shadow mode, shutdown.
 //!
 //! The server is an axum router in this process, so time can be virtual: a pause costs nothing, and a request that
@@ -10,8 +10,8 @@ mod connect;
 mod evicting;
 mod group_writing;
 mod groups;
+mod object_writing;
 mod outages;
 mod rights;
-mod volume_writing;
 mod watching;
 mod writing;

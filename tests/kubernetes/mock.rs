@@ -15,7 +15,8 @@ use pellucid::cluster::input::Input;
 use pellucid::kubernetes::{Clock, ClusterIo, ClusterIoConfig, Connection};
 use pellucid::model::effect::{
     BindOrder, BindOutcome, ConditionText, Effect, EffectId, EffectReport, EventOrder, EventType, EvictOrder,
-    EvictOutcome, GroupStatusOrder, PodRef, StatusOrder, VolumeOrder, VolumeOutcome, VolumeWrite,
+    EvictOutcome, GroupStatusOrder, ObjectOrder, ObjectPart, ObjectRef, ObjectWrite, PodRef, Precondition,
+    StatusOrder, WriteOutcome,
 };
 use pellucid::model::gang::{GroupCondition, GroupPhase, GroupStatus};
 use pellucid::model::{GangKey, Now, ObjectKind, PodKey};
@@ -364,25 +365,35 @@ pub(crate) fn evict(id: u64, name: &str) -> Effect {
     Effect::Evict(EvictOrder { id: EffectId(id), victim, preemptor, message: "make room".into() })
 }
 
+/// Makes an order of a plugin.
+pub(crate) fn object(id: u64, write: ObjectWrite) -> Effect {
+    Effect::Object(ObjectOrder { id: EffectId(id), pod: Some(pod_ref("p")), plugin: "Test", write })
+}
+
+/// Makes the reference to an object of the core group.
+pub(crate) fn core_object(plural: &'static str, namespace: Option<&str>, name: &str) -> ObjectRef {
+    let namespace = namespace.map(Into::into);
+    ObjectRef { group: "", version: "v1", plural, namespace, name: name.into() }
+}
+
 pub(crate) fn bind_volume(id: u64) -> Effect {
-    let write = VolumeWrite::BindVolume {
-        volume: "pv".into(),
-        resource_version: "7".into(),
-        namespace: "ns".into(),
-        claim: "c".into(),
-        claim_uid: "uid-c".into(),
+    let write = ObjectWrite::Patch {
+        object: core_object("persistentvolumes", None, "pv"),
+        part: ObjectPart::Main,
+        precondition: Precondition::resource_version("7".into()),
+        patch: Arc::new(json!({"spec": {"claimRef": {"uid": "uid-c"}}})),
     };
-    Effect::Volume(VolumeOrder { id: EffectId(id), pod: pod_ref("p"), write })
+    object(id, write)
 }
 
 pub(crate) fn select_node(id: u64) -> Effect {
-    let write = VolumeWrite::SelectNode {
-        namespace: "ns".into(),
-        claim: "c".into(),
-        resource_version: "8".into(),
-        node: "n1".into(),
+    let write = ObjectWrite::Patch {
+        object: core_object("persistentvolumeclaims", Some("ns"), "c"),
+        part: ObjectPart::Main,
+        precondition: Precondition::resource_version("8".into()),
+        patch: Arc::new(json!({"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "n1"}}})),
     };
-    Effect::Volume(VolumeOrder { id: EffectId(id), pod: pod_ref("p"), write })
+    object(id, write)
 }
 
 pub(crate) fn group_status(kind: ObjectKind, name: &str, running: u32, message: Option<&str>) -> Effect {
@@ -432,10 +443,10 @@ pub(crate) async fn evict_done(inputs: &mut Receiver<Input>) -> (EffectId, Evict
     }
 }
 
-/// Waits for the next report that a volume order is settled.
-pub(crate) async fn volume_done(inputs: &mut Receiver<Input>) -> (EffectId, VolumeOutcome) {
+/// Waits for the next report that an object order is settled.
+pub(crate) async fn object_done(inputs: &mut Receiver<Input>) -> (EffectId, WriteOutcome) {
     loop {
-        if let Input::Report(EffectReport::VolumeDone { id, outcome, .. }) =
+        if let Input::Report(EffectReport::ObjectDone { id, outcome }) =
             inputs.recv().await.expect("an input")
         {
             return (id, outcome);

@@ -92,7 +92,7 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
         let input = inputs.recv().await.expect("an input");
         reports += u32::from(matches!(
             input,
-            Input::Report(EffectReport::EvictDone { .. } | EffectReport::VolumeDone { .. })
+            Input::Report(EffectReport::EvictDone { .. } | EffectReport::ObjectDone { .. })
         ));
     }
     tokio::spawn(async move { while inputs.recv().await.is_some() {} });

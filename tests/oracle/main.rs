@@ -20,7 +20,7 @@ use pellucid::cycle::attempt::node_result_cache::CycleContext;
 use pellucid::cycle::scheduler::PluginTally;
 use pellucid::framework::View;
 use pellucid::framework::profile::Profile;
-use pellucid::kubernetes::decode::{node_from_value, pod_from_value};
+use pellucid::kubernetes::decode::Decoder;
 use pellucid::model::time::NoProbe;
 use pellucid::model::{NodeIdx, Pod};
 use pellucid::recording::Outcome;
@@ -49,15 +49,17 @@ impl Case {
             core.apply(Input::ObjectApplied(Arc::new(namespace)));
         }
         for node in case["nodes"].as_array().expect("nodes") {
-            let node = node_from_value(node).expect("a node that can be read");
+            let node = Decoder::default().node(node).expect("a node that can be read");
             core.apply(Input::NodeApplied(Arc::new(node)));
         }
         let bound = case["pods"].as_array().expect("pods");
         for pod in bound {
-            core.apply(Input::PodApplied(Arc::new(pod_from_value(pod).expect("a pod that can be read"))));
+            core.apply(Input::PodApplied(Arc::new(
+                Decoder::default().pod(pod).expect("a pod that can be read"),
+            )));
         }
         let target = &case["target"];
-        let mut pod = pod_from_value(target).expect("a target that can be read");
+        let mut pod = Decoder::default().pod(target).expect("a target that can be read");
         // The API server fills in the default.
         if pod.scheduler_name.is_empty() {
             pod.scheduler_name = profile.scheduler_name.clone();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pellucid::cluster::Input;
 use pellucid::cluster::preemptions::Plan;
-use pellucid::kubernetes::decode::{node_from_value, pod_from_value};
+use pellucid::kubernetes::decode::Decoder;
 use pellucid::model::effect::Effect;
 use pellucid::model::object::{Budget, Namespace};
 use pellucid::model::selector::{LabelSelector, Labels};
@@ -34,7 +34,7 @@ fn with_priority(pod: &Value) -> Value {
 }
 
 fn pod(value: &Value) -> Arc<Pod> {
-    let mut pod = pod_from_value(&with_priority(value)).expect("a pod that can be read");
+    let mut pod = Decoder::default().pod(&with_priority(value)).expect("a pod that can be read");
     // The API server fills in these fields.
     pod.scheduler_name = "default-scheduler".into();
     pod.uid = pod.key.to_string().into();
@@ -72,7 +72,9 @@ fn core(case: &Value) -> Core {
         core.apply(Input::ObjectApplied(Arc::new(namespace)));
     }
     for node in case["nodes"].as_array().expect("nodes") {
-        core.apply(Input::NodeApplied(Arc::new(node_from_value(node).expect("a node that can be read"))));
+        core.apply(Input::NodeApplied(Arc::new(
+            Decoder::default().node(node).expect("a node that can be read"),
+        )));
     }
     for bound in case["pods"].as_array().expect("pods") {
         core.apply(Input::PodApplied(pod(bound)));

@@ -101,6 +101,7 @@ fn explanation() -> PodExplanation {
         }],
         shortfalls: Vec::new(),
         example_nodes: vec![format!("compute-{n:04}")],
+        details: Vec::new(),
     };
     PodExplanation {
         namespace: "team-1".to_owned(),

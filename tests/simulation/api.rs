@@ -14,6 +14,7 @@ use pellucid::model::object::{Budget, ObjectKind};
 use pellucid::model::pod::{PodPhase, ScheduledCondition};
 use pellucid::model::storage::{PersistentVolume, PersistentVolumeClaim, StorageClass};
 use pellucid::model::{Name, Node, Object, Pod, PodKey};
+use serde_json::Value;
 
 use crate::common::made::unreadable;
 
@@ -84,6 +85,8 @@ pub(crate) struct Api {
     pub(crate) claims: BTreeMap<(Name, Name), PersistentVolumeClaim>,
     pub(crate) volumes: BTreeMap<Name, PersistentVolume>,
     pub(crate) classes: Vec<StorageClass>,
+    /// Manifests of notices, by namespace and name.
+    pub(crate) notices: BTreeMap<(Name, Name), Value>,
     /// Pending watch events, in the order of the writes.
     pub(crate) told: Vec<(Stream, Input)>,
     pub(crate) follow_ups: Vec<FollowUp>,
@@ -97,7 +100,7 @@ impl Api {
         format!("u{}", self.uids).into()
     }
 
-    fn next_version(&mut self) -> Arc<str> {
+    pub(crate) fn next_version(&mut self) -> Arc<str> {
         self.version += 1;
         self.version.to_string().into()
     }
@@ -261,7 +264,7 @@ impl Api {
                     objects: self.objects(kind).into_iter().map(Arc::new).collect(),
                     quarantined: Vec::new(),
                 };
-                ObjectKind::ALL.into_iter().map(list).collect()
+                ObjectKind::ALL.into_iter().map(list).chain([self.list_notices()]).collect()
             }
         }
     }

@@ -10,7 +10,7 @@ use pellucid::cluster::{Cluster, ResourceIdx, Stage};
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::scheduler::Step;
 use pellucid::model::effect::{
-    BindOutcome, Effect, EffectId, EffectReport, EvictOrder, EvictOutcome, VolumeOutcome,
+    BindOutcome, Effect, EffectId, EffectReport, EvictOrder, EvictOutcome, WriteOutcome,
 };
 use pellucid::model::{Name, NodeIdx, Pod, PodId};
 use pellucid::queue::QueueStage;
@@ -32,7 +32,7 @@ pub(crate) struct Checks {
 pub(crate) struct Counts(pub(crate) BTreeMap<&'static str, u64>);
 
 /// Everything that is counted.
-const COUNTED: [&str; 14] = [
+const COUNTED: [&str; 15] = [
     "placed",
     "placed beside nominees",
     "nominees placed",
@@ -45,8 +45,9 @@ const COUNTED: [&str; 14] = [
     "bound elsewhere",
     "gone before bound",
     "binding refused",
-    "volume written",
-    "volume refused",
+    "object written",
+    "object there before",
+    "object refused",
 ];
 
 impl Default for Counts {
@@ -194,9 +195,10 @@ impl Checks {
                 EvictOutcome::Gone => "victim gone before",
                 EvictOutcome::Refused { .. } => "eviction refused",
             },
-            EffectReport::VolumeDone { outcome, .. } => match outcome {
-                VolumeOutcome::Written => "volume written",
-                VolumeOutcome::Refused { .. } => "volume refused",
+            EffectReport::ObjectDone { outcome, .. } => match outcome {
+                WriteOutcome::Written => "object written",
+                WriteOutcome::AlreadyExists => "object there before",
+                WriteOutcome::Refused { .. } => "object refused",
             },
         };
         self.counts.add(what);

@@ -1,17 +1,17 @@
 //! Execution of the scheduler's effects: late, refused, lost, or without a response.
 //!
-//! The contract is that of `kubernetes::binder` and its siblings: every order ends in one report; an unknown outcome
-//! of a Binding is resolved by reading the pod before the report; the newest status order of a pod wins; an eviction
-//! without a response may have been carried out.
+//! The contract is that of `kubernetes::binder` and its siblings: every order ends in one report; an unknown outcome of
+//! a Binding, or of a write of an object, is resolved by reading the object before the report; the newest status order
+//! of a pod wins; an eviction without a response may have been carried out.
 
 use std::sync::Arc;
 
 use pellucid::model::effect::{
-    BindOrder, BindOutcome, Effect, EffectReport, EvictOrder, EvictOutcome, StatusOrder, VolumeOrder,
-    VolumeOutcome, VolumeWrite,
+    BindOrder, BindOutcome, Effect, EffectReport, EvictOrder, EvictOutcome, ObjectOrder, StatusOrder,
+    WriteOutcome,
 };
 
-use crate::api::{Deletion, FollowUp, NotBound};
+use crate::api::{Deletion, NotBound};
 use crate::world::{Action, World};
 
 /// Largest number of posts of one Binding.
@@ -35,9 +35,9 @@ impl World {
                 self.put(later, Action::Evict(order));
             }
             Effect::Status(order) => self.take_status(order),
-            Effect::Volume(order) => {
-                self.note(|_| format!("order #{} {:?}", order.id.0, order.write));
-                self.put(later, Action::WriteVolume(order));
+            Effect::Object(order) => {
+                self.note(|_| format!("order #{} {}", order.id.0, order.write));
+                self.put(later, Action::WriteObject(order, 1, false));
             }
             Effect::Event(_) | Effect::GroupStatus(_) => {}
         }
@@ -57,6 +57,7 @@ impl World {
 
     pub(crate) fn post_binding(&mut self, order: BindOrder, tries: u32) {
         let later = self.delay();
+        assert!(self.api.is_announced(&order.pod), "{} is bound before its notice is there", order.pod.key);
         if self.goes_wrong() {
             match self.rng.below(3) {
                 0 => return self.bind_done(&order, refused(422, "Invalid")),
@@ -168,33 +169,39 @@ impl World {
         }
     }
 
-    // === volumes ===
+    // === objects ===
 
-    pub(crate) fn write_volume(&mut self, order: VolumeOrder) {
-        let outcome = if self.goes_wrong() {
-            VolumeOutcome::Refused { status: 500, message: "etcd is away".into() }
-        } else {
-            self.written(&order.write)
-        };
-        self.report(EffectReport::VolumeDone { id: order.id, uid: order.pod.uid, outcome });
+    pub(crate) fn write_object(&mut self, order: ObjectOrder, tries: u32, unsure: bool) {
+        let (id, later) = (order.id.0, self.delay());
+        if self.goes_wrong() {
+            match self.rng.below(3) {
+                0 => {
+                    let message = "a webhook denied it".into();
+                    return self.object_done(&order, WriteOutcome::Refused { status: 403, message });
+                }
+                // The server carried it out without responding, or did neither.
+                1 => {
+                    let done = self.api.write(&order.write);
+                    self.note(|_| format!("api: object #{id} {done:?}, no answer"));
+                }
+                _ => self.note(|_| format!("api: object #{id} lost")),
+            }
+            if tries >= TRIES {
+                let message = "no answer".into();
+                return self.object_done(&order, WriteOutcome::Refused { status: 0, message });
+            }
+            return self.put(later, Action::WriteObject(order, tries + 1, true));
+        }
+        let mut done = self.api.write(&order.write);
+        if unsure && done != WriteOutcome::Written && self.api.stands(&order.write) {
+            done = WriteOutcome::Written;
+        }
+        self.note(|_| format!("api: object #{id} {done:?}"));
+        self.object_done(&order, done);
     }
 
-    fn written(&mut self, write: &VolumeWrite) -> VolumeOutcome {
-        let conflict = VolumeOutcome::Refused { status: 409, message: "it changed meanwhile".into() };
-        match write {
-            VolumeWrite::SelectNode { namespace, claim, resource_version, node } => {
-                let known = self.api.claims.get(&(namespace.clone(), claim.clone())).cloned();
-                let Some(mut known) = known.filter(|c| c.resource_version == *resource_version) else {
-                    return conflict;
-                };
-                known.selected_node = Some(node.clone());
-                self.api.put_claim(known);
-                self.api.follow_ups.push(FollowUp::Provision(namespace.clone(), claim.clone()));
-                VolumeOutcome::Written
-            }
-            // No volume waits for a claim here.
-            VolumeWrite::BindVolume { .. } => conflict,
-        }
+    fn object_done(&mut self, order: &ObjectOrder, outcome: WriteOutcome) {
+        self.report(EffectReport::ObjectDone { id: order.id, outcome });
     }
 }
 

@@ -16,6 +16,7 @@ impl World {
     /// Checks the calm state after a round.
     pub(crate) fn look_around(&self) {
         self.nothing_is_under_way();
+        self.summary_is_written();
         // So far no timeout woke a pod: the events that made a pod fit also woke it.
         self.what_fits_is_bound();
     }
@@ -64,9 +65,17 @@ impl World {
         assert!(open.is_empty(), "preemptions of {open:?} are open");
     }
 
+    /// Checks that the server has what the plugin's state says, whatever became of its writes before.
+    fn summary_is_written(&self) {
+        let cluster = self.core.scheduler.cluster();
+        let placed = cluster.pods().filter(|(_, record)| record.node.is_some()).count();
+        let summary = self.api.notices.get(&(Name::from("ns"), Name::from("summary")));
+        assert_eq!(summary.map(|s| &s["spec"]["pods"]), Some(&serde_json::json!(placed)), "{summary:?}");
+    }
+
     /// Makes a scheduler that knows only the objects of the API server.
     fn made_from_scratch(&self) -> Core {
-        let mut fresh = crate::porter::core(&self.nature);
+        let mut fresh = crate::under_test::core(&self.nature);
         for stream in [Stream::Nodes, Stream::Objects, Stream::Pods] {
             for input in self.api.list(stream) {
                 fresh.apply(input);

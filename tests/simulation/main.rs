@@ -34,10 +34,11 @@ mod effects;
 mod ending;
 mod happenings;
 mod nature;
-mod porter;
+mod objects;
 mod rng;
 mod room;
 mod trace;
+mod under_test;
 mod workload;
 mod world;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pellucid::cluster::{Cluster, Input};
 use pellucid::cycle::scheduler::Step;
-use pellucid::model::effect::{BindOrder, EffectReport, EvictOrder, StatusOrder, VolumeOrder};
+use pellucid::model::effect::{BindOrder, EffectReport, EvictOrder, ObjectOrder, StatusOrder};
 use pellucid::model::{Name, Pod, PodKey};
 
 use crate::api::{Api, FollowUp, Stream};
@@ -38,7 +38,9 @@ pub(crate) enum Action {
     Evict(EvictOrder),
     /// The newest status order of a pod is written.
     WriteStatus(Arc<str>),
-    WriteVolume(VolumeOrder),
+    /// A write of an object reaches the API server; the number counts the tries, and the flag says whether an
+    /// earlier one may have been carried out.
+    WriteObject(ObjectOrder, u32, bool),
     Report(EffectReport),
     /// A consequence of a write.
     Follow(FollowUp),
@@ -79,7 +81,7 @@ impl World {
     pub(crate) fn new(seed: u64, reuse: bool, is_kept: bool) -> Self {
         let mut rng = Rng::new(seed);
         let nature = Nature::of(&mut rng);
-        let core = crate::porter::core(&nature);
+        let core = crate::under_test::core(&nature);
         core.switches.set_reuse(reuse);
         let mut api = Api::default();
         let mut workload = Workload::new(&mut rng, nature.others);
@@ -183,7 +185,7 @@ impl World {
             Action::ReadBound(order, tries, conflict) => self.read_bound(order, tries, conflict),
             Action::Evict(order) => self.post_eviction(order),
             Action::WriteStatus(uid) => self.write_status(&uid),
-            Action::WriteVolume(order) => self.write_volume(order),
+            Action::WriteObject(order, tries, unsure) => self.write_object(order, tries, unsure),
             Action::Report(report) => {
                 self.note(|_| format!("report {report:?}"));
                 self.checks.reported(&report);
@@ -223,6 +225,7 @@ impl World {
 
     /// Takes the effects and checks the invariants.
     fn after_scheduler(&mut self, what: &str) {
+        self.core.scheduler.order_due_writes(self.core.now);
         for effect in self.core.scheduler.take_effects() {
             self.checks.effect(&self.core.scheduler, &effect);
             self.take_order(effect);

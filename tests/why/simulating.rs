@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::common::client::get;
 use crate::common::reads::{list, text};
-use crate::common::running::{Running, node, pod, start, with};
+use crate::common::running::{Hand, Running, node, pod, start, start_with, with};
 
 /// Path of the question.
 const SIMULATE: &str = "/apis/v1/simulate";
@@ -151,6 +151,106 @@ async fn an_empty_parameter_is_not_the_same_as_none() {
         let value = path.split_once('=').map_or("", |(_, value)| value);
         let expected = format!("parameter `{name}` has the value `{value}`: ");
         assert!(text(&reply.json(), "/message").starts_with(&expected), "{}", reply.text());
+    }
+    running.stop().await;
+}
+
+/// LoadAwareScheduling, with annotations of pods that may replace what is estimated.
+const LOAD_AWARE: &str = r#"{"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+    "profiles": [{"schedulerName": "pellucid", "plugins": {"multiPoint": {"enabled": [{"name": "LoadAwareScheduling"}]}},
+    "pluginConfig": [{"name": "LoadAwareScheduling", "args": {"allowCustomizeEstimation": true}}]}]}"#;
+
+/// Starts a scheduler with [`LOAD_AWARE`] and node `a`. Its time is 2026-01-01T00:00:00Z.
+async fn with_load_aware() -> Running {
+    let running = start_with(vec![node("a", "z", 4)], Some(LOAD_AWARE), Some(Hand::default())).await;
+    running.wait("/apis/v1/nodes", "the node is ready", |body| body["nodes"][0]["ready"] == true);
+    running
+}
+
+fn metric(cpu: &str) -> Value {
+    json!({"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric", "metadata": {"name": "a"},
+        "status": {"updateTime": "2025-12-31T23:59:50Z",
+            "nodeMetric": {"nodeUsage": {"resources": {"cpu": cpu, "memory": "1Gi"}}}}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_plugins_and_declared_annotations_count_in_a_simulation() {
+    let running = with_load_aware().await;
+    let mut asked = made("p", "default", &json!({"cpu": "1"}));
+    let edits = json!([{"applyObject": metric("2500m")}]);
+    let placed = simulated(&running, &json!({"pods": [asked]}));
+    assert_eq!(text(&placed, "/placements/0/node"), "a", "{placed}");
+    let refused = simulated(&running, &json!({"pods": [asked], "edits": edits}));
+    assert_eq!(text(&refused, "/refused/0/nodeGroups/0/reasons/0/code"), "UsageExceeded", "{refused}");
+    assert_eq!(text(&refused, "/refused/0/nodeGroups/0/details/0/node"), "a", "{refused}");
+    let said = text(&refused, "/refused/0/nodeGroups/0/details/0/text");
+    assert!(said.contains("limit 65 %: 2.5 cores used 10 s ago, plus 0.85 for this pod"), "{said}");
+    asked["metadata"]["annotations"] =
+        json!({"scheduling.koordinator.sh/load-estimated-scaling-factors": r#"{"cpu": 1}"#});
+    let small = simulated(&running, &json!({"pods": [asked], "edits": edits}));
+    assert_eq!(text(&small, "/placements/0/node"), "a", "the annotation counts: {small}");
+    let mut old = metric("100m");
+    old["status"]["updateTime"] = json!("2025-12-31T23:00:00Z");
+    let expired = simulated(&running, &json!({"pods": [asked], "edits": [{"applyObject": old}]}));
+    assert_eq!(text(&expired, "/refused/0/nodeGroups/0/reasons/0/code"), "NodeMetricExpired", "{expired}");
+    let gone = json!({"deleteObject": {"kind": "NodeMetric", "name": "a"}});
+    let again = simulated(&running, &json!({"pods": [asked], "edits": [{"applyObject": old}, gone]}));
+    assert_eq!(text(&again, "/placements/0/node"), "a", "{again}");
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_object_of_a_plugin_is_refused_with_field_and_value() {
+    let running = with_load_aware().await;
+    let with = |field: &str, value: Value| {
+        let mut changed = metric("1");
+        *changed.pointer_mut(field).expect("a field") = value;
+        json!({"applyObject": changed})
+    };
+    let delete = |object: Value| json!({"deleteObject": object});
+    for (edit, code, field, value) in [
+        (
+            with("/kind", json!("Seat")),
+            "InvalidBody",
+            "edits[0].applyObject.kind: ",
+            "NodeMetric.slo.koordinator.sh",
+        ),
+        (
+            with("/apiVersion", json!("slo.koordinator.sh/v2")),
+            "InvalidBody",
+            "applyObject.apiVersion: ",
+            "/v2",
+        ),
+        (with("/metadata/name", json!("A b")), "InvalidBody", "applyObject.metadata.name: ", "A b"),
+        (
+            with("/metadata", json!({"name": "a", "namespace": "x"})),
+            "InvalidBody",
+            "metadata.namespace: ",
+            "\"x\"",
+        ),
+        (with("/status/updateTime", json!("noon")), "InvalidBody", "applyObject.status.updateTime: ", "noon"),
+        (
+            delete(json!({"kind": "Pod", "name": "a"})),
+            "InvalidBody",
+            "edits[0].deleteObject.kind: ",
+            "\"Pod\"",
+        ),
+        (delete(json!({"kind": "NodeMetric", "name": "☃"})), "InvalidBody", "deleteObject.name: ", "☃"),
+        (
+            delete(json!({"kind": "NodeMetric", "namespace": "x", "name": "a"})),
+            "InvalidBody",
+            "deleteObject.namespace: ",
+            "\"x\"",
+        ),
+        (
+            delete(json!({"kind": "NodeMetric", "name": "a"})),
+            "InvalidEdit",
+            "edits[0]: a: ",
+            "no such NodeMetric",
+        ),
+    ] {
+        let body = json!({"pods": [made("p", "default", &json!({}))], "edits": [edit]});
+        refused(&running, &body, code, &[field, value]);
     }
     running.stop().await;
 }

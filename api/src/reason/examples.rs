@@ -126,7 +126,7 @@ examples! {
     PluginsDisagree: Pod, "NodeAffinity VolumeBinding" => "node(s) didn't satisfy plugin(s) [NodeAffinity VolumeBinding] simultaneously", "The affinity names node-1, and the volume is on node-2.";
     NotTried: Nothing, "" => "not tried yet", "A thousand pods were created at once, and this one is the nine hundredth in the queue.";
     Placed: Nothing, "" => "placed; its Binding is under way", "The pod was given gpu-01, and the API server takes its time to answer.";
-    WaitingAtPermit: Nothing, "" => "holds a place and waits for the others of its gang", "Two of the three members of a NonStrict gang have places.";
+    WaitingAtPermit: Nothing, "" => "holds a place and waits at Permit", "Two of the three members of a NonStrict gang have places.";
     NodeLeftOut: Node, "" => "node(s) were not looked at: PreFilter left them out", "The pod's node affinity names gpu-01 by metadata.name, so 29 other nodes were not asked.";
     NodeGone: Node, "" => "the node does not exist any more", "The node's object was deleted while the pod was on it.";
     NoNodes: Pod, "" => "no nodes available to schedule pods", "The cluster has 0 nodes.";
@@ -134,6 +134,7 @@ examples! {
     Unreadable: Pod, "spec.containers[0].resources.requests[cpu]: not a quantity (ten)" => "cannot read spec.containers[0].resources.requests[cpu]: not a quantity (ten)", "The API server took the object, and the scheduler cannot.";
     PluginRefused: Node, "not a favourite node" => "not a favourite node", "A plugin of somebody else said so of 29 nodes.";
     PreBindFailed: Pod, "the object has been modified (HTTP 409)" => "running PreBind failed: the object has been modified (HTTP 409)", "A write to the pod's claim was refused.";
+    PermitTimedOut: Pod, "Approval" => "waited too long at Permit for Approval", "A plugin of somebody else waits for a person, who did not come within the hour.";
     PlacementTakenBack: Pod, "node-1" => "lost its place on node-1 to a pod of higher priority", "A pod of priority 1000 needed the 2 cores on node-1.";
     PreemptionNotHelpful: Node, "" => "Preemption is not helpful for scheduling", "The node is cordoned; no pod's going would change that.";
     NoPreemptionVictims: Node, "" => "No preemption victims found for incoming pod", "The 12 pods on the node have the same priority.";

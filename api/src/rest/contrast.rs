@@ -18,6 +18,9 @@ pub struct NodeRefusal {
     pub reasons: Vec<ReasonBody>,
     /// The reasons in kube-scheduler's words.
     pub message: String,
+    /// What the plugin says of the node, with its own numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 /// A number of each of the two nodes.

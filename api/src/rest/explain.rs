@@ -43,6 +43,16 @@ pub struct Shortfall {
     pub text: String,
 }
 
+/// What a plugin says of one node that refuses the pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeNote {
+    /// Node.
+    pub node: String,
+    /// The node's own numbers, for people.
+    pub text: String,
+}
+
 /// The nodes that share one cause. The groups' counts and `notEvaluated` add up to all nodes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -59,6 +69,9 @@ pub struct NodeGroup {
     pub shortfalls: Vec<Shortfall>,
     /// Up to three of the nodes, the first by name.
     pub example_nodes: Vec<String>,
+    /// What plugins say of these nodes, in a group that was worked out for this answer: not of a recorded decision.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<NodeNote>,
 }
 
 /// Where a placed pod went, and among how many.

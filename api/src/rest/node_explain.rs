@@ -36,6 +36,9 @@ pub struct RefusedPod {
     pub reasons: Vec<ReasonBody>,
     /// The reasons in kube-scheduler's words.
     pub message: String,
+    /// What the plugin says of the node, with its own numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
 }
 
 /// An amount that is free and that no pending pod can use, although some ask for the resource.

@@ -111,6 +111,20 @@ pub struct SetWeight {
     pub weight: i64,
 }
 
+/// An object of a kind that a plugin brings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ObjectOf {
+    /// Its kind, with the group where several plugins' kinds have the name: `NodeMetric`, or
+    /// `NodeMetric.slo.koordinator.sh`.
+    pub kind: String,
+    /// Namespace; `default` when absent. Not given for a kind without namespaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Name.
+    pub name: String,
+}
+
 /// One change of the cluster, or of how it is scheduled. An object with one field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -147,6 +161,10 @@ pub enum EditBody {
     RemoveGates(PodsOf),
     /// A plugin's scores have another weight, in every profile.
     SetWeight(SetWeight),
+    /// A manifest of a kind that an enabled plugin brings, such as a NodeMetric: the object is added, or becomes this one.
+    ApplyObject(Value),
+    /// An object of a kind that an enabled plugin brings goes.
+    DeleteObject(ObjectOf),
 }
 
 /// The question. At least one pod must be asked for, or changed.

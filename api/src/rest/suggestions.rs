@@ -33,6 +33,9 @@ pub struct FailedRequirement {
 pub struct NodeRequirements {
     /// Every failed requirement; empty: the pod fits there.
     pub failed: Vec<FailedRequirement>,
+    /// What plugins say of the node, with its own numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
 }
 
 /// How much a code is in the way.
@@ -168,6 +171,9 @@ pub struct NearNode {
     pub failed: Vec<FailedRequirement>,
     /// What it lacks. What is promised to others (nominations) is not available.
     pub shortfalls: Vec<Shortfall>,
+    /// What plugins say of the node, with its own numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
     /// Pods of which all would have to go, `namespace/name`; absent when that would not help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub would_free: Option<Vec<String>>,

@@ -1,4 +1,4 @@
-//! Metrics of preemption, PreBind, evictions and volume writes.
+//! Metrics of preemption, PreBind, evictions and writes of objects.
 //!
 //! They are read on each scrape: the record of preemptions is in the snapshot, and the writers have their own counters.
 //! Every label value exists from the start, so that rates are right from the first event on.
@@ -39,13 +39,14 @@ pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
 }
 
 pub(in crate::app) fn writers(views: &ClusterIoViews, registry: &mut Registry) {
-    let (evicted, volumes) = (views.evictor.counts(), views.volumes.counts());
+    let (evicted, objects) = (views.evictor.counts(), views.objects.counts());
     let outcomes = [("deleted", evicted.deleted), ("gone", evicted.gone), ("refused", evicted.refused)];
     let help = "Evict orders by what came of them";
     registry.register("pellucid_evict_orders", help, counters_by("outcome", outcomes));
-    let outcomes = [("written", volumes.written), ("refused", volumes.refused)];
-    let help = "Writes to volumes and claims by what came of them";
-    registry.register("pellucid_volume_orders", help, counters_by("outcome", outcomes));
+    let outcomes =
+        [("written", objects.written), ("existing", objects.existing), ("refused", objects.refused)];
+    let help = "Writes of objects for plugins, such as of volumes and claims, by what came of them";
+    registry.register("pellucid_object_orders", help, counters_by("outcome", outcomes));
     let groups = views.group_statuses.counts();
     let outcomes = [
         ("written", groups.written),
@@ -60,7 +61,7 @@ pub(in crate::app) fn writers(views: &ClusterIoViews, registry: &mut Registry) {
     let all = [
         ("pellucid_evict_retries", "Deletes after the first of an evict order", evicted.retries),
         ("pellucid_evictions_without_condition", unmarked, evicted.without_condition),
-        ("pellucid_volume_retries", "Writes after the first of a volume order", volumes.retries),
+        ("pellucid_object_retries", "Writes after the first of an object order", objects.retries),
     ];
     add_counters(registry, &all);
 }

@@ -25,8 +25,8 @@ use pellucid_kubernetes::connection::server_probe::ServerStatus;
 use pellucid_kubernetes::watches::inputs::Watches;
 use pellucid_kubernetes::writes::effect_queues::EffectQueues;
 use pellucid_kubernetes::writes::evictor::EvictCounters;
+use pellucid_kubernetes::writes::object_writer::ObjectCounters;
 use pellucid_kubernetes::writes::status::StatusCounters;
-use pellucid_kubernetes::writes::volume_writer::VolumeCounters;
 use pellucid_queue::QueueStage;
 use pellucid_recording::Outcome;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -83,8 +83,8 @@ pub struct ClusterIoViews {
     pub clock: Clock,
     /// Counters of the evictors.
     pub evictor: Arc<EvictCounters>,
-    /// Counters of the volume writers.
-    pub volumes: Arc<VolumeCounters>,
+    /// Counters of the object writers.
+    pub objects: Arc<ObjectCounters>,
     /// Counters of the writers of PodGroup statuses.
     pub group_statuses: Arc<StatusCounters>,
 }
@@ -98,7 +98,7 @@ impl ClusterIoViews {
             server: io.server.clone(),
             clock,
             evictor: io.evictor.clone(),
-            volumes: io.volumes.clone(),
+            objects: io.objects.clone(),
             group_statuses: io.group_statuses.clone(),
         }
     }
@@ -410,7 +410,7 @@ fn effect_queue_counts(queues: &EffectQueues, registry: &mut Registry) {
     for (lane, n) in [
         ("binds", counts.binds),
         ("evictions", counts.evictions),
-        ("volumes", counts.volumes),
+        ("objects", counts.objects),
         ("conditions", counts.statuses),
         ("group_statuses", counts.group_statuses),
         ("events", counts.events),

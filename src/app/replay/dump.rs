@@ -115,8 +115,14 @@ fn caveats(dump: &Dump, recorded: &PastVerdict, is_placed: bool) -> Vec<String> 
                 .to_owned(),
         );
     }
-    if matches!(recorded.codes.first().map(String::as_str), Some("BindRefused" | "PreBindFailed")) {
-        all.push("the recorded verdict is what the API server said, which is not asked here".to_owned());
+    match recorded.codes.first().map(String::as_str) {
+        Some("BindRefused" | "PreBindFailed") => {
+            all.push("the recorded verdict is what the API server said, which is not asked here".to_owned());
+        }
+        Some("PermitTimedOut") => {
+            all.push("the recorded verdict is the end of a wait, and nothing waits here".to_owned());
+        }
+        _ => {}
     }
     all
 }

@@ -23,7 +23,7 @@ use pellucid_cycle::Registry;
 use pellucid_cycle::Scheduler;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Settings;
-use pellucid_kubernetes::decode::{node_from_value, pod_from_value};
+use pellucid_kubernetes::decode::Decoder;
 use pellucid_model::PodKey;
 use pellucid_model::effect::{BindOutcome, Effect, EffectReport};
 use pellucid_model::time::Probe;
@@ -95,11 +95,11 @@ fn write_file(file: &PathBuf, trace: &Trace, pods: &[Value]) -> anyhow::Result<(
 
 fn straight(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Replayed> {
     let clock = clock::system();
-    let mut scheduler = core(seed)?;
+    let (mut scheduler, decoder) = core(seed)?;
     let unreadable =
         |q: pellucid_cluster::input::Quarantined| anyhow::anyhow!("{} {}: {}", q.kind, q.name, q.problem);
     for node in &nodes {
-        let node = node_from_value(node).map_err(unreadable)?;
+        let node = decoder.node(node).map_err(unreadable)?;
         scheduler.apply(Input::NodeApplied(Arc::new(node)), clock());
     }
     let decisions = Arc::new(Durations::default());
@@ -109,7 +109,7 @@ fn straight(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Re
     for pod in &mut bound {
         let name = pod["metadata"]["name"].clone();
         pod["metadata"]["uid"] = name;
-        let decoded = pod_from_value(pod).map_err(unreadable)?;
+        let decoded = decoder.pod(pod).map_err(unreadable)?;
         scheduler.apply(Input::PodApplied(Arc::new(decoded)), clock());
         let before = stopwatch.elapsed();
         let step = scheduler.step(clock(), &stopwatch);
@@ -127,17 +127,19 @@ fn straight(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Re
     Ok(Replayed { nodes, pods: bound, snapshot, took, decisions, note })
 }
 
-fn core(seed: u64) -> anyhow::Result<Scheduler> {
+fn core(seed: u64) -> anyhow::Result<(Scheduler, Decoder)> {
     let registry: Registry = Arc::new(pellucid_plugins::registry());
     let configuration = pellucid_config::default(&registry)?;
-    Ok(Scheduler::new(Settings {
+    let decoder = Decoder::in_use(&registry, &configuration.profiles);
+    let settings = Settings {
         profiles: configuration.profiles,
         registry,
         limits: QueueLimits::default(),
         seed,
         switches: Arc::new(Switches::default()),
         shadow_of: None,
-    }))
+    };
+    Ok((Scheduler::new(settings), decoder))
 }
 
 fn confirm(scheduler: &mut Scheduler, clock: &Clock) {

@@ -33,9 +33,9 @@ pub fn route(configuration: Value) -> Route<Snapshot> {
         read,
     )
     .described(
-        "Made of one published state: objects, places, nominations, gangs, configuration, seed, queue, and verdicts with \
+        "Made of one published state: objects, those of plugins' kinds too, places, nominations, gangs, configuration, seed, queue, and verdicts with \
          the hashes of their decisions. `pellucid replay --snapshot FILE --pod NS/NAME` decides again. Environment, \
-         commands, secrets and annotations are not known here and therefore not in it.",
+         commands, secrets and annotations that no plugin declares are not known here and therefore not in it.",
     )
     .param(
         Param::query(

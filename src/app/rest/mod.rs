@@ -1,9 +1,10 @@
 //! What the REST server is given: routes made of registered reads ([`routes`], `rows`), the switches ([`flags`]), what-if
-//! questions (`simulate`, `question`, `names`) and dumps ([`dump`]).
+//! questions (`simulate`, `question`, `plugin_objects`, `names`) and dumps ([`dump`]).
 
 pub mod dump;
 pub mod flags;
 mod names;
+mod plugin_objects;
 mod question;
 pub mod routes;
 mod rows;

@@ -12,7 +12,7 @@ use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_diagnosis::what_if::simulate::Question;
 use pellucid_http::ReadError;
-use pellucid_kubernetes::decode::{node_from_value, object_from_value, pod_from_value};
+use pellucid_kubernetes::decode::Decoder;
 use pellucid_model::taint::{Taint, TaintEffect};
 use pellucid_model::{GangKey, Name, ObjectKind, Pod, PodKey, patience, quantity};
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ use crate::app::rest::names::{
     container_resources, invalid, label_key, label_value, namespace, node_resources, object_name, resource,
     shown,
 };
+use crate::app::rest::plugin_objects::{applied, deleted};
 
 const MAX_PODS: usize = 5_000;
 const MAX_EDITS: usize = 1_000;
@@ -41,9 +42,11 @@ pub(in crate::app) fn question(snapshot: &Snapshot, request: SimulateRequest) ->
         state_hash: request.state_hash,
         ..Question::default()
     };
-    question.edits = each(&request.edits, "edits", edit)?;
-    question.edits.extend(each(&request.pod_groups, "podGroups", pod_group)?);
-    question.edits.extend(pods(snapshot, &request.pods)?);
+    let decoder = &Decoder::in_use(&snapshot.registry, snapshot.profiles.iter().map(|profile| &**profile));
+    question.edits = each(&request.edits, "edits", |body, field| edit(decoder, body, field))?;
+    let groups = each(&request.pod_groups, "podGroups", |group, field| pod_group(decoder, group, field))?;
+    question.edits.extend(groups);
+    question.edits.extend(pods(snapshot, decoder, &request.pods)?);
     question.pods = each(&request.include, "include", |name, field| pod_key(name, field))?;
     question.gangs = each(&request.include_gangs, "includeGangs", |name, field| gang_key(name, field))?;
     let asks = !question.pods.is_empty() || !question.gangs.is_empty();
@@ -70,20 +73,20 @@ fn bound(field: &str, n: usize, most: usize) -> Result<(), ReadError> {
     if n > most { Err(invalid(field, &format!("{n} is too many; at most {most}"))) } else { Ok(()) }
 }
 
-fn unreadable(field: &str, q: &Quarantined) -> ReadError {
+pub(super) fn unreadable(field: &str, q: &Quarantined) -> ReadError {
     let at = if q.field.is_empty() { String::new() } else { format!(".{}", q.field) };
     invalid(&format!("{field}{at}"), &format!("{} ({})", q.problem, q.value))
 }
 
 /// Decodes pods, and fills in what an API server or an admission plugin would.
-fn pods(snapshot: &Snapshot, manifests: &[Value]) -> Result<Vec<Edit>, ReadError> {
+fn pods(snapshot: &Snapshot, decoder: &Decoder, manifests: &[Value]) -> Result<Vec<Edit>, ReadError> {
     let mut seen = BTreeSet::new();
     let mut edits = Vec::with_capacity(manifests.len());
     for (at, manifest) in manifests.iter().enumerate() {
         patience::check();
         let field = format!("pods[{at}]");
         let manifest = with_namespace(manifest, &field, "Pod")?;
-        let mut pod = pod_from_value(&manifest).map_err(|q| unreadable(&field, &q))?;
+        let mut pod = decoder.pod(&manifest).map_err(|q| unreadable(&field, &q))?;
         names(&manifest, &field)?;
         container_resources(&manifest["spec"], &format!("{field}.spec"))?;
         complete(snapshot, &mut pod, at, &field)?;
@@ -123,7 +126,7 @@ fn complete(snapshot: &Snapshot, pod: &mut Pod, at: usize, field: &str) -> Resul
 }
 
 /// Checks the kind of a manifest and puts an object without a namespace into `default`, as kubectl does.
-fn with_namespace(manifest: &Value, field: &str, kind: &str) -> Result<Value, ReadError> {
+pub(super) fn with_namespace(manifest: &Value, field: &str, kind: &str) -> Result<Value, ReadError> {
     let mut manifest = manifest.clone();
     let Some(object) = manifest.as_object_mut() else {
         return Err(invalid(field, &format!("not an object; want a {kind} manifest")));
@@ -141,13 +144,13 @@ fn with_namespace(manifest: &Value, field: &str, kind: &str) -> Result<Value, Re
 }
 
 /// Checks the name and namespace of a namespaced object.
-fn names(manifest: &Value, field: &str) -> Result<(), ReadError> {
+pub(super) fn names(manifest: &Value, field: &str) -> Result<(), ReadError> {
     let text = |at: &str| manifest["metadata"][at].as_str().unwrap_or_default();
     namespace(text("namespace"), &format!("{field}.metadata.namespace"))?;
     object_name(text("name"), &format!("{field}.metadata.name"))
 }
 
-fn pod_group(manifest: &Value, field: &str) -> Result<Edit, ReadError> {
+fn pod_group(decoder: &Decoder, manifest: &Value, field: &str) -> Result<Edit, ReadError> {
     let manifest = with_namespace(manifest, field, "PodGroup")?;
     let version = manifest.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     let group = version.split_once('/').map_or(version, |(group, _)| group);
@@ -158,12 +161,12 @@ fn pod_group(manifest: &Value, field: &str) -> Result<Edit, ReadError> {
             format!("{version:?} has no PodGroups that are read here; groups are {}", known.join(", "));
         invalid(&format!("{field}.apiVersion"), &problem)
     })?;
-    let object = object_from_value(kind, &manifest).map_err(|q| unreadable(field, &q))?;
+    let object = decoder.object(kind, &manifest).map_err(|q| unreadable(field, &q))?;
     names(&manifest, field)?;
     Ok(Edit::ApplyObject(Arc::new(object)))
 }
 
-fn edit(body: &EditBody, field: &str) -> Result<Edit, ReadError> {
+fn edit(decoder: &Decoder, body: &EditBody, field: &str) -> Result<Edit, ReadError> {
     let node = |text: &str, at: &str| {
         object_name(text, &format!("{field}.{at}"))?;
         Ok(Name::new(text))
@@ -171,7 +174,7 @@ fn edit(body: &EditBody, field: &str) -> Result<Edit, ReadError> {
     let pods_of =
         |of: &PodsOf, at: &str| target(of.pod.as_deref(), of.gang.as_deref(), &format!("{field}.{at}"));
     Ok(match body {
-        EditBody::AddNode(manifest) => added_node(manifest, &format!("{field}.addNode"))?,
+        EditBody::AddNode(manifest) => added_node(decoder, manifest, &format!("{field}.addNode"))?,
         EditBody::CopyNode(copy) => Edit::CopyNode {
             node: node(&copy.node, "copyNode.node")?,
             name: node(&copy.name, "copyNode.name")?,
@@ -217,11 +220,13 @@ fn edit(body: &EditBody, field: &str) -> Result<Edit, ReadError> {
         EditBody::DropPodAffinity(of) => Edit::DropPodAffinity(pods_of(of, "dropPodAffinity")?),
         EditBody::DropPodAntiAffinity(of) => Edit::DropPodAntiAffinity(pods_of(of, "dropPodAntiAffinity")?),
         EditBody::RemoveGates(of) => Edit::RemoveGates(pods_of(of, "removeGates")?),
+        EditBody::ApplyObject(manifest) => applied(decoder, manifest, &format!("{field}.applyObject"))?,
+        EditBody::DeleteObject(object) => deleted(decoder, object, &format!("{field}.deleteObject"))?,
     })
 }
 
-fn added_node(manifest: &Value, field: &str) -> Result<Edit, ReadError> {
-    let node = node_from_value(manifest).map_err(|q| unreadable(field, &q))?;
+fn added_node(decoder: &Decoder, manifest: &Value, field: &str) -> Result<Edit, ReadError> {
+    let node = decoder.node(manifest).map_err(|q| unreadable(field, &q))?;
     object_name(&node.name, &format!("{field}.metadata.name"))?;
     node_resources(&manifest["status"], &format!("{field}.status"))?;
     Ok(Edit::ApplyNode(Arc::new(node)))

@@ -69,13 +69,16 @@ impl Cluster {
         self.derived.iter().filter_map(|state| state.next_deadline(now)).min()
     }
 
+    /// Returns the wall time up to which deadlines of plugins have been handled.
+    pub fn plugin_time(&self) -> Duration {
+        self.plugin_time
+    }
+
     /// Handles the deadlines of plugins up to now. Never called while an overlay is open.
     pub fn expire_plugin_state(&mut self, now: Now, out: &mut Vec<ClusterEvent>) {
-        self.now = now;
+        (self.now, self.plugin_time) = (now, self.plugin_time.max(now.wall));
         let touched = self.tell_plugins(|state, _| state.expire(now));
-        if !touched.is_empty() {
-            out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
-        }
+        say_touched(touched, out);
     }
 
     /// Calls a hook of every plugin's state, and has the results of touched nodes computed anew. Returns these nodes,
@@ -102,5 +105,12 @@ impl Cluster {
         all.sort_unstable();
         all.dedup();
         all
+    }
+}
+
+/// Adds the event that plugins' states changed, if that touched any node.
+pub(super) fn say_touched(touched: Vec<NodeIdx>, out: &mut Vec<ClusterEvent>) {
+    if !touched.is_empty() {
+        out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
     }
 }

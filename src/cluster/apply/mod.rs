@@ -5,6 +5,9 @@
 
 mod custom;
 mod object;
+mod writes;
+
+pub use writes::{DueWrite, StateId};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -201,7 +204,7 @@ impl Cluster {
             self.delete_custom(kind, &(object.namespace.clone(), Name::new(&object.name)), out);
         } else if let Some(kind) = ObjectKind::ALL.into_iter().find(|k| k.as_str() == object.kind) {
             self.delete_object(kind, &(object.namespace.clone(), Name::new(&object.name)), out);
-        } else {
+        } else if object.kind == "Pod" {
             let key = PodKey { namespace: object.namespace.clone(), name: object.name.clone() };
             if let Some(id) = self.find_pod(&key) {
                 let bound = self.pod(id).is_some_and(|r| r.stage == Stage::Bound && r.pod.uid == object.uid);

@@ -40,6 +40,8 @@ pub(crate) struct Prepared {
     pub(crate) candidates: Option<Vec<NodeIdx>>,
     /// Why the pod is refused as a whole, by the plugin at this index of `profile.pre_filter`.
     pub(crate) refused: Option<(usize, Cause)>,
+    /// Whether a plugin had something to say of the pod.
+    pub(crate) is_concerned: bool,
 }
 
 /// The plugins to run, each by its index in `profile.pre_filter` and in `profile.filter`. Those without a PreFilter
@@ -82,6 +84,7 @@ pub(crate) fn prepare(places: &Places, ctx: &CycleContext<'_>, tally: &mut [Plug
     let mut restricting: SmallVec<[(usize, &'static str); 2]> = SmallVec::new();
     for (place, at) in places.iter().copied() {
         let Some(place) = place else {
+            prepared.is_concerned = true;
             prepared.values.extend(at.map(|at| (at, no_value())));
             continue;
         };
@@ -90,6 +93,7 @@ pub(crate) fn prepare(places: &Places, ctx: &CycleContext<'_>, tally: &mut [Plug
         match plugin.pre_filter(ctx.view, ctx.spec) {
             PreFiltered::Skip => {}
             PreFiltered::Ready { value, nodes } => {
+                prepared.is_concerned = true;
                 if let Some(nodes) = nodes {
                     restricting.push((place, enabled.plugin.name()));
                     match &mut prepared.candidates {

@@ -63,10 +63,10 @@ impl NodeResultCache {
             }
             return;
         }
-        if self.prepared.refused.is_some() || prepared.values.is_empty() {
+        self.reads_others = prepared.is_concerned;
+        if self.prepared.refused.is_some() || !prepared.is_concerned {
             return;
         }
-        self.reads_others = true;
         self.work += (ctx.view.nodes().len() * prepared.values.len()) as u64;
         if let Some(only) = &prepared.candidates {
             let attempt = self.attempt();

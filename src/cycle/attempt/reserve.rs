@@ -23,6 +23,11 @@ pub(crate) fn reserve(
 ) -> Result<(), Cause> {
     for enabled in &profile.reserve {
         let Some(plugin) = enabled.plugin.reserve() else { continue };
+        let held = cluster.pod(id).map_or(&[][..], |record| &record.holds);
+        if held.iter().any(|hold| hold.plugin == enabled.plugin.name()) {
+            // Read back while a state is rebuilt.
+            continue;
+        }
         let chosen = match affinity {
             Some(affinity) => plugin.reserve_aligned(View::new(cluster), pod, node, affinity)?,
             None => plugin.reserve(View::new(cluster), pod, node)?,
@@ -60,7 +65,7 @@ fn agrees(cluster: &Cluster, id: PodId, hold: &Hold) -> Result<(), (&'static str
 }
 
 /// Returns all that the Binding of a pod adds to it.
-pub(crate) fn marks_of(holds: &[Hold]) -> Option<Arc<BindingMarks>> {
+pub fn marks_of(holds: &[Hold]) -> Option<Arc<BindingMarks>> {
     let mut marks = holds.iter().filter_map(|hold| hold.marks.as_ref());
     let first = marks.next()?.clone();
     Some(marks.fold(first, |mut all, marks| {

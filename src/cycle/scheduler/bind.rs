@@ -29,9 +29,7 @@ impl Scheduler {
                 }
             }
             EffectReport::EvictDone { id, uid, outcome } => self.settle_eviction(id, &uid, outcome, now),
-            EffectReport::VolumeDone { id, uid, outcome } => {
-                self.settle_write(id, &uid, outcome, now, events);
-            }
+            EffectReport::ObjectDone { id, outcome } => self.settle_object(id, outcome, now, events),
         }
     }
 

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_model::PodId;
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::effect::{Effect, EffectId};
+use pellucid_model::{CowMap, PodId};
 use pellucid_queue::UnitId;
 
-use crate::scheduler::pre_bind::PreBinding;
+use crate::scheduler::object_orders::Writer;
+use crate::scheduler::pre_bind::{PermitWait, PreBinding};
 
 /// Owns the scheduler's orders until they are settled.
 #[derive(Default)]
@@ -18,10 +19,12 @@ pub(crate) struct InFlight {
     pub(crate) bindings: FxHashMap<EffectId, (PodId, UnitId)>,
     /// The bind order of each pod. *Invariant:* the inverse of `bindings`.
     pub(crate) effect_of: FxHashMap<PodId, EffectId>,
-    /// Placed pods whose PreBind is in progress.
+    /// Placed pods whose Permit or PreBind is in progress.
     pub(crate) pre_binding: FxHashMap<PodId, PreBinding>,
-    /// Writes ordered by PreBind, with their pods.
-    pub(crate) writes: FxHashMap<EffectId, PodId>,
+    /// Those of them that wait at Permit, for readers.
+    pub(crate) permit_waits: CowMap<PodId, PermitWait>,
+    /// Object orders, with who hears what came of them.
+    pub(crate) writes: FxHashMap<EffectId, Writer>,
     /// Eviction orders, with the victim and its uid.
     pub(crate) evictions: FxHashMap<EffectId, (PodId, Arc<str>)>,
     /// The uids of the victims in `evictions`.
@@ -40,9 +43,11 @@ impl InFlight {
         EffectId(self.numbered)
     }
 
-    /// Drops the binding of a pod, whether it was ordered or still waits for PreBind.
+    /// Drops the binding of a pod, whether it was ordered or still waits for Permit or PreBind.
     pub(crate) fn drop_binding(&mut self, id: PodId) {
-        self.pre_binding.remove(&id);
+        if self.pre_binding.remove(&id).is_some_and(|entry| entry.waits_at_permit()) {
+            self.permit_waits.remove(&id);
+        }
         if let Some(effect) = self.effect_of.remove(&id) {
             self.bindings.remove(&effect);
         }

@@ -28,6 +28,11 @@ impl Scheduler {
         let how = how_gone(&input);
         self.cluster.set_now(now);
         self.record_left(&input, now);
+        // What a plugin waits for may stand on the pod itself.
+        let changed = match &input {
+            Input::PodApplied(pod) if !self.in_flight.pre_binding.is_empty() => Some(pod.key.clone()),
+            _ => None,
+        };
         match input {
             Input::PodApplied(pod) => {
                 self.clear_late_nomination(&pod);
@@ -66,6 +71,9 @@ impl Scheduler {
         let mut followed = Vec::new();
         for event in &events {
             self.recheck_pre_bind(event, now, &mut followed);
+        }
+        if let Some(id) = changed.and_then(|key| self.cluster.find_pod(&key)) {
+            self.go_on_binding(id, now, &mut followed);
         }
         for event in events.into_iter().chain(followed) {
             self.react(event, now);
@@ -212,6 +220,7 @@ impl Scheduler {
             self.records.counters.bound += 1;
             let note = format!("Successfully assigned {} to {name}", pod.key).into();
             self.order_event(pod_ref(&pod), EventType::Normal, ("Scheduled", "Binding"), note);
+            self.post_bind(id, unit, node);
         }
         self.cluster.read_holds(id);
         self.end_unit(id, unit);

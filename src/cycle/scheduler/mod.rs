@@ -4,13 +4,14 @@
 //! handles what is due, [`Scheduler::take_effects`] hands out orders and [`Scheduler::publish`] makes a snapshot. The
 //! scheduler never waits, reads no clock and does no I/O.
 //!
-//! Read `turn` and `schedule_one` first, then `pre_bind` and `bind` (from the placement to the settled Binding),
-//! `preempt`, `inputs` and `wakeups`. [`gangs`] plans groups of pods as one unit.
+//! Read `turn` and `schedule_one` first, then `pre_bind`, `object_orders` and `bind` (from the placement to the settled
+//! Binding), `preempt`, `inputs` and `wakeups`. [`gangs`] plans groups of pods as one unit.
 
 mod bind;
 pub mod gangs;
 mod in_flight;
 pub(crate) mod inputs;
+mod object_orders;
 mod pre_bind;
 mod preempt;
 mod profiles;
@@ -38,6 +39,7 @@ use pellucid_recording::switches::Switches;
 
 pub use crate::attempt::chain::PluginTally;
 pub use inputs::quarantine_message;
+pub use pre_bind::PermitWait;
 pub use snapshot::{Registry, Snapshot};
 
 use crate::attempt::work::SLICE;
@@ -188,7 +190,7 @@ impl Scheduler {
         bindings.len() + pre_binding.len() + shadow_holds.len()
     }
 
-    /// Returns the number of bindings, evictions and volume writes whose report is outstanding.
+    /// Returns the number of bindings, evictions and writes of objects whose report is outstanding.
     pub fn n_unsettled(&self) -> usize {
         let InFlight { bindings, evictions, writes, .. } = &self.in_flight;
         bindings.len() + evictions.len() + writes.len()
@@ -226,20 +228,26 @@ impl Scheduler {
     pub fn tick(&mut self, now: Now) -> bool {
         let before = self.queue.counts();
         self.queue.flush(now.monotonic);
-        self.expire_plugin_state(now);
+        let touched = self.expire_plugin_state(now);
         self.switches.expire(now);
         let expired = self.expire_held(now) | self.expire_pre_binding(now) | self.tick_gangs(now);
         self.review_gangs(now);
-        expired || before != self.queue.counts()
+        touched || expired || before != self.queue.counts()
     }
 
-    /// Handles the deadlines of plugins, and wakes the pods that they help.
-    fn expire_plugin_state(&mut self, now: Now) {
-        let mut events = Vec::new();
+    /// Handles the deadlines of plugins, asks again about the pods that wait for plugins, and wakes the pods that this
+    /// helps. Returns whether anything changed or pods were asked about.
+    fn expire_plugin_state(&mut self, now: Now) -> bool {
+        let is_due = self.cluster.next_plugin_deadline(now).is_some_and(|at| at <= now.monotonic);
+        let (mut events, mut followed) = (Vec::new(), Vec::new());
         self.cluster.expire_plugin_state(now, &mut events);
         for event in &events {
-            self.wake(event, now);
+            self.recheck_pre_bind(event, now, &mut followed);
         }
+        let asked = is_due && self.recheck_permit(now, &mut followed);
+        events.append(&mut followed);
+        self.wake_all(&events, now);
+        asked || !events.is_empty()
     }
 
     /// Takes the effects ordered since the last call, including updates of PodGroups.
@@ -271,6 +279,7 @@ impl Scheduler {
             costs: self.records.meter.costs(),
             gang_verdicts: self.gangs.verdicts.clone(),
             shadow: self.shadow.clone(),
+            permit_waits: self.in_flight.permit_waits.clone(),
         }
     }
 }

@@ -1,44 +1,119 @@
-//! PreBind: what must happen in the cluster between the decision and the Binding.
+//! Permit and PreBind: what is waited for between the decision and the Binding.
 //!
-//! The scheduler asks a plugin for its progress when the pod is placed, when one of the plugin's writes is settled, and
-//! when a volume or claim changes. It never blocks: a pod whose volumes take minutes keeps its place, and other pods go
-//! on.
+//! A placed pod is first asked about at Permit until all plugins say yes, then at PreBind until all are ready. The
+//! scheduler asks when the pod is placed, when one of the plugins' writes is settled, and when something changes that
+//! a plugin listens to. It never blocks: a pod that waits for minutes keeps its place, and other pods go on. The writes
+//! themselves are ordered in [`super::object_orders`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_cluster::{ClusterEvent, Stage};
-use pellucid_framework::plugin::PreBound;
-use pellucid_framework::{Cause, Code, Reason, View};
-use pellucid_model::effect::{BindOrder, Effect, EffectId, VolumeOrder, VolumeOutcome, VolumeWrite};
-use pellucid_model::{Now, ObjectKind, PodId};
-use pellucid_queue::UnitId;
+use pellucid_cluster::{ClusterEvent, EventKinds, PodRecord, Stage};
+use pellucid_framework::plugin::{Plugin, PreBound};
+use pellucid_framework::profile::Enabled;
+use pellucid_framework::{Cause, Code, Permitted, Reason, View};
+use pellucid_model::effect::{BindOrder, Effect, EffectId, ObjectWrite, WriteOutcome};
+use pellucid_model::{NodeIdx, Now, ObjectKind, PodId};
+use pellucid_queue::{Listening, UnitId};
 use pellucid_recording::{Outcome, Refusal};
 
 use crate::attempt::reserve::marks_of;
 use crate::attempt::search::refusal_of_pod;
 use crate::scheduler::Scheduler;
+use crate::scheduler::object_orders::{Ordered, Wanted};
 use crate::scheduler::report::pod_ref;
 
-/// A placed pod whose PreBind is in progress.
+/// A placed pod whose Binding is not ordered yet.
 #[derive(Clone, Debug)]
 pub(crate) struct PreBinding {
     unit: UnitId,
     /// The scheduling cycle that placed the pod.
     attempt: u64,
-    /// When the pod was placed.
+    /// When the pod was placed, or when Permit let it go on.
     since: Duration,
-    /// When the placement is given up; `Duration::MAX` until a plugin waits.
+    /// Whether all plugins said yes at Permit.
+    is_permitted: bool,
+    /// When the placement is given up; `Duration::MAX` while no plugin waits.
     deadline: Duration,
-    /// The plugin that is not ready; empty before the first one waits.
+    /// The plugin whose wait ends first; empty while none waits.
     plugin: &'static str,
-    /// Writes ordered so far, with their effects.
-    ordered: Vec<(EffectId, VolumeWrite)>,
+    /// The kinds of events that the plugins which wait listen to.
+    listens: EventKinds,
+    /// Writes ordered so far.
+    pub(super) ordered: Vec<Ordered>,
+}
+
+impl PreBinding {
+    /// Sets what is waited for.
+    fn wait(&mut self, waits: &Waits) {
+        self.deadline = self.since.saturating_add(waits.at_most);
+        (self.plugin, self.listens) = (waits.plugin, waits.listens);
+    }
+
+    /// Returns whether the pod waits at Permit.
+    pub(super) fn waits_at_permit(&self) -> bool {
+        !self.is_permitted && !self.plugin.is_empty()
+    }
+
+    /// Notes that nothing is waited for.
+    fn stop_waiting(&mut self) {
+        (self.deadline, self.plugin, self.listens) = (Duration::MAX, "", EventKinds::NONE);
+    }
+}
+
+/// A pod that waits at Permit, for readers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PermitWait {
+    /// The plugin whose wait ends first.
+    pub plugin: &'static str,
+    /// When the pod loses its place, on the monotonic clock.
+    pub deadline: Duration,
+}
+
+/// Where a pod is asked about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Point {
+    Permit,
+    PreBind,
+}
+
+/// What the plugins at a point say together.
+enum Answer {
+    Ready,
+    Wait(Waits),
+    Failed(Cause),
+}
+
+/// What the plugins that are not ready want.
+struct Waits {
+    plugin: &'static str,
+    at_most: Duration,
+    listens: EventKinds,
+    writes: Vec<Wanted>,
+}
+
+impl Answer {
+    /// Adds a plugin that waits.
+    fn wait(&mut self, plugin: &dyn Plugin, writes: Vec<ObjectWrite>, at_most: Duration) {
+        let name = plugin.name();
+        let listens = plugin.hints().map_or(Listening::ALL, |hints| hints.events());
+        let writes = writes.into_iter().map(|write| Wanted { plugin: name, write });
+        match self {
+            Self::Wait(waits) => {
+                if at_most < waits.at_most {
+                    (waits.plugin, waits.at_most) = (name, at_most);
+                }
+                waits.listens = waits.listens.with(listens);
+                waits.writes.extend(writes);
+            }
+            _ => *self = Self::Wait(Waits { plugin: name, at_most, listens, writes: writes.collect() }),
+        }
+    }
 }
 
 impl Scheduler {
-    /// Starts PreBind and then the Binding. Returns the refusal if the placement is given up at once.
+    /// Starts Permit, PreBind and then the Binding. Returns the refusal if the placement is given up at once.
     pub(crate) fn start_binding(
         &mut self,
         id: PodId,
@@ -50,62 +125,105 @@ impl Scheduler {
             unit,
             attempt: self.cycle,
             since: now.monotonic,
+            is_permitted: false,
             deadline: Duration::MAX,
             plugin: "",
+            listens: EventKinds::NONE,
             ordered: Vec::new(),
         };
         self.in_flight.pre_binding.insert(id, entry);
         self.go_on_binding(id, now, out)
     }
 
-    /// Asks the PreBind plugins of a pod for progress, and acts on it. Returns the refusal if the placement is given
-    /// up.
-    fn go_on_binding(&mut self, id: PodId, now: Now, out: &mut Vec<ClusterEvent>) -> Option<Arc<Refusal>> {
-        let (plugin, progress) = self.progress(id)?;
-        match progress {
-            PreBound::Ready => {
+    /// Asks the plugins whether a pod can go on, and acts on it. Returns the refusal if the placement is given up.
+    pub(super) fn go_on_binding(
+        &mut self,
+        id: PodId,
+        now: Now,
+        out: &mut Vec<ClusterEvent>,
+    ) -> Option<Arc<Refusal>> {
+        // A pod that others have just bound needs no Binding any more.
+        if !self.cluster.pod(id)?.stage.is_assumed() {
+            return None;
+        }
+        let (point, answer) = self.ask(id)?;
+        if point == Point::PreBind {
+            self.pass_permit(id, now);
+        }
+        match (point, answer) {
+            (_, Answer::Ready) => {
+                self.in_flight.pre_binding.get_mut(&id)?.stop_waiting();
                 let pod = self.cluster.pod(id)?.pod.clone();
                 self.cluster.set_stage(id, Stage::PreBinding);
                 for id in self.pass_barrier(id, &pod) {
                     self.order_binding(id);
                 }
             }
-            PreBound::Wait { writes, at_most } => {
+            (Point::Permit, Answer::Wait(waits)) => self.wait_at_permit(id, &waits),
+            (Point::Permit, Answer::Failed(cause)) => return self.refuse_at_permit(id, cause, now, out),
+            (Point::PreBind, Answer::Wait(waits)) => {
                 self.cluster.set_stage(id, Stage::PreBinding);
-                for write in writes {
-                    self.order_write(id, write);
-                }
-                if let Some(entry) = self.in_flight.pre_binding.get_mut(&id) {
-                    entry.plugin = plugin;
-                    entry.deadline = entry.since.saturating_add(at_most);
+                self.in_flight.pre_binding.get_mut(&id)?.wait(&waits);
+                if let Err(cause) = self.order_pre_bind_writes(id, waits.writes) {
+                    return self.fail_binding(id, cause, now, out);
                 }
             }
-            PreBound::Failed(cause) => return self.fail_binding(id, cause, now, out),
+            (Point::PreBind, Answer::Failed(cause)) => return self.fail_binding(id, cause, now, out),
         }
         None
     }
 
-    /// Returns the answer of the first PreBind plugin that is not ready, with its name. The name is empty if all are
-    /// ready.
-    fn progress(&self, id: PodId) -> Option<(&'static str, PreBound)> {
+    /// Asks the plugins at Permit about a pod, unless it has passed, and once all say yes those at PreBind.
+    fn ask(&self, id: PodId) -> Option<(Point, Answer)> {
         let entry = self.in_flight.pre_binding.get(&id)?;
         let record = self.cluster.pod(id)?;
         let (node, profile) = (record.node?, &self.profiles.all[self.queue.unit(entry.unit)?.profile]);
         let view = View::new(&self.cluster);
-        for enabled in &profile.pre_bind {
-            let Some(plugin) = enabled.plugin.pre_bind() else { continue };
-            let name = enabled.plugin.name();
-            let held = record.holds.iter().find(|r| r.plugin == name).map(|r| &r.what);
-            match plugin.pre_bind(view, &record.pod, node, held) {
-                PreBound::Ready => {}
-                answer => return Some((name, answer)),
+        if !entry.is_permitted {
+            let said = ask_all(&profile.permit, |plugin| permit(plugin, view, record, node));
+            if !matches!(said, Answer::Ready) {
+                return Some((Point::Permit, said));
             }
         }
-        Some(("", PreBound::Ready))
+        Some((Point::PreBind, ask_all(&profile.pre_bind, |plugin| pre_bind(plugin, view, record, node))))
     }
 
     pub(crate) fn is_ready_to_bind(&self, id: PodId) -> bool {
-        matches!(self.progress(id), Some((_, PreBound::Ready)))
+        self.in_flight.pre_binding.get(&id).is_some_and(|entry| entry.is_permitted)
+            && matches!(self.ask(id), Some((_, Answer::Ready)))
+    }
+
+    fn pass_permit(&mut self, id: PodId, now: Now) {
+        let Some(entry) = self.in_flight.pre_binding.get_mut(&id).filter(|e| !e.is_permitted) else { return };
+        let did_wait = entry.waits_at_permit();
+        (entry.since, entry.is_permitted) = (now.monotonic, true);
+        if did_wait {
+            self.in_flight.permit_waits.remove(&id);
+        }
+    }
+
+    /// Keeps a pod waiting at Permit. To its gang a member counts as permitted, because it waits for no other member.
+    fn wait_at_permit(&mut self, id: PodId, waits: &Waits) {
+        let is_member = self.cluster.pod(id).is_some_and(|record| self.gang_of(&record.pod).is_some());
+        self.cluster.set_stage(id, if is_member { Stage::PreBinding } else { Stage::Waiting });
+        let Some(entry) = self.in_flight.pre_binding.get_mut(&id) else { return };
+        entry.wait(waits);
+        let wait = PermitWait { plugin: entry.plugin, deadline: entry.deadline };
+        if self.in_flight.permit_waits.get(&id) != Some(&wait) {
+            self.in_flight.permit_waits.insert(id, wait);
+        }
+    }
+
+    /// Gives up the placement of a pod that a plugin refuses at Permit, or that waited there for too long.
+    fn refuse_at_permit(
+        &mut self,
+        id: PodId,
+        cause: Cause,
+        now: Now,
+        out: &mut Vec<ClusterEvent>,
+    ) -> Option<Arc<Refusal>> {
+        self.records.counters.refused += 1;
+        self.lose_place(id, cause, "Unschedulable", now, out)
     }
 
     pub(crate) fn order_binding(&mut self, id: PodId) {
@@ -127,47 +245,35 @@ impl Scheduler {
         }));
     }
 
-    /// Orders a write, unless the pod has already ordered the same one.
-    fn order_write(&mut self, id: PodId, write: VolumeWrite) {
-        let is_ordered =
-            self.in_flight.pre_binding.get(&id).is_none_or(|e| e.ordered.iter().any(|(_, w)| *w == write));
-        let Some(pod) = self.cluster.pod(id).filter(|_| !is_ordered).map(|r| r.pod.clone()) else { return };
-        let effect = self.in_flight.next_effect_id();
-        if let Some(entry) = self.in_flight.pre_binding.get_mut(&id) {
-            entry.ordered.push((effect, write.clone()));
-        }
-        self.in_flight.writes.insert(effect, id);
-        self.order(Effect::Volume(VolumeOrder { id: effect, pod: pod_ref(&pod), write }));
-    }
-
-    /// Applies the outcome of a write: asks the plugins again, or gives up the placement.
-    pub(crate) fn settle_write(
+    /// Applies the outcome of a write of PreBind: asks the plugins again, or gives up the placement.
+    pub(super) fn settle_pre_bind_write(
         &mut self,
+        id: PodId,
         effect: EffectId,
-        uid: &Arc<str>,
-        outcome: VolumeOutcome,
+        outcome: WriteOutcome,
         now: Now,
         out: &mut Vec<ClusterEvent>,
     ) {
-        let Some(id) = self.in_flight.writes.remove(&effect) else { return };
-        let entry = self.in_flight.pre_binding.get(&id);
-        let Some(entry) = entry.filter(|e| e.ordered.iter().any(|(of, _)| *of == effect)) else { return };
-        let plugin = entry.plugin;
-        if self.cluster.pod(id).is_none_or(|r| r.pod.uid != *uid) {
+        let Some(entry) = self.in_flight.pre_binding.get(&id) else { return };
+        let Some(plugin) = entry.ordered.iter().find(|o| o.effect == effect).map(|o| o.plugin) else {
             return;
-        }
+        };
         match outcome {
-            VolumeOutcome::Written => drop(self.go_on_binding(id, now, out)),
-            VolumeOutcome::Refused { status, message } => {
+            WriteOutcome::Written | WriteOutcome::AlreadyExists => drop(self.go_on_binding(id, now, out)),
+            WriteOutcome::Refused { status, message } => {
                 let reason = Reason::about(ReasonCode::PreBindFailed, &*format!("{message} (HTTP {status})"));
                 self.fail_binding(id, Cause::new(plugin, Code::Unschedulable, reason), now, out);
             }
         }
     }
 
-    /// Asks PreBind plugins again when an event changed something that they may wait for.
+    /// Asks about placed pods again when an event changed something that their plugins may wait for.
     pub(crate) fn recheck_pre_bind(&mut self, event: &ClusterEvent, now: Now, out: &mut Vec<ClusterEvent>) {
-        let is_relevant = match event {
+        if self.in_flight.pre_binding.is_empty() {
+            return;
+        }
+        let kinds = event.kinds();
+        let concerns_all = match event {
             ClusterEvent::ObjectChanged { old, new } => {
                 let kind = new.as_ref().or(old.as_ref()).map(|o| o.kind());
                 matches!(kind, Some(ObjectKind::PersistentVolume | ObjectKind::PersistentVolumeClaim))
@@ -175,25 +281,57 @@ impl Scheduler {
             ClusterEvent::NodeRemoved(..) => true,
             _ => false,
         };
-        if !is_relevant || self.in_flight.pre_binding.is_empty() {
+        // At PreBind plugins wait for objects. Pods come and go too often to ask again each time.
+        let is_object = matches!(
+            event,
+            ClusterEvent::ObjectChanged { .. }
+                | ClusterEvent::CustomChanged { .. }
+                | ClusterEvent::PluginStateChanged { .. }
+        );
+        if !concerns_all && !is_object && self.in_flight.permit_waits.is_empty() {
             return;
         }
-        let mut waiting: Vec<PodId> = self.in_flight.pre_binding.keys().copied().collect();
-        waiting.sort();
-        for id in waiting {
-            self.go_on_binding(id, now, out);
-        }
+        let may_help = |e: &PreBinding| e.listens.any(kinds) && (is_object || !e.is_permitted);
+        self.ask_again(|e| concerns_all || may_help(e), now, out);
     }
 
-    /// Gives up placements whose PreBind timed out. Returns whether there were any.
+    /// Asks again about the pods that wait at Permit.
+    pub(super) fn recheck_permit(&mut self, now: Now, out: &mut Vec<ClusterEvent>) -> bool {
+        self.ask_again(|e| !e.is_permitted, now, out)
+    }
+
+    /// Asks again about the pods that fit, in the order of their ids. Returns whether there were any.
+    fn ask_again(
+        &mut self,
+        fits: impl Fn(&PreBinding) -> bool,
+        now: Now,
+        out: &mut Vec<ClusterEvent>,
+    ) -> bool {
+        let waiting = self.in_flight.pre_binding.iter().filter(|(_, e)| fits(e));
+        let mut waiting: Vec<PodId> = waiting.map(|(id, _)| *id).collect();
+        waiting.sort();
+        for id in &waiting {
+            self.go_on_binding(*id, now, out);
+        }
+        !waiting.is_empty()
+    }
+
+    /// Gives up placements whose wait at Permit or PreBind ran out. Returns whether there were any.
     pub(crate) fn expire_pre_binding(&mut self, now: Now) -> bool {
         let late = self.in_flight.pre_binding.iter().filter(|(_, e)| e.deadline <= now.monotonic);
         let mut late: Vec<(PodId, &'static str)> = late.map(|(id, e)| (*id, e.plugin)).collect();
         late.sort();
         let mut out = Vec::new();
         for (id, plugin) in &late {
-            let reason = Reason::about(ReasonCode::PreBindFailed, "it took too long");
-            self.fail_binding(*id, Cause::new(plugin, Code::Unschedulable, reason), now, &mut out);
+            // The pod may have lost its place together with another one.
+            let Some(entry) = self.in_flight.pre_binding.get(id) else { continue };
+            if entry.is_permitted {
+                let reason = Reason::about(ReasonCode::PreBindFailed, "it took too long");
+                self.fail_binding(*id, Cause::new(plugin, Code::Unschedulable, reason), now, &mut out);
+            } else {
+                let reason = Reason::about(ReasonCode::PermitTimedOut, *plugin);
+                self.refuse_at_permit(*id, Cause::new(plugin, Code::Unschedulable, reason), now, &mut out);
+            }
         }
         self.wake_all(&out, now);
         !late.is_empty()
@@ -213,13 +351,25 @@ impl Scheduler {
     ) -> Option<Arc<Refusal>> {
         self.records.counters.bind_failures += 1;
         self.records.counters.errors += 1;
+        self.lose_place(id, cause, "SchedulerError", now, out)
+    }
+
+    /// Gives up a placement and reports why, with the reason of condition `PodScheduled`.
+    fn lose_place(
+        &mut self,
+        id: PodId,
+        cause: Cause,
+        condition: &'static str,
+        now: Now,
+        out: &mut Vec<ClusterEvent>,
+    ) -> Option<Arc<Refusal>> {
         let record = self.cluster.pod(id)?;
         let (pod, node) = (record.pod.clone(), record.node);
         let profile = self.queue.unit_of(id).and_then(|u| self.queue.unit(u))?.profile;
         let total = self.cluster.present().len();
         let refusal = Arc::new(refusal_of_pod(&self.profiles.all[profile], cause, total));
         let clear = pod.nominated_node.is_some().then_some(None);
-        self.report_unschedulable(&pod, "SchedulerError", refusal.message(), clear);
+        self.report_unschedulable(&pod, condition, refusal.message(), clear);
         self.store_verdict(id, Outcome::Refused(refusal.clone()), now);
         if let Some(node) = node {
             self.break_quorum(id, &pod, now, out);
@@ -228,4 +378,31 @@ impl Scheduler {
         }
         Some(refusal)
     }
+}
+
+/// Asks all plugins at a point. The first that refuses ends the round.
+fn ask_all(plugins: &[Enabled], ask: impl Fn(&dyn Plugin) -> PreBound) -> Answer {
+    let mut answer = Answer::Ready;
+    for enabled in plugins {
+        let plugin = &*enabled.plugin;
+        match ask(plugin) {
+            PreBound::Ready => {}
+            PreBound::Wait { writes, at_most } => answer.wait(plugin, writes, at_most),
+            PreBound::Failed(cause) => return Answer::Failed(cause),
+        }
+    }
+    answer
+}
+
+fn permit(plugin: &dyn Plugin, view: View<'_>, record: &PodRecord, node: NodeIdx) -> PreBound {
+    match plugin.permit().map(|p| p.permit(view, &record.pod, node)) {
+        None | Some(Permitted::Yes) => PreBound::Ready,
+        Some(Permitted::Wait { at_most }) => PreBound::Wait { writes: Vec::new(), at_most },
+        Some(Permitted::No(cause)) => PreBound::Failed(cause),
+    }
+}
+
+fn pre_bind(plugin: &dyn Plugin, view: View<'_>, record: &PodRecord, node: NodeIdx) -> PreBound {
+    let held = record.holds.iter().find(|r| r.plugin == plugin.name()).map(|r| &r.what);
+    plugin.pre_bind().map_or(PreBound::Ready, |p| p.pre_bind(view, &record.pod, node, held))
 }

@@ -3,8 +3,11 @@
 //! For offline use only: no order is carried out and nothing is reported. A running scheduler is never restored.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use pellucid_cluster::{Nomination, Stage};
+use pellucid_model::effect::BindingMarks;
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, Name, Now, PodId, PodKey};
 use pellucid_queue::QueueStage;
@@ -15,12 +18,27 @@ use crate::attempt::reserve::reserve;
 use crate::scheduler::Scheduler;
 
 impl Scheduler {
-    /// Places a pod on its node, and reserves again what its plugins held, as far as the state allows.
-    pub fn restore_place(&mut self, key: &PodKey, node: &Name, stage: Stage) {
+    /// Begins the restoration, before any input: plugins see what follows as at this time.
+    pub fn restore_begin(&mut self, plugin_time: Now) {
+        self.cluster.expire_plugin_state(plugin_time, &mut Vec::new());
+    }
+
+    /// Places a pod on its node as at the wall time `since`. What its plugins held is read back from the marks of its
+    /// Binding, or else reserved again, as far as the state allows.
+    pub fn restore_place(
+        &mut self,
+        key: &PodKey,
+        node: &Name,
+        (stage, since): (Stage, Duration),
+        marks: Option<&Arc<BindingMarks>>,
+    ) {
         let Some(id) = self.cluster.find_pod(key) else { return };
         let Some(record) = self.cluster.pod(id) else { return };
         let (pod, is_placed) = (record.pod.clone(), record.node.is_some());
-        if is_placed || !stage.is_placed() {
+        if is_placed {
+            return self.cluster.set_since(id, since);
+        }
+        if !stage.is_placed() {
             return;
         }
         if let Some(unit) = self.queue.unit_of(id) {
@@ -33,6 +51,10 @@ impl Scheduler {
             .zip(self.cluster.find_node(node))
             .and_then(|(profile, node)| affinity(&mut self.cluster, profile, &pod, node).ok().flatten());
         self.cluster.place_by_name(id, node, stage);
+        self.cluster.set_since(id, since);
+        if let Some(marks) = marks {
+            self.cluster.read_marks(id, marks);
+        }
         let place = self.cluster.pod(id).and_then(|r| r.node);
         let (Some(node), Some(profile)) = (place, profile) else { return };
         drop(reserve(&mut self.cluster, &profile, (id, &pod), node, aligned));
@@ -72,6 +94,7 @@ impl Scheduler {
     /// Decides on a pending pod as [`step`](Self::step) would on its turn. Fails if the pod is missing, is not to be
     /// placed, or gets no decision.
     pub fn decide_again(&mut self, key: &PodKey, now: Now) -> Result<Verdict, String> {
+        self.cluster.set_now(now);
         let id = self.cluster.find_pod(key).ok_or_else(|| format!("there is no pod {key}"))?;
         let unit = self.queue.unit_of(id).ok_or_else(|| format!("pod {key} is not to be placed"))?;
         let held = self.queue.unit(unit).filter(|u| u.stage == QueueStage::Gated);

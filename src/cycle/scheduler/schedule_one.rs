@@ -173,7 +173,7 @@ impl Scheduler {
         }
     }
 
-    /// Runs Permit. Fails with the cause of the first plugin that refuses.
+    /// Runs Permit. Fails with the cause of the first plugin that refuses; one that waits is asked again in `pre_bind`.
     pub(crate) fn permit(&self, profile: &Profile, pod: &Pod, node: NodeIdx) -> Result<(), Cause> {
         for enabled in &profile.permit {
             let view = View::new(&self.cluster);

@@ -17,7 +17,7 @@ use pellucid_recording::{Refusal, Verdict};
 
 use crate::scheduler::records::last_attempt::LastAttempt;
 use crate::scheduler::shadow::ShadowTally;
-use crate::scheduler::{Counters, PluginTally};
+use crate::scheduler::{Counters, PermitWait, PluginTally};
 
 /// The plugins that this process knows. Immutable.
 pub type Registry = Arc<Vec<Box<dyn PluginFactory>>>;
@@ -62,6 +62,8 @@ pub struct Snapshot {
     pub gang_verdicts: CowMap<GangKey, Arc<GangVerdict>>,
     /// Agreement with the shadowed scheduler; `None` outside shadow mode.
     pub shadow: Option<ShadowTally>,
+    /// The placed pods that wait at Permit.
+    pub permit_waits: CowMap<PodId, PermitWait>,
 }
 
 impl Published for Snapshot {

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::objects::ObjectKey;
 use pellucid_cluster::{Cluster, Input};
 use pellucid_model::requests::{DEFAULT_MEMORY, DEFAULT_MILLI_CPU, PodRequests, ResourceList};
 use pellucid_model::selector::NodeAffinity;
 use pellucid_model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
-use pellucid_model::{GangKey, Name, Node, Object, Pod, PodId, PodKey, PodSpec};
+use pellucid_model::{CustomKindRef, CustomObject, GangKey, Name, Node, Object, Pod, PodId, PodKey, PodSpec};
 
 /// The pods that an edit changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +61,10 @@ pub enum Edit {
     ApplyPod(Arc<Pod>),
     /// Adds or replaces an object of another kind.
     ApplyObject(Arc<Object>),
+    /// Adds or replaces an object of a plugin's kind.
+    ApplyCustom(Arc<CustomObject>),
+    /// Deletes an object of a plugin's kind.
+    DeleteCustom(CustomKindRef, ObjectKey),
     /// Changes how much of a resource pods request.
     SetRequest {
         /// The pods to change.
@@ -130,6 +135,12 @@ impl Edit {
             }
             Self::ApplyPod(pod) => Ok(vec![Input::PodApplied(pod.clone())]),
             Self::ApplyObject(object) => Ok(vec![Input::ObjectApplied(object.clone())]),
+            Self::ApplyCustom(object) => Ok(vec![Input::CustomApplied(object.clone())]),
+            Self::DeleteCustom(kind, key) => {
+                let known = cluster.custom_objects().get(*kind, key);
+                known.ok_or_else(|| format!("{}: there is no such {}", key.1, kind.0.qualified))?;
+                Ok(vec![Input::CustomDeleted(*kind, key.clone())])
+            }
             _ => {
                 let ids = self.target().map_or(Ok(Vec::new()), |of| members(cluster, of))?;
                 let pods = ids.into_iter().filter_map(|id| cluster.pod(id));

@@ -96,6 +96,11 @@ impl<'a> Question<'a> {
         Some(Self { cluster, profile, pod, results, tally, decision })
     }
 
+    /// Returns the state in which the pod was judged.
+    pub fn view(&self) -> View<'_> {
+        View::new(&self.cluster)
+    }
+
     /// Returns what a cycle would decide.
     pub fn decision(&self) -> &Decision {
         &self.decision

@@ -72,6 +72,8 @@ impl Simulation {
         };
         let mut scheduler = Scheduler::new(settings);
         scheduler.cluster = snapshot.cluster.fork();
+        // Plugins judge edits as of now. What time changed before was published.
+        scheduler.cluster.expire_plugin_state(now, &mut Vec::new());
         scheduler.profiles.starts.clone_from(&snapshot.starts);
         Self {
             scheduler,

@@ -12,7 +12,7 @@ use pellucid_model::collections::HashSet;
 
 use super::Dump;
 use super::record::{PastVerdict, Record};
-use super::state::{PlacedPod, State};
+use super::state::{PlacedPod, PluginObject, State};
 
 const OUTCOMES: [&str; 3] = ["Placed", "Refused", "Gated"];
 
@@ -28,6 +28,8 @@ pub(super) fn check(dump: &Dump) -> Result<(), String> {
 fn check_state(state: &State) -> Result<(), String> {
     once("state.nodes", state.nodes.iter().map(|node| &node.name))?;
     once("state.objects", state.objects.iter().map(|o| Named(o.kind().as_str(), o.key())))?;
+    let key = |o: &PluginObject| (o.namespace.clone(), o.name.clone());
+    once("state.pluginObjects", state.plugin_objects.iter().map(|o| Named(o.kind.as_str(), key(o))))?;
     let ended = state.ended.iter().map(|pod| &pod.key);
     once("state.pods and state.ended", state.pods.iter().map(|pod| &pod.pod.key).chain(ended))?;
     once("state.gangs", state.gangs.iter().map(|gang| &gang.key))?;
@@ -43,7 +45,7 @@ fn check_state(state: &State) -> Result<(), String> {
 
 /// Checks that the node of a pod agrees with its stage and its object.
 fn check_place(placed: &PlacedPod) -> Result<(), String> {
-    let PlacedPod { pod, node, stage: word } = placed;
+    let PlacedPod { pod, node, stage: word, since, marks } = placed;
     let stage = stage(word).ok_or_else(|| format!("stage {word:?} is not known"))?;
     match (node, &pod.node_name) {
         (None, _) if stage.is_placed() => Err(format!("stage is {word:?}, and node is null")),
@@ -53,6 +55,9 @@ fn check_place(placed: &PlacedPod) -> Result<(), String> {
             Err(format!("node is {node}, and nodeName of its object is {own:?}"))
         }
         _ if pod.phase.is_terminal() => Err(format!("phase is {:?}, and it takes room or waits", pod.phase)),
+        (None, _) if marks.is_some() => Err("marks are given, and node is null".to_owned()),
+        (None, _) if since.is_some() => Err("since is given, and node is null".to_owned()),
+        (Some(node), _) if since.is_none() => Err(format!("since is null, and node is {node:?}")),
         (None, None) if pod.deleting => Err("deleting is true, and it waits to be placed".to_owned()),
         _ => Ok(()),
     }
@@ -128,9 +133,9 @@ pub(super) fn stage(word: &str) -> Option<Stage> {
 
 /// Kind and key of an object.
 #[derive(PartialEq, Eq, Hash)]
-struct Named<K>(&'static str, K);
+struct Named<'a, K>(&'a str, K);
 
-impl fmt::Display for Named<(pellucid_model::Name, pellucid_model::Name)> {
+impl fmt::Display for Named<'_, (pellucid_model::Name, pellucid_model::Name)> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(kind, (namespace, name)) = self;
         let slash = if namespace.is_empty() { "" } else { "/" };

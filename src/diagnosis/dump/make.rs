@@ -2,17 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pellucid_cluster::gangs::Gang;
 use pellucid_cluster::{NominatedBy, PodRecord};
 use pellucid_cycle::Snapshot;
-use pellucid_model::{Object, ObjectKind, Pod, PodId, PodKey, patience};
+use pellucid_cycle::attempt::reserve::marks_of;
+use pellucid_model::{CustomObject, Now, Object, ObjectKind, Pod, PodId, PodKey, patience};
 use pellucid_queue::QueueStage;
 use pellucid_recording::{Outcome, Verdict};
 use serde_json::Value;
 
 use super::record::{PastVerdict, QueuedUnit, Record, Victims};
-use super::state::{EndedPod, KnownGang, KnownNomination, PlacedPod, State, Unreadable};
+use super::state::{EndedPod, KnownGang, KnownNomination, PlacedPod, PluginObject, State, Unreadable};
 use super::{Dump, KIND, VERSION};
 use crate::gangs::judgement::is_outdated;
 use crate::history::hash_of_outcome;
@@ -57,6 +59,8 @@ fn state(snapshot: &Snapshot, redact: bool) -> State {
         pod: if redact { redacted(snapshot, &record.pod) } else { record.pod.clone() },
         node: record.node.map(|node| cluster.slot(node).name.clone()),
         stage: record.stage.as_str().into(),
+        since: record.node.map(|_| nanos(record.since)),
+        marks: marks_of(&record.holds).filter(|_| record.pod.node_name.is_none()),
     });
     let nominations = records.iter().filter_map(|(id, record)| {
         let nomination = cluster.nominator().of(*id)?;
@@ -84,12 +88,34 @@ fn state(snapshot: &Snapshot, redact: bool) -> State {
         shadow_of: snapshot.shadow.as_ref().map(|shadow| shadow.of.clone()),
         nodes: nodes.cloned().collect(),
         objects,
+        plugin_objects: plugin_objects(snapshot),
+        plugin_time: nanos(cluster.plugin_time()),
         pods: pods.collect(),
         ended: ended.collect(),
         gangs: gangs.values().filter(is_defined).map(|gang| known_gang(gang)).collect(),
         nominations: nominations.collect(),
         unreadable: unreadable(snapshot, redact),
     }
+}
+
+fn nanos(wall: Duration) -> u64 {
+    Now { wall, ..Now::default() }.wall_nanos()
+}
+
+fn plugin_objects(snapshot: &Snapshot) -> Vec<PluginObject> {
+    let known = snapshot.cluster.custom_objects();
+    let mut all: Vec<&CustomObject> =
+        known.kinds().flat_map(|kind| known.iter(kind)).map(|object| &**object).collect();
+    all.sort_by(|a, b| (a.kind, &a.namespace, &a.name).cmp(&(b.kind, &b.namespace, &b.name)));
+    let written = |object: &CustomObject| PluginObject {
+        kind: object.kind.0.qualified.into(),
+        namespace: object.namespace.clone(),
+        name: object.name.clone(),
+        uid: object.uid.clone(),
+        resource_version: object.resource_version.clone(),
+        content: (object.kind.0.encode)(&object.value),
+    };
+    all.into_iter().inspect(|_| patience::check()).map(written).collect()
 }
 
 fn known_gang(gang: &Gang) -> KnownGang {

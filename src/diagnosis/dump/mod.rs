@@ -7,7 +7,8 @@
 //! - The *record* is what was observed: verdicts with the hashes of their decisions, and the queue.
 //!
 //! Everything is sorted by name, so a snapshot always gives the same document. The model has no environment
-//! variables, commands, secrets or annotations, so a dump has none. `redact` omits what people wrote and no decision
+//! variables, commands or secrets, and no annotations but those that plugins declare, so a dump has no others. `redact`
+//! omits what people wrote and no decision
 //! reads: labels that nobody selects by, messages of conditions and verdicts, values of objects that cannot be read.
 //!
 //! Preemptions in progress are not rebuilt: they decide when a pod is tried, not the outcome. Nominations are
@@ -24,12 +25,12 @@ use serde_json::Value;
 
 pub use make::Source;
 pub use record::{PastVerdict, QueuedUnit, Record, Victims};
-pub use state::{EndedPod, KnownGang, KnownNomination, PlacedPod, State, Unreadable};
+pub use state::{EndedPod, KnownGang, KnownNomination, PlacedPod, PluginObject, State, Unreadable};
 
 /// Value of the field `kind` of a dump.
 pub const KIND: &str = "PellucidSnapshot";
 /// Version of the format. A document of another version is rejected.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// A snapshot as a document.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use pellucid_cycle::{Registry, Scheduler};
 use pellucid_framework::profile::Profile;
 use pellucid_model::collections::{HashMap, HashSet};
 use pellucid_model::gang::{Dialect, GangMark, GangTerms};
-use pellucid_model::{GangKey, Now, ObjectKind, Pod, PodKey};
+use pellucid_model::{CustomKindRef, CustomObject, GangKey, Now, ObjectKind, Pod, PodKey};
 use pellucid_queue::QueueLimits;
 use pellucid_recording::Outcome;
 use pellucid_recording::switches::Switches;
@@ -18,14 +18,14 @@ use pellucid_recording::switches::Switches;
 use super::Dump;
 use super::check::stage;
 use super::record::PastVerdict;
-use super::state::{EndedPod, KnownNomination, PlacedPod, State, Unreadable};
+use super::state::{EndedPod, KnownNomination, PlacedPod, PluginObject, State, Unreadable};
 use crate::history::hash_of_outcome;
 
 /// The placements to undo before a decision is repeated: those of its attempt and of later ones.
 #[derive(Clone, Debug, Default)]
 pub struct Rewind {
     pods: HashSet<PodKey>,
-    /// Nominations made at this time or later are ignored. In nanoseconds since 1970.
+    /// The time of the decision: nominations made then or later are ignored. In nanoseconds since 1970.
     until: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ pub struct Decided {
 }
 
 /// Returns a scheduler in the state of the dump. Fails when the profiles do not fit the dump, the scheduler does not
-/// accept one of its pods, or the dump contains an unknown stage or kind.
+/// accept one of its pods, or the dump contains an unknown stage or kind, or an object that its plugin cannot read.
 pub fn restore(
     dump: &Dump,
     profiles: Vec<Profile>,
@@ -79,6 +79,10 @@ pub fn restore(
         let (starts, profiles) = (state.starts.len(), profiles.len());
         return Err(format!("state.starts has {starts} numbers, and configuration {profiles} profiles"));
     }
+    let mut kinds: Vec<CustomKindRef> =
+        registry.iter().flat_map(|factory| factory.kinds()).map(CustomKindRef).collect();
+    kinds.sort();
+    kinds.dedup();
     let mut scheduler = Scheduler::new(Settings {
         profiles,
         registry,
@@ -87,13 +91,17 @@ pub fn restore(
         switches: Arc::new(Switches::default()),
         shadow_of: state.shadow_of.clone(),
     });
-    let now = now(dump);
-    apply_objects(&mut scheduler, state, rewind, now)?;
+    // Before a decision is repeated, time goes back to it, because plugins may judge objects by their age.
+    let now = time(dump, rewind.until.unwrap_or(dump.published));
+    let plugin_time = Duration::from_nanos(state.plugin_time).min(now.wall);
+    scheduler.restore_begin(Now { wall: plugin_time, ..now });
+    apply_objects(&mut scheduler, state, (rewind, &kinds), now)?;
     for pod in state.pods.iter().filter(|p| !rewind.pods.contains(&p.pod.key)) {
         let Some(node) = &pod.node else { continue };
         let stage =
             stage(&pod.stage).ok_or_else(|| format!("pod {} has the stage {:?}", pod.pod.key, pod.stage))?;
-        scheduler.restore_place(&pod.pod.key, node, stage);
+        let since = pod.since.map_or(now.wall, Duration::from_nanos);
+        scheduler.restore_place(&pod.pod.key, node, (stage, since), pod.marks.as_ref());
     }
     let counts = |n: &&KnownNomination| {
         rewind.until.is_none_or(|until| n.since < until) && !rewind.pods.contains(&n.pod)
@@ -110,15 +118,27 @@ pub fn restore(
     Ok(scheduler)
 }
 
-/// Applies the objects of a dump as a watch would. Fails when the scheduler does not accept one of its pods.
-fn apply_objects(scheduler: &mut Scheduler, state: &State, rewind: &Rewind, now: Now) -> Result<(), String> {
-    let mut unreadable = unreadable(&state.unreadable)?;
+/// Applies the objects of a dump as a watch would. Fails when the scheduler does not accept one of its pods, or a plugin
+/// one of its objects.
+fn apply_objects(
+    scheduler: &mut Scheduler,
+    state: &State,
+    (rewind, kinds): (&Rewind, &[CustomKindRef]),
+    now: Now,
+) -> Result<(), String> {
+    let mut unreadable = unreadable(&state.unreadable, kinds)?;
     let mut of_kind =
         |kind: &str| -> Vec<Quarantined> { unreadable.extract_if(.., |q| q.kind == kind).collect() };
     scheduler.apply(Input::NodesReset { nodes: state.nodes.clone(), quarantined: of_kind("Node") }, now);
     for kind in ObjectKind::ALL {
         let objects = state.objects.iter().filter(|o| o.kind() == kind).cloned().collect();
         scheduler.apply(Input::ObjectsReset { kind, objects, quarantined: of_kind(kind.as_str()) }, now);
+    }
+    let mut plugin_objects = plugin_objects(&state.plugin_objects, kinds)?;
+    for kind in kinds {
+        let objects = plugin_objects.extract_if(.., |object| object.kind == *kind).collect();
+        let quarantined = of_kind(kind.0.qualified);
+        scheduler.apply(Input::CustomReset { kind: *kind, objects, quarantined }, now);
     }
     let pods = state.pods.iter().map(|p| match rewind.pods.contains(&p.pod.key) {
         true => unplaced(&p.pod),
@@ -139,9 +159,12 @@ fn nomination(of: &KnownNomination, now: Now) -> (PodKey, Nomination) {
     (of.pod.clone(), Nomination { node: of.node.clone(), by, since })
 }
 
-/// Decides on a pod that has no place, together with its gang if that is one of a group without a quorum.
+/// Decides on a pod that has no place, together with its gang if that is one of a group without a quorum. The time is that
+/// of the recorded verdict, so that ages in explanations are the same.
 pub fn decide(scheduler: &mut Scheduler, dump: &Dump, pod: &PodKey) -> Result<Decided, String> {
-    let verdict = scheduler.decide_again(pod, now(dump))?;
+    let recorded = dump.record.verdicts.iter().find(|verdict| verdict.pod == *pod);
+    let now = time(dump, recorded.map_or(dump.published, |verdict| verdict.at));
+    let verdict = scheduler.decide_again(pod, now)?;
     let (outcome, node, message) = match &verdict.outcome {
         Outcome::Placed(placement) => {
             let node = &scheduler.cluster().slot(placement.node).name;
@@ -154,9 +177,30 @@ pub fn decide(scheduler: &mut Scheduler, dump: &Dump, pod: &PodKey) -> Result<De
     Ok(Decided { outcome, node, decision_hash, message })
 }
 
-fn now(dump: &Dump) -> Now {
+/// Returns a time, in nanoseconds since 1970, but not one after the dump.
+fn time(dump: &Dump, at: u64) -> Now {
     // The monotonic clock, which deadlines use, starts over.
-    Now { monotonic: Duration::from_secs(1), wall: Duration::from_nanos(dump.published) }
+    Now { monotonic: Duration::from_secs(1), wall: Duration::from_nanos(at.min(dump.published)) }
+}
+
+/// Reads the objects of plugins' kinds. Fails when no plugin knows the kind, or it cannot read the object.
+fn plugin_objects(all: &[PluginObject], kinds: &[CustomKindRef]) -> Result<Vec<Arc<CustomObject>>, String> {
+    let read = |(i, object): (usize, &PluginObject)| {
+        let PluginObject { kind: word, namespace, name, uid, resource_version, content } = object;
+        let of = |problem: String| format!("state.pluginObjects[{i}], {word} {name}: {problem}");
+        let kind = kinds.iter().find(|kind| kind.0.qualified == word);
+        let kind = *kind.ok_or_else(|| of("no plugin of this program brings this kind".to_owned()))?;
+        let value = (kind.0.decode)(content).map_err(|error| of(format!("content.{error}")))?;
+        Ok(Arc::new(CustomObject {
+            kind,
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid: uid.clone(),
+            resource_version: resource_version.clone(),
+            value,
+        }))
+    };
+    all.iter().enumerate().map(read).collect()
 }
 
 /// Returns the gangs whose placed members are all undone: their quorum is planned again.
@@ -204,10 +248,11 @@ fn ended(ended: &EndedPod) -> Arc<Pod> {
     })
 }
 
-fn unreadable(all: &[Unreadable]) -> Result<Vec<Quarantined>, String> {
+fn unreadable(all: &[Unreadable], of_plugins: &[CustomKindRef]) -> Result<Vec<Quarantined>, String> {
     let read = |object: &Unreadable| {
         let kinds = ObjectKind::ALL.into_iter().map(ObjectKind::as_str).chain(["Pod", "Node"]);
-        let kind = kinds.into_iter().find(|kind| *kind == object.kind);
+        let mut kinds = kinds.chain(of_plugins.iter().map(|kind| kind.0.qualified));
+        let kind = kinds.find(|kind| *kind == object.kind);
         Ok(Quarantined {
             kind: kind.ok_or_else(|| format!("objects of kind {:?} are not known", object.kind))?,
             namespace: object.namespace.clone(),

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use pellucid_model::effect::BindingMarks;
 use pellucid_model::pod::PodPhase;
 use pellucid_model::{GangKey, Name, Node, Object, Pod, PodKey};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Everything that decisions depend on, except the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,6 +22,10 @@ pub struct State {
     pub nodes: Vec<Arc<Node>>,
     /// Objects of all other kinds, sorted by kind, namespace and name.
     pub objects: Vec<Arc<Object>>,
+    /// Objects of plugins' kinds, sorted by kind, namespace and name.
+    pub plugin_objects: Vec<PluginObject>,
+    /// Time up to which plugins' deadlines had been handled, in nanoseconds since 1970.
+    pub plugin_time: u64,
     /// Pods that are pending or use resources of a node, sorted by namespace and name.
     pub pods: Vec<PlacedPod>,
     /// Gang members whose pods have ended.
@@ -42,6 +48,29 @@ pub struct PlacedPod {
     pub node: Option<Name>,
     /// Stage, in the words of `Stage::as_str`.
     pub stage: String,
+    /// When the pod took its place, in nanoseconds since 1970; `None` exactly when it has none.
+    pub since: Option<u64>,
+    /// What its Binding adds to it, while its object does not show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marks: Option<Arc<BindingMarks>>,
+}
+
+/// An object of a kind that a plugin brings.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginObject {
+    /// Name of the kind (`CustomKind::qualified`).
+    pub kind: String,
+    /// Namespace; empty for a kind without namespaces.
+    pub namespace: Name,
+    /// Name of the object.
+    pub name: Name,
+    /// UID of the object.
+    pub uid: Arc<str>,
+    /// `metadata.resourceVersion` of the object.
+    pub resource_version: Arc<str>,
+    /// What the plugin read, as `CustomKind::encode` writes it.
+    pub content: Value,
 }
 
 /// A gang member whose pod has ended.

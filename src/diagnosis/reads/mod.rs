@@ -201,7 +201,7 @@ fn pod_reads() -> Vec<SnapshotRead> {
                 if params.get("mode").is_some_and(|mode| mode == "exhaustive") {
                     let listed = number(params, "nodes", 100).min(MOST_NODES);
                     let asked = asked_by_name(snapshot, &key).ok();
-                    body.exhaustive = asked.map(|asked| exhaustive(snapshot, &asked, listed));
+                    body.exhaustive = asked.map(|asked| exhaustive(snapshot, &asked, listed, now));
                 }
                 Ok(body)
             },

@@ -97,6 +97,7 @@ fn points(plugin: &dyn Plugin) -> Vec<&'static str> {
         ("permit", plugin.permit().is_some()),
         ("preBind", plugin.pre_bind().is_some()),
         ("bind", plugin.bind().is_some()),
+        ("postBind", plugin.post_bind().is_some()),
     ];
     all.into_iter().filter(|(_, works)| *works).map(|(point, _)| point).collect()
 }

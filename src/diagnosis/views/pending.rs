@@ -63,7 +63,9 @@ fn is_pending(snapshot: &Snapshot, object: &Quarantined) -> bool {
 fn of_pod<'r>(snapshot: &'r Snapshot, id: PodId, record: &'r PodRecord) -> Waiting<'r> {
     let unit = snapshot.queue.unit_of(id);
     let refusal = snapshot.refusal(id).map(|refusal| &**refusal);
+    let at_permit = snapshot.permit_waits.get(&id);
     let (code, subject, nodes) = match (record.stage, refusal) {
+        _ if at_permit.is_some() => (ReasonCode::WaitingAtPermit, "", 0),
         (Stage::Waiting, _) => (ReasonCode::WaitingAtPermit, "", 0),
         (stage, _) if stage.is_placed() => (ReasonCode::Placed, "", 0),
         (_, Some(refusal)) => key_reason(refusal),
@@ -72,7 +74,7 @@ fn of_pod<'r>(snapshot: &'r Snapshot, id: PodId, record: &'r PodRecord) -> Waiti
     Waiting {
         code,
         subject,
-        plugin: given_by(refusal, code),
+        plugin: at_permit.map_or_else(|| given_by(refusal, code), |wait| wait.plugin),
         namespace: &record.pod.key.namespace,
         profile: &record.pod.scheduler_name,
         stage: match unit.and_then(|id| snapshot.queue.unit(id)) {

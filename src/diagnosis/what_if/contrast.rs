@@ -10,7 +10,7 @@ use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::attempt::node_result_cache::tie_order;
 use pellucid_cycle::attempt::search::Scored;
-use pellucid_cycle::what_if::question::{Answer, Question};
+use pellucid_cycle::what_if::question::Question;
 use pellucid_framework::View;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::profile::Profile;
@@ -19,6 +19,7 @@ use pellucid_recording::{Decision, Placement, rfc3339};
 
 use crate::explain::{TIE_RULE, reasons_of};
 use crate::meta::of_snapshot;
+use crate::what_if::details::Details;
 use crate::what_if::node_explain::{cause_of, find_node};
 
 /// The pod and the two nodes that are compared.
@@ -120,8 +121,8 @@ impl Sides<'_> {
             },
             tie_rule: TIE_RULE.into(),
             tie_hashes: self.chosen.map(|node| TieHashes { chosen: tie(node), versus: tie(self.versus) }),
-            reason: refusal(&question.answer(self.versus)),
-            chosen_reason: self.chosen.and_then(|node| refusal(&question.answer(node))),
+            reason: self.refusal(question, self.versus, now),
+            chosen_reason: self.chosen.and_then(|node| self.refusal(question, node, now)),
             ..Contrast::default()
         };
         let of = |node: NodeIdx| scores.iter().find(|scored| scored.node == node);
@@ -138,6 +139,21 @@ impl Sides<'_> {
         }
         body.summary = summary(&body);
         body
+    }
+
+    /// Returns why a node refuses the pod, if it does.
+    fn refusal(&self, question: &Question<'_>, node: NodeIdx, now: Now) -> Option<NodeRefusal> {
+        let answer = question.answer(node);
+        let cause = cause_of(&answer)?;
+        let spec = &self.record.pod.spec;
+        let details = Details { profile: self.profile, view: question.view(), spec, now };
+        Some(NodeRefusal {
+            plugin: cause.plugin.into(),
+            code: cause.code.as_str().into(),
+            reasons: reasons_of(Some(&cause)),
+            message: cause.message(),
+            detail: details.of(&cause, node),
+        })
     }
 
     fn compare_scores(&self, body: &mut Contrast, chosen: &Scored, versus: &Scored) {
@@ -177,15 +193,6 @@ impl Sides<'_> {
         body.outcome = outcome.into();
         body.winner = if wins(gap) { body.chosen.clone() } else { Some(body.versus.clone()) };
     }
-}
-
-fn refusal(answer: &Answer) -> Option<NodeRefusal> {
-    cause_of(answer).map(|cause| NodeRefusal {
-        plugin: cause.plugin.into(),
-        code: cause.code.as_str().into(),
-        reasons: reasons_of(Some(&cause)),
-        message: cause.message(),
-    })
 }
 
 fn summary(body: &Contrast) -> String {

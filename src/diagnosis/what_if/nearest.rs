@@ -10,6 +10,7 @@
 //! names decide the rest.
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::explain::NodeNote;
 use pellucid_api::rest::suggestions::{NearNode, Nearest};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Edit;
@@ -89,11 +90,41 @@ pub(crate) fn order(asked: &PodRequirements<'_>) -> Vec<Near> {
 /// Returns the nearest nodes that are equally far for the same requirements, as a node group with everything they
 /// fail. Returns `None` when the pod was or is refused as a whole, is not ours, or fits on every node.
 pub fn nearest(snapshot: &Snapshot, id: PodId, refusal: &Refusal) -> Option<Group> {
+    let asked = ask_refused(snapshot, id, refusal)?;
+    group(&asked, &order(&asked))
+}
+
+/// The nearest nodes as a group, and what plugins say of its example nodes.
+pub(crate) struct NearestNodes {
+    pub(crate) group: Group,
+    pub(crate) details: Vec<NodeNote>,
+}
+
+/// Returns what [`nearest`] returns, with details.
+pub(crate) fn nearest_nodes(
+    snapshot: &Snapshot,
+    id: PodId,
+    refusal: &Refusal,
+    now: Now,
+) -> Option<NearestNodes> {
+    let asked = ask_refused(snapshot, id, refusal)?;
+    let order = order(&asked);
+    let group = group(&asked, &order)?;
+    let mut details = Vec::new();
+    for near in &order[..group.examples.len()] {
+        let node = name(&asked, near.node).to_string();
+        let texts = asked.details(now).of_failed(asked.masks.requirements(near.mask), near.node);
+        details.extend(texts.into_iter().map(|text| NodeNote { node: node.clone(), text }));
+    }
+    Some(NearestNodes { group, details })
+}
+
+/// Evaluates a pod that is not refused as a whole.
+fn ask_refused<'r>(snapshot: &'r Snapshot, id: PodId, refusal: &Refusal) -> Option<PodRequirements<'r>> {
     if refusal.pod_cause.is_some() {
         return None;
     }
-    let asked = ask(snapshot, id).filter(|asked| asked.masks.pod.is_none())?;
-    group(&asked, &order(&asked))
+    ask(snapshot, id).filter(|asked| asked.masks.pod.is_none())
 }
 
 fn group(asked: &PodRequirements<'_>, order: &[Near]) -> Option<Group> {
@@ -159,6 +190,7 @@ fn near_node(snapshot: &Snapshot, asked: &PodRequirements<'_>, near: &Near, now:
         distance: near.distance as f64 / 1000.0,
         failed: all_failed(&asked.masks, near.mask, near.fixed),
         shortfalls: measures.map(|measure| shortfall(&measure)).collect(),
+        details: asked.details(now).of_failed(asked.masks.requirements(near.mask), near.node),
         would_free: if near.fixed != 0 { None } else { would_free(snapshot, asked, near.node, now) },
     }
 }

@@ -13,13 +13,14 @@ use pellucid_cluster::{PodRecord, Stage};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::question::{Answer, NodeQuestion};
 use pellucid_framework::endpoint::ReadError;
-use pellucid_framework::{Cause, Code, Reason};
+use pellucid_framework::{Cause, Code, Reason, View};
 use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, NodeIdx, Now, PodId, patience};
 
 use crate::explain::reasons_of;
 use crate::meta::of_snapshot;
 use crate::views::node_views::{free, node_not_found};
+use crate::what_if::details::Details;
 
 /// Number of pods evaluated without `?limit=`.
 pub(crate) const PODS_ASKED: usize = 1_000;
@@ -64,13 +65,18 @@ pub(crate) fn node(
     let mut question = NodeQuestion::new(&snapshot.cluster, node);
     for (id, record) in pending {
         patience::check();
-        let answer = snapshot.profile_of(record).and_then(|profile| question.ask(profile, id));
-        let Some(answer) = answer else { continue };
+        let Some((number, profile)) = snapshot.profile_of(record) else { continue };
+        let Some(answer) = question.ask((number, profile), id) else { continue };
         idle.count(record, &answer);
         let (pod, gang) = (record.pod.key.to_string(), record.pod.member_of().map(ToString::to_string));
         match answer {
             Answer::Takes => body.accepts.push(AcceptedPod { pod, gang }),
-            answer => body.refuses.extend(cause_of(&answer).map(|cause| refused((pod, gang), &cause))),
+            answer => {
+                let spec = &record.pod.spec;
+                let details = Details { profile, view: View::new(&snapshot.cluster), spec, now };
+                let refused = |cause: Cow<'_, Cause>| refused((pod, gang), &cause, details.of(&cause, node));
+                body.refuses.extend(cause_of(&answer).map(refused));
+            }
         }
     }
     body.pending_considered = body.accepts.len() + body.refuses.len();
@@ -92,7 +98,7 @@ pub(crate) fn cause_of(answer: &Answer) -> Option<Cow<'_, Cause>> {
     }
 }
 
-fn refused((pod, gang): (String, Option<String>), cause: &Cause) -> RefusedPod {
+fn refused((pod, gang): (String, Option<String>), cause: &Cause, detail: Option<String>) -> RefusedPod {
     RefusedPod {
         pod,
         gang,
@@ -100,6 +106,7 @@ fn refused((pod, gang): (String, Option<String>), cause: &Cause) -> RefusedPod {
         code: cause.code.as_str().into(),
         reasons: reasons_of(Some(cause)),
         message: cause.message(),
+        detail,
     }
 }
 

@@ -13,7 +13,8 @@ use pellucid_recording::{Decision, rfc3339};
 
 use crate::explain::{add_placement, add_refusal, why_there};
 use crate::meta::{of_snapshot, unit_of};
-use crate::what_if::nearest::nearest;
+use crate::what_if::details::Details;
+use crate::what_if::nearest::nearest_nodes;
 
 /// Replaces the recorded answer in `body` with a current one, unless the pod is placed or gated.
 pub(crate) fn refresh(
@@ -33,17 +34,16 @@ pub(crate) fn refresh(
         body.meta = meta;
         return;
     }
-    let profile = snapshot.profile_of(record);
-    let Some(question) = profile.and_then(|(_, profile)| Question::ask(&snapshot.cluster, profile, id))
-    else {
-        return;
-    };
+    let Some((_, profile)) = snapshot.profile_of(record) else { return };
+    let Some(question) = Question::ask(&snapshot.cluster, profile, id) else { return };
     body.meta = meta;
     body.pod_reasons.clear();
     body.nearest = None;
     match question.decision() {
         Decision::Refuse(refusal) => {
-            add_refusal(body, refusal, nearest(snapshot, id, refusal).as_ref(), "refused");
+            add_refusal(body, refusal, nearest_nodes(snapshot, id, refusal, now).as_ref(), "refused");
+            let details = Details { profile, view: question.view(), spec: &record.pod.spec, now };
+            body.node_groups = details.group_bodies(refusal);
         }
         Decision::Place(placement) => {
             let node = snapshot.cluster.slot(placement.node).name.to_string();

@@ -11,11 +11,13 @@ use pellucid_cluster::{Cluster, PodRecord};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use pellucid_cycle::what_if::question::without_place;
+use pellucid_framework::View;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::profile::Profile;
-use pellucid_model::{Name, NodeIdx, PodId, PodKey, PodSpec};
+use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, PodSpec};
 
 use crate::explain::reasons_of;
+use crate::what_if::details::Details;
 
 /// A pod of a snapshot and what every node fails of its requirements. A placed pod is evaluated as if it had no
 /// place.
@@ -26,6 +28,14 @@ pub(crate) struct PodRequirements<'r> {
     /// The state in which the pod was evaluated.
     pub(crate) cluster: Cluster,
     pub(crate) masks: Masks,
+}
+
+impl PodRequirements<'_> {
+    /// Returns what to ask plugins about single nodes, for a reader at this time.
+    pub(crate) fn details(&self, now: Now) -> Details<'_> {
+        let spec = &self.record.pod.spec;
+        Details { profile: self.profile, view: View::new(&self.cluster), spec, now }
+    }
 }
 
 /// Finds a pod by name and evaluates it. Fails when the pod is unknown or not ours to place.
@@ -71,8 +81,13 @@ pub(crate) fn all_failed(masks: &Masks, mask: u64, fixed: u64) -> Vec<FailedRequ
 /// Nodes by what they fail, and by the part of it that removing pods cannot satisfy.
 type Groups = BTreeMap<(u64, u64), Vec<NodeIdx>>;
 
-/// Explains every node for a pod; lists the first `listed` by name individually.
-pub(crate) fn exhaustive(snapshot: &Snapshot, asked: &PodRequirements<'_>, listed: usize) -> Exhaustive {
+/// Explains every node for a pod, for a reader at this time; lists the first `listed` by name individually.
+pub(crate) fn exhaustive(
+    snapshot: &Snapshot,
+    asked: &PodRequirements<'_>,
+    listed: usize,
+    now: Now,
+) -> Exhaustive {
     let (masks, cluster) = (&asked.masks, &asked.cluster);
     let total_nodes = cluster.present().len();
     let mut body = Exhaustive {
@@ -99,7 +114,9 @@ pub(crate) fn exhaustive(snapshot: &Snapshot, asked: &PodRequirements<'_>, liste
     body.groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.failed.cmp(&b.failed)));
     let one = |node: &NodeIdx| {
         let name = cluster.slot(*node).name.to_string();
-        (name, NodeRequirements { failed: all_failed(masks, masks.of(*node), masks.fixed_of(*node)) })
+        let failed = all_failed(masks, masks.of(*node), masks.fixed_of(*node));
+        let details = asked.details(now).of_failed(masks.requirements(masks.of(*node)), *node);
+        (name, NodeRequirements { failed, details })
     };
     body.nodes = cluster.by_name().iter().take(listed).map(one).collect();
     body

@@ -10,6 +10,7 @@ use pellucid_api::rest::simulate::{
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Edit;
 use pellucid_cycle::what_if::simulation::{Fate, Simulation};
+use pellucid_framework::View;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now, PodKey};
 use pellucid_recording::Refusal;
@@ -19,6 +20,7 @@ use crate::gangs::explain::refusal_of_group;
 use crate::gangs::judgement::reason;
 use crate::meta::of_snapshot;
 use crate::views::score_views;
+use crate::what_if::details::Details;
 
 /// A decoded what-if request.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +67,9 @@ pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Si
                 score: placement.and_then(|p| p.score),
                 feasible_nodes: placement.map_or(0, |p| p.feasible as usize),
             }),
-            Fate::Refused(refusal) => body.refused.push(refused(key, refusal)),
+            Fate::Refused(refusal) => {
+                body.refused.push(refused(snapshot, &simulation, (key, refusal), now));
+            }
             Fate::NotTried => body.refused.push(not_tried(&simulation, key, "Not planned.")),
             Fate::Gone if question.deletes(key) => {
                 body.refused.push(not_tried(&simulation, key, "An edit of this request deletes it."));
@@ -146,14 +150,25 @@ fn check(snapshot: &Snapshot, question: &Question) -> Result<(), ReadError> {
     Ok(())
 }
 
-fn refused(key: &PodKey, refusal: &Refusal) -> SimulatedRefusal {
+fn refused(
+    snapshot: &Snapshot,
+    simulation: &Simulation,
+    (key, refusal): (&PodKey, &Refusal),
+    now: Now,
+) -> SimulatedRefusal {
+    let cluster = simulation.scheduler().cluster();
+    let record = cluster.find_pod(key).and_then(|id| cluster.pod(id));
+    let details = record.and_then(|record| {
+        let (_, profile) = snapshot.profile_of(record)?;
+        Some(Details { profile, view: View::new(cluster), spec: &record.pod.spec, now })
+    });
     SimulatedRefusal {
         pod: key.to_string(),
         summary: summary(refusal, None),
         message: refusal.message().to_string(),
         total_nodes: refusal.total_nodes,
         not_evaluated: refusal.not_evaluated,
-        node_groups: group_bodies(refusal),
+        node_groups: details.map_or_else(|| group_bodies(refusal), |details| details.group_bodies(refusal)),
         pod_reasons: reasons_of(refusal.pod_cause.as_ref()),
     }
 }

@@ -14,8 +14,8 @@ use pellucid_cluster::preemptions::Plan;
 use pellucid_model::PodId;
 use pellucid_model::cause::{Code, nodes_message};
 
-use super::plugin::{Evaluator, Plugin, PostFilter};
-use super::post_filter::{PostFiltered, Preemptor};
+use super::plugin::Plugin;
+use super::post_filter::{Evaluator, PostFilter, PostFiltered, Preemptor};
 use super::view::View;
 
 mod gangs;

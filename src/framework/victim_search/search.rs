@@ -11,8 +11,7 @@ use pellucid_model::cause::{Cause, Code, Reason};
 use pellucid_model::{GangKey, Name, NodeIdx, Pod, PodId, patience, stable_hash};
 
 use super::{VictimRules, gangs, pick};
-use crate::plugin::Evaluator;
-use crate::post_filter::{Budgets, Preemptor};
+use crate::post_filter::{Budgets, Evaluator, Preemptor};
 use crate::view::View;
 
 /// Maximum number of candidates stored for explanations.

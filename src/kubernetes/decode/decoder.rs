@@ -4,10 +4,12 @@
 //! thread while it reads an object.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pellucid_cluster::input::Quarantined;
 use pellucid_framework::PluginFactory;
+use pellucid_framework::profile::Profile;
 use pellucid_model::custom::CustomKind;
 use pellucid_model::{CustomKindRef, CustomObject, Node, Object, ObjectKind, Pod};
 use serde_json::Value;
@@ -53,6 +55,16 @@ pub struct Decoder {
 }
 
 impl Decoder {
+    /// Makes a decoder for the plugins that some profile enables.
+    pub fn in_use<'a>(
+        registry: &[Box<dyn PluginFactory>],
+        profiles: impl IntoIterator<Item = &'a Profile>,
+    ) -> Self {
+        let plugins = profiles.into_iter().flat_map(|profile| &profile.plugins);
+        let enabled: BTreeSet<&str> = plugins.map(|plugin| plugin.name()).collect();
+        Self::of(registry.iter().filter(|factory| enabled.contains(factory.name())))
+    }
+
     /// Makes a decoder for these plugins.
     pub fn of<'a>(plugins: impl IntoIterator<Item = &'a Box<dyn PluginFactory>>) -> Self {
         let (mut read, mut marks): (Vec<&'static str>, Vec<&'static str>) = Default::default();

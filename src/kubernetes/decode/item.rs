@@ -212,12 +212,12 @@ fn from_value<T>(
 }
 
 /// Decodes a Pod manifest. Fails with the field that cannot be read.
-pub fn pod_from_value(value: &Value) -> Result<Pod, Quarantined> {
+pub(super) fn pod_from_value(value: &Value) -> Result<Pod, Quarantined> {
     from_value("Pod", value, pod_item)
 }
 
 /// Decodes a Node manifest. Fails with the field that cannot be read.
-pub fn node_from_value(value: &Value) -> Result<Node, Quarantined> {
+pub(super) fn node_from_value(value: &Value) -> Result<Node, Quarantined> {
     from_value("Node", value, node_item)
 }
 
@@ -227,6 +227,6 @@ pub(super) fn custom_from_value(kind: CustomKindRef, value: &Value) -> Result<Cu
 }
 
 /// Decodes a manifest of another kind. Fails with the field that cannot be read.
-pub fn object_from_value(kind: ObjectKind, value: &Value) -> Result<Object, Quarantined> {
+pub(super) fn object_from_value(kind: ObjectKind, value: &Value) -> Result<Object, Quarantined> {
     from_value(kind.as_str(), value, |text| object_item(kind, text))
 }

@@ -32,7 +32,6 @@ use std::sync::Arc;
 
 pub use decoder::Decoder;
 pub(super) use item::{Decoded, Event, Item};
-pub use item::{node_from_value, object_from_value, pod_from_value};
 
 use pellucid_cluster::input::Quarantined;
 use pellucid_model::Name;

@@ -1,7 +1,7 @@
 //! Bounded queues from the scheduling thread to the writers.
 //!
 //! The scheduling thread pushes a batch under one lock and never waits. Writers pull.
-//! - Binds, evictions, volumes: first in, first out, never dropped. The scheduling thread checks
+//! - Binds, evictions, objects: first in, first out, never dropped. The scheduling thread checks
 //!   [`EffectQueues::room`] before it plans, so a queue exceeds its capacity by at most the orders of one planning
 //!   round.
 //! - Statuses of pods: one waiting order per pod with the newest condition and nomination. At most one order per pod
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use pellucid_model::effect::{
-    BindOrder, Effect, EventOrder, EvictOrder, GroupStatusOrder, StatusOrder, VolumeOrder,
+    BindOrder, Effect, EventOrder, EvictOrder, GroupStatusOrder, ObjectOrder, StatusOrder,
 };
 use tokio::sync::Notify;
 
@@ -27,8 +27,8 @@ pub struct EffectQueueSizes {
     pub binds: usize,
     /// Evict orders, never dropped.
     pub evictions: usize,
-    /// Volume orders, never dropped.
-    pub volumes: usize,
+    /// Object orders, never dropped.
+    pub objects: usize,
     /// Pods with a waiting status order.
     pub statuses: usize,
     /// PodGroups with a waiting status order.
@@ -42,7 +42,7 @@ impl Default for EffectQueueSizes {
         Self {
             binds: 2048,
             evictions: 2048,
-            volumes: 2048,
+            objects: 2048,
             statuses: 65_536,
             group_statuses: 65_536,
             events: 8192,
@@ -72,8 +72,8 @@ pub struct EffectQueueCounts {
     pub binds: QueueCounts,
     /// Counters of evict orders.
     pub evictions: QueueCounts,
-    /// Counters of volume orders.
-    pub volumes: QueueCounts,
+    /// Counters of object orders.
+    pub objects: QueueCounts,
     /// Counters of pod status orders.
     pub statuses: QueueCounts,
     /// Counters of PodGroup status orders.
@@ -89,7 +89,7 @@ pub struct EffectQueues {
     inner: Mutex<Inner>,
     binds: Notify,
     evictions: Notify,
-    volumes: Notify,
+    objects: Notify,
     statuses: Notify,
     group_statuses: Notify,
     events: Notify,
@@ -100,7 +100,7 @@ struct Inner {
     closed: bool,
     binds: Fifo<BindOrder>,
     evictions: Fifo<EvictOrder>,
-    volumes: Fifo<VolumeOrder>,
+    objects: Fifo<ObjectOrder>,
     statuses: NewestQueue<StatusOrder>,
     group_statuses: NewestQueue<GroupStatusOrder>,
     events: Fifo<EventOrder>,
@@ -114,13 +114,13 @@ impl EffectQueues {
 
     /// Pushes effects into their queues. Never waits.
     pub fn push_all(&self, effects: impl IntoIterator<Item = Effect>) {
-        let [mut binds, mut evictions, mut volumes, mut statuses, mut groups, mut events] = [false; 6];
+        let [mut binds, mut evictions, mut objects, mut statuses, mut groups, mut events] = [false; 6];
         let mut inner = self.inner.lock();
         for effect in effects {
             match effect {
                 Effect::Bind(order) => binds |= inner.binds.push(order),
                 Effect::Evict(order) => evictions |= inner.evictions.push(order),
-                Effect::Volume(order) => volumes |= inner.volumes.push(order),
+                Effect::Object(order) => objects |= inner.objects.push(order),
                 Effect::Status(order) => statuses |= inner.statuses.push(order, self.sizes.statuses),
                 Effect::GroupStatus(order) => {
                     groups |= inner.group_statuses.push(order, self.sizes.group_statuses);
@@ -130,7 +130,7 @@ impl EffectQueues {
         }
         drop(inner);
         // One permit wakes one puller; a puller that leaves orders behind wakes the next.
-        let grown = [binds, evictions, volumes, statuses, groups, events];
+        let grown = [binds, evictions, objects, statuses, groups, events];
         for (grew, notify) in grown.into_iter().zip(self.notifies()) {
             if grew {
                 notify.notify_one();
@@ -139,7 +139,7 @@ impl EffectQueues {
     }
 
     fn notifies(&self) -> [&Notify; 6] {
-        [&self.binds, &self.evictions, &self.volumes, &self.statuses, &self.group_statuses, &self.events]
+        [&self.binds, &self.evictions, &self.objects, &self.statuses, &self.group_statuses, &self.events]
     }
 
     /// Returns how many more orders fit into the fullest of the queues that never drop.
@@ -148,7 +148,7 @@ impl EffectQueues {
         let room = |size: usize, used: usize| size.saturating_sub(used);
         room(sizes.binds, inner.binds.orders.len())
             .min(room(sizes.evictions, inner.evictions.orders.len()))
-            .min(room(sizes.volumes, inner.volumes.orders.len()))
+            .min(room(sizes.objects, inner.objects.orders.len()))
     }
 
     /// Returns the counters.
@@ -157,7 +157,7 @@ impl EffectQueues {
         EffectQueueCounts {
             binds: inner.binds.counts(),
             evictions: inner.evictions.counts(),
-            volumes: inner.volumes.counts(),
+            objects: inner.objects.counts(),
             statuses: inner.statuses.counts(),
             group_statuses: inner.group_statuses.counts(),
             events: inner.events.counts(),
@@ -183,9 +183,9 @@ impl EffectQueues {
         self.next(&self.evictions, |inner| inner.evictions.pop()).await
     }
 
-    /// Waits for a volume order; `None` when the queues are closed.
-    pub async fn next_volume(&self) -> Option<VolumeOrder> {
-        self.next(&self.volumes, |inner| inner.volumes.pop()).await
+    /// Waits for an object order; `None` when the queues are closed.
+    pub async fn next_object(&self) -> Option<ObjectOrder> {
+        self.next(&self.objects, |inner| inner.objects.pop()).await
     }
 
     /// Waits for a status order; `None` when the queues are closed. No other order for the pod is returned until the

@@ -3,7 +3,7 @@
 use std::iter::repeat_n;
 
 use futures_util::FutureExt;
-use pellucid_model::effect::{ConditionText, EffectId, EventType, PodRef, VolumeWrite};
+use pellucid_model::effect::{ConditionText, EffectId, EventType, ObjectWrite, PodRef};
 use pellucid_model::gang::GroupStatus;
 use pellucid_model::{GangKey, ObjectKind, PodKey};
 use tokio::task::JoinSet;
@@ -32,10 +32,9 @@ fn evict(id: u64) -> Effect {
     Effect::Evict(EvictOrder { id: EffectId(id), victim, preemptor, message: "m".into() })
 }
 
-fn select_node(id: u64) -> Effect {
-    let (namespace, claim, node) = ("ns".into(), "c".into(), "n".into());
-    let write = VolumeWrite::SelectNode { namespace, claim, resource_version: "1".into(), node };
-    Effect::Volume(VolumeOrder { id: EffectId(id), pod: pod("p"), write })
+fn object(id: u64) -> Effect {
+    let write = ObjectWrite::Evict { pod: pod("p"), reason: "Test", message: "m".into() };
+    Effect::Object(ObjectOrder { id: EffectId(id), pod: None, plugin: "Test", write })
 }
 
 fn event(note: &str) -> Effect {
@@ -44,8 +43,8 @@ fn event(note: &str) -> Effect {
 }
 
 fn queues(binds: usize, statuses: usize, events: usize) -> EffectQueues {
-    let [evictions, volumes, group_statuses] = [2; 3];
-    EffectQueues::new(EffectQueueSizes { binds, evictions, volumes, statuses, group_statuses, events })
+    let [evictions, objects, group_statuses] = [2; 3];
+    EffectQueues::new(EffectQueueSizes { binds, evictions, objects, statuses, group_statuses, events })
 }
 
 fn next_condition(queues: &EffectQueues) -> Option<(Arc<str>, Arc<str>)> {
@@ -132,10 +131,10 @@ fn the_newest_status_of_a_pod_group_replaces_the_others() {
 }
 
 #[test]
-fn evictions_and_volume_writes_are_never_dropped_and_take_room() {
+fn evictions_and_writes_of_objects_are_never_dropped_and_take_room() {
     let queues = queues(9, 9, 9);
     assert_eq!(queues.room(), 2);
-    queues.push_all([evict(1), select_node(2)]);
+    queues.push_all([evict(1), object(2)]);
     assert_eq!(queues.room(), 1);
     queues.push_all([evict(3), evict(4)]);
     assert_eq!(queues.room(), 0);
@@ -143,8 +142,8 @@ fn evictions_and_volume_writes_are_never_dropped_and_take_room() {
         let order = queues.next_eviction().now_or_never().flatten().expect("an order");
         assert_eq!(order.id, EffectId(want));
     }
-    assert_eq!(queues.room(), 1, "the volume write still waits");
-    let order = queues.next_volume().now_or_never().flatten().expect("an order");
+    assert_eq!(queues.room(), 1, "the write still waits");
+    let order = queues.next_object().now_or_never().flatten().expect("an order");
     assert_eq!((order.id, queues.room()), (EffectId(2), 2));
     assert_eq!(queues.counts().evictions, QueueCounts { into: 3, out: 3, ..Default::default() });
 }

@@ -1,4 +1,4 @@
-//! Evicts preemption victims: sets condition `DisruptionTarget`, then deletes the pod.
+//! Evicts preemption victims, and pods that plugins evict: sets condition `DisruptionTarget`, then deletes the pod.
 //!
 //! Each order ends in exactly one report, unless the process stops first. The condition only informs controllers: when
 //! it cannot be written, the pod is deleted without it. The delete has the uid as a precondition and uses the pod's
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use pellucid_cluster::input::Input;
-use pellucid_model::effect::{EffectReport, EvictOrder, EvictOutcome};
+use pellucid_model::effect::{EffectReport, EvictOrder, EvictOutcome, PodRef};
 use serde_json::json;
 use tokio::sync::mpsc::Sender;
 
@@ -71,7 +71,8 @@ impl Evictor {
     /// Processes orders until the queue closes.
     pub(crate) async fn work(self) {
         while let Some(order) = self.with.queues.next_eviction().await {
-            let Some(outcome) = self.evict(&order).await else { return };
+            let EvictOrder { victim, message, .. } = &order;
+            let Some(outcome) = self.evict(victim, "PreemptionByScheduler", message).await else { return };
             self.counters.count(&outcome);
             tracing::debug!(pod = %order.victim.key, preemptor = %order.preemptor.key, ?outcome, "eviction settled");
             let done = EffectReport::EvictDone { id: order.id, uid: order.victim.uid, outcome };
@@ -81,25 +82,26 @@ impl Evictor {
         }
     }
 
-    /// Returns the outcome of an order; `None` when `stop` is cancelled before it is known.
-    async fn evict(&self, order: &EvictOrder) -> Option<EvictOutcome> {
-        match self.mark(order).await? {
+    /// Evicts a pod with this reason and message of the condition. Returns the outcome; `None` when `stop` is cancelled
+    /// before it is known.
+    pub(crate) async fn evict(&self, victim: &PodRef, reason: &str, message: &str) -> Option<EvictOutcome> {
+        match self.mark(victim, reason, message).await? {
             Marked::Gone => Some(EvictOutcome::Gone),
-            Marked::Go => self.delete(order).await,
+            Marked::Go => self.delete(victim).await,
         }
     }
 
     /// Writes the condition. A conflict may mean that another pod has the name; the delete finds out.
-    async fn mark(&self, order: &EvictOrder) -> Option<Marked> {
-        let key = &order.victim.key;
+    async fn mark(&self, victim: &PodRef, reason: &str, message: &str) -> Option<Marked> {
+        let key = &victim.key;
         let condition = json!({
             "type": "DisruptionTarget",
             "status": "True",
-            "reason": "PreemptionByScheduler",
-            "message": order.message,
+            "reason": reason,
+            "message": message,
             "lastTransitionTime": Time(timestamp((self.with.clock)())),
         });
-        let body = json!({"metadata": {"uid": order.victim.uid}, "status": {"conditions": [condition]}});
+        let body = json!({"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}});
         let mut backoff = self.with.writer.backoff();
         for tries in 1.. {
             let path = pod_path(&key.namespace, &key.name, "/status");
@@ -120,12 +122,12 @@ impl Evictor {
         Some(Marked::Go)
     }
 
-    async fn delete(&self, order: &EvictOrder) -> Option<EvictOutcome> {
-        let key = &order.victim.key;
+    async fn delete(&self, victim: &PodRef) -> Option<EvictOutcome> {
+        let key = &victim.key;
         let body = json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
-            "preconditions": {"uid": order.victim.uid},
+            "preconditions": {"uid": victim.uid},
         });
         let mut backoff = self.with.writer.backoff();
         // Whether an earlier try may have succeeded.
@@ -141,7 +143,7 @@ impl Evictor {
             match class {
                 Class::Refused | Class::Bug => return Some(refused(&error)),
                 Class::Refresh if error.is_not_found() => return Some(gone),
-                Class::Refresh | Class::Unknown => match read_back(&self.with.writer, &order.victim).await {
+                Class::Refresh | Class::Unknown => match read_back(&self.with.writer, victim).await {
                     Ok(PodReadback::Gone) => return Some(gone),
                     Ok(PodReadback::There { deleting: true, .. }) => return Some(EvictOutcome::Deleted),
                     Ok(PodReadback::There { .. }) if class == Class::Refresh => return Some(refused(&error)),

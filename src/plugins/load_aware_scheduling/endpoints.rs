@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::super::listing::{MAX_ROWS, node_of};
 use super::args::Percents;
 use super::estimate::Amounts;
-use super::load::{Basis, Load, NO_LIMIT, contribution};
+use super::load::{Basis, Load, NO_LIMIT, contribution, percent};
 use super::node_loads::NodeLoads;
 
 const PAGE: &[Query] = &[
@@ -52,8 +52,7 @@ fn percents(of: &Percents) -> BTreeMap<String, i64> {
 /// Returns usage in percent, rounded half up as thresholds compare it.
 fn used_percent(loads: &NodeLoads, used: &Amounts, allocatable: &Amounts) -> BTreeMap<String, i64> {
     let all = loads.resources().iter().zip(used.iter().zip(allocatable)).filter(|(_, (_, all))| **all > 0);
-    let percent = |used: i64, all: i64| (i128::from(used) * 200 + i128::from(all)) / (i128::from(all) * 2);
-    all.map(|(name, (used, all))| (name.to_string(), percent(*used, *all) as i64)).collect()
+    all.map(|(name, (used, all))| (name.to_string(), percent(*used, *all))).collect()
 }
 
 /// Describes a node; `None` when it has no NodeMetric.

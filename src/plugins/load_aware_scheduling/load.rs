@@ -16,6 +16,14 @@ use super::node_metric::{NodeMetric, Usage};
 /// Usage that no pod may reach; the limit where there is no threshold.
 pub(super) const NO_LIMIT: i64 = i64::MAX;
 
+/// What the usage of a [`Side`] is made of, per resource.
+pub(super) struct Parts<'a> {
+    /// What is reported; `None` when the period that counts is not.
+    pub(super) reported: Option<&'a Amounts>,
+    /// What estimates add; where nothing is reported, the estimates of all pods.
+    pub(super) estimated: &'a Amounts,
+}
+
 /// Sums over the pods of a node, in the order of [`LoadAwareArgs::resources`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sums {
@@ -115,6 +123,16 @@ impl Load {
         }
     }
 
+    /// Returns what the usage of a side is made of.
+    pub(super) fn parts<'a>(&'a self, judged: &'a Judged, basis: Basis) -> Parts<'a> {
+        let sums = &self.sums;
+        match (basis, judged.usage.as_ref()) {
+            (Basis::Prod, _) => Parts { reported: Some(&sums.prod_usage), estimated: &sums.prod_delta },
+            (_, None) => Parts { reported: None, estimated: &sums.node_estimated },
+            (_, reported) => Parts { reported, estimated: &sums.node_delta },
+        }
+    }
+
     /// Returns the usage that the score compares for a pod.
     pub(super) fn score_used(&self, judged: &Judged, by_prod: bool) -> Amounts {
         if by_prod { self.prod_used() } else { self.node_used(judged.score_usage.as_ref()) }
@@ -177,11 +195,12 @@ pub(super) fn contribution(
 ) -> Contribution {
     let estimate = Estimate::of(args, &pod.spec);
     let reported = metric.and_then(|m| m.pods.get(&pod.key));
-    let updated = metric.and_then(|m| Some((m.updated? * 1000, m.report_interval * 1000)));
+    let updated = metric.and_then(|m| Some((m.updated? * 1000, m.report_interval.saturating_mul(1000))));
     // The usage that a report averages does not show a pod yet that came within the interval before it.
-    let is_new = updated.is_none_or(|(at, interval)| pod.since > at - interval);
-    let ends =
-        |seconds: Option<i64>, from: Option<i64>| Some(from? + seconds? * 1000).filter(|end| *end > now);
+    let is_new = updated.is_none_or(|(at, interval)| pod.since > at.saturating_sub(interval));
+    let ends = |seconds: Option<i64>, from: Option<i64>| {
+        Some(from?.saturating_add(seconds?.saturating_mul(1000))).filter(|end| *end > now)
+    };
     let scheduled = ends(estimate.after_scheduled, Some(pod.since));
     let until = scheduled.max(ends(estimate.after_initialized, pod.initialized));
     let counts = is_new || reported.is_none() || until.is_some();
@@ -217,7 +236,7 @@ pub(super) fn load(args: &LoadAwareArgs, on: &OnNode, now: i64) -> Load {
         made.count(&contribution(args, metric, pod, now), 1);
     }
     let Some(metric) = metric else { return made };
-    let expires = metric.updated.map(|at| (at + args.expiration) * 1000);
+    let expires = metric.updated.map(|at| at.saturating_add(args.expiration).saturating_mul(1000));
     made.is_expired = expires.is_none_or(|at| at <= now);
     if !made.is_expired {
         made.next = earliest(made.next, expires);
@@ -246,6 +265,11 @@ fn judged(args: &LoadAwareArgs, on: &OnNode, metric: &NodeMetric) -> Option<Judg
         allocatable,
         thresholds,
     })
+}
+
+/// Returns usage in percent, rounded half up as thresholds compare it. `all` must be above 0.
+pub(super) fn percent(used: i64, all: i64) -> i64 {
+    ((i128::from(used) * 200 + i128::from(all)) / (i128::from(all) * 2)) as i64
 }
 
 /// Returns the least usage that is above a threshold, where usage is rounded half up to whole percents of `all`.

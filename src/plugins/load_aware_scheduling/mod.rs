@@ -1,7 +1,8 @@
 //! LoadAwareScheduling: keeps pods off nodes that use too much already, and prefers nodes that use little.
 //!
 //! See README.md for the rules. `args` parses the arguments, `node_metric` reads what nodes report, `estimate` says what
-//! a pod will use, `load` adds both up for a node, `node_loads` keeps the loads of all nodes, `endpoints` serves them.
+//! a pod will use, `load` adds both up for a node, `node_loads` keeps the loads of all nodes, `endpoints` serves them, `detail` words a
+//! refusal.
 
 use pellucid_framework::points;
 use std::sync::Arc;
@@ -16,11 +17,12 @@ use pellucid_framework::plugin::{
 };
 use pellucid_framework::{Cause, CauseId, Code, Reason, View};
 use pellucid_model::custom::CustomKind;
-use pellucid_model::{CustomObject, Name, NodeIdx, Pod, PodSpec};
+use pellucid_model::{CustomObject, Name, NodeIdx, Now, Pod, PodSpec};
 use serde_json::Value;
 use smallvec::SmallVec;
 
 mod args;
+mod detail;
 mod endpoints;
 mod estimate;
 mod load;
@@ -216,7 +218,8 @@ impl Filter for LoadAwareScheduling {
     fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
         let pod = Estimate::of(&self.args, spec);
         let load = self.loads(view);
-        let mut all = Vec::new();
+        let is_expired = cause.reasons.iter().any(|reason| reason.code == ReasonCode::NodeMetricExpired);
+        let mut all: Vec<Measure> = is_expired.then(|| self.age(view, nodes)).flatten().into_iter().collect();
         for resource in cause.reasons.iter().filter_map(|reason| reason.subject.as_ref()) {
             let Some(at) = self.args.resources.iter().position(|name| name == resource) else { continue };
             // The node where the usage, with the pod, is the least above its limit.
@@ -233,6 +236,17 @@ impl Filter for LoadAwareScheduling {
             }
         }
         all
+    }
+
+    fn detail(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        cause: &Cause,
+        node: NodeIdx,
+        now: Now,
+    ) -> Option<String> {
+        self.words(view, spec, cause, (node, now))
     }
 }
 

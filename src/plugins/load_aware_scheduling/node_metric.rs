@@ -103,7 +103,9 @@ impl NodeMetric {
 impl NodeMetric {
     /// Writes the manifest that [`Self::read`] reads alike.
     pub(super) fn manifest(&self) -> Value {
-        let pods = self.pods.iter().map(|(key, pod)| {
+        let mut sorted: Vec<(&PodKey, &PodUsage)> = self.pods.iter().collect();
+        sorted.sort_unstable_by_key(|(key, _)| *key);
+        let pods = sorted.into_iter().map(|(key, pod)| {
             json!({
                 "namespace": key.namespace.as_str(),
                 "name": &*key.name,

@@ -15,6 +15,16 @@ fn plugin(args: Value) -> Arc<dyn Plugin> {
     Factory.make(&args).expect("valid arguments")
 }
 
+/// Returns what the plugin says of each refused node at a second.
+fn details(plugin: &Arc<dyn Plugin>, cluster: &TestCluster, spec: &PodSpec, second: u64) -> Vec<String> {
+    let filter = plugin.filter().expect("it filters");
+    let now = Now { wall: Duration::from_secs(second), ..Now::default() };
+    let causes = filter_causes(&**plugin, cluster, spec).into_iter();
+    causes
+        .filter_map(|(node, why)| filter.detail(cluster.view(), spec, &why, cluster.idx(&node), now))
+        .collect()
+}
+
 /// A cluster with nodes a and b of 4 cores, at second 1000.
 fn cluster(plugin: &Arc<dyn Plugin>) -> TestCluster {
     let mut made = TestCluster::with(std::slice::from_ref(plugin), [node("a"), node("b")]);
@@ -80,6 +90,10 @@ fn usage_above_a_threshold_refuses_with_numbers() {
     assert_eq!(codes(&plugin, &cluster, &spec(730)), [("a".to_owned(), ReasonCode::UsageExceeded)]);
     let measured = measures(&*plugin, &cluster, &spec(730));
     assert_eq!(measured, [("cpu usage".to_owned(), 2621, 2619, "a".to_owned())]);
+    assert_eq!(
+        details(&plugin, &cluster, &spec(730), 1000),
+        ["cpu would be at 66 % of 4 cores, limit 65 %: 2 cores used 10 s ago, plus 0.621 for this pod"]
+    );
     let daemon = PodSpec { is_daemon: true, ..spec(730) };
     assert!(filter_all(&*plugin, &cluster, &daemon).is_empty());
 }
@@ -91,6 +105,8 @@ fn an_aggregated_usage_has_a_reason_of_its_own() {
     let mut cluster = cluster(&plugin);
     report(&mut cluster, "a", 2000, 990);
     assert_eq!(codes(&plugin, &cluster, &spec(0)), [("a".to_owned(), ReasonCode::AggregatedUsageExceeded)]);
+    let said = details(&plugin, &cluster, &spec(1000), 1000);
+    assert!(said[0].contains("limit 70 %: 3 cores used 10 s ago, plus 0.85 for this pod"), "{said:?}");
 }
 
 #[test]
@@ -109,6 +125,13 @@ fn an_expired_report_refuses_until_the_next_one() {
         "{events:?}"
     );
     assert_eq!(codes(&plugin, &cluster, &spec(100)), [("a".to_owned(), ReasonCode::NodeMetricExpired)]);
+    let measured = measures(&*plugin, &cluster, &spec(100));
+    assert_eq!(measured, [("NodeMetric age".to_owned(), 180, 179, "a".to_owned())]);
+    let said = details(&plugin, &cluster, &spec(100), 1180);
+    assert_eq!(said, ["its NodeMetric is 190 s old and expires at 180 s"]);
+    let other = Cause::new(NAME, Code::Unschedulable, Reason::about(ReasonCode::UsageExceeded, "cpu"));
+    let filter = plugin.filter().expect("it filters");
+    assert_eq!(filter.detail(cluster.view(), &spec(100), &other, a, Now::default()), None);
     let event = report(&mut cluster, "a", 100, 1160);
     let hints = plugin.hints().expect("it hints");
     assert!(hints.events().any(event.kinds()));
@@ -125,6 +148,13 @@ fn estimates_of_placed_pods_count_until_they_are_reported_and_are_undone() {
     let pod = cluster.place(spec(1000), "a");
     let exceeded = [("a".to_owned(), ReasonCode::UsageExceeded)];
     assert_eq!(codes(&plugin, &cluster, &spec(1000)), exceeded);
+    assert_eq!(
+        details(&plugin, &cluster, &spec(1000), 1001),
+        [
+            "cpu would be at 68 % of 4 cores, limit 65 %: 1 core used 11 s ago, plus 0.85 estimated for 1 pod, plus 0.85 for \
+          this pod"
+        ]
+    );
     let id = cluster.cluster.find_pod(&pod.key).expect("it is placed");
     cluster.cluster.set_now(Now { wall: Duration::from_secs(2000), ..Now::default() });
     cluster.cluster.probe(|cluster| {

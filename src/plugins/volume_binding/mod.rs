@@ -27,6 +27,7 @@ mod find;
 mod hints;
 mod pod_claims;
 mod progress;
+mod writes;
 
 pub use assumed::{Assumed, Held, HeldBinding, HeldProvision};
 use find::Conflicts;

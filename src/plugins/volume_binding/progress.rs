@@ -7,19 +7,20 @@
 
 use pellucid_cluster::Objects;
 use pellucid_framework::View;
-use pellucid_model::effect::VolumeWrite;
+use pellucid_model::effect::ObjectWrite;
 use pellucid_model::storage::{PersistentVolume, PersistentVolumeClaim};
 use pellucid_model::{Name, Node};
 
 use super::super::claims::reaches;
 use super::assumed::{Held, HeldBinding, HeldProvision};
 use super::pod_claims::is_fully_bound;
+use super::writes;
 
 /// Progress of one claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// The write must still be made.
-    Write(VolumeWrite),
+    Write(ObjectWrite),
     /// Our write is visible; the volume controller or provisioner must complete the binding.
     Wait,
     /// The claim is bound.
@@ -98,13 +99,7 @@ fn of_binding(
     }
     check_reached(volume, node)?;
     if !is_ours {
-        return Ok(Progress::Write(VolumeWrite::BindVolume {
-            volume: volume.name.clone(),
-            resource_version: held.volume_version.clone(),
-            namespace: namespace.clone(),
-            claim: held.claim.clone(),
-            claim_uid: held.claim_uid.clone(),
-        }));
+        return Ok(Progress::Write(writes::bind_volume(namespace, held)));
     }
     rest(claim)
 }
@@ -118,12 +113,7 @@ fn of_provision(
     let claim = claim_of(objects, namespace, &held.claim, &held.claim_uid)?;
     if claim.selected_node.as_ref() != Some(&node.name) {
         if claim.resource_version == held.claim_version {
-            return Ok(Progress::Write(VolumeWrite::SelectNode {
-                namespace: namespace.clone(),
-                claim: held.claim.clone(),
-                resource_version: held.claim_version.clone(),
-                node: node.name.clone(),
-            }));
+            return Ok(Progress::Write(writes::select_node(namespace, held, &node.name)));
         }
         return Err(match &claim.selected_node {
             Some(other) => format!("PVC \"{}\" is being provisioned for node \"{other}\"", claim.name),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pellucid::cluster::{Cluster, Hold, Stage};
 use pellucid::framework::View;
 use pellucid::framework::plugin::{CycleValue, PreBound};
-use pellucid::model::effect::VolumeWrite;
+use pellucid::model::effect::{ObjectWrite, Precondition};
 use pellucid::model::{Name, PodId, PodKey};
 use pellucid::plugins::volume_binding::{Held, NAME};
 use serde_json::json;
@@ -45,6 +45,23 @@ pub(crate) fn reserve(cluster: &mut Cluster, id: PodId, node: &str) -> Result<Op
     Ok(held)
 }
 
+/// Returns the object of a write, and what it is to become.
+fn shown(write: &ObjectWrite) -> String {
+    let ObjectWrite::Patch { object, precondition, patch, .. } = write else { panic!("{write} is no patch") };
+    let Precondition { resource_version: Some(version), .. } = precondition else {
+        panic!("{write}: always")
+    };
+    let node = &patch["metadata"]["annotations"]["volume.kubernetes.io/selected-node"];
+    match (object.plural, patch["spec"].get("claimRef"), node.as_str()) {
+        ("persistentvolumes", Some(claim), None) => {
+            let text = |field: &str| claim[field].as_str().unwrap_or_default();
+            format!(" {} to {} {}", object.name, text("name"), text("uid"))
+        }
+        ("persistentvolumeclaims", None, Some(node)) => format!(" {} at {node} on {version}", object.name),
+        _ => panic!("{write} is not a write of volumes"),
+    }
+}
+
 struct Way {
     cluster: Cluster,
     held: Option<CycleValue>,
@@ -74,15 +91,7 @@ impl Way {
             PreBound::Failed(cause) => cause.message(),
             PreBound::Wait { writes, at_most } => {
                 assert_eq!(at_most, Duration::from_secs(7));
-                let write = |w: &VolumeWrite| match w {
-                    VolumeWrite::BindVolume { volume, claim, claim_uid, .. } => {
-                        format!(" {volume} to {claim} {claim_uid}")
-                    }
-                    VolumeWrite::SelectNode { claim, node, resource_version, .. } => {
-                        format!(" {claim} at {node} on {resource_version}")
-                    }
-                };
-                writes.iter().map(write).fold("wait".to_owned(), |all, one| all + &one)
+                writes.iter().map(shown).fold("wait".to_owned(), |all, one| all + &one)
             }
         }
     }

@@ -131,7 +131,10 @@ impl Scheduler {
         let mut members = 0;
         for id in others {
             let Some(record) = self.cluster.pod(*id) else { continue };
-            let is_held = matches!(record.stage, Stage::Reserved | Stage::Permitted | Stage::PreBinding);
+            let is_held = matches!(
+                record.stage,
+                Stage::Reserved | Stage::Waiting | Stage::Permitted | Stage::PreBinding
+            );
             let (pod, Some(node), true) = (record.pod.clone(), record.node, is_held) else { continue };
             members += 1;
             self.give_up(*id, now);

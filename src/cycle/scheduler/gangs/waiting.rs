@@ -133,7 +133,9 @@ impl Scheduler {
         let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         let ids = gangs.flat_map(|g| g.members.keys().copied());
         let records = ids.filter_map(|id| Some((id, self.cluster.pod(id)?)));
-        let waiting = records.filter(|(_, r)| r.stage == Stage::Waiting);
+        // A pod that joined the gang while it waits for a plugin at Permit waits for no other member.
+        let is_free = |id: &PodId| !self.in_flight.pre_binding.contains_key(id);
+        let waiting = records.filter(|(id, r)| r.stage == Stage::Waiting && is_free(id));
         let mut pods: Vec<_> = waiting.map(|(id, r)| (id, r.pod.clone())).collect();
         pods.sort_by(|(_, a), (_, b)| {
             b.priority.cmp(&a.priority).then((a.created, &a.key).cmp(&(b.created, &b.key)))

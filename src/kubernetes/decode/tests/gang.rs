@@ -7,7 +7,7 @@ use pellucid_model::gang::{Controller, Dialect, GangMark, GangMode, GangProblem,
 use pellucid_model::{GangKey, Pod};
 use serde_json::{Map, Value, json};
 
-use crate::decode::pod_from_value;
+use crate::decode::Decoder;
 
 const X: &str = coscheduling::POD_GROUP;
 const SIGS: &str = coscheduling::POD_GROUP_SIGS;
@@ -26,7 +26,7 @@ fn manifest(labels: Pairs<'_>, annotations: Pairs<'_>, spec: Value) -> Value {
 }
 
 fn pod(labels: Pairs<'_>, annotations: Pairs<'_>, spec: Value) -> Pod {
-    pod_from_value(&manifest(labels, annotations, spec)).expect("readable")
+    Decoder::default().pod(&manifest(labels, annotations, spec)).expect("readable")
 }
 
 fn mark(labels: Pairs<'_>, annotations: Pairs<'_>) -> GangMark {
@@ -225,7 +225,7 @@ fn a_pod_of_kube_batch_without_a_group_has_one_of_its_own() {
     let shadow = |owner: Value, annotations: Pairs<'_>| {
         let mut object = manifest(&[], annotations, json!({"schedulerName": "kube-batch"}));
         object["metadata"]["ownerReferences"] = owner;
-        let pod = pod_from_value(&object).expect("readable");
+        let pod = Decoder::default().pod(&object).expect("readable");
         GangMark::clone(&pod.gang.expect("a gang"))
     };
     let owner = json!([{"kind": "Node", "name": "n", "uid": "x"},
@@ -246,7 +246,7 @@ fn any_controller_is_read() {
     let with = |references: Value| {
         let mut object = manifest(&[], &[], json!({}));
         object["metadata"]["ownerReferences"] = references;
-        pod_from_value(&object).expect("readable").controller
+        Decoder::default().pod(&object).expect("readable").controller
     };
     let job = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "ju", "controller": true});
     let want = Controller { uid: "ju".into(), kind: "Job".into(), name: "j".into() };
@@ -258,9 +258,9 @@ fn any_controller_is_read() {
 fn words_that_are_no_texts_are_faults_of_the_pod() {
     let mut object = manifest(&[], &[], json!({}));
     object["metadata"]["annotations"][koordinator::MODE] = json!(7);
-    let fault = pod_from_value(&object).expect_err("unreadable");
+    let fault = Decoder::default().pod(&object).expect_err("unreadable");
     assert_eq!(&*fault.field, "metadata.annotations[gang.scheduling.koordinator.sh/mode]");
     let object = manifest(&[], &[], json!({"schedulingGroup": {"podGroupName": []}}));
-    let fault = pod_from_value(&object).expect_err("unreadable");
+    let fault = Decoder::default().pod(&object).expect_err("unreadable");
     assert_eq!((&*fault.field, &*fault.problem), ("spec.schedulingGroup.podGroupName", "not a text"));
 }

@@ -9,7 +9,7 @@ use pellucid_model::{GangKey, Object, ObjectKind};
 use serde_json::{Value, json};
 
 use super::gang::{Pairs, lines, pairs};
-use crate::decode::object_from_value;
+use crate::decode::Decoder;
 
 const X: ObjectKind = ObjectKind::PodGroupX;
 const SIGS: ObjectKind = ObjectKind::PodGroupSigs;
@@ -20,7 +20,7 @@ fn group(kind: ObjectKind, annotations: Pairs<'_>, spec: &Value, status: &Value)
     let object = json!({"metadata": {"name": "g", "namespace": "ns", "uid": "gu",
         "creationTimestamp": "1970-01-01T00:01:00Z", "annotations": pairs(annotations)},
         "spec": spec, "status": status});
-    let Ok(Object::PodGroup(group)) = object_from_value(kind, &object) else { panic!("a PodGroup") };
+    let Ok(Object::PodGroup(group)) = Decoder::default().object(kind, &object) else { panic!("a PodGroup") };
     assert_eq!((group.kind, &group.key, &*group.uid), (kind, &GangKey::new("ns", "g"), "gu"));
     group
 }

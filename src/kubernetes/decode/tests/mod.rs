@@ -20,13 +20,13 @@ fn pod_with(spec: Value) -> Value {
 }
 
 fn spec_of(spec: Value) -> Arc<PodSpec> {
-    pod_from_value(&pod_with(spec)).expect("readable").spec
+    Decoder::default().pod(&pod_with(spec)).expect("readable").spec
 }
 
 fn fault_of(object: &Value, kind: &str) -> (String, String, String) {
     let q = match kind {
-        "Pod" => pod_from_value(object).map(|_| ()).expect_err("unreadable"),
-        _ => node_from_value(object).map(|_| ()).expect_err("unreadable"),
+        "Pod" => Decoder::default().pod(object).map(|_| ()).expect_err("unreadable"),
+        _ => Decoder::default().node(object).map(|_| ()).expect_err("unreadable"),
     };
     assert_eq!(q.kind, kind);
     (q.field.to_string(), q.value.to_string(), q.problem.to_string())
@@ -87,13 +87,13 @@ fn a_fault_names_field_value_and_problem() {
 #[test]
 fn quarantine_keeps_what_identity_there_is() {
     let mut object = pod_with(json!({"priority": true, "schedulerName": "pellucid"}));
-    let q = pod_from_value(&object).expect_err("unreadable");
+    let q = Decoder::default().pod(&object).expect_err("unreadable");
     assert_eq!((&*q.namespace, &*q.name, &*q.uid), ("ns", "p", "u"));
     assert_eq!(q.scheduler_name.as_deref(), Some("pellucid"));
     object["spec"] = json!(7);
-    let q = pod_from_value(&object).expect_err("unreadable");
+    let q = Decoder::default().pod(&object).expect_err("unreadable");
     assert_eq!((&*q.field, &*q.name, q.scheduler_name), ("spec", "p", None));
-    let q = pod_from_value(&json!([])).expect_err("unreadable");
+    let q = Decoder::default().pod(&json!([])).expect_err("unreadable");
     assert_eq!((&*q.field, &*q.value), ("", "(list)"));
     assert_eq!(fault_of(&json!({"metadata": {}}), "Pod").0, "metadata.name");
 }
@@ -147,7 +147,7 @@ fn resize_counts_the_largest_unless_it_is_infeasible() {
             "resources": {"requests": {"cpu": "3", "memory": "20"}}}],
         "initContainerStatuses": [{"name": "s", "resources": {"requests": {"cpu": "2"}}},
             {"name": "i", "resources": {"requests": {"cpu": "90"}}}]});
-    let list = |object: &Value| pod_from_value(object).expect("readable").spec.requests.list.clone();
+    let list = |object: &Value| Decoder::default().pod(object).expect("readable").spec.requests.list.clone();
     assert_eq!((list(&object).milli_cpu, list(&object).memory), (4000 + 2000, 30));
     object["status"]["conditions"] =
         json!([{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]);
@@ -187,7 +187,8 @@ fn images_get_a_tag() {
 
 #[test]
 fn what_a_pod_says_about_itself() {
-    let pod = pod_from_value(&json!({
+    let pod = Decoder::default()
+        .pod(&json!({
         "metadata": {"name": "p", "namespace": "ns", "uid": "u", "labels": {"b": "2", "a": "1"},
             "creationTimestamp": "1970-01-01T00:01:00Z", "deletionTimestamp": "1970-01-01T00:02:00Z",
             "annotations": {"kubernetes.io/config.mirror": "x", "other": "y"}, "managedFields": [{}]},
@@ -197,7 +198,7 @@ fn what_a_pod_says_about_itself() {
             "tolerations": [{"key": "k", "operator": "Gt", "value": "5"}, {"operator": "Exists"}]},
         "status": {"phase": "Running", "nominatedNodeName": "n",
             "conditions": [{"type": "PodScheduled", "status": "False", "reason": "r", "message": "m"}]}}))
-    .expect("readable");
+        .expect("readable");
     assert_eq!((pod.created, pod.priority, pod.node_name.as_ref()), (60, -5, None));
     assert!(pod.deleting && pod.is_static && pod.phase == PodPhase::Running);
     assert_eq!((&*pod.gates, pod.nominated_node.as_deref()), (&[Name::new("g")][..], Some("n")));
@@ -217,13 +218,13 @@ fn nodes() {
         "status": {"capacity": {"cpu": "8"}, "conditions": [{"type": "Ready", "status": "True"}],
             "images": [{"names": ["a:1"], "sizeBytes": 5}],
             "allocatable": {"cpu": "1500m", "memory": "1Gi", "pods": "110", "example.com/gpu": "2"}}});
-    let node = node_from_value(&object).expect("readable");
+    let node = Decoder::default().node(&object).expect("readable");
     assert!(node.unschedulable && node.ready && node.created == 7);
     assert_eq!((node.allocatable.milli_cpu, node.allocatable.pods), (1500, 110));
     assert_eq!(node.allocatable.scalar(&"example.com/gpu".into()), 2);
     assert_eq!((node.images[0].size, node.taints[0].effect), (5, TaintEffect::NoExecute));
     object["status"]["allocatable"] = json!(null);
-    assert_eq!(node_from_value(&object).expect("readable").allocatable.milli_cpu, 8000);
+    assert_eq!(Decoder::default().node(&object).expect("readable").allocatable.milli_cpu, 8000);
     object["spec"]["taints"][0]["effect"] = json!("Later");
     let want = ("spec.taints[0].effect".into(), "Later".into(), "unknown taint effect".into());
     assert_eq!(fault_of(&object, "Node"), want);
@@ -238,11 +239,11 @@ fn recorded_objects_are_readable() {
     for line in text.lines() {
         let case: Value = serde_json::from_str(line).expect("a case");
         for object in case["nodes"].as_array().expect("nodes") {
-            node_from_value(object).expect("a readable node");
+            Decoder::default().node(object).expect("a readable node");
             nodes += 1;
         }
         for object in case["pods"].as_array().expect("pods") {
-            let pod = pod_from_value(object).expect("a readable pod");
+            let pod = Decoder::default().pod(object).expect("a readable pod");
             assert_eq!(pod.node_name.as_deref(), object["spec"]["nodeName"].as_str());
             pods += 1;
         }
@@ -265,13 +266,15 @@ fn answers_of_a_real_api_server_are_readable() {
             }
             _ if !object["metadata"]["uid"].is_string() => return,
             "Pod" => {
-                let pod = pod_from_value(object).expect("a readable pod");
+                let pod = Decoder::default().pod(object).expect("a readable pod");
                 assert!(pod.created > 1_700_000_000 && !pod.uid.is_empty());
             }
-            "Node" => assert!(node_from_value(object).expect("a readable node").allocatable.milli_cpu > 0),
+            "Node" => {
+                assert!(Decoder::default().node(object).expect("a readable node").allocatable.milli_cpu > 0)
+            }
             _ => {
                 let Some(kind) = ObjectKind::ALL.into_iter().find(|k| k.as_str() == kind) else { return };
-                let read = object_from_value(kind, object).expect("a readable object");
+                let read = Decoder::default().object(kind, object).expect("a readable object");
                 assert_eq!(Some(&*read.key().1), object["metadata"]["name"].as_str());
             }
         }

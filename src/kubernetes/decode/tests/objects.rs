@@ -10,10 +10,10 @@ use pellucid_model::storage::{
 use pellucid_model::{Name, Object, ObjectKind};
 use serde_json::{Value, json};
 
-use crate::decode::object_from_value;
+use crate::decode::Decoder;
 
 fn read(kind: ObjectKind, value: &Value) -> Object {
-    let object = object_from_value(kind, value).expect("readable");
+    let object = Decoder::default().object(kind, value).expect("readable");
     assert_eq!(object.kind(), kind);
     object
 }
@@ -29,7 +29,7 @@ macro_rules! read_as {
 }
 
 fn fault(kind: ObjectKind, value: &Value) -> (Arc<str>, Arc<str>) {
-    let q = object_from_value(kind, value).expect_err("unreadable");
+    let q = Decoder::default().object(kind, value).expect_err("unreadable");
     assert_eq!(q.kind, kind.as_str());
     (q.field, q.problem)
 }

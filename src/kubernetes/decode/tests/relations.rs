@@ -8,7 +8,7 @@ use pellucid_model::storage::{ClaimUse, Disk};
 use pellucid_model::{Name, Pod, PodSpec};
 use serde_json::{Value, json};
 
-use crate::decode::pod_from_value;
+use crate::decode::Decoder;
 
 fn object(spec: Value) -> Value {
     json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u",
@@ -16,7 +16,7 @@ fn object(spec: Value) -> Value {
 }
 
 fn pod(object: &Value) -> Pod {
-    pod_from_value(object).expect("readable")
+    Decoder::default().pod(object).expect("readable")
 }
 
 fn spec(spec: Value) -> Arc<PodSpec> {
@@ -211,7 +211,7 @@ fn faults_name_the_field() {
             "not true or false",
         ),
     ] {
-        let q = pod_from_value(&object(spec)).expect_err("unreadable");
+        let q = Decoder::default().pod(&object(spec)).expect_err("unreadable");
         assert_eq!((&*q.field, &*q.problem), (format!("spec.{field}").as_str(), problem));
     }
 }

@@ -1,0 +1,57 @@
+//! Writes that plugins' states want, and what came of them.
+
+use pellucid_model::Now;
+use pellucid_model::effect::{ObjectWrite, WriteOutcome};
+
+use super::custom::say_touched;
+use crate::derived::{HookContext, Touched};
+use crate::event::ClusterEvent;
+use crate::state::Cluster;
+
+/// A write that the state of a plugin wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueWrite {
+    /// The state, to which [`Cluster::write_settled`] gives the outcome.
+    pub state: StateId,
+    /// Name of the plugin.
+    pub plugin: &'static str,
+    /// The write.
+    pub write: ObjectWrite,
+}
+
+/// Number of a plugin's state within one [`Cluster`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateId(usize);
+
+impl Cluster {
+    /// Returns the writes that plugins' states want and that were not returned before. Never called while an overlay is
+    /// open, nor on a copy.
+    pub fn due_writes(&mut self, now: Now) -> Vec<DueWrite> {
+        debug_assert!(!self.undo.is_open(), "what is tried is not written");
+        self.now = now;
+        let cx = HookContext { now, nodes: &self.node_index };
+        let mut all = Vec::new();
+        for (at, state) in self.derived.iter_mut().enumerate() {
+            let plugin = state.writer();
+            let due = state.due_writes(&cx).into_iter();
+            all.extend(due.map(|write| DueWrite { state: StateId(at), plugin, write }));
+        }
+        all
+    }
+
+    /// Tells a plugin's state what came of a write that it wanted.
+    pub fn write_settled(
+        &mut self,
+        of: StateId,
+        write: &ObjectWrite,
+        outcome: &WriteOutcome,
+        out: &mut Vec<ClusterEvent>,
+    ) {
+        let mut at = 0;
+        let touched = self.tell_plugins(|state, cx| {
+            at += 1;
+            if at == of.0 + 1 { state.write_settled(cx, write, outcome) } else { Touched::Nothing }
+        });
+        say_touched(touched, out);
+    }
+}

@@ -1,0 +1,91 @@
+//! A plugin's entry in the registry: what it declares, and how a profile's plugin is made of arguments.
+
+use std::sync::Arc;
+
+use pellucid_api::reason::PluginReason;
+use pellucid_cluster::DerivedState;
+use pellucid_cluster::derived::add_state;
+use pellucid_model::custom::CustomKind;
+
+use super::endpoint::Endpoint;
+use super::plugin::Plugin;
+
+/// Why an argument of a plugin was rejected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}, got {value}")]
+pub struct ArgsError {
+    /// Path within the arguments, such as `scoringStrategy.type`.
+    pub field: String,
+    /// What is wrong with the value.
+    pub problem: String,
+    /// The value as given.
+    pub value: String,
+}
+
+/// The keys of labels and annotations that a plugin reads. A key that ends in `*` stands for all that begin so.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeclaredKeys {
+    /// Labels of pods. They are part of the shape, as if a selector named them.
+    pub pod_labels: &'static [&'static str],
+    /// Annotations of pods ([`PodSpec::annotations`](pellucid_model::PodSpec::annotations)). They are part of the shape.
+    pub pod_annotations: &'static [&'static str],
+    /// Annotations of pods with which its Bindings say what is held ([`Pod::marks`](pellucid_model::Pod::marks)). They are not part of the shape.
+    pub binding_annotations: &'static [&'static str],
+    /// Annotations of nodes ([`Node::annotations`](pellucid_model::Node::annotations)).
+    pub node_annotations: &'static [&'static str],
+}
+
+/// Returns the derived states of plugins, one of each type, in their order.
+pub fn derived_states<'a>(
+    plugins: impl IntoIterator<Item = &'a Arc<dyn Plugin>>,
+) -> Vec<Box<dyn DerivedState>> {
+    let mut states = Vec::new();
+    for state in plugins.into_iter().flat_map(|plugin| plugin.derived_states()) {
+        add_state(&mut states, state);
+    }
+    states
+}
+
+/// A plugin's entry in the registry.
+pub trait PluginFactory: Send + Sync {
+    /// Returns the plugin's name in the configuration.
+    fn name(&self) -> &'static str;
+    /// Returns what the plugin decides, in one sentence.
+    fn summary(&self) -> &'static str;
+    /// Returns the weight of its scores in the default configuration, 0 when it does not score.
+    #[inline]
+    fn default_weight(&self) -> i64 {
+        0
+    }
+    /// Makes the plugin for a profile. `args` is the profile's `pluginConfig` entry, `Null` when absent. Fails with all
+    /// problems of the arguments at once.
+    fn make(&self, args: &serde_json::Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>>;
+    /// Returns the JSON schema of the arguments, for the `schema` endpoint.
+    #[inline]
+    fn args_schema(&self) -> serde_json::Value {
+        serde_json::json!({"type": "object", "additionalProperties": false})
+    }
+    /// Returns whether an empty configuration enables the plugin.
+    #[inline]
+    fn is_default(&self) -> bool {
+        true
+    }
+    /// Returns the labels and annotations that the plugin reads besides those that selectors name.
+    #[inline]
+    fn keys(&self) -> DeclaredKeys {
+        DeclaredKeys::default()
+    }
+    /// Returns the kinds that the plugin brings. They are watched where the API server has them.
+    #[inline]
+    fn kinds(&self) -> Vec<&'static CustomKind> {
+        Vec::new()
+    }
+    /// Returns the plugin's own reasons. A cause may only name these and the built-in ones. Invariant: no other reason
+    /// of the process has their codes ([`registry::check`](crate::registry::check)).
+    #[inline]
+    fn reasons(&self) -> Vec<&'static PluginReason> {
+        Vec::new()
+    }
+    /// Returns the endpoints besides `config`, `stats` and `schema`, including `state`.
+    fn endpoints(&self) -> Vec<Endpoint>;
+}
