@@ -29,8 +29,9 @@ pub struct NodeOverride {
 ///
 /// # What the plugin must guarantee
 ///
-/// The trial ends before the pod is placed. At Permit and afterwards the absent pods are where they were, and node and
-/// pods together may take more than the node has. No placement may exceed what a node has, so the plugin
+/// The trial ends before the pod is placed. From Reserve on the absent pods are where they were, and the columns count
+/// them and the pod: the framework does not know which pod stands in the room of which. No placement may exceed what a
+/// node has, so the plugin
 ///
 /// - names only pods whose room it can take back: what runs on the node keeps its room, and is a victim, not an override;
 /// - gives up, in [`Reserve`](super::plugin::Reserve) or with the hook

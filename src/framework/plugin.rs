@@ -14,11 +14,11 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
 
 use super::gangs::GangRules;
-pub use super::overrides::NodeOverrides;
 use super::topology::{NumaAffinity, TopologyHints};
 use super::view::View;
 
 pub use super::factory::{ArgsError, DeclaredKeys, PluginFactory, derived_states};
+pub use super::overrides::NodeOverrides;
 pub use super::post_filter::{Evaluator, PostFilter};
 
 /// What a plugin computed in PreFilter or PreScore for the rest of a cycle. Cached per shape when [`Reads`] allows it.

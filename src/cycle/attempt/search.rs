@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pellucid_framework::Cause;
 use pellucid_framework::plugin::Measure;
 use pellucid_framework::profile::Profile;
+use pellucid_framework::{Cause, View};
 use pellucid_model::NodeIdx;
 use pellucid_model::cause::CauseId;
 use pellucid_queue::RefusedBy;
@@ -248,7 +248,7 @@ impl NodeResultCache {
                 let plain: Vec<NodeIdx> = nodes.iter().copied().filter(is_plain).collect();
                 let all = if plain.is_empty() { Vec::new() } else { measure(ctx, cause, &plain) };
                 let own = nodes.iter().filter_map(|node| overrides::find(overridden, *node));
-                own.flat_map(|of| &of.measures).fold(all, with_nearest)
+                own.flat_map(|of| &of.measures).fold(all, |all, one| with_nearest(ctx.view, all, one))
             }
         };
         let shown = |m: Measure| GroupMeasure {
@@ -267,11 +267,15 @@ pub(crate) fn measure(ctx: &CycleContext<'_>, cause: &Cause, nodes: &[NodeIdx]) 
     filter.map_or_else(Vec::new, |filter| filter.measure(ctx.view, ctx.spec, cause, nodes))
 }
 
-/// Adds a measure, unless another one of the same resource is as near to what the pod needs.
-fn with_nearest(mut all: Vec<Measure>, one: &Measure) -> Vec<Measure> {
+/// Adds a measure, unless that of another node for the same resource is nearer to what the pod needs. The tie order
+/// decides between equal nodes.
+fn with_nearest(view: View<'_>, mut all: Vec<Measure>, one: &Measure) -> Vec<Measure> {
     let lack = |m: &Measure| m.requested.saturating_sub(m.available);
+    let order = |a: &Measure, b: &Measure| {
+        lack(a).cmp(&lack(b)).then_with(|| tie_order(view, a.best_node, b.best_node))
+    };
     match all.iter_mut().find(|known| known.resource == one.resource) {
-        Some(known) if lack(one) < lack(known) => *known = one.clone(),
+        Some(known) if order(one, known).is_lt() => *known = one.clone(),
         Some(_) => {}
         None => all.push(one.clone()),
     }
