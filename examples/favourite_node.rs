@@ -4,21 +4,17 @@
 //! pods off nodes below a limit, and serves its state at an endpoint. `docs/writing-a-plugin.md` walks through this
 //! file, and a test runs it against a sandbox.
 
-use pellucid::framework::points;
-use std::sync::Arc;
-
 use clap::Parser;
 use pellucid::cli::run::{RunArgs, run_with};
 use pellucid::cluster::{ClusterEvent, EventKinds, NodeChange};
 use pellucid::framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid::framework::plugin::{ArgsError, MAX_SCORE};
 use pellucid::framework::{
-    Cause, CauseId, Code, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, Reads, Reason,
-    Score, View,
+    Cause, CauseId, Code, CycleValue, Filter, Hint, Hints, Nodes, Plugin, Reads, Reason, Registration, Score,
+    View, points,
 };
 use pellucid::model::{Name, NodeIdx, Pod, PodSpec};
 use pellucid_api::reason::{Example, PluginReason, ReasonCode, Resolver, TerminalFor};
-use pellucid_api::rest::BodySchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -84,45 +80,24 @@ impl Args {
 
 // === registration ===
 
-struct Factory;
+fn registration() -> Registration {
+    let about = "How much each labelled node is favoured";
+    let state = Endpoint::of::<FavouriteNodeState>("state", about, read_state).with_rows("nodes");
+    Registration::new(NAME, "Prefers nodes that their owner favours by a label", args_schema, |args| {
+        Ok(FavouriteNode { args: Args::read(args)?, label: Name::new(LABEL) })
+    })
+    .with_weight(2)
+    .with_reasons([&NOT_FAVOURED])
+    .with_endpoints([state])
+}
 
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Prefers nodes that their owner favours by a label"
-    }
-
-    fn default_weight(&self) -> i64 {
-        2
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        Ok(Arc::new(FavouriteNode { args: Args::read(args)?, label: Name::new(LABEL) }))
-    }
-
-    fn args_schema(&self) -> Value {
-        let percent = json!({"type": "integer", "minimum": 0, "maximum": MAX_SCORE});
-        json!({
-            "type": "object",
-            "additionalProperties": false,
-            "properties": {"unlabelled": percent, "least": percent},
-        })
-    }
-
-    fn reasons(&self) -> Vec<&'static PluginReason> {
-        vec![&NOT_FAVOURED]
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let body = BodySchema::of::<FavouriteNodeState>();
-        vec![
-            Endpoint::new("state", "How much each labelled node is favoured", body, read_state)
-                .with_rows("nodes"),
-        ]
-    }
+fn args_schema() -> Value {
+    let percent = json!({"type": "integer", "minimum": 0, "maximum": MAX_SCORE});
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {"unlabelled": percent, "least": percent},
+    })
 }
 
 // === scheduling ===
@@ -246,6 +221,6 @@ struct Options {
 
 fn main() -> anyhow::Result<()> {
     let mut registry = pellucid::plugins::registry();
-    registry.push(Box::new(Factory));
+    registry.push(Box::new(registration()));
     run_with(&Options::parse().run, registry)
 }

@@ -39,3 +39,7 @@ pub use pellucid_replay as replay;
 pub mod app;
 
 pub mod cli;
+
+// What a plugin from outside names.
+
+pub mod prelude;

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use pellucid_model::NodeIdx;
 
+use crate::derived::Touched;
+
 /// What changed about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
@@ -54,6 +56,16 @@ impl ChangeLog {
     #[inline]
     pub fn push_all(&mut self) {
         self.epoch += 1;
+    }
+
+    /// Records what a plugin's state says that it touched.
+    pub(crate) fn push_touched(&mut self, touched: &Touched) {
+        match touched {
+            Touched::Nothing | Touched::Attempts => {}
+            Touched::Nodes(nodes) => nodes.iter().for_each(|node| self.push(*node, Changed::Usage)),
+            Touched::All if self.paused => {}
+            Touched::All => self.push_all(),
+        }
     }
 
     /// Returns the number of changes so far; while it is the same, nothing changed.

@@ -49,6 +49,8 @@ pub struct Placed<'a> {
 pub enum Touched {
     /// No result depends on it.
     Nothing,
+    /// No result that is kept, but what plugins say that are asked at every attempt.
+    Attempts,
     /// The results of these nodes.
     Nodes(SmallVec<[NodeIdx; 2]>),
     /// The results of all nodes.
@@ -64,7 +66,7 @@ impl Touched {
     /// Adds a node.
     pub fn add(&mut self, node: NodeIdx) {
         match self {
-            Self::Nothing => *self = Self::node(node),
+            Self::Nothing | Self::Attempts => *self = Self::node(node),
             Self::Nodes(nodes) => nodes.push(node),
             Self::All => {}
         }
@@ -75,6 +77,12 @@ impl Touched {
 pub trait DerivedState: Any + Send + Sync {
     /// Returns a copy for a published snapshot, which shares what did not change.
     fn fork(&self) -> Box<dyn DerivedState>;
+
+    /// Returns the name of the plugin whose holds this state counts, and in whose name it writes; empty for a state that
+    /// does neither.
+    fn plugin(&self) -> &'static str {
+        ""
+    }
 
     /// Takes over what another state of this type was made with: the arguments of another profile.
     fn merge(&mut self, _other: Box<dyn DerivedState>) {}
@@ -147,16 +155,6 @@ pub trait DerivedState: Any + Send + Sync {
         _outcome: &WriteOutcome,
     ) -> Touched {
         Touched::Nothing
-    }
-
-    /// Returns the name of the plugin that has [`due_writes`](Self::due_writes).
-    fn writer(&self) -> &'static str {
-        ""
-    }
-
-    /// Returns the name of the plugin whose holds this state counts, if it counts any.
-    fn holder(&self) -> Option<&'static str> {
-        None
     }
 
     /// Handles a hold that begins: one that the plugin's Reserve chose, or that was read back.

@@ -14,7 +14,7 @@ use pellucid_model::{Name, NodeIdx, Pod, PodId};
 use smallvec::SmallVec;
 
 use crate::changes::Changed;
-use crate::derived::{HookContext, Placed, Touched};
+use crate::derived::{HookContext, Placed};
 use crate::stage::Stage;
 use crate::state::Cluster;
 use crate::undo::Undo;
@@ -125,7 +125,7 @@ impl Cluster {
         pod.marks =
             Labels::new(marks.annotations.iter().map(|(key, value)| (Name::new(key), Name::new(value))));
         for at in 0..self.derived.len() {
-            let Some(plugin) = self.derived[at].holder() else { continue };
+            let plugin = self.derived[at].plugin();
             let cx = HookContext { now: self.now, nodes: &self.node_index };
             let placed = Placed { id, pod: &pod, node, stage: Stage::Bound, since };
             if let Some(what) = self.derived[at].bound_hold(&cx, &placed, None) {
@@ -137,7 +137,10 @@ impl Cluster {
     /// Asks the plugins what they hold for a bound pod by its object. Never called while an overlay is open.
     pub fn read_holds(&mut self, id: PodId) {
         for at in 0..self.derived.len() {
-            let Some(plugin) = self.derived[at].holder() else { continue };
+            let plugin = self.derived[at].plugin();
+            if plugin.is_empty() {
+                continue;
+            }
             let Some(record) = self.pod(id).filter(|record| record.stage == Stage::Bound) else { return };
             let Some(node) = record.node else { return };
             let known = record.holds.iter().position(|hold| hold.plugin == plugin);
@@ -169,18 +172,12 @@ impl Cluster {
         let Some(node) = record.node else { return };
         let placed = Placed { id, pod: &record.pod, node, stage: record.stage, since: record.since };
         let cx = HookContext { now: self.now, nodes: &self.node_index };
-        for state in self.derived.iter_mut().filter(|state| state.holder() == Some(hold.plugin)) {
+        for state in self.derived.iter_mut().filter(|state| state.plugin() == hold.plugin) {
             let touched = match begins {
                 true => state.reserved(&cx, &placed, &hold.what),
                 false => state.unreserved(&cx, &placed, &hold.what),
             };
-            match touched {
-                Touched::Nothing => {}
-                Touched::Nodes(nodes) => {
-                    nodes.iter().for_each(|node| self.changes.push(*node, Changed::Usage))
-                }
-                Touched::All => self.changes.push_all(),
-            }
+            self.changes.push_touched(&touched);
         }
     }
 }

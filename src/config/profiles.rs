@@ -70,8 +70,9 @@ pub(super) fn profile(
         let works = |name: &str| {
             plugin(name).is_some_and(|p| {
                 // Of the plugins that can sort the queue, only one is enabled by default.
-                let sorts = point.name != QUEUE_SORT || !p.sorts_when_named() || is_named(name);
-                sorts && (point.works)(p.as_ref())
+                let must_be_named =
+                    point.name == QUEUE_SORT && p.queue_sort().is_some_and(|q| q.only_when_named());
+                (point.works)(p.as_ref()) && (!must_be_named || is_named(name))
             })
         };
         let mut merged = if version.has_multi_point() {

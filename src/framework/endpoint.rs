@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::{BodySchema, ToSchema};
 use pellucid_model::Now;
 use serde_json::Value;
 
@@ -96,6 +96,15 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// Registers an endpoint whose body is one `T`, without a table.
+    pub fn of<T: ToSchema>(
+        path: &'static str,
+        summary: &'static str,
+        read: impl for<'a> Fn(&ReadContext<'a>) -> Result<Value, ReadError> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(path, summary, BodySchema::of::<T>(), read)
+    }
+
     /// Registers an endpoint without a table, such as the plugin's `state`.
     pub fn new(
         path: &'static str,

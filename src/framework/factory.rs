@@ -63,7 +63,7 @@ pub trait PluginFactory: Send + Sync {
     /// Returns the JSON schema of the arguments, for the `schema` endpoint.
     #[inline]
     fn args_schema(&self) -> serde_json::Value {
-        serde_json::json!({"type": "object", "additionalProperties": false})
+        super::args::no_args_schema()
     }
     /// Returns whether an empty configuration enables the plugin.
     #[inline]

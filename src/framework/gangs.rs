@@ -1,6 +1,13 @@
-//! How a profile schedules gangs, as configured by the plugin that is asked at Permit.
+//! How a profile schedules gangs, as a plugin at Permit says.
 
 use std::time::Duration;
+
+/// Gangs: says how a profile schedules gangs. The configuration has no such point: of the plugins that a profile enables
+/// at Permit the first with a policy is heeded, and without one the pods of gangs are scheduled one by one.
+pub trait GangPolicy: Send + Sync {
+    /// Returns the rules. Invariant: the same at every call.
+    fn rules(&self) -> GangRules;
+}
 
 /// The gang scheduling rules of a profile. The configuration's field names are given in parentheses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@
 //!
 //! - [`view`]: what a plugin sees of the cluster;
 //! - [`plugin`]: the traits, one per extension point;
+//! - [`registration`], [`args`]: a plugin's entry in the registry, and how its arguments are read;
 //! - [`post_filter`]: PostFilter, what it can try and returns, and disruption budgets;
 //! - [`topology`], [`merge`]: hints about NUMA nodes, and what they lead to together;
 //! - [`overrides`]: nodes that one pod sees without some pods;
@@ -15,6 +16,7 @@
 //! - [`registry`]: whether the plugins of a process get along;
 //! - [`profile`], [`gangs`]: the enabled plugins of a scheduler name, and its gang rules.
 
+pub mod args;
 pub mod bodies;
 pub mod endpoint;
 mod factory;
@@ -24,11 +26,13 @@ pub mod overrides;
 pub mod plugin;
 pub mod post_filter;
 pub mod profile;
+pub mod registration;
 pub mod registry;
 pub mod topology;
 pub mod victim_search;
 pub mod view;
 
+pub use gangs::GangPolicy;
 pub use overrides::{NodeOverride, NodeOverrides};
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
 pub use pellucid_model::manifest;
@@ -38,5 +42,6 @@ pub use plugin::{
     PreScored, QueueSort, Reads, Reservation, Reserve, Score,
 };
 pub use post_filter::PostFiltered;
+pub use registration::Registration;
 pub use topology::{NumaAffinity, TopologyHints};
 pub use view::View;

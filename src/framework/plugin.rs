@@ -1,7 +1,8 @@
 //! The traits that a plugin implements, one per extension point of kube-scheduler.
 //!
-//! A [`PluginFactory`] makes one [`Plugin`] per profile. A plugin takes part at an extension point by returning itself from that point's
-//! accessor; all accessors default to `None`. A plugin does no I/O and keeps no state of its own.
+//! A [`PluginFactory`], as a rule a [`Registration`](crate::Registration), makes one [`Plugin`] per profile. A plugin
+//! takes part at an extension point by returning itself from that point's accessor ([`points!`](crate::points)); all
+//! accessors default to `None`. A plugin does no I/O and keeps no state of its own.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,12 +14,12 @@ use pellucid_model::effect::{BindingMarks, ObjectWrite};
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
 
-use super::gangs::GangRules;
+use super::gangs::GangPolicy;
+use super::overrides::NodeOverrides;
 use super::topology::{NumaAffinity, TopologyHints};
 use super::view::View;
 
 pub use super::factory::{ArgsError, DeclaredKeys, PluginFactory, derived_states};
-pub use super::overrides::NodeOverrides;
 pub use super::post_filter::{Evaluator, PostFilter};
 
 /// What a plugin computed in PreFilter or PreScore for the rest of a cycle. Cached per shape when [`Reads`] allows it.
@@ -95,6 +96,12 @@ pub trait QueueSort: Send + Sync {
     /// Returns the rank, the primary sort key; the greater is taken first. Pods of equal rank are ordered by last entry
     /// into the queue, then creation, then key.
     fn rank(&self, pod: &Pod) -> i64;
+    /// Returns whether the plugin sorts the queue only where the configuration names it at QueueSort. Exactly one plugin
+    /// sorts, so of those that are enabled by default all but one must say yes.
+    #[inline]
+    fn only_when_named(&self) -> bool {
+        false
+    }
 }
 
 /// The result of PreFilter.
@@ -392,9 +399,11 @@ macro_rules! point {
     (bind) => { $crate::point!(bind -> Bind); };
     (post_bind) => { $crate::point!(post_bind -> PostBind); };
     (hints) => { $crate::point!(hints -> Hints); };
+    (topology_hints) => { $crate::point!(topology_hints -> TopologyHints); };
     (node_overrides) => { $crate::point!(node_overrides -> NodeOverrides); };
+    (gangs) => { $crate::point!(gangs -> GangPolicy); };
     ($name:ident -> $point:ident) => {
-        fn $name(&self) -> Option<&dyn $crate::plugin::$point> {
+        fn $name(&self) -> Option<&dyn $crate::$point> {
             Some(self)
         }
     };
@@ -425,21 +434,12 @@ pub trait Plugin: Send + Sync {
         hints -> Hints;
         topology_hints -> TopologyHints;
         node_overrides -> NodeOverrides;
+        gangs -> GangPolicy;
     }
     /// Makes the empty derived states that the plugin needs. Of several plugins' states of one type there is only one;
     /// it takes over what the others were made with ([`DerivedState::merge`]).
     #[inline]
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         Vec::new()
-    }
-    /// Returns the gang rules. Used by profiles that enable the plugin at Permit.
-    #[inline]
-    fn gang_rules(&self) -> Option<GangRules> {
-        None
-    }
-    /// Returns whether the plugin sorts the queue only where the configuration names it at QueueSort.
-    #[inline]
-    fn sorts_when_named(&self) -> bool {
-        false
     }
 }

@@ -60,7 +60,7 @@ pub struct Profile {
 impl Profile {
     /// Returns the rules for its gangs, or `None` when their pods are scheduled one by one.
     pub fn gang_rules(&self) -> Option<GangRules> {
-        self.permit.iter().find_map(|enabled| enabled.plugin.gang_rules())
+        self.permit.iter().find_map(|enabled| Some(enabled.plugin.gangs()?.rules()))
     }
 
     /// Returns the extension points under kube-scheduler's names, with their plugins and weights.

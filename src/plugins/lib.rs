@@ -4,17 +4,14 @@
 //! [`registry`].
 //!
 //! Modules shared by several plugins:
-//! - `args` parses plugin arguments;
 //! - `claims` looks up a pod's volume claims;
 //! - `listing` bounds the lists in endpoint responses;
 //! - `node_mask` stores a set of nodes as bits;
 //! - `relations` counts placed pods by label class and node, and maps nodes to topology domains;
 //! - `scored` selects the resources and amounts that the resource scores use.
 
-use pellucid_framework::PluginFactory;
-use pellucid_framework::plugin::ArgsError;
+use pellucid_framework::{PluginFactory, args};
 
-mod args;
 mod claims;
 #[cfg(test)]
 mod endpoint_tests;
@@ -52,36 +49,29 @@ pub mod volume_zone;
 /// also orders causes.
 pub fn registry() -> Vec<Box<dyn PluginFactory>> {
     vec![
-        Box::new(scheduling_gates::Factory),
-        Box::new(priority_sort::Factory),
-        Box::new(coscheduling::Factory),
-        Box::new(node_unschedulable::Factory),
-        Box::new(node_name::Factory),
-        Box::new(taint_toleration::Factory),
-        Box::new(node_affinity::Factory),
-        Box::new(node_ports::Factory),
-        Box::new(node_resources_fit::Factory),
-        Box::new(volume_restrictions::Factory),
-        Box::new(node_volume_limits::Factory),
-        Box::new(volume_binding::Factory),
-        Box::new(volume_zone::Factory),
-        Box::new(pod_topology_spread::Factory),
-        Box::new(inter_pod_affinity::Factory),
-        Box::new(dynamic_resources::Factory),
-        Box::new(default_preemption::Factory),
-        Box::new(node_resources_balanced_allocation::Factory),
-        Box::new(image_locality::Factory),
-        Box::new(default_binder::Factory),
-        Box::new(node_declared_features::Factory),
-        Box::new(load_aware_scheduling::Factory),
+        Box::new(scheduling_gates::registration()),
+        Box::new(priority_sort::registration()),
+        Box::new(coscheduling::registration()),
+        Box::new(node_unschedulable::registration()),
+        Box::new(node_name::registration()),
+        Box::new(taint_toleration::registration()),
+        Box::new(node_affinity::registration()),
+        Box::new(node_ports::registration()),
+        Box::new(node_resources_fit::registration()),
+        Box::new(volume_restrictions::registration()),
+        Box::new(node_volume_limits::registration()),
+        Box::new(volume_binding::registration()),
+        Box::new(volume_zone::registration()),
+        Box::new(pod_topology_spread::registration()),
+        Box::new(inter_pod_affinity::registration()),
+        Box::new(dynamic_resources::registration()),
+        Box::new(default_preemption::registration()),
+        Box::new(node_resources_balanced_allocation::registration()),
+        Box::new(image_locality::registration()),
+        Box::new(default_binder::registration()),
+        Box::new(node_declared_features::registration()),
+        Box::new(load_aware_scheduling::registration()),
     ]
-}
-
-/// Validates the arguments of a plugin without arguments: accepts absent, null or an empty object.
-pub(crate) fn no_args(args: &serde_json::Value) -> Result<(), Vec<ArgsError>> {
-    let mut problems = args::Problems::default();
-    let _ = problems.object("", args, &[]);
-    problems.into_result()
 }
 
 #[cfg(test)]

@@ -10,9 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use pellucid::app::instance::{Instance, InstanceConfig};
-use pellucid::framework::endpoint::Endpoint;
-use pellucid::framework::plugin::ArgsError;
-use pellucid::framework::{CycleValue, Filter, Nodes, Plugin, PluginFactory, Reads, View};
+use pellucid::framework::{CycleValue, Filter, Nodes, Plugin, Reads, Registration, View};
 use pellucid::model::PodSpec;
 use pellucid::sandbox::{Config, Fault, Handle, Match, Sandbox};
 use pellucid::{config, plugins};
@@ -29,24 +27,6 @@ impl Hanging {
     fn shut(&self, is_shut: bool) {
         *self.0.0.lock() = is_shut;
         self.0.1.notify_all();
-    }
-}
-
-impl PluginFactory for Hanging {
-    fn name(&self) -> &'static str {
-        "Hanging"
-    }
-    fn summary(&self) -> &'static str {
-        "Hangs while it is told to"
-    }
-    fn make(&self, _: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        Ok(Arc::new(self.clone()))
-    }
-    fn args_schema(&self) -> Value {
-        json!({"type": "object"})
-    }
-    fn endpoints(&self) -> Vec<Endpoint> {
-        Vec::new()
     }
 }
 
@@ -85,7 +65,9 @@ impl World {
         let sandbox = Sandbox::start(Config { objects, ..Config::default() }).await.expect("a sandbox");
         let (hanging, hand) = (Hanging::default(), Hand::default());
         let mut registry = plugins::registry();
-        registry.push(Box::new(hanging.clone()));
+        let plugin = hanging.clone();
+        let made = move || plugin.clone();
+        registry.push(Box::new(Registration::without_args("Hanging", "Hangs while it is told to", made)));
         let text = json!({
             "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
             "profiles": [{"plugins": {"filter": {"enabled": [{"name": "Hanging"}]}}}],

@@ -206,7 +206,7 @@ impl DerivedState for HeraldState {
         }
         Touched::Nothing
     }
-    fn writer(&self) -> &'static str {
+    fn plugin(&self) -> &'static str {
         "Herald"
     }
 }

@@ -7,14 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pellucid::cluster::{ClusterEvent, EventKinds};
 use pellucid::cycle::what_if::exhaustive::masks_of_pod_on;
-use pellucid::framework::endpoint::Endpoint;
 use pellucid::framework::merge::merge;
-use pellucid::framework::plugin::ArgsError;
 use pellucid::framework::profile::Profile;
 use pellucid::framework::topology::{NumaMask, NumaPolicy, NumaTopology, ResourceHints, TopologyHint};
 use pellucid::framework::{
-    Cause, CycleValue, Hint, Hints, NumaAffinity, Plugin, PluginFactory, Reservation, Reserve, TopologyHints,
-    View,
+    Cause, CycleValue, Hint, Hints, NumaAffinity, Plugin, Registration, Reservation, Reserve, TopologyHints,
+    View, points,
 };
 use pellucid::model::selector::Labels;
 use pellucid::model::{Node, NodeIdx, Pod, PodSpec};
@@ -24,7 +22,6 @@ use pellucid::recording::Outcome;
 use pellucid_api::reason::ReasonCode;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 use crate::common::cluster::{SCHEDULER, config};
 use crate::common::driver::{Core, settings};
@@ -108,33 +105,7 @@ impl Plugin for Provider {
     fn name(&self) -> &'static str {
         self.name
     }
-    fn topology_hints(&self) -> Option<&dyn TopologyHints> {
-        Some(self)
-    }
-    fn reserve(&self) -> Option<&dyn Reserve> {
-        Some(self)
-    }
-    fn hints(&self) -> Option<&dyn Hints> {
-        Some(self)
-    }
-}
-
-impl PluginFactory for Provider {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-    fn summary(&self) -> &'static str {
-        "Gives hints about NUMA nodes"
-    }
-    fn make(&self, _args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        Ok(Arc::new(self.clone()))
-    }
-    fn args_schema(&self) -> Value {
-        json!({})
-    }
-    fn endpoints(&self) -> Vec<Endpoint> {
-        Vec::new()
-    }
+    points! { topology_hints, reserve, hints }
 }
 
 /// Returns a profile with both providers, and the counter of the first.
@@ -143,8 +114,10 @@ fn profile() -> (Profile, Arc<AtomicUsize>) {
     let (cpus, gpus) = (provider(CPUS), provider(GPUS));
     let asked = cpus.asked.clone();
     let mut registry = registry();
-    registry.push(Box::new(cpus));
-    registry.push(Box::new(gpus));
+    for plugin in [cpus, gpus] {
+        let (name, summary) = (plugin.name, "Gives hints about NUMA nodes");
+        registry.push(Box::new(Registration::without_args(name, summary, move || plugin.clone())));
+    }
     let mut profile =
         pellucid::config::default(&registry).expect("the defaults are valid").profiles.remove(0);
     profile.scheduler_name = SCHEDULER.into();

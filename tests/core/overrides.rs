@@ -6,11 +6,9 @@ use std::sync::Arc;
 use pellucid::cycle::attempt::search::Scored;
 use pellucid::cycle::what_if::exhaustive::masks_of_pod_on;
 use pellucid::cycle::what_if::question::{Answer, NodeQuestion, Question};
-use pellucid::framework::endpoint::Endpoint;
-use pellucid::framework::plugin::ArgsError;
 use pellucid::framework::profile::Profile;
 use pellucid::framework::{
-    Cause, NodeOverride, NodeOverrides, Plugin, PluginFactory, Reservation, Reserve, View,
+    Cause, NodeOverride, NodeOverrides, Plugin, Registration, Reservation, Reserve, View, points,
 };
 use pellucid::model::selector::LabelSelector;
 use pellucid::model::{Name, Node, NodeIdx, Pod, PodId, PodSpec};
@@ -18,7 +16,6 @@ use pellucid::plugins::registry;
 use pellucid::recording::{Outcome, Refusal};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use serde_json::{Value, json};
 
 use crate::common::cluster::{SCHEDULER, config};
 use crate::common::driver::{Core, settings};
@@ -29,7 +26,6 @@ const KEPT_FOR: &str = "kept-for";
 
 /// Keeps the room of pods with label `kept-for` for the pod that the label names. Its Reserve gives nothing up, so that
 /// what a decision saw can be told from what it left behind.
-#[derive(Clone, Copy)]
 struct KeptRoom;
 
 impl NodeOverrides for KeptRoom {
@@ -55,30 +51,13 @@ impl Plugin for KeptRoom {
     fn name(&self) -> &'static str {
         NAME
     }
-    pellucid::framework::points! { reserve, node_overrides }
-}
-
-impl PluginFactory for KeptRoom {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-    fn summary(&self) -> &'static str {
-        "Keeps room for single pods"
-    }
-    fn make(&self, _args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        Ok(Arc::new(*self))
-    }
-    fn args_schema(&self) -> Value {
-        json!({})
-    }
-    fn endpoints(&self) -> Vec<Endpoint> {
-        Vec::new()
-    }
+    points! { reserve, node_overrides }
 }
 
 fn profile() -> Profile {
     let mut registry = registry();
-    registry.push(Box::new(KeptRoom));
+    let summary = "Keeps room for single pods";
+    registry.push(Box::new(Registration::without_args(NAME, summary, || KeptRoom)));
     let mut profile =
         pellucid::config::default(&registry).expect("the defaults are valid").profiles.remove(0);
     profile.scheduler_name = SCHEDULER.into();

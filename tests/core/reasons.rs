@@ -7,11 +7,9 @@ use clap::Parser;
 use pellucid::cli::run::{RunArgs, run_with};
 use pellucid::cycle::scheduler::Settings;
 use pellucid::diagnosis::dump::restore::{self, Rewind};
-use pellucid::framework::endpoint::Endpoint;
-use pellucid::framework::plugin::ArgsError;
 use pellucid::framework::profile::Profile;
 use pellucid::framework::{
-    Cause, Code, CycleValue, Filter, Nodes, Plugin, PluginFactory, Reads, Reason, View,
+    Cause, Code, CycleValue, Filter, Nodes, Plugin, PluginFactory, Reads, Reason, Registration, View,
 };
 use pellucid::model::PodSpec;
 use pellucid::plugins::registry;
@@ -43,27 +41,6 @@ static DISLIKED: PluginReason = PluginReason {
 /// A plugin that refuses every node for a reason of its own.
 struct Picky;
 
-impl PluginFactory for Picky {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-    fn summary(&self) -> &'static str {
-        "Refuses every node"
-    }
-    fn make(&self, _args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        Ok(Arc::new(Self))
-    }
-    fn args_schema(&self) -> Value {
-        json!({"type": "object"})
-    }
-    fn reasons(&self) -> Vec<&'static PluginReason> {
-        vec![&DISLIKED]
-    }
-    fn endpoints(&self) -> Vec<Endpoint> {
-        Vec::new()
-    }
-}
-
 impl Plugin for Picky {
     fn name(&self) -> &'static str {
         NAME
@@ -82,9 +59,13 @@ impl Filter for Picky {
     }
 }
 
+fn picky() -> Registration {
+    Registration::without_args(NAME, "Refuses every node", || Picky).with_reasons([&DISLIKED])
+}
+
 fn with_picky() -> Vec<Box<dyn PluginFactory>> {
     let mut all = registry();
-    all.push(Box::new(Picky));
+    all.push(Box::new(picky()));
     all
 }
 
@@ -176,7 +157,7 @@ fn a_binary_in_which_two_plugins_share_a_name_or_a_code_does_not_start() {
         run: RunArgs,
     }
     let mut twice = with_picky();
-    twice.push(Box::new(Picky));
+    twice.push(Box::new(picky()));
     let refused = run_with(&Options::parse_from(["test"]).run, twice).expect_err("it is refused");
     assert_eq!(
         refused.to_string(),

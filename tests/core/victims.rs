@@ -8,12 +8,10 @@ use pellucid::cluster::preemptions::Plan;
 use pellucid::cluster::{DerivedState, PodRecord};
 use pellucid::config;
 use pellucid::cycle::scheduler::Settings;
-use pellucid::framework::endpoint::Endpoint;
-use pellucid::framework::plugin::ArgsError;
 use pellucid::framework::post_filter::Preemptor;
 use pellucid::framework::victim_search::{self, VictimRules};
 use pellucid::framework::{
-    Cause, Code, Evaluator, Plugin, PluginFactory, PostFilter, PostFiltered, Reason, View,
+    Cause, Code, Evaluator, Plugin, PostFilter, PostFiltered, Reason, Registration, View,
 };
 use pellucid::model::gang::{GangMode, GangTerms};
 use pellucid::model::object::Budget;
@@ -22,7 +20,6 @@ use pellucid::model::{GangKey, Name, NodeIdx, Object, Pod};
 use pellucid::plugins::registry;
 use pellucid::recording::Outcome;
 use pellucid_api::reason::{Example, PluginReason, ReasonCode, Resolver, TerminalFor};
-use serde_json::{Value, json};
 
 use crate::common::cluster::SCHEDULER;
 use crate::common::driver::{Core, default_profile, settings};
@@ -59,30 +56,8 @@ impl DerivedState for Total {
 }
 
 /// Evicts pods with the label `app: spare`, until at most `most` pods are placed with the preemptor.
-#[derive(Clone, Copy)]
 struct FewPods {
     most: usize,
-}
-
-impl PluginFactory for FewPods {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-    fn summary(&self) -> &'static str {
-        "Evicts spare pods"
-    }
-    fn make(&self, _: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        Ok(Arc::new(*self))
-    }
-    fn args_schema(&self) -> Value {
-        json!({})
-    }
-    fn reasons(&self) -> Vec<&'static PluginReason> {
-        vec![&TOO_MANY_PODS]
-    }
-    fn endpoints(&self) -> Vec<Endpoint> {
-        Vec::new()
-    }
 }
 
 impl Plugin for FewPods {
@@ -117,7 +92,8 @@ impl VictimRules for FewPods {
 /// Makes a core with these nodes in which the plugin is alone at PostFilter, or comes after DefaultPreemption.
 fn core_of(most: usize, is_alone: bool, nodes: &[(&str, i64)]) -> Core {
     let mut registry = registry();
-    registry.push(Box::new(FewPods { most }));
+    let few_pods = Registration::without_args(NAME, "Evicts spare pods", move || FewPods { most });
+    registry.push(Box::new(few_pods.with_reasons([&TOO_MANY_PODS])));
     let mut profile = config::default(&registry).expect("the defaults are valid").profiles.remove(0);
     profile.scheduler_name = SCHEDULER.into();
     profile.post_filter.retain(|enabled| !is_alone || enabled.plugin.name() == NAME);

@@ -6,7 +6,6 @@ use std::time::Duration;
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::{CustomKindRef, CustomObject, NodeIdx, Now, Pod, PodId};
 
-use crate::changes::Changed;
 use crate::derived::{DerivedState, HookContext, Placed, Touched};
 use crate::event::ClusterEvent;
 use crate::input::Quarantined;
@@ -82,35 +81,34 @@ impl Cluster {
     }
 
     /// Calls a hook of every plugin's state, and has the results of touched nodes computed anew. Returns these nodes,
-    /// ascending.
+    /// ascending, or `None` if nothing was touched.
     pub(super) fn tell_plugins(
         &mut self,
         mut hook: impl FnMut(&mut dyn DerivedState, &HookContext<'_>) -> Touched,
-    ) -> Vec<NodeIdx> {
+    ) -> Option<Vec<NodeIdx>> {
         let cx = HookContext { now: self.now, nodes: &self.node_index };
-        let mut all = Vec::new();
+        let mut all = None;
         for state in &mut self.derived {
-            match hook(state.as_mut(), &cx) {
+            let touched = hook(state.as_mut(), &cx);
+            self.changes.push_touched(&touched);
+            match touched {
                 Touched::Nothing => {}
-                Touched::Nodes(nodes) => {
-                    nodes.iter().for_each(|node| self.changes.push(*node, Changed::Usage));
-                    all.extend(nodes);
-                }
-                Touched::All => {
-                    self.changes.push_all();
-                    all.extend(self.present.iter().copied());
-                }
+                Touched::Attempts => _ = all.get_or_insert_with(Vec::new),
+                Touched::Nodes(nodes) => all.get_or_insert_with(Vec::new).extend(nodes),
+                Touched::All => all.get_or_insert_with(Vec::new).extend(self.present.iter().copied()),
             }
         }
-        all.sort_unstable();
-        all.dedup();
-        all
+        all.map(|mut nodes| {
+            nodes.sort_unstable();
+            nodes.dedup();
+            nodes
+        })
     }
 }
 
-/// Adds the event that plugins' states changed, if that touched any node.
-pub(super) fn say_touched(touched: Vec<NodeIdx>, out: &mut Vec<ClusterEvent>) {
-    if !touched.is_empty() {
-        out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
+/// Adds the event that plugins' states changed, if anything was touched.
+pub(super) fn say_touched(touched: Option<Vec<NodeIdx>>, out: &mut Vec<ClusterEvent>) {
+    if let Some(nodes) = touched {
+        out.push(ClusterEvent::PluginStateChanged { nodes: nodes.into() });
     }
 }

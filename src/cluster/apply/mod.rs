@@ -17,6 +17,7 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, Node, NodeIdx, ObjectKind, Pod, PodId, PodKey};
 use smallvec::SmallVec;
 
+use self::custom::say_touched;
 use crate::changes::Changed;
 use crate::columns::ResourceIdx;
 use crate::event::{ClusterEvent, NodeChange};
@@ -366,9 +367,7 @@ impl Cluster {
             out.push(ClusterEvent::PodReleased { pod: record.pod.clone(), node });
         }
         let touched = self.tell_plugins(|state, cx| state.pod_left(cx, id, &record.pod));
-        if !touched.is_empty() {
-            out.push(ClusterEvent::PluginStateChanged { nodes: touched.into() });
-        }
+        say_touched(touched, out);
         out.push(ClusterEvent::PodForgotten { id, pod: record.pod });
     }
 

@@ -32,7 +32,7 @@ impl Cluster {
         let cx = HookContext { now, nodes: &self.node_index };
         let mut all = Vec::new();
         for (at, state) in self.derived.iter_mut().enumerate() {
-            let plugin = state.writer();
+            let plugin = state.plugin();
             let due = state.due_writes(&cx).into_iter();
             all.extend(due.map(|write| DueWrite { state: StateId(at), plugin, write }));
         }

@@ -146,7 +146,7 @@ impl Scheduler {
         if !self.cluster.pod(id)?.stage.is_assumed() {
             return None;
         }
-        let (point, answer) = self.ask(id)?;
+        let (point, answer) = self.ask_binding(id)?;
         if point == Point::PreBind {
             self.pass_permit(id, now);
         }
@@ -174,7 +174,7 @@ impl Scheduler {
     }
 
     /// Asks the plugins at Permit about a pod, unless it has passed, and once all say yes those at PreBind.
-    fn ask(&self, id: PodId) -> Option<(Point, Answer)> {
+    fn ask_binding(&self, id: PodId) -> Option<(Point, Answer)> {
         let entry = self.in_flight.pre_binding.get(&id)?;
         let record = self.cluster.pod(id)?;
         let (node, profile) = (record.node?, &self.profiles.all[self.queue.unit(entry.unit)?.profile]);
@@ -190,7 +190,7 @@ impl Scheduler {
 
     pub(crate) fn is_ready_to_bind(&self, id: PodId) -> bool {
         self.in_flight.pre_binding.get(&id).is_some_and(|entry| entry.is_permitted)
-            && matches!(self.ask(id), Some((_, Answer::Ready)))
+            && matches!(self.ask_binding(id), Some((_, Answer::Ready)))
     }
 
     fn pass_permit(&mut self, id: PodId, now: Now) {

@@ -21,6 +21,11 @@ impl Labels {
         Self(all.into())
     }
 
+    /// Returns the value of a key that is no interned name.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known.as_str() == key).map(|(_, value)| value.as_str())
+    }
+
     /// Returns the value of a label. Scans linearly: nodes carry few labels, and comparing names compares pointers.
     #[inline]
     pub fn get(&self, key: &Name) -> Option<&Name> {

@@ -11,15 +11,12 @@ mod endpoints;
 use pellucid_framework::points;
 use std::sync::Arc;
 
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::gangs::CoschedulingState;
 use pellucid_cluster::{ClusterEvent, EventKinds};
 use pellucid_framework::endpoint::Endpoint;
 use pellucid_framework::gangs::GangRules;
-use pellucid_framework::plugin::{
-    ArgsError, Hint, Hints, Permit, Permitted, Plugin, PluginFactory, PreEnqueue, QueueSort,
-};
-use pellucid_framework::{Cause, View};
+use pellucid_framework::plugin::{Hint, Hints, Permit, Permitted, Plugin, PreEnqueue, QueueSort};
+use pellucid_framework::{Cause, GangPolicy, Registration, View};
 use pellucid_model::{NodeIdx, Object, Pod};
 use serde_json::Value;
 
@@ -28,34 +25,12 @@ use self::args::Args;
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "Coscheduling";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Places the pods of a gang together or not at all"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        Ok(Arc::new(Coscheduling { args: Args::read(args)? }))
-    }
-
-    fn args_schema(&self) -> Value {
-        args::schema()
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        vec![Endpoint::new(
-            "state",
-            "All gangs in numbers",
-            BodySchema::of::<CoschedulingState>(),
-            endpoints::read_state,
-        )]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Places the pods of a gang together or not at all";
+    let state = Endpoint::of::<CoschedulingState>("state", "All gangs in numbers", endpoints::read_state);
+    Registration::new(NAME, summary, args::schema, |args| Ok(Coscheduling { args: Args::read(args)? }))
+        .with_endpoints([state])
 }
 
 struct Coscheduling {
@@ -69,12 +44,12 @@ impl Plugin for Coscheduling {
     fn args(&self) -> Value {
         self.args.to_value()
     }
-    points! { pre_enqueue, queue_sort, permit, hints }
-    fn gang_rules(&self) -> Option<GangRules> {
-        Some(self.args.rules())
-    }
-    fn sorts_when_named(&self) -> bool {
-        true
+    points! { pre_enqueue, queue_sort, permit, gangs, hints }
+}
+
+impl GangPolicy for Coscheduling {
+    fn rules(&self) -> GangRules {
+        self.args.rules()
     }
 }
 
@@ -89,6 +64,10 @@ impl QueueSort for Coscheduling {
     /// Ranks by priority like PrioritySort; the queue itself keeps gangs together.
     fn rank(&self, pod: &Pod) -> i64 {
         i64::from(pod.priority)
+    }
+
+    fn only_when_named(&self) -> bool {
+        true
     }
 }
 

@@ -2,14 +2,11 @@
 //!
 //! The framework emits the bind effect; the plugin only accepts the pod.
 
-use pellucid_framework::points;
-use std::sync::Arc;
-
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{BindingPod, DefaultBinderState};
 use pellucid_cluster::Stage;
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
-use pellucid_framework::plugin::{ArgsError, Bind, Plugin, PluginFactory};
+use pellucid_framework::plugin::{Bind, Plugin};
+use pellucid_framework::{Registration, points};
 use pellucid_model::Pod;
 use serde_json::{Value, json};
 
@@ -18,27 +15,12 @@ use super::listing::{MAX_ROWS, cut};
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "DefaultBinder";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Binds pods to their nodes at the API server"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        super::no_args(args)?;
-        Ok(Arc::new(DefaultBinder))
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let body = BodySchema::of::<DefaultBinderState>();
-        vec![Endpoint::new("state", "Pods on their way to a node", body, read_state).with_rows("pods")]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let about = "Pods on their way to a node";
+    let state = Endpoint::of::<DefaultBinderState>("state", about, read_state).with_rows("pods");
+    Registration::without_args(NAME, "Binds pods to their nodes at the API server", || DefaultBinder)
+        .with_endpoints([state])
 }
 
 struct DefaultBinder;

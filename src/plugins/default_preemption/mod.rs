@@ -3,15 +3,11 @@
 //! The plugin has the arguments and says who may be a victim; `framework::victim_search` searches. The cycle
 //! (`cycle::scheduler::preempt`) evicts victims, waits and nominates; outcomes are recorded in `cluster::preemptions`.
 
-use pellucid_framework::points;
-use std::sync::Arc;
-
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, PodRecord};
-use pellucid_framework::View;
-use pellucid_framework::endpoint::Endpoint;
-use pellucid_framework::plugin::{ArgsError, Evaluator, Hint, Hints, Plugin, PluginFactory, PostFilter};
+use pellucid_framework::plugin::{ArgsError, Evaluator, Hint, Hints, Plugin, PostFilter};
 use pellucid_framework::post_filter::{PostFiltered, Preemptor};
 use pellucid_framework::victim_search::{self, VictimRules};
+use pellucid_framework::{Registration, View, points};
 use pellucid_model::Pod;
 use serde_json::{Value, json};
 
@@ -26,36 +22,22 @@ pub use priorities::Priorities;
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "DefaultPreemption";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Finds pods of lower priority to evict when no node fits";
+    Registration::new(NAME, summary, args_schema, |args| Ok(DefaultPreemption { args: Args::read(args)? }))
+        .with_endpoints(views::endpoints())
+}
 
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Finds pods of lower priority to evict when no node fits"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        Ok(Arc::new(DefaultPreemption { args: Args::read(args)? }))
-    }
-
-    fn args_schema(&self) -> Value {
-        json!({
-            "type": "object",
-            "additionalProperties": false,
-            "properties": {
-                "minCandidateNodesPercentage": {"type": "integer", "minimum": 0, "maximum": 100, "default": 10},
-                "minCandidateNodesAbsolute": {"type": "integer", "minimum": 0, "default": 100},
-            },
-        })
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        views::endpoints()
-    }
+fn args_schema() -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "minCandidateNodesPercentage": {"type": "integer", "minimum": 0, "maximum": 100, "default": 10},
+            "minCandidateNodesAbsolute": {"type": "integer", "minimum": 0, "default": 100},
+        },
+    })
 }
 
 /// Arguments (`DefaultPreemptionArgs`).

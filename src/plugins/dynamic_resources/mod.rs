@@ -4,18 +4,12 @@
 //! none, so it is refused with its own reason. The plugin uses kube-scheduler's name so that existing configurations
 //! load.
 
-use pellucid_framework::points;
-use std::sync::Arc;
-
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::volumes::{DynamicResourcesState, PodWithResourceClaims};
 use pellucid_cluster::{ClusterEvent, EventKinds};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
-use pellucid_framework::plugin::{
-    ArgsError, Hint, Hints, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
-};
-use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_framework::plugin::{Hint, Hints, Plugin, PreFilter, PreFiltered, Reads};
+use pellucid_framework::{Cause, Code, Reason, Registration, View, points};
 use pellucid_model::{Pod, PodSpec};
 use serde_json::{Value, json};
 
@@ -26,31 +20,13 @@ mod args;
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "DynamicResources";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Refuses pods that use resource claims, which this scheduler does not allocate"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        Ok(Arc::new(DynamicResources { args: args::read(args)? }))
-    }
-
-    fn args_schema(&self) -> Value {
-        args::schema()
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let body = BodySchema::of::<DynamicResourcesState>();
-        let summary = "The waiting pods that are refused because they use resource claims";
-        vec![Endpoint::new("state", summary, body, read_state).with_rows("pods")]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Refuses pods that use resource claims, which this scheduler does not allocate";
+    let about = "The waiting pods that are refused because they use resource claims";
+    let state = Endpoint::of::<DynamicResourcesState>("state", about, read_state).with_rows("pods");
+    Registration::new(NAME, summary, args::schema, |args| Ok(DynamicResources { args: args::read(args)? }))
+        .with_endpoints([state])
 }
 
 struct DynamicResources {

@@ -1,15 +1,11 @@
 //! ImageLocality: prefers nodes that already have the pod's images. Large images count more, and so do images that many
 //! nodes have, so that pods do not pile up on the first node with an image.
 
-use pellucid_framework::points;
-use std::sync::Arc;
-
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{ImageLocalityImages, ImageLocalityState, ImageUse};
 use pellucid_cluster::DerivedState;
-use pellucid_framework::View;
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
-use pellucid_framework::plugin::{ArgsError, CycleValue, MAX_SCORE, Plugin, PluginFactory, Reads, Score};
+use pellucid_framework::plugin::{CycleValue, MAX_SCORE, Plugin, Reads, Score};
+use pellucid_framework::{Registration, View, points};
 use pellucid_model::{NodeIdx, PodSpec};
 use serde_json::{Value, json};
 use smallvec::SmallVec;
@@ -33,45 +29,16 @@ const HIGH: i64 = 1000 * MIB;
 /// Maximum number of images listed by `state`.
 const MAX_SPREAD: usize = 20;
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Prefers nodes that have the pod's images"
-    }
-
-    fn default_weight(&self) -> i64 {
-        1
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        super::no_args(args)?;
-        Ok(Arc::new(ImageLocality))
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        vec![
-            Endpoint::new(
-                "state",
-                "The images that most nodes have",
-                BodySchema::of::<ImageLocalityState>(),
-                read_state,
-            )
-            .with_rows("mostSpread"),
-            Endpoint::new(
-                "images",
-                "The images on nodes, with size and number of nodes",
-                BodySchema::of::<ImageLocalityImages>(),
-                read_images,
-            )
-            .with_rows("images"),
-        ]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let (state, images) =
+        ("The images that most nodes have", "The images on nodes, with size and number of nodes");
+    Registration::without_args(NAME, "Prefers nodes that have the pod's images", || ImageLocality)
+        .with_weight(1)
+        .with_endpoints([
+            Endpoint::of::<ImageLocalityState>("state", state, read_state).with_rows("mostSpread"),
+            Endpoint::of::<ImageLocalityImages>("images", images, read_images).with_rows("images"),
+        ])
 }
 
 struct ImageLocality;

@@ -1,10 +1,12 @@
 //! Tests the three filter rules and their order, the namespaces of terms, weights, and wake-ups of refused pods.
 
+use std::sync::Arc;
+
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ClusterEvent;
-use pellucid_framework::Code;
 use pellucid_framework::endpoint::{ReadContext, ReadError};
 use pellucid_framework::plugin::{Hint, Hints};
+use pellucid_framework::{Code, PluginFactory};
 use pellucid_model::object::Namespace;
 use pellucid_model::relations::{PodAffinityTerm, PodTerms, WeightedTerm};
 use pellucid_model::selector::LabelSelector;
@@ -278,7 +280,7 @@ fn reads() {
     let read = |at: usize, node: &str| {
         let params = [("nodeName".to_owned(), node.to_owned())].into();
         let now = pellucid_model::Now::default();
-        (Factory.endpoints()[at].read)(&ReadContext { view: cluster.view(), params: &params, now })
+        (registration().endpoints()[at].read)(&ReadContext { view: cluster.view(), params: &params, now })
     };
     let row = |kind: &str, selector: &str, weight: i32| {
         json!({"kind": kind, "topologyKey": "topology.kubernetes.io/zone", "namespaces": ["d"],

@@ -10,12 +10,11 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::derived::DerivedState;
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
-use pellucid_framework::endpoint::Endpoint;
 use pellucid_framework::plugin::{
-    ArgsError, CycleValue, DeclaredKeys, Filter, Hint, Hints, Measure, Nodes, Plugin, PluginFactory,
-    PreFilter, PreFiltered, Reads, Score,
+    CycleValue, DeclaredKeys, Filter, Hint, Hints, Measure, Nodes, Plugin, PreFilter, PreFiltered, Reads,
+    Score,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
 use pellucid_model::custom::CustomKind;
 use pellucid_model::{CustomObject, Name, NodeIdx, Now, Pod, PodSpec};
 use serde_json::Value;
@@ -40,54 +39,25 @@ use node_metric::NodeMetric;
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "LoadAwareScheduling";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
+/// What the plugin reads of pods and nodes.
+const KEYS: DeclaredKeys = DeclaredKeys {
+    pod_labels: &[estimate::PRIORITY_CLASS, estimate::QOS_CLASS],
+    pod_annotations: &[estimate::SCALING_FACTORS, estimate::AFTER_SCHEDULED, estimate::AFTER_INITIALIZED],
+    binding_annotations: &[],
+    node_annotations: &[node_loads::USAGE_THRESHOLDS, node_loads::RAW_ALLOCATABLE],
+};
 
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Keeps pods off nodes whose measured usage is high, and prefers nodes that use little"
-    }
-
-    fn default_weight(&self) -> i64 {
-        1
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        Ok(Arc::new(LoadAwareScheduling { args: Arc::new(LoadAwareArgs::read(args)?) }))
-    }
-
-    fn args_schema(&self) -> Value {
-        args::schema()
-    }
-
-    fn is_default(&self) -> bool {
-        false
-    }
-
-    fn keys(&self) -> DeclaredKeys {
-        DeclaredKeys {
-            pod_labels: &[estimate::PRIORITY_CLASS, estimate::QOS_CLASS],
-            pod_annotations: &[
-                estimate::SCALING_FACTORS,
-                estimate::AFTER_SCHEDULED,
-                estimate::AFTER_INITIALIZED,
-            ],
-            binding_annotations: &[],
-            node_annotations: &[node_loads::USAGE_THRESHOLDS, node_loads::RAW_ALLOCATABLE],
-        }
-    }
-
-    fn kinds(&self) -> Vec<&'static CustomKind> {
-        vec![&NODE_METRIC]
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        endpoints::all()
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Keeps pods off nodes whose measured usage is high, and prefers nodes that use little";
+    Registration::new(NAME, summary, args::schema, |args| {
+        Ok(LoadAwareScheduling { args: Arc::new(LoadAwareArgs::read(args)?) })
+    })
+    .with_weight(1)
+    .off_by_default()
+    .with_keys(KEYS)
+    .with_kinds([&NODE_METRIC])
+    .with_endpoints(endpoints::all())
 }
 
 /// NodeMetrics, one per node and with its name.

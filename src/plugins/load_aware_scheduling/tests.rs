@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_framework::PluginFactory;
 use pellucid_model::pod::Qos;
 use pellucid_model::requests::{PodRequests, ResourceList};
 use pellucid_model::{CustomKindRef, Now};
@@ -12,7 +13,7 @@ use super::*;
 use crate::testing::{TestCluster, filter_all, filter_causes, measures, node, pod_with};
 
 fn plugin(args: Value) -> Arc<dyn Plugin> {
-    Factory.make(&args).expect("valid arguments")
+    registration().make(&args).expect("valid arguments")
 }
 
 /// Returns what the plugin says of each refused node at a second.

@@ -8,15 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{LabelUse, NodeAffinityState};
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Normalize, Plugin, PluginFactory, PreFilter,
-    PreFiltered, PreScore, PreScored, Reads, Score,
+    CycleValue, Filter, Hint, Hints, Nodes, Normalize, Plugin, PreFilter, PreFiltered, PreScore, PreScored,
+    Reads, Score,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
 use pellucid_model::selector::{NodeAffinity as Affinity, NodeSelectorTerm, Operator};
 use pellucid_model::{Name, Node, NodeIdx, Pod, PodSpec};
 use serde_json::{Value, json};
@@ -30,36 +29,17 @@ mod tests;
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeAffinity";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Keeps pods on nodes that their nodeSelector and node affinity accept"
-    }
-
-    fn default_weight(&self) -> i64 {
-        2
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Keeps pods on nodes that their nodeSelector and node affinity accept";
+    let about = "The label keys of nodes, which selectors can name";
+    let state = Endpoint::of::<NodeAffinityState>("state", about, read_state).with_rows("labels");
+    Registration::new(NAME, summary, args::schema, |args| {
         let (added, given) = args::read(args)?;
-        Ok(Arc::new(NodeAffinity { added, given }))
-    }
-
-    fn args_schema(&self) -> Value {
-        args::schema()
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let body = BodySchema::of::<NodeAffinityState>();
-        let summary = "The label keys of nodes, which selectors can name";
-        vec![Endpoint::new("state", summary, body, read_state).with_rows("labels")]
-    }
+        Ok(NodeAffinity { added, given })
+    })
+    .with_weight(2)
+    .with_endpoints([state])
 }
 
 struct NodeAffinity {

@@ -1,5 +1,6 @@
 //! Tests required and preferred affinity, candidates by name, the profile's own affinity, and wake-ups.
 
+use pellucid_framework::PluginFactory;
 use pellucid_model::selector::{Labels, PreferredTerm, Requirement};
 
 use super::*;
@@ -34,7 +35,7 @@ fn plain() -> NodeAffinity {
 }
 
 fn adding(args: Value) -> Arc<dyn Plugin> {
-    Factory.make(&json!({"addedAffinity": args})).expect("the arguments are valid")
+    registration().make(&json!({"addedAffinity": args})).expect("the arguments are valid")
 }
 
 #[test]
@@ -119,7 +120,7 @@ fn arguments_are_checked_together() {
     let args = json!({"addedAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 0, "preference": term}],
     }});
-    let Err(problems) = Factory.make(&args) else { panic!("they are wrong") };
+    let Err(problems) = registration().make(&args) else { panic!("they are wrong") };
     let path = "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0]";
     let fields: Vec<_> = problems.iter().map(|p| p.field.strip_prefix(path).unwrap_or(&p.field)).collect();
     assert_eq!(

@@ -8,14 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::volumes::{FeatureUse, NodeDeclaredFeaturesState};
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+    CycleValue, Filter, Hint, Hints, Nodes, Plugin, PreFilter, PreFiltered, Reads,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
 use pellucid_model::{Name, Node, Pod, PodSpec};
 use serde_json::{Value, json};
 
@@ -24,28 +23,12 @@ use super::listing::{MAX_ROWS, cut, pending};
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeDeclaredFeatures";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Keeps pods on nodes that declare the features the pod requires"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        super::no_args(args)?;
-        Ok(Arc::new(NodeDeclaredFeatures))
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let body = BodySchema::of::<NodeDeclaredFeaturesState>();
-        let summary = "The features that nodes declare or waiting pods require";
-        vec![Endpoint::new("state", summary, body, read_state).with_rows("features")]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Keeps pods on nodes that declare the features the pod requires";
+    let about = "The features that nodes declare or waiting pods require";
+    let state = Endpoint::of::<NodeDeclaredFeaturesState>("state", about, read_state).with_rows("features");
+    Registration::without_args(NAME, summary, || NodeDeclaredFeatures).with_endpoints([state])
 }
 
 struct NodeDeclaredFeatures;

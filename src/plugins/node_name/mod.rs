@@ -1,17 +1,11 @@
 //! NodeName: keeps a pod that names a node off all other nodes.
 
-use pellucid_framework::points;
-use std::sync::Arc;
-
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{NamedNode, NodeNameState};
 use pellucid_cluster::{ClusterEvent, EventKinds};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
-use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, Reads,
-};
-use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_framework::plugin::{CycleValue, Filter, Hint, Hints, Nodes, Plugin, Reads};
+use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View, points};
 use pellucid_model::{Name, Pod, PodSpec};
 use serde_json::{Value, json};
 
@@ -20,30 +14,12 @@ use super::listing::{MAX_ROWS, cut, pending};
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeName";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Keeps pods that name a node off all others"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        super::no_args(args)?;
-        Ok(Arc::new(NodeName))
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let body = BodySchema::of::<NodeNameState>();
-        vec![
-            Endpoint::new("state", "Pending pods that ask for a node by name", body, read_state)
-                .with_rows("pods"),
-        ]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let about = "Pending pods that ask for a node by name";
+    let state = Endpoint::of::<NodeNameState>("state", about, read_state).with_rows("pods");
+    Registration::without_args(NAME, "Keeps pods that name a node off all others", || NodeName)
+        .with_endpoints([state])
 }
 
 struct NodeName;

@@ -6,15 +6,14 @@ use pellucid_framework::points;
 use std::sync::{Arc, LazyLock};
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{NodePortsOfNode, NodePortsState, UsedPort};
 use pellucid_cluster::derived::Placed;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+    CycleValue, Filter, Hint, Hints, Nodes, Plugin, PreFilter, PreFiltered, Reads,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
 use pellucid_model::pod::HostPort;
 use pellucid_model::{Name, NodeIdx, Pages, Pod, PodSpec};
 use serde_json::{Value, json};
@@ -30,41 +29,14 @@ pub const NAME: &str = "NodePorts";
 /// The wildcard address that stands for every IP of the host.
 static ALL_IPS: LazyLock<Name> = LazyLock::new(|| Name::new("0.0.0.0"));
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Keeps pods off nodes where a host port they ask for is taken"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        super::no_args(args)?;
-        Ok(Arc::new(NodePorts))
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        vec![
-            Endpoint::new(
-                "state",
-                "The host ports in use, per node",
-                BodySchema::of::<NodePortsState>(),
-                read_state,
-            )
-            .with_rows("nodes"),
-            Endpoint::new(
-                "nodes/:nodeName",
-                "The host ports in use on one node",
-                BodySchema::of::<NodePortsOfNode>(),
-                read_node,
-            )
-            .with_rows("usedPorts"),
-        ]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Keeps pods off nodes where a host port they ask for is taken";
+    let (all, of_node) = ("The host ports in use, per node", "The host ports in use on one node");
+    Registration::without_args(NAME, summary, || NodePorts).with_endpoints([
+        Endpoint::of::<NodePortsState>("state", all, read_state).with_rows("nodes"),
+        Endpoint::of::<NodePortsOfNode>("nodes/:nodeName", of_node, read_node).with_rows("usedPorts"),
+    ])
 }
 
 /// Holds the host ports in use per node, as derived state of the cluster.

@@ -4,26 +4,20 @@
 use pellucid_framework::points;
 use std::sync::Arc;
 
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{NodeBalance, NodeResourcesBalancedAllocationState};
 use pellucid_cluster::columns::{CPU, MEMORY};
-use pellucid_framework::View;
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
-use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Plugin, PluginFactory, PreScore, PreScored, Reads, Score,
-};
+use pellucid_framework::plugin::{CycleValue, Plugin, PreScore, PreScored, Reads, Score};
+use pellucid_framework::{Registration, View};
 use pellucid_model::pages::PAGE;
 use pellucid_model::{NodeIdx, PodSpec};
 use serde_json::{Value, json};
 use smallvec::SmallVec;
 
-use super::args::{Problems, field};
 use super::listing::cut;
-use super::scored::{
-    Counting, Scored, ScoredResource, ScoredSet, by_page, cpu_and_memory, pod_amount, read_resources,
-    show_resources,
-};
+use super::scored::{Counting, Scored, ScoredResource, ScoredSet, by_page, pod_amount, show_resources};
 
+mod args;
 mod balance;
 #[cfg(test)]
 mod tests;
@@ -35,57 +29,16 @@ pub const NAME: &str = "NodeResourcesBalancedAllocation";
 /// Maximum number of unbalanced nodes listed by `state`.
 const MAX_UNBALANCED: usize = 20;
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Prefers nodes on which the pod evens out the use of resources"
-    }
-
-    fn default_weight(&self) -> i64 {
-        1
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        let mut problems = Problems::default();
-        let mut resources = cpu_and_memory();
-        if let Some(fields) = problems.object("", args, &["resources"]) {
-            resources = read_resources(&mut problems, "resources", field(fields, "resources"));
-        }
-        for (i, resource) in resources.iter().enumerate() {
-            if resource.weight != 1 {
-                problems.add(format!("resources[{i}].weight"), "must be 1", &json!(resource.weight));
-            }
-            if resources[..i].iter().any(|r| r.name == resource.name) {
-                let name = json!(resource.name.as_str());
-                problems.add(format!("resources[{i}].name"), "must not be listed twice", &name);
-            }
-        }
-        problems.into_result()?;
-        Ok(Arc::new(BalancedAllocation { resources }))
-    }
-
-    fn args_schema(&self) -> Value {
-        let resource = json!({
-            "type": "object",
-            "additionalProperties": false,
-            "required": ["name"],
-            "properties": {"name": {"type": "string"}, "weight": {"const": 1}},
-        });
-        let resources = json!({"type": "array", "items": resource});
-        json!({"type": "object", "additionalProperties": false, "properties": {"resources": resources}})
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let body = BodySchema::of::<NodeResourcesBalancedAllocationState>();
-        let summary = "The nodes whose CPU and memory are used most unevenly";
-        vec![Endpoint::new("state", summary, body, read_state).with_rows("mostUnbalanced")]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Prefers nodes on which the pod evens out the use of resources";
+    let about = "The nodes whose CPU and memory are used most unevenly";
+    let state = Endpoint::of::<NodeResourcesBalancedAllocationState>("state", about, read_state);
+    Registration::new(NAME, summary, args::schema, |args| {
+        Ok(BalancedAllocation { resources: args::read(args)? })
+    })
+    .with_weight(1)
+    .with_endpoints([state.with_rows("mostUnbalanced")])
 }
 
 struct BalancedAllocation {

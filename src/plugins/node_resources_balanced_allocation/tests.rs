@@ -1,5 +1,6 @@
 //! Tests the formula against values computed by hand, and the pods that are not scored.
 
+use pellucid_framework::PluginFactory;
 use pellucid_model::requests::{PodRequests, ResourceList};
 
 use super::*;
@@ -12,7 +13,7 @@ fn requesting(milli_cpu: i64, memory: i64, gpus: i64) -> PodSpec {
 }
 
 fn made(args: Value) -> Arc<dyn Plugin> {
-    Factory.make(&args).expect("the arguments are valid")
+    registration().make(&args).expect("the arguments are valid")
 }
 
 #[test]
@@ -52,7 +53,7 @@ fn a_resource_that_the_pod_or_the_node_lacks_does_not_count() {
 #[test]
 fn arguments_are_checked_together() {
     let args = json!({"resources": [{"name": "cpu", "weight": 2}, {"name": "cpu"}, {"name": ""}]});
-    let Err(problems) = Factory.make(&args) else { panic!("they are wrong") };
+    let Err(problems) = registration().make(&args) else { panic!("they are wrong") };
     let fields: Vec<_> = problems.iter().map(|p| p.field.as_str()).collect();
     assert_eq!(fields, ["resources[2].name", "resources[0].weight", "resources[1].name"]);
 }

@@ -9,12 +9,11 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::columns::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, ResourceColumn};
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange, ResourceIdx};
-use pellucid_framework::endpoint::Endpoint;
 use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PluginFactory, PreFilter,
-    PreFiltered, PreScore, PreScored, Reads, Score,
+    CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PreFilter, PreFiltered, PreScore, PreScored,
+    Reads, Score,
 };
-use pellucid_framework::{Cause, CauseId, View};
+use pellucid_framework::{Cause, CauseId, Registration, View};
 use pellucid_model::pages::PAGE;
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, Node, NodeIdx, Pod, PodSpec};
@@ -36,33 +35,12 @@ use wants::{Lacking, Wants};
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeResourcesFit";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Keeps pods off nodes that lack a requested resource, and prefers nodes by what is left"
-    }
-
-    fn default_weight(&self) -> i64 {
-        1
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        Ok(Arc::new(NodeResourcesFit { args: FitArgs::read(args)? }))
-    }
-
-    fn args_schema(&self) -> Value {
-        args::schema()
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        state::endpoints()
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Keeps pods off nodes that lack a requested resource, and prefers nodes by what is left";
+    Registration::new(NAME, summary, args::schema, |args| Ok(NodeResourcesFit { args: FitArgs::read(args)? }))
+        .with_weight(1)
+        .with_endpoints(state::endpoints())
 }
 
 struct NodeResourcesFit {

@@ -1,6 +1,6 @@
 //! Tests refusals and their reasons, the scoring strategies, arguments, measures, and wake-ups.
 
-use pellucid_framework::Code;
+use pellucid_framework::{Code, PluginFactory};
 use pellucid_model::requests::{PodRequests, ResourceList};
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn sized(name: &str, milli_cpu: i64, gib: i64, gpus: i64, pods: i64) -> Node {
 }
 
 fn made(args: Value) -> Arc<dyn Plugin> {
-    Factory.make(&args).expect("the arguments are valid")
+    registration().make(&args).expect("the arguments are valid")
 }
 
 fn default_fit() -> Arc<dyn Plugin> {
@@ -134,7 +134,7 @@ fn arguments_are_checked_together() {
             ]},
         },
     });
-    let Err(problems) = Factory.make(&args) else { panic!("they are wrong") };
+    let Err(problems) = registration().make(&args) else { panic!("they are wrong") };
     let fields: Vec<_> = problems.iter().map(|p| p.field.replace("scoringStrategy.", "")).collect();
     assert_eq!(
         fields,
@@ -155,7 +155,8 @@ fn arguments_are_checked_together() {
         json!({"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": []}}),
         json!({"type": "MostAllocated", "requestedToCapacityRatio": {"shape": [{"utilization": 0}]}}),
     ] {
-        let Err(problems) = Factory.make(&json!({"scoringStrategy": wrong})) else { panic!("{wrong}") };
+        let given = json!({"scoringStrategy": wrong});
+        let Err(problems) = registration().make(&given) else { panic!("{wrong}") };
         assert_eq!(problems.len(), 1, "{wrong}");
     }
 }

@@ -3,17 +3,14 @@
 //! The set of cordoned nodes is derived state: the filter reads one bit per node instead of the node object.
 
 use pellucid_framework::points;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::NodeUnschedulableState;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
-use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, Reads,
-};
-use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_framework::plugin::{CycleValue, Filter, Hint, Hints, Nodes, Plugin, Reads};
+use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
 use pellucid_model::taint::{Taint, TaintEffect, tolerated};
 use pellucid_model::{Name, Node, NodeIdx, Pod, PodSpec};
 use serde_json::{Value, json};
@@ -30,31 +27,11 @@ static CORDON: LazyLock<Taint> = LazyLock::new(|| Taint {
     effect: TaintEffect::NoSchedule,
 });
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Keeps pods off cordoned nodes"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        super::no_args(args)?;
-        Ok(Arc::new(NodeUnschedulable))
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        vec![Endpoint::new(
-            "state",
-            "The cordoned nodes",
-            BodySchema::of::<NodeUnschedulableState>(),
-            read_state,
-        )]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let state = Endpoint::of::<NodeUnschedulableState>("state", "The cordoned nodes", read_state);
+    Registration::without_args(NAME, "Keeps pods off cordoned nodes", || NodeUnschedulable)
+        .with_endpoints([state])
 }
 
 /// Holds the cordoned nodes, as derived state of the cluster.

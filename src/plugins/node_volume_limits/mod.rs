@@ -7,19 +7,16 @@ use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::volumes::{NodeVolumeLimitsOfNode, NodeVolumeLimitsState};
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_framework::endpoint::Endpoint;
 use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PluginFactory, PreFilter,
-    PreFiltered, Reads,
+    CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PreFilter, PreFiltered, Reads,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
 use pellucid_model::cause::Causes;
 use pellucid_model::storage::CsiNode;
 use pellucid_model::{Name, NodeIdx, Object, Pod, PodSpec};
-use serde_json::Value;
 
 use super::claims;
 
@@ -34,42 +31,16 @@ pub use volumes::VolumesOnNodes;
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeVolumeLimits";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Keeps pods off nodes to which no more volumes of a CSI driver can be attached"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        super::no_args(args)?;
-        Ok(Arc::new(NodeVolumeLimits))
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let of_node = BodySchema::of::<NodeVolumeLimitsOfNode>();
-        vec![
-            Endpoint::new(
-                "state",
-                "Volumes per node and CSI driver with a limit, the fullest first",
-                BodySchema::of::<NodeVolumeLimitsState>(),
-                endpoints::read_state,
-            )
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Keeps pods off nodes to which no more volumes of a CSI driver can be attached";
+    let all = "Volumes per node and CSI driver with a limit, the fullest first";
+    let of_node = "The volumes of each CSI driver on one node";
+    Registration::without_args(NAME, summary, || NodeVolumeLimits).with_endpoints([
+        Endpoint::of::<NodeVolumeLimitsState>("state", all, endpoints::read_state).with_rows("limits"),
+        Endpoint::of::<NodeVolumeLimitsOfNode>("nodes/:nodeName", of_node, endpoints::read_node)
             .with_rows("limits"),
-            Endpoint::new(
-                "nodes/:nodeName",
-                "The volumes of each CSI driver on one node",
-                of_node,
-                endpoints::read_node,
-            )
-            .with_rows("limits"),
-        ]
-    }
+    ])
 }
 
 struct NodeVolumeLimits;

@@ -3,14 +3,11 @@
 //! Hard constraints refuse nodes in domains that would exceed the emptiest one by more than `maxSkew`; soft constraints
 //! prefer nodes in emptier domains. The README beside this file has the formulas.
 
-use pellucid_framework::points;
-use std::sync::Arc;
-
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::relations::{PodTopologySpreadState, SpreadOfPod};
 use pellucid_cluster::DerivedState;
 use pellucid_framework::endpoint::Endpoint;
-use pellucid_framework::plugin::{ArgsError, Plugin, PluginFactory};
+use pellucid_framework::plugin::Plugin;
+use pellucid_framework::{Registration, points};
 use serde_json::Value;
 
 use super::relations::Relations;
@@ -28,49 +25,19 @@ mod tests;
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "PodTopologySpread";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Spreads pods that belong together over zones, nodes or other domains"
-    }
-
-    fn default_weight(&self) -> i64 {
-        2
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        let defaults = args::read(args)?;
-        Ok(Arc::new(PodTopologySpread { defaults }))
-    }
-
-    fn args_schema(&self) -> Value {
-        args::schema()
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        vec![
-            Endpoint::new(
-                "state",
-                "The spread constraints that pods have, and how their pods are spread",
-                BodySchema::of::<PodTopologySpreadState>(),
-                reads::read_state,
-            )
-            .with_rows("constraints"),
-            Endpoint::new(
-                "pods/:namespace/:name",
-                "The spread constraints of one pod, and the skew it would make in each domain",
-                BodySchema::of::<SpreadOfPod>(),
-                reads::read_pod,
-            )
-            .with_rows("domains"),
-        ]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Spreads pods that belong together over zones, nodes or other domains";
+    let all = "The spread constraints that pods have, and how their pods are spread";
+    let of_pod = "The spread constraints of one pod, and the skew it would make in each domain";
+    Registration::new(NAME, summary, args::schema, |args| {
+        Ok(PodTopologySpread { defaults: args::read(args)? })
+    })
+    .with_weight(2)
+    .with_endpoints([
+        Endpoint::of::<PodTopologySpreadState>("state", all, reads::read_state).with_rows("constraints"),
+        Endpoint::of::<SpreadOfPod>("pods/:namespace/:name", of_pod, reads::read_pod).with_rows("domains"),
+    ])
 }
 
 struct PodTopologySpread {

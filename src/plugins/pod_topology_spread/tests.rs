@@ -1,10 +1,12 @@
 //! Tests skew, domains and weights against values computed by hand, default constraints, and wake-ups of refused pods.
 
+use std::sync::Arc;
+
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ClusterEvent;
-use pellucid_framework::Code;
 use pellucid_framework::endpoint::{ReadContext, ReadError};
 use pellucid_framework::plugin::{Hint, Hints};
+use pellucid_framework::{Code, PluginFactory};
 use pellucid_model::object::Workload;
 use pellucid_model::relations::{NodeInclusion, Owner, OwnerKind, SpreadConstraint};
 use pellucid_model::taint::{Taint, TaintEffect};
@@ -295,7 +297,7 @@ fn reads() {
     let params = |name: &str| [("namespace", "d"), ("name", name)].map(|(k, v)| (k.to_owned(), v.to_owned()));
     let read = |at: usize, name: &str| {
         let (params, now) = (params(name).into(), pellucid_model::Now::default());
-        (Factory.endpoints()[at].read)(&ReadContext { view: cluster.view(), params: &params, now })
+        (registration().endpoints()[at].read)(&ReadContext { view: cluster.view(), params: &params, now })
     };
     let state = read(0, "").expect("it answers");
     assert_eq!(

@@ -3,12 +3,11 @@
 use pellucid_framework::points;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{PrioritySortState, PriorityUse};
+use pellucid_framework::Registration;
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
-use pellucid_framework::plugin::{ArgsError, Plugin, PluginFactory, QueueSort};
+use pellucid_framework::plugin::{Plugin, QueueSort};
 use pellucid_model::Pod;
 use serde_json::{Value, json};
 
@@ -17,27 +16,12 @@ use super::listing::{MAX_ROWS, cut, pending};
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "PrioritySort";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Takes pods from the queue by priority"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        super::no_args(args)?;
-        Ok(Arc::new(PrioritySort))
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let body = BodySchema::of::<PrioritySortState>();
-        vec![Endpoint::new("state", "Pending pods by priority", body, read_state).with_rows("priorities")]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let about = "Pending pods by priority";
+    let state = Endpoint::of::<PrioritySortState>("state", about, read_state).with_rows("priorities");
+    Registration::without_args(NAME, "Takes pods from the queue by priority", || PrioritySort)
+        .with_endpoints([state])
 }
 
 struct PrioritySort;

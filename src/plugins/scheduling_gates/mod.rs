@@ -2,15 +2,13 @@
 
 use pellucid_framework::points;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{GateUse, SchedulingGatesState};
 use pellucid_cluster::{ClusterEvent, EventKinds};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
-use pellucid_framework::plugin::{ArgsError, Hint, Hints, Plugin, PluginFactory, PreEnqueue};
-use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_framework::plugin::{Hint, Hints, Plugin, PreEnqueue};
+use pellucid_framework::{Cause, Code, Reason, Registration, View};
 use pellucid_model::{Name, Pod};
 use serde_json::{Value, json};
 
@@ -19,30 +17,12 @@ use super::listing::{Examples, MAX_ROWS, cut, pending};
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "SchedulingGates";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Keeps pods with scheduling gates out of the queue"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        super::no_args(args)?;
-        Ok(Arc::new(SchedulingGates))
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let body = BodySchema::of::<SchedulingGatesState>();
-        vec![
-            Endpoint::new("state", "Which scheduling gates hold how many pods back", body, read_state)
-                .with_rows("gates"),
-        ]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let about = "Which scheduling gates hold how many pods back";
+    let state = Endpoint::of::<SchedulingGatesState>("state", about, read_state).with_rows("gates");
+    Registration::without_args(NAME, "Keeps pods with scheduling gates out of the queue", || SchedulingGates)
+        .with_endpoints([state])
 }
 
 struct SchedulingGates;
@@ -97,6 +77,8 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use pellucid_model::PodId;
 
     use super::*;

@@ -8,15 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::plugins::{TaintTolerationState, TaintUse};
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Normalize, Plugin, PluginFactory, PreScore, PreScored,
-    Reads, Score,
+    CycleValue, Filter, Hint, Hints, Nodes, Normalize, Plugin, PreScore, PreScored, Reads, Score,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
 use pellucid_model::taint::{Taint, TaintEffect, Toleration, tolerated};
 use pellucid_model::{Node, NodeIdx, Pod, PodSpec};
 use serde_json::{Value, json};
@@ -27,31 +25,12 @@ use super::node_mask::NodeMask;
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "TaintToleration";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Keeps pods off nodes whose taints they do not tolerate"
-    }
-
-    fn default_weight(&self) -> i64 {
-        3
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        super::no_args(args)?;
-        Ok(Arc::new(TaintToleration))
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let body = BodySchema::of::<TaintTolerationState>();
-        vec![Endpoint::new("state", "The taints and their nodes", body, read_state).with_rows("taints")]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Keeps pods off nodes whose taints they do not tolerate";
+    let about = "The taints and their nodes";
+    let state = Endpoint::of::<TaintTolerationState>("state", about, read_state).with_rows("taints");
+    Registration::without_args(NAME, summary, || TaintToleration).with_weight(3).with_endpoints([state])
 }
 
 /// Holds the nodes with taints by effect, as derived state of the cluster.

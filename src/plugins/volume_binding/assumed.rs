@@ -149,8 +149,8 @@ impl DerivedState for Assumed {
         Box::new(self.clone())
     }
 
-    fn holder(&self) -> Option<&'static str> {
-        Some(NAME)
+    fn plugin(&self) -> &'static str {
+        NAME
     }
 
     fn reserved(&mut self, _cx: &HookContext<'_>, _placed: &Placed<'_>, hold: &HoldValue) -> Touched {

@@ -7,15 +7,13 @@ use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::volumes::{VolumeBindingState, VolumeBindingVolumes};
 use pellucid_cluster::DerivedState;
 use pellucid_framework::endpoint::Endpoint;
 use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Filter, Nodes, Plugin, PluginFactory, PreBind, PreBound, PreFilter, PreFiltered,
-    Reads, Reservation, Reserve,
+    CycleValue, Filter, Nodes, Plugin, PreBind, PreBound, PreFilter, PreFiltered, Reads, Reservation, Reserve,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
 use pellucid_model::{NodeIdx, Pod, PodSpec};
 use serde_json::Value;
 
@@ -37,44 +35,17 @@ use progress::Progress;
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "VolumeBinding";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Places pods where their claims can be had, and has them bound before the pod"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        Ok(Arc::new(VolumeBinding { args: args::Args::read(args)? }))
-    }
-
-    fn args_schema(&self) -> Value {
-        args::schema()
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        vec![
-            Endpoint::new(
-                "state",
-                "What is held for pods whose volumes are being bound, and how far that is",
-                BodySchema::of::<VolumeBindingState>(),
-                endpoints::read_state,
-            )
-            .with_rows("held"),
-            Endpoint::new(
-                "volumes",
-                "The PersistentVolumes, with the claims they are bound to or held for",
-                BodySchema::of::<VolumeBindingVolumes>(),
-                endpoints::read_volumes,
-            )
-            .with_rows("volumes"),
-        ]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Places pods where their claims can be had, and has them bound before the pod";
+    let held = "What is held for pods whose volumes are being bound, and how far that is";
+    let volumes = "The PersistentVolumes, with the claims they are bound to or held for";
+    Registration::new(NAME, summary, args::schema, |args| Ok(VolumeBinding { args: args::Args::read(args)? }))
+        .with_endpoints([
+            Endpoint::of::<VolumeBindingState>("state", held, endpoints::read_state).with_rows("held"),
+            Endpoint::of::<VolumeBindingVolumes>("volumes", volumes, endpoints::read_volumes)
+                .with_rows("volumes"),
+        ])
 }
 
 struct VolumeBinding {

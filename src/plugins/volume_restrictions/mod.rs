@@ -8,14 +8,13 @@ use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::volumes::{ClaimInUse, VolumeRestrictionsState};
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+    CycleValue, Filter, Hint, Hints, Nodes, Plugin, PreFilter, PreFiltered, Reads,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
 use pellucid_model::storage::{AccessModes, Disk};
 use pellucid_model::{NodeIdx, Object, Pod, PodSpec};
 use serde_json::{Value, json};
@@ -30,28 +29,12 @@ pub use in_use::ClaimsInUse;
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "VolumeRestrictions";
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Keeps pods apart that cannot share a disk, or a claim with access mode ReadWriteOncePod"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        super::no_args(args)?;
-        Ok(Arc::new(VolumeRestrictions))
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let body = BodySchema::of::<VolumeRestrictionsState>();
-        let summary = "The claims that pods on nodes use, and which of them exclude a second pod";
-        vec![Endpoint::new("state", summary, body, read_state).with_rows("claims")]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Keeps pods apart that cannot share a disk, or a claim with access mode ReadWriteOncePod";
+    let about = "The claims that pods on nodes use, and which of them exclude a second pod";
+    let state = Endpoint::of::<VolumeRestrictionsState>("state", about, read_state).with_rows("claims");
+    Registration::without_args(NAME, summary, || VolumeRestrictions).with_endpoints([state])
 }
 
 struct VolumeRestrictions;

@@ -9,14 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::volumes::{VolumeZoneState, ZoneOfVolumes};
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
-    ArgsError, CycleValue, Filter, Hint, Hints, Nodes, Plugin, PluginFactory, PreFilter, PreFiltered, Reads,
+    CycleValue, Filter, Hint, Hints, Nodes, Plugin, PreFilter, PreFiltered, Reads,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
 use pellucid_model::selector::Labels;
 use pellucid_model::storage::{ClaimUse, PersistentVolume};
 use pellucid_model::{Name, Object, ObjectKind, Pod, PodSpec};
@@ -46,28 +45,12 @@ static TOPOLOGIES: LazyLock<[Topology; 4]> = LazyLock::new(|| {
     .map(|(key, current)| Topology { key: key.into(), current: current.into() })
 });
 
-/// Creates the plugin; listed in [`crate::registry`].
-pub struct Factory;
-
-impl PluginFactory for Factory {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "Keeps pods on nodes in the zones and regions of their volumes"
-    }
-
-    fn make(&self, args: &Value) -> Result<Arc<dyn Plugin>, Vec<ArgsError>> {
-        super::no_args(args)?;
-        Ok(Arc::new(VolumeZone))
-    }
-
-    fn endpoints(&self) -> Vec<Endpoint> {
-        let body = BodySchema::of::<VolumeZoneState>();
-        let summary = "The zones and regions of volumes, with the nodes that suit them";
-        vec![Endpoint::new("state", summary, body, read_state).with_rows("zones")]
-    }
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Keeps pods on nodes in the zones and regions of their volumes";
+    let about = "The zones and regions of volumes, with the nodes that suit them";
+    let state = Endpoint::of::<VolumeZoneState>("state", about, read_state).with_rows("zones");
+    Registration::without_args(NAME, summary, || VolumeZone).with_endpoints([state])
 }
 
 struct VolumeZone;

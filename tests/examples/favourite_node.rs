@@ -1,19 +1,12 @@
-//! The example of `docs/writing-a-plugin.md`: a scheduler with a plugin from outside this crate, as a separate
-//! process against a sandbox.
-//!
-//! `cargo test` builds examples with the tests, so the binary is next to this one.
+//! The example FavouriteNode: what it decides, and what can be read of it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod common;
-
-use std::path::PathBuf;
-
-use common::process::Process;
-use common::running::{node, pod, with};
-use common::{client, kubeconfig, until};
 use pellucid::sandbox::{Config, Handle, Sandbox};
 use serde_json::{Value, json};
+
+use crate::binary;
+use crate::common::process::Process;
+use crate::common::running::{node, pod, with};
+use crate::common::{client, kubeconfig, until};
 
 const CONFIG: &str = "\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -25,15 +18,6 @@ profiles:
         args:
           least: 10
 ";
-
-fn binary() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    let built = tests.parent().unwrap().parent().unwrap();
-    let name = format!("favourite_node{}", std::env::consts::EXE_SUFFIX);
-    let binary = built.join("examples").join(name);
-    assert!(binary.exists(), "{} is missing: `cargo build --example favourite_node`", binary.display());
-    binary
-}
 
 async fn sandbox() -> Handle {
     let favoured = |name: &str, favour: &str| {
@@ -53,7 +37,7 @@ async fn a_plugin_from_outside_decides_and_can_be_read() {
     std::fs::write(config.path(), CONFIG).unwrap();
     let files = [kubeconfig.path(), config.path()].map(|path| path.to_str().unwrap());
     let args = ["--kubeconfig", files[0], "--config", files[1], "--listen", "127.0.0.1:0"];
-    let example = Process::start_binary(binary().to_str().unwrap(), &args);
+    let example = Process::start_binary(binary("favourite_node").to_str().unwrap(), &args);
     let address = client::address_in(&example.wait_for_stderr("rest=http://"));
     until("it is ready", || client::get(address, "/readyz").status == 200);
     let wait =

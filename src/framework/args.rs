@@ -1,27 +1,30 @@
 //! Parses plugin arguments strictly and collects all problems instead of stopping at the first.
+//!
+//! Not here: which arguments a plugin has, and where in a configuration file they stand.
 
-use pellucid_framework::plugin::ArgsError;
-pub(super) use pellucid_model::naming::is_qualified_name;
-use serde_json::{Map, Value};
+pub use pellucid_model::naming::is_qualified_name;
+use serde_json::{Map, Value, json};
+
+use super::plugin::ArgsError;
 
 /// Problems found so far, in the order of discovery.
 #[derive(Debug, Default)]
-pub(super) struct Problems(Vec<ArgsError>);
+pub struct Problems(Vec<ArgsError>);
 
 impl Problems {
     /// Records a problem with the value of a field.
-    pub(super) fn add(&mut self, field: impl Into<String>, problem: impl Into<String>, value: &Value) {
+    pub fn add(&mut self, field: impl Into<String>, problem: impl Into<String>, value: &Value) {
         self.0.push(ArgsError { field: field.into(), problem: problem.into(), value: value.to_string() });
     }
 
     /// Returns `Err` with all problems if there is at least one.
-    pub(super) fn into_result(self) -> Result<(), Vec<ArgsError>> {
+    pub fn into_result(self) -> Result<(), Vec<ArgsError>> {
         if self.0.is_empty() { Ok(()) } else { Err(self.0) }
     }
 
     /// Returns an object and records every field not in `known`; `None` when the value is absent or not an object. At
     /// the top level (`path` is empty) `apiVersion` and `kind` are also accepted.
-    pub(super) fn object<'a>(
+    pub fn object<'a>(
         &mut self,
         path: &str,
         value: &'a Value,
@@ -45,7 +48,7 @@ impl Problems {
     }
 
     /// Returns the elements of a list; empty when absent or not a list.
-    pub(super) fn list<'a>(&mut self, path: &str, value: &'a Value) -> &'a [Value] {
+    pub fn list<'a>(&mut self, path: &str, value: &'a Value) -> &'a [Value] {
         match value {
             Value::Null => &[],
             Value::Array(elements) => elements,
@@ -57,7 +60,7 @@ impl Problems {
     }
 
     /// Returns a string; `None` when absent or not a string.
-    pub(super) fn text<'a>(&mut self, path: &str, value: &'a Value) -> Option<&'a str> {
+    pub fn text<'a>(&mut self, path: &str, value: &'a Value) -> Option<&'a str> {
         match value {
             Value::Null => None,
             Value::String(text) => Some(text),
@@ -69,7 +72,7 @@ impl Problems {
     }
 
     /// Returns the strings of a list, skipping elements that are not strings.
-    pub(super) fn texts<'a>(&mut self, path: &str, value: &'a Value) -> Vec<&'a str> {
+    pub fn texts<'a>(&mut self, path: &str, value: &'a Value) -> Vec<&'a str> {
         let mut all = Vec::new();
         for (i, element) in self.list(path, value).iter().enumerate() {
             match element {
@@ -81,7 +84,7 @@ impl Problems {
     }
 
     /// Returns an integer; `None` when absent or not an integer.
-    pub(super) fn integer(&mut self, path: &str, value: &Value) -> Option<i64> {
+    pub fn integer(&mut self, path: &str, value: &Value) -> Option<i64> {
         if value.is_null() {
             return None;
         }
@@ -94,11 +97,23 @@ impl Problems {
 }
 
 /// Returns the path of a field within the object at `path`.
-pub(super) fn join(path: &str, field: &str) -> String {
+pub fn join(path: &str, field: &str) -> String {
     if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
 }
 
 /// Returns the value of a field, `Null` when absent.
-pub(super) fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a Value {
+pub fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a Value {
     fields.get(name).unwrap_or(&Value::Null)
+}
+
+/// Validates the arguments of a plugin without arguments: accepts absent, null or an empty object.
+pub fn no_args(args: &Value) -> Result<(), Vec<ArgsError>> {
+    let mut problems = Problems::default();
+    let _ = problems.object("", args, &[]);
+    problems.into_result()
+}
+
+/// Returns the JSON schema of the arguments of a plugin without arguments.
+pub fn no_args_schema() -> Value {
+    json!({"type": "object", "additionalProperties": false})
 }
