@@ -97,7 +97,8 @@ pub(super) fn profile(
         *(point.list)(&mut profile) =
             entries.iter().filter_map(|e| place(e, point, &profile.plugins)).collect();
     }
-    profile.topology_hints = hint_providers(&profile.plugins);
+    profile.topology_hints = everywhere(&profile.plugins, |plugin| plugin.topology_hints().is_some());
+    profile.node_overrides = everywhere(&profile.plugins, |plugin| plugin.node_overrides().is_some());
     for args in args.iter().filter(|args| !is_used(&args.name)) {
         found.note(&args.at, format_args!("{} is not enabled, its arguments have no effect", args.name));
     }
@@ -207,9 +208,9 @@ fn place(entry: &Entry, point: &Point, plugins: &[Arc<dyn Plugin>]) -> Option<En
     Some(Enabled { plugin: plugins[index].clone(), weight, index })
 }
 
-/// Returns the plugins that provide topology hints. They do so at whichever point they are enabled.
-fn hint_providers(plugins: &[Arc<dyn Plugin>]) -> Vec<Enabled> {
-    let all = plugins.iter().enumerate().filter(|(_, plugin)| plugin.topology_hints().is_some());
+/// Returns the plugins of a kind that has no point in the configuration: they take part wherever they are enabled.
+fn everywhere(plugins: &[Arc<dyn Plugin>], is_one: impl Fn(&dyn Plugin) -> bool) -> Vec<Enabled> {
+    let all = plugins.iter().enumerate().filter(|(_, plugin)| is_one(plugin.as_ref()));
     all.map(|(index, plugin)| Enabled { plugin: plugin.clone(), weight: 0, index }).collect()
 }
 

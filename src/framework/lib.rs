@@ -10,6 +10,7 @@
 //! - [`registration`], [`args`]: a plugin's entry in the registry, and how its arguments are read;
 //! - [`post_filter`]: PostFilter, what it can try and returns, and disruption budgets;
 //! - [`topology`], [`merge`]: hints about NUMA nodes, and what they lead to together;
+//! - [`overrides`]: nodes that one pod sees without some pods;
 //! - [`victim_search`]: the search for victims that PostFilter plugins share;
 //! - [`endpoint`], [`bodies`]: what a plugin lets people read;
 //! - [`registry`]: whether the plugins of a process get along;
@@ -21,6 +22,7 @@ pub mod endpoint;
 mod factory;
 pub mod gangs;
 pub mod merge;
+pub mod overrides;
 pub mod plugin;
 pub mod post_filter;
 pub mod profile;
@@ -31,6 +33,7 @@ pub mod victim_search;
 pub mod view;
 
 pub use gangs::GangPolicy;
+pub use overrides::{NodeOverride, NodeOverrides};
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
 pub use pellucid_model::manifest;
 pub use plugin::{

@@ -15,6 +15,7 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
 
 use super::gangs::GangPolicy;
+use super::overrides::NodeOverrides;
 use super::topology::{NumaAffinity, TopologyHints};
 use super::view::View;
 
@@ -399,6 +400,7 @@ macro_rules! point {
     (post_bind) => { $crate::point!(post_bind -> PostBind); };
     (hints) => { $crate::point!(hints -> Hints); };
     (topology_hints) => { $crate::point!(topology_hints -> TopologyHints); };
+    (node_overrides) => { $crate::point!(node_overrides -> NodeOverrides); };
     (gangs) => { $crate::point!(gangs -> GangPolicy); };
     ($name:ident -> $point:ident) => {
         fn $name(&self) -> Option<&dyn $crate::$point> {
@@ -431,6 +433,7 @@ pub trait Plugin: Send + Sync {
         post_bind -> PostBind;
         hints -> Hints;
         topology_hints -> TopologyHints;
+        node_overrides -> NodeOverrides;
         gangs -> GangPolicy;
     }
     /// Makes the empty derived states that the plugin needs. Of several plugins' states of one type there is only one;

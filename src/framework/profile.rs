@@ -53,6 +53,8 @@ pub struct Profile {
     pub post_bind: Vec<Enabled>,
     /// Those of `plugins` that provide topology hints. The configuration has no such point.
     pub topology_hints: Vec<Enabled>,
+    /// Those of `plugins` that override nodes. The configuration has no such point.
+    pub node_overrides: Vec<Enabled>,
 }
 
 impl Profile {

@@ -7,7 +7,7 @@
 //! - `volumes`: volumes that are bound before a pod is; `writes`: waits and writes of other plugins
 //! - `storage`: the plugins for volumes, devices and features
 //! - `relations`: topology spread and pod affinity
-//! - `aligning`: hints about NUMA nodes
+//! - `aligning`: hints about NUMA nodes; `overrides`: nodes that a pod sees without some pods
 //! - `labels`: label keys that selectors start and stop using
 //! - `trials`: trial placements that are undone
 //! - `unlucky`: failures on the way; `echoes`: our own writes that come back late
@@ -25,6 +25,7 @@ mod dumps;
 mod echoes;
 mod labels;
 mod objects;
+mod overrides;
 mod placing;
 mod plugin_dumps;
 mod preempting;

@@ -1,4 +1,5 @@
-//! Results that hold for one attempt only: those of plugins that may read anything, and of nominations.
+//! Results that hold for one attempt only: those of plugins that may read anything, of nominations and of overridden
+//! nodes.
 //!
 //! Other results are cached per shape. Plugins that read pods on other nodes, volumes or workloads run at every
 //! attempt, on the nodes that the cached results leave feasible. For a pod that has nothing to do with such a plugin,
@@ -13,6 +14,7 @@ use smallvec::SmallVec;
 
 use crate::attempt::chain::{self, FilterChain, Places, PluginTally};
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
+use crate::attempt::overrides::{self, Overridden};
 
 /// The results for one attempt, which replace the cached ones.
 pub(crate) struct Attempt {
@@ -22,6 +24,8 @@ pub(crate) struct Attempt {
     pub(crate) n_feasible: usize,
     /// Why PreFilter refused the pod as a whole.
     pub(crate) refused: Option<Cause>,
+    /// The nodes that the pod sees without some pods, ascending.
+    pub(crate) overridden: Vec<Overridden>,
 }
 
 /// The scores that a plugin which runs at every attempt gives some nodes, in their order.
@@ -112,21 +116,34 @@ impl NodeResultCache {
         }
     }
 
-    /// Refuses one more node in this attempt.
-    pub(crate) fn refuse_node(&mut self, node: NodeIdx, cause: Cause) {
+    /// Sets the result of one node in this attempt: why it is refused, or `None` if it is feasible.
+    pub(crate) fn set_result(&mut self, node: NodeIdx, cause: Option<Cause>) {
         let attempt = self.attempt();
-        let before = attempt.mask[node.index()];
-        attempt.mask[node.index()] = attempt.causes.id(cause);
+        let now = cause.map_or(CauseId::FEASIBLE, |cause| attempt.causes.id(cause));
+        let before = std::mem::replace(&mut attempt.mask[node.index()], now);
+        attempt.n_feasible += usize::from(now.is_feasible());
         attempt.n_feasible -= usize::from(before.is_feasible());
     }
 
-    fn attempt(&mut self) -> &mut Attempt {
+    /// Replaces the refusal of the pod as a whole by one of every node.
+    pub(crate) fn refuse_every_node(&mut self) {
+        let attempt = self.attempt();
+        let Some(cause) = attempt.refused.take() else { return };
+        let id = attempt.causes.id(cause);
+        for known in attempt.mask.iter_mut().filter(|known| known.is_feasible() || known.is_cause()) {
+            *known = id;
+        }
+        attempt.n_feasible = 0;
+    }
+
+    pub(crate) fn attempt(&mut self) -> &mut Attempt {
         let (mask, causes, n_feasible) = (&self.mask, &self.causes, self.n_feasible);
         self.attempt.get_or_insert_with(|| Attempt {
             mask: mask.clone(),
             causes: causes.clone(),
             n_feasible,
             refused: None,
+            overridden: Vec::new(),
         })
     }
 
@@ -188,11 +205,12 @@ impl Globals {
     }
 }
 
-/// Scores nodes with the plugins that run at every attempt.
+/// Scores nodes with the plugins that run at every attempt. `overridden` has the raw scores of trials.
 pub(crate) fn global_scores(
     globals: &Globals,
     ctx: &CycleContext<'_>,
     nodes: &[NodeIdx],
+    overridden: &[Overridden],
     tally: &mut [PluginTally],
 ) -> SmallVec<[GlobalScore; 2]> {
     let mut scores = SmallVec::new();
@@ -203,10 +221,38 @@ pub(crate) fn global_scores(
         let Some(value) = chain::prepare_score(pre_score, ctx, nodes) else { continue };
         let mut raw = Vec::new();
         chain::score((enabled, plugin, &value), ctx, nodes, &mut raw, tally);
+        if !overridden.is_empty() {
+            for (node, raw) in nodes.iter().zip(&mut raw) {
+                let own = overrides::find(overridden, *node).and_then(|of| of.global(entry));
+                *raw = own.unwrap_or(*raw);
+            }
+        }
         let mut normalized = raw.clone();
         plugin.normalize_all(ctx.view, &value, nodes, &mut normalized);
         debug_assert!(normalized.iter().all(|s| (0..=MAX_SCORE).contains(s)), "{}", enabled.plugin.name());
         scores.push(GlobalScore { entry, weight: enabled.weight, raw, normalized });
+    }
+    scores
+}
+
+/// Returns the raw scores of one of some nodes by the plugins that run at every attempt, each with its index in
+/// `profile.score`; 0 where the plugin skips.
+pub(crate) fn raw_scores(
+    globals: &Globals,
+    ctx: &CycleContext<'_>,
+    (node, nodes): (NodeIdx, &[NodeIdx]),
+    tally: &mut [PluginTally],
+) -> SmallVec<[(usize, i64); 2]> {
+    let (mut scores, mut raw) = (SmallVec::new(), Vec::new());
+    for (entry, pre_score) in &globals.scores {
+        let enabled = &ctx.profile.score[*entry];
+        let Some(plugin) = enabled.plugin.score() else { continue };
+        let pre_score = pre_score.map(|at| &ctx.profile.pre_score[at]);
+        raw.clear();
+        if let Some(value) = chain::prepare_score(pre_score, ctx, nodes) {
+            chain::score((enabled, plugin, &value), ctx, &[node], &mut raw, tally);
+        }
+        scores.push((*entry, raw.first().copied().unwrap_or(0)));
     }
     scores
 }

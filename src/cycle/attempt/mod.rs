@@ -9,6 +9,7 @@
 //! - `scores`, `best`: total scores, and the best node
 //! - [`search`]: selects the node, or makes the refusal
 //! - `nominations`: the two-pass filter for nominated pods
+//! - `overrides`: nodes that the pod sees without some pods
 //! - `post_filter`: lets PostFilter search for victims
 //! - `work`: counts what an attempt costs
 
@@ -18,6 +19,7 @@ pub(crate) mod chain;
 pub(crate) mod global_plugins;
 pub mod node_result_cache;
 pub(crate) mod nominations;
+pub(crate) mod overrides;
 pub(crate) mod post_filter;
 pub mod reserve;
 mod scores;

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use crate::attempt::chain::PluginTally;
 use crate::attempt::global_plugins::OneNode;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
+use crate::attempt::overrides::leave;
 use crate::attempt::post_filter::KnownNodes;
 use crate::attempt::reserve::place_nominee;
 
@@ -73,7 +74,7 @@ impl<'a> AttemptKind<'a> {
 pub(crate) struct NominationFilter<'a> {
     pub(crate) attempt: AttemptContext<'a>,
     pub(crate) cluster: &'a mut Cluster,
-    tally: &'a mut [PluginTally],
+    pub(super) tally: &'a mut [PluginTally],
     scratch: OneNode,
 }
 
@@ -91,13 +92,26 @@ impl<'a> NominationFilter<'a> {
     fn with_nominees(&mut self, results: &NodeResultCache, node: NodeIdx) -> Option<Cause> {
         let attempt = self.attempt;
         let nominees = nominees(self.cluster, (attempt.id, attempt.pod), attempt.kind.group(), node);
-        if nominees.is_empty() {
-            return None;
-        }
+        if nominees.is_empty() { None } else { self.ask(results, node, &nominees) }
+    }
+
+    /// Returns why a filter refuses the node with these nominated pods placed on it, and without those that are absent
+    /// there for the pod.
+    pub(super) fn ask(
+        &mut self,
+        results: &NodeResultCache,
+        node: NodeIdx,
+        nominees: &[PodId],
+    ) -> Option<Cause> {
+        let (attempt, absent) = (self.attempt, results.absent_on(node));
         let (scratch, tally) = (&mut self.scratch, &mut *self.tally);
+        if absent.is_empty() && nominees.is_empty() {
+            return results.ask_about(&attempt.on(self.cluster), node, scratch, tally);
+        }
         self.cluster.probe(|cluster| {
+            leave(cluster, absent);
             for id in nominees {
-                place_nominee(cluster, attempt.profile, id, node);
+                place_nominee(cluster, attempt.profile, *id, node);
             }
             results.ask_about(&attempt.on(cluster), node, scratch, tally)
         })
@@ -105,9 +119,7 @@ impl<'a> NominationFilter<'a> {
 
     /// Runs both passes. Returns why a filter refuses the node.
     pub(crate) fn refusal(&mut self, results: &NodeResultCache, node: NodeIdx) -> Option<Cause> {
-        self.with_nominees(results, node).or_else(|| {
-            results.ask_about(&self.attempt.on(self.cluster), node, &mut self.scratch, self.tally)
-        })
+        self.with_nominees(results, node).or_else(|| self.ask(results, node, &[]))
     }
 
     /// Returns the pod's own nominated node if it is feasible: then there is no choice. Otherwise refuses the feasible
@@ -138,7 +150,7 @@ impl<'a> NominationFilter<'a> {
         let nodes: Vec<NodeIdx> = nodes.filter(|n| results.is_feasible(*n)).collect();
         for node in nodes {
             if let Some(cause) = self.with_nominees(results, node) {
-                results.refuse_node(node, cause);
+                results.set_result(node, Some(cause));
             }
         }
     }

@@ -9,7 +9,7 @@ use pellucid_framework::{Cause, Code, NumaAffinity, Reason, View};
 use pellucid_model::effect::BindingMarks;
 use pellucid_model::{NodeIdx, Pod, PodId};
 
-use crate::attempt::alignment;
+use crate::attempt::overrides;
 
 /// Runs Reserve of a profile for a placed pod, and attaches the plugins' holds to the pod. `affinity` is that of the pod
 /// on the node before it was placed. Fails with the cause of the first plugin that refuses; what others hold by then
@@ -48,7 +48,7 @@ pub(crate) fn reserve(
 /// stands there without.
 pub fn place_nominee(cluster: &mut Cluster, profile: &Profile, id: PodId, node: NodeIdx) {
     let Some(pod) = cluster.pod(id).map(|record| record.pod.clone()) else { return };
-    let aligned = alignment::affinity(profile, View::new(cluster), &pod.spec, node);
+    let aligned = overrides::affinity(cluster, profile, &pod, node);
     cluster.place(id, node, Stage::Reserved);
     drop(aligned.and_then(|affinity| reserve(cluster, profile, (id, &pod), node, affinity)));
 }

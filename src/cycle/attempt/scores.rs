@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::attempt::best::{Blocks, REFUSED};
 use crate::attempt::chain::{self, PluginTally};
 use crate::attempt::node_result_cache::CycleContext;
+use crate::attempt::overrides::{self, Overridden};
 
 /// A plugin that scores the pod.
 struct Active {
@@ -117,10 +118,26 @@ impl Scores {
             let out = &mut self.scratch.out;
             chain::score((enabled, plugin, &active.value), ctx, nodes, out, tally);
             for (node, raw) in nodes.iter().zip(out) {
-                self.raw[node.index() * width + at] =
-                    (*raw).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+                self.raw[node.index() * width + at] = stored(*raw);
             }
         }
+    }
+
+    /// Returns the raw scores of a node in another state, one per active plugin.
+    pub(crate) fn raw_in(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        node: NodeIdx,
+        tally: &mut [PluginTally],
+    ) -> Vec<i32> {
+        let out = &mut self.scratch.out;
+        let raw = self.active.iter().map(|active| {
+            let enabled = &ctx.profile.score[active.entry];
+            let Some(plugin) = enabled.plugin.score() else { return 0 };
+            chain::score((enabled, plugin, &active.value), ctx, &[node], out, tally);
+            out.first().map_or(0, |raw| stored(*raw))
+        });
+        raw.collect()
     }
 
     /// Updates the scores of nodes that were filtered again.
@@ -222,9 +239,16 @@ impl Scores {
         shares.map(|((a, raw), greatest)| a.weighted(*raw, greatest.raw).1).sum()
     }
 
+    /// Returns the raw scores of a node in an attempt: those of its trial if it is overridden.
+    fn raw_among<'r>(&'r self, overridden: &'r [Overridden], node: NodeIdx) -> &'r [i32] {
+        let own = overrides::find(overridden, node).map(|of| &of.kept[..]);
+        own.filter(|raw| raw.len() == self.active.len()).unwrap_or_else(|| self.raw_of(node))
+    }
+
     /// Returns the greatest raw score of each active plugin over some nodes.
-    pub(crate) fn greatest_over(&self, nodes: &[NodeIdx]) -> Vec<i32> {
-        let greatest = |at| nodes.iter().map(|n| self.raw_of(*n)[at]).max().unwrap_or(0);
+    pub(crate) fn greatest_over(&self, nodes: &[NodeIdx], overridden: &[Overridden]) -> Vec<i32> {
+        let greatest =
+            |at: usize| nodes.iter().map(|n| self.raw_among(overridden, *n)[at]).max().unwrap_or(0);
         (0..self.active.len()).map(greatest).collect()
     }
 
@@ -232,11 +256,12 @@ impl Scores {
     pub(crate) fn shares(
         &self,
         n_entries: usize,
-        node: NodeIdx,
+        (node, overridden): (NodeIdx, &[Overridden]),
         greatest: &[i32],
     ) -> Vec<Option<(i64, i64, i64)>> {
         let mut shares = vec![None; n_entries];
-        for ((active, raw), greatest) in self.active.iter().zip(self.raw_of(node)).zip(greatest) {
+        let raw = self.raw_among(overridden, node);
+        for ((active, raw), greatest) in self.active.iter().zip(raw).zip(greatest) {
             let (normalized, weighted) = active.weighted(*raw, *greatest);
             shares[active.entry] = Some((i64::from(*raw), normalized, weighted));
         }
@@ -244,10 +269,15 @@ impl Scores {
     }
 
     /// Returns the total of a node, given the greatest raw scores.
-    pub(crate) fn total_with(&self, node: NodeIdx, greatest: &[i32]) -> i64 {
-        let shares = self.active.iter().zip(self.raw_of(node)).zip(greatest);
+    pub(crate) fn total_with(&self, node: NodeIdx, overridden: &[Overridden], greatest: &[i32]) -> i64 {
+        let shares = self.active.iter().zip(self.raw_among(overridden, node)).zip(greatest);
         shares.map(|((active, raw), greatest)| active.weighted(*raw, *greatest).1).sum()
     }
+}
+
+/// Returns a raw score as it is kept.
+fn stored(raw: i64) -> i32 {
+    raw.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
 }
 
 impl Active {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use pellucid_framework::Cause;
+use pellucid_framework::plugin::Measure;
 use pellucid_framework::profile::Profile;
+use pellucid_framework::{Cause, View};
 use pellucid_model::NodeIdx;
 use pellucid_model::cause::CauseId;
 use pellucid_queue::RefusedBy;
@@ -13,6 +14,7 @@ use crate::attempt::alignment;
 use crate::attempt::chain::PluginTally;
 use crate::attempt::global_plugins;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache, tie_order};
+use crate::attempt::overrides;
 
 /// Number of example nodes per group of a refusal.
 const EXAMPLES: usize = 3;
@@ -76,17 +78,18 @@ impl NodeResultCache {
         if let [only] = nodes {
             return Some((*only, None));
         }
-        let global = global_plugins::global_scores(&self.globals, ctx, nodes, tally);
+        let global = global_plugins::global_scores(&self.globals, ctx, nodes, self.overridden(), tally);
         self.work += (nodes.len() * global.len()) as u64;
         if global.is_empty() && self.attempt.is_none() && nodes.len() == self.n_feasible {
             self.run_scores(ctx, tally);
             return self.best(ctx).map(|(node, score)| (node, Some(score)));
         }
-        let scores = &*self.run_scores(ctx, tally);
-        let greatest = scores.greatest_over(nodes);
+        self.run_scores(ctx, tally);
+        let (scores, overridden) = (self.scores.as_ref()?, self.overridden());
+        let greatest = scores.greatest_over(nodes, overridden);
         let total = |(at, node): (usize, &NodeIdx)| {
             let of_others: i64 = global.iter().map(|g| g.weighted(at)).sum();
-            (*node, scores.total_with(*node, &greatest) + of_others)
+            (*node, scores.total_with(*node, overridden, &greatest) + of_others)
         };
         let totals = nodes.iter().enumerate().map(total);
         let best = totals.min_by(|(a, x), (b, y)| y.cmp(x).then_with(|| tie_order(ctx.view, *a, *b)));
@@ -102,13 +105,32 @@ impl NodeResultCache {
         start: &mut usize,
         tally: &mut [PluginTally],
     ) -> Decision {
+        let (found, evaluated) = self.visit(ctx, wanted, *start);
+        let total = self.order.len();
+        *start = (*start % total + evaluated) % total;
+        let Some((node, score)) = self.choose(ctx, &found, tally) else {
+            return Decision::Refuse(self.refuse(ctx));
+        };
+        let (feasible, evaluated, total) = (found.len() as u32, evaluated as u32, total as u32);
+        self.sample = found;
+        Decision::Place(Placement { node, score, feasible, evaluated, total })
+    }
+
+    /// Returns the nodes among which a search that begins at `start` chooses.
+    pub(crate) fn rivals(&mut self, ctx: &CycleContext<'_>, start: usize) -> Vec<NodeIdx> {
+        match sample_size(ctx.profile.percentage_of_nodes_to_score, ctx.view.nodes().len()) {
+            Some(wanted) => self.visit(ctx, wanted, start).0,
+            None => self.feasible().collect(),
+        }
+    }
+
+    /// Visits nodes until enough are feasible. Returns those, and how many were visited.
+    fn visit(&mut self, ctx: &CycleContext<'_>, wanted: usize, start: usize) -> (Vec<NodeIdx>, usize) {
         if self.order.is_empty() {
             self.order.extend_from_slice(ctx.view.nodes());
             self.order.sort_unstable_by(|a, b| tie_order(ctx.view, *a, *b));
         }
-        let total = self.order.len();
-        let begin = *start % total;
-        let (before, after) = self.order.split_at(begin);
+        let (before, after) = self.order.split_at(start % self.order.len());
         let mut found = Vec::new();
         let mut evaluated = 0;
         for node in after.iter().chain(before).copied() {
@@ -124,13 +146,7 @@ impl NodeResultCache {
                 }
             }
         }
-        *start = (begin + evaluated) % total;
-        let Some((node, score)) = self.choose(ctx, &found, tally) else {
-            return Decision::Refuse(self.refuse(ctx));
-        };
-        let (feasible, evaluated, total) = (found.len() as u32, evaluated as u32, total as u32);
-        self.sample = found;
-        Decision::Place(Placement { node, score, feasible, evaluated, total })
+        (found, evaluated)
     }
 
     /// Returns the best `n` of some feasible nodes with their scores, normalised as if there were no others, the best
@@ -144,11 +160,12 @@ impl NodeResultCache {
     ) -> Vec<Scored> {
         self.run_scores(ctx, tally);
         let Some(scores) = &self.scores else { return Vec::new() };
-        let greatest = scores.greatest_over(nodes);
-        let global = global_plugins::global_scores(&self.globals, ctx, nodes, tally);
+        let overridden = self.overridden();
+        let greatest = scores.greatest_over(nodes, overridden);
+        let global = global_plugins::global_scores(&self.globals, ctx, nodes, overridden, tally);
         let total = |(at, node): (usize, &NodeIdx)| {
             let of_others: i64 = global.iter().map(|g| g.weighted(at)).sum();
-            (scores.total_with(*node, &greatest) + of_others, at)
+            (scores.total_with(*node, overridden, &greatest) + of_others, at)
         };
         let mut totals: Vec<(i64, usize)> = nodes.iter().enumerate().map(total).collect();
         let order = |a: &(i64, usize), b: &(i64, usize)| {
@@ -160,7 +177,7 @@ impl NodeResultCache {
         }
         totals.sort_unstable_by(order);
         let row = |(total, at): (i64, usize)| {
-            let mut shares = scores.shares(ctx.profile.score.len(), nodes[at], &greatest);
+            let mut shares = scores.shares(ctx.profile.score.len(), (nodes[at], overridden), &greatest);
             for score in &global {
                 shares[score.entry] = Some(score.share(at));
             }
@@ -217,22 +234,52 @@ impl NodeResultCache {
             cause: cause.clone(),
             count: nodes.len(),
             examples: nodes.iter().take(EXAMPLES).map(|n| ctx.view.name(*n).clone()).collect(),
-            measures: measures(ctx, cause, &nodes),
+            measures: self.measures(ctx, cause, &nodes),
         };
         causes.iter().zip(members).filter(|(_, nodes)| !nodes.is_empty()).map(group).collect()
     }
+
+    /// Returns the numbers behind a cause over the nodes refused with it: of overridden nodes those of their trials.
+    fn measures(&self, ctx: &CycleContext<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<GroupMeasure> {
+        let all = match self.overridden() {
+            [] => measure(ctx, cause, nodes),
+            overridden => {
+                let is_plain = |node: &NodeIdx| overrides::find(overridden, *node).is_none();
+                let plain: Vec<NodeIdx> = nodes.iter().copied().filter(is_plain).collect();
+                let all = if plain.is_empty() { Vec::new() } else { measure(ctx, cause, &plain) };
+                let own = nodes.iter().filter_map(|node| overrides::find(overridden, *node));
+                own.flat_map(|of| &of.measures).fold(all, |all, one| with_nearest(ctx.view, all, one))
+            }
+        };
+        let shown = |m: Measure| GroupMeasure {
+            resource: m.resource,
+            requested: m.requested,
+            available: m.available,
+            best_node: ctx.view.name(m.best_node).clone(),
+        };
+        all.into_iter().map(shown).collect()
+    }
 }
 
-fn measures(ctx: &CycleContext<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<GroupMeasure> {
+/// Returns the numbers behind a cause over some nodes.
+pub(crate) fn measure(ctx: &CycleContext<'_>, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
     let filter = ctx.place_of(cause).and_then(|at| ctx.profile.filter[at].plugin.filter());
-    let Some(filter) = filter else { return Vec::new() };
-    let measures = filter.measure(ctx.view, ctx.spec, cause, nodes).into_iter().map(|m| GroupMeasure {
-        resource: m.resource,
-        requested: m.requested,
-        available: m.available,
-        best_node: ctx.view.name(m.best_node).clone(),
-    });
-    measures.collect()
+    filter.map_or_else(Vec::new, |filter| filter.measure(ctx.view, ctx.spec, cause, nodes))
+}
+
+/// Adds a measure, unless that of another node for the same resource is nearer to what the pod needs. The tie order
+/// decides between equal nodes.
+fn with_nearest(view: View<'_>, mut all: Vec<Measure>, one: &Measure) -> Vec<Measure> {
+    let lack = |m: &Measure| m.requested.saturating_sub(m.available);
+    let order = |a: &Measure, b: &Measure| {
+        lack(a).cmp(&lack(b)).then_with(|| tie_order(view, a.best_node, b.best_node))
+    };
+    match all.iter_mut().find(|known| known.resource == one.resource) {
+        Some(known) if order(one, known).is_lt() => *known = one.clone(),
+        Some(_) => {}
+        None => all.push(one.clone()),
+    }
+    all
 }
 
 /// Returns the refusal of a pod as a whole, by the plugin behind the cause.

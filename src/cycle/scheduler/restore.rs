@@ -7,14 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_cluster::{Nomination, Stage};
-use pellucid_framework::View;
 use pellucid_model::effect::BindingMarks;
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, Name, Now, PodId, PodKey};
 use pellucid_queue::QueueStage;
 use pellucid_recording::Verdict;
 
-use crate::attempt::alignment::affinity;
+use crate::attempt::overrides::affinity;
 use crate::attempt::reserve::reserve;
 use crate::scheduler::Scheduler;
 
@@ -47,9 +46,10 @@ impl Scheduler {
         }
         let profile = self.profiles.by_name.get(&pod.scheduler_name).map(|at| self.profiles.all[*at].clone());
         let profile = profile.filter(|_| stage != Stage::Bound);
-        let aligned = profile.as_ref().zip(self.cluster.find_node(node)).and_then(|(profile, node)| {
-            affinity(profile, View::new(&self.cluster), &pod.spec, node).ok().flatten()
-        });
+        let aligned = profile
+            .as_ref()
+            .zip(self.cluster.find_node(node))
+            .and_then(|(profile, node)| affinity(&mut self.cluster, profile, &pod, node).ok().flatten());
         self.cluster.place_by_name(id, node, stage);
         self.cluster.set_since(id, since);
         if let Some(marks) = marks {

@@ -16,8 +16,8 @@ use pellucid_model::{NodeIdx, Now, Pod, PodId, patience};
 use pellucid_queue::UnitId;
 use pellucid_recording::{Decision, Outcome, Placement};
 
-use crate::attempt::alignment::affinity;
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
+use crate::attempt::overrides::affinity;
 use crate::attempt::post_filter::post_filter;
 use crate::attempt::reserve::reserve;
 use crate::attempt::search::refusal_of_pod;
@@ -104,8 +104,10 @@ impl Scheduler {
         let ctx = attempt.on(&self.cluster);
         results.run_filters(&ctx, self.switches.reuse(), tally);
         results.run_global_filters(&ctx, tally);
-        let own =
-            NominationFilter::new(attempt, &mut self.cluster, tally).filter_with_nominated_pods(results);
+        let mut filter = NominationFilter::new(attempt, &mut self.cluster, tally);
+        filter.filter_overridden_nodes(results);
+        let own = filter.filter_with_nominated_pods(results);
+        filter.score_overridden_nodes(results, *start);
         let ctx = attempt.on(&self.cluster);
         let decision = match own {
             Some(node) => Decision::Place(Placement::nominated(node, ctx.view.nodes().len())),
@@ -143,7 +145,7 @@ impl Scheduler {
         now: Now,
     ) -> Outcome {
         let profile = self.profiles.all[self.queue.unit(unit).map_or(0, |u| u.profile)].clone();
-        let aligned = affinity(&profile, View::new(&self.cluster), &pod.spec, placement.node);
+        let aligned = affinity(&mut self.cluster, &profile, pod, placement.node);
         let overlay = self.cluster.begin();
         self.cluster.place(pod_id, placement.node, Stage::Reserved);
         let reserved = aligned.and_then(|affinity| {

@@ -7,7 +7,7 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::Cluster;
 use pellucid_framework::plugin::Nodes;
 use pellucid_framework::profile::Profile;
-use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_framework::{Cause, Code, NodeOverride, Reason, View};
 use pellucid_model::cause::{CauseId, Causes};
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::taint::{TaintEffect, tolerated};
@@ -18,6 +18,7 @@ use crate::attempt::alignment::Alignment;
 use crate::attempt::chain::{PluginTally, places, prepare};
 use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::nominations::nominees;
+use crate::attempt::overrides::{leave, of_pod};
 use crate::attempt::reserve::place_nominee;
 
 /// Maximum number of distinct requirements. Further ones share the last bit.
@@ -66,16 +67,30 @@ impl Masks {
         self.requirements.iter().enumerate().filter(move |(bit, _)| mask & (1 << bit) != 0)
     }
 
-    /// Adds what a node fails with its nominated pods present. None of it is fixed, because they may never come.
-    fn add_promised(&mut self, node: NodeIdx, with: &Self) {
-        let of_pod = with.pod.iter().flat_map(|cause| {
-            cause.reasons.iter().map(|r| Requirement { plugin: cause.plugin, reason: r.clone() })
-        });
-        let of_node = with.requirements(with.of(node)).map(|(_, requirement)| requirement.clone());
-        for requirement in of_pod.chain(of_node) {
-            let bit = self.bit(requirement);
-            self.failed[node.index()] |= bit;
+    /// Adds what a node fails in a trial. `is_lasting` says whether what is fixed there stays so.
+    fn add(&mut self, node: NodeIdx, trial: &Self, is_lasting: bool) {
+        if let Some(cause) = &trial.pod {
+            self.add_cause(node, cause, is_lasting);
         }
+        for (bit, requirement) in trial.requirements(trial.of(node)) {
+            let is_fixed = trial.fixed_of(node) & (1 << bit) != 0;
+            self.add_failed(node, requirement.clone(), is_lasting && is_fixed);
+        }
+    }
+
+    /// Adds a cause for which PreFilter refuses the pod to what a node fails.
+    fn add_cause(&mut self, node: NodeIdx, cause: &Cause, is_lasting: bool) {
+        let is_fixed = is_lasting && cause.code == Code::UnschedulableAndUnresolvable;
+        for reason in &cause.reasons {
+            let requirement = Requirement { plugin: cause.plugin, reason: reason.clone() };
+            self.add_failed(node, requirement, is_fixed);
+        }
+    }
+
+    fn add_failed(&mut self, node: NodeIdx, requirement: Requirement, is_fixed: bool) {
+        let bit = self.bit(requirement);
+        self.failed[node.index()] |= bit;
+        self.fixed[node.index()] |= if is_fixed { bit } else { 0 };
     }
 
     fn bit(&mut self, requirement: Requirement) -> u64 {
@@ -174,7 +189,7 @@ fn taint_bits(masks: &mut Masks, ctx: &CycleContext<'_>, node: NodeIdx, cause: &
 }
 
 /// Runs all filters on some nodes for a pod, both with and without the nominated pods that count against it, as a
-/// decision does. `cluster` is a copy that may be changed.
+/// decision does, and on overridden nodes without the absent pods. `cluster` is a copy that may be changed.
 pub fn masks_of_pod_on(
     cluster: &mut Cluster,
     profile: &Profile,
@@ -184,21 +199,55 @@ pub fn masks_of_pod_on(
     let ask = |cluster: &Cluster, nodes: &[NodeIdx]| {
         masks_on(&CycleContext { profile, view: View::new(cluster), spec, probe: &NoProbe }, nodes)
     };
-    let mut masks = ask(cluster, nodes);
-    if masks.pod.is_some() {
-        return masks;
+    let overridden = overridden_among(cluster, profile, (id, spec), nodes);
+    let absent =
+        |node: NodeIdx| overridden.iter().find(|of| of.node == node).map_or(&[][..], |of| &of.absent);
+    let plain: Vec<NodeIdx> = nodes.iter().copied().filter(|node| absent(*node).is_empty()).collect();
+    let mut masks = ask(cluster, &plain);
+    let mut trials: Vec<(NodeIdx, Masks)> = Vec::new();
+    for of in &overridden {
+        let without = cluster.probe(|cluster| {
+            leave(cluster, &of.absent);
+            ask(cluster, &[of.node])
+        });
+        trials.push((of.node, without));
     }
+    if let Some(cause) = &masks.pod {
+        // As in a decision, an overridden node that takes the pod makes this a refusal of every other node.
+        if trials.iter().all(|(node, trial)| trial.pod.is_some() || trial.of(*node) != 0) {
+            return masks;
+        }
+        let cause = cause.clone();
+        plain.iter().for_each(|node| masks.add_cause(*node, &cause, true));
+        masks.pod = None;
+    }
+    trials.iter().for_each(|(node, trial)| masks.add(*node, trial, true));
     for (node, pods) in promised(cluster, id, nodes) {
         let with = cluster.probe(|cluster| {
+            leave(cluster, absent(node));
             for pod in &pods {
                 place_nominee(cluster, profile, *pod, node);
             }
             ask(cluster, &[node])
         });
-        masks.add_promised(node, &with);
+        // None of it is fixed, because nominated pods may never come.
+        masks.add(node, &with, false);
         masks.promised.insert(node, pods);
     }
     masks
+}
+
+/// Returns those of `nodes` that a pod sees without some pods.
+fn overridden_among(
+    cluster: &Cluster,
+    profile: &Profile,
+    (id, spec): (PodId, &PodSpec),
+    nodes: &[NodeIdx],
+) -> Vec<NodeOverride> {
+    let Some(record) = cluster.pod(id) else { return Vec::new() };
+    let mut all = of_pod(profile, View::new(cluster), spec, &record.pod);
+    all.retain(|of| nodes.contains(&of.node));
+    all
 }
 
 /// Returns those of `nodes` that have nominated pods which count against a pod. The rest of the pod's gang does not

@@ -16,6 +16,7 @@ use pellucid_recording::{Decision, Placement};
 use crate::attempt::chain::PluginTally;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
+use crate::attempt::overrides::of_pod;
 use crate::attempt::search::Scored;
 use crate::scheduler::inputs::gated;
 
@@ -79,13 +80,14 @@ impl<'a> Question<'a> {
         let ctx = attempt.on(&cluster);
         results.run_filters(&ctx, false, &mut tally);
         results.run_global_filters(&ctx, &mut tally);
-        let own =
-            NominationFilter::new(attempt, &mut cluster, &mut tally).filter_with_nominated_pods(&mut results);
+        let mut filter = NominationFilter::new(attempt, &mut cluster, &mut tally);
+        filter.filter_overridden_nodes(&mut results);
+        let own = filter.filter_with_nominated_pods(&mut results);
         if own.is_some() {
             // A cycle stops here, but questions about other nodes need their results too.
-            NominationFilter::new(attempt, &mut cluster, &mut tally)
-                .filter_with_others_nominated(&mut results);
+            filter.filter_with_others_nominated(&mut results);
         }
+        filter.score_overridden_nodes(&mut results, 0);
         let ctx = attempt.on(&cluster);
         let decision = match own {
             Some(node) => Decision::Place(Placement::nominated(node, ctx.view.nodes().len())),
@@ -124,7 +126,7 @@ impl<'a> Question<'a> {
 pub struct NodeQuestion {
     cluster: Cluster,
     node: NodeIdx,
-    /// Answers by profile and shape, and also by pod if the pod is nominated.
+    /// Answers by profile and shape, and also by pod if the pod is nominated or has overrides.
     known: FxHashMap<(usize, ShapeId, Option<PodId>), Answer>,
 }
 
@@ -141,9 +143,11 @@ impl NodeQuestion {
         if let Some(refusal) = gated(profile, &pod) {
             return refusal.pod_cause.map(|cause| Answer::Refuses(Arc::new(cause)));
         }
-        // A nominated pod does not count against itself, so it gets an answer of its own.
-        let is_nominee = self.cluster.nominator().of(id).is_some();
-        let key = (number, shape, is_nominee.then_some(id));
+        // A nominated pod does not count against itself, and a pod with overrides sees the node differently from equal
+        // pods, so each gets an answer of its own.
+        let is_own = self.cluster.nominator().of(id).is_some()
+            || !of_pod(profile, View::new(&self.cluster), &pod.spec, &pod).is_empty();
+        let key = (number, shape, is_own.then_some(id));
         if let Some(known) = self.known.get(&key) {
             return Some(known.clone());
         }
@@ -153,8 +157,9 @@ impl NodeQuestion {
         let ctx = attempt.on(&self.cluster);
         results.look_at(&ctx, self.node, &mut tally);
         results.run_global_filters(&ctx, &mut tally);
-        NominationFilter::new(attempt, &mut self.cluster, &mut tally)
-            .filter_with_nominated_pods(&mut results);
+        let mut filter = NominationFilter::new(attempt, &mut self.cluster, &mut tally);
+        filter.filter_overridden_nodes(&mut results);
+        filter.filter_with_nominated_pods(&mut results);
         let answer = Answer::of(&results, self.node);
         self.known.insert(key, answer.clone());
         Some(answer)

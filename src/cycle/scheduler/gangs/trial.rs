@@ -14,8 +14,8 @@ use pellucid_recording::{Decision, Placement, Refusal};
 
 use super::plan::{Candidate, GangAttempt};
 use super::underway::Slice;
-use crate::attempt::alignment::affinity;
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
+use crate::attempt::overrides::{self, affinity};
 use crate::attempt::reserve::reserve;
 use crate::attempt::search::refusal_of_pod;
 use crate::attempt::work;
@@ -117,7 +117,14 @@ impl Scheduler {
         // A gang of a strict group gets no more places than it needs.
         let is_enough = attempt.is_strict && run.trial.placed[member.gang] >= attempt.needs[member.gang];
         let is_nominated = || self.cluster.nominator().of(member.id).is_some();
-        !is_enough && (!run.refused.contains(&member.kind()) || is_nominated())
+        let is_special = || is_nominated() || self.has_overrides(member);
+        !is_enough && (!run.refused.contains(&member.kind()) || is_special())
+    }
+
+    /// Whether a member sees nodes differently from equal members.
+    pub(super) fn has_overrides(&self, member: &Candidate) -> bool {
+        let (profile, pod) = (&self.profiles.all[member.profile], &member.pod);
+        !overrides::of_pod(profile, View::new(&self.cluster), &pod.spec, pod).is_empty()
     }
 
     fn try_member(&mut self, attempt: &GangAttempt, run: &mut Run, i: usize, slice: &Slice<'_>) {
@@ -146,7 +153,9 @@ impl Scheduler {
                 Fate::Placed(placement, self.cluster.slot(placement.node).name.clone())
             }
             Err(refusal) => {
-                run.refused.insert(member.kind());
+                if !self.has_overrides(member) {
+                    run.refused.insert(member.kind());
+                }
                 Fate::Failed(refusal)
             }
         };
@@ -156,7 +165,7 @@ impl Scheduler {
     pub(super) fn put_member(&mut self, member: &Candidate, node: NodeIdx) -> Result<(), Cause> {
         let profile = self.profiles.all[member.profile].clone();
         self.turns.work += work::MOVE;
-        let aligned = affinity(&profile, View::new(&self.cluster), &member.pod.spec, node)?;
+        let aligned = affinity(&mut self.cluster, &profile, &member.pod, node)?;
         self.cluster.place(member.id, node, Stage::Reserved);
         let reserved = reserve(&mut self.cluster, &profile, (member.id, &member.pod), node, aligned);
         reserved.and_then(|()| self.permit(&profile, &member.pod, node)).inspect_err(|_| {
@@ -200,6 +209,9 @@ impl Scheduler {
             return true;
         }
         let mut filter = NominationFilter::new(asked, &mut self.cluster, tally);
-        filter.refusal(results, node).is_some()
+        filter.find_overrides(results);
+        let is_refused = filter.refusal(results, node).is_some();
+        results.attempt = None;
+        is_refused
     }
 }

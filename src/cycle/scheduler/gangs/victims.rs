@@ -160,6 +160,7 @@ impl Scheduler {
             lower_only && !self.cluster.pods().any(|(_, r)| r.node.is_some() && r.pod.priority < below);
         if lower_only
             && !is_hopeless
+            && !attempt.candidates.iter().any(|member| self.has_overrides(member))
             && let Some(found) = self.lacks_even_without(attempt, &members, below)
         {
             return Err(found);
@@ -202,8 +203,9 @@ impl Scheduler {
             run.at += 1;
             patience::check();
             let member = &attempt.candidates[i];
-            let is_nominated = || self.cluster.nominator().of(member.id).is_some();
-            if run.missing[member.gang] == 0 || (run.refused.contains(&member.kind()) && !is_nominated()) {
+            let is_special =
+                || self.cluster.nominator().of(member.id).is_some() || self.has_overrides(member);
+            if run.missing[member.gang] == 0 || (run.refused.contains(&member.kind()) && !is_special()) {
                 continue;
             }
             match self.make_room_for(&hunt, i, &run.going, search.known.of(member)) {
@@ -216,7 +218,9 @@ impl Scheduler {
                 }
                 Err(found @ Found::NotEligible(_)) => return Some(found),
                 Err(found) => {
-                    run.refused.insert(member.kind());
+                    if !self.has_overrides(member) {
+                        run.refused.insert(member.kind());
+                    }
                     run.nothing = found;
                     if search.is_hopeless {
                         break;

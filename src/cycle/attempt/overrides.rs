@@ -1,0 +1,219 @@
+//! Judges overridden nodes: those that the pod of an attempt sees without some pods ([`NodeOverrides`]).
+//!
+//! Each is filtered and scored in a trial in which these pods are gone. The results replace those of the actual state in
+//! this [`Attempt`] alone; what is kept per shape stays as it is. Every later question about a single node, with
+//! nominated pods or without victims, passes [`NominationFilter`], which leaves the same pods out.
+//!
+//! [`Attempt`]: crate::attempt::global_plugins::Attempt
+//! [`NodeOverrides`]: pellucid_framework::NodeOverrides
+
+use pellucid_cluster::Cluster;
+use pellucid_framework::plugin::Measure;
+use pellucid_framework::profile::Profile;
+use pellucid_framework::{Cause, NodeOverride, NumaAffinity, View};
+use pellucid_model::cause::CauseId;
+use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
+use smallvec::SmallVec;
+
+use crate::attempt::alignment;
+use crate::attempt::chain::PluginTally;
+use crate::attempt::global_plugins;
+use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
+use crate::attempt::nominations::NominationFilter;
+use crate::attempt::search::measure;
+use crate::attempt::work;
+
+/// An overridden node of an attempt.
+pub(crate) struct Overridden {
+    pub(crate) node: NodeIdx,
+    /// The pods that are gone in its trials.
+    absent: SmallVec<[PodId; 2]>,
+    /// Raw scores of the plugins whose scores are kept, in their order; empty if the node is not scored.
+    pub(crate) kept: Vec<i32>,
+    /// Raw scores of the plugins that run at every attempt, by index in `profile.score`.
+    global: SmallVec<[(usize, i64); 2]>,
+    /// The numbers behind the cause for which a filter refuses the node.
+    pub(crate) measures: Vec<Measure>,
+}
+
+impl Overridden {
+    /// Returns the raw score of a plugin that runs at every attempt, if the node is scored.
+    pub(crate) fn global(&self, entry: usize) -> Option<i64> {
+        self.global.iter().find(|(known, _)| *known == entry).map(|(_, raw)| *raw)
+    }
+}
+
+/// Finds a node among overridden ones, which are ascending.
+pub(crate) fn find(all: &[Overridden], node: NodeIdx) -> Option<&Overridden> {
+    all.binary_search_by_key(&node, |of| of.node).ok().map(|at| &all[at])
+}
+
+/// Returns the nodes that a pod sees without some pods, ascending, as all plugins of a profile say together.
+pub(crate) fn of_pod(profile: &Profile, view: View<'_>, spec: &PodSpec, pod: &Pod) -> Vec<NodeOverride> {
+    let plugins = profile.node_overrides.iter().filter_map(|enabled| enabled.plugin.node_overrides());
+    let mut all: Vec<NodeOverride> = plugins.flat_map(|p| p.overrides(view, spec, pod)).collect();
+    all.sort_by_key(|of| of.node);
+    all.dedup_by(|next, first| {
+        let is_same = next.node == first.node;
+        if is_same {
+            first.absent.append(&mut next.absent);
+        }
+        is_same
+    });
+    for NodeOverride { node, absent } in &mut all {
+        absent.retain(|id| view.cluster().pod(*id).is_some_and(|record| record.node == Some(*node)));
+        absent.sort_unstable();
+        absent.dedup();
+    }
+    all.retain(|of| !of.absent.is_empty());
+    all
+}
+
+/// Takes pods off their nodes. Must be called in a trial.
+pub(crate) fn leave(cluster: &mut Cluster, absent: &[PodId]) {
+    for id in absent {
+        cluster.release(*id);
+    }
+}
+
+/// Returns the affinity of a pod on a node as the filters saw it, without the pods that are absent there for the pod.
+/// The pod must not be placed yet. Fails with the cause for which the node is refused.
+pub(crate) fn affinity(
+    cluster: &mut Cluster,
+    profile: &Profile,
+    pod: &Pod,
+    node: NodeIdx,
+) -> Result<Option<NumaAffinity>, Cause> {
+    let ask = |cluster: &Cluster| alignment::affinity(profile, View::new(cluster), &pod.spec, node);
+    if profile.topology_hints.is_empty() || profile.node_overrides.is_empty() {
+        return ask(cluster);
+    }
+    let mut all = of_pod(profile, View::new(cluster), &pod.spec, pod).into_iter();
+    match all.find(|of| of.node == node) {
+        None => ask(cluster),
+        Some(of) => cluster.probe(|cluster| {
+            leave(cluster, &of.absent);
+            ask(cluster)
+        }),
+    }
+}
+
+impl NominationFilter<'_> {
+    /// Finds the overridden nodes for the pod. Until the attempt ends, questions about single nodes leave out the pods
+    /// that are absent there.
+    pub(crate) fn find_overrides(&mut self, results: &mut NodeResultCache) {
+        let (profile, pod) = (self.attempt.profile, self.attempt.pod);
+        if profile.node_overrides.is_empty() {
+            return;
+        }
+        let found = of_pod(profile, View::new(self.cluster), &pod.spec, pod);
+        if found.is_empty() {
+            return;
+        }
+        // What plugins say may depend on anything, and on more of the pod than its shape.
+        results.reads_others = true;
+        let overridden = |NodeOverride { node, absent }| Overridden {
+            node,
+            absent,
+            kept: Vec::new(),
+            global: SmallVec::new(),
+            measures: Vec::new(),
+        };
+        results.attempt().overridden = found.into_iter().map(overridden).collect();
+    }
+
+    /// Finds the overridden nodes for the pod, and filters each in a trial. All other nodes must be filtered already.
+    pub(crate) fn filter_overridden_nodes(&mut self, results: &mut NodeResultCache) {
+        self.find_overrides(results);
+        // What refuses the pod for its spec alone refuses it without other pods too.
+        if results.overridden().is_empty() || results.prepared.refused.is_some() {
+            return;
+        }
+        let known: &NodeResultCache = results;
+        let nodes = known.overridden().iter().map(|of| of.node).filter(|node| known.is_evaluated(*node));
+        let judged: Vec<(NodeIdx, Option<Cause>)> =
+            nodes.map(|node| (node, self.ask(known, node, &[]))).collect();
+        results.work += work::ASK * judged.len() as u64;
+        if results.refused_as_a_whole().is_some() {
+            if judged.iter().all(|(_, cause)| cause.is_some()) {
+                return;
+            }
+            results.refuse_every_node();
+        }
+        for (node, cause) in judged {
+            if let Some(cause) = &cause {
+                let measures = self.measures(results, node, cause);
+                results.change_overridden(node, |of| of.measures = measures);
+            }
+            results.set_result(node, cause);
+        }
+    }
+
+    /// Returns the numbers behind the cause that refuses an overridden node.
+    fn measures(&mut self, results: &NodeResultCache, node: NodeIdx, cause: &Cause) -> Vec<Measure> {
+        let attempt = self.attempt;
+        self.cluster.probe(|cluster| {
+            leave(cluster, results.absent_on(node));
+            measure(&attempt.on(cluster), cause, &[node])
+        })
+    }
+
+    /// Scores the feasible overridden nodes, each in a trial. `start` is where a sampled search begins.
+    pub(crate) fn score_overridden_nodes(&mut self, results: &mut NodeResultCache, start: usize) {
+        let feasible = results.overridden().iter().map(|of| of.node).filter(|n| results.is_feasible(*n));
+        let feasible: Vec<NodeIdx> = feasible.collect();
+        if feasible.is_empty() || results.refused_as_a_whole().is_some() {
+            return;
+        }
+        let attempt = self.attempt;
+        let ctx = attempt.on(self.cluster);
+        results.run_scores(&ctx, self.tally);
+        let rivals = results.rivals(&ctx, start);
+        for node in feasible {
+            let tally = &mut *self.tally;
+            self.cluster.probe(|cluster| {
+                leave(cluster, results.absent_on(node));
+                results.score_overridden(&attempt.on(cluster), node, &rivals, tally);
+            });
+        }
+    }
+}
+
+impl NodeResultCache {
+    /// Returns the overridden nodes of this attempt, ascending.
+    pub(crate) fn overridden(&self) -> &[Overridden] {
+        self.attempt.as_ref().map_or(&[], |attempt| &attempt.overridden)
+    }
+
+    /// Returns the pods that are absent from a node for the pod of this attempt.
+    pub(crate) fn absent_on(&self, node: NodeIdx) -> &[PodId] {
+        find(self.overridden(), node).map_or(&[], |of| &of.absent)
+    }
+
+    fn change_overridden(&mut self, node: NodeIdx, change: impl FnOnce(&mut Overridden)) {
+        let mut all = self.attempt.iter_mut().flat_map(|attempt| &mut attempt.overridden);
+        if let Some(of) = all.find(|of| of.node == node) {
+            change(of);
+        }
+    }
+
+    /// Whether the node exists and PreFilter did not leave it out.
+    fn is_evaluated(&self, node: NodeIdx) -> bool {
+        let cause = self.current().0.get(node.index());
+        cause.is_some_and(|cause| *cause != CauseId::ABSENT && *cause != CauseId::NOT_EVALUATED)
+    }
+
+    /// Scores one node in the state of a trial. `rivals` are the nodes that it is compared with.
+    fn score_overridden(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        node: NodeIdx,
+        rivals: &[NodeIdx],
+        tally: &mut [PluginTally],
+    ) {
+        self.work += work::ASK;
+        let global = global_plugins::raw_scores(&self.globals, ctx, (node, rivals), tally);
+        let kept = self.scores.as_mut().map(|scores| scores.raw_in(ctx, node, tally));
+        self.change_overridden(node, |of| (of.kept, of.global) = (kept.unwrap_or_default(), global));
+    }
+}

@@ -1,0 +1,52 @@
+//! Node overrides: nodes that one pod sees without some pods, because what those hold is there for it.
+//!
+//! A plugin that keeps room for certain pods implements [`NodeOverrides`]. The cycle judges each node that it names in a
+//! trial in which the named pods are gone, and the other nodes as usual. Who may have the room, and how it gives way
+//! once such a pod is placed, is the plugin's matter.
+
+use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
+use smallvec::SmallVec;
+
+use super::view::View;
+
+/// A node as one pod sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeOverride {
+    /// The node.
+    pub node: NodeIdx,
+    /// The pods that are not there for the pod, in any order. One that is not placed on the node has no effect.
+    pub absent: SmallVec<[PodId; 2]>,
+}
+
+/// Says which nodes a pod sees without some pods. The plugins of a profile that return one take part at whichever points
+/// they are enabled; what several say about a node adds up.
+///
+/// Filters, topology hints and scores are asked about such a node in a trial in which the absent pods, and all that is
+/// held for them, are gone: for the decision, in the search for victims, and in every explanation. PreFilter and
+/// PreScore of plugins that read [`Reads::Everything`](super::plugin::Reads::Everything) are asked in the trial too, so
+/// that a pod which is refused as a whole only because of the absent pods can still have the node. These results hold
+/// for one attempt and are not kept for equal pods.
+///
+/// # What the plugin must guarantee
+///
+/// The trial ends before the pod is placed. From Reserve on the absent pods are where they were, and the columns count
+/// them and the pod: the framework does not know which pod stands in the room of which. No placement may exceed what a
+/// node has, so the plugin
+///
+/// - names only pods whose room it can take back: what runs on the node keeps its room, and is a victim, not an override;
+/// - gives up, in [`Reserve`](super::plugin::Reserve) or with the hook
+///   [`reserved`](pellucid_cluster::DerivedState::reserved) of its state, what the pod takes of the promised room, and
+///   gets it back in `unreserved`. Its Reserve refuses the pod when it cannot;
+/// - names an absent pod only as long as all of its room is there: what other pods stand in already must not be promised
+///   a second time.
+///
+/// The other plugins' Reserve sees the absent pods in place. So the plugin is enabled before them where they choose from
+/// what is free.
+pub trait NodeOverrides: Send + Sync {
+    /// Returns the nodes that the pod sees without some pods; empty for most pods. `spec` is the pod's, or a changed one
+    /// in a question about it.
+    ///
+    /// Called once per attempt, and for the chosen node again where topology hints are merged. It must be cheap for a pod
+    /// that nothing is kept for, and depend on nothing but the arguments.
+    fn overrides(&self, view: View<'_>, spec: &PodSpec, pod: &Pod) -> Vec<NodeOverride>;
+}
