@@ -70,16 +70,16 @@ fn row(cx: &ReadContext<'_>, loads: &NodeLoads, node: NodeIdx) -> Option<NodeLoa
     };
     if let Some(judged) = load.judged.as_deref() {
         let side = load.side(judged, false);
-        made.used = quantities(loads, &side.used);
+        made.used = quantities(loads, &side.used.all());
         made.allocatable = quantities(loads, &judged.allocatable);
-        made.percent = used_percent(loads, &side.used, &judged.allocatable);
+        made.percent = used_percent(loads, &side.used.all(), &judged.allocatable);
         let thresholds = &judged.thresholds;
         made.thresholds = percents(thresholds.aggregated.as_ref().map_or(&thresholds.plain, |a| &a.percents));
         made.aggregated = judged.basis == Basis::Aggregated;
         let prod = load.side(judged, true);
         if prod.basis == Basis::Prod {
             made.prod_thresholds = percents(&thresholds.prod);
-            made.prod_percent = used_percent(loads, &prod.used, &judged.allocatable);
+            made.prod_percent = used_percent(loads, &prod.used.all(), &judged.allocatable);
         }
     }
     Some(made)
@@ -88,7 +88,7 @@ fn row(cx: &ReadContext<'_>, loads: &NodeLoads, node: NodeIdx) -> Option<NodeLoa
 fn is_exceeded(load: &Load) -> bool {
     let Some(judged) = load.judged.as_deref() else { return false };
     let side = load.side(judged, false);
-    side.used.iter().zip(side.limits).any(|(used, limit)| *limit != NO_LIMIT && used >= limit)
+    side.used.all().iter().zip(side.limits).any(|(used, limit)| *limit != NO_LIMIT && used >= limit)
 }
 
 fn read_nodes(cx: &ReadContext<'_>) -> Result<Value, ReadError> {

@@ -5,7 +5,6 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, PodSpec};
 use smallvec::SmallVec;
 
-use super::super::scored::amount;
 use super::args::LoadAwareArgs;
 
 /// Amounts in the order of [`LoadAwareArgs::resources`]: CPU in thousandths of a core, the rest in units.
@@ -60,13 +59,13 @@ impl PriorityClass {
             3000..=3999 => Some(Self::Free),
             _ => None,
         };
-        let label = spec.labels.get(&PRIORITY_CLASS.into());
-        let class = label.map_or_else(by_priority, |text| Self::parse(text));
+        let label = spec.labels.text(PRIORITY_CLASS);
+        let class = label.map_or_else(by_priority, Self::parse);
         class.unwrap_or_else(|| Self::by_qos(spec))
     }
 
     fn by_qos(spec: &PodSpec) -> Self {
-        match spec.labels.get(&QOS_CLASS.into()).map(Name::as_str) {
+        match spec.labels.text(QOS_CLASS) {
             Some("BE") => Self::Batch,
             Some("LSE" | "LSR" | "LS" | "SYSTEM") => Self::Prod,
             _ if spec.qos == Qos::BestEffort => Self::Batch,
@@ -102,7 +101,7 @@ impl Estimate {
     /// Estimates a pod.
     pub(super) fn of(args: &LoadAwareArgs, spec: &PodSpec) -> Self {
         let class = PriorityClass::of(spec);
-        let own = |key: &str| spec.annotations.get(&key.into()).filter(|_| args.allow_custom);
+        let own = |key: &str| spec.annotations.text(key).filter(|_| args.allow_custom);
         let factors = own(SCALING_FACTORS).and_then(|text| serde_json::from_str(text).ok());
         let factors: Option<std::collections::BTreeMap<String, i64>> = factors;
         let seconds = |key: &str, default: Option<i64>| own(key).and_then(|s| s.parse().ok()).or(default);
@@ -120,6 +119,18 @@ impl Estimate {
     }
 }
 
+/// Returns the amount of a resource in a list, 0 when absent.
+fn amount_named(list: &ResourceList, name: &str) -> i64 {
+    let scalar = || list.scalars.iter().find(|(known, _)| known.as_str() == name).map_or(0, |(_, n)| *n);
+    match name {
+        "cpu" => list.milli_cpu,
+        "memory" => list.memory,
+        "ephemeral-storage" => list.ephemeral_storage,
+        "pods" => list.pods,
+        _ => scalar(),
+    }
+}
+
 /// Returns `max(request, limit) * factor / 100`, rounded half up and not above the limit. Where nothing is requested, a
 /// prod or batch pod counts with a default.
 fn estimate(
@@ -128,8 +139,8 @@ fn estimate(
     (requests, limits): (&ResourceList, &ResourceList),
     factor: i64,
 ) -> i64 {
-    let Some(name) = class.requests_as(resource).map(Name::new) else { return 0 };
-    let (request, limit) = (amount(requests, &name), amount(limits, &name));
+    let Some(name) = class.requests_as(resource) else { return 0 };
+    let (request, limit) = (amount_named(requests, name), amount_named(limits, name));
     let base = request.max(limit);
     if base <= 0 {
         return match (class, resource) {
@@ -139,8 +150,10 @@ fn estimate(
             _ => 0,
         };
     }
-    let scaled = (i128::from(base) * i128::from(factor) + 50) / 100;
-    let scaled = i64::try_from(scaled).unwrap_or(i64::MAX);
+    let scaled = match base.checked_mul(factor).and_then(|product| product.checked_add(50)) {
+        Some(product) => product / 100,
+        None => i64::try_from((i128::from(base) * i128::from(factor) + 50) / 100).unwrap_or(i64::MAX),
+    };
     if limit > 0 { scaled.min(limit) } else { scaled }
 }
 

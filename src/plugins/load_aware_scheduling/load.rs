@@ -88,10 +88,30 @@ pub(super) struct Load {
     pub(super) next: Option<i64>,
 }
 
+/// Usage per resource as the sum of what is reported and what estimates add.
+#[derive(Clone, Copy)]
+pub(super) struct Used<'a> {
+    reported: Option<&'a Amounts>,
+    estimated: &'a Amounts,
+}
+
+impl Used<'_> {
+    /// Returns the usage of a resource by its position.
+    #[inline]
+    pub(super) fn at(&self, i: usize) -> i64 {
+        self.reported.map_or(0, |reported| reported[i]) + self.estimated[i]
+    }
+
+    /// Returns the usage of all resources.
+    pub(super) fn all(&self) -> Amounts {
+        (0..self.estimated.len()).map(|i| self.at(i)).collect()
+    }
+}
+
 /// The usage and the limits that apply to a pod.
 pub(super) struct Side<'a> {
     /// Usage per resource without the pod.
-    pub(super) used: Amounts,
+    pub(super) used: Used<'a>,
     /// The least usage per resource that is too much.
     pub(super) limits: &'a Amounts,
     pub(super) basis: Basis,
@@ -112,7 +132,7 @@ impl Load {
     }
 
     /// Returns what the filter compares for a pod.
-    pub(super) fn side<'a>(&self, judged: &'a Judged, is_prod: bool) -> Side<'a> {
+    pub(super) fn side<'a>(&'a self, judged: &'a Judged, is_prod: bool) -> Side<'a> {
         match &judged.prod_limits {
             Some(limits) if is_prod => Side { used: self.prod_used(), limits, basis: Basis::Prod },
             _ => Side {
@@ -134,17 +154,18 @@ impl Load {
     }
 
     /// Returns the usage that the score compares for a pod.
-    pub(super) fn score_used(&self, judged: &Judged, by_prod: bool) -> Amounts {
+    pub(super) fn score_used<'a>(&'a self, judged: &'a Judged, by_prod: bool) -> Used<'a> {
         if by_prod { self.prod_used() } else { self.node_used(judged.score_usage.as_ref()) }
     }
 
-    fn prod_used(&self) -> Amounts {
-        sum(&self.sums.prod_usage, &self.sums.prod_delta)
+    fn prod_used(&self) -> Used<'_> {
+        Used { reported: Some(&self.sums.prod_usage), estimated: &self.sums.prod_delta }
     }
 
     /// Returns the reported usage with what estimates add; where none is reported, the estimates of all pods.
-    fn node_used(&self, reported: Option<&Amounts>) -> Amounts {
-        reported.map_or_else(|| self.sums.node_estimated.clone(), |usage| sum(usage, &self.sums.node_delta))
+    fn node_used<'a>(&'a self, reported: Option<&'a Amounts>) -> Used<'a> {
+        let estimated = if reported.is_some() { &self.sums.node_delta } else { &self.sums.node_estimated };
+        Used { reported, estimated }
     }
 
     pub(super) fn count(&mut self, by: &Contribution, sign: i64) {
@@ -170,10 +191,6 @@ fn add(to: &mut Amounts, amounts: &Amounts, sign: i64) {
     for (to, amount) in to.iter_mut().zip(amounts) {
         *to += sign * amount;
     }
-}
-
-fn sum(one: &Amounts, other: &Amounts) -> Amounts {
-    one.iter().zip(other).map(|(a, b)| a + b).collect()
 }
 
 fn earliest(one: Option<i64>, other: Option<i64>) -> Option<i64> {

@@ -11,8 +11,8 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::derived::DerivedState;
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
 use pellucid_framework::plugin::{
-    CycleValue, DeclaredKeys, Filter, Hint, Hints, Measure, Nodes, Plugin, PreFilter, PreFiltered, Reads,
-    Score,
+    CycleValue, DeclaredKeys, Filter, Hint, Hints, Measure, Nodes, Plugin, PreFilter, PreFiltered, PreScore,
+    PreScored, Reads, Score,
 };
 use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
 use pellucid_model::custom::CustomKind;
@@ -51,7 +51,10 @@ const KEYS: DeclaredKeys = DeclaredKeys {
 pub fn registration() -> Registration {
     let summary = "Keeps pods off nodes whose measured usage is high, and prefers nodes that use little";
     Registration::new(NAME, summary, args::schema, |args| {
-        Ok(LoadAwareScheduling { args: Arc::new(LoadAwareArgs::read(args)?) })
+        let args = LoadAwareArgs::read(args)?;
+        let weight = |resource| args.weights.get(resource).copied().unwrap_or(0);
+        let weights = args.resources.iter().map(weight).collect();
+        Ok(LoadAwareScheduling { weights, args: Arc::new(args) })
     })
     .with_weight(1)
     .off_by_default()
@@ -75,11 +78,8 @@ pub static NODE_METRIC: CustomKind = CustomKind {
 /// The plugin, as a profile uses it.
 struct LoadAwareScheduling {
     args: Arc<LoadAwareArgs>,
-}
-
-/// What filter and score need of a pod.
-struct PodLoad {
-    estimate: Estimate,
+    /// The resources' weights in the score, in the order of the arguments' resources.
+    weights: Box<[i64]>,
 }
 
 impl Plugin for LoadAwareScheduling {
@@ -89,7 +89,7 @@ impl Plugin for LoadAwareScheduling {
     fn args(&self) -> Value {
         self.args.show()
     }
-    points! { pre_filter, filter, score, hints }
+    points! { pre_filter, filter, pre_score, score, hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(NodeLoads::new(vec![self.args.clone()]))]
     }
@@ -119,8 +119,8 @@ impl LoadAwareScheduling {
         let judged = load.judged.as_deref()?;
         let side = load.side(judged, pod.is_prod);
         let mut exceeded: Exceeded = 0;
-        for (i, (used, limit)) in side.used.iter().zip(side.limits).enumerate() {
-            if used.saturating_add(pod.amounts[i]) >= *limit {
+        for (i, (amount, limit)) in pod.amounts.iter().zip(side.limits).enumerate() {
+            if side.used.at(i).saturating_add(*amount) >= *limit {
                 exceeded |= 1 << (i % 64);
             }
         }
@@ -151,8 +151,7 @@ impl PreFilter for LoadAwareScheduling {
         if spec.is_daemon {
             return PreFiltered::Skip;
         }
-        let estimate = Estimate::of(&self.args, spec);
-        PreFiltered::Ready { value: Arc::new(PodLoad { estimate }), nodes: None }
+        PreFiltered::Ready { value: Arc::new(Estimate::of(&self.args, spec)), nodes: None }
     }
 }
 
@@ -161,15 +160,8 @@ impl Filter for LoadAwareScheduling {
         Reads::Usage
     }
 
-    fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
-        let fresh;
-        let pod = match value.downcast_ref::<PodLoad>() {
-            Some(pod) => &pod.estimate,
-            None => {
-                fresh = Estimate::of(&self.args, spec);
-                &fresh
-            }
-        };
+    fn filter(&self, view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let Some(pod) = value.downcast_ref::<Estimate>() else { return };
         let load = self.loads(view);
         let mut known: SmallVec<[(Refusal, CauseId); 4]> = SmallVec::new();
         nodes.refuse_with(|causes, node| {
@@ -197,7 +189,7 @@ impl Filter for LoadAwareScheduling {
                 let load = load(*node)?;
                 let judged = load.judged.as_deref()?;
                 let side = load.side(judged, pod.is_prod);
-                let (used, limit) = (side.used[at].saturating_add(pod.amounts[at]), side.limits[at]);
+                let (used, limit) = (side.used.at(at).saturating_add(pod.amounts[at]), side.limits[at]);
                 Some((used - (limit - 1), used, limit - 1, *node))
             };
             if let Some((_, requested, available, best_node)) = nodes.iter().filter_map(above).min() {
@@ -220,20 +212,32 @@ impl Filter for LoadAwareScheduling {
     }
 }
 
+impl PreScore for LoadAwareScheduling {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn pre_score(&self, _view: View<'_>, spec: &PodSpec, _nodes: &[NodeIdx]) -> PreScored {
+        PreScored::Ready(Arc::new(Estimate::of(&self.args, spec)))
+    }
+}
+
 impl Score for LoadAwareScheduling {
     fn reads(&self) -> Reads {
         Reads::Usage
     }
 
-    fn score(&self, view: View<'_>, spec: &PodSpec, _value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
-        let pod = Estimate::of(&self.args, spec);
+    fn score(&self, view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        let Some(pod) = value.downcast_ref::<Estimate>() else { return };
         let load = self.loads(view);
         for (node, score) in nodes.iter().zip(out) {
             let load = load(*node).filter(|load| !load.is_expired);
             let judged = load.and_then(|load| Some((load, load.judged.as_deref()?)));
             *score = judged.map_or(0, |(load, judged)| {
                 let used = load.score_used(judged, self.args.score_by_prod && pod.is_prod);
-                self.total(|i| resource_score(used[i].saturating_add(pod.amounts[i]), judged.allocatable[i]))
+                self.total(|i| {
+                    resource_score(used.at(i).saturating_add(pod.amounts[i]), judged.allocatable[i])
+                })
             });
         }
     }
@@ -243,8 +247,7 @@ impl LoadAwareScheduling {
     /// Returns the weighted mean of the resources' scores and of the least of them.
     fn total(&self, score: impl Fn(usize) -> i64) -> i64 {
         let (mut sum, mut weights, mut least) = (0, 0, i64::MAX);
-        for (i, resource) in self.args.resources.iter().enumerate() {
-            let weight = self.args.weights.get(resource).copied().unwrap_or(0);
+        for (i, weight) in self.weights.iter().copied().enumerate() {
             let own = score(i);
             (sum, weights) = (sum + weight * own, weights + weight);
             // CPU and memory come first, and may dominate whether or not they have a weight.
@@ -262,7 +265,10 @@ fn resource_score(used: i64, allocatable: i64) -> i64 {
     if allocatable <= 0 || used > allocatable {
         return 0;
     }
-    ((i128::from(allocatable) - i128::from(used)) * 100 / i128::from(allocatable)) as i64
+    match allocatable.checked_sub(used).and_then(|free| free.checked_mul(100)) {
+        Some(hundredfold) => hundredfold / allocatable,
+        None => ((i128::from(allocatable) - i128::from(used)) * 100 / i128::from(allocatable)) as i64,
+    }
 }
 
 impl Hints for LoadAwareScheduling {

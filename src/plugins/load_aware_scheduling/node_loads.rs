@@ -85,7 +85,8 @@ impl NodeLoads {
 
     /// Returns the position of a set of arguments, to be used with [`Self::load`].
     pub(super) fn position(&self, args: &LoadAwareArgs) -> Option<usize> {
-        self.args.iter().position(|known| **known == *args)
+        let is_same = |known: &Arc<LoadAwareArgs>| std::ptr::eq(&**known, args);
+        self.args.iter().position(is_same).or_else(|| self.args.iter().position(|known| **known == *args))
     }
 
     /// Returns the load of a node; `None` when nothing is known of the node.
@@ -193,8 +194,9 @@ impl DerivedState for NodeLoads {
 
     fn pod_added(&mut self, placed: &Placed<'_>) {
         let pod = assigned(placed);
-        self.on_mut(placed.node).assigned.push(pod.clone());
+        self.on_mut(placed.node);
         self.count(placed.node, &pod, 1);
+        self.on_mut(placed.node).assigned.push(pod);
     }
 
     fn pod_removed(&mut self, placed: &Placed<'_>) {
