@@ -32,6 +32,8 @@ static LICENCE_POOL: CustomKind = CustomKind {
     plural: "licencepools",
     qualified: "LicencePool.example.com",
     is_namespaced: false,
+    is_required: false,
+    verbs: &["get", "status/patch"],
     decode: |manifest| Ok(Arc::new(Licences::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, Licences::manifest),
 };
