@@ -161,7 +161,7 @@ mod tests {
     /// Returns the problems of some plugins, one a line.
     fn said(plugins: &[(&'static str, &[&'static PluginReason])]) -> Vec<String> {
         let factory = |(name, reasons): &(&'static str, &[&'static PluginReason])| {
-            let made: Box<dyn PluginFactory> = Box::new(Registered(*name, reasons.to_vec()));
+            let made: Box<dyn PluginFactory> = Box::new(Registered(name, reasons.to_vec()));
             made
         };
         let registry: Vec<Box<dyn PluginFactory>> = plugins.iter().map(factory).collect();

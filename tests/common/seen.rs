@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pellucid::cluster::Cluster;
-use pellucid::framework::View;
 use pellucid::framework::endpoint::{PathParams, ReadContext};
+use pellucid::framework::{PluginFactory, View};
 use pellucid::model::pages::PAGE;
 use pellucid::model::{NodeIdx, Now, PodId, PodKey};
 use pellucid::plugins::default_preemption::Priorities;
@@ -17,6 +17,11 @@ const BOOK: &str = "DefaultPreemption";
 /// Returns the pods, the amounts and pods per node, and the responses of every plugin's reads. Slots and column
 /// numbers do not matter.
 pub fn seen(cluster: &Cluster) -> BTreeMap<String, Value> {
+    seen_by(cluster, &pellucid::plugins::registry())
+}
+
+/// Returns the same with the reads of these plugins.
+pub fn seen_by(cluster: &Cluster, registry: &[Box<dyn PluginFactory>]) -> BTreeMap<String, Value> {
     let view = View::new(cluster);
     let mut all = BTreeMap::new();
     for (_, record) in cluster.pods() {
@@ -28,7 +33,7 @@ pub fn seen(cluster: &Cluster) -> BTreeMap<String, Value> {
         all.insert(format!("node {}", view.name(slot)), node(view, slot));
     }
     all.insert("priorities".to_owned(), json!(format!("{:?}", view.state::<Priorities>())));
-    for factory in pellucid::plugins::registry().iter().filter(|f| f.name() != BOOK) {
+    for factory in registry.iter().filter(|f| f.name() != BOOK) {
         for endpoint in factory.endpoints() {
             for params in asked(view, endpoint.path) {
                 let body = (endpoint.read)(&ReadContext { view, params: &params, now: Now::default() });

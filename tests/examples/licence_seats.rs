@@ -23,6 +23,14 @@ const SEATS: usize = 6;
 /// How often the scheduler is killed.
 const KILLS: u64 = 200;
 
+/// Returns the manifests that come with the example: the kind, and a pool.
+fn manifests() -> [Value; 2] {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/licence_pools.yaml");
+    let text = std::fs::read_to_string(file).unwrap();
+    let manifests: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    manifests.try_into().unwrap()
+}
+
 /// A sandbox with the kind and a pool.
 struct Cluster {
     sandbox: Handle,
@@ -34,24 +42,14 @@ impl Cluster {
     async fn start(seats: usize, lease: Option<u64>) -> Self {
         let objects = (0..3).map(|n| node(&format!("n{n}"), "z", 64)).collect();
         let sandbox = Sandbox::start(Config { objects, ..Config::default() }).await.unwrap();
-        let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        let definition = json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": "licencepools.example.com"},
-            "spec": {
-                "group": "example.com",
-                "scope": "Cluster",
-                "names": {"kind": "LicencePool", "plural": "licencepools"},
-                "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                    "schema": {"openAPIV3Schema": any}}],
-            },
-        });
+        let [definition, mut pool] = manifests();
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         let made = client::post(sandbox.address(), definitions, &definition);
         assert_eq!(made.status, 201, "{}", made.text());
-        let pool = json!({"apiVersion": "example.com/v1", "kind": "LicencePool", "metadata": {"name": "solver"},
-            "spec": {"seats": seats, "leaseSeconds": lease}});
+        pool["spec"]["seats"] = seats.into();
+        if let Some(seconds) = lease {
+            pool["spec"]["leaseSeconds"] = seconds.into();
+        }
         until("the kind is served", || client::post(sandbox.address(), POOLS, &pool).status == 201);
         let kubeconfig = kubeconfig(&sandbox.url());
         let config = tempfile::NamedTempFile::new().unwrap();

@@ -8,6 +8,7 @@
 
 mod codes;
 mod files;
+mod guide;
 mod imports;
 mod rooms;
 mod source;

@@ -336,7 +336,7 @@ fn events_wake_a_pod_only_when_they_could_help() {
     assert!(wakes(&cluster, &selects, &seen) && !wakes(&cluster, &wants, &seen));
 }
 
-/// Each case was found by the law in `tests/laws.rs`.
+/// Each case was found by the law in `tests/laws`.
 #[test]
 fn what_ceases_to_count_wakes_those_it_kept_out() {
     let hint = |cluster: &TestCluster, pod: &Pod, events: &[ClusterEvent]| {

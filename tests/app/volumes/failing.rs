@@ -20,8 +20,8 @@ async fn a_conflict_on_the_volume_gives_the_place_up_and_the_pod_is_tried_again(
     running.event("first", "FailedScheduling", "(HTTP 409)").await;
     running.event("first", "FailedScheduling", "running PreBind failed").await;
     assert_eq!(running.bound_claim("one").await["spec"]["volumeName"], "disk-a");
-    assert_eq!(running.metric("pellucid_volume_orders_total{outcome=\"refused\"}"), 1.0);
-    assert_eq!(running.metric("pellucid_volume_orders_total{outcome=\"written\"}"), 1.0);
+    assert_eq!(running.metric("pellucid_object_orders_total{outcome=\"refused\"}"), 1.0);
+    assert_eq!(running.metric("pellucid_object_orders_total{outcome=\"written\"}"), 1.0);
     assert_eq!(running.metric("pellucid_bind_failures_total"), 1.0);
     running.wait(STATE, "nothing held", |state| held(state).is_empty());
     running.stop().await;
@@ -50,15 +50,15 @@ async fn a_claim_that_others_change_meanwhile_is_chosen_for_anew() {
 
     // The late write is rejected for its version, not carried out.
     running.pass(5);
-    let refused = "pellucid_volume_orders_total{outcome=\"refused\"}";
+    let refused = "pellucid_object_orders_total{outcome=\"refused\"}";
     running.until("the late write is refused", || running.metric(refused) == 1.0).await;
-    assert_eq!(running.metric("pellucid_volume_orders_total{outcome=\"written\"}"), 0.0);
+    assert_eq!(running.metric("pellucid_object_orders_total{outcome=\"written\"}"), 0.0);
     running.let_pass(1).await;
     let node = running.bound("first").await;
     let bound = running.bound_claim("one").await;
     assert_eq!(bound["metadata"]["annotations"]["example.com/note"], "seen");
     assert_eq!(bound["metadata"]["annotations"][SELECTED_NODE], node.as_str());
-    assert_eq!(running.metric("pellucid_volume_orders_total{outcome=\"written\"}"), 1.0);
+    assert_eq!(running.metric("pellucid_object_orders_total{outcome=\"written\"}"), 1.0);
     assert_eq!(running.metric("pellucid_bind_failures_total"), 1.0);
     let bound = running.wait(WAKEUPS, "bound", |body| body["stage"] == "bound");
     assert_eq!(bound["summary"], "It is on a node and waits for nothing.");
@@ -71,14 +71,14 @@ async fn errors_of_the_server_are_borne_for_a_while() {
     let patch = Match::on("PATCH", "persistentvolumeclaims");
     running.sandbox.faults().times(patch.clone(), Fault::Status(500), 1);
     running.place(user("first", "one")).await;
-    assert_eq!(running.metric("pellucid_volume_retries_total"), 1.0);
+    assert_eq!(running.metric("pellucid_object_retries_total"), 1.0);
     assert_eq!(running.metric("pellucid_bind_failures_total"), 0.0);
     // The number of tries of one write: then the place is released.
     running.sandbox.faults().times(patch, Fault::Status(500), 6);
     let node = running.place(user("second", "two")).await;
     running.event("second", "FailedScheduling", "(HTTP 500)").await;
     assert_eq!(running.bound_claim("two").await["metadata"]["annotations"][SELECTED_NODE], node.as_str());
-    assert_eq!(running.metric("pellucid_volume_orders_total{outcome=\"refused\"}"), 1.0);
+    assert_eq!(running.metric("pellucid_object_orders_total{outcome=\"refused\"}"), 1.0);
     assert_eq!(running.metric("pellucid_bind_failures_total"), 1.0);
     running.stop().await;
 }
@@ -91,6 +91,6 @@ async fn a_pod_is_planned_anew_when_its_volume_cannot_be_made() {
     let node = running.place(user("first", "one")).await;
     running.event("first", "FailedScheduling", "provisioning failed for PVC \"one\"").await;
     assert_eq!(running.bound_claim("one").await["metadata"]["annotations"][SELECTED_NODE], node.as_str());
-    assert_eq!(running.metric("pellucid_volume_orders_total{outcome=\"written\"}"), 2.0);
+    assert_eq!(running.metric("pellucid_object_orders_total{outcome=\"written\"}"), 2.0);
     running.stop().await;
 }

@@ -72,6 +72,6 @@ async fn two_pods_do_not_get_the_same_disk() {
     assert_eq!(running.bound_claim("two").await["spec"]["volumeName"], "disk-b");
     running.wait(STATE, "nothing held", |state| held(state).is_empty());
     assert_eq!(running.metric("pellucid_pre_binding_pods"), 0.0);
-    assert_eq!(running.metric("pellucid_volume_orders_total{outcome=\"written\"}"), 2.0);
+    assert_eq!(running.metric("pellucid_object_orders_total{outcome=\"written\"}"), 2.0);
     running.stop().await;
 }

@@ -2,9 +2,15 @@
 //!
 //! A plugin may evaluate all nodes at once, but its result for one node must not depend on the others. What it
 //! derives from nodes and pods must equal a derivation from scratch, a fork must equal its original, and an undone
-//! overlay must leave no trace.
+//! overlay must leave no trace. `lives` has the laws of plugins that own objects, holds and time.
 
+mod census;
+#[path = "../common/mod.rs"]
 mod common;
+#[allow(dead_code, unreachable_pub, reason = "the tests need the plugin, not its binary")]
+#[path = "../../examples/licence_seats.rs"]
+mod licence_seats;
+mod lives;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +32,7 @@ use serde_json::{Value, json};
 fn plugins() -> Vec<Arc<dyn Plugin>> {
     let made = |args: Value| move |f: &dyn pellucid::framework::PluginFactory| f.make(&args).expect("valid");
     let defaults = made(Value::Null);
-    let mut all: Vec<_> = pellucid::plugins::registry().iter().map(|f| defaults(&**f)).collect();
+    let mut all: Vec<_> = lives::registry().iter().map(|f| defaults(&**f)).collect();
     // The other scoring strategies, and an affinity that the profile adds.
     let resources = json!([{"name": "cpu", "weight": 3}, {"name": "example.com/gpu"}, {"name": "memory"}]);
     let shape = json!([{"utilization": 0, "score": 2}, {"utilization": 70, "score": 10}]);
