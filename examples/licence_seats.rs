@@ -217,7 +217,6 @@ impl DerivedState for Pools {
     fn fork(&self) -> Box<dyn DerivedState> {
         Box::new(self.clone())
     }
-
     fn plugin(&self) -> &'static str {
         NAME
     }
@@ -239,7 +238,6 @@ impl DerivedState for Pools {
     fn reserved(&mut self, _cx: &HookContext<'_>, placed: &Placed<'_>, hold: &HoldValue) -> Touched {
         self.hold(placed, hold, true)
     }
-
     fn unreserved(&mut self, _cx: &HookContext<'_>, placed: &Placed<'_>, hold: &HoldValue) -> Touched {
         self.hold(placed, hold, false)
     }

@@ -33,8 +33,8 @@ pub struct CustomKind {
     /// Whether nothing is decided before the API server serves the kind. Otherwise it has no objects where it is not
     /// served.
     pub is_required: bool,
-    /// What the scheduler must be allowed besides `list` and `watch`: verbs, those of a subresource with its name, as in
-    /// `status/patch`. Writes of objects need `get` too, to settle those that had no answer.
+    /// What the scheduler must be allowed besides `list` and `watch`: verbs, those on a subresource with its name before
+    /// them, as in `status/patch`. Patches, creates and deletes need `get` too, to settle those that had no answer.
     pub verbs: &'static [&'static str],
     /// Reads a manifest. Fails with the first field that cannot be read; the object is then quarantined.
     pub decode: fn(&Value) -> Result<CustomValue, FieldError>,

@@ -1,4 +1,4 @@
-//! PersistentVolumes, and the translation of in-tree volumes into CSI volumes. VolumeBinding patches volumes, and a patch
+//! PersistentVolumes, and the translation of in-tree volumes into CSI volumes. VolumeBinding patches volumes; a patch
 //! without an answer is settled by reading the object.
 //!
 //! Kubernetes serves the in-tree volumes of clouds through CSI drivers. Volume limits count them by the driver's
