@@ -32,6 +32,8 @@ static LICENCE_POOL: CustomKind = CustomKind {
     plural: "licencepools",
     qualified: "LicencePool.example.com",
     is_namespaced: false,
+    is_required: false,
+    verbs: &["get", "status/patch"],
     decode: |manifest| Ok(Arc::new(Licences::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, Licences::manifest),
 };
@@ -215,7 +217,6 @@ impl DerivedState for Pools {
     fn fork(&self) -> Box<dyn DerivedState> {
         Box::new(self.clone())
     }
-
     fn plugin(&self) -> &'static str {
         NAME
     }
@@ -237,7 +238,6 @@ impl DerivedState for Pools {
     fn reserved(&mut self, _cx: &HookContext<'_>, placed: &Placed<'_>, hold: &HoldValue) -> Touched {
         self.hold(placed, hold, true)
     }
-
     fn unreserved(&mut self, _cx: &HookContext<'_>, placed: &Placed<'_>, hold: &HoldValue) -> Touched {
         self.hold(placed, hold, false)
     }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use pellucid_http::HealthCheck;
 use pellucid_kubernetes::watches::inputs::Watches;
 use pellucid_kubernetes::watches::status::WatchReport;
-use pellucid_model::Now;
+use pellucid_model::{CustomKindRef, Now};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -52,8 +52,14 @@ pub struct Health {
 }
 
 impl Health {
-    /// Creates the checks: one for the scheduling thread, and one for the watch of each kind.
-    pub fn new(progress: Arc<Progress>, io: Arc<OnceLock<ClusterIoViews>>, clock: Clock) -> Self {
+    /// Creates the checks: one for the scheduling thread, and one for the watch of each kind, `custom` being those that
+    /// plugins bring.
+    pub fn new(
+        progress: Arc<Progress>,
+        io: Arc<OnceLock<ClusterIoViews>>,
+        custom: &[CustomKindRef],
+        clock: Clock,
+    ) -> Self {
         let thread = Check::new("scheduling-thread", true, move |now| progress.check(now.monotonic));
         let watch = |(number, (kind, _)): (usize, (&'static str, _))| {
             let io = io.clone();
@@ -62,7 +68,7 @@ impl Health {
                 watch_check(&status.map(|(_, status)| status.report()).unwrap_or_default(), now)
             })
         };
-        let kinds = Watches::default();
+        let kinds = Watches::new(custom);
         let checks = std::iter::once(thread).chain(kinds.iter().enumerate().map(watch)).map(Arc::new);
         Self { checks: checks.collect(), clock }
     }

@@ -133,7 +133,8 @@ impl Instance {
         }
         let progress = Arc::new(Progress::default());
         let io_views: Arc<OnceLock<ClusterIoViews>> = Arc::default();
-        let health = Arc::new(Health::new(progress.clone(), io_views.clone(), clock.clone()));
+        let health =
+            Arc::new(Health::new(progress.clone(), io_views.clone(), decoder.kinds(), clock.clone()));
         let (inputs_tx, inputs) = mpsc::channel(INPUTS_WAITING);
 
         // Bind the address first: if it is in use, no watches must be left running.

@@ -5,13 +5,15 @@
 //!
 //! Start with [`ClusterIo`], which starts the watches and writers and stops them in order. Modules in reading order:
 //! - [`connection`]: finds and reads the kubeconfig, connects, limits every wait, and detects when the server comes back.
-//! - [`watches`]: lists and watches each kind and builds the inputs; [`decode`] turns JSON into the model.
+//! - [`kinds`]: the registry of what is watched, one file per kind; [`decode`] has what all kinds share when JSON is
+//!   turned into the model.
+//! - [`watches`]: lists and watches each kind and builds the inputs.
 //! - [`writes`]: the effect queues, the writers that pull them, and the API writer through which all of them write.
 
 mod cluster_io;
 pub mod connection;
 pub mod decode;
-mod kind;
+pub mod kinds;
 pub mod watches;
 pub mod writes;
 

@@ -24,6 +24,8 @@ pub(crate) static NOTICE: CustomKind = CustomKind {
     plural: "notices",
     qualified: "Notice.example.com",
     is_namespaced: true,
+    is_required: false,
+    verbs: &["create", "get", "patch"],
     decode: node_of,
     encode: manifest_of,
 };

@@ -157,6 +157,15 @@ async fn seats_are_held_across_a_restart_and_say_why_others_wait() {
     let reasons = client::get(address, "/apis/v1/reasons").json().to_string();
     assert!(reasons.contains("LicencePoolMissing"), "{reasons}");
 
+    // The rights that the kind takes are listed.
+    let plugins = client::get(address, "/apis/v1/plugins").json();
+    let all = plugins["plugins"].as_array().unwrap();
+    let own = all.iter().find(|plugin| plugin["name"] == "LicenceSeats").unwrap();
+    let rights = json!({"licencepools": ["list", "watch", "get"], "licencepools/status": ["patch"]});
+    let kind = json!({"name": "LicencePool.example.com", "apiVersion": "example.com/v1", "required": false,
+        "rights": rights});
+    assert_eq!(own["kinds"], json!([kind]));
+
     // A simulation knows the seats: with one seat more it says that the pod is placed.
     let pool = |seats: usize| {
         let spec = json!({"seats": seats});

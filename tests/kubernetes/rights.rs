@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use pellucid::cluster::input::Input;
 use pellucid::kubernetes::decode::Decoder;
+use pellucid::kubernetes::kinds::resources;
 use pellucid::model::ObjectKind;
 use pellucid::model::effect::EffectReport;
 use serde_json::{Value, json};
@@ -64,6 +65,25 @@ fn granted() -> BTreeSet<String> {
         }
     }
     all
+}
+
+/// Returns what the registry of kinds asks for, in the same form, and the events, which are written but not watched.
+fn declared() -> BTreeSet<String> {
+    let decoder = Decoder::of(&pellucid::plugins::registry());
+    let mut all: BTreeSet<_> =
+        ["create", "patch"].map(|verb| format!("events.k8s.io/events {verb}")).into_iter().collect();
+    for (_, kind) in resources(decoder.kinds()) {
+        let group = if kind.group.is_empty() { "core" } else { kind.group };
+        for (resource, verbs) in kind.rights() {
+            all.extend(verbs.iter().map(|verb| format!("{group}/{resource} {verb}")));
+        }
+    }
+    all
+}
+
+#[test]
+fn the_registry_of_kinds_asks_for_what_the_cluster_role_grants() {
+    assert_eq!(declared(), granted());
 }
 
 #[tokio::test(start_paused = true)]

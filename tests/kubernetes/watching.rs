@@ -1,9 +1,13 @@
 //! Watches: lists, changes, deletes, unreadable objects, errors.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use pellucid::cluster::input::Input;
+use pellucid::framework::{Plugin, PluginFactory, Registration};
+use pellucid::kubernetes::decode::Decoder;
 use pellucid::model::ObjectKind;
+use pellucid::model::custom::CustomKind;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
@@ -219,6 +223,67 @@ async fn a_kind_that_is_not_served_has_no_objects_until_it_is() {
     assert_eq!((report.synced, report.unserved, report.lists, report.errors), (true, true, 0, 0));
     assert_eq!(next(&mut inputs).await, "CSIDriver [\"d\"] without []");
     assert!(!status.report().unserved);
+}
+
+static NEEDED: CustomKind = CustomKind {
+    group: "example.com",
+    version: "v1",
+    kind: "Needed",
+    plural: "needed",
+    qualified: "Needed.example.com",
+    is_namespaced: true,
+    is_required: true,
+    verbs: &[],
+    decode: |_| Ok(Arc::new(())),
+    encode: |_| Value::Null,
+};
+
+static LIKED: CustomKind = CustomKind {
+    group: "example.com",
+    version: "v1",
+    kind: "Liked",
+    plural: "liked",
+    qualified: "Liked.example.com",
+    is_namespaced: true,
+    is_required: false,
+    verbs: &[],
+    decode: |_| Ok(Arc::new(())),
+    encode: |_| Value::Null,
+};
+
+/// A plugin that brings kinds and does nothing.
+struct Plain;
+
+impl Plugin for Plain {
+    fn name(&self) -> &'static str {
+        "Plain"
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_required_kind_of_a_plugin_is_waited_for_until_it_is_served() {
+    let mock = Mock::silent();
+    let path = "/apis/example.com/v1/needed";
+    let absent = || failure(404, "NotFound", "the server could not find the requested resource");
+    mock.on(&format!("GET {path}"), [absent(), absent(), Answer::Json(200, list([]))]);
+    mock.on(&format!("WATCH {path}"), [Answer::Watch(Vec::new())]);
+    let plain = Registration::without_args("Plain", "Brings kinds", || Plain);
+    let registry: [Box<dyn PluginFactory>; 1] = [Box::new(plain.with_kinds([&NEEDED, &LIKED]))];
+    let (io, mut inputs) = mock.edge(|config| config.decoder = Decoder::of(&registry));
+    let report = |name: &str| {
+        let (_, status) = io.watches.iter().find(|(kind, _)| *kind == name).expect("it is watched");
+        status.report()
+    };
+    for (want, is_synced) in [("Liked.example.com", false), ("Needed.example.com", true)] {
+        let Input::CustomReset { kind, objects, .. } = inputs.recv().await.expect("an input") else {
+            panic!("not a list of a plugin's kind")
+        };
+        assert_eq!((kind.0.qualified, objects.len()), (want, 0));
+        assert_eq!(report("Needed.example.com").synced, is_synced);
+    }
+    let (needed, liked) = (report("Needed.example.com"), report("Liked.example.com"));
+    assert_eq!((needed.unserved, needed.errors), (false, 2));
+    assert_eq!((liked.unserved, liked.errors), (true, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -39,6 +39,22 @@ pub struct PluginBody {
     pub summary: String,
     /// Its endpoints, as path templates.
     pub endpoints: Vec<String>,
+    /// The kinds that it brings.
+    pub kinds: Vec<PluginKind>,
+}
+
+/// A kind that a plugin brings, and what the scheduler must be allowed on it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginKind {
+    /// Kind and group, joined by a dot.
+    pub name: String,
+    /// `apiVersion` of its objects.
+    pub api_version: String,
+    /// Whether nothing is scheduled before the API server serves the kind.
+    pub required: bool,
+    /// Verbs for a rule of a ClusterRole, by resource.
+    pub rights: BTreeMap<String, Vec<String>>,
 }
 
 /// `GET /apis/v1/plugins`.

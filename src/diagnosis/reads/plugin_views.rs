@@ -2,8 +2,8 @@
 
 use pellucid_api::reason::{REGISTRY, ReasonCode, STATES};
 use pellucid_api::rest::profiles::{
-    EnabledPlugin, PluginBody, PluginConfig, PluginCounters, PluginSchema, PluginStats, Plugins, ProfileBody,
-    ReasonEntryBody, ReasonExample, Reasons, StateEntryBody,
+    EnabledPlugin, PluginBody, PluginConfig, PluginCounters, PluginKind, PluginSchema, PluginStats, Plugins,
+    ProfileBody, ReasonEntryBody, ReasonExample, Reasons, StateEntryBody,
 };
 use pellucid_api::rest::shadow::{DisagreementBody, Shadow};
 use pellucid_cycle::Snapshot;
@@ -11,6 +11,7 @@ use pellucid_framework::PluginFactory;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::plugin::Plugin;
 use pellucid_model::Now;
+use pellucid_model::custom::CustomKind;
 
 use crate::meta::of_snapshot;
 use crate::reads::reads;
@@ -36,12 +37,23 @@ pub(crate) fn plugins(snapshot: &Snapshot, now: Now) -> Plugins {
         let below = format!("/apis/v1/plugins/{}/", f.name());
         let mut endpoints: Vec<String> = paths.iter().filter(|p| p.starts_with(&below)).cloned().collect();
         endpoints.sort();
-        PluginBody { name: f.name().into(), summary: f.summary().into(), endpoints }
+        let kinds = f.kinds().into_iter().map(kind).collect();
+        PluginBody { name: f.name().into(), summary: f.summary().into(), endpoints, kinds }
     };
     Plugins {
         meta: of_snapshot(snapshot, now),
         profiles: snapshot.profiles.iter().map(profile).collect(),
         plugins: snapshot.registry.iter().map(|f| plugin(&**f)).collect(),
+    }
+}
+
+fn kind(kind: &CustomKind) -> PluginKind {
+    let texts = |verbs: Vec<&str>| -> Vec<String> { verbs.into_iter().map(str::to_owned).collect() };
+    PluginKind {
+        name: kind.qualified.into(),
+        api_version: format!("{}/{}", kind.group, kind.version),
+        required: kind.is_required,
+        rights: kind.rights().into_iter().map(|(resource, verbs)| (resource, texts(verbs))).collect(),
     }
 }
 

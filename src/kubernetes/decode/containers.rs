@@ -8,7 +8,7 @@ use crate::decode::lenient::Fault;
 use crate::decode::slim;
 
 /// Returns the host ports of containers and sidecars, sorted and without duplicates.
-pub(super) fn host_ports(spec: &slim::PodSpec) -> Result<Box<[HostPort]>, Fault> {
+pub(crate) fn host_ports(spec: &slim::PodSpec) -> Result<Box<[HostPort]>, Fault> {
     let on_host = flag(&spec.host_network, "hostNetwork")?;
     let ports = |container: &slim::Container| container.ports.each("ports", |p| host_port(p, on_host));
     let containers = spec.containers.each("containers", ports)?;
@@ -22,7 +22,7 @@ pub(super) fn host_ports(spec: &slim::PodSpec) -> Result<Box<[HostPort]>, Fault>
 }
 
 /// Returns whether an init container is a sidecar (`restartPolicy: Always`).
-pub(super) fn is_sidecar(container: &slim::Container) -> Result<bool, Fault> {
+pub(crate) fn is_sidecar(container: &slim::Container) -> Result<bool, Fault> {
     Ok(container.restart_policy.read("restartPolicy")?.is_some_and(|p| p.as_str() == "Always"))
 }
 
@@ -48,7 +48,7 @@ fn host_port(port: &slim::Port, on_host: bool) -> Result<Option<HostPort>, Fault
 }
 
 /// Returns the images of init containers, containers and image volumes.
-pub(super) fn images(spec: &slim::PodSpec) -> Result<Box<[Name]>, Fault> {
+pub(crate) fn images(spec: &slim::PodSpec) -> Result<Box<[Name]>, Fault> {
     let image = |container: &slim::Container| Ok(normalised(&name(&container.image, "image")?));
     let mut all = spec.init_containers.each("initContainers", image)?;
     all.extend(spec.containers.each("containers", image)?);
@@ -60,12 +60,12 @@ pub(super) fn images(spec: &slim::PodSpec) -> Result<Box<[Name]>, Fault> {
 }
 
 /// Appends `:latest` to an image without tag or digest. A colon before the last slash belongs to a registry's port.
-pub(super) fn normalised(image: &Name) -> Name {
+pub(crate) fn normalised(image: &Name) -> Name {
     if image.rfind(':') <= image.rfind('/') { Name::new(&format!("{image}:latest")) } else { image.clone() }
 }
 
 /// Returns the node features that the pod requires: those that kube-scheduler 1.36 infers for new pods.
-pub(super) fn required_features(spec: &slim::PodSpec) -> Result<Box<[Name]>, Fault> {
+pub(crate) fn required_features(spec: &slim::PodSpec) -> Result<Box<[Name]>, Fault> {
     let restarts_all = |container: &slim::Container| {
         let rules = container.restart_policy_rules.each("restartPolicyRules", |rule| {
             Ok(name(&rule.action, "action")?.as_str() == "RestartAllContainers")

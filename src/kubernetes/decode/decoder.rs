@@ -7,14 +7,10 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pellucid_cluster::input::Quarantined;
 use pellucid_framework::PluginFactory;
 use pellucid_framework::profile::Profile;
+use pellucid_model::CustomKindRef;
 use pellucid_model::custom::CustomKind;
-use pellucid_model::{CustomKindRef, CustomObject, Node, Object, ObjectKind, Pod};
-use serde_json::Value;
-
-use crate::decode::item;
 
 /// Annotation keys. One that ends in `*` stands for all that begin so.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +43,7 @@ pub(super) fn is_mark(key: &str) -> bool {
     DECLARED.with_borrow(|keys| has(&keys.marks, key))
 }
 
-/// Reads objects, with what plugins declare.
+/// Reads objects, with what plugins declare. How it decodes a manifest is in [`kinds`](crate::kinds).
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     annotations: Keys,
@@ -96,25 +92,5 @@ impl Decoder {
         let made = read();
         DECLARED.set(before);
         made
-    }
-
-    /// Decodes a Pod manifest. Fails with the field that cannot be read.
-    pub fn pod(&self, manifest: &Value) -> Result<Pod, Quarantined> {
-        self.with(|| item::pod_from_value(manifest))
-    }
-
-    /// Decodes a Node manifest. Fails with the field that cannot be read.
-    pub fn node(&self, manifest: &Value) -> Result<Node, Quarantined> {
-        self.with(|| item::node_from_value(manifest))
-    }
-
-    /// Decodes a manifest of another kind. Fails with the field that cannot be read.
-    pub fn object(&self, kind: ObjectKind, manifest: &Value) -> Result<Object, Quarantined> {
-        self.with(|| item::object_from_value(kind, manifest))
-    }
-
-    /// Decodes a manifest of a plugin's kind. Fails with the field that cannot be read.
-    pub fn custom(&self, kind: CustomKindRef, manifest: &Value) -> Result<CustomObject, Quarantined> {
-        item::custom_from_value(kind, manifest)
     }
 }

@@ -10,48 +10,48 @@ use crate::decode::lenient::{Fault, Lenient, Shape};
 use crate::decode::slim;
 
 /// Reads a required field.
-pub(super) fn required<T: Shape + Clone>(value: &Lenient<T>, field: &str) -> Result<T, Fault> {
+pub(crate) fn required<T: Shape + Clone>(value: &Lenient<T>, field: &str) -> Result<T, Fault> {
     value.read(field)?.cloned().ok_or_else(|| Fault::new(field, "", "missing"))
 }
 
 /// Reads an interned text; empty when absent.
-pub(super) fn name(value: &Lenient<Name>, field: &str) -> Result<Name, Fault> {
+pub(crate) fn name(value: &Lenient<Name>, field: &str) -> Result<Name, Fault> {
     Ok(value.read(field)?.cloned().unwrap_or_default())
 }
 
 /// Reads an interned text; `None` when absent or empty.
-pub(super) fn filled(value: &Lenient<Name>, field: &str) -> Result<Option<Name>, Fault> {
+pub(crate) fn filled(value: &Lenient<Name>, field: &str) -> Result<Option<Name>, Fault> {
     Ok(value.read(field)?.filter(|n| !n.is_empty()).cloned())
 }
 
 /// Reads a text that is not interned because it rarely repeats; empty when absent.
-pub(super) fn text(value: &Lenient<Arc<str>>, field: &str) -> Result<Arc<str>, Fault> {
+pub(crate) fn text(value: &Lenient<Arc<str>>, field: &str) -> Result<Arc<str>, Fault> {
     Ok(value.read(field)?.cloned().unwrap_or_else(|| "".into()))
 }
 
 /// Reads a boolean; false when absent.
-pub(super) fn flag(value: &Lenient<bool>, field: &str) -> Result<bool, Fault> {
+pub(crate) fn flag(value: &Lenient<bool>, field: &str) -> Result<bool, Fault> {
     Ok(value.read(field)?.copied().unwrap_or(false))
 }
 
 /// Reads a 32-bit integer; `when_absent` when absent.
-pub(super) fn int32(value: &Lenient<i64>, field: &str, when_absent: i32) -> Result<i32, Fault> {
+pub(crate) fn int32(value: &Lenient<i64>, field: &str, when_absent: i32) -> Result<i32, Fault> {
     let Some(&value) = value.read(field)? else { return Ok(when_absent) };
     i32::try_from(value).map_err(|_| Fault::new(field, &value.to_string(), "not a 32-bit integer"))
 }
 
 /// Reads `metadata.labels`.
-pub(super) fn labels(meta: &slim::Meta) -> Result<Labels, Fault> {
+pub(crate) fn labels(meta: &slim::Meta) -> Result<Labels, Fault> {
     meta.labels.entries("labels", |_, value| Ok(value.clone())).map(Labels::new)
 }
 
 /// Reads the annotations that plugins declare.
-pub(super) fn annotations(meta: &slim::Meta) -> Result<Labels, Fault> {
+pub(crate) fn annotations(meta: &slim::Meta) -> Result<Labels, Fault> {
     declared(meta, |key| !is_mark(key))
 }
 
 /// Reads the annotations that Bindings of plugins add to pods.
-pub(super) fn marks(meta: &slim::Meta) -> Result<Labels, Fault> {
+pub(crate) fn marks(meta: &slim::Meta) -> Result<Labels, Fault> {
     declared(meta, is_mark)
 }
 
@@ -65,7 +65,7 @@ fn declared(meta: &slim::Meta, is_wanted: impl Fn(&str) -> bool) -> Result<Label
 }
 
 /// Reads a node selector term.
-pub(super) fn term(term: &slim::SelectorTerm) -> Result<NodeSelectorTerm, Fault> {
+pub(crate) fn term(term: &slim::SelectorTerm) -> Result<NodeSelectorTerm, Fault> {
     Ok(NodeSelectorTerm {
         expressions: term.match_expressions.each("matchExpressions", node_requirement)?.into(),
         fields: term.match_fields.each("matchFields", node_requirement)?.into(),
@@ -96,7 +96,7 @@ fn set_operator(word: &str, problem: &str) -> Result<Operator, Fault> {
 }
 
 /// Reads a label selector; `None` when absent.
-pub(super) fn selector(
+pub(crate) fn selector(
     value: &Lenient<slim::LabelSelector>,
     field: &str,
 ) -> Result<Option<LabelSelector>, Fault> {
@@ -104,7 +104,7 @@ pub(super) fn selector(
 }
 
 /// Reads the requirements of a label selector; `None` when it is absent.
-pub(super) fn requirements(
+pub(crate) fn requirements(
     value: &Lenient<slim::LabelSelector>,
     field: &str,
 ) -> Result<Option<Vec<Requirement>>, Fault> {
@@ -117,7 +117,7 @@ pub(super) fn requirements(
 }
 
 /// Returns the requirement that a label has this value.
-pub(super) fn exactly(key: Name, value: Name) -> Requirement {
+pub(crate) fn exactly(key: Name, value: Name) -> Requirement {
     Requirement { key, operator: Operator::In, values: Box::new([value]) }
 }
 

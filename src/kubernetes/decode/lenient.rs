@@ -30,20 +30,20 @@ pub(crate) enum Lenient<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// Path relative to where the fault was found; callers prepend theirs.
-    pub(super) field: String,
+    pub(crate) field: String,
     /// The value as text; empty if there is none.
-    pub(super) value: String,
+    pub(crate) value: String,
     /// What is wrong, such as `missing` or `not an integer`.
-    pub(super) problem: String,
+    pub(crate) problem: String,
 }
 
 impl Fault {
-    pub(super) fn new(field: &str, value: &str, problem: impl Into<String>) -> Self {
+    pub(crate) fn new(field: &str, value: &str, problem: impl Into<String>) -> Self {
         Self { field: field.into(), value: value.into(), problem: problem.into() }
     }
 
     /// Prepends the path of the enclosing field.
-    pub(super) fn under(mut self, prefix: &str) -> Self {
+    pub(crate) fn under(mut self, prefix: &str) -> Self {
         let dot = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
         self.field = format!("{prefix}{dot}{}", self.field);
         self
@@ -52,7 +52,7 @@ impl Fault {
 
 impl<T: Shape> Lenient<T> {
     /// Returns the value, or `None` when absent. Fails on a value of another shape.
-    pub(super) fn read(&self, field: &str) -> Result<Option<&T>, Fault> {
+    pub(crate) fn read(&self, field: &str) -> Result<Option<&T>, Fault> {
         match self {
             Self::Absent => Ok(None),
             Self::Good(value) => Ok(Some(value)),
@@ -61,7 +61,7 @@ impl<T: Shape> Lenient<T> {
     }
 
     /// Applies `read` to the value; `None` when absent. Faults get the path of the field.
-    pub(super) fn if_present<U>(
+    pub(crate) fn if_present<U>(
         &self,
         field: &str,
         read: impl FnOnce(&T) -> Result<U, Fault>,
@@ -70,7 +70,7 @@ impl<T: Shape> Lenient<T> {
     }
 
     /// Applies `read` to the value, or to the default when absent. Faults get the path of the field.
-    pub(super) fn within<U>(&self, field: &str, read: impl FnOnce(&T) -> Result<U, Fault>) -> Result<U, Fault>
+    pub(crate) fn within<U>(&self, field: &str, read: impl FnOnce(&T) -> Result<U, Fault>) -> Result<U, Fault>
     where
         T: Default,
     {
@@ -82,19 +82,19 @@ impl<T: Shape> Lenient<T> {
     }
 
     /// Returns the value if it is present and has the expected shape.
-    pub(super) fn good(&self) -> Option<&T> {
+    pub(crate) fn good(&self) -> Option<&T> {
         if let Self::Good(value) = self { Some(value) } else { None }
     }
 }
 
 /// A list of lenient items.
-pub(super) type List<T> = Lenient<Vec<Lenient<T>>>;
+pub(crate) type List<T> = Lenient<Vec<Lenient<T>>>;
 /// An object used as a map, in the order of the document.
-pub(super) type Map<T> = Lenient<Vec<(Name, Lenient<T>)>>;
+pub(crate) type Map<T> = Lenient<Vec<(Name, Lenient<T>)>>;
 
 impl<T: Shape> Lenient<Vec<Lenient<T>>> {
     /// Converts every item. Faults contain the index of the item.
-    pub(super) fn each<'a, U>(
+    pub(crate) fn each<'a, U>(
         &'a self,
         field: &str,
         mut convert: impl FnMut(&'a T) -> Result<U, Fault>,
@@ -112,7 +112,7 @@ impl<T: Shape> Lenient<Vec<Lenient<T>>> {
 
 impl<T: Shape> Lenient<Vec<(Name, Lenient<T>)>> {
     /// Converts every non-null entry. Faults contain the key.
-    pub(super) fn entries<U>(
+    pub(crate) fn entries<U>(
         &self,
         field: &str,
         mut convert: impl FnMut(&Name, &T) -> Result<U, Fault>,
@@ -242,7 +242,7 @@ impl Shape for bool {
 
 /// The text of a quantity. A bare number is accepted as well.
 #[derive(Clone, Debug)]
-pub(super) struct QuantityText(pub(super) Name);
+pub(crate) struct QuantityText(pub(crate) Name);
 
 impl Shape for QuantityText {
     const WANTED: &'static str = "a quantity";
@@ -259,7 +259,7 @@ impl Shape for QuantityText {
 
 /// A point in time, in seconds since the Unix epoch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment(pub(super) i64);
+pub(crate) struct Moment(pub(crate) i64);
 
 impl Shape for Moment {
     const WANTED: &'static str = "a point in time";
@@ -292,26 +292,26 @@ impl<T: Shape> Shape for Vec<(Name, Lenient<T>)> {
 
 /// The annotations that the scheduler reads. All others are skipped.
 #[derive(Clone, Debug)]
-pub(super) struct KnownAnnotations {
+pub(crate) struct KnownAnnotations {
     /// Whether `kubernetes.io/config.mirror` is present: the kubelet created the pod from a file.
-    pub(super) is_mirror: bool,
+    pub(crate) is_mirror: bool,
     /// Value of `volume.kubernetes.io/selected-node`.
-    pub(super) selected_node: Lenient<Name>,
+    pub(crate) selected_node: Lenient<Name>,
     /// Whether `pv.kubernetes.io/bind-completed` is present.
-    pub(super) bind_completed: bool,
+    pub(crate) bind_completed: bool,
     /// Value of `volume.beta.kubernetes.io/storage-class`.
-    pub(super) class: Lenient<Name>,
+    pub(crate) class: Lenient<Name>,
     /// Value of `storage.alpha.kubernetes.io/migrated-plugins`.
-    pub(super) migrated_plugins: Lenient<Name>,
+    pub(crate) migrated_plugins: Lenient<Name>,
     /// Annotations about gangs ([`GANG_KEYS`]), with their keys.
-    pub(super) gang: Vec<(&'static str, Lenient<Arc<str>>)>,
+    pub(crate) gang: Vec<(&'static str, Lenient<Arc<str>>)>,
     /// Annotations that plugins declare ([`decoder`](super::decoder)), with their keys.
-    pub(super) declared: Vec<(Name, Lenient<Name>)>,
+    pub(crate) declared: Vec<(Name, Lenient<Name>)>,
 }
 
 impl KnownAnnotations {
     /// The value for an object without annotations.
-    pub(super) const NONE: Self = Self {
+    pub(crate) const NONE: Self = Self {
         is_mirror: false,
         selected_node: Lenient::Absent,
         bind_completed: false,

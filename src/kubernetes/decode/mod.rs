@@ -1,37 +1,31 @@
-//! Decodes objects from JSON into the model. An object that cannot be read is quarantined with the exact field, never
-//! guessed.
+//! Readers of JSON objects and their fields, which kinds share. An object that cannot be read is quarantined with the
+//! exact field, never guessed.
 //!
-//! `slim` and `slim_objects` declare the fields that are read; they reject no value (`lenient`). The readers validate
-//! them: start with `item`, then `pod`, `node` and `objects`. Defaults that an API server fills in (a request that
-//! only has a limit, host ports of pods on the host network, protocols, policies) are filled in here too, because
-//! simulate, replay and tests decode manifests that no API server has seen.
+//! `slim` declares fields that are read; its types reject no value (`lenient`). The readers validate them: start with
+//! `item` and `objects`, then `fields`. What is read of each kind is in `kinds`, one file per kind. Defaults that an API
+//! server fills in (a request that only has a limit, host ports of pods on the host network, protocols, policies) are
+//! filled in here too, because simulate, replay and tests decode manifests that no API server has seen.
 #![expect(
     clippy::result_large_err,
     reason = "unreadable objects are rare, and a readable pod is larger still"
 )]
 
-mod containers;
+pub(crate) mod containers;
 mod decoder;
-mod fields;
-mod gangs;
+pub(crate) mod fields;
+pub(crate) mod gangs;
 mod item;
-mod lenient;
-mod node;
-mod objects;
-mod persistent_volume;
-mod pod;
-mod relations;
-mod requests;
-mod slim;
-mod slim_objects;
-mod storage;
-mod volumes;
-mod workloads;
+pub(crate) mod lenient;
+pub(crate) mod objects;
+pub(crate) mod relations;
+pub(crate) mod requests;
+pub(crate) mod slim;
+pub(crate) mod volumes;
 
 use std::sync::Arc;
 
 pub use decoder::Decoder;
-pub(super) use item::{Decoded, Event, Item};
+pub(crate) use item::{Decoded, Event, Item, from_manifest};
 
 use pellucid_cluster::input::Quarantined;
 use pellucid_model::Name;
@@ -39,7 +33,7 @@ use pellucid_model::Name;
 use self::lenient::{Fault, Lenient};
 
 /// Creates the record of an unreadable object, with as much of its identity as can be read.
-fn quarantined(
+pub(crate) fn quarantined(
     kind: &'static str,
     meta: Option<&slim::Meta>,
     scheduler_name: Option<Name>,

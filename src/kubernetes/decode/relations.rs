@@ -17,7 +17,7 @@ use crate::decode::lenient::{Fault, Lenient, List};
 use crate::decode::slim;
 
 /// Reads the controller of a pod if default spread constraints know its kind.
-pub(super) fn owner(meta: &slim::Meta) -> Result<Option<Owner>, Fault> {
+pub(crate) fn owner(meta: &slim::Meta) -> Result<Option<Owner>, Fault> {
     let found = meta.owner_references.each("ownerReferences", |reference| {
         if !flag(&reference.controller, "controller")? {
             return Ok(None);
@@ -35,13 +35,13 @@ pub(super) fn owner(meta: &slim::Meta) -> Result<Option<Owner>, Fault> {
 }
 
 /// Reads whether a DaemonSet owns the pod.
-pub(super) fn is_daemon(meta: &slim::Meta) -> Result<bool, Fault> {
+pub(crate) fn is_daemon(meta: &slim::Meta) -> Result<bool, Fault> {
     let kinds = meta.owner_references.each("ownerReferences", |reference| name(&reference.kind, "kind"))?;
     Ok(kinds.iter().any(|kind| kind.as_str() == "DaemonSet"))
 }
 
 /// Reads the controller of a pod, of any kind.
-pub(super) fn controller(meta: &slim::Meta) -> Result<Option<Controller>, Fault> {
+pub(crate) fn controller(meta: &slim::Meta) -> Result<Option<Controller>, Fault> {
     let mut found = None;
     meta.owner_references.each("ownerReferences", |reference| {
         if found.is_none() && flag(&reference.controller, "controller")? {
@@ -57,7 +57,7 @@ pub(super) fn controller(meta: &slim::Meta) -> Result<Option<Controller>, Fault>
 }
 
 /// Reads `podAffinity` or `podAntiAffinity`.
-pub(super) fn terms(
+pub(crate) fn terms(
     value: &Lenient<slim::PodTerms>,
     field: &str,
     labels: &Labels,
@@ -113,7 +113,7 @@ fn merge(
 }
 
 /// Reads `topologySpreadConstraints`.
-pub(super) fn spread(spec: &slim::PodSpec, labels: &Labels) -> Result<Box<[SpreadConstraint]>, Fault> {
+pub(crate) fn spread(spec: &slim::PodSpec, labels: &Labels) -> Result<Box<[SpreadConstraint]>, Fault> {
     use NodeInclusion::{Honor, Ignore};
     let all = spec.topology_spread_constraints.each("topologySpreadConstraints", |own| {
         let mut selector = requirements(&own.label_selector, "labelSelector")?;

@@ -12,7 +12,7 @@ use crate::decode::slim;
 type Amounts = Vec<(Name, i64)>;
 
 /// Reads the requests of a pod. Faults have the whole path.
-pub(super) fn requests(spec: &slim::PodSpec, status: &slim::PodStatus) -> Result<PodRequests, Fault> {
+pub(crate) fn requests(spec: &slim::PodSpec, status: &slim::PodStatus) -> Result<PodRequests, Fault> {
     let under_status = |fault: Fault| fault.under("status");
     let infeasible = resize_is_infeasible(status).map_err(under_status)?;
     let running = statuses(&status.container_statuses, "containerStatuses").map_err(under_status)?;
@@ -34,7 +34,7 @@ pub(super) fn requests(spec: &slim::PodSpec, status: &slim::PodStatus) -> Result
 }
 
 /// Reads the limits of a pod, summed up like its requests. Overhead adds to what has a limit. Faults have the whole path.
-pub(super) fn limits(spec: &slim::PodSpec) -> Result<ResourceList, Fault> {
+pub(crate) fn limits(spec: &slim::PodSpec) -> Result<ResourceList, Fault> {
     let read = || {
         let of = |c: &slim::Container| c.resources.within("resources", |own| amounts(&own.limits, "limits"));
         let container =
@@ -55,7 +55,7 @@ pub(super) fn limits(spec: &slim::PodSpec) -> Result<ResourceList, Fault> {
 }
 
 /// Reads the QoS class of a pod (Kubernetes' `ComputePodQOS`). Faults have the whole path.
-pub(super) fn qos(spec: &slim::PodSpec) -> Result<Qos, Fault> {
+pub(crate) fn qos(spec: &slim::PodSpec) -> Result<Qos, Fault> {
     let positive = |list: Amounts| -> Amounts {
         let counts = |(name, amount): &(Name, i64)| matches!(name.as_str(), "cpu" | "memory") && *amount > 0;
         list.into_iter().filter(counts).collect()
@@ -162,7 +162,7 @@ fn maximum(mut one: Amounts, other: Amounts) -> Amounts {
 }
 
 /// Reads a resource list in the model's units: thousandths for `cpu`, whole units for the rest.
-pub(super) fn amounts(map: &Map<QuantityText>, field: &str) -> Result<Amounts, Fault> {
+pub(crate) fn amounts(map: &Map<QuantityText>, field: &str) -> Result<Amounts, Fault> {
     if matches!(map, Lenient::Absent) {
         return Ok(Vec::new());
     }
@@ -173,7 +173,7 @@ pub(super) fn amounts(map: &Map<QuantityText>, field: &str) -> Result<Amounts, F
 }
 
 /// Builds a resource list from amounts.
-pub(super) fn resource_list(amounts: Amounts) -> ResourceList {
+pub(crate) fn resource_list(amounts: Amounts) -> ResourceList {
     let mut list = ResourceList::default();
     let mut scalars = Vec::new();
     for (resource, amount) in amounts {

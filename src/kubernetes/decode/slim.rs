@@ -1,4 +1,5 @@
-//! The fields of Pods and Nodes that are read. All others are skipped without allocation.
+//! The fields of Pods and Nodes that are read, and those that several kinds share. All others are skipped without
+//! allocation.
 //!
 //! These types reject no value (see `lenient`); the readers validate.
 
@@ -6,7 +7,7 @@ use std::sync::Arc;
 
 use pellucid_model::Name;
 
-use crate::decode::lenient::{KnownAnnotations, Lenient, List, Map, Moment, QuantityText, Shape};
+use crate::decode::lenient::{KnownAnnotations, Lenient, List, Map, Moment, QuantityText};
 
 /// Declares structs of lenient fields, named as in the API.
 macro_rules! slim_types {
@@ -14,9 +15,9 @@ macro_rules! slim_types {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, serde::Deserialize)]
         #[serde(default, rename_all = "camelCase")]
-        pub(crate) struct $name { $($(#[$attr])* pub(super) $field: $type,)* }
+        pub(crate) struct $name { $($(#[$attr])* pub(crate) $field: $type,)* }
 
-        impl Shape for $name {
+        impl $crate::decode::lenient::Shape for $name {
             const WANTED: &'static str = "an object";
             fn map<'de, A: serde::de::MapAccess<'de>>(map: A) -> Result<Option<Self>, A::Error> {
                 serde::Deserialize::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Some)
@@ -24,7 +25,7 @@ macro_rules! slim_types {
         }
     )*};
 }
-pub(super) use slim_types;
+pub(crate) use slim_types;
 
 slim_types! {
     /// `metadata` of any object.
@@ -38,6 +39,10 @@ slim_types! {
         labels: Map<Name>,
         annotations: Lenient<KnownAnnotations>,
         owner_references: List<OwnerReference>,
+    }
+    /// An object of which only `metadata` is read.
+    struct NamedBody {
+        metadata: Lenient<Meta>,
     }
     /// An entry of `metadata.ownerReferences`.
     struct OwnerReference {

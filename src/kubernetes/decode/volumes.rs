@@ -10,7 +10,7 @@ use crate::decode::lenient::Fault;
 use crate::decode::slim;
 
 /// Reads `spec.volumes` of the pod with this name and uid.
-pub(super) fn volumes(spec: &slim::PodSpec, pod: &str, uid: &Arc<str>) -> Result<PodVolumes, Fault> {
+pub(crate) fn volumes(spec: &slim::PodSpec, pod: &str, uid: &Arc<str>) -> Result<PodVolumes, Fault> {
     let claims = spec.volumes.each("volumes", |volume| claim(volume, pod, uid))?;
     let disks = spec.volumes.each("volumes", disk)?;
     Ok(PodVolumes {

@@ -10,7 +10,7 @@ use pellucid_model::{CustomKindRef, Name, ObjectKind, PodKey};
 use tokio::task::JoinSet;
 
 use crate::decode::{Decoded, Item};
-use crate::kind::Kind;
+use crate::kinds::Kind;
 use crate::watches::status::WatchStatus;
 use crate::watches::watch::{Watching, watch};
 
@@ -37,11 +37,15 @@ impl Watches {
         &self.objects[kind as usize]
     }
 
+    fn all(&self) -> impl Iterator<Item = (Kind, &Arc<WatchStatus>)> {
+        let others = ObjectKind::ALL.into_iter().map(|kind| (Kind::Object(kind), self.of(kind)));
+        let custom = self.custom.iter().map(|(kind, status)| (Kind::Custom(*kind), status));
+        [(Kind::Pod, &self.pods), (Kind::Node, &self.nodes)].into_iter().chain(others).chain(custom)
+    }
+
     /// Iterates over all statuses with the names of their kinds.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &Arc<WatchStatus>)> {
-        let others = ObjectKind::ALL.into_iter().map(|kind| (kind.as_str(), self.of(kind)));
-        let custom = self.custom.iter().map(|(kind, status)| (kind.0.qualified, status));
-        [("Pod", &self.pods), ("Node", &self.nodes)].into_iter().chain(others).chain(custom)
+        self.all().map(|(kind, status)| (kind.as_str(), status))
     }
 
     /// Returns whether every watch has delivered a complete list.
@@ -51,20 +55,12 @@ impl Watches {
 
     /// Starts all watches. Each task returns its name when it ends.
     pub(crate) fn start(&self, tasks: &mut JoinSet<&'static str>, with: &Watching) {
-        let mut start = |kind, status: &Arc<WatchStatus>, name| {
+        for (kind, status) in self.all() {
             let running = watch(kind, with.clone(), status.clone());
             tasks.spawn(async move {
                 running.await;
-                name
+                "watch"
             });
-        };
-        start(Kind::Pod, &self.pods, "watch of Pods");
-        start(Kind::Node, &self.nodes, "watch of Nodes");
-        for kind in ObjectKind::ALL {
-            start(Kind::Object(kind), self.of(kind), "watch of another kind");
-        }
-        for (kind, status) in &self.custom {
-            start(Kind::Custom(*kind), status, "watch of a plugin's kind");
         }
     }
 }

@@ -12,7 +12,7 @@ use pellucid_model::ObjectKind;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::kind::Kind;
+use crate::kinds::Kind;
 use crate::watches::reader::{ReadError, Reader};
 
 /// Versions with an incompatible shape.
@@ -28,14 +28,10 @@ impl Served {
         self.0.lock().clone()
     }
 
-    /// Finds out where a native kind is served; `None` if it is not.
-    pub(crate) async fn locate(
-        &self,
-        reader: &Reader,
-        kind: ObjectKind,
-    ) -> Result<Option<ApiResource>, ReadError> {
-        let found = locate(reader, Kind::Object(kind).resource()).await?;
-        if kind == ObjectKind::PodGroupNative {
+    /// Finds out where a discovered kind is served; `None` if it is not.
+    pub(crate) async fn locate(&self, reader: &Reader, kind: Kind) -> Result<Option<ApiResource>, ReadError> {
+        let found = locate(reader, kind.api_resource()).await?;
+        if kind == Kind::Object(ObjectKind::PodGroupNative) {
             *self.0.lock() = found.as_ref().map(|resource| resource.version.as_str().into());
         }
         if let Some(resource) = &found {

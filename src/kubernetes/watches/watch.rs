@@ -9,7 +9,8 @@
 //!
 //! The channel is bounded and nothing is dropped: when the scheduling thread falls behind, the watch stops reading. An
 //! object that cannot be decoded is sent as quarantined, and the watch continues. A kind that the server does not
-//! serve has no objects. The watch looks for it every half minute, so a CustomResourceDefinition may come and go.
+//! serve has no objects, unless it is required. The watch looks for it every half minute, so a CustomResourceDefinition
+//! may come and go.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +27,8 @@ use tokio_util::sync::CancellationToken;
 use crate::Clock;
 use crate::connection::limits::{JitteredBackoff, WatchLimits, chance};
 use crate::connection::server_probe::Returns;
-use crate::decode::Decoder;
-use crate::decode::{Event, Item};
-use crate::kind::{Kind, path};
+use crate::decode::{Decoder, Event};
+use crate::kinds::{Kind, path};
 use crate::watches::inputs;
 use crate::watches::list::{Listing, PageSize, newest_version};
 use crate::watches::list_items::ListError;
@@ -55,7 +55,7 @@ pub(crate) async fn watch(kind: Kind, with: Watching, status: Arc<WatchStatus>) 
     let stop = with.stop.clone();
     let limits = with.reader.limits.clone();
     let watcher = Watcher {
-        resource: kind.resource(),
+        resource: kind.api_resource(),
         backoff: JitteredBackoff::new(limits.first_backoff, limits.longest_backoff),
         listed: None,
         page_size: PageSize(limits.first_page),
@@ -141,11 +141,9 @@ impl Watcher {
 
     /// Finds out where the kind is served.
     async fn locate(&mut self) -> Next {
-        let located = match self.kind {
-            Kind::Object(kind) if self.kind.is_discovered() => {
-                self.with.served.locate(&self.with.reader, kind).await
-            }
-            _ => Ok(Some(self.kind.resource())),
+        let located = match self.kind.resource().is_discovered {
+            true => self.with.served.locate(&self.with.reader, self.kind).await,
+            false => Ok(Some(self.kind.api_resource())),
         };
         match located {
             Ok(Some(resource)) => {
@@ -164,7 +162,7 @@ impl Watcher {
     async fn list(&mut self, mut listing: Listing) -> Next {
         let (kind, status, clock, decoder) = (self.kind, &self.status, &self.with.clock, &self.with.decoder);
         let take = |listing: &mut Listing, item: &[u8]| {
-            let item = decoder.with(|| Item::read(kind, item)).map_err(|e| ListError::Item(e.to_string()))?;
+            let item = decoder.with(|| kind.read(item)).map_err(|e| ListError::Item(e.to_string()))?;
             match item.object {
                 Ok(object) if inputs::is_listed(&object) => listing.objects.push(object),
                 Ok(_) => {}
@@ -192,7 +190,7 @@ impl Watcher {
     }
 
     async fn list_failed(&mut self, error: ReadError, listing: Listing) -> Next {
-        if error.code() == Some(404) && self.kind.is_optional() {
+        if error.code() == Some(404) && !self.kind.resource().is_required {
             return self.not_found("list failed", &error).await;
         }
         let text = format!("list failed: {error}{}", self.missing_right(&error, "list"));
@@ -242,7 +240,7 @@ impl Watcher {
     }
 
     async fn not_opened(&mut self, error: ReadError, version: String) -> Next {
-        if error.code() == Some(404) && self.kind.is_optional() {
+        if error.code() == Some(404) && !self.kind.resource().is_required {
             return self.not_found("watch not started", &error).await;
         }
         let text = format!("watch not started: {error}{}", self.missing_right(&error, "watch"));
@@ -262,7 +260,7 @@ impl Watcher {
                 Ok(None) => return Some(End::Ended),
                 Err(error) => return Some(End::Broke(error)),
             };
-            let event = match self.with.decoder.with(|| Event::read(self.kind, &line)) {
+            let event = match self.with.decoder.with(|| Event::read(&line, |item| self.kind.read(item))) {
                 Ok(Event::Error(status)) => return Some(End::Error(status)),
                 Ok(Event::Applied(item) | Event::Deleted(item)) if item.name.is_empty() => {
                     // A quarantine record without a name identifies no object, so the change would be lost.
@@ -412,7 +410,7 @@ impl Watcher {
 
     /// Returns the next position after a 404.
     async fn not_found(&mut self, what: &str, error: &ReadError) -> Next {
-        if !self.kind.is_discovered() {
+        if !self.kind.resource().is_discovered {
             return self.unserved().await;
         }
         // Another version may be served now.

@@ -11,7 +11,7 @@ use pellucid_model::effect::GroupStatusOrder;
 use serde_json::Value;
 
 use crate::connection::client::Class;
-use crate::kind::Kind;
+use crate::kinds::Kind;
 use crate::timestamp;
 use crate::watches::served::Served;
 use crate::writes::api_writer::WriteError;
@@ -79,9 +79,8 @@ impl GroupStatusWriter {
     fn place(&self, order: &GroupStatusOrder) -> Option<(String, Arc<str>)> {
         let kind = Kind::Object(order.kind);
         let resource = kind.resource();
-        let version =
-            if kind.is_discovered() { self.served.version()? } else { resource.version.as_str().into() };
-        let (group, plural) = (&resource.group, &resource.plural);
+        let version = if resource.is_discovered { self.served.version()? } else { resource.version.into() };
+        let (group, plural) = (resource.group, resource.plural);
         let (namespace, name) = (&order.group.namespace, &order.group.name);
         Some((format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}/{name}"), version))
     }

@@ -4,6 +4,7 @@
 //! looks into.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,10 +30,36 @@ pub struct CustomKind {
     pub qualified: &'static str,
     /// Whether its objects have a namespace.
     pub is_namespaced: bool,
+    /// Whether nothing is decided before the API server serves the kind. Otherwise it has no objects where it is not
+    /// served.
+    pub is_required: bool,
+    /// What the scheduler must be allowed besides `list` and `watch`: verbs, those on a subresource with its name before
+    /// them, as in `status/patch`. Patches, creates and deletes need `get` too, to settle those that had no answer.
+    pub verbs: &'static [&'static str],
     /// Reads a manifest. Fails with the first field that cannot be read; the object is then quarantined.
     pub decode: fn(&Value) -> Result<CustomValue, FieldError>,
     /// Writes what was read as a manifest that `decode` reads alike, without `metadata`, for dumps.
     pub encode: fn(&CustomValue) -> Value,
+}
+
+impl CustomKind {
+    /// Returns the verbs that must be allowed, by resource, such as `things/status`.
+    pub fn rights(&self) -> BTreeMap<String, Vec<&'static str>> {
+        rights(self.plural, self.verbs)
+    }
+}
+
+/// Returns the verbs that must be allowed on a watched kind, by resource; `verbs` is as in [`CustomKind::verbs`].
+pub fn rights(plural: &str, verbs: &[&'static str]) -> BTreeMap<String, Vec<&'static str>> {
+    let mut rights = BTreeMap::from([(plural.to_owned(), vec!["list", "watch"])]);
+    for &verb in verbs {
+        let (resource, verb) = match verb.split_once('/') {
+            Some((part, verb)) => (format!("{plural}/{part}"), verb),
+            None => (plural.to_owned(), verb),
+        };
+        rights.entry(resource).or_default().push(verb);
+    }
+    rights
 }
 
 /// A reference to a [`CustomKind`], compared and ordered by the qualified name.
@@ -113,5 +140,18 @@ impl Eq for CustomObject {}
 impl fmt::Debug for CustomObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}/{}", self.kind.0.qualified, self.namespace, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_those_of_the_watch_and_those_that_are_named_with_subresources_apart() {
+        let own = ("pools".to_owned(), vec!["list", "watch", "get", "delete"]);
+        let status = ("pools/status".to_owned(), vec!["patch"]);
+        let found = rights("pools", &["get", "status/patch", "delete"]);
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [own, status]);
     }
 }

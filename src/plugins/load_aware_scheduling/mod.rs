@@ -71,6 +71,8 @@ pub static NODE_METRIC: CustomKind = CustomKind {
     plural: "nodemetrics",
     qualified: "NodeMetric.slo.koordinator.sh",
     is_namespaced: false,
+    is_required: false,
+    verbs: &[],
     decode: |manifest| Ok(Arc::new(NodeMetric::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, NodeMetric::manifest),
 };

@@ -3,6 +3,9 @@
 //! `catalog` has one row per built-in kind, `crd` brings kinds while the sandbox runs, `registry` finds a kind by its path.
 //! `storage` has volumes and claims, `groups` PodGroups. The others are rules that rows name. Not here: what happens to an
 //! object after it is stored.
+//!
+//! The schemas of kinds are here and nowhere else, also of those that a client reads: a server that took them from its
+//! clients could not tell a client that it is wrong.
 
 pub(crate) mod catalog;
 pub(crate) mod crd;

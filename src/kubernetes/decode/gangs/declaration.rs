@@ -67,11 +67,7 @@ struct Words<'a> {
 }
 
 /// Adds gang and gang warning to a pod that is otherwise complete. Faults have the whole path.
-pub(in crate::decode) fn add_gang(
-    pod: &mut Pod,
-    meta: &slim::Meta,
-    spec: &slim::PodSpec,
-) -> Result<(), Fault> {
+pub(crate) fn add_gang(pod: &mut Pod, meta: &slim::Meta, spec: &slim::PodSpec) -> Result<(), Fault> {
     let annotations = Annotations::of(meta)?;
     let scheduling_group = spec
         .scheduling_group

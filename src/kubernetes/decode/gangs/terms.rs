@@ -15,7 +15,7 @@ use crate::decode::slim;
 
 /// Where on an object a gang value was found. Its `Display` is the field path.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::decode) enum At {
+pub(crate) enum At {
     /// In the label with this key.
     Label(&'static str),
     /// In the annotation with this key.
@@ -35,23 +35,23 @@ impl fmt::Display for At {
 }
 
 /// Creates a problem that keeps the gang from being scheduled.
-pub(in crate::decode) fn fatal(at: At, value: &str, problem: impl Into<Arc<str>>) -> GangProblem {
+pub(crate) fn fatal(at: At, value: &str, problem: impl Into<Arc<str>>) -> GangProblem {
     GangProblem { field: at.to_string().into(), value: value.into(), problem: problem.into(), is_fatal: true }
 }
 
 /// Creates a problem for which a default is used.
-pub(in crate::decode) fn warning(at: At, value: &str, problem: impl Into<Arc<str>>) -> GangProblem {
+pub(crate) fn warning(at: At, value: &str, problem: impl Into<Arc<str>>) -> GangProblem {
     GangProblem { is_fatal: false, ..fatal(at, value, problem) }
 }
 
 /// The gang annotations of one object.
 #[derive(Clone, Copy)]
-pub(in crate::decode) struct Annotations<'a>(&'a [(&'static str, Lenient<Arc<str>>)]);
+pub(crate) struct Annotations<'a>(&'a [(&'static str, Lenient<Arc<str>>)]);
 
 impl<'a> Annotations<'a> {
     /// Returns the gang annotations of an object. An annotation that is no text is a fault of the object, as for
     /// labels.
-    pub(in crate::decode) fn of(meta: &'a slim::Meta) -> Result<Self, Fault> {
+    pub(crate) fn of(meta: &'a slim::Meta) -> Result<Self, Fault> {
         let known = meta.annotations.read("metadata.annotations")?;
         let all = known.map_or(&[][..], |known| &known.gang);
         for (key, value) in all {
@@ -61,18 +61,18 @@ impl<'a> Annotations<'a> {
     }
 
     /// Returns whether the object has no gang annotation.
-    pub(in crate::decode) fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the value of an annotation.
-    pub(in crate::decode) fn get(self, key: &str) -> Option<&'a Arc<str>> {
+    pub(crate) fn get(self, key: &str) -> Option<&'a Arc<str>> {
         self.0.iter().find(|(known, _)| *known == key).and_then(|(_, value)| value.good())
     }
 }
 
 /// Reads the terms of a gang from Koordinator's annotations, except name and quorum; `min` is the quorum, if known.
-pub(in crate::decode) fn koordinator(
+pub(crate) fn koordinator(
     all: Annotations<'_>,
     own: &GangKey,
     min: Option<u32>,

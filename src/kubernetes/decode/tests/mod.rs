@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::decode::containers::normalised;
-use crate::kind::Kind;
+use crate::kinds::Kind;
 
 fn pod_with(spec: Value) -> Value {
     json!({"metadata": {"name": "p", "namespace": "ns", "uid": "u"}, "spec": spec})
@@ -98,10 +98,13 @@ fn quarantine_keeps_what_identity_there_is() {
     assert_eq!(fault_of(&json!({"metadata": {}}), "Pod").0, "metadata.name");
 }
 
+fn event(text: &str) -> serde_json::Result<Event> {
+    Event::read(text.as_bytes(), |item| Kind::Pod.read(item))
+}
+
 #[test]
 fn one_bad_object_does_not_fail_its_neighbours_in_any_key_order() {
-    let read =
-        |object: serde_json::Value| Item::read(Kind::Pod, object.to_string().as_bytes()).expect("JSON");
+    let read = |object: Value| Kind::Pod.read(object.to_string().as_bytes()).expect("JSON");
     assert!(read(json!({"spec": {"priority": {}}, "metadata": {"name": "bad"}})).object.is_err());
     let good = read(json!({"metadata": {"name": "good", "resourceVersion": "7"}}));
     assert_eq!((&*good.resource_version, good.object.is_ok()), ("7", true));
@@ -109,15 +112,14 @@ fn one_bad_object_does_not_fail_its_neighbours_in_any_key_order() {
         r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"spec":[1,{"b":[]}]}}"#,
         r#"{"object":{"metadata":{"name":"a"},"spec":[1,{"b":[]}]},"type":"ADDED"}"#,
     ] {
-        let Ok(Event::Applied(item)) = Event::read(Kind::Pod, text.as_bytes()) else { panic!("not added") };
+        let Ok(Event::Applied(item)) = event(text) else { panic!("not added") };
         assert_eq!(&*item.object.expect_err("unreadable").field, "spec");
     }
-    let read = |text: &str| Event::read(Kind::Pod, text.as_bytes());
-    let bookmark = read(r#"{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"9"}}}"#);
+    let bookmark = event(r#"{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"9"}}}"#);
     assert!(matches!(bookmark, Ok(Event::Bookmark(version)) if version == "9"));
-    let error = read(r#"{"type":"ERROR","object":{"kind":"Status","code":410}}"#);
+    let error = event(r#"{"type":"ERROR","object":{"kind":"Status","code":410}}"#);
     assert!(matches!(error, Ok(Event::Error(status)) if status.code == 410));
-    let unknown = read(r#"{"type":"RENAMED","object":{}}"#).err().map(|e| e.to_string());
+    let unknown = event(r#"{"type":"RENAMED","object":{}}"#).err().map(|e| e.to_string());
     assert_eq!(unknown.as_deref(), Some("an event of the unknown type \"RENAMED\""));
 }
 

@@ -1,33 +1,93 @@
-//! Decodes PersistentVolumes, and translates in-tree volumes into CSI volumes.
+//! PersistentVolumes, and the translation of in-tree volumes into CSI volumes. VolumeBinding patches volumes; a patch
+//! without an answer is settled by reading the object.
 //!
 //! Kubernetes serves the in-tree volumes of clouds through CSI drivers. Volume limits count them by the driver's
 //! volume handle, so the handle is built as in Kubernetes' translation library.
+
+use std::sync::Arc;
 
 use pellucid_model::selector::{Labels, NodeSelectorTerm};
 use pellucid_model::storage::{ClaimRef, CsiVolume, PersistentVolume};
 use pellucid_model::{Name, Object, ObjectKind};
 
 use crate::decode::fields::{labels, name, required, term, text};
-use crate::decode::lenient::{Fault, Lenient};
-use crate::decode::objects::ObjectBody;
-use crate::decode::slim::{IdSource, Meta};
-use crate::decode::slim_objects::{VolumeBody, VolumeSpec};
-use crate::decode::storage::{access_modes, bytes, class_mark, is_block, known};
-use crate::decode::workloads::own_name;
+use crate::decode::lenient::{Fault, Lenient, List};
+use crate::decode::objects::{bodies, object, own_name};
+use crate::decode::slim::{EmptySource, GceDisk, IdSource, Meta, NodeSelector, slim_types};
+use crate::kinds::resource::{BuiltIn, Resource};
+use crate::kinds::storage::{PhaseStatus, Storage, access_modes, bytes, class_mark, is_block, known};
 
-impl ObjectBody for VolumeBody {
-    fn object(&self, _: ObjectKind, meta: &Meta) -> Result<Object, Fault> {
-        let volume = identity(meta).map_err(|f| f.under("metadata"))?;
-        let is_free = self.status.within("status", |status| {
-            Ok(match name(&status.phase, "phase")?.as_str() {
-                "" | "Available" | "Pending" => true,
-                "Bound" | "Released" | "Failed" => false,
-                other => return Err(Fault::new("phase", other, "unknown phase")),
-            })
-        })?;
-        let volume = self.spec.within("spec", |spec| with_spec(volume, spec))?;
-        Ok(Object::PersistentVolume(PersistentVolume { is_free, ..volume }))
+pub(crate) static PERSISTENT_VOLUME: BuiltIn = BuiltIn {
+    resource: Resource {
+        is_namespaced: false,
+        verbs: &["get", "patch"],
+        ..Resource::new("", "v1", "persistentvolumes")
+    },
+    read: |text| object(ObjectKind::PersistentVolume, text, persistent_volume),
+};
+
+slim_types! {
+    struct VolumeBody {
+        metadata: Lenient<Meta>,
+        spec: Lenient<VolumeSpec>,
+        status: Lenient<PhaseStatus>,
     }
+    /// `spec` of a PersistentVolume.
+    struct VolumeSpec {
+        capacity: Lenient<Storage>,
+        access_modes: List<Name>,
+        storage_class_name: Lenient<Name>,
+        volume_mode: Lenient<Name>,
+        claim_ref: Lenient<ClaimReference>,
+        node_affinity: Lenient<VolumeAffinity>,
+        csi: Lenient<CsiSource>,
+        aws_elastic_block_store: Lenient<IdSource>,
+        gce_persistent_disk: Lenient<GceDisk>,
+        azure_disk: Lenient<AzureDiskSource>,
+        azure_file: Lenient<EmptySource>,
+        cinder: Lenient<IdSource>,
+        vsphere_volume: Lenient<VsphereSource>,
+        portworx_volume: Lenient<IdSource>,
+    }
+    /// `spec.claimRef` of a PersistentVolume.
+    struct ClaimReference {
+        namespace: Lenient<Name>,
+        name: Lenient<Name>,
+        uid: Lenient<Arc<str>>,
+    }
+    /// `spec.nodeAffinity` of a PersistentVolume.
+    struct VolumeAffinity {
+        required: Lenient<NodeSelector>,
+    }
+    /// The source of a CSI volume.
+    struct CsiSource {
+        driver: Lenient<Name>,
+        volume_handle: Lenient<Name>,
+    }
+    /// The source of an Azure disk.
+    struct AzureDiskSource {
+        #[serde(rename = "diskURI")]
+        disk_uri: Lenient<Name>,
+    }
+    /// The source of a vSphere volume.
+    struct VsphereSource {
+        volume_path: Lenient<Name>,
+    }
+}
+
+bodies!(VolumeBody);
+
+fn persistent_volume(body: &VolumeBody, meta: &Meta) -> Result<Object, Fault> {
+    let volume = identity(meta).map_err(|f| f.under("metadata"))?;
+    let is_free = body.status.within("status", |status| {
+        Ok(match name(&status.phase, "phase")?.as_str() {
+            "" | "Available" | "Pending" => true,
+            "Bound" | "Released" | "Failed" => false,
+            other => return Err(Fault::new("phase", other, "unknown phase")),
+        })
+    })?;
+    let volume = body.spec.within("spec", |spec| with_spec(volume, spec))?;
+    Ok(Object::PersistentVolume(PersistentVolume { is_free, ..volume }))
 }
 
 /// Starts a volume from `metadata`.

@@ -1,4 +1,4 @@
-//! Decodes Pods.
+//! Pods. A binding or eviction without an answer is settled by reading the pod.
 
 use std::sync::Arc;
 
@@ -13,13 +13,27 @@ use crate::decode::containers::{host_ports, images, required_features};
 use crate::decode::fields::{annotations, filled, int32, labels, marks, name, required, term, text};
 use crate::decode::gangs::declaration::add_gang;
 use crate::decode::lenient::{Fault, Lenient, List};
+use crate::decode::objects::bodies;
 use crate::decode::relations::{controller, is_daemon, owner, spread, terms};
 use crate::decode::requests::{limits, qos, requests};
+use crate::decode::slim::PodBody;
 use crate::decode::volumes::volumes;
-use crate::decode::{quarantined, slim};
+use crate::decode::{Item, quarantined, slim};
+use crate::kinds::resource::{BuiltIn, Resource};
+
+pub(crate) static POD: BuiltIn<Pod> = BuiltIn {
+    resource: Resource {
+        is_required: true,
+        verbs: &["get", "delete", "binding/create", "status/patch"],
+        ..Resource::new("", "v1", "pods")
+    },
+    read: |text| Item::read::<PodBody>(text, pod),
+};
+
+bodies!(PodBody);
 
 /// Decodes a Pod. Fails with its identity and the first field that cannot be read.
-pub(super) fn pod(body: &Lenient<slim::PodBody>) -> Result<Pod, Quarantined> {
+fn pod(body: &Lenient<PodBody>) -> Result<Pod, Quarantined> {
     read_pod(body).map_err(|fault| {
         let body = body.good();
         let spec = body.and_then(|b| b.spec.good());
@@ -29,7 +43,7 @@ pub(super) fn pod(body: &Lenient<slim::PodBody>) -> Result<Pod, Quarantined> {
     })
 }
 
-fn read_pod(body: &Lenient<slim::PodBody>) -> Result<Pod, Fault> {
+fn read_pod(body: &Lenient<PodBody>) -> Result<Pod, Fault> {
     let Some(body) = body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
     let (no_meta, no_spec, no_status) = <(slim::Meta, slim::PodSpec, slim::PodStatus)>::default();
     let meta = body.metadata.read("metadata")?.unwrap_or(&no_meta);
@@ -182,7 +196,7 @@ fn node_terms(node: &slim::NodeAffinity) -> Result<NodeTerms, Fault> {
 }
 
 /// Reads a taint effect; `None` when absent or empty.
-pub(super) fn taint_effect(value: &Lenient<Name>) -> Result<Option<TaintEffect>, Fault> {
+pub(crate) fn taint_effect(value: &Lenient<Name>) -> Result<Option<TaintEffect>, Fault> {
     Ok(match value.read("effect")?.map_or("", Name::as_str) {
         "" => None,
         "NoSchedule" => Some(TaintEffect::NoSchedule),

@@ -1,4 +1,4 @@
-//! Decodes Nodes.
+//! Nodes.
 
 use pellucid_cluster::input::Quarantined;
 use pellucid_model::node::NodeImage;
@@ -8,19 +8,29 @@ use pellucid_model::{Name, Node};
 
 use crate::decode::fields::{annotations, flag, labels, name, required, text};
 use crate::decode::lenient::{Fault, Lenient};
-use crate::decode::pod::taint_effect;
+use crate::decode::objects::bodies;
 use crate::decode::requests::{amounts, resource_list};
-use crate::decode::{quarantined, slim};
+use crate::decode::slim::NodeBody;
+use crate::decode::{Item, quarantined, slim};
+use crate::kinds::pod::taint_effect;
+use crate::kinds::resource::{BuiltIn, Resource};
+
+pub(crate) static NODE: BuiltIn<Node> = BuiltIn {
+    resource: Resource { is_namespaced: false, is_required: true, ..Resource::new("", "v1", "nodes") },
+    read: |text| Item::read::<NodeBody>(text, node),
+};
+
+bodies!(NodeBody);
 
 /// Decodes a Node. Fails with its identity and the first field that cannot be read.
-pub(super) fn node(body: &Lenient<slim::NodeBody>) -> Result<Node, Quarantined> {
+fn node(body: &Lenient<NodeBody>) -> Result<Node, Quarantined> {
     read_node(body).map_err(|fault| {
         let meta = body.good().and_then(|b| b.metadata.good());
         quarantined("Node", meta, None, fault)
     })
 }
 
-fn read_node(body: &Lenient<slim::NodeBody>) -> Result<Node, Fault> {
+fn read_node(body: &Lenient<NodeBody>) -> Result<Node, Fault> {
     let Some(body) = body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
     let (no_meta, no_spec, no_status) = <(slim::Meta, slim::NodeSpec, slim::NodeStatus)>::default();
     let meta = body.metadata.read("metadata")?.unwrap_or(&no_meta);
