@@ -113,24 +113,30 @@ impl Answer {
 }
 
 impl Scheduler {
-    /// Starts Permit, PreBind and then the Binding. Returns the refusal if the placement is given up at once.
+    /// Starts Permit, unless the pod has passed it in the decision, PreBind and then the Binding. Returns the refusal if
+    /// the placement is given up at once.
     pub(crate) fn start_binding(
         &mut self,
         id: PodId,
         unit: UnitId,
-        now: Now,
+        (now, is_permitted): (Now, bool),
         out: &mut Vec<ClusterEvent>,
     ) -> Option<Arc<Refusal>> {
         let entry = PreBinding {
             unit,
             attempt: self.cycle,
             since: now.monotonic,
-            is_permitted: false,
+            is_permitted,
             deadline: Duration::MAX,
             plugin: "",
             listens: EventKinds::NONE,
             ordered: Vec::new(),
         };
+        // Most pods wait for nothing and nobody.
+        if !self.has_barriers() && matches!(self.ask_about(id, &entry), Some((_, Answer::Ready))) {
+            self.order_binding_of(id, &entry);
+            return None;
+        }
         self.in_flight.pre_binding.insert(id, entry);
         self.go_on_binding(id, now, out)
     }
@@ -175,7 +181,10 @@ impl Scheduler {
 
     /// Asks the plugins at Permit about a pod, unless it has passed, and once all say yes those at PreBind.
     fn ask_binding(&self, id: PodId) -> Option<(Point, Answer)> {
-        let entry = self.in_flight.pre_binding.get(&id)?;
+        self.ask_about(id, self.in_flight.pre_binding.get(&id)?)
+    }
+
+    fn ask_about(&self, id: PodId, entry: &PreBinding) -> Option<(Point, Answer)> {
         let record = self.cluster.pod(id)?;
         let (node, profile) = (record.node?, &self.profiles.all[self.queue.unit(entry.unit)?.profile]);
         let view = View::new(&self.cluster);
@@ -227,7 +236,12 @@ impl Scheduler {
     }
 
     pub(crate) fn order_binding(&mut self, id: PodId) {
-        let Some(entry) = self.in_flight.pre_binding.remove(&id) else { return };
+        if let Some(entry) = self.in_flight.pre_binding.remove(&id) {
+            self.order_binding_of(id, &entry);
+        }
+    }
+
+    fn order_binding_of(&mut self, id: PodId, entry: &PreBinding) {
         let Some(record) = self.cluster.pod(id) else { return };
         let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };
         let marks = marks_of(&record.holds);

@@ -151,11 +151,14 @@ impl Scheduler {
         let reserved = aligned.and_then(|affinity| {
             reserve(&mut self.cluster, &profile, (pod_id, pod), placement.node, affinity)
         });
-        if let Err(cause) = reserved.and_then(|()| self.permit(&profile, pod, placement.node)) {
-            self.cluster.rollback(overlay);
-            let refusal = refusal_of_pod(&profile, cause, placement.total as usize);
-            return self.refuse(unit, pod, shape, Arc::new(refusal), None, now);
-        }
+        let is_permitted = match reserved.and_then(|()| self.permit(&profile, pod, placement.node)) {
+            Ok(is_permitted) => is_permitted,
+            Err(cause) => {
+                self.cluster.rollback(overlay);
+                let refusal = refusal_of_pod(&profile, cause, placement.total as usize);
+                return self.refuse(unit, pod, shape, Arc::new(refusal), None, now);
+            }
+        };
         self.cluster.commit(overlay);
         let node = self.cluster.slot(placement.node).name.clone();
         self.consume_nomination(pod_id, pod, Some(&node), now);
@@ -165,7 +168,7 @@ impl Scheduler {
             return Outcome::Placed(placement);
         }
         let mut events = Vec::new();
-        let failed = self.start_binding(pod_id, unit, now, &mut events);
+        let failed = self.start_binding(pod_id, unit, (now, is_permitted), &mut events);
         self.wake_all(&events, now);
         match failed {
             Some(refusal) => Outcome::Refused(refusal),
@@ -173,14 +176,18 @@ impl Scheduler {
         }
     }
 
-    /// Runs Permit. Fails with the cause of the first plugin that refuses; one that waits is asked again in `pre_bind`.
-    pub(crate) fn permit(&self, profile: &Profile, pod: &Pod, node: NodeIdx) -> Result<(), Cause> {
+    /// Runs Permit. Returns whether all plugins say yes; one that waits is asked again in `pre_bind`. Fails with the cause
+    /// of the first plugin that refuses.
+    pub(crate) fn permit(&self, profile: &Profile, pod: &Pod, node: NodeIdx) -> Result<bool, Cause> {
+        let mut is_permitted = true;
         for enabled in &profile.permit {
             let view = View::new(&self.cluster);
-            if let Some(Permitted::No(cause)) = enabled.plugin.permit().map(|p| p.permit(view, pod, node)) {
-                return Err(cause);
+            match enabled.plugin.permit().map(|p| p.permit(view, pod, node)) {
+                Some(Permitted::No(cause)) => return Err(cause),
+                Some(Permitted::Wait { .. }) => is_permitted = false,
+                Some(Permitted::Yes) | None => {}
             }
         }
-        Ok(())
+        Ok(is_permitted)
     }
 }

@@ -38,7 +38,7 @@ impl Scheduler {
             if self.cluster.pod(*id).is_none_or(|r| r.node.is_none()) {
                 continue;
             }
-            self.start_binding(*id, unit, now, &mut events);
+            self.start_binding(*id, unit, (now, false), &mut events);
         }
         self.wake_all(&events, now);
     }
@@ -46,6 +46,11 @@ impl Scheduler {
     /// Returns the index of the barrier that has a pod in its quorum.
     fn quorum_of(&self, id: PodId) -> Option<usize> {
         self.gangs.barriers.iter().position(|b| b.quorum.contains(&id))
+    }
+
+    /// Returns whether the Bindings of some quorum wait for each other.
+    pub(crate) fn has_barriers(&self) -> bool {
+        !self.gangs.barriers.is_empty()
     }
 
     /// Notes that a pod's PreBind is ready. Returns the pods whose Bindings may be ordered now, in order: the pod alone

@@ -168,7 +168,7 @@ impl Scheduler {
         let aligned = affinity(&mut self.cluster, &profile, &member.pod, node)?;
         self.cluster.place(member.id, node, Stage::Reserved);
         let reserved = reserve(&mut self.cluster, &profile, (member.id, &member.pod), node, aligned);
-        reserved.and_then(|()| self.permit(&profile, &member.pod, node)).inspect_err(|_| {
+        reserved.and_then(|()| self.permit(&profile, &member.pod, node)).map(drop).inspect_err(|_| {
             self.cluster.release(member.id);
         })
     }

@@ -122,7 +122,7 @@ impl Scheduler {
             self.cluster.gangs_mut().note_member(&pod, id, |m| m.deadline = None);
             if let Some(unit) = self.queue.unit_of(id) {
                 self.cluster.set_stage(id, Stage::Permitted);
-                self.start_binding(id, unit, now, &mut events);
+                self.start_binding(id, unit, (now, false), &mut events);
             }
         }
         self.wake_all(&events, now);
