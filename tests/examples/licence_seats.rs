@@ -242,8 +242,11 @@ async fn no_kill_gives_a_seat_twice_or_loses_one() {
     // Nothing waits that could have seats, and when all pods have ended, all seats can be given again.
     let (example, address) = cluster.scheduler();
     let waiting = || cluster.pods().values().filter(|seats| seats.is_none()).count();
-    while waiting() > 0 {
+    loop {
         let before = waiting();
+        if before == 0 {
+            break;
+        }
         for (name, _) in cluster.pods().iter().filter(|(_, seats)| seats.is_some()) {
             cluster.delete(name);
         }
