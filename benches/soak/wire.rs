@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// Maximum number of bytes read of a response; the rest is left response_budget.
+/// Maximum number of bytes read of a response; the rest is left unread.
 const MOST: u64 = 256 << 20;
 
 /// Opens a connection and sends a request without waiting for the response.
