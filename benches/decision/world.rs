@@ -8,7 +8,7 @@ use pellucid::cluster::{Cluster, Input};
 use pellucid::cycle::Scheduler;
 use pellucid::cycle::scheduler::Settings;
 use pellucid::framework::profile::Profile;
-use pellucid::model::gang::{Dialect, GangMark, GangTerms};
+use pellucid::model::gang::{Dialect, GangDeclaration, GangTerms};
 use pellucid::model::node::NodeImage;
 use pellucid::model::pages::PAGE;
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
@@ -108,8 +108,8 @@ pub(crate) fn pod(name: &str, spec: PodSpec) -> Arc<Pod> {
 }
 
 /// Returns the gang declaration of a member in Koordinator's dialect.
-pub(crate) fn mark(gang: &str, min: u32) -> GangMark {
-    GangMark {
+pub(crate) fn mark(gang: &str, min: u32) -> GangDeclaration {
+    GangDeclaration {
         gang: GangKey::new("default", gang),
         dialect: Dialect::Koordinator,
         needs_group: false,

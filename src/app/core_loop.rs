@@ -338,14 +338,14 @@ mod tests {
 
     use pellucid_cycle::scheduler::Settings;
     use pellucid_kubernetes::writes::effect_queues::EffectQueueSizes;
-    use pellucid_model::gang::{Dialect, GangMark, GangTerms};
+    use pellucid_model::gang::{Dialect, GangDeclaration, GangTerms};
     use pellucid_model::{Node, Pod, PodKey};
 
     use super::super::health::Health;
     use super::*;
 
     /// Returns a loop on a clock that advances by half a millisecond per reading, with a node and some pods.
-    fn core_loop(n_pods: usize, gang: Option<Arc<GangMark>>) -> CoreLoop {
+    fn core_loop(n_pods: usize, gang: Option<Arc<GangDeclaration>>) -> CoreLoop {
         let registry = pellucid_plugins::registry();
         let profiles = pellucid_config::default(&registry).expect("the defaults are valid").profiles;
         let mut scheduler = Scheduler::new(Settings {
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn the_attempt_at_a_gang_counts_once_with_all_its_slices() {
-        let mark = Arc::new(GangMark {
+        let mark = Arc::new(GangDeclaration {
             gang: GangKey::new("ns", "g"),
             dialect: Dialect::Koordinator,
             needs_group: false,

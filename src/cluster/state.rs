@@ -17,7 +17,7 @@ use crate::changes::{ChangeLog, Changed};
 use crate::columns::Columns;
 use crate::custom::CustomObjects;
 use crate::derived::{DerivedState, Placed};
-use crate::gangs::{Gangs, Rosters};
+use crate::gangs::{Gangs, DeclarationIndex};
 use crate::hold::Hold;
 use crate::input::Quarantined;
 use crate::nominator::Nominator;
@@ -88,7 +88,7 @@ pub struct Cluster {
     preemptions: Preemptions,
     pub(super) gangs: Gangs,
     /// What the members of each gang declare. Not copied for readers.
-    pub(super) rosters: Rosters,
+    pub(super) declaration_index: DeclarationIndex,
     /// Gangs of pods that ended while their objects still exist. Not copied for readers: each gang lists its own.
     pub(super) ended: FxHashMap<PodKey, GangKey>,
     /// Label keys that some pod selector reads.
@@ -137,7 +137,7 @@ impl Cluster {
             nominator: self.nominator.clone(),
             preemptions: self.preemptions.clone(),
             gangs: self.gangs.clone(),
-            rosters: Rosters::on_demand(),
+            declaration_index: DeclarationIndex::on_demand(),
             ended: FxHashMap::default(),
             selected: self.selected.clone(),
             key_counts: KeyCounts::unknown(),

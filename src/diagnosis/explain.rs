@@ -50,7 +50,7 @@ pub(super) fn pod(
         crate::what_if::refresh::refresh(&mut body, snapshot, (id, record), now);
     }
     if versus.is_some() {
-        body.versus = Some(crate::what_if::contrast::contrast(snapshot, key, versus, now)?);
+        body.versus = Some(crate::what_if::compare_nodes::compare_nodes(snapshot, key, versus, now)?);
     }
     body.gang = crate::gangs::of_pod(snapshot, record, now);
     body.warnings = crate::gangs::warnings_of_pod(snapshot, record);

@@ -71,10 +71,10 @@ pub trait Evaluator {
     /// Returns the code with which a node of [`View::nodes`] was refused, or `None` when the node was not evaluated or
     /// not refused.
     fn refused(&self, node: NodeIdx) -> Option<Code>;
-    /// Begins a trial, which ends with [`give_back`](Self::give_back).
-    fn try_out(&mut self);
+    /// Begins a trial, which ends with [`end_trial`](Self::end_trial).
+    fn begin_trial(&mut self);
     /// Ends a trial and undoes what was removed in it.
-    fn give_back(&mut self);
+    fn end_trial(&mut self);
     /// Removes a placed pod from its node.
     fn remove(&mut self, pod: PodId);
     /// Puts a removed pod back on its node.

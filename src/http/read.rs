@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::body;
 use crate::connection::pool::Pool;
-use crate::connection::unread::Unread;
+use crate::connection::response_budget::ResponseBudget;
 use crate::error::{Failure, ReadError};
 use crate::registration::endpoint::{Answered, Call, Endpoint, answer};
 use crate::registration::operation::{FORMAT, MIN_GENERATION, Operation};
@@ -43,7 +43,7 @@ pub(super) struct Reader<S> {
     pub(super) body_limit: usize,
     pub(super) body_patience: Duration,
     pub(super) streams: Streams,
-    pub(super) unread: Unread,
+    pub(super) response_budget: ResponseBudget,
 }
 
 pub(super) fn endpoint<S>(route: Route<S>, reader: &Arc<Reader<S>>) -> Endpoint
@@ -85,7 +85,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
             let snapshot = (reader.load)();
             let value = read(&snapshot, &params, &call.info)?;
             let body = render(&value, format, &route)?;
-            Ok::<_, Failure>((snapshot.generation(), reader.unread.body(body)?))
+            Ok::<_, Failure>((snapshot.generation(), reader.response_budget.body(body)?))
         };
         let (generation, body) = pool.run(job).await??;
         let mut response = respond(format.content_type(), generation, body);
@@ -105,7 +105,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         let job = move || {
             let snapshot = (reader.load)();
             let bytes = read(&snapshot, &call.params, &call.info)?;
-            Ok::<_, Failure>((snapshot.generation(), reader.unread.body(bytes)?))
+            Ok::<_, Failure>((snapshot.generation(), reader.response_budget.body(bytes)?))
         };
         let (generation, bytes) = self.long.run(job).await??;
         Ok(respond(content_type, generation, bytes))

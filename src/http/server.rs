@@ -19,7 +19,7 @@ use utoipa::openapi::OpenApi;
 
 use crate::connection::listen::Bound;
 use crate::connection::pool::{Pool, Times};
-use crate::connection::unread::Unread;
+use crate::connection::response_budget::ResponseBudget;
 use crate::error::{BuildError, ServeError};
 use crate::middleware::{self, Observe, Observed};
 use crate::read::{self, Load, Reader};
@@ -210,7 +210,7 @@ where
             pool: Pool::new(1, limits.connections),
             stop: end_feeds.clone(),
         },
-        unread: Unread::new(limits.answer_bytes, limits.write_patience),
+        response_budget: ResponseBudget::new(limits.answer_bytes, limits.write_patience),
     });
     let mut switches = parts.switches;
     switches.sort_by(|left, right| left.name().cmp(right.name()));

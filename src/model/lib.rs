@@ -12,7 +12,7 @@
 //! - [`gang`], [`group_status`]: gangs as declared, and the status of PodGroups;
 //! - [`cause`], [`effect`], [`merge_patch`]: why a node was refused, and the writes that a decision orders;
 //! - [`pages`], [`cow_map`], `mirror`, `published`: containers that are cheap to publish;
-//! - [`patience`], [`stable_hash`], [`escape`]: cancelling reads, a fixed hash, untrusted text.
+//! - [`cancellation`], [`stable_hash`], [`escape`]: cancelling reads, a fixed hash, untrusted text.
 
 pub mod cause;
 mod data;
@@ -23,7 +23,7 @@ pub mod merge_patch;
 mod named;
 mod object_write;
 mod objects;
-pub mod patience;
+pub mod cancellation;
 mod published;
 pub mod time;
 

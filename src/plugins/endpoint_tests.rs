@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pellucid_framework::endpoint::{PathParams, ReadContext, ReadError};
-use pellucid_model::gang::{Dialect, GangMark, GangTerms};
+use pellucid_model::gang::{Dialect, GangDeclaration, GangTerms};
 use pellucid_model::node::NodeImage;
 use pellucid_model::pod::{HostPort, Protocol};
 use pellucid_model::requests::{PodRequests, ResourceList};
@@ -33,7 +33,7 @@ fn cluster() -> TestCluster {
         };
         made.cluster.apply_pod(Arc::new(pod), &mut Vec::new());
     }
-    let mark = GangMark {
+    let mark = GangDeclaration {
         gang: GangKey::new("d", "g"),
         dialect: Dialect::Koordinator,
         needs_group: false,

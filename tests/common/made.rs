@@ -6,7 +6,7 @@ use std::time::Duration;
 use pellucid::cluster::input::Quarantined;
 use pellucid::cluster::{Input, Stage};
 use pellucid::model::effect::{BindOrder, BindOutcome, EffectReport};
-use pellucid::model::gang::{Dialect, GangMark, GangTerms};
+use pellucid::model::gang::{Dialect, GangDeclaration, GangTerms};
 use pellucid::model::pod::PodPhase;
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use pellucid::model::selector::Labels;
@@ -84,8 +84,8 @@ pub(crate) fn labelled(pod: Pod, key: &str, value: &str) -> Pod {
 }
 
 /// Makes the mark of a member of one of Koordinator's gangs, in which later members are independent of the quorum.
-pub(crate) fn mark(gang: GangKey, terms: GangTerms) -> GangMark {
-    GangMark {
+pub(crate) fn mark(gang: GangKey, terms: GangTerms) -> GangDeclaration {
+    GangDeclaration {
         gang,
         dialect: Dialect::Koordinator,
         needs_group: false,

@@ -52,7 +52,7 @@ fn a_gang_that_loses_a_member_is_gated_again() {
 #[test]
 fn a_refused_gang_whose_quorum_is_lowered_is_tried_again() {
     use pellucid::cluster::Input;
-    use pellucid::model::gang::{Dialect, GangMark, GangTerms, PodGroup};
+    use pellucid::model::gang::{Dialect, GangDeclaration, GangTerms, PodGroup};
     use pellucid::model::{GangKey, Object, ObjectKind, Pod};
     let group = |min| {
         let terms = GangTerms { min: Some(min), ..GangTerms::default() };
@@ -67,7 +67,7 @@ fn a_refused_gang_whose_quorum_is_lowered_is_tried_again() {
             1000,
             GangTerms::default(),
         );
-        let mark = made.gang.as_deref().cloned().map(|mark| GangMark { needs_group: true, ..mark });
+        let mark = made.gang.as_deref().cloned().map(|mark| GangDeclaration { needs_group: true, ..mark });
         Pod { gang: mark.map(Into::into), ..made }
     };
     let mut core = core_with(&[3000]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pellucid::cluster::Stage;
 use pellucid::cluster::gangs::Gang;
 use pellucid::model::effect::BindOutcome;
-use pellucid::model::gang::{Dialect, GangMark, GangMode, GangTerms};
+use pellucid::model::gang::{Dialect, GangDeclaration, GangMode, GangTerms};
 use pellucid::model::{GangKey, Node, Pod};
 use pellucid::recording::{GangOutcome, GangRefusal, Outcome};
 
@@ -53,7 +53,7 @@ pub(crate) fn member(gang: &str, name: &str, milli_cpu: i64, terms: GangTerms) -
 
 /// Makes a member in another dialect.
 pub(crate) fn in_dialect(dialect: Dialect, gang: &str, name: &str, milli_cpu: i64, terms: GangTerms) -> Pod {
-    let mark = GangMark { dialect, ..mark(GangKey::new("ns", gang), terms) };
+    let mark = GangDeclaration { dialect, ..mark(GangKey::new("ns", gang), terms) };
     Pod { gang: Some(Arc::new(mark)), ..single(name, milli_cpu) }
 }
 

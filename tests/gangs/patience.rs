@@ -9,7 +9,7 @@ use pellucid::cycle::what_if::edit::Edit;
 use pellucid::diagnosis::dump::{Dump, Source};
 use pellucid::diagnosis::what_if::simulate::{Question, simulate};
 use pellucid::model::gang::GangTerms;
-use pellucid::model::patience::{GivenUp, Patience, run_cancellable};
+use pellucid::model::cancellation::{Cancelled, Cancellation, run_cancellable};
 use pellucid::model::{GangKey, Pod};
 
 use crate::common::driver::Core;
@@ -19,7 +19,7 @@ use crate::made::{core_with, member, members, single, terms};
 /// A time limit that expires after a number of checks.
 struct Questions(Cell<usize>);
 
-impl Patience for Questions {
+impl Cancellation for Questions {
     fn is_over(&self) -> bool {
         let left = self.0.get();
         self.0.set(left.saturating_sub(1));
@@ -27,7 +27,7 @@ impl Patience for Questions {
     }
 }
 
-fn after<T>(questions: usize, work: impl FnOnce() -> T) -> Result<T, GivenUp> {
+fn after<T>(questions: usize, work: impl FnOnce() -> T) -> Result<T, Cancelled> {
     run_cancellable(Rc::new(Questions(Cell::new(questions))), work)
 }
 
@@ -73,7 +73,7 @@ fn what_is_worked_out_for_a_reader_can_be_given_up() {
         "/apis/v1/queue",
         "/apis/v1/plugins/Coscheduling/gangs",
     ] {
-        assert_eq!(ask(target, 0), Err(GivenUp), "{target}");
+        assert_eq!(ask(target, 0), Err(Cancelled), "{target}");
         // The snapshot remains usable: the next reader gets an answer.
         assert_eq!(ask(target, usize::MAX), Ok(true), "{target}");
     }
@@ -99,7 +99,7 @@ fn a_simulation_is_given_up_in_every_part_of_it() {
     let total = usize::MAX - asked.0.get();
     assert!(total > 12 * 12, "{total} questions for a ring of 12 gangs");
     for at in (0..total).step_by(total / 50) {
-        assert_eq!(simulated(at), Err(GivenUp), "after {at} of {total} questions");
+        assert_eq!(simulated(at), Err(Cancelled), "after {at} of {total} questions");
     }
     assert_eq!(simulated(total), Ok(true));
 }

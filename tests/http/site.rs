@@ -15,7 +15,7 @@ use pellucid::http::{
     Table, Version, openapi,
 };
 use pellucid::model::Published;
-use pellucid::model::patience::check;
+use pellucid::model::cancellation::check;
 use pellucid::model::time::Now;
 use pellucid_api::rest::BodySchema;
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@ use flate2::{Compression, GzBuilder};
 use pellucid_cycle::Snapshot;
 use pellucid_diagnosis::dump::{Dump, Source};
 use pellucid_http::{Kind, Param, Params, ReadError, Route};
-use pellucid_model::patience;
+use pellucid_model::cancellation;
 use serde_json::Value;
 
 /// Most bytes of an unpacked document that are read.
@@ -52,7 +52,7 @@ fn pack(dump: &Dump) -> std::io::Result<Vec<u8>> {
     // The gzip header carries no time and no name, so that the bytes depend on the dump alone.
     let mut gzip = GzBuilder::new().write(Vec::new(), Compression::fast());
     for piece in dump.to_json()?.chunks(1 << 20) {
-        patience::check();
+        cancellation::check();
         gzip.write_all(piece)?;
     }
     gzip.finish()

@@ -14,7 +14,7 @@ use pellucid_diagnosis::what_if::simulate::Question;
 use pellucid_http::ReadError;
 use pellucid_kubernetes::decode::Decoder;
 use pellucid_model::taint::{Taint, TaintEffect};
-use pellucid_model::{GangKey, Name, ObjectKind, Pod, PodKey, patience, quantity};
+use pellucid_model::{GangKey, Name, ObjectKind, Pod, PodKey, cancellation, quantity};
 use serde_json::{Value, json};
 
 use crate::app::rest::names::{
@@ -83,7 +83,7 @@ fn pods(snapshot: &Snapshot, decoder: &Decoder, manifests: &[Value]) -> Result<V
     let mut seen = BTreeSet::new();
     let mut edits = Vec::with_capacity(manifests.len());
     for (at, manifest) in manifests.iter().enumerate() {
-        patience::check();
+        cancellation::check();
         let field = format!("pods[{at}]");
         let manifest = with_namespace(manifest, &field, "Pod")?;
         let mut pod = decoder.pod(&manifest).map_err(|q| unreadable(&field, &q))?;

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_model::gang::{Dialect, GangMark, GangMode, GangProblem, GangTerms, MatchPolicy, PodGroup};
+use pellucid_model::gang::{Dialect, GangDeclaration, GangMode, GangProblem, GangTerms, MatchPolicy, PodGroup};
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{GangKey, Name, Object, ObjectKind};
 
-use super::roster::{Roster, controller_kind};
+use super::declarations::{GangDeclarations, controller_kind};
 use crate::objects::Objects;
 
 /// Where a definition comes from.
@@ -112,9 +112,9 @@ const MAX_WARNINGS: usize = 16;
 /// What a definition is built from.
 pub(super) struct Sources<'a> {
     /// What the members that have not ended declare.
-    pub(super) roster: &'a Roster,
+    pub(super) declarations: &'a GangDeclarations,
     /// The declaration of the member that takes precedence over the others.
-    pub(super) first: Option<&'a GangMark>,
+    pub(super) first: Option<&'a GangDeclaration>,
     /// The fatal problem of the oldest member whose declaration cannot be used.
     pub(super) fault: Option<&'a GangProblem>,
     /// The objects of the state: PodGroups, queues and controllers.
@@ -133,7 +133,7 @@ pub(super) fn define(key: &GangKey, of: &Sources<'_>) -> Definition {
         return Definition::default();
     };
     let mut made = Definition { dialect, ..Definition::default() };
-    made.created = group.map_or_else(|| of.roster.oldest().map_or(0, |(at, _)| at), |g| g.created);
+    made.created = group.map_or_else(|| of.declarations.oldest().map_or(0, |(at, _)| at), |g| g.created);
     let of_pods = first.map_or_else(GangTerms::default, |m| m.terms.clone());
     match group {
         Some(group) => {
@@ -208,12 +208,12 @@ fn collect_problems(made: &mut Definition, of: &Sources<'_>, group: Option<&PodG
     let of_group = of_group.filter(|p| !p.is_fatal || is_defined);
     made.warnings.extend(of_group.map(|p| GangProblem { is_fatal: false, ..p.clone() }));
     // Takes one more than is listed, to notice that there are more.
-    let faults = of.roster.faults().filter(|_| is_defined).take(MAX_WARNINGS + 1);
-    made.warnings.extend(of.roster.warnings().take(MAX_WARNINGS + 1).chain(faults).cloned());
+    let faults = of.declarations.faults().filter(|_| is_defined).take(MAX_WARNINGS + 1);
+    made.warnings.extend(of.declarations.warnings().take(MAX_WARNINGS + 1).chain(faults).cloned());
     let min = of.first.and_then(|mark| mark.terms.min);
     if group.is_none()
         && of.first.is_some()
-        && let Some(said) = of.roster.other_quorum(min)
+        && let Some(said) = of.declarations.other_quorum(min)
     {
         let problem = format!("its pods disagree; the oldest one's {} counts", min.unwrap_or(1));
         made.warnings.push(warning("min", &said.to_string(), &problem));
@@ -228,11 +228,11 @@ fn collect_problems(made: &mut Definition, of: &Sources<'_>, group: Option<&PodG
 }
 
 fn contradiction(made: &Definition, of: &Sources<'_>, group: Option<&PodGroup>) -> Option<Undefined> {
-    if let Some(other) = of.roster.other_dialect(made.dialect) {
+    if let Some(other) = of.declarations.other_dialect(made.dialect) {
         return Some(Undefined::Mixed(made.dialect, other));
     }
     let Some(group) = group else {
-        let needs = of.roster.needs_group() || of.first.is_none();
+        let needs = of.declarations.needs_group() || of.first.is_none();
         return needs.then_some(if of.had_group { Undefined::GroupGone } else { Undefined::GroupMissing });
     };
     let queues = match group.kind {
@@ -248,10 +248,10 @@ fn contradiction(made: &Definition, of: &Sources<'_>, group: Option<&PodGroup>) 
 
 /// Checks whether all pods come from one controller whose replicas are fewer than the quorum.
 fn never_complete(key: &GangKey, made: &Definition, of: &Sources<'_>) -> Option<Undefined> {
-    let owner = of.roster.controller()?;
+    let owner = of.declarations.controller()?;
     let at = (key.namespace.clone(), Name::new(&owner.name));
     let replicas = of.objects.get(controller_kind(owner)?, &at)?.controller()?.replicas?;
-    let is_short = replicas < made.min && of.roster.len() <= replicas as usize;
+    let is_short = replicas < made.min && of.declarations.len() <= replicas as usize;
     is_short.then(|| Undefined::NeverComplete {
         owner: format!("{} {}", owner.kind, owner.name).into(),
         replicas,

@@ -5,8 +5,8 @@
 
 mod definition;
 mod gang;
-mod partners;
-mod roster;
+mod gang_groups;
+mod declarations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use std::time::Duration;
 
 pub use definition::{Definition, GangFrom, Undefined};
 pub use gang::{Finished, Gang, GangCounts, History, LastTry, Member, Release};
-pub use partners::GroupLimits;
-pub(super) use roster::Rosters;
+pub use gang_groups::GroupLimits;
+pub(super) use declarations::DeclarationIndex;
 
 use pellucid_model::gang::{Dialect, PodGroup};
 use pellucid_model::{CowMap, GangKey, Object, Pod, PodId, PodKey};
 
 use crate::{Cluster, Stage};
 use definition::Sources;
-use partners::Partners;
+use gang_groups::GangGroups;
 
 /// All gangs, part of [`Cluster`]. Cheap to clone.
 #[derive(Clone, Default)]
@@ -30,7 +30,7 @@ pub struct Gangs {
     gangs: CowMap<GangKey, Arc<Gang>>,
     /// Gangs that changed since the last [`Self::take_changed`], without duplicates.
     dirty: Vec<GangKey>,
-    partners: Partners,
+    gang_groups: GangGroups,
     limits: GroupLimits,
     /// Gangs without pods, by since when.
     empty: Arc<BTreeSet<(Duration, GangKey)>>,
@@ -200,7 +200,7 @@ impl Cluster {
             gang.members.insert(id, Member { deadline, ..Member::default() });
             gang.count(stage, 1);
         });
-        self.rosters.join(key, id, &pod);
+        self.declaration_index.join(key, id, &pod);
         let is_first = self.gangs.get(key).is_none_or(|g| g.first.as_ref().is_none_or(|first| age < *first));
         self.define_gang(key, (!is_first).then_some(&*pod));
     }
@@ -211,8 +211,8 @@ impl Cluster {
         let Some(pod) = self.pod(id).map(|r| r.pod.clone()) else { return false };
         let (Some(before), Some(now)) = (old.member_of(), pod.member_of()) else { return false };
         if before == now {
-            self.rosters.leave(now, old);
-            self.rosters.join(now, id, &pod);
+            self.declaration_index.leave(now, old);
+            self.declaration_index.join(now, id, &pod);
             self.define_gang(now, None);
         }
         before == now
@@ -225,7 +225,7 @@ impl Cluster {
                 gang.count(stage, -1);
             }
         });
-        self.rosters.leave(key, pod);
+        self.declaration_index.leave(key, pod);
         let concerns = |gang: &Arc<Gang>| {
             let is_first = gang.first.as_ref().is_some_and(|(_, key)| *key == pod.key);
             is_first || gang.definition.undefined.is_some() || !gang.definition.warnings.is_empty()
@@ -269,21 +269,21 @@ impl Cluster {
         let pods = &self.pods;
         let pod_of = |id: PodId| Some(&*pods.get(id.index())?.as_ref()?.pod);
         let members = gang.members.keys().filter_map(|id| Some((*id, pod_of(*id)?)));
-        let roster = self.rosters.get(key, members);
+        let declarations = self.declaration_index.get(key, members);
         let mark_of = |id: Option<PodId>| pod_of(id?)?.gang.as_deref();
-        let fault = mark_of(roster.first_unusable());
+        let fault = mark_of(declarations.first_unusable());
         let made = definition::define(
             key,
             &Sources {
-                roster,
-                first: mark_of(roster.first()),
+                declarations,
+                first: mark_of(declarations.first()),
                 fault: fault.and_then(|mark| mark.problems.iter().find(|p| p.is_fatal)),
                 objects: &self.objects,
                 had_group: gang.had_group,
                 max_named: self.gangs.limits.gangs,
             },
         );
-        let first = roster.oldest();
+        let first = declarations.oldest();
         let has_group = self.has_pod_group(key);
         let before = gang.definition.clone();
         let is_new = *before != made;
@@ -321,7 +321,7 @@ impl Cluster {
                     && let Some(of) = object.controller()
                     && replicas(old) != replicas(new)
                 {
-                    match self.rosters.of_controller(object.kind(), (&of.namespace, &of.name)) {
+                    match self.declaration_index.of_controller(object.kind(), (&of.namespace, &of.name)) {
                         Some(keys) => keys.iter().for_each(|key| self.define_gang(key, None)),
                         None => self.define_gangs(|gang| gang.key.namespace == of.namespace),
                     }

@@ -54,12 +54,12 @@ impl Evaluator for Questions<'_> {
         self.results.refused_as_a_whole().or_else(|| self.results.cause(node)).map(|cause| cause.code)
     }
 
-    fn try_out(&mut self) {
+    fn begin_trial(&mut self) {
         debug_assert!(self.trial.is_none());
         self.trial = Some(self.filter.cluster.begin_trial());
     }
 
-    fn give_back(&mut self) {
+    fn end_trial(&mut self) {
         self.removed.clear();
         if let Some(trial) = self.trial.take() {
             self.filter.cluster.end_trial(trial);
@@ -126,7 +126,7 @@ pub(crate) fn post_filter(
         let Some(plugin) = enabled.plugin.post_filter() else { continue };
         questions.plugin = enabled.index;
         last = Some(plugin.post_filter(&mut questions));
-        questions.give_back();
+        questions.end_trial();
         if matches!(last, Some(PostFiltered::Nominate(_))) {
             break;
         }

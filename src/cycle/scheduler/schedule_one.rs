@@ -12,7 +12,7 @@ use pellucid_framework::post_filter::PostFiltered;
 use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, Permitted, View};
 use pellucid_model::time::Probe;
-use pellucid_model::{NodeIdx, Now, Pod, PodId, patience};
+use pellucid_model::{NodeIdx, Now, Pod, PodId, cancellation};
 use pellucid_queue::UnitId;
 use pellucid_recording::{Decision, Outcome, Placement};
 
@@ -88,7 +88,7 @@ impl Scheduler {
         now: Now,
         probe: &dyn Probe,
     ) -> Decided {
-        patience::check();
+        cancellation::check();
         let clock = probe;
         let stands_for = match self.switches.accounts() {
             true => self.records.meter.times_plugins(self.cycle, now.monotonic.as_secs()),

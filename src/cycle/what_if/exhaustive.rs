@@ -12,7 +12,7 @@ use pellucid_model::cause::{CauseId, Causes};
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::taint::{TaintEffect, tolerated};
 use pellucid_model::time::NoProbe;
-use pellucid_model::{GangKey, NodeIdx, PodId, PodSpec, patience};
+use pellucid_model::{GangKey, NodeIdx, PodId, PodSpec, cancellation};
 
 use crate::attempt::alignment::Alignment;
 use crate::attempt::chain::{PluginTally, places, prepare};
@@ -122,7 +122,7 @@ fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
     for (at, value) in &prepared.values {
         let enabled = &ctx.profile.filter[*at];
         let Some(filter) = enabled.plugin.filter() else { continue };
-        patience::check();
+        cancellation::check();
         let mut causes = Causes::default();
         mask.fill(CauseId::FEASIBLE);
         nodes.clear();

@@ -10,7 +10,7 @@ use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, View};
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::time::NoProbe;
-use pellucid_model::{NodeIdx, Pod, PodId, patience};
+use pellucid_model::{NodeIdx, Pod, PodId, cancellation};
 use pellucid_recording::{Decision, Placement};
 
 use crate::attempt::chain::PluginTally;
@@ -71,7 +71,7 @@ impl<'a> Question<'a> {
     /// `percentageOfNodesToScore` the search starts at the first node, because `state` does not hold the scheduler's
     /// start.
     pub fn ask(state: &Cluster, profile: &'a Profile, id: PodId) -> Option<Self> {
-        patience::check();
+        cancellation::check();
         let pod = state.pod(id)?.pod.clone();
         let mut cluster = without_place(state, id);
         let mut results = NodeResultCache::default();

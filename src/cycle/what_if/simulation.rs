@@ -12,7 +12,7 @@ use pellucid_cluster::{Input, PodRecord, Stage};
 use pellucid_framework::profile::Profile;
 use pellucid_model::effect::Effect;
 use pellucid_model::time::NoProbe;
-use pellucid_model::{GangKey, Name, Now, Pod, PodId, PodKey, patience};
+use pellucid_model::{GangKey, Name, Now, Pod, PodId, PodKey, cancellation};
 use pellucid_queue::QueueLimits;
 use pellucid_recording::GangVerdict;
 use pellucid_recording::switches::{Setter, Switches};
@@ -55,7 +55,7 @@ pub struct Simulation {
 impl Simulation {
     /// Creates a simulation in which nothing is queued and placed pods keep their places.
     pub fn of(snapshot: &Snapshot, now: Now) -> Self {
-        patience::check();
+        cancellation::check();
         Self::with_weights(snapshot, &[], now)
     }
 
@@ -107,7 +107,7 @@ impl Simulation {
     /// cluster.
     pub fn edit(&mut self, edit: &Edit) -> Result<(), String> {
         for input in edit.inputs(&self.scheduler.cluster)? {
-            patience::check();
+            cancellation::check();
             if let Input::PodApplied(pod) = &input
                 && pod.node_name.is_none()
             {
@@ -226,7 +226,7 @@ impl Simulation {
         let most = self.asked.len() * STEPS_PER_POD + LEAST_STEPS;
         let mut placed = false;
         while let Some(step) = self.scheduler.step(self.now, &NoProbe) {
-            patience::check();
+            cancellation::check();
             placed |= step.all().any(|s| s.verdict.placement().is_some());
             self.steps.push(step);
             if self.steps.len() >= most {

@@ -8,7 +8,7 @@ use pellucid_cluster::gangs::Gang;
 use pellucid_cluster::{NominatedBy, PodRecord};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::attempt::reserve::marks_of;
-use pellucid_model::{CustomObject, Now, Object, ObjectKind, Pod, PodId, PodKey, patience};
+use pellucid_model::{CustomObject, Now, Object, ObjectKind, Pod, PodId, PodKey, cancellation};
 use pellucid_queue::QueueStage;
 use pellucid_recording::{Outcome, Verdict};
 use serde_json::Value;
@@ -55,7 +55,7 @@ fn state(snapshot: &Snapshot, redact: bool) -> State {
     objects.sort_by_cached_key(|object| (object.kind(), object.key()));
     let mut records: Vec<(PodId, &PodRecord)> = cluster.pods().collect();
     records.sort_by(|(_, a), (_, b)| a.pod.key.cmp(&b.pod.key));
-    let pods = records.iter().inspect(|_| patience::check()).map(|(_, record)| PlacedPod {
+    let pods = records.iter().inspect(|_| cancellation::check()).map(|(_, record)| PlacedPod {
         pod: if redact { redacted(snapshot, &record.pod) } else { record.pod.clone() },
         node: record.node.map(|node| cluster.slot(node).name.clone()),
         stage: record.stage.as_str().into(),
@@ -115,7 +115,7 @@ fn plugin_objects(snapshot: &Snapshot) -> Vec<PluginObject> {
         resource_version: object.resource_version.clone(),
         content: (object.kind.0.encode)(&object.value),
     };
-    all.into_iter().inspect(|_| patience::check()).map(written).collect()
+    all.into_iter().inspect(|_| cancellation::check()).map(written).collect()
 }
 
 fn known_gang(gang: &Gang) -> KnownGang {
@@ -151,7 +151,7 @@ fn unreadable(snapshot: &Snapshot, redact: bool) -> Vec<Unreadable> {
 fn record(snapshot: &Snapshot, redact: bool) -> Record {
     let pods = snapshot.cluster.pods();
     let verdicts = pods.filter_map(|(id, record)| {
-        patience::check();
+        cancellation::check();
         let verdict = snapshot.verdict(id)?;
         let has_changed = has_changed(snapshot, id, record, &verdict.outcome);
         Some(past_verdict(snapshot, (&record.pod.key, has_changed), &verdict, redact))

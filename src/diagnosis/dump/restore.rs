@@ -9,7 +9,7 @@ use pellucid_cycle::scheduler::Settings;
 use pellucid_cycle::{Registry, Scheduler};
 use pellucid_framework::profile::Profile;
 use pellucid_model::collections::{HashMap, HashSet};
-use pellucid_model::gang::{Dialect, GangMark, GangTerms};
+use pellucid_model::gang::{Dialect, GangDeclaration, GangTerms};
 use pellucid_model::{CustomKindRef, CustomObject, GangKey, Now, ObjectKind, Pod, PodKey};
 use pellucid_queue::QueueLimits;
 use pellucid_recording::Outcome;
@@ -230,7 +230,7 @@ fn unplaced(pod: &Pod) -> Arc<Pod> {
 }
 
 fn ended(ended: &EndedPod) -> Arc<Pod> {
-    let mark = GangMark {
+    let mark = GangDeclaration {
         gang: ended.gang.clone(),
         dialect: Dialect::Unicore,
         needs_group: false,

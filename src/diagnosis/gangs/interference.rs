@@ -16,7 +16,7 @@ use pellucid_cycle::{NodeResultCache, Snapshot};
 use pellucid_framework::{Code, View};
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::time::NoProbe;
-use pellucid_model::{GangKey, Name, NodeIdx, Now, patience};
+use pellucid_model::{GangKey, Name, NodeIdx, Now, cancellation};
 use pellucid_recording::rfc3339;
 
 use super::cycles::cycles;
@@ -147,7 +147,7 @@ fn edge(
     now: Now,
 ) -> Option<InterferenceEdge> {
     let mut amounts: BTreeMap<String, i64> = BTreeMap::new();
-    patience::check();
+    cancellation::check();
     let (mut nodes, mut there, mut since) = (Vec::new(), Vec::new(), None);
     for (node, record, at) in &holder.pods {
         let lacking = lacks.get(node).into_iter().flatten();

@@ -4,7 +4,7 @@
 use pellucid_framework::endpoint::{Query, QueryKind};
 
 use crate::reads::{SnapshotRead, gang_key, number, param, pod_key, text};
-use crate::what_if::contrast::contrast;
+use crate::what_if::compare_nodes::compare_nodes;
 use crate::what_if::node_explain::{PODS_ASKED, node};
 use crate::what_if::{feasibility, nearest, simulate, suggestions};
 
@@ -44,7 +44,7 @@ pub(crate) fn view_reads() -> Vec<SnapshotRead> {
             "/apis/v1/explain/placements/:namespace/:name",
             "explain",
             "Why a pod's node rather than another one: gaps by plugin, what is decisive, what speaks against it",
-            |snapshot, params, now| contrast(snapshot, &pod_key(params), text(params, "versus")?, now),
+            |snapshot, params, now| compare_nodes(snapshot, &pod_key(params), text(params, "versus")?, now),
         )
         .query(VERSUS)
         .rows(

@@ -3,7 +3,7 @@
 use pellucid_api::rest::queue::{AheadRequest, Queue, QueueCounts, QueuedUnit, UnitAhead};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_model::{Now, PodKey, patience};
+use pellucid_model::{Now, PodKey, cancellation};
 use pellucid_queue::{QueueStage, Unit};
 use pellucid_recording::rfc3339;
 
@@ -18,7 +18,7 @@ pub(crate) fn queue(snapshot: &Snapshot, asked: Option<&str>, now: Now) -> Resul
     units.sort_by_cached_key(|u| (u.stage, backoff_end(u), u.order_key()));
     let stages = units.chunk_by(|a, b| a.stage.as_str() == b.stage.as_str());
     let rows = stages.flat_map(|units| units.iter().enumerate()).map(|(position, unit)| {
-        patience::check();
+        cancellation::check();
         row(snapshot, unit, position, now)
     });
     let counts = snapshot.queue.counts();

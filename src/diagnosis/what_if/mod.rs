@@ -8,10 +8,10 @@
 //! - `suggestions`: changes that help
 //! - `feasibility`: whether a pod fits at all, and how many copies do
 //! - `node_explain`: which pending pods a node takes and refuses
-//! - `contrast`: one node compared with another
+//! - `compare_nodes`: one node compared with another
 //! - `details`: what plugins say of a node, with its numbers
 
-pub(crate) mod contrast;
+pub(crate) mod compare_nodes;
 pub(crate) mod details;
 pub(crate) mod feasibility;
 pub(crate) mod nearest;

@@ -15,7 +15,7 @@ use pellucid_cycle::what_if::question::{Answer, NodeQuestion};
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::{Cause, Code, Reason, View};
 use pellucid_model::quantity::format_amount;
-use pellucid_model::{Name, NodeIdx, Now, PodId, patience};
+use pellucid_model::{Name, NodeIdx, Now, PodId, cancellation};
 
 use crate::explain::reasons_of;
 use crate::meta::of_snapshot;
@@ -64,7 +64,7 @@ pub(crate) fn node(
     let mut idle = Idle::of(snapshot, node);
     let mut question = NodeQuestion::new(&snapshot.cluster, node);
     for (id, record) in pending {
-        patience::check();
+        cancellation::check();
         let Some((number, profile)) = snapshot.profile_of(record) else { continue };
         let Some(answer) = question.ask((number, profile), id) else { continue };
         idle.count(record, &answer);

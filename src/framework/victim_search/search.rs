@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::preemptions::{Candidate, Found, Plan, Rejected, VictimChoice};
 use pellucid_model::cause::{Cause, Code, Reason};
-use pellucid_model::{GangKey, Name, NodeIdx, Pod, PodId, patience, stable_hash};
+use pellucid_model::{GangKey, Name, NodeIdx, Pod, PodId, cancellation, stable_hash};
 
 use super::{VictimRules, gangs, pick};
 use crate::post_filter::{Budgets, Evaluator, Preemptor};
@@ -40,7 +40,7 @@ pub(super) fn search<R: VictimRules>(
         if no_violation && candidates.len() >= wanted {
             break;
         }
-        patience::check();
+        cancellation::check();
         plan.tried += 1;
         let tried = match evaluator.known(*node) {
             _ if is_hopeless => Err(no_victims(plugin)),
@@ -145,7 +145,7 @@ impl<R: VictimRules> Search<'_, R> {
         let is_local = self.rules.is_local()
             && pool.iter().all(|t| t.gang.is_none())
             && !budgets.concern(pool.iter().map(|t| &*t.pod));
-        evaluator.try_out();
+        evaluator.begin_trial();
         for target in &pool {
             evaluator.remove(target.id);
         }
@@ -153,7 +153,7 @@ impl<R: VictimRules> Search<'_, R> {
             Some(cause) => Err(cause),
             None => Ok(self.reprieve(evaluator, pool, node)),
         };
-        evaluator.give_back();
+        evaluator.end_trial();
         let found = victims.map(|victims| candidate(evaluator.view(), node, &victims));
         if is_local {
             evaluator.remember(node, &found);
@@ -172,7 +172,7 @@ impl<R: VictimRules> Search<'_, R> {
         let (violating, others): (Vec<_>, Vec<_>) = pool.into_iter().partition(|t| t.violates_budget);
         let mut victims = Vec::new();
         for target in violating.into_iter().chain(others) {
-            patience::check();
+            cancellation::check();
             evaluator.restore(target.id, node);
             if self.refusal(evaluator, node).is_some() {
                 evaluator.remove(target.id);

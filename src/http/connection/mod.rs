@@ -1,7 +1,7 @@
-//! What stands around every request: the socket (`listen`, `patient`), the bound on answers under way (`unread`), and the pool
+//! What stands around every request: the socket (`listen`, `patient`), the bound on answers under way (`response_budget`), and the pool
 //! in which reads run (`pool`).
 
 pub(crate) mod listen;
 pub(crate) mod patient;
 pub(crate) mod pool;
-pub(crate) mod unread;
+pub(crate) mod response_budget;

@@ -2,7 +2,7 @@
 //!
 //! Uses tokio's blocking threads behind two semaphores: a number of jobs run, a number wait, and further ones are
 //! refused, as are those that wait too long for their turn. A job is given up when its time is up, or when its caller
-//! has gone away (`model::patience`). Own threads would need more code for the same: tokio reuses its blocking
+//! has gone away (`model::cancellation`). Own threads would need more code for the same: tokio reuses its blocking
 //! threads, ends idle ones, and returns a panic as a value. The permits belong to the job, so a job whose caller has
 //! gone away counts until it ends.
 
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{StatusCode, header};
-use pellucid_model::patience::{GivenUp, Patience, run_cancellable};
+use pellucid_model::cancellation::{Cancelled, Cancellation, run_cancellable};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
@@ -31,13 +31,13 @@ pub(crate) struct Pool {
     times: Option<Times>,
 }
 
-/// Patience of a job: ends when the caller has left or the time is up.
+/// Cancellation of a job: ends when the caller has left or the time is up.
 struct Waiting {
     has_left: Arc<AtomicBool>,
     until: Instant,
 }
 
-impl Patience for Waiting {
+impl Cancellation for Waiting {
     fn is_over(&self) -> bool {
         self.has_left.load(Ordering::Relaxed) || Instant::now() >= self.until
     }
@@ -100,7 +100,7 @@ impl Pool {
             }
         });
         match job.await {
-            Ok(done) => done.map_err(|GivenUp| overdue(times)),
+            Ok(done) => done.map_err(|Cancelled| overdue(times)),
             Err(error) => Err(match error.try_into_panic() {
                 Ok(payload) => Failure::panic(&*payload),
                 Err(_) => {

@@ -120,7 +120,7 @@ pub struct GangTerms {
 
 /// What a pod declares about the gang it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct GangMark {
+pub struct GangDeclaration {
     /// The gang, in the pod's namespace.
     pub gang: GangKey,
     /// The API by which the pod names the gang.

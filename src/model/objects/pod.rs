@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::gang::{Controller, GangMark, GangProblem};
+use crate::gang::{Controller, GangDeclaration, GangProblem};
 use crate::relations::{Owner, PodTerms, SpreadConstraint};
 use crate::requests::{PodRequests, ResourceList};
 use crate::selector::{LabelSelector, Labels, NodeAffinity};
@@ -227,7 +227,7 @@ pub struct Pod {
     /// The controlling owner.
     pub controller: Option<Controller>,
     /// What the pod declares about its gang.
-    pub gang: Option<Arc<GangMark>>,
+    pub gang: Option<Arc<GangDeclaration>>,
     /// Gang keys of the pod that do not make it a member of a gang.
     pub gang_warning: Option<Arc<GangProblem>>,
     /// The fields that decide where the pod fits.

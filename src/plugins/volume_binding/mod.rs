@@ -78,7 +78,7 @@ impl PreFilter for VolumeBinding {
         if spec.volumes.claims.is_empty() {
             return PreFiltered::Skip;
         }
-        match pod_claims::sort_out(view, spec) {
+        match pod_claims::classify_claims(view, spec) {
             Ok(claims) => PreFiltered::Ready { value: Arc::new(claims), nodes: None },
             Err(reason) => PreFiltered::Refused(refused(reason)),
         }
@@ -110,7 +110,7 @@ impl Reserve for VolumeBinding {
         if pod.spec.volumes.claims.is_empty() {
             return Ok(None);
         }
-        let claims = pod_claims::sort_out(view, &pod.spec).map_err(refused)?;
+        let claims = pod_claims::classify_claims(view, &pod.spec).map_err(refused)?;
         let Some(node) = view.cluster().node(node) else { return Ok(None) };
         let found = find::find(&claims, node).map_err(Conflicts::cause)?;
         let held = found.held(&pod.spec.namespace, &node.name);

@@ -41,7 +41,7 @@ pub(super) fn is_fully_bound(claim: &PersistentVolumeClaim) -> bool {
 }
 
 /// Classifies the claims of a pod. Fails with the reason when the pod cannot be placed on any node.
-pub(super) fn sort_out(view: View<'_>, spec: &PodSpec) -> Result<PodClaims, Reason> {
+pub(super) fn classify_claims(view: View<'_>, spec: &PodSpec) -> Result<PodClaims, Reason> {
     let mut all: Vec<&PersistentVolumeClaim> = Vec::new();
     for mounted in &spec.volumes.claims {
         let Some(claim) = claims::find(view, spec, mounted) else {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::gangs::{Gang, Gangs, Undefined};
 use pellucid_framework::Cause;
-use pellucid_model::{GangKey, Now, Pod, PodId, patience};
+use pellucid_model::{GangKey, Now, Pod, PodId, cancellation};
 use pellucid_queue::QueueStage;
 use pellucid_recording::Outcome;
 use pellucid_recording::gang_verdict::{member_cause, member_refusal};
@@ -94,7 +94,7 @@ fn block_of_size(gangs: &Gangs, key: &GangKey, members: u64) -> Option<Block> {
 }
 
 fn block_of_one(gangs: &Gangs, key: &GangKey, ready: u32) -> Option<Block> {
-    patience::check();
+    cancellation::check();
     let gang = gangs.get(key)?;
     if let Some(undefined) = &gang.definition.undefined {
         return Some(block_of_undefined(gang, undefined));
@@ -174,7 +174,7 @@ impl Scheduler {
         let Some(unit) = unit else { return self.look_for_waits(rep, is_news) };
         let stage = self.queue.unit(unit).map(|u| u.stage);
         if is_held_back {
-            group.underway = None;
+            group.attempt_progress = None;
             if stage != Some(QueueStage::Gated) {
                 self.queue.gate(unit);
             }

@@ -14,7 +14,7 @@ use pellucid_model::{GangKey, Now, PodId};
 use pellucid_queue::{UnitId, WakeupReason};
 
 use super::gate;
-use super::underway::Underway;
+use super::attempt_progress::AttemptProgress;
 use crate::scheduler::Scheduler;
 
 /// Readiness of one gang of a group. A gang that no longer exists wants nothing.
@@ -79,7 +79,7 @@ pub(super) struct Group {
     pub(super) gang_of: FxHashMap<PodId, GangKey>,
     /// Pods that joined since the last review.
     pub(super) joined: Vec<PodId>,
-    pub(super) underway: Option<Box<Underway>>,
+    pub(super) attempt_progress: Option<Box<AttemptProgress>>,
 }
 
 impl Group {

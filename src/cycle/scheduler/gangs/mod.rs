@@ -6,7 +6,7 @@
 //! - `groups`: which gangs are planned together
 //! - `units`: keeps the units in step with the state
 //! - `gate`: holds back groups that cannot be planned yet
-//! - `underway`: one attempt, in slices
+//! - `attempt_progress`: one attempt, in slices
 //! - `plan`: the transaction, and what follows from its result
 //! - `search`, `trial`, `orders`: try the members in several orders
 //! - `account`: describes how far a group came
@@ -28,7 +28,7 @@ mod resources;
 mod search;
 mod status;
 mod trial;
-mod underway;
+mod attempt_progress;
 mod units;
 mod victims;
 mod waiting;

@@ -15,7 +15,7 @@ use pellucid_cluster::{NominatedBy, Place};
 use pellucid_framework::post_filter::{Budgets, PostFiltered, Preemptor};
 use pellucid_framework::{Cause, View};
 use pellucid_model::time::Probe;
-use pellucid_model::{NodeIdx, Now, Pod, PodId, patience};
+use pellucid_model::{NodeIdx, Now, Pod, PodId, cancellation};
 use pellucid_queue::UnitId;
 use pellucid_recording::Decision;
 use pellucid_recording::gang_verdict::GangRefusal;
@@ -76,7 +76,7 @@ pub(super) fn not_together() -> Found {
 }
 
 /// The parameters of a search.
-pub(super) struct Hunt<'a> {
+pub(super) struct VictimSearchParams<'a> {
     pub(super) attempt: &'a GangAttempt,
     /// Victims of lower priority have one below this.
     pub(super) below: i32,
@@ -126,7 +126,7 @@ impl Scheduler {
     /// nothing.
     pub(super) fn make_room_for(
         &mut self,
-        hunt: &Hunt<'_>,
+        hunt: &VictimSearchParams<'_>,
         i: usize,
         earlier: &[PodId],
         known: &KnownNodes,
@@ -170,12 +170,12 @@ impl Scheduler {
         }
     }
 
-    fn put(&mut self, hunt: &Hunt<'_>, part: &Part) -> Result<(), Cause> {
+    fn put(&mut self, hunt: &VictimSearchParams<'_>, part: &Part) -> Result<(), Cause> {
         self.put_member(&hunt.attempt.candidates[part.member], part.node)
     }
 
     /// Puts back victims that are not needed. Returns whether the quorum fits with the others gone.
-    pub(super) fn settle_plan(&mut self, hunt: &Hunt<'_>, parts: &mut [Part]) -> bool {
+    pub(super) fn settle_plan(&mut self, hunt: &VictimSearchParams<'_>, parts: &mut [Part]) -> bool {
         self.judge_budgets(parts);
         let needed = self.spare(hunt, parts);
         if self.stands(hunt, parts) {
@@ -207,7 +207,7 @@ impl Scheduler {
 
     /// Puts victims back one by one, first those that exceed their budgets, then the most important. Releases a victim
     /// again if a member planned on its node would not fit beside it. Returns which victims have to go.
-    fn spare(&mut self, hunt: &Hunt<'_>, parts: &[Part]) -> Vec<Vec<bool>> {
+    fn spare(&mut self, hunt: &VictimSearchParams<'_>, parts: &[Part]) -> Vec<Vec<bool>> {
         let mut needed: Vec<Vec<bool>> = parts.iter().map(|p| vec![true; p.victims.len()]).collect();
         let all = parts.iter().enumerate().flat_map(|(p, part)| (0..part.victims.len()).map(move |v| (p, v)));
         let mut all: Vec<(usize, usize)> = all.collect();
@@ -216,7 +216,7 @@ impl Scheduler {
             (!victim.choice.violates_budget, importance(&victim.pod))
         });
         for (p, v) in all {
-            patience::check();
+            cancellation::check();
             let (victim, node) = (&parts[p].victims[v], parts[p].node);
             self.cluster.put_back(victim.choice.pod, victim.place.clone());
             let mut beside = parts.iter().filter(|part| part.node == node);
@@ -230,7 +230,7 @@ impl Scheduler {
     }
 
     /// Whether the node of a placed member would take it in the current state.
-    fn fits(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
+    fn fits(&mut self, hunt: &VictimSearchParams<'_>, part: &Part) -> bool {
         let member = hunt.attempt.candidates[part.member].id;
         let place = self.cluster.displace(member);
         let fits = self.is_taken(hunt, part);
@@ -242,13 +242,13 @@ impl Scheduler {
 
     /// Whether the node takes the member of a part that is not placed: no filter refuses it, nor does the plugin that
     /// chose victims for it.
-    pub(super) fn is_taken(&mut self, hunt: &Hunt<'_>, part: &Part) -> bool {
+    pub(super) fn is_taken(&mut self, hunt: &VictimSearchParams<'_>, part: &Part) -> bool {
         let member = &hunt.attempt.candidates[part.member];
         !self.is_refused_on(hunt.attempt, member, part.node, hunt.probe) && self.holds(hunt, part)
     }
 
     /// Whether the condition of the plugin that chose victims for a part holds.
-    fn holds(&self, hunt: &Hunt<'_>, part: &Part) -> bool {
+    fn holds(&self, hunt: &VictimSearchParams<'_>, part: &Part) -> bool {
         let (Some(plan), member) = (&part.plan, &hunt.attempt.candidates[part.member]) else { return true };
         let plugins = self.profiles.all[member.profile].post_filter.iter();
         let mut chose = plugins.filter(|e| e.plugin.name() == plan.plugin);
@@ -258,7 +258,7 @@ impl Scheduler {
     }
 
     /// Replays the plan from the start, with the victims gone and no member placed. Returns whether it holds.
-    fn stands(&mut self, hunt: &Hunt<'_>, parts: &[Part]) -> bool {
+    fn stands(&mut self, hunt: &VictimSearchParams<'_>, parts: &[Part]) -> bool {
         for part in parts {
             self.cluster.release(hunt.attempt.candidates[part.member].id);
         }

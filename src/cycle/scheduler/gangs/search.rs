@@ -4,7 +4,7 @@ use super::orders::{self, Order, Ordered};
 use super::plan::GangAttempt;
 use super::resources::Shares;
 use super::trial::{Run, Trial};
-use super::underway::Slice;
+use super::attempt_progress::Slice;
 use crate::attempt::work;
 use crate::scheduler::Scheduler;
 

@@ -9,11 +9,11 @@ use pellucid_cluster::{ShapeId, Stage};
 use pellucid_framework::{Cause, View};
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::time::Probe;
-use pellucid_model::{Name, NodeIdx, patience};
+use pellucid_model::{Name, NodeIdx, cancellation};
 use pellucid_recording::{Decision, Placement, Refusal};
 
 use super::plan::{Candidate, GangAttempt};
-use super::underway::Slice;
+use super::attempt_progress::Slice;
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use crate::attempt::overrides::{self, affinity};
 use crate::attempt::reserve::reserve;
@@ -101,7 +101,7 @@ impl Scheduler {
         while run.at < run.trial.sequence.len() {
             let i = run.trial.sequence[run.at];
             run.at += 1;
-            patience::check();
+            cancellation::check();
             if self.is_wanted(attempt, run, i) {
                 self.try_member(attempt, run, i, slice);
                 if slice.is_over(self.turns.work) {

@@ -101,7 +101,7 @@ impl Scheduler {
                 group.note(self.cluster.gangs(), at);
             }
             if self.queue.unit(unit).is_some_and(|u| u.pods.len() == 1) {
-                (group.unit, group.underway) = (None, None);
+                (group.unit, group.attempt_progress) = (None, None);
                 let keys = group.keys.clone();
                 self.keep_rejection(unit, &keys);
             }
@@ -222,7 +222,7 @@ impl Scheduler {
                 group.ready[at] = 0;
                 group.note(self.cluster.gangs(), at);
             }
-            group.underway = None;
+            group.attempt_progress = None;
             group.unit.take().and_then(|unit| self.queue.remove(unit)).map(|u| u.pods.to_vec())
         } else {
             Some(self.singles_of(&keys))

@@ -7,14 +7,14 @@
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ShapeId;
 use pellucid_model::collections::{FxHashMap, FxHashSet};
-use pellucid_model::{NodeIdx, PodId, patience};
+use pellucid_model::{NodeIdx, PodId, cancellation};
 use pellucid_recording::gang_verdict::GangRefusal;
 
 use super::orders::Order;
 use super::plan::{Candidate, GangAttempt};
-use super::preempt::{self, Found, Hunt, Part};
+use super::preempt::{self, Found, VictimSearchParams, Part};
 use super::search::Failed;
-use super::underway::Slice;
+use super::attempt_progress::Slice;
 use crate::attempt::post_filter::KnownNodes;
 use crate::attempt::work;
 use crate::scheduler::Scheduler;
@@ -185,7 +185,7 @@ impl Scheduler {
         run: &mut Run,
         slice: &mut Slice<'_>,
     ) -> Option<Found> {
-        let hunt = Hunt { attempt, below: search.below, now: slice.now, probe: slice.probe };
+        let hunt = VictimSearchParams { attempt, below: search.below, now: slice.now, probe: slice.probe };
         if run.at > 0 {
             if !self.put_parts_again(&hunt, search, run, slice) {
                 *run = Run::new(attempt, std::mem::take(&mut run.sequence));
@@ -201,7 +201,7 @@ impl Scheduler {
             }
             let i = run.sequence[run.at];
             run.at += 1;
-            patience::check();
+            cancellation::check();
             let member = &attempt.candidates[i];
             let is_special =
                 || self.cluster.nominator().of(member.id).is_some() || self.has_overrides(member);
@@ -247,7 +247,7 @@ impl Scheduler {
 
     /// Repeats the work of earlier slices: releases victims and places members. Returns whether all of it still holds;
     /// if not, nothing of it remains.
-    fn put_parts_again(&mut self, hunt: &Hunt<'_>, search: &Search, run: &Run, slice: &Slice<'_>) -> bool {
+    fn put_parts_again(&mut self, hunt: &VictimSearchParams<'_>, search: &Search, run: &Run, slice: &Slice<'_>) -> bool {
         let Some(changed) = &slice.since else {
             search.known.0.values().for_each(|known| known.borrow_mut().clear());
             return false;

@@ -19,7 +19,7 @@ use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, member_refusal}
 
 use super::plan::GangAttempt;
 use super::trial::{Fate, Run, Trial};
-use super::underway::Slice;
+use super::attempt_progress::Slice;
 use crate::scheduler::{Scheduler, Step};
 
 impl Scheduler {

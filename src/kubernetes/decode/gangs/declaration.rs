@@ -8,7 +8,7 @@
 use std::sync::{Arc, LazyLock};
 
 use pellucid_api::keys::{coscheduling, koordinator, kube_batch, unicore};
-use pellucid_model::gang::{Dialect, GangMark, GangProblem, GangTerms};
+use pellucid_model::gang::{Dialect, GangDeclaration, GangProblem, GangTerms};
 use pellucid_model::selector::Labels;
 use pellucid_model::{GangKey, Name, Pod};
 
@@ -115,7 +115,7 @@ impl<'a> Words<'a> {
         .filter_map(|(dialect, at, name)| Some(Claim { dialect, at, name: name.filter(|n| !n.is_empty())? }))
     }
 
-    fn mark(&self, pod: &Pod) -> Option<GangMark> {
+    fn mark(&self, pod: &Pod) -> Option<GangDeclaration> {
         let mut claims = self.claims();
         let first = claims.next()?;
         let mut problems: Vec<_> = claims.filter_map(|other| first.contradiction(other)).collect();
@@ -127,7 +127,7 @@ impl<'a> Words<'a> {
             Dialect::KubeBatch | Dialect::Native => (true, GangTerms::default()),
         };
         let (dialect, problems) = (first.dialect, problems.into());
-        Some(GangMark { gang, dialect, needs_group, is_shadow: false, names_two, terms, problems })
+        Some(GangDeclaration { gang, dialect, needs_group, is_shadow: false, names_two, terms, problems })
     }
 
     /// Reads the labels of scheduler-plugins and the annotations of Koordinator. Also returns whether a PodGroup is
@@ -179,7 +179,7 @@ impl<'a> Words<'a> {
     }
 
     /// Returns the shadow gang of a kube-batch pod: with the other pods of its controller, or alone.
-    fn shadow(&self, pod: &Pod) -> GangMark {
+    fn shadow(&self, pod: &Pod) -> GangDeclaration {
         let owner = pod.controller.as_ref().map(|c| &c.uid).filter(|uid| !uid.is_empty());
         let gang =
             GangKey { namespace: pod.key.namespace.clone(), name: Name::new(owner.unwrap_or(&pod.uid)) };
@@ -190,7 +190,7 @@ impl<'a> Words<'a> {
             let at = At::Annotation(kube_batch::GROUP_MIN_MEMBER);
             problems.push(warning(at, text, "not a number of members above zero, 1 is taken"));
         }
-        GangMark {
+        GangDeclaration {
             gang,
             dialect: Dialect::KubeBatch,
             needs_group: false,

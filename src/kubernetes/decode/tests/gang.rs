@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pellucid_api::keys::{coscheduling, koordinator, kube_batch, unicore};
-use pellucid_model::gang::{Controller, Dialect, GangMark, GangMode, GangProblem, GangTerms, MatchPolicy};
+use pellucid_model::gang::{Controller, Dialect, GangDeclaration, GangMode, GangProblem, GangTerms, MatchPolicy};
 use pellucid_model::{GangKey, Pod};
 use serde_json::{Map, Value, json};
 
@@ -29,10 +29,10 @@ fn pod(labels: Pairs<'_>, annotations: Pairs<'_>, spec: Value) -> Pod {
     Decoder::default().pod(&manifest(labels, annotations, spec)).expect("readable")
 }
 
-fn mark(labels: Pairs<'_>, annotations: Pairs<'_>) -> GangMark {
+fn mark(labels: Pairs<'_>, annotations: Pairs<'_>) -> GangDeclaration {
     let pod = pod(labels, annotations, json!({}));
     assert_eq!(pod.gang_warning, None);
-    GangMark::clone(&pod.gang.expect("a gang"))
+    GangDeclaration::clone(&pod.gang.expect("a gang"))
 }
 
 /// Formats each problem as one line: severity, field, value and problem.
@@ -61,7 +61,7 @@ fn a_gang_is_named_in_five_dialects() {
         (&[], &[], native("g"), Native, true, None),
     ] {
         let pod = pod(labels, annotations, spec);
-        let want = GangMark {
+        let want = GangDeclaration {
             gang: GangKey::new("ns", "g"),
             dialect,
             needs_group,
@@ -226,7 +226,7 @@ fn a_pod_of_kube_batch_without_a_group_has_one_of_its_own() {
         let mut object = manifest(&[], annotations, json!({"schedulerName": "kube-batch"}));
         object["metadata"]["ownerReferences"] = owner;
         let pod = Decoder::default().pod(&object).expect("readable");
-        GangMark::clone(&pod.gang.expect("a gang"))
+        GangDeclaration::clone(&pod.gang.expect("a gang"))
     };
     let owner = json!([{"kind": "Node", "name": "n", "uid": "x"},
         {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "job-uid", "controller": true}]);

@@ -1,7 +1,7 @@
 //! Gang groups: gangs that name each other, directly or through others.
 //!
 //! Groups are updated with every change of a definition, not computed on demand. A gang that joins costs as much as the
-//! gangs it names; a gang that leaves costs at most the size of the smaller remaining parts. Gangs without partners are
+//! gangs it names; a gang that leaves costs at most the size of the smaller remaining parts. Gangs without a group are
 //! not listed here. The size of a group is bounded ([`GroupLimits`]): gangs beyond the limit form no group, and each of
 //! them reports it.
 
@@ -30,14 +30,14 @@ impl Default for GroupLimits {
 
 /// Disjoint sets of two or more gangs that name each other.
 #[derive(Clone, Default)]
-pub(super) struct Partners {
+pub(super) struct GangGroups {
     of: CowMap<GangKey, u64>,
     /// Gangs of each set, sorted by key.
     sets: CowMap<u64, Arc<Vec<GangKey>>>,
     next: u64,
 }
 
-impl Partners {
+impl GangGroups {
     fn set(&self, key: &GangKey) -> Option<&Arc<Vec<GangKey>>> {
         self.sets.get(self.of.get(key)?)
     }
@@ -111,7 +111,7 @@ impl Gangs {
     /// Returns the gangs that form a group with this one, itself included, sorted by key. Returns `None` when the gang
     /// is planned by itself: no gang that it names names it back, or the group exceeds the limit.
     pub fn group(&self, key: &GangKey) -> Option<&Arc<Vec<GangKey>>> {
-        self.partners.set(key).filter(|set| set.len() <= self.limits.gangs as usize)
+        self.gang_groups.set(key).filter(|set| set.len() <= self.limits.gangs as usize)
     }
 
     /// Returns the gangs that must reach their quorum together with this one, itself included, sorted by key.
@@ -122,7 +122,7 @@ impl Gangs {
     /// Returns the number of gangs that name each other around this one if it exceeds the limit of a group, else
     /// `None`.
     pub fn too_many(&self, key: &GangKey) -> Option<usize> {
-        let size = self.partners.set(key)?.len();
+        let size = self.gang_groups.set(key)?.len();
         (size > self.limits.gangs as usize).then_some(size)
     }
 
@@ -168,7 +168,7 @@ impl Gangs {
         }
         for other in &gained {
             self.note(other, |gang| gang.one_sided = gang.one_sided.saturating_sub(1));
-            self.partners.unite(key, other);
+            self.gang_groups.unite(key, other);
         }
         let one_sided = self.named(key).filter(|other| !self.names(other, key)).count() as u32;
         if self.get(key).is_some_and(|gang| gang.one_sided != one_sided) {
@@ -176,7 +176,7 @@ impl Gangs {
         }
         if !lost.is_empty() {
             let parts = Search::of(lost.into_iter().chain([key.clone()])).run(self);
-            self.partners.part(parts);
+            self.gang_groups.part(parts);
         }
     }
 }

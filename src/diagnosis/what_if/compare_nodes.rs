@@ -35,7 +35,7 @@ struct Sides<'r> {
 
 /// Compares a pod's node with another one, by default with the runner-up. Fails when the pod or the node is unknown,
 /// or when there is nothing to compare.
-pub(crate) fn contrast(
+pub(crate) fn compare_nodes(
     snapshot: &Snapshot,
     key: &PodKey,
     versus: Option<&str>,

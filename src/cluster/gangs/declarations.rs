@@ -1,12 +1,12 @@
-//! Rosters: what the pods of each gang declare, aggregated. [`define`](super::definition::define) reads its answers
+//! What the pods of each gang declare, aggregated. [`define`](super::definition::define) reads its answers
 //! here instead of from thousands of pods, so a member that joins or leaves costs the logarithm of their number.
 //!
-//! Owned by the writer. A copy for readers starts without rosters and builds one when its gang changes.
+//! Owned by the writer. A copy for readers starts without and reads the declarations of a gang when it changes.
 
 use std::collections::BTreeMap;
 
 use pellucid_model::collections::FxHashMap;
-use pellucid_model::gang::{Controller, Dialect, GangMark, GangProblem};
+use pellucid_model::gang::{Controller, Dialect, GangDeclaration, GangProblem};
 use pellucid_model::{GangKey, Name, ObjectKind, Pod, PodId, PodKey};
 
 /// Order of members: first those whose declaration can be used, then the others; oldest first within each.
@@ -14,7 +14,7 @@ type Seniority = (bool, i64, PodKey);
 
 /// The members of one gang that have not ended, aggregated by what they declare.
 #[derive(Debug, Default)]
-pub(crate) struct Roster {
+pub(crate) struct GangDeclarations {
     by_age: BTreeMap<Seniority, PodId>,
     /// Number of members by declared quorum; members that declare none are left out.
     quorums: BTreeMap<u32, u32>,
@@ -28,7 +28,7 @@ pub(crate) struct Roster {
     controllers: BTreeMap<Option<Controller>, u32>,
 }
 
-impl Roster {
+impl GangDeclarations {
     /// Returns the number of members that have not ended.
     pub(super) fn len(&self) -> usize {
         self.by_age.len()
@@ -129,7 +129,7 @@ fn before_all(is_fatal: bool) -> Seniority {
     (is_fatal, i64::MIN, PodKey { namespace: Name::default(), name: "".into() })
 }
 
-fn seniority(mark: &GangMark, pod: &Pod) -> Seniority {
+fn seniority(mark: &GangDeclaration, pod: &Pod) -> Seniority {
     (mark.problems.iter().any(|p| p.is_fatal), pod.created, pod.key.clone())
 }
 
@@ -150,46 +150,46 @@ fn count_down<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) {
 /// Kind, namespace and name of a controller of pods, to find its gangs.
 type ControllerKey = (ObjectKind, Name, Name);
 
-/// The rosters of all gangs.
+/// The declarations of all gangs.
 #[derive(Debug)]
-pub(crate) struct Rosters {
-    of: FxHashMap<GangKey, Roster>,
-    /// Gangs by the controllers of their members, with the number of those members. `None` when rosters are built on
+pub(crate) struct DeclarationIndex {
+    of: FxHashMap<GangKey, GangDeclarations>,
+    /// Gangs by the controllers of their members, with the number of those members. `None` when declarations are read on
     /// demand, because then not all gangs are known.
     by_controller: Option<FxHashMap<ControllerKey, BTreeMap<GangKey, u32>>>,
 }
 
-impl Default for Rosters {
-    /// Makes rosters for an empty state, which will see every member.
+impl Default for DeclarationIndex {
+    /// Makes the index of an empty state, which will see every member.
     fn default() -> Self {
         Self { of: FxHashMap::default(), by_controller: Some(FxHashMap::default()) }
     }
 }
 
-impl Rosters {
-    /// Makes rosters for a state that has members already; each roster is built on demand.
+impl DeclarationIndex {
+    /// Makes the index of a state that has members already; those of a gang are read on demand.
     pub(crate) fn on_demand() -> Self {
         Self { of: FxHashMap::default(), by_controller: None }
     }
 
-    /// Returns a gang's roster, building it from `members` when it does not exist.
+    /// Returns a gang's declarations, read from `members` when they are not known.
     pub(super) fn get<'p>(
         &mut self,
         key: &GangKey,
         members: impl Iterator<Item = (PodId, &'p Pod)>,
-    ) -> &Roster {
+    ) -> &GangDeclarations {
         let is_known = self.of.contains_key(key);
-        let roster = self.of.entry(key.clone()).or_default();
+        let declarations = self.of.entry(key.clone()).or_default();
         if !is_known {
-            members.for_each(|(id, pod)| roster.add(id, pod));
+            members.for_each(|(id, pod)| declarations.add(id, pod));
         }
-        roster
+        declarations
     }
 
-    /// Adds a pod to its gang's roster.
+    /// Adds a pod to its gang's declarations.
     pub(super) fn join(&mut self, key: &GangKey, id: PodId, pod: &Pod) {
         if self.by_controller.is_none() && !self.of.contains_key(key) {
-            // The roster is built from all members on demand.
+            // They are read from all members on demand.
             return;
         }
         self.of.entry(key.clone()).or_default().add(id, pod);
@@ -198,11 +198,11 @@ impl Rosters {
         }
     }
 
-    /// Removes a pod from its gang's roster; `pod` is the object as it was added.
+    /// Removes a pod from its gang's declarations; `pod` is the object as it was added.
     pub(super) fn leave(&mut self, key: &GangKey, pod: &Pod) {
-        let Some(roster) = self.of.get_mut(key) else { return };
-        roster.remove(pod);
-        if roster.len() == 0 && self.by_controller.is_some() {
+        let Some(declarations) = self.of.get_mut(key) else { return };
+        declarations.remove(pod);
+        if declarations.len() == 0 && self.by_controller.is_some() {
             self.of.remove(key);
         }
         if let (Some(all), Some(of)) = (&mut self.by_controller, controller_key(pod))

@@ -1,11 +1,11 @@
 //! Cancels work that nobody waits for any more.
 //!
 //! Work for a reader runs on a copy of the state and may cost more than anybody foresaw. The server wraps it in
-//! [`run_cancellable`], whose [`Patience`] says when the reader has left or time is up. Long loops call [`check`],
+//! [`run_cancellable`], whose [`Cancellation`] says when the reader has left or time is up. Long loops call [`check`],
 //! however deep they are; it cancels the work by unwinding, as Salsa does with cancelled queries, and drops what the
 //! work owned.
 //!
-//! Patience belongs to the thread, because a loop worth checking is often far below the code that answers. The
+//! Cancellation belongs to the thread, because a loop worth checking is often far below the code that answers. The
 //! scheduling thread has none, so nothing it does can be cancelled and no decision depends on patience; there a check
 //! only reads a flag. *Invariant:* `check` is never called while a lock is held or shared data is half written.
 
@@ -14,29 +14,29 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
 /// Decides when work is no longer worth doing. The HTTP server implements it.
-pub trait Patience {
+pub trait Cancellation {
     /// Returns whether nobody waits any more, or time is up.
     fn is_over(&self) -> bool;
 }
 
 /// The work was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GivenUp;
+pub struct Cancelled;
 
 thread_local! {
     static IS_LIMITED: Cell<bool> = const { Cell::new(false) };
-    static CURRENT: RefCell<Option<Rc<dyn Patience>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Rc<dyn Cancellation>>> = const { RefCell::new(None) };
 }
 
 /// Runs work and cancels it when patience is over. Other panics of the work pass through. Must not be nested.
-pub fn run_cancellable<T>(patience: Rc<dyn Patience>, work: impl FnOnce() -> T) -> Result<T, GivenUp> {
+pub fn run_cancellable<T>(patience: Rc<dyn Cancellation>, work: impl FnOnce() -> T) -> Result<T, Cancelled> {
     CURRENT.set(Some(patience));
     IS_LIMITED.set(true);
     // The work owns what it changes and shares the rest immutably, so nothing half-changed is visible afterwards.
     let done = catch_unwind(AssertUnwindSafe(work));
     IS_LIMITED.set(false);
     CURRENT.set(None);
-    done.or_else(|payload| match payload.downcast::<GivenUp>() {
+    done.or_else(|payload| match payload.downcast::<Cancelled>() {
         Ok(given_up) => Err(*given_up),
         Err(panic) => resume_unwind(panic),
     })
@@ -57,7 +57,7 @@ fn look() {
     if is_over {
         // Destructors may check too while the stack unwinds, and must not unwind again.
         IS_LIMITED.set(false);
-        resume_unwind(Box::new(GivenUp));
+        resume_unwind(Box::new(Cancelled));
     }
 }
 
@@ -67,7 +67,7 @@ mod tests {
 
     struct Steps(Cell<usize>);
 
-    impl Patience for Steps {
+    impl Cancellation for Steps {
         fn is_over(&self) -> bool {
             self.0.set(self.0.get().saturating_sub(1));
             self.0.get() == 0
@@ -93,7 +93,7 @@ mod tests {
             check();
             done += 1;
         };
-        assert_eq!(run_cancellable::<()>(steps(5), endless), Err(GivenUp));
+        assert_eq!(run_cancellable::<()>(steps(5), endless), Err(Cancelled));
         assert_eq!(done, 2, "each step checks twice");
         // Afterwards there is no patience, so a check cancels nothing.
         check();
@@ -103,7 +103,7 @@ mod tests {
     fn a_panic_is_not_taken_for_it() {
         let work = || run_cancellable(Rc::new(Steps(Cell::new(9))), || resume_unwind(Box::new("a defect")));
         let payload = catch_unwind(AssertUnwindSafe(work))
-            .map(|_: Result<(), GivenUp>| ())
+            .map(|_: Result<(), Cancelled>| ())
             .expect_err("it passes through");
         assert_eq!(payload.downcast_ref(), Some(&"a defect"));
         check();

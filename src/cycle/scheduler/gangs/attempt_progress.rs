@@ -18,7 +18,7 @@ use crate::attempt::work;
 use crate::scheduler::{Scheduler, Step};
 
 /// The progress of an attempt at a group.
-pub(super) struct Underway {
+pub(super) struct AttemptProgress {
     attempt: GangAttempt,
     at: At,
     /// Work of the earlier slices.
@@ -80,14 +80,14 @@ impl Scheduler {
     ) -> Option<Step> {
         let known = self.take_underway(unit, rep);
         let is_new = known.is_none();
-        let underway = match known {
-            Some(underway) => underway,
+        let attempt_progress = match known {
+            Some(attempt_progress) => attempt_progress,
             None => self.begin_attempt(unit, rep)?,
         };
-        if is_new && self.is_for_later(&underway.attempt) {
-            return self.pause(underway);
+        if is_new && self.is_for_later(&attempt_progress.attempt) {
+            return self.pause(attempt_progress);
         }
-        let Underway { attempt, at, spent, position, mut restarts } = underway;
+        let AttemptProgress { attempt, at, spent, position, mut restarts } = attempt_progress;
         let changed = self.cluster.changes().since(position);
         let since: Option<FxHashSet<_>> = changed.map(|changed| changed.map(|(node, _)| node).collect());
         self.cycle += 1;
@@ -99,7 +99,7 @@ impl Scheduler {
             Ok(steps) => steps,
             Err(at) => {
                 let (spent, position) = (slice.spent(self.turns.work), self.cluster.changes().head());
-                return self.pause(Underway { attempt, at, spent, position, restarts });
+                return self.pause(AttemptProgress { attempt, at, spent, position, restarts });
             }
         };
         self.review_gangs(now);
@@ -113,7 +113,7 @@ impl Scheduler {
         Some(Step { gang: Some(rep.clone()), others: steps.collect(), ..first })
     }
 
-    fn begin_attempt(&mut self, unit: UnitId, rep: &GangKey) -> Option<Underway> {
+    fn begin_attempt(&mut self, unit: UnitId, rep: &GangKey) -> Option<AttemptProgress> {
         let attempt = self.ask(unit, rep)?;
         self.records.counters.attempts += 1;
         self.begin_round(&attempt);
@@ -125,7 +125,7 @@ impl Scheduler {
                 At::Waiting(Box::new(Run::new(&attempt, "queue order", sequence)))
             }
         };
-        Some(Underway { attempt, at, spent: 0, position: self.cluster.changes().head(), restarts: 0 })
+        Some(AttemptProgress { attempt, at, spent: 0, position: self.cluster.changes().head(), restarts: 0 })
     }
 
     /// Continues an attempt. Returns the phase that it is in as the error when the slice is over.
@@ -177,20 +177,20 @@ impl Scheduler {
         tries + members * (nodes / 4 + work::DECISION)
     }
 
-    fn pause(&mut self, underway: Underway) -> Option<Step> {
-        self.queue.pause(underway.attempt.unit);
-        if let Some(group) = self.gangs.groups.get_mut(&underway.attempt.rep) {
-            group.underway = Some(Box::new(underway));
+    fn pause(&mut self, attempt_progress: AttemptProgress) -> Option<Step> {
+        self.queue.pause(attempt_progress.attempt.unit);
+        if let Some(group) = self.gangs.groups.get_mut(&attempt_progress.attempt.rep) {
+            group.attempt_progress = Some(Box::new(attempt_progress));
         }
         None
     }
 
     /// Takes the paused attempt. Returns it if its members are unchanged.
-    fn take_underway(&mut self, unit: UnitId, rep: &GangKey) -> Option<Underway> {
-        let underway = *self.gangs.groups.get_mut(rep)?.underway.take()?;
+    fn take_underway(&mut self, unit: UnitId, rep: &GangKey) -> Option<AttemptProgress> {
+        let attempt_progress = *self.gangs.groups.get_mut(rep)?.attempt_progress.take()?;
         let is_paused = self.queue.unit(unit).is_some_and(|u| u.is_paused);
-        (is_paused && underway.attempt.unit == unit && self.stands_as_asked(&underway.attempt))
-            .then_some(underway)
+        (is_paused && attempt_progress.attempt.unit == unit && self.stands_as_asked(&attempt_progress.attempt))
+            .then_some(attempt_progress)
     }
 
     fn stands_as_asked(&self, attempt: &GangAttempt) -> bool {

@@ -26,7 +26,7 @@ const PIECE: usize = 64 * 1024;
 const SLOWEST: u64 = 64 * 1024;
 
 /// Holds the room for responses in flight, in bytes.
-pub(crate) struct Unread {
+pub(crate) struct ResponseBudget {
     room: Arc<Semaphore>,
     most: usize,
     patience: Duration,
@@ -44,7 +44,7 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-impl Unread {
+impl ResponseBudget {
     /// Creates room for `most` bytes. A reader may fall behind by `patience`.
     pub(crate) fn new(most: usize, patience: Duration) -> Self {
         let most = most.clamp(1, u32::MAX as usize);
@@ -117,29 +117,29 @@ mod tests {
 
     #[tokio::test]
     async fn room_is_taken_until_the_last_piece_is_gone() {
-        let unread = Unread::new(3 * PIECE, PATIENCE);
-        let mut first = unread.body(vec![7; 2 * PIECE]).expect("there is room");
-        let refused = unread.body(vec![7; 2 * PIECE]).expect_err("there is not").respond("r");
+        let response_budget = ResponseBudget::new(3 * PIECE, PATIENCE);
+        let mut first = response_budget.body(vec![7; 2 * PIECE]).expect("there is room");
+        let refused = response_budget.body(vec![7; 2 * PIECE]).expect_err("there is not").respond("r");
         assert_eq!(
             (refused.status(), &refused.headers()["retry-after"]),
             (StatusCode::SERVICE_UNAVAILABLE, &"1".parse().unwrap())
         );
-        drop(unread.body(vec![7; PIECE]).expect("there is room for a small one"));
+        drop(response_budget.body(vec![7; PIECE]).expect("there is room for a small one"));
         let piece = first.frame().await.expect("a piece").expect("in time").into_data().expect("bytes");
         assert_eq!(piece.len(), PIECE);
         drop(first);
-        unread.body(vec![7; 2 * PIECE]).expect_err("a piece holds all of the memory");
+        response_budget.body(vec![7; 2 * PIECE]).expect_err("a piece holds all of the memory");
         drop(piece);
-        let huge = unread.body(vec![7; 9 * PIECE]).expect("it is the only one");
+        let huge = response_budget.body(vec![7; 9 * PIECE]).expect("it is the only one");
         assert_eq!(huge.collect().await.expect("in time").to_bytes().len(), 9 * PIECE);
-        assert_eq!(unread.room.available_permits(), 3 * PIECE);
+        assert_eq!(response_budget.room.available_permits(), 3 * PIECE);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_slow_reader_is_cut_off_and_a_steady_one_is_not() {
-        let unread = Unread::new(100 * PIECE, PATIENCE);
+        let response_budget = ResponseBudget::new(100 * PIECE, PATIENCE);
         let steady = async |pause: Duration| {
-            let mut body = unread.body(vec![7; 80 * PIECE]).expect("there is room");
+            let mut body = response_budget.body(vec![7; 80 * PIECE]).expect("there is room");
             let mut n_read = 0;
             while let Some(piece) = body.frame().await {
                 n_read += piece.ok()?.into_data().map_or(0, |data| data.len());
@@ -149,6 +149,6 @@ mod tests {
         };
         assert_eq!(steady(Duration::from_secs(1)).await, Some(80 * PIECE), "64 KiB per second");
         assert_eq!(steady(Duration::from_secs(2)).await, None, "half of that");
-        assert_eq!(unread.room.available_permits(), 100 * PIECE);
+        assert_eq!(response_budget.room.available_permits(), 100 * PIECE);
     }
 }
