@@ -17,7 +17,7 @@ use crate::changes::{ChangeLog, Changed};
 use crate::columns::Columns;
 use crate::custom::CustomObjects;
 use crate::derived::{DerivedState, Placed};
-use crate::gangs::{Gangs, DeclarationIndex};
+use crate::gangs::{DeclarationIndex, Gangs};
 use crate::hold::Hold;
 use crate::input::Quarantined;
 use crate::nominator::Nominator;

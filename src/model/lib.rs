@@ -14,6 +14,7 @@
 //! - [`pages`], [`cow_map`], `mirror`, `published`: containers that are cheap to publish;
 //! - [`cancellation`], [`stable_hash`], [`escape`]: cancelling reads, a fixed hash, untrusted text.
 
+pub mod cancellation;
 pub mod cause;
 mod data;
 pub mod effect;
@@ -23,7 +24,6 @@ pub mod merge_patch;
 mod named;
 mod object_write;
 mod objects;
-pub mod cancellation;
 mod published;
 pub mod time;
 

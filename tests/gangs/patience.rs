@@ -8,8 +8,8 @@ use pellucid::cycle::Snapshot;
 use pellucid::cycle::what_if::edit::Edit;
 use pellucid::diagnosis::dump::{Dump, Source};
 use pellucid::diagnosis::what_if::simulate::{Question, simulate};
+use pellucid::model::cancellation::{Cancellation, Cancelled, run_cancellable};
 use pellucid::model::gang::GangTerms;
-use pellucid::model::cancellation::{Cancelled, Cancellation, run_cancellable};
 use pellucid::model::{GangKey, Pod};
 
 use crate::common::driver::Core;

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_model::gang::{Dialect, GangDeclaration, GangMode, GangProblem, GangTerms, MatchPolicy, PodGroup};
+use pellucid_model::gang::{
+    Dialect, GangDeclaration, GangMode, GangProblem, GangTerms, MatchPolicy, PodGroup,
+};
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{GangKey, Name, Object, ObjectKind};
 

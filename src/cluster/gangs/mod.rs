@@ -3,19 +3,19 @@
 //! Part of the state. Membership follows the pods, counts follow their stages through place, release and undo,
 //! and definitions follow PodGroups and the declarations of pods. What to do about a gang is decided in the cycle.
 
+mod declarations;
 mod definition;
 mod gang;
 mod gang_groups;
-mod declarations;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(super) use declarations::DeclarationIndex;
 pub use definition::{Definition, GangFrom, Undefined};
 pub use gang::{Finished, Gang, GangCounts, History, LastTry, Member, Release};
 pub use gang_groups::GroupLimits;
-pub(super) use declarations::DeclarationIndex;
 
 use pellucid_model::gang::{Dialect, PodGroup};
 use pellucid_model::{CowMap, GangKey, Object, Pod, PodId, PodKey};

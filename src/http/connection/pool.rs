@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::{StatusCode, header};
-use pellucid_model::cancellation::{Cancelled, Cancellation, run_cancellable};
+use pellucid_model::cancellation::{Cancellation, Cancelled, run_cancellable};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 

@@ -123,6 +123,7 @@ pub(crate) fn from_manifest<T>(
     read: impl FnOnce(&[u8]) -> serde_json::Result<Item<T>>,
 ) -> Result<T, Quarantined> {
     let item = serde_json::to_vec(manifest).and_then(|text| read(&text));
-    let response_budget = |e: serde_json::Error| quarantined(kind, None, None, Fault::new("", "", e.to_string()));
+    let response_budget =
+        |e: serde_json::Error| quarantined(kind, None, None, Fault::new("", "", e.to_string()));
     item.map_err(response_budget)?.object
 }

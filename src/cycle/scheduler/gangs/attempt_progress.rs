@@ -189,8 +189,10 @@ impl Scheduler {
     fn take_underway(&mut self, unit: UnitId, rep: &GangKey) -> Option<AttemptProgress> {
         let attempt_progress = *self.gangs.groups.get_mut(rep)?.attempt_progress.take()?;
         let is_paused = self.queue.unit(unit).is_some_and(|u| u.is_paused);
-        (is_paused && attempt_progress.attempt.unit == unit && self.stands_as_asked(&attempt_progress.attempt))
-            .then_some(attempt_progress)
+        (is_paused
+            && attempt_progress.attempt.unit == unit
+            && self.stands_as_asked(&attempt_progress.attempt))
+        .then_some(attempt_progress)
     }
 
     fn stands_as_asked(&self, attempt: &GangAttempt) -> bool {

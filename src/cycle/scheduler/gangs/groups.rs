@@ -13,8 +13,8 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::{GangKey, Now, PodId};
 use pellucid_queue::{UnitId, WakeupReason};
 
-use super::gate;
 use super::attempt_progress::AttemptProgress;
+use super::gate;
 use crate::scheduler::Scheduler;
 
 /// Readiness of one gang of a group. A gang that no longer exists wants nothing.

@@ -17,6 +17,7 @@
 //! - `status`: writes PodGroups
 
 mod account;
+mod attempt_progress;
 mod barrier;
 mod bound;
 pub mod gate;
@@ -28,7 +29,6 @@ mod resources;
 mod search;
 mod status;
 mod trial;
-mod attempt_progress;
 mod units;
 mod victims;
 mod waiting;

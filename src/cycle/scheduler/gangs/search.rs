@@ -1,10 +1,10 @@
 //! Tries orders of a strict group's members until one gives every gang its quorum.
 
+use super::attempt_progress::Slice;
 use super::orders::{self, Order, Ordered};
 use super::plan::GangAttempt;
 use super::resources::Shares;
 use super::trial::{Run, Trial};
-use super::attempt_progress::Slice;
 use crate::attempt::work;
 use crate::scheduler::Scheduler;
 

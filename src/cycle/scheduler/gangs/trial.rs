@@ -12,8 +12,8 @@ use pellucid_model::time::Probe;
 use pellucid_model::{Name, NodeIdx, cancellation};
 use pellucid_recording::{Decision, Placement, Refusal};
 
-use super::plan::{Candidate, GangAttempt};
 use super::attempt_progress::Slice;
+use super::plan::{Candidate, GangAttempt};
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use crate::attempt::overrides::{self, affinity};
 use crate::attempt::reserve::reserve;

@@ -10,11 +10,11 @@ use pellucid_model::collections::{FxHashMap, FxHashSet};
 use pellucid_model::{NodeIdx, PodId, cancellation};
 use pellucid_recording::gang_verdict::GangRefusal;
 
+use super::attempt_progress::Slice;
 use super::orders::Order;
 use super::plan::{Candidate, GangAttempt};
-use super::preempt::{self, Found, VictimSearchParams, Part};
+use super::preempt::{self, Found, Part, VictimSearchParams};
 use super::search::Failed;
-use super::attempt_progress::Slice;
 use crate::attempt::post_filter::KnownNodes;
 use crate::attempt::work;
 use crate::scheduler::Scheduler;
@@ -247,7 +247,13 @@ impl Scheduler {
 
     /// Repeats the work of earlier slices: releases victims and places members. Returns whether all of it still holds;
     /// if not, nothing of it remains.
-    fn put_parts_again(&mut self, hunt: &VictimSearchParams<'_>, search: &Search, run: &Run, slice: &Slice<'_>) -> bool {
+    fn put_parts_again(
+        &mut self,
+        hunt: &VictimSearchParams<'_>,
+        search: &Search,
+        run: &Run,
+        slice: &Slice<'_>,
+    ) -> bool {
         let Some(changed) = &slice.since else {
             search.known.0.values().for_each(|known| known.borrow_mut().clear());
             return false;

@@ -17,9 +17,9 @@ use pellucid_recording::Outcome;
 use pellucid_recording::flight::What;
 use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, member_refusal};
 
+use super::attempt_progress::Slice;
 use super::plan::GangAttempt;
 use super::trial::{Fate, Run, Trial};
-use super::attempt_progress::Slice;
 use crate::scheduler::{Scheduler, Step};
 
 impl Scheduler {

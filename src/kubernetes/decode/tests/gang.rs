@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use pellucid_api::keys::{coscheduling, koordinator, kube_batch, unicore};
-use pellucid_model::gang::{Controller, Dialect, GangDeclaration, GangMode, GangProblem, GangTerms, MatchPolicy};
+use pellucid_model::gang::{
+    Controller, Dialect, GangDeclaration, GangMode, GangProblem, GangTerms, MatchPolicy,
+};
 use pellucid_model::{GangKey, Pod};
 use serde_json::{Map, Value, json};
 
