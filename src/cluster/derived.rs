@@ -114,10 +114,15 @@ pub trait DerivedState: Any + Send + Sync {
     }
 
     /// Handles a node object that was added (`old` is `None`), changed, or deleted (`new` is `None`).
-    fn node_changed(&mut self, _node: NodeIdx, _old: Option<&Node>, _new: Option<&Node>) {}
+    /// The results of the node itself are computed anew in any case.
+    fn node_changed(&mut self, _node: NodeIdx, _old: Option<&Node>, _new: Option<&Node>) -> Touched {
+        Touched::Nothing
+    }
 
     /// Handles an object of another kind that was added (`old` is `None`), changed, or deleted (`new` is `None`).
-    fn object_changed(&mut self, _old: Option<&Object>, _new: Option<&Object>) {}
+    fn object_changed(&mut self, _old: Option<&Object>, _new: Option<&Object>) -> Touched {
+        Touched::Nothing
+    }
 
     /// Handles an object of a plugin's kind that was added (`old` is `None`), changed, or deleted (`new` is `None`).
     fn custom_changed(

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 use crate::changes::Changed;
 use crate::derived::{HookContext, Placed};
+use crate::event::ClusterEvent;
 use crate::stage::Stage;
 use crate::state::Cluster;
 use crate::undo::Undo;
@@ -134,15 +135,24 @@ impl Cluster {
         }
     }
 
-    /// Asks the plugins what they hold for a bound pod by its object. Never called while an overlay is open.
-    pub fn read_holds(&mut self, id: PodId) {
+    /// Asks the plugins what they hold for a bound pod by its object, and says so if that changed.
+    pub(crate) fn say_holds(&mut self, id: PodId, out: &mut Vec<ClusterEvent>) {
+        if let Some(node) = self.read_holds(id) {
+            out.push(ClusterEvent::PluginStateChanged { nodes: [node].into() });
+        }
+    }
+
+    /// Asks the plugins what they hold for a bound pod by its object. Returns its node if that changed. Never called
+    /// while an overlay is open.
+    pub fn read_holds(&mut self, id: PodId) -> Option<NodeIdx> {
+        let mut changed = None;
         for at in 0..self.derived.len() {
             let plugin = self.derived[at].plugin();
             if plugin.is_empty() {
                 continue;
             }
-            let Some(record) = self.pod(id).filter(|record| record.stage == Stage::Bound) else { return };
-            let Some(node) = record.node else { return };
+            let Some(record) = self.pod(id).filter(|record| record.stage == Stage::Bound) else { break };
+            let Some(node) = record.node else { break };
             let known = record.holds.iter().position(|hold| hold.plugin == plugin);
             let held = known.map(|at| &record.holds[at].what);
             let cx = HookContext { now: self.now, nodes: &self.node_index };
@@ -163,7 +173,9 @@ impl Cluster {
                 self.reserve(id, Hold { plugin, what, marks: None });
             }
             self.changes.push(node, Changed::Usage);
+            changed = Some(node);
         }
+        changed
     }
 
     /// Calls the hook of the plugin's state for a hold that begins or ends.

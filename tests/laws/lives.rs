@@ -474,3 +474,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn seats_that_a_bound_pod_gives_up_wake_the_next() {
+    let mut life = Life::new(true);
+    let asks = |at, seats| Happening::Pod { at, milli: 100, pool: 1, seats };
+    for what in [asks(0, 3), Happening::Steps(1), Happening::Bound(0, true), Happening::Shown(0), asks(1, 2)]
+    {
+        life.happen(&what);
+    }
+    let placed = |steps: &[Step]| steps.iter().filter(|step| step.verdict.placement().is_some()).count();
+    assert_eq!(placed(&life.happen(&Happening::Steps(1))), 0, "one seat of four is free");
+    life.pods.get_mut("p0").expect("it is bound")["metadata"]["annotations"] = json!({});
+    life.show_pod("p0");
+    life.happen(&Happening::Wait(20));
+    assert_eq!(placed(&life.happen(&Happening::Steps(1))), 1);
+}

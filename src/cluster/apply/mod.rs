@@ -99,7 +99,7 @@ impl Cluster {
             let at = self.by_name.partition_point(|n| self.nodes[n.index()].name < node.name);
             Arc::make_mut(&mut self.by_name).insert(at, idx);
             self.set_allocatable(idx, &ResourceList::default(), &node.allocatable, out);
-            self.node_derived(idx, None, Some(&node));
+            self.node_derived(idx, None, Some(&node), out);
             self.changes.push_all();
             out.push(ClusterEvent::NodeAdded(idx));
             return;
@@ -112,7 +112,7 @@ impl Cluster {
         if change.any(NodeChange::ALLOCATABLE) {
             self.set_allocatable(idx, &old.allocatable, &node.allocatable, out);
         }
-        self.node_derived(idx, Some(&old), Some(&node));
+        self.node_derived(idx, Some(&old), Some(&node), out);
         // Image scores depend on all nodes; a column that comes or goes changes what resource names resolve to.
         if change.any(NodeChange::IMAGES) || self.columns.version() != version {
             self.changes.push_all();
@@ -173,7 +173,7 @@ impl Cluster {
         Arc::make_mut(&mut self.present).retain(|n| *n != idx);
         Arc::make_mut(&mut self.by_name).retain(|n| *n != idx);
         self.set_allocatable(idx, &old.allocatable, &ResourceList::default(), out);
-        self.node_derived(idx, Some(&old), None);
+        self.node_derived(idx, Some(&old), None, out);
         self.changes.push_all();
         self.free_ghost(idx);
         out.push(ClusterEvent::NodeRemoved(idx, name.clone()));
@@ -267,11 +267,12 @@ impl Cluster {
             self.replace_object(id, pod);
             self.tell_placed_pod_changed(id, &old);
             self.set_stage(id, stage);
-            return self.read_holds(id);
+            return self.say_holds(id, out);
         }
         let shrunk = shrinks(&old.spec.requests.list, &pod.spec.requests.list);
         // In an overlay, so that a slot without a node object is not freed in between.
         self.replace_in_place(id, node, stage, pod.clone());
+        self.say_holds(id, out);
         if shrunk {
             out.push(ClusterEvent::PodShrunk { pod: old.clone(), node });
         }
@@ -289,7 +290,6 @@ impl Cluster {
             self.put_back(id, place.moved(node, stage));
         }
         self.commit(overlay);
-        self.read_holds(id);
     }
 
     fn insert_pod(&mut self, pod: Arc<Pod>) -> PodId {
@@ -371,10 +371,15 @@ impl Cluster {
         out.push(ClusterEvent::PodForgotten { id, pod: record.pod });
     }
 
-    fn node_derived(&mut self, idx: NodeIdx, old: Option<&Node>, new: Option<&Node>) {
-        for derived in &mut self.derived {
-            derived.node_changed(idx, old, new);
-        }
+    fn node_derived(
+        &mut self,
+        idx: NodeIdx,
+        old: Option<&Node>,
+        new: Option<&Node>,
+        out: &mut Vec<ClusterEvent>,
+    ) {
+        let touched = self.tell_plugins(|state, _| state.node_changed(idx, old, new));
+        say_touched(touched, out);
     }
 
     pub(crate) fn forget_quarantined(&mut self, kind: &'static str, namespace: &Name, name: &str) {

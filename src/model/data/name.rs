@@ -129,6 +129,13 @@ impl Default for Name {
     }
 }
 
+impl From<&String> for Name {
+    #[inline]
+    fn from(text: &String) -> Self {
+        Self::new(text)
+    }
+}
+
 impl From<&str> for Name {
     #[inline]
     fn from(text: &str) -> Self {

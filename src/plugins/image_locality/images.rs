@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use pellucid_cluster::DerivedState;
+use pellucid_cluster::derived::Touched;
 use pellucid_model::node::NodeImage;
 use pellucid_model::{CowMap, Name, Node, NodeIdx, Pages};
 
@@ -115,10 +116,10 @@ impl DerivedState for Images {
         Box::new(self.clone())
     }
 
-    fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) {
+    fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) -> Touched {
         let (before, after) = (old.map(|n| &n.images), new.map(|n| &n.images));
         if before.is_some() && before == after {
-            return;
+            return Touched::Nothing;
         }
         // Remove names while the node's old images are still stored, because sizes may be determined anew.
         for name in before.into_iter().flat_map(|images| names(images)) {
@@ -128,7 +129,7 @@ impl DerivedState for Images {
             if let Some(slot) = self.nodes.get_mut(node.index()) {
                 *slot = None;
             }
-            return;
+            return Touched::Nothing;
         };
         let age = match self.nodes.get(node.index()).and_then(Option::as_ref) {
             Some(known) if old.is_some() => (new.created, known.age.1),
@@ -141,5 +142,6 @@ impl DerivedState for Images {
         for name in names(&new.images) {
             self.add(node, name);
         }
+        Touched::Nothing
     }
 }

@@ -216,12 +216,12 @@ impl DerivedState for NodeLoads {
         Touched::node(placed.node)
     }
 
-    fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) {
+    fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) -> Touched {
         let is_same = |old: &Node, new: &Node| {
             (&old.allocatable, &old.annotations) == (&new.allocatable, &new.annotations)
         };
         if old.zip(new).is_some_and(|(old, new)| is_same(old, new)) {
-            return;
+            return Touched::Nothing;
         }
         let name = new.or(old).map(|n| n.name.clone()).unwrap_or_default();
         let metric = new.and_then(|_| self.metrics.get(&name).cloned());
@@ -233,6 +233,7 @@ impl DerivedState for NodeLoads {
             self.nodes[node.index()] = None;
         }
         self.refresh(node);
+        Touched::Nothing
     }
 
     fn custom_changed(

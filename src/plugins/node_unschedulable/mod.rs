@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::plugins::NodeUnschedulableState;
+use pellucid_cluster::derived::Touched;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{CycleValue, Filter, Hint, Hints, Nodes, Plugin, Reads};
@@ -43,8 +44,9 @@ impl DerivedState for CordonedNodes {
         Box::new(self.clone())
     }
 
-    fn node_changed(&mut self, node: NodeIdx, _old: Option<&Node>, new: Option<&Node>) {
+    fn node_changed(&mut self, node: NodeIdx, _old: Option<&Node>, new: Option<&Node>) -> Touched {
         self.0.set(node, new.is_some_and(|n| n.unschedulable));
+        Touched::Nothing
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pellucid_cluster::DerivedState;
-use pellucid_cluster::derived::Placed;
+use pellucid_cluster::derived::{Placed, Touched};
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::storage::{ClaimUse, CsiNode, CsiVolume, PersistentVolumeClaim, VolumeAttachment};
 use pellucid_model::{CowMap, Name, NodeIdx, Object, Pages, Pod};
@@ -271,8 +271,8 @@ impl DerivedState for VolumesOnNodes {
         }
     }
 
-    fn object_changed(&mut self, old: Option<&Object>, new: Option<&Object>) {
-        let Some(object) = new.or(old) else { return };
+    fn object_changed(&mut self, old: Option<&Object>, new: Option<&Object>) -> Touched {
+        let Some(object) = new.or(old) else { return Touched::Nothing };
         let is_there = new.is_some();
         match object {
             Object::PersistentVolumeClaim(claim) => {
@@ -290,5 +290,6 @@ impl DerivedState for VolumesOnNodes {
             }
             _ => {}
         }
+        Touched::Nothing
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use pellucid_cluster::DerivedState;
-use pellucid_cluster::derived::Placed;
+use pellucid_cluster::derived::{Placed, Touched};
 use pellucid_model::selector::LabelSelector;
 use pellucid_model::{CowMap, Name, Node, NodeIdx, Object};
 
@@ -71,18 +71,20 @@ impl DerivedState for Relations {
         self.topology.count_users(&pod.spec, -1);
     }
 
-    fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) {
+    fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) -> Touched {
         let (before, after) = (old.map(|n| &n.labels), new.map(|n| &n.labels));
         if before.is_none() || before != after {
             self.topology.set(node, after);
         }
+        Touched::Nothing
     }
 
-    fn object_changed(&mut self, old: Option<&Object>, new: Option<&Object>) {
+    fn object_changed(&mut self, old: Option<&Object>, new: Option<&Object>) -> Touched {
         for (object, is_there) in [(old, false), (new, true)] {
             if let Some(object) = object {
                 self.set_service(object, is_there);
             }
         }
+        Touched::Nothing
     }
 }

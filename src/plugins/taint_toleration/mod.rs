@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::plugins::{TaintTolerationState, TaintUse};
+use pellucid_cluster::derived::Touched;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
@@ -47,10 +48,11 @@ impl DerivedState for TaintedNodes {
         Box::new(self.clone())
     }
 
-    fn node_changed(&mut self, node: NodeIdx, _old: Option<&Node>, new: Option<&Node>) {
+    fn node_changed(&mut self, node: NodeIdx, _old: Option<&Node>, new: Option<&Node>) -> Touched {
         let taints = new.map_or(&[][..], |n| &n.taints);
         self.refusing.set(node, taints.iter().any(refuses));
         self.discouraging.set(node, !taints.iter().all(refuses));
+        Touched::Nothing
     }
 }
 
