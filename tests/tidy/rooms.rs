@@ -16,7 +16,8 @@ const PURE_DEPENDENCIES: &[&str] = &["pellucid-api", "serde", "serde_json", "sma
 /// Further dependencies of single pure rooms, each with its reason.
 const PURE_EXCEPTIONS: &[(&str, &str)] = &[
     ("model", "parking_lot"),     // the table of interned names; its order decides nothing
-    ("model", "rustc-hash"),      // the map types of the project
+    ("model", "foldhash"),        // the map types of the project, and their random seed
+    ("model", "rustc-hash"),      // the same
     ("model", "jiff"),            // reads and writes the times of manifests
     ("recording", "jiff"),        // writes a wall time that came as an argument
     ("recording", "parking_lot"), // the list of recordings, set by requests while the thread runs

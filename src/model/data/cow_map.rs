@@ -4,10 +4,10 @@
 //! copies at most one shard. Unordered; code that lists entries must sort.
 
 use std::borrow::Borrow;
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
-use crate::collections::HashMap;
+use crate::collections::{HashMap, RandomState};
 
 const SHARDS: usize = 128;
 
@@ -21,7 +21,7 @@ pub struct CowMap<K, V> {
 impl<K, V> Default for CowMap<K, V> {
     #[inline]
     fn default() -> Self {
-        Self { hasher: RandomState::new(), shards: (0..SHARDS).map(|_| Arc::default()).collect() }
+        Self { hasher: RandomState::default(), shards: (0..SHARDS).map(|_| Arc::default()).collect() }
     }
 }
 

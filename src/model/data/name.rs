@@ -13,18 +13,18 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::collections::HashSet;
+use crate::collections::{HashSet, RandomState};
 
 /// Number of shards; more shards mean less contention between the decoders of different watches.
 const SHARDS: usize = 64;
 
 struct Table {
-    hasher: std::hash::RandomState,
+    hasher: RandomState,
     shards: Vec<Mutex<HashSet<Arc<str>>>>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
-    hasher: std::hash::RandomState::new(),
+    hasher: RandomState::default(),
     shards: (0..SHARDS).map(|_| Mutex::new(HashSet::default())).collect(),
 });
 
