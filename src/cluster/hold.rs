@@ -30,7 +30,7 @@ pub struct Hold {
     pub plugin: &'static str,
     /// The plugin's value.
     pub what: HoldValue,
-    /// What the Binding adds to the pod, so that the hold can be read back. Of a pod that is bound, `None`.
+    /// What the Binding adds to the pod, so that the hold can be read back. `None` also for what was read back.
     pub marks: Option<Arc<BindingMarks>>,
 }
 

@@ -150,13 +150,13 @@ pub(super) fn pod_amount(requests: &PodRequests, name: &Name, counting: Counting
 }
 
 /// Returns the amount of a resource in a list, 0 when absent.
-pub(super) fn amount(list: &ResourceList, name: &Name) -> i64 {
-    match &**name {
+pub(super) fn amount(list: &ResourceList, name: &str) -> i64 {
+    match name {
         "cpu" => list.milli_cpu,
         "memory" => list.memory,
         "ephemeral-storage" => list.ephemeral_storage,
         "pods" => list.pods,
-        _ => list.scalar(name),
+        _ => list.scalars.iter().find(|(known, _)| known.as_str() == name).map_or(0, |(_, amount)| *amount),
     }
 }
 

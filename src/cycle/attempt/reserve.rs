@@ -74,3 +74,55 @@ pub fn marks_of(holds: &[Hold]) -> Option<Arc<BindingMarks>> {
         all
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use pellucid_framework::profile::Enabled;
+    use pellucid_framework::{Plugin, Reservation, Reserve, points};
+    use pellucid_model::Name;
+
+    use super::*;
+
+    /// A plugin that marks every pod with one annotation.
+    struct Marker(&'static str, &'static str, &'static str);
+
+    impl Plugin for Marker {
+        fn name(&self) -> &'static str {
+            self.0
+        }
+        points! { reserve }
+    }
+
+    impl Reserve for Marker {
+        fn reserve(&self, _: View<'_>, _: &Pod, _: NodeIdx) -> Result<Option<Reservation>, Cause> {
+            let marks = Some(Arc::new(BindingMarks::annotation(self.1, self.2)));
+            Ok(Some(Reservation { what: Arc::new(()), marks }))
+        }
+    }
+
+    /// Reserves for a pod with two plugins; returns the marks of its Binding.
+    fn marked(plugins: [Marker; 2]) -> Result<Option<Arc<BindingMarks>>, Cause> {
+        let enabled = |(index, plugin)| Enabled { plugin: Arc::new(plugin), weight: 0, index };
+        let reserve_by = plugins.into_iter().enumerate().map(enabled).collect();
+        let profile = Profile { reserve: reserve_by, ..Profile::default() };
+        let mut cluster = Cluster::new(0, [Name::new("us")], Vec::new());
+        let pod = Arc::new(Pod { scheduler_name: "us".into(), ..Pod::default() });
+        cluster.apply_pod(pod.clone(), &mut Vec::new());
+        let id = cluster.find_pod(&pod.key).expect("it waits");
+        cluster.place_by_name(id, &"n".into(), Stage::Reserved);
+        let node = cluster.find_node(&"n".into()).expect("it has a slot");
+        reserve(&mut cluster, &profile, (id, &pod), node, None)?;
+        Ok(marks_of(&cluster.pod(id).expect("it is placed").holds))
+    }
+
+    #[test]
+    fn a_binding_has_the_marks_of_all_plugins_unless_they_contradict_each_other() {
+        let marks = marked([Marker("A", "x/seat", "1"), Marker("B", "x/card", "2")]).expect("they agree");
+        assert_eq!(marks.expect("there are some").annotations.len(), 2);
+        assert!(marked([Marker("A", "x/seat", "1"), Marker("B", "x/seat", "1")]).is_ok());
+        let cause =
+            marked([Marker("A", "x/seat", "1"), Marker("B", "x/seat", "2")]).expect_err("they differ");
+        assert_eq!((cause.plugin, cause.reasons[0].code), ("B", ReasonCode::PluginsDisagree));
+        assert!(cause.message().contains("A B: x/seat"), "{}", cause.message());
+    }
+}

@@ -5,6 +5,7 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, PodSpec};
 use smallvec::SmallVec;
 
+use super::super::scored::amount;
 use super::args::LoadAwareArgs;
 
 /// Amounts in the order of [`LoadAwareArgs::resources`]: CPU in thousandths of a core, the rest in units.
@@ -119,18 +120,6 @@ impl Estimate {
     }
 }
 
-/// Returns the amount of a resource in a list, 0 when absent.
-fn amount_named(list: &ResourceList, name: &str) -> i64 {
-    let scalar = || list.scalars.iter().find(|(known, _)| known.as_str() == name).map_or(0, |(_, n)| *n);
-    match name {
-        "cpu" => list.milli_cpu,
-        "memory" => list.memory,
-        "ephemeral-storage" => list.ephemeral_storage,
-        "pods" => list.pods,
-        _ => scalar(),
-    }
-}
-
 /// Returns `max(request, limit) * factor / 100`, rounded half up and not above the limit. Where nothing is requested, a
 /// prod or batch pod counts with a default.
 fn estimate(
@@ -140,7 +129,7 @@ fn estimate(
     factor: i64,
 ) -> i64 {
     let Some(name) = class.requests_as(resource) else { return 0 };
-    let (request, limit) = (amount_named(requests, name), amount_named(limits, name));
+    let (request, limit) = (amount(requests, name), amount(limits, name));
     let base = request.max(limit);
     if base <= 0 {
         return match (class, resource) {
