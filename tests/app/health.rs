@@ -153,7 +153,7 @@ async fn a_scheduling_thread_that_hangs_is_not_alive() {
 async fn a_scheduler_that_hears_nothing_is_not_ready() {
     let world = World::start().await;
     world.until("/readyz", 200).await;
-    let watches = Match { path_contains: "nodes".into(), ..Match::all() };
+    let watches = Match { path_contains: "/api/v1/nodes".into(), ..Match::all() };
     world.sandbox.faults().during(watches, Fault::Reset, Duration::from_secs(3600));
     // The failure is known at once and reported once it has lasted.
     let text = loop {
