@@ -91,6 +91,23 @@ pub struct PlacementBody {
     pub tie_rule: String,
 }
 
+/// Whether a pending pod fits now, could fit later, or never fits the nodes as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Outlook {
+    /// `FitsNow`, `FitsAfterPreemption`, `NotNow` (it fits once pods have left), `NeverFits` (not even when every pod
+    /// has left that can), `HeldBack` (the pod itself is refused, so no node was asked), or `NotKnown`.
+    pub code: String,
+    /// The same for people.
+    pub message: String,
+    /// With `NotNow`, a node that takes the pod once `wouldLeave` have left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// With `NotNow`, the pods that leave, each as `namespace/name`. Empty when more have to leave than are listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub would_leave: Vec<String>,
+}
+
 /// `GET /apis/v1/explain/pods/:namespace/:name`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -112,6 +129,19 @@ pub struct PodExplanation {
     pub summary: String,
     /// Message in kube-scheduler's grammar, as in the pod's condition.
     pub message: String,
+    /// Of a pending pod: whether it fits now, could fit later, or never, as the state is now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outlook: Option<Outlook>,
+    /// Of a pending pod, the reason under which `summary/pending` and the metrics count it: its own, else the first of
+    /// the nearest nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_reason: Option<ReasonBody>,
+    /// What would help a pending pod; empty for others.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remedy: String,
+    /// Who can usually do that.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub resolver: String,
     /// Queue stage of a pending pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_stage: Option<String>,

@@ -152,10 +152,11 @@ impl Simulation {
         block(cluster.gangs(), key, ready)
     }
 
-    /// Releases all placed pods and ends all nominations, as if the cluster had no pods.
+    /// Releases all placed pods that can leave, and ends all nominations.
     pub fn empty_nodes(&mut self) {
         let cluster = &mut self.scheduler.cluster;
-        let placed: Vec<PodId> = cluster.pods().filter(|(_, r)| r.node.is_some()).map(|(id, _)| id).collect();
+        let leaves = |record: &PodRecord| record.node.is_some() && record.pod.can_leave();
+        let placed: Vec<PodId> = cluster.pods().filter(|(_, r)| leaves(r)).map(|(id, _)| id).collect();
         for id in placed {
             cluster.release(id);
         }

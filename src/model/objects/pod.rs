@@ -240,4 +240,10 @@ impl Pod {
     pub fn member_of(&self) -> Option<&GangKey> {
         self.gang.as_deref().filter(|mark| !mark.names_two).map(|mark| &mark.gang)
     }
+
+    /// Returns whether the pod's end gives its room to others. Static pods and pods of a DaemonSet come back where they
+    /// were.
+    pub fn can_leave(&self) -> bool {
+        !self.is_static && !self.spec.is_daemon
+    }
 }
