@@ -63,6 +63,9 @@ fn reasons_md_is_fresh() {
         writeln!(text, "- Message: `{}`", entry.message).unwrap();
         writeln!(text, "- Given by: {}", entry.plugin).unwrap();
         writeln!(text, "- What helps: {}", entry.remedy).unwrap();
+        if entry.never != entry.remedy {
+            writeln!(text, "- What helps where the end of no pod would: {}", entry.never).unwrap();
+        }
         writeln!(text, "- Who can do that: {}", entry.resolver.as_str()).unwrap();
         writeln!(text, "- Last word on: the {}", entry.code.terminal_for().as_str()).unwrap();
         let example = entry.code.example();

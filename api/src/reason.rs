@@ -14,9 +14,18 @@ pub use examples::{Example, TerminalFor};
 pub use plugin::PluginReason;
 pub use states::{STATES, StateEntry};
 
+macro_rules! last {
+    ($first:literal) => {
+        $first
+    };
+    ($first:literal, $second:literal) => {
+        $second
+    };
+}
+
 macro_rules! reasons {
     ($($code:ident { plugin: $plugin:literal, message: $message:literal, resolver: $resolver:ident,
-        meaning: $meaning:literal, remedy: $remedy:literal })*) => {
+        meaning: $meaning:literal, remedy: $remedy:literal $(, never: $never:literal)? })*) => {
         /// A reason code.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
@@ -43,7 +52,7 @@ macro_rules! reasons {
                 match self {
                     $(Self::$code => ReasonEntry {
                         code: self, plugin: $plugin, meaning: $meaning, remedy: $remedy,
-                        resolver: Resolver::$resolver, message: $message,
+                        never: last!($remedy $(, $never)?), resolver: Resolver::$resolver, message: $message,
                     },)*
                     Self::Plugin(reason) => reason.entry(),
                 }
@@ -181,17 +190,20 @@ reasons! {
     HostPortConflict {
         plugin: "NodePorts", message: "node(s) didn't have free ports for the requested pod ports", resolver: Time,
         meaning: "Another pod on the node holds a host port that this pod asks for.",
-        remedy: "Wait for the other pod to end, use another host port, or use a Service instead."
+        remedy: "Wait for the other pod to end, use another host port, or use a Service instead.",
+        never: "Use another host port, add nodes, or use a Service instead."
     }
     TooManyPods {
         plugin: "NodeResourcesFit", message: "Too many pods", resolver: Time,
         meaning: "The node runs as many pods as it allows.",
-        remedy: "Wait for pods to end, add nodes, or raise the kubelet's maxPods."
+        remedy: "Wait for pods to end, add nodes, or raise the kubelet's maxPods.",
+        never: "Add nodes, or raise the kubelet's maxPods."
     }
     InsufficientResource {
         plugin: "NodeResourcesFit", message: "Insufficient {}", resolver: Time,
         meaning: "What the pod requests of the resource is more than the node has left.",
-        remedy: "Wait for pods to end, add nodes, or lower the request."
+        remedy: "Wait for pods to end, add nodes, or lower the request.",
+        never: "Lower the request, or add nodes that have as much to give."
     }
     ResourceLeftOut {
         plugin: "NodeResourcesFit", message: "node(s) had extended resource left out: {}", resolver: ClusterAdmin,
@@ -216,27 +228,32 @@ reasons! {
     PodAntiAffinityConflict {
         plugin: "InterPodAffinity", message: "node(s) didn't match pod anti-affinity rules", resolver: PodOwner,
         meaning: "A pod in the node's domain matches a required podAntiAffinity term of this pod.",
-        remedy: "Add nodes in other domains, wait for the other pods to end, or make the term a preference."
+        remedy: "Add nodes in other domains, wait for the other pods to end, or make the term a preference.",
+        never: "Add nodes in other domains, or make the term a preference."
     }
     ExistingAntiAffinityConflict {
         plugin: "InterPodAffinity", message: "node(s) didn't satisfy existing pods anti-affinity rules", resolver: PodOwner,
         meaning: "A pod in the node's domain has a required podAntiAffinity term that this pod matches.",
-        remedy: "Add nodes in other domains, wait for those pods to end, or change the labels by which they keep this pod away."
+        remedy: "Add nodes in other domains, wait for those pods to end, or change the labels by which they keep this pod away.",
+        never: "Add nodes in other domains, or change the labels by which those pods keep this pod away."
     }
     DiskConflict {
         plugin: "VolumeRestrictions", message: "node(s) had no available disk", resolver: Time,
         meaning: "A pod on the node mounts the same disk in a way that excludes a second pod.",
-        remedy: "Wait for the other pod to end, or mount the disk read-only in both pods where its kind allows that."
+        remedy: "Wait for the other pod to end, or mount the disk read-only in both pods where its kind allows that.",
+        never: "Mount the disk read-only in both pods where its kind allows that, or use another disk."
     }
     ClaimInUse {
         plugin: "VolumeRestrictions", message: "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod", resolver: Time,
         meaning: "A claim of the pod has access mode ReadWriteOncePod, and another pod uses it, on whichever node.",
-        remedy: "Wait for the other pod to end, or give each pod a claim of its own."
+        remedy: "Wait for the other pod to end, or give each pod a claim of its own.",
+        never: "Give each pod a claim of its own."
     }
     TooManyVolumes {
         plugin: "NodeVolumeLimits", message: "node(s) exceed max volume count", resolver: Time,
         meaning: "With the pod's volumes the node would have more volumes of a CSI driver than its CSINode allows.",
-        remedy: "Wait for pods with volumes to end, add nodes, or use nodes to which more volumes can be attached."
+        remedy: "Wait for pods with volumes to end, add nodes, or use nodes to which more volumes can be attached.",
+        never: "Add nodes, use fewer volumes, or use nodes to which more volumes can be attached."
     }
     DriverMissing {
         plugin: "NodeVolumeLimits", message: "{} CSI driver is not installed on the node", resolver: ClusterAdmin,
@@ -336,12 +353,14 @@ reasons! {
     UsageExceeded {
         plugin: "LoadAwareScheduling", message: "node(s) {} usage exceed threshold", resolver: Time,
         meaning: "With the pod, the node's usage of this resource, as its NodeMetric reports it and as estimated for pods that came since, would be above the node's threshold.",
-        remedy: "Wait for usage to fall, add nodes, or raise usageThresholds or prodUsageThresholds (arguments of LoadAwareScheduling, or annotation usage-thresholds of the node)."
+        remedy: "Wait for usage to fall, add nodes, or raise usageThresholds or prodUsageThresholds (arguments of LoadAwareScheduling, or annotation usage-thresholds of the node).",
+        never: "Add nodes, request less, or raise usageThresholds or prodUsageThresholds (arguments of LoadAwareScheduling, or annotation usage-thresholds of the node)."
     }
     AggregatedUsageExceeded {
         plugin: "LoadAwareScheduling", message: "node(s) {} aggregated usage exceed threshold", resolver: Time,
         meaning: "With the pod, the node's usage of this resource over a period, as its NodeMetric reports it and as estimated for pods that came since, would be above the node's threshold.",
-        remedy: "Wait for usage to fall, add nodes, or raise the aggregated usageThresholds (arguments of LoadAwareScheduling, or annotation usage-thresholds of the node)."
+        remedy: "Wait for usage to fall, add nodes, or raise the aggregated usageThresholds (arguments of LoadAwareScheduling, or annotation usage-thresholds of the node).",
+        never: "Add nodes, request less, or raise the aggregated usageThresholds (arguments of LoadAwareScheduling, or annotation usage-thresholds of the node)."
     }
     NodeMetricExpired {
         plugin: "LoadAwareScheduling", message: "node(s) nodeMetric expired", resolver: ClusterAdmin,
@@ -351,7 +370,8 @@ reasons! {
     NumaTopologyMismatch {
         plugin: "Scheduler", message: "node(s) NUMA Topology affinity error", resolver: Time,
         meaning: "The node has what the pod requests, but no set of its NUMA nodes offers all of it together as the topology policy demands. The plugin named is the one that knows the policy.",
-        remedy: "Wait for pods to end there, request less, or relax the topology policy of the node or of the pod."
+        remedy: "Wait for pods to end there, request less, or relax the topology policy of the node or of the pod.",
+        never: "Request less, or relax the topology policy of the node or of the pod."
     }
     PluginsDisagree {
         plugin: "Scheduler", message: "node(s) didn't satisfy plugin(s) [{}] simultaneously", resolver: PodOwner,

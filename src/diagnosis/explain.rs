@@ -11,13 +11,14 @@ use pellucid_cluster::{PodRecord, Stage};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::records::last_attempt::LastAttempt;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_framework::{Cause, Reason, bodies};
+use pellucid_framework::{Cause, Code, Reason, bodies};
 use pellucid_model::quantity::format_amount;
 use pellucid_model::{Now, PodId, PodKey};
 use pellucid_recording::{Group, GroupMeasure, Outcome, Placement, Refusal, Verdict, rfc3339};
 
 use crate::meta::{next_retry, of_snapshot, of_verdict, unit_of, wakes_on};
-use crate::what_if::nearest::{NearestNodes, nearest_nodes};
+use crate::verdict::{self, PodVerdict, reason_body, sentence, verdicts};
+use crate::what_if::nearest::NearestNodes;
 
 /// Tie-break rule of node selection, as shown to users.
 pub(crate) const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";
@@ -81,10 +82,10 @@ fn recorded(snapshot: &Snapshot, id: PodId, record: &PodRecord, now: Now) -> Pod
     }
     match verdict.as_ref().map(|v| &v.outcome) {
         Some(Outcome::Refused(refusal)) if record.node.is_none() => {
-            add_refusal(&mut body, refusal, nearest_nodes(snapshot, id, refusal, now).as_ref(), "refused");
+            add_refusal(&mut body, refusal, verdict::of_pod(snapshot, id, now).as_ref(), "refused");
         }
         Some(Outcome::Gated(refusal)) if record.node.is_none() => {
-            add_refusal(&mut body, refusal, None, "gated");
+            add_refusal(&mut body, refusal, verdict::of_pod(snapshot, id, now).as_ref(), "gated");
         }
         _ => add_place(&mut body, snapshot, (id, record), verdict.as_ref(), now),
     }
@@ -116,61 +117,38 @@ fn of_quarantined(snapshot: &Snapshot, object: &Quarantined, now: Now) -> PodExp
 pub(super) fn add_refusal(
     body: &mut PodExplanation,
     refusal: &Refusal,
-    nearest: Option<&NearestNodes>,
-    verdict: &str,
+    verdict: Option<&PodVerdict>,
+    word: &str,
 ) {
-    body.verdict = verdict.into();
+    body.verdict = word.into();
     body.message = refusal.message().to_string();
     body.total_nodes = refusal.total_nodes;
     body.not_evaluated = refusal.not_evaluated;
-    body.node_groups = group_bodies(refusal);
-    body.nearest = nearest.map(|n| NodeGroup { details: n.details.clone(), ..group_body(&n.group) });
     body.pod_reasons = reasons_of(refusal.pod_cause.as_ref());
-    body.summary = summary(refusal, nearest.map(|nearest| &nearest.group));
+    let is_never = verdict.is_some_and(PodVerdict::is_never);
+    body.node_groups = refusal.groups.iter().map(|group| group_body_as(group, is_never)).collect();
+    let Some(verdict) = verdict else { return };
+    body.nearest = verdict.nearest.as_ref().map(|nearest| nearest_body(nearest, is_never));
+    body.summary = sentence(refusal, verdict);
+    body.outlook.clone_from(&verdict.outlook);
+    body.key_reason = Some(verdict.key_body());
+    body.remedy = verdict.remedy();
+    body.resolver = verdict.resolver.as_str().into();
 }
 
-/// Returns a sentence on why a pod is pending: its own cause, or what the nearest nodes (else the largest node group)
-/// fail, with the remedies.
-pub fn summary(refusal: &Refusal, nearest: Option<&Group>) -> String {
-    if let Some(cause) = &refusal.pod_cause {
-        return format!("Not placed: {}. {}", described(cause), remedies(cause));
-    }
-    let total = refusal.total_nodes;
-    match (&*refusal.groups, nearest) {
-        ([], _) => "Not placed: the cluster has no nodes.".into(),
-        ([group], _) => format!("None of {total} nodes fits: {}", of_group(group)),
-        (groups, Some(nearest)) => {
-            let nodes = match (nearest.examples.first(), nearest.count) {
-                (Some(name), 1) => format!("Nearest is {name}"),
-                (Some(name), count) => format!("Nearest are {count} nodes, such as {name}"),
-                (None, count) => format!("Nearest are {count} nodes"),
-            };
-            let causes = groups.len();
-            format!("None of {total} nodes fits, for {causes} causes. {nodes}: {}", of_group(nearest))
-        }
-        ([first, others @ ..], None) => {
-            let rest = match others.len() {
-                1 => "one other cause".to_string(),
-                n => format!("{n} other causes"),
-            };
-            let (count, group) = (first.count, of_group(first));
-            format!("None of {total} nodes fits. {count} of them: {group} The rest have {rest}.")
-        }
+/// Returns the nearest nodes as a body. Each remedy is one that holds for these nodes.
+fn nearest_body(nearest: &NearestNodes, is_never: bool) -> NodeGroup {
+    let reasons = nearest.group.cause.reasons.iter().zip(&nearest.is_fixed);
+    NodeGroup {
+        reasons: reasons.map(|(reason, is_fixed)| reason_body(reason, is_never || *is_fixed)).collect(),
+        details: nearest.details.clone(),
+        ..group_body(&nearest.group)
     }
 }
 
-/// Returns what the nodes of a group fail, with shortfalls and remedies.
-fn of_group(group: &Group) -> String {
-    let lacking = group.measures.iter().map(|m| format!("{}: {}", m.resource, shortfall_text(m)));
-    let lacking: Vec<String> = lacking.collect();
-    let lacking = if lacking.is_empty() { String::new() } else { format!(" ({})", lacking.join("; ")) };
-    format!("{}{lacking}. {}", described(&group.cause), remedies(&group.cause))
-}
-
-fn described(cause: &Cause) -> String {
-    let texts: Vec<String> =
-        cause.reasons.iter().map(|r| with_subject(r.message(), r.subject.as_deref())).collect();
-    texts.join(", ")
+/// Returns a sentence on why a pending pod has no place, and what would help.
+pub fn summary(snapshot: &Snapshot, id: PodId, now: Now) -> Option<String> {
+    Some(sentence(snapshot.refusal(id)?, &verdict::of_pod(snapshot, id, now)?))
 }
 
 /// Appends the subject to a message that does not mention it.
@@ -179,18 +157,6 @@ pub(super) fn with_subject(message: String, subject: Option<&str>) -> String {
         Some(subject) if !message.contains(subject) => format!("{message} ({subject})"),
         _ => message,
     }
-}
-
-/// Returns the remedies of a cause's reasons, each once.
-fn remedies(cause: &Cause) -> String {
-    let mut all: Vec<&str> = Vec::new();
-    for reason in &cause.reasons {
-        let remedy = reason.code.entry().remedy;
-        if !all.contains(&remedy) {
-            all.push(remedy);
-        }
-    }
-    all.join(" ")
 }
 
 fn add_place(
@@ -268,11 +234,17 @@ pub(super) fn group_bodies(refusal: &Refusal) -> Vec<NodeGroup> {
 }
 
 pub(super) fn group_body(group: &Group) -> NodeGroup {
+    group_body_as(group, false)
+}
+
+/// Returns a node group as a body. Where no pod's end would help, the remedies do not say so.
+pub(super) fn group_body_as(group: &Group, is_never: bool) -> NodeGroup {
+    let is_never = is_never || group.cause.code == Code::UnschedulableAndUnresolvable;
     NodeGroup {
         plugin: group.cause.plugin.into(),
         code: group.cause.code.as_str().into(),
         count: group.count,
-        reasons: reasons_of(Some(&group.cause)),
+        reasons: group.cause.reasons.iter().map(|reason| reason_body(reason, is_never)).collect(),
         shortfalls: group.measures.iter().map(shortfall).collect(),
         example_nodes: group.examples.iter().map(ToString::to_string).collect(),
         details: Vec::new(),
@@ -290,7 +262,7 @@ pub(super) fn shortfall(of: &GroupMeasure) -> Shortfall {
     }
 }
 
-fn shortfall_text(of: &GroupMeasure) -> String {
+pub(crate) fn shortfall_text(of: &GroupMeasure) -> String {
     let GroupMeasure { resource, requested, available, best_node: node } = of;
     // No resource name contains a space: a subject with a space names something that exceeds its limit.
     if let Some((subject, what)) = resource.split_once(' ') {
@@ -309,7 +281,9 @@ fn shortfall_text(of: &GroupMeasure) -> String {
 /// Lists every pending pod with its verdict.
 pub(super) fn pending(snapshot: &Snapshot, now: Now) -> PendingPods {
     let pending = snapshot.cluster.pods().filter(|(_, record)| record.stage == Stage::Pending);
+    let verdicts = verdicts(snapshot, now);
     let pending = pending.map(|(id, record)| {
+        let known = verdicts.of(id);
         let (verdict, refusal) = match snapshot.last_attempts.get(id.index()).and_then(LastAttempt::outcome) {
             Some(Outcome::Refused(refusal)) => ("refused", Some(refusal)),
             Some(Outcome::Gated(refusal)) => ("gated", Some(refusal)),
@@ -319,6 +293,10 @@ pub(super) fn pending(snapshot: &Snapshot, now: Now) -> PendingPods {
             namespace: record.pod.key.namespace.to_string(),
             name: record.pod.key.name.to_string(),
             verdict: verdict.into(),
+            key_reason: known.map(|verdict| verdict.key.code.as_str().to_owned()).unwrap_or_default(),
+            outlook: known
+                .and_then(|verdict| Some(verdict.outlook.as_ref()?.code.clone()))
+                .unwrap_or_default(),
             reasons: refusal.map(|r| codes(r)).unwrap_or_default(),
             message: refusal.map(|r| r.message().to_string()).unwrap_or_default(),
         }
@@ -327,12 +305,16 @@ pub(super) fn pending(snapshot: &Snapshot, now: Now) -> PendingPods {
         namespace: object.namespace.to_string(),
         name: object.name.to_string(),
         verdict: "quarantined".into(),
+        key_reason: ReasonCode::Unreadable.as_str().into(),
+        outlook: String::new(),
         reasons: vec![ReasonCode::Unreadable.as_str().into()],
         message: pellucid_cycle::quarantine_message(object),
     });
     let mut pods: Vec<PendingPod> = pending.chain(quarantined).collect();
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-    PendingPods { meta: of_snapshot(snapshot, now), count: pods.len(), pods }
+    let mut meta = of_snapshot(snapshot, now);
+    meta.truncated = verdicts.truncated;
+    PendingPods { meta, count: pods.len(), pods }
 }
 
 /// Returns the reason codes of a refusal, those with the most nodes first.

@@ -6,6 +6,7 @@
 //! Start with [`reads::reads`], which lists every read as data. Modules in reading order:
 //! - `meta`: the `meta` part of every body
 //! - `explain`: why a pod is where it is, or why it is pending
+//! - [`verdict`]: what keeps a pending pod pending, and whether it can fit
 //! - [`views`]: parts of a snapshot as bodies (nodes, queue, preemption, wake-ups, scores)
 //! - [`gangs`]: gangs as bodies: status, explanation, what blocks them
 //! - [`history`]: pod histories, the feed, and the hashes of decisions
@@ -18,8 +19,8 @@ pub mod gangs;
 pub mod history;
 mod meta;
 pub mod reads;
+pub mod verdict;
 pub mod views;
 pub mod what_if;
 
 pub use explain::summary;
-pub use what_if::nearest::nearest;

@@ -153,6 +153,12 @@ pub trait Filter: Send + Sync {
     fn at_most(&self, _view: View<'_>, _spec: &PodSpec, _node: NodeIdx, _gone: &ResourceList) -> u64 {
         u64::MAX
     }
+    /// Returns whether this plugin may refuse the pod on some node for want of the other pod: whether the other one's
+    /// leaving can harm. Called for readers of explanations, never for a decision.
+    #[inline]
+    fn needs(&self, _view: View<'_>, _spec: &PodSpec, _other: &PodSpec) -> bool {
+        false
+    }
     /// Returns the numbers behind one of this plugin's causes, over the nodes refused with it.
     #[inline]
     fn measure(&self, _view: View<'_>, _spec: &PodSpec, _cause: &Cause, _nodes: &[NodeIdx]) -> Vec<Measure> {

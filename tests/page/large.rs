@@ -71,6 +71,8 @@ fn pending() -> PendingPods {
         namespace: format!("team-{}", n % 20),
         name: format!("job-{n:05}"),
         verdict: "refused".to_owned(),
+        key_reason: REASONS[(noise(n) % 15).min(4)].to_owned(),
+        outlook: "NotNow".to_owned(),
         reasons: vec![REASONS[(noise(n) % 15).min(4)].to_owned(), "NodeUnschedulable".to_owned()],
         message: "0/5000 nodes are available: 52 node(s) were unschedulable, 4948 Insufficient cpu. preemption: 0/5000 nodes are available".to_owned(),
     }

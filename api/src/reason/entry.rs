@@ -18,6 +18,11 @@ pub enum Resolver {
 }
 
 impl Resolver {
+    /// Returns who can resolve the same where no pod's end would.
+    pub fn never(self) -> Self {
+        if self == Self::Time { Self::PodOwner } else { self }
+    }
+
     /// Returns the name used in the REST API.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -40,6 +45,8 @@ pub struct ReasonEntry {
     pub meaning: &'static str,
     /// What would resolve it.
     pub remedy: &'static str,
+    /// What would resolve it where no pod's end would: the remedy without what only time brings.
+    pub never: &'static str,
     /// Who can usually apply the remedy.
     pub resolver: Resolver,
     /// The message; `{}` is replaced by the subject (a resource, a list of gates, ...).

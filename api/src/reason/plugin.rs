@@ -37,6 +37,7 @@ impl PluginReason {
             plugin: self.plugin,
             meaning: self.meaning,
             remedy: self.remedy,
+            never: self.remedy,
             resolver: self.resolver,
             message: self.message,
         }

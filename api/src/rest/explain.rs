@@ -192,6 +192,12 @@ pub struct PendingPod {
     pub name: String,
     /// Verdict.
     pub verdict: String,
+    /// Code of the reason under which `summary/pending` counts it; empty for a pod that was not refused.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub key_reason: String,
+    /// Code of its outlook, as in its explanation.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub outlook: String,
     /// Codes of its reasons, the most frequent first.
     pub reasons: Vec<String>,
     /// Message.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::Meta;
-use super::explain::{NodeGroup, ReasonBody};
+use super::explain::{NodeGroup, Outlook, ReasonBody};
 use super::gang_explain::GangVerdict;
 use super::scores::ScoreTable;
 
@@ -240,6 +240,15 @@ pub struct SimulatedRefusal {
     pub node_groups: Vec<NodeGroup>,
     /// Reasons that concern the pod rather than nodes.
     pub pod_reasons: Vec<ReasonBody>,
+    /// The reason that keeps it pending, as in its explanation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_reason: Option<ReasonBody>,
+    /// Whether it could fit later, or never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outlook: Option<Outlook>,
+    /// What would help.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remedy: String,
 }
 
 /// A pod that would have to go.

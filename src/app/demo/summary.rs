@@ -5,7 +5,6 @@ use std::io::{self, Write};
 
 use comfy_table::{ContentArrangement, Table, presets};
 use pellucid_cycle::Snapshot;
-use pellucid_diagnosis::nearest;
 use pellucid_diagnosis::summary;
 use pellucid_model::PodKey;
 use serde_json::Value;
@@ -52,11 +51,8 @@ fn why(snapshot: &Snapshot, key: &PodKey) -> String {
     if let Some(object) = snapshot.find_quarantined(key) {
         return format!("Quarantined: {}.", pellucid_cycle::quarantine_message(object));
     }
-    let known = snapshot.cluster.find_pod(key).and_then(|id| Some((id, snapshot.refusal(id)?)));
-    match known {
-        Some((id, refusal)) => summary(refusal, nearest(snapshot, id, refusal).as_ref()),
-        None => "Not tried yet.".into(),
-    }
+    let known = snapshot.cluster.find_pod(key).and_then(|id| summary(snapshot, id, snapshot.published));
+    known.unwrap_or_else(|| "Not tried yet.".into())
 }
 
 pub(super) fn write_curls(url: &str, out: &mut dyn Write) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pellucid_cycle::Snapshot;
+use pellucid_diagnosis::verdict::verdicts;
 use pellucid_diagnosis::views::pending::{pods_by_stage, waiting};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -14,7 +15,8 @@ pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     let pending = gauges_by("queue", pods_by_stage(snapshot).map(|(stage, n)| (stage, n as u64)));
     registry.register("scheduler_pending_pods", "Pending pods by queue, a gang by its members", pending);
     let mut counts: BTreeMap<(&'static str, &str), i64> = BTreeMap::new();
-    for pod in waiting(snapshot) {
+    let verdicts = verdicts(snapshot, snapshot.published);
+    for pod in waiting(snapshot, &verdicts) {
         *counts.entry((pod.code.as_str(), pod.profile)).or_default() += 1;
     }
     let reasons: Family<[(&'static str, String); 2], Gauge> = Family::default();

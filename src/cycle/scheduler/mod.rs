@@ -40,7 +40,7 @@ use pellucid_recording::switches::Switches;
 pub use crate::attempt::chain::PluginTally;
 pub use inputs::quarantine_message;
 pub use pre_bind::PermitWait;
-pub use snapshot::{Registry, Snapshot};
+pub use snapshot::{Memo, Registry, Snapshot};
 
 use crate::attempt::work::SLICE;
 use gangs::GangBook;
@@ -280,6 +280,7 @@ impl Scheduler {
             gang_verdicts: self.gangs.verdicts.clone(),
             shadow: self.shadow.clone(),
             permit_waits: self.in_flight.permit_waits.clone(),
+            memo: Memo::default(),
         }
     }
 }

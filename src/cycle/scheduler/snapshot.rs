@@ -1,6 +1,7 @@
 //! The snapshot: everything that readers can see at one generation, published as one `Arc`.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 
 use pellucid_cluster::input::Quarantined;
 use pellucid_cluster::{Cluster, PodRecord};
@@ -21,6 +22,26 @@ use crate::scheduler::{Counters, PermitWait, PluginTally};
 
 /// The plugins that this process knows. Immutable.
 pub type Registry = Arc<Vec<Box<dyn PluginFactory>>>;
+
+/// What readers work out of a snapshot once for all of them. No decision reads it.
+#[derive(Default)]
+pub struct Memo(OnceLock<Arc<dyn Any + Send + Sync>>);
+
+impl Memo {
+    /// Returns the value, worked out by the first reader that asks. A later reader with another type gets its own.
+    pub fn get_or_init<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut make = Some(make);
+        let kept = self.0.get_or_init(|| match make.take() {
+            Some(make) => Arc::new(make()),
+            None => Arc::new(()),
+        });
+        match (kept.clone().downcast::<T>(), make) {
+            (Ok(value), _) => value,
+            (Err(_), Some(make)) => Arc::new(make()),
+            (Err(_), None) => unreachable!("the value was made with this type"),
+        }
+    }
+}
 
 /// A published snapshot. Immutable; shares every unchanged page with earlier and later snapshots.
 pub struct Snapshot {
@@ -64,6 +85,8 @@ pub struct Snapshot {
     pub shadow: Option<ShadowTally>,
     /// The placed pods that wait at Permit.
     pub permit_waits: CowMap<PodId, PermitWait>,
+    /// The verdicts on pending pods, once a reader has asked for them.
+    pub memo: Memo,
 }
 
 impl Published for Snapshot {

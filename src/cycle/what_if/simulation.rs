@@ -98,6 +98,11 @@ impl Simulation {
         &self.scheduler
     }
 
+    /// Returns the state after the plan as a snapshot, so that it can be explained like a real one.
+    pub fn snapshot(&mut self) -> Snapshot {
+        self.scheduler.publish(self.now)
+    }
+
     /// Records the score tables of the attempts, with this many rows each.
     pub fn record_scores(&mut self, rows: usize) {
         self.scheduler.switches.set_top_n_scores(rows, &Setter::default());
@@ -152,6 +157,15 @@ impl Simulation {
         block(cluster.gangs(), key, ready)
     }
 
+    /// Ends all nominations.
+    pub fn end_nominations(&mut self) {
+        let cluster = &mut self.scheduler.cluster;
+        let nominated: Vec<PodId> = cluster.nominator().nodes().flat_map(|(_, p)| p.to_vec()).collect();
+        for id in nominated {
+            cluster.nominator_mut().end(id);
+        }
+    }
+
     /// Releases all placed pods that can leave, and ends all nominations.
     pub fn empty_nodes(&mut self) {
         let cluster = &mut self.scheduler.cluster;
@@ -160,10 +174,7 @@ impl Simulation {
         for id in placed {
             cluster.release(id);
         }
-        let nominated: Vec<PodId> = cluster.nominator().nodes().flat_map(|(_, p)| p.to_vec()).collect();
-        for id in nominated {
-            cluster.nominator_mut().end(id);
-        }
+        self.end_nominations();
     }
 
     /// Plans the requested pods until nothing changes. If `evict` is true, victims of preemption are deleted at once

@@ -1,13 +1,12 @@
 //! Counts pending pods by what keeps them pending.
 //!
 //! Invariant: the rows add up to the pods that the API server shows as Pending and without a node. Each pod counts
-//! once, under its first reason: the cause of the pod as a whole, else that of the most nodes. A pod that was not
-//! refused has a reason too (`NotTried`, `Placed`, `WaitingAtPermit`). Reasons come from the last attempts; nothing
-//! is evaluated anew.
+//! once, under the key reason of its verdict (`verdict`). A pod that was not refused has a reason too (`NotTried`,
+//! `Placed`, `WaitingAtPermit`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pellucid_api::reason::ReasonCode;
+use pellucid_api::reason::{ReasonCode, Resolver};
 use pellucid_api::rest::pending::{PendingRow, PendingSummary};
 use pellucid_cluster::input::Quarantined;
 use pellucid_cluster::{PodRecord, Stage};
@@ -16,16 +15,17 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_model::pod::PodPhase;
 use pellucid_model::{Now, PodId};
 use pellucid_queue::{QueueStage, UnitId};
-use pellucid_recording::Refusal;
 
 use crate::meta::of_snapshot;
+use crate::verdict::{PodVerdict, Verdicts, verdicts};
 
 /// A pending pod and what keeps it pending.
 pub struct Waiting<'r> {
     /// Code of its first reason.
     pub code: ReasonCode,
     /// Subject of the reason; may be empty.
-    subject: &'r str,
+    subject: String,
+    resolver: Resolver,
     plugin: &'static str,
     namespace: &'r str,
     /// `spec.schedulerName` of the pod.
@@ -39,9 +39,9 @@ pub struct Waiting<'r> {
 }
 
 /// Iterates over all pending pods of our profiles, including those that cannot be read.
-pub fn waiting(snapshot: &Snapshot) -> impl Iterator<Item = Waiting<'_>> {
+pub fn waiting<'r>(snapshot: &'r Snapshot, verdicts: &'r Verdicts) -> impl Iterator<Item = Waiting<'r>> {
     let known = snapshot.cluster.pods().filter(|(_, record)| waits(snapshot, record));
-    let known = known.map(|(id, record)| of_pod(snapshot, id, record));
+    let known = known.map(|(id, record)| of_pod(snapshot, id, record, verdicts.of(id)));
     let unreadable = snapshot.cluster.quarantined().filter(|q| is_pending(snapshot, q)).map(of_quarantined);
     known.chain(unreadable)
 }
@@ -60,21 +60,29 @@ fn is_pending(snapshot: &Snapshot, object: &Quarantined) -> bool {
     object.kind == "Pod" && is_ours && !object.is_bound
 }
 
-fn of_pod<'r>(snapshot: &'r Snapshot, id: PodId, record: &'r PodRecord) -> Waiting<'r> {
+fn of_pod<'r>(
+    snapshot: &'r Snapshot,
+    id: PodId,
+    record: &'r PodRecord,
+    verdict: Option<&PodVerdict>,
+) -> Waiting<'r> {
     let unit = snapshot.queue.unit_of(id);
-    let refusal = snapshot.refusal(id).map(|refusal| &**refusal);
     let at_permit = snapshot.permit_waits.get(&id);
-    let (code, subject, nodes) = match (record.stage, refusal) {
-        _ if at_permit.is_some() => (ReasonCode::WaitingAtPermit, "", 0),
-        (Stage::Waiting, _) => (ReasonCode::WaitingAtPermit, "", 0),
-        (stage, _) if stage.is_placed() => (ReasonCode::Placed, "", 0),
-        (_, Some(refusal)) => key_reason(refusal),
-        _ => (ReasonCode::NotTried, "", 0),
+    let code = match (record.stage, verdict) {
+        _ if at_permit.is_some() => ReasonCode::WaitingAtPermit,
+        (Stage::Waiting, _) => ReasonCode::WaitingAtPermit,
+        (stage, _) if stage.is_placed() => ReasonCode::Placed,
+        (_, Some(verdict)) => verdict.key.code,
+        _ => ReasonCode::NotTried,
     };
+    let verdict = verdict.filter(|verdict| verdict.key.code == code);
+    let plugin = verdict.map_or(code.entry().plugin, |verdict| verdict.plugin);
+    let subject = verdict.and_then(|verdict| verdict.key.subject.as_deref());
     Waiting {
         code,
-        subject,
-        plugin: at_permit.map_or_else(|| given_by(refusal, code), |wait| wait.plugin),
+        subject: subject.unwrap_or_default().to_owned(),
+        resolver: verdict.map_or(code.entry().resolver, |verdict| verdict.resolver),
+        plugin: at_permit.map_or(plugin, |wait| wait.plugin),
         namespace: &record.pod.key.namespace,
         profile: &record.pod.scheduler_name,
         stage: match unit.and_then(|id| snapshot.queue.unit(id)) {
@@ -84,7 +92,7 @@ fn of_pod<'r>(snapshot: &'r Snapshot, id: PodId, record: &'r PodRecord) -> Waiti
         gang: record.pod.member_of().map(ToString::to_string),
         priority: record.pod.priority,
         unit,
-        nodes,
+        nodes: verdict.map_or(0, |verdict| verdict.nodes),
     }
 }
 
@@ -92,7 +100,8 @@ fn of_quarantined(object: &Quarantined) -> Waiting<'_> {
     let code = ReasonCode::Unreadable;
     Waiting {
         code,
-        subject: &object.field,
+        subject: object.field.to_string(),
+        resolver: code.entry().resolver,
         plugin: code.entry().plugin,
         namespace: &object.namespace,
         profile: object.scheduler_name.as_deref().unwrap_or_default(),
@@ -104,25 +113,6 @@ fn of_quarantined(object: &Quarantined) -> Waiting<'_> {
     }
 }
 
-/// Returns the first reason of a refusal: its code, its subject, and the number of nodes that have it.
-fn key_reason(refusal: &Refusal) -> (ReasonCode, &str, usize) {
-    let largest = || refusal.groups.first().map(|group| &group.cause);
-    let Some(first) = refusal.pod_cause.as_ref().or_else(largest).and_then(|cause| cause.reasons.first())
-    else {
-        return (ReasonCode::NoNodes, "", 0);
-    };
-    let nodes = refusal.reasons().filter(|(reason, _)| *reason == first).map(|(_, count)| count).sum();
-    (first.code, first.subject.as_deref().unwrap_or_default(), nodes)
-}
-
-fn given_by(refusal: Option<&Refusal>, code: ReasonCode) -> &'static str {
-    let registered = code.entry().plugin;
-    let Some(refusal) = refusal else { return registered };
-    let causes = refusal.pod_cause.iter().chain(refusal.groups.iter().map(|group| &group.cause));
-    let of_code = causes.into_iter().find(|cause| cause.reasons.first().is_some_and(|r| r.code == code));
-    of_code.map_or(registered, |cause| cause.plugin)
-}
-
 const DIMENSIONS: [&str; 9] =
     ["code", "plugin", "resource", "resolver", "namespace", "profile", "stage", "gang", "priority"];
 
@@ -132,12 +122,12 @@ impl Waiting<'_> {
         let is_asked = |name: &str| by.contains(&name);
         let text = |name: &str, value: &str| is_asked(name).then(|| value.to_owned());
         // Subjects of other reasons are texts and lists of unbounded size.
-        let resource = if self.code == ReasonCode::InsufficientResource { self.subject } else { "" };
+        let resource = if self.code == ReasonCode::InsufficientResource { &*self.subject } else { "" };
         PendingRow {
             code: text("code", self.code.as_str()),
             plugin: text("plugin", self.plugin),
             resource: text("resource", resource),
-            resolver: text("resolver", self.code.entry().resolver.as_str()),
+            resolver: text("resolver", self.resolver.as_str()),
             namespace: text("namespace", self.namespace),
             profile: text("profile", self.profile),
             stage: text("stage", self.stage),
@@ -153,7 +143,8 @@ pub(crate) fn summary(snapshot: &Snapshot, by: Option<&str>, now: Now) -> Result
     let by = dimensions(by.unwrap_or("code"))?;
     let mut rows: BTreeMap<PendingRow, (PendingRow, BTreeSet<UnitId>)> = BTreeMap::new();
     let mut total_pending = 0;
-    for pod in waiting(snapshot) {
+    let verdicts = verdicts(snapshot, now);
+    for pod in waiting(snapshot, &verdicts) {
         let key = pod.row(&by);
         let (row, units) = rows.entry(key.clone()).or_insert_with(|| (key, BTreeSet::new()));
         total_pending += 1;
@@ -166,7 +157,9 @@ pub(crate) fn summary(snapshot: &Snapshot, by: Option<&str>, now: Now) -> Result
     let mut rows: Vec<PendingRow> = rows.into_values().map(|(row, _)| row).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.pods));
     let by = by.into_iter().map(str::to_owned).collect();
-    Ok(PendingSummary { meta: of_snapshot(snapshot, now), by, total_pending, rows })
+    let mut meta = of_snapshot(snapshot, now);
+    meta.truncated = verdicts.truncated;
+    Ok(PendingSummary { meta, by, total_pending, rows })
 }
 
 fn dimensions(by: &str) -> Result<Vec<&str>, ReadError> {

@@ -52,6 +52,13 @@ impl Details<'_> {
         refusal.groups.iter().map(body).collect()
     }
 
+    /// Adds what plugins say of their example nodes to the bodies of a refusal's node groups.
+    pub(crate) fn add_to(&self, bodies: &mut [NodeGroup], refusal: &Refusal) {
+        for (body, group) in bodies.iter_mut().zip(refusal.groups.iter()) {
+            body.details = self.of_examples(group);
+        }
+    }
+
     fn of_examples(&self, group: &Group) -> Vec<NodeNote> {
         let detail = |name: &Name| {
             let text = self.of(&group.cause, self.view.cluster().find_node(name)?)?;

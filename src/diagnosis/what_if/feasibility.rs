@@ -13,6 +13,7 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{Name, NodeIdx, Now, Pod, PodKey};
 
 use crate::meta::of_snapshot;
+use crate::verdict::{emptied_for, outlook};
 use crate::what_if::requirements::{PodRequirements, asked_by_name, missing};
 use crate::what_if::suggestions::exact;
 
@@ -31,10 +32,15 @@ pub(crate) fn of_pod(
     let bound = copies.clamp(1, MOST_COPIES);
     let max_copies_now = Simulation::without(snapshot, id, now).fill(pod, bound);
     let mut empty = Simulation::without(snapshot, id, now);
-    empty.empty_nodes();
+    empty.end_nominations();
+    for key in emptied_for(&asked) {
+        // The pod is there, so the edit applies.
+        drop(empty.edit(&Edit::DeletePod(key)));
+    }
     let max_copies_empty = empty.fill(pod, bound);
     let (now_fits, empty_cluster) = (max_copies_now > 0, max_copies_empty > 0);
-    let after_preemption = !now_fits && preempts(snapshot, &asked, now);
+    let outlook = outlook(snapshot, &asked, now);
+    let after_preemption = outlook.code == "FitsAfterPreemption";
     let largest_now = if now_fits { None } else { largest(snapshot, &asked, now) };
     let mut meta = of_snapshot(snapshot, now);
     meta.truncated = max_copies_now == bound || max_copies_empty == bound;
@@ -42,7 +48,7 @@ pub(crate) fn of_pod(
         meta,
         namespace: key.namespace.to_string(),
         name: key.name.to_string(),
-        verdict: verdict(now_fits, after_preemption, empty_cluster, &asked),
+        verdict: FeasibilityVerdict { code: outlook.code, message: outlook.message },
         now: now_fits,
         after_preemption,
         empty_cluster,
@@ -51,29 +57,6 @@ pub(crate) fn of_pod(
         copies_bound: bound,
         largest_now,
     })
-}
-
-/// Returns whether the pod has a place after preemption. A pending pod keeps its nomination.
-fn preempts(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> bool {
-    let is_placed = asked.record.node.is_some();
-    let mut simulation =
-        if is_placed { Simulation::without(snapshot, asked.id, now) } else { Simulation::of(snapshot, now) };
-    let key = &asked.record.pod.key;
-    simulation.ask(key);
-    simulation.plan(true);
-    simulation.is_placed(key)
-}
-
-fn verdict(now: bool, preempts: bool, empty: bool, asked: &PodRequirements<'_>) -> FeasibilityVerdict {
-    let n = asked.cluster.present().len();
-    let never = format!("none of {n} nodes takes it, not even without any pods, as the nodes are");
-    let (code, message) = match (now, preempts, empty) {
-        (true, ..) => ("FitsNow", "a node takes it as things are"),
-        (_, true, _) => ("FitsAfterPreemption", "a node takes it when pods of lower priority are evicted"),
-        (.., true) => ("NotNow", "no node takes it now; one would if the pods on it ended"),
-        _ => ("NeverFits", &*never),
-    };
-    FeasibilityVerdict { code: code.into(), message: message.into() }
 }
 
 /// Returns the largest variant of the pod that fits now: its requests cut to what the best node has free.

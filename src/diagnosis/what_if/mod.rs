@@ -4,11 +4,12 @@
 //! - [`simulate`]: what a user's edits would change
 //! - `refresh`: what a cycle would decide about a pending pod now
 //! - `requirements`: every requirement that every node fails
-//! - [`nearest`](fn@nearest::nearest): nodes ranked by that
+//! - `nearest`: nodes ranked by that
 //! - `suggestions`: changes that help
 //! - `feasibility`: whether a pod fits at all, and how many copies do
 //! - `node_explain`: which pending pods a node takes and refuses
 //! - `compare_nodes`: one node compared with another
+//! - `victims`: which pods would have to leave a node
 //! - `details`: what plugins say of a node, with its numbers
 
 pub(crate) mod compare_nodes;
@@ -20,3 +21,4 @@ pub(crate) mod refresh;
 pub(crate) mod requirements;
 pub mod simulate;
 pub(crate) mod suggestions;
+pub(crate) mod victims;

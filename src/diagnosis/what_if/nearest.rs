@@ -19,12 +19,12 @@ use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::{Cause, Code};
 use pellucid_model::collections::FxHashMap;
-use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey};
-use pellucid_recording::{Group, GroupMeasure, Refusal};
+use pellucid_model::{Name, NodeIdx, Now, PodKey};
+use pellucid_recording::{Group, GroupMeasure};
 
 use crate::explain::{reasons_of, shortfall};
 use crate::meta::of_snapshot;
-use crate::what_if::requirements::{PodRequirements, all_failed, ask, asked_by_name, missing};
+use crate::what_if::requirements::{PodRequirements, all_failed, asked_by_name, missing};
 use crate::what_if::suggestions::victims_on;
 
 /// A node that refuses a pod, with its distance.
@@ -34,7 +34,7 @@ pub(crate) struct Near {
     /// Bits of the failed requirements.
     pub(crate) mask: u64,
     /// Bits of `mask` that removing pods cannot satisfy.
-    fixed: u64,
+    pub(crate) fixed: u64,
     /// In thousandths.
     distance: u64,
 }
@@ -48,8 +48,13 @@ impl Near {
         Self { node, mask, fixed, distance: asked.masks.requirements(mask).map(far).sum() }
     }
 
+    /// Returns whether removing pods may satisfy all that the node fails.
+    pub(crate) fn is_free(&self) -> bool {
+        self.fixed == 0
+    }
+
     /// Returns the key shared by nodes that are equally far for the same requirements.
-    fn kind(&self) -> (u64, u64, u64) {
+    pub(crate) fn kind(&self) -> (u64, u64, u64) {
         (self.distance, self.mask, self.fixed)
     }
 }
@@ -87,64 +92,58 @@ pub(crate) fn order(asked: &PodRequirements<'_>) -> Vec<Near> {
     all
 }
 
-/// Returns the nearest nodes that are equally far for the same requirements, as a node group with everything they
-/// fail. Returns `None` when the pod was or is refused as a whole, is not ours, or fits on every node.
-pub fn nearest(snapshot: &Snapshot, id: PodId, refusal: &Refusal) -> Option<Group> {
-    let asked = ask_refused(snapshot, id, refusal)?;
-    group(&asked, &order(&asked))
-}
-
-/// The nearest nodes as a group, and what plugins say of its example nodes.
+/// The nearest nodes that are equally far for the same requirements, as a node group with everything they fail, and
+/// what plugins say of its example nodes.
 pub(crate) struct NearestNodes {
     pub(crate) group: Group,
+    /// The plugin that gives each reason of the group.
+    pub(crate) plugins: Vec<&'static str>,
+    /// Of each reason, whether it stands whichever pods leave.
+    pub(crate) is_fixed: Vec<bool>,
     pub(crate) details: Vec<NodeNote>,
 }
 
-/// Returns what [`nearest`] returns, with details.
-pub(crate) fn nearest_nodes(
-    snapshot: &Snapshot,
-    id: PodId,
-    refusal: &Refusal,
-    now: Now,
-) -> Option<NearestNodes> {
-    let asked = ask_refused(snapshot, id, refusal)?;
-    let order = order(&asked);
-    let group = group(&asked, &order)?;
+/// Returns the nearest nodes, or `None` when the pod is refused as a whole or fits on every node.
+pub(crate) fn nearest_of(asked: &PodRequirements<'_>, now: Now) -> Option<NearestNodes> {
+    if asked.masks.pod.is_some() {
+        return None;
+    }
+    let order = order(asked);
+    let failed = failed_in_order(asked, order.first()?);
+    let group = group(asked, &order, &failed)?;
+    let is_fixed = failed.iter().map(|(bit, _)| order[0].fixed & (1 << bit) != 0).collect();
+    let plugins = failed.iter().map(|(_, requirement)| requirement.plugin).collect();
     let mut details = Vec::new();
     for near in &order[..group.examples.len()] {
-        let node = name(&asked, near.node).to_string();
+        let node = name(asked, near.node).to_string();
         let texts = asked.details(now).of_failed(asked.masks.requirements(near.mask), near.node);
         details.extend(texts.into_iter().map(|text| NodeNote { node: node.clone(), text }));
     }
-    Some(NearestNodes { group, details })
+    Some(NearestNodes { group, plugins, is_fixed, details })
 }
 
-/// Evaluates a pod that is not refused as a whole.
-fn ask_refused<'r>(snapshot: &'r Snapshot, id: PodId, refusal: &Refusal) -> Option<PodRequirements<'r>> {
-    if refusal.pod_cause.is_some() {
-        return None;
-    }
-    ask(snapshot, id).filter(|asked| asked.masks.pod.is_none())
+/// Returns what a node fails, with the bits, in the order in which a cycle runs the filters.
+fn failed_in_order<'a>(asked: &'a PodRequirements<'_>, near: &Near) -> Vec<(usize, &'a Requirement)> {
+    let place = |plugin: &str| asked.profile.filter.iter().position(|e| e.plugin.name() == plugin);
+    let mut failed: Vec<(usize, &Requirement)> = asked.masks.requirements(near.mask).collect();
+    failed.sort_by(|(_, a), (_, b)| (place(a.plugin), &a.reason).cmp(&(place(b.plugin), &b.reason)));
+    failed
 }
 
-fn group(asked: &PodRequirements<'_>, order: &[Near]) -> Option<Group> {
+fn group(asked: &PodRequirements<'_>, order: &[Near], failed: &[(usize, &Requirement)]) -> Option<Group> {
     let first = order.first()?;
     let same: Vec<NodeIdx> =
         order.iter().take_while(|near| near.kind() == first.kind()).map(|near| near.node).collect();
-    let mut failed: Vec<&Requirement> = asked.masks.requirements(first.mask).map(|(_, r)| r).collect();
-    // In the order in which a cycle runs the filters.
-    let place = |plugin: &str| asked.profile.filter.iter().position(|e| e.plugin.name() == plugin);
-    failed.sort_by(|a, b| (place(a.plugin), &a.reason).cmp(&(place(b.plugin), &b.reason)));
-    let best = |requirement: &&Requirement| {
+    let best = |(_, requirement): &(usize, &Requirement)| {
         let all = same.iter().filter_map(|node| measure(asked, *node, requirement));
         all.reduce(|best, other| if other.available > best.available { other } else { best })
     };
     let code = if first.fixed != 0 { Code::UnschedulableAndUnresolvable } else { Code::Unschedulable };
     Some(Group {
         cause: Cause {
-            plugin: failed.first()?.plugin,
+            plugin: failed.first()?.1.plugin,
             code,
-            reasons: failed.iter().map(|requirement| requirement.reason.clone()).collect(),
+            reasons: failed.iter().map(|(_, requirement)| requirement.reason.clone()).collect(),
         },
         count: same.len(),
         examples: same.iter().take(3).map(|node| name(asked, *node).clone()).collect(),

@@ -13,8 +13,8 @@ use pellucid_recording::{Decision, rfc3339};
 
 use crate::explain::{add_placement, add_refusal, why_there};
 use crate::meta::{of_snapshot, unit_of};
+use crate::verdict::of_refusal;
 use crate::what_if::details::Details;
-use crate::what_if::nearest::nearest_nodes;
 
 /// Replaces the recorded answer in `body` with a current one, unless the pod is placed or gated.
 pub(crate) fn refresh(
@@ -41,9 +41,10 @@ pub(crate) fn refresh(
     body.nearest = None;
     match question.decision() {
         Decision::Refuse(refusal) => {
-            add_refusal(body, refusal, nearest_nodes(snapshot, id, refusal, now).as_ref(), "refused");
+            let verdict = of_refusal(snapshot, id, refusal, now);
+            add_refusal(body, refusal, verdict.as_ref(), "refused");
             let details = Details { profile, view: question.view(), spec: &record.pod.spec, now };
-            body.node_groups = details.group_bodies(refusal);
+            details.add_to(&mut body.node_groups, refusal);
         }
         Decision::Place(placement) => {
             let node = snapshot.cluster.slot(placement.node).name.to_string();

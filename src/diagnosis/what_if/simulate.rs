@@ -15,10 +15,11 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now, PodKey};
 use pellucid_recording::Refusal;
 
-use crate::explain::{group_bodies, reasons_of, summary};
+use crate::explain::{group_bodies, reasons_of};
 use crate::gangs::explain::refusal_of_group;
 use crate::gangs::judgement::reason;
 use crate::meta::of_snapshot;
+use crate::verdict::{PodVerdict, of_refusal, sentence};
 use crate::views::score_views;
 use crate::what_if::details::Details;
 
@@ -51,7 +52,8 @@ const MOST_ROWS: usize = 20_000;
 /// Simulates a question. Fails when an edit is invalid, a pod or gang is unknown, or too many score rows are
 /// requested.
 pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<SimulationBody, ReadError> {
-    let simulation = plan(snapshot, question, now)?;
+    let mut simulation = plan(snapshot, question, now)?;
+    let planned = simulation.snapshot();
     let mut body = SimulationBody {
         meta: of_snapshot(snapshot, now),
         state_hash: question.state_hash.then(|| state_hash(snapshot, now).hash),
@@ -68,7 +70,7 @@ pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Si
                 feasible_nodes: placement.map_or(0, |p| p.feasible as usize),
             }),
             Fate::Refused(refusal) => {
-                body.refused.push(refused(snapshot, &simulation, (key, refusal), now));
+                body.refused.push(refused(&planned, (key, refusal), now));
             }
             Fate::NotTried => body.refused.push(not_tried(&simulation, key, "Not planned.")),
             Fate::Gone if question.deletes(key) => {
@@ -150,21 +152,20 @@ fn check(snapshot: &Snapshot, question: &Question) -> Result<(), ReadError> {
     Ok(())
 }
 
-fn refused(
-    snapshot: &Snapshot,
-    simulation: &Simulation,
-    (key, refusal): (&PodKey, &Refusal),
-    now: Now,
-) -> SimulatedRefusal {
-    let cluster = simulation.scheduler().cluster();
-    let record = cluster.find_pod(key).and_then(|id| cluster.pod(id));
-    let details = record.and_then(|record| {
-        let (_, profile) = snapshot.profile_of(record)?;
-        Some(Details { profile, view: View::new(cluster), spec: &record.pod.spec, now })
+/// Explains a refused pod by its verdict in the planned state.
+fn refused(planned: &Snapshot, (key, refusal): (&PodKey, &Refusal), now: Now) -> SimulatedRefusal {
+    let known = planned.find_pod(key);
+    let details = known.and_then(|(_, record)| {
+        let (_, profile) = planned.profile_of(record)?;
+        Some(Details { profile, view: View::new(&planned.cluster), spec: &record.pod.spec, now })
     });
+    let verdict = known.and_then(|(id, _)| of_refusal(planned, id, refusal, now));
     SimulatedRefusal {
         pod: key.to_string(),
-        summary: summary(refusal, None),
+        summary: verdict.as_ref().map(|verdict| sentence(refusal, verdict)).unwrap_or_default(),
+        key_reason: verdict.as_ref().map(PodVerdict::key_body),
+        outlook: verdict.as_ref().and_then(|verdict| verdict.outlook.clone()),
+        remedy: verdict.as_ref().map(PodVerdict::remedy).unwrap_or_default(),
         message: refusal.message().to_string(),
         total_nodes: refusal.total_nodes,
         not_evaluated: refusal.not_evaluated,

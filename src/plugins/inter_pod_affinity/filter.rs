@@ -11,6 +11,7 @@ use pellucid_model::relations::PodAffinityTerm;
 use pellucid_model::{Name, NodeIdx, PodSpec};
 
 use super::super::relations::Relations;
+use super::hints::Waiting;
 use super::sums::{Sums, for_each_about};
 use super::terms::{Terms, Use, is_about};
 use super::{InterPodAffinity, NAME};
@@ -118,6 +119,10 @@ impl Filter for InterPodAffinity {
             }
             if is_taken(&prepared.existing) { not_wanted } else { CauseId::FEASIBLE }
         });
+    }
+
+    fn needs(&self, view: View<'_>, spec: &PodSpec, other: &PodSpec) -> bool {
+        Waiting { view, spec }.wants(other)
     }
 
     /// Returns, per topology key, the domain with the fewest conflicting pods and their number.

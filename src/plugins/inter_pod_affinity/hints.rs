@@ -62,9 +62,9 @@ impl Hints for InterPodAffinity {
 }
 
 /// The pending pod.
-struct Waiting<'a> {
-    view: View<'a>,
-    spec: &'a PodSpec,
+pub(super) struct Waiting<'a> {
+    pub(super) view: View<'a>,
+    pub(super) spec: &'a PodSpec,
 }
 
 impl Waiting<'_> {
@@ -74,7 +74,7 @@ impl Waiting<'_> {
     }
 
     /// Returns whether the other pod matches all of the pod's required affinity terms, and there is at least one.
-    fn wants(&self, other: &PodSpec) -> bool {
+    pub(super) fn wants(&self, other: &PodSpec) -> bool {
         let near = &self.spec.pod_affinity.required;
         !near.is_empty() && near.iter().all(|t| self.about(t, self.spec, other))
     }

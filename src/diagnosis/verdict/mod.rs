@@ -1,0 +1,195 @@
+//! The verdict on a pending pod: what keeps it pending, which nodes are nearest and why they refuse it, whether it can
+//! fit at all, what would help, and who can do that.
+//!
+//! Every answer about a pending pod reads this one verdict: the sentence, the remedy, lists, counts, metrics, the page,
+//! the command line, and simulations. The recorded refusal says whether the pod was refused as a whole; everything
+//! about nodes is worked out on the snapshot, as it is now.
+//!
+//! Not here: the recorded node groups of an attempt (`explain`), and changes that would help (`what_if::suggestions`).
+
+mod outlook;
+mod pending;
+mod sentence;
+
+use pellucid_api::reason::{ReasonCode, Resolver};
+use pellucid_api::rest::explain::{Outlook, ReasonBody};
+use pellucid_cycle::Snapshot;
+use pellucid_framework::{Cause, Reason, bodies};
+use pellucid_model::{Now, PodId};
+use pellucid_recording::{Outcome, Refusal};
+
+pub(crate) use outlook::{emptied_for, outlook};
+pub use pending::{Verdicts, verdicts};
+pub(crate) use sentence::sentence;
+
+use crate::what_if::nearest::{NearestNodes, nearest_of};
+use crate::what_if::requirements::ask;
+
+/// The verdict on one pending pod that was refused or is gated.
+pub struct PodVerdict {
+    /// The reason under which the pod is counted: its own, else the first of the nearest nodes.
+    pub key: Reason,
+    /// The plugin that gives it.
+    pub plugin: &'static str,
+    /// Number of nodes that the recorded attempt refused for it; 0 if it concerns the pod as a whole.
+    pub nodes: usize,
+    pub(crate) nearest: Option<NearestNodes>,
+    /// Whether the pod can fit. `None` for a pod that its gang holds back.
+    pub outlook: Option<Outlook>,
+    /// What would help, each text once.
+    pub remedies: Vec<&'static str>,
+    /// Who can usually do that.
+    pub resolver: Resolver,
+}
+
+impl PodVerdict {
+    /// Returns what would help, as one text.
+    pub fn remedy(&self) -> String {
+        self.remedies.join(" ")
+    }
+
+    /// Returns whether the pod fits no node even when all pods have left that can.
+    pub fn is_never(&self) -> bool {
+        self.outlook.as_ref().is_some_and(|outlook| outlook.code == outlook::NEVER)
+    }
+
+    /// Returns the key reason as a body, with the remedy that holds for this pod.
+    pub(crate) fn key_body(&self) -> ReasonBody {
+        let is_never = self.remedies.first().is_some_and(|remedy| *remedy == self.key.code.entry().never);
+        reason_body(&self.key, is_never)
+    }
+}
+
+/// Returns the verdict on a pending pod, or `None` when it was neither refused nor gated.
+pub fn of_pod(snapshot: &Snapshot, id: PodId, now: Now) -> Option<PodVerdict> {
+    let record = snapshot.cluster.pod(id).filter(|record| record.node.is_none())?;
+    match snapshot.last_attempts.get(id.index())?.outcome()? {
+        Outcome::Gated(refusal) => {
+            Some(of_whole(refusal.pod_cause.as_ref()?, record.pod.member_of().is_some()))
+        }
+        Outcome::Refused(refusal) => of_refusal(snapshot, id, refusal, now),
+        Outcome::Placed(_) => None,
+    }
+}
+
+/// Returns the verdict on a pod that is refused so: by a recorded attempt, or by one made on this snapshot.
+pub(crate) fn of_refusal(snapshot: &Snapshot, id: PodId, refusal: &Refusal, now: Now) -> Option<PodVerdict> {
+    let in_gang = snapshot.cluster.pod(id)?.pod.member_of().is_some();
+    if let Some(cause) = &refusal.pod_cause {
+        let mut verdict = of_whole(cause, in_gang);
+        if !in_gang {
+            let asked = ask(snapshot, id)?;
+            verdict.outlook = Some(outlook(snapshot, &asked, now));
+            verdict.settle();
+        }
+        return Some(verdict);
+    }
+    let Some(asked) = ask(snapshot, id) else { return Some(of_groups(refusal)) };
+    let outlook = outlook(snapshot, &asked, now);
+    let nearest = if outlook.code == outlook::NOW { None } else { nearest_of(&asked, now) };
+    let Some(nearest) = nearest else {
+        let mut verdict = of_groups(refusal);
+        verdict.outlook = Some(outlook);
+        verdict.settle();
+        return Some(verdict);
+    };
+    let cause = &nearest.group.cause;
+    let key = cause.reasons.first()?.clone();
+    let nodes = refused_for(refusal, &key).max(nearest.group.count);
+    let mut verdict = PodVerdict {
+        plugin: nearest.plugins.first().copied().unwrap_or(cause.plugin),
+        key,
+        nodes,
+        nearest: Some(nearest),
+        outlook: Some(outlook),
+        remedies: Vec::new(),
+        resolver: Resolver::Time,
+    };
+    verdict.settle();
+    Some(verdict)
+}
+
+impl PodVerdict {
+    /// Says what would help and who can do it, from the reasons and the outlook.
+    fn settle(&mut self) {
+        let never = self.is_never();
+        let key = [(self.key.code, never)];
+        let nearest: Vec<(ReasonCode, bool)> = match &self.nearest {
+            Some(nearest) => {
+                let reasons = nearest.group.cause.reasons.iter().zip(&nearest.is_fixed);
+                reasons.map(|(reason, is_fixed)| (reason.code, never || *is_fixed)).collect()
+            }
+            None => key.to_vec(),
+        };
+        self.remedies.clear();
+        for (code, never) in &nearest {
+            let text = remedy(*code, *never);
+            if !self.remedies.contains(&text) {
+                self.remedies.push(text);
+            }
+        }
+        let (code, never) = nearest.first().copied().unwrap_or(key[0]);
+        self.resolver = resolver(code, never);
+    }
+}
+
+fn remedy(code: ReasonCode, never: bool) -> &'static str {
+    let entry = code.entry();
+    if never { entry.never } else { entry.remedy }
+}
+
+fn resolver(code: ReasonCode, never: bool) -> Resolver {
+    let resolver = code.entry().resolver;
+    if never { resolver.never() } else { resolver }
+}
+
+/// Returns the verdict on a pod that is refused as a whole.
+fn of_whole(cause: &Cause, in_gang: bool) -> PodVerdict {
+    let key = cause.reasons.first().cloned().unwrap_or_else(|| Reason::of(ReasonCode::NoNodes));
+    let mut remedies = Vec::new();
+    for reason in &cause.reasons {
+        let text = reason.code.entry().remedy;
+        if !remedies.contains(&text) {
+            remedies.push(text);
+        }
+    }
+    PodVerdict {
+        resolver: key.code.entry().resolver,
+        key,
+        plugin: cause.plugin,
+        nodes: 0,
+        nearest: None,
+        outlook: (!in_gang).then(outlook::held_back),
+        remedies,
+    }
+}
+
+/// Returns the verdict that the recorded node groups alone allow: by the largest of them.
+fn of_groups(refusal: &Refusal) -> PodVerdict {
+    let Some(cause) = refusal.groups.first().map(|group| &group.cause) else {
+        let none =
+            Cause::new("Scheduler", pellucid_framework::Code::Unschedulable, Reason::of(ReasonCode::NoNodes));
+        return PodVerdict { outlook: None, ..of_whole(&none, true) };
+    };
+    let mut verdict = of_whole(cause, true);
+    verdict.nodes = refused_for(refusal, &verdict.key);
+    verdict
+}
+
+/// Returns how many nodes the recorded attempt refused for a reason.
+fn refused_for(refusal: &Refusal, reason: &Reason) -> usize {
+    refusal.reasons().filter(|(other, _)| *other == reason).map(|(_, count)| count).sum()
+}
+
+/// Returns the body of a reason, with the remedy for where no pod's end would help if `never`.
+pub(crate) fn reason_body(reason: &Reason, never: bool) -> ReasonBody {
+    let body = bodies::reason(reason);
+    if !never {
+        return body;
+    }
+    ReasonBody {
+        remedy: remedy(reason.code, true).into(),
+        resolver: resolver(reason.code, true).as_str().into(),
+        ..body
+    }
+}

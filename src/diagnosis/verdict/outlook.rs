@@ -1,0 +1,293 @@
+//! Whether a pending pod fits now, after preemption, once other pods have left, or never.
+//!
+//! "Never" is asked of a cluster that is emptied of all pods that can leave, once with and once without the pods that
+//! this pod needs where they are (`Filter::needs`). A requirement that a node fails in both is failed whichever pods
+//! leave: what pods take up shrinks with every pod that leaves, and what the pod needs is there in full. Anything that
+//! was not found out is `NotKnown`.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
+use pellucid_api::rest::explain::Outlook;
+use pellucid_cluster::{Cluster, Stage};
+use pellucid_cycle::Snapshot;
+use pellucid_cycle::what_if::edit::Edit;
+use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod_on};
+use pellucid_cycle::what_if::simulation::Simulation;
+use pellucid_framework::View;
+use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, cancellation};
+
+use crate::what_if::nearest::order;
+use crate::what_if::requirements::PodRequirements;
+use crate::what_if::victims::victims_among;
+
+/// Codes of outlooks.
+pub(super) const NOW: &str = "FitsNow";
+pub(super) const PREEMPTING: &str = "FitsAfterPreemption";
+pub(super) const NOT_NOW: &str = "NotNow";
+pub(super) const NEVER: &str = "NeverFits";
+pub(super) const HELD: &str = "HeldBack";
+pub(super) const UNKNOWN: &str = "NotKnown";
+
+/// Number of pods that are listed to leave.
+const MOST_LISTED: usize = 8;
+/// Number of nodes on which a set of pods to leave is searched for.
+const MOST_NODES: usize = 8;
+
+fn of(code: &str, message: impl Into<String>) -> Outlook {
+    Outlook { code: code.into(), message: message.into(), ..Outlook::default() }
+}
+
+/// Returns the outlook of a pod that is refused as a whole.
+pub(super) fn held_back() -> Outlook {
+    of(HELD, "the pod itself is held back, whatever the nodes have free")
+}
+
+/// Returns the outlook of a pod. A placed pod is judged as if it had no place, a member of a gang on its own.
+pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Outlook {
+    let nodes = asked.cluster.present();
+    if asked.masks.pod.is_none() && nodes.iter().any(|node| asked.masks.of(*node) == 0) {
+        return of(NOW, "a node takes it as things are");
+    }
+    if preempts(snapshot, asked, now) {
+        return of(PREEMPTING, "a node takes it when pods of lower priority are evicted");
+    }
+    if let Some(found) = one_node(snapshot, asked, now) {
+        return found;
+    }
+    let emptied = Emptied::of(asked);
+    match emptied.takes() {
+        Some(true) => return of(NOT_NOW, "no node takes it now; one would if the pods on it ended"),
+        Some(false) => {
+            return of(
+                NOT_NOW,
+                "no node takes it now; one would if the pods on it ended that it does not need",
+            );
+        }
+        None => {}
+    }
+    if asked.masks.pod.is_some() && emptied.all.masks.pod.is_some() {
+        return held_back();
+    }
+    if let Some(found) = emptied.one_node(snapshot, now) {
+        return found;
+    }
+    if !emptied.is_never() {
+        return of(UNKNOWN, "no node takes it now, and no set of pods was found whose end would help");
+    }
+    if emptied.waits_for_pending(asked) {
+        return of(UNKNOWN, "no node takes it as long as pods that it must be near have no place");
+    }
+    of(
+        NEVER,
+        format!(
+            "none of {} nodes takes it, not even without the pods that can leave, as the nodes are",
+            nodes.len()
+        ),
+    )
+}
+
+/// Returns whether the pod has a place after preemption. A pending pod keeps its nomination.
+fn preempts(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> bool {
+    let pod = &asked.record.pod;
+    let nominated = snapshot.cluster.nominator().of(asked.id).is_some();
+    let is_lower = |priority: i32| priority < pod.priority;
+    let mut placed = snapshot.cluster.pods().filter(|(_, r)| r.node.is_some());
+    let has_victims = !pod.never_preempts && placed.any(|(_, r)| is_lower(r.pod.priority));
+    if !nominated && !has_victims {
+        return false;
+    }
+    let is_placed = asked.record.node.is_some();
+    let mut simulation =
+        if is_placed { Simulation::without(snapshot, asked.id, now) } else { Simulation::of(snapshot, now) };
+    let key = &pod.key;
+    simulation.ask(key);
+    simulation.plan(true);
+    simulation.is_placed(key)
+}
+
+/// Finds a node that takes the pod once some pods on it have left, among the nearest. Verified on a copy.
+fn one_node(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option<Outlook> {
+    if asked.masks.pod.is_some() {
+        return None;
+    }
+    let mut kinds = BTreeSet::new();
+    let nearest = order(asked);
+    let free = nearest.iter().filter(|near| near.is_free() && kinds.insert(near.kind()));
+    for near in free.take(MOST_NODES) {
+        cancellation::check();
+        let Some(leave) = victims_among(&asked.cluster, asked, near.node) else { continue };
+        let name = &asked.cluster.slot(near.node).name;
+        if verified(snapshot, asked, &leave, name, now) {
+            return Some(leaving(name, &leave));
+        }
+    }
+    None
+}
+
+/// Returns whether the pod has a place once these pods have left.
+fn verified(
+    snapshot: &Snapshot,
+    asked: &PodRequirements<'_>,
+    leave: &[PodKey],
+    node: &Name,
+    now: Now,
+) -> bool {
+    let mut simulation = Simulation::without(snapshot, asked.id, now);
+    let is_gone = leave.iter().all(|key| simulation.edit(&Edit::DeletePod(key.clone())).is_ok());
+    is_gone && simulation.place_copy(&asked.record.pod).is_some_and(|place| place == *node)
+}
+
+fn leaving(node: &Name, leave: &[PodKey]) -> Outlook {
+    let message = match leave {
+        [one] => format!("no node takes it now; {node} would if pod {one} ended"),
+        some => format!("no node takes it now; {node} would if {} pods on it ended", some.len()),
+    };
+    Outlook {
+        node: Some(node.to_string()),
+        would_leave: leave.iter().take(MOST_LISTED).map(ToString::to_string).collect(),
+        ..of(NOT_NOW, message)
+    }
+}
+
+/// A state from which pods have left, and what every node then fails.
+pub(crate) struct State {
+    pub(crate) cluster: Cluster,
+    pub(crate) masks: Masks,
+}
+
+impl State {
+    fn of(mut cluster: Cluster, asked: &PodRequirements<'_>) -> Self {
+        let nodes = cluster.present().to_vec();
+        let spec = &asked.record.pod.spec;
+        let masks = masks_of_pod_on(&mut cluster, asked.profile, (asked.id, spec), &nodes);
+        Self { cluster, masks }
+    }
+
+    fn takes(&self) -> bool {
+        self.masks.pod.is_none() && self.cluster.present().iter().any(|node| self.masks.of(*node) == 0)
+    }
+
+    /// Returns the requirements that a node fails; all alike of a pod that is refused as a whole.
+    fn failed(&self, node: NodeIdx) -> impl Iterator<Item = &Requirement> {
+        self.masks.requirements(self.masks.of(node)).map(|(_, requirement)| requirement)
+    }
+}
+
+/// The cluster without the pods that can leave, and without those of them that the pod does not need.
+pub(crate) struct Emptied<'a> {
+    asked: &'a PodRequirements<'a>,
+    all: State,
+    /// `None` when no placed pod that can leave is needed.
+    but_needed: OnceCell<Option<State>>,
+}
+
+impl<'a> Emptied<'a> {
+    fn of(asked: &'a PodRequirements<'a>) -> Self {
+        let all = State::of(without(asked, |_| true), asked);
+        Self { asked, all, but_needed: OnceCell::new() }
+    }
+
+    fn but_needed(&self) -> Option<&State> {
+        let state = || {
+            let (asked, view) = (self.asked, View::new(&self.asked.cluster));
+            let placed = asked.cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
+            let needed: BTreeSet<PodId> =
+                placed.filter(|(_, r)| needs(asked, view, &r.pod.spec)).map(|(id, _)| id).collect();
+            let is_needed = |id: PodId| needed.contains(&id);
+            (!needed.is_empty()).then(|| State::of(without(asked, |id| !is_needed(id)), asked))
+        };
+        self.but_needed.get_or_init(state).as_ref()
+    }
+
+    /// Returns whether a node takes the pod, and whether that is without the needed pods.
+    fn takes(&self) -> Option<bool> {
+        if self.all.takes() {
+            return Some(true);
+        }
+        self.but_needed().is_some_and(State::takes).then_some(false)
+    }
+
+    /// Finds a node that takes the pod when only some of the needed pods stay.
+    fn one_node(&self, snapshot: &Snapshot, now: Now) -> Option<Outlook> {
+        let state = self.but_needed()?;
+        if state.masks.pod.is_some() {
+            return None;
+        }
+        let by_name = state.cluster.by_name().iter();
+        let open = by_name.filter(|node| state.masks.fixed_of(**node) == 0 && !self.is_closed(**node));
+        for node in open.take(MOST_NODES) {
+            cancellation::check();
+            let Some(leave) = victims_among(&state.cluster, self.asked, *node) else { continue };
+            let gone = state.cluster.pods().filter(|(_, r)| r.node.is_some()).map(|(_, r)| r.pod.key.clone());
+            let stay: BTreeSet<PodKey> = gone.filter(|key| !leave.contains(key)).collect();
+            let placed = self.asked.cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
+            let all: Vec<PodKey> =
+                placed.map(|(_, r)| r.pod.key.clone()).filter(|key| !stay.contains(key)).collect();
+            let name = &state.cluster.slot(*node).name;
+            if verified(snapshot, self.asked, &all, name, now) {
+                return Some(of(
+                    NOT_NOW,
+                    format!("no node takes it now; {name} would if pods ended that it does not need"),
+                ));
+            }
+        }
+        None
+    }
+
+    /// Returns whether a node fails a requirement whichever pods leave.
+    fn is_closed(&self, node: NodeIdx) -> bool {
+        let Some(kept) = self.but_needed() else { return self.all.masks.of(node) != 0 };
+        let kept: Vec<&Requirement> = kept.failed(node).collect();
+        self.all.failed(node).any(|requirement| kept.contains(&requirement))
+    }
+
+    /// Returns whether every node fails something whichever pods leave.
+    fn is_never(&self) -> bool {
+        if self.all.masks.pod.is_some() {
+            return self.but_needed().is_none_or(|kept| kept.masks.pod.is_some());
+        }
+        self.all.cluster.present().iter().all(|node| self.is_closed(*node))
+    }
+
+    /// Returns whether the pod needs a pod that has no place yet.
+    fn waits_for_pending(&self, asked: &PodRequirements<'_>) -> bool {
+        let view = View::new(&asked.cluster);
+        let mut pending = asked.cluster.pods().filter(|(id, r)| r.stage == Stage::Pending && *id != asked.id);
+        pending.any(|(_, r)| needs(asked, view, &r.pod.spec))
+    }
+}
+
+/// Returns whether a plugin may refuse the pod once the other pod is gone.
+fn needs(asked: &PodRequirements<'_>, view: View<'_>, other: &pellucid_model::PodSpec) -> bool {
+    let spec = &asked.record.pod.spec;
+    let mut filters = asked.profile.filter.iter().filter_map(|enabled| enabled.plugin.filter());
+    filters.any(|filter| filter.needs(view, spec, other))
+}
+
+/// Returns a copy of the state without the pods that can leave and that `leaves` names, and without nominations.
+fn without(asked: &PodRequirements<'_>, leaves: impl Fn(PodId) -> bool) -> Cluster {
+    let mut cluster = asked.cluster.fork();
+    let placed = cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
+    let gone: Vec<PodId> = placed.map(|(id, _)| id).filter(|id| leaves(*id)).collect();
+    for id in gone {
+        cancellation::check();
+        cluster.release(id);
+    }
+    let nominated: Vec<PodId> = cluster.nominator().nodes().flat_map(|(_, pods)| pods.to_vec()).collect();
+    for id in nominated {
+        cluster.nominator_mut().end(id);
+    }
+    cluster
+}
+
+/// Returns the keys of the pods that leave in the emptied cluster that takes the pod: all that can leave, or all of
+/// them but those that the pod needs, if it fits only there.
+pub(crate) fn emptied_for(asked: &PodRequirements<'_>) -> Vec<PodKey> {
+    let emptied = Emptied::of(asked);
+    let view = View::new(&asked.cluster);
+    let keeps = emptied.takes() == Some(false);
+    let placed = asked.cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
+    let leaves = placed.filter(|(_, r)| !keeps || !needs(asked, view, &r.pod.spec));
+    leaves.map(|(_, r)| r.pod.key.clone()).collect()
+}
