@@ -170,6 +170,13 @@ fn feasible(reader: &Reader, snapshot: &Snapshot, objects: &Objects, pod: &Pod, 
     let code = text(&body["verdict"]["code"]);
     match (now, without_pods) {
         (1.., _) => assert_eq!(code, "FitsNow"),
+        // A pod that is refused as a whole is so on any nodes.
+        (0, 0) if code == "HeldBack" => {
+            let whole = reader.of_pod(snapshot, &pod.key, "/nearest", &[]);
+            assert!(!array(&whole["podReasons"]).is_empty(), "{body:#}");
+        }
+        // The pods that it must be near are pending too.
+        (0, 0) if code == "NotKnown" => assert!(!pod.spec.pod_affinity.required.is_empty(), "{body:#}"),
         (0, 0) => assert_eq!(code, "NeverFits"),
         _ => assert_eq!(code, "NotNow"),
     }

@@ -25,7 +25,7 @@ fn why(refusal: &Refusal, verdict: &PodVerdict) -> String {
     let nearest = verdict.nearest.as_ref().map(|nearest| &nearest.group);
     match (&*refusal.groups, nearest) {
         ([], _) => "Not placed: the cluster has no nodes.".into(),
-        ([_], Some(nearest)) if nearest.count == total => {
+        (_, Some(nearest)) if nearest.count == total => {
             format!("None of {total} nodes fits: {}.", of_group(nearest))
         }
         ([group], None) => format!("None of {total} nodes fits: {}.", of_group(group)),
