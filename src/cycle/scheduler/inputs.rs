@@ -73,7 +73,7 @@ impl Scheduler {
             self.recheck_pre_bind(event, now, &mut followed);
         }
         if let Some(id) = changed.and_then(|key| self.cluster.find_pod(&key)) {
-            self.go_on_binding(id, now, &mut followed);
+            self.resume_binding(id, now, &mut followed);
         }
         for event in events.into_iter().chain(followed) {
             self.react(event, now);
@@ -101,7 +101,7 @@ impl Scheduler {
                 ClusterEvent::PodChanged { id, .. }
                     if self.cluster.pod(*id).is_some_and(|r| r.pod.deleting) =>
                 {
-                    self.cluster.preemptions_mut().note(*id, VictimState::Terminating, now);
+                    self.cluster.preemptions_mut().set_victim_state(*id, VictimState::Terminating, now);
                 }
                 ClusterEvent::NodeRemoved(..) => self.end_nominations_to_missing_nodes(now),
                 _ => {}

@@ -212,7 +212,7 @@ impl Scheduler {
                 VictimState::Refused(format!("{message} (HTTP {status})").into())
             }
         };
-        for preemptor in self.cluster.preemptions_mut().note(victim, state, now) {
+        for preemptor in self.cluster.preemptions_mut().set_victim_state(victim, state, now) {
             if let Some(unit) = self.queue.unit_of(preemptor).filter(|unit| !self.awaits_victims(*unit)) {
                 self.queue.wake_changed(unit, WakeupReason::Preemption, now.monotonic);
             }
@@ -228,7 +228,7 @@ impl Scheduler {
 
     /// Notes that a pod left the state, and retries the preemptors whose victim it was.
     pub(crate) fn victim_gone(&mut self, id: PodId, now: Now) {
-        for preemptor in self.cluster.preemptions_mut().note(id, VictimState::Gone, now) {
+        for preemptor in self.cluster.preemptions_mut().set_victim_state(id, VictimState::Gone, now) {
             self.try_again(preemptor, now);
         }
     }

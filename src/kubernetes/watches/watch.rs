@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Clock;
 use crate::connection::limits::{JitteredBackoff, WatchLimits, chance};
-use crate::connection::server_probe::Returns;
+use crate::connection::server_probe::ServerRecovery;
 use crate::decode::{Decoder, Event};
 use crate::kinds::{Kind, path};
 use crate::watches::inputs;
@@ -91,7 +91,7 @@ type Next = Option<(Position, Duration)>;
 /// State of an open watch.
 struct Open {
     lines: Lines,
-    returns: Returns,
+    recovery: ServerRecovery,
     /// When the watch starts to count as working.
     steady_at: Instant,
     is_steady: bool,
@@ -223,7 +223,7 @@ impl Watcher {
         self.status.opened(self.now());
         let mut open = Open {
             lines: Lines::new(body, self.limits.object_bytes),
-            returns: self.with.reader.server.returns(),
+            recovery: self.with.reader.server.subscribe(),
             steady_at: Instant::now() + self.limits.steady,
             is_steady: false,
             version,
@@ -295,7 +295,7 @@ impl Watcher {
                 biased;
                 line = open.lines.next() => return line,
                 () = sleep_until(open.steady_at), if !open.is_steady => self.mark_steady(open),
-                () = open.returns.next() => until = until.min(Instant::now() + open.returns.silence()),
+                () = open.recovery.next() => until = until.min(Instant::now() + open.recovery.silence()),
                 () = sleep_until(until) => return Err(ReadError::Silent(begun.elapsed())),
             }
         }

@@ -9,7 +9,7 @@ use pellucid_model::effect::{BindOrder, BindOutcome, EffectReport};
 use serde_json::json;
 use tokio::sync::mpsc::Sender;
 
-use crate::connection::client::Class;
+use crate::connection::client::ErrorClass;
 use crate::writes::api_writer::{WriteError, pod_path};
 use crate::writes::pod_readback::{PodReadback, read_back};
 use crate::writes::writing::Writing;
@@ -48,23 +48,25 @@ impl Binder {
         for tries in 1.. {
             let Err(error) = self.post(order).await else { return Some(BindOutcome::Bound) };
             match error.class() {
-                Class::Refused | Class::Bug => return Some(refused(&error)),
-                Class::Refresh if error.is_not_found() => return Some(BindOutcome::Gone),
-                class @ (Class::Refresh | Class::Unknown) => match self.settle(order, &error).await? {
-                    PodReadback::Gone => return Some(BindOutcome::Gone),
-                    PodReadback::There { node: Some(node), .. } if node == order.node => {
-                        return Some(BindOutcome::Bound);
+                ErrorClass::Refused | ErrorClass::Bug => return Some(refused(&error)),
+                ErrorClass::Refresh if error.is_not_found() => return Some(BindOutcome::Gone),
+                class @ (ErrorClass::Refresh | ErrorClass::Unknown) => {
+                    match self.settle(order, &error).await? {
+                        PodReadback::Gone => return Some(BindOutcome::Gone),
+                        PodReadback::There { node: Some(node), .. } if node == order.node => {
+                            return Some(BindOutcome::Bound);
+                        }
+                        PodReadback::There { node: Some(node), .. } => {
+                            return Some(BindOutcome::BoundElsewhere { node });
+                        }
+                        // The conflict comes from the pod's own state, such as a scheduling gate, and would repeat.
+                        PodReadback::There { deleting, .. } if deleting || class == ErrorClass::Refresh => {
+                            return Some(refused(&error));
+                        }
+                        PodReadback::There { .. } => {}
                     }
-                    PodReadback::There { node: Some(node), .. } => {
-                        return Some(BindOutcome::BoundElsewhere { node });
-                    }
-                    // The conflict comes from the pod's own state, such as a scheduling gate, and would repeat.
-                    PodReadback::There { deleting, .. } if deleting || class == Class::Refresh => {
-                        return Some(refused(&error));
-                    }
-                    PodReadback::There { .. } => {}
-                },
-                Class::Retry => {}
+                }
+                ErrorClass::Retry => {}
             }
             if tries >= TRIES {
                 return Some(refused(&error));

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use pellucid_model::effect::EventType;
 use serde_json::{Value, json};
 
-use crate::connection::client::Class;
+use crate::connection::client::ErrorClass;
 use crate::timestamp;
 use crate::writes::api_writer::WriteError;
 use crate::writes::event_book::{EventCorrelator, EventWrite, Written, cut};
@@ -54,12 +54,14 @@ impl EventWriter {
         for tries in 1.. {
             let Err(error) = self.send(&write).await else { return (write, Written::Yes) };
             match error.class() {
-                Class::Refresh if !write.create && error.is_not_found() => return (write, Written::Missing),
+                ErrorClass::Refresh if !write.create && error.is_not_found() => {
+                    return (write, Written::Missing);
+                }
                 // An earlier try succeeded after all: nobody else uses this name.
-                Class::Refresh if write.create && tries > 1 && !error.is_not_found() => {
+                ErrorClass::Refresh if write.create && tries > 1 && !error.is_not_found() => {
                     return (write, Written::Yes);
                 }
-                Class::Retry | Class::Unknown if tries < TRIES => {}
+                ErrorClass::Retry | ErrorClass::Unknown if tries < TRIES => {}
                 _ => return self.give_up(write, &error),
             }
             if self.with.pause(&mut backoff, &error).await.is_none() {

@@ -13,7 +13,7 @@ use pellucid_model::effect::{EffectReport, EvictOrder, EvictOutcome, PodRef};
 use serde_json::json;
 use tokio::sync::mpsc::Sender;
 
-use crate::connection::client::Class;
+use crate::connection::client::ErrorClass;
 use crate::timestamp;
 use crate::writes::api_writer::{WriteError, pod_path};
 use crate::writes::pod_readback::{PodReadback, read_back};
@@ -108,7 +108,7 @@ impl Evictor {
             let Err(error) = self.with.writer.patch(path, &body).await else { break };
             match error.class() {
                 _ if error.is_not_found() => return Some(Marked::Gone),
-                Class::Retry | Class::Unknown if tries < CONDITION_TRIES => {}
+                ErrorClass::Retry | ErrorClass::Unknown if tries < CONDITION_TRIES => {}
                 // The delete is rejected by the closed writer, too, and reports it.
                 _ if matches!(error, WriteError::Closed) => break,
                 _ => {
@@ -138,19 +138,22 @@ impl Evictor {
                 return Some(EvictOutcome::Deleted);
             };
             let class = error.class();
-            unsure |= class == Class::Unknown;
+            unsure |= class == ErrorClass::Unknown;
             let gone = if unsure { EvictOutcome::Deleted } else { EvictOutcome::Gone };
             match class {
-                Class::Refused | Class::Bug => return Some(refused(&error)),
-                Class::Refresh if error.is_not_found() => return Some(gone),
-                Class::Refresh | Class::Unknown => match read_back(&self.with.writer, victim).await {
+                ErrorClass::Refused | ErrorClass::Bug => return Some(refused(&error)),
+                ErrorClass::Refresh if error.is_not_found() => return Some(gone),
+                ErrorClass::Refresh | ErrorClass::Unknown => match read_back(&self.with.writer, victim).await
+                {
                     Ok(PodReadback::Gone) => return Some(gone),
                     Ok(PodReadback::There { deleting: true, .. }) => return Some(EvictOutcome::Deleted),
-                    Ok(PodReadback::There { .. }) if class == Class::Refresh => return Some(refused(&error)),
+                    Ok(PodReadback::There { .. }) if class == ErrorClass::Refresh => {
+                        return Some(refused(&error));
+                    }
                     // The delete failed, or its outcome is unknown: send it again.
                     Ok(PodReadback::There { .. }) | Err(_) => {}
                 },
-                Class::Retry => {}
+                ErrorClass::Retry => {}
             }
             if tries >= TRIES {
                 return Some(refused(&error));

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pellucid_model::effect::GroupStatusOrder;
 use serde_json::Value;
 
-use crate::connection::client::Class;
+use crate::connection::client::ErrorClass;
 use crate::kinds::Kind;
 use crate::timestamp;
 use crate::watches::served::Served;
@@ -59,7 +59,7 @@ impl GroupStatusWriter {
                 Err(error) => error,
             };
             // A conflict means that another group has the name or, if the object was read, that it changed since.
-            if error.is_not_found() || (error.class() == Class::Refresh && !needs_read(order)) {
+            if error.is_not_found() || (error.class() == ErrorClass::Refresh && !needs_read(order)) {
                 return &self.counters.gone;
             }
             if !tries.again(&error).await {

@@ -15,7 +15,7 @@ use pellucid_model::merge_patch;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::Sender;
 
-use crate::connection::client::Class;
+use crate::connection::client::ErrorClass;
 use crate::writes::api_writer::WriteError;
 use crate::writes::evictor::Evictor;
 use crate::writes::writing::{Writing, counters};
@@ -118,19 +118,22 @@ impl ObjectWriter {
         for tries in 1.. {
             let Err(error) = self.send(sending).await else { return Some(WriteOutcome::Written) };
             match error.class() {
-                Class::Refresh if matches!(sending, Sending::Delete { .. }) && error.is_not_found() => {
+                ErrorClass::Refresh if matches!(sending, Sending::Delete { .. }) && error.is_not_found() => {
                     return Some(WriteOutcome::Written);
                 }
                 // Either an earlier try succeeded, or someone else changed the object.
-                Class::Refresh if unsure && !error.is_not_found() => match self.is_done(sending, write).await
-                {
-                    Ok(true) => return Some(WriteOutcome::Written),
-                    Ok(false) => return Some(refused(sending, &error)),
-                    Err(_) => {}
-                },
-                Class::Refused | Class::Bug | Class::Refresh => return Some(refused(sending, &error)),
-                Class::Unknown => unsure = true,
-                Class::Retry => {}
+                ErrorClass::Refresh if unsure && !error.is_not_found() => {
+                    match self.is_done(sending, write).await {
+                        Ok(true) => return Some(WriteOutcome::Written),
+                        Ok(false) => return Some(refused(sending, &error)),
+                        Err(_) => {}
+                    }
+                }
+                ErrorClass::Refused | ErrorClass::Bug | ErrorClass::Refresh => {
+                    return Some(refused(sending, &error));
+                }
+                ErrorClass::Unknown => unsure = true,
+                ErrorClass::Retry => {}
             }
             if tries >= TRIES {
                 return Some(refused(sending, &error));

@@ -95,7 +95,7 @@ impl Scheduler {
         let allowance = self.turns.slice.saturating_mul(1 << restarts.min(10));
         let (origin, until) = (self.turns.work - spent, self.turns.work.saturating_add(allowance));
         let mut slice = Slice { now, probe, since, origin, allowance, until };
-        let steps = match self.go_on(&attempt, at, &mut slice) {
+        let steps = match self.resume(&attempt, at, &mut slice) {
             Ok(steps) => steps,
             Err(at) => {
                 let (spent, position) = (slice.spent(self.turns.work), self.cluster.changes().head());
@@ -128,8 +128,8 @@ impl Scheduler {
         Some(AttemptProgress { attempt, at, spent: 0, position: self.cluster.changes().head(), restarts: 0 })
     }
 
-    /// Continues an attempt. Returns the phase that it is in as the error when the slice is over.
-    fn go_on(&mut self, attempt: &GangAttempt, at: At, slice: &mut Slice<'_>) -> Result<Vec<Step>, At> {
+    /// Resumes an attempt. When the slice is over, returns the phase that the attempt is in as the error.
+    fn resume(&mut self, attempt: &GangAttempt, at: At, slice: &mut Slice<'_>) -> Result<Vec<Step>, At> {
         let victims = match at {
             At::Waiting(run) => return self.plan_waiting(attempt, run, slice).map_err(At::Waiting),
             At::Search(search) => match self.search(attempt, search, slice) {
