@@ -1,7 +1,7 @@
 //! Reads typed values from a [`Tree`] and collects problems on the way.
 //!
-//! Every reading function returns what it could read and adds problems to [`Diagnostics`]. The caller continues with the
-//! default and rejects the configuration at the end if a problem was found.
+//! Every reading function returns what it could read and adds problems to [`Diagnostics`]. The caller continues with
+//! the default and rejects the configuration at the end if there is a problem.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -11,15 +11,15 @@
 //! - `groups`, `listening`: refused units by the events that may wake them;
 //! - `events`: the newest events;
 //! - `limits`: how long a backoff takes;
-//! - `line`: which units are ahead of one.
+//! - `position`: which units are ahead of a unit.
 
 mod events;
 mod gangs;
 mod groups;
 mod limits;
-mod line;
 mod listening;
 mod moves;
+mod position;
 mod unit;
 
 use std::collections::BTreeSet;

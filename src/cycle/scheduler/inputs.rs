@@ -11,12 +11,12 @@ use pellucid_framework::profile::Profile;
 use pellucid_model::effect::{ConditionText, EventType, PodRef};
 use pellucid_model::{NodeIdx, Now, Pod, PodId, PodKey};
 use pellucid_queue::{QueueStage, RefusedBy, Unit, UnitId, WakeupReason};
-use pellucid_recording::flight::What;
+use pellucid_recording::flight::FlightEvent;
 use pellucid_recording::gang_verdict::member_refusal;
 use pellucid_recording::{Outcome, Refusal};
 
 use crate::scheduler::Scheduler;
-use crate::scheduler::records::events::how_gone;
+use crate::scheduler::records::events::departure_of;
 use crate::scheduler::records::last_attempt::LastAttempt;
 use crate::scheduler::report::pod_ref;
 use crate::scheduler::wakeups::say_queue;
@@ -25,7 +25,7 @@ impl Scheduler {
     /// Applies one input.
     pub fn apply(&mut self, input: Input, now: Now) {
         let mut events = Vec::new();
-        let how = how_gone(&input);
+        let departure = departure_of(&input);
         self.cluster.set_now(now);
         self.record_left(&input, now);
         // What a plugin waits for may stand on the pod itself.
@@ -65,8 +65,8 @@ impl Scheduler {
             }
             Input::Report(report) => self.settle(report, now, &mut events),
         }
-        self.record_changes(&events, how, now);
-        self.note_leaving(&events, how);
+        self.record_changes(&events, departure, now);
+        self.track_leaving(&events, departure);
         self.end_what_left(&events, now);
         let mut followed = Vec::new();
         for event in &events {
@@ -212,7 +212,7 @@ impl Scheduler {
         let Some(unit) = self.queue.unit_of(id) else { return };
         let (pod, name) = (self.cluster.pod(id).map(|r| r.pod.clone()), self.cluster.slot(node).name.clone());
         if let Some(pod) = &pod {
-            self.record_event((id, &pod.key), &name, What::Bound, now);
+            self.record_event((id, &pod.key), &name, FlightEvent::Bound, now);
         }
         let was_ordered = self.in_flight.effect_of.contains_key(&id);
         let as_decided = self.last_attempt(id).node() == Some(node);

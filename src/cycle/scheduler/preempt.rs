@@ -15,7 +15,7 @@ use pellucid_framework::{Cause, Code, Reason};
 use pellucid_model::effect::{Effect, EffectId, EventType, EvictOrder, EvictOutcome, StatusOrder};
 use pellucid_model::{Name, NodeIdx, Now, Pod, PodId};
 use pellucid_queue::{RefusedBy, UnitId, WakeupReason};
-use pellucid_recording::flight::What;
+use pellucid_recording::flight::FlightEvent;
 use pellucid_recording::{Outcome, Refusal};
 
 use crate::scheduler::Scheduler;
@@ -165,7 +165,7 @@ impl Scheduler {
                 self.in_flight.evictions.insert(id, (choice.pod, pod.uid.clone()));
                 self.in_flight.evicting.insert(choice.pod, pod.uid.clone());
                 let by = Arc::new(preemptor.key.clone());
-                self.record_event((choice.pod, &pod.key), node, What::Evicted(by), now);
+                self.record_event((choice.pod, &pod.key), node, FlightEvent::Evicted(by), now);
                 self.order(Effect::Evict(EvictOrder {
                     id,
                     victim: pod_ref(&pod),

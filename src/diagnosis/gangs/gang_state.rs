@@ -1,6 +1,6 @@
 //! Determines the state of a gang: its name, and a verdict with one code and its message.
 //!
-//! The gang state is derived from the current snapshot; the last attempt counts only as far as it still applies. Codes of
+//! The state is derived from the current snapshot; the last attempt counts only as far as it still applies. Codes of
 //! gangs that lack nothing are not reasons, so they are not in the registry; docs/diagnostics.md lists them.
 
 use pellucid_api::reason::ReasonCode;

@@ -1,7 +1,7 @@
 //! NodeResourcesFit: keeps pods off nodes that lack a requested resource, and scores nodes by their free resources.
 //!
-//! See README.md for the rules. `args` parses the arguments, `column_requests` resolves a pod's requests to columns, `strategy`
-//! scores, `state` serves the endpoints.
+//! See README.md for the rules. `args` parses the arguments, `column_requests` resolves a pod's requests to columns,
+//! `strategy` scores, `state` serves the endpoints.
 
 use pellucid_framework::points;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use pellucid_model::gang::Dialect;
 use pellucid_model::{GangKey, Now, Pod, PodId};
 use pellucid_queue::Unit;
 use pellucid_recording::Outcome;
-use pellucid_recording::flight::What;
+use pellucid_recording::flight::FlightEvent;
 use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, member_refusal};
 
 use super::attempt_progress::Slice;
@@ -181,7 +181,7 @@ impl Scheduler {
             let Some(node) = self.cluster.pod(*id).and_then(|r| r.node) else { continue };
             let name = self.cluster.slot(node).name.clone();
             self.cluster.release(*id);
-            self.record_event((*id, &pod.key), &name, What::Released, now);
+            self.record_event((*id, &pod.key), &name, FlightEvent::Released, now);
             self.cluster.gangs_mut().note_member(pod, *id, |m| m.deadline = None);
             if let Some(unit) = self.queue.unit_of(*id) {
                 self.queue.remove(unit);
