@@ -63,7 +63,7 @@ impl Cluster {
         let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
         record.holds.push(hold.clone());
         self.undo.push(Undo::Unreserve { id });
-        self.tell_holder(id, &hold, true);
+        self.notify_holder(id, &hold, true);
     }
 
     /// Gives up everything that is held for a pod, newest first.
@@ -80,7 +80,7 @@ impl Cluster {
     fn unreserve_at(&mut self, id: PodId, at: usize) -> bool {
         let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return false };
         let hold = record.holds.remove(at);
-        self.tell_holder(id, &hold, false);
+        self.notify_holder(id, &hold, false);
         self.undo.push(Undo::Reserve { id, hold });
         true
     }
@@ -136,7 +136,7 @@ impl Cluster {
     }
 
     /// Asks the plugins what they hold for a bound pod by its object, and says so if that changed.
-    pub(crate) fn say_holds(&mut self, id: PodId, out: &mut Vec<ClusterEvent>) {
+    pub(crate) fn report_holds(&mut self, id: PodId, out: &mut Vec<ClusterEvent>) {
         if let Some(node) = self.read_holds(id) {
             out.push(ClusterEvent::PluginStateChanged { nodes: [node].into() });
         }
@@ -179,7 +179,7 @@ impl Cluster {
     }
 
     /// Calls the hook of the plugin's state for a hold that begins or ends.
-    fn tell_holder(&mut self, id: PodId, hold: &Hold, begins: bool) {
+    fn notify_holder(&mut self, id: PodId, hold: &Hold, begins: bool) {
         let Some(record) = self.pods.get(id.index()).and_then(Option::as_ref) else { return };
         let Some(node) = record.node else { return };
         let placed = Placed { id, pod: &record.pod, node, stage: record.stage, since: record.since };

@@ -13,7 +13,7 @@ use pellucid_cluster::EventKinds;
 use pellucid_model::{Name, PodKey};
 
 use super::groups::bits;
-use super::{Happened, RefusedBy};
+use super::{QueueEvent, RefusedBy};
 
 /// Number of events kept of each kind.
 pub const EVENTS_KEPT: usize = 16;
@@ -84,27 +84,27 @@ pub struct EventLog {
     /// Number of the newest event, by kind.
     newest: [u64; KINDS],
     /// Number of events that no group listened to, by kind.
-    unheard: [u64; KINDS],
+    skipped: [u64; KINDS],
     recent: Arc<Vec<Arc<VecDeque<Arc<SeenEvent>>>>>,
 }
 
 impl Default for EventLog {
     fn default() -> Self {
         let recent = Arc::new(vec![Arc::default(); KINDS]);
-        Self { number: 0, newest: [0; KINDS], unheard: [0; KINDS], recent }
+        Self { number: 0, newest: [0; KINDS], skipped: [0; KINDS], recent }
     }
 }
 
 impl EventLog {
     /// Counts an event, and keeps it when some group listens to it. Returns the event if it was kept.
-    pub(super) fn push(&mut self, event: Happened<'_>, is_heard: bool) -> Option<Arc<SeenEvent>> {
-        let Happened { kinds, at, object, .. } = event;
+    pub(super) fn push(&mut self, event: QueueEvent<'_>, has_listener: bool) -> Option<Arc<SeenEvent>> {
+        let QueueEvent { kinds, at, object, .. } = event;
         self.number += 1;
         for kind in bits(kinds.0) {
             self.newest[kind] = self.number;
-            self.unheard[kind] += u64::from(!is_heard);
+            self.skipped[kind] += u64::from(!has_listener);
         }
-        if !is_heard {
+        if !has_listener {
             return None;
         }
         let event = Arc::new(SeenEvent { number: self.number, at, kinds, object: object() });
@@ -139,8 +139,8 @@ impl EventLog {
     }
 
     /// Iterates over the kinds with events that no group listened to, and their number.
-    pub fn unheard(&self) -> impl Iterator<Item = (EventKinds, u64)> {
-        let counts = self.unheard.iter().enumerate().filter(|(_, n)| **n > 0);
+    pub fn skipped(&self) -> impl Iterator<Item = (EventKinds, u64)> {
+        let counts = self.skipped.iter().enumerate().filter(|(_, n)| **n > 0);
         counts.map(|(kind, n)| (EventKinds(1 << kind), *n))
     }
 }

@@ -29,7 +29,7 @@ pub use events::{EVENTS_KEPT, EventLog, EventObject, SeenEvent, Wakeup, WakeupRe
 pub use groups::WakeGroup;
 pub use limits::QueueLimits;
 pub use listening::Listening;
-pub use moves::Happened;
+pub use moves::QueueEvent;
 pub use unit::{OrderKey, QueueStage, RefusedBy, Unit, UnitId};
 
 use pellucid_model::{Pages, PodId};

@@ -15,7 +15,7 @@ use super::{Wakeup, WakeupReason};
 
 /// An event, as passed to [`Queue::wake`].
 #[derive(Clone, Copy)]
-pub struct Happened<'a> {
+pub struct QueueEvent<'a> {
     /// Kinds of the event.
     pub kinds: EventKinds,
     /// When it happened, on the monotonic clock.
@@ -186,11 +186,11 @@ impl Queue {
     /// that answer Queue. Units that no plugin refused are woken without asking.
     pub fn wake(
         &mut self,
-        event: Happened<'_>,
+        event: QueueEvent<'_>,
         mut ask: impl FnMut(&WakeGroup, PodId, RefusedBy) -> RefusedBy,
     ) {
-        let is_heard = self.unschedulable.hear(event.kinds);
-        let Some(seen) = self.events.push(event, is_heard) else { return };
+        let has_listener = self.unschedulable.has_listener(event.kinds);
+        let Some(seen) = self.events.push(event, has_listener) else { return };
         let mut woken: Vec<(UnitId, Arc<Wakeup>)> = Vec::new();
         for entry in self.unschedulable.listening(event.kinds) {
             let Some(pod) = entry.asked(event.own) else { continue };

@@ -3,7 +3,7 @@
 use pellucid_model::Now;
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
 
-use super::custom::say_touched;
+use super::custom::report_touched;
 use crate::derived::{HookContext, Touched};
 use crate::event::ClusterEvent;
 use crate::state::Cluster;
@@ -48,10 +48,10 @@ impl Cluster {
         out: &mut Vec<ClusterEvent>,
     ) {
         let mut at = 0;
-        let touched = self.tell_plugins(|state, cx| {
+        let touched = self.notify_plugins(|state, cx| {
             at += 1;
             if at == of.0 + 1 { state.write_settled(cx, write, outcome) } else { Touched::Nothing }
         });
-        say_touched(touched, out);
+        report_touched(touched, out);
     }
 }

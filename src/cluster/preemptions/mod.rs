@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-pub use plan::{Candidate, Cost, Found, Plan, Rejected, VictimChoice};
+pub use plan::{Candidate, CandidateResult, Cost, Plan, Rejected, VictimChoice};
 
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::{GangKey, Name, Now, PodId, PodKey};

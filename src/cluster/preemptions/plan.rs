@@ -57,7 +57,7 @@ pub struct Rejected {
 }
 
 /// Result of the search on one node: a candidate, or why it is none.
-pub type Found = Result<Candidate, Cause>;
+pub type CandidateResult = Result<Candidate, Cause>;
 
 /// How one search for victims went.
 #[derive(Clone, Debug, Default)]

@@ -19,7 +19,7 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::records::events::departure_of;
 use crate::scheduler::records::last_attempt::LastAttempt;
 use crate::scheduler::report::pod_ref;
-use crate::scheduler::wakeups::say_queue;
+use crate::scheduler::wakeups::queueing_hints;
 
 impl Scheduler {
     /// Applies one input.
@@ -183,7 +183,7 @@ impl Scheduler {
         let spec_changed = old.spec != pod.spec;
         let event = ClusterEvent::PendingUpdated { id, old };
         let asked = self.queue.listening().asked(unit_profile, refused_by, event.kinds());
-        let queue = say_queue(&profile, View::new(&self.cluster), &pod, asked, &event);
+        let queue = queueing_hints(&profile, View::new(&self.cluster), &pod, asked, &event);
         if spec_changed || !queue.is_empty() || refused_by.is_empty() {
             let by_hints = WakeupReason::Hints { asked, queue };
             let reason = if queue.is_empty() { WakeupReason::Changed } else { by_hints };
@@ -224,7 +224,7 @@ impl Scheduler {
         }
         self.cluster.read_holds(id);
         self.end_unit(id, unit);
-        self.note_bound(id, now);
+        self.record_bound(id, now);
         // If another scheduler bound the pod before its quorum was ready, the other members stop waiting for it.
         for other in self.leave_barrier(id) {
             self.order_binding(other);

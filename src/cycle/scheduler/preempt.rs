@@ -41,11 +41,11 @@ impl Scheduler {
         self.cluster.preemptions_mut().count_attempt();
         match found {
             PostFiltered::NotEligible { message } => {
-                let refusal = self.noted(refusal, message);
+                let refusal = self.with_post_filter_note(refusal, message);
                 (self.refuse(unit, pod, shape, refusal, None, now), None)
             }
             PostFiltered::Nothing { message, plan } => {
-                let refusal = self.noted(refusal, message);
+                let refusal = self.with_post_filter_note(refusal, message);
                 let clear = self.end_nomination(id, End::NothingFound, now).then_some(None);
                 (self.refuse(unit, pod, shape, refusal, clear, now), Some(plan))
             }
@@ -65,7 +65,7 @@ impl Scheduler {
     }
 
     /// Returns the refusal with PostFilter's note. Consecutive equal results share one object.
-    pub(crate) fn noted(&mut self, refusal: Arc<Refusal>, note: Arc<str>) -> Arc<Refusal> {
+    pub(crate) fn with_post_filter_note(&mut self, refusal: Arc<Refusal>, note: Arc<str>) -> Arc<Refusal> {
         if let Some((base, noted)) = &self.records.last_noted
             && Arc::ptr_eq(base, &refusal)
             && noted.post_filter.as_ref() == Some(&note)

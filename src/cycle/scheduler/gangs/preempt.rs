@@ -99,7 +99,7 @@ impl Scheduler {
                 if let Some(note) = found.note() {
                     for fate in &mut best.fates {
                         if let Fate::Failed(refusal) = fate {
-                            *refusal = self.noted(refusal.clone(), note.clone());
+                            *refusal = self.with_post_filter_note(refusal.clone(), note.clone());
                         }
                     }
                 }
