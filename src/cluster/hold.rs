@@ -1,8 +1,8 @@
 //! Holds: what plugins give a pod on its node beyond the columns, from Reserve until the pod has ended.
 //!
-//! The value is of a type that only its plugin knows. It is chosen by the plugin's Reserve, or read back from the object
-//! of a pod that is bound already ([`DerivedState::bound_hold`](crate::DerivedState::bound_hold)). Every change passes the
-//! functions here, which keep the pod's record, the plugin's state and the undo log in step.
+//! The value is of a type that only its plugin knows. It is chosen by the plugin's Reserve, or read back from the
+//! object of a pod that is bound already ([`DerivedState::bound_hold`](crate::DerivedState::bound_hold)). Every change
+//! passes the functions here, which keep the pod's record, the plugin's state and the undo log in step.
 
 use std::any::Any;
 use std::sync::Arc;

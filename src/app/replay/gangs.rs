@@ -1,7 +1,7 @@
 //! `pellucid replay --format philly`: gangs that arrive, run and end, through the HTTP API of a sandbox.
 //!
 //! The command is an ordinary API client. One task creates the workers of each job when it is due, one deletes the
-//! workers of finished jobs, and the main one passes every event of the pod watch to [`GangCheck`]. It knows about the
+//! workers of finished jobs, and the main one passes every event of the pod watch to [`GangCheck`]. It sees of the
 //! scheduler only what the API server shows.
 
 use std::time::Duration;

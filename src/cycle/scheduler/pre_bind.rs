@@ -113,8 +113,8 @@ impl Answer {
 }
 
 impl Scheduler {
-    /// Starts Permit, unless the pod has passed it in the decision, PreBind and then the Binding. Returns the refusal if
-    /// the placement is given up at once.
+    /// Starts Permit, unless the pod has passed it in the decision, PreBind and then the Binding. Returns the refusal
+    /// if the placement is given up at once.
     pub(crate) fn start_binding(
         &mut self,
         id: PodId,

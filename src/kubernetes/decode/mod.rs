@@ -2,9 +2,9 @@
 //! exact field, never guessed.
 //!
 //! `wire` declares fields that are read; its types reject no value (`lenient`). The readers validate them: start with
-//! `item` and `objects`, then `fields`. What is read of each kind is in `kinds`, one file per kind. Defaults that an API
-//! server fills in (a request that only has a limit, host ports of pods on the host network, protocols, policies) are
-//! filled in here too, because simulate, replay and tests decode manifests that no API server has seen.
+//! `item` and `objects`, then `fields`. What is read of each kind is in `kinds`, one file per kind. Defaults that an
+//! API server fills in (a request that only has a limit, host ports of pods on the host network, protocols, policies)
+//! are filled in here too, because simulate, replay and tests decode manifests that no API server has seen.
 #![expect(
     clippy::result_large_err,
     reason = "unreadable objects are rare, and a readable pod is larger still"

@@ -33,7 +33,8 @@ pub(crate) fn requests(spec: &wire::PodSpec, status: &wire::PodStatus) -> Result
     read().map(|inputs| PodRequests::compute(&inputs)).map_err(|fault: Fault| fault.under("spec"))
 }
 
-/// Reads the limits of a pod, summed up like its requests. Overhead adds to what has a limit. Faults have the whole path.
+/// Reads the limits of a pod, summed up like its requests. Overhead adds to what has a limit. Faults have the whole
+/// path.
 pub(crate) fn limits(spec: &wire::PodSpec) -> Result<ResourceList, Fault> {
     let read = || {
         let of = |c: &wire::Container| c.resources.within("resources", |own| amounts(&own.limits, "limits"));

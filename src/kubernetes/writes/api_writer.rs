@@ -1,4 +1,4 @@
-//! All API writes go through [`ApiWriter`]. `--shadow` closes it; losing the lease will, too.
+//! All API writes go through [`ApiWriter`]. Shadow mode closes it; a lost lease will close it, too.
 //!
 //! Each write is a single request with a time limit. Responses are classified as rejected, retry later, or unknown
 //! ([`ErrorClass`]). The caller resolves unknown outcomes by reading the object.
@@ -225,8 +225,8 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     /// Waits for the next pause, or for the server's `Retry-After` if that is longer, up to the bound.
-    pub(crate) async fn wait(&mut self, server_wish: Option<Duration>) {
-        let wish = server_wish.unwrap_or_default().min(LONGEST_BACKOFF);
+    pub(crate) async fn wait(&mut self, retry_after: Option<Duration>) {
+        let wish = retry_after.unwrap_or_default().min(LONGEST_BACKOFF);
         self.server.pause(self.next.max(wish)).await;
         self.next = (self.next * 2).min(LONGEST_BACKOFF);
     }

@@ -51,7 +51,7 @@ impl Binder {
                 ErrorClass::Refused | ErrorClass::Bug => return Some(refused(&error)),
                 ErrorClass::Refresh if error.is_not_found() => return Some(BindOutcome::Gone),
                 class @ (ErrorClass::Refresh | ErrorClass::Unknown) => {
-                    match self.settle(order, &error).await? {
+                    match self.resolve(order, &error).await? {
                         PodReadback::Gone => return Some(BindOutcome::Gone),
                         PodReadback::There { node: Some(node), .. } if node == order.node => {
                             return Some(BindOutcome::Bound);
@@ -91,9 +91,9 @@ impl Binder {
         self.with.writer.post(pod_path(&key.namespace, &key.name, "/binding"), &body).await.map(|_| ())
     }
 
-    /// Reads the pod until the server answers, or `stop` is cancelled. There is no other bound: after a wrong guess
-    /// the state would hold the pod on two nodes, or on none.
-    async fn settle(&self, order: &BindOrder, cause: &WriteError) -> Option<PodReadback> {
+    /// Resolves an unknown outcome: reads the pod until the server answers or `stop` is cancelled. There is no other
+    /// bound, because after a wrong guess the state would have the pod on two nodes, or on none.
+    async fn resolve(&self, order: &BindOrder, cause: &WriteError) -> Option<PodReadback> {
         let key = &order.pod.key;
         tracing::debug!(pod = %key, node = %order.node, error = %cause, "bind outcome unknown, reading the pod");
         let mut backoff = self.with.writer.backoff();

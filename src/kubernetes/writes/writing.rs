@@ -1,4 +1,4 @@
-//! What the writers have in common: access to the API server and the queues, and the wait between two tries.
+//! Shared by the writers: access to the API server and the queues, and the wait between two tries.
 
 use std::sync::Arc;
 

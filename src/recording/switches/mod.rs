@@ -327,7 +327,7 @@ impl Switches {
     }
 
     /// Adds the change of a switch that records nothing to the audit.
-    pub fn note(&self, flag: &str, from: &str, to: &str, by: &Setter) {
+    pub fn audit_change(&self, flag: &str, from: &str, to: &str, by: &Setter) {
         self.state().audit.push(Change {
             number: 0,
             at: by.now.wall,

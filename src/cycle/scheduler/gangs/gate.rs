@@ -204,8 +204,8 @@ impl Scheduler {
         self.schedule_wait_check(rep, is_news);
     }
 
-    /// Schedules the next check of a group that has nothing to report and for which only waits can run out. A check that
-    /// is scheduled stays, unless the decision is new; members that wait longer are checked again then.
+    /// Schedules the next check of a group that has nothing to report and for which only waits can run out. A check
+    /// that is scheduled stays, unless the decision is new; members that wait longer are checked again then.
     fn schedule_wait_check(&mut self, rep: &GangKey, is_news: bool) {
         let Some(group) = self.gangs.groups.get(rep) else { return };
         if group.check_at.is_some() && !is_news {
