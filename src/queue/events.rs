@@ -1,9 +1,9 @@
-//! The events about which the plugins of waiting units were asked.
+//! The queue's event log: the newest events of each kind that refused units listen to.
 //!
-//! Invariant: about a wake-up group that still waits, every plugin has answered Skip to every event that it listens to
-//! since the refusal, because a group leaves as soon as one plugin answers Queue. It is therefore enough to keep the
-//! newest events of each kind once for all units, and for each unit when it began to wait and what woke it: asking
-//! costs no memory, and a snapshot shares all of it.
+//! Invariant: every plugin that refused a waiting group has answered Skip to all events that it listens to since the
+//! refusal, because a group leaves as soon as one plugin answers Queue. So the answers are not stored: the log holds
+//! the newest events of each kind once for all units, and each unit holds when it began to wait and what woke it. A
+//! snapshot shares the log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub struct SeenEvent {
     pub number: u64,
     /// When it happened, on the monotonic clock.
     pub at: Duration,
-    /// Its kinds; a node may change in several ways at once.
+    /// Kinds of the event; a node may change in several ways at once.
     pub kinds: EventKinds,
     /// The object that changed.
     pub object: EventObject,
@@ -57,8 +57,8 @@ pub enum WakeupReason {
     },
     /// The pod itself changed in a field that decides where it fits.
     Changed,
-    /// While the attempt was paused, an event happened that the plugins of the unit listen to: what they saw before it
-    /// may be different now.
+    /// While the attempt was paused, an event happened that the plugins of the unit listen to, so their answers may be
+    /// outdated.
     Meanwhile,
     /// The unit had waited for [`max_unschedulable`](super::QueueLimits::max_unschedulable).
     Timeout,
@@ -71,7 +71,7 @@ pub enum WakeupReason {
 /// A wake-up of a unit: the event, and why it woke the unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wakeup {
-    /// The event that happened.
+    /// The event that woke the unit.
     pub event: SeenEvent,
     /// Why the event woke the unit.
     pub reason: WakeupReason,

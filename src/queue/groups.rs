@@ -1,5 +1,5 @@
-//! Wake-up groups: refused units by what they wait for. Units that were refused alike form one group, and an event
-//! finds the groups that listen to it without visiting the others.
+//! Wake-up groups: an index of refused units by the events that may wake them. Units that were refused alike form one
+//! group, and an event finds the groups that listen to it without visiting the others.
 
 use std::collections::BTreeMap;
 
@@ -41,9 +41,9 @@ impl WakeGroup {
 pub(super) struct Entry {
     pub(super) group: WakeGroup,
     kinds: EventKinds,
-    /// Its units, each with its first pod.
+    /// The units of the group, each with its first pod.
     pub(super) units: BTreeMap<UnitId, PodId>,
-    /// The first unit and its pod. One pod is asked about for the whole group, so most events need nothing else.
+    /// The first unit and its pod. Plugins are asked about one pod for the whole group, so most events need no other.
     first: (UnitId, PodId),
 }
 

@@ -5,12 +5,12 @@
 //! plugins: the [`Listening`] table says which events each one listens to, and [`Queue::wake`] asks about an event
 //! through a closure. Start at [`Queue::add`], [`Queue::pop`] and [`Queue::refuse`].
 //!
-//! - `unit`: what the queue holds, and in which order units are taken;
+//! - `unit`: a queued pod or gang group, and its order key;
 //! - `moves`: the moves of a unit between stages;
 //! - `gangs`: the moves of units of many pods;
-//! - `groups`, `listening`: refused units by the events that may wake them;
+//! - `groups`, `listening`: an index of refused units by the events that may wake them;
 //! - `events`: the newest events;
-//! - `limits`: how long a backoff takes;
+//! - `limits`: limits of the queue, and the length of a backoff;
 //! - `position`: which units are ahead of a unit.
 
 mod events;
@@ -45,7 +45,7 @@ pub struct Queue {
     unit_of: Pages<Option<UnitId>>,
     free: Vec<UnitId>,
     active: BTreeSet<(OrderKey, UnitId)>,
-    /// Active units with a paused attempt, which goes on between the attempts of others.
+    /// Active units with a paused attempt, which continues between the attempts of other units.
     paused: BTreeSet<(OrderKey, UnitId)>,
     backoff: BTreeSet<(Duration, OrderKey, UnitId)>,
     /// Units that failed with an error, or are held back. Their backoff always runs its full time.

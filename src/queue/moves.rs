@@ -55,8 +55,8 @@ impl Queue {
     }
 
     /// Takes the first active unit. When there is none, takes the first paused unit, else (if the limits allow it) the
-    /// unit whose backoff ends first, because the time would be idle otherwise. Units that failed with an error keep
-    /// their backoff. The unit is in flight until one of the methods below moves it.
+    /// unit whose backoff ends first, because the scheduler would be idle otherwise. Units that failed with an error
+    /// keep their backoff. The unit is in flight until one of the methods below moves it.
     pub fn pop(&mut self) -> Option<UnitId> {
         let id = if let Some((_, id)) = self.active.pop_first() {
             self.count(QueueStage::Active, -1);
@@ -92,7 +92,7 @@ impl Queue {
         Some(id)
     }
 
-    /// Pauses the attempt of a unit, so that other units have their turn before it continues.
+    /// Pauses the attempt of a unit, so that other units are taken before it continues.
     pub fn pause(&mut self, id: UnitId) {
         self.leave_stage(id);
         self.set_stage(id, QueueStage::Active);

@@ -55,7 +55,7 @@ impl Cluster {
         self.reset_quarantined(kind.0.qualified, bad, out);
     }
 
-    /// Tells plugins that the object of a placed pod changed, but not its spec.
+    /// Notifies plugins that the object of a placed pod changed while its spec did not.
     pub(super) fn notify_placed_pod_changed(&mut self, id: PodId, old: &Pod) {
         let Some(record) = self.pod(id) else { return };
         let (Some(node), pod) = (record.node, record.pod.clone()) else { return };
@@ -80,7 +80,7 @@ impl Cluster {
         report_touched(touched, out);
     }
 
-    /// Calls a hook of every plugin's state, and has the results of touched nodes computed anew. Returns these nodes,
+    /// Calls a hook of every plugin's state, and invalidates the results of touched nodes. Returns these nodes,
     /// ascending, or `None` if nothing was touched.
     pub(super) fn notify_plugins(
         &mut self,
@@ -106,7 +106,7 @@ impl Cluster {
     }
 }
 
-/// Adds the event that plugins' states changed, if anything was touched.
+/// Reports a change of plugins' states as an event, if anything was touched.
 pub(super) fn report_touched(touched: Option<Vec<NodeIdx>>, out: &mut Vec<ClusterEvent>) {
     if let Some(nodes) = touched {
         out.push(ClusterEvent::PluginStateChanged { nodes: nodes.into() });

@@ -1,4 +1,5 @@
-//! Applies watch events (apply, delete, reset) for pods and nodes to the state; `apply_object` does the other kinds.
+//! Applies watch events (apply, delete, reset) for pods and nodes to the state; `object` and `custom` apply other
+//! kinds.
 //!
 //! Every function appends what changed to a list of [`ClusterEvent`]s. A reset is applied as a difference: an equal
 //! object costs one comparison and causes no event. Never called while an overlay is open.
@@ -146,7 +147,7 @@ impl Cluster {
         }
     }
 
-    /// Gives a column to a resource that was left out. To pods it looks as if its nodes offered it only now.
+    /// Gives a column to a resource that was left out. For pods, its nodes offer the resource from now on.
     fn admit_resource(&mut self, name: &Name, out: &mut Vec<ClusterEvent>) -> Option<ResourceIdx> {
         let mut new = None;
         for node in self.present.iter().copied() {
@@ -194,9 +195,8 @@ impl Cluster {
         self.reset_quarantined("Node", bad, out);
     }
 
-    /// Applies an object that cannot be read: what we knew of it no longer holds. A bound pod stays placed with
-    /// its last readable form, because its containers run on; a pod that is not bound is not placed any more; a
-    /// node takes no new pods.
+    /// Applies an object that cannot be read. A bound pod stays placed with its last readable version, because its
+    /// containers keep running; a pod that is not bound is no longer scheduled; a node takes no new pods.
     pub fn quarantine(&mut self, object: Quarantined, out: &mut Vec<ClusterEvent>) {
         let custom = self.custom.kinds().find(|kind| kind.0.qualified == object.kind);
         if object.kind == "Node" {
@@ -233,8 +233,8 @@ impl Cluster {
                 out.push(ClusterEvent::PendingRemoved { id, pod: old });
                 out.push(ClusterEvent::PodBound { id, node });
             }
-            // We assumed the pod and the API server does not know yet. When the pod is being deleted, it never will:
-            // nobody may start it any more.
+            // The pod is assumed, and its Binding is not confirmed. If the pod is being deleted, no kubelet may start
+            // it any more.
             (Some(_), None) if pod.deleting => self.remove_pod(id, out),
             (Some(node), None) => self.replace_placed(id, pod, node, record.stage, out),
             (Some(node), Some(now)) => {
