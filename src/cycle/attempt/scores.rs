@@ -241,7 +241,7 @@ impl Scores {
 
     /// Returns the raw scores of a node in an attempt: those of its trial if it is overridden.
     fn raw_among<'r>(&'r self, overridden: &'r [Overridden], node: NodeIdx) -> &'r [i32] {
-        let own = overrides::find(overridden, node).map(|of| &of.kept[..]);
+        let own = overrides::find(overridden, node).map(|of| &of.cached[..]);
         own.filter(|raw| raw.len() == self.active.len()).unwrap_or_else(|| self.raw_of(node))
     }
 
@@ -275,7 +275,7 @@ impl Scores {
     }
 }
 
-/// Returns a raw score as it is kept.
+/// Returns a raw score as it is stored.
 fn stored(raw: i64) -> i32 {
     raw.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
 }

@@ -177,7 +177,7 @@ impl Scheduler {
             return;
         }
         if stage == QueueStage::Gated {
-            self.keep(id, LastAttempt::Nothing);
+            self.set_last_attempt(id, LastAttempt::Nothing);
             return self.queue.ungate(unit_id, now.monotonic);
         }
         let spec_changed = old.spec != pod.spec;
@@ -201,7 +201,7 @@ impl Scheduler {
         } else {
             self.queue.remove(unit);
         }
-        self.keep(id, LastAttempt::Nothing);
+        self.set_last_attempt(id, LastAttempt::Nothing);
         self.enqueue(id, now);
     }
 

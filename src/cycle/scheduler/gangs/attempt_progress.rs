@@ -189,18 +189,16 @@ impl Scheduler {
     fn take_underway(&mut self, unit: UnitId, rep: &GangKey) -> Option<AttemptProgress> {
         let attempt_progress = *self.gangs.groups.get_mut(rep)?.attempt_progress.take()?;
         let is_paused = self.queue.unit(unit).is_some_and(|u| u.is_paused);
-        (is_paused
-            && attempt_progress.attempt.unit == unit
-            && self.stands_as_asked(&attempt_progress.attempt))
-        .then_some(attempt_progress)
+        (is_paused && attempt_progress.attempt.unit == unit && self.is_still_valid(&attempt_progress.attempt))
+            .then_some(attempt_progress)
     }
 
-    fn stands_as_asked(&self, attempt: &GangAttempt) -> bool {
+    fn is_still_valid(&self, attempt: &GangAttempt) -> bool {
         let Some(group) = self.gangs.groups.get(&attempt.rep) else { return false };
         let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         let is_same = |c: &super::plan::Candidate| {
             self.queue.unit_of(c.id) == Some(attempt.unit)
-                && self.cluster.pod(c.id).is_some_and(|r| is_as_asked(&r.pod, &c.pod))
+                && self.cluster.pod(c.id).is_some_and(|r| is_unchanged(&r.pod, &c.pod))
         };
         group.keys == attempt.keys
             && gangs.map(|g| g.need()).eq(attempt.needs.iter().copied())
@@ -209,7 +207,7 @@ impl Scheduler {
 }
 
 /// Whether a pod is unchanged in everything that an attempt reads.
-fn is_as_asked(pod: &Arc<Pod>, asked: &Arc<Pod>) -> bool {
+fn is_unchanged(pod: &Arc<Pod>, asked: &Arc<Pod>) -> bool {
     let is_same_spec = Arc::ptr_eq(&pod.spec, &asked.spec);
     Arc::ptr_eq(pod, asked)
         || pod.uid == asked.uid && is_same_spec && pod.priority == asked.priority && pod.gang == asked.gang

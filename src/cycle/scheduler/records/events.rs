@@ -34,7 +34,7 @@ impl Scheduler {
         if self.cluster.pod(id).is_none() {
             return;
         }
-        self.keep(id, LastAttempt::Full(Arc::new(verdict.clone())));
+        self.set_last_attempt(id, LastAttempt::Full(Arc::new(verdict.clone())));
         let event = match &verdict.outcome {
             Outcome::Refused(refusal) if is_on => FlightEvent::Refused(refusal.clone()),
             Outcome::Gated(refusal) if is_on => FlightEvent::Gated(refusal.clone()),
@@ -47,11 +47,11 @@ impl Scheduler {
     }
 
     /// Stores a last attempt that is not a recorded placement.
-    pub(crate) fn keep(&mut self, id: PodId, kept: LastAttempt) {
+    pub(crate) fn set_last_attempt(&mut self, id: PodId, attempt: LastAttempt) {
         if let Some(record) = self.cluster.pod(id) {
             name_placed(&self.records.last_attempts, &mut self.records.flight, id, &record.pod.key);
         }
-        self.records.last_attempts.set(id.index(), kept);
+        self.records.last_attempts.set(id.index(), attempt);
     }
 
     /// Records the end of an attempt at a group, or that its places were given up.
@@ -127,8 +127,8 @@ impl Scheduler {
 
 /// Records the pod's name if its last attempt is a placement, which the recorder holds by number only. Call it before
 /// the slot is reused or gets another last attempt.
-fn name_placed(kept: &Mirror<LastAttempt>, flight: &mut FlightRecorder, id: PodId, key: &PodKey) {
-    if let Some(LastAttempt::Placed { entry, .. }) = kept.get(id.index()) {
+fn name_placed(last_attempts: &Mirror<LastAttempt>, flight: &mut FlightRecorder, id: PodId, key: &PodKey) {
+    if let Some(LastAttempt::Placed { entry, .. }) = last_attempts.get(id.index()) {
         flight.name_pod(id, *entry, key);
     }
 }
