@@ -104,7 +104,7 @@ async fn a_list_of_large_objects_takes_the_memory_of_one() {
     forget();
     let before = most_resident();
     let (inputs, mut received) = tokio::sync::mpsc::channel(16);
-    let edge = ClusterIo::start(ClusterIoConfig::new(connection, clock::system(), "test"), inputs);
+    let io = ClusterIo::start(ClusterIoConfig::new(connection, clock::system(), "test"), inputs);
     let listed = async {
         loop {
             if let Input::PodsReset { pods, quarantined } = received.recv().await.unwrap() {
@@ -119,6 +119,6 @@ async fn a_list_of_large_objects_takes_the_memory_of_one() {
     // Four pods of a megabyte make a page, or three when the rest of a pod counts.
     assert!((1..=4).contains(&largest.load(Ordering::Relaxed)), "{largest:?}");
     drop(received);
-    edge.shutdown(Duration::from_secs(5)).await;
+    io.shutdown(Duration::from_secs(5)).await;
     serving.abort();
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pellucid::model::{NodeIdx, PodId};
 use pellucid::recording::Placement;
-use pellucid::recording::flight::{DEFAULT_BYTES, Flight, Numbers};
+use pellucid::recording::flight::{DEFAULT_BYTES, FlightRecorder, Numbers};
 
 use super::steady::{Steady, in_turn};
 use super::world::{PODS, now};
@@ -50,12 +50,12 @@ pub(crate) fn print() {
 
 /// Measures writing a single entry, repeatedly.
 fn entries() {
-    let mut flight = Flight::new(DEFAULT_BYTES);
+    let mut flight = FlightRecorder::new(DEFAULT_BYTES);
     let (mut i, wall) = (0, now().wall_nanos());
     let each = micros(ENTRIES, || {
         let id = PodId(i % PODS as u32);
         let numbers = Numbers::of(&Placement::nominated(NodeIdx(1), 5_000), 1, u64::from(i));
-        flight.note_placed(id, NodeIdx(1), numbers, (u64::from(i), wall));
+        flight.record_placement(id, NodeIdx(1), numbers, (u64::from(i), wall));
         i += 1;
     });
     line("one entry, into a full recorder", each * 1000.0, "ns", "-", "-");

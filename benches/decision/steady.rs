@@ -105,7 +105,7 @@ impl Steady {
                 break;
             }
             let took = self.clock.elapsed() - before;
-            self.scheduler.note_cost(took, Duration::ZERO, now());
+            self.scheduler.charge_cost(took, Duration::ZERO, now());
             count += 1;
             if count % 64 == 0 {
                 black_box(self.scheduler.take_effects());

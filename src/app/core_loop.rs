@@ -41,7 +41,7 @@ pub struct CoreLoop {
     pub scheduler: Scheduler,
     /// Inputs from the cluster.
     pub inputs: mpsc::Receiver<Input>,
-    /// Where effects are handed over to the API writers.
+    /// Queues of effects for the API writers.
     pub queues: Arc<EffectQueues>,
     /// The scheduler's clock.
     pub clock: Clock,
@@ -54,23 +54,23 @@ pub struct CoreLoop {
     /// Collects the duration of every decision, if a report needs them.
     pub decisions: Option<Arc<Durations>>,
     /// Which initial lists have arrived.
-    pub lists: Lists,
+    pub lists: InitialLists,
     /// Conditions and events held back until the next publication.
-    pub texts: Vec<Effect>,
+    pub held_back: Vec<Effect>,
     /// Traces attempts and Bindings, if traces are exported.
     pub traces: Option<CoreTraces>,
-    /// Where the thread reports that it is alive.
+    /// Progress of this thread, for the health check.
     pub progress: Arc<Progress>,
     /// Time spent so far on gang attempts that are paused, by gang.
-    pub begun: FxHashMap<GangKey, Duration>,
+    pub paused: FxHashMap<GangKey, Duration>,
     /// Ends the loop.
     pub stop: CancellationToken,
 }
 
-/// Which initial lists have arrived. Nothing is planned before all have. Otherwise a pod could be refused for lack of
-/// nodes that are only not listed yet, placed on capacity that unlisted pods use, or placed away from its volume.
+/// Tracks which initial lists have arrived. Nothing is planned before all have: a pod could be refused for lack of
+/// nodes that are not listed yet, placed on capacity that unlisted pods use, or placed away from its volume.
 #[derive(Clone, Debug, Default)]
-pub struct Lists {
+pub struct InitialLists {
     pods: bool,
     nodes: bool,
     objects: [bool; ObjectKind::ALL.len()],
@@ -78,13 +78,13 @@ pub struct Lists {
     custom: Vec<CustomKindRef>,
 }
 
-impl Lists {
-    /// Makes the set of lists to wait for, with those of kinds that plugins bring.
+impl InitialLists {
+    /// Creates the set of lists to wait for: those of all built-in kinds and of `custom`, the kinds of plugins.
     pub fn with(custom: &[CustomKindRef]) -> Self {
         Self { custom: custom.to_vec(), ..Self::default() }
     }
 
-    fn see(&mut self, input: &Input) {
+    fn record(&mut self, input: &Input) {
         match input {
             Input::PodsReset { .. } => self.pods = true,
             Input::NodesReset { .. } => self.nodes = true,
@@ -112,7 +112,7 @@ impl CoreLoop {
             self.progress.working(now.monotonic);
             dirty |= self.scheduler.tick(now);
             dirty |= self.plan(&stopwatch);
-            self.hand_over();
+            self.push_effects();
             let now = (self.clock)();
             let idle = !self.can_plan() && self.inputs.is_empty();
             if dirty && (idle || now.monotonic.saturating_sub(last_published) >= PUBLISH_EVERY) {
@@ -143,23 +143,23 @@ impl CoreLoop {
 
     fn take(&mut self, input: Input) {
         let now = (self.clock)();
-        self.lists.see(&input);
+        self.lists.record(&input);
         if let Some(traces) = &mut self.traces {
             traces.reported(&input, now);
         }
         self.scheduler.apply(input, now);
     }
 
-    /// Hands effects to the queues. Conditions and events wait for the next publication, so that whoever reads one
-    /// finds the verdict behind it in the snapshot.
-    fn hand_over(&mut self) {
+    /// Pushes effects to the queues. Conditions and events are held back until the next publication, so that the
+    /// snapshot contains the verdict behind each of them.
+    fn push_effects(&mut self) {
         if self.lists.are_complete() && self.queues.room() > 0 {
             self.scheduler.order_due_writes((self.clock)());
         }
         let is_text = |e: &Effect| matches!(e, Effect::Status(_) | Effect::Event(_) | Effect::GroupStatus(_));
         let (texts, others): (Vec<Effect>, Vec<Effect>) =
             self.scheduler.take_effects().into_iter().partition(is_text);
-        self.texts.extend(texts);
+        self.held_back.extend(texts);
         if let Some(traces) = &mut self.traces {
             traces.ordered(&others, (self.clock)());
         }
@@ -181,8 +181,8 @@ impl CoreLoop {
             let took = after.monotonic.saturating_sub(now.monotonic);
             match advance {
                 Advance::Idle => break,
-                Advance::Paused(gang) => *self.begun.entry(gang).or_default() += took,
-                Advance::Judged(step) => self.judged(&step, took, (now, after)),
+                Advance::Paused(gang) => *self.paused.entry(gang).or_default() += took,
+                Advance::Judged(step) => self.record_step(&step, took, (now, after)),
             }
             any = true;
             self.progress.working(after.monotonic);
@@ -196,8 +196,8 @@ impl CoreLoop {
 
     /// Counts, logs and traces the outcome of a unit. `took` is the time of the last slice, if the unit was planned in
     /// several.
-    fn judged(&mut self, step: &Step, took: Duration, (now, after): (Now, Now)) {
-        let earlier = step.gang.as_ref().and_then(|gang| self.begun.remove(gang)).unwrap_or_default();
+    fn record_step(&mut self, step: &Step, took: Duration, (now, after): (Now, Now)) {
+        let earlier = step.gang.as_ref().and_then(|gang| self.paused.remove(gang)).unwrap_or_default();
         let in_all = earlier + took;
         if let Some(decisions) = &self.decisions {
             decisions.add(in_all);
@@ -213,16 +213,16 @@ impl CoreLoop {
             log(judged, node, in_all, &mut recorded);
         }
         recorded.end();
-        self.note_cost(step, in_all, after);
+        self.charge_cost(step, in_all, after);
     }
 
     /// Charges the time of the attempt to the cost meter, and the time of logging if anything was recorded. Warns when
     /// a recording is turned off for exceeding its budget.
-    fn note_cost(&mut self, step: &Step, took: Duration, after: Now) {
+    fn charge_cost(&mut self, step: &Step, took: Duration, after: Now) {
         let is_recorded = step.all().any(|s| s.table.is_some() || s.failure.is_some());
         let now = if is_recorded { (self.clock)() } else { after };
         let logged = now.monotonic.saturating_sub(after.monotonic);
-        if let Some(recording) = self.scheduler.note_cost(took, logged, now) {
+        if let Some(recording) = self.scheduler.charge_cost(took, logged, now) {
             let (flag, id, owner) = (recording.flag.as_str(), recording.id, &*recording.owner);
             warn!(
                 flag,
@@ -236,8 +236,8 @@ impl CoreLoop {
         let generation = snapshot.generation;
         self.snapshot.store(Arc::new(snapshot));
         self.published.send_replace(generation);
-        if !self.texts.is_empty() {
-            self.queues.push_all(std::mem::take(&mut self.texts));
+        if !self.held_back.is_empty() {
+            self.queues.push_all(std::mem::take(&mut self.held_back));
         }
     }
 
@@ -262,7 +262,7 @@ impl CoreLoop {
             Some(None) => true,
             Some(Some(input)) => {
                 self.take(input);
-                self.hand_over();
+                self.push_effects();
                 self.publish();
                 true
             }
@@ -270,8 +270,8 @@ impl CoreLoop {
     }
 }
 
-/// Most lines of tables and refused nodes that are logged of one unit. The scheduling thread writes them, and a gang of
-/// hundreds of members refused by all nodes has tens of thousands; `explain` and `scores` have them all.
+/// Maximum number of lines of tables and refused nodes logged per unit. The scheduling thread writes them, and a gang
+/// of hundreds of members refused by all nodes has tens of thousands; `explain` and `scores` return all of them.
 const LINES_PER_UNIT: usize = 1000;
 
 /// Counts what the flags `s` and `f` log of one unit.
@@ -381,16 +381,16 @@ mod tests {
             published: watch::channel(0).0,
             metrics: Arc::new(Metrics::new(vec![pellucid_config::DEFAULT_SCHEDULER_NAME.into()])),
             decisions: None,
-            lists: Lists {
+            lists: InitialLists {
                 pods: true,
                 nodes: true,
                 objects: [true; ObjectKind::ALL.len()],
                 custom: Vec::new(),
             },
-            texts: Vec::new(),
+            held_back: Vec::new(),
             traces: None,
             progress: Arc::default(),
-            begun: FxHashMap::default(),
+            paused: FxHashMap::default(),
             stop: CancellationToken::new(),
         }
     }
@@ -445,12 +445,12 @@ mod tests {
     #[test]
     fn lists_are_complete_when_every_kind_has_had_one() {
         let reset = |kind| Input::ObjectsReset { kind, objects: Vec::new(), quarantined: Vec::new() };
-        let mut lists = Lists::default();
-        lists.see(&Input::PodsReset { pods: Vec::new(), quarantined: Vec::new() });
-        lists.see(&Input::NodesReset { nodes: Vec::new(), quarantined: Vec::new() });
+        let mut lists = InitialLists::default();
+        lists.record(&Input::PodsReset { pods: Vec::new(), quarantined: Vec::new() });
+        lists.record(&Input::NodesReset { nodes: Vec::new(), quarantined: Vec::new() });
         for kind in ObjectKind::ALL {
             assert!(!lists.are_complete(), "{kind:?} is missing");
-            lists.see(&reset(kind));
+            lists.record(&reset(kind));
         }
         assert!(lists.are_complete());
     }

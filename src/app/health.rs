@@ -25,24 +25,24 @@ const FAILS_FOR: Duration = Duration::from_secs(15);
 /// How long a watch may be silent. A server sends a bookmark about once a minute, and a silent watch is reopened before
 /// this time is up.
 const SILENT_FOR: Duration = Duration::from_secs(100);
-/// How long a check must fail before the log reports it. Startup takes a moment.
-const TELL_AFTER: Duration = Duration::from_secs(3);
+/// How long a check must fail before the log reports it: checks fail briefly at startup.
+const LOG_AFTER: Duration = Duration::from_secs(3);
 /// Interval of the checks that no request asked for.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-type Look = Box<dyn Fn(Now) -> Result<(), String> + Send + Sync>;
+type Probe = Box<dyn Fn(Now) -> Result<(), String> + Send + Sync>;
 
 /// A named check and since when it fails.
 struct Check {
     name: String,
     is_live: bool,
-    look: Look,
+    probe: Probe,
     failing: Mutex<Option<Failing>>,
 }
 
 struct Failing {
     since: Now,
-    is_told: bool,
+    is_logged: bool,
 }
 
 /// All checks of an instance.
@@ -77,33 +77,33 @@ impl Health {
     pub fn checks(&self) -> Vec<HealthCheck> {
         let of = |check: &Arc<Check>| {
             let (known, clock) = (check.clone(), self.clock.clone());
-            let look = move || known.look(clock());
+            let run = move || known.run(clock());
             match check.is_live {
-                true => HealthCheck::live(&check.name, look),
-                false => HealthCheck::ready(&check.name, look),
+                true => HealthCheck::live(&check.name, run),
+                false => HealthCheck::ready(&check.name, run),
             }
         };
         self.checks.iter().map(of).collect()
     }
 
     /// Runs all checks once a second, for the log, until stopped.
-    pub async fn keep(&self, stop: CancellationToken) {
+    pub async fn run(&self, stop: CancellationToken) {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK_EVERY) => {}
+                () = tokio::time::sleep(CHECK_EVERY) => {}
             }
             let now = (self.clock)();
-            self.checks.iter().for_each(|check| drop(check.look(now)));
+            self.checks.iter().for_each(|check| drop(check.run(now)));
         }
     }
 
     /// Registers a gauge per check and endpoint that is 1 while the check passes.
-    pub fn show(&self, registry: &mut Registry) {
+    pub fn register(&self, registry: &mut Registry) {
         let family: Family<[(&'static str, String); 2], Gauge> = Family::default();
         let now = (self.clock)();
         for check in &self.checks {
-            let is_well = i64::from(check.look(now).is_ok());
+            let is_well = i64::from(check.run(now).is_ok());
             let endpoints: &[_] = if check.is_live { &["livez", "readyz"] } else { &["readyz"] };
             for endpoint in endpoints {
                 let labels = [("name", check.name.clone()), ("type", (*endpoint).to_owned())];
@@ -118,26 +118,26 @@ impl Check {
     fn new(
         name: &str,
         is_live: bool,
-        look: impl Fn(Now) -> Result<(), String> + Send + Sync + 'static,
+        probe: impl Fn(Now) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
-        Self { name: name.into(), is_live, look: Box::new(look), failing: Mutex::new(None) }
+        Self { name: name.into(), is_live, probe: Box::new(probe), failing: Mutex::new(None) }
     }
 
     /// Runs the check, remembers since when it fails, and logs changes.
-    fn look(&self, now: Now) -> Result<(), String> {
-        let outcome = (self.look)(now);
+    fn run(&self, now: Now) -> Result<(), String> {
+        let outcome = (self.probe)(now);
         let mut failing = self.failing.lock();
         let Err(why) = outcome else {
-            if let Some(was) = failing.take().filter(|was| was.is_told) {
+            if let Some(was) = failing.take().filter(|was| was.is_logged) {
                 let after = now.monotonic.saturating_sub(was.since.monotonic);
                 tracing::info!(check = self.name, ?after, "health check is well again");
             }
             return Ok(());
         };
-        let known = failing.get_or_insert(Failing { since: now, is_told: false });
+        let known = failing.get_or_insert(Failing { since: now, is_logged: false });
         let lasts = now.monotonic.saturating_sub(known.since.monotonic);
-        if !known.is_told && lasts >= TELL_AFTER {
-            known.is_told = true;
+        if !known.is_logged && lasts >= LOG_AFTER {
+            known.is_logged = true;
             tracing::warn!(check = self.name, live = self.is_live, error = why, "health check fails");
         }
         Err(format!("{why} (failing for {} s)", lasts.as_secs()))
@@ -191,11 +191,11 @@ mod tests {
             5..=30 => Err("broken".into()),
             _ => Ok(()),
         });
-        assert_eq!(check.look(at(1)), Ok(()));
-        assert_eq!(check.look(at(5)), Err("broken (failing for 0 s)".into()));
-        assert_eq!(check.look(at(9)), Err("broken (failing for 4 s)".into()));
-        assert!(check.failing.lock().as_ref().is_some_and(|f| f.is_told));
-        assert_eq!(check.look(at(31)), Ok(()));
+        assert_eq!(check.run(at(1)), Ok(()));
+        assert_eq!(check.run(at(5)), Err("broken (failing for 0 s)".into()));
+        assert_eq!(check.run(at(9)), Err("broken (failing for 4 s)".into()));
+        assert!(check.failing.lock().as_ref().is_some_and(|f| f.is_logged));
+        assert_eq!(check.run(at(31)), Ok(()));
         assert!(check.failing.lock().is_none());
     }
 }

@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::clock::Clock;
-use crate::app::core_loop::{CoreLoop, Lists};
+use crate::app::core_loop::{CoreLoop, InitialLists};
 use crate::app::health::Health;
 use crate::app::log::telemetry::LogControl;
 use crate::app::metrics::resources;
@@ -129,7 +129,7 @@ impl Instance {
         let names = snapshot.load().profiles.iter().map(|p| p.scheduler_name.to_string()).collect();
         let metrics = Arc::new(Metrics::new(names));
         if let Some(traces) = &traces {
-            metrics.show_traces(traces.counts());
+            metrics.register_traces(traces.counts());
         }
         let progress = Arc::new(Progress::default());
         let io_views: Arc<OnceLock<ClusterIoViews>> = Arc::default();
@@ -159,9 +159,9 @@ impl Instance {
 
         let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());
         let server = tokio::spawn(bound.serve(stop_server.clone()));
-        tokio::spawn(flags.keep(stop_server.clone()));
+        tokio::spawn(flags.run_expiry(stop_server.clone()));
         let stop_health = stop_server.clone();
-        tokio::spawn(async move { health.keep(stop_health).await });
+        tokio::spawn(async move { health.run(stop_health).await });
         let core = CoreLoop {
             scheduler,
             inputs,
@@ -172,9 +172,9 @@ impl Instance {
             metrics,
             decisions,
             progress: progress.clone(),
-            begun: FxHashMap::default(),
-            lists: Lists::with(decoder.kinds()),
-            texts: Vec::new(),
+            paused: FxHashMap::default(),
+            lists: InitialLists::with(decoder.kinds()),
+            held_back: Vec::new(),
             traces: traces.map(CoreTraces::new),
             stop: stop_core.clone(),
         };

@@ -1,7 +1,7 @@
 //! Reports whether the scheduling thread makes progress, for `/livez` and metrics.
 //!
-//! The thread notes the time between two pieces of work, which should take milliseconds. While it waits for inputs, it
-//! cannot be stuck.
+//! The thread records the time between two pieces of work, each of which should take milliseconds. While it waits for
+//! inputs, it cannot be stuck.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -19,19 +19,19 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Notes that a piece of work begins.
+    /// Records that a piece of work begins.
     pub fn working(&self, now: Duration) {
-        self.note(now);
+        self.record_time(now);
         self.is_working.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that there is nothing to do.
+    /// Records that there is nothing to do.
     pub fn waiting(&self, now: Duration) {
-        self.note(now);
+        self.record_time(now);
         self.is_working.store(false, Ordering::Relaxed);
     }
 
-    /// Notes that the thread has ended.
+    /// Records that the thread has ended.
     pub fn ended(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
     }
@@ -59,7 +59,7 @@ impl Progress {
         }
     }
 
-    fn note(&self, now: Duration) {
+    fn record_time(&self, now: Duration) {
         self.at.store(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }

@@ -18,12 +18,12 @@ pub(super) struct ExplainArgs {
     #[command(flatten)]
     pub server: ServerArgs,
     #[command(subcommand)]
-    pub what: Option<What>,
+    pub what: Option<ExplainTarget>,
 }
 
 /// What can be explained.
 #[derive(Debug, Subcommand)]
-pub(super) enum What {
+pub(super) enum ExplainTarget {
     /// Why a pod is on its node, or on none
     Pod {
         /// The pod: NAMESPACE/NAME, or NAME
@@ -58,16 +58,16 @@ pub(super) enum What {
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
     let paint = Paint::for_stdout();
     match (&args.what, &args.pod) {
-        (Some(What::Pod { pod, server }), _) => explain_pod(pod, server, paint),
-        (Some(What::Gang { gang, server }), _) => {
+        (Some(ExplainTarget::Pod { pod, server }), _) => explain_pod(pod, server, paint),
+        (Some(ExplainTarget::Gang { gang, server }), _) => {
             let path = format!("/apis/v1/explain/gangs/{}", server.full(gang)?);
             server.show(&path, |body: &GangExplanation| gang_text::gang(body, paint))
         }
-        (Some(What::Node { node, server }), _) => {
+        (Some(ExplainTarget::Node { node, server }), _) => {
             let path = format!("/apis/v1/explain/nodes/{node}");
             server.show(&path, |body| node_text::node(node, body, paint))
         }
-        (Some(What::Pods { server }), _) => server.show_narrowed(
+        (Some(ExplainTarget::Pods { server }), _) => server.show_narrowed(
             "/apis/v1/explain/pods",
             |body| narrow(body, server),
             |body: &PendingPods| explain_text::pending(body, paint),

@@ -1,4 +1,4 @@
-//! The log of changed nodes, from which caches of results per node catch up.
+//! The log of changed nodes, which caches of per-node results read to catch up.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ pub struct ChangeLog {
     paused: bool,
 }
 
-/// Changes kept. Catching up with more than that costs as much as starting over at 5,000 nodes.
+/// Capacity of the log. At 5,000 nodes, catching up with more changes costs as much as starting over.
 const KEPT: usize = 4096;
 
 impl ChangeLog {
@@ -58,7 +58,7 @@ impl ChangeLog {
         self.epoch += 1;
     }
 
-    /// Records what a plugin's state says that it touched.
+    /// Records the nodes that a change of a plugin's state touched.
     pub(crate) fn push_touched(&mut self, touched: &Touched) {
         match touched {
             Touched::Nothing | Touched::Attempts => {}

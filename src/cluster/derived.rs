@@ -42,14 +42,13 @@ pub struct Placed<'a> {
     pub since: Duration,
 }
 
-/// What a change of a plugin's own state touched: whose results per node must be computed anew, for plugins that read
-/// `Usage` or more.
+/// The nodes whose results a change of a plugin's state invalidates, for plugins that read `Usage` or more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "touched nodes keep stale results otherwise"]
 pub enum Touched {
     /// No result depends on it.
     Nothing,
-    /// No result that is kept, but what plugins say that are asked at every attempt.
+    /// No cached result, but the answers of plugins that are asked at every attempt.
     Attempts,
     /// The results of these nodes.
     Nodes(SmallVec<[NodeIdx; 2]>),
@@ -78,13 +77,13 @@ pub trait DerivedState: Any + Send + Sync {
     /// Returns a copy for a published snapshot, which shares what did not change.
     fn fork(&self) -> Box<dyn DerivedState>;
 
-    /// Returns the name of the plugin whose holds this state counts, and in whose name it writes; empty for a state that
-    /// does neither.
+    /// Returns the name of the plugin whose holds this state counts, and in whose name it writes; empty for a state
+    /// that does neither.
     fn plugin(&self) -> &'static str {
         ""
     }
 
-    /// Takes over what another state of this type was made with: the arguments of another profile.
+    /// Merges another state of this type, which was made with the arguments of another profile.
     fn merge(&mut self, _other: Box<dyn DerivedState>) {}
 
     /// Handles a pod that was placed on a node. Results of the node are computed anew in any case.
@@ -93,12 +92,12 @@ pub trait DerivedState: Any + Send + Sync {
     /// Inverse of [`pod_added`](Self::pod_added).
     fn pod_removed(&mut self, _placed: &Placed<'_>) {}
 
-    /// Handles a pod that the state knows from now on: one that is to be placed, or one that has a node.
+    /// Handles a pod that enters the cluster state, pending or on a node.
     fn pod_came(&mut self, _cx: &HookContext<'_>, _id: PodId, _pod: &Pod) -> Touched {
         Touched::Nothing
     }
 
-    /// Handles a new object of a pod that the state knows, placed or not.
+    /// Handles a changed object of a pod in the cluster state, placed or not.
     fn pod_changed(&mut self, _cx: &HookContext<'_>, _id: PodId, _old: &Pod, _new: &Pod) -> Touched {
         Touched::Nothing
     }
@@ -145,14 +144,14 @@ pub trait DerivedState: Any + Send + Sync {
     }
 
     /// Returns the writes that should be made now and are not ordered yet; each is ordered once. Asked again whenever
-    /// orders are handed out, so a state that has many gives some at a time. Not asked in an overlay, in shadow mode, or
-    /// before the first lists of all watches.
+    /// orders are handed out, so a state that has many gives some at a time. Not asked in an overlay, in shadow mode,
+    /// or before the first lists of all watches.
     fn due_writes(&mut self, _cx: &HookContext<'_>) -> Vec<ObjectWrite> {
         Vec::new()
     }
 
-    /// Handles the outcome of one of its [`due_writes`](Self::due_writes). Whether a refused write is due again, and
-    /// when, is the state's to say.
+    /// Handles the outcome of one of its [`due_writes`](Self::due_writes). The state decides
+    /// whether and when a refused write is due again.
     fn write_settled(
         &mut self,
         _cx: &HookContext<'_>,
@@ -186,7 +185,7 @@ pub trait DerivedState: Any + Send + Sync {
     }
 }
 
-/// Adds a state to those of other plugins. Of states of one type, the first takes over what the others were made with.
+/// Adds the state of a plugin. If there is a state of the same type, merges the new one into it.
 pub fn add_state(states: &mut Vec<Box<dyn DerivedState>>, state: Box<dyn DerivedState>) {
     let type_of = |state: &dyn DerivedState| (state as &dyn Any).type_id();
     let added = type_of(&*state);

@@ -260,8 +260,8 @@ pub enum ClusterEvent {
         /// The pod before the change.
         old: Arc<Pod>,
     },
-    /// A pending or assumed pod is no longer ours to place: it was deleted, ended, is terminating, or was placed by
-    /// others.
+    /// This scheduler no longer places a pending or assumed pod: the pod was deleted, ended, is terminating, or was
+    /// placed by another scheduler.
     PendingRemoved {
         /// Id of the pod; its slot may be free by now.
         id: PodId,

@@ -1,8 +1,8 @@
 //! Holds: what plugins give a pod on its node beyond the columns, from Reserve until the pod has ended.
 //!
-//! The value is of a type that only its plugin knows. It is chosen by the plugin's Reserve, or read back from the object
-//! of a pod that is bound already ([`DerivedState::bound_hold`](crate::DerivedState::bound_hold)). Every change passes the
-//! functions here, which keep the pod's record, the plugin's state and the undo log in step.
+//! The value is of a type that only its plugin knows. It is chosen by the plugin's Reserve, or read back from the
+//! object of a pod that is bound already ([`DerivedState::bound_hold`](crate::DerivedState::bound_hold)). Every change
+//! passes the functions here, which keep the pod's record, the plugin's state and the undo log in step.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Hold {
     }
 }
 
-/// All that a placed pod has.
+/// The place of a pod: its node, its stage, when it was placed, and its holds.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The node.
@@ -51,7 +51,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Returns the same on another node, or in another stage.
+    /// Returns this place on another node, or in another stage.
     pub(crate) fn moved(self, node: NodeIdx, stage: Stage) -> Self {
         Self { node, stage, ..self }
     }
@@ -63,7 +63,7 @@ impl Cluster {
         let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
         record.holds.push(hold.clone());
         self.undo.push(Undo::Unreserve { id });
-        self.tell_holder(id, &hold, true);
+        self.notify_holder(id, &hold, true);
     }
 
     /// Gives up everything that is held for a pod, newest first.
@@ -80,26 +80,26 @@ impl Cluster {
     fn unreserve_at(&mut self, id: PodId, at: usize) -> bool {
         let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return false };
         let hold = record.holds.remove(at);
-        self.tell_holder(id, &hold, false);
+        self.notify_holder(id, &hold, false);
         self.undo.push(Undo::Reserve { id, hold });
         true
     }
 
-    /// Returns all that a pod has on its node, or `None` if it has no node.
+    /// Returns the place of a pod, or `None` if it has no node.
     pub fn place_of(&self, id: PodId) -> Option<Place> {
         let record = self.pod(id)?;
         let (stage, since, holds) = (record.stage, record.since, record.holds.clone());
         record.node.map(|node| Place { node, stage, since, holds })
     }
 
-    /// Takes a pod off its node for a trial. Returns all that it had there, or `None` if it has no node.
+    /// Takes a pod off its node for a trial. Returns its place, or `None` if it has no node.
     pub fn displace(&mut self, id: PodId) -> Option<Place> {
         let place = self.place_of(id)?;
         self.release(id);
         Some(place)
     }
 
-    /// Puts a pod back where it was, with what was held for it.
+    /// Puts a pod back in its place, with its holds.
     pub fn put_back(&mut self, id: PodId, place: Place) {
         self.place_since(id, place.node, place.stage, place.since);
         for hold in place.holds {
@@ -117,7 +117,7 @@ impl Cluster {
         self.commit(overlay);
     }
 
-    /// Has the plugins read back what they held for a pod that is not bound yet, for a state that is rebuilt.
+    /// Restores the holds of a pod that is not bound yet from its marks, for a state that is rebuilt.
     pub fn read_marks(&mut self, id: PodId, marks: &Arc<BindingMarks>) {
         let Some(record) = self.pod(id) else { return };
         let (Some(node), mut pod, since) = (record.node, Pod::clone(&record.pod), record.since) else {
@@ -135,15 +135,15 @@ impl Cluster {
         }
     }
 
-    /// Asks the plugins what they hold for a bound pod by its object, and says so if that changed.
-    pub(crate) fn say_holds(&mut self, id: PodId, out: &mut Vec<ClusterEvent>) {
+    /// Updates the holds of a bound pod from its object, and reports a change as an event.
+    pub(crate) fn report_holds(&mut self, id: PodId, out: &mut Vec<ClusterEvent>) {
         if let Some(node) = self.read_holds(id) {
             out.push(ClusterEvent::PluginStateChanged { nodes: [node].into() });
         }
     }
 
-    /// Asks the plugins what they hold for a bound pod by its object. Returns its node if that changed. Never called
-    /// while an overlay is open.
+    /// Updates the holds of a bound pod from its object. Returns its node if they changed. Never called while an
+    /// overlay is open.
     pub fn read_holds(&mut self, id: PodId) -> Option<NodeIdx> {
         let mut changed = None;
         for at in 0..self.derived.len() {
@@ -178,8 +178,8 @@ impl Cluster {
         changed
     }
 
-    /// Calls the hook of the plugin's state for a hold that begins or ends.
-    fn tell_holder(&mut self, id: PodId, hold: &Hold, begins: bool) {
+    /// Notifies the plugin's state that a hold begins or ends.
+    fn notify_holder(&mut self, id: PodId, hold: &Hold, begins: bool) {
         let Some(record) = self.pods.get(id.index()).and_then(Option::as_ref) else { return };
         let Some(node) = record.node else { return };
         let placed = Placed { id, pod: &record.pod, node, stage: record.stage, since: record.since };

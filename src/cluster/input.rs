@@ -9,7 +9,7 @@ use pellucid_model::{CustomKindRef, CustomObject, Name, Node, Object, ObjectKind
 
 use crate::objects::ObjectKey;
 
-/// An object that the API server accepts but we cannot read. It is reported, never guessed at.
+/// An object that the API server accepts but this scheduler cannot read. It is reported, never guessed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantined {
     /// `Pod`, `Node`, or the name of an [`ObjectKind`].
@@ -83,7 +83,7 @@ pub enum Input {
         /// Objects that could not be read.
         quarantined: Vec<Quarantined>,
     },
-    /// An object changed into something we cannot read. What we knew of it no longer holds.
+    /// The new version of an object cannot be read, so the last readable version no longer applies.
     Quarantined(Quarantined),
     /// The outcome of an effect.
     Report(EffectReport),

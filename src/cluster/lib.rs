@@ -1,11 +1,10 @@
 //! The state of the cluster: nodes, the pods on them and the pods that wait, gangs, nominations and preemptions.
 //!
 //! PURE, and written by one thread. The crate knows neither plugins nor the queue. Start at [`state::Cluster`]: watch
-//! events change it, overlays undo changes, and [`Cluster::fork`](state::Cluster::fork) makes the copy that readers
-//! see.
+//! events change it, overlays undo changes, and [`Cluster::fork`](state::Cluster::fork) makes a copy for readers.
 //!
 //! - [`state`]: the state itself, and `place` and `release`, through which every change of node usage goes;
-//! - `stage`, `hold`: how far a pod is between the queue and its node, and what plugins hold for it;
+//! - `stage`, `hold`: the stage of a pod between queue and node, and what plugins hold for it;
 //! - [`input`], `apply`, [`event`]: what the API server reports, how it changes the state, and what changed;
 //! - [`columns`], `resource_table`: allocatable and requested amounts per node, in pages;
 //! - [`shapes`], `selected_keys`: which pods count as equal;

@@ -1,6 +1,6 @@
 //! The label keys that some pod selector reads.
 //!
-//! Two pods that differ only in labels that nobody selects by look the same to every plugin. So a pod's spec holds only
+//! Two pods that differ only in labels that no selector reads are equal for every plugin. So a pod's spec holds only
 //! selected labels, and the thousand workers of a job, each with its index in a label, share one shape. Each key counts
 //! the selectors that name it. A new key costs a walk over all pods, if any pod carries it. A key that is no longer
 //! named stays until as many pods and objects have been added, changed or deleted as there are pods. The walk that
@@ -22,7 +22,7 @@ pub struct SelectedKeys {
     users: Arc<FxHashMap<Name, u32>>,
     /// Number of keys in `users` that no selector names any more.
     unused: usize,
-    /// Beginnings of keys that plugins declare.
+    /// Prefixes of keys that plugins declare.
     prefixes: Arc<[&'static str]>,
 }
 
@@ -52,7 +52,7 @@ impl SelectedKeys {
         Labels::new(labels.iter().filter(|(key, _)| self.contains(key)).cloned())
     }
 
-    /// Adds keys that plugins declare, for good; one that ends in `*` stands for all that begin so.
+    /// Adds keys that plugins declare, permanently. A key that ends in `*` stands for all keys with that prefix.
     pub(super) fn declare(&mut self, keys: impl Iterator<Item = &'static str>) {
         let mut prefixes = self.prefixes.to_vec();
         for key in keys {
@@ -89,7 +89,7 @@ impl SelectedKeys {
     }
 }
 
-/// Counts what makes keys come and go. Owned by the writer; a copy for readers knows nothing of them.
+/// Counts that decide when keys are added and removed. Owned by the writer, and not copied for readers.
 #[derive(Debug)]
 pub(super) struct KeyCounts {
     /// Number of pods that carry each label key; `None` when unknown, so any key may be carried.

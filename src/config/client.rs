@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::reader::{Cursor, Found};
+use super::reader::{Cursor, Diagnostics};
 
 const FIELDS: &[&str] = &["kubeconfig", "acceptContentTypes", "contentType", "qps", "burst"];
 
@@ -43,19 +43,20 @@ impl Default for ClientConnection {
 
 impl ClientConnection {
     /// Reads the object. As in kube-scheduler, a `qps` or `burst` of 0 means the default.
-    pub(super) fn read(cursor: &Cursor<'_>, found: &mut Found) -> Self {
-        let fields = cursor.object(FIELDS, found);
+    pub(super) fn read(cursor: &Cursor<'_>, diagnostics: &mut Diagnostics) -> Self {
+        let fields = cursor.object(FIELDS, diagnostics);
         let default = Self::default();
-        let mut text = |name| fields.get(name).and_then(|c| c.string(found)).filter(|text| !text.is_empty());
+        let mut text =
+            |name| fields.get(name).and_then(|c| c.string(diagnostics)).filter(|text| !text.is_empty());
         let kubeconfig = text("kubeconfig").map(PathBuf::from);
         let accept_content_types = text("acceptContentTypes").map(str::to_owned);
         let content_type = text("contentType").map(str::to_owned);
-        let qps = fields.get("qps").and_then(|c| c.number(found)).filter(|qps| *qps != 0.0);
-        let burst = fields.get("burst").and_then(|c| c.integer(0..=i64::from(i32::MAX), found));
+        let qps = fields.get("qps").and_then(|c| c.number(diagnostics)).filter(|qps| *qps != 0.0);
+        let burst = fields.get("burst").and_then(|c| c.integer(0..=i64::from(i32::MAX), diagnostics));
         let burst = burst.filter(|burst| *burst > 0).and_then(|burst| u32::try_from(burst).ok());
         let mut note = |name, is_given: bool, why| {
             if let Some(field) = fields.get(name).filter(|_| is_given) {
-                found.note(&field.at, format_args!("accepted and not used: {why}"));
+                diagnostics.note(&field.at, format_args!("accepted and not used: {why}"));
             }
         };
         note("acceptContentTypes", accept_content_types.is_some(), "the API server is spoken to in JSON");

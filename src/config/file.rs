@@ -3,7 +3,7 @@
 use super::client::ClientConnection;
 use super::leader::LeaderElection;
 use super::names::our_name;
-use super::reader::{Cursor, Fields, Found, Place, shown};
+use super::reader::{Cursor, Diagnostics, Fields, Location, shown};
 use super::tree::{Kind, Tree};
 use super::version::{Object, Version};
 
@@ -78,7 +78,7 @@ pub(super) struct File<'a> {
 /// One entry of `profiles`.
 #[derive(Default)]
 pub(super) struct FileProfile<'a> {
-    pub at: Place,
+    pub at: Location,
     pub scheduler_name: Option<String>,
     pub percentage_of_nodes_to_score: Option<i64>,
     /// Indexed like [`POINTS`].
@@ -113,27 +113,27 @@ impl PluginSet {
 pub(super) struct Entry {
     pub name: String,
     pub weight: Option<i64>,
-    pub at: Place,
+    pub at: Location,
 }
 
 /// One entry of `pluginConfig`.
 pub(super) struct FileArgs<'a> {
-    pub at: Place,
+    pub at: Location,
     pub name: String,
     pub args: Option<Cursor<'a>>,
 }
 
 /// Returns the version of a document. Reports a problem and returns `None` if `kind` or `apiVersion` is not supported;
 /// the other fields are not checked then, because they have another meaning.
-pub(super) fn version(tree: &Tree, found: &mut Found) -> Option<Version> {
+pub(super) fn version(tree: &Tree, diagnostics: &mut Diagnostics) -> Option<Version> {
     let Kind::Map(fields) = &tree.kind else {
-        found.add(&Place::default(), format!("must be a {KIND} object, got {}", shown(tree)));
+        diagnostics.add(&Location::default(), format!("must be a {KIND} object, got {}", shown(tree)));
         return None;
     };
     let mut text = |field: &str, wanted: &str, is_read: fn(&str) -> bool| {
-        let at = Place::default().below(field);
+        let at = Location::default().below(field);
         let Some((_, given)) = fields.iter().find(|(name, _)| name == field) else {
-            found.add(&at, format!("must be {wanted}, but is missing"));
+            diagnostics.add(&at, format!("must be {wanted}, but is missing"));
             return None;
         };
         let read = match &given.kind {
@@ -141,7 +141,8 @@ pub(super) fn version(tree: &Tree, found: &mut Found) -> Option<Version> {
             _ => None,
         };
         if read.is_none() {
-            found.add(&Place { line: given.line, ..at }, format!("must be {wanted}, got {}", shown(given)));
+            diagnostics
+                .add(&Location { line: given.line, ..at }, format!("must be {wanted}, got {}", shown(given)));
         }
         read
     };
@@ -152,56 +153,58 @@ pub(super) fn version(tree: &Tree, found: &mut Found) -> Option<Version> {
 }
 
 impl<'a> File<'a> {
-    /// Reads a document and reports every problem to `found`.
-    pub(super) fn read(tree: &'a Tree, version: Version, found: &mut Found) -> Self {
-        let top = Cursor::top(tree).object_of(TOP, |field| version.lacks(Object::Top, field), found);
+    /// Reads a document and reports every problem to `diagnostics`.
+    pub(super) fn read(tree: &'a Tree, version: Version, diagnostics: &mut Diagnostics) -> Self {
+        let top = Cursor::top(tree).object_of(TOP, |field| version.lacks(Object::Top, field), diagnostics);
         if let Some(cursor) = top.get("apiVersion")
             && version != Version::V1
         {
             let (own, newest) = (version.api_version(), Version::V1.api_version());
-            found.note(&cursor.at, format_args!("{own} is deprecated; read and converted to {newest}"));
+            diagnostics.note(&cursor.at, format_args!("{own} is deprecated; read and converted to {newest}"));
         }
         let mut file = Self { version, ..Self::default() };
-        file.read_limits(&top, found);
-        file.read_switches(&top, found);
+        file.read_limits(&top, diagnostics);
+        file.read_switches(&top, diagnostics);
         if let Some(cursor) = top.get("leaderElection") {
-            file.leader_election = LeaderElection::read(cursor, found);
+            file.leader_election = LeaderElection::read(cursor, diagnostics);
         }
         if let Some(cursor) = top.get("clientConnection") {
-            file.client = ClientConnection::read(cursor, found);
+            file.client = ClientConnection::read(cursor, diagnostics);
         }
         if let Some(cursor) = top.get("extenders")
-            && !cursor.list(found).is_empty()
+            && !cursor.list(diagnostics).is_empty()
         {
-            found.add(
+            diagnostics.add(
                 &cursor.at,
                 "scheduler extenders are not called by this scheduler; without them decisions would differ \
                  from what the file asks for, so it is refused",
             );
         }
         if let Some(cursor) = top.get("profiles") {
-            file.profiles = cursor.list(found).iter().map(|c| FileProfile::read(c, version, found)).collect();
+            file.profiles =
+                cursor.list(diagnostics).iter().map(|c| FileProfile::read(c, version, diagnostics)).collect();
         }
         file
     }
 
-    fn read_limits(&mut self, top: &Fields<'a>, found: &mut Found) {
-        let before = found.problems.len();
-        let mut integer = |name, within| top.get(name).and_then(|c| c.integer(within, found));
+    fn read_limits(&mut self, top: &Fields<'a>, diagnostics: &mut Diagnostics) {
+        let before = diagnostics.problems.len();
+        let mut integer = |name, within| top.get(name).and_then(|c| c.integer(within, diagnostics));
         self.initial_backoff = integer("podInitialBackoffSeconds", 1..=LONGEST_BACKOFF);
         self.max_backoff = integer("podMaxBackoffSeconds", 1..=LONGEST_BACKOFF);
-        let are_read = found.problems.len() == before;
+        let are_read = diagnostics.problems.len() == before;
         let (initial, max) = (self.initial_backoff(), self.max_backoff());
         if are_read && max < initial {
             let given = top.get("podMaxBackoffSeconds").or_else(|| top.get("podInitialBackoffSeconds"));
-            let at = Place { path: "podMaxBackoffSeconds".into(), line: given.and_then(|c| c.at.line) };
-            found.add(&at, format!("must not be less than podInitialBackoffSeconds, {initial}, got {max}"));
+            let at = Location { path: "podMaxBackoffSeconds".into(), line: given.and_then(|c| c.at.line) };
+            diagnostics
+                .add(&at, format!("must not be less than podInitialBackoffSeconds, {initial}, got {max}"));
         }
-        let mut integer = |name, within| top.get(name).and_then(|c| c.integer(within, found));
+        let mut integer = |name, within| top.get(name).and_then(|c| c.integer(within, diagnostics));
         self.parallelism = integer("parallelism", 1..=i64::from(i32::MAX));
         self.percentage_of_nodes_to_score = integer("percentageOfNodesToScore", 0..=100);
         if let Some(cursor) = top.get("parallelism") {
-            found.note(&cursor.at, "accepted and not used: one thread looks at all nodes");
+            diagnostics.note(&cursor.at, "accepted and not used: one thread looks at all nodes");
         }
     }
 
@@ -216,94 +219,96 @@ impl<'a> File<'a> {
     }
 
     /// Reads fields that are accepted without effect.
-    fn read_switches(&mut self, top: &Fields<'a>, found: &mut Found) {
-        let mut boolean = |name| top.get(name).and_then(|c| c.boolean(found));
+    fn read_switches(&mut self, top: &Fields<'a>, diagnostics: &mut Diagnostics) {
+        let mut boolean = |name| top.get(name).and_then(|c| c.boolean(diagnostics));
         self.enable_profiling = boolean("enableProfiling");
         self.enable_contention_profiling = boolean("enableContentionProfiling");
         self.delay_cache_until_active = boolean("delayCacheUntilActive");
         for name in ["enableProfiling", "enableContentionProfiling"] {
             if let Some(cursor) = top.get(name) {
-                found.note(&cursor.at, "accepted and not used: there are no profiling endpoints");
+                diagnostics.note(&cursor.at, "accepted and not used: there are no profiling endpoints");
             }
         }
         if let Some(cursor) = top.get("delayCacheUntilActive") {
-            found.note(&cursor.at, "accepted and not used: leaders are not elected yet");
+            diagnostics.note(&cursor.at, "accepted and not used: leaders are not elected yet");
         }
         for name in ["healthzBindAddress", "metricsBindAddress"] {
             if let Some(cursor) = top.get(name) {
-                cursor.string(found);
+                cursor.string(diagnostics);
                 let instead = "accepted and not used: health and metrics are served where --listen says";
-                found.note(&cursor.at, instead);
+                diagnostics.note(&cursor.at, instead);
             }
         }
     }
 }
 
 impl<'a> FileProfile<'a> {
-    fn read(cursor: &Cursor<'a>, version: Version, found: &mut Found) -> Self {
+    fn read(cursor: &Cursor<'a>, version: Version, diagnostics: &mut Diagnostics) -> Self {
         const FIELDS: &[&str] = &["schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"];
-        let fields = cursor.object_of(FIELDS, |field| version.lacks(Object::Profile, field), found);
+        let fields = cursor.object_of(FIELDS, |field| version.lacks(Object::Profile, field), diagnostics);
         let mut profile = Self { at: cursor.at.clone(), ..Self::default() };
-        profile.scheduler_name = fields.get("schedulerName").and_then(|c| c.name(found)).map(str::to_owned);
+        profile.scheduler_name =
+            fields.get("schedulerName").and_then(|c| c.name(diagnostics)).map(str::to_owned);
         profile.percentage_of_nodes_to_score =
-            fields.get("percentageOfNodesToScore").and_then(|c| c.integer(0..=100, found));
+            fields.get("percentageOfNodesToScore").and_then(|c| c.integer(0..=100, diagnostics));
         if let Some(plugins) = fields.get("plugins") {
-            let sets = plugins.object_of(&POINTS, |field| version.lacks(Object::Plugins, field), found);
+            let sets = plugins.object_of(&POINTS, |field| version.lacks(Object::Plugins, field), diagnostics);
             for (set, name) in profile.points.iter_mut().zip(POINTS) {
                 if let Some(cursor) = sets.get(name) {
-                    *set = PluginSet::read(cursor, found);
+                    *set = PluginSet::read(cursor, diagnostics);
                 }
             }
         }
         if let Some(list) = fields.get("pluginConfig") {
-            profile.args = list.list(found).iter().filter_map(|c| FileArgs::read(c, found)).collect();
+            profile.args =
+                list.list(diagnostics).iter().filter_map(|c| FileArgs::read(c, diagnostics)).collect();
         }
         profile
     }
 }
 
 impl PluginSet {
-    fn read(cursor: &Cursor<'_>, found: &mut Found) -> Self {
-        let fields = cursor.object(&["enabled", "disabled"], found);
+    fn read(cursor: &Cursor<'_>, diagnostics: &mut Diagnostics) -> Self {
+        let fields = cursor.object(&["enabled", "disabled"], diagnostics);
         let mut entries = |field| {
-            let list = fields.get(field).map(|c| c.list(found)).unwrap_or_default();
-            list.iter().filter_map(|c| Entry::read(c, found)).collect()
+            let list = fields.get(field).map(|c| c.list(diagnostics)).unwrap_or_default();
+            list.iter().filter_map(|c| Entry::read(c, diagnostics)).collect()
         };
         Self { enabled: entries("enabled"), disabled: entries("disabled") }
     }
 }
 
 impl Entry {
-    fn read(cursor: &Cursor<'_>, found: &mut Found) -> Option<Self> {
-        let fields = cursor.object(&["name", "weight"], found);
-        let weight = fields.get("weight").and_then(|c| c.integer(0..=i64::from(i32::MAX), found));
+    fn read(cursor: &Cursor<'_>, diagnostics: &mut Diagnostics) -> Option<Self> {
+        let fields = cursor.object(&["name", "weight"], diagnostics);
+        let weight = fields.get("weight").and_then(|c| c.integer(0..=i64::from(i32::MAX), diagnostics));
         let Some(name) = fields.get("name") else {
-            found.add(&cursor.at.below("name"), "a plugin needs a name");
+            diagnostics.add(&cursor.at.below("name"), "a plugin needs a name");
             return None;
         };
-        Some(Self { name: plugin_name(name, found)?, weight, at: name.at.clone() })
+        Some(Self { name: plugin_name(name, diagnostics)?, weight, at: name.at.clone() })
     }
 }
 
 impl<'a> FileArgs<'a> {
-    fn read(cursor: &Cursor<'a>, found: &mut Found) -> Option<Self> {
-        let fields = cursor.object(&["name", "args"], found);
+    fn read(cursor: &Cursor<'a>, diagnostics: &mut Diagnostics) -> Option<Self> {
+        let fields = cursor.object(&["name", "args"], diagnostics);
         let Some(name) = fields.get("name") else {
-            found.add(&cursor.at.below("name"), "an entry of pluginConfig needs the plugin's name");
+            diagnostics.add(&cursor.at.below("name"), "an entry of pluginConfig needs the plugin's name");
             return None;
         };
         let args = fields.get("args").cloned();
-        Some(Self { name: plugin_name(name, found)?, at: name.at.clone(), args })
+        Some(Self { name: plugin_name(name, diagnostics)?, at: name.at.clone(), args })
     }
 }
 
 /// Reads the name of a plugin. Translates another scheduler's name to ours and notes that once.
-fn plugin_name(cursor: &Cursor<'_>, found: &mut Found) -> Option<String> {
-    let name = cursor.name(found)?;
+fn plugin_name(cursor: &Cursor<'_>, diagnostics: &mut Diagnostics) -> Option<String> {
+    let name = cursor.name(diagnostics)?;
     let Some(ours) = our_name(name) else { return Some(name.to_owned()) };
     let text = format!("{name} is read as {ours}, which does its work");
-    if !found.notes.iter().any(|note| note.ends_with(&text)) {
-        found.note(&cursor.at, text);
+    if !diagnostics.notes.iter().any(|note| note.ends_with(&text)) {
+        diagnostics.note(&cursor.at, text);
     }
     Some(ours.to_owned())
 }

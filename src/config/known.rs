@@ -6,7 +6,7 @@ use pellucid_framework::PluginFactory;
 use super::file::{FileArgs, FileProfile, PluginSet};
 use super::names::{Foreign, foreign};
 use super::nearest::nearest;
-use super::reader::Found;
+use super::reader::Diagnostics;
 
 pub(super) type Registry = [Box<dyn PluginFactory>];
 
@@ -37,15 +37,15 @@ fn refusal(name: &str, registry: &Registry) -> String {
 }
 
 /// Returns the set without entries that are unknown or repeated, which are reported.
-pub(super) fn entries(set: &PluginSet, registry: &Registry, found: &mut Found) -> PluginSet {
+pub(super) fn entries(set: &PluginSet, registry: &Registry, diagnostics: &mut Diagnostics) -> PluginSet {
     let mut kept = PluginSet::default();
     for entry in &set.enabled {
         if entry.name == "*" {
-            found.add(&entry.at, "\"*\" stands for all plugins under disabled only");
+            diagnostics.add(&entry.at, "\"*\" stands for all plugins under disabled only");
         } else if !is_known(&entry.name, registry) {
-            found.add(&entry.at, refusal(&entry.name, registry));
+            diagnostics.add(&entry.at, refusal(&entry.name, registry));
         } else if kept.enabled.iter().any(|have| have.name == entry.name) {
-            found.add(&entry.at, format!("{} is enabled twice here", entry.name));
+            diagnostics.add(&entry.at, format!("{} is enabled twice here", entry.name));
         } else {
             kept.enabled.push(entry.clone());
         }
@@ -55,7 +55,7 @@ pub(super) fn entries(set: &PluginSet, registry: &Registry, found: &mut Found) -
         if is_known || foreign(&entry.name) != Foreign::Unknown {
             kept.disabled.push(entry.clone());
         } else {
-            found.add(&entry.at, refusal(&entry.name, registry));
+            diagnostics.add(&entry.at, refusal(&entry.name, registry));
         }
     }
     kept
@@ -65,14 +65,14 @@ pub(super) fn entries(set: &PluginSet, registry: &Registry, found: &mut Found) -
 pub(super) fn args<'f, 'a>(
     file: &'f FileProfile<'a>,
     registry: &Registry,
-    found: &mut Found,
+    diagnostics: &mut Diagnostics,
 ) -> Vec<&'f FileArgs<'a>> {
     let mut kept: Vec<&FileArgs<'_>> = Vec::new();
     for args in &file.args {
         if !is_known(&args.name, registry) {
-            found.add(&args.at, refusal(&args.name, registry));
+            diagnostics.add(&args.at, refusal(&args.name, registry));
         } else if kept.iter().any(|have| have.name == args.name) {
-            found.add(&args.at, format!("{} is configured twice", args.name));
+            diagnostics.add(&args.at, format!("{} is configured twice", args.name));
         } else {
             kept.push(args);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pellucid_model::duration;
 use serde_json::{Value, json};
 
-use super::reader::{Cursor, Found, Place};
+use super::reader::{Cursor, Diagnostics, Location};
 
 const FIELDS: &[&str] = &[
     "leaderElect",
@@ -57,19 +57,19 @@ impl Default for LeaderElection {
 
 impl LeaderElection {
     /// Reads the object. Reports durations that do not fit together unless election is turned off explicitly.
-    pub(super) fn read(cursor: &Cursor<'_>, found: &mut Found) -> Self {
-        let fields = cursor.object(FIELDS, found);
+    pub(super) fn read(cursor: &Cursor<'_>, diagnostics: &mut Diagnostics) -> Self {
+        let fields = cursor.object(FIELDS, diagnostics);
         let default = Self::default();
-        let asked = fields.get("leaderElect").and_then(|c| c.boolean(found));
-        let before = found.problems.len();
+        let asked = fields.get("leaderElect").and_then(|c| c.boolean(diagnostics));
+        let before = diagnostics.problems.len();
         let mut duration =
-            |name, default| fields.get(name).and_then(|c| c.duration(found)).unwrap_or(default);
+            |name, default| fields.get(name).and_then(|c| c.duration(diagnostics)).unwrap_or(default);
         let lease_duration = duration("leaseDuration", default.lease_duration);
         let renew_deadline = duration("renewDeadline", default.renew_deadline);
         let retry_period = duration("retryPeriod", default.retry_period);
-        let are_read = found.problems.len() == before;
+        let are_read = diagnostics.problems.len() == before;
         let mut text = |name, default| {
-            let given = fields.get(name).and_then(|c| c.string(found)).filter(|text| !text.is_empty());
+            let given = fields.get(name).and_then(|c| c.string(diagnostics)).filter(|text| !text.is_empty());
             given.map_or(default, str::to_owned)
         };
         let read = Self {
@@ -82,35 +82,36 @@ impl LeaderElection {
             resource_namespace: text("resourceNamespace", default.resource_namespace),
         };
         if asked != Some(false) {
-            let place = |name: &str| fields.get(name).map_or_else(|| cursor.at.below(name), |c| c.at.clone());
+            let location =
+                |name: &str| fields.get(name).map_or_else(|| cursor.at.below(name), |c| c.at.clone());
             if are_read {
-                read.check_durations(place, found);
+                read.check_durations(location, diagnostics);
             }
             if read.resource_lock != LEASES {
                 let message = format!("must be {LEASES:?}, got {:?}", read.resource_lock);
-                found.add(&place("resourceLock"), message);
+                diagnostics.add(&location("resourceLock"), message);
             }
         }
         if read.leader_elect {
             let at = fields.get("leaderElect").map_or(&cursor.at, |c| &c.at);
-            found.note(at, "accepted and not carried out yet: run one instance");
+            diagnostics.note(at, "accepted and not carried out yet: run one instance");
         }
         read
     }
 
-    fn check_durations(&self, place: impl Fn(&str) -> Place, found: &mut Found) {
+    fn check_durations(&self, location: impl Fn(&str) -> Location, diagnostics: &mut Diagnostics) {
         let Self { lease_duration, renew_deadline, retry_period, .. } = self;
         let show = |duration: &Duration| duration::show(*duration);
         if lease_duration <= renew_deadline {
             let (lease, renew) = (show(lease_duration), show(renew_deadline));
             let message = format!("must be longer than renewDeadline, {renew}, got {lease}");
-            found.add(&place("leaseDuration"), message);
+            diagnostics.add(&location("leaseDuration"), message);
         }
         // Waits between attempts are jittered by a fifth, and the last wait must end before the deadline.
         if renew_deadline.as_nanos() * 5 <= retry_period.as_nanos() * 6 {
             let (renew, retry) = (show(renew_deadline), show(retry_period));
             let message = format!("must be longer than 1.2 times retryPeriod, {retry}, got {renew}");
-            found.add(&place("renewDeadline"), message);
+            diagnostics.add(&location("renewDeadline"), message);
         }
     }
 

@@ -43,7 +43,7 @@ mod tree;
 mod version;
 
 use file::{File, FileProfile};
-use reader::{Found, Place};
+use reader::{Diagnostics, Location};
 use tree::Tree;
 
 pub use client::ClientConnection;
@@ -106,58 +106,63 @@ pub fn parse(
     source_name: &str,
     registry: &[Box<dyn PluginFactory>],
 ) -> Result<Configuration, Problems> {
-    let mut found = Found::default();
+    let mut diagnostics = Diagnostics::default();
     let tree = match Tree::parse(text) {
         Ok(tree) => tree,
         Err(error) => {
             let line = error.location().map(|location| location.line()).filter(|line| *line > 0);
             let shown = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
             let message = format!("not readable as YAML or JSON: {shown}");
-            found.add(&Place { path: String::new(), line }, message);
-            return Err(problems(found, source_name));
+            diagnostics.add(&Location { path: String::new(), line }, message);
+            return Err(problems(diagnostics, source_name));
         }
     };
-    check_repeated(&tree, &mut found);
-    let Some(version) = file::version(&tree, &mut found) else {
-        return Err(problems(found, source_name));
+    check_repeated(&tree, &mut diagnostics);
+    let Some(version) = file::version(&tree, &mut diagnostics) else {
+        return Err(problems(diagnostics, source_name));
     };
-    let file = File::read(&tree, version, &mut found);
-    configure(&file, registry, found).map_err(|found| problems(found, source_name))
+    let file = File::read(&tree, version, &mut diagnostics);
+    configure(&file, registry, diagnostics).map_err(|diagnostics| problems(diagnostics, source_name))
 }
 
 /// Returns the configuration of an empty file: one profile with all plugins of the registry.
 pub fn default(registry: &[Box<dyn PluginFactory>]) -> Result<Configuration, Problems> {
-    let configured = configure(&File::default(), registry, Found::default());
-    configured.map_err(|found| problems(found, "the default configuration"))
+    let configured = configure(&File::default(), registry, Diagnostics::default());
+    configured.map_err(|diagnostics| problems(diagnostics, "the default configuration"))
 }
 
-fn problems(found: Found, source_name: &str) -> Problems {
-    let mut problems = found.problems;
+fn problems(diagnostics: Diagnostics, source_name: &str) -> Problems {
+    let mut problems = diagnostics.problems;
     problems.sort_by_key(|problem| problem.line.unwrap_or(0));
     Problems { source: source_name.to_owned(), problems }
 }
 
-fn configure(file: &File<'_>, registry: &known::Registry, mut found: Found) -> Result<Configuration, Found> {
+fn configure(
+    file: &File<'_>,
+    registry: &known::Registry,
+    mut diagnostics: Diagnostics,
+) -> Result<Configuration, Diagnostics> {
     let unnamed = [FileProfile::default()];
     let listed = if file.profiles.is_empty() { &unnamed[..] } else { &file.profiles[..] };
-    check_names(listed, &mut found);
+    check_names(listed, &mut diagnostics);
     if let [only @ FileProfile { scheduler_name: None, .. }] = file.profiles.as_slice() {
-        found.note(&only.at, format_args!("has no schedulerName: it is called {DEFAULT_SCHEDULER_NAME}"));
+        diagnostics
+            .note(&only.at, format_args!("has no schedulerName: it is called {DEFAULT_SCHEDULER_NAME}"));
     }
     let profiles: Vec<Profile> = listed
         .iter()
         .map(|profile| {
             let percentage = profile.percentage_of_nodes_to_score.or(file.percentage_of_nodes_to_score);
-            let mut built = profiles::profile(profile, file.version, registry, &mut found);
+            let mut built = profiles::profile(profile, file.version, registry, &mut diagnostics);
             built.scheduler_name =
                 Name::new(profile.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER_NAME));
             built.percentage_of_nodes_to_score = percentage.and_then(|n| u8::try_from(n).ok()).unwrap_or(0);
             built
         })
         .collect();
-    check_queue_sort(&profiles, listed, &mut found);
-    if !found.problems.is_empty() {
-        return Err(found);
+    check_queue_sort(&profiles, listed, &mut diagnostics);
+    if !diagnostics.problems.is_empty() {
+        return Err(diagnostics);
     }
     Ok(Configuration {
         effective: effective::document(file, &profiles),
@@ -166,27 +171,27 @@ fn configure(file: &File<'_>, registry: &known::Registry, mut found: Found) -> R
         max_backoff: Duration::from_secs(file.max_backoff().unsigned_abs()),
         client: file.client.clone(),
         leader_election: file.leader_election.clone(),
-        notes: found.notes,
+        notes: diagnostics.notes,
         recorder_bytes: DEFAULT_RECORDER_BYTES,
     })
 }
 
 /// Reports fields that occur twice in an object: it is unclear which value was meant.
-fn check_repeated(tree: &Tree, found: &mut Found) {
+fn check_repeated(tree: &Tree, diagnostics: &mut Diagnostics) {
     tree.repeated("", &mut |path, name, value| {
-        let at = Place { path: tree::join(path, name), line: value.line };
-        found.add(&at, "stands here a second time");
+        let at = Location { path: tree::join(path, name), line: value.line };
+        diagnostics.add(&at, "stands here a second time");
     });
 }
 
-fn check_names(profiles: &[FileProfile<'_>], found: &mut Found) {
+fn check_names(profiles: &[FileProfile<'_>], diagnostics: &mut Diagnostics) {
     for (index, profile) in profiles.iter().enumerate() {
         let at = profile.at.below("schedulerName");
         let earlier = &profiles[..index];
         match &profile.scheduler_name {
-            None if profiles.len() > 1 => found.add(&at, "every one of several profiles needs a name"),
+            None if profiles.len() > 1 => diagnostics.add(&at, "every one of several profiles needs a name"),
             Some(name) if earlier.iter().any(|p| p.scheduler_name.as_ref() == Some(name)) => {
-                found.add(&at, format!("two profiles have this name, got {name:?}"));
+                diagnostics.add(&at, format!("two profiles have this name, got {name:?}"));
             }
             _ => {}
         }
@@ -194,7 +199,7 @@ fn check_names(profiles: &[FileProfile<'_>], found: &mut Found) {
 }
 
 /// Checks that all profiles sort the queue alike, because they share one queue.
-fn check_queue_sort(profiles: &[Profile], listed: &[FileProfile<'_>], found: &mut Found) {
+fn check_queue_sort(profiles: &[Profile], listed: &[FileProfile<'_>], diagnostics: &mut Diagnostics) {
     let sorts = |profile: &Profile| match profile.queue_sort.as_slice() {
         [one] => Some((one.plugin.name(), one.plugin.args())),
         _ => None,
@@ -206,7 +211,7 @@ fn check_queue_sort(profiles: &[Profile], listed: &[FileProfile<'_>], found: &mu
         {
             let text = "all profiles share one queue and must sort it with the same plugin and arguments";
             let message = format!("{text}, got {} here and {} in the first", own.0, first.0);
-            found.add(&file.at.below("plugins.queueSort"), message);
+            diagnostics.add(&file.at.below("plugins.queueSort"), message);
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::file::{Entry, FileArgs, FileProfile, MULTI_POINT, POINTS};
 use super::known::Registry;
 use super::names::{GANGS, unused_args, worked_elsewhere};
-use super::reader::{Found, Place, shown};
+use super::reader::{Diagnostics, Location, shown};
 use super::version::Version;
 use super::{known, merge};
 
@@ -42,25 +42,25 @@ static RUN: &[Point] = &[
     Point { name: "postBind", works: |p| p.post_bind().is_some(), list: |p| &mut p.post_bind },
 ];
 
-/// Builds one profile. Adds problems to `found`; if there are any, the caller must discard the profile.
+/// Builds one profile. Adds problems to `diagnostics`; if there are any, the caller must discard the profile.
 pub(super) fn profile(
     file: &FileProfile<'_>,
     version: Version,
     registry: &Registry,
-    found: &mut Found,
+    diagnostics: &mut Diagnostics,
 ) -> Profile {
-    let sets = POINTS.map(|point| (point, known::entries(file.set(point), registry, found)));
+    let sets = POINTS.map(|point| (point, known::entries(file.set(point), registry, diagnostics)));
     let set = |point: &str| &sets.iter().find(|(name, _)| *name == point).expect("a name of POINTS").1;
     let defaults = defaults(registry, version);
     let multi = merge::into_defaults(&defaults, set(MULTI_POINT));
-    let args = known::args(file, registry, found);
+    let args = known::args(file, registry, diagnostics);
     let wanted = |name: &str| {
         let named = sets.iter().flat_map(|(_, set)| &set.enabled).chain(&multi).any(|e| e.name == name);
         named || args.iter().any(|a| a.name == name)
     };
     let chosen = registry.iter().filter(|factory| wanted(factory.name()));
     let made: Vec<Arc<dyn Plugin>> =
-        chosen.filter_map(|factory| make(factory.as_ref(), file, &args, found)).collect();
+        chosen.filter_map(|factory| make(factory.as_ref(), file, &args, diagnostics)).collect();
     let plugin = |name: &str| made.iter().find(|plugin| plugin.name() == name);
 
     let mut profile = Profile::default();
@@ -87,7 +87,7 @@ pub(super) fn profile(
     for (point, set) in sets.iter().filter(|(point, _)| *point != MULTI_POINT) {
         for entry in &set.enabled {
             if let Some(plugin) = plugin(&entry.name) {
-                check_works(point, plugin.as_ref(), entry, found);
+                check_works(point, plugin.as_ref(), entry, diagnostics);
             }
         }
     }
@@ -100,13 +100,14 @@ pub(super) fn profile(
     profile.topology_hints = everywhere(&profile.plugins, |plugin| plugin.topology_hints().is_some());
     profile.node_overrides = everywhere(&profile.plugins, |plugin| plugin.node_overrides().is_some());
     for args in args.iter().filter(|args| !is_used(&args.name)) {
-        found.note(&args.at, format_args!("{} is not enabled, its arguments have no effect", args.name));
+        diagnostics
+            .note(&args.at, format_args!("{} is not enabled, its arguments have no effect", args.name));
     }
-    note_weights(&enabled, &defaults, found);
-    note_gangs(&profile, file, registry, found);
+    note_weights(&enabled, &defaults, diagnostics);
+    note_gangs(&profile, file, registry, diagnostics);
     // A point with rejected entries is not checked, because its remaining entries are incomplete.
     let is_whole = |point: &str| set(point).enabled.len() == file.set(point).enabled.len();
-    check(&profile, file, is_whole, found);
+    check(&profile, file, is_whole, diagnostics);
     profile
 }
 
@@ -115,7 +116,7 @@ fn defaults(registry: &Registry, version: Version) -> Vec<Entry> {
     let entries = registry.iter().filter(|factory| factory.is_default()).map(|factory| Entry {
         name: factory.name().to_owned(),
         weight: Some(version.default_weight(factory.name(), factory.default_weight())),
-        at: Place::default(),
+        at: Location::default(),
     });
     entries.collect()
 }
@@ -125,15 +126,15 @@ fn make(
     factory: &dyn PluginFactory,
     file: &FileProfile<'_>,
     args: &[&FileArgs<'_>],
-    found: &mut Found,
+    diagnostics: &mut Diagnostics,
 ) -> Option<Arc<dyn Plugin>> {
     let given = args.iter().find(|args| args.name == factory.name());
     let cursor = given.and_then(|args| args.args.as_ref());
     let value = cursor.map_or(Value::Null, |cursor| {
-        check_kind(factory.name(), cursor.tree, &cursor.at, found);
+        check_kind(factory.name(), cursor.tree, &cursor.at, diagnostics);
         let value = without_kind(cursor.tree.to_value());
         for (field, why) in unused_args(factory.name()).filter(|(field, _)| value.get(field).is_some()) {
-            found.note(&cursor.at.below(field), format_args!("accepted and not used: {why}"));
+            diagnostics.note(&cursor.at.below(field), format_args!("accepted and not used: {why}"));
         }
         value
     });
@@ -147,11 +148,11 @@ fn make(
             Some(cursor) => {
                 let line = cursor.tree.nearest(&error.field).line;
                 let at = cursor.at.below(&error.field);
-                found.add(&Place { line: line.or(at.line), ..at }, message);
+                diagnostics.add(&Location { line: line.or(at.line), ..at }, message);
             }
             None => {
                 let at = file.at.below("pluginConfig").below(&format!("[{}]", factory.name()));
-                found.add(&at.below("args").below(&error.field), message);
+                diagnostics.add(&at.below("args").below(&error.field), message);
             }
         }
     }
@@ -161,13 +162,13 @@ fn make(
 
 /// Checks `kind` and `apiVersion` of plugin arguments, which are optional. As in kube-scheduler, the version may differ
 /// from the file's, because arguments are the same in all versions.
-fn check_kind(plugin: &str, tree: &super::tree::Tree, at: &Place, found: &mut Found) {
+fn check_kind(plugin: &str, tree: &super::tree::Tree, at: &Location, diagnostics: &mut Diagnostics) {
     let value = tree.to_value();
     let mut check = |field: &str, wanted: String, is_right: &dyn Fn(&str) -> bool| {
         if value.get(field).is_some_and(|given| !given.as_str().is_some_and(is_right)) {
             let given = tree.nearest(field);
-            let at = Place { line: given.line, ..at.below(field) };
-            found.add(&at, format!("must be {wanted}, got {}", shown(given)));
+            let at = Location { line: given.line, ..at.below(field) };
+            diagnostics.add(&at, format!("must be {wanted}, got {}", shown(given)));
         }
     };
     let kind = format!("{plugin}Args");
@@ -184,18 +185,19 @@ fn without_kind(mut value: Value) -> Value {
     value
 }
 
-fn check_works(point: &str, plugin: &dyn Plugin, entry: &Entry, found: &mut Found) {
+fn check_works(point: &str, plugin: &dyn Plugin, entry: &Entry, diagnostics: &mut Diagnostics) {
     let works_at: Vec<&str> = RUN.iter().filter(|p| (p.works)(plugin)).map(|p| p.name).collect();
     let (name, at) = (&entry.name, &entry.at);
     if works_at.contains(&point) {
         if point != SCORE && entry.weight.unwrap_or(0) > 0 {
-            found.note(at, format_args!("the weight of {name} has no effect at {point}, only at {SCORE}"));
+            diagnostics
+                .note(at, format_args!("the weight of {name} has no effect at {point}, only at {SCORE}"));
         }
     } else if worked_elsewhere(name, point) {
-        found.note(at, format_args!("accepted and not used: {name} has nothing to do at {point} here"));
+        diagnostics.note(at, format_args!("accepted and not used: {name} has nothing to do at {point} here"));
     } else {
         let works_at = works_at.join(", ");
-        found.add(at, format!("{name} does not work at {point}; it works at {works_at}"));
+        diagnostics.add(at, format!("{name} does not work at {point}; it works at {works_at}"));
     }
 }
 
@@ -215,7 +217,7 @@ fn everywhere(plugins: &[Arc<dyn Plugin>], is_one: impl Fn(&dyn Plugin) -> bool)
 }
 
 /// Notes plugins that are enabled without a weight: their weight becomes 1 instead of the default.
-fn note_weights(enabled: &[(&Point, Vec<Entry>)], defaults: &[Entry], found: &mut Found) {
+fn note_weights(enabled: &[(&Point, Vec<Entry>)], defaults: &[Entry], diagnostics: &mut Diagnostics) {
     let scoring = enabled.iter().filter(|(point, _)| point.name == SCORE);
     for entry in scoring.flat_map(|(_, entries)| entries) {
         let default = defaults.iter().find(|default| default.name == entry.name);
@@ -223,49 +225,54 @@ fn note_weights(enabled: &[(&Point, Vec<Entry>)], defaults: &[Entry], found: &mu
         if entry.weight.unwrap_or(0) == 0 && default > 1 {
             let name = &entry.name;
             let text = "is enabled without a weight and scores with 1, not with its default";
-            found.note(&entry.at, format_args!("{name} {text} {default}"));
+            diagnostics.note(&entry.at, format_args!("{name} {text} {default}"));
         }
     }
 }
 
 /// Notes a profile without the gang plugin at Permit. Its gangs are then scheduled as independent pods, which is not
 /// visible on the pods.
-fn note_gangs(profile: &Profile, file: &FileProfile<'_>, registry: &Registry, found: &mut Found) {
+fn note_gangs(profile: &Profile, file: &FileProfile<'_>, registry: &Registry, diagnostics: &mut Diagnostics) {
     let is_there = registry.iter().any(|factory| factory.name() == GANGS);
     let is_asked = profile.permit.iter().any(|enabled| enabled.plugin.name() == GANGS);
     if is_there && !is_asked {
         let text = "is not enabled at permit: pods that declare a gang are scheduled one by one, and a part of \
                     a gang may run while the rest waits";
-        found.note(&file.at.below("plugins"), format_args!("{GANGS} {text}"));
+        diagnostics.note(&file.at.below("plugins"), format_args!("{GANGS} {text}"));
     }
 }
 
 /// Checks the profile as a whole: one queue sort plugin, a bind plugin, preparation points, and weights that cannot
 /// overflow a total score.
-fn check(profile: &Profile, file: &FileProfile<'_>, is_whole: impl Fn(&str) -> bool, found: &mut Found) {
+fn check(
+    profile: &Profile,
+    file: &FileProfile<'_>,
+    is_whole: impl Fn(&str) -> bool,
+    diagnostics: &mut Diagnostics,
+) {
     let at = |point: &str| file.at.below("plugins").below(point);
     if profile.queue_sort.len() != 1 && is_whole("queueSort") {
         let names = names(&profile.queue_sort);
-        found.add(&at("queueSort"), format!("exactly one plugin sorts the queue, got {names}"));
+        diagnostics.add(&at("queueSort"), format!("exactly one plugin sorts the queue, got {names}"));
     }
     if profile.bind.is_empty() && is_whole("bind") {
-        found.add(&at("bind"), "at least one plugin must bind, got none");
+        diagnostics.add(&at("bind"), "at least one plugin must bind, got none");
     }
     let has = |list: &[Enabled], name: &str| list.iter().any(|enabled| enabled.plugin.name() == name);
     for Enabled { plugin, .. } in &profile.filter {
         if plugin.pre_filter().is_some() && !has(&profile.pre_filter, plugin.name()) {
-            found.add(&at("filter"), needs(plugin.name(), "filter", "preFilter"));
+            diagnostics.add(&at("filter"), needs(plugin.name(), "filter", "preFilter"));
         }
     }
     for Enabled { plugin, .. } in &profile.score {
         if plugin.pre_score().is_some() && !has(&profile.pre_score, plugin.name()) {
-            found.add(&at("score"), needs(plugin.name(), "score", "preScore"));
+            diagnostics.add(&at("score"), needs(plugin.name(), "score", "preScore"));
         }
     }
     let total =
         profile.score.iter().try_fold(0i64, |sum, e| sum.checked_add(e.weight.checked_mul(MAX_SCORE)?));
     if total.is_none() {
-        found.add(&at("score"), "the weights are so great that a total score could overflow");
+        diagnostics.add(&at("score"), "the weights are so great that a total score could overflow");
     }
 }
 

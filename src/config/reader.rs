@@ -1,7 +1,7 @@
 //! Reads typed values from a [`Tree`] and collects problems on the way.
 //!
-//! Every reading function returns what it could read and adds problems to [`Found`]. The caller continues with the
-//! default and rejects the configuration at the end if a problem was found.
+//! Every reading function returns what it could read and adds problems to [`Diagnostics`]. The caller continues with
+//! the default and rejects the configuration at the end if there is a problem.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -13,63 +13,64 @@ use super::nearest::nearest;
 use super::problem::Problem;
 use super::tree::{self, Kind, Tree};
 
+/// Errors and notes, collected while a configuration is read.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct Diagnostics {
     /// Errors; a single one rejects the configuration.
     pub problems: Vec<Problem>,
     /// Information for the user that is not an error.
     pub notes: Vec<String>,
 }
 
-impl Found {
-    pub(super) fn add(&mut self, at: &Place, message: impl Into<String>) {
+impl Diagnostics {
+    pub(super) fn add(&mut self, at: &Location, message: impl Into<String>) {
         self.problems.push(Problem { line: at.line, path: at.path.clone(), message: message.into() });
     }
 
-    pub(super) fn note(&mut self, at: &Place, text: impl std::fmt::Display) {
+    pub(super) fn note(&mut self, at: &Location, text: impl std::fmt::Display) {
         self.notes.push(format!("{}: {text}", at.path));
     }
 }
 
-/// A location in the file.
+/// A location in the configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// Path, such as `profiles[0].plugins`.
     pub path: String,
     /// Line, counted from 1; `None` if unknown.
     pub line: Option<u64>,
 }
 
-impl Place {
-    /// Returns a place below this one on the same line.
+impl Location {
+    /// Returns the location of a field of this one, on the same line.
     pub(super) fn below(&self, step: &str) -> Self {
         Self { path: tree::join(&self.path, step), line: self.line }
     }
 }
 
-/// A value together with its place.
+/// A value and its location.
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
-    pub at: Place,
+    pub at: Location,
     pub tree: &'a Tree,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn top(tree: &'a Tree) -> Self {
-        Self { at: Place { path: String::new(), line: tree.line }, tree }
+        Self { at: Location { path: String::new(), line: tree.line }, tree }
     }
 
     fn child(&self, step: &str, tree: &'a Tree) -> Self {
-        Self { at: Place { line: tree.line.or(self.at.line), ..self.at.below(step) }, tree }
+        Self { at: Location { line: tree.line.or(self.at.line), ..self.at.below(step) }, tree }
     }
 
-    fn mismatch(&self, found: &mut Found, wanted: &str) {
-        found.add(&self.at, format!("must be {wanted}, got {}", shown(self.tree)));
+    fn mismatch(&self, diagnostics: &mut Diagnostics, wanted: &str) {
+        diagnostics.add(&self.at, format!("must be {wanted}, got {}", shown(self.tree)));
     }
 
     /// Reads an object. Reports fields that are not in `known`.
-    pub(super) fn object(&self, known: &[&str], found: &mut Found) -> Fields<'a> {
-        self.object_of(known, |_| None, found)
+    pub(super) fn object(&self, known: &[&str], diagnostics: &mut Diagnostics) -> Fields<'a> {
+        self.object_of(known, |_| None, diagnostics)
     }
 
     /// Like [`Cursor::object`], but also reports fields that this version lacks: `lacks` returns the reason.
@@ -77,10 +78,10 @@ impl<'a> Cursor<'a> {
         &self,
         known: &[&str],
         lacks: impl Fn(&str) -> Option<String>,
-        found: &mut Found,
+        diagnostics: &mut Diagnostics,
     ) -> Fields<'a> {
         let Kind::Map(fields) = &self.tree.kind else {
-            self.mismatch(found, "an object");
+            self.mismatch(diagnostics, "an object");
             return Fields { fields: Vec::new() };
         };
         let mut read = Vec::with_capacity(fields.len());
@@ -88,9 +89,9 @@ impl<'a> Cursor<'a> {
             let child = self.child(name, tree);
             if !known.contains(&name.as_str()) {
                 let here: Vec<&str> = known.iter().copied().filter(|name| lacks(name).is_none()).collect();
-                found.add(&child.at, unknown_field(name, &here));
+                diagnostics.add(&child.at, unknown_field(name, &here));
             } else if let Some(why) = lacks(name) {
-                found.add(&child.at, why);
+                diagnostics.add(&child.at, why);
             } else {
                 read.push((name.as_str(), child));
             }
@@ -98,9 +99,9 @@ impl<'a> Cursor<'a> {
         Fields { fields: read }
     }
 
-    pub(super) fn list(&self, found: &mut Found) -> Vec<Self> {
+    pub(super) fn list(&self, diagnostics: &mut Diagnostics) -> Vec<Self> {
         let Kind::List(items) = &self.tree.kind else {
-            self.mismatch(found, "a list");
+            self.mismatch(diagnostics, "a list");
             return Vec::new();
         };
         items.iter().enumerate().map(|(i, item)| self.child(&format!("[{i}]"), item)).collect()
@@ -111,47 +112,47 @@ impl<'a> Cursor<'a> {
         &self,
         wanted: &str,
         read: impl FnOnce(&'a Value) -> Option<T>,
-        found: &mut Found,
+        diagnostics: &mut Diagnostics,
     ) -> Option<T> {
         let read = match &self.tree.kind {
             Kind::Scalar(value) => read(value),
             _ => None,
         };
         if read.is_none() {
-            self.mismatch(found, wanted);
+            self.mismatch(diagnostics, wanted);
         }
         read
     }
 
     /// Reads an integer within bounds.
-    pub(super) fn integer(&self, within: RangeInclusive<i64>, found: &mut Found) -> Option<i64> {
+    pub(super) fn integer(&self, within: RangeInclusive<i64>, diagnostics: &mut Diagnostics) -> Option<i64> {
         let wanted = format!("an integer from {} to {}", within.start(), within.end());
-        self.scalar(&wanted, |value| value.as_i64().filter(|n| within.contains(n)), found)
+        self.scalar(&wanted, |value| value.as_i64().filter(|n| within.contains(n)), diagnostics)
     }
 
-    pub(super) fn number(&self, found: &mut Found) -> Option<f64> {
-        self.scalar("a number", Value::as_f64, found)
+    pub(super) fn number(&self, diagnostics: &mut Diagnostics) -> Option<f64> {
+        self.scalar("a number", Value::as_f64, diagnostics)
     }
 
     /// Reads a duration above zero in Go's notation.
-    pub(super) fn duration(&self, found: &mut Found) -> Option<Duration> {
+    pub(super) fn duration(&self, diagnostics: &mut Diagnostics) -> Option<Duration> {
         let read = |value: &Value| value.as_str().and_then(duration::parse).filter(|read| !read.is_zero());
-        self.scalar("a duration above 0, such as 15s, 1m30s or 1h", read, found)
+        self.scalar("a duration above 0, such as 15s, 1m30s or 1h", read, diagnostics)
     }
 
-    pub(super) fn boolean(&self, found: &mut Found) -> Option<bool> {
-        self.scalar("true or false", Value::as_bool, found)
+    pub(super) fn boolean(&self, diagnostics: &mut Diagnostics) -> Option<bool> {
+        self.scalar("true or false", Value::as_bool, diagnostics)
     }
 
-    pub(super) fn string(&self, found: &mut Found) -> Option<&'a str> {
-        self.scalar("a string", Value::as_str, found)
+    pub(super) fn string(&self, diagnostics: &mut Diagnostics) -> Option<&'a str> {
+        self.scalar("a string", Value::as_str, diagnostics)
     }
 
     /// Reads a non-empty string.
-    pub(super) fn name(&self, found: &mut Found) -> Option<&'a str> {
-        let read = self.string(found)?;
+    pub(super) fn name(&self, diagnostics: &mut Diagnostics) -> Option<&'a str> {
+        let read = self.string(diagnostics)?;
         if read.is_empty() {
-            found.add(&self.at, "must not be empty, got \"\"");
+            diagnostics.add(&self.at, "must not be empty, got \"\"");
             return None;
         }
         Some(read)

@@ -95,7 +95,7 @@ impl Tree {
                 Kind::Null | Kind::Scalar(_) => None,
             };
             match next {
-                Some(found) => at = found,
+                Some(diagnostics) => at = diagnostics,
                 None => return at,
             }
         }

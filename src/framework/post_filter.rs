@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use pellucid_cluster::Cluster;
-use pellucid_cluster::preemptions::{Found, Plan};
+use pellucid_cluster::preemptions::{CandidateResult, Plan};
 use pellucid_model::cause::{Cause, Code};
 use pellucid_model::object::Budget;
 use pellucid_model::{NodeIdx, Pod, PodId};
@@ -87,13 +87,13 @@ pub trait Evaluator {
     /// Returns what the plugin stored with [`remember`](Self::remember) for an equal pod on a node, or `None` once
     /// something that it depends on has changed.
     #[inline]
-    fn known(&self, _node: NodeIdx) -> Option<Found> {
+    fn known(&self, _node: NodeIdx) -> Option<CandidateResult> {
         None
     }
     /// Stores the result of the search on a node, for equal pods and while the pods on the node are the same. Must not
     /// be called for a result that depends on anything else, such as a budget or another node.
     #[inline]
-    fn remember(&mut self, _node: NodeIdx, _found: &Found) {}
+    fn remember(&mut self, _node: NodeIdx, _found: &CandidateResult) {}
     /// Returns the pods that are evicted already for other members of the pod's gang. They are off their nodes.
     fn earlier(&self) -> &[PodId];
 }

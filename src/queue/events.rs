@@ -1,9 +1,9 @@
-//! The events about which the plugins of waiting units were asked.
+//! The queue's event log: the newest events of each kind that refused units listen to.
 //!
-//! Invariant: about a wake-up group that still waits, every plugin has answered Skip to every event that it listens to
-//! since the refusal, because a group leaves as soon as one plugin answers Queue. It is therefore enough to keep the
-//! newest events of each kind once for all units, and for each unit when it began to wait and what woke it: asking
-//! costs no memory, and a snapshot shares all of it.
+//! Invariant: every plugin that refused a waiting group has answered Skip to all events that it listens to since the
+//! refusal, because a group leaves as soon as one plugin answers Queue. So the answers are not stored: the log holds
+//! the newest events of each kind once for all units, and each unit holds when it began to wait and what woke it. A
+//! snapshot shares the log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use pellucid_cluster::EventKinds;
 use pellucid_model::{Name, PodKey};
 
 use super::groups::bits;
-use super::{Happened, RefusedBy};
+use super::{QueueEvent, RefusedBy};
 
 /// Number of events kept of each kind.
 pub const EVENTS_KEPT: usize = 16;
@@ -39,7 +39,7 @@ pub struct SeenEvent {
     pub number: u64,
     /// When it happened, on the monotonic clock.
     pub at: Duration,
-    /// Its kinds; a node may change in several ways at once.
+    /// Kinds of the event; a node may change in several ways at once.
     pub kinds: EventKinds,
     /// The object that changed.
     pub object: EventObject,
@@ -57,8 +57,8 @@ pub enum WakeupReason {
     },
     /// The pod itself changed in a field that decides where it fits.
     Changed,
-    /// While the attempt was paused, an event happened that the plugins of the unit listen to: what they saw before it
-    /// may be different now.
+    /// While the attempt was paused, an event happened that the plugins of the unit listen to, so their answers may be
+    /// outdated.
     Meanwhile,
     /// The unit had waited for [`max_unschedulable`](super::QueueLimits::max_unschedulable).
     Timeout,
@@ -71,7 +71,7 @@ pub enum WakeupReason {
 /// A wake-up of a unit: the event, and why it woke the unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wakeup {
-    /// The event that happened.
+    /// The event that woke the unit.
     pub event: SeenEvent,
     /// Why the event woke the unit.
     pub reason: WakeupReason,
@@ -84,27 +84,27 @@ pub struct EventLog {
     /// Number of the newest event, by kind.
     newest: [u64; KINDS],
     /// Number of events that no group listened to, by kind.
-    unheard: [u64; KINDS],
+    skipped: [u64; KINDS],
     recent: Arc<Vec<Arc<VecDeque<Arc<SeenEvent>>>>>,
 }
 
 impl Default for EventLog {
     fn default() -> Self {
         let recent = Arc::new(vec![Arc::default(); KINDS]);
-        Self { number: 0, newest: [0; KINDS], unheard: [0; KINDS], recent }
+        Self { number: 0, newest: [0; KINDS], skipped: [0; KINDS], recent }
     }
 }
 
 impl EventLog {
     /// Counts an event, and keeps it when some group listens to it. Returns the event if it was kept.
-    pub(super) fn push(&mut self, event: Happened<'_>, is_heard: bool) -> Option<Arc<SeenEvent>> {
-        let Happened { kinds, at, object, .. } = event;
+    pub(super) fn push(&mut self, event: QueueEvent<'_>, has_listener: bool) -> Option<Arc<SeenEvent>> {
+        let QueueEvent { kinds, at, object, .. } = event;
         self.number += 1;
         for kind in bits(kinds.0) {
             self.newest[kind] = self.number;
-            self.unheard[kind] += u64::from(!is_heard);
+            self.skipped[kind] += u64::from(!has_listener);
         }
-        if !is_heard {
+        if !has_listener {
             return None;
         }
         let event = Arc::new(SeenEvent { number: self.number, at, kinds, object: object() });
@@ -139,8 +139,8 @@ impl EventLog {
     }
 
     /// Iterates over the kinds with events that no group listened to, and their number.
-    pub fn unheard(&self) -> impl Iterator<Item = (EventKinds, u64)> {
-        let counts = self.unheard.iter().enumerate().filter(|(_, n)| **n > 0);
+    pub fn skipped(&self) -> impl Iterator<Item = (EventKinds, u64)> {
+        let counts = self.skipped.iter().enumerate().filter(|(_, n)| **n > 0);
         counts.map(|(kind, n)| (EventKinds(1 << kind), *n))
     }
 }

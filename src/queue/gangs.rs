@@ -1,5 +1,5 @@
-//! The queue's moves for units of many pods: members join and leave, placed members are in flight on their own, and a
-//! refused unit waits for any event that could help one of its members.
+//! Moves of units with many pods: members join and leave, a placed member is a unit of its own in flight, and a refused
+//! unit waits for any event that could help one of its members.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,7 +139,7 @@ impl Queue {
     }
 
     /// Puts a gang that gave its places up into backoff, for `at_least` or longer. The queue does not take it early,
-    /// even when idle: others have the room until then, and the gang would take its places again at once.
+    /// even when idle, because the gang would take its places again at once. Other units can use the room until then.
     pub fn back_off(&mut self, id: UnitId, at_least: Duration, now: Duration) {
         let Some(unit) = self.unit(id).filter(|u| u.stage != QueueStage::Gated) else { return };
         let shape = unit.shape;

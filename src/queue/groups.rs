@@ -1,5 +1,5 @@
-//! Wake-up groups: refused units by what they wait for. Units that were refused alike form one group, and an event
-//! finds the groups that listen to it without visiting the others.
+//! Wake-up groups: an index of refused units by the events that may wake them. Units that were refused alike form one
+//! group, and an event finds the groups that listen to it without visiting the others.
 
 use std::collections::BTreeMap;
 
@@ -41,9 +41,9 @@ impl WakeGroup {
 pub(super) struct Entry {
     pub(super) group: WakeGroup,
     kinds: EventKinds,
-    /// Its units, each with its first pod.
+    /// The units of the group, each with its first pod.
     pub(super) units: BTreeMap<UnitId, PodId>,
-    /// The first unit and its pod. One pod is asked about for the whole group, so most events need nothing else.
+    /// The first unit and its pod. Plugins are asked about one pod for the whole group, so most events need no other.
     first: (UnitId, PodId),
 }
 
@@ -102,7 +102,7 @@ impl Groups {
     }
 
     /// Returns whether some group listens to one of the kinds.
-    pub(super) fn hear(&self, kinds: EventKinds) -> bool {
+    pub(super) fn has_listener(&self, kinds: EventKinds) -> bool {
         bits(kinds.0).any(|kind| self.n_listening.get(kind).is_some_and(|n| *n > 0))
     }
 
@@ -190,7 +190,7 @@ mod tests {
         groups.insert(group(3), unit(4), || EventKinds::POD_ADD);
         assert_eq!(found(&groups, EventKinds::NODE_LABEL), [1, 3]);
         assert_eq!(found(&groups, both), [1, 2, 3]);
-        assert!(!groups.hear(EventKinds::POD_ADD) && found(&groups, EventKinds::POD_ADD).is_empty());
+        assert!(!groups.has_listener(EventKinds::POD_ADD) && found(&groups, EventKinds::POD_ADD).is_empty());
         let of_three = |own| groups.entries[2].as_ref().and_then(|e| e.asked(own));
         assert_eq!(of_three(None), Some(PodId(103)));
         assert_eq!(of_three(Some(UnitId(3))), Some(PodId(104)));
@@ -201,7 +201,7 @@ mod tests {
         groups.remove(&group(3), UnitId(4));
         groups.remove(&group(1), UnitId(1));
         assert_eq!(found(&groups, both), [2]);
-        assert!(!groups.hear(EventKinds::NODE_LABEL));
+        assert!(!groups.has_listener(EventKinds::NODE_LABEL));
         for shape in 10..200 {
             groups.insert(group(shape), unit(shape), || EventKinds::NODE_LABEL);
         }

@@ -5,21 +5,21 @@
 //! plugins: the [`Listening`] table says which events each one listens to, and [`Queue::wake`] asks about an event
 //! through a closure. Start at [`Queue::add`], [`Queue::pop`] and [`Queue::refuse`].
 //!
-//! - `unit`: what the queue holds, and in which order units are taken;
+//! - `unit`: a queued pod or gang group, and its order key;
 //! - `moves`: the moves of a unit between stages;
 //! - `gangs`: the moves of units of many pods;
-//! - `groups`, `listening`: refused units by the events that may wake them;
+//! - `groups`, `listening`: an index of refused units by the events that may wake them;
 //! - `events`: the newest events;
-//! - `limits`: how long a backoff takes;
-//! - `line`: which units are ahead of one.
+//! - `limits`: limits of the queue, and the length of a backoff;
+//! - `position`: which units are ahead of a unit.
 
 mod events;
 mod gangs;
 mod groups;
 mod limits;
-mod line;
 mod listening;
 mod moves;
+mod position;
 mod unit;
 
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ pub use events::{EVENTS_KEPT, EventLog, EventObject, SeenEvent, Wakeup, WakeupRe
 pub use groups::WakeGroup;
 pub use limits::QueueLimits;
 pub use listening::Listening;
-pub use moves::Happened;
+pub use moves::QueueEvent;
 pub use unit::{OrderKey, QueueStage, RefusedBy, Unit, UnitId};
 
 use pellucid_model::{Pages, PodId};
@@ -45,7 +45,7 @@ pub struct Queue {
     unit_of: Pages<Option<UnitId>>,
     free: Vec<UnitId>,
     active: BTreeSet<(OrderKey, UnitId)>,
-    /// Active units with a paused attempt, which goes on between the attempts of others.
+    /// Active units with a paused attempt, which continues between the attempts of other units.
     paused: BTreeSet<(OrderKey, UnitId)>,
     backoff: BTreeSet<(Duration, OrderKey, UnitId)>,
     /// Units that failed with an error, or are held back. Their backoff always runs its full time.

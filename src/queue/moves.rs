@@ -15,7 +15,7 @@ use super::{Wakeup, WakeupReason};
 
 /// An event, as passed to [`Queue::wake`].
 #[derive(Clone, Copy)]
-pub struct Happened<'a> {
+pub struct QueueEvent<'a> {
     /// Kinds of the event.
     pub kinds: EventKinds,
     /// When it happened, on the monotonic clock.
@@ -55,8 +55,8 @@ impl Queue {
     }
 
     /// Takes the first active unit. When there is none, takes the first paused unit, else (if the limits allow it) the
-    /// unit whose backoff ends first, because the time would be idle otherwise. Units that failed with an error keep
-    /// their backoff. The unit is in flight until one of the methods below moves it.
+    /// unit whose backoff ends first, because the scheduler would be idle otherwise. Units that failed with an error
+    /// keep their backoff. The unit is in flight until one of the methods below moves it.
     pub fn pop(&mut self) -> Option<UnitId> {
         let id = if let Some((_, id)) = self.active.pop_first() {
             self.count(QueueStage::Active, -1);
@@ -92,7 +92,7 @@ impl Queue {
         Some(id)
     }
 
-    /// Pauses the attempt of a unit, so that other units have their turn before it continues.
+    /// Pauses the attempt of a unit, so that other units are taken before it continues.
     pub fn pause(&mut self, id: UnitId) {
         self.leave_stage(id);
         self.set_stage(id, QueueStage::Active);
@@ -186,11 +186,11 @@ impl Queue {
     /// that answer Queue. Units that no plugin refused are woken without asking.
     pub fn wake(
         &mut self,
-        event: Happened<'_>,
+        event: QueueEvent<'_>,
         mut ask: impl FnMut(&WakeGroup, PodId, RefusedBy) -> RefusedBy,
     ) {
-        let is_heard = self.unschedulable.hear(event.kinds);
-        let Some(seen) = self.events.push(event, is_heard) else { return };
+        let has_listener = self.unschedulable.has_listener(event.kinds);
+        let Some(seen) = self.events.push(event, has_listener) else { return };
         let mut woken: Vec<(UnitId, Arc<Wakeup>)> = Vec::new();
         for entry in self.unschedulable.listening(event.kinds) {
             let Some(pod) = entry.asked(event.own) else { continue };

@@ -90,21 +90,21 @@ pellucid_model::named! {
 /// A single pod or a gang group in the queue.
 #[derive(Clone, Debug, Default)]
 pub struct Unit {
-    /// Its pods in no particular order: one, or the members of a gang group that are not placed.
+    /// Pods of the unit in no particular order: one, or the members of a gang group that are not placed.
     pub pods: SmallVec<[PodId; 1]>,
     /// The first gang of the group, by key; `None` for a single pod.
     pub gang: Option<GangKey>,
-    /// Key of its pod, or of that gang.
+    /// Key of the pod, or of the first gang.
     pub key: PodKey,
-    /// Index of its profile.
+    /// Index of the unit's profile.
     pub profile: usize,
-    /// Shape of its pod when it was last refused.
+    /// Shape of the pod when the unit was last refused.
     pub shape: ShapeId,
     /// The rank that QueueSort gave.
     pub rank: i64,
-    /// Creation of its first pod, in seconds since 1970.
+    /// Creation of the unit's first pod, in seconds since 1970.
     pub created: i64,
-    /// Its stage, set by the queue alone.
+    /// Stage of the unit; only the queue sets it.
     pub stage: QueueStage,
     /// Attempts so far.
     pub attempts: u32,
@@ -118,7 +118,7 @@ pub struct Unit {
     pub first_queued_at: Duration,
     /// When its backoff ends.
     pub backoff_until: Duration,
-    /// Until when even an idle queue does not take it, as a gang that was rejected or gave its places up.
+    /// Until when even an idle queue does not take the unit: a gang that was rejected or gave its places up.
     pub held_until: Duration,
     /// When it is tried again even if no event wakes it, while unschedulable.
     pub expires_at: Duration,
@@ -130,7 +130,7 @@ pub struct Unit {
     pub popped_at_event: u64,
     /// Number of the newest event when it began to wait for one.
     pub refused_at_event: u64,
-    /// What woke it before its last or next attempt, if something did.
+    /// The wake-up before the last or next attempt, if there was one.
     pub wakeup: Option<Arc<Wakeup>>,
     /// Whether it is tried at once when it comes back from flight.
     pub activate_on_return: bool,

@@ -190,7 +190,7 @@ pub enum Outcome {
     Placed(Placement),
     /// The pod was refused, by nodes or as a whole, or its binding was refused.
     Refused(Arc<Refusal>),
-    /// The pod is held back from the queue until its gates, or those of its gang, open.
+    /// Scheduling gates, or those of the pod's gang, keep the pod out of the queue.
     Gated(Arc<Refusal>),
 }
 

@@ -1,13 +1,13 @@
-//! What is recorded of decisions, and the switches that say how much.
+//! Records of decisions, and the switches that select what is recorded.
 //!
 //! PURE, and below the cycle, which writes here. Stores only numbers, names and shared values; `diagnosis` renders text
 //! from a published snapshot. Start at [`Verdict`]. In reading order:
 //!
 //! - [`decision`], [`gang_verdict`]: verdicts about pods and gangs;
 //! - [`flight`]: the flight recorder, which is always on;
-//! - [`switches`]: run-time switches, by which more is recorded;
+//! - [`switches`]: run-time switches that enable more records;
 //! - [`recorder`]: score tables and refused nodes, while a switch is on;
-//! - [`meter`]: what recording costs.
+//! - [`meter`]: the cost of recording.
 
 pub mod decision;
 pub mod flight;

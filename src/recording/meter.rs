@@ -5,7 +5,8 @@
 //! attempt that records. L2, explanations made for a reader, is measured where the reader is served.
 //!
 //! Recording costs too much when, within the last ten seconds, it took more than its budget, a share of the time of
-//! attempts. An idle scheduler has time to record: up to a hundredth of these seconds nothing is turned off.
+//! attempts. Below a hundredth of these ten seconds nothing is turned off, because an idle scheduler has time to
+//! record.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const SAMPLED: u64 = 1021;
 const FIRST: u64 = 251;
 /// Seconds over which shares are computed.
 pub const WINDOW: usize = 10;
-/// Recording that takes no more than this within the window never costs too much.
+/// Time that recording may take within the window whatever the budget is.
 pub const FREE: Duration = Duration::from_millis(10 * WINDOW as u64);
 
 /// Time spent since the start, in nanoseconds.
@@ -95,8 +96,8 @@ impl Meter {
         self.timed.2
     }
 
-    /// Returns whether storing this attempt's verdict is measured. Not where plugins were timed right before, because
-    /// timing leaves the processor's caches in a state that no other attempt has.
+    /// Returns whether storing this attempt's verdict is measured. An attempt whose plugins were timed is not measured,
+    /// because timing leaves the processor's caches in a state that no other attempt has.
     #[inline]
     pub fn times_verdict(&self, cycle: u64) -> bool {
         cycle < FIRST || cycle % SAMPLED == SAMPLED / 2 && self.timed.0 != cycle
@@ -144,8 +145,8 @@ impl Meter {
         }
     }
 
-    /// Returns the spender that must stop recording, the one that spent the most, when all together exceed the budget.
-    /// The costs of the others are then counted from zero.
+    /// When all spenders together exceed the budget, returns the one that spent the most, which must stop recording,
+    /// and resets the costs of the others.
     pub fn over_budget(&mut self, budget_percent: u32, second: u64) -> Option<Spender> {
         let spent = self.recording.sum(second);
         if budget_percent >= 100 || spent <= nanos(FREE) {

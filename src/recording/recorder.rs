@@ -1,6 +1,6 @@
-//! What flags `s` and `f` record: score tables and refused nodes of recent attempts, in bounded rings.
+//! Score tables (flag `s`) and refused nodes (flag `f`) of recent attempts, in bounded rings.
 //!
-//! Cheap to clone for a published snapshot. Counts what the bounds push out.
+//! Cheap to clone for a published snapshot. Records that are pushed out are counted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -112,13 +112,13 @@ impl GangCheck {
     pub fn observe(&mut self, pod: &Value, is_deleted: bool, at: Duration) -> Seen {
         self.outcome.events += 1;
         self.count(pod, is_deleted);
-        let judgement = self.ledger.book(pod, is_deleted);
+        let findings = self.ledger.book(pod, is_deleted);
         let (job, worker) = (annotation(pod, GANG_NAME), text(pod, "/metadata/name"));
-        for over in judgement.overcommitted {
+        for over in findings.overcommitted {
             let (job, worker) = (job.to_owned(), worker.to_owned());
             self.outcome.fault(Fault::Overcommitted { at, job, worker, over });
         }
-        judgement.unclear.into_iter().for_each(|what| self.outcome.fault(Fault::Unclear(what)));
+        findings.unclear.into_iter().for_each(|what| self.outcome.fault(Fault::Unclear(what)));
         let Some(gang) = self.gangs.get_mut(job) else {
             self.outcome.fault(Fault::Unclear(format!("{worker} belongs to no job of the trace: {job:?}")));
             return Seen::Nothing;

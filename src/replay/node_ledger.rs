@@ -1,7 +1,7 @@
 //! Tracks what each node holds across watch events: the audit for replays in which pods come and go.
 //!
 //! The ledger reads API objects with the arithmetic of [`super::audit`] and shares nothing else. After every event it
-//! judges the node of the event. It stores a few numbers per pod, not the objects.
+//! checks the node of the event. It stores a few numbers per pod, not the objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,12 +24,12 @@ struct Held {
     amounts: Amounts,
 }
 
-/// What a watch event changed about nodes.
+/// Problems that a watch event revealed on its node.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Judgement {
+pub(super) struct Findings {
     /// Resources overcommitted since this event.
     pub overcommitted: Vec<Overcommitted>,
-    /// Descriptions of what could not be judged.
+    /// Descriptions of what could not be checked.
     pub unclear: Vec<String>,
 }
 
@@ -55,8 +55,8 @@ impl NodeLedger {
     }
 
     /// Records the current state of a pod, or its deletion.
-    pub(super) fn book(&mut self, pod: &Value, is_deleted: bool) -> Judgement {
-        let mut judgement = Judgement::default();
+    pub(super) fn book(&mut self, pod: &Value, is_deleted: bool) -> Findings {
+        let mut findings = Findings::default();
         let uid = text(pod, "/metadata/uid");
         let node = text(pod, "/spec/nodeName");
         let holds = !is_deleted && !node.is_empty() && !is_finished(pod);
@@ -65,22 +65,22 @@ impl NodeLedger {
             self.release(uid);
         }
         if !holds {
-            return judgement;
+            return findings;
         }
         let Some(room) = self.rooms.get_mut(node) else {
             let name = text(pod, "/metadata/name");
-            judgement.unclear.push(format!("{name} is on {node}, which does not exist"));
-            return judgement;
+            findings.unclear.push(format!("{name} is on {node}, which does not exist"));
+            return findings;
         };
         // A known pod is recorded again at every event, because in-place resize changes its requests.
         if let Some(old) = self.held.remove(uid) {
             room.change(&old.amounts, -1);
         }
-        let amounts = requests(pod, &mut judgement.unclear);
+        let amounts = requests(pod, &mut findings.unclear);
         room.change(&amounts, 1);
-        judgement.overcommitted = room.newly_over(node);
+        findings.overcommitted = room.newly_over(node);
         self.held.insert(uid.to_owned(), Held { node: node.to_owned(), amounts });
-        judgement
+        findings
     }
 
     fn release(&mut self, uid: &str) {
@@ -139,17 +139,17 @@ mod tests {
         })
     }
 
-    fn over(judgement: &Judgement) -> Vec<(&str, i128, i128)> {
+    fn over(findings: &Findings) -> Vec<(&str, i128, i128)> {
         let of = |o: &Overcommitted| (o.requested / ONE, o.allocatable / ONE);
-        judgement.overcommitted.iter().map(|o| (o.resource.as_str(), of(o).0, of(o).1)).collect()
+        findings.overcommitted.iter().map(|o| (o.resource.as_str(), of(o).0, of(o).1)).collect()
     }
 
     #[test]
     fn one_gpu_too_many_is_seen_at_its_event_and_once() {
         let mut ledger = ledger();
         for name in ["a", "b"] {
-            assert_eq!(ledger.book(&pod(name, "gpu-0", "Pending"), false), Judgement::default());
-            assert_eq!(ledger.book(&pod(name, "gpu-0", "Running"), false), Judgement::default());
+            assert_eq!(ledger.book(&pod(name, "gpu-0", "Pending"), false), Findings::default());
+            assert_eq!(ledger.book(&pod(name, "gpu-0", "Running"), false), Findings::default());
         }
         assert_eq!(over(&ledger.book(&pod("c", "gpu-0", "Pending"), false)), [(GPU, 3, 2)]);
         assert!(over(&ledger.book(&pod("c", "gpu-0", "Running"), false)).is_empty());
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_pod_on_a_node_that_does_not_exist_is_said() {
-        let judgement = ledger().book(&pod("a", "gone", "Pending"), false);
-        assert_eq!(judgement.unclear, ["a is on gone, which does not exist"]);
+        let findings = ledger().book(&pod("a", "gone", "Pending"), false);
+        assert_eq!(findings.unclear, ["a is on gone, which does not exist"]);
     }
 }

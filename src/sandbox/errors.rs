@@ -15,8 +15,8 @@ pub(super) struct ApiError {
     pub message: String,
     /// The `details` of the Status.
     pub details: Option<Value>,
-    /// The continue token with which a client can go on after a 410 on a list.
-    pub resume: Option<String>,
+    /// The continue token with which a client can resume a list after a 410.
+    pub continue_token: Option<String>,
 }
 
 /// Result of an operation. The error is boxed because it is large and rare.
@@ -88,7 +88,7 @@ impl FieldError {
 
 impl ApiError {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Box<Self> {
-        Box::new(Self { code, reason, message: message.into(), details: None, resume: None })
+        Box::new(Self { code, reason, message: message.into(), details: None, continue_token: None })
     }
 
     fn with(mut self: Box<Self>, details: Value) -> Box<Self> {
@@ -241,7 +241,7 @@ impl ApiError {
     /// Returns the error as a `metav1.Status`.
     pub(super) fn status(&self) -> Value {
         let mut metadata = json!({});
-        if let Some(token) = &self.resume {
+        if let Some(token) = &self.continue_token {
             metadata["continue"] = token.as_str().into();
         }
         let mut status = json!({

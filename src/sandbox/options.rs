@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// `limit`: the page size, 0 for no limit.
     pub limit: usize,
     /// `continue`: the token of the next page.
-    pub resume: String,
+    pub continue_token: String,
     /// `resourceVersion`.
     pub revision: String,
     /// `resourceVersionMatch`.
@@ -89,7 +89,7 @@ impl Options {
             "labelSelector" => self.labels = value,
             "fieldSelector" => self.fields = value,
             "limit" => self.limit = number()?.max(0) as usize,
-            "continue" => self.resume = value,
+            "continue" => self.continue_token = value,
             "resourceVersion" => self.revision = value,
             "resourceVersionMatch" => self.revision_match = value,
             "timeoutSeconds" => self.timeout = Some(number()?.max(0) as u64),

@@ -448,7 +448,7 @@ proptest! {
             }
             let snapshot = life.core.scheduler.publish(life.core.now);
             let names = snapshot.flight.names(0, &snapshot.cluster);
-            let entries = snapshot.flight.since(0).filter(|(chunk, e)| chunk.what(e).kind() == "Placed");
+            let entries = snapshot.flight.since(0).filter(|(chunk, e)| chunk.event(e).kind() == "Placed");
             let told: Vec<_> = entries.map(|(c, e)| (names.subject(c, &e), names.node(c, &e))).collect();
             let kept = &placed[placed.len() - told.len()..];
             let kept: Vec<_> =

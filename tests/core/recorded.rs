@@ -16,7 +16,7 @@ fn told(core: &mut Core, pod: &Pod) -> Vec<(String, String, u32)> {
     let key = (&*pod.key.namespace, &*pod.key.name);
     let names = snapshot.flight.names(0, &snapshot.cluster);
     let entries = snapshot.flight.since(0).filter(|(chunk, entry)| names.subject(chunk, entry) == key);
-    entries.map(|(c, e)| (c.what(&e).kind().to_owned(), names.node(c, &e).to_owned(), c.count(&e))).collect()
+    entries.map(|(c, e)| (c.event(&e).kind().to_owned(), names.node(c, &e).to_owned(), c.count(&e))).collect()
 }
 
 #[track_caller]

@@ -120,7 +120,7 @@ fn recording_that_takes_too_much_is_turned_off_and_says_so() {
         let start = probe.0.get();
         core.scheduler.step(core.now, &probe).expect("it is tried");
         let took = probe.0.get() - start;
-        ended = core.scheduler.note_cost(took, Duration::ZERO, core.now);
+        ended = core.scheduler.charge_cost(took, Duration::ZERO, core.now);
         steps += 1;
         assert!(steps < 8, "it is turned off");
     }
@@ -141,7 +141,7 @@ fn recording_that_takes_too_much_is_turned_off_and_says_so() {
     for i in 0..20 {
         core.see(&pod(&format!("q{i}"), 0));
         core.scheduler.step(core.now, &probe);
-        assert!(core.scheduler.note_cost(FREE, FREE, core.now).is_none());
+        assert!(core.scheduler.charge_cost(FREE, FREE, core.now).is_none());
     }
 }
 

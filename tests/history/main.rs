@@ -46,7 +46,7 @@ async fn failed_attempts_are_one_entry_and_outlive_the_pod() {
     let pods = running.api("v1/Pod");
     pods.patch("big", &PatchParams::default(), &hold(json!(["example.com/hold"]))).await.expect("patched");
     running.delete("v1/Pod", "big").await;
-    running.wait(history, "told to go", |b| kinds(b).last() == Some(&"Deleting"));
+    running.wait(history, "being deleted", |b| kinds(b).last() == Some(&"Deleting"));
     pods.patch("big", &PatchParams::default(), &hold(json!([]))).await.expect("patched");
     let body = running.wait(history, "its end", |b| kinds(b).last() == Some(&"Deleted"));
     assert_eq!(kinds(&body), ["Added", "Refused", "Deleting", "Deleted"]);

@@ -26,7 +26,7 @@ async fn a_victim_gets_its_condition_and_is_then_deleted_by_uid() {
     let mock = Mock::new();
     mock.on(STATUS, [ok()]);
     mock.on(DELETE, [ok()]);
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     io.queues.push_all([evict(7, "p")]);
     assert_eq!(evict_done(&mut inputs).await, (EffectId(7), EvictOutcome::Deleted));
     let calls: Vec<_> = mock.seen("").into_iter().filter(|s| s.what.contains("/pods/")).collect();
@@ -92,7 +92,7 @@ async fn every_answer_to_an_eviction_is_settled() {
         mock.on(STATUS, patches);
         mock.on(DELETE, deletes);
         mock.on(READ, reads);
-        let (io, mut inputs) = mock.edge(|_| {});
+        let (io, mut inputs) = mock.start_io(|_| {});
         io.queues.push_all([evict(1, "p")]);
         assert_eq!(evict_done(&mut inputs).await.1, want, "case {number}");
         let seen = (mock.seen(DELETE).len(), mock.seen(READ).len());
@@ -105,7 +105,7 @@ async fn every_answer_to_an_eviction_is_settled() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_door_evicts_nobody() {
     let mock = Mock::new();
-    let (io, mut inputs) = mock.edge(|config| config.writes = false);
+    let (io, mut inputs) = mock.start_io(|config| config.writes = false);
     io.queues.push_all([evict(1, "p")]);
     assert_eq!(evict_done(&mut inputs).await.1, refused(0, "writes are switched off"));
     assert_eq!(mock.seen("PATCH").len() + mock.seen("DELETE").len(), 0);

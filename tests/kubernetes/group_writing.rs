@@ -38,7 +38,7 @@ fn held(uid: &str, version: &str, status: &Value) -> Answer {
 async fn with_native(mock: &Mock, version: &str) -> (ClusterIo, Receiver<Input>) {
     mock.discover(&[(version, &["podgroups"])]);
     mock.serve(&format!("{NATIVE}/{version}/podgroups"), []);
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     while !io.watches.of(ObjectKind::PodGroupNative).is_synced() {
         inputs.recv().await.expect("an input");
     }
@@ -50,7 +50,7 @@ async fn the_newest_status_wins_and_carries_the_uid() {
     let mock = Mock::new();
     let gate = Arc::new(Notify::new());
     mock.on(STATUS, [Answer::Gate(gate.clone())]);
-    let (io, _inputs) = mock.edge(|_| {});
+    let (io, _inputs) = mock.start_io(|_| {});
     io.queues.push_all([running(1)]);
     mock.wait(STATUS, 1).await;
     io.queues.push_all([running(2), running(3)]);
@@ -72,7 +72,7 @@ async fn the_newest_status_wins_and_carries_the_uid() {
 async fn a_status_is_tried_again_given_up_and_left_when_the_group_is_gone() {
     let mock = Mock::new();
     mock.on(STATUS, [Answer::Hang, failure(500, "InternalError", "x"), Answer::Later(1), ok()]);
-    let (io, _inputs) = mock.edge(|_| {});
+    let (io, _inputs) = mock.start_io(|_| {});
     io.queues.push_all([running(1)]);
     settled(&io, 1).await;
     assert_eq!((io.group_statuses.counts().written, mock.seen(STATUS).len()), (1, 4));
@@ -116,7 +116,7 @@ async fn conditions_of_others_stay_and_a_conflict_is_read_anew() {
     mock.on(&format!("GET {BATCH}"), [held("uid-g", "7", &before), held("uid-g", "8", &after)]);
     let patch = format!("PATCH {BATCH}/status");
     mock.on(&patch, [failure(409, "Conflict", "the object has been modified"), ok()]);
-    let (io, _inputs) = mock.edge(|_| {});
+    let (io, _inputs) = mock.start_io(|_| {});
     let order = |message| group_status(ObjectKind::PodGroupSigsDev, "g", 1, Some(message));
     io.queues.push_all([order("new")]);
     settled(&io, 1).await;
@@ -160,7 +160,7 @@ async fn native_groups_are_written_in_the_version_that_is_served() {
 #[tokio::test(start_paused = true)]
 async fn nothing_of_groups_is_written_or_read_behind_a_closed_door() {
     let mock = Mock::new();
-    let (io, _inputs) = mock.edge(|config| config.writes = false);
+    let (io, _inputs) = mock.start_io(|config| config.writes = false);
     let batch = group_status(ObjectKind::PodGroupSigsDev, "h", 1, Some("m"));
     // Native groups are not served, so the group does not exist.
     let native = group_status(ObjectKind::PodGroupNative, "i", 1, Some("m"));

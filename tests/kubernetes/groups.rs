@@ -35,7 +35,7 @@ async fn a_kind_may_be_installed_and_removed_while_the_watch_runs() {
     );
     let ended = vec![event("MODIFIED", group("g")), event("ERROR", gone)];
     mock.on(&format!("WATCH {X}"), [Answer::Watch(ended), Answer::Watch(Vec::new())]);
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     let start = tokio::time::Instant::now();
     assert_eq!(next(&mut inputs).await, "PodGroup.scheduling.x-k8s.io [] without []");
     mock.wait(&format!("GET {X}"), 2).await;
@@ -54,7 +54,7 @@ async fn the_version_of_native_groups_is_found_by_discovery() {
     let mock = Mock::silent();
     // Kubernetes 1.35: an unsupported version.
     mock.discover(&[("v1", &["priorityclasses"]), ("v1alpha1", &["podgroups", "workloads"])]);
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     let mut lists = [next(&mut inputs).await, next(&mut inputs).await];
     lists.sort();
     let none = ["PodGroup.scheduling.k8s.io [] without []", "Workload.scheduling.k8s.io [] without []"];
@@ -77,7 +77,7 @@ async fn a_server_that_is_upgraded_is_followed_to_the_new_version_without_losing
     let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
     mock.on(&format!("WATCH {}", path("v1alpha2")), [Answer::Watch(vec![event("ERROR", gone)])]);
     mock.discover(&[("v1alpha2", &["podgroups"])]);
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     let mut lists = [next(&mut inputs).await, next(&mut inputs).await];
     lists.sort();
     assert_eq!(lists[0], "PodGroup.scheduling.k8s.io [\"g\"] without []");
@@ -96,7 +96,7 @@ async fn discovery_that_fails_is_tried_again_and_shown() {
         &format!("GET {NATIVE}"),
         [failure(403, "Forbidden", "no"), failure(403, "Forbidden", "no"), page],
     );
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     next(&mut inputs).await;
     next(&mut inputs).await;
     let errors = [ObjectKind::PodGroupNative, ObjectKind::WorkloadNative]
@@ -125,7 +125,7 @@ async fn pods_that_have_ended_arrive_and_those_in_no_gang_stay_out_of_lists() {
     ];
     mock.on("GET /api/v1/pods", [Answer::Json(200, list(items))]);
     mock.on("WATCH /api/v1/pods", [Answer::Watch(vec![event("MODIFIED", ended("a", "Succeeded", None))])]);
-    let (_edge, mut inputs) = mock.edge(|_| {});
+    let (_io, mut inputs) = mock.start_io(|_| {});
     assert_eq!(next(&mut inputs).await, "pods [\"a\", \"c\"] without []");
     let Some(Input::PodApplied(pod)) = inputs.recv().await else { panic!("a change") };
     assert!(pod.phase.is_terminal());

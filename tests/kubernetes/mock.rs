@@ -206,7 +206,7 @@ impl Mock {
     }
 
     /// Starts the I/O rooms against this server.
-    pub(crate) fn edge(&self, change: impl FnOnce(&mut ClusterIoConfig)) -> (ClusterIo, Receiver<Input>) {
+    pub(crate) fn start_io(&self, change: impl FnOnce(&mut ClusterIoConfig)) -> (ClusterIo, Receiver<Input>) {
         let connection = Connection::of_clients(self.client(), self.client());
         let mut config = ClusterIoConfig::new(connection, clock(), "test");
         change(&mut config);

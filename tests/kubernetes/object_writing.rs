@@ -51,7 +51,7 @@ async fn objects_are_patched_at_the_version_that_was_seen() {
     let mock = Mock::new();
     mock.on(VOLUME, [ok()]);
     mock.on(CLAIM, [ok()]);
-    let (io, mut inputs) = mock.edge(|config| config.object_writers = 1);
+    let (io, mut inputs) = mock.start_io(|config| config.object_writers = 1);
     io.queues.push_all([bind_volume(1), select_node(2)]);
     assert_eq!(object_done(&mut inputs).await, (EffectId(1), WriteOutcome::Written));
     assert_eq!(object_done(&mut inputs).await, (EffectId(2), WriteOutcome::Written));
@@ -74,7 +74,7 @@ async fn a_status_is_patched_through_its_subresource_with_the_uid() {
     let mock = Mock::new();
     let path = format!("PATCH {LEASES}/l/status");
     mock.on(&path, [ok()]);
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     let write = ObjectWrite::Patch {
         object: lease(),
         part: ObjectPart::Status,
@@ -95,7 +95,7 @@ async fn settles(order: impl Fn() -> Effect, write: &str, read: &str, cases: Vec
         let mock = Mock::new();
         mock.on(write, writes);
         mock.on(read, reads);
-        let (io, mut inputs) = mock.edge(|_| {});
+        let (io, mut inputs) = mock.start_io(|_| {});
         io.queues.push_all([order()]);
         assert_eq!(object_done(&mut inputs).await.1, want, "case {number}");
         assert_eq!((mock.seen(write).len(), mock.seen(read).len()), (n_writes, n_reads), "case {number}");
@@ -167,7 +167,7 @@ async fn a_plugin_evicts_a_pod_with_a_condition_and_its_uid() {
     let (status, pod) = ("PATCH /api/v1/namespaces/ns/pods/v/status", "DELETE /api/v1/namespaces/ns/pods/v");
     mock.on(status, [ok()]);
     mock.on(pod, [ok()]);
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     let write = ObjectWrite::Evict { pod: pod_ref("v"), reason: "QuotaRevoked", message: "over".into() };
     io.queues.push_all([object(1, write)]);
     assert_eq!(object_done(&mut inputs).await.1, WriteOutcome::Written);
@@ -183,7 +183,7 @@ async fn the_node_of_a_claim_is_found_again_after_a_lost_answer() {
     let read =
         |node: Value| json!({"metadata": {"annotations": {"volume.kubernetes.io/selected-node": node}}});
     mock.on(&CLAIM.replace("PATCH", "GET"), [Answer::Json(200, read(json!("n1")))]);
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     io.queues.push_all([select_node(1)]);
     assert_eq!(object_done(&mut inputs).await.1, WriteOutcome::Written);
 }
@@ -191,7 +191,7 @@ async fn the_node_of_a_claim_is_found_again_after_a_lost_answer() {
 #[tokio::test(start_paused = true)]
 async fn a_name_that_leads_elsewhere_is_not_sent() {
     let mock = Mock::new();
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     let elsewhere = core_object("persistentvolumes", None, "../nodes/n1");
     let delete = ObjectWrite::Delete { object: elsewhere, precondition: Precondition::default() };
     io.queues.push_all([object(1, delete)]);
@@ -203,7 +203,7 @@ async fn a_name_that_leads_elsewhere_is_not_sent() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_door_writes_no_object() {
     let mock = Mock::new();
-    let (io, mut inputs) = mock.edge(|config| config.writes = false);
+    let (io, mut inputs) = mock.start_io(|config| config.writes = false);
     let evict = ObjectWrite::Evict { pod: pod_ref("v"), reason: "QuotaRevoked", message: "over".into() };
     for order in [bind_volume(1), create(), delete(), object(1, evict)] {
         io.queues.push_all([order]);

@@ -70,7 +70,7 @@ async fn until(what: &str, most: Duration, is_so: impl Fn() -> bool) -> Duration
 async fn running() -> (Mock, ClusterIo, Arrived) {
     let mock = Mock::new();
     mock.serve_all();
-    let (io, inputs) = mock.edge(|_| {});
+    let (io, inputs) = mock.start_io(|_| {});
     let arrived = Arrived::collect(inputs);
     until("all is well", Duration::from_secs(5), || all_well(&io)).await;
     sleep(Duration::from_secs(20)).await;
@@ -105,7 +105,7 @@ async fn watches_are_back_within_seconds_whatever_the_server_did_and_for_how_lon
             if seconds == 3 && matches!(fault, Hang | Later) {
                 continue;
             }
-            let (mock, _edge, took) = outage(fault, Duration::from_secs(seconds)).await;
+            let (mock, _io, took) = outage(fault, Duration::from_secs(seconds)).await;
             let requests = mock.seen("").len();
             println!("{fault:?} for {seconds} s: back after {took:?}, {requests} requests in all");
             // 23 kinds, each of which retries at once and then about every 4 s, and the probe.
@@ -124,7 +124,7 @@ async fn a_watch_that_breaks_is_back_before_anybody_waits_for_a_pod() {
         let new = Answer::Watch(vec![event("ADDED", pod("new", "u", None))]);
         mock.on(PODS, [Answer::Breaks(WORKS), new]);
         let begun = Instant::now();
-        let (_edge, inputs) = mock.edge(|_| {});
+        let (_io, inputs) = mock.start_io(|_| {});
         let arrived = Arrived::collect(inputs);
         until("the new pod arrives", PATIENCE, || arrived.has("applied ns/new")).await;
         let took = begun.elapsed().saturating_sub(WORKS);
@@ -135,7 +135,7 @@ async fn a_watch_that_breaks_is_back_before_anybody_waits_for_a_pod() {
 #[tokio::test(start_paused = true)]
 async fn changes_that_are_gone_after_an_outage_do_not_prolong_it() {
     for _ in 0..10 {
-        let (mock, _edge, arrived) = running().await;
+        let (mock, _io, arrived) = running().await;
         mock.fail(Some(Fault::Unavailable));
         sleep(Duration::from_secs(30)).await;
         // The first watch gets the error that its changes are gone, and the list contains the pod.
@@ -211,7 +211,7 @@ async fn a_silent_watch_is_opened_anew_and_one_with_bookmarks_is_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_began_anew_is_listed_again() {
-    let (mock, _edge, arrived) = running().await;
+    let (mock, _io, arrived) = running().await;
     let mut list = list([pod("other", "u", None)]);
     // The resourceVersion was 10 before.
     list["metadata"]["resourceVersion"] = json!("3");
@@ -232,7 +232,7 @@ async fn pages_follow_each_other_and_an_outage_between_them_loses_none() {
         Answer::Json(200, list)
     };
     mock.on("GET /api/v1/pods", [page(&["a", "b"], "t1"), Answer::Later(3600), page(&["c"], "")]);
-    let (_edge, mut inputs) = mock.edge(|_| {});
+    let (_io, mut inputs) = mock.start_io(|_| {});
     assert_eq!(next(&mut inputs).await, "pods [\"a\", \"b\", \"c\"] without []");
     let queries: Vec<_> = mock.seen("GET /api/v1/pods").into_iter().map(|seen| seen.query).collect();
     assert!(queries[0].contains("limit=50") && !queries[0].contains("continue"), "{queries:?}");

@@ -102,7 +102,8 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
         mock.on(&format!("GET /apis/{path}/namespaces/ns/podgroups/g{n}"), [Answer::Json(200, group)]);
     }
     mock.serve("/apis/slo.koordinator.sh/v1alpha1/nodemetrics", []);
-    let (io, mut inputs) = mock.edge(|config| config.decoder = Decoder::of(&pellucid::plugins::registry()));
+    let (io, mut inputs) =
+        mock.start_io(|config| config.decoder = Decoder::of(&pellucid::plugins::registry()));
     io.queues.push_all([bind(1, "p"), condition("p", "m"), event("p", "m"), event("p", "m")]);
     bind_done(&mut inputs).await;
     io.queues.push_all([evict(2, "v"), bind_volume(3), select_node(4)]);

@@ -64,7 +64,7 @@ async fn a_change_that_names_no_object_is_not_lost() {
     let nonsense = event("ADDED", json!({"metadata": "not an object"}));
     mock.on("WATCH /api/v1/pods", [Answer::Watch(vec![nonsense]), Answer::Watch(Vec::new())]);
     mock.on("GET /api/v1/nodes", [Answer::Hang]);
-    let (_edge, mut inputs) = mock.edge(|_| {});
+    let (_io, mut inputs) = mock.start_io(|_| {});
     for want in ["pods [] without []", "pods [\"a\"] without []"] {
         assert_eq!(next(&mut inputs).await, want);
     }
@@ -100,7 +100,7 @@ async fn lists_changes_and_deletes_arrive_and_an_unreadable_pod_stops_nothing() 
     );
     // Nodes stay silent, so the order of inputs is that of the pods.
     mock.on("GET /api/v1/nodes", [Answer::Hang]);
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     for want in [
         "pods [\"a\", \"b\"] without [\"bad at spec.containers[0].resources.requests.cpu\"]",
         "quarantined a at spec.containers[0].resources.requests.cpu",
@@ -133,7 +133,7 @@ async fn a_list_that_fails_is_tried_again_and_shown() {
             Answer::Json(200, list([node])),
         ],
     );
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     let mut lines = [next(&mut inputs).await, next(&mut inputs).await];
     lines.sort();
     assert_eq!(lines, ["1 nodes", "pods [] without []"]);
@@ -154,7 +154,7 @@ async fn a_change_that_is_no_event_leads_to_a_new_list() {
             Answer::Watch(Vec::new()),
         ],
     );
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     assert_eq!(next(&mut inputs).await, "pods [] without []");
     mock.on("GET /api/v1/pods", [Answer::Json(200, list([pod("a", "u", None), pod("b", "u", None)]))]);
     assert_eq!(next(&mut inputs).await, "pods [\"a\", \"b\"] without []");
@@ -165,7 +165,7 @@ async fn a_change_that_is_no_event_leads_to_a_new_list() {
 async fn every_kind_is_listed_and_watched() {
     let mock = Mock::new();
     mock.serve_all();
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     let mut lists = BTreeSet::new();
     while lists.len() < 23 {
         lists.insert(next(&mut inputs).await);
@@ -195,7 +195,7 @@ async fn objects_of_other_kinds_arrive_as_pods_do() {
             event("DELETED", claim("a", "ReadWriteOnce")),
         ])],
     );
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     for want in [
         "PersistentVolumeClaim [\"a\"] without [\"bad at spec.accessModes[0]\"]",
         "applied PersistentVolumeClaim b",
@@ -215,7 +215,7 @@ async fn a_kind_that_is_not_served_has_no_objects_until_it_is() {
     let absent = || failure(404, "NotFound", "the server could not find the requested resource");
     mock.on(&format!("GET {path}"), [absent(), absent(), Answer::Json(200, list([driver]))]);
     mock.on(&format!("WATCH {path}"), [Answer::Watch(Vec::new())]);
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     let status = io.watches.of(ObjectKind::CsiDriver).clone();
     assert_eq!(next(&mut inputs).await, "CSIDriver [] without []");
     mock.wait(&format!("GET {path}"), 2).await;
@@ -269,7 +269,7 @@ async fn a_required_kind_of_a_plugin_is_waited_for_until_it_is_served() {
     mock.on(&format!("WATCH {path}"), [Answer::Watch(Vec::new())]);
     let plain = Registration::without_args("Plain", "Brings kinds", || Plain);
     let registry: [Box<dyn PluginFactory>; 1] = [Box::new(plain.with_kinds([&NEEDED, &LIKED]))];
-    let (io, mut inputs) = mock.edge(|config| config.decoder = Decoder::of(&registry));
+    let (io, mut inputs) = mock.start_io(|config| config.decoder = Decoder::of(&registry));
     let report = |name: &str| {
         let (_, status) = io.watches.iter().find(|(kind, _)| *kind == name).expect("it is watched");
         status.report()
@@ -291,7 +291,7 @@ async fn pods_that_are_not_served_are_an_error() {
     let mock = Mock::new();
     mock.on("GET /api/v1/pods", [failure(404, "NotFound", "no pods here")]);
     mock.on("GET /api/v1/nodes", [Answer::Hang]);
-    let (io, _inputs) = mock.edge(|_| {});
+    let (io, _inputs) = mock.start_io(|_| {});
     mock.wait("GET /api/v1/pods", 2).await;
     assert_eq!((io.watches.pods.is_synced(), io.watches.pods.report().errors > 0), (false, true));
 }
@@ -301,7 +301,7 @@ async fn a_missing_right_is_named() {
     let mock = Mock::new();
     let path = "GET /apis/storage.k8s.io/v1/csinodes";
     mock.on(path, [failure(403, "Forbidden", "no")]);
-    let (io, _inputs) = mock.edge(|_| {});
+    let (io, _inputs) = mock.start_io(|_| {});
     mock.wait(path, 2).await;
     let report = io.watches.of(ObjectKind::CsiNode).report();
     let want =

@@ -34,7 +34,7 @@ async fn a_binding_carries_the_uid_and_is_reported_when_sent_and_when_done() {
     mock.on(BINDING, [created()]);
     mock.on("GET /api/v1/pods", [Answer::Hang]);
     mock.on("GET /api/v1/nodes", [Answer::Hang]);
-    let (io, mut inputs) = mock.edge(|_| {});
+    let (io, mut inputs) = mock.start_io(|_| {});
     io.queues.push_all([bind(7, "p")]);
     let Some(Input::Report(EffectReport::BindSent { id, uid })) = inputs.recv().await else {
         panic!("not sent")
@@ -103,7 +103,7 @@ async fn every_answer_to_a_binding_is_settled() {
         let mock = Mock::new();
         mock.on(BINDING, posts);
         mock.on(READ, reads);
-        let (io, mut inputs) = mock.edge(|_| {});
+        let (io, mut inputs) = mock.start_io(|_| {});
         io.queues.push_all([bind(1, "p")]);
         assert_eq!(bind_done(&mut inputs).await.1, want, "case {number}");
         let n_seen = (mock.seen(BINDING).len(), mock.seen(READ).len());
@@ -116,7 +116,7 @@ async fn the_server_says_when_to_come_back_within_reason() {
     for (says, seconds) in [(2, 2), (3600, 4)] {
         let mock = Mock::new();
         mock.on(BINDING, [Answer::Later(says), created()]);
-        let (io, mut inputs) = mock.edge(|_| {});
+        let (io, mut inputs) = mock.start_io(|_| {});
         let start = Instant::now();
         io.queues.push_all([bind(1, "p")]);
         bind_done(&mut inputs).await;
@@ -132,7 +132,7 @@ async fn no_more_bindings_are_under_way_than_allowed() {
         let what = format!("POST /api/v1/namespaces/ns/pods/{name}/binding");
         mock.on(&what, [Answer::Gate(gate.clone())]);
     }
-    let (io, mut inputs) = mock.edge(|config| config.binders = 2);
+    let (io, mut inputs) = mock.start_io(|config| config.binders = 2);
     io.queues.push_all([bind(1, "a"), bind(2, "b"), bind(3, "c")]);
     let drain = tokio::spawn(async move {
         let mut ids = Vec::new();
@@ -157,7 +157,7 @@ async fn a_condition_is_a_patch_of_one_condition_and_the_newest_wins() {
     let mock = Mock::new();
     let gate = Arc::new(Notify::new());
     mock.on(STATUS, [Answer::Gate(gate.clone())]);
-    let (io, _inputs) = mock.edge(|_| {});
+    let (io, _inputs) = mock.start_io(|_| {});
     io.queues.push_all([condition("p", "first")]);
     mock.wait(STATUS, 1).await;
     io.queues.push_all([condition("p", "second"), condition("p", "third")]);
@@ -182,7 +182,7 @@ async fn conditions_are_tried_again_dropped_when_gone_and_not_repeated() {
     let mock = Mock::new();
     let ok = Answer::Json(200, json!({}));
     mock.on(STATUS, [Answer::Hang, failure(500, "InternalError", "x"), ok]);
-    let (io, _inputs) = mock.edge(|config| config.status_writers = 1);
+    let (io, _inputs) = mock.start_io(|config| config.status_writers = 1);
     io.queues.push_all([condition("p", "m")]);
     mock.wait(STATUS, 3).await;
     // The same condition again, then a pod that is gone, then a marker.
@@ -200,7 +200,7 @@ async fn a_nomination_goes_with_the_condition_and_is_cleared_by_a_null() {
     let mock = Mock::new();
     let gate = Arc::new(Notify::new());
     mock.on(STATUS, [Answer::Gate(gate.clone())]);
-    let (io, _inputs) = mock.edge(|_| {});
+    let (io, _inputs) = mock.start_io(|_| {});
     io.queues.push_all([condition("p", "m"), nomination("p", Some("n1"))]);
     mock.wait(STATUS, 1).await;
     // Meanwhile: the same condition, and two changes of the nomination.
@@ -218,7 +218,7 @@ async fn a_nomination_goes_with_the_condition_and_is_cleared_by_a_null() {
 async fn a_write_that_is_given_up_leaves_its_parts_to_the_newer_one() {
     let mock = Mock::new();
     mock.on(STATUS, [Answer::Hang, Answer::Json(200, json!({}))]);
-    let (io, _inputs) = mock.edge(|_| {});
+    let (io, _inputs) = mock.start_io(|_| {});
     io.queues.push_all([condition("p", "m"), nomination("p", Some("n1"))]);
     mock.wait(STATUS, 1).await;
     io.queues.push_all([nomination("p", Some("n2"))]);
@@ -232,7 +232,7 @@ async fn a_write_that_is_given_up_leaves_its_parts_to_the_newer_one() {
 async fn the_same_note_moves_only_the_series_and_a_changed_note_is_a_new_event() {
     let mock = Mock::new();
     mock.on(EVENTS, [created()]);
-    let (io, _inputs) = mock.edge(|_| {});
+    let (io, _inputs) = mock.start_io(|_| {});
     io.queues.push_all([event("p", "0/1 nodes")]);
     let first = mock.wait(EVENTS, 1).await.remove(0).body;
     let name = first["metadata"]["name"].as_str().expect("a name").to_owned();
@@ -260,7 +260,7 @@ async fn the_same_note_moves_only_the_series_and_a_changed_note_is_a_new_event()
 async fn an_event_whose_first_try_was_committed_after_all_is_not_made_twice() {
     let mock = Mock::new();
     mock.on(EVENTS, [Answer::Hang, failure(409, "AlreadyExists", "there")]);
-    let (io, _inputs) = mock.edge(|_| {});
+    let (io, _inputs) = mock.start_io(|_| {});
     io.queues.push_all([event("p", "a")]);
     let seen = mock.wait(EVENTS, 2).await;
     assert_eq!(seen[0].body["metadata"]["name"], seen[1].body["metadata"]["name"]);
@@ -275,7 +275,7 @@ async fn an_event_whose_first_try_was_committed_after_all_is_not_made_twice() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_door_lets_nothing_through() {
     let mock = Mock::new();
-    let (io, mut inputs) = mock.edge(|config| config.writes = false);
+    let (io, mut inputs) = mock.start_io(|config| config.writes = false);
     io.queues.push_all([condition("p", "m"), event("p", "m"), bind(1, "p")]);
     assert_eq!(bind_done(&mut inputs).await.1, refused(0, "WritesOff", "writes are switched off"));
     assert_eq!(mock.seen("POST").len() + mock.seen("PATCH").len(), 0);
@@ -292,7 +292,7 @@ async fn shutdown_finishes_what_is_under_way_and_starts_nothing() {
     let mock = Mock::new();
     let gate = Arc::new(Notify::new());
     mock.on(BINDING, [Answer::Gate(gate.clone())]);
-    let (io, mut inputs) = mock.edge(|config| config.binders = 1);
+    let (io, mut inputs) = mock.start_io(|config| config.binders = 1);
     let outcome = tokio::spawn(async move {
         let outcome = bind_done(&mut inputs).await;
         while inputs.recv().await.is_some() {}
@@ -311,7 +311,7 @@ async fn shutdown_finishes_what_is_under_way_and_starts_nothing() {
 async fn shutdown_cuts_off_what_takes_too_long() {
     let mock = Mock::new();
     mock.on(BINDING, [Answer::Hang]);
-    let (io, mut inputs) = mock.edge(|config| config.binders = 1);
+    let (io, mut inputs) = mock.start_io(|config| config.binders = 1);
     tokio::spawn(async move { while inputs.recv().await.is_some() {} });
     io.queues.push_all([bind(1, "p")]);
     mock.wait(BINDING, 1).await;

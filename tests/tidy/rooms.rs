@@ -202,7 +202,7 @@ fn pure_rooms_know_only_bodies_reasons_and_keys_of_the_api() {
 }
 
 #[test]
-fn the_scheduler_reaches_the_cluster_through_its_edge_alone() {
+fn the_scheduler_reaches_the_cluster_through_one_room_alone() {
     complain(|source, import| {
         let is_allowed = source.room() == Some("kubernetes")
             || KUBE_FILES.iter().any(|file| source.path.starts_with(file));

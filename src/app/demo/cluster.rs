@@ -186,7 +186,7 @@ pub(super) fn urgent() -> Vec<Value> {
 }
 
 /// Returns a pod that this scheduler cannot read: it uses an operator that only a newer API could define. The scheduler
-/// must not guess, and must go on with everything else.
+/// must not guess, and must continue with all other objects.
 pub(super) fn unreadable() -> Value {
     let requirement = json!({"key": "pool", "operator": "Near", "values": ["general"]});
     let terms = json!({"nodeSelectorTerms": [{"matchExpressions": [requirement]}]});

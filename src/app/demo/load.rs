@@ -1,5 +1,5 @@
-//! The load of the demo: pods that use more than they request, and a profile that looks at what nodes use. Pods of the
-//! default profile go where they would go without it.
+//! The load of the demo: pods that use more than they request, and a profile with LoadAwareScheduling. The load does
+//! not affect the placements of the default profile.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{in_pool, pod, with};
 
-/// Time between two reports of what nodes use.
+/// Interval of the usage reports of nodes.
 pub(super) const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// Scheduler name of the profile with LoadAwareScheduling.
 const PROFILE: &str = "load-aware";
@@ -34,12 +34,12 @@ pub(super) fn configuration() -> String {
     file.to_string()
 }
 
-/// Sets what pods use. `metadata` is the JSON pointer of a pod's metadata, or of those of a template.
+/// Sets the simulated usage of pods. `metadata` is the JSON pointer of a pod's metadata, or of those of a template.
 pub(super) fn using(object: Value, metadata: &str, usage: &str) -> Value {
     with(object, &format!("{metadata}/annotations"), json!({USAGE: usage}))
 }
 
-/// Makes a pod one of the profile that looks at what nodes use.
+/// Assigns a pod to the profile with LoadAwareScheduling.
 pub(super) fn aware(pod: Value) -> Value {
     with(pod, "/spec/schedulerName", json!(PROFILE))
 }
@@ -49,7 +49,7 @@ pub(super) fn stuck() -> Value {
     aware(in_pool(pod("waits-for-a-calm-edge", "100m", "64Mi"), "edge"))
 }
 
-/// Returns whether the scheduler knows what each node uses.
+/// Returns whether the scheduler knows the usage of every node.
 pub(super) fn is_known(snapshot: &Snapshot) -> bool {
     let metrics = snapshot.cluster.custom_objects().iter(CustomKindRef(&NODE_METRIC));
     // A NodeMetric is created before its first report is written.

@@ -1,4 +1,5 @@
-//! The log: [`telemetry`] sets it up and switches it at run time, `fields` escapes what others wrote.
+//! The log: [`telemetry`] sets it up and changes its level at run time; `fields` formats fields and escapes their
+//! values.
 
 mod fields;
 pub mod telemetry;

@@ -1,6 +1,6 @@
 //! The log. Its level can be changed at run time, and writing never blocks the scheduling thread.
 //!
-//! Lines go through a bounded buffer to their own thread; lines that do not fit are dropped and counted. `log_fields`
+//! Lines go through a bounded buffer to their own thread; lines that do not fit are dropped and counted. `fields`
 //! formats the fields.
 
 use std::io;
@@ -83,7 +83,8 @@ impl LogControl {
         self.dropped.dropped_lines()
     }
 
-    /// Sets the klog verbosity: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace of our crates, whose names begin with `pellucid`.
+    /// Sets the klog verbosity: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace of our crates, whose names begin
+    /// with `pellucid`.
     pub fn set_verbosity(&self, verbosity: u8) -> Result<(), LogError> {
         self.set(Directive { verbosity, text: directive_of(verbosity) })
     }

@@ -1,6 +1,6 @@
 //! Metrics of preemption, PreBind, evictions and writes of objects.
 //!
-//! They are read on each scrape: the record of preemptions is in the snapshot, and the writers have their own counters.
+//! Values are read on each scrape, from the record of preemptions in the snapshot and from the counters of the writers.
 //! Every label value exists from the start, so that rates are right from the first event on.
 
 use pellucid_cluster::Stage;

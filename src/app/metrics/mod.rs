@@ -126,7 +126,7 @@ fn request_buckets() -> Histogram {
     Histogram::new(exponential_buckets(0.000_1, 2.0, 16))
 }
 
-/// Metrics that are updated as things happen.
+/// Metrics that are updated as attempts and requests end.
 pub struct Metrics {
     registry: Mutex<Registry>,
     /// Handles per profile, for placed and refused pods.
@@ -223,7 +223,7 @@ impl Metrics {
     }
 
     /// Registers the counters of exported and dropped spans.
-    pub fn show_traces(&self, counts: &Counts) {
+    pub fn register_traces(&self, counts: &Counts) {
         let mut registry = self.registry.lock();
         let (exported, dropped) = (counts.exported.clone(), counts.dropped.clone());
         registry.register("pellucid_trace_spans_exported", "Spans that the collector took", exported);
@@ -249,7 +249,7 @@ impl Metrics {
         let snapshot = snapshot.load_full();
         let mut gauges = gauges(&snapshot, views, log);
         diagnosis::state(&snapshot, &self.explained, &mut gauges);
-        health.show(&mut gauges);
+        health.register(&mut gauges);
         let mut rest = String::new();
         let _ = encode(&mut rest, &gauges);
         text + &rest
@@ -402,7 +402,7 @@ fn plugin_work(snapshot: &Snapshot, registry: &mut Registry) {
     registry.register("pellucid_plugin_seconds", "Time in a plugin's Filter and Score, in seconds", seconds);
 }
 
-/// Registers what goes through the effect queues. Public metrics call an effect queue a lane.
+/// Registers the counters of the effect queues. Public metrics call an effect queue a lane.
 fn effect_queue_counts(queues: &EffectQueues, registry: &mut Registry) {
     let depth: Family<Label, Gauge> = Family::default();
     let [into, out, dropped]: [Family<Label, Counter>; 3] = Default::default();

@@ -1,7 +1,7 @@
 //! `pellucid replay --format philly`: gangs that arrive, run and end, through the HTTP API of a sandbox.
 //!
 //! The command is an ordinary API client. One task creates the workers of each job when it is due, one deletes the
-//! workers of finished jobs, and the main one passes every event of the pod watch to [`GangCheck`]. It knows about the
+//! workers of finished jobs, and the main one passes every event of the pod watch to [`GangCheck`]. It sees of the
 //! scheduler only what the API server shows.
 
 use std::time::Duration;
@@ -17,8 +17,8 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::client;
+use crate::app::replay::environment::ReplayEnvironment;
 use crate::app::replay::progress;
-use crate::app::replay::stage::Stage;
 use crate::app::replay::watch::ObjectWatch;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -45,14 +45,14 @@ pub struct GangReplayOptions {
 pub async fn replay_gangs(jobs: Vec<GangJob>, options: GangReplayOptions) -> anyhow::Result<GangReport> {
     // At 10,000 trace seconds per second, a kubelet delay of 100 ms would hold a GPU for 17 minutes.
     let kubelet = Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::ZERO };
-    let stage = Stage::start(&options.nodes.to_json(), options.seed, kubelet, None).await?;
-    let report = play(&stage, jobs, options.pace).await;
-    stage.stop().await;
+    let environment = ReplayEnvironment::start(&options.nodes.to_json(), options.seed, kubelet, None).await?;
+    let report = play(&environment, jobs, options.pace).await;
+    environment.stop().await;
     report
 }
 
-async fn play(stage: &Stage, jobs: Vec<GangJob>, pace: Pace) -> anyhow::Result<GangReport> {
-    let nodes = client::list(&stage.client, "/api/v1/nodes").await?;
+async fn play(environment: &ReplayEnvironment, jobs: Vec<GangJob>, pace: Pace) -> anyhow::Result<GangReport> {
+    let nodes = client::list(&environment.client, "/api/v1/nodes").await?;
     let workers = jobs.iter().map(|job| job.workers).sum();
     let longest = jobs.iter().map(|job| job.runs_for).max().unwrap_or_default();
     let begin = jobs.first().map(|job| job.submitted_at).unwrap_or_default();
@@ -60,11 +60,11 @@ async fn play(stage: &Stage, jobs: Vec<GangJob>, pace: Pace) -> anyhow::Result<G
     let bar = progress(jobs.len(), "{bar:40} {pos}/{len} jobs  {elapsed}");
 
     let mut check = GangCheck::new(&nodes, &jobs, PARTIAL_LIMIT);
-    let mut watch = ObjectWatch::open(stage.client.clone(), PODS).await?;
+    let mut watch = ObjectWatch::open(environment.client.clone(), PODS).await?;
     let (finished, names) = mpsc::channel(workers);
     let started = Instant::now();
-    let deleting = tokio::spawn(delete_all(stage.client.clone(), names));
-    let submitting = tokio::spawn(submit_all(stage.client.clone(), jobs, pace, started));
+    let deleting = tokio::spawn(delete_all(environment.client.clone(), names));
+    let submitting = tokio::spawn(submit_all(environment.client.clone(), jobs, pace, started));
     let (mut deleter, mut submitter) = (AbortOnDropHandle::new(deleting), AbortOnDropHandle::new(submitting));
 
     let patience = pace.wall(longest).saturating_add(STALL_PATIENCE);

@@ -4,9 +4,9 @@
 //! audit works on API objects with its own arithmetic.
 
 pub mod dump;
+mod environment;
 pub mod gangs;
 pub mod quantiles;
-mod stage;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -35,8 +35,8 @@ use serde_json::{Value, json};
 
 use crate::app::client;
 use crate::app::clock::{self, Clock, Stopwatch};
+use crate::app::replay::environment::ReplayEnvironment;
 use crate::app::replay::quantiles::Durations;
-use crate::app::replay::stage::Stage;
 
 const NAMESPACE: &str = "default";
 const BAR: &str = "{bar:40} {pos}/{len} pods  {per_sec}  {eta} left";
@@ -156,15 +156,16 @@ fn confirm(scheduler: &mut Scheduler, clock: &Clock) {
 
 async fn through_api(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Replayed> {
     let decisions = Arc::new(Durations::default());
-    let mut stage = Stage::start(&nodes, seed, Kubelet::default(), Some(decisions.clone())).await?;
+    let mut environment =
+        ReplayEnvironment::start(&nodes, seed, Kubelet::default(), Some(decisions.clone())).await?;
 
     let bar = progress(pods.len(), BAR);
     let stopwatch = Stopwatch::start();
     for pod in &pods {
-        client::create(&stage.client, pod).await.context("cannot create a pod")?;
-        bar.set_position(decided(&stage.instance.snapshot()) as u64);
+        client::create(&environment.client, pod).await.context("cannot create a pod")?;
+        bar.set_position(decided(&environment.instance.snapshot()) as u64);
     }
-    stage
+    environment
         .wait(|snapshot| {
             bar.set_position(decided(snapshot) as u64);
             decided(snapshot) == pods.len() && snapshot.queue.counts().in_flight == 0
@@ -173,10 +174,10 @@ async fn through_api(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::
     let took = stopwatch.elapsed();
     bar.finish_and_clear();
 
-    let nodes = client::list(&stage.client, "/api/v1/nodes").await?;
-    let pods = client::list(&stage.client, &format!("/api/v1/namespaces/{NAMESPACE}/pods")).await?;
-    let snapshot = stage.instance.snapshot();
-    stage.stop().await;
+    let nodes = client::list(&environment.client, "/api/v1/nodes").await?;
+    let pods = client::list(&environment.client, &format!("/api/v1/namespaces/{NAMESPACE}/pods")).await?;
+    let snapshot = environment.instance.snapshot();
+    environment.stop().await;
     let note = "through the sandbox's HTTP API, on the same machine: creation, decision and binding".into();
     Ok(Replayed { nodes, pods, snapshot, took, decisions, note })
 }

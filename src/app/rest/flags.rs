@@ -33,20 +33,21 @@ impl Flags {
 
     /// Returns every switch.
     pub fn all(self: &Arc<Self>) -> Vec<Arc<dyn Switch>> {
-        let recorded = |flag| Arc::new(Recorded { flag, flags: self.clone() }) as Arc<dyn Switch>;
-        let noted = |setting| Arc::new(Noted { setting, flags: self.clone() }) as Arc<dyn Switch>;
-        let mut all = vec![recorded(Flag::Scores), recorded(Flag::Failures)];
-        all.extend(SETTINGS.iter().map(noted));
+        let recording = |flag| Arc::new(RecordingSwitch { flag, flags: self.clone() }) as Arc<dyn Switch>;
+        let setting_switch =
+            |setting| Arc::new(SettingSwitch { setting, flags: self.clone() }) as Arc<dyn Switch>;
+        let mut all = vec![recording(Flag::Scores), recording(Flag::Failures)];
+        all.extend(SETTINGS.iter().map(setting_switch));
         if let Some(log) = &self.log {
-            let logged = |flag| Arc::new(Logged { flag, log: log.clone(), flags: self.clone() });
-            all.push(logged(Flag::Verbosity));
-            all.push(logged(Flag::Log));
+            let of_log = |flag| Arc::new(LogSwitch { flag, log: log.clone(), flags: self.clone() });
+            all.push(of_log(Flag::Verbosity));
+            all.push(of_log(Flag::Log));
         }
         all
     }
 
-    /// Expires what is due, until stopped.
-    pub async fn keep(self: Arc<Self>, stop: CancellationToken) {
+    /// Expires recordings when they are due, until stopped.
+    pub async fn run_expiry(self: Arc<Self>, stop: CancellationToken) {
         /// Shortest sleep: a manual clock does not advance while we sleep.
         const SHORTEST: Duration = Duration::from_millis(50);
         loop {
@@ -61,7 +62,7 @@ impl Flags {
         }
     }
 
-    /// Expires what is due, and restores the log when its temporary setting ends.
+    /// Expires recordings that are due, and restores the log when its temporary setting ends.
     fn settle(&self) {
         self.switches.expire((self.clock)());
         let (Some(before), Some(log)) = (self.switches.take_log_ended(), &self.log) else { return };
@@ -70,8 +71,14 @@ impl Flags {
         }
     }
 
-    /// Sets or ends what a JSON object requests.
-    fn ask(&self, flag: Flag, text: &str, by: &Setter, before: Option<LogBefore>) -> Result<Said, Refused> {
+    /// Begins or ends the recording that a JSON object describes.
+    fn set_recording(
+        &self,
+        flag: Flag,
+        text: &str,
+        by: &Setter,
+        before: Option<LogBefore>,
+    ) -> Result<Said, Refused> {
         let ask = switches::parse(flag, text).map_err(Refused::Invalid)?;
         let name = flag.as_str();
         let done = match ask {
@@ -89,11 +96,11 @@ impl Flags {
         Ok(Said::Json(json!(recording.body(by.now))))
     }
 
-    /// Sets a raw value, and notes the change in the audit.
-    fn set_noted(&self, switch: &dyn Switch, value: &str, by: &Setter) -> Result<Said, Refused> {
+    /// Sets a raw value, and adds the change to the audit.
+    fn set_audited(&self, switch: &dyn Switch, value: &str, by: &Setter) -> Result<Said, Refused> {
         let before = switch.get();
         let said = switch.set(value).map_err(Refused::Invalid)?;
-        self.switches.note(switch.name(), &before, &switch.get(), by);
+        self.switches.audit_change(switch.name(), &before, &switch.get(), by);
         Ok(Said::Text(said))
     }
 
@@ -123,12 +130,12 @@ fn is_object(value: &str) -> bool {
 }
 
 /// A switch that records attempts (`s`, `f`).
-struct Recorded {
+struct RecordingSwitch {
     flag: Flag,
     flags: Arc<Flags>,
 }
 
-impl Recorded {
+impl RecordingSwitch {
     fn set_raw(&self, value: &str, by: &Setter) -> Result<String, String> {
         let switches = &self.flags.switches;
         if self.flag == Flag::Scores {
@@ -143,7 +150,7 @@ impl Recorded {
     }
 }
 
-impl Switch for Recorded {
+impl Switch for RecordingSwitch {
     fn name(&self) -> &str {
         self.flag.as_str()
     }
@@ -168,7 +175,7 @@ impl Switch for Recorded {
     }
     fn set_as(&self, value: &str, by: &RequestInfo) -> Result<Said, Refused> {
         match is_object(value) {
-            true => self.flags.ask(self.flag, value, &setter(by), None),
+            true => self.flags.set_recording(self.flag, value, &setter(by), None),
             false => self.set_raw(value, &setter(by)).map(Said::Text).map_err(Refused::Invalid),
         }
     }
@@ -178,13 +185,13 @@ impl Switch for Recorded {
 }
 
 /// A switch of the log (`v`, `log`).
-struct Logged {
+struct LogSwitch {
     flag: Flag,
     log: Arc<LogControl>,
     flags: Arc<Flags>,
 }
 
-impl Logged {
+impl LogSwitch {
     /// Sets the value permanently.
     fn apply(&self, value: &str) -> Result<String, String> {
         if self.flag == Flag::Log {
@@ -203,7 +210,7 @@ impl Logged {
         if let Ok(Ask::Set(order)) = switches::parse(self.flag, text) {
             self.apply(&order.value).map_err(Refused::Invalid)?;
         }
-        let said = self.flags.ask(self.flag, text, by, Some(before.clone()));
+        let said = self.flags.set_recording(self.flag, text, by, Some(before.clone()));
         if said.is_err() {
             // `apply` above has already set the log: undo it.
             let _ = self.log.restore(before.verbosity, &before.directive);
@@ -213,7 +220,7 @@ impl Logged {
     }
 }
 
-impl Switch for Logged {
+impl Switch for LogSwitch {
     fn name(&self) -> &str {
         self.flag.as_str()
     }
@@ -240,7 +247,7 @@ impl Switch for Logged {
     fn set_as(&self, value: &str, by: &RequestInfo) -> Result<Said, Refused> {
         match is_object(value) {
             true => self.set_for_a_time(value, &setter(by)),
-            false => self.flags.set_noted(self, value, &setter(by)),
+            false => self.flags.set_audited(self, value, &setter(by)),
         }
     }
     fn as_json(&self) -> Value {
@@ -290,12 +297,12 @@ static SETTINGS: [Setting; 3] = [
 ];
 
 /// The switch of a setting; changes go to the audit with their author.
-struct Noted {
+struct SettingSwitch {
     setting: &'static Setting,
     flags: Arc<Flags>,
 }
 
-impl Switch for Noted {
+impl Switch for SettingSwitch {
     fn name(&self) -> &str {
         self.setting.name
     }
@@ -313,7 +320,7 @@ impl Switch for Noted {
         }
     }
     fn set_as(&self, value: &str, by: &RequestInfo) -> Result<Said, Refused> {
-        self.flags.set_noted(self, value, &setter(by))
+        self.flags.set_audited(self, value, &setter(by))
     }
 }
 

@@ -1,5 +1,5 @@
-//! What the REST server is given: routes made of registered reads ([`routes`], `rows`), the switches ([`flags`]), what-if
-//! questions (`simulate`, `question`, `plugin_objects`, `names`) and dumps ([`dump`]).
+//! The content of the REST server: routes for registered reads ([`routes`], `rows`), run-time switches ([`flags`]),
+//! what-if questions (`simulate`, `question`, `plugin_objects`, `names`) and dumps ([`dump`]).
 
 pub mod dump;
 pub mod flags;

@@ -1,4 +1,5 @@
-//! Reads objects of plugins' kinds in a question of `POST /apis/v1/simulate`. Every error names the field and its value.
+//! Reads objects of plugins' kinds in a question of `POST /apis/v1/simulate`. Every error names the field and its
+//! value.
 
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ pub(super) fn applied(decoder: &Decoder, manifest: &Value, field: &str) -> Resul
     Ok(Edit::ApplyCustom(Arc::new(object)))
 }
 
-/// Reads which object of a plugin's kind goes.
+/// Reads the reference to a deleted object of a plugin's kind.
 pub(super) fn deleted(decoder: &Decoder, object: &ObjectOf, field: &str) -> Result<Edit, ReadError> {
     let of_word = |kind: &&CustomKindRef| kind.0.qualified == object.kind || kind.0.kind == object.kind;
     let kind = match decoder.kinds().iter().filter(of_word).collect::<Vec<_>>().as_slice() {

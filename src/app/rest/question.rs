@@ -78,7 +78,7 @@ pub(super) fn unreadable(field: &str, q: &Quarantined) -> ReadError {
     invalid(&format!("{field}{at}"), &format!("{} ({})", q.problem, q.value))
 }
 
-/// Decodes pods, and fills in what an API server or an admission plugin would.
+/// Decodes pods, and sets the fields that an API server or an admission plugin would set.
 fn pods(snapshot: &Snapshot, decoder: &Decoder, manifests: &[Value]) -> Result<Vec<Edit>, ReadError> {
     let mut seen = BTreeSet::new();
     let mut edits = Vec::with_capacity(manifests.len());

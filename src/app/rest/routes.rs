@@ -81,7 +81,7 @@ fn route(read: SnapshotRead, explained: Explained) -> Route<Snapshot> {
     route
 }
 
-/// Makes a body and adds the time that took to its `meta`, if it has one.
+/// Renders a body, and adds the time that this took to its `meta`, if it has one.
 pub(in crate::app) fn costed<E>(make: impl FnOnce() -> Result<Value, E>) -> Result<Value, E> {
     let stopwatch = Stopwatch::start();
     let mut body = make()?;

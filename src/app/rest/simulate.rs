@@ -1,6 +1,6 @@
 //! The route `POST /apis/v1/simulate`.
 //!
-//! `what_if` turns a request into a question; `diagnosis::simulate` plans it.
+//! `question` decodes the request; `diagnosis::simulate` plans it.
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::simulate::{SimulateRequest, Simulation};

@@ -36,20 +36,20 @@ const ORDERS_OPEN: usize = 65_536;
 /// Paths that probes and scrapers request all the time, which are not traced.
 const UNTRACED: [&str; 5] = ["/livez", "/readyz", "/healthz", "/metrics", "/metrics/resources"];
 
-/// Something that happened, which becomes one span.
+/// A finished attempt, Binding or request, which becomes one span.
 #[derive(Clone, Debug)]
 pub struct Fact {
     /// When it began, in wall time.
     pub began: Duration,
     /// How long it took.
     pub took: Duration,
-    /// What it was.
-    pub what: What,
+    /// Its kind, with details.
+    pub kind: FactKind,
 }
 
-/// What a fact is about.
+/// The kinds of facts.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum FactKind {
     /// An attempt at a pod ended.
     Attempt {
         /// The pod that was tried.
@@ -76,7 +76,7 @@ pub enum What {
     },
     /// A request of the REST API was answered.
     Request {
-        /// HTTP method, one of the usual ones.
+        /// HTTP method.
         method: &'static str,
         /// Path template, or empty if no route matches.
         template: Box<str>,
@@ -124,8 +124,9 @@ impl Traces {
         if UNTRACED.contains(&seen.template) {
             return;
         }
-        let what = What::Request { method: seen.method, template: seen.template.into(), status: seen.status };
-        self.send(Fact { began: now.wall.saturating_sub(seen.took), took: seen.took, what });
+        let kind =
+            FactKind::Request { method: seen.method, template: seen.template.into(), status: seen.status };
+        self.send(Fact { began: now.wall.saturating_sub(seen.took), took: seen.took, kind });
     }
 }
 
@@ -149,7 +150,7 @@ impl CoreTraces {
         now: Now,
         took: Duration,
     ) {
-        let what = What::Attempt {
+        let kind = FactKind::Attempt {
             pod: Arc::clone(&step.pod),
             gang: gang.cloned(),
             cycle: step.verdict.cycle,
@@ -158,7 +159,7 @@ impl CoreTraces {
             outcome: step.verdict.outcome.clone(),
             node: node.cloned(),
         };
-        self.traces.send(Fact { began: now.wall, took, what });
+        self.traces.send(Fact { began: now.wall, took, kind });
     }
 
     /// Remembers new bind orders. At the limit of open orders, the span is dropped and counted.
@@ -178,8 +179,8 @@ impl CoreTraces {
         let Input::Report(EffectReport::BindDone { id, outcome, .. }) = input else { return };
         let Some((order, given)) = self.open.remove(id) else { return };
         let took = now.monotonic.saturating_sub(given.monotonic);
-        let what = What::Binding { order, outcome: outcome.clone() };
-        self.traces.send(Fact { began: given.wall, took, what });
+        let kind = FactKind::Binding { order, outcome: outcome.clone() };
+        self.traces.send(Fact { began: given.wall, took, kind });
     }
 }
 
@@ -211,7 +212,7 @@ mod tests {
         }
         let fact = facts.try_recv().unwrap();
         assert_eq!((fact.began, fact.took), (Duration::from_secs(1001), Duration::from_secs(3)));
-        assert!(matches!(fact.what, What::Binding { order, .. } if order.id == EffectId(2)));
+        assert!(matches!(fact.kind, FactKind::Binding { order, .. } if order.id == EffectId(2)));
         assert!(facts.try_recv().is_err(), "one report, one fact");
         assert_eq!(core.open.len(), 1);
     }

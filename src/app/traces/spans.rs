@@ -14,7 +14,7 @@ use pellucid_model::effect::{BindOrder, BindOutcome};
 use pellucid_model::{GangKey, Name, Pod, PodKey};
 use pellucid_recording::Outcome;
 
-use super::{Fact, What};
+use super::{Fact, FactKind};
 use crate::app::clock;
 
 /// The parts of a span that depend on its kind.
@@ -30,13 +30,13 @@ struct Parts {
 
 /// Turns a fact into a span.
 pub(super) fn span(fact: Fact) -> SpanData {
-    let Fact { began, took, what } = fact;
-    let parts = match what {
-        What::Attempt { pod, gang, cycle, attempts, waited, outcome, node } => {
+    let Fact { began, took, kind } = fact;
+    let parts = match kind {
+        FactKind::Attempt { pod, gang, cycle, attempts, waited, outcome, node } => {
             attempt(&pod, gang.as_ref(), (cycle, attempts), waited, &outcome, node.as_ref())
         }
-        What::Binding { order, outcome } => binding(&order, outcome),
-        What::Request { method, template, status } => request(method, &template, status, began),
+        FactKind::Binding { order, outcome } => binding(&order, outcome),
+        FactKind::Request { method, template, status } => request(method, &template, status, began),
     };
     let start_time = clock::instant(began);
     SpanData {

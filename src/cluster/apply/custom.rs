@@ -21,7 +21,7 @@ impl Cluster {
             return;
         }
         let old = self.custom.insert(object.clone());
-        self.tell_plugins(|state, cx| state.custom_changed(cx, old.as_deref(), Some(&object)));
+        self.notify_plugins(|state, cx| state.custom_changed(cx, old.as_deref(), Some(&object)));
         out.push(ClusterEvent::CustomChanged { old, new: Some(object) });
     }
 
@@ -29,7 +29,7 @@ impl Cluster {
     pub fn delete_custom(&mut self, kind: CustomKindRef, key: &ObjectKey, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined(kind.0.qualified, &key.0, &key.1);
         let Some(old) = self.custom.remove(kind, key) else { return };
-        self.tell_plugins(|state, cx| state.custom_changed(cx, Some(&old), None));
+        self.notify_plugins(|state, cx| state.custom_changed(cx, Some(&old), None));
         out.push(ClusterEvent::CustomChanged { old: Some(old), new: None });
     }
 
@@ -55,12 +55,12 @@ impl Cluster {
         self.reset_quarantined(kind.0.qualified, bad, out);
     }
 
-    /// Tells plugins that the object of a placed pod changed, but not its spec.
-    pub(super) fn tell_placed_pod_changed(&mut self, id: PodId, old: &Pod) {
+    /// Notifies plugins that the object of a placed pod changed while its spec did not.
+    pub(super) fn notify_placed_pod_changed(&mut self, id: PodId, old: &Pod) {
         let Some(record) = self.pod(id) else { return };
         let (Some(node), pod) = (record.node, record.pod.clone()) else { return };
         let placed = Placed { id, pod: &pod, node, stage: record.stage, since: record.since };
-        self.tell_plugins(|state, _| state.placed_pod_changed(&placed, old));
+        self.notify_plugins(|state, _| state.placed_pod_changed(&placed, old));
     }
 
     /// Returns when a plugin's state changes by time alone, on the monotonic clock.
@@ -76,13 +76,13 @@ impl Cluster {
     /// Handles the deadlines of plugins up to now. Never called while an overlay is open.
     pub fn expire_plugin_state(&mut self, now: Now, out: &mut Vec<ClusterEvent>) {
         (self.now, self.plugin_time) = (now, self.plugin_time.max(now.wall));
-        let touched = self.tell_plugins(|state, _| state.expire(now));
-        say_touched(touched, out);
+        let touched = self.notify_plugins(|state, _| state.expire(now));
+        report_touched(touched, out);
     }
 
-    /// Calls a hook of every plugin's state, and has the results of touched nodes computed anew. Returns these nodes,
+    /// Calls a hook of every plugin's state, and invalidates the results of touched nodes. Returns these nodes,
     /// ascending, or `None` if nothing was touched.
-    pub(super) fn tell_plugins(
+    pub(super) fn notify_plugins(
         &mut self,
         mut hook: impl FnMut(&mut dyn DerivedState, &HookContext<'_>) -> Touched,
     ) -> Option<Vec<NodeIdx>> {
@@ -106,8 +106,8 @@ impl Cluster {
     }
 }
 
-/// Adds the event that plugins' states changed, if anything was touched.
-pub(super) fn say_touched(touched: Option<Vec<NodeIdx>>, out: &mut Vec<ClusterEvent>) {
+/// Reports a change of plugins' states as an event, if anything was touched.
+pub(super) fn report_touched(touched: Option<Vec<NodeIdx>>, out: &mut Vec<ClusterEvent>) {
     if let Some(nodes) = touched {
         out.push(ClusterEvent::PluginStateChanged { nodes: nodes.into() });
     }

@@ -1,4 +1,5 @@
-//! Applies watch events (apply, delete, reset) for pods and nodes to the state; `apply_object` does the other kinds.
+//! Applies watch events (apply, delete, reset) for pods and nodes to the state; `object` and `custom` apply other
+//! kinds.
 //!
 //! Every function appends what changed to a list of [`ClusterEvent`]s. A reset is applied as a difference: an equal
 //! object costs one comparison and causes no event. Never called while an overlay is open.
@@ -17,7 +18,7 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, Node, NodeIdx, ObjectKind, Pod, PodId, PodKey};
 use smallvec::SmallVec;
 
-use self::custom::say_touched;
+use self::custom::report_touched;
 use crate::changes::Changed;
 use crate::columns::ResourceIdx;
 use crate::event::{ClusterEvent, NodeChange};
@@ -44,7 +45,7 @@ impl Cluster {
             self.remove_pod(id, out);
         }
         if pod.phase.is_terminal() {
-            return self.note_ended(&pod);
+            return self.record_ended(&pod);
         }
         self.forget_ended(&pod.key);
         match &pod.node_name {
@@ -146,7 +147,7 @@ impl Cluster {
         }
     }
 
-    /// Gives a column to a resource that was left out. To pods it looks as if its nodes offered it only now.
+    /// Gives a column to a resource that was left out. For pods, its nodes offer the resource from now on.
     fn admit_resource(&mut self, name: &Name, out: &mut Vec<ClusterEvent>) -> Option<ResourceIdx> {
         let mut new = None;
         for node in self.present.iter().copied() {
@@ -194,9 +195,8 @@ impl Cluster {
         self.reset_quarantined("Node", bad, out);
     }
 
-    /// Applies an object that cannot be read: what we knew of it no longer holds. A bound pod stays placed with
-    /// its last readable form, because its containers run on; a pod that is not bound is not placed any more; a
-    /// node takes no new pods.
+    /// Applies an object that cannot be read. A bound pod stays placed with its last readable version, because its
+    /// containers keep running; a pod that is not bound is no longer scheduled; a node takes no new pods.
     pub fn quarantine(&mut self, object: Quarantined, out: &mut Vec<ClusterEvent>) {
         let custom = self.custom.kinds().find(|kind| kind.0.qualified == object.kind);
         if object.kind == "Node" {
@@ -233,8 +233,8 @@ impl Cluster {
                 out.push(ClusterEvent::PendingRemoved { id, pod: old });
                 out.push(ClusterEvent::PodBound { id, node });
             }
-            // We assumed the pod and the API server does not know yet. When the pod is being deleted, it never will:
-            // nobody may start it any more.
+            // The pod is assumed, and its Binding is not confirmed. If the pod is being deleted, no kubelet may start
+            // it any more.
             (Some(_), None) if pod.deleting => self.remove_pod(id, out),
             (Some(node), None) => self.replace_placed(id, pod, node, record.stage, out),
             (Some(node), Some(now)) => {
@@ -265,14 +265,14 @@ impl Cluster {
         let Some(old) = self.pod(id).map(|r| r.pod.clone()) else { return };
         if old.spec == pod.spec && old.deleting == pod.deleting {
             self.replace_object(id, pod);
-            self.tell_placed_pod_changed(id, &old);
+            self.notify_placed_pod_changed(id, &old);
             self.set_stage(id, stage);
-            return self.say_holds(id, out);
+            return self.report_holds(id, out);
         }
         let shrunk = shrinks(&old.spec.requests.list, &pod.spec.requests.list);
         // In an overlay, so that a slot without a node object is not freed in between.
         self.replace_in_place(id, node, stage, pod.clone());
-        self.say_holds(id, out);
+        self.report_holds(id, out);
         if shrunk {
             out.push(ClusterEvent::PodShrunk { pod: old.clone(), node });
         }
@@ -310,7 +310,7 @@ impl Cluster {
         );
         self.join_gang(id);
         if let Some(pod) = self.pod(id).map(|record| record.pod.clone()) {
-            self.tell_plugins(|state, cx| state.pod_came(cx, id, &pod));
+            self.notify_plugins(|state, cx| state.pod_came(cx, id, &pod));
         }
         id
     }
@@ -337,9 +337,9 @@ impl Cluster {
             self.leave_gang(id, &old, stage);
             self.join_gang(id);
         } else if let Some(gang) = shown_by {
-            self.gangs.note(&gang, |_| ());
+            self.gangs.update(&gang, |_| ());
         }
-        self.tell_plugins(|state, cx| state.pod_changed(cx, id, &old, &new));
+        self.notify_plugins(|state, cx| state.pod_changed(cx, id, &old, &new));
         old
     }
 
@@ -366,8 +366,8 @@ impl Cluster {
         if let Some(node) = node {
             out.push(ClusterEvent::PodReleased { pod: record.pod.clone(), node });
         }
-        let touched = self.tell_plugins(|state, cx| state.pod_left(cx, id, &record.pod));
-        say_touched(touched, out);
+        let touched = self.notify_plugins(|state, cx| state.pod_left(cx, id, &record.pod));
+        report_touched(touched, out);
         out.push(ClusterEvent::PodForgotten { id, pod: record.pod });
     }
 
@@ -378,8 +378,8 @@ impl Cluster {
         new: Option<&Node>,
         out: &mut Vec<ClusterEvent>,
     ) {
-        let touched = self.tell_plugins(|state, _| state.node_changed(idx, old, new));
-        say_touched(touched, out);
+        let touched = self.notify_plugins(|state, _| state.node_changed(idx, old, new));
+        report_touched(touched, out);
     }
 
     pub(crate) fn forget_quarantined(&mut self, kind: &'static str, namespace: &Name, name: &str) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::{Object, ObjectKind, Pod, PodId, PodSpec};
 
-use super::custom::say_touched;
+use super::custom::report_touched;
 use crate::event::ClusterEvent;
 use crate::input::Quarantined;
 use crate::objects::ObjectKey;
@@ -27,8 +27,8 @@ impl Cluster {
         let selector = old.as_ref().and_then(|old| old.pod_selector());
         KeyCounts::remove(&mut self.selected, selector.into_iter());
         self.settle_keys(out);
-        let touched = self.tell_plugins(|state, _| state.object_changed(old.as_deref(), Some(&object)));
-        say_touched(touched, out);
+        let touched = self.notify_plugins(|state, _| state.object_changed(old.as_deref(), Some(&object)));
+        report_touched(touched, out);
         self.update_gangs_for_object(old.as_deref(), Some(&object));
         out.push(ClusterEvent::ObjectChanged { old, new: Some(object) });
     }
@@ -39,8 +39,8 @@ impl Cluster {
         let Some(old) = self.objects.remove(kind, key) else { return };
         KeyCounts::remove(&mut self.selected, old.pod_selector().into_iter());
         self.settle_keys(out);
-        let touched = self.tell_plugins(|state, _| state.object_changed(Some(&old), None));
-        say_touched(touched, out);
+        let touched = self.notify_plugins(|state, _| state.object_changed(Some(&old), None));
+        report_touched(touched, out);
         self.update_gangs_for_object(Some(&old), None);
         out.push(ClusterEvent::ObjectChanged { old: Some(old), new: None });
     }

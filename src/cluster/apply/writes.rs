@@ -1,14 +1,14 @@
-//! Writes that plugins' states want, and what came of them.
+//! Writes that plugins' states request, and their outcomes.
 
 use pellucid_model::Now;
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
 
-use super::custom::say_touched;
+use super::custom::report_touched;
 use crate::derived::{HookContext, Touched};
 use crate::event::ClusterEvent;
 use crate::state::Cluster;
 
-/// A write that the state of a plugin wants.
+/// A write that the state of a plugin requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueWrite {
     /// The state, to which [`Cluster::write_settled`] gives the outcome.
@@ -24,8 +24,8 @@ pub struct DueWrite {
 pub struct StateId(usize);
 
 impl Cluster {
-    /// Returns the writes that plugins' states want and that were not returned before. Never called while an overlay is
-    /// open, nor on a copy.
+    /// Returns the writes that plugins' states request and that were not returned before. Never called while an overlay
+    /// is open, nor on a copy.
     pub fn due_writes(&mut self, now: Now) -> Vec<DueWrite> {
         debug_assert!(!self.undo.is_open(), "what is tried is not written");
         self.now = now;
@@ -39,7 +39,7 @@ impl Cluster {
         all
     }
 
-    /// Tells a plugin's state what came of a write that it wanted.
+    /// Passes the outcome of a write to the plugin's state that requested it.
     pub fn write_settled(
         &mut self,
         of: StateId,
@@ -48,10 +48,10 @@ impl Cluster {
         out: &mut Vec<ClusterEvent>,
     ) {
         let mut at = 0;
-        let touched = self.tell_plugins(|state, cx| {
+        let touched = self.notify_plugins(|state, cx| {
             at += 1;
             if at == of.0 + 1 { state.write_settled(cx, write, outcome) } else { Touched::Nothing }
         });
-        say_touched(touched, out);
+        report_touched(touched, out);
     }
 }

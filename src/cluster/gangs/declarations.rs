@@ -1,7 +1,7 @@
 //! What the pods of each gang declare, aggregated. [`define`](super::definition::define) reads its answers
 //! here instead of from thousands of pods, so a member that joins or leaves costs the logarithm of their number.
 //!
-//! Owned by the writer. A copy for readers starts without and reads the declarations of a gang when it changes.
+//! Owned by the writer. A copy for readers starts empty, and reads the declarations of a gang when the gang changes.
 
 use std::collections::BTreeMap;
 
@@ -154,8 +154,8 @@ type ControllerKey = (ObjectKind, Name, Name);
 #[derive(Debug)]
 pub(crate) struct DeclarationIndex {
     of: FxHashMap<GangKey, GangDeclarations>,
-    /// Gangs by the controllers of their members, with the number of those members. `None` when declarations are read on
-    /// demand, because then not all gangs are known.
+    /// Gangs by the controllers of their members, with the number of those members. `None` when declarations are read
+    /// on demand, because then not all gangs are known.
     by_controller: Option<FxHashMap<ControllerKey, BTreeMap<GangKey, u32>>>,
 }
 

@@ -164,15 +164,15 @@ impl Gangs {
         let gained: Vec<GangKey> =
             named.iter().filter(is_new).filter(|k| self.names(k, key)).cloned().collect();
         for other in &lost {
-            self.note(other, |gang| gang.one_sided += 1);
+            self.update(other, |gang| gang.one_sided += 1);
         }
         for other in &gained {
-            self.note(other, |gang| gang.one_sided = gang.one_sided.saturating_sub(1));
+            self.update(other, |gang| gang.one_sided = gang.one_sided.saturating_sub(1));
             self.gang_groups.unite(key, other);
         }
         let one_sided = self.named(key).filter(|other| !self.names(other, key)).count() as u32;
         if self.get(key).is_some_and(|gang| gang.one_sided != one_sided) {
-            self.note(key, |gang| gang.one_sided = one_sided);
+            self.update(key, |gang| gang.one_sided = one_sided);
         }
         if !lost.is_empty() {
             let parts = Search::of(lost.into_iter().chain([key.clone()])).run(self);

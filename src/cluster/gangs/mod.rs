@@ -73,8 +73,8 @@ impl Gangs {
         is_redefined
     }
 
-    /// Changes a gang, such as its history, and marks it as changed.
-    pub fn note(&mut self, key: &GangKey, write: impl FnOnce(&mut Gang)) {
+    /// Writes to a gang, such as to its history, and marks the gang as changed.
+    pub fn update(&mut self, key: &GangKey, write: impl FnOnce(&mut Gang)) {
         let Some(gang) = self.gangs.get_mut(key) else { return };
         let gang = Arc::make_mut(gang);
         write(gang);
@@ -83,10 +83,10 @@ impl Gangs {
         }
     }
 
-    /// Changes what a pod's gang knows of it, and marks the gang as changed.
-    pub fn note_member(&mut self, pod: &Pod, id: PodId, write: impl FnOnce(&mut Member)) {
+    /// Writes to the member record of a pod, and marks its gang as changed.
+    pub fn update_member(&mut self, pod: &Pod, id: PodId, write: impl FnOnce(&mut Member)) {
         let Some(key) = pod.member_of() else { return };
-        self.note(key, |gang| {
+        self.update(key, |gang| {
             if let Some(member) = gang.members.get_mut(&id) {
                 write(member);
             }
@@ -98,11 +98,11 @@ impl Gangs {
         self.empty.first().map(|(since, _)| *since + after)
     }
 
-    /// Records since when a gang has no pods, if it just lost its last one.
-    pub fn note_empty(&mut self, key: &GangKey, now: Duration) {
+    /// Records the time when a gang lost its last pod. Does nothing while the gang has pods.
+    pub fn mark_empty(&mut self, key: &GangKey, now: Duration) {
         let Some(gang) = self.get(key) else { return };
         if gang.created() == 0 && gang.history.empty_since.is_none() {
-            self.note(key, |gang| gang.history.empty_since = Some(now));
+            self.update(key, |gang| gang.history.empty_since = Some(now));
             Arc::make_mut(&mut self.empty).insert((now, key.clone()));
         }
     }
@@ -110,28 +110,28 @@ impl Gangs {
     fn ensure(&mut self, key: &GangKey) {
         if self.get(key).is_none() {
             self.gangs.insert(key.clone(), Arc::new(Gang::new(key.clone())));
-            self.note(key, |_| ());
+            self.update(key, |_| ());
         }
     }
 
     fn remove(&mut self, key: &GangKey) {
-        self.note_filled(key);
+        self.mark_filled(key);
         // Code that asks for changed gangs finds that this one is gone.
-        self.note(key, |_| ());
+        self.update(key, |_| ());
         let named = self.gangs.remove(key).map(|gang| gang.definition.groups.clone()).unwrap_or_default();
         self.relink(key, &named);
     }
 
-    fn note_filled(&mut self, key: &GangKey) {
+    fn mark_filled(&mut self, key: &GangKey) {
         if let Some(since) = self.get(key).and_then(|g| g.history.empty_since) {
             Arc::make_mut(&mut self.empty).remove(&(since, key.clone()));
-            self.note(key, |gang| gang.history.empty_since = None);
+            self.update(key, |gang| gang.history.empty_since = None);
         }
     }
 
     pub(super) fn stage_changed(&mut self, pod: &Pod, from: Stage, to: Stage) {
         let Some(key) = pod.member_of().filter(|_| from != to) else { return };
-        self.note(key, |gang| {
+        self.update(key, |gang| {
             gang.count(from, -1);
             gang.count(to, 1);
         });
@@ -156,8 +156,8 @@ impl Cluster {
         for key in &due {
             if self.has_pod_group(key) {
                 // The gang lives as long as its PodGroup, but its history is forgotten.
-                self.gangs.note_filled(key);
-                self.gangs.note(key, |gang| gang.history = Gang::new(key.clone()).history);
+                self.gangs.mark_filled(key);
+                self.gangs.update(key, |gang| gang.history = Gang::new(key.clone()).history);
             } else {
                 self.gangs.remove(key);
             }
@@ -169,9 +169,9 @@ impl Cluster {
         definition::find_group(key, None, &self.objects).is_some()
     }
 
-    /// Restores what a gang's objects do not say, for a state rebuilt from a dump.
+    /// Restores the parts of a gang that do not follow from objects, for a state rebuilt from a dump.
     pub fn restore_gang(&mut self, key: &GangKey, had_group: bool, write: impl FnOnce(&mut History)) {
-        self.gangs.note(key, |gang| {
+        self.gangs.update(key, |gang| {
             write(&mut gang.history);
             gang.had_group = had_group;
         });
@@ -183,13 +183,13 @@ impl Cluster {
         let (stage, pod) = (record.stage, record.pod.clone());
         let Some(key) = pod.member_of() else { return };
         self.gangs.ensure(key);
-        self.gangs.note_filled(key);
+        self.gangs.mark_filled(key);
         let owner = pod.controller.as_ref().map(|c| c.uid.clone());
         let age = (pod.created, pod.key.clone());
-        self.gangs.note(key, |gang| {
+        self.gangs.update(key, |gang| {
             let has_other_owner = gang.history.last_owner.is_some() && gang.history.last_owner != owner;
             if gang.members.is_empty() && has_other_owner {
-                // Another gang of the same name: the history of the former one does not concern it.
+                // This is another gang of the same name: the history of the former gang does not apply.
                 gang.history = Gang::new(key.clone()).history;
                 gang.finished.clear();
             }
@@ -220,7 +220,7 @@ impl Cluster {
 
     pub(super) fn leave_gang(&mut self, id: PodId, pod: &Pod, stage: Stage) {
         let Some(key) = pod.member_of() else { return };
-        self.gangs.note(key, |gang| {
+        self.gangs.update(key, |gang| {
             if gang.members.remove(&id).is_some() {
                 gang.count(stage, -1);
             }
@@ -236,21 +236,21 @@ impl Cluster {
     }
 
     /// Records a member whose pod ended while its object still exists.
-    pub(super) fn note_ended(&mut self, pod: &Pod) {
+    pub(super) fn record_ended(&mut self, pod: &Pod) {
         // The pod may have been in another gang when it ended.
         self.forget_ended(&pod.key);
         let Some(key) = pod.member_of() else { return };
         self.gangs.ensure(key);
-        self.gangs.note_filled(key);
+        self.gangs.mark_filled(key);
         self.ended.insert(pod.key.clone(), key.clone());
         let finished = Finished { uid: pod.uid.clone(), phase: pod.phase };
-        self.gangs.note(key, |gang| drop(gang.finished.insert(pod.key.clone(), finished)));
+        self.gangs.update(key, |gang| drop(gang.finished.insert(pod.key.clone(), finished)));
     }
 
     /// Forgets an ended pod whose object was deleted, or whose name another pod has now.
     pub(super) fn forget_ended(&mut self, key: &PodKey) {
         if let Some(gang) = self.ended.remove(key) {
-            self.gangs.note(&gang, |gang| drop(gang.finished.remove(key)));
+            self.gangs.update(&gang, |gang| drop(gang.finished.remove(key)));
         }
     }
 
@@ -289,7 +289,7 @@ impl Cluster {
         let is_new = *before != made;
         if is_new || gang.first != first || gang.had_group != (gang.had_group || has_group) {
             let named = made.groups.clone();
-            self.gangs.note(key, |gang| {
+            self.gangs.update(key, |gang| {
                 if is_new {
                     gang.definition = Arc::new(made);
                     gang.is_redefined = true;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-pub use plan::{Candidate, Cost, Found, Plan, Rejected, VictimChoice};
+pub use plan::{Candidate, CandidateResult, Cost, Plan, Rejected, VictimChoice};
 
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::{GangKey, Name, Now, PodId, PodKey};
@@ -251,7 +251,7 @@ impl Preemptions {
                 self.counts.victims += 1;
             }
         }
-        if !self.go_on(preemptor, &mut preemption) {
+        if !self.merge_earlier(preemptor, &mut preemption) {
             self.end(preemptor, End::ChosenAgain, preemption.decided);
             let counts = preemption.gang.as_ref().is_none_or(|part| part.is_counted);
             self.counts.preemptions += u64::from(counts);
@@ -265,7 +265,7 @@ impl Preemptions {
 
     /// Merges the pod's earlier preemption of the same node into a new one, because its evictions make room as well.
     /// Returns false when there is none.
-    fn go_on(&mut self, preemptor: PodId, preemption: &mut Preemption) -> bool {
+    fn merge_earlier(&mut self, preemptor: PodId, preemption: &mut Preemption) -> bool {
         if self.open.get(&preemptor).is_none_or(|earlier| earlier.node != preemption.node) {
             return false;
         }
@@ -354,8 +354,8 @@ impl Preemptions {
         }
     }
 
-    /// Records how far an eviction is. Returns the preemptors that wait for no victim any more.
-    pub fn note(&mut self, victim: PodId, state: VictimState, now: Now) -> SmallVec<[PodId; 1]> {
+    /// Records how far an eviction is. Returns the preemptors that no longer wait for any victim.
+    pub fn set_victim_state(&mut self, victim: PodId, state: VictimState, now: Now) -> SmallVec<[PodId; 1]> {
         let Some(waiting) = self.preemptors_of.get(&victim).cloned() else { return SmallVec::new() };
         if !state.is_awaited() {
             Arc::make_mut(&mut self.preemptors_of).remove(&victim);

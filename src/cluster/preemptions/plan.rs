@@ -1,4 +1,4 @@
-//! How a search for victims went, for messages and explanations. `framework::victim_search` does the searching.
+//! The account of a search for victims, for messages and explanations. `framework::victim_search` searches.
 
 use pellucid_model::cause::Cause;
 use pellucid_model::{Name, NodeIdx, PodId, PodKey};
@@ -14,14 +14,14 @@ pub struct VictimChoice {
     pub violates_budget: bool,
 }
 
-/// A node on which the pod would fit with some pods gone, and what that would cost.
+/// A node on which the preemptor would fit without some pods, and the cost of their eviction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Slot of the node.
     pub node: NodeIdx,
     /// Name of the node.
     pub name: Name,
-    /// The pods that would have to go, most important first.
+    /// The pods to evict, most important first.
     pub victims: Vec<VictimChoice>,
     /// What decides between candidates.
     pub cost: Cost,
@@ -57,9 +57,9 @@ pub struct Rejected {
 }
 
 /// Result of the search on one node: a candidate, or why it is none.
-pub type Found = Result<Candidate, Cause>;
+pub type CandidateResult = Result<Candidate, Cause>;
 
-/// How one search for victims went.
+/// The account of one search for victims.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     /// Name of the plugin that searched.

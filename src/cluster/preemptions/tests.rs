@@ -34,10 +34,10 @@ fn preemption(victims: &[u32]) -> Preemption {
 fn the_preemptor_is_told_when_the_last_victim_is_out_of_the_way() {
     let (mut book, now) = (Preemptions::default(), Now::default());
     book.begin(PodId(9), preemption(&[1, 2]), &[]);
-    assert!(book.note(PodId(1), VictimState::Terminating, now).is_empty());
-    assert!(book.note(PodId(1), VictimState::Gone, now).is_empty());
+    assert!(book.set_victim_state(PodId(1), VictimState::Terminating, now).is_empty());
+    assert!(book.set_victim_state(PodId(1), VictimState::Gone, now).is_empty());
     assert!(book.victim(PodId(1)).is_none());
-    assert_eq!(book.note(PodId(2), VictimState::Refused("no".into()), now)[..], [PodId(9)]);
+    assert_eq!(book.set_victim_state(PodId(2), VictimState::Refused("no".into()), now)[..], [PodId(9)]);
     assert!(book.end(PodId(9), End::PlacedElsewhere, now));
     assert!(!book.end(PodId(9), End::Bound, now));
     let counts = book.counts();
@@ -56,7 +56,7 @@ fn the_preemption_of_a_whole_gang_counts_as_one() {
     }
     let of_gang = book.of_gang(&group[0]);
     assert_eq!(of_gang.iter().map(|(id, _)| id.0).collect::<Vec<_>>(), [9, 10, 11]);
-    assert_eq!(book.note(PodId(1), VictimState::Gone, now)[..], [PodId(10)]);
+    assert_eq!(book.set_victim_state(PodId(1), VictimState::Gone, now)[..], [PodId(10)]);
     assert_eq!((book.counts().preemptions, book.counts().victims), (1, 3));
 }
 
@@ -80,11 +80,11 @@ fn cancelled(victims: &[u32]) -> Preemption {
 fn a_second_choice_of_the_same_node_wastes_nothing() {
     let (mut book, now) = (Preemptions::default(), Now::default());
     book.begin(PodId(9), preemption(&[1, 2]), &[]);
-    book.note(PodId(1), VictimState::Gone, now);
-    assert_eq!(book.note(PodId(2), VictimState::Refused("no".into()), now)[..], [PodId(9)]);
+    book.set_victim_state(PodId(1), VictimState::Gone, now);
+    assert_eq!(book.set_victim_state(PodId(2), VictimState::Refused("no".into()), now)[..], [PodId(9)]);
     book.begin(PodId(9), preemption(&[2]), &[]);
     assert_eq!(book.of(PodId(9)).map(|p| p.victims.len()), Some(2));
-    assert_eq!(book.note(PodId(2), VictimState::Gone, now)[..], [PodId(9)]);
+    assert_eq!(book.set_victim_state(PodId(2), VictimState::Gone, now)[..], [PodId(9)]);
     book.end(PodId(9), End::Bound, now);
     let counts = book.counts();
     assert_eq!((counts.victims, counts.useful, counts.refused, counts.wasted.len()), (3, 2, 1, 0));
@@ -110,8 +110,8 @@ fn a_victim_that_several_wait_for_is_counted_once_and_all_are_told() {
     let (mut book, now) = (Preemptions::default(), Now::default());
     book.begin(PodId(8), preemption(&[1]), &[]);
     book.begin(PodId(9), leaving(preemption(&[1, 2]), &[1]), &[]);
-    assert_eq!(book.note(PodId(1), VictimState::Gone, now)[..], [PodId(8)]);
-    assert_eq!(book.note(PodId(2), VictimState::Gone, now)[..], [PodId(9)]);
+    assert_eq!(book.set_victim_state(PodId(1), VictimState::Gone, now)[..], [PodId(8)]);
+    assert_eq!(book.set_victim_state(PodId(2), VictimState::Gone, now)[..], [PodId(9)]);
     assert!(book.open().all(|(_, p)| p.is_clear()));
     book.end(PodId(8), End::PreemptorGone, now);
     book.end(PodId(9), End::Bound, now);
@@ -125,7 +125,7 @@ fn who_overtakes_takes_the_victims_over() {
     book.begin(PodId(8), preemption(&[1, 2]), &[]);
     book.begin(PodId(9), leaving(preemption(&[1]), &[1]), &[PodId(8)]);
     assert!(book.end(PodId(8), End::Overtaken, now));
-    assert_eq!(book.note(PodId(1), VictimState::Gone, now)[..], [PodId(9)]);
+    assert_eq!(book.set_victim_state(PodId(1), VictimState::Gone, now)[..], [PodId(9)]);
     book.end(PodId(9), End::Bound, now);
     let counts = book.counts();
     assert_eq!((counts.victims, counts.useful, counts.wasted[&End::Overtaken]), (2, 1, 1));

@@ -1,6 +1,6 @@
 //! Asks the topology hint providers of a profile about nodes, and refuses nodes on which they do not agree.
 //!
-//! Runs on the nodes that passed the ordinary filters; its refusals are kept in the rows of [`NodeResultCache`] and
+//! Runs on the nodes that passed the ordinary filters; its refusals are stored in [`NodeResultCache`] and
 //! are made anew with the pods or the object of the node. The winner is asked again before it takes the pod, which
 //! gives the affinity for Reserve. How hints are merged is in [`pellucid_framework::merge`].
 //!

@@ -22,7 +22,7 @@ use pellucid_recording::Refusal;
 use crate::attempt::alignment::Alignment;
 use crate::attempt::chain::{self, FilterChain, PluginTally, Prepared};
 use crate::attempt::global_plugins::{Attempt, Globals};
-use crate::attempt::scores::{Scores, Touched};
+use crate::attempt::scores::{Recomputed, Scores};
 use crate::attempt::work;
 
 /// The inputs of a cycle.
@@ -89,7 +89,7 @@ struct Scratch {
     objects: Vec<NodeIdx>,
     by_usage: Vec<NodeIdx>,
     by_object: Vec<NodeIdx>,
-    touched: Vec<Touched>,
+    touched: Vec<Recomputed>,
 }
 
 impl Scratch {
@@ -224,13 +224,17 @@ impl NodeResultCache {
                 && !self.unaligned.contains(&node);
             if !lasts && is_candidate(cause) && objects.binary_search(&node).is_err() {
                 by_usage.push(node);
-                touched.push(Touched { node, was: cause.is_feasible(), object: false });
+                touched.push(Recomputed { node, was: cause.is_feasible(), object: false });
             }
         });
         by_object.clear();
         for node in objects.iter().filter(|n| is_candidate(self.mask[n.index()])) {
             by_object.push(*node);
-            touched.push(Touched { node: *node, was: self.mask[node.index()].is_feasible(), object: true });
+            touched.push(Recomputed {
+                node: *node,
+                was: self.mask[node.index()].is_feasible(),
+                object: true,
+            });
         }
         if touched.is_empty() {
             return;

@@ -28,8 +28,8 @@ pub(crate) struct Overridden {
     pub(crate) node: NodeIdx,
     /// The pods that are gone in its trials.
     absent: SmallVec<[PodId; 2]>,
-    /// Raw scores of the plugins whose scores are kept, in their order; empty if the node is not scored.
-    pub(crate) kept: Vec<i32>,
+    /// Raw scores of the plugins whose scores are cached, in their order; empty if the node is not scored.
+    pub(crate) cached: Vec<i32>,
     /// Raw scores of the plugins that run at every attempt, by index in `profile.score`.
     global: SmallVec<[(usize, i64); 2]>,
     /// The numbers behind the cause for which a filter refuses the node.
@@ -115,7 +115,7 @@ impl NominationFilter<'_> {
         let overridden = |NodeOverride { node, absent }| Overridden {
             node,
             absent,
-            kept: Vec::new(),
+            cached: Vec::new(),
             global: SmallVec::new(),
             measures: Vec::new(),
         };
@@ -213,7 +213,7 @@ impl NodeResultCache {
     ) {
         self.work += work::ASK;
         let global = global_plugins::raw_scores(&self.globals, ctx, (node, rivals), tally);
-        let kept = self.scores.as_mut().map(|scores| scores.raw_in(ctx, node, tally));
-        self.change_overridden(node, |of| (of.kept, of.global) = (kept.unwrap_or_default(), global));
+        let cached = self.scores.as_mut().map(|scores| scores.raw_in(ctx, node, tally));
+        self.change_overridden(node, |of| (of.cached, of.global) = (cached.unwrap_or_default(), global));
     }
 }

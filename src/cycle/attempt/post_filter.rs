@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use pellucid_cluster::Place;
-use pellucid_cluster::preemptions::Found;
+use pellucid_cluster::preemptions::CandidateResult;
 use pellucid_cluster::state::TrialOverlay;
 use pellucid_framework::plugin::Evaluator;
 use pellucid_framework::post_filter::PostFiltered;
@@ -17,7 +17,7 @@ use crate::attempt::work;
 
 /// The results of a search for victims on single nodes, shared by equal members of a gang that search one after
 /// another, each with the plugin that searched (`Enabled::index`). Whoever changes a node removes its result.
-pub(crate) type KnownNodes = RefCell<FxHashMap<NodeIdx, (usize, Found)>>;
+pub(crate) type KnownNodes = RefCell<FxHashMap<NodeIdx, (usize, CandidateResult)>>;
 
 /// Answers the queries of PostFilter on the state of the attempt.
 struct Questions<'a> {
@@ -86,12 +86,12 @@ impl Evaluator for Questions<'_> {
         self.filter.refusal(self.results, node)
     }
 
-    fn known(&self, node: NodeIdx) -> Option<Found> {
+    fn known(&self, node: NodeIdx) -> Option<CandidateResult> {
         let known = self.known_nodes()?.borrow();
         known.get(&node).filter(|(plugin, _)| *plugin == self.plugin).map(|(_, found)| found.clone())
     }
 
-    fn remember(&mut self, node: NodeIdx, found: &Found) {
+    fn remember(&mut self, node: NodeIdx, found: &CandidateResult) {
         if let Some(known) = self.known_nodes() {
             known.borrow_mut().insert(node, (self.plugin, found.clone()));
         }

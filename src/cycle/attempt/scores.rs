@@ -22,7 +22,7 @@ struct Active {
 
 /// A node whose result was recomputed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Touched {
+pub(crate) struct Recomputed {
     pub(crate) node: NodeIdx,
     /// Whether the node was feasible before.
     pub(crate) was: bool,
@@ -145,7 +145,7 @@ impl Scores {
         &mut self,
         ctx: &CycleContext<'_>,
         mask: &[CauseId],
-        touched: &[Touched],
+        touched: &[Recomputed],
         tally: &mut [PluginTally],
     ) {
         let (mut by_usage, mut by_object) =
@@ -175,12 +175,12 @@ impl Scores {
     fn with_greatest(
         &mut self,
         mask: &[CauseId],
-        touched: &[Touched],
+        touched: &[Recomputed],
         change: impl FnOnce(&mut Self),
     ) -> bool {
         let is_feasible = |n: NodeIdx| mask[n.index()].is_feasible();
         // A score that does not read the pods on the node stays the same while the node is feasible.
-        let moves = |reads: Reads, row: &Touched| {
+        let moves = |reads: Reads, row: &Recomputed| {
             reads >= Reads::Usage || row.object || !row.was || !is_feasible(row.node)
         };
         let normalising = self.active.iter().enumerate().filter(|(_, a)| a.normalize != Normalize::Identity);
@@ -241,7 +241,7 @@ impl Scores {
 
     /// Returns the raw scores of a node in an attempt: those of its trial if it is overridden.
     fn raw_among<'r>(&'r self, overridden: &'r [Overridden], node: NodeIdx) -> &'r [i32] {
-        let own = overrides::find(overridden, node).map(|of| &of.kept[..]);
+        let own = overrides::find(overridden, node).map(|of| &of.cached[..]);
         own.filter(|raw| raw.len() == self.active.len()).unwrap_or_else(|| self.raw_of(node))
     }
 
@@ -275,7 +275,7 @@ impl Scores {
     }
 }
 
-/// Returns a raw score as it is kept.
+/// Returns a raw score as it is stored.
 fn stored(raw: i64) -> i32 {
     raw.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
 }

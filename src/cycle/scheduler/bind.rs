@@ -9,7 +9,7 @@ use pellucid_framework::{Cause, Code, Reason};
 use pellucid_model::effect::{BindOutcome, EffectId, EffectReport};
 use pellucid_model::{Now, PodId};
 use pellucid_queue::UnitId;
-use pellucid_recording::flight::What;
+use pellucid_recording::flight::FlightEvent;
 
 use crate::scheduler::Scheduler;
 
@@ -54,7 +54,7 @@ impl Scheduler {
             }
             // The watch delivers the actual node later; until then the state keeps our placement.
             BindOutcome::BoundElsewhere { node } => {
-                self.record_event((id, &pod.key), &node, What::Bound, now);
+                self.record_event((id, &pod.key), &node, FlightEvent::Bound, now);
                 self.records.counters.bind_failures += 1;
                 self.cluster.preemptions_mut().end(id, End::PlacedElsewhere, now);
                 self.cluster.unreserve_all(id);
@@ -80,7 +80,7 @@ impl Scheduler {
         let pod = self.cluster.pod(id).map(|r| r.pod.clone());
         let place = self.cluster.pod(id).and_then(|r| r.node).map(|n| self.cluster.slot(n).name.clone());
         if let (Some(pod), Some(node)) = (&pod, place) {
-            self.record_event((id, &pod.key), &node, What::Released, now);
+            self.record_event((id, &pod.key), &node, FlightEvent::Released, now);
         }
         self.cluster.release(id);
         self.in_flight.drop_binding(id);

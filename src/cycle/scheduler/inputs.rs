@@ -11,21 +11,21 @@ use pellucid_framework::profile::Profile;
 use pellucid_model::effect::{ConditionText, EventType, PodRef};
 use pellucid_model::{NodeIdx, Now, Pod, PodId, PodKey};
 use pellucid_queue::{QueueStage, RefusedBy, Unit, UnitId, WakeupReason};
-use pellucid_recording::flight::What;
+use pellucid_recording::flight::FlightEvent;
 use pellucid_recording::gang_verdict::member_refusal;
 use pellucid_recording::{Outcome, Refusal};
 
 use crate::scheduler::Scheduler;
-use crate::scheduler::records::events::how_gone;
+use crate::scheduler::records::events::departure_of;
 use crate::scheduler::records::last_attempt::LastAttempt;
 use crate::scheduler::report::pod_ref;
-use crate::scheduler::wakeups::say_queue;
+use crate::scheduler::wakeups::queueing_hints;
 
 impl Scheduler {
     /// Applies one input.
     pub fn apply(&mut self, input: Input, now: Now) {
         let mut events = Vec::new();
-        let how = how_gone(&input);
+        let departure = departure_of(&input);
         self.cluster.set_now(now);
         self.record_left(&input, now);
         // What a plugin waits for may stand on the pod itself.
@@ -65,15 +65,15 @@ impl Scheduler {
             }
             Input::Report(report) => self.settle(report, now, &mut events),
         }
-        self.record_changes(&events, how, now);
-        self.note_leaving(&events, how);
+        self.record_changes(&events, departure, now);
+        self.track_leaving(&events, departure);
         self.end_what_left(&events, now);
         let mut followed = Vec::new();
         for event in &events {
             self.recheck_pre_bind(event, now, &mut followed);
         }
         if let Some(id) = changed.and_then(|key| self.cluster.find_pod(&key)) {
-            self.go_on_binding(id, now, &mut followed);
+            self.resume_binding(id, now, &mut followed);
         }
         for event in events.into_iter().chain(followed) {
             self.react(event, now);
@@ -101,7 +101,7 @@ impl Scheduler {
                 ClusterEvent::PodChanged { id, .. }
                     if self.cluster.pod(*id).is_some_and(|r| r.pod.deleting) =>
                 {
-                    self.cluster.preemptions_mut().note(*id, VictimState::Terminating, now);
+                    self.cluster.preemptions_mut().set_victim_state(*id, VictimState::Terminating, now);
                 }
                 ClusterEvent::NodeRemoved(..) => self.end_nominations_to_missing_nodes(now),
                 _ => {}
@@ -177,13 +177,13 @@ impl Scheduler {
             return;
         }
         if stage == QueueStage::Gated {
-            self.keep(id, LastAttempt::Nothing);
+            self.set_last_attempt(id, LastAttempt::Nothing);
             return self.queue.ungate(unit_id, now.monotonic);
         }
         let spec_changed = old.spec != pod.spec;
         let event = ClusterEvent::PendingUpdated { id, old };
         let asked = self.queue.listening().asked(unit_profile, refused_by, event.kinds());
-        let queue = say_queue(&profile, View::new(&self.cluster), &pod, asked, &event);
+        let queue = queueing_hints(&profile, View::new(&self.cluster), &pod, asked, &event);
         if spec_changed || !queue.is_empty() || refused_by.is_empty() {
             let by_hints = WakeupReason::Hints { asked, queue };
             let reason = if queue.is_empty() { WakeupReason::Changed } else { by_hints };
@@ -201,7 +201,7 @@ impl Scheduler {
         } else {
             self.queue.remove(unit);
         }
-        self.keep(id, LastAttempt::Nothing);
+        self.set_last_attempt(id, LastAttempt::Nothing);
         self.enqueue(id, now);
     }
 
@@ -212,7 +212,7 @@ impl Scheduler {
         let Some(unit) = self.queue.unit_of(id) else { return };
         let (pod, name) = (self.cluster.pod(id).map(|r| r.pod.clone()), self.cluster.slot(node).name.clone());
         if let Some(pod) = &pod {
-            self.record_event((id, &pod.key), &name, What::Bound, now);
+            self.record_event((id, &pod.key), &name, FlightEvent::Bound, now);
         }
         let was_ordered = self.in_flight.effect_of.contains_key(&id);
         let as_decided = self.last_attempt(id).node() == Some(node);
@@ -224,7 +224,7 @@ impl Scheduler {
         }
         self.cluster.read_holds(id);
         self.end_unit(id, unit);
-        self.note_bound(id, now);
+        self.record_bound(id, now);
         // If another scheduler bound the pod before its quorum was ready, the other members stop waiting for it.
         for other in self.leave_barrier(id) {
             self.order_binding(other);

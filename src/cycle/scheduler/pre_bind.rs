@@ -113,8 +113,8 @@ impl Answer {
 }
 
 impl Scheduler {
-    /// Starts Permit, unless the pod has passed it in the decision, PreBind and then the Binding. Returns the refusal if
-    /// the placement is given up at once.
+    /// Starts Permit, unless the pod has passed it in the decision, PreBind and then the Binding. Returns the refusal
+    /// if the placement is given up at once.
     pub(crate) fn start_binding(
         &mut self,
         id: PodId,
@@ -138,11 +138,11 @@ impl Scheduler {
             return None;
         }
         self.in_flight.pre_binding.insert(id, entry);
-        self.go_on_binding(id, now, out)
+        self.resume_binding(id, now, out)
     }
 
     /// Asks the plugins whether a pod can go on, and acts on it. Returns the refusal if the placement is given up.
-    pub(super) fn go_on_binding(
+    pub(super) fn resume_binding(
         &mut self,
         id: PodId,
         now: Now,
@@ -273,7 +273,7 @@ impl Scheduler {
             return;
         };
         match outcome {
-            WriteOutcome::Written | WriteOutcome::AlreadyExists => drop(self.go_on_binding(id, now, out)),
+            WriteOutcome::Written | WriteOutcome::AlreadyExists => drop(self.resume_binding(id, now, out)),
             WriteOutcome::Refused { status, message } => {
                 let reason = Reason::about(ReasonCode::PreBindFailed, &*format!("{message} (HTTP {status})"));
                 self.fail_binding(id, Cause::new(plugin, Code::Unschedulable, reason), now, out);
@@ -325,7 +325,7 @@ impl Scheduler {
         let mut waiting: Vec<PodId> = waiting.map(|(id, _)| *id).collect();
         waiting.sort();
         for id in &waiting {
-            self.go_on_binding(*id, now, out);
+            self.resume_binding(*id, now, out);
         }
         !waiting.is_empty()
     }

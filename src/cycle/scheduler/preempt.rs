@@ -15,7 +15,7 @@ use pellucid_framework::{Cause, Code, Reason};
 use pellucid_model::effect::{Effect, EffectId, EventType, EvictOrder, EvictOutcome, StatusOrder};
 use pellucid_model::{Name, NodeIdx, Now, Pod, PodId};
 use pellucid_queue::{RefusedBy, UnitId, WakeupReason};
-use pellucid_recording::flight::What;
+use pellucid_recording::flight::FlightEvent;
 use pellucid_recording::{Outcome, Refusal};
 
 use crate::scheduler::Scheduler;
@@ -41,11 +41,11 @@ impl Scheduler {
         self.cluster.preemptions_mut().count_attempt();
         match found {
             PostFiltered::NotEligible { message } => {
-                let refusal = self.noted(refusal, message);
+                let refusal = self.with_post_filter_note(refusal, message);
                 (self.refuse(unit, pod, shape, refusal, None, now), None)
             }
             PostFiltered::Nothing { message, plan } => {
-                let refusal = self.noted(refusal, message);
+                let refusal = self.with_post_filter_note(refusal, message);
                 let clear = self.end_nomination(id, End::NothingFound, now).then_some(None);
                 (self.refuse(unit, pod, shape, refusal, clear, now), Some(plan))
             }
@@ -65,7 +65,7 @@ impl Scheduler {
     }
 
     /// Returns the refusal with PostFilter's note. Consecutive equal results share one object.
-    pub(crate) fn noted(&mut self, refusal: Arc<Refusal>, note: Arc<str>) -> Arc<Refusal> {
+    pub(crate) fn with_post_filter_note(&mut self, refusal: Arc<Refusal>, note: Arc<str>) -> Arc<Refusal> {
         if let Some((base, noted)) = &self.records.last_noted
             && Arc::ptr_eq(base, &refusal)
             && noted.post_filter.as_ref() == Some(&note)
@@ -165,7 +165,7 @@ impl Scheduler {
                 self.in_flight.evictions.insert(id, (choice.pod, pod.uid.clone()));
                 self.in_flight.evicting.insert(choice.pod, pod.uid.clone());
                 let by = Arc::new(preemptor.key.clone());
-                self.record_event((choice.pod, &pod.key), node, What::Evicted(by), now);
+                self.record_event((choice.pod, &pod.key), node, FlightEvent::Evicted(by), now);
                 self.order(Effect::Evict(EvictOrder {
                     id,
                     victim: pod_ref(&pod),
@@ -212,7 +212,7 @@ impl Scheduler {
                 VictimState::Refused(format!("{message} (HTTP {status})").into())
             }
         };
-        for preemptor in self.cluster.preemptions_mut().note(victim, state, now) {
+        for preemptor in self.cluster.preemptions_mut().set_victim_state(victim, state, now) {
             if let Some(unit) = self.queue.unit_of(preemptor).filter(|unit| !self.awaits_victims(*unit)) {
                 self.queue.wake_changed(unit, WakeupReason::Preemption, now.monotonic);
             }
@@ -228,7 +228,7 @@ impl Scheduler {
 
     /// Notes that a pod left the state, and retries the preemptors whose victim it was.
     pub(crate) fn victim_gone(&mut self, id: PodId, now: Now) {
-        for preemptor in self.cluster.preemptions_mut().note(id, VictimState::Gone, now) {
+        for preemptor in self.cluster.preemptions_mut().set_victim_state(id, VictimState::Gone, now) {
             self.try_again(preemptor, now);
         }
     }

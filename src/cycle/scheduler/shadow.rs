@@ -81,7 +81,7 @@ impl Scheduler {
         let Some(theirs) = &pod.node_name else { return };
         let ours = match self.last_attempt(id) {
             LastAttempt::Nothing => None,
-            kept => Some(kept.node().map(|node| self.cluster.slot(node).name.clone())),
+            last => Some(last.node().map(|node| self.cluster.slot(node).name.clone())),
         };
         if let Some(tally) = &mut self.shadow {
             tally.count(&pod.key, ours, theirs);

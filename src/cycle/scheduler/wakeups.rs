@@ -7,7 +7,7 @@ use pellucid_framework::View;
 use pellucid_framework::plugin::Hint;
 use pellucid_framework::profile::Profile;
 use pellucid_model::{NodeIdx, Now, Pod};
-use pellucid_queue::{EventObject, Happened, Listening, RefusedBy};
+use pellucid_queue::{EventObject, Listening, QueueEvent, RefusedBy};
 
 use crate::scheduler::Scheduler;
 
@@ -34,17 +34,17 @@ impl Scheduler {
             _ => None,
         };
         let object = || object(cluster, event);
-        let happened = Happened { kinds: event.kinds(), at: now.monotonic, object: &object, own };
+        let queue_event = QueueEvent { kinds: event.kinds(), at: now.monotonic, object: &object, own };
         let mut lowest = None;
-        self.queue.wake(happened, |group, pod, asked| {
+        self.queue.wake(queue_event, |group, pod, asked| {
             let Some(record) = cluster.pod(pod) else { return asked };
             let profile = &profiles[group.profile];
-            let by = say_queue(profile, view, &record.pod, asked, event);
+            let by = queueing_hints(profile, view, &record.pod, asked, event);
             if !by.is_empty() || profile.post_filter.is_empty() {
                 return by;
             }
             let lowest = *lowest.get_or_insert_with(|| lowest_priority_beside(cluster, event));
-            preemption_says(profile, &record.pod, lowest)
+            preemption_hint(profile, &record.pod, lowest)
         });
     }
 
@@ -57,7 +57,7 @@ impl Scheduler {
 }
 
 /// Returns the plugins among `asked` whose queueing hint for the event is `Queue`.
-pub(crate) fn say_queue(
+pub(crate) fn queueing_hints(
     profile: &Profile,
     view: View<'_>,
     pod: &Pod,
@@ -85,7 +85,7 @@ pub(crate) fn say_queue(
 /// Returns the first PostFilter plugin if preemption could help now. Freed room may be too little for a pod, yet enough
 /// together with what the pod could preempt on the same node. The plugins that refused it cannot know, so profiles that
 /// preempt ask here.
-fn preemption_says(profile: &Profile, pod: &Pod, lowest: Option<i32>) -> RefusedBy {
+fn preemption_hint(profile: &Profile, pod: &Pod, lowest: Option<i32>) -> RefusedBy {
     let mut by = RefusedBy::default();
     if let Some(enabled) = profile.post_filter.first()
         && lowest.is_some_and(|lowest| lowest < pod.priority)

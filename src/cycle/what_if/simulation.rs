@@ -229,7 +229,7 @@ impl Simulation {
         let is_held_by_gang = |r: &PodRecord| r.pod.member_of().is_some() && r.pod.gates.is_empty();
         let members = members.filter(|id| cluster.pod(*id).is_some_and(is_held_by_gang));
         for id in members.collect::<Vec<_>>() {
-            self.scheduler.keep(id, LastAttempt::Nothing);
+            self.scheduler.set_last_attempt(id, LastAttempt::Nothing);
         }
     }
 

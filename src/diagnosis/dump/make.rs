@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::record::{PastVerdict, QueuedUnit, Record, Victims};
 use super::state::{EndedPod, KnownGang, KnownNomination, PlacedPod, PluginObject, State, Unreadable};
 use super::{Dump, KIND, VERSION};
-use crate::gangs::judgement::is_outdated;
+use crate::gangs::gang_state::is_outdated;
 use crate::history::hash_of_outcome;
 use crate::meta::unit_of;
 

@@ -13,8 +13,8 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now, PodKey};
 use pellucid_recording::{GangOutcome, GangRefusal, GangVerdict, Refusal, rfc3339};
 
+use super::gang_state::{GangState, gang_state, partially_bound, warnings};
 use super::interference::edges_to;
-use super::judgement::{Judgement, judge, partially_bound, warnings};
 use super::retry::retry;
 use super::status::{GangStatus, ready};
 use super::summary::{missing, mode_note, release};
@@ -24,7 +24,7 @@ use crate::meta::of_snapshot;
 /// Explains one gang. Fails when the gang is unknown.
 pub(crate) fn gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Result<GangExplanation, ReadError> {
     let status = super::find(snapshot, key)?;
-    let (gang, judgement) = (status.gang, judge(snapshot, &status, now));
+    let (gang, state) = (status.gang, gang_state(snapshot, &status, now));
     let attempt = snapshot.gang_verdicts.get(key);
     // The last refusal no longer applies once the gang has its quorum.
     let refusal = attempt.and_then(|a| refusal_of_group(&a.outcome)).filter(|_| !gang.is_satisfied());
@@ -33,14 +33,14 @@ pub(crate) fn gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Result<GangE
         meta: of_snapshot(snapshot, now),
         namespace: key.namespace.to_string(),
         name: key.name.to_string(),
-        state: judgement.state.into(),
+        state: state.name.into(),
         dialect: gang.definition.dialect.as_str().into(),
         mode: gang.definition.mode.as_str().into(),
         mode_note: mode_note(gang.definition.mode).into(),
         counts: numbers(snapshot, &status, refusal),
         root_cause,
-        blocker: blocker(snapshot, gang, &judgement, now),
-        next_retry: retry(snapshot, &status, &judgement, now),
+        blocker: blocker(snapshot, gang, &state, now),
+        next_retry: retry(snapshot, &status, &state, now),
         attempts: gang.history.attempts,
         timeouts: gang.history.timeouts,
         last_attempt: attempt.map(|a| attempt_body(a)),
@@ -50,7 +50,7 @@ pub(crate) fn gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Result<GangE
         group: group(snapshot, &status, now),
         members: status.members.iter().map(|m| m.body(snapshot, now)).collect(),
         warnings: warnings(snapshot, &status),
-        verdict: judgement.verdict,
+        verdict: state.verdict,
     };
     if let Some(attempt) = attempt {
         body.meta.decided_at = Some(rfc3339(attempt.at.wall));
@@ -114,9 +114,9 @@ fn lacking(groups: &[NodeGroup]) -> Vec<Shortfall> {
 }
 
 /// Returns what a gang waits for besides nodes: another gang of its group, or gangs that hold what it lacks.
-fn blocker(snapshot: &Snapshot, gang: &Gang, judgement: &Judgement, now: Now) -> Option<GangBlocker> {
+fn blocker(snapshot: &Snapshot, gang: &Gang, state: &GangState, now: Now) -> Option<GangBlocker> {
     let key = &gang.key;
-    if let Some(block) = &judgement.block {
+    if let Some(block) = &state.block {
         let missing = snapshot.cluster.gangs().one_sided(key);
         let gangs: Vec<String> = match block.gang == *key {
             true => missing.iter().map(ToString::to_string).collect(),
@@ -159,12 +159,12 @@ fn group(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Vec<GroupGan
     let key = &status.gang.key;
     let others = snapshot.cluster.gangs().group_of(key).into_iter().filter(|k| k != key);
     let body = |status: GangStatus<'_>| {
-        let judgement = judge(snapshot, &status, now);
+        let state = gang_state(snapshot, &status, now);
         GroupGang {
             gang: status.gang.key.to_string(),
-            state: judgement.state.into(),
-            code: judgement.verdict.code,
-            message: judgement.verdict.message,
+            state: state.name.into(),
+            code: state.verdict.code,
+            message: state.verdict.message,
             min: status.gang.definition.min,
             have: status.gang.counted() + ready(snapshot, status.gang),
         }

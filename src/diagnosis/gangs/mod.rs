@@ -2,7 +2,7 @@
 //!
 //! `cluster::gangs` holds the gangs, and `cycle::scheduler::gangs` schedules them. Modules in reading order:
 //! - `status`: the members of a gang by stage, each in exactly one
-//! - `judgement`: the state of a gang in one word, and one code
+//! - `gang_state`: the state of a gang in one word, and one code
 //! - `summary`: Koordinator's view of a gang
 //! - `explain`: the full explanation; `retry`: when the gang is tried again
 //! - `interference`: which gang holds what another one waits for; `cycles`: gangs that wait for each other
@@ -10,8 +10,8 @@
 
 mod cycles;
 pub(super) mod explain;
+pub(super) mod gang_state;
 pub(super) mod interference;
-pub(super) mod judgement;
 mod retry;
 mod status;
 pub(super) mod summary;
@@ -25,7 +25,7 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now};
 use pellucid_queue::Unit;
 
-use judgement::judge;
+use gang_state::gang_state;
 use status::{GangStatus, ready};
 
 /// Finds a gang. Fails when the gang is unknown.
@@ -41,14 +41,14 @@ pub(super) fn not_found(key: &GangKey) -> ReadError {
 pub(super) fn of_pod(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Option<PodGang> {
     let key = &record.pod.gang.as_ref()?.gang;
     let status = GangStatus::of(snapshot, key)?;
-    let judgement = judge(snapshot, &status, now);
+    let state = gang_state(snapshot, &status, now);
     let member = status.members.iter().find(|m| *m.key == record.pod.key);
     Some(PodGang {
         gang: key.to_string(),
         member: member.map(|m| m.state.as_str().to_owned()).unwrap_or_default(),
-        state: judgement.state.into(),
-        code: judgement.verdict.code,
-        message: judgement.verdict.message,
+        state: state.name.into(),
+        code: state.verdict.code,
+        message: state.verdict.message,
         path: format!("/apis/v1/explain/gangs/{}/{}", key.namespace, key.name),
     })
 }

@@ -6,7 +6,7 @@ use pellucid_model::Now;
 use pellucid_queue::{QueueStage, Unit};
 use pellucid_recording::rfc3339;
 
-use super::judgement::Judgement;
+use super::gang_state::GangState;
 use super::status::{GangStatus, MemberState};
 use crate::meta::{backoff_end, next_retry, unit_of, wakes_on};
 
@@ -15,7 +15,7 @@ use crate::meta::{backoff_end, next_retry, unit_of, wakes_on};
 pub(super) fn retry(
     snapshot: &Snapshot,
     status: &GangStatus<'_>,
-    judgement: &Judgement,
+    state: &GangState,
     now: Now,
 ) -> Option<GangRetry> {
     let pending = || {
@@ -31,13 +31,13 @@ pub(super) fn retry(
         at_the_latest: next_retry(unit).map(at),
         wait_ends: status.wait_ends().map(at),
         wakes_on: wakes_on(snapshot, unit),
-        text: text(status, unit, judgement),
+        text: text(status, unit, state),
     })
 }
 
-fn text(status: &GangStatus<'_>, unit: &Unit, judgement: &Judgement) -> String {
+fn text(status: &GangStatus<'_>, unit: &Unit, state: &GangState) -> String {
     let key = &status.gang.key;
-    match (&judgement.block, unit.stage) {
+    match (&state.block, unit.stage) {
         (Some(block), _) if block.gang != *key => format!("when gang {} is ready", block.gang),
         (Some(_), _) if status.counts.gated > 0 => {
             "at once when what is missing is there; see the remedy".into()

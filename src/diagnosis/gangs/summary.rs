@@ -10,7 +10,7 @@ use pellucid_model::gang::GangMode;
 use pellucid_model::{GangKey, Now};
 use pellucid_recording::rfc3339;
 
-use super::judgement::{block_of, judge, partially_bound, warnings};
+use super::gang_state::{block_of, gang_state, partially_bound, warnings};
 use super::status::{GangStatus, MemberState, MemberView, is_in_gang_unit, ready};
 
 /// Lists all gangs by key.
@@ -68,7 +68,7 @@ fn summary(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> GangSummar
         dialect: definition.dialect.as_str().into(),
         warnings: warnings(snapshot, status),
         held: status.held(),
-        state: judge(snapshot, status, now).state.into(),
+        state: gang_state(snapshot, status, now).name.into(),
         last_release: release(gang),
         partially_bound: partially_bound(snapshot, status),
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pellucid_cycle::Snapshot;
 
-use super::judgement::{STATES, judge};
+use super::gang_state::{STATES, gang_state};
 use super::status::GangStatus;
 
 /// Gangs by state and members by stage. Every state and stage is present, with 0 when there are none.
@@ -24,7 +24,7 @@ pub fn tally(snapshot: &Snapshot) -> GangTally {
         ["gated", "pending", "waiting", "permitted", "bound", "finished"].map(|stage| (stage, 0));
     for gang in snapshot.cluster.gangs().all().into_values() {
         let status = GangStatus::of_gang(snapshot, gang);
-        *states.entry(judge(snapshot, &status, snapshot.published).state).or_default() += 1;
+        *states.entry(gang_state(snapshot, &status, snapshot.published).name).or_default() += 1;
         let counts = status.counts;
         let of_gang =
             [counts.gated, counts.pending, counts.waiting, counts.permitted, counts.bound, counts.finished];

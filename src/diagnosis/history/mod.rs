@@ -13,7 +13,7 @@ use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::collections::{FxHashMap, FxHashSet};
 use pellucid_model::{Now, PodKey};
-use pellucid_recording::flight::{Chunk, Entry, FlightLog, Gone, Names, Numbers, What};
+use pellucid_recording::flight::{Chunk, Departure, Entry, FlightEvent, FlightLog, Names, Numbers};
 use pellucid_recording::{GangOutcome, GangVerdict, Refusal, rfc3339};
 
 use crate::gangs::explain::refusal_of_group;
@@ -25,7 +25,9 @@ use decision_hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
 pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodHistory, ReadError> {
     let log = &snapshot.flight;
     let (mut all, names) = log.about(key, &snapshot.cluster);
-    all.retain(|(chunk, entry)| !matches!(chunk.what(entry), What::Gang(_) | What::NotRecorded));
+    all.retain(|(chunk, entry)| {
+        !matches!(chunk.event(entry), FlightEvent::Gang(_) | FlightEvent::NotRecorded)
+    });
     if all.is_empty() {
         let message = format!(
             "nothing is recorded of pod {key}: it was never pending here, or what was recorded has been \
@@ -41,7 +43,7 @@ pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodH
     let last: FxHashMap<_, u64> = repeats.map(|(chunk, entry)| (chunk.first(entry), entry.id)).collect();
     let is_replaced = |chunk: &Chunk, entry: &Entry| {
         replaced.contains(&entry.id)
-            || chunk.what(entry).refusal().is_some()
+            || chunk.event(entry).refusal().is_some()
                 && last.get(&chunk.first(entry)).is_some_and(|id| *id > entry.id)
     };
     let entries = all.iter().filter(|(chunk, entry)| !is_replaced(chunk, entry));
@@ -62,19 +64,19 @@ pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodH
 
 fn history_entry<'a>(names: &Names<'a>, (chunk, entry): (&'a Chunk, &Entry)) -> HistoryEntry {
     let (pod, node) = (names.subject(chunk, entry), names.node(chunk, entry));
-    let what = chunk.what(entry);
+    let event = chunk.event(entry);
     HistoryEntry {
         id: entry.id,
-        kind: what.kind().into(),
+        kind: event.kind().into(),
         first: time(chunk.first(entry)),
         last: time(entry.last),
         count: chunk.count(entry),
         cycle_id: entry.cycle,
         node: some(node),
-        by: by(&what),
-        codes: codes(&what),
-        message: message((chunk, entry), node, &what),
-        decision_hash: decision_hash(pod, node, &what),
+        by: by(&event),
+        codes: codes(&event),
+        message: message((chunk, entry), node, &event),
+        decision_hash: decision_hash(pod, node, &event),
     }
 }
 
@@ -140,24 +142,24 @@ fn text(line: &FeedLine) -> String {
 fn feed_line<'a>(names: &Names<'a>, (chunk, entry): (&'a Chunk, &Entry)) -> FeedLine {
     let (pod, node) = (names.subject(chunk, entry), names.node(chunk, entry));
     let key = || Some(format!("{}/{}", pod.0, pod.1));
-    let what = chunk.what(entry);
-    let is_gang = matches!(what, What::Gang(_));
-    let is_pod = !is_gang && !matches!(what, What::NotRecorded);
+    let event = chunk.event(entry);
+    let is_gang = matches!(event, FlightEvent::Gang(_));
+    let is_pod = !is_gang && !matches!(event, FlightEvent::NotRecorded);
     FeedLine {
         id: Some(entry.id),
         at: Some(time(entry.last)),
-        kind: what.kind().into(),
+        kind: event.kind().into(),
         pod: is_pod.then(key).flatten(),
         gang: is_gang.then(key).flatten(),
         node: some(node),
-        by: by(&what),
-        codes: codes(&what),
-        message: message((chunk, entry), node, &what),
+        by: by(&event),
+        codes: codes(&event),
+        message: message((chunk, entry), node, &event),
         count: Some(chunk.count(entry)),
         first: (chunk.count(entry) > 1).then(|| time(chunk.first(entry))),
         replaces: (chunk.replaces(entry) > 0).then(|| chunk.replaces(entry)),
         cycle_id: Some(entry.cycle),
-        decision_hash: decision_hash(pod, node, &what),
+        decision_hash: decision_hash(pod, node, &event),
         from: None,
         to: None,
     }
@@ -171,10 +173,10 @@ fn time(nanos: u64) -> String {
     rfc3339(std::time::Duration::from_nanos(nanos))
 }
 
-fn codes(what: &What) -> Vec<String> {
-    let codes: BTreeSet<&str> = match what {
-        What::Gated(refusal) | What::Refused(refusal) => codes_of(refusal),
-        What::Gang(verdict) => match &verdict.outcome {
+fn codes(event: &FlightEvent) -> Vec<String> {
+    let codes: BTreeSet<&str> = match event {
+        FlightEvent::Gated(refusal) | FlightEvent::Refused(refusal) => codes_of(refusal),
+        FlightEvent::Gang(verdict) => match &verdict.outcome {
             GangOutcome::Released { code, .. } => [code.as_str()].into(),
             outcome => refusal_of_group(outcome).into_iter().map(|refusal| refusal.code.as_str()).collect(),
         },
@@ -190,32 +192,34 @@ fn codes_of(refusal: &Refusal) -> BTreeSet<&'static str> {
     if is_empty { [ReasonCode::NoNodes.as_str()].into() } else { codes }
 }
 
-fn decision_hash(pod: (&str, &str), node: &str, what: &What) -> Option<String> {
-    match what {
-        What::Gated(refusal) | What::Refused(refusal) => Some(hash_of_refusal(pod, refusal)),
-        What::Placed(_) | What::Bound => Some(hash_of_placement(pod, node)),
-        What::Gang(verdict) => Some(hash_of_gang(verdict)),
+fn decision_hash(pod: (&str, &str), node: &str, event: &FlightEvent) -> Option<String> {
+    match event {
+        FlightEvent::Gated(refusal) | FlightEvent::Refused(refusal) => Some(hash_of_refusal(pod, refusal)),
+        FlightEvent::Placed(_) | FlightEvent::Bound => Some(hash_of_placement(pod, node)),
+        FlightEvent::Gang(verdict) => Some(hash_of_gang(verdict)),
         _ => None,
     }
 }
 
-fn message((chunk, entry): (&Chunk, &Entry), node: &str, what: &What) -> String {
-    match what {
-        What::Added => "It came and waits to be placed.".into(),
-        What::Gated(refusal) | What::Refused(refusal) => refusal.message().to_string(),
-        What::Placed(numbers) => placed(node, numbers),
-        What::Bound => format!("It is bound to {node}."),
-        What::Released => format!("It lost its place on {node} before it was bound."),
-        What::Evicted(by) => format!("Its eviction from {node} was ordered to make room for {by}."),
-        What::Gone(gone) => gone_message(*gone).into(),
-        What::Gang(verdict) => gang_message(verdict),
-        What::NotRecorded => format!("The recorder was off: {} entries are missing.", chunk.count(entry)),
+fn message((chunk, entry): (&Chunk, &Entry), node: &str, event: &FlightEvent) -> String {
+    match event {
+        FlightEvent::Added => "It came and waits to be placed.".into(),
+        FlightEvent::Gated(refusal) | FlightEvent::Refused(refusal) => refusal.message().to_string(),
+        FlightEvent::Placed(numbers) => placed(node, numbers),
+        FlightEvent::Bound => format!("It is bound to {node}."),
+        FlightEvent::Released => format!("It lost its place on {node} before it was bound."),
+        FlightEvent::Evicted(by) => format!("Its eviction from {node} was ordered to make room for {by}."),
+        FlightEvent::Left(departure) => departure_message(*departure).into(),
+        FlightEvent::Gang(verdict) => gang_message(verdict),
+        FlightEvent::NotRecorded => {
+            format!("The recorder was off: {} entries are missing.", chunk.count(entry))
+        }
     }
 }
 
-fn by(what: &What) -> Option<String> {
-    match what {
-        What::Evicted(by) => Some(by.to_string()),
+fn by(event: &FlightEvent) -> Option<String> {
+    match event {
+        FlightEvent::Evicted(by) => Some(by.to_string()),
         _ => None,
     }
 }
@@ -230,12 +234,14 @@ fn placed(node: &str, numbers: &Numbers) -> String {
     }
 }
 
-fn gone_message(gone: Gone) -> &'static str {
-    match gone {
-        Gone::Deleted => "It is deleted.",
-        Gone::Deleting => "It is being deleted.",
-        Gone::Ended => "It has ended.",
-        Gone::Unreadable => "It changed into something that cannot be read; /apis/v1/quarantine says what.",
+fn departure_message(departure: Departure) -> &'static str {
+    match departure {
+        Departure::Deleted => "It is deleted.",
+        Departure::Deleting => "It is being deleted.",
+        Departure::Ended => "It has ended.",
+        Departure::Unreadable => {
+            "It changed into something that cannot be read; /apis/v1/quarantine says what."
+        }
     }
 }
 

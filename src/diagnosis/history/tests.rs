@@ -16,16 +16,16 @@ fn at(second: u64) -> u64 {
     second * 1_000_000_000
 }
 
-fn short_of(resource: &str, count: usize) -> What {
+fn short_of(resource: &str, count: usize) -> FlightEvent {
     let reason = Reason::about(ReasonCode::InsufficientResource, resource);
     let cause = Cause::new("NodeResourcesFit", Code::Unschedulable, reason);
     let group = Group { cause, count, examples: Default::default(), measures: Vec::new() };
-    What::Refused(Arc::new(Refusal::of_nodes(vec![group], 9, RefusedBy::default())))
+    FlightEvent::Refused(Arc::new(Refusal::of_nodes(vec![group], 9, RefusedBy::default())))
 }
 
-fn note(flight: &mut Flight, pod: u32, what: What, cycle: u64) {
+fn note(flight: &mut FlightRecorder, pod: u32, event: FlightEvent, cycle: u64) {
     let key = PodKey::new("d", &format!("p{pod}"));
-    flight.note(Noted { id: PodId(pod), key: &key, node: "", what }, (cycle, at(cycle)));
+    flight.record(PodEvent { id: PodId(pod), key: &key, node: "", event }, (cycle, at(cycle)));
 }
 
 fn nobody() -> Cluster {
@@ -33,7 +33,7 @@ fn nobody() -> Cluster {
 }
 
 /// Returns id, name, count and `replaces` of all entries.
-fn all(flight: &mut Flight) -> Vec<(u64, String, u32, u64)> {
+fn all(flight: &mut FlightRecorder) -> Vec<(u64, String, u32, u64)> {
     let log = flight.publish();
     let cluster = nobody();
     let names = log.names(0, &cluster);
@@ -46,8 +46,8 @@ fn all(flight: &mut Flight) -> Vec<(u64, String, u32, u64)> {
 
 #[test]
 fn repeats_of_a_reason_share_an_entry_and_other_reasons_do_not() {
-    let mut flight = Flight::new(1 << 20);
-    note(&mut flight, 1, What::Added, 0);
+    let mut flight = FlightRecorder::new(1 << 20);
+    note(&mut flight, 1, FlightEvent::Added, 0);
     note(&mut flight, 1, short_of("cpu", 3), 1);
     note(&mut flight, 2, short_of("cpu", 3), 2);
     note(&mut flight, 1, short_of("cpu", 4), 3);
@@ -69,28 +69,28 @@ fn repeats_of_a_reason_share_an_entry_and_other_reasons_do_not() {
 
 #[test]
 fn what_happens_between_two_attempts_keeps_them_apart() {
-    let mut flight = Flight::new(1 << 20);
+    let mut flight = FlightRecorder::new(1 << 20);
     note(&mut flight, 1, short_of("cpu", 3), 1);
-    note(&mut flight, 1, What::Bound, 2);
+    note(&mut flight, 1, FlightEvent::Bound, 2);
     note(&mut flight, 1, short_of("cpu", 3), 3);
     assert_eq!(all(&mut flight).last(), Some(&(3, "p1".to_owned(), 1, 0)));
 }
 
 #[test]
 fn a_verdict_that_is_stored_twice_is_one_attempt() {
-    let mut flight = Flight::new(1 << 20);
-    let what = short_of("cpu", 3);
-    note(&mut flight, 1, what.clone(), 7);
-    note(&mut flight, 1, What::Released, 7);
-    note(&mut flight, 1, what, 7);
+    let mut flight = FlightRecorder::new(1 << 20);
+    let event = short_of("cpu", 3);
+    note(&mut flight, 1, event.clone(), 7);
+    note(&mut flight, 1, FlightEvent::Released, 7);
+    note(&mut flight, 1, event, 7);
     assert_eq!(all(&mut flight).len(), 2);
 }
 
 /// 50 pods that fail forever remain 50 entries, plus a bounded number of replaced ones; nothing is pushed out.
 #[test]
 fn pods_that_fail_for_ever_push_nothing_out() {
-    let mut flight = Flight::new(256 << 10);
-    note(&mut flight, 1000, What::Added, 0);
+    let mut flight = FlightRecorder::new(256 << 10);
+    note(&mut flight, 1000, FlightEvent::Added, 0);
     let reasons = [short_of("cpu", 3), short_of("cpu", 4)];
     for round in 1..=2_000 {
         for pod in 0..50 {
@@ -111,9 +111,9 @@ fn pods_that_fail_for_ever_push_nothing_out() {
 #[test]
 fn the_bound_holds_and_a_reader_is_told_what_it_missed() {
     for limit in [0, 1, 900, 4 << 10, 64 << 10] {
-        let mut flight = Flight::new(limit);
+        let mut flight = FlightRecorder::new(limit);
         for pod in 0..3_000 {
-            note(&mut flight, pod, if pod % 3 == 0 { short_of("cpu", 3) } else { What::Added }, 1);
+            note(&mut flight, pod, if pod % 3 == 0 { short_of("cpu", 3) } else { FlightEvent::Added }, 1);
             let log = flight.publish();
             // The newest entry may exceed the limit, however small the limit is.
             assert!(log.bytes <= limit + 1_000, "{} of {limit} bytes after {pod}", log.bytes);
@@ -134,7 +134,7 @@ fn the_bound_holds_and_a_reader_is_told_what_it_missed() {
 
 #[test]
 fn a_reader_sees_what_was_published_whatever_comes_later() {
-    let mut flight = Flight::new(8 << 10);
+    let mut flight = FlightRecorder::new(8 << 10);
     for pod in 0..20 {
         note(&mut flight, pod, short_of("cpu", 3), 1);
     }
@@ -148,9 +148,9 @@ fn a_reader_sees_what_was_published_whatever_comes_later() {
 
 #[test]
 fn reading_in_parts_is_reading_at_once() {
-    let mut flight = Flight::new(1 << 20);
+    let mut flight = FlightRecorder::new(1 << 20);
     for pod in 0..777 {
-        note(&mut flight, pod, What::Added, 1);
+        note(&mut flight, pod, FlightEvent::Added, 1);
     }
     let log = flight.publish();
     let whole = lines(&log, &nobody(), 0, usize::MAX);
@@ -184,12 +184,12 @@ fn behind(log: &FlightLog, cursor: u64, at_most: usize) -> (Vec<Told>, u64) {
 #[test]
 fn a_cursor_of_an_earlier_process_is_told_that_nobody_knows_what_is_missing() {
     let mark = |kind: &str, from, to| (kind.to_owned(), from, to);
-    let mut flight = Flight::new(1 << 20).numbered_from(1_000);
+    let mut flight = FlightRecorder::new(1 << 20).numbered_from(1_000);
     let restarted = mark("Restarted", Some(8), Some(999));
     assert_eq!(behind(&flight.publish(), 0, 10), (vec![], 999), "nothing is recorded yet");
     assert_eq!(behind(&flight.publish(), 7, 10), (vec![restarted.clone()], 999));
-    note(&mut flight, 1, What::Added, 1);
-    note(&mut flight, 1, What::Bound, 2);
+    note(&mut flight, 1, FlightEvent::Added, 1);
+    note(&mut flight, 1, FlightEvent::Bound, 2);
     let log = flight.publish();
     assert_eq!((log.lowest(), log.newest, log.given(), log.since(0).count()), (1_000, 1_001, 2, 2));
     let both = [mark("Added", Some(1_000), None), mark("Bound", Some(1_001), None)];
@@ -206,8 +206,8 @@ fn a_cursor_of_an_earlier_process_is_told_that_nobody_knows_what_is_missing() {
 
 #[test]
 fn after_a_restart_what_was_pushed_out_is_a_gap_of_its_own() {
-    let mut flight = Flight::new(4 << 10).numbered_from(1_000);
-    (0..300).for_each(|pod| note(&mut flight, pod, What::Added, 1));
+    let mut flight = FlightRecorder::new(4 << 10).numbered_from(1_000);
+    (0..300).for_each(|pod| note(&mut flight, pod, FlightEvent::Added, 1));
     let log = flight.publish();
     assert_eq!(log.dropped, log.pushed_out - 999);
     let gap = ("Gap".to_owned(), Some(1_000), Some(log.pushed_out));
@@ -218,7 +218,7 @@ fn after_a_restart_what_was_pushed_out_is_a_gap_of_its_own() {
 
 #[test]
 fn repeats_are_known_whatever_the_first_id_is_and_ids_stay_exact_in_json() {
-    let mut flight = Flight::new(1 << 20).numbered_from(u64::MAX);
+    let mut flight = FlightRecorder::new(1 << 20).numbered_from(u64::MAX);
     note(&mut flight, 1, short_of("cpu", 3), 1);
     note(&mut flight, 1, short_of("cpu", 4), 2);
     let log = flight.publish();
@@ -229,24 +229,24 @@ fn repeats_are_known_whatever_the_first_id_is_and_ids_stay_exact_in_json() {
 
 #[test]
 fn what_was_not_recorded_leaves_a_mark() {
-    let mut flight = Flight::new(1 << 20);
+    let mut flight = FlightRecorder::new(1 << 20);
     note(&mut flight, 1, short_of("cpu", 3), 1);
-    flight.leave_out(at(2));
-    flight.leave_out(at(3));
+    flight.count_unrecorded(at(2));
+    flight.count_unrecorded(at(3));
     note(&mut flight, 1, short_of("cpu", 3), 4);
     let log = flight.publish();
     let kinds: Vec<(&str, u32)> =
-        log.since(0).map(|(chunk, e)| (chunk.what(&e).kind(), chunk.count(&e))).collect();
+        log.since(0).map(|(chunk, e)| (chunk.event(&e).kind(), chunk.count(&e))).collect();
     assert_eq!(kinds, [("Refused", 1), ("NotRecorded", 2), ("Refused", 1)]);
 }
 
 #[test]
 fn names_are_there_as_long_as_the_placements_that_they_are_of() {
-    let mut flight = Flight::new(64 << 10);
-    let place = |flight: &mut Flight, number: u32, cycle: u64| {
-        flight.note_placed(PodId(number), NodeIdx(number), Numbers::default(), (cycle, at(cycle)))
+    let mut flight = FlightRecorder::new(64 << 10);
+    let place = |flight: &mut FlightRecorder, number: u32, cycle: u64| {
+        flight.record_placement(PodId(number), NodeIdx(number), Numbers::default(), (cycle, at(cycle)))
     };
-    let leave = |flight: &mut Flight, number: u32, name: &str| {
+    let leave = |flight: &mut FlightRecorder, number: u32, name: &str| {
         let newest = flight.publish().newest;
         flight.name_pod(PodId(number), newest, &PodKey::new("d", name));
         flight.name_node(NodeIdx(number), &format!("of-{name}"));
@@ -280,12 +280,12 @@ fn names_are_there_as_long_as_the_placements_that_they_are_of() {
 
 #[test]
 fn nodes_that_come_and_go_are_bounded_too() {
-    let mut flight = Flight::new(64 << 10);
+    let mut flight = FlightRecorder::new(64 << 10);
     for number in 0..20_000 {
         flight.name_node(NodeIdx(number), "before-anything-was-recorded");
     }
     assert!(flight.publish().bytes < 1 << 10);
-    flight.note_placed(PodId(0), NodeIdx(0), Numbers::default(), (1, at(1)));
+    flight.record_placement(PodId(0), NodeIdx(0), Numbers::default(), (1, at(1)));
     for number in 0..20_000 {
         flight.name_node(NodeIdx(number), "node-of-a-cluster-that-scales");
         assert!(flight.publish().bytes <= 64 << 10);

@@ -176,6 +176,6 @@ fn text(kinds: EventKinds) -> String {
 }
 
 fn skipped(snapshot: &Snapshot) -> Vec<SkippedEvents> {
-    let counts = snapshot.queue.events().unheard();
+    let counts = snapshot.queue.events().skipped();
     counts.map(|(kind, count)| SkippedEvents { event: text(kind), count }).collect()
 }

@@ -17,7 +17,7 @@ use pellucid_recording::Refusal;
 
 use crate::explain::{group_bodies, reasons_of};
 use crate::gangs::explain::refusal_of_group;
-use crate::gangs::judgement::reason;
+use crate::gangs::gang_state::reason;
 use crate::meta::of_snapshot;
 use crate::verdict::{PodVerdict, of_refusal, sentence};
 use crate::views::score_views;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_cluster::preemptions::{Candidate, Found, Plan, Rejected, VictimChoice};
+use pellucid_cluster::preemptions::{Candidate, CandidateResult, Plan, Rejected, VictimChoice};
 use pellucid_model::cause::{Cause, Code, Reason};
 use pellucid_model::{GangKey, Name, NodeIdx, Pod, PodId, cancellation, stable_hash};
 
@@ -126,7 +126,7 @@ struct Search<'a, R> {
 impl<R: VictimRules> Search<'_, R> {
     /// Evaluates one node: removes all pods that may be victims, then restores them one by one, the most important
     /// first.
-    fn try_node(&self, evaluator: &mut dyn Evaluator, node: NodeIdx) -> Found {
+    fn try_node(&self, evaluator: &mut dyn Evaluator, node: NodeIdx) -> CandidateResult {
         let (view, budgets) = (evaluator.view(), &self.budgets);
         let cluster = view.cluster();
         let on_node = cluster.slot(node).pods.iter().filter_map(|id| Some((*id, cluster.pod(*id)?)));

@@ -139,9 +139,9 @@ pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
     text
 }
 
-/// How to handle the error of a request.
+/// Says how to handle the error of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum ErrorClass {
     /// The request had no effect. Try again later.
     Retry,
     /// The object is not in the expected state. Read it.
@@ -155,28 +155,28 @@ pub enum Class {
 }
 
 /// Classifies an HTTP status that is not a success.
-pub fn classify_status(code: u16) -> Class {
+pub fn classify_status(code: u16) -> ErrorClass {
     match code {
-        429 => Class::Retry,
-        404 | 409 | 410 => Class::Refresh,
-        408 | 500.. => Class::Unknown,
-        _ => Class::Refused,
+        429 => ErrorClass::Retry,
+        404 | 409 | 410 => ErrorClass::Refresh,
+        408 | 500.. => ErrorClass::Unknown,
+        _ => ErrorClass::Refused,
     }
 }
 
 /// Classifies an error of a kube client.
-pub fn classify(error: &kube::Error) -> Class {
+pub fn classify(error: &kube::Error) -> ErrorClass {
     match error {
         kube::Error::Api(status) => classify_status(status.code),
         // No credentials (an expired plugin token, a token file being replaced): nothing was sent.
-        kube::Error::Auth(_) => Class::Retry,
+        kube::Error::Auth(_) => ErrorClass::Retry,
         kube::Error::HyperError(_)
         | kube::Error::Service(_)
         | kube::Error::ReadEvents(_)
         | kube::Error::SerdeError(_)
         | kube::Error::FromUtf8(_)
-        | kube::Error::LinesCodecMaxLineLengthExceeded => Class::Unknown,
-        _ => Class::Bug,
+        | kube::Error::LinesCodecMaxLineLengthExceeded => ErrorClass::Unknown,
+        _ => ErrorClass::Bug,
     }
 }
 
@@ -187,10 +187,10 @@ mod tests {
     #[test]
     fn statuses_have_classes() {
         for (codes, want) in [
-            (&[429][..], Class::Retry),
-            (&[404, 409, 410], Class::Refresh),
-            (&[401, 403, 422], Class::Refused),
-            (&[408, 500, 503, 504], Class::Unknown),
+            (&[429][..], ErrorClass::Retry),
+            (&[404, 409, 410], ErrorClass::Refresh),
+            (&[401, 403, 422], ErrorClass::Refused),
+            (&[408, 500, 503, 504], ErrorClass::Unknown),
         ] {
             for code in codes {
                 assert_eq!(classify_status(*code), want, "{code}");

@@ -1,4 +1,4 @@
-//! Probes the API server, so that everything that waits for it notices at once when it is back.
+//! Probes the API server, so that watches and writers that wait for it notice at once when it is back.
 //!
 //! Other signals do not suffice: a hanging server with open sockets answers TCP keepalives, a watch on it is as silent
 //! as a quiet one, and a request on a connection that a load balancer forgot waits for its time limit. One small
@@ -48,8 +48,8 @@ pub struct ServerReport {
 #[derive(Debug)]
 pub struct ServerStatus {
     report: Mutex<ServerReport>,
-    /// Number of times the server came back.
-    returns: watch::Sender<u64>,
+    /// Number of recoveries: how often the server answered again after an outage.
+    recoveries: watch::Sender<u64>,
     grace: Duration,
     spread: Duration,
 }
@@ -57,7 +57,7 @@ pub struct ServerStatus {
 impl ServerStatus {
     pub(crate) fn new(limits: &WatchLimits) -> Self {
         let (grace, spread) = (limits.grace, limits.spread);
-        Self { report: Mutex::default(), returns: watch::Sender::new(0), grace, spread }
+        Self { report: Mutex::default(), recoveries: watch::Sender::new(0), grace, spread }
     }
 
     /// Returns the result of the probes so far.
@@ -65,22 +65,22 @@ impl ServerStatus {
         self.report.lock().clone()
     }
 
-    /// Returns a handle that notices returns of the server from now on.
-    pub(crate) fn returns(&self) -> Returns {
-        Returns { seen: self.returns.subscribe(), grace: self.grace, spread: self.spread }
+    /// Returns a handle that notices recoveries of the server from now on.
+    pub(crate) fn subscribe(&self) -> ServerRecovery {
+        ServerRecovery { recoveries: self.recoveries.subscribe(), grace: self.grace, spread: self.spread }
     }
 
     /// Waits for `time`, or until shortly after the server came back.
     pub(crate) async fn pause(&self, time: Duration) {
-        let mut returns = self.returns();
+        let mut recovery = self.subscribe();
         tokio::select! {
             () = sleep(time) => {}
-            () = returns.next() => sleep(time.min(self.spread.mul_f64(chance()))).await,
+            () = recovery.next() => sleep(time.min(self.spread.mul_f64(chance()))).await,
         }
     }
 
     /// Records the outcome of a probe.
-    fn note(&self, outcome: Result<(), String>, now: Now) {
+    fn record(&self, outcome: Result<(), String>, now: Now) {
         let mut report = self.report.lock();
         match outcome {
             Ok(()) => {
@@ -88,7 +88,7 @@ impl ServerStatus {
                 let Some((since, _)) = report.away.take() else { return };
                 let after = now.monotonic.saturating_sub(since.monotonic);
                 tracing::info!(?after, "API server answers again");
-                self.returns.send_modify(|n| *n += 1);
+                self.recoveries.send_modify(|n| *n += 1);
             }
             Err(error) => {
                 report.failed_probes += 1;
@@ -105,17 +105,17 @@ impl ServerStatus {
     }
 }
 
-/// Notices each time the server comes back.
-pub(crate) struct Returns {
-    seen: watch::Receiver<u64>,
+/// Notices each recovery of the API server.
+pub(crate) struct ServerRecovery {
+    recoveries: watch::Receiver<u64>,
     grace: Duration,
     spread: Duration,
 }
 
-impl Returns {
+impl ServerRecovery {
     /// Waits until the server comes back.
     pub(crate) async fn next(&mut self) {
-        if self.seen.changed().await.is_err() {
+        if self.recoveries.changed().await.is_err() {
             // The probe has ended.
             std::future::pending::<()>().await;
         }
@@ -158,7 +158,7 @@ impl Probe {
                 self.pools.renew();
                 limits.probe_away
             };
-            self.server.note(outcome, (self.clock)());
+            self.server.record(outcome, (self.clock)());
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 () = sleep(pause) => {}

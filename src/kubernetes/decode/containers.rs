@@ -5,12 +5,12 @@ use pellucid_model::pod::{HostPort, Protocol};
 
 use crate::decode::fields::{filled, flag, name};
 use crate::decode::lenient::Fault;
-use crate::decode::slim;
+use crate::decode::wire;
 
 /// Returns the host ports of containers and sidecars, sorted and without duplicates.
-pub(crate) fn host_ports(spec: &slim::PodSpec) -> Result<Box<[HostPort]>, Fault> {
+pub(crate) fn host_ports(spec: &wire::PodSpec) -> Result<Box<[HostPort]>, Fault> {
     let on_host = flag(&spec.host_network, "hostNetwork")?;
-    let ports = |container: &slim::Container| container.ports.each("ports", |p| host_port(p, on_host));
+    let ports = |container: &wire::Container| container.ports.each("ports", |p| host_port(p, on_host));
     let containers = spec.containers.each("containers", ports)?;
     let sidecars = spec.init_containers.each("initContainers", |container| {
         if is_sidecar(container)? { ports(container) } else { Ok(Vec::new()) }
@@ -22,11 +22,11 @@ pub(crate) fn host_ports(spec: &slim::PodSpec) -> Result<Box<[HostPort]>, Fault>
 }
 
 /// Returns whether an init container is a sidecar (`restartPolicy: Always`).
-pub(crate) fn is_sidecar(container: &slim::Container) -> Result<bool, Fault> {
+pub(crate) fn is_sidecar(container: &wire::Container) -> Result<bool, Fault> {
     Ok(container.restart_policy.read("restartPolicy")?.is_some_and(|p| p.as_str() == "Always"))
 }
 
-fn host_port(port: &slim::Port, on_host: bool) -> Result<Option<HostPort>, Fault> {
+fn host_port(port: &wire::Port, on_host: bool) -> Result<Option<HostPort>, Fault> {
     let mut host = port.host_port.read("hostPort")?.copied().unwrap_or(0);
     let mut field = "hostPort";
     if host == 0 && on_host {
@@ -48,8 +48,8 @@ fn host_port(port: &slim::Port, on_host: bool) -> Result<Option<HostPort>, Fault
 }
 
 /// Returns the images of init containers, containers and image volumes.
-pub(crate) fn images(spec: &slim::PodSpec) -> Result<Box<[Name]>, Fault> {
-    let image = |container: &slim::Container| Ok(normalised(&name(&container.image, "image")?));
+pub(crate) fn images(spec: &wire::PodSpec) -> Result<Box<[Name]>, Fault> {
+    let image = |container: &wire::Container| Ok(normalised(&name(&container.image, "image")?));
     let mut all = spec.init_containers.each("initContainers", image)?;
     all.extend(spec.containers.each("containers", image)?);
     let volumes = spec.volumes.each("volumes", |volume| {
@@ -65,8 +65,8 @@ pub(crate) fn normalised(image: &Name) -> Name {
 }
 
 /// Returns the node features that the pod requires: those that kube-scheduler 1.36 infers for new pods.
-pub(crate) fn required_features(spec: &slim::PodSpec) -> Result<Box<[Name]>, Fault> {
-    let restarts_all = |container: &slim::Container| {
+pub(crate) fn required_features(spec: &wire::PodSpec) -> Result<Box<[Name]>, Fault> {
+    let restarts_all = |container: &wire::Container| {
         let rules = container.restart_policy_rules.each("restartPolicyRules", |rule| {
             Ok(name(&rule.action, "action")?.as_str() == "RestartAllContainers")
         })?;

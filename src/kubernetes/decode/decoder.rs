@@ -1,6 +1,6 @@
 //! What plugins add to decoding: annotations that they read, and kinds that they bring.
 //!
-//! The types of `slim` are deserialised without a context, so the keys of the [`Decoder`] at work are known to the
+//! The types of `wire` are deserialised without a context, so the keys of the [`Decoder`] at work are known to the
 //! thread while it reads an object.
 
 use std::cell::RefCell;

@@ -7,7 +7,7 @@ use pellucid_model::selector::{LabelSelector, Labels, NodeSelectorTerm, Operator
 
 use crate::decode::decoder::is_mark;
 use crate::decode::lenient::{Fault, Lenient, Shape};
-use crate::decode::slim;
+use crate::decode::wire;
 
 /// Reads a required field.
 pub(crate) fn required<T: Shape + Clone>(value: &Lenient<T>, field: &str) -> Result<T, Fault> {
@@ -41,21 +41,21 @@ pub(crate) fn int32(value: &Lenient<i64>, field: &str, when_absent: i32) -> Resu
 }
 
 /// Reads `metadata.labels`.
-pub(crate) fn labels(meta: &slim::Meta) -> Result<Labels, Fault> {
+pub(crate) fn labels(meta: &wire::Meta) -> Result<Labels, Fault> {
     meta.labels.entries("labels", |_, value| Ok(value.clone())).map(Labels::new)
 }
 
 /// Reads the annotations that plugins declare.
-pub(crate) fn annotations(meta: &slim::Meta) -> Result<Labels, Fault> {
+pub(crate) fn annotations(meta: &wire::Meta) -> Result<Labels, Fault> {
     declared(meta, |key| !is_mark(key))
 }
 
 /// Reads the annotations that Bindings of plugins add to pods.
-pub(crate) fn marks(meta: &slim::Meta) -> Result<Labels, Fault> {
+pub(crate) fn marks(meta: &wire::Meta) -> Result<Labels, Fault> {
     declared(meta, is_mark)
 }
 
-fn declared(meta: &slim::Meta, is_wanted: impl Fn(&str) -> bool) -> Result<Labels, Fault> {
+fn declared(meta: &wire::Meta, is_wanted: impl Fn(&str) -> bool) -> Result<Labels, Fault> {
     let Some(known) = meta.annotations.read("annotations")? else { return Ok(Labels::default()) };
     let mut all = Vec::new();
     for (key, value) in known.declared.iter().filter(|(key, _)| is_wanted(key)) {
@@ -65,14 +65,14 @@ fn declared(meta: &slim::Meta, is_wanted: impl Fn(&str) -> bool) -> Result<Label
 }
 
 /// Reads a node selector term.
-pub(crate) fn term(term: &slim::SelectorTerm) -> Result<NodeSelectorTerm, Fault> {
+pub(crate) fn term(term: &wire::SelectorTerm) -> Result<NodeSelectorTerm, Fault> {
     Ok(NodeSelectorTerm {
         expressions: term.match_expressions.each("matchExpressions", node_requirement)?.into(),
         fields: term.match_fields.each("matchFields", node_requirement)?.into(),
     })
 }
 
-fn node_requirement(requirement: &slim::Requirement) -> Result<Requirement, Fault> {
+fn node_requirement(requirement: &wire::Requirement) -> Result<Requirement, Fault> {
     let operator = match name(&requirement.operator, "operator")?.as_str() {
         "Gt" => Operator::Gt,
         "Lt" => Operator::Lt,
@@ -97,7 +97,7 @@ fn set_operator(word: &str, problem: &str) -> Result<Operator, Fault> {
 
 /// Reads a label selector; `None` when absent.
 pub(crate) fn selector(
-    value: &Lenient<slim::LabelSelector>,
+    value: &Lenient<wire::LabelSelector>,
     field: &str,
 ) -> Result<Option<LabelSelector>, Fault> {
     requirements(value, field).map(|all| all.map(LabelSelector::new))
@@ -105,7 +105,7 @@ pub(crate) fn selector(
 
 /// Reads the requirements of a label selector; `None` when it is absent.
 pub(crate) fn requirements(
-    value: &Lenient<slim::LabelSelector>,
+    value: &Lenient<wire::LabelSelector>,
     field: &str,
 ) -> Result<Option<Vec<Requirement>>, Fault> {
     value.if_present(field, |selector| {
@@ -121,7 +121,7 @@ pub(crate) fn exactly(key: Name, value: Name) -> Requirement {
     Requirement { key, operator: Operator::In, values: Box::new([value]) }
 }
 
-fn label_requirement(requirement: &slim::Requirement) -> Result<Requirement, Fault> {
+fn label_requirement(requirement: &wire::Requirement) -> Result<Requirement, Fault> {
     let word = name(&requirement.operator, "operator")?;
     let operator = set_operator(&word, "unknown label selector operator")?;
     let values: Box<[Name]> = requirement.values.each("values", |value| Ok(value.clone()))?.into();

@@ -1,10 +1,10 @@
 //! Readers of JSON objects and their fields, which kinds share. An object that cannot be read is quarantined with the
 //! exact field, never guessed.
 //!
-//! `slim` declares fields that are read; its types reject no value (`lenient`). The readers validate them: start with
-//! `item` and `objects`, then `fields`. What is read of each kind is in `kinds`, one file per kind. Defaults that an API
-//! server fills in (a request that only has a limit, host ports of pods on the host network, protocols, policies) are
-//! filled in here too, because simulate, replay and tests decode manifests that no API server has seen.
+//! `wire` declares fields that are read; its types reject no value (`lenient`). The readers validate them: start with
+//! `item` and `objects`, then `fields`. What is read of each kind is in `kinds`, one file per kind. Defaults that an
+//! API server fills in (a request that only has a limit, host ports of pods on the host network, protocols, policies)
+//! are filled in here too, because simulate, replay and tests decode manifests that no API server has seen.
 #![expect(
     clippy::result_large_err,
     reason = "unreadable objects are rare, and a readable pod is larger still"
@@ -19,8 +19,8 @@ pub(crate) mod lenient;
 pub(crate) mod objects;
 pub(crate) mod relations;
 pub(crate) mod requests;
-pub(crate) mod slim;
 pub(crate) mod volumes;
+pub(crate) mod wire;
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ use self::lenient::{Fault, Lenient};
 /// Creates the record of an unreadable object, with as much of its identity as can be read.
 pub(crate) fn quarantined(
     kind: &'static str,
-    meta: Option<&slim::Meta>,
+    meta: Option<&wire::Meta>,
     scheduler_name: Option<Name>,
     fault: Fault,
 ) -> Quarantined {

@@ -6,20 +6,20 @@ use pellucid_model::{Name, Object, ObjectKind};
 use crate::decode::fields::{name, required};
 use crate::decode::item::Item;
 use crate::decode::lenient::{Fault, Lenient, Shape};
-use crate::decode::slim::NamedBody;
-use crate::decode::{quarantined, slim};
+use crate::decode::wire::NamedBody;
+use crate::decode::{quarantined, wire};
 
 /// The fields that are read of a kind, or of several kinds with the same shape.
 pub(crate) trait Body: Shape {
     /// Returns `metadata`.
-    fn meta(&self) -> &Lenient<slim::Meta>;
+    fn meta(&self) -> &Lenient<wire::Meta>;
 }
 
 /// Implements [`Body`] for types with a field `metadata`.
 macro_rules! bodies {
     ($($body:ident),*) => {$(
         impl $crate::decode::objects::Body for $body {
-            fn meta(&self) -> &$crate::decode::lenient::Lenient<$crate::decode::slim::Meta> {
+            fn meta(&self) -> &$crate::decode::lenient::Lenient<$crate::decode::wire::Meta> {
                 &self.metadata
             }
         }
@@ -34,12 +34,12 @@ bodies!(NamedBody);
 pub(crate) fn object<B: Body>(
     kind: ObjectKind,
     text: &[u8],
-    make: impl Fn(&B, &slim::Meta) -> Result<Object, Fault>,
+    make: impl Fn(&B, &wire::Meta) -> Result<Object, Fault>,
 ) -> serde_json::Result<Item<Object>> {
     Item::read(text, |body: &Lenient<B>| {
         let read = || {
             let Some(body) = body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
-            let no_meta = slim::Meta::default();
+            let no_meta = wire::Meta::default();
             make(body, body.meta().read("metadata")?.unwrap_or(&no_meta))
         };
         read().map_err(|fault| {
@@ -50,12 +50,12 @@ pub(crate) fn object<B: Body>(
 }
 
 /// Reads `metadata.name`. Faults lack the prefix `metadata`.
-pub(crate) fn own_name(meta: &slim::Meta) -> Result<Name, Fault> {
+pub(crate) fn own_name(meta: &wire::Meta) -> Result<Name, Fault> {
     required(&meta.name, "name").map(|name| Name::new(&name))
 }
 
 /// Reads namespace and name of an object; the namespace is empty for cluster-wide kinds. Faults have the whole path.
-pub(crate) fn own_key(meta: &slim::Meta) -> Result<(Name, Name), Fault> {
+pub(crate) fn own_key(meta: &wire::Meta) -> Result<(Name, Name), Fault> {
     let read = || Ok((name(&meta.namespace, "namespace")?, own_name(meta)?));
     read().map_err(|f: Fault| f.under("metadata"))
 }

@@ -14,10 +14,10 @@ use crate::decode::fields::{
     exactly, flag, int32, name, required, requirements, selector as selector_of, text,
 };
 use crate::decode::lenient::{Fault, Lenient, List};
-use crate::decode::slim;
+use crate::decode::wire;
 
 /// Reads the controller of a pod if default spread constraints know its kind.
-pub(crate) fn owner(meta: &slim::Meta) -> Result<Option<Owner>, Fault> {
+pub(crate) fn owner(meta: &wire::Meta) -> Result<Option<Owner>, Fault> {
     let found = meta.owner_references.each("ownerReferences", |reference| {
         if !flag(&reference.controller, "controller")? {
             return Ok(None);
@@ -35,13 +35,13 @@ pub(crate) fn owner(meta: &slim::Meta) -> Result<Option<Owner>, Fault> {
 }
 
 /// Reads whether a DaemonSet owns the pod.
-pub(crate) fn is_daemon(meta: &slim::Meta) -> Result<bool, Fault> {
+pub(crate) fn is_daemon(meta: &wire::Meta) -> Result<bool, Fault> {
     let kinds = meta.owner_references.each("ownerReferences", |reference| name(&reference.kind, "kind"))?;
     Ok(kinds.iter().any(|kind| kind.as_str() == "DaemonSet"))
 }
 
 /// Reads the controller of a pod, of any kind.
-pub(crate) fn controller(meta: &slim::Meta) -> Result<Option<Controller>, Fault> {
+pub(crate) fn controller(meta: &wire::Meta) -> Result<Option<Controller>, Fault> {
     let mut found = None;
     meta.owner_references.each("ownerReferences", |reference| {
         if found.is_none() && flag(&reference.controller, "controller")? {
@@ -58,13 +58,13 @@ pub(crate) fn controller(meta: &slim::Meta) -> Result<Option<Controller>, Fault>
 
 /// Reads `podAffinity` or `podAntiAffinity`.
 pub(crate) fn terms(
-    value: &Lenient<slim::PodTerms>,
+    value: &Lenient<wire::PodTerms>,
     field: &str,
     labels: &Labels,
 ) -> Result<PodTerms, Fault> {
     let required = "requiredDuringSchedulingIgnoredDuringExecution";
     let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
-    let weighted = |weighted: &slim::WeightedPodTerm| {
+    let weighted = |weighted: &wire::WeightedPodTerm| {
         let weight = int32(&weighted.weight, "weight", 0)?;
         let term = weighted.pod_affinity_term.within("podAffinityTerm", |own| term(own, labels))?;
         Ok(WeightedTerm { weight, term })
@@ -77,7 +77,7 @@ pub(crate) fn terms(
     })
 }
 
-fn term(term: &slim::PodTerm, labels: &Labels) -> Result<PodAffinityTerm, Fault> {
+fn term(term: &wire::PodTerm, labels: &Labels) -> Result<PodAffinityTerm, Fault> {
     let mut selector = requirements(&term.label_selector, "labelSelector")?;
     merge(&mut selector, &term.match_label_keys, "matchLabelKeys", Operator::In, labels)?;
     merge(&mut selector, &term.mismatch_label_keys, "mismatchLabelKeys", Operator::NotIn, labels)?;
@@ -113,7 +113,7 @@ fn merge(
 }
 
 /// Reads `topologySpreadConstraints`.
-pub(crate) fn spread(spec: &slim::PodSpec, labels: &Labels) -> Result<Box<[SpreadConstraint]>, Fault> {
+pub(crate) fn spread(spec: &wire::PodSpec, labels: &Labels) -> Result<Box<[SpreadConstraint]>, Fault> {
     use NodeInclusion::{Honor, Ignore};
     let all = spec.topology_spread_constraints.each("topologySpreadConstraints", |own| {
         let mut selector = requirements(&own.label_selector, "labelSelector")?;

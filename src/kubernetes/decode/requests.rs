@@ -7,12 +7,12 @@ use pellucid_model::{Name, quantity};
 use crate::decode::containers::is_sidecar;
 use crate::decode::fields::name;
 use crate::decode::lenient::{Fault, Lenient, List, Map, QuantityText};
-use crate::decode::slim;
+use crate::decode::wire;
 
 type Amounts = Vec<(Name, i64)>;
 
 /// Reads the requests of a pod. Faults have the whole path.
-pub(crate) fn requests(spec: &slim::PodSpec, status: &slim::PodStatus) -> Result<PodRequests, Fault> {
+pub(crate) fn requests(spec: &wire::PodSpec, status: &wire::PodStatus) -> Result<PodRequests, Fault> {
     let under_status = |fault: Fault| fault.under("status");
     let infeasible = resize_is_infeasible(status).map_err(under_status)?;
     let running = statuses(&status.container_statuses, "containerStatuses").map_err(under_status)?;
@@ -33,12 +33,13 @@ pub(crate) fn requests(spec: &slim::PodSpec, status: &slim::PodStatus) -> Result
     read().map(|inputs| PodRequests::compute(&inputs)).map_err(|fault: Fault| fault.under("spec"))
 }
 
-/// Reads the limits of a pod, summed up like its requests. Overhead adds to what has a limit. Faults have the whole path.
-pub(crate) fn limits(spec: &slim::PodSpec) -> Result<ResourceList, Fault> {
+/// Reads the limits of a pod, summed up like its requests. Overhead adds to what has a limit. Faults have the whole
+/// path.
+pub(crate) fn limits(spec: &wire::PodSpec) -> Result<ResourceList, Fault> {
     let read = || {
-        let of = |c: &slim::Container| c.resources.within("resources", |own| amounts(&own.limits, "limits"));
+        let of = |c: &wire::Container| c.resources.within("resources", |own| amounts(&own.limits, "limits"));
         let container =
-            |c: &slim::Container| Ok(ContainerRequests { amounts: of(c)?, is_sidecar: is_sidecar(c)? });
+            |c: &wire::Container| Ok(ContainerRequests { amounts: of(c)?, is_sidecar: is_sidecar(c)? });
         Ok(RequestInputs {
             containers: spec.containers.each("containers", container)?,
             init_containers: spec.init_containers.each("initContainers", container)?,
@@ -55,13 +56,13 @@ pub(crate) fn limits(spec: &slim::PodSpec) -> Result<ResourceList, Fault> {
 }
 
 /// Reads the QoS class of a pod (Kubernetes' `ComputePodQOS`). Faults have the whole path.
-pub(crate) fn qos(spec: &slim::PodSpec) -> Result<Qos, Fault> {
+pub(crate) fn qos(spec: &wire::PodSpec) -> Result<Qos, Fault> {
     let positive = |list: Amounts| -> Amounts {
         let counts = |(name, amount): &(Name, i64)| matches!(name.as_str(), "cpu" | "memory") && *amount > 0;
         list.into_iter().filter(counts).collect()
     };
     let mut all: Vec<(Amounts, Amounts)> = Vec::new();
-    let mut add = |resources: &Lenient<slim::Resources>| {
+    let mut add = |resources: &Lenient<wire::Resources>| {
         let requests = resources.within("resources", |own| amounts(&own.requests, "requests"))?;
         let limits = resources.within("resources", |own| amounts(&own.limits, "limits"))?;
         all.push((positive(requests), positive(limits)));
@@ -97,7 +98,7 @@ struct Running {
     amounts: Option<Amounts>,
 }
 
-fn statuses(list: &List<slim::ContainerStatus>, field: &str) -> Result<Vec<Running>, Fault> {
+fn statuses(list: &List<wire::ContainerStatus>, field: &str) -> Result<Vec<Running>, Fault> {
     list.each(field, |status| {
         let mut found = None;
         if status.allocated_resources.read("allocatedResources")?.is_some() {
@@ -112,7 +113,7 @@ fn statuses(list: &List<slim::ContainerStatus>, field: &str) -> Result<Vec<Runni
 }
 
 /// Returns whether the kubelet reported a pending resize as infeasible: then the desired requests do not count.
-fn resize_is_infeasible(status: &slim::PodStatus) -> Result<bool, Fault> {
+fn resize_is_infeasible(status: &wire::PodStatus) -> Result<bool, Fault> {
     let infeasible = status.conditions.each("conditions", |condition| {
         let pending = name(&condition.r#type, "type")?.as_str() == "PodResizePending";
         Ok(pending && condition.reason.read("reason")?.is_some_and(|reason| &**reason == "Infeasible"))
@@ -121,7 +122,7 @@ fn resize_is_infeasible(status: &slim::PodStatus) -> Result<bool, Fault> {
 }
 
 fn container(
-    container: &slim::Container,
+    container: &wire::Container,
     running: &[Running],
     infeasible: bool,
     is_sidecar: bool,
@@ -138,7 +139,7 @@ fn container(
 }
 
 /// Returns the requests in the spec. A resource that only has a limit requests the limit.
-fn wanted(container: &slim::Container) -> Result<Amounts, Fault> {
+fn wanted(container: &wire::Container) -> Result<Amounts, Fault> {
     container.resources.within("resources", |resources| {
         let mut wanted = amounts(&resources.requests, "requests")?;
         for (resource, limit) in amounts(&resources.limits, "limits")? {

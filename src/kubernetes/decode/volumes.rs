@@ -7,10 +7,10 @@ use pellucid_model::storage::{ClaimUse, Disk, PodVolumes};
 
 use crate::decode::fields::{filled, flag, name, required};
 use crate::decode::lenient::Fault;
-use crate::decode::slim;
+use crate::decode::wire;
 
 /// Reads `spec.volumes` of the pod with this name and uid.
-pub(crate) fn volumes(spec: &slim::PodSpec, pod: &str, uid: &Arc<str>) -> Result<PodVolumes, Fault> {
+pub(crate) fn volumes(spec: &wire::PodSpec, pod: &str, uid: &Arc<str>) -> Result<PodVolumes, Fault> {
     let claims = spec.volumes.each("volumes", |volume| claim(volume, pod, uid))?;
     let disks = spec.volumes.each("volumes", disk)?;
     Ok(PodVolumes {
@@ -19,7 +19,7 @@ pub(crate) fn volumes(spec: &slim::PodSpec, pod: &str, uid: &Arc<str>) -> Result
     })
 }
 
-fn claim(volume: &slim::Volume, pod: &str, uid: &Arc<str>) -> Result<Option<ClaimUse>, Fault> {
+fn claim(volume: &wire::Volume, pod: &str, uid: &Arc<str>) -> Result<Option<ClaimUse>, Fault> {
     let field = "persistentVolumeClaim";
     if let Some(source) = volume.persistent_volume_claim.read(field)? {
         let claim = required(&source.claim_name, "claimName").map_err(|f| f.under(field))?;
@@ -33,7 +33,7 @@ fn claim(volume: &slim::Volume, pod: &str, uid: &Arc<str>) -> Result<Option<Clai
     Ok(Some(ClaimUse { claim: Name::new(&format!("{pod}-{own}")), owner: Some(uid.clone()) }))
 }
 
-fn disk(volume: &slim::Volume) -> Result<Option<Disk>, Fault> {
+fn disk(volume: &wire::Volume) -> Result<Option<Disk>, Fault> {
     if let Some(gce) = volume.gce_persistent_disk.read("gcePersistentDisk")? {
         let read = || {
             let name = required(&gce.pd_name, "pdName")?;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::decode::lenient::{Fault, Lenient};
 use crate::decode::objects::Body;
-use crate::decode::slim::NamedBody;
+use crate::decode::wire::NamedBody;
 use crate::decode::{Item, quarantined};
 
 /// Reads the text of an object of a plugin's kind. Fails when it is no JSON.

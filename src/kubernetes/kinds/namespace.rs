@@ -6,7 +6,7 @@ use pellucid_model::{Object, ObjectKind};
 use crate::decode::fields::labels;
 use crate::decode::lenient::Fault;
 use crate::decode::objects::{object, own_name};
-use crate::decode::slim::{Meta, NamedBody};
+use crate::decode::wire::{Meta, NamedBody};
 use crate::kinds::resource::{BuiltIn, Resource};
 
 pub(crate) static NAMESPACE: BuiltIn = BuiltIn {

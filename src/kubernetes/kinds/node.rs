@@ -10,8 +10,8 @@ use crate::decode::fields::{annotations, flag, labels, name, required, text};
 use crate::decode::lenient::{Fault, Lenient};
 use crate::decode::objects::bodies;
 use crate::decode::requests::{amounts, resource_list};
-use crate::decode::slim::NodeBody;
-use crate::decode::{Item, quarantined, slim};
+use crate::decode::wire::NodeBody;
+use crate::decode::{Item, quarantined, wire};
 use crate::kinds::pod::taint_effect;
 use crate::kinds::resource::{BuiltIn, Resource};
 
@@ -32,7 +32,7 @@ fn node(body: &Lenient<NodeBody>) -> Result<Node, Quarantined> {
 
 fn read_node(body: &Lenient<NodeBody>) -> Result<Node, Fault> {
     let Some(body) = body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
-    let (no_meta, no_spec, no_status) = <(slim::Meta, slim::NodeSpec, slim::NodeStatus)>::default();
+    let (no_meta, no_spec, no_status) = <(wire::Meta, wire::NodeSpec, wire::NodeStatus)>::default();
     let meta = body.metadata.read("metadata")?.unwrap_or(&no_meta);
     let spec = body.spec.read("spec")?.unwrap_or(&no_spec);
     let status = body.status.read("status")?.unwrap_or(&no_status);
@@ -54,7 +54,7 @@ fn read_node(body: &Lenient<NodeBody>) -> Result<Node, Fault> {
     })
 }
 
-fn taint(taint: &slim::Taint) -> Result<Taint, Fault> {
+fn taint(taint: &wire::Taint) -> Result<Taint, Fault> {
     Ok(Taint {
         key: required(&taint.key, "key")?,
         value: name(&taint.value, "value")?,
@@ -63,7 +63,7 @@ fn taint(taint: &slim::Taint) -> Result<Taint, Fault> {
 }
 
 /// Returns `status.allocatable`, or `status.capacity` when that is absent, which is the API server's default.
-fn allocatable(status: &slim::NodeStatus) -> Result<ResourceList, Fault> {
+fn allocatable(status: &wire::NodeStatus) -> Result<ResourceList, Fault> {
     let amounts = match status.allocatable {
         Lenient::Absent => amounts(&status.capacity, "capacity")?,
         _ => amounts(&status.allocatable, "allocatable")?,
@@ -71,21 +71,21 @@ fn allocatable(status: &slim::NodeStatus) -> Result<ResourceList, Fault> {
     Ok(resource_list(amounts))
 }
 
-fn declared_features(status: &slim::NodeStatus) -> Result<Box<[Name]>, Fault> {
+fn declared_features(status: &wire::NodeStatus) -> Result<Box<[Name]>, Fault> {
     let mut features = status.declared_features.each("declaredFeatures", |feature| Ok(feature.clone()))?;
     features.sort();
     features.dedup();
     Ok(features.into())
 }
 
-fn image(image: &slim::Image) -> Result<NodeImage, Fault> {
+fn image(image: &wire::Image) -> Result<NodeImage, Fault> {
     Ok(NodeImage {
         names: image.names.each("names", |name| Ok(name.clone()))?.into(),
         size: image.size_bytes.read("sizeBytes")?.copied().unwrap_or(0),
     })
 }
 
-fn ready(status: &slim::NodeStatus) -> Result<bool, Fault> {
+fn ready(status: &wire::NodeStatus) -> Result<bool, Fault> {
     let ready = status.conditions.each("conditions", |condition| {
         let is_ready = name(&condition.r#type, "type")?.as_str() == "Ready";
         Ok(is_ready && name(&condition.status, "status")?.as_str() == "True")

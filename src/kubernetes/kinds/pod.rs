@@ -16,9 +16,9 @@ use crate::decode::lenient::{Fault, Lenient, List};
 use crate::decode::objects::bodies;
 use crate::decode::relations::{controller, is_daemon, owner, spread, terms};
 use crate::decode::requests::{limits, qos, requests};
-use crate::decode::slim::PodBody;
 use crate::decode::volumes::volumes;
-use crate::decode::{Item, quarantined, slim};
+use crate::decode::wire::PodBody;
+use crate::decode::{Item, quarantined, wire};
 use crate::kinds::resource::{BuiltIn, Resource};
 
 pub(crate) static POD: BuiltIn<Pod> = BuiltIn {
@@ -45,7 +45,7 @@ fn pod(body: &Lenient<PodBody>) -> Result<Pod, Quarantined> {
 
 fn read_pod(body: &Lenient<PodBody>) -> Result<Pod, Fault> {
     let Some(body) = body.read("")? else { return Err(Fault::new("", "null", "not an object")) };
-    let (no_meta, no_spec, no_status) = <(slim::Meta, slim::PodSpec, slim::PodStatus)>::default();
+    let (no_meta, no_spec, no_status) = <(wire::Meta, wire::PodSpec, wire::PodStatus)>::default();
     let meta = body.metadata.read("metadata")?.unwrap_or(&no_meta);
     let spec = body.spec.read("spec")?.unwrap_or(&no_spec);
     let status = body.status.read("status")?.unwrap_or(&no_status);
@@ -69,7 +69,7 @@ fn read_pod(body: &Lenient<PodBody>) -> Result<Pod, Fault> {
 }
 
 /// Starts a pod from `metadata`.
-fn identity(meta: &slim::Meta) -> Result<Pod, Fault> {
+fn identity(meta: &wire::Meta) -> Result<Pod, Fault> {
     Ok(Pod {
         key: PodKey { namespace: name(&meta.namespace, "namespace")?, name: required(&meta.name, "name")? },
         uid: text(&meta.uid, "uid")?,
@@ -82,7 +82,7 @@ fn identity(meta: &slim::Meta) -> Result<Pod, Fault> {
     })
 }
 
-fn add_status(pod: &mut Pod, status: &slim::PodStatus) -> Result<(), Fault> {
+fn add_status(pod: &mut Pod, status: &wire::PodStatus) -> Result<(), Fault> {
     pod.started = status.start_time.read("startTime")?.map(|m| m.0);
     pod.nominated_node = filled(&status.nominated_node_name, "nominatedNodeName")?;
     pod.phase = phase(status)?;
@@ -90,7 +90,7 @@ fn add_status(pod: &mut Pod, status: &slim::PodStatus) -> Result<(), Fault> {
     Ok(())
 }
 
-fn add_condition(pod: &mut Pod, condition: &slim::Condition) -> Result<(), Fault> {
+fn add_condition(pod: &mut Pod, condition: &wire::Condition) -> Result<(), Fault> {
     let is_true = || Ok(name(&condition.status, "status")?.as_str() == "True");
     let reason = || text(&condition.reason, "reason");
     let since = || Ok(condition.last_transition_time.read("lastTransitionTime")?.map(|m| m.0));
@@ -113,7 +113,7 @@ fn add_condition(pod: &mut Pod, condition: &slim::Condition) -> Result<(), Fault
 }
 
 /// Adds the fields of `spec`. `own` is a spec with the fields that come from `metadata` and `status`.
-fn add_spec(pod: &mut Pod, spec: &slim::PodSpec, own: PodSpec) -> Result<(), Fault> {
+fn add_spec(pod: &mut Pod, spec: &wire::PodSpec, own: PodSpec) -> Result<(), Fault> {
     pod.priority = int32(&spec.priority, "priority", 0)?;
     pod.never_preempts = match name(&spec.preemption_policy, "preemptionPolicy")?.as_str() {
         "" | "PreemptLowerPriority" => false,
@@ -142,7 +142,7 @@ fn add_spec(pod: &mut Pod, spec: &slim::PodSpec, own: PodSpec) -> Result<(), Fau
     Ok(())
 }
 
-fn names(list: &List<slim::Named>, field: &str) -> Result<Box<[Name]>, Fault> {
+fn names(list: &List<wire::Named>, field: &str) -> Result<Box<[Name]>, Fault> {
     list.each(field, |named| name(&named.name, "name")).map(Into::into)
 }
 
@@ -150,7 +150,7 @@ fn count<T>(list: &List<T>) -> u32 {
     if let Lenient::Good(items) = list { u32::try_from(items.len()).unwrap_or(u32::MAX) } else { 0 }
 }
 
-fn phase(status: &slim::PodStatus) -> Result<PodPhase, Fault> {
+fn phase(status: &wire::PodStatus) -> Result<PodPhase, Fault> {
     Ok(match status.phase.read("phase")?.map_or("", Name::as_str) {
         "" | "Pending" => PodPhase::Pending,
         "Running" => PodPhase::Running,
@@ -161,17 +161,17 @@ fn phase(status: &slim::PodStatus) -> Result<PodPhase, Fault> {
     })
 }
 
-fn pod_terms(spec: &slim::PodSpec, labels: &Labels) -> Result<(PodTerms, PodTerms), Fault> {
+fn pod_terms(spec: &wire::PodSpec, labels: &Labels) -> Result<(PodTerms, PodTerms), Fault> {
     spec.affinity.within("affinity", |affinity| {
         let pod_affinity = terms(&affinity.pod_affinity, "podAffinity", labels)?;
         Ok((pod_affinity, terms(&affinity.pod_anti_affinity, "podAntiAffinity", labels)?))
     })
 }
 
-fn node_affinity(spec: &slim::PodSpec) -> Result<NodeAffinity, Fault> {
+fn node_affinity(spec: &wire::PodSpec) -> Result<NodeAffinity, Fault> {
     let mut selector = spec.node_selector.entries("nodeSelector", |_, value| Ok(value.clone()))?;
     selector.sort();
-    let terms = |affinity: &slim::Affinity| affinity.node_affinity.within("nodeAffinity", node_terms);
+    let terms = |affinity: &wire::Affinity| affinity.node_affinity.within("nodeAffinity", node_terms);
     let (required, preferred) = spec.affinity.within("affinity", terms)?;
     Ok(NodeAffinity { selector: selector.into(), required, preferred })
 }
@@ -179,13 +179,13 @@ fn node_affinity(spec: &slim::PodSpec) -> Result<NodeAffinity, Fault> {
 /// Required and preferred terms.
 type NodeTerms = (Option<Box<[NodeSelectorTerm]>>, Box<[PreferredTerm]>);
 
-fn node_terms(node: &slim::NodeAffinity) -> Result<NodeTerms, Fault> {
+fn node_terms(node: &wire::NodeAffinity) -> Result<NodeTerms, Fault> {
     let required =
         node.required.if_present("requiredDuringSchedulingIgnoredDuringExecution", |selector| {
             selector.node_selector_terms.each("nodeSelectorTerms", term).map(Into::into)
         })?;
     let preferred = node.preferred.each("preferredDuringSchedulingIgnoredDuringExecution", |preferred| {
-        let empty = slim::SelectorTerm::default();
+        let empty = wire::SelectorTerm::default();
         let preference = preferred.preference.read("preference")?.unwrap_or(&empty);
         Ok(PreferredTerm {
             weight: int32(&preferred.weight, "weight", 0)?,
@@ -206,7 +206,7 @@ pub(crate) fn taint_effect(value: &Lenient<Name>) -> Result<Option<TaintEffect>,
     })
 }
 
-fn toleration(toleration: &slim::Toleration) -> Result<Toleration, Fault> {
+fn toleration(toleration: &wire::Toleration) -> Result<Toleration, Fault> {
     Ok(Toleration {
         key: name(&toleration.key, "key")?,
         operator: match name(&toleration.operator, "operator")?.as_str() {

@@ -1,8 +1,8 @@
 //! Reads lists in pages. Page sizes follow the size of earlier objects; objects are decoded one by one as they arrive.
 //!
-//! The API limits a page only by its number of objects, and there are pods of a megabyte. So a list begins with few
-//! objects per page and asks for more while they are small. This process holds one raw object at a time in any case
-//! (`list_items`); moderate pages spare the server and arrive within the time limit.
+//! The API limits a page only by its number of objects, and a pod can have a megabyte. So a list begins with few
+//! objects per page and requests more while objects are small. Large pages would not cost memory here (`list_items`
+//! holds one raw object at a time), but moderate ones spare the server and arrive within the time limit.
 
 use kube::core::Request;
 use kube::core::params::ListParams;
@@ -50,7 +50,7 @@ impl Listing {
         path: &str,
         size: &mut PageSize,
         mut take: impl FnMut(&mut Self, &[u8]) -> Result<(), ListError>,
-        heard: impl Fn(),
+        on_part: impl Fn(),
     ) -> Result<Option<String>, ReadError> {
         let (objects, quarantined) = (self.objects.len(), self.quarantined.len());
         let limits = &reader.limits;
@@ -63,7 +63,7 @@ impl Listing {
             };
             let mut body = open(reader, path, &params).await?;
             while let Some(part) = reader.part(&mut body).await? {
-                heard();
+                on_part();
                 items.feed(&part, |item| take(self, item))?;
             }
             size.learn(items.bytes, items.count, limits.page_bytes, limits.largest_page);

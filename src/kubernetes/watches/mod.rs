@@ -1,8 +1,9 @@
-//! What the cluster says, as inputs: list, watch from there, list again when the server has lost the changes.
+//! Lists and watches every kind, and sends the objects as inputs: one list, a watch from its version, and another list
+//! when the server no longer has the changes.
 //!
-//! `watch` is the state machine, the same for every kind; `list` and `list_items` read lists object by object;
-//! `reader` puts a limit on every wait; [`inputs`] makes inputs of objects, [`status`] says how each watch is doing, and
-//! `served` asks which version of a kind there is. Not here: how an object is read (`decode`).
+//! `watch` is the state machine, the same for every kind; `list` and `list_items` read lists object by object; `reader`
+//! limits every wait; [`inputs`] starts the watches and turns objects into inputs; [`status`] tracks each watch;
+//! `served` discovers which version of a kind is served. `decode` reads the objects.
 
 pub mod inputs;
 mod list;

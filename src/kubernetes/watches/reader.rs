@@ -97,12 +97,12 @@ impl Reader {
         // A server compresses a watch event by event, which few decompressors can read.
         let plain = header::HeaderValue::from_static("identity");
         request.headers_mut().insert(header::ACCEPT_ENCODING, plain);
-        let mut returns = self.server.returns();
+        let mut recovery = self.server.subscribe();
         let answer = tokio::select! {
             biased;
             answer = self.client.send(request.map(Body::from)) => answer?,
             () = sleep(limit) => return Err(ReadError::NoAnswer(limit)),
-            () = returns.answer_is_lost() => return Err(ReadError::Lost),
+            () = recovery.answer_is_lost() => return Err(ReadError::Lost),
         };
         let (head, body) = answer.into_parts();
         if head.status.is_success() {

@@ -1,4 +1,4 @@
-//! Status of a watch: its last contact, since when it fails, and why it was reopened.
+//! Tracks the status of a watch: its last contact, since when it fails, and why it was reopened.
 //!
 //! Also writes the log lines about failing watches: one when a watch begins to fail, one now and then while it keeps
 //! failing, and one when it recovers.
@@ -136,8 +136,8 @@ impl WatchStatus {
         self.0.lock().synced = true;
     }
 
-    /// Records a part of a list.
-    pub(crate) fn heard(&self, now: Now) {
+    /// Records that a part of a list arrived.
+    pub(crate) fn received(&self, now: Now) {
         self.0.lock().last_contact = Some(now);
     }
 
@@ -149,9 +149,9 @@ impl WatchStatus {
         report.unserved = false;
     }
 
-    /// Records that the server does not serve the kind. Returns whether it was not known before.
+    /// Records that the server does not serve the kind. Returns whether this is new.
     pub(crate) fn unserved(&self, kind: &str, now: Now) -> bool {
-        self.well(kind, now);
+        self.recovered(kind, now);
         let mut report = self.0.lock();
         report.last_contact = Some(now);
         !std::mem::replace(&mut report.unserved, true)
@@ -209,7 +209,7 @@ impl WatchStatus {
     }
 
     /// Records that the watch works, and logs the recovery.
-    pub(crate) fn well(&self, kind: &str, now: Now) {
+    pub(crate) fn recovered(&self, kind: &str, now: Now) {
         let Some(failing) = self.0.lock().failing.take() else { return };
         let after = now.monotonic.saturating_sub(failing.since.monotonic);
         tracing::info!(kind, ?after, retries = failing.retries, "watch is back");

@@ -1,4 +1,4 @@
-//! List and watch of one kind: decodes objects off the scheduling thread and sends them to it as [`Input`]. `watched`
+//! Lists and watches one kind: decodes objects off the scheduling thread and sends them to it as [`Input`]. `inputs`
 //! starts one watch per kind.
 //!
 //! A watch lists its kind, then watches from the version of the list. When a watch ends or breaks, it resumes from the
@@ -9,8 +9,8 @@
 //!
 //! The channel is bounded and nothing is dropped: when the scheduling thread falls behind, the watch stops reading. An
 //! object that cannot be decoded is sent as quarantined, and the watch continues. A kind that the server does not
-//! serve has no objects, unless it is required. The watch looks for it every half minute, so a CustomResourceDefinition
-//! may come and go.
+//! serve has no objects, unless it is required. Discovery is repeated every half minute, so a CustomResourceDefinition
+//! may be created and deleted at any time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Clock;
 use crate::connection::limits::{JitteredBackoff, WatchLimits, chance};
-use crate::connection::server_probe::Returns;
+use crate::connection::server_probe::ServerRecovery;
 use crate::decode::{Decoder, Event};
 use crate::kinds::{Kind, path};
 use crate::watches::inputs;
@@ -36,7 +36,7 @@ use crate::watches::reader::{Lines, ReadError, Reader};
 use crate::watches::served::Served;
 use crate::watches::status::{RetryCause, WatchStatus};
 
-/// Minimum pause before listing again after unreadable data, and before repeating discovery after a 404.
+/// Minimum pause before a list is repeated after unreadable data, and before discovery is repeated after a 404.
 const NONSENSE: Duration = Duration::from_secs(1);
 
 /// Dependencies that all watches share.
@@ -91,7 +91,7 @@ type Next = Option<(Position, Duration)>;
 /// State of an open watch.
 struct Open {
     lines: Lines,
-    returns: Returns,
+    recovery: ServerRecovery,
     /// When the watch starts to count as working.
     steady_at: Instant,
     is_steady: bool,
@@ -175,8 +175,8 @@ impl Watcher {
             Ok(())
         };
         let path = path(&self.resource);
-        let heard = || status.heard(clock());
-        let read = listing.read_page(&self.with.reader, &path, &mut self.page_size, take, heard).await;
+        let on_part = || status.received(clock());
+        let read = listing.read_page(&self.with.reader, &path, &mut self.page_size, take, on_part).await;
         let version = match read {
             Ok(Some(version)) => version,
             Ok(None) => return Some((Position::List(listing), Duration::ZERO)),
@@ -223,7 +223,7 @@ impl Watcher {
         self.status.opened(self.now());
         let mut open = Open {
             lines: Lines::new(body, self.limits.object_bytes),
-            returns: self.with.reader.server.returns(),
+            recovery: self.with.reader.server.subscribe(),
             steady_at: Instant::now() + self.limits.steady,
             is_steady: false,
             version,
@@ -255,7 +255,7 @@ impl Watcher {
     /// Forwards the events of an open watch. Returns how it ended, or `None` when the input channel is closed.
     async fn forward(&self, open: &mut Open) -> Option<End> {
         loop {
-            let line = match self.hear(open).await {
+            let line = match self.next_line(open).await {
                 Ok(Some(line)) => line,
                 Ok(None) => return Some(End::Ended),
                 Err(error) => return Some(End::Broke(error)),
@@ -283,7 +283,7 @@ impl Watcher {
 
     /// Returns the next line, or `None` at the end of the watch. Fails when the watch stays silent beyond its limit,
     /// or is still silent shortly after the server came back.
-    async fn hear(&self, open: &mut Open) -> Result<Option<bytes::Bytes>, ReadError> {
+    async fn next_line(&self, open: &mut Open) -> Result<Option<bytes::Bytes>, ReadError> {
         self.mark_steady(open);
         if let Some(line) = open.lines.arrived() {
             return Ok(Some(line));
@@ -295,7 +295,7 @@ impl Watcher {
                 biased;
                 line = open.lines.next() => return line,
                 () = sleep_until(open.steady_at), if !open.is_steady => self.mark_steady(open),
-                () = open.returns.next() => until = until.min(Instant::now() + open.returns.silence()),
+                () = open.recovery.next() => until = until.min(Instant::now() + open.recovery.silence()),
                 () = sleep_until(until) => return Err(ReadError::Silent(begun.elapsed())),
             }
         }
@@ -305,7 +305,7 @@ impl Watcher {
     fn mark_steady(&self, open: &mut Open) {
         if !open.is_steady && Instant::now() >= open.steady_at {
             open.is_steady = true;
-            self.status.well(self.kind.as_str(), self.now());
+            self.status.recovered(self.kind.as_str(), self.now());
         }
     }
 

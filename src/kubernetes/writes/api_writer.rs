@@ -1,7 +1,7 @@
-//! All API writes go through [`ApiWriter`]. `--shadow` closes it; losing the lease will, too.
+//! All API writes go through [`ApiWriter`]. Shadow mode closes it; a lost lease will close it, too.
 //!
 //! Each write is a single request with a time limit. Responses are classified as rejected, retry later, or unknown
-//! ([`Class`]). The caller resolves unknown outcomes by reading the object.
+//! ([`ErrorClass`]). The caller resolves unknown outcomes by reading the object.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use kube::core::Status;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::connection::client::{Class, chain, classify, classify_status};
+use crate::connection::client::{ErrorClass, chain, classify, classify_status};
 use crate::connection::server_probe::ServerStatus;
 
 /// Pause before the second try of a write.
@@ -54,17 +54,17 @@ pub enum WriteError {
         /// Error text with all its causes.
         cause: String,
         /// How to handle the error.
-        class: Class,
+        class: ErrorClass,
     },
 }
 
 impl WriteError {
     /// Returns how to handle the error.
-    pub fn class(&self) -> Class {
+    pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Closed => Class::Refused,
+            Self::Closed => ErrorClass::Refused,
             Self::Status { code, .. } => classify_status(*code),
-            Self::TimedOut(_) | Self::Lost => Class::Unknown,
+            Self::TimedOut(_) | Self::Lost => ErrorClass::Unknown,
             Self::Transport { class, .. } => *class,
         }
     }
@@ -146,7 +146,7 @@ impl ApiWriter {
     pub(crate) async fn read<T: DeserializeOwned>(&self, path: String) -> Result<T, WriteError> {
         let body = self.get(path).await?;
         serde_json::from_slice(&body)
-            .map_err(|e| WriteError::Transport { cause: e.to_string(), class: Class::Unknown })
+            .map_err(|e| WriteError::Transport { cause: e.to_string(), class: ErrorClass::Unknown })
     }
 
     async fn write(
@@ -176,14 +176,14 @@ impl ApiWriter {
         let request = request
             .header(header::ACCEPT, "application/json")
             .body(Body::from(body))
-            .map_err(|e| WriteError::Transport { cause: e.to_string(), class: Class::Bug })?;
-        let mut returns = self.server.returns();
+            .map_err(|e| WriteError::Transport { cause: e.to_string(), class: ErrorClass::Bug })?;
+        let mut recovery = self.server.subscribe();
         tokio::select! {
             biased;
             answer = self.exchange(request) => answer,
             () = tokio::time::sleep(self.timeout) => Err(WriteError::TimedOut(self.timeout)),
             // The request was sent over a connection that is gone. The caller resolves its outcome.
-            () = returns.answer_is_lost() => Err(WriteError::Lost),
+            () = recovery.answer_is_lost() => Err(WriteError::Lost),
         }
     }
 
@@ -225,8 +225,8 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     /// Waits for the next pause, or for the server's `Retry-After` if that is longer, up to the bound.
-    pub(crate) async fn wait(&mut self, server_wish: Option<Duration>) {
-        let wish = server_wish.unwrap_or_default().min(LONGEST_BACKOFF);
+    pub(crate) async fn wait(&mut self, retry_after: Option<Duration>) {
+        let wish = retry_after.unwrap_or_default().min(LONGEST_BACKOFF);
         self.server.pause(self.next.max(wish)).await;
         self.next = (self.next * 2).min(LONGEST_BACKOFF);
     }
@@ -240,7 +240,7 @@ mod tests {
     fn errors_without_a_status_keep_their_text() {
         let error = status_error(429, b"Too many requests, please try again later.\n", Some(3));
         assert_eq!(error.to_string(), "429 : Too many requests, please try again later.");
-        assert_eq!((error.class(), error.retry_after()), (Class::Retry, Some(Duration::from_secs(3))));
+        assert_eq!((error.class(), error.retry_after()), (ErrorClass::Retry, Some(Duration::from_secs(3))));
         let body = br#"{"kind":"Status","status":"Failure","reason":"Conflict","message":"m","code":409,
             "details":{"retryAfterSeconds":2}}"#;
         let error = status_error(409, body, None);

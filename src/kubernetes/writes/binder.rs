@@ -9,7 +9,7 @@ use pellucid_model::effect::{BindOrder, BindOutcome, EffectReport};
 use serde_json::json;
 use tokio::sync::mpsc::Sender;
 
-use crate::connection::client::Class;
+use crate::connection::client::ErrorClass;
 use crate::writes::api_writer::{WriteError, pod_path};
 use crate::writes::pod_readback::{PodReadback, read_back};
 use crate::writes::writing::Writing;
@@ -48,23 +48,25 @@ impl Binder {
         for tries in 1.. {
             let Err(error) = self.post(order).await else { return Some(BindOutcome::Bound) };
             match error.class() {
-                Class::Refused | Class::Bug => return Some(refused(&error)),
-                Class::Refresh if error.is_not_found() => return Some(BindOutcome::Gone),
-                class @ (Class::Refresh | Class::Unknown) => match self.settle(order, &error).await? {
-                    PodReadback::Gone => return Some(BindOutcome::Gone),
-                    PodReadback::There { node: Some(node), .. } if node == order.node => {
-                        return Some(BindOutcome::Bound);
+                ErrorClass::Refused | ErrorClass::Bug => return Some(refused(&error)),
+                ErrorClass::Refresh if error.is_not_found() => return Some(BindOutcome::Gone),
+                class @ (ErrorClass::Refresh | ErrorClass::Unknown) => {
+                    match self.resolve(order, &error).await? {
+                        PodReadback::Gone => return Some(BindOutcome::Gone),
+                        PodReadback::There { node: Some(node), .. } if node == order.node => {
+                            return Some(BindOutcome::Bound);
+                        }
+                        PodReadback::There { node: Some(node), .. } => {
+                            return Some(BindOutcome::BoundElsewhere { node });
+                        }
+                        // The conflict comes from the pod's own state, such as a scheduling gate, and would repeat.
+                        PodReadback::There { deleting, .. } if deleting || class == ErrorClass::Refresh => {
+                            return Some(refused(&error));
+                        }
+                        PodReadback::There { .. } => {}
                     }
-                    PodReadback::There { node: Some(node), .. } => {
-                        return Some(BindOutcome::BoundElsewhere { node });
-                    }
-                    // The conflict comes from the pod's own state, such as a scheduling gate, and would repeat.
-                    PodReadback::There { deleting, .. } if deleting || class == Class::Refresh => {
-                        return Some(refused(&error));
-                    }
-                    PodReadback::There { .. } => {}
-                },
-                Class::Retry => {}
+                }
+                ErrorClass::Retry => {}
             }
             if tries >= TRIES {
                 return Some(refused(&error));
@@ -89,9 +91,9 @@ impl Binder {
         self.with.writer.post(pod_path(&key.namespace, &key.name, "/binding"), &body).await.map(|_| ())
     }
 
-    /// Reads the pod until the server answers, or `stop` is cancelled. There is no other bound: after a wrong guess
-    /// the state would hold the pod on two nodes, or on none.
-    async fn settle(&self, order: &BindOrder, cause: &WriteError) -> Option<PodReadback> {
+    /// Resolves an unknown outcome: reads the pod until the server answers or `stop` is cancelled. There is no other
+    /// bound, because after a wrong guess the state would have the pod on two nodes, or on none.
+    async fn resolve(&self, order: &BindOrder, cause: &WriteError) -> Option<PodReadback> {
         let key = &order.pod.key;
         tracing::debug!(pod = %key, node = %order.node, error = %cause, "bind outcome unknown, reading the pod");
         let mut backoff = self.with.writer.backoff();

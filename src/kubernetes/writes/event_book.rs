@@ -1,4 +1,4 @@
-//! Decides which events are written, and as what: the state behind the event writer. Does no I/O.
+//! Decides which events are written, and whether as a new event or as a series. State of the event writer, without I/O.
 //!
 //! Repeats of the same note about the same pod form one event with a series count; a changed note is a new event.
 //! Repeats that arrive while the event is being written are sent together as one series patch. Each pod has a budget:
@@ -44,11 +44,11 @@ pub(crate) struct EventWrite {
     pub(crate) last: Now,
 }
 
-/// Outcome of a write.
+/// Outcome of the write of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum EventOutcome {
     /// The API server has the event.
-    Yes,
+    Written,
     /// The event to patch no longer exists (events expire).
     Missing,
     /// The write was given up.
@@ -76,7 +76,7 @@ pub(crate) struct EventCorrelator {
 
 impl EventCorrelator {
     /// Records an occurrence. Returns the write that is due now, if any.
-    pub(crate) fn note(&mut self, order: EventOrder, now: Now) -> Option<EventWrite> {
+    pub(crate) fn record(&mut self, order: EventOrder, now: Now) -> Option<EventWrite> {
         let EventOrder { pod, kind, reason, action, note } = order;
         let key = EventKey { uid: pod.uid, kind, reason, action, note };
         if !self.entries.contains_key(&key) {
@@ -93,24 +93,29 @@ impl EventCorrelator {
     }
 
     /// Records the outcome of a write. Returns the next write of the same event, if one is due.
-    pub(crate) fn settle(&mut self, write: EventWrite, outcome: Written, now: Now) -> Option<EventWrite> {
+    pub(crate) fn settle(
+        &mut self,
+        write: EventWrite,
+        outcome: EventOutcome,
+        now: Now,
+    ) -> Option<EventWrite> {
         let fresh_name = self.name(&write.pod, now);
         let entry = self.entries.get_mut(&write.key)?;
         entry.in_flight = false;
         match outcome {
-            Written::Yes => {
+            EventOutcome::Written => {
                 entry.created = true;
                 entry.written = write.count;
             }
-            Written::Missing => {
+            EventOutcome::Missing => {
                 // The new object counts only the occurrences that were not written yet.
                 entry.created = false;
                 entry.name = fresh_name;
                 entry.seen = entry.seen.saturating_sub(entry.written);
                 entry.written = 0;
             }
-            Written::Failed if entry.created => entry.written = write.count,
-            Written::Failed => {
+            EventOutcome::Failed if entry.created => entry.written = write.count,
+            EventOutcome::Failed => {
                 self.entries.remove(&write.key);
                 return None;
             }
@@ -209,65 +214,65 @@ mod tests {
     #[test]
     fn the_same_note_is_a_series_and_a_changed_note_a_new_event() {
         let mut book = EventCorrelator::default();
-        let first = book.note(order("p", "a"), at(0)).expect("a write");
+        let first = book.record(order("p", "a"), at(0)).expect("a write");
         assert!(first.create && first.count == 1 && first.name.starts_with("p."));
-        assert_eq!(book.settle(first.clone(), Written::Yes, at(0)), None);
-        let again = book.note(order("p", "a"), at(1)).expect("a write");
+        assert_eq!(book.settle(first.clone(), EventOutcome::Written, at(0)), None);
+        let again = book.record(order("p", "a"), at(1)).expect("a write");
         assert_eq!((again.create, again.count, &again.name), (false, 2, &first.name));
-        let other = book.note(order("p", "b"), at(1)).expect("a write");
+        let other = book.record(order("p", "b"), at(1)).expect("a write");
         assert!(other.create && other.name != first.name);
     }
 
     #[test]
     fn repeats_during_a_write_gather_into_one_patch() {
         let mut book = EventCorrelator::default();
-        let first = book.note(order("p", "a"), at(0)).expect("a write");
-        assert_eq!(book.note(order("p", "a"), at(1)), None);
-        assert_eq!(book.note(order("p", "a"), at(2)), None);
-        let patch = book.settle(first, Written::Yes, at(3)).expect("a patch");
+        let first = book.record(order("p", "a"), at(0)).expect("a write");
+        assert_eq!(book.record(order("p", "a"), at(1)), None);
+        assert_eq!(book.record(order("p", "a"), at(2)), None);
+        let patch = book.settle(first, EventOutcome::Written, at(3)).expect("a patch");
         assert_eq!((patch.create, patch.count, patch.last), (false, 3, at(2)));
-        assert_eq!(book.settle(patch, Written::Yes, at(3)), None);
+        assert_eq!(book.settle(patch, EventOutcome::Written, at(3)), None);
     }
 
     #[test]
     fn an_expired_event_is_made_anew() {
         let mut book = EventCorrelator::default();
-        let first = book.note(order("p", "a"), at(0)).expect("a write");
-        book.settle(first.clone(), Written::Yes, at(0));
-        let patch = book.note(order("p", "a"), at(9)).expect("a patch");
-        let anew = book.settle(patch, Written::Missing, at(9)).expect("a write");
+        let first = book.record(order("p", "a"), at(0)).expect("a write");
+        book.settle(first.clone(), EventOutcome::Written, at(0));
+        let patch = book.record(order("p", "a"), at(9)).expect("a patch");
+        let anew = book.settle(patch, EventOutcome::Missing, at(9)).expect("a write");
         assert!(anew.create && anew.count == 1 && anew.name != first.name);
     }
 
     #[test]
     fn a_failed_event_is_forgotten() {
         let mut book = EventCorrelator::default();
-        let first = book.note(order("p", "a"), at(0)).expect("a write");
-        assert_eq!(book.settle(first, Written::Failed, at(0)), None);
+        let first = book.record(order("p", "a"), at(0)).expect("a write");
+        assert_eq!(book.settle(first, EventOutcome::Failed, at(0)), None);
         assert_eq!(book.entries.len(), 0);
-        assert!(book.note(order("p", "a"), at(1)).expect("a write").create);
+        assert!(book.record(order("p", "a"), at(1)).expect("a write").create);
     }
 
     #[test]
     fn each_pod_has_a_budget_that_refills() {
         let mut book = EventCorrelator::default();
         for n in 0..BURST {
-            assert!(book.note(order("p", &n.to_string()), at(0)).is_some());
+            assert!(book.record(order("p", &n.to_string()), at(0)).is_some());
         }
-        assert!(book.note(order("p", "over"), at(0)).is_none());
-        assert!(book.note(order("q", "a"), at(0)).is_some());
-        assert!(book.note(order("p", "over"), at(299)).is_none());
-        let late = book.note(order("p", "over"), at(300)).expect("a write");
+        assert!(book.record(order("p", "over"), at(0)).is_none());
+        assert!(book.record(order("q", "a"), at(0)).is_some());
+        assert!(book.record(order("p", "over"), at(299)).is_none());
+        let late = book.record(order("p", "over"), at(300)).expect("a write");
         assert!(late.create && late.count == 3);
-        assert!(book.note(order("p", "more"), at(301)).is_none());
+        assert!(book.record(order("p", "more"), at(301)).is_none());
     }
 
     #[test]
     fn memory_is_bounded() {
         let mut book = EventCorrelator::default();
         for n in 0..3 * REMEMBERED as u64 {
-            let write = book.note(order(&n.to_string(), "a"), at(n)).expect("a write");
-            book.settle(write, Written::Yes, at(n));
+            let write = book.record(order(&n.to_string(), "a"), at(n)).expect("a write");
+            book.settle(write, EventOutcome::Written, at(n));
         }
         assert!(book.entries.len() <= REMEMBERED && book.budgets.len() <= REMEMBERED);
     }

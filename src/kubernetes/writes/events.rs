@@ -8,10 +8,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use pellucid_model::effect::EventType;
 use serde_json::{Value, json};
 
-use crate::connection::client::Class;
+use crate::connection::client::ErrorClass;
 use crate::timestamp;
 use crate::writes::api_writer::WriteError;
-use crate::writes::event_book::{EventCorrelator, EventWrite, Written, cut};
+use crate::writes::event_book::{EventCorrelator, EventOutcome, EventWrite, cut};
 use crate::writes::writing::Writing;
 
 /// Times one write is tried.
@@ -37,7 +37,7 @@ impl EventWriter {
             let next = tokio::select! {
                 order = self.with.queues.next_event(), if is_open && writes.len() < self.concurrency => {
                     is_open = order.is_some();
-                    order.and_then(|order| book.note(order, (self.with.clock)()))
+                    order.and_then(|order| book.record(order, (self.with.clock)()))
                 }
                 Some((write, outcome)) = writes.next(), if !writes.is_empty() => {
                     book.settle(write, outcome, (self.with.clock)()).filter(|_| is_open)
@@ -49,31 +49,33 @@ impl EventWriter {
         }
     }
 
-    async fn carry_out(&self, write: EventWrite) -> (EventWrite, Written) {
+    async fn carry_out(&self, write: EventWrite) -> (EventWrite, EventOutcome) {
         let mut backoff = self.with.writer.backoff();
         for tries in 1.. {
-            let Err(error) = self.send(&write).await else { return (write, Written::Yes) };
+            let Err(error) = self.send(&write).await else { return (write, EventOutcome::Written) };
             match error.class() {
-                Class::Refresh if !write.create && error.is_not_found() => return (write, Written::Missing),
-                // An earlier try succeeded after all: nobody else uses this name.
-                Class::Refresh if write.create && tries > 1 && !error.is_not_found() => {
-                    return (write, Written::Yes);
+                ErrorClass::Refresh if !write.create && error.is_not_found() => {
+                    return (write, EventOutcome::Missing);
                 }
-                Class::Retry | Class::Unknown if tries < TRIES => {}
+                // An earlier try succeeded after all: nobody else uses this name.
+                ErrorClass::Refresh if write.create && tries > 1 && !error.is_not_found() => {
+                    return (write, EventOutcome::Written);
+                }
+                ErrorClass::Retry | ErrorClass::Unknown if tries < TRIES => {}
                 _ => return self.give_up(write, &error),
             }
             if self.with.pause(&mut backoff, &error).await.is_none() {
                 return self.give_up(write, &error);
             }
         }
-        (write, Written::Failed)
+        (write, EventOutcome::Failed)
     }
 
-    fn give_up(&self, write: EventWrite, error: &WriteError) -> (EventWrite, Written) {
+    fn give_up(&self, write: EventWrite, error: &WriteError) -> (EventWrite, EventOutcome) {
         if !matches!(error, WriteError::Closed) {
             tracing::debug!(pod = %write.pod, reason = write.key.reason, error = %error, "event not written");
         }
-        (write, Written::Failed)
+        (write, EventOutcome::Failed)
     }
 
     async fn send(&self, write: &EventWrite) -> Result<(), WriteError> {

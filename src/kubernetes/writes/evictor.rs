@@ -13,7 +13,7 @@ use pellucid_model::effect::{EffectReport, EvictOrder, EvictOutcome, PodRef};
 use serde_json::json;
 use tokio::sync::mpsc::Sender;
 
-use crate::connection::client::Class;
+use crate::connection::client::ErrorClass;
 use crate::timestamp;
 use crate::writes::api_writer::{WriteError, pod_path};
 use crate::writes::pod_readback::{PodReadback, read_back};
@@ -61,9 +61,11 @@ pub(crate) struct Evictor {
     pub(crate) counters: Arc<EvictCounters>,
 }
 
-/// Whether to go on to the delete after writing the condition.
-enum Marked {
-    Go,
+/// The step after the condition was written.
+enum AfterCondition {
+    /// Delete the pod.
+    Delete,
+    /// Nothing: the pod does not exist.
     Gone,
 }
 
@@ -82,17 +84,17 @@ impl Evictor {
         }
     }
 
-    /// Evicts a pod with this reason and message of the condition. Returns the outcome; `None` when `stop` is cancelled
-    /// before it is known.
+    /// Evicts a pod; `reason` and `message` go into its condition. Returns the outcome, or `None` when `stop` is
+    /// cancelled before the outcome is known.
     pub(crate) async fn evict(&self, victim: &PodRef, reason: &str, message: &str) -> Option<EvictOutcome> {
-        match self.mark(victim, reason, message).await? {
-            Marked::Gone => Some(EvictOutcome::Gone),
-            Marked::Go => self.delete(victim).await,
+        match self.write_condition(victim, reason, message).await? {
+            AfterCondition::Gone => Some(EvictOutcome::Gone),
+            AfterCondition::Delete => self.delete(victim).await,
         }
     }
 
-    /// Writes the condition. A conflict may mean that another pod has the name; the delete finds out.
-    async fn mark(&self, victim: &PodRef, reason: &str, message: &str) -> Option<Marked> {
+    /// Writes the condition. A conflict may mean that another pod has the name; the delete detects that.
+    async fn write_condition(&self, victim: &PodRef, reason: &str, message: &str) -> Option<AfterCondition> {
         let key = &victim.key;
         let condition = json!({
             "type": "DisruptionTarget",
@@ -107,8 +109,8 @@ impl Evictor {
             let path = pod_path(&key.namespace, &key.name, "/status");
             let Err(error) = self.with.writer.patch(path, &body).await else { break };
             match error.class() {
-                _ if error.is_not_found() => return Some(Marked::Gone),
-                Class::Retry | Class::Unknown if tries < CONDITION_TRIES => {}
+                _ if error.is_not_found() => return Some(AfterCondition::Gone),
+                ErrorClass::Retry | ErrorClass::Unknown if tries < CONDITION_TRIES => {}
                 // The delete is rejected by the closed writer, too, and reports it.
                 _ if matches!(error, WriteError::Closed) => break,
                 _ => {
@@ -119,7 +121,7 @@ impl Evictor {
             }
             self.with.pause(&mut backoff, &error).await?;
         }
-        Some(Marked::Go)
+        Some(AfterCondition::Delete)
     }
 
     async fn delete(&self, victim: &PodRef) -> Option<EvictOutcome> {
@@ -138,19 +140,22 @@ impl Evictor {
                 return Some(EvictOutcome::Deleted);
             };
             let class = error.class();
-            unsure |= class == Class::Unknown;
+            unsure |= class == ErrorClass::Unknown;
             let gone = if unsure { EvictOutcome::Deleted } else { EvictOutcome::Gone };
             match class {
-                Class::Refused | Class::Bug => return Some(refused(&error)),
-                Class::Refresh if error.is_not_found() => return Some(gone),
-                Class::Refresh | Class::Unknown => match read_back(&self.with.writer, victim).await {
+                ErrorClass::Refused | ErrorClass::Bug => return Some(refused(&error)),
+                ErrorClass::Refresh if error.is_not_found() => return Some(gone),
+                ErrorClass::Refresh | ErrorClass::Unknown => match read_back(&self.with.writer, victim).await
+                {
                     Ok(PodReadback::Gone) => return Some(gone),
                     Ok(PodReadback::There { deleting: true, .. }) => return Some(EvictOutcome::Deleted),
-                    Ok(PodReadback::There { .. }) if class == Class::Refresh => return Some(refused(&error)),
+                    Ok(PodReadback::There { .. }) if class == ErrorClass::Refresh => {
+                        return Some(refused(&error));
+                    }
                     // The delete failed, or its outcome is unknown: send it again.
                     Ok(PodReadback::There { .. }) | Err(_) => {}
                 },
-                Class::Retry => {}
+                ErrorClass::Retry => {}
             }
             if tries >= TRIES {
                 return Some(refused(&error));

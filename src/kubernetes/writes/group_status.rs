@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pellucid_model::effect::GroupStatusOrder;
 use serde_json::Value;
 
-use crate::connection::client::Class;
+use crate::connection::client::ErrorClass;
 use crate::kinds::Kind;
 use crate::timestamp;
 use crate::watches::served::Served;
@@ -31,7 +31,7 @@ pub(crate) struct GroupStatusWriter {
 }
 
 /// Outcome of one try that did not fail.
-enum Done {
+enum GroupOutcome {
     Written,
     Unchanged,
     Gone,
@@ -49,17 +49,17 @@ impl GroupStatusWriter {
 
     /// Writes a status. Returns the counter of its outcome.
     async fn carry_out(&self, order: &GroupStatusOrder) -> &AtomicU64 {
-        let Some((path, version)) = self.place(order) else { return &self.counters.gone };
+        let Some((path, version)) = self.locate(order) else { return &self.counters.gone };
         let mut tries = Tries::new(TRIES, &self.with);
         loop {
             let error = match self.write(order, &path, &version).await {
-                Ok(Done::Written) => return &self.counters.written,
-                Ok(Done::Unchanged) => return &self.counters.unchanged,
-                Ok(Done::Gone) => return &self.counters.gone,
+                Ok(GroupOutcome::Written) => return &self.counters.written,
+                Ok(GroupOutcome::Unchanged) => return &self.counters.unchanged,
+                Ok(GroupOutcome::Gone) => return &self.counters.gone,
                 Err(error) => error,
             };
             // A conflict means that another group has the name or, if the object was read, that it changed since.
-            if error.is_not_found() || (error.class() == Class::Refresh && !needs_read(order)) {
+            if error.is_not_found() || (error.class() == ErrorClass::Refresh && !needs_read(order)) {
                 return &self.counters.gone;
             }
             if !tries.again(&error).await {
@@ -76,7 +76,7 @@ impl GroupStatusWriter {
     }
 
     /// Returns the path and API version of the group; `None` when its kind is not served.
-    fn place(&self, order: &GroupStatusOrder) -> Option<(String, Arc<str>)> {
+    fn locate(&self, order: &GroupStatusOrder) -> Option<(String, Arc<str>)> {
         let kind = Kind::Object(order.kind);
         let resource = kind.resource();
         let version = if resource.is_discovered { self.served.version()? } else { resource.version.into() };
@@ -85,18 +85,23 @@ impl GroupStatusWriter {
         Some((format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}/{name}"), version))
     }
 
-    async fn write(&self, order: &GroupStatusOrder, path: &str, version: &str) -> Result<Done, WriteError> {
+    async fn write(
+        &self,
+        order: &GroupStatusOrder,
+        path: &str,
+        version: &str,
+    ) -> Result<GroupOutcome, WriteError> {
         // When the writer is closed, skip the read.
         let held = match needs_read(order) && self.with.writer.is_open() {
             true => Some(self.with.writer.read::<Value>(path.into()).await?),
             false => None,
         };
         if held.as_ref().is_some_and(|held| held["metadata"]["uid"].as_str() != Some(&*order.uid)) {
-            return Ok(Done::Gone);
+            return Ok(GroupOutcome::Gone);
         }
         let Some(body) = patch(order, version, held.as_ref(), timestamp((self.with.clock)())) else {
-            return Ok(Done::Unchanged);
+            return Ok(GroupOutcome::Unchanged);
         };
-        self.with.writer.merge(format!("{path}/status"), &body).await.map(|_| Done::Written)
+        self.with.writer.merge(format!("{path}/status"), &body).await.map(|_| GroupOutcome::Written)
     }
 }

@@ -1,9 +1,9 @@
-//! What the scheduler orders, as requests: [`effect_queues`] holds the orders, one writer per queue pulls them, and all
-//! requests pass [`api_writer`], which shadow mode closes. `writing` is what the writers have in common.
+//! Carries out the scheduler's orders as API requests: [`effect_queues`] holds the orders, the writers pull them, and
+//! all requests go through [`api_writer`], which shadow mode closes. `writing` has what the writers share.
 //!
-//! `binder`, `evictor`, `object_writer` report what came of an order; `status`, `group_status` and `events` write what people
-//! read, and `status_memory` and `event_book` say what need not be written. `pod_readback` resolves a write whose outcome is
-//! not known.
+//! `binder`, `evictor` and `object_writer` report the outcome of each order. `status`, `group_status` and `events`
+//! write what people read; `status_memory` and `event_book` decide what need not be written. `pod_readback` resolves
+//! writes with an unknown outcome.
 
 pub mod api_writer;
 pub(crate) mod binder;

@@ -1,4 +1,4 @@
-//! Queue of status orders: one waiting order per object, which a newer one merges into or replaces.
+//! A queue of status orders with at most one waiting order per object: a newer order merges with it or replaces it.
 //!
 //! The queue is bounded: when too many objects wait, the oldest waiting order is dropped and counted.
 
@@ -14,8 +14,8 @@ use crate::writes::effect_queues::QueueCounts;
 pub(crate) trait Newest: Clone {
     /// Returns the uid of the object.
     fn uid(&self) -> &Arc<str>;
-    /// Merges an older order into this one: takes over the parts that this one lacks.
-    fn over(self, older: &Self) -> Self;
+    /// Takes over the parts of an older order that this one lacks.
+    fn merge_older(self, older: &Self) -> Self;
 }
 
 /// Condition and nomination are merged separately; the newest of each wins.
@@ -23,7 +23,7 @@ impl Newest for StatusOrder {
     fn uid(&self) -> &Arc<str> {
         &self.pod.uid
     }
-    fn over(self, older: &Self) -> Self {
+    fn merge_older(self, older: &Self) -> Self {
         Self {
             condition: self.condition.or_else(|| older.condition.clone()),
             nomination: self.nomination.or_else(|| older.nomination.clone()),
@@ -37,23 +37,23 @@ impl Newest for GroupStatusOrder {
     fn uid(&self) -> &Arc<str> {
         &self.uid
     }
-    fn over(self, _: &Self) -> Self {
+    fn merge_older(self, _: &Self) -> Self {
         self
     }
 }
 
-/// Holds the waiting orders by uid. Invariant: a uid is in `turn` exactly if it waits and is not being written.
+/// Holds the waiting orders by uid. Invariant: `ready` contains exactly the uids that wait and are not being written.
 pub(crate) struct NewestQueue<O> {
     waiting: HashMap<Arc<str>, O>,
-    turn: VecDeque<Arc<str>>,
+    ready: VecDeque<Arc<str>>,
     being_written: HashSet<Arc<str>>,
     counts: QueueCounts,
 }
 
 impl<O> Default for NewestQueue<O> {
     fn default() -> Self {
-        let (waiting, turn, being_written) = Default::default();
-        Self { waiting, turn, being_written, counts: QueueCounts::default() }
+        let (waiting, ready, being_written) = Default::default();
+        Self { waiting, ready, being_written, counts: QueueCounts::default() }
     }
 }
 
@@ -63,17 +63,17 @@ impl<O: Newest> NewestQueue<O> {
         let uid = order.uid().clone();
         self.counts.into += 1;
         if let Some(waiting) = self.waiting.get_mut(&uid) {
-            *waiting = order.over(waiting);
+            *waiting = order.merge_older(waiting);
             self.counts.replaced += 1;
             return false;
         }
         self.waiting.insert(uid.clone(), order);
         let is_free = !self.being_written.contains(&uid);
         if is_free {
-            self.turn.push_back(uid);
+            self.ready.push_back(uid);
         }
         if self.waiting.len() > capacity
-            && let Some(oldest) = self.turn.pop_front()
+            && let Some(oldest) = self.ready.pop_front()
         {
             self.waiting.remove(&oldest);
             self.counts.dropped += 1;
@@ -81,22 +81,22 @@ impl<O: Newest> NewestQueue<O> {
         is_free
     }
 
-    /// Removes the order whose turn it is; also returns whether there are more.
+    /// Removes the first order that is ready; also returns whether there are more.
     pub(crate) fn pop(&mut self) -> (Option<O>, bool) {
-        let uid = self.turn.pop_front();
+        let uid = self.ready.pop_front();
         let order = uid.and_then(|uid| self.waiting.remove(&uid));
         if let Some(order) = &order {
             self.being_written.insert(order.uid().clone());
             self.counts.out += 1;
         }
-        (order, !self.turn.is_empty())
+        (order, !self.ready.is_empty())
     }
 
     /// Drops an order in flight in favour of a newer one, if one waits, and returns whether it did. The newer order
     /// takes over the parts it lacks.
     pub(crate) fn supersede(&mut self, order: &O) -> bool {
         let Some(newer) = self.waiting.get_mut(order.uid()) else { return false };
-        *newer = newer.clone().over(order);
+        *newer = newer.clone().merge_older(order);
         true
     }
 
@@ -105,7 +105,7 @@ impl<O: Newest> NewestQueue<O> {
         self.being_written.remove(uid);
         let waits = self.waiting.contains_key(uid);
         if waits {
-            self.turn.push_back(uid.clone());
+            self.ready.push_back(uid.clone());
         }
         waits
     }

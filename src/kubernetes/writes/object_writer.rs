@@ -1,8 +1,8 @@
 //! Writes objects for plugins: merge patches, creates, deletes and evictions.
 //!
 //! Each order ends in exactly one report, unless the process stops first. Every write may be sent again: a merge patch
-//! says what the object is to be, and the others can take effect only once. A conflict is reported, and the plugin
-//! decides again. The object is read only when an earlier try of the order may have succeeded.
+//! is idempotent, and the others can take effect only once. A conflict is reported, and the plugin decides again. The
+//! object is read only when an earlier try of the order may have succeeded.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use pellucid_model::merge_patch;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::Sender;
 
-use crate::connection::client::Class;
+use crate::connection::client::ErrorClass;
 use crate::writes::api_writer::WriteError;
 use crate::writes::evictor::Evictor;
 use crate::writes::writing::{Writing, counters};
@@ -49,8 +49,8 @@ pub(crate) struct ObjectWriter {
     pub(crate) counters: Arc<ObjectCounters>,
 }
 
-/// A write as a request.
-enum Sending<'w> {
+/// The API request for a write.
+enum ObjectRequest<'w> {
     Patch { path: String, patch: &'w Value, body: Value },
     Create { path: String, body: &'w Value },
     Delete { path: String, precondition: &'w Precondition, options: Value },
@@ -61,7 +61,7 @@ impl ObjectWriter {
     pub(crate) async fn work(self) {
         while let Some(order) = self.with.queues.next_object().await {
             let Some(outcome) = self.write(&order.write).await else { return };
-            self.settled(&order, &outcome);
+            self.record_outcome(&order, &outcome);
             let done = EffectReport::ObjectDone { id: order.id, outcome };
             if self.reports.send(Input::Report(done)).await.is_err() {
                 return;
@@ -69,8 +69,8 @@ impl ObjectWriter {
         }
     }
 
-    /// Counts and logs an outcome. Nobody else says what came of the writes of PostBind.
-    fn settled(&self, order: &ObjectOrder, outcome: &WriteOutcome) {
+    /// Counts and logs an outcome. For the writes of PostBind, this is the only trace of it.
+    fn record_outcome(&self, order: &ObjectOrder, outcome: &WriteOutcome) {
         let counter = match outcome {
             WriteOutcome::Written => &self.counters.written,
             WriteOutcome::AlreadyExists => &self.counters.existing,
@@ -84,7 +84,7 @@ impl ObjectWriter {
 
     /// Returns the outcome of an order; `None` when `stop` is cancelled before it is known.
     async fn write(&self, write: &ObjectWrite) -> Option<WriteOutcome> {
-        let sending = match write {
+        let request = match write {
             ObjectWrite::Evict { pod, reason, message } => {
                 return Some(match self.evictor.evict(pod, reason, message).await? {
                     EvictOutcome::Deleted | EvictOutcome::Gone => WriteOutcome::Written,
@@ -94,46 +94,51 @@ impl ObjectWriter {
             ObjectWrite::Patch { object, part, precondition, patch } => {
                 let subresource = if *part == ObjectPart::Status { "/status" } else { "" };
                 let body = with_precondition(patch, precondition);
-                path(object).map(|path| Sending::Patch { path: path + subresource, patch, body })
+                path(object).map(|path| ObjectRequest::Patch { path: path + subresource, patch, body })
             }
             ObjectWrite::Create { object, body } => {
-                path(object).map(|_| Sending::Create { path: collection(object), body })
+                path(object).map(|_| ObjectRequest::Create { path: collection(object), body })
             }
-            ObjectWrite::Delete { object, precondition } => path(object).map(|path| Sending::Delete {
+            ObjectWrite::Delete { object, precondition } => path(object).map(|path| ObjectRequest::Delete {
                 path,
                 precondition,
                 options: delete_options(precondition),
             }),
         };
-        match sending {
-            Ok(sending) => self.carry_out(&sending, write).await,
+        match request {
+            Ok(request) => self.carry_out(&request, write).await,
             Err(problem) => Some(WriteOutcome::Refused { status: 0, message: problem.into() }),
         }
     }
 
-    async fn carry_out(&self, sending: &Sending<'_>, write: &ObjectWrite) -> Option<WriteOutcome> {
+    async fn carry_out(&self, request: &ObjectRequest<'_>, write: &ObjectWrite) -> Option<WriteOutcome> {
         let mut backoff = self.with.writer.backoff();
         // Whether an earlier try may have succeeded.
         let mut unsure = false;
         for tries in 1.. {
-            let Err(error) = self.send(sending).await else { return Some(WriteOutcome::Written) };
+            let Err(error) = self.send(request).await else { return Some(WriteOutcome::Written) };
             match error.class() {
-                Class::Refresh if matches!(sending, Sending::Delete { .. }) && error.is_not_found() => {
+                ErrorClass::Refresh
+                    if matches!(request, ObjectRequest::Delete { .. }) && error.is_not_found() =>
+                {
                     return Some(WriteOutcome::Written);
                 }
                 // Either an earlier try succeeded, or someone else changed the object.
-                Class::Refresh if unsure && !error.is_not_found() => match self.is_done(sending, write).await
-                {
-                    Ok(true) => return Some(WriteOutcome::Written),
-                    Ok(false) => return Some(refused(sending, &error)),
-                    Err(_) => {}
-                },
-                Class::Refused | Class::Bug | Class::Refresh => return Some(refused(sending, &error)),
-                Class::Unknown => unsure = true,
-                Class::Retry => {}
+                ErrorClass::Refresh if unsure && !error.is_not_found() => {
+                    match self.is_done(request, write).await {
+                        Ok(true) => return Some(WriteOutcome::Written),
+                        Ok(false) => return Some(refused(request, &error)),
+                        Err(_) => {}
+                    }
+                }
+                ErrorClass::Refused | ErrorClass::Bug | ErrorClass::Refresh => {
+                    return Some(refused(request, &error));
+                }
+                ErrorClass::Unknown => unsure = true,
+                ErrorClass::Retry => {}
             }
             if tries >= TRIES {
-                return Some(refused(sending, &error));
+                return Some(refused(request, &error));
             }
             self.counters.retries.fetch_add(1, Ordering::Relaxed);
             self.with.pause(&mut backoff, &error).await?;
@@ -141,18 +146,19 @@ impl ObjectWriter {
         None
     }
 
-    async fn send(&self, sending: &Sending<'_>) -> Result<(), WriteError> {
+    async fn send(&self, request: &ObjectRequest<'_>) -> Result<(), WriteError> {
         let writer = &self.with.writer;
-        match sending {
-            Sending::Patch { path, body, .. } => writer.merge(path.clone(), body).await,
-            Sending::Create { path, body } => writer.post(path.clone(), body).await,
-            Sending::Delete { path, options, .. } => writer.delete(path.clone(), options).await,
+        match request {
+            ObjectRequest::Patch { path, body, .. } => writer.merge(path.clone(), body).await,
+            ObjectRequest::Create { path, body } => writer.post(path.clone(), body).await,
+            ObjectRequest::Delete { path, options, .. } => writer.delete(path.clone(), options).await,
         }
         .map(drop)
     }
 
-    /// Reads the object and returns whether it is as the write wants it. Fails when the server does not answer.
-    async fn is_done(&self, sending: &Sending<'_>, write: &ObjectWrite) -> Result<bool, WriteError> {
+    /// Reads the object and returns whether it has the state that the write requests. Fails when the server does not
+    /// answer.
+    async fn is_done(&self, request: &ObjectRequest<'_>, write: &ObjectWrite) -> Result<bool, WriteError> {
         let (ObjectWrite::Patch { object, .. }
         | ObjectWrite::Create { object, .. }
         | ObjectWrite::Delete { object, .. }) = write
@@ -161,14 +167,14 @@ impl ObjectWriter {
         };
         let Ok(path) = path(object) else { return Ok(false) };
         let read: Value = match self.with.writer.read(path).await {
-            Err(error) if error.is_not_found() => return Ok(matches!(sending, Sending::Delete { .. })),
+            Err(error) if error.is_not_found() => return Ok(matches!(request, ObjectRequest::Delete { .. })),
             read => read?,
         };
         let metadata = &read["metadata"];
-        Ok(match sending {
-            Sending::Patch { patch, .. } => merge_patch::stands_on(patch, &read),
-            Sending::Create { body, .. } => merge_patch::stands_on(body, &read),
-            Sending::Delete { precondition, .. } => {
+        Ok(match request {
+            ObjectRequest::Patch { patch, .. } => merge_patch::stands_on(patch, &read),
+            ObjectRequest::Create { body, .. } => merge_patch::stands_on(body, &read),
+            ObjectRequest::Delete { precondition, .. } => {
                 let is_other =
                     precondition.uid.as_ref().is_some_and(|uid| metadata["uid"].as_str() != Some(&**uid));
                 is_other || !metadata["deletionTimestamp"].is_null()
@@ -228,9 +234,9 @@ fn delete_options(precondition: &Precondition) -> Value {
     options
 }
 
-fn refused(sending: &Sending<'_>, error: &WriteError) -> WriteOutcome {
+fn refused(request: &ObjectRequest<'_>, error: &WriteError) -> WriteOutcome {
     let is_there = matches!(error, WriteError::Status { code: 409, reason, .. } if reason == "AlreadyExists");
-    if is_there && matches!(sending, Sending::Create { .. }) {
+    if is_there && matches!(request, ObjectRequest::Create { .. }) {
         return WriteOutcome::AlreadyExists;
     }
     let (status, message) = error.as_refusal();

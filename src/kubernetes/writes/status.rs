@@ -13,7 +13,7 @@ use pellucid_model::effect::StatusOrder;
 use pellucid_model::{Name, Now};
 use serde_json::{Value, json};
 
-use crate::connection::client::Class;
+use crate::connection::client::ErrorClass;
 use crate::timestamp;
 use crate::writes::api_writer::{WriteError, pod_path};
 use crate::writes::status_memory::{Recalled, StatusMemory};
@@ -76,8 +76,8 @@ impl StatusWriter {
             };
             match error.class() {
                 // The pod is gone, or another pod has the name (conflict).
-                Class::Refresh => return &self.counters.gone,
-                Class::Unknown => self.memory.doubt(&recalled.order),
+                ErrorClass::Refresh => return &self.counters.gone,
+                ErrorClass::Unknown => self.memory.doubt(&recalled.order),
                 _ => {}
             }
             if !tries.again(&error).await {

@@ -17,11 +17,11 @@ const REMEMBERED: usize = 65_536;
 
 /// Last write per pod uid. Shared by the status writers.
 #[derive(Default)]
-pub(crate) struct StatusMemory(Mutex<HashMap<Arc<str>, Written>>);
+pub(crate) struct StatusMemory(Mutex<HashMap<Arc<str>, LastWrite>>);
 
 /// The last condition and nomination written to a pod, with monotonic times.
 #[derive(Default)]
-struct Written {
+struct LastWrite {
     has_condition: bool,
     condition: Option<(ConditionText, Duration)>,
     nomination: Option<(Option<Name>, Duration)>,

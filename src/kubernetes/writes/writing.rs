@@ -1,11 +1,11 @@
-//! What the writers have in common: access to the API server and the queues, and the wait between two tries.
+//! Shared by the writers: access to the API server and the queues, and the wait between two tries.
 
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::Clock;
-use crate::connection::client::Class;
+use crate::connection::client::ErrorClass;
 use crate::writes::api_writer::{ApiWriter, Backoff, WriteError};
 use crate::writes::effect_queues::EffectQueues;
 
@@ -45,7 +45,7 @@ impl<'a> Tries<'a> {
     /// error is permanent, or `stop` is cancelled.
     pub(crate) async fn again(&mut self, error: &WriteError) -> bool {
         self.left = self.left.saturating_sub(1);
-        if self.left == 0 || matches!(error.class(), Class::Refused | Class::Bug) {
+        if self.left == 0 || matches!(error.class(), ErrorClass::Refused | ErrorClass::Bug) {
             return false;
         }
         self.with.pause(&mut self.backoff, error).await.is_some()

@@ -1,7 +1,7 @@
 //! NodeResourcesFit: keeps pods off nodes that lack a requested resource, and scores nodes by their free resources.
 //!
-//! See README.md for the rules. `args` parses the arguments, `wants` resolves a pod's requests to columns, `strategy`
-//! scores, `state` serves the endpoints.
+//! See README.md for the rules. `args` parses the arguments, `column_requests` resolves a pod's requests to columns,
+//! `strategy` scores, `state` serves the endpoints.
 
 use pellucid_framework::points;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use smallvec::SmallVec;
 use super::scored::{Counting, ScoredSet, amount};
 
 mod args;
+mod column_requests;
 mod state;
 mod strategy;
 #[cfg(test)]
 mod tests;
-mod wants;
 
 use args::FitArgs;
-use wants::{Lacking, Wants};
+use column_requests::{ColumnRequests, InsufficientResources};
 
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeResourcesFit";
@@ -58,8 +58,8 @@ impl Plugin for NodeResourcesFit {
 }
 
 impl NodeResourcesFit {
-    fn wants(&self, view: View<'_>, spec: &PodSpec) -> Wants {
-        Wants::of(view, spec, |name| self.args.ignores(name))
+    fn column_requests(&self, view: View<'_>, spec: &PodSpec) -> ColumnRequests {
+        ColumnRequests::of(view, spec, |name| self.args.ignores(name))
     }
 
     fn scored(&self, view: View<'_>, spec: &PodSpec) -> ScoredSet {
@@ -102,7 +102,7 @@ impl PreFilter for NodeResourcesFit {
     }
 
     fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered {
-        PreFiltered::Ready { value: Arc::new(self.wants(view, spec)), nodes: None }
+        PreFiltered::Ready { value: Arc::new(self.column_requests(view, spec)), nodes: None }
     }
 }
 
@@ -113,14 +113,14 @@ impl Filter for NodeResourcesFit {
 
     fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
         let fresh;
-        let wants = match value.downcast_ref::<Wants>() {
-            Some(wants) if !wants.has_unknown() => wants,
+        let requests = match value.downcast_ref::<ColumnRequests>() {
+            Some(requests) if !requests.has_unknown() => requests,
             _ => {
-                fresh = self.wants(view, spec);
+                fresh = self.column_requests(view, spec);
                 &fresh
             }
         };
-        let mut known: SmallVec<[(Lacking, CauseId); 4]> = SmallVec::new();
+        let mut known: SmallVec<[(InsufficientResources, CauseId); 4]> = SmallVec::new();
         let mut columns: SmallVec<[(&ResourceColumn, i64); 8]> = SmallVec::new();
         let Some(first) = nodes.members().first() else { return };
         let mut pods = view.columns().page(*first).resource(PODS);
@@ -131,30 +131,30 @@ impl Filter for NodeResourcesFit {
                 let page = view.columns().page(node);
                 pods = page.resource(PODS);
                 columns.clear();
-                columns.extend(wants.iter().map(|(resource, amount)| (page.resource(resource), amount)));
+                columns.extend(requests.iter().map(|(resource, amount)| (page.resource(resource), amount)));
             }
             let at = node.index() % PAGE;
-            let mut lacking = Lacking::default();
+            let mut insufficient = InsufficientResources::default();
             if pods.requested[at] >= pods.allocatable[at] {
-                lacking.pods();
+                insufficient.add_pods();
             }
             for (i, (column, wanted)) in columns.iter().enumerate() {
                 let allocatable = column.allocatable[at];
                 if *wanted > allocatable.saturating_sub(column.requested[at]) {
-                    lacking.resource(i, *wanted > allocatable);
-                    if wants.is_left_out(i, view.cluster().node(node).map(|node| &**node)) {
-                        lacking.left_out(i);
+                    insufficient.add_resource(i, *wanted > allocatable);
+                    if requests.is_left_out(i, view.cluster().node(node).map(|node| &**node)) {
+                        insufficient.add_left_out(i);
                     }
                 }
             }
-            if lacking == Lacking::default() {
+            if insufficient == InsufficientResources::default() {
                 return CauseId::FEASIBLE;
             }
-            if let Some((_, cause)) = known.iter().find(|(set, _)| *set == lacking) {
+            if let Some((_, cause)) = known.iter().find(|(set, _)| *set == insufficient) {
                 return *cause;
             }
-            let cause = causes.id(wants.cause(lacking));
-            known.push((lacking, cause));
+            let cause = causes.id(requests.cause(insufficient));
+            known.push((insufficient, cause));
             cause
         });
     }

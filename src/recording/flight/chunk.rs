@@ -1,9 +1,9 @@
 //! A chunk: a run of entries with the bytes of their names, shared, pushed out and compacted as one.
 
-use super::entry::{Entry, Repeat, What};
+use super::entry::{Entry, FlightEvent, Repeat};
 use super::line::{About, Line, Text};
-use super::names::{Former, Number};
-use super::ring::Recorded;
+use super::names::{FormerName, Slot};
+use super::ring::RecordedAt;
 use crate::{GangOutcome, GangVerdict, Group, GroupMeasure, Refusal};
 
 /// Maximum number of entries per chunk, so that a word has a bit for each.
@@ -12,7 +12,7 @@ pub(super) const ENTRIES: usize = 128;
 const NAMES: usize = 1024;
 /// Maximum unused bytes in each vector of a closed chunk.
 const SLACK: usize = 256;
-/// Bytes of text for which the open chunk keeps its memory.
+/// Maximum bytes of text memory that the open chunk retains.
 const KEPT: usize = 64 << 10;
 
 /// A run of entries with ascending ids.
@@ -26,14 +26,15 @@ pub struct Chunk {
     ids: Vec<u64>,
     /// Number of the attempt of the first line, 0 when there is none.
     cycle: u64,
-    /// Names that pods and nodes had before their numbers were given up, in order.
-    former: Vec<Former>,
-    /// Events that are more than numbers, in the order of the lines that refer to them.
-    held: Vec<What>,
+    /// Names of pods and nodes whose slots were freed while the chunk was open, in order.
+    former: Vec<FormerName>,
+    /// Events that do not fit into a line, in the order of the lines that refer to them.
+    held: Vec<FlightEvent>,
     /// Repeats of the entries that stand for several events, ordered by entry id.
     repeats: Vec<(u64, Repeat)>,
     /// Bytes that `held` refers to; successive references to one refusal count once.
     weight_held: usize,
+    /// Address of the shared value that was counted last.
     last_held: usize,
 }
 
@@ -71,29 +72,29 @@ impl Chunk {
     }
 
     /// Sets the id and the attempt of the first entry.
-    pub(super) fn begin(&mut self, id: u64, (cycle, _): Recorded) {
+    pub(super) fn begin(&mut self, id: u64, (cycle, _): RecordedAt) {
         (self.first, self.cycle) = (id, cycle);
     }
 
     /// Adds an entry with its names: namespace, name, node.
-    pub(super) fn push(&mut self, mut line: Line, at: Recorded, names: [&str; 3]) {
+    pub(super) fn push(&mut self, mut line: Line, at: RecordedAt, names: [&str; 3]) {
         line.set_text(self.write(names));
         self.push_line(line, at);
     }
 
     /// Adds an entry without names.
     #[inline(always)]
-    pub(super) fn push_line(&mut self, mut line: Line, (cycle, last): Recorded) {
+    pub(super) fn push_line(&mut self, mut line: Line, (cycle, last): RecordedAt) {
         // Attempts are recorded in order, and a new chunk starts after a pause, so the difference fits.
         line.cycle = cycle.wrapping_sub(self.cycle) as u32;
         line.last = last;
         self.lines.push(line);
     }
 
-    /// Adds the name that a number had in the entries before id `before`.
-    pub(super) fn push_former(&mut self, number: Number, before: u64, names: [&str; 2]) {
+    /// Adds the name of a slot's occupant in the entries before id `before`.
+    pub(super) fn push_former(&mut self, slot: Slot, before: u64, names: [&str; 2]) {
         let text = self.write([names[0], names[1], ""]);
-        self.former.push(Former { number, before, text });
+        self.former.push(FormerName { slot, before, text });
     }
 
     fn write(&mut self, [namespace, name, node]: [&str; 3]) -> Text {
@@ -110,22 +111,23 @@ impl Chunk {
         text
     }
 
-    /// Makes the line of an event, and stores what is more than numbers. The caller pushes the line next.
-    pub(super) fn line_of(&mut self, what: What) -> Line {
-        if let Some(line) = Line::plain(&what) {
+    /// Creates the line of an event, and stores the event if it does not fit into a line. The caller pushes the line
+    /// next.
+    pub(super) fn line_of(&mut self, event: FlightEvent) -> Line {
+        if let Some(line) = Line::plain(&event) {
             return line;
         }
-        match &what {
-            What::Gated(refusal) | What::Refused(refusal) => {
+        match &event {
+            FlightEvent::Gated(refusal) | FlightEvent::Refused(refusal) => {
                 self.hold(std::sync::Arc::as_ptr(refusal) as usize, || weight_of_refusal(refusal));
             }
-            What::Gang(verdict) => {
+            FlightEvent::Gang(verdict) => {
                 self.hold(std::sync::Arc::as_ptr(verdict) as usize, || weight_of_gang(verdict));
             }
-            What::Evicted(_) => self.weight_held += 300,
+            FlightEvent::Evicted(_) => self.weight_held += 300,
             _ => {}
         }
-        self.held.push(what);
+        self.held.push(event);
         Line::held(self.held.len() - 1)
     }
 
@@ -135,9 +137,9 @@ impl Chunk {
     }
 
     /// Counts the bytes of a shared value, unless the previous entry refers to it too, as for equal pods.
-    fn hold(&mut self, what: usize, weight: impl FnOnce() -> usize) {
-        if self.last_held != what {
-            self.last_held = what;
+    fn hold(&mut self, address: usize, weight: impl FnOnce() -> usize) {
+        if self.last_held != address {
+            self.last_held = address;
             self.weight_held += weight();
         }
     }
@@ -147,8 +149,8 @@ impl Chunk {
         self.held.is_empty() && self.repeats.is_empty()
     }
 
-    /// Moves the contents into the memory of `out`, a chunk that no reader holds, shrunk to fit. This chunk is then
-    /// empty and keeps its own memory.
+    /// Moves the contents into `out`, a chunk that no reader holds, and shrinks it to fit. This chunk is then empty and
+    /// retains its own memory.
     pub(super) fn move_out(&mut self, mut out: Self) -> Self {
         (out.first, out.cycle, out.weight_held) = (self.first, self.cycle, self.weight_held);
         out.ids = std::mem::take(&mut self.ids);
@@ -179,8 +181,8 @@ impl Chunk {
             + self.lines.len() * size_of::<Line>()
             + self.text.len()
             + self.ids.len() * size_of::<u64>()
-            + self.former.len() * size_of::<Former>()
-            + self.held.len() * size_of::<What>()
+            + self.former.len() * size_of::<FormerName>()
+            + self.held.len() * size_of::<FlightEvent>()
             + self.repeats.len() * size_of::<(u64, Repeat)>()
             + self.weight_held
     }
@@ -198,7 +200,7 @@ impl Chunk {
                 match entry.line.about() {
                     About::Placement(..) => self.push_line(entry.line, at),
                     About::Names(text) => {
-                        let line = self.line_of(other.what(&entry));
+                        let line = self.line_of(other.event(&entry));
                         self.push(line, at, other.text(text));
                     }
                 }
@@ -208,9 +210,9 @@ impl Chunk {
         if self.is_empty() {
             self.begin(other.last_id().map_or(1, |last| last + 1), (other.cycle, 0));
         }
-        for Former { number, before, text } in &other.former {
+        for FormerName { slot, before, text } in &other.former {
             let [namespace, name, _] = other.text(*text);
-            self.push_former(*number, *before, [namespace, name]);
+            self.push_former(*slot, *before, [namespace, name]);
         }
     }
 
@@ -288,9 +290,9 @@ impl Chunk {
         self.entry(self.number_of(id)?)
     }
 
-    /// Returns what happened in an entry of this chunk.
-    pub fn what(&self, entry: &Entry) -> What {
-        entry.line.what().unwrap_or_else(|held| self.held[held].clone())
+    /// Returns the event of an entry of this chunk.
+    pub fn event(&self, entry: &Entry) -> FlightEvent {
+        entry.line.event().unwrap_or_else(|held| self.held[held].clone())
     }
 
     fn repeat_of(&self, entry: &Entry) -> Option<&Repeat> {
@@ -313,12 +315,12 @@ impl Chunk {
         self.repeat_of(entry).map_or(1, |repeat| repeat.count)
     }
 
-    /// Returns the names of the numbers that were given up while the chunk was open.
-    pub(super) fn former(&self) -> &[Former] {
+    /// Returns the names of the slots that were freed while the chunk was open.
+    pub(super) fn former(&self) -> &[FormerName] {
         &self.former
     }
 
-    /// Returns namespace, name and node.
+    /// Returns the namespace, name and node stored at a position.
     pub(super) fn text(&self, text: Text) -> [&str; 3] {
         let mut at = text.at as usize;
         [text.namespace.into(), text.name, text.node.into()].map(|length| {

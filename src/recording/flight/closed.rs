@@ -1,9 +1,9 @@
-//! The list of closed chunks, in segments: readers share it at every publication, and its ends change in between.
+//! The list of closed chunks, in segments. Every publication shares the list with readers; its ends change in between.
 //!
 //! A change copies one segment if readers hold it. With a single list, the first chunk closed after each publication
 //! incremented the reference counts of a thousand chunks, each in cold memory, and dropping the publication decremented
-//! them: that was most of the recorder's cost. Not a ring by itself: [`Flight`](super::Flight) decides what is pushed
-//! out and when.
+//! them: that was most of the recorder's cost. The list sets no bound:
+//! [`FlightRecorder`](super::FlightRecorder) decides what is pushed out and when.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use pellucid_model::{NodeIdx, PodKey};
 
 use super::line::Line;
-use super::ring::Recorded;
+use super::ring::RecordedAt;
 use crate::{GangOutcome, GangVerdict, Outcome, Placement, Refusal, Verdict};
 
-/// How a pod left.
+/// Why a pod's history ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gone {
+pub enum Departure {
     /// The API server no longer has the pod, or has another one with its name.
     Deleted,
     /// The pod is being deleted before it was bound.
@@ -21,16 +21,16 @@ pub enum Gone {
     Unreadable,
 }
 
-/// What happened to a pod or gang.
+/// An event in the history of a pod or gang.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum FlightEvent {
     /// A pod for this scheduler was added, and waits to be placed.
     Added,
-    /// The pod is held back from the queue until its gates, or those of its gang, open.
+    /// Scheduling gates, or those of the pod's gang, keep the pod out of the queue.
     Gated(Arc<Refusal>),
     /// An attempt failed, or its placement was undone.
     Refused(Arc<Refusal>),
-    /// The pod was given a node.
+    /// An attempt placed the pod on a node.
     Placed(Numbers),
     /// The API server confirmed the pod on a node.
     Bound,
@@ -39,7 +39,7 @@ pub enum What {
     /// The pod's eviction was ordered to make room for this preemptor.
     Evicted(Arc<PodKey>),
     /// The pod no longer waits to be placed, or no longer runs.
-    Gone(Gone),
+    Left(Departure),
     /// The outcome of an attempt at a gang.
     Gang(Arc<GangVerdict>),
     /// Nothing was recorded for a while, because the switch was off. The entry's count is the number of missed events.
@@ -73,7 +73,7 @@ impl Numbers {
     }
 
     /// Rebuilds the verdict that placed a pod on a node. `changes` is the current node-change counter.
-    pub fn verdict(self, node: NodeIdx, (cycle, at): Recorded, changes: u64) -> Verdict {
+    pub fn verdict(self, node: NodeIdx, (cycle, at): RecordedAt, changes: u64) -> Verdict {
         let Self { score, attempts, feasible, evaluated, total, .. } = self;
         let score = Some(score).filter(|score| *score != i64::MIN);
         Verdict {
@@ -87,7 +87,7 @@ impl Numbers {
     }
 }
 
-impl What {
+impl FlightEvent {
     /// Returns the name used in the REST API.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -98,10 +98,10 @@ impl What {
             Self::Bound => "Bound",
             Self::Released => "Released",
             Self::Evicted(_) => "Evicted",
-            Self::Gone(Gone::Deleted) => "Deleted",
-            Self::Gone(Gone::Deleting) => "Deleting",
-            Self::Gone(Gone::Ended) => "Ended",
-            Self::Gone(Gone::Unreadable) => "Unreadable",
+            Self::Left(Departure::Deleted) => "Deleted",
+            Self::Left(Departure::Deleting) => "Deleting",
+            Self::Left(Departure::Ended) => "Ended",
+            Self::Left(Departure::Unreadable) => "Unreadable",
             Self::NotRecorded => "NotRecorded",
             Self::Gang(verdict) => match verdict.outcome {
                 GangOutcome::Placed { .. } => "GangPlaced",

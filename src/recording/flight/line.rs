@@ -1,5 +1,5 @@
-//! The stored form of an entry: plain numbers, because every decision writes one line. A chunk of placements is pushed
-//! out without being read again.
+//! The stored form of an entry: plain numbers, because every decision writes one line and most lines are dropped
+//! unread.
 //!
 //! Ids follow from a line's position in its [`Chunk`](super::Chunk), and attempts are relative to the chunk's first.
 //! The chunk also holds the names and everything else that is not a number. Placements have no names, only the numbers
@@ -7,7 +7,7 @@
 
 use pellucid_model::{NodeIdx, PodId};
 
-use super::entry::{Gone, Numbers, What};
+use super::entry::{Departure, FlightEvent, Numbers};
 
 /// One stored entry, 48 bytes.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Line {
     about: [u32; 2],
 }
 
-/// What happened, apart from what the other fields hold.
+/// The kind of event; other fields hold its details.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// The chunk holds the event, under the index stored in `changes`.
@@ -38,7 +38,7 @@ enum Kind {
     Bound,
     Released,
     NotRecorded,
-    Gone(Gone),
+    Left(Departure),
 }
 
 /// A number of attempts in 24 bits. Saturates at the maximum.
@@ -87,38 +87,38 @@ impl Line {
         Self { about: [pod.0, node.0], ..Self::of(Kind::Placed, numbers) }
     }
 
-    /// Makes a line that refers to an event held by its chunk.
+    /// Creates a line that refers to an event held by its chunk.
     pub(super) fn held(number: usize) -> Self {
         Self::of(Kind::Held, Numbers { changes: number as u32, ..Numbers::default() })
     }
 
-    /// Makes the line of an event that needs only names, or returns `None` for other events.
-    pub(super) fn plain(what: &What) -> Option<Self> {
-        let kind = match what {
-            What::Added => Kind::Added,
-            What::Bound => Kind::Bound,
-            What::Released => Kind::Released,
-            What::NotRecorded => Kind::NotRecorded,
-            What::Gone(gone) => Kind::Gone(*gone),
+    /// Creates the line of an event that needs only names; returns `None` for other events.
+    pub(super) fn plain(event: &FlightEvent) -> Option<Self> {
+        let kind = match event {
+            FlightEvent::Added => Kind::Added,
+            FlightEvent::Bound => Kind::Bound,
+            FlightEvent::Released => Kind::Released,
+            FlightEvent::NotRecorded => Kind::NotRecorded,
+            FlightEvent::Left(departure) => Kind::Left(*departure),
             _ => return None,
         };
         Some(Self::of(kind, Numbers::default()))
     }
 
-    /// Returns what happened, or the index of the event in the chunk.
-    pub(super) fn what(&self) -> Result<What, usize> {
+    /// Returns the event, or its index in the chunk if the chunk holds it.
+    pub(super) fn event(&self) -> Result<FlightEvent, usize> {
         let Self { score, changes, feasible, evaluated, total, .. } = *self;
         Ok(match self.kind {
             Kind::Held => return Err(changes as usize),
             Kind::Placed => {
                 let attempts = self.attempts.get();
-                What::Placed(Numbers { score, changes, attempts, feasible, evaluated, total })
+                FlightEvent::Placed(Numbers { score, changes, attempts, feasible, evaluated, total })
             }
-            Kind::Added => What::Added,
-            Kind::Bound => What::Bound,
-            Kind::Released => What::Released,
-            Kind::NotRecorded => What::NotRecorded,
-            Kind::Gone(gone) => What::Gone(gone),
+            Kind::Added => FlightEvent::Added,
+            Kind::Bound => FlightEvent::Bound,
+            Kind::Released => FlightEvent::Released,
+            Kind::NotRecorded => FlightEvent::NotRecorded,
+            Kind::Left(departure) => FlightEvent::Left(departure),
         })
     }
 
@@ -158,13 +158,13 @@ mod tests {
             total: u32::MAX,
         };
         let line = |numbers| Line::placed(PodId(7), NodeIdx(u32::MAX), numbers);
-        let told = |of| if let Ok(What::Placed(told)) = line(of).what() { Some(told) } else { None };
+        let told = |of| if let Ok(FlightEvent::Placed(told)) = line(of).event() { Some(told) } else { None };
         assert_eq!(told(numbers), Some(numbers));
         assert!(matches!(line(numbers).about(), About::Placement(PodId(7), NodeIdx(u32::MAX))));
         let most = Numbers { attempts: u32::MAX, ..numbers };
         assert_eq!(told(most).map(|n| n.attempts), Some(0xFF_FFFF), "the most there is");
         let mut line = Line::held(9);
-        assert!(matches!(line.what(), Err(9)));
+        assert!(matches!(line.event(), Err(9)));
         let text = Text { at: u32::MAX, name: 0x1234, namespace: 1, node: 255 };
         line.set_text(text);
         assert!(matches!(line.about(), About::Names(told) if told == text));

@@ -1,9 +1,9 @@
-//! The flight recorder: what happened to each pod and gang. It is always on and bounded in bytes.
+//! The flight recorder: the event history of pods and gangs. It is always on and bounded in bytes.
 //!
-//! The scheduling thread writes one small entry per event ([`Flight`]): numbers, the names as bytes in one buffer per
-//! chunk, and for refusals the shared refusal itself. It renders no text and allocates nothing per entry. Placements,
-//! one per decision, are numbers alone: their [`Names`] are written down when their pod or node goes. A snapshot shares
-//! the chunks ([`FlightLog`]), and `diagnosis::history` renders text from them.
+//! The scheduling thread writes one small entry per event ([`FlightRecorder`]): numbers, the names as bytes in one
+//! buffer per chunk, and for refusals the shared refusal itself. It renders no text and allocates nothing per entry.
+//! Placements, one per decision, contain only numbers; their [`Names`] are written when pod or node leave the state. A
+//! snapshot shares the chunks ([`FlightLog`]), and `diagnosis::history` renders text from them.
 //!
 //! **Ids** increase by one per entry and are never reused. An attempt that fails again for the same reasons becomes a
 //! new entry with a new id that replaces the old one: it names the old id in `replaces`, keeps `first` and increments
@@ -24,9 +24,9 @@ mod ring;
 mod sameness;
 
 pub use chunk::Chunk;
-pub use entry::{Entry, Gone, Numbers, What};
+pub use entry::{Departure, Entry, FlightEvent, Numbers};
 pub use names::Names;
-pub use ring::{Flight, FlightLog, Noted, Recorded};
+pub use ring::{FlightLog, FlightRecorder, PodEvent, RecordedAt};
 
 /// Default size limit of the recorder, in bytes.
 pub const DEFAULT_BYTES: usize = 16 << 20;

@@ -1,10 +1,10 @@
 //! Resolves the names of entries.
 //!
-//! Most entries contain their names. A placement, of which every decision records one, contains only the numbers of its
-//! pod and node in the state: copying the names was half the cost of the diagnosis that is always on. The names are
-//! written down in the open chunk ([`Former`]) when such a number is given up, or when the pod's slot no longer says
-//! that it was placed. They come after the placement, so they are pushed out no earlier. A number without a later
-//! former name still has its name in the state.
+//! Most entries contain their names. A placement, of which every decision records one, contains only the slots of its
+//! pod and node in the state: copying the names was half the cost of the diagnosis that is always on. When a slot is
+//! freed, or no longer says that its pod was placed, the name is written to the open chunk ([`FormerName`]). It comes
+//! after the placement, so it is pushed out no earlier. A slot without a later former name still has its name in the
+//! state.
 
 use pellucid_cluster::Cluster;
 use pellucid_model::collections::{FxHashMap, FxHashSet};
@@ -15,48 +15,48 @@ use super::entry::Entry;
 use super::line::{About, Text};
 use super::ring::FlightLog;
 
-/// The number of a pod or a node.
+/// A slot of the state, which holds a pod or a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Number {
+pub(super) enum Slot {
     Pod(PodId),
     Node(NodeIdx),
 }
 
-/// The name that a number had in all entries before this one, back to its previous former name.
+/// The name of a slot's occupant in all entries before `before`, back to the slot's previous former name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Former {
-    pub(super) number: Number,
+pub(super) struct FormerName {
+    pub(super) slot: Slot,
     /// The first entry id at which the name no longer applies.
     pub(super) before: u64,
     /// Namespace and name of a pod, or the name of a node.
     pub(super) text: Text,
 }
 
-/// The names of a log's entries after an id, together with the state of the same snapshot.
+/// The names of a log's entries after an id; borrows the state of the same snapshot.
 pub struct Names<'a> {
     cluster: &'a Cluster,
-    /// Former names of each number, in ascending order of `before`.
-    former: FxHashMap<Number, Vec<(u64, [&'a str; 2])>>,
+    /// Former names of each slot, in ascending order of `before`.
+    former: FxHashMap<Slot, Vec<(u64, [&'a str; 2])>>,
 }
 
 impl<'a> Names<'a> {
     fn new(
         chunks: impl Iterator<Item = &'a Chunk>,
         cluster: &'a Cluster,
-        is_asked: impl Fn(Number) -> bool,
+        is_asked: impl Fn(Slot) -> bool,
     ) -> Self {
-        let mut former: FxHashMap<Number, Vec<(u64, [&str; 2])>> = FxHashMap::default();
+        let mut former: FxHashMap<Slot, Vec<(u64, [&str; 2])>> = FxHashMap::default();
         for chunk in chunks {
-            for name in chunk.former().iter().filter(|name| is_asked(name.number)) {
+            for name in chunk.former().iter().filter(|name| is_asked(name.slot)) {
                 let [namespace, text, _] = chunk.text(name.text);
-                former.entry(name.number).or_default().push((name.before, [namespace, text]));
+                former.entry(name.slot).or_default().push((name.before, [namespace, text]));
             }
         }
         Self { cluster, former }
     }
 
-    fn former(&self, number: Number, id: u64) -> Option<[&'a str; 2]> {
-        let names = self.former.get(&number)?;
+    fn former(&self, slot: Slot, id: u64) -> Option<[&'a str; 2]> {
+        let names = self.former.get(&slot)?;
         let at = names.partition_point(|(before, _)| *before <= id);
         names.get(at).map(|(_, names)| *names)
     }
@@ -67,8 +67,8 @@ impl<'a> Names<'a> {
             About::Placement(pod, node) => (pod, node),
         };
         let now = || self.cluster.pod(pod).map(|record| [&*record.pod.key.namespace, &*record.pod.key.name]);
-        let [namespace, name] = self.former(Number::Pod(pod), entry.id).or_else(now).unwrap_or_default();
-        let former = self.former(Number::Node(node), entry.id).map(|[_, name]| name);
+        let [namespace, name] = self.former(Slot::Pod(pod), entry.id).or_else(now).unwrap_or_default();
+        let former = self.former(Slot::Node(node), entry.id).map(|[_, name]| name);
         [namespace, name, former.unwrap_or_else(|| &self.cluster.slot(node).name)]
     }
 
@@ -92,11 +92,11 @@ impl FlightLog {
 
     /// Returns the entries about the pod or gang with this name, and their names.
     pub fn about<'a>(&'a self, key: &PodKey, cluster: &'a Cluster) -> (Vec<(&'a Chunk, Entry)>, Names<'a>) {
-        // Few numbers ever had this name: placements of all others are skipped.
+        // Few slots ever had this name; placements of all others are skipped.
         let mut pods: FxHashSet<PodId> = cluster.find_pod(key).into_iter().collect();
         for chunk in self.chunks_behind(0) {
-            for Former { number, text, .. } in chunk.former() {
-                if let Number::Pod(pod) = number
+            for FormerName { slot, text, .. } in chunk.former() {
+                if let Slot::Pod(pod) = slot
                     && usize::from(text.name) == key.name.len()
                     && chunk.text(*text)[..2] == [&*key.namespace, &*key.name]
                 {
@@ -104,7 +104,7 @@ impl FlightLog {
                 }
             }
         }
-        let is_asked = |number| !matches!(number, Number::Pod(pod) if !pods.contains(&pod));
+        let is_asked = |slot| !matches!(slot, Slot::Pod(pod) if !pods.contains(&pod));
         let names = Names::new(self.chunks_behind(0), cluster, is_asked);
         let is_about = |(chunk, entry): &(&'a Chunk, Entry)| match entry.line.about() {
             About::Placement(pod, _) if !pods.contains(&pod) => false,
@@ -115,12 +115,12 @@ impl FlightLog {
 
     /// Returns the names of the given entries, which are in ascending order.
     pub fn names_of<'a>(&'a self, entries: &[(&Chunk, Entry)], cluster: &'a Cluster) -> Names<'a> {
-        let numbers = |entry: &Entry| match entry.line.about() {
-            About::Placement(pod, node) => vec![Number::Pod(pod), Number::Node(node)],
+        let slots = |entry: &Entry| match entry.line.about() {
+            About::Placement(pod, node) => vec![Slot::Pod(pod), Slot::Node(node)],
             About::Names(_) => Vec::new(),
         };
-        let asked: FxHashSet<Number> = entries.iter().flat_map(|(_, entry)| numbers(entry)).collect();
+        let asked: FxHashSet<Slot> = entries.iter().flat_map(|(_, entry)| slots(entry)).collect();
         let before = entries.first().map_or(self.newest, |(_, entry)| entry.id - 1);
-        Names::new(self.chunks_behind(before), cluster, |number| asked.contains(&number))
+        Names::new(self.chunks_behind(before), cluster, |slot| asked.contains(&slot))
     }
 }

@@ -1,4 +1,4 @@
-//! The ring: chunks in order, the last of them open; how the scheduling thread writes it and what readers get.
+//! The ring of chunks, of which the last is open: how the scheduling thread writes it, and how readers see it.
 //!
 //! Pushing an entry writes into the open chunk, which no reader holds. Its memory is reused for the next open chunk, so
 //! it stays in the cache: a closed chunk is moved as a whole into the memory of a chunk that was pushed out, which
@@ -14,9 +14,9 @@ use pellucid_model::{GangKey, NodeIdx, PodId, PodKey};
 
 use super::chunk::{Chunk, ENTRIES};
 use super::closed::Closed;
-use super::entry::{Entry, Numbers, Repeat, What};
+use super::entry::{Entry, FlightEvent, Numbers, Repeat};
 use super::line::Line;
-use super::names::Number;
+use super::names::Slot;
 use super::sameness::is_same;
 
 /// Minimum number of chunks that the bound is divided into, so that little is pushed out at a time.
@@ -26,24 +26,24 @@ const GANGS: usize = 4096;
 /// Upper bound of the first id, so that JSON readers can represent ids exactly (below 2^53).
 const HIGHEST_FIRST: u64 = 1 << 52;
 
-/// Something that happened to a pod, to be recorded.
-pub struct Noted<'a> {
+/// An event of a pod, to be recorded.
+pub struct PodEvent<'a> {
     /// The pod's id in the state.
     pub id: PodId,
     /// Namespace and name of the pod.
     pub key: &'a PodKey,
     /// Name of the node that the event concerns, or empty.
     pub node: &'a str,
-    /// What happened.
-    pub what: What,
+    /// The event.
+    pub event: FlightEvent,
 }
 
-/// When something is recorded: number of the attempt, and wall time in nanoseconds since 1970.
-pub type Recorded = (u64, u64);
+/// Time of a record: number of the attempt, and wall time in nanoseconds since 1970.
+pub type RecordedAt = (u64, u64);
 
 /// The flight recorder, owned by the scheduling thread.
 #[derive(Debug, Default)]
-pub struct Flight {
+pub struct FlightRecorder {
     closed: Closed,
     /// Replaced entries of each closed chunk, one bit each.
     dead: VecDeque<u128>,
@@ -75,7 +75,7 @@ pub struct Flight {
 pub struct FlightLog {
     chunks: Closed,
     open: Arc<Chunk>,
-    /// The id of this process's first entry, whether or not it is still kept; no entry has a lower id.
+    /// Id of this process's first entry, even if that was pushed out; no entry has a lower id.
     pub first: u64,
     /// The highest id that was pushed out; `first - 1` when none was.
     pub pushed_out: u64,
@@ -91,8 +91,8 @@ pub struct FlightLog {
     pub limit: usize,
 }
 
-impl Flight {
-    /// Makes an empty recorder with a size limit in bytes.
+impl FlightRecorder {
+    /// Creates an empty recorder with a size limit in bytes.
     pub fn new(limit: usize) -> Self {
         Self { limit, first: 1, next: 1, ..Self::default() }
     }
@@ -105,26 +105,26 @@ impl Flight {
     }
 
     /// Records an event of a pod.
-    pub fn note(&mut self, noted: Noted<'_>, at: Recorded) {
-        let Noted { id, key, node, what } = noted;
+    pub fn record(&mut self, event: PodEvent<'_>, at: RecordedAt) {
+        let PodEvent { id, key, node, event } = event;
         if self.unrecorded.0 > 0 {
             self.resume(at);
         }
         let names = [&*key.namespace, &*key.name, node];
-        if matches!(what, What::Gated(_) | What::Refused(_)) {
-            return self.note_refusal(id, what, names, at);
+        if matches!(event, FlightEvent::Gated(_) | FlightEvent::Refused(_)) {
+            return self.record_refusal(id, event, names, at);
         }
-        let is_of_attempt = matches!(what, What::Released);
+        let is_of_attempt = matches!(event, FlightEvent::Released);
         if !is_of_attempt && let Some(last) = self.of_pod.get_mut(id.index()).filter(|last| **last != 0) {
             *last = 0;
         }
-        self.push(what, names, at, None);
+        self.push(event, names, at, None);
     }
 
-    /// Records a placement and returns its entry id. Does what [`note`](Self::note) does, without the work that only
-    /// other events need, because every decision records one.
+    /// Records a placement and returns its entry id. Like [`record`](Self::record), but without the work that only
+    /// other events need, because every decision records a placement.
     #[inline]
-    pub fn note_placed(&mut self, pod: PodId, node: NodeIdx, numbers: Numbers, at: Recorded) -> u64 {
+    pub fn record_placement(&mut self, pod: PodId, node: NodeIdx, numbers: Numbers, at: RecordedAt) -> u64 {
         if let Some(last) = self.of_pod.get_mut(pod.index()).filter(|last| **last != 0) {
             *last = 0;
         }
@@ -137,22 +137,22 @@ impl Flight {
         self.next - 1
     }
 
-    /// Writes down the name of a pod whose last placement is `entry`, because its id may be reused from now on.
+    /// Records the name of a pod whose last placement is `entry`. Call it before the pod's slot is reused.
     #[inline]
     pub fn name_pod(&mut self, pod: PodId, entry: u64, key: &PodKey) {
         if entry > self.pushed_out {
-            self.push_former(Number::Pod(pod), [&*key.namespace, &*key.name]);
+            self.push_former(Slot::Pod(pod), [&*key.namespace, &*key.name]);
         }
     }
 
-    /// Writes down the name of a node, because its slot may be reused from now on.
+    /// Records the name of a node. Call it before the node's slot is reused.
     #[inline]
     pub fn name_node(&mut self, node: NodeIdx, name: &str) {
-        self.push_former(Number::Node(node), ["", name]);
+        self.push_former(Slot::Node(node), ["", name]);
     }
 
-    /// Writes down the name that a number had, unless every entry that could refer to it was pushed out.
-    fn push_former(&mut self, number: Number, names: [&str; 2]) {
+    /// Records the name of a slot's occupant, unless every entry that could refer to it was pushed out.
+    fn push_former(&mut self, slot: Slot, names: [&str; 2]) {
         if self.next - 1 <= self.pushed_out {
             return;
         }
@@ -163,12 +163,12 @@ impl Flight {
         if self.open.is_empty() {
             self.open.begin(self.next, (0, 0));
         }
-        self.open.push_former(number, self.next, names);
+        self.open.push_former(slot, self.next, names);
     }
 
     /// Makes room for a placement.
     #[inline(never)]
-    fn make_room(&mut self, at: Recorded) {
+    fn make_room(&mut self, at: RecordedAt) {
         if self.unrecorded.0 > 0 {
             self.resume(at);
         }
@@ -177,9 +177,9 @@ impl Flight {
     }
 
     #[inline(never)]
-    fn note_refusal(&mut self, id: PodId, what: What, names: [&str; 3], at: Recorded) {
+    fn record_refusal(&mut self, id: PodId, event: FlightEvent, names: [&str; 3], at: RecordedAt) {
         let before = self.of_pod.get(id.index()).copied().unwrap_or(0);
-        let last = self.attempt(before, what, names, at);
+        let last = self.record_attempt(before, event, names, at);
         if self.of_pod.len() <= id.index() {
             self.of_pod.resize(id.index() + 1, 0);
         }
@@ -187,12 +187,12 @@ impl Flight {
     }
 
     /// Records the outcome of an attempt at a gang group, under its first gang.
-    pub fn note_gang(&mut self, gang: &GangKey, what: What, at: Recorded) {
+    pub fn record_gang(&mut self, gang: &GangKey, event: FlightEvent, at: RecordedAt) {
         if self.unrecorded.0 > 0 {
             self.resume(at);
         }
         let before = self.of_gang.get(gang).copied().unwrap_or(0);
-        let last = self.attempt(before, what, [&gang.namespace, &gang.name, ""], at);
+        let last = self.record_attempt(before, event, [&gang.namespace, &gang.name, ""], at);
         if self.of_gang.len() >= GANGS {
             let pushed_out = self.pushed_out;
             self.of_gang.retain(|_, last| *last > pushed_out);
@@ -202,7 +202,7 @@ impl Flight {
 
     /// Counts an event that is not recorded because the switch is off.
     #[inline]
-    pub fn leave_out(&mut self, wall_nanos: u64) {
+    pub fn count_unrecorded(&mut self, wall_nanos: u64) {
         self.room = 0;
         if self.unrecorded.0 == 0 {
             self.unrecorded.1 = wall_nanos;
@@ -227,30 +227,30 @@ impl Flight {
         }
     }
 
-    /// Records an attempt; one that ended as the last one did replaces its entry. Returns the entry's id.
-    fn attempt(&mut self, before: u64, what: What, names: [&str; 3], at: Recorded) -> u64 {
-        let Some((chunk, entry)) = self.get(before) else { return self.push(what, names, at, None) };
-        let last = chunk.what(&entry);
-        if !is_same(&last, &what) {
-            return self.push(what, names, at, None);
+    /// Records the outcome of an attempt. An entry with the same outcome as the last one replaces it. Returns the id.
+    fn record_attempt(&mut self, before: u64, event: FlightEvent, names: [&str; 3], at: RecordedAt) -> u64 {
+        let Some((chunk, entry)) = self.get(before) else { return self.push(event, names, at, None) };
+        let last = chunk.event(&entry);
+        if !is_same(&last, &event) {
+            return self.push(event, names, at, None);
         }
         // A verdict that is stored twice for one attempt is one event.
-        if entry.cycle == at.0 && is_identical(&last, &what) {
+        if entry.cycle == at.0 && is_identical(&last, &event) {
             return before;
         }
         let count = chunk.count(&entry).saturating_add(1);
         let repeat = Repeat { replaces: before, first: chunk.first(&entry), count };
         self.replaced += 1;
-        let id = self.push(what, names, at, Some(repeat));
-        self.bury(before);
+        let id = self.push(event, names, at, Some(repeat));
+        self.mark_replaced(before);
         id
     }
 
-    fn push(&mut self, what: What, names: [&str; 3], at: Recorded, repeat: Option<Repeat>) -> u64 {
+    fn push(&mut self, event: FlightEvent, names: [&str; 3], at: RecordedAt, repeat: Option<Repeat>) -> u64 {
         self.prepare(at);
         let id = self.next;
         self.next += 1;
-        let line = self.open.line_of(what);
+        let line = self.open.line_of(event);
         if let Some(repeat) = repeat {
             self.open.repeat(id, repeat);
         }
@@ -261,7 +261,7 @@ impl Flight {
 
     /// Makes room for any entry.
     #[inline]
-    fn prepare(&mut self, at: Recorded) {
+    fn prepare(&mut self, at: RecordedAt) {
         if !self.open.is_open(self.limit / PARTS) {
             self.close();
         }
@@ -273,7 +273,7 @@ impl Flight {
 
     /// Records how many events are missing, now that the switch is on again.
     #[cold]
-    fn resume(&mut self, at: Recorded) {
+    fn resume(&mut self, at: RecordedAt) {
         let (count, first) = std::mem::take(&mut self.unrecorded);
         if !self.open.is_blank() {
             self.close();
@@ -282,7 +282,7 @@ impl Flight {
         self.of_pod.clear();
         self.of_gang.clear();
         let repeat = Repeat { replaces: 0, first, count };
-        self.push(What::NotRecorded, [""; 3], at, Some(repeat));
+        self.push(FlightEvent::NotRecorded, [""; 3], at, Some(repeat));
     }
 
     /// Returns an entry that was not pushed out, with its chunk.
@@ -305,7 +305,7 @@ impl Flight {
     }
 
     /// Marks an entry as replaced. Looks it up again, because the new entry may have closed its chunk.
-    fn bury(&mut self, id: u64) {
+    fn mark_replaced(&mut self, id: u64) {
         let Some((place, chunk)) = self.find(id) else { return };
         let Some(bit) = chunk.number_of(id).map(|number| 1u128 << number) else { return };
         let entries = chunk.len();
@@ -314,14 +314,14 @@ impl Flight {
             Some(number) => {
                 self.dead[number] |= bit;
                 if self.dead[number].count_ones() as usize * 2 > entries {
-                    self.clear(number);
+                    self.compact(number);
                 }
             }
         }
     }
 
     /// Rebuilds a closed chunk without its replaced entries, merging it with a small chunk before it.
-    fn clear(&mut self, number: usize) {
+    fn compact(&mut self, number: usize) {
         let Some(old) = self.closed.get(number).cloned() else { return };
         let alive = old.len() - self.dead[number].count_ones() as usize;
         let before = number.checked_sub(1).and_then(|n| Some((n, self.closed.get(n)?.clone())));
@@ -390,7 +390,7 @@ impl Flight {
     }
 }
 
-fn is_identical(before: &What, now: &What) -> bool {
+fn is_identical(before: &FlightEvent, now: &FlightEvent) -> bool {
     match (before.refusal(), now.refusal()) {
         (Some(a), Some(b)) => Arc::ptr_eq(a, b),
         _ => false,
@@ -398,7 +398,7 @@ fn is_identical(before: &What, now: &What) -> bool {
 }
 
 impl FlightLog {
-    /// Returns how many ids this process gave out.
+    /// Returns the number of ids that this process assigned.
     #[inline]
     pub fn given(&self) -> u64 {
         self.newest + 1 - self.first

@@ -7,17 +7,18 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_framework::Cause;
 use smallvec::SmallVec;
 
-use super::entry::What;
+use super::entry::FlightEvent;
 use crate::gang_verdict::PLUGIN as GANGS;
 use crate::{GangOutcome, Refusal};
 
 /// Returns whether two successive events share one entry.
-pub(super) fn is_same(before: &What, now: &What) -> bool {
+pub(super) fn is_same(before: &FlightEvent, now: &FlightEvent) -> bool {
     match (before, now) {
-        (What::Gated(a), What::Gated(b)) | (What::Refused(a), What::Refused(b)) => {
+        (FlightEvent::Gated(a), FlightEvent::Gated(b))
+        | (FlightEvent::Refused(a), FlightEvent::Refused(b)) => {
             std::sync::Arc::ptr_eq(a, b) || reasons(a) == reasons(b)
         }
-        (What::Gang(a), What::Gang(b)) => match (&a.outcome, &b.outcome) {
+        (FlightEvent::Gang(a), FlightEvent::Gang(b)) => match (&a.outcome, &b.outcome) {
             (GangOutcome::Refused(a), GangOutcome::Refused(b)) => a.code == b.code,
             (GangOutcome::Waiting { refusal: a, .. }, GangOutcome::Waiting { refusal: b, .. }) => {
                 a.code == b.code
@@ -28,10 +29,10 @@ pub(super) fn is_same(before: &What, now: &What) -> bool {
     }
 }
 
-type Told<'a> = (&'static str, ReasonCode, &'a str);
+type ReasonKey<'a> = (&'static str, ReasonCode, &'a str);
 
-fn reasons(refusal: &Refusal) -> SmallVec<[Told<'_>; 8]> {
-    fn of(cause: &Cause) -> impl Iterator<Item = Told<'_>> {
+fn reasons(refusal: &Refusal) -> SmallVec<[ReasonKey<'_>; 8]> {
+    fn of(cause: &Cause) -> impl Iterator<Item = ReasonKey<'_>> {
         let is_gang = cause.plugin == GANGS;
         cause.reasons.iter().map(move |reason| {
             let subject = reason.subject.as_deref().filter(|_| !is_gang).unwrap_or("");
@@ -39,7 +40,7 @@ fn reasons(refusal: &Refusal) -> SmallVec<[Told<'_>; 8]> {
         })
     }
     let causes = refusal.pod_cause.iter().chain(refusal.groups.iter().map(|g| &g.cause));
-    let mut all: SmallVec<[Told<'_>; 8]> = causes.flat_map(of).collect();
+    let mut all: SmallVec<[ReasonKey<'_>; 8]> = causes.flat_map(of).collect();
     all.sort_unstable();
     all.dedup();
     all

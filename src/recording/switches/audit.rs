@@ -1,4 +1,4 @@
-//! The audit: the last changes of switches. Bounded, and what is pushed out is counted.
+//! The audit: a bounded list of the last changes of switches. Changes that are pushed out are counted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

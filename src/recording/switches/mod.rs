@@ -1,4 +1,4 @@
-//! The switches of the diagnosis, which are set at run time and read by the scheduling thread.
+//! Run-time switches of the diagnosis. Requests set them; the scheduling thread reads them.
 //!
 //! While nothing is recorded, an attempt costs one atomic load. While something is, the scheduling thread takes a copy
 //! of the list of recordings, which share their counters. A flag has a raw value, for all pods and without an end, and
@@ -175,10 +175,10 @@ impl Switches {
         /// Sets the first id of flight recorders created later. An id that increases from process to process keeps
         /// their entries distinct.
         set_recorder_first;
-        /// Returns whether the accounts, which are always on, are kept: verdicts are stored and plugins timed.
+        /// Returns whether the accounts are on: verdicts are stored and plugins timed.
         accounts: bool,
-        /// Turns the accounts on or off, for the benchmark that measures their cost. No flag does this, because every
-        /// pod has a verdict.
+        /// Turns the accounts on or off, for the benchmark that measures their cost. There is no flag for it, because
+        /// every pod must have a verdict.
         set_accounts;
         /// Returns the percentage of the time of attempts that recording may take before it is turned off.
         budget: u32,
@@ -273,8 +273,8 @@ impl Switches {
         Ok(recording)
     }
 
-    /// Ends recordings whose time has run out. Every call that reads the switches may do it; the audit has the end
-    /// time.
+    /// Ends recordings whose time has run out. Any call that reads the switches may do this later; the audit records
+    /// the time when the recording was to end.
     pub fn expire(&self, now: Now) {
         if self.timed.load(Ordering::Relaxed) == 0 {
             return;
@@ -311,7 +311,7 @@ impl Switches {
         self.state().active.iter().find(|r| r.flag.as_str() == flag && r.id == id).cloned()
     }
 
-    /// Takes the log settings to restore, when a recording of the log has ended.
+    /// Takes the log settings to restore; `None` unless a recording of the log has ended.
     #[inline]
     pub fn take_log_ended(&self) -> Option<LogBefore> {
         self.state().log_ended.drain(..).next_back()
@@ -327,7 +327,7 @@ impl Switches {
     }
 
     /// Adds the change of a switch that records nothing to the audit.
-    pub fn note(&self, flag: &str, from: &str, to: &str, by: &Setter) {
+    pub fn audit_change(&self, flag: &str, from: &str, to: &str, by: &Setter) {
         self.state().audit.push(Change {
             number: 0,
             at: by.now.wall,

@@ -134,7 +134,7 @@ fn the_log_goes_back_to_what_it_was_before_the_first() {
 fn the_audit_is_bounded() {
     let switches = Switches::default();
     for i in 0..CHANGES_KEPT + 10 {
-        switches.note("reuse", "true", "false", &by("a", i as u64));
+        switches.audit_change("reuse", "true", "false", &by("a", i as u64));
     }
     let (audit, dropped) = switches.audit(at(0));
     assert_eq!((audit.len(), dropped), (CHANGES_KEPT, 10));

@@ -12,14 +12,14 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 /// A decoded continue token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Token {
+pub(crate) struct ContinueToken {
     /// The revision of the list, or `None` for the current one.
     pub revision: Option<u64>,
     /// The last key of the page.
     pub after: Key,
 }
 
-impl Token {
+impl ContinueToken {
     /// Encodes the token.
     pub(crate) fn encode(&self) -> String {
         let (namespace, name) = &self.after;
@@ -85,15 +85,15 @@ mod tests {
 
     #[test]
     fn a_token_survives_the_round_trip() {
-        let token = Token { revision: Some(218), after: ("wire".into(), "pod-1".into()) };
-        assert_eq!(Token::decode(&token.encode()).expect("own token"), token);
-        let current = Token { revision: None, after: ("".into(), "w1".into()) };
-        assert_eq!(Token::decode(&current.encode()).expect("own token"), current);
+        let token = ContinueToken { revision: Some(218), after: ("wire".into(), "pod-1".into()) };
+        assert_eq!(ContinueToken::decode(&token.encode()).expect("own token"), token);
+        let current = ContinueToken { revision: None, after: ("".into(), "w1".into()) };
+        assert_eq!(ContinueToken::decode(&current.encode()).expect("own token"), current);
     }
 
     #[test]
     fn nonsense_is_a_bad_request() {
-        assert_eq!(Token::decode("xxx").expect_err("nonsense").code, 400);
-        assert_eq!(Token::decode("*").expect_err("nonsense").code, 400);
+        assert_eq!(ContinueToken::decode("xxx").expect_err("nonsense").code, 400);
+        assert_eq!(ContinueToken::decode("*").expect_err("nonsense").code, 400);
     }
 }

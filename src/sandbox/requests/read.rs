@@ -8,7 +8,7 @@ use crate::api::Api;
 use crate::errors::{ApiError, ApiResult};
 use crate::kinds::registry::Kind;
 use crate::options::Options;
-use crate::requests::paging::Token;
+use crate::requests::paging::ContinueToken;
 use crate::selectors::{FieldSelector, LabelSelector};
 use crate::store::{Object, Page};
 
@@ -53,9 +53,9 @@ pub(crate) struct Listed {
 impl Api {
     /// Lists the selected objects, or one page of them if the client requested pages.
     pub(crate) fn list(&self, kind: &Kind, selection: &Selection, options: &Options) -> ApiResult<Listed> {
-        let token = match options.resume.as_str() {
+        let token = match options.continue_token.as_str() {
             "" => None,
-            text => Some(Token::decode(text)?),
+            text => Some(ContinueToken::decode(text)?),
         };
         let page = self.page(kind, selection, options, token.as_ref())?;
         let is_after = |object: &Arc<Object>| token.as_ref().is_none_or(|token| object.key > token.after);
@@ -68,7 +68,7 @@ impl Api {
             let left = items.len() - limit;
             items.truncate(limit);
             let after = items[limit - 1].key.clone();
-            metadata["continue"] = Token { revision: Some(page.revision), after }.encode().into();
+            metadata["continue"] = ContinueToken { revision: Some(page.revision), after }.encode().into();
             if selection.is_everything() {
                 metadata["remainingItemCount"] = left.into();
             }
@@ -81,7 +81,7 @@ impl Api {
         kind: &Kind,
         selection: &Selection,
         options: &Options,
-        token: Option<&Token>,
+        token: Option<&ContinueToken>,
     ) -> ApiResult<Page> {
         if let Some(token) = token {
             let Some(revision) = token.revision else {
@@ -96,7 +96,7 @@ impl Api {
                      - objects that were created, modified, or deleted between the time the first chunk was returned \
                      and now may show up in the list.",
                 );
-                error.resume = Some(Token { revision: None, after: token.after.clone() }.encode());
+                error.continue_token = Some(ContinueToken { revision: None, after: token.after.clone() }.encode());
                 error
             });
         }

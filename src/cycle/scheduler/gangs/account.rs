@@ -45,7 +45,7 @@ impl Scheduler {
     /// Begins the next of Koordinator's rounds if every pending member was tried in the current one.
     pub(super) fn begin_round(&mut self, attempt: &GangAttempt) {
         for (at, key) in attempt.keys.iter().enumerate() {
-            self.cluster.gangs_mut().note(key, |gang| {
+            self.cluster.gangs_mut().update(key, |gang| {
                 let cycle = gang.history.schedule_cycle;
                 let mut waiting = attempt.candidates.iter().filter(|c| c.gang == at);
                 if waiting.all(|c| gang.members.get(&c.id).is_some_and(|m| m.round == cycle)) {
@@ -69,7 +69,7 @@ impl Scheduler {
         }
         for (at, key) in attempt.keys.iter().enumerate() {
             let lasts = of_gang.remove(&at).unwrap_or_default();
-            self.cluster.gangs_mut().note(key, |gang| {
+            self.cluster.gangs_mut().update(key, |gang| {
                 let cycle = gang.history.schedule_cycle;
                 for (id, last) in lasts {
                     if last == LastTry::Failed && attempt.is_strict {
@@ -87,9 +87,9 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn note_satisfied(&mut self, keys: &[GangKey], now: Now) {
+    pub(super) fn record_satisfied(&mut self, keys: &[GangKey], now: Now) {
         for key in keys {
-            self.cluster.gangs_mut().note(key, |gang| {
+            self.cluster.gangs_mut().update(key, |gang| {
                 gang.history.once_satisfied = true;
                 gang.history.is_partial = true;
                 gang.history.rejected = None;
@@ -100,7 +100,7 @@ impl Scheduler {
 }
 
 /// Maximum number of gangs named in a message, which goes to every member.
-const MAX_GANGS_TOLD: usize = 8;
+const MAX_GANGS_REPORTED: usize = 8;
 
 /// Returns a message on how far a group came.
 fn words(shares: &[GangShare], root: Option<&(PodKey, Arc<Refusal>)>) -> Arc<str> {
@@ -108,11 +108,11 @@ fn words(shares: &[GangShare], root: Option<&(PodKey, Arc<Refusal>)>) -> Arc<str
         format!("{}: {} of {} members that its quorum needs can be placed", s.gang, s.placeable, s.wanted)
     };
     // For a large group, the message names only gangs that are short.
-    let is_told = |s: &&GangShare| shares.len() <= MAX_GANGS_TOLD || s.placeable < s.wanted;
-    let told: Vec<&GangShare> = shares.iter().filter(is_told).collect();
-    let mut gangs: Vec<String> = told.iter().take(MAX_GANGS_TOLD).map(|s| of_gang(s)).collect();
-    if told.len() > MAX_GANGS_TOLD {
-        gangs.push(format!("{} more gangs are short too", told.len() - MAX_GANGS_TOLD));
+    let is_reported = |s: &&GangShare| shares.len() <= MAX_GANGS_REPORTED || s.placeable < s.wanted;
+    let reported: Vec<&GangShare> = shares.iter().filter(is_reported).collect();
+    let mut gangs: Vec<String> = reported.iter().take(MAX_GANGS_REPORTED).map(|s| of_gang(s)).collect();
+    if reported.len() > MAX_GANGS_REPORTED {
+        gangs.push(format!("{} more gangs are short too", reported.len() - MAX_GANGS_REPORTED));
     }
     if gangs.is_empty() {
         gangs.push(format!("{} gangs have the members that their quorums need", shares.len()));

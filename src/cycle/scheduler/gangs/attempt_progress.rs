@@ -95,7 +95,7 @@ impl Scheduler {
         let allowance = self.turns.slice.saturating_mul(1 << restarts.min(10));
         let (origin, until) = (self.turns.work - spent, self.turns.work.saturating_add(allowance));
         let mut slice = Slice { now, probe, since, origin, allowance, until };
-        let steps = match self.go_on(&attempt, at, &mut slice) {
+        let steps = match self.resume(&attempt, at, &mut slice) {
             Ok(steps) => steps,
             Err(at) => {
                 let (spent, position) = (slice.spent(self.turns.work), self.cluster.changes().head());
@@ -128,8 +128,8 @@ impl Scheduler {
         Some(AttemptProgress { attempt, at, spent: 0, position: self.cluster.changes().head(), restarts: 0 })
     }
 
-    /// Continues an attempt. Returns the phase that it is in as the error when the slice is over.
-    fn go_on(&mut self, attempt: &GangAttempt, at: At, slice: &mut Slice<'_>) -> Result<Vec<Step>, At> {
+    /// Resumes an attempt. When the slice is over, returns the phase that the attempt is in as the error.
+    fn resume(&mut self, attempt: &GangAttempt, at: At, slice: &mut Slice<'_>) -> Result<Vec<Step>, At> {
         let victims = match at {
             At::Waiting(run) => return self.plan_waiting(attempt, run, slice).map_err(At::Waiting),
             At::Search(search) => match self.search(attempt, search, slice) {
@@ -189,18 +189,16 @@ impl Scheduler {
     fn take_underway(&mut self, unit: UnitId, rep: &GangKey) -> Option<AttemptProgress> {
         let attempt_progress = *self.gangs.groups.get_mut(rep)?.attempt_progress.take()?;
         let is_paused = self.queue.unit(unit).is_some_and(|u| u.is_paused);
-        (is_paused
-            && attempt_progress.attempt.unit == unit
-            && self.stands_as_asked(&attempt_progress.attempt))
-        .then_some(attempt_progress)
+        (is_paused && attempt_progress.attempt.unit == unit && self.is_still_valid(&attempt_progress.attempt))
+            .then_some(attempt_progress)
     }
 
-    fn stands_as_asked(&self, attempt: &GangAttempt) -> bool {
+    fn is_still_valid(&self, attempt: &GangAttempt) -> bool {
         let Some(group) = self.gangs.groups.get(&attempt.rep) else { return false };
         let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         let is_same = |c: &super::plan::Candidate| {
             self.queue.unit_of(c.id) == Some(attempt.unit)
-                && self.cluster.pod(c.id).is_some_and(|r| is_as_asked(&r.pod, &c.pod))
+                && self.cluster.pod(c.id).is_some_and(|r| is_unchanged(&r.pod, &c.pod))
         };
         group.keys == attempt.keys
             && gangs.map(|g| g.need()).eq(attempt.needs.iter().copied())
@@ -209,7 +207,7 @@ impl Scheduler {
 }
 
 /// Whether a pod is unchanged in everything that an attempt reads.
-fn is_as_asked(pod: &Arc<Pod>, asked: &Arc<Pod>) -> bool {
+fn is_unchanged(pod: &Arc<Pod>, asked: &Arc<Pod>) -> bool {
     let is_same_spec = Arc::ptr_eq(&pod.spec, &asked.spec);
     Arc::ptr_eq(pod, asked)
         || pod.uid == asked.uid && is_same_spec && pod.priority == asked.priority && pod.gang == asked.gang

@@ -128,7 +128,7 @@ impl Scheduler {
         let refusal = Arc::new(refusal);
         // The gang never had this quorum, so its members are planned together again.
         for (key, had_quorum) in gangs {
-            self.cluster.gangs_mut().note(key, |gang| {
+            self.cluster.gangs_mut().update(key, |gang| {
                 gang.history.is_partial = false;
                 gang.history.once_satisfied = *had_quorum;
             });

@@ -18,7 +18,7 @@ use pellucid_recording::gang_verdict::{member_cause, member_refusal};
 use crate::scheduler::Scheduler;
 
 /// How long a gang is short of pods before this is reported.
-const TELL_AFTER: Duration = Duration::from_secs(1);
+const REPORT_AFTER: Duration = Duration::from_secs(1);
 
 /// How often that time doubles while the report changes: for a gang of thousands that grows for minutes there are a few
 /// reports, not one every second.
@@ -168,10 +168,10 @@ impl Scheduler {
         let is_large = group.members > max_members && !group.has_quorum();
         let is_held_back = group.unit.is_some() && (group.first_blocked().is_some() || is_large);
         let is_news = group.is_held_back.replace(is_held_back) != Some(is_held_back);
-        // A new decision is noted for all gangs of the group, a repeated one only for those that changed.
+        // A new decision is recorded for all gangs of the group, a repeated one only for those that changed.
         let keys = if is_news { group.keys.clone() } else { changed.to_vec() };
-        let (unit, tells) = (group.unit, group.tells.min(MAX_DOUBLINGS));
-        let Some(unit) = unit else { return self.look_for_waits(rep, is_news) };
+        let (unit, reports) = (group.unit, group.reports.min(MAX_DOUBLINGS));
+        let Some(unit) = unit else { return self.schedule_wait_check(rep, is_news) };
         let stage = self.queue.unit(unit).map(|u| u.stage);
         if is_held_back {
             group.attempt_progress = None;
@@ -181,13 +181,13 @@ impl Scheduler {
             if is_news {
                 self.end_promises(unit, now);
             }
-            self.note_short(&keys, now);
-            self.gangs.look_again(rep, now.monotonic + TELL_AFTER * (1 << tells));
+            self.record_short(&keys, now);
+            self.gangs.schedule_check(rep, now.monotonic + REPORT_AFTER * (1 << reports));
             return;
         }
         for key in &keys {
             if self.cluster.gangs().get(key).is_some_and(|g| g.history.short_since.is_some()) {
-                self.cluster.gangs_mut().note(key, |gang| {
+                self.cluster.gangs_mut().update(key, |gang| {
                     gang.history.short_since = None;
                     gang.history.is_overdue = false;
                 });
@@ -197,33 +197,33 @@ impl Scheduler {
             self.queue.ungate(unit, now.monotonic);
             self.hold_rejected(rep, now);
             if let Some(group) = self.gangs.groups.get_mut(rep) {
-                group.told.clear();
-                group.tells = 0;
+                group.reported.clear();
+                group.reports = 0;
             }
         }
-        self.look_for_waits(rep, is_news);
+        self.schedule_wait_check(rep, is_news);
     }
 
-    /// Plans the next look at a group that has nothing to report, for which only waits can run out. A time that is set
-    /// stays, unless the decision is new; whoever waits longer is looked at again then.
-    fn look_for_waits(&mut self, rep: &GangKey, is_news: bool) {
+    /// Schedules the next check of a group that has nothing to report and for which only waits can run out. A check
+    /// that is scheduled stays, unless the decision is new; members that wait longer are checked again then.
+    fn schedule_wait_check(&mut self, rep: &GangKey, is_news: bool) {
         let Some(group) = self.gangs.groups.get(rep) else { return };
-        if group.look_at.is_some() && !is_news {
+        if group.check_at.is_some() && !is_news {
             return;
         }
         let keys = group.keys.clone();
-        self.gangs.look_no_more(rep);
+        self.gangs.cancel_check(rep);
         let gangs = keys.iter().filter_map(|k| self.cluster.gangs().get(k)).filter(|g| g.counts.waiting > 0);
         if let Some(at) = gangs.flat_map(|g| g.members.values().filter_map(|m| m.deadline)).min() {
-            self.gangs.look_again(rep, at);
+            self.gangs.schedule_check(rep, at);
         }
     }
 
-    fn note_short(&mut self, keys: &[GangKey], now: Now) {
+    fn record_short(&mut self, keys: &[GangKey], now: Now) {
         for key in keys {
             let gang = self.cluster.gangs().get(key).filter(|g| g.history.short_since.is_none());
             if gang.is_some_and(|g| g.created() > 0 && !g.is_satisfied()) {
-                self.cluster.gangs_mut().note(key, |gang| gang.history.short_since = Some(now));
+                self.cluster.gangs_mut().update(key, |gang| gang.history.short_since = Some(now));
             }
         }
     }
@@ -285,21 +285,22 @@ impl Scheduler {
             };
             for (id, pod) in pods {
                 let message = refusal.message();
-                let told = self.gangs.groups.get_mut(rep).and_then(|g| g.told.insert(id, message.clone()));
-                if told.as_ref() != Some(&message) {
+                let last =
+                    self.gangs.groups.get_mut(rep).and_then(|g| g.reported.insert(id, message.clone()));
+                if last.as_ref() != Some(&message) {
                     self.report_if_changed(&pod, reason, message);
                     self.store_verdict(id, Outcome::Gated(refusal.clone()), now);
                 }
             }
         }
         if let Some(group) = self.gangs.groups.get_mut(rep) {
-            group.tells += 1;
+            group.reports += 1;
         }
-        self.look_for_overdue(rep, &keys, now);
+        self.record_overdue(rep, &keys, now);
     }
 
-    /// Notes which gangs are overdue: short of pods for longer than their members would wait for each other.
-    fn look_for_overdue(&mut self, rep: &GangKey, keys: &[GangKey], now: Now) {
+    /// Records which gangs are overdue: short of pods for longer than their members would wait for each other.
+    fn record_overdue(&mut self, rep: &GangKey, keys: &[GangKey], now: Now) {
         let Some(rules) = self.gangs.common_rules() else { return };
         for key in keys {
             let Some(gang) = self.cluster.gangs().get(key) else { continue };
@@ -309,14 +310,14 @@ impl Scheduler {
             }
             let due = since.monotonic + gang.wait(rules.permit_wait);
             if due > now.monotonic {
-                self.gangs.look_again(rep, due);
+                self.gangs.schedule_check(rep, due);
                 continue;
             }
             self.records.counters.gang_timeouts += 1;
             if let Some(group) = self.gangs.groups.get_mut(rep) {
-                group.tells = 0;
+                group.reports = 0;
             }
-            self.cluster.gangs_mut().note(key, |gang| {
+            self.cluster.gangs_mut().update(key, |gang| {
                 gang.history.is_overdue = true;
                 gang.history.timeouts += 1;
             });

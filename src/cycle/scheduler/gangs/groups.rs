@@ -67,14 +67,14 @@ pub(super) struct Group {
     /// Whether the last review held the group back; `None` before the first review since its gangs or
     /// its quorum changed.
     pub(super) is_held_back: Option<bool>,
-    /// Monotonic time at which to look at the group again.
-    pub(super) look_at: Option<Duration>,
+    /// Monotonic time of the next check of the group.
+    pub(super) check_at: Option<Duration>,
     /// Members needed per gang at the last refusal; empty if there was none.
     pub(super) refused_with: Vec<u32>,
     /// Number of reports to its pods. The time to the next report doubles with each.
-    pub(super) tells: u32,
+    pub(super) reports: u32,
     /// The last report to each pod while the group is held back.
-    pub(super) told: FxHashMap<PodId, Arc<str>>,
+    pub(super) reported: FxHashMap<PodId, Arc<str>>,
     /// The gang that each pod of the unit counts for; the pod itself may name another one by now.
     pub(super) gang_of: FxHashMap<PodId, GangKey>,
     /// Pods that joined since the last review.
@@ -106,7 +106,7 @@ impl Group {
     }
 
     /// Updates the readiness of the gang at an index.
-    pub(super) fn note(&mut self, gangs: &Gangs, at: usize) {
+    pub(super) fn update_readiness(&mut self, gangs: &Gangs, at: usize) {
         let now = GangReadiness::of(gangs, &self.keys[at], self.ready[at]);
         let was = std::mem::replace(&mut self.readiness[at], now);
         self.unsatisfied = self.unsatisfied + usize::from(now.is_short) - usize::from(was.is_short);
@@ -216,7 +216,7 @@ impl Scheduler {
                 continue;
             }
             if let Some(group) = self.gangs.groups.take(&key) {
-                if let Some(at) = group.look_at {
+                if let Some(at) = group.check_at {
                     self.gangs.deadlines.remove(&(at, group.rep().clone()));
                 }
                 open.extend(group.keys.iter().cloned());
@@ -273,8 +273,8 @@ impl Scheduler {
         }
         for id in &leaving {
             let at = old.gang_of.remove(id).and_then(|key| change.of.get(&key).copied());
-            if let (Some(at), Some(message)) = (at, old.told.remove(id)) {
-                change.new[at].told.insert(*id, message);
+            if let (Some(at), Some(message)) = (at, old.reported.remove(id)) {
+                change.new[at].reported.insert(*id, message);
             }
         }
         let Some(group) = heir.map(|at| &mut change.new[at]) else { return leaving };
@@ -283,8 +283,8 @@ impl Scheduler {
                 group.ready[at] = *ready;
             }
         }
-        group.told.extend(old.told);
-        (group.unit, group.tells, group.look_at) = (unit, old.tells, old.look_at);
+        group.reported.extend(old.reported);
+        (group.unit, group.reports, group.check_at) = (unit, old.reports, old.check_at);
         group.gang_of = old.gang_of;
         group.is_smaller = !leaving.is_empty();
         leaving
@@ -298,7 +298,7 @@ impl Scheduler {
         now: Now,
     ) -> Vec<PodId> {
         for at in 0..group.keys.len() {
-            group.note(self.cluster.gangs(), at);
+            group.update_readiness(self.cluster.gangs(), at);
         }
         group.is_satisfied = group.has_quorum();
         let (keys, mut moved) = (group.keys.clone(), Vec::new());
@@ -314,7 +314,7 @@ impl Scheduler {
         }
         let (unit, rep, is_satisfied) = (group.unit, keys[0].clone(), group.is_satisfied);
         let is_ranked_anew = group.is_smaller || group.own_priority.is_some();
-        if let Some(at) = group.look_at {
+        if let Some(at) = group.check_at {
             self.gangs.deadlines.insert((at, rep.clone()));
         }
         self.gangs.groups.insert(group);
@@ -332,7 +332,7 @@ impl Scheduler {
             self.permit_waiting(&keys, now);
         }
         // The next review decides whether the group is held back, when all changes are in.
-        self.cluster.gangs_mut().note(&rep, |_| ());
+        self.cluster.gangs_mut().update(&rep, |_| ());
         moved
     }
 }

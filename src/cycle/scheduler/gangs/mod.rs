@@ -54,7 +54,7 @@ pub(crate) struct GangBook {
     /// Gang rules of each profile; `None` if it does not schedule gangs.
     rules: Vec<Option<GangRules>>,
     groups: Groups,
-    /// When to look at each group again, to report that it waits or because a wait runs out.
+    /// When each group is checked next, to report that it waits or because a wait runs out.
     deadlines: BTreeSet<(Duration, GangKey)>,
     /// Quorums whose Bindings have not begun.
     barriers: Vec<Barrier>,
@@ -71,21 +71,21 @@ impl GangBook {
         Self { rules: profiles.iter().map(|p| p.gang_rules()).collect(), ..Self::default() }
     }
 
-    fn look_again(&mut self, rep: &GangKey, at: Duration) {
+    fn schedule_check(&mut self, rep: &GangKey, at: Duration) {
         let Some(group) = self.groups.get_mut(rep) else { return };
-        if group.look_at.is_some_and(|known| known <= at) {
+        if group.check_at.is_some_and(|known| known <= at) {
             return;
         }
         let rep = group.rep().clone();
-        if let Some(known) = group.look_at.replace(at) {
+        if let Some(known) = group.check_at.replace(at) {
             self.deadlines.remove(&(known, rep.clone()));
         }
         self.deadlines.insert((at, rep));
     }
 
-    fn look_no_more(&mut self, rep: &GangKey) {
+    fn cancel_check(&mut self, rep: &GangKey) {
         let Some(group) = self.groups.get_mut(rep) else { return };
-        if let Some(at) = group.look_at.take() {
+        if let Some(at) = group.check_at.take() {
             self.deadlines.remove(&(at, group.rep().clone()));
         }
     }

@@ -95,7 +95,7 @@ impl Scheduler {
         let steps = placed.iter().map(|i| self.settle_member(attempt, *i, trial, now)).collect();
         let had = |key: &GangKey| self.cluster.gangs().get(key).is_some_and(|g| g.history.once_satisfied);
         let gangs = attempt.keys.iter().map(|key| (key.clone(), had(key))).collect();
-        self.note_satisfied(&attempt.keys, now);
+        self.record_satisfied(&attempt.keys, now);
         let ids: Vec<PodId> = placed.iter().map(|i| attempt.candidates[*i].id).collect();
         self.start_quorum(gangs, &ids, now);
         steps
@@ -195,7 +195,7 @@ impl Scheduler {
         let attempts = self.queue.unit(attempt.unit).map_or(0, |u| u.attempts);
         self.keep_gang_verdict(&attempt.keys, attempts, outcome, now);
         for key in &attempt.keys {
-            self.cluster.gangs_mut().note(key, |gang| gang.history.attempts += 1);
+            self.cluster.gangs_mut().update(key, |gang| gang.history.attempts += 1);
         }
     }
 

@@ -99,7 +99,7 @@ impl Scheduler {
                 if let Some(note) = found.note() {
                     for fate in &mut best.fates {
                         if let Fate::Failed(refusal) = fate {
-                            *refusal = self.noted(refusal.clone(), note.clone());
+                            *refusal = self.with_post_filter_note(refusal.clone(), note.clone());
                         }
                     }
                 }
@@ -325,7 +325,7 @@ impl Scheduler {
     fn keep_account(&mut self, member: &Candidate, plan: Arc<Plan>, steps: &mut [Step]) {
         if let Some(mut verdict) = self.verdict(member.id) {
             verdict.plan = Some(plan.clone());
-            self.keep(member.id, LastAttempt::Full(Arc::new(verdict)));
+            self.set_last_attempt(member.id, LastAttempt::Full(Arc::new(verdict)));
         }
         if let Some(step) = steps.iter_mut().find(|step| step.pod.key == member.pod.key) {
             step.verdict.plan = Some(plan);

@@ -26,7 +26,7 @@ impl Scheduler {
         let Some(group) = self.gangs.groups.get_mut(&key) else { return false };
         let Some(at) = group.at(&key).filter(|_| !group.is_satisfied) else { return false };
         group.ready[at] += 1;
-        group.note(self.cluster.gangs(), at);
+        group.update_readiness(self.cluster.gangs(), at);
         group.joined.push(id);
         group.gang_of.insert(id, key.clone());
         let rep = group.rep().clone();
@@ -42,7 +42,7 @@ impl Scheduler {
         }
         self.judge_gated(&rep, id, now);
         // The next review decides whether the group can be planned, when all changes are in.
-        self.cluster.gangs_mut().note(&key, |_| ());
+        self.cluster.gangs_mut().update(&key, |_| ());
         true
     }
 
@@ -95,10 +95,10 @@ impl Scheduler {
         let Some(unit) = self.queue.unit_of(id) else { return false };
         let Some(rep) = self.queue.unit(unit).and_then(|u| u.gang.clone()) else { return false };
         if let Some(group) = self.gangs.groups.get_mut(&rep) {
-            group.told.remove(&id);
+            group.reported.remove(&id);
             if let Some(at) = group.gang_of.remove(&id).and_then(|key| group.at(&key)) {
                 group.ready[at] = group.ready[at].saturating_sub(1);
-                group.note(self.cluster.gangs(), at);
+                group.update_readiness(self.cluster.gangs(), at);
             }
             if self.queue.unit(unit).is_some_and(|u| u.pods.len() == 1) {
                 (group.unit, group.attempt_progress) = (None, None);
@@ -108,7 +108,7 @@ impl Scheduler {
         }
         self.queue.detach(id);
         if let Some(key) = pod.member_of() {
-            self.cluster.gangs_mut().note(key, |_| ());
+            self.cluster.gangs_mut().update(key, |_| ());
         }
         true
     }
@@ -119,7 +119,7 @@ impl Scheduler {
         let Some(unit) = self.queue.unit(unit) else { return };
         let rejected = (unit.refusals > 0).then_some((unit.refusals, unit.backoff_until));
         for key in keys {
-            self.cluster.gangs_mut().note(key, |gang| gang.history.rejected = rejected);
+            self.cluster.gangs_mut().update(key, |gang| gang.history.rejected = rejected);
         }
     }
 
@@ -163,7 +163,7 @@ impl Scheduler {
             return self.form_group(key, now);
         };
         if gang.created() == 0 && gang.history.empty_since.is_none() {
-            self.cluster.gangs_mut().note_empty(key, now.monotonic);
+            self.cluster.gangs_mut().mark_empty(key, now.monotonic);
         }
         self.form_group(key, now);
         self.gangs.stale.insert(key.clone());
@@ -173,7 +173,7 @@ impl Scheduler {
     fn review_group(&mut self, rep: &GangKey, changed: &[GangKey], now: Now) {
         let Some(group) = self.gangs.groups.get_mut(rep) else { return };
         for at in changed.iter().filter_map(|key| group.at(key)).collect::<Vec<_>>() {
-            group.note(self.cluster.gangs(), at);
+            group.update_readiness(self.cluster.gangs(), at);
         }
         let (is, was) = (group.has_quorum(), group.is_satisfied);
         if is != was {
@@ -220,7 +220,7 @@ impl Scheduler {
             group.gang_of.clear();
             for at in 0..keys.len() {
                 group.ready[at] = 0;
-                group.note(self.cluster.gangs(), at);
+                group.update_readiness(self.cluster.gangs(), at);
             }
             group.attempt_progress = None;
             group.unit.take().and_then(|unit| self.queue.remove(unit)).map(|u| u.pods.to_vec())
@@ -255,7 +255,7 @@ impl Scheduler {
     pub(crate) fn requeue_member(&mut self, id: PodId, pod: &Arc<Pod>, unit: UnitId, now: Now) {
         let was = self.queue.unit(unit).map(|u| (u.attempts, u.first_queued_at, u.errors));
         self.queue.remove(unit);
-        self.cluster.gangs_mut().note_member(pod, id, |member| {
+        self.cluster.gangs_mut().update_member(pod, id, |member| {
             member.since = Some(now);
             member.deadline = None;
         });
@@ -270,11 +270,11 @@ impl Scheduler {
         }
     }
 
-    /// Notes in its gang that the API server has confirmed a member.
-    pub(crate) fn note_bound(&mut self, id: PodId, now: Now) {
+    /// Records in a member's gang that the API server has confirmed its Binding.
+    pub(crate) fn record_bound(&mut self, id: PodId, now: Now) {
         let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) else { return };
         let Some(key) = pod.member_of() else { return };
-        self.cluster.gangs_mut().note_member(&pod, id, |member| {
+        self.cluster.gangs_mut().update_member(&pod, id, |member| {
             member.since = Some(now);
             member.deadline = None;
         });
@@ -285,7 +285,7 @@ impl Scheduler {
                 && g.counts.bound + g.ended().0 >= g.definition.min
         });
         if is_whole {
-            self.cluster.gangs_mut().note(key, |gang| gang.history.is_partial = false);
+            self.cluster.gangs_mut().update(key, |gang| gang.history.is_partial = false);
         }
     }
 
@@ -305,7 +305,7 @@ impl Scheduler {
             any = true;
             self.gangs.deadlines.remove(&(at, rep.clone()));
             if let Some(group) = self.gangs.groups.get_mut(&rep) {
-                group.look_at = None;
+                group.check_at = None;
             }
             self.expire_waiting(&rep, now);
             self.report_blocked(&rep, now);

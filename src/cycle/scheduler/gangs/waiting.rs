@@ -14,7 +14,7 @@ use pellucid_model::gang::Dialect;
 use pellucid_model::{GangKey, Now, Pod, PodId};
 use pellucid_queue::Unit;
 use pellucid_recording::Outcome;
-use pellucid_recording::flight::What;
+use pellucid_recording::flight::FlightEvent;
 use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, member_refusal};
 
 use super::attempt_progress::Slice;
@@ -92,11 +92,11 @@ impl Scheduler {
         let key = &attempt.keys[member.gang];
         let wait = self.cluster.gangs().get(key).map_or(Duration::ZERO, |g| g.wait(at_most));
         let deadline = now.monotonic + wait;
-        self.cluster.gangs_mut().note_member(&member.pod, member.id, |m| m.deadline = Some(deadline));
-        self.cluster.gangs_mut().note(key, |gang| {
+        self.cluster.gangs_mut().update_member(&member.pod, member.id, |m| m.deadline = Some(deadline));
+        self.cluster.gangs_mut().update(key, |gang| {
             gang.history.schedule_start.get_or_insert(now);
         });
-        self.gangs.look_again(&attempt.rep, deadline);
+        self.gangs.schedule_check(&attempt.rep, deadline);
     }
 
     /// Whether the gap rule of scheduler-plugins rejects a group: more than a percentage of a gang's quorum is missing.
@@ -116,10 +116,10 @@ impl Scheduler {
         if waiting.is_empty() {
             return;
         }
-        self.note_satisfied(keys, now);
+        self.record_satisfied(keys, now);
         let mut events = Vec::new();
         for (id, pod) in waiting {
-            self.cluster.gangs_mut().note_member(&pod, id, |m| m.deadline = None);
+            self.cluster.gangs_mut().update_member(&pod, id, |m| m.deadline = None);
             if let Some(unit) = self.queue.unit_of(id) {
                 self.cluster.set_stage(id, Stage::Permitted);
                 self.start_binding(id, unit, (now, false), &mut events);
@@ -150,12 +150,12 @@ impl Scheduler {
         let deadlines = gangs.flat_map(|g| g.members.values().filter_map(|m| m.deadline));
         let Some(first) = deadlines.min() else { return };
         if first > now.monotonic {
-            return self.gangs.look_again(rep, first);
+            return self.gangs.schedule_check(rep, first);
         }
         for key in &keys {
             if self.cluster.gangs().get(key).is_some_and(|g| g.counts.waiting > 0) {
                 self.records.counters.gang_timeouts += 1;
-                self.cluster.gangs_mut().note(key, |gang| gang.history.timeouts += 1);
+                self.cluster.gangs_mut().update(key, |gang| gang.history.timeouts += 1);
             }
         }
         let names: Vec<String> = keys.iter().map(ToString::to_string).collect();
@@ -181,8 +181,8 @@ impl Scheduler {
             let Some(node) = self.cluster.pod(*id).and_then(|r| r.node) else { continue };
             let name = self.cluster.slot(node).name.clone();
             self.cluster.release(*id);
-            self.record_event((*id, &pod.key), &name, What::Released, now);
-            self.cluster.gangs_mut().note_member(pod, *id, |m| m.deadline = None);
+            self.record_event((*id, &pod.key), &name, FlightEvent::Released, now);
+            self.cluster.gangs_mut().update_member(pod, *id, |m| m.deadline = None);
             if let Some(unit) = self.queue.unit_of(*id) {
                 self.queue.remove(unit);
             }
@@ -195,7 +195,7 @@ impl Scheduler {
         }
         for key in &keys {
             let release = Release { code, at: now, members };
-            self.cluster.gangs_mut().note(key, |gang| gang.history.last_release = Some(release));
+            self.cluster.gangs_mut().update(key, |gang| gang.history.last_release = Some(release));
         }
         let unit = self.gangs.groups.get(rep).and_then(|g| g.unit);
         let attempts = unit.and_then(|u| self.queue.unit(u)).map_or(0, |u| u.attempts);
@@ -214,6 +214,6 @@ impl Scheduler {
         let rank = crate::scheduler::inputs::rank(&self.profiles.all[profile], pod);
         let unit = Unit::single(id, pod.key.clone(), profile, rank, pod.created, first);
         self.queue.add_in_flight(Unit { attempts, errors, ..unit });
-        self.cluster.gangs_mut().note_member(pod, id, |member| member.since = Some(now));
+        self.cluster.gangs_mut().update_member(pod, id, |member| member.since = Some(now));
     }
 }

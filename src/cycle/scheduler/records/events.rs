@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pellucid_cluster::{ClusterEvent, Input, PodRecord};
 use pellucid_model::{Mirror, Now, Pod, PodId, PodKey};
 use pellucid_recording::GangVerdict;
-use pellucid_recording::flight::{Flight, Gone, Noted, Numbers, What};
+use pellucid_recording::flight::{Departure, FlightEvent, FlightRecorder, Numbers, PodEvent};
 use pellucid_recording::{Outcome, Verdict};
 
 use crate::scheduler::Scheduler;
@@ -22,7 +22,7 @@ impl Scheduler {
             Outcome::Placed(placement) if is_on => {
                 let numbers = Numbers::of(placement, verdict.attempts, verdict.changes);
                 let (node, at) = (placement.node, (verdict.cycle, verdict.at));
-                let entry = self.records.flight.note_placed(id, node, numbers, at);
+                let entry = self.records.flight.record_placement(id, node, numbers, at);
                 self.records.last_attempts.set(id.index(), LastAttempt::Placed { node, entry });
             }
             _ => self.record_whole(id, verdict, is_on),
@@ -34,46 +34,56 @@ impl Scheduler {
         if self.cluster.pod(id).is_none() {
             return;
         }
-        self.keep(id, LastAttempt::Full(Arc::new(verdict.clone())));
-        let what = match &verdict.outcome {
-            Outcome::Refused(refusal) if is_on => What::Refused(refusal.clone()),
-            Outcome::Gated(refusal) if is_on => What::Gated(refusal.clone()),
-            _ => return self.records.flight.leave_out(verdict.at),
+        self.set_last_attempt(id, LastAttempt::Full(Arc::new(verdict.clone())));
+        let event = match &verdict.outcome {
+            Outcome::Refused(refusal) if is_on => FlightEvent::Refused(refusal.clone()),
+            Outcome::Gated(refusal) if is_on => FlightEvent::Gated(refusal.clone()),
+            _ => return self.records.flight.count_unrecorded(verdict.at),
         };
         if let Some(record) = self.cluster.pod(id) {
-            let noted = Noted { id, key: &record.pod.key, node: "", what };
-            self.records.flight.note(noted, (verdict.cycle, verdict.at));
+            let event = PodEvent { id, key: &record.pod.key, node: "", event };
+            self.records.flight.record(event, (verdict.cycle, verdict.at));
         }
     }
 
     /// Stores a last attempt that is not a recorded placement.
-    pub(crate) fn keep(&mut self, id: PodId, kept: LastAttempt) {
+    pub(crate) fn set_last_attempt(&mut self, id: PodId, attempt: LastAttempt) {
         if let Some(record) = self.cluster.pod(id) {
             name_placed(&self.records.last_attempts, &mut self.records.flight, id, &record.pod.key);
         }
-        self.records.last_attempts.set(id.index(), kept);
+        self.records.last_attempts.set(id.index(), attempt);
     }
 
     /// Records the end of an attempt at a group, or that its places were given up.
     pub(crate) fn record_gang(&mut self, verdict: &Arc<GangVerdict>, now: Now) {
         if !self.switches.recorder() {
-            return self.records.flight.leave_out(now.wall_nanos());
+            return self.records.flight.count_unrecorded(now.wall_nanos());
         }
         if let Some(first) = verdict.group.first() {
-            self.records.flight.note_gang(first, What::Gang(verdict.clone()), (self.cycle, now.wall_nanos()));
+            self.records.flight.record_gang(
+                first,
+                FlightEvent::Gang(verdict.clone()),
+                (self.cycle, now.wall_nanos()),
+            );
         }
     }
 
     /// Records any other event of a pod.
-    pub(crate) fn record_event(&mut self, (id, key): (PodId, &PodKey), node: &str, what: What, now: Now) {
+    pub(crate) fn record_event(
+        &mut self,
+        (id, key): (PodId, &PodKey),
+        node: &str,
+        event: FlightEvent,
+        now: Now,
+    ) {
         if !self.switches.recorder() {
-            return self.records.flight.leave_out(now.wall_nanos());
+            return self.records.flight.count_unrecorded(now.wall_nanos());
         }
-        self.records.flight.note(Noted { id, key, node, what }, (self.cycle, now.wall_nanos()));
+        self.records.flight.record(PodEvent { id, key, node, event }, (self.cycle, now.wall_nanos()));
     }
 
     /// Records which pods an input added, bound or removed.
-    pub(crate) fn record_changes(&mut self, events: &[ClusterEvent], how: Gone, now: Now) {
+    pub(crate) fn record_changes(&mut self, events: &[ClusterEvent], departure: Departure, now: Now) {
         // An assumed pod that is removed produces both PendingRemoved and PodReleased.
         let mut last: Option<&Arc<str>> = None;
         for event in events {
@@ -84,15 +94,15 @@ impl Scheduler {
                 ClusterEvent::NodeRemoved(node, name) => self.records.flight.name_node(*node, name),
                 ClusterEvent::PendingAdded(id) => {
                     if let Some(pod) = self.cluster.pod(*id).map(|r| r.pod.clone()) {
-                        self.record_event((*id, &pod.key), "", What::Added, now);
+                        self.record_event((*id, &pod.key), "", FlightEvent::Added, now);
                     }
                 }
                 ClusterEvent::PendingRemoved { id, pod } => {
                     last = Some(&pod.uid);
                     let place = self.known(pod).and_then(|record| record.node);
                     match place.map(|node| self.cluster.slot(node).name.clone()) {
-                        Some(node) => self.record_event((*id, &pod.key), &node, What::Bound, now),
-                        None => self.record_event((*id, &pod.key), "", What::Gone(how), now),
+                        Some(node) => self.record_event((*id, &pod.key), &node, FlightEvent::Bound, now),
+                        None => self.record_event((*id, &pod.key), "", FlightEvent::Left(departure), now),
                     }
                 }
                 ClusterEvent::PodReleased { pod, node }
@@ -102,7 +112,7 @@ impl Scheduler {
                 {
                     // The slot of a removed node is freed with its last pod, so the pod's own node name comes first.
                     let node = pod.node_name.clone().unwrap_or_else(|| self.cluster.slot(*node).name.clone());
-                    self.record_event((NOBODY, &pod.key), &node, What::Gone(how), now);
+                    self.record_event((NOBODY, &pod.key), &node, FlightEvent::Left(departure), now);
                 }
                 _ => {}
             }
@@ -117,8 +127,8 @@ impl Scheduler {
 
 /// Records the pod's name if its last attempt is a placement, which the recorder holds by number only. Call it before
 /// the slot is reused or gets another last attempt.
-fn name_placed(kept: &Mirror<LastAttempt>, flight: &mut Flight, id: PodId, key: &PodKey) {
-    if let Some(LastAttempt::Placed { entry, .. }) = kept.get(id.index()) {
+fn name_placed(last_attempts: &Mirror<LastAttempt>, flight: &mut FlightRecorder, id: PodId, key: &PodKey) {
+    if let Some(LastAttempt::Placed { entry, .. }) = last_attempts.get(id.index()) {
         flight.name_pod(id, *entry, key);
     }
 }
@@ -127,11 +137,11 @@ fn name_placed(kept: &Mirror<LastAttempt>, flight: &mut Flight, id: PodId, key: 
 pub(crate) const NOBODY: PodId = PodId(u32::MAX);
 
 /// Returns why pods that an input removes are gone.
-pub(crate) fn how_gone(input: &Input) -> Gone {
+pub(crate) fn departure_of(input: &Input) -> Departure {
     match input {
-        Input::PodApplied(pod) if pod.phase.is_terminal() => Gone::Ended,
-        Input::PodApplied(pod) if pod.deleting => Gone::Deleting,
-        Input::Quarantined(_) => Gone::Unreadable,
-        _ => Gone::Deleted,
+        Input::PodApplied(pod) if pod.phase.is_terminal() => Departure::Ended,
+        Input::PodApplied(pod) if pod.deleting => Departure::Deleting,
+        Input::Quarantined(_) => Departure::Unreadable,
+        _ => Departure::Deleted,
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use pellucid_model::NodeIdx;
-use pellucid_recording::flight::{Chunk, Entry, What};
+use pellucid_recording::flight::{Chunk, Entry, FlightEvent};
 use pellucid_recording::{Outcome, Refusal, Verdict};
 
 /// The last attempt at one pod.
@@ -40,7 +40,7 @@ impl LastAttempt {
             Self::Full(verdict) => Some(verdict.as_ref().clone()),
             Self::Placed { node, entry } => {
                 let (chunk, entry) = find(*entry)?;
-                let What::Placed(numbers) = chunk.what(&entry) else { return None };
+                let FlightEvent::Placed(numbers) = chunk.event(&entry) else { return None };
                 Some(numbers.verdict(*node, (entry.cycle, entry.last), changes))
             }
         }

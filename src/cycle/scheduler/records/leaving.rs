@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pellucid_cluster::{ClusterEvent, Input};
 use pellucid_model::collections::{HashMap, HashSet};
 use pellucid_model::{Now, PodKey};
-use pellucid_recording::flight::{Gone, What};
+use pellucid_recording::flight::{Departure, FlightEvent};
 
 use crate::scheduler::Scheduler;
 use crate::scheduler::records::events::NOBODY;
@@ -48,13 +48,13 @@ impl Scheduler {
     /// Records the end of pods that an input shows to be gone. Call it before recording anything new under their names.
     pub(crate) fn record_left(&mut self, input: &Input, now: Now) {
         for key in self.records.leaving.gone(input) {
-            self.record_event((NOBODY, &key), "", What::Gone(Gone::Deleted), now);
+            self.record_event((NOBODY, &key), "", FlightEvent::Left(Departure::Deleted), now);
         }
     }
 
     /// Tracks the pods that an input removed from the state although the API server still has them.
-    pub(crate) fn note_leaving(&mut self, events: &[ClusterEvent], how: Gone) {
-        if how != Gone::Deleting {
+    pub(crate) fn track_leaving(&mut self, events: &[ClusterEvent], departure: Departure) {
+        if departure != Departure::Deleting {
             return;
         }
         for event in events {

@@ -44,7 +44,7 @@ impl Scheduler {
 
     /// Adds up the time of an attempt: `took` in [`step`](Self::step), and `logged` for logging its recordings
     /// afterwards. Returns the recording that was ended because recording exceeded its budget.
-    pub fn note_cost(&mut self, took: Duration, logged: Duration, now: Now) -> Option<Arc<Recording>> {
+    pub fn charge_cost(&mut self, took: Duration, logged: Duration, now: Now) -> Option<Arc<Recording>> {
         let second = now.monotonic.as_secs();
         let is_recording = self.switches.is_recording();
         self.records.meter.add_cycle(took + logged, is_recording, second);

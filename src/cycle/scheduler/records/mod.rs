@@ -11,7 +11,7 @@ use std::sync::Arc;
 use pellucid_model::{Mirror, Pages};
 use pellucid_queue::Wakeup;
 use pellucid_recording::Refusal;
-use pellucid_recording::flight::Flight;
+use pellucid_recording::flight::FlightRecorder;
 use pellucid_recording::meter::Meter;
 use pellucid_recording::recorder::Recorder;
 use pellucid_recording::switches::Switches;
@@ -28,7 +28,7 @@ pub(crate) struct Records {
     pub(crate) wakeups: Pages<Option<(usize, Arc<Wakeup>)>>,
     /// Recorded score tables and refused nodes, while a switch wants them.
     pub(crate) recorder: Recorder,
-    pub(crate) flight: Flight,
+    pub(crate) flight: FlightRecorder,
     pub(crate) leaving: Leaving,
     pub(crate) meter: Meter,
     pub(crate) counters: Counters,
@@ -42,7 +42,7 @@ impl Records {
             last_attempts: Mirror::default(),
             wakeups: Pages::default(),
             recorder: Recorder::default(),
-            flight: Flight::new(switches.recorder_bytes()).numbered_from(switches.recorder_first()),
+            flight: FlightRecorder::new(switches.recorder_bytes()).numbered_from(switches.recorder_first()),
             leaving: Leaving::default(),
             meter: Meter::default(),
             counters: Counters::default(),

@@ -15,7 +15,7 @@ use pellucid_model::{GangKey, Name, Pod};
 use crate::decode::fields::filled;
 use crate::decode::gangs::terms::{Annotations, At, fatal, warning};
 use crate::decode::lenient::Fault;
-use crate::decode::slim;
+use crate::decode::wire;
 
 /// The scheduler name whose pods get a shadow gang when they name no gang.
 const KUBE_BATCH: &str = "kube-batch";
@@ -67,7 +67,7 @@ struct Words<'a> {
 }
 
 /// Adds gang and gang warning to a pod that is otherwise complete. Faults have the whole path.
-pub(crate) fn add_gang(pod: &mut Pod, meta: &slim::Meta, spec: &slim::PodSpec) -> Result<(), Fault> {
+pub(crate) fn add_gang(pod: &mut Pod, meta: &wire::Meta, spec: &wire::PodSpec) -> Result<(), Fault> {
     let annotations = Annotations::of(meta)?;
     let scheduling_group = spec
         .scheduling_group

@@ -11,7 +11,7 @@ use pellucid_model::gang::{GangMode, GangProblem, GangTerms, MatchPolicy};
 use pellucid_model::{GangKey, duration};
 
 use crate::decode::lenient::{Fault, Lenient};
-use crate::decode::slim;
+use crate::decode::wire;
 
 /// Where on an object a gang value was found. Its `Display` is the field path.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct Annotations<'a>(&'a [(&'static str, Lenient<Arc<str>>)]);
 impl<'a> Annotations<'a> {
     /// Returns the gang annotations of an object. An annotation that is no text is a fault of the object, as for
     /// labels.
-    pub(crate) fn of(meta: &'a slim::Meta) -> Result<Self, Fault> {
+    pub(crate) fn of(meta: &'a wire::Meta) -> Result<Self, Fault> {
         let known = meta.annotations.read("metadata.annotations")?;
         let all = known.map_or(&[][..], |known| &known.gang);
         for (key, value) in all {

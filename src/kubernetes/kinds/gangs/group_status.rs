@@ -6,16 +6,16 @@ use pellucid_model::gang::{GroupCondition, GroupPhase, GroupStatus};
 use pellucid_model::{Name, ObjectKind};
 
 use crate::decode::lenient::{Lenient, List, Moment, Shape};
-use crate::decode::slim::{Condition, slim_types};
+use crate::decode::wire::{Condition, wire_types};
 
 /// The names of a native PodGroup's condition in all versions.
 const SCHEDULED: [&str; 2] = ["PodGroupScheduled", "PodGroupInitiallyScheduled"];
 /// The condition of a kube-batch PodGroup.
 const UNSCHEDULABLE: &str = "Unschedulable";
 
-slim_types! {
+wire_types! {
     /// `status` of a PodGroup: the fields of all API groups.
-    struct SlimStatus {
+    struct GroupStatusBody {
         phase: Lenient<Name>,
         occupied_by: Lenient<Arc<str>>,
         scheduled: Lenient<i64>,
@@ -28,7 +28,7 @@ slim_types! {
 }
 
 /// Reads the status. Only a scheduler writes it, so unreadable fields are ignored and written again.
-pub(crate) fn status(kind: ObjectKind, status: &SlimStatus) -> GroupStatus {
+pub(crate) fn status(kind: ObjectKind, status: &GroupStatusBody) -> GroupStatus {
     let read = GroupStatus {
         phase: status.phase.good().and_then(|word| phase(word)),
         occupied_by: good(&status.occupied_by).unwrap_or_else(|| "".into()),
@@ -55,7 +55,7 @@ fn phase(word: &str) -> Option<GroupPhase> {
 }
 
 /// Returns the condition that this scheduler writes, under its name in the model.
-fn condition(kind: ObjectKind, status: &SlimStatus) -> Option<GroupCondition> {
+fn condition(kind: ObjectKind, status: &GroupStatusBody) -> Option<GroupCondition> {
     let (known, own) = if kind == ObjectKind::PodGroupNative {
         (&SCHEDULED[..], SCHEDULED[0])
     } else {

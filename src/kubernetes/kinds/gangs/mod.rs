@@ -10,7 +10,7 @@ use pellucid_model::gang::Named;
 
 use crate::decode::lenient::Fault;
 use crate::decode::objects::own_key;
-use crate::decode::slim::Meta;
+use crate::decode::wire::Meta;
 
 /// Reads an object of which only the name matters.
 fn named(meta: &Meta) -> Result<Named, Fault> {

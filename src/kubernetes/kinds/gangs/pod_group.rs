@@ -20,8 +20,8 @@ use crate::decode::gangs::terms::{self, Annotations, At, fatal, warning};
 use crate::decode::lenient::{Fault, Lenient, List, Map, QuantityText};
 use crate::decode::objects::{bodies, object, own_key};
 use crate::decode::requests::{amounts, resource_list};
-use crate::decode::slim::{EmptySource, Meta, slim_types};
-use crate::kinds::gangs::group_status::{SlimStatus, status};
+use crate::decode::wire::{EmptySource, Meta, wire_types};
+use crate::kinds::gangs::group_status::{GroupStatusBody, status};
 use crate::kinds::resource::{BuiltIn, Resource};
 
 /// Those of scheduler-plugins.
@@ -70,12 +70,12 @@ pub(crate) static NATIVE: BuiltIn = BuiltIn {
     read: |text| read(ObjectKind::PodGroupNative, text),
 };
 
-slim_types! {
+wire_types! {
     /// A PodGroup of any API group.
     struct GroupBody {
         metadata: Lenient<Meta>,
         spec: Lenient<GroupSpec>,
-        status: Lenient<SlimStatus>,
+        status: Lenient<GroupStatusBody>,
     }
     /// `spec` of a PodGroup: the fields of all API groups.
     struct GroupSpec {

@@ -3,7 +3,7 @@
 use pellucid_model::{Object, ObjectKind};
 
 use crate::decode::objects::object;
-use crate::decode::slim::{Meta, NamedBody};
+use crate::decode::wire::{Meta, NamedBody};
 use crate::kinds::gangs::named;
 use crate::kinds::resource::{BuiltIn, Resource};
 

@@ -6,7 +6,7 @@ use pellucid_model::{Object, ObjectKind};
 use crate::decode::fields::flag;
 use crate::decode::lenient::{Fault, Lenient};
 use crate::decode::objects::{bodies, object, own_key};
-use crate::decode::slim::{Meta, slim_types};
+use crate::decode::wire::{Meta, wire_types};
 use crate::kinds::resource::{BuiltIn, Resource};
 
 pub(crate) static CSI_DRIVER: BuiltIn = BuiltIn {
@@ -14,7 +14,7 @@ pub(crate) static CSI_DRIVER: BuiltIn = BuiltIn {
     read: |text| object(ObjectKind::CsiDriver, text, csi_driver),
 };
 
-slim_types! {
+wire_types! {
     struct CsiDriverBody {
         metadata: Lenient<Meta>,
         spec: Lenient<CsiDriverSpec>,

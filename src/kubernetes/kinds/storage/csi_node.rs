@@ -6,7 +6,7 @@ use pellucid_model::{Name, Object, ObjectKind};
 use crate::decode::fields::{name, required};
 use crate::decode::lenient::{Fault, Lenient, List};
 use crate::decode::objects::{bodies, object, own_key};
-use crate::decode::slim::{Meta, slim_types};
+use crate::decode::wire::{Meta, wire_types};
 use crate::kinds::resource::{BuiltIn, Resource};
 use crate::kinds::storage::known;
 
@@ -15,7 +15,7 @@ pub(crate) static CSI_NODE: BuiltIn = BuiltIn {
     read: |text| object(ObjectKind::CsiNode, text, csi_node),
 };
 
-slim_types! {
+wire_types! {
     struct CsiNodeBody {
         metadata: Lenient<Meta>,
         spec: Lenient<CsiNodeSpec>,

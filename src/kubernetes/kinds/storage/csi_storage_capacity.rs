@@ -6,7 +6,7 @@ use pellucid_model::{Name, Object, ObjectKind};
 use crate::decode::fields::{name, selector};
 use crate::decode::lenient::{Fault, Lenient, QuantityText};
 use crate::decode::objects::{bodies, object, own_key};
-use crate::decode::slim::{LabelSelector, Meta, slim_types};
+use crate::decode::wire::{LabelSelector, Meta, wire_types};
 use crate::kinds::resource::{BuiltIn, Resource};
 use crate::kinds::storage::bytes;
 
@@ -15,7 +15,7 @@ pub(crate) static CSI_STORAGE_CAPACITY: BuiltIn = BuiltIn {
     read: |text| object(ObjectKind::CsiStorageCapacity, text, csi_storage_capacity),
 };
 
-slim_types! {
+wire_types! {
     struct CapacityBody {
         metadata: Lenient<Meta>,
         storage_class_name: Lenient<Name>,

@@ -13,9 +13,9 @@ use pellucid_model::{Name, quantity};
 
 use crate::decode::fields::name;
 use crate::decode::lenient::{Fault, KnownAnnotations, Lenient, List, QuantityText};
-use crate::decode::slim::{Meta, slim_types};
+use crate::decode::wire::{Meta, wire_types};
 
-slim_types! {
+wire_types! {
     /// `status` of a PersistentVolume or PersistentVolumeClaim.
     struct PhaseStatus {
         phase: Lenient<Name>,

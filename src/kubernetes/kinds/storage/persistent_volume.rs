@@ -13,7 +13,7 @@ use pellucid_model::{Name, Object, ObjectKind};
 use crate::decode::fields::{labels, name, required, term, text};
 use crate::decode::lenient::{Fault, Lenient, List};
 use crate::decode::objects::{bodies, object, own_name};
-use crate::decode::slim::{EmptySource, GceDisk, IdSource, Meta, NodeSelector, slim_types};
+use crate::decode::wire::{EmptySource, GceDisk, IdSource, Meta, NodeSelector, wire_types};
 use crate::kinds::resource::{BuiltIn, Resource};
 use crate::kinds::storage::{PhaseStatus, Storage, access_modes, bytes, class_mark, is_block, known};
 
@@ -26,7 +26,7 @@ pub(crate) static PERSISTENT_VOLUME: BuiltIn = BuiltIn {
     read: |text| object(ObjectKind::PersistentVolume, text, persistent_volume),
 };
 
-slim_types! {
+wire_types! {
     struct VolumeBody {
         metadata: Lenient<Meta>,
         spec: Lenient<VolumeSpec>,

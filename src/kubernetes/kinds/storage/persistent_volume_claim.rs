@@ -6,7 +6,7 @@ use pellucid_model::{Name, Object, ObjectKind};
 use crate::decode::fields::{filled, flag, name, selector, text};
 use crate::decode::lenient::{Fault, Lenient, List};
 use crate::decode::objects::{bodies, object, own_name};
-use crate::decode::slim::{LabelSelector, Meta, slim_types};
+use crate::decode::wire::{LabelSelector, Meta, wire_types};
 use crate::kinds::resource::{BuiltIn, Resource};
 use crate::kinds::storage::{PhaseStatus, Storage, access_modes, bytes, class_mark, is_block, known};
 
@@ -15,7 +15,7 @@ pub(crate) static PERSISTENT_VOLUME_CLAIM: BuiltIn = BuiltIn {
     read: |text| object(ObjectKind::PersistentVolumeClaim, text, persistent_volume_claim),
 };
 
-slim_types! {
+wire_types! {
     struct ClaimBody {
         metadata: Lenient<Meta>,
         spec: Lenient<ClaimSpec>,

@@ -7,7 +7,7 @@ use pellucid_model::{Name, Object, ObjectKind};
 use crate::decode::fields::{exactly, name, required};
 use crate::decode::lenient::{Fault, Lenient, List};
 use crate::decode::objects::{bodies, object, own_key};
-use crate::decode::slim::{Meta, slim_types};
+use crate::decode::wire::{Meta, wire_types};
 use crate::kinds::resource::{BuiltIn, Resource};
 
 pub(crate) static STORAGE_CLASS: BuiltIn = BuiltIn {
@@ -15,7 +15,7 @@ pub(crate) static STORAGE_CLASS: BuiltIn = BuiltIn {
     read: |text| object(ObjectKind::StorageClass, text, storage_class),
 };
 
-slim_types! {
+wire_types! {
     struct ClassBody {
         metadata: Lenient<Meta>,
         provisioner: Lenient<Name>,

@@ -6,7 +6,7 @@ use pellucid_model::{Name, Object, ObjectKind};
 use crate::decode::fields::name;
 use crate::decode::lenient::{Fault, Lenient};
 use crate::decode::objects::{bodies, object, own_key};
-use crate::decode::slim::{Meta, slim_types};
+use crate::decode::wire::{Meta, wire_types};
 use crate::kinds::resource::{BuiltIn, Resource};
 
 pub(crate) static VOLUME_ATTACHMENT: BuiltIn = BuiltIn {
@@ -14,7 +14,7 @@ pub(crate) static VOLUME_ATTACHMENT: BuiltIn = BuiltIn {
     read: |text| object(ObjectKind::VolumeAttachment, text, volume_attachment),
 };
 
-slim_types! {
+wire_types! {
     struct AttachmentBody {
         metadata: Lenient<Meta>,
         spec: Lenient<AttachmentSpec>,

@@ -13,9 +13,9 @@ use pellucid_model::selector::LabelSelector;
 use crate::decode::fields::{exactly, int32, selector};
 use crate::decode::lenient::{Fault, Lenient, Map};
 use crate::decode::objects::{bodies, own_key};
-use crate::decode::slim::{self, Meta, slim_types};
+use crate::decode::wire::{self, Meta, wire_types};
 
-slim_types! {
+wire_types! {
     /// A Service or a ReplicationController, which select pods by a map of labels.
     struct PairsBody {
         metadata: Lenient<Meta>,
@@ -33,7 +33,7 @@ slim_types! {
     }
     /// `spec` of a ReplicaSet, a StatefulSet or a PodDisruptionBudget.
     struct SetSpec {
-        selector: Lenient<slim::LabelSelector>,
+        selector: Lenient<wire::LabelSelector>,
         replicas: Lenient<i64>,
     }
 }

@@ -6,7 +6,7 @@ use pellucid_model::{Object, ObjectKind};
 use crate::decode::fields::{int32, selector};
 use crate::decode::lenient::{Fault, Lenient, Map, Moment};
 use crate::decode::objects::{bodies, object, own_key};
-use crate::decode::slim::{Meta, slim_types};
+use crate::decode::wire::{Meta, wire_types};
 use crate::kinds::resource::{BuiltIn, Resource};
 use crate::kinds::workloads::SetSpec;
 
@@ -15,7 +15,7 @@ pub(crate) static POD_DISRUPTION_BUDGET: BuiltIn = BuiltIn {
     read: |text| object(ObjectKind::PodDisruptionBudget, text, pod_disruption_budget),
 };
 
-slim_types! {
+wire_types! {
     struct BudgetBody {
         metadata: Lenient<Meta>,
         spec: Lenient<SetSpec>,

@@ -5,7 +5,7 @@ use pellucid_model::{Object, ObjectKind};
 
 use crate::decode::lenient::Fault;
 use crate::decode::objects::object;
-use crate::decode::slim::Meta;
+use crate::decode::wire::Meta;
 use crate::kinds::resource::{BuiltIn, Resource};
 use crate::kinds::workloads::{PairsBody, by_pairs};
 

@@ -1,6 +1,6 @@
-//! Determines the status of a gang: one state, and one code with its message.
+//! Determines the state of a gang: its name, and a verdict with one code and its message.
 //!
-//! The status is derived from the current state; the last attempt counts only as far as it still applies. Codes of
+//! The state is derived from the current snapshot; the last attempt counts only as far as it still applies. Codes of
 //! gangs that lack nothing are not reasons, so they are not in the registry; docs/diagnostics.md lists them.
 
 use pellucid_api::reason::ReasonCode;
@@ -13,7 +13,7 @@ use pellucid_recording::{GangOutcome, Outcome, rfc3339};
 
 use super::status::{GangStatus, MemberState, ready};
 
-/// All gang states, for metrics.
+/// Names of all gang states, for metrics.
 pub(super) const STATES: [&str; 11] = [
     "Empty",
     "Finished",
@@ -28,8 +28,9 @@ pub(super) const STATES: [&str; 11] = [
     "Queued",
 ];
 
-pub(super) struct Judgement {
-    pub(super) state: &'static str,
+pub(super) struct GangState {
+    /// One of [`STATES`].
+    pub(super) name: &'static str,
     pub(super) verdict: VerdictBody,
     /// What prevents the gang from being planned.
     pub(super) block: Option<Block>,
@@ -46,10 +47,10 @@ pub(crate) fn reason(code: ReasonCode, message: String) -> VerdictBody {
     }
 }
 
-/// Returns the judgement of a gang that lacks nothing. Its code, such as `GangRunning`, is made from its state.
-fn good(state: &'static str, message: String) -> Judgement {
-    let verdict = VerdictBody { code: format!("Gang{state}"), message, ..VerdictBody::default() };
-    Judgement { state, verdict, block: None }
+/// Returns the state of a gang that lacks nothing. Its code, such as `GangRunning`, is made from the name.
+fn good(name: &'static str, message: String) -> GangState {
+    let verdict = VerdictBody { code: format!("Gang{name}"), message, ..VerdictBody::default() };
+    GangState { name, verdict, block: None }
 }
 
 /// Returns what prevents a gang from being planned, from this gang's point of view.
@@ -75,8 +76,8 @@ pub(super) fn is_off(snapshot: &Snapshot, status: &GangStatus<'_>) -> bool {
     names.peek().is_some() && !names.any(schedules)
 }
 
-/// Determines the state and verdict of a gang.
-pub(super) fn judge(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Judgement {
+/// Determines the state of a gang.
+pub(super) fn gang_state(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> GangState {
     let (gang, counts) = (status.gang, status.counts);
     let (key, min) = (&gang.key, gang.definition.min);
     if counts.created == 0 {
@@ -108,16 +109,16 @@ pub(super) fn judge(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> J
     }
     if let Some(block) = block_of(snapshot, key) {
         let verdict = reason(block.code, block.message());
-        return Judgement { state: "Gated", verdict, block: Some(block) };
+        return GangState { name: "Gated", verdict, block: Some(block) };
     }
     of_attempt(snapshot, status, now)
 }
 
-/// Determines the status of a gang that can be planned from its last attempt.
-fn of_attempt(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Judgement {
+/// Determines the state of a gang that can be planned from its last attempt.
+fn of_attempt(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> GangState {
     let (gang, counts) = (status.gang, status.counts);
     let key = &gang.key;
-    let failed = |state, verdict| Judgement { state, verdict, block: None };
+    let failed = |name, verdict| GangState { name, verdict, block: None };
     let outcome = snapshot.gang_verdicts.get(key).map(|v| &v.outcome);
     if counts.waiting > 0 {
         let until = status.wait_ends().map(|at| format!(" until {}", rfc3339(now.wall_at(at))));

@@ -1,4 +1,4 @@
-//! A pod's requests by column, and which of them a node lacks.
+//! A pod's requests by column, and those that exceed what is free on a node.
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ResourceIdx;
@@ -13,27 +13,27 @@ const UNKNOWN: ResourceIdx = ResourceIdx(u16::MAX);
 
 /// A pod's requests, resolved to columns.
 #[derive(Debug)]
-pub(super) struct Wants {
+pub(super) struct ColumnRequests {
     columns: SmallVec<[(ResourceIdx, i64); 4]>,
     names: Vec<Name>,
     /// Message texts for resources that nodes offer but that have no column, by index into `names`.
     left_out: SmallVec<[(usize, Name); 0]>,
 }
 
-impl Wants {
+impl ColumnRequests {
     /// Resolves the requests of a spec, without ignored resources.
     pub(super) fn of(view: View<'_>, spec: &PodSpec, ignores: impl Fn(&str) -> bool) -> Self {
-        let mut wants = Self { columns: SmallVec::new(), names: Vec::new(), left_out: SmallVec::new() };
+        let mut requests = Self { columns: SmallVec::new(), names: Vec::new(), left_out: SmallVec::new() };
         for (name, amount) in spec.requests.list.named().filter(|(name, _)| !ignores(name)) {
             if view.columns().is_left_out(&name) {
                 let (offered, kept) = view.columns().numbers();
                 let said = format!("{name} ({offered} are offered, {kept} are kept)");
-                wants.left_out.push((wants.names.len(), Name::new(&said)));
+                requests.left_out.push((requests.names.len(), Name::new(&said)));
             }
-            wants.columns.push((view.columns().find(&name).unwrap_or(UNKNOWN), amount));
-            wants.names.push(name);
+            requests.columns.push((view.columns().find(&name).unwrap_or(UNKNOWN), amount));
+            requests.names.push(name);
         }
-        wants
+        requests
     }
 
     /// Returns whether a resource had no column. It may have one by the next call.
@@ -54,23 +54,23 @@ impl Wants {
         self.columns.iter().copied()
     }
 
-    /// Returns the cause for a set of lacking resources.
-    pub(super) fn cause(&self, lacking: Lacking) -> Cause {
+    /// Returns the cause for a set of insufficient resources.
+    pub(super) fn cause(&self, insufficient: InsufficientResources) -> Cause {
         let mut reasons = SmallVec::new();
-        if lacking.mask & PODS_BIT != 0 {
+        if insufficient.mask & PODS_BIT != 0 {
             reasons.push(Reason::of(ReasonCode::TooManyPods));
         }
         for (i, name) in self.names.iter().enumerate() {
-            if lacking.left_out & bit(i) != 0
+            if insufficient.left_out & bit(i) != 0
                 && let Some((_, said)) = self.left_out.iter().find(|(at, _)| *at == i)
             {
                 reasons.push(Reason::about(ReasonCode::ResourceLeftOut, said.clone()));
-            } else if lacking.mask & bit(i) != 0 {
+            } else if insufficient.mask & bit(i) != 0 {
                 reasons.push(Reason::about(ReasonCode::InsufficientResource, name.clone()));
             }
         }
         let code =
-            if lacking.unresolvable { Code::UnschedulableAndUnresolvable } else { Code::Unschedulable };
+            if insufficient.unresolvable { Code::UnschedulableAndUnresolvable } else { Code::Unschedulable };
         Cause { plugin: NAME, code, reasons }
     }
 }
@@ -85,26 +85,26 @@ fn bit(i: usize) -> u64 {
 
 /// The set of requests that a node cannot satisfy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lacking {
+pub(super) struct InsufficientResources {
     mask: u64,
     /// The subset of resources that the node offers but that have no column.
     left_out: u64,
     unresolvable: bool,
 }
 
-impl Lacking {
+impl InsufficientResources {
     /// Records that the node accepts no more pods.
-    pub(super) fn pods(&mut self) {
+    pub(super) fn add_pods(&mut self) {
         self.mask |= PODS_BIT;
     }
 
     /// Records that the node offers the i-th resource, which has no column.
-    pub(super) fn left_out(&mut self, i: usize) {
+    pub(super) fn add_left_out(&mut self, i: usize) {
         self.left_out |= bit(i);
     }
 
     /// Records that the node lacks the i-th resource; `even_empty` if it would lack it without any pods.
-    pub(super) fn resource(&mut self, i: usize, even_empty: bool) {
+    pub(super) fn add_resource(&mut self, i: usize, even_empty: bool) {
         self.mask |= bit(i);
         self.unresolvable |= even_empty;
     }

@@ -1,22 +1,22 @@
-//! Which units are ahead of one: the order in which units would be taken if nothing else happened.
+//! Computes which units are ahead of a unit, in the order in which they would be taken if nothing else happened.
 //!
-//! Computed from the units alone, because a reader's copy has no ordered sets. A test compares the result with the
-//! order in which [`Queue::pop`] takes active units.
+//! Reads only the units, because a reader's copy has no ordered sets. A test compares the result with the order in
+//! which [`Queue::pop`] takes active units.
 
 use std::time::Duration;
 
 use super::{OrderKey, Queue, QueueStage, Unit, UnitId};
 
-/// A unit's place in the line. The smaller place is taken earlier; no two units have equal places.
+/// A unit's position in the queue. Units are taken by ascending position; no two units have equal positions.
 ///
 /// Active units come first (0), in queue order. Units in backoff come next (1), by when it ends: an idle queue takes
 /// them early. Units whose backoff must run its full time come last (2), by when it ends.
-type Turn = (u8, Duration, OrderKey);
+type QueuePosition = (u8, Duration, OrderKey);
 
 impl Queue {
-    /// Returns a unit's place in the line, or `None` when it is in flight. A unit that waits for an event or for its
-    /// gates gets the place that it would have if it were woken now.
-    fn turn(unit: &Unit, now: Duration) -> Option<Turn> {
+    /// Returns a unit's position, or `None` when it is in flight. A unit that waits for an event or for its gates gets
+    /// the position that it would have if it were woken now.
+    fn position(unit: &Unit, now: Duration) -> Option<QueuePosition> {
         let class = match unit.stage {
             QueueStage::Active | QueueStage::Gated => 0,
             QueueStage::Unschedulable if unit.backoff_until <= now => 0,
@@ -27,21 +27,24 @@ impl Queue {
         };
         let mut order = unit.order_key();
         if unit.stage == QueueStage::Gated {
-            // A unit that leaves its gates queues behind those that entered before.
+            // A unit whose gates open queues behind those that entered before.
             order.queued_at = now;
         }
         Some((class, if class == 0 { Duration::ZERO } else { unit.backoff_until }, order))
     }
 
-    /// Returns the units that are taken before one, in order. Units that wait for an event or for their gates are ahead
-    /// of none.
+    /// Returns the units that are taken before unit `of`, in order. Units that wait for an event or for their gates are
+    /// ahead of no other unit.
     pub fn ahead(&self, of: UnitId, now: Duration) -> Vec<UnitId> {
-        let Some(turn) = self.unit(of).and_then(|unit| Self::turn(unit, now)) else { return Vec::new() };
-        let waits_its_turn =
+        let Some(position) = self.unit(of).and_then(|unit| Self::position(unit, now)) else {
+            return Vec::new();
+        };
+        let is_queued =
             |u: &Unit| matches!(u.stage, QueueStage::Active | QueueStage::Backoff | QueueStage::ErrorBackoff);
-        let in_line = self.units().filter(|(id, unit)| *id != of && waits_its_turn(unit));
-        let turns = in_line.filter_map(|(id, unit)| Some((Self::turn(unit, now)?, id)));
-        let mut ahead: Vec<(Turn, UnitId)> = turns.filter(|(other, _)| *other < turn).collect();
+        let queued = self.units().filter(|(id, unit)| *id != of && is_queued(unit));
+        let positions = queued.filter_map(|(id, unit)| Some((Self::position(unit, now)?, id)));
+        let mut ahead: Vec<(QueuePosition, UnitId)> =
+            positions.filter(|(other, _)| *other < position).collect();
         ahead.sort();
         ahead.into_iter().map(|(_, id)| id).collect()
     }

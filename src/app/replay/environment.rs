@@ -17,7 +17,7 @@ use crate::app::{client, clock};
 const STALL_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A sandbox and a scheduler that runs against it.
-pub(in crate::app) struct Stage {
+pub(in crate::app) struct ReplayEnvironment {
     sandbox: pellucid_sandbox::Handle,
     /// The scheduler under test.
     pub instance: Instance,
@@ -25,7 +25,7 @@ pub(in crate::app) struct Stage {
     pub client: kube::Client,
 }
 
-impl Stage {
+impl ReplayEnvironment {
     /// Starts the sandbox and the scheduler, creates the nodes, and waits until the scheduler knows them.
     pub(in crate::app) async fn start(
         nodes: &[Value],
@@ -55,12 +55,12 @@ impl Stage {
             decisions,
         })
         .await?;
-        let mut stage = Self { sandbox, instance, client };
+        let mut environment = Self { sandbox, instance, client };
         for node in nodes {
-            client::create(&stage.client, node).await.context("cannot create a node")?;
+            client::create(&environment.client, node).await.context("cannot create a node")?;
         }
-        stage.wait(|snapshot| snapshot.cluster.present().len() == nodes.len()).await?;
-        Ok(stage)
+        environment.wait(|snapshot| snapshot.cluster.present().len() == nodes.len()).await?;
+        Ok(environment)
     }
 
     /// Waits until `is_wanted` accepts a snapshot. Fails when nothing is published for [`STALL_PATIENCE`].

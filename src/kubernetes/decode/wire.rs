@@ -10,7 +10,7 @@ use pellucid_model::Name;
 use crate::decode::lenient::{KnownAnnotations, Lenient, List, Map, Moment, QuantityText};
 
 /// Declares structs of lenient fields, named as in the API.
-macro_rules! slim_types {
+macro_rules! wire_types {
     ($($(#[$doc:meta])* struct $name:ident { $($(#[$attr:meta])* $field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, Default, serde::Deserialize)]
@@ -25,9 +25,9 @@ macro_rules! slim_types {
         }
     )*};
 }
-pub(crate) use slim_types;
+pub(crate) use wire_types;
 
-slim_types! {
+wire_types! {
     /// `metadata` of any object.
     struct Meta {
         name: Lenient<Arc<str>>,
