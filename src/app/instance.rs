@@ -95,90 +95,51 @@ impl Instance {
 
     /// Starts everything on the current runtime. With `traces`, attempts, Bindings and requests are traced.
     pub async fn start_traced(config: InstanceConfig, traces: Option<Traces>) -> Result<Self, StartError> {
-        let InstanceConfig {
-            connection,
-            configuration,
-            registry,
-            listen,
-            seed,
-            shadow_of,
-            log,
-            clock,
-            decisions,
-        } = config;
+        let InstanceConfig { configuration, registry, shadow_of, log, clock, .. } = config;
         let decoder = Decoder::in_use(&registry, &configuration.profiles);
         let (configz, effective) = (configuration.configz(), configuration.effective.clone());
         let switches = Arc::new(Switches::default());
         switches.set_recorder_bytes(configuration.recorder_bytes);
         switches.set_recorder_first(first_id(clock().wall));
         let flags = Flags::new(switches.clone(), log.clone(), clock.clone());
-        let mut scheduler = Scheduler::new(Settings {
-            limits: QueueLimits {
-                initial_backoff: configuration.initial_backoff,
-                max_backoff: configuration.max_backoff,
-                ..QueueLimits::default()
-            },
-            profiles: configuration.profiles,
-            registry: registry.clone(),
-            seed,
-            switches: switches.clone(),
-            shadow_of: shadow_of.as_deref().map(Name::new),
-        });
-        let snapshot = Arc::new(ArcSwap::from_pointee(scheduler.publish(clock())));
-        let (published_tx, published) = watch::channel(snapshot.load().generation);
-        let names = snapshot.load().profiles.iter().map(|p| p.scheduler_name.to_string()).collect();
-        let metrics = Arc::new(Metrics::new(names));
-        if let Some(traces) = &traces {
-            metrics.register_traces(traces.counts());
-        }
-        let progress = Arc::new(Progress::default());
-        let io_views: Arc<OnceLock<ClusterIoViews>> = Arc::default();
-        let health =
-            Arc::new(Health::new(progress.clone(), io_views.clone(), decoder.kinds(), clock.clone()));
+        let mut io_config = ClusterIoConfig::new(config.connection, clock.clone(), &instance_name());
+        io_config.writes = shadow_of.is_none();
+        io_config.decoder = decoder.clone();
+        let shadow_of = shadow_of.as_deref().map(Name::new);
+        let mut scheduler = scheduler(configuration, registry.clone(), config.seed, switches, shadow_of);
+        let (shared, announce) = Shared::new(&mut scheduler, &decoder, clock, log, traces);
         let (inputs_tx, inputs) = mpsc::channel(INPUTS_WAITING);
 
         // Bind the address first: if it is in use, no watches must be left running.
-        let parts = Shared {
-            snapshot: snapshot.clone(),
-            published: published.clone(),
-            metrics: metrics.clone(),
-            health: health.clone(),
-            clock: clock.clone(),
-            log: log.clone(),
-            traces: traces.clone(),
-            io: io_views,
-        };
-        let mut io_config = ClusterIoConfig::new(connection, clock.clone(), &instance_name());
-        io_config.writes = shadow_of.is_none();
-        io_config.decoder = decoder.clone();
-        let server = Server::new(parts.server(&registry, &flags, configz, effective))?;
-        let bound = server.bind(listen).await?;
+        let server = Server::new(shared.server(&registry, &flags, configz, effective))?;
+        let bound = server.bind(config.listen).await?;
         let address = bound.address();
         let io = ClusterIo::start(io_config, inputs_tx);
-        let _ = parts.io.set(ClusterIoViews::of(&io, clock.clone()));
+        let _ = shared.io.set(ClusterIoViews::of(&io, shared.clock.clone()));
 
         let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());
         let server = tokio::spawn(bound.serve(stop_server.clone()));
         tokio::spawn(flags.run_expiry(stop_server.clone()));
-        let stop_health = stop_server.clone();
+        let (health, stop_health) = (shared.health, stop_server.clone());
         tokio::spawn(async move { health.run(stop_health).await });
+        let (snapshot, published) = (shared.snapshot, shared.published);
         let core = CoreLoop {
             scheduler,
             inputs,
             queues: io.queues.clone(),
-            clock,
+            clock: shared.clock,
             snapshot: snapshot.clone(),
-            published: published_tx,
-            metrics,
-            decisions,
-            progress: progress.clone(),
+            published: announce,
+            metrics: shared.metrics,
+            decisions: config.decisions,
+            progress: shared.progress,
             paused: FxHashMap::default(),
             lists: InitialLists::with(decoder.kinds()),
             held_back: Vec::new(),
-            traces: traces.map(CoreTraces::new),
+            traces: shared.traces.map(CoreTraces::new),
             stop: stop_core.clone(),
         };
-        let core_ended = spawn_core(core, progress).map_err(StartError::Thread)?;
+        let core_ended = spawn_core(core).map_err(StartError::Thread)?;
         Ok(Self { address, io, snapshot, published, stop_server, stop_core, core_ended, server })
     }
 
@@ -228,6 +189,7 @@ struct Shared {
     published: watch::Receiver<u64>,
     metrics: Arc<Metrics>,
     health: Arc<Health>,
+    progress: Arc<Progress>,
     clock: Clock,
     log: Option<Arc<LogControl>>,
     traces: Option<Traces>,
@@ -236,6 +198,27 @@ struct Shared {
 }
 
 impl Shared {
+    /// Publishes the first snapshot. Returns also the sender that announces the following ones.
+    fn new(
+        scheduler: &mut Scheduler,
+        decoder: &Decoder,
+        clock: Clock,
+        log: Option<Arc<LogControl>>,
+        traces: Option<Traces>,
+    ) -> (Self, watch::Sender<u64>) {
+        let first = scheduler.publish(clock());
+        let (announce, published) = watch::channel(first.generation);
+        let metrics = Metrics::new(first.profiles.iter().map(|p| p.scheduler_name.to_string()).collect());
+        if let Some(traces) = &traces {
+            metrics.register_traces(traces.counts());
+        }
+        let (progress, io) = (Arc::<Progress>::default(), Arc::<OnceLock<ClusterIoViews>>::default());
+        let health = Health::new(progress.clone(), io.clone(), decoder.kinds(), clock.clone());
+        let (metrics, health) = (Arc::new(metrics), Arc::new(health));
+        let snapshot = Arc::new(ArcSwap::from_pointee(first));
+        (Self { snapshot, published, metrics, health, progress, clock, log, traces, io }, announce)
+    }
+
     fn server(
         &self,
         registry: &Registry,
@@ -292,13 +275,27 @@ fn first_id(wall: Duration) -> u64 {
     u64::try_from(wall.as_micros()).unwrap_or(u64::MAX)
 }
 
+/// Returns the scheduler of a configuration.
+fn scheduler(
+    configuration: Configuration,
+    registry: Registry,
+    seed: u64,
+    switches: Arc<Switches>,
+    shadow_of: Option<Name>,
+) -> Scheduler {
+    let Configuration { profiles, initial_backoff, max_backoff, .. } = configuration;
+    let limits = QueueLimits { initial_backoff, max_backoff, ..QueueLimits::default() };
+    Scheduler::new(Settings { profiles, registry, limits, seed, switches, shadow_of })
+}
+
 /// Returns the name of this process in events: the pod's name when it runs in a cluster.
 fn instance_name() -> String {
     std::env::var("HOSTNAME").unwrap_or_else(|_| "pellucid".into())
 }
 
-fn spawn_core(core: CoreLoop, progress: Arc<Progress>) -> std::io::Result<oneshot::Receiver<String>> {
+fn spawn_core(core: CoreLoop) -> std::io::Result<oneshot::Receiver<String>> {
     let (ended, receiver) = oneshot::channel();
+    let progress = core.progress.clone();
     let run = move || {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| core.run()));
         progress.ended();

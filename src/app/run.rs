@@ -78,11 +78,9 @@ pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()
     if let Some(exporter) = exporter {
         exporter.stop().await;
     }
-    match ended {
-        None => {
-            tracing::info!("stopped");
-            Ok(())
-        }
-        Some(reason) => Err(anyhow::anyhow!("stopped because {reason}")),
+    if let Some(reason) = ended {
+        anyhow::bail!("stopped because {reason}");
     }
+    tracing::info!("stopped");
+    Ok(())
 }

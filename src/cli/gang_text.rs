@@ -207,6 +207,9 @@ mod tests {
             reason: Some("it does not fit".into()),
             ..GangMember::default()
         };
+        let (wanted, placeable) = (Some(4), Some(3));
+        let counts =
+            GangNumbers { min: 4, created: 4, pending: 4, wanted, placeable, ..GangNumbers::default() };
         GangExplanation {
             namespace: "ns".into(),
             name: "g".into(),
@@ -219,14 +222,7 @@ mod tests {
             },
             dialect: "koordinator".into(),
             mode: "Strict".into(),
-            counts: GangNumbers {
-                min: 4,
-                created: 4,
-                pending: 4,
-                wanted: Some(4),
-                placeable: Some(3),
-                ..GangNumbers::default()
-            },
+            counts,
             root_cause: Some(GangRootCause {
                 pod: "ns/g-3".into(),
                 message: "0/3 nodes are available: 3 Insufficient cpu.".into(),

@@ -138,17 +138,21 @@ impl EventKinds {
         Self(self.0 | other.0)
     }
 
+    /// Returns the union of all sets.
+    #[inline]
+    pub fn union(sets: impl IntoIterator<Item = Self>) -> Self {
+        sets.into_iter().fold(Self::NONE, Self::with)
+    }
+
     fn of_node(change: NodeChange) -> Self {
-        [
+        let kinds = [
             (NodeChange::ALLOCATABLE, Self::NODE_ALLOCATABLE),
             (NodeChange::LABELS, Self::NODE_LABEL),
             (NodeChange::TAINTS, Self::NODE_TAINT),
             (NodeChange::DECLARED_FEATURES, Self::NODE_DECLARED_FEATURES),
             (NodeChange::ANNOTATIONS, Self::NODE_ANNOTATION),
-        ]
-        .into_iter()
-        .filter(|(bit, _)| change.any(*bit))
-        .fold(Self::NONE, |all, (_, kind)| all.with(kind))
+        ];
+        Self::union(kinds.into_iter().filter(|(bit, _)| change.any(*bit)).map(|(_, kind)| kind))
     }
 
     /// Returns the kinds of adding, changing and deleting an object.

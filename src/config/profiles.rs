@@ -8,7 +8,7 @@ use pellucid_framework::profile::{Enabled, Profile};
 use pellucid_framework::{Plugin, PluginFactory};
 use serde_json::Value;
 
-use super::file::{Entry, FileArgs, FileProfile, MULTI_POINT, POINTS};
+use super::file::{Entry, FileArgs, FileProfile, MULTI_POINT, POINTS, PluginSet};
 use super::known::Registry;
 use super::names::{GANGS, unused_args, worked_elsewhere};
 use super::reader::{Diagnostics, Location, shown};
@@ -24,6 +24,36 @@ struct Point {
     name: &'static str,
     works: fn(&dyn Plugin) -> bool,
     list: fn(&mut Profile) -> &mut Vec<Enabled>,
+}
+
+impl Point {
+    /// Returns the entries that are enabled here. `multi` are those of `multiPoint`, if the file's version has it.
+    fn entries(
+        &self,
+        set: &PluginSet,
+        defaults: &[Entry],
+        multi: Option<&[Entry]>,
+        made: &[Arc<dyn Plugin>],
+    ) -> Vec<Entry> {
+        let works = |name: &str| {
+            made.iter().find(|plugin| plugin.name() == name).is_some_and(|p| {
+                // Of the plugins that can sort the queue, only one is enabled by default.
+                let must_be_named =
+                    self.name == QUEUE_SORT && p.queue_sort().is_some_and(|q| q.only_when_named());
+                let is_named = || set.enabled.iter().any(|e| e.name == name);
+                (self.works)(p.as_ref()) && (!must_be_named || is_named())
+            })
+        };
+        let mut merged = match multi {
+            Some(multi) => merge::at_point(set, multi, works),
+            None => {
+                let here: Vec<Entry> = defaults.iter().filter(|e| works(&e.name)).cloned().collect();
+                merge::into_defaults(&here, set)
+            }
+        };
+        merged.retain(|entry| works(&entry.name));
+        merged
+    }
 }
 
 /// The extension points that this scheduler runs. A file can name the other [`POINTS`], but they are not run.
@@ -64,26 +94,9 @@ pub(super) fn profile(
     let plugin = |name: &str| made.iter().find(|plugin| plugin.name() == name);
 
     let mut profile = Profile::default();
-    let mut enabled = Vec::new();
-    for point in RUN {
-        let is_named = |name: &str| set(point.name).enabled.iter().any(|e| e.name == name);
-        let works = |name: &str| {
-            plugin(name).is_some_and(|p| {
-                // Of the plugins that can sort the queue, only one is enabled by default.
-                let must_be_named =
-                    point.name == QUEUE_SORT && p.queue_sort().is_some_and(|q| q.only_when_named());
-                (point.works)(p.as_ref()) && (!must_be_named || is_named(name))
-            })
-        };
-        let mut merged = if version.has_multi_point() {
-            merge::at_point(set(point.name), &multi, works)
-        } else {
-            let here: Vec<Entry> = defaults.iter().filter(|e| works(&e.name)).cloned().collect();
-            merge::into_defaults(&here, set(point.name))
-        };
-        merged.retain(|entry| works(&entry.name));
-        enabled.push((point, merged));
-    }
+    let multi = version.has_multi_point().then_some(&multi[..]);
+    let at_point = |point: &'static Point| (point, point.entries(set(point.name), &defaults, multi, &made));
+    let enabled: Vec<(&Point, Vec<Entry>)> = RUN.iter().map(at_point).collect();
     for (point, set) in sets.iter().filter(|(point, _)| *point != MULTI_POINT) {
         for entry in &set.enabled {
             if let Some(plugin) = plugin(&entry.name) {

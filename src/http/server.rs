@@ -214,12 +214,8 @@ where
     });
     let mut switches = parts.switches;
     switches.sort_by(|left, right| left.name().cmp(right.name()));
-    let flagged = Arc::new(Flagged {
-        switches,
-        pool: Arc::clone(&chores),
-        body_limit: limits.flag_body,
-        body_patience: limits.body_patience,
-    });
+    let (pool, body_limit, body_patience) = (Arc::clone(&chores), limits.flag_body, limits.body_patience);
+    let flagged = Arc::new(Flagged { switches, pool, body_limit, body_patience });
     let standard = Standard {
         operations,
         document: json(document),
@@ -230,11 +226,8 @@ where
         resource_metrics: parts.resource_metrics,
         pool: chores,
     };
-    let mut endpoints: Vec<Endpoint> =
-        parts.routes.into_iter().map(|route| read::endpoint(route, &reader)).collect();
-    endpoints.extend(standard.endpoints());
-    endpoints.extend(flags::endpoints(&flagged));
-    endpoints
+    let reads = parts.routes.into_iter().map(|route| read::endpoint(route, &reader));
+    reads.chain(standard.endpoints()).chain(flags::endpoints(&flagged)).collect()
 }
 
 /// Serialises plain data, which cannot fail.

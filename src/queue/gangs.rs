@@ -96,7 +96,7 @@ impl Queue {
     fn wake_for_what_happened(&mut self, id: UnitId, number: u64, now: Duration) {
         let Some(unit) = self.unit(id) else { return };
         let listens = |way: &WakeGroup| self.listening.of_any(way.profile, way.refused_by);
-        let kinds = unit.waits.iter().fold(EventKinds::NONE, |all, (way, _)| all.with(listens(way)));
+        let kinds = EventKinds::union(unit.waits.iter().map(|(way, _)| listens(way)));
         if self.events.has_any_since(kinds, number) {
             let object = EventObject::Nothing;
             let event = SeenEvent { number: self.events.number(), at: now, kinds, object };

@@ -40,7 +40,7 @@ impl Listening {
         if plugins.is_empty() {
             return Self::ALL;
         }
-        plugins.iter().fold(EventKinds::NONE, |all, plugin| all.with(self.of(profile, plugin)))
+        EventKinds::union(plugins.iter().map(|plugin| self.of(profile, plugin)))
     }
 
     /// Returns the plugins of the set that listen to one of the kinds.

@@ -192,11 +192,8 @@ impl Gang {
                 Err(what) => outcome.fault(Fault::Unclear(format!("{name}: {what}"))),
             }
         }
-        let member = self.members.entry(uid.to_owned()).or_insert_with(|| Member {
-            name: name.to_owned(),
-            created: at,
-            ..Member::default()
-        });
+        let new = || Member { name: name.to_owned(), created: at, ..Member::default() };
+        let member = self.members.entry(uid.to_owned()).or_insert_with(new);
         let (node, phase) = (text(pod, "/spec/nodeName"), text(pod, "/status/phase"));
         let is_bound_now = !node.is_empty() && member.bound.is_none();
         if is_bound_now {

@@ -1,6 +1,7 @@
-//! StatefulSets and ReplicationControllers, and the claims of pods.
+//! Deployments, StatefulSets, ReplicationControllers and Jobs, and the claims of pods.
 
-use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, ReplicationController};
 
 use super::*;
@@ -116,4 +117,83 @@ async fn an_ephemeral_volume_has_a_claim_that_goes_with_the_pod() {
     until(claims.clone(), "a-scratch", "created", |claim| claim.is_some()).await;
     pods.delete("a", &DeleteParams::default()).await.expect("deleted");
     until(claims, "a-scratch", "gone", |claim| claim.is_none()).await;
+}
+
+#[tokio::test]
+async fn a_deployment_keeps_replicas_rolls_over_and_takes_its_pods_along() {
+    let (sandbox, client) = fast().await;
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let binder = tokio::spawn(bind_all(client.clone()));
+    let deployment = json!({
+        "metadata": {"name": "web"},
+        "spec": {"replicas": 4, "selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}
+        }}
+    });
+    deployments.create(&PostParams::default(), &of(deployment)).await.expect("created");
+    let settled = |deployment: Option<&Deployment>, replicas: i32| {
+        let Some((deployment, status)) = deployment.and_then(|d| Some((d, d.status.as_ref()?))) else {
+            return false;
+        };
+        let counts = [status.replicas, status.updated_replicas, status.available_replicas];
+        let is_observed = status.observed_generation == deployment.metadata.generation;
+        is_observed && counts.iter().all(|count| count.unwrap_or_default() == replicas)
+    };
+    until(deployments.clone(), "web", "four available", |d| settled(d, 4)).await;
+    let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i:2"}]}}}});
+    deployments.patch("web", &PatchParams::default(), &Patch::Strategic(image)).await.expect("patched");
+    until(deployments.clone(), "web", "rolled over", |d| settled(d, 4)).await;
+    let images = |pods: Vec<Pod>| -> Vec<String> {
+        let living = pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+        living.filter_map(|pod| pod.spec?.containers.first()?.image.clone()).collect()
+    };
+    let listed = pods.list(&ListParams::default().labels("app=web")).await.expect("a list");
+    assert_eq!(images(listed.items), ["i:2"; 4]);
+    let scale = json!({"spec": {"replicas": 1}});
+    deployments.patch_scale("web", &PatchParams::default(), &Patch::Merge(scale)).await.expect("scaled");
+    until(deployments.clone(), "web", "one left", |d| settled(d, 1)).await;
+    let sets: Api<ReplicaSet> = Api::default_namespaced(client.clone());
+    assert_eq!(sets.list(&ListParams::default()).await.expect("a list").items.len(), 2);
+    let left = pods.list(&ListParams::default()).await.expect("a list").items;
+    deployments.delete("web", &DeleteParams::default()).await.expect("deleted");
+    for pod in left {
+        until(pods.clone(), &pod.name_any(), "gone", |pod| pod.is_none()).await;
+    }
+    assert_eq!((sandbox.count("replicasets.apps"), sandbox.count("pods")), (0, 0));
+    binder.abort();
+}
+
+/// Binds every pod that appears.
+async fn bind_all(client: Client) {
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let mut stream = pin!(watcher(pods, watcher::Config::default().fields("spec.nodeName=")));
+    while let Some(event) = stream.next().await {
+        if let Ok(watcher::Event::Apply(pod) | watcher::Event::InitApply(pod)) = event {
+            // The pod may be gone before it is bound.
+            let _ = bind(&client, &pod, "n1").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_job_runs_its_completions() {
+    let (_sandbox, client) = fast().await;
+    let jobs: Api<Job> = Api::default_namespaced(client.clone());
+    let binder = tokio::spawn(bind_all(client.clone()));
+    let job = json!({
+        "metadata": {"name": "sum"},
+        "spec": {"completions": 5, "parallelism": 2, "template": {
+            "metadata": {"annotations": {"sandbox.pellucid.dev/run-seconds": "0"}},
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+        }}
+    });
+    jobs.create(&PostParams::default(), &of(job)).await.expect("created");
+    let is_complete = |job: Option<&Job>| {
+        let conditions = job.and_then(|job| job.status.as_ref()?.conditions.as_ref());
+        conditions.is_some_and(|all| all.iter().any(|c| c.type_ == "Complete" && c.status == "True"))
+    };
+    let done = until(jobs, "sum", "complete", is_complete).await.expect("the job");
+    assert_eq!(done.status.and_then(|s| s.succeeded), Some(5));
+    binder.abort();
 }

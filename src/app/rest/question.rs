@@ -167,14 +167,11 @@ fn pod_group(decoder: &Decoder, manifest: &Value, field: &str) -> Result<Edit, R
 }
 
 fn edit(decoder: &Decoder, body: &EditBody, field: &str) -> Result<Edit, ReadError> {
-    let node = |text: &str, at: &str| {
-        object_name(text, &format!("{field}.{at}"))?;
-        Ok(Name::new(text))
-    };
-    let pods_of =
-        |of: &PodsOf, at: &str| target(of.pod.as_deref(), of.gang.as_deref(), &format!("{field}.{at}"));
+    let at = |rest: &str| format!("{field}.{rest}");
+    let node = |text: &str, rest: &str| object_name(text, &at(rest)).map(|()| Name::new(text));
+    let pods_of = |of: &PodsOf, rest: &str| target(of.pod.as_deref(), of.gang.as_deref(), &at(rest));
     Ok(match body {
-        EditBody::AddNode(manifest) => added_node(decoder, manifest, &format!("{field}.addNode"))?,
+        EditBody::AddNode(manifest) => added_node(decoder, manifest, &at("addNode"))?,
         EditBody::CopyNode(copy) => Edit::CopyNode {
             node: node(&copy.node, "copyNode.node")?,
             name: node(&copy.name, "copyNode.name")?,
@@ -182,37 +179,30 @@ fn edit(decoder: &Decoder, body: &EditBody, field: &str) -> Result<Edit, ReadErr
         EditBody::RemoveNode(name) => Edit::RemoveNode(node(name, "removeNode")?),
         EditBody::RemoveTaint(taint) => Edit::RemoveTaint {
             node: node(&taint.node, "removeTaint.node")?,
-            key: label_key(&taint.key, &format!("{field}.removeTaint.key"))?,
-            effect: effect(taint.effect.as_deref(), &format!("{field}.removeTaint.effect"))?,
+            key: label_key(&taint.key, &at("removeTaint.key"))?,
+            effect: effect(taint.effect.as_deref(), &at("removeTaint.effect"))?,
         },
         EditBody::Uncordon(name) => Edit::Uncordon(node(name, "uncordon")?),
         EditBody::LabelNode(label) => Edit::LabelNode {
             node: node(&label.node, "labelNode.node")?,
-            key: label_key(&label.key, &format!("{field}.labelNode.key"))?,
-            value: label_value(&label.value, &format!("{field}.labelNode.value"))?,
+            key: label_key(&label.key, &at("labelNode.key"))?,
+            value: label_value(&label.value, &at("labelNode.value"))?,
         },
-        EditBody::DeletePod(pod) => Edit::DeletePod(pod_key(pod, &format!("{field}.deletePod"))?),
-        EditBody::SetWeight(set) => {
-            if !(0..=100).contains(&set.weight) {
-                let problem = format!("{} is not between 0 and 100", set.weight);
-                return Err(invalid(&format!("{field}.setWeight.weight"), &problem));
-            }
-            Edit::SetWeight { plugin: Name::new(&set.plugin), weight: set.weight }
+        EditBody::DeletePod(pod) => Edit::DeletePod(pod_key(pod, &at("deletePod"))?),
+        EditBody::SetWeight(set) if !(0..=100).contains(&set.weight) => {
+            let problem = format!("{} is not between 0 and 100", set.weight);
+            return Err(invalid(&at("setWeight.weight"), &problem));
         }
+        EditBody::SetWeight(set) => Edit::SetWeight { plugin: Name::new(&set.plugin), weight: set.weight },
         EditBody::SetRequest(set) => {
-            let field = format!("{field}.setRequest");
-            resource(&set.resource, &format!("{field}.resource"))?;
-            let amount = amount(&set.resource, &set.amount, &format!("{field}.amount"))?;
-            Edit::SetRequest {
-                of: target(set.pod.as_deref(), set.gang.as_deref(), &field)?,
-                resource: Name::new(&set.resource),
-                amount,
-            }
+            resource(&set.resource, &at("setRequest.resource"))?;
+            let amount = amount(&set.resource, &set.amount, &at("setRequest.amount"))?;
+            let of = target(set.pod.as_deref(), set.gang.as_deref(), &at("setRequest"))?;
+            Edit::SetRequest { of, resource: Name::new(&set.resource), amount }
         }
         EditBody::AddToleration(add) => {
-            let field = format!("{field}.addToleration");
-            let of = target(add.pod.as_deref(), add.gang.as_deref(), &field)?;
-            Edit::AddToleration { of, taint: taint(&add.taint, &format!("{field}.taint"))? }
+            let of = target(add.pod.as_deref(), add.gang.as_deref(), &at("addToleration"))?;
+            Edit::AddToleration { of, taint: taint(&add.taint, &at("addToleration.taint"))? }
         }
         EditBody::DropNodeAffinity(of) => Edit::DropNodeAffinity(pods_of(of, "dropNodeAffinity")?),
         EditBody::DropHostPorts(of) => Edit::DropHostPorts(pods_of(of, "dropHostPorts")?),
@@ -220,8 +210,8 @@ fn edit(decoder: &Decoder, body: &EditBody, field: &str) -> Result<Edit, ReadErr
         EditBody::DropPodAffinity(of) => Edit::DropPodAffinity(pods_of(of, "dropPodAffinity")?),
         EditBody::DropPodAntiAffinity(of) => Edit::DropPodAntiAffinity(pods_of(of, "dropPodAntiAffinity")?),
         EditBody::RemoveGates(of) => Edit::RemoveGates(pods_of(of, "removeGates")?),
-        EditBody::ApplyObject(manifest) => applied(decoder, manifest, &format!("{field}.applyObject"))?,
-        EditBody::DeleteObject(object) => deleted(decoder, object, &format!("{field}.deleteObject"))?,
+        EditBody::ApplyObject(manifest) => applied(decoder, manifest, &at("applyObject"))?,
+        EditBody::DeleteObject(object) => deleted(decoder, object, &at("deleteObject"))?,
     })
 }
 

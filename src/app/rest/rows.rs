@@ -18,7 +18,7 @@ pub(in crate::app) fn table(spec: &RowSpec, body: &Value) -> Table {
         let fields = first.into_iter().flat_map(|o| o.iter());
         fields.map(|(name, _)| (name.clone(), format!("/{name}"))).collect()
     } else {
-        spec.columns.iter().map(|(h, p)| ((*h).to_string(), (*p).to_string())).collect()
+        split(spec.columns).map(|(h, p)| (h.to_string(), p.to_string())).collect()
     };
     let mut table = Table {
         header: columns.iter().map(|(h, _)| h.clone()).collect(),
@@ -39,14 +39,19 @@ fn add_spread(table: &mut Table, spread: &Spread, rows: &[(&Value, &Value)]) {
     names.sort();
     names.dedup();
     for of in &names {
-        table.header.extend(spread.columns.iter().map(|(what, _)| format!("{of} {what}")));
+        table.header.extend(split(spread.columns).map(|(what, _)| format!("{of} {what}")));
     }
     for (line, (_, row)) in table.rows.iter_mut().zip(rows) {
         for of in &names {
             let element = elements(row, spread.array).find(|e| name(e) == *of);
-            line.extend(spread.columns.iter().map(|(_, p)| cell(element.and_then(|e| e.pointer(p)))));
+            line.extend(split(spread.columns).map(|(_, p)| cell(element.and_then(|e| e.pointer(p)))));
         }
     }
+}
+
+/// Splits columns into headings and JSON pointers.
+fn split(columns: &str) -> impl Iterator<Item = (&str, &str)> {
+    columns.split(", ").map(|column| column.rsplit_once(' ').unwrap_or((column, "")))
 }
 
 /// Returns the objects that become rows: an array of the body, or the values of a body that is a map.
@@ -87,12 +92,8 @@ mod tests {
         let spec = RowSpec {
             array: "/tables",
             nested: Some("/rows"),
-            columns: &[("Pod", "../name"), ("Total", "/total")],
-            spread: Some(Spread {
-                array: "/plugins",
-                name: "/plugin",
-                columns: &[("raw", "/raw"), ("w", "/w")],
-            }),
+            columns: "Pod ../name, Total /total",
+            spread: Some(Spread { array: "/plugins", name: "/plugin", columns: "raw /raw, w /w" }),
         };
         let body = json!({"tables": [
             {"name": "a", "rows": [

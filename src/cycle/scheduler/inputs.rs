@@ -33,38 +33,7 @@ impl Scheduler {
             Input::PodApplied(pod) if !self.in_flight.pre_binding.is_empty() => Some(pod.key.clone()),
             _ => None,
         };
-        match input {
-            Input::PodApplied(pod) => {
-                self.clear_late_nomination(&pod);
-                self.cluster.apply_pod(pod, &mut events);
-            }
-            Input::PodDeleted(key) => self.cluster.delete_pod(&key, &mut events),
-            Input::PodsReset { pods, quarantined } => {
-                self.report_quarantined(&quarantined);
-                pods.iter().for_each(|pod| self.clear_late_nomination(pod));
-                self.cluster.reset_pods(pods, quarantined, &mut events);
-            }
-            Input::NodeApplied(node) => self.cluster.apply_node(node, &mut events),
-            Input::NodeDeleted(name) => self.cluster.delete_node(&name, &mut events),
-            Input::NodesReset { nodes, quarantined } => {
-                self.cluster.reset_nodes(nodes, quarantined, &mut events);
-            }
-            Input::ObjectApplied(object) => self.cluster.apply_object(object, &mut events),
-            Input::ObjectDeleted(kind, key) => self.cluster.delete_object(kind, &key, &mut events),
-            Input::ObjectsReset { kind, objects, quarantined } => {
-                self.cluster.reset_objects(kind, objects, quarantined, &mut events);
-            }
-            Input::CustomApplied(object) => self.cluster.apply_custom(object, &mut events),
-            Input::CustomDeleted(kind, key) => self.cluster.delete_custom(kind, &key, &mut events),
-            Input::CustomReset { kind, objects, quarantined } => {
-                self.cluster.reset_custom(kind, objects, quarantined, &mut events);
-            }
-            Input::Quarantined(object) => {
-                self.report_quarantined(std::slice::from_ref(&object));
-                self.cluster.quarantine(object, &mut events);
-            }
-            Input::Report(report) => self.settle(report, now, &mut events),
-        }
+        self.take_in(input, now, &mut events);
         self.record_changes(&events, departure, now);
         self.track_leaving(&events, departure);
         self.end_what_left(&events, now);
@@ -79,6 +48,40 @@ impl Scheduler {
             self.react(event, now);
         }
         self.review_gangs(now);
+    }
+
+    /// Puts one input into the state.
+    fn take_in(&mut self, input: Input, now: Now, events: &mut Vec<ClusterEvent>) {
+        match input {
+            Input::PodApplied(pod) => {
+                self.clear_late_nomination(&pod);
+                self.cluster.apply_pod(pod, events);
+            }
+            Input::PodDeleted(key) => self.cluster.delete_pod(&key, events),
+            Input::PodsReset { pods, quarantined } => {
+                self.report_quarantined(&quarantined);
+                pods.iter().for_each(|pod| self.clear_late_nomination(pod));
+                self.cluster.reset_pods(pods, quarantined, events);
+            }
+            Input::NodeApplied(node) => self.cluster.apply_node(node, events),
+            Input::NodeDeleted(name) => self.cluster.delete_node(&name, events),
+            Input::NodesReset { nodes, quarantined } => self.cluster.reset_nodes(nodes, quarantined, events),
+            Input::ObjectApplied(object) => self.cluster.apply_object(object, events),
+            Input::ObjectDeleted(kind, key) => self.cluster.delete_object(kind, &key, events),
+            Input::ObjectsReset { kind, objects, quarantined } => {
+                self.cluster.reset_objects(kind, objects, quarantined, events);
+            }
+            Input::CustomApplied(object) => self.cluster.apply_custom(object, events),
+            Input::CustomDeleted(kind, key) => self.cluster.delete_custom(kind, &key, events),
+            Input::CustomReset { kind, objects, quarantined } => {
+                self.cluster.reset_custom(kind, objects, quarantined, events);
+            }
+            Input::Quarantined(object) => {
+                self.report_quarantined(std::slice::from_ref(&object));
+                self.cluster.quarantine(object, events);
+            }
+            Input::Report(report) => self.settle(report, now, events),
+        }
     }
 
     /// Handles what left the state. Pods that no longer need a node leave the queue before hints about other events are

@@ -166,12 +166,8 @@ impl Scheduler {
                 self.in_flight.evicting.insert(choice.pod, pod.uid.clone());
                 let by = Arc::new(preemptor.key.clone());
                 self.record_event((choice.pod, &pod.key), node, FlightEvent::Evicted(by), now);
-                self.order(Effect::Evict(EvictOrder {
-                    id,
-                    victim: pod_ref(&pod),
-                    preemptor: pod_ref(preemptor),
-                    message: message.into(),
-                }));
+                let (victim, preemptor, message) = (pod_ref(&pod), pod_ref(preemptor), message.into());
+                self.order(Effect::Evict(EvictOrder { id, victim, preemptor, message }));
                 VictimState::Ordered
             }
         };

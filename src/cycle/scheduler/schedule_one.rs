@@ -23,7 +23,6 @@ use crate::attempt::reserve::reserve;
 use crate::attempt::search::refusal_of_pod;
 use crate::attempt::work;
 use crate::scheduler::records::draft::Draft;
-use crate::scheduler::records::metering::Timer;
 use crate::scheduler::{Scheduler, Step};
 
 /// The decision of an attempt, before it is carried out.
@@ -86,15 +85,10 @@ impl Scheduler {
         (profile, shape): (usize, ShapeId),
         kind: AttemptKind<'_>,
         now: Now,
-        probe: &dyn Probe,
+        clock: &dyn Probe,
     ) -> Decided {
         cancellation::check();
-        let clock = probe;
-        let stands_for = match self.switches.accounts() {
-            true => self.records.meter.times_plugins(self.cycle, now.monotonic.as_secs()),
-            false => 0,
-        };
-        let probe: &dyn Probe = &Timer { probe: clock, stands_for };
+        let probe: &dyn Probe = &self.timer(clock, now);
         let generation = self.cluster.shapes().generation(shape);
         let results = self.profiles.results.of((profile, shape), generation, self.cycle);
         let tally = &mut self.profiles.tally[profile];

@@ -19,14 +19,7 @@ pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
         )
         .rows(
             "/members",
-            &[
-                ("Pod", "/pod"),
-                ("State", "/state"),
-                ("Node", "/node"),
-                ("Since", "/since"),
-                ("Deadline", "/deadline"),
-                ("Reason", "/reason"),
-            ],
+            "Pod /pod, State /state, Node /node, Since /since, Deadline /deadline, Reason /reason",
         )
         .not_found("GangNotFound"),
         SnapshotRead::new(
@@ -37,14 +30,8 @@ pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
         )
         .rows(
             "/edges",
-            &[
-                ("Holder", "/holder"),
-                ("Waiter", "/waiter"),
-                ("Resources", "/resources"),
-                ("Held", "/heldText"),
-                ("Nodes", "/nodeCount"),
-                ("Since", "/since"),
-            ],
+            "Holder /holder, Waiter /waiter, Resources /resources, Held /heldText, Nodes /nodeCount, \
+             Since /since",
         ),
         SnapshotRead::new(
             "/apis/v1/plugins/Coscheduling/gangs",
@@ -55,20 +42,10 @@ pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
         .body(BodySchema::map_of::<GangSummary>())
         .rows(
             "",
-            &[
-                ("Gang", "/name"),
-                ("State", "/state"),
-                ("Dialect", "/dialect"),
-                ("Mode", "/mode"),
-                ("Min", "/minRequiredNumber"),
-                ("Created", "/counts/created"),
-                ("Gated", "/counts/gated"),
-                ("Pending", "/counts/pending"),
-                ("Waiting", "/counts/waiting"),
-                ("Permitted", "/counts/permitted"),
-                ("Bound", "/counts/bound"),
-                ("Finished", "/counts/finished"),
-            ],
+            "Gang /name, State /state, Dialect /dialect, Mode /mode, Min /minRequiredNumber, \
+             Created /counts/created, Gated /counts/gated, Pending /counts/pending, \
+             Waiting /counts/waiting, Permitted /counts/permitted, Bound /counts/bound, \
+             Finished /counts/finished",
         ),
         SnapshotRead::new(
             "/apis/v1/plugins/Coscheduling/gang/:namespace/:name",

@@ -76,7 +76,7 @@ fn cluster_reads() -> Vec<SnapshotRead> {
             "Profiles, plugins, extension points, weights, and the plugins' endpoints",
             |snapshot, _, now| Ok(plugin_views::plugins(snapshot, now)),
         )
-        .rows("/plugins", &[("Plugin", "/name"), ("What it decides", "/summary")]),
+        .rows("/plugins", "Plugin /name, What it decides /summary"),
         SnapshotRead::new(
             "/apis/v1/nodes",
             "cluster",
@@ -85,16 +85,9 @@ fn cluster_reads() -> Vec<SnapshotRead> {
         )
         .rows(
             "/nodes",
-            &[
-                ("Node", "/name"),
-                ("Ready", "/ready"),
-                ("Unschedulable", "/unschedulable"),
-                ("Pods", "/pods"),
-                ("Free milli-CPU", "/free/cpu"),
-                ("Free memory", "/free/memory"),
-                ("Allocatable milli-CPU", "/allocatable/cpu"),
-                ("Allocatable memory", "/allocatable/memory"),
-            ],
+            "Node /name, Ready /ready, Unschedulable /unschedulable, Pods /pods, Free milli-CPU /free/cpu, \
+             Free memory /free/memory, Allocatable milli-CPU /allocatable/cpu, \
+             Allocatable memory /allocatable/memory",
         ),
         SnapshotRead::new(
             "/apis/v1/nodes/:nodeName",
@@ -102,7 +95,7 @@ fn cluster_reads() -> Vec<SnapshotRead> {
             "One node: allocatable, requested, reserved, nominated, labels, taints, pods",
             |snapshot, params, now| node_views::detail(snapshot, param(params, "nodeName"), now),
         )
-        .rows("/podsOnNode", &[])
+        .rows("/podsOnNode", "")
         .not_found("NodeNotFound"),
         SnapshotRead::new(
             "/apis/v1/queue",
@@ -116,15 +109,8 @@ fn cluster_reads() -> Vec<SnapshotRead> {
         .not_found("NotInQueue")
         .rows(
             "/units",
-            &[
-                ("Unit", "/key"),
-                ("Stage", "/stage"),
-                ("Position", "/position"),
-                ("Priority", "/priority"),
-                ("Attempts", "/attempts"),
-                ("Backoff until", "/backoffUntil"),
-                ("Message", "/message"),
-            ],
+            "Unit /key, Stage /stage, Position /position, Priority /priority, Attempts /attempts, \
+             Backoff until /backoffUntil, Message /message",
         ),
     ]
 }
@@ -141,15 +127,8 @@ fn score_reads() -> Vec<SnapshotRead> {
         .score_rows(RowSpec {
             array: "/tables",
             nested: Some("/rows"),
-            columns: &[
-                ("Namespace", "../namespace"),
-                ("Pod", "../name"),
-                ("Cycle", "../meta/cycleId"),
-                ("Winner", "../winner"),
-                ("#", "/rank"),
-                ("Node", "/node"),
-                ("Total", "/total"),
-            ],
+            columns: "Namespace ../namespace, Pod ../name, Cycle ../meta/cycleId, Winner ../winner, \
+                      # /rank, Node /node, Total /total",
             spread: None,
         }),
         SnapshotRead::new(
@@ -160,7 +139,7 @@ fn score_reads() -> Vec<SnapshotRead> {
         )
         .score_rows(RowSpec {
             array: "/rows",
-            columns: &[("#", "/rank"), ("Node", "/node"), ("Total", "/total")],
+            columns: "# /rank, Node /node, Total /total",
             ..RowSpec::default()
         })
         .not_found("ScoresNotRecorded"),
@@ -170,7 +149,7 @@ fn score_reads() -> Vec<SnapshotRead> {
             "Recorded refused nodes (flag f), the newest attempt first",
             |snapshot, _, now| Ok(score_views::failures(snapshot, now)),
         )
-        .rows("/failures", &[]),
+        .rows("/failures", ""),
     ]
 }
 
@@ -182,15 +161,7 @@ fn pod_reads() -> Vec<SnapshotRead> {
             "Every pending pod with its verdict",
             |snapshot, _, now| Ok(explain::pending(snapshot, now)),
         )
-        .rows(
-            "/pods",
-            &[
-                ("Namespace", "/namespace"),
-                ("Pod", "/name"),
-                ("Verdict", "/verdict"),
-                ("Message", "/message"),
-            ],
-        ),
+        .rows("/pods", "Namespace /namespace, Pod /name, Verdict /verdict, Message /message"),
         SnapshotRead::new(
             "/apis/v1/explain/pods/:namespace/:name",
             "explain",
@@ -209,12 +180,7 @@ fn pod_reads() -> Vec<SnapshotRead> {
         .query(EXPLAIN)
         .rows(
             "/nodeGroups",
-            &[
-                ("Plugin", "/plugin"),
-                ("Nodes", "/count"),
-                ("Reason", "/reasons/0/message"),
-                ("Remedy", "/reasons/0/remedy"),
-            ],
+            "Plugin /plugin, Nodes /count, Reason /reasons/0/message, Remedy /reasons/0/remedy",
         )
         .not_found("PodNotFound"),
         SnapshotRead::new(
@@ -225,30 +191,8 @@ fn pod_reads() -> Vec<SnapshotRead> {
         )
         .rows(
             "/search/candidates",
-            &[
-                ("Rank", "/rank"),
-                ("Node", "/node"),
-                ("Victims", "/victimCount"),
-                ("Budget violations", "/budgetViolations"),
-                ("Highest priority", "/highestPriority"),
-            ],
-        )
-        .not_found("PodNotFound"),
-        SnapshotRead::new(
-            "/apis/v1/explain/pods/:namespace/:name/wakeups",
-            "explain",
-            "What a pod waits for, and the last events with each plugin's verdict (Queue or Skip)",
-            |snapshot, params, now| wakeups::of_pod(snapshot, &pod_key(params), now),
-        )
-        .rows(
-            "/events",
-            &[
-                ("At", "/at"),
-                ("Event", "/event"),
-                ("Object", "/object"),
-                ("Verdicts", "/verdicts"),
-                ("Woke", "/woke"),
-            ],
+            "Rank /rank, Node /node, Victims /victimCount, Budget violations /budgetViolations, \
+             Highest priority /highestPriority",
         )
         .not_found("PodNotFound"),
     ]
@@ -258,13 +202,21 @@ fn pod_reads() -> Vec<SnapshotRead> {
 fn pending_reads() -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::new(
+            "/apis/v1/explain/pods/:namespace/:name/wakeups",
+            "explain",
+            "What a pod waits for, and the last events with each plugin's verdict (Queue or Skip)",
+            |snapshot, params, now| wakeups::of_pod(snapshot, &pod_key(params), now),
+        )
+        .rows("/events", "At /at, Event /event, Object /object, Verdicts /verdicts, Woke /woke")
+        .not_found("PodNotFound"),
+        SnapshotRead::new(
             "/apis/v1/summary/pending",
             "explain",
             "How many pods wait, by what keeps them: each pod counts once, rows add up",
             |snapshot, params, now| pending::summary(snapshot, text(params, "by")?, now),
         )
         .query(BY)
-        .rows("/rows", &[]),
+        .rows("/rows", ""),
         SnapshotRead::new(
             "/apis/v1/history/pods/:namespace/:name",
             "history",
@@ -273,15 +225,7 @@ fn pending_reads() -> Vec<SnapshotRead> {
         )
         .rows(
             "/entries",
-            &[
-                ("Id", "/id"),
-                ("Kind", "/kind"),
-                ("First", "/first"),
-                ("Last", "/last"),
-                ("Count", "/count"),
-                ("Node", "/node"),
-                ("Message", "/message"),
-            ],
+            "Id /id, Kind /kind, First /first, Last /last, Count /count, Node /node, Message /message",
         )
         .not_found("HistoryNotFound"),
     ]
@@ -298,18 +242,8 @@ fn own_reads() -> Vec<SnapshotRead> {
         )
         .rows(
             "/active",
-            &[
-                ("Id", "/id"),
-                ("Flag", "/flag"),
-                ("Value", "/value"),
-                ("Scope", "/scope"),
-                ("Owner", "/owner"),
-                ("Set by", "/setBy"),
-                ("Set at", "/setAt"),
-                ("Expires at", "/expiresAt"),
-                ("Records", "/records"),
-                ("Left", "/recordsLeft"),
-            ],
+            "Id /id, Flag /flag, Value /value, Scope /scope, Owner /owner, Set by /setBy, Set at /setAt, \
+             Expires at /expiresAt, Records /records, Left /recordsLeft",
         ),
         SnapshotRead::new(
             "/apis/v1/reasons",
@@ -319,16 +253,8 @@ fn own_reads() -> Vec<SnapshotRead> {
         )
         .rows(
             "/reasons",
-            &[
-                ("Code", "/code"),
-                ("Plugin", "/plugin"),
-                ("Message", "/message"),
-                ("Meaning", "/meaning"),
-                ("Remedy", "/remedy"),
-                ("Resolver", "/resolver"),
-                ("Terminal for", "/terminalFor"),
-                ("Example", "/example/message"),
-            ],
+            "Code /code, Plugin /plugin, Message /message, Meaning /meaning, Remedy /remedy, \
+             Resolver /resolver, Terminal for /terminalFor, Example /example/message",
         ),
         SnapshotRead::new(
             "/apis/v1/quarantine",
@@ -336,14 +262,14 @@ fn own_reads() -> Vec<SnapshotRead> {
             "Objects the API server accepted but the scheduler cannot read",
             |snapshot, _, now| Ok(node_views::quarantine(snapshot, now)),
         )
-        .rows("/objects", &[]),
+        .rows("/objects", ""),
         SnapshotRead::new(
             "/apis/v1/shadow",
             "explain",
             "How often the decisions agree with the shadowed scheduler's (run --shadow-of)",
             |snapshot, _, now| plugin_views::shadow(snapshot, now),
         )
-        .rows("/examples", &[])
+        .rows("/examples", "")
         .not_found("NotShadowing"),
     ]
 }

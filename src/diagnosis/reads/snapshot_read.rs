@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 /// Answers a read from a snapshot.
 pub type SnapshotFn = Arc<dyn Fn(&Snapshot, &PathParams, Now) -> Result<Value, ReadError> + Send + Sync>;
 
-/// A heading and a JSON pointer for each column.
-type Columns = &'static [(&'static str, &'static str)];
+/// A heading and a JSON pointer for each column: `Pod /name, Free memory /free/memory`.
+type Columns = &'static str;
 
 /// The layout of a body as a table: an array of rows, and per column a heading and a JSON pointer.
 #[derive(Clone, Debug, Default)]
@@ -46,12 +46,7 @@ pub struct Spread {
 const SHARES: Spread = Spread {
     array: "/plugins",
     name: "/plugin",
-    columns: &[
-        ("raw", "/raw"),
-        ("normalized", "/normalized"),
-        ("weight", "/weight"),
-        ("weighted", "/weighted"),
-    ],
+    columns: "raw /raw, normalized /normalized, weight /weight, weighted /weighted",
 };
 
 /// One read: where it is served, how it is documented, and how it is answered.

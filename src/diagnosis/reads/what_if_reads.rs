@@ -1,10 +1,15 @@
 //! The reads that are evaluated on a copy of the snapshot: a node with its pending pods, one node against another,
 //! suggestions, nearest nodes, feasibility, and the hash of the state.
 
-use pellucid_framework::endpoint::{Query, QueryKind};
+use pellucid_api::rest::ToSchema;
+use pellucid_cycle::Snapshot;
+use pellucid_framework::endpoint::{PathParams, Query, QueryKind, ReadError};
+use pellucid_model::Now;
+use serde::Serialize;
 
 use crate::reads::{SnapshotRead, gang_key, number, param, pod_key, text};
 use crate::what_if::compare_nodes::compare_nodes;
+use crate::what_if::feasibility::MOST_COPIES;
 use crate::what_if::node_explain::{PODS_ASKED, node};
 use crate::what_if::{feasibility, nearest, simulate, suggestions};
 
@@ -17,14 +22,20 @@ const LIMIT: &[Query] = &[Query::new(
 const VERSUS: &[Query] =
     &[Query::new("versus", QueryKind::Text, "Name of the other node; without, the one that would be next")];
 
-const MAX: &[Query] =
-    &[Query::new("max", QueryKind::Integer, "How many fixes to look for; 5 without it, at most 20")];
-const NEAREST: &[Query] =
-    &[Query::new("k", QueryKind::Integer, "How many nodes to list; 5 without it, at most 100")];
-const COPIES: &[Query] =
-    &[Query::new("copies", QueryKind::Integer, "Count copies up to this many, 1 to 10000; 1000 without it")];
+/// A number that a read is asked for: its parameter, the number without it, and the largest.
+type Amount = (&'static [Query], usize, usize);
 
-const FIXES: &[(&str, &str)] = &[("Cost", "/cost"), ("Fix", "/text"), ("Node", "/node")];
+const MAX: Amount =
+    (&[Query::new("max", QueryKind::Integer, "How many fixes to look for; 5 without it, at most 20")], 5, 20);
+const NEAREST: Amount =
+    (&[Query::new("k", QueryKind::Integer, "How many nodes to list; 5 without it, at most 100")], 5, 100);
+const COPIES: Amount = (
+    &[Query::new("copies", QueryKind::Integer, "Count copies up to this many, 1 to 10000; 1000 without it")],
+    1_000,
+    MOST_COPIES,
+);
+
+const FIXES: &str = "Cost /cost, Fix /text, Node /node";
 
 /// Returns the reads about a node and about a placement.
 pub(crate) fn view_reads() -> Vec<SnapshotRead> {
@@ -38,7 +49,7 @@ pub(crate) fn view_reads() -> Vec<SnapshotRead> {
             },
         )
         .query(LIMIT)
-        .rows("/refuses", &[("Pod", "/pod"), ("Plugin", "/plugin"), ("Code", "/code"), ("Message", "/message")])
+        .rows("/refuses", "Pod /pod, Plugin /plugin, Code /code, Message /message")
         .not_found("NodeNotFound"),
         SnapshotRead::new(
             "/apis/v1/explain/placements/:namespace/:name",
@@ -49,15 +60,8 @@ pub(crate) fn view_reads() -> Vec<SnapshotRead> {
         .query(VERSUS)
         .rows(
             "/plugins",
-            &[
-                ("Plugin", "/plugin"),
-                ("Weight", "/weight"),
-                ("Chosen", "/weighted/chosen"),
-                ("Versus", "/weighted/versus"),
-                ("Gap", "/gap"),
-                ("Decisive", "/decisive"),
-                ("Opposing", "/opposing"),
-            ],
+            "Plugin /plugin, Weight /weight, Chosen /weighted/chosen, Versus /weighted/versus, Gap /gap, \
+             Decisive /decisive, Opposing /opposing",
         )
         .not_found("PodNotFound"),
     ]
@@ -66,52 +70,36 @@ pub(crate) fn view_reads() -> Vec<SnapshotRead> {
 /// Returns the reads that compute what would help, and the hash of the state.
 pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
     vec![
-        SnapshotRead::new(
+        tried(
             "/apis/v1/explain/pods/:namespace/:name/suggestions",
-            "explain",
             "What would make a pod fit: minimal conflicts, and changes that were tried out",
-            |snapshot, params, now| {
-                suggestions::of_pod(snapshot, &pod_key(params), number(params, "max", 5).min(20), now)
-            },
+            MAX,
+            |snapshot, params, max, now| suggestions::of_pod(snapshot, &pod_key(params), max, now),
         )
         .rows("/fixes", FIXES)
-        .query(MAX)
-        .long()
         .not_found("PodNotFound"),
-        SnapshotRead::new(
+        tried(
             "/apis/v1/explain/gangs/:namespace/:name/suggestions",
-            "explain",
             "What would give a gang its quorum: changes that were tried out for the whole group",
-            |snapshot, params, now| {
-                suggestions::of_gang(snapshot, &gang_key(params), number(params, "max", 5).min(20), now)
-            },
+            MAX,
+            |snapshot, params, max, now| suggestions::of_gang(snapshot, &gang_key(params), max, now),
         )
         .rows("/fixes", FIXES)
-        .query(MAX)
-        .long()
         .not_found("GangNotFound"),
-        SnapshotRead::new(
+        tried(
             "/apis/v1/explain/pods/:namespace/:name/nearest",
-            "explain",
             "The nodes nearest to taking a pod, what each lacks, and the pods that would have to go",
-            |snapshot, params, now| {
-                nearest::list(snapshot, &pod_key(params), number(params, "k", 5).min(100), now)
-            },
+            NEAREST,
+            |snapshot, params, k, now| nearest::list(snapshot, &pod_key(params), k, now),
         )
-        .rows("/nodes", &[("Node", "/node"), ("Distance", "/distance"), ("Fails", "/failed/0/message")])
-        .query(NEAREST)
-        .long()
+        .rows("/nodes", "Node /node, Distance /distance, Fails /failed/0/message")
         .not_found("PodNotFound"),
-        SnapshotRead::new(
+        tried(
             "/apis/v1/explain/pods/:namespace/:name/feasibility",
-            "explain",
             "Never or not now: how many copies of a pod fit now and on empty nodes, and the largest that fits",
-            |snapshot, params, now| {
-                feasibility::of_pod(snapshot, &pod_key(params), number(params, "copies", 1_000), now)
-            },
+            COPIES,
+            |snapshot, params, copies, now| feasibility::of_pod(snapshot, &pod_key(params), copies, now),
         )
-        .query(COPIES)
-        .long()
         .not_found("PodNotFound"),
         SnapshotRead::new(
             "/apis/v1/statehash",
@@ -120,4 +108,19 @@ pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
             |snapshot, _, now| Ok(simulate::state_hash(snapshot, now)),
         ),
     ]
+}
+
+/// Returns a read that tries out so much that it takes long.
+fn tried<T: Serialize + ToSchema>(
+    path: &str,
+    summary: &str,
+    (query, without, most): Amount,
+    read: impl Fn(&Snapshot, &PathParams, usize, Now) -> Result<T, ReadError> + Send + Sync + 'static,
+) -> SnapshotRead {
+    SnapshotRead::new(path, "explain", summary, move |snapshot, params, now| {
+        let amount = number(params, query[0].name, without).min(most);
+        read(snapshot, params, amount, now)
+    })
+    .query(query)
+    .long()
 }

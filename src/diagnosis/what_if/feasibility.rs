@@ -18,7 +18,7 @@ use crate::what_if::requirements::{PodRequirements, asked_by_name, missing};
 use crate::what_if::suggestions::exact;
 
 /// Largest number of copies that are counted.
-const MOST_COPIES: usize = 10_000;
+pub(crate) const MOST_COPIES: usize = 10_000;
 
 /// Reports the feasibility of one pod. A placed pod is evaluated as if it had no place.
 pub(crate) fn of_pod(

@@ -12,7 +12,8 @@ use super::terms::{Terms, Use, is_about};
 
 impl Hints for InterPodAffinity {
     fn events(&self) -> EventKinds {
-        [
+        EventKinds::union([
+            EventKinds::POD_ADD,
             EventKinds::POD_DELETE,
             EventKinds::POD_LABEL,
             EventKinds::POD_SELF,
@@ -20,9 +21,7 @@ impl Hints for InterPodAffinity {
             EventKinds::NODE_DELETE,
             EventKinds::NODE_LABEL,
             EventKinds::NAMESPACE,
-        ]
-        .into_iter()
-        .fold(EventKinds::POD_ADD, EventKinds::with)
+        ])
     }
 
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {

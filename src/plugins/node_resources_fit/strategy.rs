@@ -120,21 +120,14 @@ fn weighted(
         2 if zeros => sum >> 1,
         weight => mean(sum, weight),
     };
+    let by = (zeros, &score_of);
     for (page, run, scores) in by_page(view, nodes, out) {
         if run.len() < SHORT {
             for (node, score) in run.iter().zip(scores) {
                 let at = node.index() % PAGE;
                 let (mut sum, mut weight) = (0, 0);
                 for resource in scored {
-                    let (allocatable, used) = resource.amounts(page);
-                    if allocatable[at] == 0 {
-                        continue;
-                    }
-                    let score = score_of(used[at].saturating_add(resource.pod), allocatable[at]);
-                    if zeros || score > 0 {
-                        sum += score * resource.weight;
-                        weight += resource.weight;
-                    }
+                    add(resource, resource.amounts(page), at, by, (&mut sum, &mut weight));
                 }
                 *score = finish(sum, weight);
             }
@@ -143,22 +136,33 @@ fn weighted(
         let mut sums = [0; PAGE];
         let mut weights = [0; PAGE];
         for resource in scored {
-            let (allocatable, used) = resource.amounts(page);
+            let amounts = resource.amounts(page);
             for ((node, sum), weight) in run.iter().zip(&mut sums).zip(&mut weights) {
-                let at = node.index() % PAGE;
-                if allocatable[at] == 0 {
-                    continue;
-                }
-                let score = score_of(used[at].saturating_add(resource.pod), allocatable[at]);
-                if zeros || score > 0 {
-                    *sum += score * resource.weight;
-                    *weight += resource.weight;
-                }
+                add(resource, amounts, node.index() % PAGE, by, (sum, weight));
             }
         }
         for ((score, sum), weight) in scores.iter_mut().zip(sums).zip(weights) {
             *score = finish(sum, weight);
         }
+    }
+}
+
+/// Adds a resource's score to the sum of the node at a place of the page, unless the node does not offer it.
+#[inline(always)]
+fn add(
+    resource: &Scored,
+    (allocatable, used): (&[i64; PAGE], &[i64; PAGE]),
+    at: usize,
+    (zeros, score_of): (bool, &impl Fn(i64, i64) -> i64),
+    (sum, weight): (&mut i64, &mut i64),
+) {
+    if allocatable[at] == 0 {
+        return;
+    }
+    let score = score_of(used[at].saturating_add(resource.pod), allocatable[at]);
+    if zeros || score > 0 {
+        *sum += score * resource.weight;
+        *weight += resource.weight;
     }
 }
 

@@ -204,7 +204,8 @@ fn is_better(view: View<'_>, a: &Measure, b: &Measure) -> bool {
 
 impl Hints for NodeVolumeLimits {
     fn events(&self) -> EventKinds {
-        [
+        EventKinds::union([
+            EventKinds::CSI_NODE_ADD,
             EventKinds::CSI_NODE_UPDATE,
             EventKinds::CSI_DRIVER_UPDATE,
             EventKinds::CSI_DRIVER_DELETE,
@@ -213,9 +214,7 @@ impl Hints for NodeVolumeLimits {
             EventKinds::CLAIM_UPDATE,
             EventKinds::ATTACHMENT_DELETE,
             EventKinds::NODE_ADD,
-        ]
-        .into_iter()
-        .fold(EventKinds::CSI_NODE_ADD, EventKinds::with)
+        ])
     }
 
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {

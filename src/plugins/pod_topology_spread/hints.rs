@@ -15,7 +15,8 @@ impl Hints for PodTopologySpread {
         // Hard default constraints take their selectors from Services and owners. kube-scheduler has no such event:
         // there, the next flush of the queue retries those pods.
         let by_default = if self.defaults_refuse() { EventKinds::WORKLOAD } else { EventKinds::NONE };
-        [
+        EventKinds::union([
+            EventKinds::POD_ADD,
             by_default,
             EventKinds::POD_DELETE,
             EventKinds::POD_LABEL,
@@ -24,9 +25,7 @@ impl Hints for PodTopologySpread {
             EventKinds::NODE_DELETE,
             EventKinds::NODE_LABEL,
             EventKinds::NODE_TAINT,
-        ]
-        .into_iter()
-        .fold(EventKinds::POD_ADD, EventKinds::with)
+        ])
     }
 
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {

@@ -11,7 +11,8 @@ use super::VolumeBinding;
 
 impl Hints for VolumeBinding {
     fn events(&self) -> EventKinds {
-        [
+        EventKinds::union([
+            EventKinds::NODE_ADD,
             EventKinds::CLASS_ADD,
             EventKinds::CLASS_UPDATE,
             EventKinds::CLAIM_ADD,
@@ -26,9 +27,7 @@ impl Hints for VolumeBinding {
             EventKinds::CAPACITY_ADD,
             EventKinds::CAPACITY_UPDATE,
             EventKinds::POD_DELETE,
-        ]
-        .into_iter()
-        .fold(EventKinds::NODE_ADD, EventKinds::with)
+        ])
     }
 
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {

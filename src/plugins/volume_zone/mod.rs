@@ -153,16 +153,15 @@ impl Filter for VolumeZone {
 
 impl Hints for VolumeZone {
     fn events(&self) -> EventKinds {
-        [
+        EventKinds::union([
+            EventKinds::NODE_ADD,
             EventKinds::CLASS_ADD,
             EventKinds::CLAIM_ADD,
             EventKinds::CLAIM_UPDATE,
             EventKinds::VOLUME_ADD,
             EventKinds::VOLUME_UPDATE,
             EventKinds::NODE_LABEL,
-        ]
-        .into_iter()
-        .fold(EventKinds::NODE_ADD, EventKinds::with)
+        ])
     }
 
     fn hint(&self, _view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {

@@ -70,6 +70,13 @@ impl Run {
             nothing: Found::NotAsked,
         }
     }
+
+    fn add(&mut self, part: Part, gang: usize) {
+        self.missing[gang] -= 1;
+        self.going.extend(part.victims.iter().map(|v| v.choice.pod));
+        self.parts.push(part);
+        self.refused.clear();
+    }
 }
 
 /// What is known about nodes, per kind of member.
@@ -211,29 +218,29 @@ impl Scheduler {
             match self.make_room_for(&hunt, i, &run.going, search.known.of(member)) {
                 Ok(part) => {
                     search.known.forget(std::iter::once(part.node));
-                    run.missing[member.gang] -= 1;
-                    run.going.extend(part.victims.iter().map(|v| v.choice.pod));
-                    run.parts.push(part);
-                    run.refused.clear();
+                    run.add(part, member.gang);
                 }
-                Err(found @ Found::NotEligible(_)) => return Some(found),
+                Err(found) if search.is_hopeless || matches!(found, Found::NotEligible(_)) => {
+                    return Some(found);
+                }
                 Err(found) => {
                     if !self.has_overrides(member) {
                         run.refused.insert(member.kind());
                     }
                     run.nothing = found;
-                    if search.is_hopeless {
-                        break;
-                    }
                 }
             }
         }
+        Some(self.end_of(run, &hunt))
+    }
+
+    /// Returns the plan of a run that is over, or why there is none.
+    fn end_of(&mut self, run: &mut Run, hunt: &VictimSearchParams<'_>) -> Found {
         if run.missing.iter().any(|n| *n > 0) {
-            return Some(std::mem::replace(&mut run.nothing, Found::NotAsked));
+            return std::mem::replace(&mut run.nothing, Found::NotAsked);
         }
         let mut parts = std::mem::take(&mut run.parts);
-        let is_settled = self.settle_plan(&hunt, &mut parts);
-        Some(if is_settled { Found::Quorum(parts) } else { preempt::not_together() })
+        if self.settle_plan(hunt, &mut parts) { Found::Quorum(parts) } else { preempt::not_together() }
     }
 
     fn cut_short(&self, attempt: &GangAttempt, run: &Run) -> Found {

@@ -14,9 +14,9 @@ use crate::scheduler::Scheduler;
 /// Times plugins at sampled attempts only: two clock reads per plugin at every attempt would cost more than all other
 /// always-on diagnosis. Each sample weighs the number of attempts since the previous one.
 pub(crate) struct Timer<'a> {
-    pub(crate) probe: &'a dyn Probe,
+    probe: &'a dyn Probe,
     /// Multiplies the time; 0 disables the timer.
-    pub(crate) stands_for: u32,
+    stands_for: u32,
 }
 
 impl Probe for Timer<'_> {
@@ -29,6 +29,15 @@ impl Probe for Timer<'_> {
 }
 
 impl Scheduler {
+    /// Returns the timer of plugins for the current attempt.
+    pub(crate) fn timer<'a>(&mut self, probe: &'a dyn Probe, now: Now) -> Timer<'a> {
+        let stands_for = match self.switches.accounts() {
+            true => self.records.meter.times_plugins(self.cycle, now.monotonic.as_secs()),
+            false => 0,
+        };
+        Timer { probe, stands_for }
+    }
+
     /// Runs the always-on part of the diagnosis, and measures it at sampled attempts.
     pub(crate) fn metered<T>(&mut self, probe: &dyn Probe, work: impl FnOnce(&mut Self) -> T) -> T {
         if !self.records.meter.times_verdict(self.cycle) || !self.switches.accounts() {

@@ -84,41 +84,40 @@ fn a_pod_group_that_cannot_be_used_is_there_and_says_why() {
             "warning: spec.scheduleTimeoutSeconds: not a 32-bit number above zero, the default is taken, got -5",
         ),
         (BATCH, json!({"minMember": 1, "queue": {}}), "spec.queue: not a text, got (object)"),
-        (NATIVE, json!({}), "spec.schedulingPolicy: has neither basic nor gang"),
-        (
-            NATIVE,
-            json!({"schedulingPolicy": {"basic": {}, "gang": {"minCount": 2}}}),
-            "spec.schedulingPolicy: has both basic and gang, got (object)",
-        ),
-        (
-            NATIVE,
-            json!({"schedulingPolicy": {"gang": {"minCount": 0}}}),
-            "spec.schedulingPolicy.gang.minCount: must be 1 or more, and at most 2147483647, got 0",
-        ),
-        (
-            NATIVE,
-            json!({"schedulingPolicy": {"gang": 3}}),
-            "spec.schedulingPolicy.gang: not an object, got 3",
-        ),
-        (
-            NATIVE,
-            json!({"schedulingPolicy": {"basic": {}}, "priority": "high"}),
-            "spec.priority: not an integer, got high",
-        ),
-        (
-            NATIVE,
-            json!({"schedulingPolicy": {"basic": {}}, "schedulingConstraints": {"topology": [{"key": "rack"}]}}),
-            "warning: spec.schedulingConstraints.topology: not looked at by this scheduler, got (list)",
-        ),
-        (
-            NATIVE,
-            json!({"schedulingPolicy": {"basic": {}}, "parentCompositePodGroupName": "root"}),
-            "warning: spec.parentCompositePodGroupName: not looked at by this scheduler, got root",
-        ),
     ] {
         assert_eq!(spec_lines(kind, spec.clone()), [want], "{kind:?} {spec}");
     }
     assert_eq!(spec_lines(SIGS, json!({"minMember": 0, "minResources": null})).len(), 0);
+}
+
+#[test]
+fn a_native_pod_group_that_cannot_be_used_is_there_and_says_why() {
+    for (spec, want) in [
+        (json!({}), "spec.schedulingPolicy: has neither basic nor gang"),
+        (
+            json!({"schedulingPolicy": {"basic": {}, "gang": {"minCount": 2}}}),
+            "spec.schedulingPolicy: has both basic and gang, got (object)",
+        ),
+        (
+            json!({"schedulingPolicy": {"gang": {"minCount": 0}}}),
+            "spec.schedulingPolicy.gang.minCount: must be 1 or more, and at most 2147483647, got 0",
+        ),
+        (json!({"schedulingPolicy": {"gang": 3}}), "spec.schedulingPolicy.gang: not an object, got 3"),
+        (
+            json!({"schedulingPolicy": {"basic": {}}, "priority": "high"}),
+            "spec.priority: not an integer, got high",
+        ),
+        (
+            json!({"schedulingPolicy": {"basic": {}}, "schedulingConstraints": {"topology": [{"key": "rack"}]}}),
+            "warning: spec.schedulingConstraints.topology: not looked at by this scheduler, got (list)",
+        ),
+        (
+            json!({"schedulingPolicy": {"basic": {}}, "parentCompositePodGroupName": "root"}),
+            "warning: spec.parentCompositePodGroupName: not looked at by this scheduler, got root",
+        ),
+    ] {
+        assert_eq!(spec_lines(NATIVE, spec.clone()), [want], "{spec}");
+    }
 }
 
 #[test]

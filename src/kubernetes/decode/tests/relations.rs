@@ -173,6 +173,9 @@ fn faults_name_the_field() {
         own[field] = value;
         json!({"topologySpreadConstraints": [own]})
     };
+    let claim = "persistentVolumeClaim";
+    let volume = |volume: Value| json!({"volumes": [volume]});
+    let of_volume = |rest: &str| format!("volumes[0].{rest}");
     let at = |rest: &str| format!("affinity.podAffinity.{required}[0].{rest}");
     let spread = |rest: &str| format!("topologySpreadConstraints[0].{rest}");
     for (spec, field, problem) in [
@@ -199,17 +202,9 @@ fn faults_name_the_field() {
             "not an integer",
         ),
         (json!({"preemptionPolicy": "Sometimes"}), "preemptionPolicy".into(), "unknown preemption policy"),
-        (
-            json!({"volumes": [{"persistentVolumeClaim": {}}]}),
-            "volumes[0].persistentVolumeClaim.claimName".into(),
-            "missing",
-        ),
-        (json!({"volumes": [{"ephemeral": {}}]}), "volumes[0].name".into(), "missing"),
-        (
-            json!({"volumes": [{"rbd": {"readOnly": 1}}]}),
-            "volumes[0].rbd.readOnly".into(),
-            "not true or false",
-        ),
+        (volume(json!({claim: {}})), of_volume(&format!("{claim}.claimName")), "missing"),
+        (volume(json!({"ephemeral": {}})), of_volume("name"), "missing"),
+        (volume(json!({"rbd": {"readOnly": 1}})), of_volume("rbd.readOnly"), "not true or false"),
     ] {
         let q = Decoder::default().pod(&object(spec)).expect_err("unreadable");
         assert_eq!((&*q.field, &*q.problem), (format!("spec.{field}").as_str(), problem));
