@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use pellucid::cycle::Snapshot;
+use pellucid::model::relations::PodAffinityTerm;
 use pellucid::model::{Pod, PodKey};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -151,13 +152,34 @@ fn fixes(reader: &Reader, snapshot: &Snapshot, objects: &Objects, key: &PodKey, 
     }
 }
 
+/// Returns whether a pod requires to be near pods such as the other one.
+fn wants(pod: &Pod, other: &Pod) -> bool {
+    let terms = &pod.spec.pod_affinity.required;
+    let is_about = |term: &PodAffinityTerm| {
+        let own = term.namespaces.is_empty() && term.namespace_selector.is_none();
+        let namespace = &other.key.namespace;
+        let is_near = own && *namespace == pod.key.namespace
+            || term.namespaces.iter().any(|name| **name == **namespace)
+            || term.namespace_selector.is_some();
+        is_near && term.selector.as_ref().is_some_and(|selector| selector.matches(&other.labels))
+    };
+    !terms.is_empty() && terms.iter().all(is_about)
+}
+
 /// Checks the feasibility verdict and the number of copies against separate schedulers.
 fn feasible(reader: &Reader, snapshot: &Snapshot, objects: &Objects, pod: &Pod, seen: &mut Seen) {
     let copies = COPIES.to_string();
     let body = reader.of_pod(snapshot, &pod.key, "/feasibility", &[("copies", &copies)]);
     let plain = Pod { gates: Box::default(), ..pod.clone() };
-    let empty = Objects { placed: Default::default(), ..objects.clone() };
-    let (now, without_pods) = (objects.copies(&plain, COPIES), empty.copies(&plain, COPIES));
+    let without = |stays: &dyn Fn(&Pod) -> bool| {
+        let placed = objects.placed.clone().into_iter().filter(|(_, other)| stays(other)).collect();
+        Objects { placed, ..objects.clone() }.copies(&plain, COPIES)
+    };
+    let without_pods = match without(&|other| !other.can_leave()) {
+        0 => without(&|other| !other.can_leave() || wants(pod, other)),
+        copies => copies,
+    };
+    let now = objects.copies(&plain, COPIES);
     assert_eq!(
         (count(&body["maxCopiesNow"]), count(&body["maxCopiesEmpty"])),
         (now, without_pods),
