@@ -57,12 +57,16 @@ export const names = () => pods.map((pod) => `${pod.namespace}/${pod.name}`);
 /** Returns the number of pending pods. */
 export const size = () => total;
 
-/** Returns the most common first reason with its remedy and number of pods, or null. */
+/** Returns the reason under which the API counts a pod; empty for a pod that was not decided yet. */
+const keyReason = (pod) => pod.keyReason || pod.reasons?.[0] || "";
+
+/** Returns the most common key reason with its number of pods, and a remedy if it is one for all of them; or null. */
 export function commonest() {
   const counts = new Map();
-  for (const pod of pods) counts.set(pod.reasons?.[0] ?? "", (counts.get(pod.reasons?.[0] ?? "") ?? 0) + 1);
+  for (const pod of pods) counts.set(keyReason(pod), (counts.get(keyReason(pod)) ?? 0) + 1);
   const [code, n] = [...counts].sort((a, b) => b[1] - a[1])[0] ?? [];
-  return code ? { code, n, remedy: reasons.get(code)?.remedy ?? "" } : null;
+  const never = pods.some((pod) => keyReason(pod) === code && pod.outlook === "NeverFits");
+  return code ? { code, n, remedy: never ? "" : reasons.get(code)?.remedy ?? "" } : null;
 }
 
 /** Marks the pod of the open view. */
@@ -80,7 +84,7 @@ function grouped() {
   const groups = new Map();
   for (const pod of pods) {
     if (filter && !`${pod.namespace}/${pod.name}`.toLowerCase().includes(filter)) continue;
-    const code = pod.reasons?.[0] ?? "";
+    const code = keyReason(pod);
     if (!groups.has(code)) groups.set(code, []);
     groups.get(code).push(pod);
   }

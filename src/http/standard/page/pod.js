@@ -61,6 +61,7 @@ function verdict(pod) {
   return [
     head("pod", `${pod.namespace}/${pod.name}`,
       chip(pod.verdict, tone(pod.verdict)),
+      pod.outlook && chip(words(pod.outlook.code)),
       pod.queueStage && chip(`queue: ${pod.queueStage}`),
       pod.profile && chip(`profile ${pod.profile}`),
       meta.stale && chip("the cluster has changed since", "plain")),
