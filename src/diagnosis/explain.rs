@@ -52,6 +52,9 @@ pub(super) fn pod(
     if versus.is_some() {
         body.versus = Some(crate::what_if::compare_nodes::compare_nodes(snapshot, key, versus, now)?);
     }
+    if body.verdict == "refused" && !body.pod_reasons.is_empty() {
+        body.requirements = crate::what_if::requirement_details::of_whole(snapshot, id);
+    }
     body.gang = crate::gangs::of_pod(snapshot, record, now);
     body.warnings = crate::gangs::warnings_of_pod(snapshot, record);
     Ok(body)
@@ -126,6 +129,7 @@ pub(super) fn add_refusal(
     body.node_groups = group_bodies(refusal);
     body.nearest = nearest.map(|n| NodeGroup { details: n.details.clone(), ..group_body(&n.group) });
     body.pod_reasons = reasons_of(refusal.pod_cause.as_ref());
+    body.requirements = nearest.map(|nearest| nearest.requirements.clone()).unwrap_or_default();
     body.summary = summary(refusal, nearest.map(|nearest| &nearest.group));
 }
 

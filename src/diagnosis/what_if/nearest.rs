@@ -11,6 +11,7 @@
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::explain::NodeNote;
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_api::rest::suggestions::{NearNode, Nearest};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Edit;
@@ -24,6 +25,7 @@ use pellucid_recording::{Group, GroupMeasure, Refusal};
 
 use crate::explain::{reasons_of, shortfall};
 use crate::meta::of_snapshot;
+use crate::what_if::requirement_details;
 use crate::what_if::requirements::{PodRequirements, all_failed, ask, asked_by_name, missing};
 use crate::what_if::suggestions::victims_on;
 
@@ -98,6 +100,8 @@ pub fn nearest(snapshot: &Snapshot, id: PodId, refusal: &Refusal) -> Option<Grou
 pub(crate) struct NearestNodes {
     pub(crate) group: Group,
     pub(crate) details: Vec<NodeNote>,
+    /// What the pod requires and nodes do not have, term by term.
+    pub(crate) requirements: Vec<RequirementDetail>,
 }
 
 /// Returns what [`nearest`] returns, with details.
@@ -116,7 +120,8 @@ pub(crate) fn nearest_nodes(
         let texts = asked.details(now).of_failed(asked.masks.requirements(near.mask), near.node);
         details.extend(texts.into_iter().map(|text| NodeNote { node: node.clone(), text }));
     }
-    Some(NearestNodes { group, details })
+    let (requirements, _) = requirement_details::of(&asked, &order);
+    Some(NearestNodes { group, details, requirements })
 }
 
 /// Evaluates a pod that is not refused as a whole.
