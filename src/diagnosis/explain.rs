@@ -130,6 +130,7 @@ pub(super) fn add_refusal(
     body.nearest = nearest.map(|n| NodeGroup { details: n.details.clone(), ..group_body(&n.group) });
     body.pod_reasons = reasons_of(refusal.pod_cause.as_ref());
     body.requirements = nearest.map(|nearest| nearest.requirements.clone()).unwrap_or_default();
+    body.meta.truncated |= nearest.is_some_and(|nearest| nearest.is_cut);
     body.summary = summary(refusal, nearest.map(|nearest| &nearest.group));
 }
 

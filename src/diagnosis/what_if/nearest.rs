@@ -102,6 +102,8 @@ pub(crate) struct NearestNodes {
     pub(crate) details: Vec<NodeNote>,
     /// What the pod requires and nodes do not have, term by term.
     pub(crate) requirements: Vec<RequirementDetail>,
+    /// Whether there are more requirements than are told.
+    pub(crate) is_cut: bool,
 }
 
 /// Returns what [`nearest`] returns, with details.
@@ -120,8 +122,8 @@ pub(crate) fn nearest_nodes(
         let texts = asked.details(now).of_failed(asked.masks.requirements(near.mask), near.node);
         details.extend(texts.into_iter().map(|text| NodeNote { node: node.clone(), text }));
     }
-    let (requirements, _) = requirement_details::of(&asked, &order);
-    Some(NearestNodes { group, details, requirements })
+    let (requirements, is_cut) = requirement_details::of(&asked, &order);
+    Some(NearestNodes { group, details, requirements, is_cut: is_cut || asked.masks.truncated })
 }
 
 /// Evaluates a pod that is not refused as a whole.

@@ -120,7 +120,8 @@ pub(crate) fn exhaustive(
         let details = asked.details(now).of_failed(masks.requirements(masks.of(*node)), *node);
         (name, NodeRequirements { failed, details })
     };
-    (body.requirements, _) = requirement_details::of(asked, &order(asked));
+    let (requirements, is_cut) = requirement_details::of(asked, &order(asked));
+    (body.requirements, body.truncated) = (requirements, body.truncated || is_cut);
     body.nodes = cluster.by_name().iter().take(listed).map(one).collect();
     body
 }

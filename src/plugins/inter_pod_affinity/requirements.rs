@@ -180,12 +180,15 @@ fn avoided(view: View<'_>, pods: &TermPods<'_>) -> RequirementDetail {
     }
     of.pods.sort();
     of.pods.dedup();
-    let (n, total) = (count(of.matching_pods.unwrap_or(0), "placed pod"), of.total_nodes);
-    let (verb, domains) = (
-        if pods.code == ReasonCode::PodAntiAffinityConflict { "match" } else { "ask for it" },
-        pods.domains(),
-    );
-    let domains = count(domains, "domain");
+    let (n, total) = (of.matching_pods.unwrap_or(0), of.total_nodes);
+    let is_own = pods.code == ReasonCode::PodAntiAffinityConflict;
+    let verb = match (is_own, n) {
+        (true, 1) => "matches",
+        (true, _) => "match",
+        (false, 1) => "asks for it",
+        (false, _) => "ask for it",
+    };
+    let (n, domains) = (count(n, "placed pod"), count(pods.domains(), "domain"));
     of.text = format!(
         "{}: {n} {verb}, in {domains} with {refused} of {total} nodes; {}",
         of.requirement,
@@ -239,4 +242,89 @@ pub(super) fn on_node(view: View<'_>, spec: &PodSpec, node: NodeIdx) -> Option<S
         }
     }
     (!all.is_empty()).then(|| all.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use pellucid_model::Pod;
+    use pellucid_model::relations::PodTerms;
+
+    use super::*;
+    use crate::relations::testing::{in_zone, labelled, pairs, zone_term};
+    use crate::testing::TestCluster;
+
+    fn required(terms: &[PodAffinityTerm]) -> PodTerms {
+        PodTerms { required: terms.into(), ..PodTerms::default() }
+    }
+
+    fn spec(near: &[PodAffinityTerm], far: &[PodAffinityTerm]) -> PodSpec {
+        PodSpec {
+            namespace: "d".into(),
+            labels: pairs(&[("app", "web")]),
+            pod_affinity: required(near),
+            pod_anti_affinity: required(far),
+            ..PodSpec::default()
+        }
+    }
+
+    fn texts(cluster: &TestCluster, spec: &PodSpec) -> Vec<String> {
+        of(cluster.view(), spec, cluster.view().nodes()).into_iter().map(|of| of.text).collect()
+    }
+
+    const ZONE: &str = "by topology.kubernetes.io/zone";
+
+    #[test]
+    fn affinity_says_how_many_pods_match_and_what_would() {
+        let mut cluster = TestCluster::of([in_zone("a1", "za"), in_zone("a2", "za"), in_zone("b1", "zb")]);
+        cluster.put(("app", "db"), &["a1"]);
+        let db = format!("pod affinity to app=db {ZONE}");
+        let want = format!("{db}: 1 placed pod in 1 domain, which have 2 of 3 nodes");
+        assert_eq!(texts(&cluster, &spec(&[zone_term("app", "db")], &[])), [want]);
+        let none =
+            format!("pod affinity to app=bd {ZONE}: no placed pod matches; values of app there: db (1)");
+        assert_eq!(texts(&cluster, &spec(&[zone_term("app", "bd")], &[])), [none.clone()]);
+        let key =
+            format!("pod affinity to aps=db {ZONE}: no placed pod matches; no pod there has the label aps");
+        assert_eq!(
+            texts(&cluster, &spec(&[zone_term("aps", "db")], &[])),
+            [format!("{key}; did you mean app?")]
+        );
+        cluster.see(labelled("waits", &[("app", "bd")], PodSpec::default()));
+        cluster.see(Pod {
+            key: pellucid_model::PodKey::new("e", "elsewhere"),
+            node_name: Some("b1".into()),
+            ..labelled("elsewhere", &[("app", "bd")], PodSpec { namespace: "e".into(), ..PodSpec::default() })
+        });
+        let all = texts(&cluster, &spec(&[zone_term("app", "bd")], &[]));
+        let more = "1 pending pod would; pods match in other namespaces (e)";
+        assert!(all[0].contains(more), "{all:?}");
+        let both = spec(&[zone_term("app", "db"), zone_term("app", "bd")], &[]);
+        let all = texts(&cluster, &both);
+        assert_eq!(
+            all.last().expect("some"),
+            "one pod that matches all 2 terms of pod affinity: near 0 of 3 nodes"
+        );
+    }
+
+    #[test]
+    fn the_pods_in_the_way_are_named_on_both_sides() {
+        let mut cluster = TestCluster::of([in_zone("a1", "za"), in_zone("a2", "za"), in_zone("b1", "zb")]);
+        let avoiding = spec(&[], &[zone_term("app", "web")]);
+        cluster.see(Pod { node_name: Some("a2".into()), ..labelled("f", &[("app", "db")], avoiding) });
+        let asking = spec(&[], &[zone_term("app", "db")]);
+        let n = "in 1 domain with 2 of 3 nodes; on a2 d/f";
+        assert_eq!(
+            texts(&cluster, &asking),
+            [
+                format!("pod anti-affinity to app=db {ZONE}: 1 placed pod matches, {n}"),
+                format!("anti-affinity of placed pods to app=web {ZONE}: 1 placed pod asks for it, {n}"),
+            ]
+        );
+        let own = on_node(cluster.view(), &asking, cluster.idx("a1")).expect("it is refused");
+        assert!(
+            own.starts_with(&format!("pod anti-affinity to app=db {ZONE}: on a2 d/f; anti-affinity of")),
+            "{own}"
+        );
+        assert_eq!(on_node(cluster.view(), &asking, cluster.idx("b1")), None);
+    }
 }

@@ -131,3 +131,88 @@ pub(super) fn on_node(
     let all: Vec<String> = refusing.take(MAX_REQUIREMENTS).map(word).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
+
+#[cfg(test)]
+mod tests {
+    use pellucid_model::relations::{NodeInclusion, SpreadConstraint};
+
+    use super::*;
+    use crate::pod_topology_spread::args;
+    use crate::pod_topology_spread::constraints::constraints;
+    use crate::relations::testing::{in_zone, pairs, selecting};
+    use crate::testing::TestCluster;
+
+    fn constraint(key: &str, app: &str, min_domains: i32) -> SpreadConstraint {
+        SpreadConstraint {
+            max_skew: 1,
+            topology_key: key.into(),
+            is_hard: true,
+            selector: Some(selecting("app", app)),
+            min_domains,
+            node_affinity_policy: NodeInclusion::Honor,
+            node_taints_policy: NodeInclusion::Ignore,
+        }
+    }
+
+    fn spec(all: &[SpreadConstraint]) -> PodSpec {
+        PodSpec {
+            namespace: "d".into(),
+            labels: pairs(&[("app", "web")]),
+            spread: all.into(),
+            ..PodSpec::default()
+        }
+    }
+
+    fn described(cluster: &TestCluster, spec: &PodSpec) -> Vec<RequirementDetail> {
+        let defaults = args::read(&serde_json::Value::Null).expect("valid");
+        let hard = constraints(cluster.view(), spec, &defaults, true);
+        of(cluster.view(), spec, &hard, cluster.view().nodes())
+    }
+
+    #[test]
+    fn domains_and_skew_are_told_and_too_few_domains_count_as_empty() {
+        let zone = "topology.kubernetes.io/zone";
+        let mut cluster = TestCluster::of([in_zone("a1", "za"), in_zone("b1", "zb"), in_zone("none", "")]);
+        cluster.put(("app", "web"), &["a1", "a1", "b1"]);
+        let all = described(&cluster, &spec(&[constraint(zone, "web", 3)]));
+        let [of] = &all[..] else { panic!("one constraint refuses: {all:?}") };
+        let numbers = of.spread.clone().expect("it has numbers");
+        assert_eq!((numbers.domains, numbers.minimum, numbers.least_skew), (2, 0, Some(2)));
+        assert_eq!((numbers.nodes_without_label, of.matching_pods, of.nodes), (1, Some(3), 0));
+        let want = "matching pods: za (2), zb (1); only 2 of minDomains 3, so the fewest counts as 0; where it is \
+                    refused the skew would be 2 or more; 1 of 3 nodes have no label topology.kubernetes.io/zone";
+        assert!(of.text.ends_with(want), "{}", of.text);
+        let hard = spec(&[constraint(zone, "web", 1)]);
+        let defaults = args::read(&serde_json::Value::Null).expect("valid");
+        let own = |node: &str| {
+            let all = constraints(cluster.view(), &hard, &defaults, true);
+            on_node(cluster.view(), &hard, &all, cluster.idx(node))
+        };
+        let a1 = "topology.kubernetes.io/zone za has 2 matching pods, the fewest is 1: skew 2 of at most 1";
+        assert_eq!(own("a1").as_deref(), Some(a1));
+        assert_eq!(own("none").as_deref(), Some("has no label topology.kubernetes.io/zone"));
+        assert_eq!(own("b1"), None);
+    }
+
+    #[test]
+    fn a_key_that_no_node_has_is_asked_about() {
+        let cluster = TestCluster::of([in_zone("a1", "za")]);
+        let all = described(&cluster, &spec(&[constraint("zone", "web", 1)]));
+        let want = "0 of 1 nodes; 1 of 1 nodes have no label zone; did you mean topology.kubernetes.io/zone?";
+        assert!(all[0].text.ends_with(want), "{}", all[0].text);
+        assert_eq!(all[0].code, "SpreadLabelMissing");
+    }
+
+    #[test]
+    fn constraints_with_one_key_are_told_apart() {
+        let spec =
+            spec(&[constraint("k", "web", 1), constraint("k", "db", 1), constraint("other", "web", 1)]);
+        let cluster = TestCluster::of([]);
+        let defaults = args::read(&serde_json::Value::Null).expect("valid");
+        let all = constraints(cluster.view(), &spec, &defaults, true);
+        assert_eq!(
+            (0..3).map(|at| subject(&all, at)).collect::<Vec<_>>(),
+            ["k of app=web", "k of app=db", "other"]
+        );
+    }
+}

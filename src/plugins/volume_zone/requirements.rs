@@ -108,3 +108,67 @@ pub(super) fn on_node(view: View<'_>, spec: &PodSpec, node: NodeIdx) -> Option<S
     let all: Vec<String> = unsuited.take(MAX_REQUIREMENTS).map(word).collect();
     (!all.is_empty()).then(|| all.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pellucid_model::storage::{PersistentVolume, PersistentVolumeClaim};
+
+    use super::*;
+    use crate::relations::testing::{in_zone, pairs};
+    use crate::testing::TestCluster;
+
+    fn mounting(claim: &str) -> PodSpec {
+        let mut spec = PodSpec { namespace: "d".into(), ..PodSpec::default() };
+        spec.volumes.claims = [ClaimUse { claim: claim.into(), owner: None }].into();
+        spec
+    }
+
+    fn cluster() -> TestCluster {
+        let mut cluster = TestCluster::of([in_zone("a1", "za"), in_zone("b1", "zb"), in_zone("b2", "zb")]);
+        let volume = PersistentVolume {
+            name: "pv".into(),
+            labels: pairs(&[("topology.kubernetes.io/zone", "za")]),
+            ..PersistentVolume::default()
+        };
+        let claim = |name: &str| PersistentVolumeClaim {
+            namespace: "d".into(),
+            name: name.into(),
+            ..PersistentVolumeClaim::default()
+        };
+        let data = PersistentVolumeClaim { volume: "pv".into(), ..claim("data") };
+        let lost = PersistentVolumeClaim { class: Some("fsat".into()), ..claim("lost") };
+        let class = pellucid_model::storage::StorageClass { name: "fast".into(), ..Default::default() };
+        for object in [
+            Object::PersistentVolume(volume),
+            Object::PersistentVolumeClaim(data),
+            Object::PersistentVolumeClaim(lost),
+            Object::StorageClass(class),
+        ] {
+            cluster.cluster.apply_object(Arc::new(object), &mut Vec::new());
+        }
+        cluster
+    }
+
+    #[test]
+    fn a_volume_in_another_zone_is_named_with_the_zones_of_nodes() {
+        let (cluster, spec) = (cluster(), mounting("data"));
+        let [of] = &of(cluster.view(), &spec, cluster.view().nodes())[..] else { panic!("one claim") };
+        let want = "claim data: volume pv is in topology.kubernetes.io/zone za, as 1 of 3 nodes; nodes are in zb (2), za (1)";
+        assert_eq!((of.text.as_str(), of.nodes), (want, 1));
+        let own = |node: &str| on_node(cluster.view(), &spec, cluster.idx(node));
+        assert_eq!(
+            own("b1").as_deref(),
+            Some("volume pv of claim data is in topology.kubernetes.io/zone za")
+        );
+        assert_eq!(own("a1"), None);
+    }
+
+    #[test]
+    fn a_class_that_does_not_exist_is_asked_about() {
+        let cluster = cluster();
+        let [of] = &of(cluster.view(), &mounting("lost"), &[])[..] else { panic!("one claim") };
+        assert_eq!(of.text, "claim lost: there is no storage class fsat; did you mean fast?");
+    }
+}
