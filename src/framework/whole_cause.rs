@@ -2,8 +2,8 @@
 //! decision.
 
 use pellucid_cluster::PodRecord;
+use pellucid_model::NodeIdx;
 use pellucid_model::cause::{Cause, Code, Reason};
-use pellucid_model::{NodeIdx, cancellation};
 
 use super::view::View;
 
@@ -39,9 +39,9 @@ impl NodeReason {
 /// Adds every reason for which a node refuses a pod to a list; nothing for a node that takes the pod.
 pub type EveryReason<'a> = Box<dyn Fn(NodeIdx, &mut Vec<NodeReason>) + 'a>;
 
-/// Returns the placed pods whose end would not give their room to others, with their nodes, in the order of their slots.
-pub fn staying_pods(view: View<'_>) -> Vec<(NodeIdx, &PodRecord)> {
-    cancellation::check();
-    let placed = view.cluster().pods().filter_map(|(_, record)| Some((record.node?, record)));
-    placed.filter(|(_, record)| !record.pod.can_leave()).collect()
+/// Iterates over the pods on a node whose end would not give their room to others, in no particular order.
+pub fn staying_on<'a>(view: View<'a>, node: NodeIdx) -> impl Iterator<Item = &'a PodRecord> {
+    let cluster = view.cluster();
+    let records = cluster.slot(node).pods.iter().filter_map(|id| cluster.pod(*id));
+    records.filter(|record| !record.pod.can_leave())
 }

@@ -45,12 +45,11 @@ pub(super) fn objects<'a>(view: View<'a>) -> impl Iterator<Item = (NodeIdx, &'a 
 pub(super) fn most_frequent<T: AsRef<str>>(
     counts: impl IntoIterator<Item = (T, usize)>,
 ) -> (Vec<FoundValue>, bool) {
-    let value = |(value, count): (T, usize)| FoundValue { value: value.as_ref().into(), count };
-    let mut all: Vec<FoundValue> = counts.into_iter().map(value).collect();
-    all.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.value.cmp(&b.value)));
+    let mut all: Vec<(T, usize)> = counts.into_iter().collect();
+    all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.as_ref().cmp(b.0.as_ref())));
     let truncated = all.len() > MAX_FOUND;
-    all.truncate(MAX_FOUND);
-    (all, truncated)
+    let value = |(value, count): (T, usize)| FoundValue { value: value.as_ref().into(), count };
+    (all.into_iter().take(MAX_FOUND).map(value).collect(), truncated)
 }
 
 /// Counts equal names.

@@ -65,7 +65,7 @@ fn together(
 
 /// Returns the beginning that the descriptions of all terms share.
 fn begin(view: View<'_>, of: &TermPods<'_>, what: &str) -> RequirementDetail {
-    let pods: u32 = of.on.values().sum();
+    let pods: u32 = of.on.iter().map(|(_, pods)| *pods).sum();
     RequirementDetail {
         matching_pods: Some(pods as usize),
         ..detail(view, NAME, of.code, format!("{what} {}", of.text))
@@ -207,7 +207,7 @@ fn what(pods: &TermPods<'_>) -> &'static str {
 /// Returns the first pods by node and name that stand in the way on a node, and whether there are more.
 fn in_the_way(view: View<'_>, pods: &TermPods<'_>, node: NodeIdx) -> (Vec<PodOnNode>, bool) {
     let Some(domain) = pods.taken(node) else { return (Vec::new(), false) };
-    let mut nodes: Vec<NodeIdx> = pods.on.keys().copied().filter(|n| pods.column.of(*n) == domain).collect();
+    let mut nodes = pods.nodes_in(domain);
     nodes.sort_by(|a, b| (*a != node, view.name(*a)).cmp(&(*b != node, view.name(*b))));
     let mut found = Vec::new();
     for on in nodes {
@@ -250,7 +250,7 @@ mod tests {
     use pellucid_model::relations::PodTerms;
 
     use super::*;
-    use crate::relations::testing::{in_zone, labelled, pairs, zone_term};
+    use crate::relations::testing::{in_zone, labelled, zone_term};
     use crate::testing::TestCluster;
 
     fn required(terms: &[PodAffinityTerm]) -> PodTerms {
@@ -260,15 +260,17 @@ mod tests {
     fn spec(near: &[PodAffinityTerm], far: &[PodAffinityTerm]) -> PodSpec {
         PodSpec {
             namespace: "d".into(),
-            labels: pairs(&[("app", "web")]),
             pod_affinity: required(near),
             pod_anti_affinity: required(far),
             ..PodSpec::default()
         }
     }
 
-    fn texts(cluster: &TestCluster, spec: &PodSpec) -> Vec<String> {
-        of(cluster.view(), spec, cluster.view().nodes()).into_iter().map(|of| of.text).collect()
+    /// Describes what a pending pod with this spec is refused for. It stays, so that its selectors are known.
+    fn texts(cluster: &mut TestCluster, spec: &PodSpec) -> Vec<String> {
+        let name = format!("asks-{}", cluster.cluster.pods().count());
+        let pod = cluster.see(labelled(&name, &[("app", "web")], spec.clone()));
+        of(cluster.view(), &pod.spec, cluster.view().nodes()).into_iter().map(|of| of.text).collect()
     }
 
     const ZONE: &str = "by topology.kubernetes.io/zone";
@@ -279,14 +281,14 @@ mod tests {
         cluster.put(("app", "db"), &["a1"]);
         let db = format!("pod affinity to app=db {ZONE}");
         let want = format!("{db}: 1 placed pod in 1 domain, which have 2 of 3 nodes");
-        assert_eq!(texts(&cluster, &spec(&[zone_term("app", "db")], &[])), [want]);
+        assert_eq!(texts(&mut cluster, &spec(&[zone_term("app", "db")], &[])), [want]);
         let none =
             format!("pod affinity to app=bd {ZONE}: no placed pod matches; values of app there: db (1)");
-        assert_eq!(texts(&cluster, &spec(&[zone_term("app", "bd")], &[])), [none.clone()]);
+        assert_eq!(texts(&mut cluster, &spec(&[zone_term("app", "bd")], &[])), [none.clone()]);
         let key =
             format!("pod affinity to aps=db {ZONE}: no placed pod matches; no pod there has the label aps");
         assert_eq!(
-            texts(&cluster, &spec(&[zone_term("aps", "db")], &[])),
+            texts(&mut cluster, &spec(&[zone_term("aps", "db")], &[])),
             [format!("{key}; did you mean app?")]
         );
         cluster.see(labelled("waits", &[("app", "bd")], PodSpec::default()));
@@ -295,11 +297,11 @@ mod tests {
             node_name: Some("b1".into()),
             ..labelled("elsewhere", &[("app", "bd")], PodSpec { namespace: "e".into(), ..PodSpec::default() })
         });
-        let all = texts(&cluster, &spec(&[zone_term("app", "bd")], &[]));
+        let all = texts(&mut cluster, &spec(&[zone_term("app", "bd")], &[]));
         let more = "1 pending pod would; pods match in other namespaces (e)";
         assert!(all[0].contains(more), "{all:?}");
         let both = spec(&[zone_term("app", "db"), zone_term("app", "bd")], &[]);
-        let all = texts(&cluster, &both);
+        let all = texts(&mut cluster, &both);
         assert_eq!(
             all.last().expect("some"),
             "one pod that matches all 2 terms of pod affinity: near 0 of 3 nodes"
@@ -314,17 +316,18 @@ mod tests {
         let asking = spec(&[], &[zone_term("app", "db")]);
         let n = "in 1 domain with 2 of 3 nodes; on a2 d/f";
         assert_eq!(
-            texts(&cluster, &asking),
+            texts(&mut cluster, &asking),
             [
                 format!("pod anti-affinity to app=db {ZONE}: 1 placed pod matches, {n}"),
                 format!("anti-affinity of placed pods to app=web {ZONE}: 1 placed pod asks for it, {n}"),
             ]
         );
-        let own = on_node(cluster.view(), &asking, cluster.idx("a1")).expect("it is refused");
+        let asking = &cluster.see(labelled("p", &[("app", "web")], asking)).spec;
+        let own = on_node(cluster.view(), asking, cluster.idx("a1")).expect("it is refused");
         assert!(
             own.starts_with(&format!("pod anti-affinity to app=db {ZONE}: on a2 d/f; anti-affinity of")),
             "{own}"
         );
-        assert_eq!(on_node(cluster.view(), &asking, cluster.idx("b1")), None);
+        assert_eq!(on_node(cluster.view(), asking, cluster.idx("b1")), None);
     }
 }

@@ -1,11 +1,12 @@
 //! Every term that refuses a node, with the placed pods behind it.
 
-use std::collections::BTreeMap;
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_framework::whole_cause::staying_pods;
+use pellucid_framework::whole_cause::staying_on;
 use pellucid_framework::{EveryReason, NodeReason, Reason, View};
+use pellucid_model::collections::FxHashMap;
 use pellucid_model::relations::PodAffinityTerm;
 use pellucid_model::{NodeIdx, Pod, PodSpec, cancellation};
 
@@ -19,8 +20,8 @@ pub(super) struct TermPods<'a> {
     pub(super) code: ReasonCode,
     pub(super) text: String,
     pub(super) column: Arc<Column>,
-    /// The number of these pods per node.
-    pub(super) on: BTreeMap<NodeIdx, u32>,
+    /// Nodes with some of these pods, and how many; a node may occur several times.
+    pub(super) on: Vec<(NodeIdx, u32)>,
     /// Per value id, whether one of these pods is in the domain.
     is_taken: Vec<bool>,
     /// Whether a pod is one of these.
@@ -34,7 +35,7 @@ impl<'a> TermPods<'a> {
         is_meant: impl Fn(&Pod) -> bool + 'a,
     ) -> Self {
         let is_taken = vec![false; column.len()];
-        Self { code, text, column, on: BTreeMap::new(), is_taken, is_meant: Box::new(is_meant) }
+        Self { code, text, column, on: Vec::new(), is_taken, is_meant: Box::new(is_meant) }
     }
 
     /// Makes the entry of a term of a pod with this spec.
@@ -54,7 +55,7 @@ impl<'a> TermPods<'a> {
 
     fn add(&mut self, counts: &NodeCounts) {
         counts.for_each(|node, pods| {
-            *self.on.entry(node).or_default() += pods;
+            self.on.push((node, pods));
             let value = self.column.of(node);
             if value != NO_VALUE {
                 self.is_taken[value as usize] = true;
@@ -66,6 +67,21 @@ impl<'a> TermPods<'a> {
     pub(super) fn taken(&self, node: NodeIdx) -> Option<ValueId> {
         let value = self.column.of(node);
         (value != NO_VALUE && self.is_taken[value as usize]).then_some(value)
+    }
+
+    /// Returns the nodes of a domain that have some of these pods, ascending, each once.
+    pub(super) fn nodes_in(&self, domain: ValueId) -> Vec<NodeIdx> {
+        let nodes = self.on.iter().map(|(node, _)| *node);
+        let mut nodes: Vec<NodeIdx> = nodes.filter(|node| self.column.of(*node) == domain).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    /// Returns whether one of these pods in a domain stays.
+    fn has_staying(&self, view: View<'_>, domain: ValueId) -> bool {
+        let mut nodes = self.nodes_in(domain).into_iter();
+        nodes.any(|node| staying_on(view, node).any(|record| (self.is_meant)(&record.pod)))
     }
 
     /// Returns the number of domains with one of the pods.
@@ -123,33 +139,57 @@ pub(super) fn every_reason<'a>(
     spec: &'a PodSpec,
     prepared: &'a Prepared,
 ) -> Option<EveryReason<'a>> {
-    let staying = staying_pods(view);
-    let all: Vec<(TermPods<'a>, Vec<ValueId>)> = refusing(view, spec)
-        .into_iter()
-        .map(|of| {
-            let staying = staying.iter().filter(|(_, record)| (of.is_meant)(&record.pod));
-            let kept = staying.map(|(node, _)| of.column.of(*node)).collect();
-            (of, kept)
-        })
-        .collect();
+    let all: Vec<Refusing<'a>> = refusing(view, spec).into_iter().map(Refusing::new).collect();
+    let near = &spec.pod_affinity.required;
+    let subject: Vec<String> = near.iter().map(|term| term_text(term, spec)).collect();
+    let mismatch = Reason::about(ReasonCode::PodAffinityMismatch, &*subject.join(" and "));
+    let may_be_first = OnceCell::new();
+    Some(Box::new(move |node, reasons| {
+        let is_near = prepared.is_near(node);
+        if is_near != Some(true) {
+            let may_be_first = || *may_be_first.get_or_init(|| is_first_alone(view, spec));
+            let is_fixed = is_near.is_none() || !may_be_first();
+            reasons.push(NodeReason { reason: mismatch.clone(), is_fixed });
+        }
+        reasons.extend(all.iter().filter_map(|term| term.on(view, node)));
+    }))
+}
+
+/// A term of anti-affinity, and what is known of its domains so far.
+struct Refusing<'a> {
+    of: TermPods<'a>,
+    reason: Reason,
+    /// Whether a pod that stays is in a domain.
+    staying: RefCell<FxHashMap<ValueId, bool>>,
+}
+
+impl<'a> Refusing<'a> {
+    fn new(of: TermPods<'a>) -> Self {
+        let reason = Reason::about(of.code, &*of.text);
+        Self { of, reason, staying: RefCell::default() }
+    }
+
+    /// Returns the reason if the term refuses a node.
+    fn on(&self, view: View<'_>, node: NodeIdx) -> Option<NodeReason> {
+        let domain = self.of.taken(node)?;
+        let mut known = self.staying.borrow_mut();
+        let is_fixed = *known.entry(domain).or_insert_with(|| self.of.has_staying(view, domain));
+        Some(NodeReason { reason: self.reason.clone(), is_fixed })
+    }
+}
+
+/// Returns whether the pod matches its own required affinity and no pod that stays does, so that it would be the first
+/// of its kind.
+fn is_first_alone(view: View<'_>, spec: &PodSpec) -> bool {
     let near = &spec.pod_affinity.required;
     let matches = |of: &PodSpec| {
         near.iter().all(|term| is_about(view, term, &spec.namespace, (&of.namespace, &of.labels)))
     };
-    let may_be_first = matches(spec) && !staying.iter().any(|(_, record)| matches(&record.pod.spec));
-    let subject: Vec<String> = near.iter().map(|term| term_text(term, spec)).collect();
-    let mismatch = Reason::about(ReasonCode::PodAffinityMismatch, &*subject.join(" and "));
-    Some(Box::new(move |node, reasons| {
-        let is_near = prepared.is_near(node);
-        if is_near != Some(true) {
-            let is_fixed = is_near.is_none() || !may_be_first;
-            reasons.push(NodeReason { reason: mismatch.clone(), is_fixed });
-        }
-        for (of, kept) in &all {
-            if let Some(domain) = of.taken(node) {
-                let reason = Reason::about(of.code, &*of.text);
-                reasons.push(NodeReason { reason, is_fixed: kept.contains(&domain) });
-            }
-        }
-    }))
+    let (Some(relations), Some(first)) = (view.state::<Relations>(), near.first()) else { return true };
+    if !matches(spec) {
+        return false;
+    }
+    let candidates = TermPods::of_own(view, relations, spec, (ReasonCode::PodAffinityMismatch, first));
+    let mut nodes = candidates.on.iter().map(|(node, _)| *node);
+    !nodes.any(|node| staying_on(view, node).any(|record| matches(&record.pod.spec)))
 }

@@ -14,7 +14,7 @@ use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
     CycleValue, Filter, Hint, Hints, Nodes, Plugin, PreFilter, PreFiltered, Reads,
 };
-use pellucid_framework::whole_cause::staying_pods;
+use pellucid_framework::whole_cause::staying_on;
 use pellucid_framework::{Cause, CauseId, Code, EveryReason, NodeReason, Reason, Registration, View};
 use pellucid_model::pod::HostPort;
 use pellucid_model::{Name, NodeIdx, Now, Pages, Pod, PodSpec};
@@ -150,16 +150,11 @@ impl Filter for NodePorts {
         _value: &'a CycleValue,
     ) -> Option<EveryReason<'a>> {
         let taken = view.state::<TakenPorts>()?;
-        let staying = staying_pods(view);
         Some(Box::new(move |node, reasons| {
             let asked = spec.host_ports.iter().filter(|port| is_taken(port, taken.on(node)));
-            reasons.extend(asked.map(|port| {
-                NodeReason {
-                    reason: Reason::about(ReasonCode::HostPortConflict, &*requirements::text(port)),
-                    is_fixed: staying
-                        .iter()
-                        .any(|(on, record)| *on == node && is_taken(port, &record.pod.spec.host_ports)),
-                }
+            reasons.extend(asked.map(|port| NodeReason {
+                reason: Reason::about(ReasonCode::HostPortConflict, &*requirements::text(port)),
+                is_fixed: staying_on(view, node).any(|record| is_taken(port, &record.pod.spec.host_ports)),
             }));
         }))
     }

@@ -2,11 +2,10 @@
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::requirements::RequirementDetail;
-use pellucid_cluster::ResourceIdx;
 use pellucid_cluster::columns::PODS;
-use pellucid_framework::whole_cause::staying_pods;
+use pellucid_cluster::{PodRecord, ResourceIdx};
+use pellucid_framework::whole_cause::staying_on;
 use pellucid_framework::{EveryReason, NodeReason, Reason, View};
-use pellucid_model::collections::FxHashMap;
 use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, NodeIdx};
 
@@ -15,47 +14,35 @@ use super::super::scored::amount;
 use super::NAME;
 use super::wants::Wants;
 
-/// Amounts that pods which stay take of nodes, by resource.
-struct Staying<'a> {
-    view: View<'a>,
-    pods: FxHashMap<NodeIdx, Vec<&'a pellucid_cluster::PodRecord>>,
-}
-
-impl<'a> Staying<'a> {
-    fn of(view: View<'a>) -> Self {
-        let mut pods: FxHashMap<NodeIdx, Vec<_>> = FxHashMap::default();
-        staying_pods(view).into_iter().for_each(|(node, record)| pods.entry(node).or_default().push(record));
-        Self { view, pods }
+/// Returns whether a node has less of a resource than requested even when all pods have left that can.
+fn is_fixed(view: View<'_>, node: NodeIdx, (resource, name, wanted): (ResourceIdx, &Name, i64)) -> bool {
+    let allocatable = view.columns().allocatable(node, resource);
+    if wanted > allocatable {
+        return true;
     }
-
-    /// Returns what a node has of a resource once all pods have left that can.
-    fn most_free(&self, node: NodeIdx, resource: ResourceIdx, name: &Name) -> i64 {
-        let taken = |record: &&pellucid_cluster::PodRecord| match resource {
-            PODS => 1,
-            _ => amount(&record.pod.spec.requests.list, name),
-        };
-        let taken: i64 = self.pods.get(&node).into_iter().flatten().map(taken).sum();
-        self.view.columns().allocatable(node, resource).saturating_sub(taken)
-    }
+    let taken = |record: &PodRecord| match resource {
+        PODS => 1,
+        _ => amount(&record.pod.spec.requests.list, name),
+    };
+    let taken: i64 = staying_on(view, node).map(taken).sum();
+    wanted > allocatable.saturating_sub(taken)
 }
 
 /// Returns what lists the resources that a node lacks. One is fixed when the request is larger than what the node has
 /// without the pods that can leave.
 pub(super) fn every_reason<'a>(view: View<'a>, wants: Wants) -> EveryReason<'a> {
-    let staying = Staying::of(view);
     let pods = Name::new("pods");
     Box::new(move |node, reasons| {
         let columns = view.columns();
         if columns.free(node, PODS) < 1 {
-            let is_fixed = staying.most_free(node, PODS, &pods) < 1;
+            let is_fixed = is_fixed(view, node, (PODS, &pods, 1));
             reasons.push(NodeReason { reason: Reason::of(ReasonCode::TooManyPods), is_fixed });
         }
         let object = view.cluster().node(node).map(|node| &**node);
         for (i, (resource, name, wanted)) in wants.named().enumerate() {
             if wanted > columns.free(node, resource) {
                 let reason = wants.reason(i, wants.is_left_out(i, object));
-                reasons
-                    .push(NodeReason { reason, is_fixed: wanted > staying.most_free(node, resource, name) });
+                reasons.push(NodeReason { reason, is_fixed: is_fixed(view, node, (resource, name, wanted)) });
             }
         }
     })

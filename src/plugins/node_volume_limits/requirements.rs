@@ -124,3 +124,84 @@ pub(super) fn on_node(view: View<'_>, spec: &PodSpec, node: NodeIdx) -> Option<S
     all.truncate(MAX_REQUIREMENTS);
     (!all.is_empty()).then(|| all.join("; "))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pellucid_framework::CycleValue;
+    use pellucid_framework::plugin::{Filter, PreFilter, PreFiltered};
+    use pellucid_model::Object;
+    use pellucid_model::storage::{
+        ClaimUse, CsiDriver, CsiNode, CsiNodeDriver, CsiVolume, PersistentVolume, PersistentVolumeClaim,
+    };
+
+    use super::*;
+    use crate::node_volume_limits::NodeVolumeLimits;
+    use crate::testing::{TestCluster, node};
+
+    /// Returns a cluster with node `a` that takes one volume of driver `few`, and claims `few-1`, `few-2` and `none-1`
+    /// with volumes of these drivers.
+    fn cluster() -> TestCluster {
+        let mut cluster = TestCluster::of([node("a"), node("b")]);
+        let few = CsiNodeDriver { name: "few".into(), count: Some(1) };
+        let csi_node = CsiNode { name: "a".into(), drivers: [few].into(), ..CsiNode::default() };
+        let required = CsiDriver { name: "none".into(), required_on_node: true, ..CsiDriver::default() };
+        let mut objects = vec![Object::CsiNode(csi_node), Object::CsiDriver(required)];
+        for (driver, claim) in [("few", "few-1"), ("few", "few-2"), ("none", "none-1")] {
+            let csi = CsiVolume { driver: driver.into(), handle: claim.into(), migrated_from: None };
+            let (volume, namespace) = (Name::new(claim), Name::new("d"));
+            objects.push(Object::PersistentVolume(PersistentVolume {
+                name: volume.clone(),
+                csi: Some(csi),
+                ..PersistentVolume::default()
+            }));
+            let claim = PersistentVolumeClaim { namespace, name: claim.into(), volume, ..Default::default() };
+            objects.push(Object::PersistentVolumeClaim(claim));
+        }
+        for object in objects {
+            cluster.cluster.apply_object(Arc::new(object), &mut Vec::new());
+        }
+        cluster
+    }
+
+    fn mounting(claims: &[&str]) -> PodSpec {
+        let mut spec = PodSpec { namespace: "d".into(), ..PodSpec::default() };
+        let mounted = |claim: &&str| ClaimUse { claim: (*claim).into(), owner: None };
+        spec.volumes.claims = claims.iter().map(mounted).collect();
+        spec
+    }
+
+    /// Returns the subject of each reason of node `a`, with whether it is fixed.
+    fn reasons(cluster: &TestCluster, spec: &PodSpec) -> Vec<(String, bool)> {
+        let PreFiltered::Ready { value, .. } = NodeVolumeLimits.pre_filter(cluster.view(), spec) else {
+            panic!("it has volumes")
+        };
+        let value: CycleValue = value;
+        let every = NodeVolumeLimits.every_reason(cluster.view(), spec, &value).expect("it lists them");
+        let mut reasons = Vec::new();
+        every(cluster.idx("a"), &mut reasons);
+        let row = |r: NodeReason| (r.reason.subject.map(|s| s.to_string()).unwrap_or_default(), r.is_fixed);
+        reasons.into_iter().map(row).collect()
+    }
+
+    #[test]
+    fn every_driver_that_refuses_is_named_with_its_limit() {
+        let mut cluster = cluster();
+        cluster.place(mounting(&["few-1"]), "a");
+        let spec = mounting(&["few-2", "none-1"]);
+        assert_eq!(reasons(&cluster, &spec), [("few".into(), false), ("none".into(), true)]);
+        let texts: Vec<String> =
+            of(cluster.view(), &spec, &[cluster.idx("a")]).into_iter().map(|of| of.text).collect();
+        assert_eq!(
+            texts,
+            [
+                "volumes of CSI driver none: refused on 1 of 2 nodes; a: CSI driver none is not installed",
+                "volumes of CSI driver few: refused on 1 of 2 nodes; a: the pod adds 1 volume of CSI driver few to 1 \
+                 of at most 1",
+            ]
+        );
+        let both = mounting(&["few-1", "few-2"]);
+        assert_eq!(reasons(&cluster, &both), [("few".into(), true)], "two are too many for the empty node");
+    }
+}

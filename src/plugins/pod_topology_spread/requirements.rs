@@ -139,7 +139,7 @@ mod tests {
     use super::*;
     use crate::pod_topology_spread::args;
     use crate::pod_topology_spread::constraints::constraints;
-    use crate::relations::testing::{in_zone, pairs, selecting};
+    use crate::relations::testing::{in_zone, labelled, pairs, selecting};
     use crate::testing::TestCluster;
 
     fn constraint(key: &str, app: &str, min_domains: i32) -> SpreadConstraint {
@@ -163,7 +163,9 @@ mod tests {
         }
     }
 
-    fn described(cluster: &TestCluster, spec: &PodSpec) -> Vec<RequirementDetail> {
+    /// Describes what a pending pod with this spec is refused for. It stays, so that its selectors are known.
+    fn described(cluster: &mut TestCluster, spec: &PodSpec) -> Vec<RequirementDetail> {
+        let spec = &cluster.see(labelled("asks", &[("app", "web")], spec.clone())).spec;
         let defaults = args::read(&serde_json::Value::Null).expect("valid");
         let hard = constraints(cluster.view(), spec, &defaults, true);
         of(cluster.view(), spec, &hard, cluster.view().nodes())
@@ -174,7 +176,7 @@ mod tests {
         let zone = "topology.kubernetes.io/zone";
         let mut cluster = TestCluster::of([in_zone("a1", "za"), in_zone("b1", "zb"), in_zone("none", "")]);
         cluster.put(("app", "web"), &["a1", "a1", "b1"]);
-        let all = described(&cluster, &spec(&[constraint(zone, "web", 3)]));
+        let all = described(&mut cluster, &spec(&[constraint(zone, "web", 3)]));
         let [of] = &all[..] else { panic!("one constraint refuses: {all:?}") };
         let numbers = of.spread.clone().expect("it has numbers");
         assert_eq!((numbers.domains, numbers.minimum, numbers.least_skew), (2, 0, Some(2)));
@@ -196,8 +198,8 @@ mod tests {
 
     #[test]
     fn a_key_that_no_node_has_is_asked_about() {
-        let cluster = TestCluster::of([in_zone("a1", "za")]);
-        let all = described(&cluster, &spec(&[constraint("zone", "web", 1)]));
+        let mut cluster = TestCluster::of([in_zone("a1", "za")]);
+        let all = described(&mut cluster, &spec(&[constraint("zone", "web", 1)]));
         let want = "0 of 1 nodes; 1 of 1 nodes have no label zone; did you mean topology.kubernetes.io/zone?";
         assert!(all[0].text.ends_with(want), "{}", all[0].text);
         assert_eq!(all[0].code, "SpreadLabelMissing");
