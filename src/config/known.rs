@@ -2,10 +2,10 @@
 //! removed or misspelt.
 
 use pellucid_framework::PluginFactory;
+use pellucid_model::similar::similar;
 
 use super::file::{FileArgs, FileProfile, PluginSet};
 use super::names::{Foreign, foreign};
-use super::nearest::nearest;
 use super::reader::Diagnostics;
 
 pub(super) type Registry = [Box<dyn PluginFactory>];
@@ -28,7 +28,7 @@ fn refusal(name: &str, registry: &Registry) -> String {
         Foreign::Removed(instead) => format!("{name} was removed from Kubernetes; {instead}"),
         Foreign::Unknown => {
             let known: Vec<&str> = registry.iter().map(|factory| factory.name()).collect();
-            match nearest(name, known.iter().copied()) {
+            match similar(name, known.iter().copied()) {
                 Some(meant) => format!("no plugin is called {name:?}; did you mean {meant}?"),
                 None => format!("no plugin is called {name:?}; known are {}", known.join(", ")),
             }

@@ -7,9 +7,9 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use pellucid_model::duration;
+use pellucid_model::similar::similar;
 use serde_json::Value;
 
-use super::nearest::nearest;
 use super::problem::Problem;
 use super::tree::{self, Kind, Tree};
 
@@ -183,7 +183,7 @@ pub(super) fn shown(tree: &Tree) -> String {
 }
 
 fn unknown_field(name: &str, known: &[&str]) -> String {
-    match nearest(name, known.iter().copied()) {
+    match similar(name, known.iter().copied()) {
         Some(field) => format!("unknown field; did you mean {field}?"),
         None => format!("unknown field; known here: {}", known.join(", ")),
     }

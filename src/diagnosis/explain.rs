@@ -53,6 +53,9 @@ pub(super) fn pod(
     if versus.is_some() {
         body.versus = Some(crate::what_if::compare_nodes::compare_nodes(snapshot, key, versus, now)?);
     }
+    if body.verdict == "refused" && !body.pod_reasons.is_empty() {
+        body.requirements = crate::what_if::requirement_details::of_whole(snapshot, id);
+    }
     body.gang = crate::gangs::of_pod(snapshot, record, now);
     body.warnings = crate::gangs::warnings_of_pod(snapshot, record);
     Ok(body)
@@ -134,6 +137,9 @@ pub(super) fn add_refusal(
     body.key_reason = Some(verdict.key_body());
     body.remedy = verdict.remedy();
     body.resolver = verdict.resolver.as_str().into();
+    let told = verdict.nearest.as_ref().map(|nearest| &nearest.requirements);
+    body.requirements = told.cloned().unwrap_or_default();
+    body.meta.truncated |= verdict.nearest.as_ref().is_some_and(|nearest| nearest.is_cut);
 }
 
 /// Returns the nearest nodes as a body. Each remedy is one that holds for these nodes.

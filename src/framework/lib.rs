@@ -10,6 +10,7 @@
 //! - [`registration`], [`args`]: a plugin's entry in the registry, and how its arguments are read;
 //! - [`post_filter`]: PostFilter, what it can try and returns, and disruption budgets;
 //! - [`topology`], [`merge`]: hints about NUMA nodes, and what they lead to together;
+//! - [`whole_cause`]: every reason for which a plugin refuses a node;
 //! - [`overrides`]: nodes that one pod sees without some pods;
 //! - [`victim_search`]: the search for victims that PostFilter plugins share;
 //! - [`endpoint`], [`bodies`]: what a plugin lets people read;
@@ -31,6 +32,7 @@ pub mod registry;
 pub mod topology;
 pub mod victim_search;
 pub mod view;
+pub mod whole_cause;
 
 pub use gangs::GangPolicy;
 pub use overrides::{NodeOverride, NodeOverrides};
@@ -45,3 +47,4 @@ pub use post_filter::PostFiltered;
 pub use registration::Registration;
 pub use topology::{NumaAffinity, TopologyHints};
 pub use view::View;
+pub use whole_cause::{EveryReason, NodeReason};

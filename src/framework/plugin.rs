@@ -8,6 +8,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_model::cause::{Cause, CauseId, Causes};
 use pellucid_model::effect::{BindingMarks, ObjectWrite};
@@ -18,6 +19,7 @@ use super::gangs::GangPolicy;
 use super::overrides::NodeOverrides;
 use super::topology::{NumaAffinity, TopologyHints};
 use super::view::View;
+use super::whole_cause::EveryReason;
 
 pub use super::factory::{ArgsError, DeclaredKeys, PluginFactory, derived_states};
 pub use super::post_filter::{Evaluator, PostFilter};
@@ -162,6 +164,26 @@ pub trait Filter: Send + Sync {
     /// Returns the numbers behind one of this plugin's causes, over the nodes refused with it.
     #[inline]
     fn measure(&self, _view: View<'_>, _spec: &PodSpec, _cause: &Cause, _nodes: &[NodeIdx]) -> Vec<Measure> {
+        Vec::new()
+    }
+    /// Returns a function that lists every reason for which a node refuses the pod. `value` is what PreFilter returned.
+    /// `None` when the cause that `filter` gives has all reasons, and its code holds for each. Called for readers of
+    /// explanations, never for a decision. Invariants: a node has a reason exactly when `filter` refuses it, and the
+    /// codes in the filter's cause are among the codes listed.
+    #[inline]
+    fn every_reason<'a>(
+        &'a self,
+        _view: View<'a>,
+        _spec: &'a PodSpec,
+        _value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        None
+    }
+    /// Returns what of the pod's requirements the nodes in `refused` do not fulfil: which term it is, how many nodes
+    /// fulfil it alone, and what is there instead. Called for readers of explanations, also of pods that PreFilter
+    /// refuses; then `refused` has all nodes.
+    #[inline]
+    fn requirements(&self, _view: View<'_>, _spec: &PodSpec, _refused: &[NodeIdx]) -> Vec<RequirementDetail> {
         Vec::new()
     }
     /// Returns what makes one node refuse the pod with one of this plugin's causes, with the node's own numbers, as a

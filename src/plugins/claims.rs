@@ -1,11 +1,14 @@
 //! Helpers shared by the volume plugins: a pod's claims, their ownership, and claims in cluster events.
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_cluster::ClusterEvent;
 use pellucid_framework::{Reason, View};
 use pellucid_model::selector::{Labels, NodeSelectorTerm};
 use pellucid_model::storage::{ClaimUse, PersistentVolumeClaim};
-use pellucid_model::{Name, Object, Pod, PodSpec};
+use pellucid_model::{Name, Object, ObjectKind, Pod, PodSpec};
+
+use super::describing::{MAX_REQUIREMENTS, ask_meant, detail, meant, tally};
 
 /// Namespace and name of a claim.
 pub(super) type ClaimKey = (Name, Name);
@@ -67,4 +70,32 @@ pub(super) fn reaches(affinity: Option<&[NodeSelectorTerm]>, labels: &Labels) ->
         let nameless = Name::default();
         terms.iter().any(|term| term.matches(&nameless, labels))
     })
+}
+
+/// Describes the claims of a pod that do not exist, with a similar one that does.
+pub(super) fn describe_missing(view: View<'_>, plugin: &str, spec: &PodSpec) -> Vec<RequirementDetail> {
+    let is_missing = |mounted: &&ClaimUse| find(view, spec, mounted).is_none();
+    let missing: Vec<&ClaimUse> =
+        spec.volumes.claims.iter().filter(is_missing).take(MAX_REQUIREMENTS).collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let objects = view.cluster().objects().iter(ObjectKind::PersistentVolumeClaim);
+    let claims = objects.filter_map(|object| match &**object {
+        Object::PersistentVolumeClaim(claim) => Some(claim).filter(|claim| claim.namespace == spec.namespace),
+        _ => None,
+    });
+    let known = tally(claims.map(|claim| &claim.name));
+    let describe = |mounted: &ClaimUse| {
+        let (name, namespace) = (&mounted.claim, &spec.namespace);
+        let mut of = detail(view, plugin, not_found(mounted).code, format!("claim {name}"));
+        of.text = format!("claim {name}: there is none in namespace {namespace}");
+        match mounted.owner {
+            Some(_) => of.text += "; the ephemeral volume controller makes it",
+            None => of.did_you_mean.extend(meant(name, &known)),
+        }
+        ask_meant(&mut of.text, &of.did_you_mean);
+        of
+    };
+    missing.into_iter().map(describe).collect()
 }

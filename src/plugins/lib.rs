@@ -5,6 +5,7 @@
 //!
 //! Modules shared by several plugins:
 //! - `claims` looks up a pod's volume claims;
+//! - `describing` words what nodes do not fulfil;
 //! - `listing` bounds the lists in endpoint responses;
 //! - `node_mask` stores a set of nodes as bits;
 //! - `relations` counts placed pods by label class and node, and maps nodes to topology domains;
@@ -13,6 +14,7 @@
 use pellucid_framework::{PluginFactory, args};
 
 mod claims;
+mod describing;
 #[cfg(test)]
 mod endpoint_tests;
 mod listing;

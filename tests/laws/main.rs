@@ -23,7 +23,7 @@ use common::seen::seen as all_of;
 use pellucid::cluster::state::Overlay;
 use pellucid::cluster::{Cluster, ClusterEvent, Stage};
 use pellucid::framework::plugin::{Hint, Plugin, PreFiltered, PreScored};
-use pellucid::framework::{Cause, CauseId, Causes, CycleValue, Nodes, View};
+use pellucid::framework::{Cause, CauseId, Causes, CycleValue, NodeReason, Nodes, View};
 use pellucid::model::{Name, Node, NodeIdx, Object, ObjectKind, Pod, PodId, PodSpec};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -93,6 +93,24 @@ fn filter(plugin: &dyn Plugin, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]
     filter.filter(view, spec, &value, &mut Nodes::new(&mut left, &mut causes, &mut mask));
     assert!(nodes.iter().all(|n| left.contains(n) == mask[n.index()].is_feasible()));
     nodes.iter().map(|n| causes.get(mask[n.index()]).cloned()).collect()
+}
+
+/// Returns every reason that a plugin has against each node; `None` when its causes name them all, or when PreFilter
+/// decides.
+fn whole_causes(plugin: &dyn Plugin, view: View<'_>, spec: &PodSpec) -> Option<Vec<Vec<NodeReason>>> {
+    let filter = plugin.filter()?;
+    let value: CycleValue = match plugin.pre_filter().map(|p| p.pre_filter(view, spec)) {
+        None => Arc::new(()),
+        Some(PreFiltered::Ready { value, .. }) => value,
+        Some(PreFiltered::Skip | PreFiltered::Refused(_)) => return None,
+    };
+    let every = filter.every_reason(view, spec, &value)?;
+    let of = |node: &NodeIdx| {
+        let mut reasons = Vec::new();
+        every(*node, &mut reasons);
+        reasons
+    };
+    Some(view.nodes().iter().map(of).collect())
 }
 
 /// Returns what a plugin prepares for scoring these feasible nodes, or `None` when it skips the pod.
@@ -173,6 +191,65 @@ proptest! {
                 let alone: Vec<i64> =
                     set.iter().flat_map(|n| score(&*plugin, view, &spec, &value, &[*n])).collect();
                 prop_assert_eq!(together, alone, "score of {}", plugin.name());
+            }
+        }
+    }
+
+    #[test]
+    fn the_whole_cause_has_the_filters_reasons_and_is_empty_where_the_filter_accepts(
+        world in world(8, 12), spec in spec(),
+    ) {
+        let cluster = world.cluster();
+        let view = View::new(&cluster);
+        for plugin in plugins() {
+            let causes = filter(&*plugin, view, &spec, view.nodes());
+            let Some(whole) = whole_causes(&*plugin, view, &spec) else { continue };
+            for (cause, reasons) in causes.iter().zip(&whole) {
+                prop_assert_eq!(cause.is_none(), reasons.is_empty(), "{}: {:?}", plugin.name(), reasons);
+                for own in cause.iter().flat_map(|cause| &cause.reasons) {
+                    let is_it = |r: &NodeReason| {
+                        r.reason.code == own.code && (own.subject.is_none() || own.subject == r.reason.subject)
+                    };
+                    prop_assert!(reasons.iter().any(is_it), "{}: {own:?} of {reasons:?}", plugin.name());
+                }
+            }
+            let nodes = view.nodes().iter().zip(&causes);
+            let refused: Vec<NodeIdx> = nodes.filter(|(_, c)| c.is_some()).map(|(n, _)| *n).collect();
+            let point = plugin.filter().expect("it filters");
+            let described = point.requirements(view, &spec, &refused);
+            prop_assert_eq!(refused.is_empty(), described.is_empty(), "{}", plugin.name());
+            for of in described {
+                prop_assert!(of.nodes < of.total_nodes && !of.text.is_empty(), "{}: {of:?}", plugin.name());
+                prop_assert!(of.found.len() <= 10 && of.pods.len() <= 9, "{}: {of:?}", plugin.name());
+            }
+            for (node, cause) in view.nodes().iter().zip(&causes) {
+                let Some(cause) = cause else { continue };
+                let detail = point.detail(view, &spec, cause, *node, pellucid::model::Now::default());
+                prop_assert!(detail.is_none_or(|text| !text.is_empty()), "{}", plugin.name());
+            }
+        }
+    }
+
+    #[test]
+    fn a_fixed_reason_stays_when_all_pods_have_left_that_can(world in world(8, 12), spec in spec()) {
+        let full = world.cluster();
+        let mut empty = world.cluster();
+        for pod in world.placed.iter().filter(|pod| pod.can_leave()) {
+            empty.delete_pod(&pod.key, &mut Vec::new());
+        }
+        for plugin in plugins() {
+            let Some(before) = whole_causes(&*plugin, View::new(&full), &spec) else { continue };
+            let fixed = before.iter().zip(View::new(&full).nodes()).flat_map(|(reasons, node)| {
+                reasons.iter().filter(|reason| reason.is_fixed).map(move |reason| (node, reason))
+            });
+            for (node, reason) in fixed {
+                let view = View::new(&empty);
+                let at = empty.find_node(View::new(&full).name(*node)).expect("it stays");
+                let cause = &filter(&*plugin, view, &spec, &[at])[0];
+                prop_assert!(cause.is_some(), "{} accepts a node with {reason:?}", plugin.name());
+                let Some(after) = whole_causes(&*plugin, view, &spec) else { continue };
+                let of = view.nodes().iter().position(|n| *n == at).expect("it is there");
+                prop_assert!(after[of].contains(reason), "{}: {reason:?} of {:?}", plugin.name(), after[of]);
             }
         }
     }

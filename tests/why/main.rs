@@ -18,4 +18,5 @@ mod settled;
 mod simulating;
 mod stories;
 mod suggesting;
+mod terms;
 mod waiting;

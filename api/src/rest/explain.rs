@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use super::Meta;
 use super::contrast::Contrast;
 use super::gang_explain::PodGang;
+use super::requirements::RequirementDetail;
 use super::suggestions::Exhaustive;
 
 /// One reason of a cause.
@@ -163,6 +164,10 @@ pub struct PodExplanation {
     /// refused as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<NodeGroup>,
+    /// What a refused pod requires and nodes do not have, term by term, as the state is now; those of the nearest nodes
+    /// first, at most 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requirements: Vec<RequirementDetail>,
     /// All that every node fails, with `?mode=exhaustive`. Absent for a pod that cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exhaustive: Option<Exhaustive>,

@@ -20,6 +20,7 @@ pub mod preemption;
 pub mod profiles;
 pub mod queue;
 pub mod relations;
+pub mod requirements;
 mod schema;
 pub mod scores;
 mod services;

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use super::Meta;
 use super::explain::{ReasonBody, Shortfall};
+use super::requirements::RequirementDetail;
 use super::simulate::EditBody;
 
 /// A requirement that a node fails.
@@ -18,7 +19,7 @@ pub struct FailedRequirement {
     pub code: String,
     /// The plugin that refuses.
     pub plugin: String,
-    /// What it is about: a resource, a taint as `key=value:effect`.
+    /// What it is about: a resource, a taint as `key=value:effect`, a term, a host port, a claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// Message in kube-scheduler's words.
@@ -78,6 +79,9 @@ pub struct Exhaustive {
     pub codes: BTreeMap<String, CodeWeight>,
     /// Nodes by what they fail, the largest group first. Counts and `feasibleNodes` add up to `totalNodes`.
     pub groups: Vec<MaskGroup>,
+    /// What the pod requires and nodes do not have, term by term; those of the nearest nodes first, at most 32.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requirements: Vec<RequirementDetail>,
     /// The first nodes by name (`?nodes=`, 100 without it), each with all it fails.
     pub nodes: BTreeMap<String, NodeRequirements>,
     /// Not all nodes are listed, or there were too many requirements to tell apart.

@@ -1,4 +1,4 @@
-//! Runs every filter on every node, where a cycle stops at the first refusal.
+//! Runs every filter on every node, where a cycle stops at the first refusal, and asks plugins for all their reasons.
 //!
 //! For explanations on a published snapshot, not for decisions. Returns all requirements that each node fails, as one
 //! word of bits per node.
@@ -7,10 +7,9 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::Cluster;
 use pellucid_framework::plugin::Nodes;
 use pellucid_framework::profile::Profile;
-use pellucid_framework::{Cause, Code, NodeOverride, Reason, View};
+use pellucid_framework::{Cause, Code, EveryReason, NodeOverride, NodeReason, Reason, View};
 use pellucid_model::cause::{CauseId, Causes};
 use pellucid_model::collections::FxHashMap;
-use pellucid_model::taint::{TaintEffect, tolerated};
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, NodeIdx, PodId, PodSpec, cancellation};
 
@@ -24,7 +23,11 @@ use crate::attempt::reserve::place_nominee;
 /// Maximum number of distinct requirements. Further ones share the last bit.
 const MAX_BITS: usize = 64;
 
-/// A requirement of a pod that some node fails: one reason of one plugin. Each untolerated taint is one requirement.
+/// Number of requirements from which on a new one loses its subject, so that those with the same code share a bit.
+const FINE_BITS: usize = 48;
+
+/// A requirement of a pod that some node fails: one reason of one plugin. A reason may have a subject that the reason of
+/// a cycle has not, so that what one change relaxes is one requirement: a taint, a term, a port, a claim.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Requirement {
     /// Name of the plugin.
@@ -89,6 +92,7 @@ impl Masks {
 
     fn add_failed(&mut self, node: NodeIdx, requirement: Requirement, is_fixed: bool) {
         let bit = self.bit(requirement);
+        // Several requirements may share a bit. It is fixed as soon as one of them is.
         self.failed[node.index()] |= bit;
         self.fixed[node.index()] |= if is_fixed { bit } else { 0 };
     }
@@ -100,6 +104,14 @@ impl Masks {
         if self.requirements.len() == MAX_BITS {
             self.truncated = true;
             return 1 << (MAX_BITS - 1);
+        }
+        let Reason { code, subject } = &requirement.reason;
+        if self.requirements.len() >= FINE_BITS
+            && subject.is_some()
+            && *code != ReasonCode::InsufficientResource
+        {
+            self.truncated = true;
+            return self.bit(Requirement { plugin: requirement.plugin, reason: Reason::of(*code) });
         }
         let bit = self.requirements.len();
         self.bits.insert(requirement.clone(), bit);
@@ -129,7 +141,13 @@ fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
         // Nodes that a PreFilter left out are included: the filters refuse them by themselves.
         nodes.extend_from_slice(asked);
         filter.filter(ctx.view, ctx.spec, value, &mut Nodes::new(&mut nodes, &mut causes, &mut mask));
-        add_failed(&mut masks, ctx, asked, &causes, &mask);
+        if nodes.len() == asked.len() {
+            continue;
+        }
+        match filter.every_reason(ctx.view, ctx.spec, value) {
+            Some(every) => add_every(&mut masks, asked, &every, (&causes, &mask)),
+            None => add_causes(&mut masks, asked, &causes, &mask),
+        }
     }
     let alignment = Alignment::of(ctx.profile, ctx.spec);
     if !alignment.is_idle() {
@@ -138,54 +156,51 @@ fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
         nodes.clear();
         nodes.extend_from_slice(asked);
         alignment.filter(ctx, &mut Nodes::new(&mut nodes, &mut causes, &mut mask), &mut tally, |_| {});
-        add_failed(&mut masks, ctx, asked, &causes, &mask);
+        add_causes(&mut masks, asked, &causes, &mask);
     }
     masks
 }
 
-/// Adds the causes that one filter gave some nodes.
-fn add_failed(
+/// Adds every reason that a plugin has against the nodes that its filter refused.
+fn add_every(
     masks: &mut Masks,
-    ctx: &CycleContext<'_>,
     asked: &[NodeIdx],
-    causes: &Causes,
-    mask: &[CauseId],
+    every: &EveryReason<'_>,
+    (causes, mask): (&Causes, &[CauseId]),
 ) {
-    let bits: FxHashMap<CauseId, u64> =
-        causes.iter().map(|(id, cause)| (id, bits_of(masks, cause))).collect();
+    let mut reasons: Vec<NodeReason> = Vec::new();
     for node in asked {
-        let id = mask[node.index()];
-        let Some(bits) = bits.get(&id) else { continue };
-        let is_taint = |c: &Cause| c.reasons.iter().any(|r| r.code == ReasonCode::UntoleratedTaint);
-        let cause = causes.get(id);
-        let of_taints = cause.filter(|cause| is_taint(cause));
-        let failed = of_taints.map_or(*bits, |cause| taint_bits(masks, ctx, *node, cause));
-        masks.failed[node.index()] |= failed;
-        if cause.is_some_and(|cause| cause.code == Code::UnschedulableAndUnresolvable) {
-            masks.fixed[node.index()] |= failed;
+        let Some(cause) = causes.get(mask[node.index()]) else { continue };
+        reasons.clear();
+        every(*node, &mut reasons);
+        if reasons.is_empty() {
+            // A refused node always has a reason.
+            reasons.extend(NodeReason::of_cause(cause));
+        }
+        for NodeReason { reason, is_fixed } in reasons.drain(..) {
+            masks.add_failed(*node, Requirement { plugin: cause.plugin, reason }, is_fixed);
         }
     }
 }
 
-fn bits_of(masks: &mut Masks, cause: &Cause) -> u64 {
-    let own = |reason: &&Reason| reason.code != ReasonCode::UntoleratedTaint;
-    cause.reasons.iter().filter(own).fold(0, |bits, reason| {
-        let requirement = Requirement { plugin: cause.plugin, reason: reason.clone() };
-        bits | masks.bit(requirement)
-    })
-}
-
-/// Returns the bits of a node's untolerated taints. Each is a requirement of its own.
-fn taint_bits(masks: &mut Masks, ctx: &CycleContext<'_>, node: NodeIdx, cause: &Cause) -> u64 {
-    let keeps_away = |effect: TaintEffect| effect != TaintEffect::PreferNoSchedule;
-    let taints = ctx.view.taints(node).iter();
-    let taints = taints.filter(|t| keeps_away(t.effect) && !tolerated(&ctx.spec.tolerations, t));
-    taints.fold(0, |bits, taint| {
-        let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
-        let subject = format!("{}{value}:{}", taint.key, taint.effect.as_str());
-        let reason = Reason::about(ReasonCode::UntoleratedTaint, &*subject);
-        bits | masks.bit(Requirement { plugin: cause.plugin, reason })
-    })
+/// Adds the causes that one filter gave some nodes, each with the reasons that it names.
+fn add_causes(masks: &mut Masks, asked: &[NodeIdx], causes: &Causes, mask: &[CauseId]) {
+    let mut bits_of = |cause: &Cause| {
+        let all = cause
+            .reasons
+            .iter()
+            .map(|reason| masks.bit(Requirement { plugin: cause.plugin, reason: reason.clone() }));
+        let bits = all.fold(0, |bits, bit| bits | bit);
+        (bits, if cause.code == Code::UnschedulableAndUnresolvable { bits } else { 0 })
+    };
+    let bits: FxHashMap<CauseId, (u64, u64)> =
+        causes.iter().filter(|(id, _)| mask.contains(id)).map(|(id, cause)| (id, bits_of(cause))).collect();
+    for node in asked {
+        if let Some((failed, fixed)) = bits.get(&mask[node.index()]) {
+            masks.failed[node.index()] |= failed;
+            masks.fixed[node.index()] |= fixed;
+        }
+    }
 }
 
 /// Runs all filters on some nodes for a pod, both with and without the nominated pods that count against it, as a

@@ -62,18 +62,27 @@ impl PodVerdict {
 
 /// Returns the verdict on a pending pod, or `None` when it was neither refused nor gated.
 pub fn of_pod(snapshot: &Snapshot, id: PodId, now: Now) -> Option<PodVerdict> {
+    told(snapshot, id, true, now)
+}
+
+/// Returns the verdict on a pending pod; with `is_told` the requirements that nodes fail are described.
+fn told(snapshot: &Snapshot, id: PodId, is_told: bool, now: Now) -> Option<PodVerdict> {
     let record = snapshot.cluster.pod(id).filter(|record| record.node.is_none())?;
     match snapshot.last_attempts.get(id.index())?.outcome()? {
         Outcome::Gated(refusal) => {
             Some(of_whole(refusal.pod_cause.as_ref()?, record.pod.member_of().is_some()))
         }
-        Outcome::Refused(refusal) => of_refusal(snapshot, id, refusal, now),
+        Outcome::Refused(refusal) => judge(snapshot, id, refusal, is_told, now),
         Outcome::Placed(_) => None,
     }
 }
 
 /// Returns the verdict on a pod that is refused so: by a recorded attempt, or by one made on this snapshot.
 pub(crate) fn of_refusal(snapshot: &Snapshot, id: PodId, refusal: &Refusal, now: Now) -> Option<PodVerdict> {
+    judge(snapshot, id, refusal, true, now)
+}
+
+fn judge(snapshot: &Snapshot, id: PodId, refusal: &Refusal, is_told: bool, now: Now) -> Option<PodVerdict> {
     let in_gang = snapshot.cluster.pod(id)?.pod.member_of().is_some();
     if let Some(cause) = &refusal.pod_cause {
         let mut verdict = of_whole(cause, in_gang);
@@ -86,7 +95,7 @@ pub(crate) fn of_refusal(snapshot: &Snapshot, id: PodId, refusal: &Refusal, now:
     }
     let Some(asked) = ask(snapshot, id) else { return Some(of_groups(refusal)) };
     let outlook = outlook(snapshot, &asked, now);
-    let nearest = if outlook.code == outlook::NOW { None } else { nearest_of(&asked, now) };
+    let nearest = if outlook.code == outlook::NOW { None } else { nearest_of(&asked, is_told, now) };
     let Some(nearest) = nearest else {
         let mut verdict = of_groups(refusal);
         verdict.outlook = Some(outlook);

@@ -11,7 +11,7 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::{Now, PodId, cancellation};
 use pellucid_recording::Outcome;
 
-use super::{PodVerdict, of_groups, of_pod};
+use super::{PodVerdict, of_groups, told};
 
 /// Largest number of nodes, summed over shapes, that are evaluated.
 const MOST_EVALUATED: usize = 1_000_000;
@@ -63,7 +63,7 @@ fn work_out(snapshot: &Snapshot, now: Now) -> Verdicts {
         let verdict = match left.checked_sub(if is_cheap { 0 } else { nodes }) {
             Some(rest) => {
                 left = rest;
-                of_pod(snapshot, id, now)
+                told(snapshot, id, false, now)
             }
             None => {
                 all.truncated = true;

@@ -4,6 +4,7 @@
 //! - [`simulate`]: what a user's edits would change
 //! - `refresh`: what a cycle would decide about a pending pod now
 //! - `requirements`: every requirement that every node fails
+//! - `requirement_details`: which terms of the pod those are, and what is there instead
 //! - `nearest`: nodes ranked by that
 //! - `suggestions`: changes that help
 //! - `feasibility`: whether a pod fits at all, and how many copies do
@@ -18,6 +19,7 @@ pub(crate) mod feasibility;
 pub(crate) mod nearest;
 pub(crate) mod node_explain;
 pub(crate) mod refresh;
+pub(crate) mod requirement_details;
 pub(crate) mod requirements;
 pub mod simulate;
 pub(crate) mod suggestions;

@@ -11,6 +11,7 @@
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::explain::NodeNote;
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_api::rest::suggestions::{NearNode, Nearest};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Edit;
@@ -24,6 +25,7 @@ use pellucid_recording::{Group, GroupMeasure};
 
 use crate::explain::{reasons_of, shortfall};
 use crate::meta::of_snapshot;
+use crate::what_if::requirement_details;
 use crate::what_if::requirements::{PodRequirements, all_failed, asked_by_name, missing};
 use crate::what_if::suggestions::victims_on;
 
@@ -101,10 +103,18 @@ pub(crate) struct NearestNodes {
     /// Of each reason, whether it stands whichever pods leave.
     pub(crate) is_fixed: Vec<bool>,
     pub(crate) details: Vec<NodeNote>,
+    /// What the pod requires and nodes do not have, term by term.
+    pub(crate) requirements: Vec<RequirementDetail>,
+    /// Whether there are more requirements than are told.
+    pub(crate) is_cut: bool,
 }
 
 /// Returns the nearest nodes, or `None` when the pod is refused as a whole or fits on every node.
-pub(crate) fn nearest_of(asked: &PodRequirements<'_>, now: Now) -> Option<NearestNodes> {
+pub(crate) fn nearest_of(
+    asked: &PodRequirements<'_>,
+    with_requirements: bool,
+    now: Now,
+) -> Option<NearestNodes> {
     if asked.masks.pod.is_some() {
         return None;
     }
@@ -119,7 +129,10 @@ pub(crate) fn nearest_of(asked: &PodRequirements<'_>, now: Now) -> Option<Neares
         let texts = asked.details(now).of_failed(asked.masks.requirements(near.mask), near.node);
         details.extend(texts.into_iter().map(|text| NodeNote { node: node.clone(), text }));
     }
-    Some(NearestNodes { group, plugins, is_fixed, details })
+    let (requirements, is_cut) =
+        if with_requirements { requirement_details::of(asked, &order) } else { (Vec::new(), false) };
+    let is_cut = is_cut || asked.masks.truncated;
+    Some(NearestNodes { group, plugins, is_fixed, details, requirements, is_cut })
 }
 
 /// Returns what a node fails, with the bits, in the order in which a cycle runs the filters.

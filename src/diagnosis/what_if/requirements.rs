@@ -18,6 +18,8 @@ use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, PodSpec};
 
 use crate::explain::reasons_of;
 use crate::what_if::details::Details;
+use crate::what_if::nearest::order;
+use crate::what_if::requirement_details;
 
 /// A pod of a snapshot and what every node fails of its requirements. A placed pod is evaluated as if it had no
 /// place.
@@ -118,6 +120,8 @@ pub(crate) fn exhaustive(
         let details = asked.details(now).of_failed(masks.requirements(masks.of(*node)), *node);
         (name, NodeRequirements { failed, details })
     };
+    let (requirements, is_cut) = requirement_details::of(asked, &order(asked));
+    (body.requirements, body.truncated) = (requirements, body.truncated || is_cut);
     body.nodes = cluster.by_name().iter().take(listed).map(one).collect();
     body
 }

@@ -6,6 +6,7 @@ pub mod cow_map;
 mod mirror;
 pub mod name;
 pub mod pages;
+pub mod similar;
 pub mod stable_hash;
 
 pub use mirror::Mirror;

@@ -5,27 +5,39 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_framework::plugin::{CycleValue, Filter, Measure, Nodes, PreFilter, PreFiltered, Reads};
-use pellucid_framework::{Cause, CauseId, Code, Reason, View};
+use pellucid_framework::{Cause, CauseId, Code, EveryReason, Reason, View};
 use pellucid_model::relations::PodAffinityTerm;
-use pellucid_model::{Name, NodeIdx, PodSpec};
+use pellucid_model::{Name, NodeIdx, Now, PodSpec};
 
 use super::super::relations::Relations;
 use super::hints::Waiting;
 use super::sums::{Sums, for_each_about};
 use super::terms::{Terms, Use, is_about};
-use super::{InterPodAffinity, NAME};
+use super::{InterPodAffinity, NAME, requirements, whole_cause};
 
 /// Pod counts per domain.
-struct Prepared {
+pub(super) struct Prepared {
     /// Pods that match every required affinity term of the pod.
-    affinity: Sums,
+    pub(super) affinity: Sums,
     /// Whether no pod matches and the pod matches its own terms: it may then be the first of its kind.
     is_first: bool,
     /// Pods that match at least one required anti-affinity term of the pod.
     anti_affinity: Sums,
     /// Pods with a required anti-affinity term that matches the pod.
     existing: Sums,
+}
+
+impl Prepared {
+    /// Returns whether the pod's required affinity accepts a node, or `None` when the node lacks a topology key.
+    pub(super) fn is_near(&self, node: NodeIdx) -> Option<bool> {
+        let mut all_near = true;
+        for key in self.affinity.keys() {
+            all_near &= key.on(node)? > 0;
+        }
+        Some(all_near || self.is_first)
+    }
 }
 
 impl PreFilter for InterPodAffinity {
@@ -73,7 +85,12 @@ fn avoided(view: View<'_>, relations: &Relations, spec: &PodSpec) -> Sums {
 }
 
 /// Counts the placed pods that match every term, per domain of each term's key.
-fn matching_all(view: View<'_>, relations: &Relations, spec: &PodSpec, terms: &[PodAffinityTerm]) -> Sums {
+pub(super) fn matching_all(
+    view: View<'_>,
+    relations: &Relations,
+    spec: &PodSpec,
+    terms: &[PodAffinityTerm],
+) -> Sums {
     let mut sums = Sums::default();
     let Some((first, rest)) = terms.split_first() else { return sums };
     for term in terms {
@@ -103,14 +120,7 @@ impl Filter for InterPodAffinity {
         let not_far = cause(Code::Unschedulable, ReasonCode::PodAntiAffinityConflict);
         let not_wanted = cause(Code::Unschedulable, ReasonCode::ExistingAntiAffinityConflict);
         nodes.refuse(|node| {
-            let mut all_near = true;
-            for key in prepared.affinity.keys() {
-                match key.on(node) {
-                    None => return not_near,
-                    Some(pods) => all_near &= pods > 0,
-                }
-            }
-            if !all_near && !prepared.is_first {
+            if prepared.is_near(node) != Some(true) {
                 return not_near;
             }
             let is_taken = |sums: &Sums| sums.keys().iter().any(|key| key.on(node).is_some_and(|n| n > 0));
@@ -123,6 +133,26 @@ impl Filter for InterPodAffinity {
 
     fn needs(&self, view: View<'_>, spec: &PodSpec, other: &PodSpec) -> bool {
         Waiting { view, spec }.wants(other)
+    }
+
+    /// The pod's affinity is one reason, because one pod must match all of its terms; each anti-affinity term of the pod,
+    /// and each of placed pods, is one.
+    fn every_reason<'a>(
+        &'a self,
+        view: View<'a>,
+        spec: &'a PodSpec,
+        value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        let prepared = value.downcast_ref::<Prepared>()?;
+        whole_cause::every_reason(view, spec, prepared)
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        requirements::of(view, spec, refused)
+    }
+
+    fn detail(&self, view: View<'_>, spec: &PodSpec, _: &Cause, node: NodeIdx, _: Now) -> Option<String> {
+        requirements::on_node(view, spec, node)
     }
 
     /// Returns, per topology key, the domain with the fewest conflicting pods and their number.

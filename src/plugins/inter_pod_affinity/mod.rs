@@ -15,11 +15,13 @@ mod args;
 mod filter;
 mod hints;
 mod reads;
+mod requirements;
 mod score;
 mod sums;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod whole_cause;
 
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "InterPodAffinity";

@@ -9,20 +9,22 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::plugins::{LabelUse, NodeAffinityState};
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
     CycleValue, Filter, Hint, Hints, Nodes, Normalize, Plugin, PreFilter, PreFiltered, PreScore, PreScored,
     Reads, Score,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
+use pellucid_framework::{Cause, CauseId, Code, EveryReason, NodeReason, Reason, Registration, View};
 use pellucid_model::selector::{NodeAffinity as Affinity, NodeSelectorTerm, Operator};
-use pellucid_model::{Name, Node, NodeIdx, Pod, PodSpec};
+use pellucid_model::{Name, Node, NodeIdx, Now, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::listing::{MAX_EXAMPLES, MAX_ROWS, cut};
 
 mod args;
+mod requirements;
 #[cfg(test)]
 mod tests;
 
@@ -120,6 +122,35 @@ impl Filter for NodeAffinity {
             }
             if spec.affinity.accepts(&node.name, &node.labels) { CauseId::FEASIBLE } else { own }
         });
+    }
+
+    /// The profile's affinity and the pod's own are two reasons.
+    fn every_reason<'a>(
+        &'a self,
+        view: View<'a>,
+        spec: &'a PodSpec,
+        _value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        Some(Box::new(move |node, reasons| {
+            let accepts = |affinity: &Affinity| {
+                view.cluster().node(node).is_some_and(|node| affinity.accepts(&node.name, &node.labels))
+            };
+            let mut refuse = |code| reasons.push(NodeReason::fixed(Reason::of(code)));
+            if self.added.required.is_some() && !accepts(&self.added) {
+                refuse(ReasonCode::AddedAffinityMismatch);
+            }
+            if !accepts(&spec.affinity) {
+                refuse(ReasonCode::NodeAffinityMismatch);
+            }
+        }))
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        requirements::of(view, (&self.added, &spec.affinity), refused)
+    }
+
+    fn detail(&self, view: View<'_>, spec: &PodSpec, _: &Cause, node: NodeIdx, _: Now) -> Option<String> {
+        requirements::on_node(view, (&self.added, &spec.affinity), node)
     }
 }
 

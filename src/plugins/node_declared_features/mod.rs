@@ -8,16 +8,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_api::rest::volumes::{FeatureUse, NodeDeclaredFeaturesState};
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
     CycleValue, Filter, Hint, Hints, Nodes, Plugin, PreFilter, PreFiltered, Reads,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
-use pellucid_model::{Name, Node, Pod, PodSpec};
+use pellucid_framework::{Cause, CauseId, Code, EveryReason, NodeReason, Reason, Registration, View};
+use pellucid_model::{Name, Node, NodeIdx, Pod, PodSpec};
 use serde_json::{Value, json};
 
+use super::describing::{MAX_REQUIREMENTS, detail, objects, tally};
 use super::listing::{MAX_ROWS, cut, pending};
 
 /// Plugin name in the scheduler configuration.
@@ -70,6 +72,33 @@ impl Filter for NodeDeclaredFeatures {
                 view.cluster().node(n).is_some_and(|node| declares_all(node, &spec.required_features));
             if suits { CauseId::FEASIBLE } else { cause }
         });
+    }
+
+    /// Each feature that a node lacks is a reason.
+    fn every_reason<'a>(
+        &'a self,
+        view: View<'a>,
+        spec: &'a PodSpec,
+        _value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        Some(Box::new(move |node, reasons| {
+            let node = view.cluster().node(node);
+            let lacks = |feature: &&Name| node.is_none_or(|node| !node.declared_features.contains(feature));
+            let lacking = spec.required_features.iter().filter(lacks);
+            let reason = |feature: &Name| Reason::about(ReasonCode::FeaturesMissing, feature.clone());
+            reasons.extend(lacking.map(|feature| NodeReason::fixed(reason(feature))));
+        }))
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, _refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        let known = tally(objects(view).flat_map(|(_, node)| &node.declared_features));
+        let describe = |feature: &Name| {
+            let mut of = detail(view, NAME, ReasonCode::FeaturesMissing, format!("feature {feature}"));
+            of.nodes = known.get(feature.as_str()).copied().unwrap_or(0);
+            of.text = format!("feature {feature}: declared by {} of {} nodes", of.nodes, of.total_nodes);
+            (of.nodes < of.total_nodes).then_some(of)
+        };
+        spec.required_features.iter().take(MAX_REQUIREMENTS).filter_map(describe).collect()
     }
 }
 

@@ -2,13 +2,15 @@
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::plugins::{NamedNode, NodeNameState};
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_cluster::{ClusterEvent, EventKinds};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{CycleValue, Filter, Hint, Hints, Nodes, Plugin, Reads};
 use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View, points};
-use pellucid_model::{Name, Pod, PodSpec};
+use pellucid_model::{Name, NodeIdx, Pod, PodSpec};
 use serde_json::{Value, json};
 
+use super::describing::{ask_meant, detail, meant, objects, tally};
 use super::listing::{MAX_ROWS, cut, pending};
 
 /// Plugin name in the scheduler configuration.
@@ -42,6 +44,21 @@ impl Filter for NodeName {
         let reason = Reason::of(ReasonCode::NodeNameMismatch);
         let cause = nodes.cause(Cause::new(NAME, Code::UnschedulableAndUnresolvable, reason));
         nodes.refuse(|n| if Some(n) == wanted { CauseId::FEASIBLE } else { cause });
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, _refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        let Some(name) = asked(spec) else { return Vec::new() };
+        let mut of = detail(view, NAME, ReasonCode::NodeNameMismatch, format!("nodeName {name}"));
+        let known = tally(objects(view).map(|(_, node)| &node.name));
+        of.nodes = known.get(name.as_str()).copied().unwrap_or(0);
+        of.values = vec![name.to_string()];
+        of.did_you_mean = meant(name, &known).into_iter().collect();
+        of.text = match of.nodes {
+            0 => format!("nodeName {name}: no such node"),
+            _ => format!("nodeName {name}: 1 of {} nodes", of.total_nodes),
+        };
+        ask_meant(&mut of.text, &of.did_you_mean);
+        vec![of]
     }
 }
 
@@ -104,6 +121,18 @@ mod tests {
         assert_eq!(filter_all(&NodeName, &cluster, &asking("none").spec).len(), 2);
         assert_eq!(filter_all(&NodeName, &cluster, &asking("").spec).len(), 0);
         assert_eq!(filter_all(&NodeName, &cluster, &PodSpec::default()).len(), 0);
+    }
+
+    #[test]
+    fn a_node_that_does_not_exist_is_asked_about() {
+        let cluster = TestCluster::of([node("worker-1"), node("b")]);
+        let texts = |name: &str| -> Vec<String> {
+            let all = NodeName.requirements(cluster.view(), &asking(name).spec, cluster.view().nodes());
+            all.into_iter().map(|of| of.text).collect()
+        };
+        assert_eq!(texts("worker1"), ["nodeName worker1: no such node; did you mean worker-1?"]);
+        assert_eq!(texts("b"), ["nodeName b: 1 of 2 nodes"]);
+        assert!(texts("").is_empty());
     }
 
     #[test]

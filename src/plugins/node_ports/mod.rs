@@ -7,19 +7,22 @@ use std::sync::{Arc, LazyLock};
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::plugins::{NodePortsOfNode, NodePortsState, UsedPort};
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_cluster::derived::Placed;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
     CycleValue, Filter, Hint, Hints, Nodes, Plugin, PreFilter, PreFiltered, Reads,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
+use pellucid_framework::whole_cause::staying_on;
+use pellucid_framework::{Cause, CauseId, Code, EveryReason, NodeReason, Reason, Registration, View};
 use pellucid_model::pod::HostPort;
-use pellucid_model::{Name, NodeIdx, Pages, Pod, PodSpec};
+use pellucid_model::{Name, NodeIdx, Now, Pages, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::listing::{MAX_ROWS, cut, node_of};
 
+mod requirements;
 #[cfg(test)]
 mod tests;
 
@@ -103,11 +106,14 @@ impl Plugin for NodePorts {
 
 /// Returns whether two pods cannot use their ports on the same node.
 fn conflict(a: &[HostPort], b: &[HostPort]) -> bool {
-    a.iter().any(|a| {
-        b.iter().any(|b| {
-            let same_ip = a.ip == b.ip || a.ip == *ALL_IPS || b.ip == *ALL_IPS;
-            a.port == b.port && a.protocol == b.protocol && same_ip
-        })
+    a.iter().any(|a| is_taken(a, b))
+}
+
+/// Returns whether a port cannot be used beside others on the same node.
+fn is_taken(a: &HostPort, others: &[HostPort]) -> bool {
+    others.iter().any(|b| {
+        let same_ip = a.ip == b.ip || a.ip == *ALL_IPS || b.ip == *ALL_IPS;
+        a.port == b.port && a.protocol == b.protocol && same_ip
     })
 }
 
@@ -134,6 +140,31 @@ impl Filter for NodePorts {
         let reason = Reason::of(ReasonCode::HostPortConflict);
         let cause = nodes.cause(Cause::new(NAME, Code::Unschedulable, reason));
         nodes.refuse(|n| if conflict(&spec.host_ports, taken.on(n)) { cause } else { CauseId::FEASIBLE });
+    }
+
+    /// Each taken port is a reason, fixed when a pod that stays has it.
+    fn every_reason<'a>(
+        &'a self,
+        view: View<'a>,
+        spec: &'a PodSpec,
+        _value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        let taken = view.state::<TakenPorts>()?;
+        Some(Box::new(move |node, reasons| {
+            let asked = spec.host_ports.iter().filter(|port| is_taken(port, taken.on(node)));
+            reasons.extend(asked.map(|port| NodeReason {
+                reason: Reason::about(ReasonCode::HostPortConflict, &*requirements::text(port)),
+                is_fixed: staying_on(view, node).any(|record| is_taken(port, &record.pod.spec.host_ports)),
+            }));
+        }))
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        requirements::of(view, spec, refused)
+    }
+
+    fn detail(&self, view: View<'_>, spec: &PodSpec, _: &Cause, node: NodeIdx, _: Now) -> Option<String> {
+        requirements::on_node(view, spec, node)
     }
 }
 

@@ -54,6 +54,20 @@ impl ColumnRequests {
         self.columns.iter().copied()
     }
 
+    /// Iterates over columns, names and requested amounts.
+    pub(super) fn named(&self) -> impl Iterator<Item = (ResourceIdx, &Name, i64)> {
+        self.columns.iter().zip(&self.names).map(|((resource, amount), name)| (*resource, name, *amount))
+    }
+
+    /// Returns the reason for the i-th resource, which a node does not offer to the extent requested.
+    pub(super) fn reason(&self, i: usize, is_left_out: bool) -> Reason {
+        let said = self.left_out.iter().find(|(at, _)| *at == i).filter(|_| is_left_out);
+        match said {
+            Some((_, said)) => Reason::about(ReasonCode::ResourceLeftOut, said.clone()),
+            None => Reason::about(ReasonCode::InsufficientResource, self.names[i].clone()),
+        }
+    }
+
     /// Returns the cause for a set of insufficient resources.
     pub(super) fn cause(&self, insufficient: InsufficientResources) -> Cause {
         let mut reasons = SmallVec::new();

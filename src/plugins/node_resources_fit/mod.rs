@@ -7,13 +7,14 @@ use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_cluster::columns::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, ResourceColumn};
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange, ResourceIdx};
 use pellucid_framework::plugin::{
     CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PreFilter, PreFiltered, PreScore, PreScored,
     Reads, Score,
 };
-use pellucid_framework::{Cause, CauseId, Registration, View};
+use pellucid_framework::{Cause, CauseId, EveryReason, Registration, View};
 use pellucid_model::pages::PAGE;
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, Node, NodeIdx, Pod, PodSpec};
@@ -24,6 +25,7 @@ use super::scored::{Counting, ScoredSet, amount};
 
 mod args;
 mod column_requests;
+mod requirements;
 mod state;
 mod strategy;
 #[cfg(test)]
@@ -157,6 +159,19 @@ impl Filter for NodeResourcesFit {
             known.push((insufficient, cause));
             cause
         });
+    }
+
+    fn every_reason<'a>(
+        &'a self,
+        view: View<'a>,
+        spec: &'a PodSpec,
+        _value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        Some(requirements::every_reason(view, self.column_requests(view, spec)))
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        requirements::of(view, &self.column_requests(view, spec), refused)
     }
 
     fn at_most(&self, view: View<'_>, spec: &PodSpec, node: NodeIdx, gone: &ResourceList) -> u64 {

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::plugins::NodeUnschedulableState;
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_cluster::derived::Touched;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
@@ -16,6 +17,7 @@ use pellucid_model::taint::{Taint, TaintEffect, tolerated};
 use pellucid_model::{Name, Node, NodeIdx, Pod, PodSpec};
 use serde_json::{Value, json};
 
+use super::describing::{detail, first_by_name};
 use super::node_mask::NodeMask;
 
 /// Plugin name in the scheduler configuration.
@@ -81,6 +83,17 @@ impl Filter for NodeUnschedulable {
             let refused = cordoned.map_or_else(|| is_cordoned(view, n), |c| c.contains(n));
             if refused { cause } else { CauseId::FEASIBLE }
         });
+    }
+
+    fn requirements(&self, view: View<'_>, _spec: &PodSpec, refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        let mut of = detail(view, NAME, ReasonCode::NodeUnschedulable, "an uncordoned node");
+        of.nodes = of.total_nodes - refused.len();
+        let first = first_by_name(view, refused.iter().copied());
+        let names: Vec<&str> = first.iter().map(|node| view.name(*node).as_str()).collect();
+        let (n, total, more) =
+            (refused.len(), of.total_nodes, if refused.len() > names.len() { ", …" } else { "" });
+        of.text = format!("{n} of {total} nodes are cordoned: {}{more}", names.join(", "));
+        vec![of]
     }
 }
 

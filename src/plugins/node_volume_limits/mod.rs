@@ -7,21 +7,23 @@ use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_api::rest::volumes::{NodeVolumeLimitsOfNode, NodeVolumeLimitsState};
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_framework::endpoint::Endpoint;
 use pellucid_framework::plugin::{
     CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PreFilter, PreFiltered, Reads,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
+use pellucid_framework::{Cause, CauseId, Code, EveryReason, Reason, Registration, View};
 use pellucid_model::cause::Causes;
 use pellucid_model::storage::CsiNode;
-use pellucid_model::{Name, NodeIdx, Object, Pod, PodSpec};
+use pellucid_model::{Name, NodeIdx, Now, Object, Pod, PodSpec};
 
 use super::claims;
 
 mod endpoints;
 mod per_node;
+mod requirements;
 mod volume_id;
 mod volumes;
 
@@ -172,6 +174,28 @@ impl Filter for NodeVolumeLimits {
             }
             Answer::Full { .. } => refused(causes, Reason::of(ReasonCode::TooManyVolumes)),
         });
+    }
+
+    /// Each driver is a reason: one that is missing, and one of which the node takes no more volumes.
+    fn every_reason<'a>(
+        &'a self,
+        view: View<'a>,
+        _spec: &'a PodSpec,
+        value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        let volumes = view.state::<VolumesOnNodes>()?;
+        let wanted = value.downcast_ref::<Result<Vec<Wanted>, Reason>>()?.as_ref().ok()?;
+        Some(Box::new(move |node, reasons| {
+            requirements::every_answer(view, volumes, wanted, node, |answer| reasons.push(answer.reason()));
+        }))
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        requirements::of(view, spec, refused)
+    }
+
+    fn detail(&self, view: View<'_>, spec: &PodSpec, _: &Cause, node: NodeIdx, _: Now) -> Option<String> {
+        requirements::on_node(view, spec, node)
     }
 
     fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {

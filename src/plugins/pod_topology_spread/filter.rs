@@ -4,14 +4,15 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_framework::plugin::{CycleValue, Filter, Measure, Nodes, PreFilter, PreFiltered, Reads};
-use pellucid_framework::{Cause, CauseId, Code, Reason, View};
-use pellucid_model::{Name, NodeIdx, PodSpec};
+use pellucid_framework::{Cause, CauseId, Code, EveryReason, NodeReason, Reason, View};
+use pellucid_model::{Name, NodeIdx, Now, PodSpec};
 
 use super::super::relations::{Column, NO_VALUE};
 use super::constraints::{Constraint, constraints};
 use super::domains::Domains;
-use super::{NAME, PodTopologySpread};
+use super::{NAME, PodTopologySpread, requirements};
 
 /// The result of a hard constraint for all nodes.
 struct Checked {
@@ -65,6 +66,37 @@ impl Filter for PodTopologySpread {
             }
             CauseId::FEASIBLE
         });
+    }
+
+    /// Each constraint is a reason.
+    fn every_reason<'a>(
+        &'a self,
+        view: View<'a>,
+        spec: &'a PodSpec,
+        value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        let all = value.downcast_ref::<Vec<Checked>>()?;
+        let hard = constraints(view, spec, &self.defaults, true);
+        let subjects: Vec<String> = (0..hard.len()).map(|at| requirements::subject(&hard, at)).collect();
+        Some(Box::new(move |node, reasons| {
+            for (checked, subject) in all.iter().zip(&subjects) {
+                let value = checked.column.of(node);
+                let reason = |code| Reason::about(code, subject);
+                if value == NO_VALUE {
+                    reasons.push(NodeReason::fixed(reason(ReasonCode::SpreadLabelMissing)));
+                } else if checked.refused[value as usize] {
+                    reasons.push(NodeReason::open(reason(ReasonCode::SpreadSkewTooLarge)));
+                }
+            }
+        }))
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        requirements::of(view, spec, &constraints(view, spec, &self.defaults, true), refused)
+    }
+
+    fn detail(&self, view: View<'_>, spec: &PodSpec, _: &Cause, node: NodeIdx, _: Now) -> Option<String> {
+        requirements::on_node(view, spec, &constraints(view, spec, &self.defaults, true), node)
     }
 
     /// Returns, per constraint that refuses some of the nodes, the least skew that the pod would cause on one of them.

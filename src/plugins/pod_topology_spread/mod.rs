@@ -18,6 +18,7 @@ mod domains;
 mod filter;
 mod hints;
 mod reads;
+mod requirements;
 mod score;
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,7 @@ mod topology;
 
 pub(super) use classes::{Class, Classes, insert, remove};
 pub(super) use counts::NodeCounts;
-pub(super) use text::selector_text;
+pub(super) use text::{requirement_text, selector_text};
 pub(super) use topology::{Column, HOSTNAME, NO_VALUE, Topology, ValueId, ZONE};
 
 /// The Services of one namespace that have a selector, sorted by name.

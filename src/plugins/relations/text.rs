@@ -14,7 +14,7 @@ pub(crate) fn selector_text(selector: Option<&LabelSelector>) -> String {
     }
 }
 
-fn requirement_text(requirement: &Requirement) -> String {
+pub(crate) fn requirement_text(requirement: &Requirement) -> String {
     let values: Vec<&str> = requirement.values.iter().map(|v| v.as_str()).collect();
     let (key, values) = (&requirement.key, values.join(","));
     match requirement.operator {

@@ -9,19 +9,22 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::plugins::{TaintTolerationState, TaintUse};
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_cluster::derived::Touched;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
     CycleValue, Filter, Hint, Hints, Nodes, Normalize, Plugin, PreScore, PreScored, Reads, Score,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
+use pellucid_framework::{Cause, CauseId, Code, EveryReason, NodeReason, Reason, Registration, View};
 use pellucid_model::taint::{Taint, TaintEffect, Toleration, tolerated};
-use pellucid_model::{Node, NodeIdx, Pod, PodSpec};
+use pellucid_model::{Node, NodeIdx, Now, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::listing::{Examples, MAX_ROWS, cut};
 use super::node_mask::NodeMask;
+
+mod requirements;
 
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "TaintToleration";
@@ -94,6 +97,28 @@ impl Filter for TaintToleration {
             let refused = is_tainted && !accepts(&spec.tolerations, view.taints(n));
             if refused { cause } else { CauseId::FEASIBLE }
         });
+    }
+
+    /// Each untolerated taint is a reason.
+    fn every_reason<'a>(
+        &'a self,
+        view: View<'a>,
+        spec: &'a PodSpec,
+        _value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        Some(Box::new(move |node, reasons| {
+            let taints = requirements::untolerated(spec, view.taints(node));
+            let reason = |taint| Reason::about(ReasonCode::UntoleratedTaint, &*requirements::text(taint));
+            reasons.extend(taints.map(|taint| NodeReason::fixed(reason(taint))));
+        }))
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        requirements::of(view, spec, refused)
+    }
+
+    fn detail(&self, view: View<'_>, spec: &PodSpec, _: &Cause, node: NodeIdx, _: Now) -> Option<String> {
+        requirements::on_node(view, spec, node)
     }
 }
 

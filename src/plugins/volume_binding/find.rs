@@ -65,13 +65,51 @@ pub(super) fn find<'a>(claims: &'a PodClaims, node: &Node) -> Result<Found<'a>, 
     }
 }
 
-/// Returns the conflict of the first bound claim that has one.
-fn check_bound(claims: &PodClaims, labels: &Labels) -> Conflicts {
-    let conflict = |volume: &Option<Volume>| match volume {
+/// Returns the conflict of a bound claim's volume with a node that has these labels.
+fn bound_conflict(volume: Option<&Volume>, labels: &Labels) -> Option<Conflicts> {
+    match volume {
         None => Some(Conflicts::GONE),
         Some(volume) => (!volume.is_reached(labels)).then_some(Conflicts::AFFINITY),
-    };
-    claims.bound.iter().find_map(conflict).unwrap_or_default()
+    }
+}
+
+/// Returns every claim that cannot be satisfied on a node, with the reason's code.
+pub(super) fn every_conflict<'a>(claims: &'a PodClaims, node: &Node) -> Vec<(ReasonCode, &'a Name)> {
+    let code = |conflict: Conflicts| REASONS[conflict.0.trailing_zeros() as usize % REASONS.len()];
+    let bound = claims.bound.iter();
+    let mut all: Vec<(ReasonCode, &Name)> = bound
+        .filter_map(|(claim, volume)| Some((code(bound_conflict(volume.as_ref(), &node.labels)?), claim)))
+        .collect();
+    let mut chosen: SmallVec<[&Volume; 4]> = SmallVec::new();
+    for to_bind in &claims.to_bind {
+        let Some(claim) = to_bind.claim() else { continue };
+        let conflict = match &to_bind.selected {
+            Some(selected) if *selected != node.name => Some(Conflicts::NO_VOLUME),
+            Some(_) => provision_conflict(to_bind, &node.labels),
+            None => match to_bind.candidates.best(&node.labels, &chosen) {
+                Some(volume) => {
+                    chosen.push(volume);
+                    None
+                }
+                None => provision_conflict(to_bind, &node.labels),
+            },
+        };
+        all.extend(conflict.map(|conflict| (code(conflict), &claim.name)));
+    }
+    all
+}
+
+/// Returns what keeps a claim from getting a new volume on nodes with these labels.
+fn provision_conflict(claim: &ToBind, labels: &Labels) -> Option<Conflicts> {
+    if !claim.can_be_made(labels) {
+        return Some(Conflicts::NO_VOLUME);
+    }
+    (!claim.has_room(labels)).then_some(Conflicts::NO_ROOM)
+}
+
+/// Returns the conflict of the first bound claim that has one.
+fn check_bound(claims: &PodClaims, labels: &Labels) -> Conflicts {
+    claims.bound.iter().find_map(|(_, volume)| bound_conflict(volume.as_ref(), labels)).unwrap_or_default()
 }
 
 fn find_unbound<'a>(to_bind: &'a [ToBind], node: &Node) -> Result<Found<'a>, Conflicts> {
@@ -91,11 +129,8 @@ fn find_unbound<'a>(to_bind: &'a [ToBind], node: &Node) -> Result<Found<'a>, Con
         }
     }
     for claim in to_make {
-        if !claim.can_be_made(&node.labels) {
-            return Err(Conflicts::NO_VOLUME);
-        }
-        if !claim.has_room(&node.labels) {
-            return Err(Conflicts::NO_ROOM);
+        if let Some(conflict) = provision_conflict(claim, &node.labels) {
+            return Err(conflict);
         }
         found.provisions.push(claim);
     }

@@ -7,14 +7,15 @@ use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_api::rest::volumes::{VolumeBindingState, VolumeBindingVolumes};
 use pellucid_cluster::DerivedState;
 use pellucid_framework::endpoint::Endpoint;
 use pellucid_framework::plugin::{
     CycleValue, Filter, Nodes, Plugin, PreBind, PreBound, PreFilter, PreFiltered, Reads, Reservation, Reserve,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
-use pellucid_model::{NodeIdx, Pod, PodSpec};
+use pellucid_framework::{Cause, CauseId, Code, EveryReason, NodeReason, Reason, Registration, View};
+use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
 use serde_json::Value;
 
 mod args;
@@ -25,6 +26,7 @@ mod find;
 mod hints;
 mod pod_claims;
 mod progress;
+mod requirements;
 mod writes;
 
 pub use assumed::{Assumed, Held, HeldBinding, HeldProvision};
@@ -102,6 +104,30 @@ impl Filter for VolumeBinding {
                 }
             }
         });
+    }
+
+    /// Each claim is a reason.
+    fn every_reason<'a>(
+        &'a self,
+        view: View<'a>,
+        _spec: &'a PodSpec,
+        value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        let claims = value.downcast_ref::<PodClaims>()?;
+        Some(Box::new(move |node, reasons| {
+            let Some(node) = view.cluster().node(node) else { return };
+            let conflicts = find::every_conflict(claims, node).into_iter();
+            reasons
+                .extend(conflicts.map(|(code, claim)| NodeReason::fixed(Reason::about(code, claim.clone()))));
+        }))
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        requirements::of(view, spec, refused)
+    }
+
+    fn detail(&self, view: View<'_>, spec: &PodSpec, _: &Cause, node: NodeIdx, _: Now) -> Option<String> {
+        requirements::on_node(view, spec, node)
     }
 }
 

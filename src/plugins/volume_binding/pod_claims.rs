@@ -17,8 +17,8 @@ const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// What Filter needs of a pod's claims. Each claim occurs once, however often the pod mounts it.
 pub(super) struct PodClaims {
-    /// Volumes of bound claims; `None` where the volume does not exist.
-    pub(super) bound: Vec<Option<Volume>>,
+    /// Bound claims with their volumes; `None` where the volume does not exist.
+    pub(super) bound: Vec<(Name, Option<Volume>)>,
     /// Unbound claims with `WaitForFirstConsumer`, smallest first, then by name.
     pub(super) to_bind: Vec<ToBind>,
 }
@@ -72,7 +72,7 @@ pub(super) fn classify_claims(view: View<'_>, spec: &PodSpec) -> Result<PodClaim
     for claim in all {
         if is_fully_bound(claim) {
             let volume = objects.get(ObjectKind::PersistentVolume, &cluster_wide(&claim.volume));
-            made.bound.push(volume.and_then(Volume::new));
+            made.bound.push((claim.name.clone(), volume.and_then(Volume::new)));
             continue;
         }
         let class = claim.class.as_ref().and_then(|class| {
@@ -116,16 +116,29 @@ impl ToBind {
         if let Object::PersistentVolumeClaim(claim) = &*self.claim { Some(claim) } else { None }
     }
 
+    /// Returns the claim's storage class.
+    pub(super) fn class(&self) -> Option<&StorageClass> {
+        class_of(&self.class)
+    }
+
+    /// Returns whether the driver says where it has room.
+    pub(super) fn tracks_room(&self) -> bool {
+        self.room.is_some()
+    }
+
     fn order(&self) -> Option<(i64, &Name)> {
         self.claim().map(|c| (c.requested, &c.name))
     }
 
     /// Returns whether the class can provision a volume for nodes with these labels.
     pub(super) fn can_be_made(&self, labels: &Labels) -> bool {
-        class_of(&self.class).is_some_and(|class| {
-            let makes = !class.provisioner.is_empty() && &*class.provisioner != NO_PROVISIONER;
-            makes && suits(&class.allowed_topologies, labels)
-        })
+        class_of(&self.class)
+            .is_some_and(|class| makes_volumes(class) && suits(&class.allowed_topologies, labels))
+    }
+
+    /// Returns whether the class provisions volumes at all.
+    pub(super) fn makes_volumes(&self) -> bool {
+        class_of(&self.class).is_some_and(makes_volumes)
     }
 
     /// Returns whether a storage capacity reachable from nodes with these labels has room for a new volume.
@@ -134,6 +147,10 @@ impl ToBind {
         let reached = |c: &CsiStorageCapacity| c.nodes.as_ref().is_some_and(|s| s.matches(labels));
         room.iter().filter_map(capacity_of).any(reached)
     }
+}
+
+fn makes_volumes(class: &StorageClass) -> bool {
+    !class.provisioner.is_empty() && &*class.provisioner != NO_PROVISIONER
 }
 
 /// Returns whether at least one term of `allowedTopologies` matches. No terms match every node; an empty term matches

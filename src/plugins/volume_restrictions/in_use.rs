@@ -25,6 +25,11 @@ impl ClaimsInUse {
         self.claims.get(claim).is_some()
     }
 
+    /// Iterates over the nodes whose pods use a claim.
+    pub(super) fn nodes(&self, claim: &ClaimKey) -> impl Iterator<Item = NodeIdx> {
+        self.claims.get(claim).into_iter().flat_map(|nodes| nodes.keys().copied())
+    }
+
     /// Iterates over the claims in use, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&ClaimKey, &PerNode)> {
         self.claims.iter().map(|(claim, nodes)| (claim, &**nodes))

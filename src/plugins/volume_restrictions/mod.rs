@@ -8,21 +8,23 @@ use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_api::rest::volumes::{ClaimInUse, VolumeRestrictionsState};
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
     CycleValue, Filter, Hint, Hints, Nodes, Plugin, PreFilter, PreFiltered, Reads,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
-use pellucid_model::storage::{AccessModes, Disk};
-use pellucid_model::{NodeIdx, Object, Pod, PodSpec};
+use pellucid_framework::{Cause, CauseId, Code, EveryReason, NodeReason, Reason, Registration, View};
+use pellucid_model::storage::{AccessModes, Disk, PersistentVolumeClaim};
+use pellucid_model::{Name, NodeIdx, Now, Object, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::claims;
 use super::listing::{Examples, MAX_ROWS, cut};
 
 mod in_use;
+mod requirements;
 
 pub use in_use::ClaimsInUse;
 
@@ -66,16 +68,21 @@ impl PreFilter for VolumeRestrictions {
                 let reason = claims::not_found(mounted);
                 return PreFiltered::Refused(Cause::new(NAME, Code::UnschedulableAndUnresolvable, reason));
             };
-            is_in_use |= claim.access_modes.contains(AccessModes::RWOP)
-                && view
-                    .state::<ClaimsInUse>()
-                    .is_some_and(|c| c.is_used(&(spec.namespace.clone(), claim.name.clone())));
+            is_in_use |= is_in_use_alone(view, spec, claim);
         }
         if spec.volumes.disks.is_empty() && !is_in_use {
             return PreFiltered::Skip;
         }
         PreFiltered::Ready { value: Arc::new(Found { is_in_use }), nodes: None }
     }
+}
+
+/// Returns whether a claim is ReadWriteOncePod and a placed pod uses it.
+fn is_in_use_alone(view: View<'_>, spec: &PodSpec, claim: &PersistentVolumeClaim) -> bool {
+    claim.access_modes.contains(AccessModes::RWOP)
+        && view
+            .state::<ClaimsInUse>()
+            .is_some_and(|c| c.is_used(&(spec.namespace.clone(), claim.name.clone())))
 }
 
 /// Returns whether two disks cannot be mounted on one node by different pods.
@@ -103,9 +110,9 @@ fn disks_conflict(a: &Disk, b: &Disk) -> bool {
     }
 }
 
-/// Returns whether two pods have conflicting disks.
-fn conflict(a: &PodSpec, b: &PodSpec) -> bool {
-    a.volumes.disks.iter().any(|a| b.volumes.disks.iter().any(|b| disks_conflict(a, b)))
+/// Returns whether disks conflict with those of a pod.
+fn conflict(disks: &[Disk], pod: &PodSpec) -> bool {
+    disks.iter().any(|a| pod.volumes.disks.iter().any(|b| disks_conflict(a, b)))
 }
 
 impl Filter for VolumeRestrictions {
@@ -118,7 +125,7 @@ impl Filter for VolumeRestrictions {
         let mut cause = |code| nodes.cause(Cause::new(NAME, Code::Unschedulable, Reason::of(code)));
         let (disk, in_use) = (cause(ReasonCode::DiskConflict), cause(ReasonCode::ClaimInUse));
         nodes.refuse(|n| {
-            if !spec.volumes.disks.is_empty() && has_conflict(view, spec, n) {
+            if !spec.volumes.disks.is_empty() && has_conflict(view, &spec.volumes.disks, n) {
                 disk
             } else if is_in_use {
                 in_use
@@ -127,13 +134,42 @@ impl Filter for VolumeRestrictions {
             }
         });
     }
+
+    /// Each disk and each claim is a reason.
+    fn every_reason<'a>(
+        &'a self,
+        view: View<'a>,
+        spec: &'a PodSpec,
+        _value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        let claims: Vec<Name> = requirements::claims_in_use(view, spec).cloned().collect();
+        Some(Box::new(move |node, reasons| {
+            let disks = spec
+                .volumes
+                .disks
+                .iter()
+                .filter(|disk| has_conflict(view, std::slice::from_ref(*disk), node));
+            let disk = |disk| Reason::about(ReasonCode::DiskConflict, &*requirements::disk_text(disk));
+            reasons.extend(disks.map(|of| NodeReason::open(disk(of))));
+            let claim = |claim: &Name| Reason::about(ReasonCode::ClaimInUse, claim.clone());
+            reasons.extend(claims.iter().map(|of| NodeReason::open(claim(of))));
+        }))
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        requirements::of(view, spec, refused)
+    }
+
+    fn detail(&self, view: View<'_>, spec: &PodSpec, _: &Cause, node: NodeIdx, _: Now) -> Option<String> {
+        requirements::on_node(view, spec, node)
+    }
 }
 
-/// Returns whether a pod on the node conflicts with this one.
-fn has_conflict(view: View<'_>, spec: &PodSpec, node: NodeIdx) -> bool {
+/// Returns whether a pod on the node conflicts with these disks.
+fn has_conflict(view: View<'_>, disks: &[Disk], node: NodeIdx) -> bool {
     let cluster = view.cluster();
     let pods = cluster.slot(node).pods.iter().filter_map(|id| cluster.pod(*id));
-    pods.into_iter().any(|record| conflict(spec, &record.pod.spec))
+    pods.into_iter().any(|record| conflict(disks, &record.pod.spec))
 }
 
 impl Hints for VolumeRestrictions {
@@ -147,7 +183,7 @@ impl Hints for VolumeRestrictions {
             ClusterEvent::NodeAdded(_) => true,
             // A pod of another namespace may use the disk too; kube-scheduler overlooks that.
             ClusterEvent::PodReleased { pod: gone, .. } | ClusterEvent::NominationEnded { pod: gone, .. } => {
-                conflict(&pod.spec, &gone.spec) || shares_claim(pod, gone)
+                conflict(&pod.spec.volumes.disks, &gone.spec) || shares_claim(pod, gone)
             }
             // Access modes do not change, but a relist may deliver another claim with the same name.
             ClusterEvent::ObjectChanged { old, .. } => claims::of_event(event).is_some_and(|claim| {

@@ -9,20 +9,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_api::rest::volumes::{VolumeZoneState, ZoneOfVolumes};
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::plugin::{
     CycleValue, Filter, Hint, Hints, Nodes, Plugin, PreFilter, PreFiltered, Reads,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
+use pellucid_framework::{Cause, CauseId, Code, EveryReason, NodeReason, Reason, Registration, View};
 use pellucid_model::selector::Labels;
 use pellucid_model::storage::{ClaimUse, PersistentVolume};
-use pellucid_model::{Name, Object, ObjectKind, Pod, PodSpec};
+use pellucid_model::{Name, NodeIdx, Now, Object, ObjectKind, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use super::claims;
 use super::listing::{MAX_ROWS, cut};
+
+mod requirements;
 
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "VolumeZone";
@@ -148,6 +151,29 @@ impl Filter for VolumeZone {
             let fits = |labels: &Labels| !is_placed(labels) || demands.iter().all(|d| d.suits(labels));
             if view.labels(n).is_none_or(fits) { CauseId::FEASIBLE } else { cause }
         });
+    }
+
+    /// Each claim is a reason.
+    fn every_reason<'a>(
+        &'a self,
+        view: View<'a>,
+        spec: &'a PodSpec,
+        _value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        let located = requirements::located(view, spec);
+        Some(Box::new(move |node, reasons| {
+            let unsuited = located.iter().filter(|(_, demands)| !requirements::suits(view, demands, node));
+            let reason = |claim: &Name| Reason::about(ReasonCode::VolumeZoneConflict, claim.clone());
+            reasons.extend(unsuited.map(|(claim, _)| NodeReason::fixed(reason(claim))));
+        }))
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        requirements::of(view, spec, refused)
+    }
+
+    fn detail(&self, view: View<'_>, spec: &PodSpec, _: &Cause, node: NodeIdx, _: Now) -> Option<String> {
+        requirements::on_node(view, spec, node)
     }
 }
 

@@ -5,7 +5,7 @@ const LONGEST: usize = 64;
 
 /// Returns the most similar known name: equal except for case, or within a small edit distance. Returns `None` if no
 /// name is close.
-pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn similar<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = folded(name)?;
     let tolerated = (name.len() / 3).min(3);
     let near = known.into_iter().filter_map(|known| {
@@ -19,17 +19,21 @@ fn folded(name: &str) -> Option<Vec<char>> {
     (name.len() <= LONGEST).then(|| name.chars().flat_map(char::to_lowercase).collect())
 }
 
-/// Returns the number of characters to insert, delete or replace until the names are equal (Levenshtein distance).
+/// Returns the number of characters to insert, delete or replace, or of neighbours to swap, until the names are equal
+/// (optimal string alignment).
 fn distance(from: &[char], to: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+        let mut next = vec![i + 1; to.len() + 1];
         for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+            let replaced = row[j] + usize::from(a != b);
+            next[j + 1] = replaced.min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && *a == to[j - 1] && from[i - 1] == *b {
+                next[j + 1] = next[j + 1].min(before[j - 1] + 1);
+            }
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[to.len()]
 }
@@ -51,16 +55,21 @@ mod tests {
             ("extenders", None),
             ("ſchedulerName", Some("schedulerName")),
         ] {
-            assert_eq!(nearest(name, known), expected, "{name}");
+            assert_eq!(similar(name, known), expected, "{name}");
         }
-        assert_eq!(nearest(&"s".repeat(10_000), known), None);
+        assert_eq!(similar(&"s".repeat(10_000), known), None);
     }
 
     #[test]
     fn distances() {
-        for (from, to, expected) in
-            [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("abc", "axc", 1), ("abcd", "bcde", 2)]
-        {
+        for (from, to, expected) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("abc", "axc", 1),
+            ("abcd", "bcde", 2),
+            ("cahce", "cache", 1),
+        ] {
             let letters = |text: &str| text.chars().collect::<Vec<_>>();
             assert_eq!(distance(&letters(from), &letters(to)), expected, "{from:?} {to:?}");
         }
