@@ -191,6 +191,10 @@ fn edit(decoder: &Decoder, body: &EditBody, field: &str) -> Result<Edit, ReadErr
             key: label_key(&label.key, &format!("{field}.labelNode.key"))?,
             value: label_value(&label.value, &format!("{field}.labelNode.value"))?,
         },
+        EditBody::RemoveLabel(label) => Edit::RemoveLabel {
+            node: node(&label.node, "removeLabel.node")?,
+            key: label_key(&label.key, &format!("{field}.removeLabel.key"))?,
+        },
         EditBody::DeletePod(pod) => Edit::DeletePod(pod_key(pod, &format!("{field}.deletePod"))?),
         EditBody::SetWeight(set) => {
             if !(0..=100).contains(&set.weight) {
