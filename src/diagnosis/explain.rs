@@ -52,6 +52,7 @@ pub(super) fn pod(
     if versus.is_some() {
         body.versus = Some(crate::what_if::compare_nodes::compare_nodes(snapshot, key, versus, now)?);
     }
+    body.owner = crate::what_if::suggestions::owners::owner(&snapshot.cluster, &record.pod);
     body.gang = crate::gangs::of_pod(snapshot, record, now);
     body.warnings = crate::gangs::warnings_of_pod(snapshot, record);
     Ok(body)

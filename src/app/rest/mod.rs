@@ -1,6 +1,7 @@
 //! What the REST server is given: routes made of registered reads ([`routes`], `rows`), the switches ([`flags`]), what-if
-//! questions (`simulate`, `question`, `plugin_objects`, `names`) and dumps ([`dump`]).
+//! questions (`simulate`, `question`, `admission`, `plugin_objects`, `names`) and dumps ([`dump`]).
 
+mod admission;
 pub mod dump;
 pub mod flags;
 mod names;

@@ -117,9 +117,12 @@ impl<'s> Company<'s> {
     fn is_met(&self, simulation: &Simulation) -> bool {
         match self.of {
             Target::Pod(key) => simulation.is_placed(key),
-            Target::Gang(key) => simulation.scheduler().cluster().gangs().get(key).is_some_and(|gang| {
-                gang.definition.undefined.is_none() && gang.is_satisfied()
-            }),
+            Target::Gang(key) => simulation
+                .scheduler()
+                .cluster()
+                .gangs()
+                .get(key)
+                .is_some_and(|gang| gang.definition.undefined.is_none() && gang.is_satisfied()),
         }
     }
 }

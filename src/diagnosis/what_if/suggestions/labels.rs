@@ -34,7 +34,9 @@ pub(super) fn cheapest(affinity: &NodeAffinity, node: &Node) -> Option<(u32, Cha
     match &affinity.required {
         None => of_term(&[]),
         // The first of equally cheap terms.
-        Some(terms) => terms.iter().filter_map(|term| of_term(&term.expressions)).min_by_key(|(cost, _)| *cost),
+        Some(terms) => {
+            terms.iter().filter_map(|term| of_term(&term.expressions)).min_by_key(|(cost, _)| *cost)
+        }
     }
 }
 
@@ -95,7 +97,8 @@ fn values(of: &Requirement) -> Vec<Name> {
 /// Returns whether an administrator may set a label of a node: Kubernetes and cloud providers own theirs.
 pub(super) fn may_change(key: &str) -> bool {
     let Some((domain, _)) = key.split_once('/') else { return true };
-    let is_of = |owner: &str| domain.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    let is_of =
+        |owner: &str| domain.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     let owners = ["kubernetes.io", "k8s.io", "karpenter.sh", "cloud.google.com", "eks.amazonaws.com"];
     domain == "node-role.kubernetes.io" || !owners.into_iter().chain(["kubernetes.azure.com"]).any(is_of)
 }
@@ -116,7 +119,8 @@ fn part(node: &Node, change: (&Name, &Option<Name>)) -> Part {
         let body = EditBody::RemoveLabel(RemoveLabel { node: name.to_string(), key: key.to_string() });
         let old = node.labels.get(key).map_or("", Name::as_str);
         let text = format!("remove label {key}={old} from node {name}");
-        return Part::new(edit, body, text, REMOVE).with_command(format!("kubectl label nodes {name} {key}-"));
+        return Part::new(edit, body, text, REMOVE)
+            .with_command(format!("kubectl label nodes {name} {key}-"));
     };
     let edit = Edit::LabelNode { node: name.clone(), key: key.clone(), value: value.clone() };
     let body = LabelNode { node: name.to_string(), key: key.to_string(), value: value.to_string() };

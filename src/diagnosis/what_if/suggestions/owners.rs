@@ -16,7 +16,8 @@ use super::parts::exact;
 pub(crate) fn owner(cluster: &Cluster, pod: &Pod) -> Option<OwnerOf> {
     let own = pod.controller.as_ref()?;
     let key = (pod.key.namespace.clone(), Name::new(&own.name));
-    let known = if &*own.kind == "ReplicaSet" { cluster.objects().get(ObjectKind::ReplicaSet, &key) } else { None };
+    let known =
+        if &*own.kind == "ReplicaSet" { cluster.objects().get(ObjectKind::ReplicaSet, &key) } else { None };
     let above = known.and_then(|object| object.controller()?.controller.as_ref());
     let owner = above.unwrap_or(own);
     Some(OwnerOf { kind: owner.kind.to_string(), name: owner.name.to_string() })
@@ -134,7 +135,9 @@ impl Place<'_> {
             _ => (filter.to_owned(), ""),
         };
         let (kubectl, object) = (self.kubectl(), &self.object);
-        self.finished(format!("{kubectl} get {object} -o json | jq '{filter}' | {kubectl} replace{force} -f -"))
+        self.finished(format!(
+            "{kubectl} get {object} -o json | jq '{filter}' | {kubectl} replace{force} -f -"
+        ))
     }
 
     /// Returns the command that removes fields of the pod's spec, given as nulls.

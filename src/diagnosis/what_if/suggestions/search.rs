@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::suggestions::Conflict;
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::what_if::edit::Target;
+use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use pellucid_cycle::what_if::simulation::{Fate, Simulation};
 use pellucid_model::{Name, NodeIdx, Now, PodKey, cancellation};
@@ -79,7 +79,7 @@ pub(super) fn fixes(snapshot: &Snapshot, asked: &PodRequirements<'_>, most: usiz
     if company.can_plan() && !found.fixes.is_empty() && !found.fixes.iter().any(holds) {
         let other = search.other_that_holds(&mut line, &found.fixes, &mut company);
         if let Some(other) = other.or_else(|| search.widened(&found.fixes, &mut company)) {
-            found.fixes.truncate(most.saturating_sub(1).max(usize::from(most > 1)));
+            found.fixes.truncate(most - 1);
             found.fixes.push(other);
         }
     }
@@ -115,7 +115,12 @@ struct Next {
 enum What {
     /// The change at this place of [`Line::made`].
     Change(usize),
-    Node { place: usize, side: Side, node: NodeIdx, is_counted: bool },
+    Node {
+        place: usize,
+        side: Side,
+        node: NodeIdx,
+        is_counted: bool,
+    },
 }
 
 /// The changes and nodes that are to be looked at, the cheapest first.
@@ -279,7 +284,7 @@ impl Search<'_> {
         let bases = fixes.iter().filter(|fix| fix.slots.is_none()).map(|fix| fix.parts.clone());
         let bases = std::iter::once(gates).chain(bases.take(3));
         for base in bases {
-            if base.iter().any(|part| matches!(part.edit, pellucid_cycle::what_if::edit::Edit::CopyNode { .. })) {
+            if base.iter().any(|part| matches!(part.edit, Edit::CopyNode { .. })) {
                 continue;
             }
             let Some((n, node)) = self.fewest(company, |n| copies(&base, n)) else { continue };

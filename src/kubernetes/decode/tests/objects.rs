@@ -75,7 +75,16 @@ fn what_selects_pods() {
     let field = "spec.selector.matchExpressions[0].operator";
     assert_eq!(&*fault(ObjectKind::ReplicaSet, &object).0, field);
     let set = read_as!(StatefulSet, json!({"metadata": {"name": "o", "namespace": "ns"}}));
-    assert_eq!(set, Workload { namespace: "ns".into(), name: "o".into(), selector: None, replicas: Some(1), controller: None });
+    assert_eq!(
+        set,
+        Workload {
+            namespace: "ns".into(),
+            name: "o".into(),
+            selector: None,
+            replicas: Some(1),
+            controller: None
+        }
+    );
 }
 
 #[test]
