@@ -69,6 +69,21 @@ fn of_two_nodes_that_fail_the_same_the_one_with_the_pod_in_the_way_is_found() {
 }
 
 #[test]
+fn a_pod_on_a_full_node_may_keep_another_out_of_the_zone() {
+    let zone = |name: &str, cpu| with_labels(node(name, cpu), &[("topology.kubernetes.io/zone", "z")]);
+    let mut core = core_with(&[zone("n1", 4000), zone("n2", 1000)]);
+    core.see(&on(&with_spec(pod("d", 900), |spec| spec.is_daemon = true), "n2"));
+    core.see(&on(&labelled(pod("f", 100), "app", "a"), "n2"));
+    let away = with_spec(labelled(pod("p", 500), "app", "b"), |spec| {
+        spec.pod_anti_affinity = beside("app", "a", "topology.kubernetes.io/zone");
+    });
+    core.attempt(&away);
+    let body = fixes(&mut core, "p");
+    let fix = list(&body, "/fixes").iter().find(|fix| fix["text"] == "let pod ns/f go");
+    assert_eq!(fix.map(|fix| text(fix, "/node")), Some("n1"), "{body:#}");
+}
+
+#[test]
 fn a_cheaper_label_on_another_node_wins() {
     let mut core = core_with(&[node("n1", 4000), with_labels(node("n2", 4000), &[("disk", "ssd")])]);
     let picky = with_spec(pod("p", 100), |spec| {

@@ -14,8 +14,9 @@ use pellucid_model::{Name, NodeIdx, Now, PodKey, cancellation};
 
 use super::company::{Company, InCompany};
 use super::conflicts::conflicts;
-use super::estimates::{Estimate, is_no_better, kinds};
+use super::estimates::{Estimate, Kind, is_no_better, kinds};
 use super::parts::{Part, Side, copy_node, cost, of_pod, relax, remove_gates};
+use super::victims::{delete_pod, related};
 use crate::what_if::nearest::order;
 use crate::what_if::requirements::PodRequirements;
 
@@ -26,7 +27,7 @@ const MOST_PLANS: usize = 300;
 /// Number of nodes and sides for which a change is made from what the node fails.
 const MOST_MADE: usize = 200;
 /// Number of changes tried in company because no other holds there.
-const MOST_WIDENED: usize = 16;
+const MOST_WIDENED: usize = 10;
 /// Largest number of nodes that are added so that a fix holds in company.
 const MOST_COPIES: usize = 8;
 
@@ -70,6 +71,12 @@ pub(super) fn fixes(snapshot: &Snapshot, asked: &PodRequirements<'_>, most: usiz
     while found.fixes.len() < most {
         let Some(fix) = search.next(&mut line, &found.fixes) else { break };
         found.fixes.push(fix);
+    }
+    let deletes = |fix: &Candidate| kinds(&fix.parts).contains(&Kind::Delete);
+    if found.fixes.len() < most && !found.fixes.iter().any(deletes) {
+        // Pods on other nodes may be in the way of a whole domain.
+        related(asked).into_iter().for_each(|key| line.add(vec![delete_pod(asked, key)]));
+        found.fixes.extend(search.next(&mut line, &found.fixes));
     }
     let mut company = Company::new(snapshot, &of, now);
     for fix in &mut found.fixes {

@@ -4,14 +4,18 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::simulate::EditBody;
 use pellucid_cluster::{Cluster, Place};
 use pellucid_cycle::what_if::edit::Edit;
-use pellucid_cycle::what_if::exhaustive::masks_of_pod_on;
-use pellucid_model::{NodeIdx, PodId, PodKey, cancellation};
+use pellucid_cycle::what_if::exhaustive::{Requirement, masks_of_pod_on};
+use pellucid_model::relations::{PodAffinityTerm, PodTerms};
+use pellucid_model::selector::LabelSelector;
+use pellucid_model::{NodeIdx, Pod, PodId, PodKey, cancellation};
 
 use super::parts::Part;
 use crate::what_if::requirements::{PodRequirements, missing, requested};
 
 /// Largest number of pods that a fix removes.
 pub(super) const MOST_VICTIMS: usize = 8;
+/// Number of pods tried that keep the pod out of whole domains.
+const MOST_RELATED: usize = 32;
 /// Cost of removing a pod, and of removing one of higher priority.
 pub(super) const DELETE: u32 = 60;
 const DELETE_HIGHER: u32 = 100;
@@ -89,6 +93,41 @@ pub(crate) fn victims_on(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<V
     let mut keys: Vec<PodKey> = keys.collect();
     keys.sort();
     (!keys.is_empty() && keys.len() <= MOST_VICTIMS).then_some(keys)
+}
+
+/// Returns placed pods that may keep the pod out of whole domains, by its and their required anti-affinity and by its hard
+/// topology spread constraints. Those of low priority come first. Returns none if every node fails something else too.
+pub(super) fn related(asked: &PodRequirements<'_>) -> Vec<PodKey> {
+    let masks = &asked.masks;
+    let of_others = |(bit, r): (usize, &Requirement), fixed: u64| {
+        matches!(r.plugin, "InterPodAffinity" | "PodTopologySpread") && fixed & (1 << bit) == 0
+    };
+    let is_open = |node: &NodeIdx| {
+        let (mask, fixed) = (masks.of(*node), masks.fixed_of(*node));
+        mask != 0 && masks.requirements(mask).all(|requirement| of_others(requirement, fixed))
+    };
+    if masks.pod.is_some() || !asked.cluster.present().iter().any(is_open) {
+        return Vec::new();
+    }
+    let own = &asked.record.pod;
+    let spread = own.spec.spread.iter().filter(|constraint| constraint.is_hard);
+    let spread: Vec<&LabelSelector> = spread.filter_map(|constraint| constraint.selector.as_ref()).collect();
+    let keeps_apart = |terms: &PodTerms, other: &Pod| {
+        let selects =
+            |term: &PodAffinityTerm| term.selector.as_ref().is_some_and(|s| s.matches(&other.labels));
+        terms.required.iter().any(selects)
+    };
+    let is_related = |other: &Pod| {
+        keeps_apart(&own.spec.pod_anti_affinity, other)
+            || keeps_apart(&other.spec.pod_anti_affinity, own)
+            || spread.iter().any(|selector| selector.matches(&other.labels))
+    };
+    let placed =
+        asked.cluster.pods().filter(|(_, r)| r.node.is_some() && !r.pod.deleting && r.pod.can_leave());
+    let related = placed.filter(|(_, r)| is_related(&r.pod));
+    let mut related: Vec<(i32, &PodKey)> = related.map(|(_, r)| (r.pod.priority, &r.pod.key)).collect();
+    related.sort_unstable();
+    related.into_iter().take(MOST_RELATED).map(|(_, key)| key.clone()).collect()
 }
 
 /// A copy of the state from which the first pods of a list are removed.
