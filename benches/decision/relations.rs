@@ -195,8 +195,13 @@ impl Case {
         }
         if self.service {
             let selector = Some(LabelSelector::of_pairs(&[("app".into(), "scheduler-perf".into())]));
-            let service =
-                Workload { namespace: "sched-1".into(), name: "s".into(), selector, replicas: None };
+            let service = Workload {
+                namespace: "sched-1".into(),
+                name: "s".into(),
+                selector,
+                replicas: None,
+                controller: None,
+            };
             apply(Input::ObjectApplied(Arc::new(Object::Service(service))));
         }
         let nodes = (0..NODES).map(|i| node(i, self.zones)).collect();

@@ -56,6 +56,7 @@ pub(super) fn pod(
     if body.verdict == "refused" && !body.pod_reasons.is_empty() {
         body.requirements = crate::what_if::requirement_details::of_whole(snapshot, id);
     }
+    body.owner = crate::what_if::suggestions::owners::owner(&snapshot.cluster, &record.pod);
     body.gang = crate::gangs::of_pod(snapshot, record, now);
     body.warnings = crate::gangs::warnings_of_pod(snapshot, record);
     Ok(body)

@@ -167,6 +167,18 @@ impl Queue {
         }
     }
 
+    /// Changes since when a unit is in the queue, which keeps its stage. For simulations, which take units over from
+    /// another queue.
+    pub fn requeue_since(&mut self, id: UnitId, queued_at: Duration) {
+        let Some(unit) = self.unit(id) else { return };
+        let (key, until) = (unit.order_key(), unit.backoff_until);
+        let now = OrderKey { queued_at, ..key.clone() };
+        self.put_in_order(id, until, &key, &now);
+        if let Some(unit) = self.unit_mut(id) {
+            unit.queued_at = queued_at;
+        }
+    }
+
     /// Moves a unit within its stage after its order key changed.
     pub(super) fn put_in_order(&mut self, id: UnitId, until: Duration, before: &OrderKey, now: &OrderKey) {
         for set in [&mut self.active, &mut self.paused] {

@@ -66,7 +66,7 @@ pub fn reads_all_labels() -> Object {
     let requirements = POD_LABELS.map(|key| requirement_of(key, Operator::Exists, &[]));
     let selector = Some(LabelSelector::new(requirements));
     let (namespace, name) = ("elsewhere".into(), "reads-all".into());
-    Object::Service(Workload { namespace, name, selector, replicas: None })
+    Object::Service(Workload { namespace, name, selector, replicas: None, controller: None })
 }
 
 /// The nodes, pods and objects that a cluster is made from.
@@ -377,6 +377,7 @@ pub fn object() -> impl Strategy<Value = Object> {
             name,
             selector,
             replicas: Some(1),
+            controller: None,
         })
     };
     prop_oneof![

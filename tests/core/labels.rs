@@ -41,7 +41,13 @@ fn selecting(pod: Pod, pairs: &[(Name, Name)], is_required: bool) -> Pod {
 
 fn service(name: &str, key: &str, value: &str) -> Object {
     let selector = Some(LabelSelector::of_pairs(&[(key.into(), value.into())]));
-    Object::Service(Workload { namespace: "ns".into(), name: name.into(), selector, replicas: None })
+    Object::Service(Workload {
+        namespace: "ns".into(),
+        name: name.into(),
+        selector,
+        replicas: None,
+        controller: None,
+    })
 }
 
 fn worker(i: usize) -> Pod {

@@ -102,6 +102,7 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
         mock.on(&format!("GET /apis/{path}/namespaces/ns/podgroups/g{n}"), [Answer::Json(200, group)]);
     }
     mock.serve("/apis/slo.koordinator.sh/v1alpha1/nodemetrics", []);
+    mock.serve("/apis/scheduling.k8s.io/v1/priorityclasses", []);
     let (io, mut inputs) =
         mock.start_io(|config| config.decoder = Decoder::of(&pellucid::plugins::registry()));
     io.queues.push_all([bind(1, "p"), condition("p", "m"), event("p", "m"), event("p", "m")]);
@@ -117,7 +118,7 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
         ));
     }
     tokio::spawn(async move { while inputs.recv().await.is_some() {} });
-    mock.wait("WATCH", 24).await;
+    mock.wait("WATCH", 25).await;
     let kinds = ObjectKind::POD_GROUPS.into_iter().enumerate();
     io.queues.push_all(kinds.map(|(n, kind)| group_status(kind, &format!("g{n}"), 1, Some("m"))));
     for (n, path) in GROUPS.iter().enumerate() {

@@ -9,7 +9,9 @@
 mod common;
 
 mod claims;
+mod company;
 mod contrast;
+mod fixing;
 mod nearest;
 mod node_side;
 mod over_http;

@@ -108,6 +108,11 @@ impl Objects {
                 let rest = known.labels.iter().filter(|(k, _)| &**k != text("key")).cloned();
                 known.labels = Labels::new(rest.chain([(text("key").into(), text("value").into())]));
             }
+            "removeLabel" => {
+                let known = self.nodes.get_mut(&node(text("node"))).expect("a node");
+                assert!(known.labels.text(text("key")).is_some(), "{} is there", text("key"));
+                known.labels = Labels::new(known.labels.iter().filter(|(k, _)| &**k != text("key")).cloned());
+            }
             "copyNode" => {
                 let mut copy = self.nodes[&node(text("node"))].clone();
                 let rest = copy.labels.iter().filter(|(k, _)| &**k != "kubernetes.io/hostname").cloned();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::common::client::get;
 use crate::common::reads::{list, text};
-use crate::common::running::{Hand, Running, node, pod, start, start_with, with};
+use crate::common::running::{Hand, Running, node, pod, priority_class, start, start_with, with};
 
 /// Path of the question.
 const SIMULATE: &str = "/apis/v1/simulate";
@@ -133,6 +133,34 @@ async fn a_pod_that_an_edit_deletes_is_said_to_be_deleted() {
     assert_eq!(summary, "An edit of this request deletes it.");
     let included = json!({"edits": [delete], "include": ["default/p"]});
     refused(&running, &included, "PodNotFound", &["an edit of this request deletes pod default/p"]);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_priority_class_counts_as_at_an_api_server() {
+    let classes = [("high", "PreemptLowerPriority"), ("polite", "Never")];
+    let classes = classes.map(|(name, policy)| priority_class(name, 1000, policy));
+    let mut running = start([vec![node("a", "z", 4)], classes.to_vec()].concat()).await;
+    running.wait("/apis/v1/nodes", "the node is ready", |body| body["nodes"][0]["ready"] == true);
+    running.place(pod("low", 4000)).await;
+    let of_class = |class: &str| {
+        let mut asked = made("p", "default", &json!({"cpu": "4"}));
+        asked["spec"]["priorityClassName"] = json!(class);
+        json!({"pods": [asked]})
+    };
+    let high = simulated(&running, &of_class("high"));
+    assert_eq!(
+        (text(&high, "/placements/0/pod"), text(&high, "/victims/0/pod")),
+        ("default/p", "default/low")
+    );
+    let polite = simulated(&running, &of_class("polite"));
+    assert_eq!(text(&polite, "/refused/0/pod"), "default/p", "{polite}");
+    let system = simulated(&running, &of_class("system-node-critical"));
+    assert_eq!(text(&system, "/victims/0/pod"), "default/low");
+    refused(&running, &of_class("none"), "InvalidBody", &["pods[0].spec.priorityClassName: ", "\"none\""]);
+    let mut both = of_class("high");
+    both["pods"][0]["spec"]["priority"] = json!(7);
+    refused(&running, &both, "InvalidBody", &["pods[0].spec.priority: ", "1000"]);
     running.stop().await;
 }
 

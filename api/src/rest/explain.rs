@@ -109,6 +109,16 @@ pub struct Outlook {
     pub would_leave: Vec<String>,
 }
 
+/// The controller to change for a change of its pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerOf {
+    /// Kind, such as `Deployment`. A ReplicaSet that a Deployment controls is not named itself.
+    pub kind: String,
+    /// Name, in the pod's namespace.
+    pub name: String,
+}
+
 /// `GET /apis/v1/explain/pods/:namespace/:name`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -123,6 +133,9 @@ pub struct PodExplanation {
     pub uid: String,
     /// Scheduler name.
     pub profile: String,
+    /// The controller from whose template the pod is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<OwnerOf>,
     /// `placed`, `refused`, `gated`, `waiting` (not yet tried), `quarantined` or `foreign`; with `refresh` also `fits` (a
     /// cycle would place it now).
     pub verdict: String,

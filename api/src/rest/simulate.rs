@@ -70,6 +70,16 @@ pub struct LabelNode {
     pub value: String,
 }
 
+/// A label that a node loses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RemoveLabel {
+    /// Node.
+    pub node: String,
+    /// Key.
+    pub key: String,
+}
+
 /// Another request of pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -141,6 +151,8 @@ pub enum EditBody {
     Uncordon(String),
     /// A node has a label.
     LabelNode(LabelNode),
+    /// A node loses a label.
+    RemoveLabel(RemoveLabel),
     /// A pod goes (it ends or is deleted), by `namespace/name`.
     DeletePod(String),
     /// Pods request something else.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Meta;
-use super::explain::{ReasonBody, Shortfall};
+use super::explain::{OwnerOf, ReasonBody, Shortfall};
 use super::requirements::RequirementDetail;
 use super::simulate::EditBody;
 
@@ -112,6 +112,10 @@ pub struct FixPart {
     pub recreate: bool,
     /// Who can usually do that.
     pub resolver: String,
+    /// Of a change of the pod: the controller from whose template the pod is made, which is what to change. Absent for a
+    /// pod without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<OwnerOf>,
     /// How hard it is to do, in points; see docs/diagnostics.md.
     pub cost: u32,
 }
@@ -132,6 +136,21 @@ pub struct Fix {
     /// Members of the gang that would have places.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
+    /// Whether it holds with the other pending pods there, which are tried in the order of the queue, and with the pods
+    /// that controllers make in place of deleted ones: `holds`, `taken` (they take the room) or `unknown`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_company: Option<String>,
+    /// With `taken`, the pods that would go to the node first, each as `namespace/name`, at most 5. A pod that replaces
+    /// a deleted one has that one's name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_by: Vec<String>,
+    /// Whether some parts are needed only because of the other pending pods, so that the fix holds in company. The rest
+    /// would do for the pod alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub widened: bool,
+    /// The controller to change, if the fix changes the pod and the pod has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<OwnerOf>,
     /// What is to be done.
     pub parts: Vec<FixPart>,
     /// The parts' edits, for `POST /apis/v1/simulate` with the pod in `include` (the gang in `includeGangs`).
@@ -152,7 +171,7 @@ pub struct Suggestions {
     pub fits_now: bool,
     /// Minimal conflicts, the smallest first. Of a gang: those of the member that stands for it.
     pub conflicts: Vec<Conflict>,
-    /// Fixes, the easiest first.
+    /// Fixes, the easiest first; of equally easy ones, those that hold in company first.
     pub fixes: Vec<Fix>,
     /// Why there is no fix, when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

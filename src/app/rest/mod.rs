@@ -1,6 +1,7 @@
 //! The content of the REST server: routes for registered reads ([`routes`], `rows`), run-time switches ([`flags`]),
-//! what-if questions (`simulate`, `question`, `plugin_objects`, `names`) and dumps ([`dump`]).
+//! what-if questions (`simulate`, `question`, `admission`, `plugin_objects`, `names`) and dumps ([`dump`]).
 
+mod admission;
 pub mod dump;
 pub mod flags;
 mod names;

@@ -17,6 +17,7 @@ use pellucid_model::taint::{Taint, TaintEffect};
 use pellucid_model::{GangKey, Name, ObjectKind, Pod, PodKey, cancellation, quantity};
 use serde_json::{Value, json};
 
+use crate::app::rest::admission::admit;
 use crate::app::rest::names::{
     container_resources, invalid, label_key, label_value, namespace, node_resources, object_name, resource,
     shown,
@@ -90,6 +91,7 @@ fn pods(snapshot: &Snapshot, decoder: &Decoder, manifests: &[Value]) -> Result<V
         names(&manifest, &field)?;
         container_resources(&manifest["spec"], &format!("{field}.spec"))?;
         complete(snapshot, &mut pod, at, &field)?;
+        admit(snapshot, &mut pod, &manifest, &field)?;
         if let Some(node) = &pod.node_name {
             let problem = format!("{node}: only pods that are to be placed can be simulated; leave it out");
             return Err(invalid(&format!("{field}.spec.nodeName"), &problem));
@@ -187,6 +189,10 @@ fn edit(decoder: &Decoder, body: &EditBody, field: &str) -> Result<Edit, ReadErr
             node: node(&label.node, "labelNode.node")?,
             key: label_key(&label.key, &at("labelNode.key"))?,
             value: label_value(&label.value, &at("labelNode.value"))?,
+        },
+        EditBody::RemoveLabel(label) => Edit::RemoveLabel {
+            node: node(&label.node, "removeLabel.node")?,
+            key: label_key(&label.key, &at("removeLabel.key"))?,
         },
         EditBody::DeletePod(pod) => Edit::DeletePod(pod_key(pod, &at("deletePod"))?),
         EditBody::SetWeight(set) if !(0..=100).contains(&set.weight) => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pellucid_cluster::objects::ObjectKey;
 use pellucid_cluster::{Cluster, Input};
 use pellucid_model::requests::{DEFAULT_MEMORY, DEFAULT_MILLI_CPU, PodRequests, ResourceList};
-use pellucid_model::selector::NodeAffinity;
+use pellucid_model::selector::{Labels, NodeAffinity};
 use pellucid_model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 use pellucid_model::{CustomKindRef, CustomObject, GangKey, Name, Node, Object, Pod, PodId, PodKey, PodSpec};
 
@@ -54,6 +54,13 @@ pub enum Edit {
         key: Name,
         /// Value of the label.
         value: Name,
+    },
+    /// Removes a label of a node.
+    RemoveLabel {
+        /// Name of the node.
+        node: Name,
+        /// Key of the label.
+        key: Name,
     },
     /// Deletes a pod and frees what it holds.
     DeletePod(PodKey),
@@ -129,6 +136,14 @@ impl Edit {
             Self::LabelNode { node: name, key, value } => {
                 node(name, &|node| node.labels = node.labels.with(key.clone(), value.clone()))
             }
+            Self::RemoveLabel { node: name, key } => {
+                if find_node(cluster, name)?.labels.get(key).is_none() {
+                    return Err(format!("{name}: the node has no label {key}"));
+                }
+                node(name, &|node| {
+                    node.labels = Labels::new(node.labels.iter().filter(|(k, _)| k != key).cloned());
+                })
+            }
             Self::DeletePod(key) => {
                 cluster.find_pod(key).ok_or_else(|| format!("{key}: there is no such pod"))?;
                 Ok(vec![Input::PodDeleted(key.clone())])
@@ -182,6 +197,12 @@ impl Edit {
             Self::RemoveGates(_) => pod.gates = Box::default(),
             _ => {}
         }
+    }
+
+    /// Returns whether the pods that the edit adds or changes queue behind all others. An added toleration is
+    /// the only change for which a pod need not be made anew or leave its gates.
+    pub(super) fn queues_anew(&self) -> bool {
+        !matches!(self, Self::AddToleration { .. })
     }
 
     /// Returns the pods that the edit changes, if it changes pods.

@@ -10,5 +10,6 @@
 
 pub mod edit;
 pub mod exhaustive;
+mod orders;
 pub mod question;
 pub mod simulation;

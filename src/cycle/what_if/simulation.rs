@@ -1,19 +1,18 @@
 //! Simulates decisions: a separate scheduler on a copy of a published state, with changes.
 //!
 //! The code is that of the real cycle. Edits become the inputs that a watch would deliver, pods are queued and planned,
-//! and placements are stored in the copy. Nothing leaves it: effects are read for the victims that they name, then
-//! dropped. Pages of the state are shared with the published one until they are written.
+//! and placements are stored in the copy. Nothing leaves it: Bindings are confirmed and evictions carried out in the
+//! copy, other effects are dropped. Pages of the state are shared with the published one until they are written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_cluster::{Input, PodRecord, Stage};
 use pellucid_framework::profile::Profile;
-use pellucid_model::effect::Effect;
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, Name, Now, Pod, PodId, PodKey, cancellation};
-use pellucid_queue::QueueLimits;
+use pellucid_queue::{Queue, QueueLimits, UnitId};
 use pellucid_recording::GangVerdict;
 use pellucid_recording::switches::{Setter, Switches};
 
@@ -28,6 +27,8 @@ const STEPS_PER_POD: usize = 20;
 const LEAST_STEPS: usize = 1_000;
 /// Longer than any backoff, so that every woken unit is tried.
 const ROUND: Duration = Duration::from_secs(60);
+/// Time between two attempts, so that units queue up behind each other as they do in reality.
+const BETWEEN_STEPS: Duration = Duration::from_nanos(1);
 
 /// A pod that would be evicted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,11 +43,23 @@ pub struct Evicted {
 
 /// A scheduler on a copy of a snapshot, and the results of its plan.
 pub struct Simulation {
-    scheduler: Scheduler,
-    now: Now,
+    pub(super) scheduler: Scheduler,
+    pub(super) now: Now,
+    /// The published queue, which says since when pending pods wait.
+    published: Queue,
     /// The requested pods. Several edits may queue the same pod, which is planned once.
-    asked: BTreeSet<PodKey>,
-    evicted: Vec<Evicted>,
+    pub(super) asked: BTreeSet<PodKey>,
+    /// The pods that edits add or make anew, with their order: they queue behind all others.
+    arrived: BTreeMap<PodKey, usize>,
+    /// The stage that a pod had reached before its Binding was confirmed.
+    pub(super) stages: BTreeMap<PodKey, Stage>,
+    /// Placed pods that are not confirmed, of which waiting pods were told.
+    pub(super) announced: BTreeSet<PodId>,
+    pub(super) evicted: Vec<Evicted>,
+    /// Whether controllers replace pods that are deleted.
+    pub(super) replaces: bool,
+    /// Whether something was deleted of which it is not known whether and how it comes back.
+    pub is_unsure: bool,
     steps: Vec<Step>,
     /// Whether the plan was cut off after too many attempts.
     pub truncated: bool,
@@ -78,8 +91,14 @@ impl Simulation {
         Self {
             scheduler,
             now,
+            published: snapshot.queue.fork(),
             asked: BTreeSet::new(),
+            arrived: BTreeMap::new(),
+            stages: BTreeMap::new(),
+            announced: BTreeSet::new(),
             evicted: Vec::new(),
+            replaces: false,
+            is_unsure: false,
             steps: Vec::new(),
             truncated: false,
         }
@@ -113,14 +132,44 @@ impl Simulation {
     pub fn edit(&mut self, edit: &Edit) -> Result<(), String> {
         for input in edit.inputs(&self.scheduler.cluster)? {
             cancellation::check();
-            if let Input::PodApplied(pod) = &input
-                && pod.node_name.is_none()
-            {
-                self.asked.insert(pod.key.clone());
+            match &input {
+                Input::PodApplied(pod) if pod.node_name.is_none() => {
+                    self.asked.insert(pod.key.clone());
+                    let place = self.arrived.len();
+                    if edit.queues_anew() {
+                        self.arrived.entry(pod.key.clone()).or_insert(place);
+                    }
+                }
+                Input::PodDeleted(key) => {
+                    self.remove(key);
+                    continue;
+                }
+                _ => {}
             }
             self.scheduler.apply(input, self.now);
         }
         Ok(())
+    }
+
+    /// Lets controllers replace the pods that are deleted from now on.
+    pub fn replace_removed(&mut self) {
+        self.replaces = true;
+    }
+
+    /// Requests all pending pods of this scheduler. Returns false, and requests none, if there are more than `most`.
+    pub fn ask_pending(&mut self, most: usize) -> bool {
+        let cluster = &self.scheduler.cluster;
+        let is_pending = |r: &PodRecord| r.node.is_none() && cluster.is_ours(&r.pod.scheduler_name);
+        let pending = cluster.pods().filter(|(_, record)| is_pending(record));
+        let keys: Vec<PodKey> = pending.map(|(_, r)| r.pod.key.clone()).take(most + 1).collect();
+        if keys.len() > most {
+            return false;
+        }
+        for key in &keys {
+            cancellation::check();
+            self.ask(key);
+        }
+        true
     }
 
     /// Requests that a pod is planned. Returns false if there is no such pending pod.
@@ -180,22 +229,44 @@ impl Simulation {
     /// Plans the requested pods until nothing changes. If `evict` is true, victims of preemption are deleted at once
     /// and their preemptors are planned again.
     ///
-    /// Time stands still: backoffs are skipped, and no wait of a gang runs out.
+    /// Backoffs are skipped, and no wait of a gang runs out. Bindings are confirmed, so placements wake the pods that
+    /// they help.
     pub fn plan(&mut self, evict: bool) {
         self.complete_gangs();
+        self.line_up();
         let mut still = 0;
         while still < 2 && !self.truncated {
             let placed = self.step_all();
-            let victims = self.victims();
-            let gone = evict && !victims.is_empty();
-            for victim in victims {
-                if evict {
-                    self.scheduler.apply(Input::PodDeleted(victim.pod.clone()), self.now);
-                }
-                self.evicted.push(victim);
-            }
-            still = if placed || gone { 0 } else { still + 1 };
+            let gone = self.settle(evict);
+            let told = self.announce();
+            still = if placed || gone || told { 0 } else { still + 1 };
             self.scheduler.queue.flush(self.now.monotonic + ROUND);
+        }
+    }
+
+    /// Puts the requested pods in the order in which they wait in the published queue. Pods that are new there come
+    /// last, in the order in which they arrived.
+    fn line_up(&mut self) {
+        let unit_of = |key: &PodKey| {
+            let id = self.scheduler.cluster.find_pod(key)?;
+            Some((id, self.scheduler.queue.unit_of(id)?))
+        };
+        let mut since: BTreeMap<UnitId, Duration> = BTreeMap::new();
+        let waiting = self.asked.iter().filter(|key| !self.arrived.contains_key(*key));
+        for (id, unit) in waiting.filter_map(unit_of) {
+            let published = self.published.unit_of(id).and_then(|unit| self.published.unit(unit));
+            if let Some(queued_at) = published.map(|unit| unit.queued_at) {
+                since.entry(unit).or_insert(queued_at);
+            }
+        }
+        let mut arrived: Vec<(usize, &PodKey)> = self.arrived.iter().map(|(key, at)| (*at, key)).collect();
+        arrived.sort_unstable();
+        for (_, unit) in arrived.into_iter().filter_map(|(_, key)| unit_of(key)) {
+            self.now.monotonic += BETWEEN_STEPS;
+            since.entry(unit).or_insert(self.now.monotonic);
+        }
+        for (unit, queued_at) in since {
+            self.scheduler.queue.requeue_since(unit, queued_at);
         }
     }
 
@@ -239,6 +310,7 @@ impl Simulation {
         let mut placed = false;
         while let Some(step) = self.scheduler.step(self.now, &NoProbe) {
             cancellation::check();
+            self.now.monotonic += BETWEEN_STEPS;
             placed |= step.all().any(|s| s.verdict.placement().is_some());
             self.steps.push(step);
             if self.steps.len() >= most {
@@ -247,26 +319,6 @@ impl Simulation {
             }
         }
         placed
-    }
-
-    /// Takes the effects and returns the evictions among them. Drops the others.
-    fn victims(&mut self) -> Vec<Evicted> {
-        let cluster = &self.scheduler.cluster;
-        let node_of = |key: &PodKey| {
-            let node = cluster.find_pod(key).and_then(|id| cluster.pod(id)?.node);
-            node.map(|node| cluster.slot(node).name.clone()).unwrap_or_default()
-        };
-        let orders = self.scheduler.in_flight.effects.iter().filter_map(|effect| match effect {
-            Effect::Evict(order) => Some(Evicted {
-                pod: order.victim.key.clone(),
-                node: node_of(&order.victim.key),
-                preemptor: order.preemptor.key.clone(),
-            }),
-            _ => None,
-        });
-        let victims = orders.collect();
-        self.scheduler.take_effects();
-        victims
     }
 
     /// Iterates over the requested pods by name, with the result of each.
@@ -283,7 +335,7 @@ impl Simulation {
         match (record.node, self.scheduler.last_attempt(id).refusal()) {
             (Some(node), _) => Fate::Placed {
                 node: &cluster.slot(node).name,
-                stage: record.stage,
+                stage: self.stages.get(key).copied().unwrap_or(record.stage),
                 placement: self.scheduler.verdict(id).and_then(|verdict| verdict.placement()),
             },
             (None, Some(refusal)) => Fate::Refused(refusal),
@@ -294,6 +346,23 @@ impl Simulation {
     /// Whether a pod is placed.
     pub fn is_placed(&self, key: &PodKey) -> bool {
         matches!(self.fate(key), Fate::Placed { .. })
+    }
+
+    /// Returns the pods that were placed and still have their place, with their nodes, in the order of the decisions.
+    pub fn placed(&self) -> Vec<(&PodKey, &Name)> {
+        let mut known = BTreeSet::new();
+        let steps = self.steps.iter().flat_map(Step::all);
+        let placed = steps.filter(|step| step.verdict.placement().is_some()).map(|step| &step.pod.key);
+        let mut last: Vec<&PodKey> = placed.collect();
+        // Of a pod that was placed twice, the last time counts.
+        last.reverse();
+        last.retain(|key| known.insert(*key));
+        last.reverse();
+        let place = |key| match self.fate(key) {
+            Fate::Placed { node, .. } => Some((key, node)),
+            _ => None,
+        };
+        last.into_iter().filter_map(place).collect()
     }
 
     /// Returns the pods that were evicted or would be.

@@ -33,6 +33,15 @@ pub(crate) fn requests(spec: &wire::PodSpec, status: &wire::PodStatus) -> Result
     read().map(|inputs| PodRequests::compute(&inputs)).map_err(|fault: Fault| fault.under("spec"))
 }
 
+/// Reads whether a pod requests just what its only container does.
+pub(crate) fn are_of_one(spec: &wire::PodSpec) -> Result<bool, Fault> {
+    let containers = spec.containers.each("containers", |_| Ok(()))?.len();
+    let init_containers = spec.init_containers.each("initContainers", |_| Ok(()))?.len();
+    let overhead = amounts(&spec.overhead, "overhead")?;
+    let pod_level = spec.resources.within("resources", |own| amounts(&own.requests, "requests"))?;
+    Ok((containers, init_containers) == (1, 0) && overhead.is_empty() && pod_level.is_empty())
+}
+
 /// Reads the limits of a pod, summed up like its requests. Overhead adds to what has a limit. Faults have the whole
 /// path.
 pub(crate) fn limits(spec: &wire::PodSpec) -> Result<ResourceList, Fault> {

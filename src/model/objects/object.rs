@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::Name;
-use crate::gang::{Named, PodGroup};
+use crate::gang::{Controller, Named, PodGroup};
 use crate::relations::OwnerKind;
 use crate::selector::{LabelSelector, Labels};
 use crate::storage::{
@@ -34,6 +34,9 @@ pub struct Workload {
     pub selector: Option<LabelSelector>,
     /// `spec.replicas` of a controller, 1 when absent; `None` for a Service.
     pub replicas: Option<u32>,
+    /// The object that controls this one, such as the Deployment of a ReplicaSet.
+    #[serde(default)]
+    pub controller: Option<Controller>,
 }
 
 /// A PodDisruptionBudget, which limits evictions of the pods it protects.

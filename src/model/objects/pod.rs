@@ -226,6 +226,10 @@ pub struct Pod {
     pub marks: Labels,
     /// The controlling owner.
     pub controller: Option<Controller>,
+    /// Whether the pod requests just what its only container does: it has no init containers, no overhead and no
+    /// pod-level requests.
+    #[serde(default)]
+    pub requests_of_one: bool,
     /// What the pod declares about its gang.
     pub gang: Option<Arc<GangDeclaration>>,
     /// Gang keys of the pod that do not make it a member of a gang.

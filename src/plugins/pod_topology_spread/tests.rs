@@ -212,7 +212,13 @@ fn scores_by_hand() {
 fn defaults_take_their_selector_from_services_and_the_owner() {
     let service = |name: &str, key: &str, value: &str| {
         let selector = Some(selecting(key, value));
-        Object::Service(Workload { namespace: "d".into(), name: name.into(), selector, replicas: None })
+        Object::Service(Workload {
+            namespace: "d".into(),
+            name: name.into(),
+            selector,
+            replicas: None,
+            controller: None,
+        })
     };
     let mut cluster = zones();
     cluster.put(("app", "web"), &["a1", "a1", "b1", "none"]);
@@ -236,6 +242,7 @@ fn defaults_take_their_selector_from_services_and_the_owner() {
         name: "o".into(),
         selector: Some(selecting("tier", "fe")),
         replicas: Some(1),
+        controller: None,
     };
     cluster.object(Object::ReplicaSet(owner.clone()));
     let own = spec(&mut cluster, Some(OwnerKind::ReplicaSet));
@@ -370,7 +377,8 @@ fn services_wake_pods_that_default_constraints_refuse() {
     let own = cluster.see(web("q", &[constraint(ZONE, 1, true)]));
     let service = |namespace: &str| {
         let (namespace, name) = (namespace.into(), "s".into());
-        let service = Object::Service(Workload { namespace, name, selector: None, replicas: None });
+        let service =
+            Object::Service(Workload { namespace, name, selector: None, replicas: None, controller: None });
         ClusterEvent::ObjectChanged { old: None, new: Some(service.into()) }
     };
     for (args, pod, namespace, want) in [

@@ -1,5 +1,7 @@
 //! PrioritySort: orders the queue by pod priority, highest first.
 
+mod priority_class;
+
 use pellucid_framework::points;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,6 +13,7 @@ use pellucid_framework::plugin::{Plugin, QueueSort};
 use pellucid_model::Pod;
 use serde_json::{Value, json};
 
+pub use self::priority_class::{PRIORITY_CLASS, PriorityClass};
 use super::listing::{MAX_ROWS, cut, pending};
 
 /// Plugin name in the scheduler configuration.
@@ -21,6 +24,7 @@ pub fn registration() -> Registration {
     let about = "Pending pods by priority";
     let state = Endpoint::of::<PrioritySortState>("state", about, read_state).with_rows("priorities");
     Registration::without_args(NAME, "Takes pods from the queue by priority", || PrioritySort)
+        .with_kinds([&PRIORITY_CLASS])
         .with_endpoints([state])
 }
 

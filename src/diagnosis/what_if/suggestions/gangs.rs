@@ -101,7 +101,11 @@ impl Search<'_> {
                 Some(slots) => Some((tried.parts, slots)),
                 None => self.shrunk(tried.parts),
             };
-            found.extend(least.map(|(parts, slots)| Candidate { parts, node: None, slots: Some(slots) }));
+            found.extend(least.map(|(parts, slots)| Candidate {
+                parts,
+                slots: Some(slots),
+                ..Candidate::default()
+            }));
         }
         found
     }

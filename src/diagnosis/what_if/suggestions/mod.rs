@@ -1,29 +1,39 @@
 //! Suggests changes that make a pending pod fit or give a gang its quorum. Every suggestion was simulated.
 //!
 //! For one pod, candidates relax the smallest sets of requirements that nodes fail (`search`). A candidate consists
-//! of `parts`, is planned on a copy of the state, and loses every part that it does not need. `conflicts` finds
+//! of `parts`, is planned on a copy of the state, and loses every part that it does not need. `estimates` says in which
+//! order nodes are tried, `labels`, `victims` and `owners` make parts, `company` tries a fix with the other pending pods.
+//! `conflicts` finds
 //! requirements that no node satisfies together, and `gangs` searches for changes that place a quorum. A reason
 //! without a part, such as a missing volume or claim, has only the remedy in its text.
 
+mod company;
 mod conflicts;
+mod estimates;
 mod gangs;
+mod labels;
+pub(crate) mod owners;
 mod parts;
 mod search;
+mod victims;
 
 use pellucid_api::rest::simulate::EditBody;
 use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
 
-pub(super) use parts::{exact, victims_on};
+pub(super) use parts::exact;
+pub(super) use victims::victims_on;
 
 use pellucid_cycle::Snapshot;
+use pellucid_cycle::what_if::edit::Target;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now, PodKey};
 
 use crate::gangs::not_found;
 use crate::meta::of_snapshot;
 use crate::what_if::requirements::asked_by_name;
-use parts::Part;
-use search::{Candidate, Found, cost, rank};
+use company::{Company, InCompany};
+use parts::{Part, cost};
+use search::{Candidate, Found, rank};
 
 /// Suggests changes for a pod. Fails when the pod is unknown or not ours to place.
 pub(crate) fn of_pod(
@@ -60,10 +70,16 @@ pub(crate) fn of_gang(
     now: Now,
 ) -> Result<Suggestions, ReadError> {
     let gang = snapshot.cluster.gangs().get(key).ok_or_else(|| not_found(key))?;
-    let found = match gang.is_satisfied() {
+    let mut found = match gang.is_satisfied() {
         true => Found { fits_now: true, ..Found::default() },
         false => gangs::fixes(snapshot, key, most, now),
     };
+    let of = Target::Gang(key.clone());
+    let mut company = Company::new(snapshot, &of, now);
+    for fix in &mut found.fixes {
+        fix.company = Some(company.judge(&fix.parts, None));
+    }
+    found.truncated |= company.is_cut;
     let body = body(snapshot, (&key.namespace, &key.name), found, now);
     Ok(Suggestions { slots_missing: Some(gang.need()), ..body })
 }
@@ -71,7 +87,10 @@ pub(crate) fn of_gang(
 fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, now: Now) -> Suggestions {
     let mut meta = of_snapshot(snapshot, now);
     meta.truncated = found.truncated;
-    found.fixes.sort_by_cached_key(|fix| rank(&fix.parts));
+    found.fixes.sort_by_cached_key(|fix| {
+        let (cost, edits) = rank(&fix.parts);
+        (cost, fix.company != Some(InCompany::Holds), edits)
+    });
     Suggestions {
         meta,
         namespace: namespace.into(),
@@ -84,7 +103,7 @@ fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, 
     }
 }
 
-fn fix_body(Candidate { mut parts, node, slots }: Candidate) -> Fix {
+fn fix_body(Candidate { mut parts, node, slots, company, widened }: Candidate) -> Fix {
     parts.sort_by(|a, b| a.cost.cmp(&b.cost).then_with(|| a.text.cmp(&b.text)));
     let times = |alike: &[Part]| match alike {
         [one] => one.text.clone(),
@@ -94,13 +113,32 @@ fn fix_body(Candidate { mut parts, node, slots }: Candidate) -> Fix {
     let text = texts.join(", and ");
     let edits: Vec<EditBody> = parts.iter().map(|part| part.body.clone()).collect();
     let cost = cost(&parts);
+    let owner = parts.iter().find_map(|part| part.owner.clone());
+    let in_company = company.as_ref().map(|company| company.as_str().to_owned());
+    let taken_by = match company {
+        Some(InCompany::Taken(pods)) => pods.iter().map(ToString::to_string).collect(),
+        _ => Vec::new(),
+    };
     let parts = parts.into_iter().map(|part| FixPart {
         text: part.text,
         edit: part.body,
         command: part.command,
         recreate: part.recreate,
         resolver: part.resolver.as_str().into(),
+        owner: part.owner,
         cost: part.cost,
     });
-    Fix { text, cost, verified: true, node, slots, parts: parts.collect(), edits }
+    Fix {
+        text,
+        cost,
+        verified: true,
+        node,
+        slots,
+        in_company,
+        taken_by,
+        widened,
+        owner,
+        parts: parts.collect(),
+        edits,
+    }
 }

@@ -2,21 +2,20 @@
 //! it for real, and its cost.
 
 use pellucid_api::reason::{ReasonCode, Resolver};
+use pellucid_api::rest::explain::OwnerOf;
 use pellucid_api::rest::simulate::{
-    AddToleration, CopyNode, EditBody, LabelNode, PodsOf, RemoveTaint, SetRequest, TaintOf,
+    AddToleration, CopyNode, EditBody, PodsOf, RemoveTaint, SetRequest, TaintOf,
 };
-use pellucid_cluster::{Cluster, Place};
 use pellucid_cycle::what_if::edit::{Edit, Target};
-use pellucid_cycle::what_if::exhaustive::{Requirement, masks_of_pod_on};
+use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_model::quantity::{format_amount, format_milli};
 use pellucid_model::taint::{Taint, TaintEffect, tolerated};
-use pellucid_model::{Name, NodeIdx, PodId, PodKey, PodSpec};
-use serde_json::{Value, json};
+use pellucid_model::{Name, NodeIdx, PodKey, PodSpec};
+use serde_json::json;
 
+use super::victims::{delete_pod, victims_on};
+use super::{labels, owners};
 use crate::what_if::requirements::{PodRequirements, missing, requested};
-
-/// Largest number of pods that a fix removes from a node.
-const MOST_VICTIMS: usize = 8;
 
 /// One part of a fix. A higher cost means that it is harder to apply.
 #[derive(Clone, Debug)]
@@ -27,26 +26,34 @@ pub(super) struct Part {
     pub(super) command: Option<String>,
     pub(super) recreate: bool,
     pub(super) resolver: Resolver,
+    /// Of a change of one pod: the controller that is changed.
+    pub(super) owner: Option<OwnerOf>,
     pub(super) cost: u32,
 }
 
 impl Part {
     /// Builds a part without a command. The owner makes edits of pods, the administrator all others.
-    fn new(edit: Edit, body: EditBody, text: String, cost: u32) -> Self {
+    pub(super) fn new(edit: Edit, body: EditBody, text: String, cost: u32) -> Self {
         let resolver = if edit.target().is_some() { Resolver::PodOwner } else { Resolver::ClusterAdmin };
-        Self { edit, body, text, command: None, recreate: false, resolver, cost }
+        Self { edit, body, text, command: None, recreate: false, resolver, owner: None, cost }
     }
 
-    fn with_command(self, command: String) -> Self {
+    pub(super) fn with_command(self, command: String) -> Self {
         Self { command: Some(command), ..self }
     }
 }
 
 /// The side of a failed requirement that changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Side {
     Pod,
     Cluster,
+    /// Of each requirement the side that costs less.
+    Cheapest,
+}
+
+impl Side {
+    pub(super) const ALL: [Self; 3] = [Self::Pod, Self::Cluster, Self::Cheapest];
 }
 
 /// Returns the parts that relax a requirement on a node. Falls back to the other side when `side` offers none.
@@ -62,11 +69,46 @@ pub(super) fn relax(
     match side {
         Side::Pod => pod().or_else(cluster),
         Side::Cluster => cluster().or_else(pod),
+        Side::Cheapest => match (pod(), cluster()) {
+            (Some(pod), Some(cluster)) => Some(if cost(&cluster) < cost(&pod) { cluster } else { pod }),
+            (pod, cluster) => pod.or(cluster),
+        },
     }
+}
+
+/// Returns the sum of the parts' costs.
+pub(super) fn cost(parts: &[Part]) -> u32 {
+    parts.iter().map(|part| part.cost).sum()
 }
 
 /// Returns a change of the pod that relaxes the requirement, if there is one.
 pub(super) fn of_pod(
+    asked: &PodRequirements<'_>,
+    of: &Target,
+    node: NodeIdx,
+    requirement: &Requirement,
+) -> Option<Part> {
+    let part = relaxed(asked, of, node, requirement)?;
+    Some(match of {
+        Target::Pod(_) => owned(asked, part),
+        Target::Gang(_) => part,
+    })
+}
+
+/// Says which controller to change for a change of one pod, and how.
+fn owned(asked: &PodRequirements<'_>, part: Part) -> Part {
+    let pod = &asked.record.pod;
+    let owner = owners::owner(&asked.cluster, pod);
+    let command = owners::command(owner.as_ref(), pod, &part.edit);
+    let is_patch = matches!(part.edit, Edit::AddToleration { .. });
+    let recreate = !is_patch || owner.as_ref().is_some_and(|owner| owner.kind != "Job");
+    let is_sum = matches!(part.edit, Edit::SetRequest { .. }) && !pod.requests_of_one;
+    let all = if is_sum { ", all its containers together" } else { "" };
+    let of = owner.as_ref().map(|owner| format!(" (in {} {})", owner.kind, owner.name)).unwrap_or_default();
+    Part { text: format!("{}{all}{of}", part.text), command, recreate, owner, ..part }
+}
+
+fn relaxed(
     asked: &PodRequirements<'_>,
     of: &Target,
     node: NodeIdx,
@@ -78,7 +120,7 @@ pub(super) fn of_pod(
             let resource = requirement.reason.subject.as_ref()?;
             (available > 0).then(|| set_request(&asked.record.pod.spec, of, resource, available))
         }
-        ReasonCode::UntoleratedTaint => Some(tolerate(asked, of, taint_of(asked, node, requirement)?)),
+        ReasonCode::UntoleratedTaint => Some(tolerate(of, taint_of(asked, node, requirement)?)),
         ReasonCode::NodeAffinityMismatch | ReasonCode::NodeNameMismatch => Some(drop_part(
             of,
             Edit::DropNodeAffinity,
@@ -147,7 +189,13 @@ fn pods_of(of: &Target) -> PodsOf {
 pub(super) fn remove_gates(of: &Target, gates: &[Name]) -> Part {
     let names: Vec<&str> = gates.iter().map(Name::as_str).collect();
     let text = format!("remove the scheduling gates {}", names.join(", "));
-    let command = patch(of, &json!([{"op": "remove", "path": "/spec/schedulingGates"}]));
+    let patch = json!([{"op": "remove", "path": "/spec/schedulingGates"}]);
+    let command = match of {
+        Target::Pod(PodKey { namespace, name }) => {
+            Some(format!("kubectl -n {namespace} patch pod {name} --type=json -p '{patch}'"))
+        }
+        Target::Gang(_) => None,
+    };
     let (edit, body) = (Edit::RemoveGates(of.clone()), EditBody::RemoveGates(pods_of(of)));
     Part { command, ..Part::new(edit, body, text, 5) }
 }
@@ -162,13 +210,16 @@ pub(super) fn set_request(spec: &PodSpec, of: &Target, resource: &Name, amount: 
     let requested = requested(spec, resource).unwrap_or(0);
     let PodsOf { pod, gang } = pods_of(of);
     let body = SetRequest { pod, gang, resource: resource.to_string(), amount: exact(resource, amount) };
-    // The cost grows with the part of the request that is cut, by up to 40.
-    let cut =
-        u32::try_from((requested - amount).max(0) as i128 * 40 / i128::from(requested.max(1))).unwrap_or(40);
     let (from, to) = (format_amount(resource, requested), format_amount(resource, amount));
     let text = format!("request {to} of {resource} instead of {from}");
     let edit = Edit::SetRequest { of: of.clone(), resource: resource.clone(), amount };
-    Part { recreate: true, ..Part::new(edit, EditBody::SetRequest(body), text, 40 + cut) }
+    Part { recreate: true, ..Part::new(edit, EditBody::SetRequest(body), text, cut_cost(requested, amount)) }
+}
+
+/// Returns the cost of a lower request. It grows with the part of the request that is cut, by up to 40.
+pub(super) fn cut_cost(requested: i64, amount: i64) -> u32 {
+    let cut = i128::from(requested) - i128::from(amount);
+    40 + u32::try_from(cut.max(0) * 40 / i128::from(requested.max(1))).unwrap_or(40)
 }
 
 fn taint_of<'a>(
@@ -183,30 +234,16 @@ fn taint_of<'a>(
 }
 
 /// Builds the part that adds a toleration. Existing pods may gain tolerations.
-fn tolerate(asked: &PodRequirements<'_>, of: &Target, taint: &Taint) -> Part {
+fn tolerate(of: &Target, taint: &Taint) -> Part {
     let PodsOf { pod, gang } = pods_of(of);
     let body = TaintOf {
         key: taint.key.to_string(),
         value: taint.value.to_string(),
         effect: Some(taint.effect.as_str().into()),
     };
-    let toleration = json!({
-        "key": &*taint.key, "operator": "Equal", "value": &*taint.value, "effect": taint.effect.as_str(),
-    });
-    let (path, value) = match asked.record.pod.spec.tolerations.is_empty() {
-        true => ("/spec/tolerations", json!([toleration])),
-        false => ("/spec/tolerations/-", toleration),
-    };
-    let command = patch(of, &json!([{"op": "add", "path": path, "value": value}]));
     let edit = Edit::AddToleration { of: of.clone(), taint: taint.clone() };
     let body = EditBody::AddToleration(AddToleration { pod, gang, taint: body });
-    Part { command, ..Part::new(edit, body, format!("tolerate taint {}", taint_text(taint)), 20) }
-}
-
-/// Returns the command that patches a pod. There is none for a gang.
-fn patch(of: &Target, patch: &Value) -> Option<String> {
-    let Target::Pod(PodKey { namespace, name }) = of else { return None };
-    Some(format!("kubectl -n {namespace} patch pod {name} --type=json -p '{patch}'"))
+    Part::new(edit, body, format!("tolerate taint {}", taint_text(taint)), 20)
 }
 
 fn taint_text(taint: &Taint) -> String {
@@ -224,7 +261,9 @@ pub(super) fn of_cluster(
     match requirement.reason.code {
         ReasonCode::NodeUnschedulable => Some(vec![uncordon(name)]),
         ReasonCode::UntoleratedTaint => Some(vec![remove_taint(name, taint_of(asked, node, requirement)?)]),
-        ReasonCode::NodeAffinityMismatch => label(asked, node),
+        ReasonCode::NodeAffinityMismatch => {
+            labels::parts(&asked.record.pod.spec.affinity, asked.cluster.node(node)?)
+        }
         _ => {
             let victims = victims_on(asked, node)?;
             Some(victims.into_iter().map(|key| delete_pod(asked, key)).collect())
@@ -254,82 +293,10 @@ pub(super) fn remove_taint(node: &Name, taint: &Taint) -> Part {
     Part::new(edit, EditBody::RemoveTaint(body), text, 30).with_command(command)
 }
 
-/// Builds the parts that add the labels a `nodeSelector` requires. Returns `None` if the pod has required affinity
-/// terms, which may require anything.
-fn label(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<Vec<Part>> {
-    let affinity = &asked.record.pod.spec.affinity;
-    let object = asked.cluster.node(node)?;
-    if affinity.required.is_some() {
-        return None;
-    }
-    let name = &object.name;
-    let missing = affinity.selector.iter().filter(|(key, value)| object.labels.get(key) != Some(value));
-    let part = |(key, value): &(Name, Name)| {
-        let edit = Edit::LabelNode { node: name.clone(), key: key.clone(), value: value.clone() };
-        let body = LabelNode { node: name.to_string(), key: key.to_string(), value: value.to_string() };
-        let text = format!("label node {name} with {key}={value}");
-        let command = format!("kubectl label nodes {name} {key}={value} --overwrite");
-        Part::new(edit, EditBody::LabelNode(body), text, 25).with_command(command)
-    };
-    let parts: Vec<Part> = missing.map(part).collect();
-    (!parts.is_empty()).then_some(parts)
-}
-
-fn delete_pod(asked: &PodRequirements<'_>, key: PodKey) -> Part {
-    let record = asked.cluster.find_pod(&key).and_then(|id| asked.cluster.pod(id));
-    let is_higher = record.is_some_and(|r| r.pod.priority > asked.record.pod.priority);
-    let cost = if is_higher { 100 } else { 60 };
-    let (text, body) = (format!("let pod {key} go"), EditBody::DeletePod(key.to_string()));
-    let command = format!("kubectl -n {} delete pod {}", key.namespace, key.name);
-    Part::new(Edit::DeletePod(key), body, text, cost).with_command(command)
-}
-
 /// Builds the part that adds a node like an existing one.
 pub(super) fn copy_node(like: &Name, number: usize) -> Part {
     let name = format!("{like}-copy-{number}");
     let edit = Edit::CopyNode { node: like.clone(), name: Name::new(&name) };
     let body = EditBody::CopyNode(CopyNode { node: like.to_string(), name });
     Part::new(edit, body, format!("add a node like {like}"), 120)
-}
-
-/// Returns a minimal set of pods that must leave a node so that it takes the pod. Pods of low priority go first, then
-/// those with the largest CPU request. Returns `None` when removing pods does not help, or more than `MOST_VICTIMS`
-/// would have to leave.
-pub(crate) fn victims_on(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<Vec<PodKey>> {
-    let mut cluster = asked.cluster.fork();
-    let spec = asked.record.pod.spec.clone();
-    let movable = |id: &PodId| {
-        cluster.pod(*id).is_some_and(|r| !r.pod.deleting && !r.pod.is_static && r.node == Some(node))
-    };
-    let mut pods: Vec<PodId> = cluster.slot(node).pods.iter().copied().filter(movable).collect();
-    pods.sort_by_cached_key(|id| {
-        cluster.pod(*id).map(|r| {
-            let requests = &r.pod.spec.requests.list;
-            (r.pod.priority, std::cmp::Reverse(requests.milli_cpu), r.pod.key.clone())
-        })
-    });
-    let profile = asked.profile;
-    let fits = |cluster: &mut Cluster| {
-        let masks = masks_of_pod_on(cluster, profile, (asked.id, &spec), &[node]);
-        masks.pod.is_none() && masks.of(node) == 0
-    };
-    let mut gone: Vec<(PodId, Place)> = Vec::new();
-    let mut all = pods.iter();
-    while !fits(&mut cluster) {
-        let id = *all.next()?;
-        gone.push((id, cluster.displace(id)?));
-    }
-    // Put back the pods whose removal was not needed, the last removed first.
-    let mut needed: Vec<PodId> = Vec::new();
-    for (id, place) in gone.into_iter().rev() {
-        cluster.put_back(id, place);
-        if !fits(&mut cluster) {
-            cluster.release(id);
-            needed.push(id);
-        }
-    }
-    let keys = needed.iter().filter_map(|id| cluster.pod(*id).map(|r| r.pod.key.clone()));
-    let mut keys: Vec<PodKey> = keys.collect();
-    keys.sort();
-    (!keys.is_empty() && keys.len() <= MOST_VICTIMS).then_some(keys)
 }

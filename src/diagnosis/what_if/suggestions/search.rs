@@ -1,7 +1,8 @@
-//! Searches for changes that make one pod fit. Candidates come from the nodes nearest to taking it; each is
-//! simulated.
+//! Searches for changes that make one pod fit. Every node is estimated, and those that could be cheapest are looked at
+//! first; each change is simulated, alone and with the other pending pods.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::suggestions::Conflict;
@@ -9,26 +10,37 @@ use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use pellucid_cycle::what_if::simulation::{Fate, Simulation};
-use pellucid_model::{Name, NodeIdx, Now, PodKey};
+use pellucid_model::{Name, NodeIdx, Now, PodKey, cancellation};
 
+use super::company::{Company, InCompany};
 use super::conflicts::conflicts;
-use super::parts::{Part, Side, copy_node, of_pod, relax, remove_gates};
+use super::estimates::{Estimate, Kind, is_no_better, kinds};
+use super::parts::{Part, Side, copy_node, cost, of_pod, relax, remove_gates};
+use super::victims::{delete_pod, related};
 use crate::what_if::nearest::order;
 use crate::what_if::requirements::PodRequirements;
 
-/// Number of nodes that candidates are made from: the nearest of each set of failed requirements.
-const MOST_NODES: usize = 12;
 /// Rounds of relaxing what a node still fails.
 const MOST_ROUNDS: usize = 4;
 /// Number of plans per search.
 const MOST_PLANS: usize = 300;
+/// Number of nodes and sides for which a change is made from what the node fails.
+const MOST_MADE: usize = 200;
+/// Number of changes tried in company because no other holds there.
+const MOST_WIDENED: usize = 10;
+/// Largest number of nodes that are added so that a fix holds in company.
+const MOST_COPIES: usize = 8;
 
 /// A change that was simulated and works.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Candidate {
     pub(super) parts: Vec<Part>,
     pub(super) node: Option<String>,
     pub(super) slots: Option<u32>,
+    /// Whether it holds with the other pending pods, if that was asked.
+    pub(super) company: Option<InCompany>,
+    /// Whether some parts are needed only in company.
+    pub(super) widened: bool,
 }
 
 /// The result of a search.
@@ -46,45 +58,46 @@ pub(super) struct Found {
 pub(super) fn fixes(snapshot: &Snapshot, asked: &PodRequirements<'_>, most: usize, now: Now) -> Found {
     let (conflicts, is_cut) = conflicts(&asked.masks, asked.cluster.present());
     let mut found = Found { conflicts, truncated: asked.masks.truncated || is_cut, ..Found::default() };
-    let mut search = Search { snapshot, asked, of: Target::Pod(asked.record.pod.key.clone()), now, plans: 0 };
+    let of = Target::Pod(asked.record.pod.key.clone());
+    let mut search = Search { snapshot, asked, of: of.clone(), now, plans: 0, made: 0, is_cut: false };
     if search.place(&[]).is_some() {
         found.fits_now = true;
         return found;
     }
-    for parts in search.candidates() {
-        if found.fixes.len() >= most {
-            break;
-        }
-        if is_known(&parts, &found.fixes) {
-            continue;
-        }
-        if search.plans >= MOST_PLANS {
-            found.truncated = true;
-            break;
-        }
-        let fix = search.shrunk(parts).filter(|(parts, _)| !is_known(parts, &found.fixes));
-        found.fixes.extend(fix.map(|(parts, node)| Candidate { parts, node: Some(node), slots: None }));
+    if most == 0 {
+        return found;
     }
+    let mut line = Line::of(&search);
+    while found.fixes.len() < most {
+        let Some(fix) = search.next(&mut line, &found.fixes) else { break };
+        found.fixes.push(fix);
+    }
+    let deletes = |fix: &Candidate| kinds(&fix.parts).contains(&Kind::Delete);
+    if found.fixes.len() < most && !found.fixes.iter().any(deletes) {
+        // Pods on other nodes may be in the way of a whole domain.
+        related(asked).into_iter().for_each(|key| line.add(vec![delete_pod(asked, key)]));
+        found.fixes.extend(search.next(&mut line, &found.fixes));
+    }
+    let mut company = Company::new(snapshot, &of, now);
+    for fix in &mut found.fixes {
+        fix.company = Some(company.judge(&fix.parts, fix.node.as_deref()));
+    }
+    let holds = |fix: &Candidate| fix.company == Some(InCompany::Holds);
+    if company.can_plan() && !found.fixes.is_empty() && !found.fixes.iter().any(holds) {
+        let other = search.other_that_holds(&mut line, &found.fixes, &mut company);
+        if let Some(other) = other.or_else(|| search.widened(&found.fixes, &mut company)) {
+            found.fixes.truncate(most - 1);
+            found.fixes.push(other);
+        }
+    }
+    found.truncated |= search.is_cut || company.is_cut;
     found
 }
 
 /// Returns whether a change adds nothing to one of the fixes.
 pub(super) fn is_known(parts: &[Part], fixes: &[Candidate]) -> bool {
-    fixes.iter().any(|fix| is_no_better(parts, &fix.parts))
-}
-
-/// Returns whether `parts` adds nothing to a known change: it contains every kind of edit that the known one does, on
-/// whichever node, and allows no larger request.
-fn is_no_better(parts: &[Part], known: &[Part]) -> bool {
-    known.iter().all(|k| {
-        parts.iter().any(|part| match (&part.edit, &k.edit) {
-            (
-                Edit::SetRequest { resource, amount, .. },
-                Edit::SetRequest { resource: other, amount: enough, .. },
-            ) => resource == other && amount <= enough,
-            (edit, other) => std::mem::discriminant(edit) == std::mem::discriminant(other),
-        })
-    })
+    let change = kinds(parts);
+    fixes.iter().any(|fix| is_no_better(&change, &kinds(&fix.parts)))
 }
 
 /// Returns the key by which changes are ordered: the sum of the parts' costs, and the edits as texts.
@@ -92,12 +105,84 @@ pub(super) fn rank(parts: &[Part]) -> (u32, BTreeSet<String>) {
     (cost(parts), edits_of(parts))
 }
 
-pub(super) fn cost(parts: &[Part]) -> u32 {
-    parts.iter().map(|part| part.cost).sum()
-}
-
 fn edits_of(parts: &[Part]) -> BTreeSet<String> {
     parts.iter().map(|part| format!("{:?}", part.edit)).collect()
+}
+
+/// What to look at next: a change that is made already, or a node of which one can be made. Of equal costs, changes come
+/// first, then the nearest nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Next {
+    /// Of a node the least that a change costs.
+    cost: u32,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    /// The change at this place of [`Line::made`].
+    Change(usize),
+    Node {
+        place: usize,
+        side: Side,
+        node: NodeIdx,
+        is_counted: bool,
+    },
+}
+
+/// The changes and nodes that are to be looked at, the cheapest first.
+#[derive(Default)]
+struct Line {
+    open: BinaryHeap<Reverse<Next>>,
+    made: Vec<Vec<Part>>,
+    known: BTreeSet<BTreeSet<String>>,
+    /// Nodes whose changes would add nothing to what was found.
+    passed: Vec<Next>,
+}
+
+impl Line {
+    fn of(search: &Search<'_>) -> Self {
+        let mut line = Self::default();
+        let gates = search.gates();
+        let base = cost(&gates);
+        for (place, node) in search.nodes().into_iter().enumerate() {
+            cancellation::check();
+            let estimates = Side::ALL.map(|side| Estimate::of(search.asked, node, side));
+            for (at, side) in Side::ALL.into_iter().enumerate() {
+                let Some(estimate) = &estimates[at] else { continue };
+                let is_same = |other: &Option<Estimate>| {
+                    other.as_ref().is_some_and(|other| other.kinds == estimate.kinds)
+                };
+                if estimates[..at].iter().any(is_same) {
+                    continue;
+                }
+                let what = What::Node { place, side, node, is_counted: !estimate.deletes() };
+                line.open.push(Reverse(Next { cost: base + estimate.cost, what }));
+            }
+        }
+        for like in search.models() {
+            line.add(gates.iter().cloned().chain([copy_node(&like, 1)]).collect());
+        }
+        if gates.is_empty() {
+            search.of_whole().into_iter().for_each(|parts| line.add(parts));
+        } else {
+            line.add(gates);
+        }
+        line
+    }
+
+    /// Adds a change, once.
+    fn add(&mut self, parts: Vec<Part>) {
+        if !parts.is_empty() && self.known.insert(edits_of(&parts)) {
+            self.open.push(Reverse(Next { cost: cost(&parts), what: What::Change(self.made.len()) }));
+            self.made.push(parts);
+        }
+    }
+
+    /// Looks at nodes again that were passed.
+    fn reopen(&mut self) {
+        self.open.extend(self.passed.drain(..).map(Reverse));
+    }
 }
 
 struct Search<'s> {
@@ -106,11 +191,134 @@ struct Search<'s> {
     of: Target,
     now: Now,
     plans: usize,
+    made: usize,
+    is_cut: bool,
 }
 
 impl Search<'_> {
     fn key(&self) -> &PodKey {
         &self.asked.record.pod.key
+    }
+
+    /// Returns the next fix that adds something to the known ones.
+    fn next(&mut self, line: &mut Line, known: &[Candidate]) -> Option<Candidate> {
+        while let Some(parts) = self.next_change(line, known) {
+            if self.plans >= MOST_PLANS {
+                self.is_cut = true;
+                return None;
+            }
+            let fix = self.shrunk(parts).filter(|(parts, _)| !is_known(parts, known));
+            if let Some((parts, node)) = fix {
+                return Some(Candidate { parts, node: Some(node), ..Candidate::default() });
+            }
+        }
+        None
+    }
+
+    /// Returns the cheapest change that was not looked at yet. Makes the changes of nodes whose estimates are lower.
+    fn next_change(&mut self, line: &mut Line, known: &[Candidate]) -> Option<Vec<Part>> {
+        let found: Vec<_> = known.iter().map(|fix| kinds(&fix.parts)).collect();
+        let gates = self.gates();
+        while let Some(Reverse(next)) = line.open.pop() {
+            let What::Node { place, side, node, is_counted } = next.what else {
+                let What::Change(at) = next.what else { continue };
+                if !is_known(&line.made[at], known) {
+                    return Some(line.made[at].clone());
+                }
+                continue;
+            };
+            cancellation::check();
+            let Some(mut estimate) = Estimate::of(self.asked, node, side) else { continue };
+            estimate.kinds.extend(kinds(&gates));
+            if found.iter().any(|known| is_no_better(&estimate.kinds, known)) {
+                line.passed.push(next);
+                continue;
+            }
+            if !is_counted {
+                if estimate.count_victims(self.asked, node).is_some() {
+                    let what = What::Node { place, side, node, is_counted: true };
+                    line.open.push(Reverse(Next { cost: cost(&gates) + estimate.cost, what }));
+                }
+                continue;
+            }
+            if self.made >= MOST_MADE {
+                self.is_cut = true;
+                continue;
+            }
+            self.made += 1;
+            if let Some(parts) = self.repaired(node, side, &gates) {
+                line.add(parts);
+            }
+        }
+        None
+    }
+
+    /// Returns a fix that holds in company, of another node or of another kind than the known ones.
+    fn other_that_holds(
+        &mut self,
+        line: &mut Line,
+        known: &[Candidate],
+        company: &mut Company<'_>,
+    ) -> Option<Candidate> {
+        line.reopen();
+        let mut tried: BTreeSet<BTreeSet<String>> = known.iter().map(|fix| edits_of(&fix.parts)).collect();
+        for _ in 0..MOST_WIDENED {
+            let parts = self.next_change(line, &[])?;
+            if self.plans >= MOST_PLANS || !company.can_plan() {
+                return None;
+            }
+            let Some((parts, node)) = self.shrunk(parts).filter(|(parts, _)| tried.insert(edits_of(parts)))
+            else {
+                continue;
+            };
+            let judged = company.judge(&parts, Some(&node));
+            if judged == InCompany::Holds {
+                let (node, company) = (Some(node), Some(judged));
+                return Some(Candidate { parts, node, company, ..Candidate::default() });
+            }
+        }
+        None
+    }
+
+    /// Returns one of the fixes with as few additional nodes as it needs to hold in company.
+    fn widened(&mut self, fixes: &[Candidate], company: &mut Company<'_>) -> Option<Candidate> {
+        let like = self.models().into_iter().next()?;
+        let copies = |base: &[Part], n: usize| -> Vec<Part> {
+            base.iter().cloned().chain((1..=n).map(|number| copy_node(&like, number))).collect()
+        };
+        let gates = self.gates();
+        // New nodes alone, then beside each fix.
+        let bases = fixes.iter().filter(|fix| fix.slots.is_none()).map(|fix| fix.parts.clone());
+        let bases = std::iter::once(gates).chain(bases.take(3));
+        for base in bases {
+            if base.iter().any(|part| matches!(part.edit, Edit::CopyNode { .. })) {
+                continue;
+            }
+            let Some((n, node)) = self.fewest(company, |n| copies(&base, n)) else { continue };
+            let (parts, company) = (copies(&base, n), Some(InCompany::Holds));
+            return Some(Candidate { parts, node, company, widened: true, slots: None });
+        }
+        None
+    }
+
+    /// Returns the smallest number of new nodes with which a change holds in company, assuming that more never harm, and
+    /// the node that takes the pod when it is alone.
+    fn fewest(
+        &mut self,
+        company: &mut Company<'_>,
+        change: impl Fn(usize) -> Vec<Part>,
+    ) -> Option<(usize, Option<String>)> {
+        let mut holds = |n: usize| company.judge(&change(n), None) == InCompany::Holds;
+        if !holds(MOST_COPIES) {
+            return None;
+        }
+        let (mut fails, mut enough) = (0, MOST_COPIES);
+        while enough - fails > 1 {
+            let middle = fails + (enough - fails) / 2;
+            if holds(middle) { enough = middle } else { fails = middle }
+        }
+        let node = self.place(&change(enough))?;
+        Some((enough, Some(node)))
     }
 
     /// Simulates a change. Returns the node that takes the pod, or `None`.
@@ -143,33 +351,6 @@ impl Search<'_> {
         Some((parts, node))
     }
 
-    /// Returns changes that may help, the cheapest first.
-    fn candidates(&mut self) -> Vec<Vec<Part>> {
-        let mut all: BTreeMap<(u32, BTreeSet<String>), Vec<Part>> = BTreeMap::new();
-        let mut add = |parts: Vec<Part>| {
-            if !parts.is_empty() {
-                all.insert(rank(&parts), parts);
-            }
-        };
-        let gates = self.gates();
-        for node in self.nodes() {
-            for side in [Side::Pod, Side::Cluster] {
-                if let Some(parts) = self.repaired(node, side, &gates) {
-                    add(parts);
-                }
-            }
-        }
-        for like in self.models() {
-            add(gates.iter().cloned().chain([copy_node(&like, 1)]).collect());
-        }
-        if gates.is_empty() {
-            self.of_whole().into_iter().for_each(&mut add);
-        } else {
-            add(gates);
-        }
-        all.into_values().collect()
-    }
-
     fn gates(&self) -> Vec<Part> {
         let gates = &self.asked.record.pod.gates;
         if gates.is_empty() { Vec::new() } else { vec![remove_gates(&self.of, gates)] }
@@ -191,14 +372,12 @@ impl Search<'_> {
         parts.collect()
     }
 
-    /// Returns the nearest node of each set of failed requirements, the nearest first.
+    /// Returns the nodes that refuse the pod, the nearest first.
     fn nodes(&self) -> Vec<NodeIdx> {
-        if self.asked.masks.pod.is_some() {
-            return Vec::new();
+        match self.asked.masks.pod {
+            Some(_) => Vec::new(),
+            None => order(self.asked).into_iter().map(|near| near.node).collect(),
         }
-        let mut known = BTreeSet::new();
-        let nearest = order(self.asked).into_iter().filter(|near| known.insert(near.mask));
-        nearest.take(MOST_NODES).map(|near| near.node).collect()
     }
 
     /// Relaxes what a node fails until it fails nothing. Returns `None` when no part helps or the rounds run out.

@@ -188,6 +188,24 @@ fn images_get_a_tag() {
 }
 
 #[test]
+fn a_pod_of_one_container_requests_what_that_one_does() {
+    let container = json!({"resources": {"requests": {"cpu": "1"}}});
+    let is_of_one = |spec: Value| {
+        let object = json!({"metadata": {"name": "p", "namespace": "ns"}, "spec": spec});
+        Decoder::default().pod(&object).expect("readable").requests_of_one
+    };
+    assert!(is_of_one(json!({"containers": [container]})));
+    for spec in [
+        json!({"containers": [container, container]}),
+        json!({"containers": [container], "initContainers": [container]}),
+        json!({"containers": [container], "overhead": {"cpu": "1"}}),
+        json!({"containers": [container], "resources": {"requests": {"cpu": "1"}}}),
+    ] {
+        assert!(!is_of_one(spec.clone()), "{spec}");
+    }
+}
+
+#[test]
 fn what_a_pod_says_about_itself() {
     let pod = Decoder::default()
         .pod(&json!({

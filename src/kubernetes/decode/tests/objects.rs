@@ -74,8 +74,21 @@ fn what_selects_pods() {
         "spec": {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}});
     let field = "spec.selector.matchExpressions[0].operator";
     assert_eq!(&*fault(ObjectKind::ReplicaSet, &object).0, field);
+    let owner = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u", "controller": true}]);
+    let set = read_as!(ReplicaSet, json!({"metadata": {"name": "web-1", "ownerReferences": owner}}));
+    let controller = set.controller.map(|c| (c.kind.to_string(), c.name.to_string()));
+    assert_eq!(controller, Some(("Deployment".to_owned(), "web".to_owned())));
     let set = read_as!(StatefulSet, json!({"metadata": {"name": "o", "namespace": "ns"}}));
-    assert_eq!(set, Workload { namespace: "ns".into(), name: "o".into(), selector: None, replicas: Some(1) });
+    assert_eq!(
+        set,
+        Workload {
+            namespace: "ns".into(),
+            name: "o".into(),
+            selector: None,
+            replicas: Some(1),
+            controller: None
+        }
+    );
 }
 
 #[test]

@@ -13,6 +13,7 @@ use pellucid_model::selector::LabelSelector;
 use crate::decode::fields::{exactly, int32, selector};
 use crate::decode::lenient::{Fault, Lenient, Map};
 use crate::decode::objects::{bodies, own_key};
+use crate::decode::relations::controller;
 use crate::decode::wire::{self, Meta, wire_types};
 
 wire_types! {
@@ -62,5 +63,7 @@ fn by_selector(body: &SetBody, meta: &Meta) -> Result<Workload, Fault> {
 
 fn workload(meta: &Meta, selector: Option<LabelSelector>, replicas: i32) -> Result<Workload, Fault> {
     let (namespace, name) = own_key(meta)?;
-    Ok(Workload { namespace, name, selector, replicas: Some(u32::try_from(replicas).unwrap_or(0)) })
+    let controller = controller(meta).map_err(|fault| fault.under("metadata"))?;
+    let replicas = Some(u32::try_from(replicas).unwrap_or(0));
+    Ok(Workload { namespace, name, selector, replicas, controller })
 }

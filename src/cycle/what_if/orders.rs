@@ -1,0 +1,117 @@
+//! Carries out in a simulation what the scheduler ordered: Bindings, evictions, and what controllers make of them.
+//!
+//! It plays the API server and the controllers of pods. Decisions are the scheduler's.
+
+use std::sync::Arc;
+
+use pellucid_cluster::{ClusterEvent, Input};
+use pellucid_model::effect::{BindOrder, BindOutcome, Effect, EffectReport, EvictOrder};
+use pellucid_model::pod::PodPhase;
+use pellucid_model::selector::Labels;
+use pellucid_model::{Pod, PodId, PodKey, cancellation};
+
+use super::simulation::{Evicted, Simulation};
+
+impl Simulation {
+    /// Takes the effects: confirms Bindings, and notes evictions, which it carries out if `evict` is true. Drops the
+    /// others. Returns whether a pod was evicted.
+    pub(super) fn settle(&mut self, evict: bool) -> bool {
+        let mut gone = false;
+        loop {
+            let effects = self.scheduler.take_effects();
+            let before = (self.stages.len(), self.evicted.len());
+            for effect in effects {
+                match effect {
+                    Effect::Bind(order) => self.confirm(order),
+                    Effect::Evict(order) => gone |= self.carry_out(&order, evict),
+                    _ => {}
+                }
+            }
+            if before == (self.stages.len(), self.evicted.len()) {
+                return gone;
+            }
+        }
+    }
+
+    /// Confirms a Binding, as the API server would.
+    fn confirm(&mut self, order: BindOrder) {
+        cancellation::check();
+        let cluster = &self.scheduler.cluster;
+        let record = cluster.find_pod(&order.pod.key).and_then(|id| cluster.pod(id));
+        let Some(stage) = record.filter(|r| r.pod.uid == order.pod.uid).map(|r| r.stage) else { return };
+        self.stages.insert(order.pod.key, stage);
+        let (id, uid, outcome) = (order.id, order.pod.uid, BindOutcome::Bound);
+        self.scheduler.apply(Input::Report(EffectReport::BindDone { id, uid, outcome }), self.now);
+    }
+
+    /// Notes an eviction, and deletes the victim if `evict` is true. Returns whether it did.
+    fn carry_out(&mut self, order: &EvictOrder, evict: bool) -> bool {
+        let cluster = &self.scheduler.cluster;
+        let victim = order.victim.key.clone();
+        let node = cluster.find_pod(&victim).and_then(|id| cluster.pod(id)?.node);
+        let node = node.map(|node| cluster.slot(node).name.clone()).unwrap_or_default();
+        if evict {
+            self.remove(&victim);
+        }
+        self.evicted.push(Evicted { pod: victim, node, preemptor: order.preemptor.key.clone() });
+        evict
+    }
+
+    /// Tells waiting pods of placed pods that wait for a write at PreBind, or in shadow mode for the other scheduler,
+    /// as if these were bound. Returns whether there were any that were not told of before.
+    pub(super) fn announce(&mut self) -> bool {
+        let in_flight = &self.scheduler.in_flight;
+        let is_permitted = |id: &PodId| in_flight.permit_waits.get(id).is_none();
+        let before_binding = in_flight.pre_binding.keys().copied().filter(is_permitted);
+        let held = in_flight.shadow_holds.iter().map(|(_, id)| *id);
+        let mut placed: Vec<PodId> = before_binding.chain(held).collect();
+        placed.sort_unstable();
+        placed.retain(|id| self.announced.insert(*id));
+        for id in &placed {
+            let Some(node) = self.scheduler.cluster.pod(*id).and_then(|record| record.node) else { continue };
+            self.scheduler.wake_all(&[ClusterEvent::PodBound { id: *id, node }], self.now);
+        }
+        !placed.is_empty()
+    }
+
+    /// Deletes a pod, and adds the one that replaces it.
+    pub(super) fn remove(&mut self, key: &PodKey) {
+        let cluster = &self.scheduler.cluster;
+        let gone = cluster.find_pod(key).and_then(|id| cluster.pod(id)).map(|record| record.pod.clone());
+        self.scheduler.apply(Input::PodDeleted(key.clone()), self.now);
+        let Some((pod, controller)) = gone.filter(|_| self.replaces).and_then(|pod| {
+            let controller = pod.controller.clone()?;
+            Some((pod, controller))
+        }) else {
+            return;
+        };
+        let is_known =
+            matches!(&*controller.kind, "ReplicaSet" | "ReplicationController" | "StatefulSet" | "Job");
+        if !is_known || !self.scheduler.cluster.is_ours(&pod.scheduler_name) {
+            self.is_unsure = true;
+            return;
+        }
+        self.asked.insert(key.clone());
+        self.scheduler.apply(Input::PodApplied(Arc::new(self.replacement(&pod))), self.now);
+    }
+
+    /// Returns the pod that a controller makes in place of a deleted one. It has the name of the deleted one, because
+    /// nobody knows the name that it will get.
+    fn replacement(&self, pod: &Pod) -> Pod {
+        Pod {
+            uid: format!("replaces {}", pod.uid).into(),
+            created: i64::try_from(self.now.wall.as_secs()).unwrap_or(i64::MAX),
+            started: None,
+            is_preempted: false,
+            node_name: None,
+            nominated_node: None,
+            phase: PodPhase::Pending,
+            deleting: false,
+            scheduled_at: None,
+            initialized_at: None,
+            scheduled: None,
+            marks: Labels::default(),
+            ..pod.clone()
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Whether a fix holds when the other pending pods are tried too, as they are on the real cluster.
+
+use pellucid_cluster::PodRecord;
+use pellucid_cycle::Snapshot;
+use pellucid_cycle::what_if::edit::{Edit, Target};
+use pellucid_cycle::what_if::simulation::Simulation;
+use pellucid_model::{Now, PodKey};
+
+use super::parts::Part;
+
+/// Largest number of pending pods that are planned together.
+const MOST_PENDING: usize = 2_000;
+/// Number of pods named as those that take the room.
+const MOST_NAMED: usize = 5;
+/// Bounds on the plans for one question, and on the pods planned in all of them together.
+const LEAST_PLANS: usize = 6;
+const MOST_PLANS: usize = 60;
+const MOST_PODS: usize = 20_000;
+
+/// Whether a fix holds in company.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum InCompany {
+    /// The pod, or the gang's quorum, has its place at the end.
+    Holds,
+    /// It has none: these went to the node, in this order.
+    Taken(Vec<PodKey>),
+    /// It was not tried, or a pod comes back in a way that is not known.
+    Unknown,
+}
+
+impl InCompany {
+    /// Returns the name in bodies.
+    pub(super) fn as_str(&self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Taken(_) => "taken",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Plans changes with all other pending pods, as often as is allowed.
+pub(super) struct Company<'s> {
+    snapshot: &'s Snapshot,
+    of: &'s Target,
+    now: Now,
+    left: usize,
+    /// Whether other pods of ours are pending.
+    has_others: bool,
+    /// Whether a plan was not made because none was left, or because there are too many pods.
+    pub(super) is_cut: bool,
+}
+
+impl<'s> Company<'s> {
+    pub(super) fn new(snapshot: &'s Snapshot, of: &'s Target, now: Now) -> Self {
+        let cluster = &snapshot.cluster;
+        let is_pending = |r: &PodRecord| r.node.is_none() && cluster.is_ours(&r.pod.scheduler_name);
+        let is_own = |r: &PodRecord| match of {
+            Target::Pod(key) => r.pod.key == *key,
+            Target::Gang(key) => r.pod.member_of() == Some(key),
+        };
+        let pending = cluster.pods().filter(|(_, record)| is_pending(record)).take(MOST_PENDING + 1);
+        let (mut pending, mut others) = pending.fold((0, 0), |(pending, others), (_, record)| {
+            (pending + 1, others + usize::from(!is_own(record)))
+        });
+        if snapshot.shadow.is_some() {
+            // The shadowed scheduler decides about the others.
+            (pending, others) = (MOST_PENDING + 1, 1);
+        }
+        let is_cut = pending > MOST_PENDING;
+        let left = if is_cut { 0 } else { (MOST_PODS / pending.max(1)).clamp(LEAST_PLANS, MOST_PLANS) };
+        Self { snapshot, of, now, left, has_others: others > 0, is_cut }
+    }
+
+    /// Whether there is a plan left.
+    pub(super) fn can_plan(&self) -> bool {
+        self.left > 0
+    }
+
+    /// Tries a change that helps the pod alone; `node` is where the pod would go.
+    pub(super) fn judge(&mut self, parts: &[Part], node: Option<&str>) -> InCompany {
+        let deletes = parts.iter().any(|part| matches!(part.edit, Edit::DeletePod(_)));
+        if !self.has_others && !deletes {
+            return InCompany::Holds;
+        }
+        let Some(left) = self.left.checked_sub(1) else {
+            self.is_cut = true;
+            return InCompany::Unknown;
+        };
+        self.left = left;
+        let Some(simulation) = self.planned(parts) else { return InCompany::Unknown };
+        if simulation.truncated || simulation.is_unsure {
+            return InCompany::Unknown;
+        }
+        if self.is_met(&simulation) {
+            return InCompany::Holds;
+        }
+        let others = simulation.placed().into_iter().filter(|(key, at)| {
+            Some(at.as_str()) == node && !matches!(self.of, Target::Pod(own) if own == *key)
+        });
+        InCompany::Taken(others.map(|(key, _)| key.clone()).take(MOST_NAMED).collect())
+    }
+
+    fn planned(&self, parts: &[Part]) -> Option<Simulation> {
+        let mut simulation = Simulation::of(self.snapshot, self.now);
+        simulation.replace_removed();
+        for part in parts {
+            simulation.edit(&part.edit).ok()?;
+        }
+        if !simulation.ask_pending(MOST_PENDING) {
+            return None;
+        }
+        simulation.plan(true);
+        Some(simulation)
+    }
+
+    fn is_met(&self, simulation: &Simulation) -> bool {
+        match self.of {
+            Target::Pod(key) => simulation.is_placed(key),
+            Target::Gang(key) => simulation
+                .scheduler()
+                .cluster()
+                .gangs()
+                .get(key)
+                .is_some_and(|gang| gang.definition.undefined.is_none() && gang.is_satisfied()),
+        }
+    }
+}

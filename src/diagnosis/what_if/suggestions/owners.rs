@@ -1,0 +1,200 @@
+//! Who makes a pod, and the command that changes the pod there.
+//!
+//! A pod of a Deployment, a StatefulSet and so on is changed in its controller's template, a pod without a controller
+//! itself. What the API server does not let be changed is deleted and created again: a pod's spec, a Job's template.
+//! There is no command where what is kept of a pod does not say the exact change.
+
+use pellucid_api::rest::explain::OwnerOf;
+use pellucid_cluster::Cluster;
+use pellucid_cycle::what_if::edit::Edit;
+use pellucid_model::{Name, ObjectKind, Pod};
+use serde_json::{Value, json};
+
+use super::parts::exact;
+
+/// Returns the controller to change for a change of a pod: of a ReplicaSet that a Deployment controls, the Deployment.
+pub(crate) fn owner(cluster: &Cluster, pod: &Pod) -> Option<OwnerOf> {
+    let own = pod.controller.as_ref()?;
+    let key = (pod.key.namespace.clone(), Name::new(&own.name));
+    let known =
+        if &*own.kind == "ReplicaSet" { cluster.objects().get(ObjectKind::ReplicaSet, &key) } else { None };
+    let above = known.and_then(|object| object.controller()?.controller.as_ref());
+    let owner = above.unwrap_or(own);
+    Some(OwnerOf { kind: owner.kind.to_string(), name: owner.name.to_string() })
+}
+
+/// What a command changes.
+struct Place<'a> {
+    pod: &'a Pod,
+    /// Kind, as kubectl takes it, and name.
+    object: String,
+    /// Path of the pod's spec.
+    spec: &'static str,
+    how: How,
+}
+
+/// How an object takes a change of the pod's spec.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// It makes its pods anew by itself.
+    RollsOut,
+    /// It makes pods of the new template once the old ones are deleted.
+    OnDelete,
+    /// It must be deleted and created.
+    Job,
+    Pod,
+}
+
+/// Returns the command that changes a pod as an edit does. There is none for edits that are not of pods, for kinds of
+/// controllers that kubectl does not know, and where the exact change is not known.
+pub(super) fn command(owner: Option<&OwnerOf>, pod: &Pod, edit: &Edit) -> Option<String> {
+    let place = place(owner, pod)?;
+    match edit {
+        Edit::SetRequest { resource, amount, .. } => set_request(&place, resource, *amount),
+        Edit::AddToleration { taint, .. } => {
+            let toleration = json!([{
+                "key": &*taint.key, "operator": "Equal", "value": &*taint.value, "effect": taint.effect.as_str(),
+            }]);
+            // A pod may gain tolerations, and pods of a Job are not worth a new Job.
+            match place.how {
+                How::Pod | How::Job => Some(patch_pod_toleration(pod, &toleration)),
+                _ => Some(place.filtered(&format!("{}.tolerations += {toleration}", place.spec))),
+            }
+        }
+        Edit::DropNodeAffinity(_) => {
+            let affinity = &pod.spec.affinity;
+            let mut gone = json!({});
+            if !affinity.selector.is_empty() {
+                gone["nodeSelector"] = Value::Null;
+            }
+            if affinity.required.is_some() {
+                gone["affinity"] = json!({"nodeAffinity": {REQUIRED: null}});
+            }
+            place.removed(&gone)
+        }
+        Edit::DropPodAffinity(_) => place.removed(&json!({"affinity": {"podAffinity": {REQUIRED: null}}})),
+        Edit::DropPodAntiAffinity(_) => {
+            place.removed(&json!({"affinity": {"podAntiAffinity": {REQUIRED: null}}}))
+        }
+        Edit::DropHostPorts(_) => {
+            let spec = place.spec;
+            Some(place.filtered(&format!(
+                "del({spec}.hostNetwork, {spec}.containers[].ports[]?.hostPort, \
+                 {spec}.initContainers[]?.ports[]?.hostPort)"
+            )))
+        }
+        Edit::RelaxSpread(_) => {
+            let hard = "select(.whenUnsatisfiable == \"DoNotSchedule\")";
+            let soft = "(.whenUnsatisfiable = \"ScheduleAnyway\" | del(.minDomains))";
+            let of = format!("{}.topologySpreadConstraints[]?", place.spec);
+            Some(place.filtered(&format!("({of} | {hard}) |= {soft}")))
+        }
+        _ => None,
+    }
+}
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+
+fn place<'a>(owner: Option<&OwnerOf>, pod: &'a Pod) -> Option<Place<'a>> {
+    let template = ".spec.template.spec";
+    let Some(owner) = owner else {
+        return Some(Place { pod, object: format!("pod {}", pod.key.name), spec: ".spec", how: How::Pod });
+    };
+    let how = match &*owner.kind {
+        "Deployment" | "DaemonSet" => How::RollsOut,
+        // A StatefulSet waits for its pod to be ready before it makes it anew.
+        "StatefulSet" | "ReplicaSet" | "ReplicationController" => How::OnDelete,
+        "Job" => How::Job,
+        _ => return None,
+    };
+    let object = format!("{} {}", owner.kind.to_lowercase(), owner.name);
+    Some(Place { pod, object, spec: template, how })
+}
+
+impl Place<'_> {
+    fn kubectl(&self) -> String {
+        format!("kubectl -n {}", self.pod.key.namespace)
+    }
+
+    /// Appends what makes the controller make the pod anew.
+    fn finished(&self, command: String) -> String {
+        match self.how {
+            How::OnDelete => format!("{command} && {} delete pod {}", self.kubectl(), self.pod.key.name),
+            _ => command,
+        }
+    }
+
+    /// Returns the command that changes the object by a jq filter.
+    fn filtered(&self, filter: &str) -> String {
+        // What the API server added to a Job belongs to that Job.
+        let own = "del(.spec.selector, .spec.template.metadata.labels[\"controller-uid\"], \
+                   .spec.template.metadata.labels[\"batch.kubernetes.io/controller-uid\"])";
+        let (filter, force) = match self.how {
+            How::Job => (format!("{filter} | {own}"), " --force"),
+            How::Pod => (filter.to_owned(), " --force"),
+            _ => (filter.to_owned(), ""),
+        };
+        let (kubectl, object) = (self.kubectl(), &self.object);
+        self.finished(format!(
+            "{kubectl} get {object} -o json | jq '{filter}' | {kubectl} replace{force} -f -"
+        ))
+    }
+
+    /// Returns the command that removes fields of the pod's spec, given as nulls.
+    fn removed(&self, nulls: &Value) -> Option<String> {
+        let (kubectl, object) = (self.kubectl(), &self.object);
+        Some(match self.how {
+            How::RollsOut | How::OnDelete => {
+                let patch = json!({"spec": {"template": {"spec": nulls}}});
+                self.finished(format!("{kubectl} patch {object} --type=merge -p '{patch}'"))
+            }
+            How::Job | How::Pod => {
+                let mut paths = Vec::new();
+                collect(nulls, self.spec, &mut paths);
+                self.filtered(&format!("del({})", paths.join(", ")))
+            }
+        })
+    }
+}
+
+/// Collects the paths of nulls.
+fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, field)| collect(field, &format!("{path}.{name}"), paths));
+        }
+        _ => paths.push(path.to_owned()),
+    }
+}
+
+/// Returns the command that sets a request, if the pod requests just what its only container does.
+fn set_request(place: &Place<'_>, resource: &Name, amount: i64) -> Option<String> {
+    if !place.pod.requests_of_one {
+        return None;
+    }
+    let amount = exact(resource, amount);
+    // Of other resources no more may be used than is requested, so the limit goes along.
+    let has_own_limit = matches!(&**resource, "cpu" | "memory" | "ephemeral-storage");
+    Some(match place.how {
+        How::RollsOut | How::OnDelete => {
+            let limits = if has_own_limit { String::new() } else { format!(" --limits={resource}={amount}") };
+            let (kubectl, object) = (place.kubectl(), &place.object);
+            place.finished(format!("{kubectl} set resources {object} --requests={resource}={amount}{limits}"))
+        }
+        How::Job | How::Pod => {
+            let resources = format!("{}.containers[0].resources", place.spec);
+            let set = |of: &str| format!("{resources}.{of}[\"{resource}\"] = \"{amount}\"");
+            let limits = if has_own_limit { String::new() } else { format!(" | {}", set("limits")) };
+            place.filtered(&format!("{}{limits}", set("requests")))
+        }
+    })
+}
+
+fn patch_pod_toleration(pod: &Pod, toleration: &Value) -> String {
+    let (path, value) = match pod.spec.tolerations.is_empty() {
+        true => ("/spec/tolerations", toleration),
+        false => ("/spec/tolerations/-", &toleration[0]),
+    };
+    let patch = json!([{"op": "add", "path": path, "value": value}]);
+    format!("kubectl -n {} patch pod {} --type=json -p '{patch}'", pod.key.namespace, pod.key.name)
+}

@@ -1,0 +1,164 @@
+//! What is said of fixes and simulations among many pending pods is what then happens. Each is tried on a scheduler that
+//! has lived through the same as the one that was asked, and goes on from there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid::cluster::Input;
+use pellucid::cycle::what_if::edit::Edit;
+use pellucid::diagnosis::what_if::simulate::{Question, simulate};
+use pellucid::model::effect::BindOutcome;
+use pellucid::model::{Pod, PodKey, PodSpec};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use serde_json::Value;
+
+use crate::common::driver::Core;
+use crate::common::made::{core_with, labelled, node, on, pod, ranked};
+use crate::fixing::beside;
+use crate::settled::{Objects, Reader};
+use crate::stories::story;
+
+/// Plans and confirms Bindings until nothing moves; time passes, so that every unit is tried again.
+fn settle(core: &mut Core) {
+    for _ in 0..8 {
+        loop {
+            core.run();
+            let orders = core.orders();
+            if orders.is_empty() {
+                break;
+            }
+            orders.iter().for_each(|order| core.report(order, BindOutcome::Bound));
+        }
+        core.wait(Duration::from_secs(60));
+    }
+}
+
+/// Carries out the edits of a fix: what differs between the objects before and after.
+fn carry_out(core: &mut Core, before: &Objects, edits: &[Value]) {
+    let mut after = before.clone();
+    edits.iter().for_each(|edit| after.edit(edit));
+    for (name, node) in &after.nodes {
+        if before.nodes.get(name) != Some(node) {
+            core.see_node(node);
+        }
+    }
+    for pod in before.placed.values().filter(|pod| !after.placed.contains_key(&pod.key)) {
+        core.delete(pod);
+    }
+    for (key, pod) in &after.pending {
+        let old = &before.pending[key];
+        if old.spec.tolerations != pod.spec.tolerations {
+            core.see(pod);
+        } else if old.spec != pod.spec || old.gates != pod.gates {
+            core.delete(old);
+            core.see(&Pod { uid: format!("{} again", old.uid).into(), ..pod.clone() });
+        }
+    }
+    settle(core);
+}
+
+fn is_placed(core: &Core, key: &PodKey) -> bool {
+    let cluster = core.scheduler.cluster();
+    cluster.find_pod(key).and_then(|id| cluster.pod(id)).is_some_and(|record| record.node.is_some())
+}
+
+#[test]
+fn fixes_in_company_do_what_is_said_of_them() {
+    let (mut holds, mut taken) = (0, 0);
+    let reader = Reader::new();
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    for _ in 0..60 {
+        let world = story().new_tree(&mut runner).expect("a story").current().world;
+        let (objects, _) = Objects::settled(world);
+        let lived = || {
+            let mut core = objects.core();
+            settle(&mut core);
+            core
+        };
+        let mut core = lived();
+        let snapshot = core.scheduler.publish(core.now);
+        let pending: Vec<&PodKey> = objects.pending.keys().filter(|key| !is_placed(&core, key)).collect();
+        for key in pending.into_iter().take(3) {
+            let body = reader.of_pod(&snapshot, key, "/suggestions", &[("max", "2")]);
+            for fix in body["fixes"].as_array().into_iter().flatten() {
+                let said = fix["inCompany"].as_str().expect("it is asked");
+                let mut core = lived();
+                carry_out(&mut core, &objects, fix["edits"].as_array().expect("edits"));
+                match said {
+                    "holds" => holds += 1,
+                    "taken" => taken += 1,
+                    other => panic!("{other}: {fix:#}"),
+                }
+                assert_eq!(is_placed(&core, key), said == "holds", "{key}: {fix:#}");
+            }
+        }
+    }
+    assert!(holds > 30 && taken > 3, "{holds} hold, {taken} are taken");
+}
+
+fn included(core: &mut Core, edits: Vec<Edit>, pods: &[&str]) -> (Vec<(String, String)>, Vec<String>) {
+    let pods = pods.iter().map(|name| PodKey::new("ns", name)).collect();
+    let question = Question { edits, pods, evict: true, ..Question::default() };
+    let snapshot = core.scheduler.publish(core.now);
+    let body = simulate(&snapshot, &question, core.now).expect("it fits");
+    let placed = body.placements.into_iter().map(|p| (p.pod, p.stage)).collect();
+    (placed, body.refused.into_iter().map(|refused| refused.pod).collect())
+}
+
+/// Returns pod `a`, which needs a pod with label app=b on its node.
+fn needs_b() -> Pod {
+    let a = pod("a", 300);
+    let spec =
+        PodSpec { pod_affinity: beside("app", "b", "kubernetes.io/hostname"), ..PodSpec::clone(&a.spec) };
+    Pod { spec: Arc::new(spec), ..a }
+}
+
+#[test]
+fn a_placement_wakes_the_pod_that_needs_it() {
+    let mut host = node("n", 1000);
+    host.labels = host.labels.with("kubernetes.io/hostname".into(), "n".into());
+    let mut core = core_with(&[host]);
+    let filler = pod("filler", 1000);
+    core.see(&on(&filler, "n"));
+    core.attempt(&needs_b());
+    core.wait(Duration::from_secs(1));
+    core.attempt(&labelled(pod("b", 300), "app", "b"));
+    let (placed, refused) = included(&mut core, vec![Edit::DeletePod(filler.key.clone())], &["a", "b"]);
+    let permitted = |name: &str| (format!("ns/{name}"), "permitted".to_owned());
+    assert_eq!((placed, refused), (vec![permitted("a"), permitted("b")], vec![]));
+    core.apply(Input::PodDeleted(filler.key));
+    settle(&mut core);
+    assert!(["a", "b"].iter().all(|name| is_placed(&core, &PodKey::new("ns", name))));
+}
+
+#[test]
+fn the_order_is_that_of_the_queue() {
+    let mut core = core_with(&[node("n", 1000)]);
+    let filler = pod("filler", 1000);
+    core.see(&on(&filler, "n"));
+    // The older pod has the later name, and was created at the same second.
+    for name in ["z", "m"] {
+        core.attempt(&pod(name, 1000));
+        core.wait(Duration::from_secs(1));
+    }
+    core.attempt(&ranked("low", 1000, -1));
+    let gone = || Edit::DeletePod(filler.key.clone());
+    let first = |core: &mut Core, edits: Vec<Edit>, pods: &[&str]| -> Vec<String> {
+        included(core, edits, pods).0.into_iter().map(|(pod, _)| pod).collect()
+    };
+    assert_eq!(first(&mut core, vec![gone()], &["low", "m", "z"]), ["ns/z"]);
+    // New pods queue behind those that wait, in the order in which they are given.
+    let new = |name: &str| Edit::ApplyPod(Arc::new(pod(name, 1000)));
+    assert_eq!(first(&mut core, vec![gone(), new("new-b"), new("new-a")], &["m"]), ["ns/m"]);
+    assert_eq!(first(&mut core, vec![gone(), new("new-b"), new("new-a")], &[]), ["ns/new-b"]);
+    assert_eq!(
+        first(&mut core, vec![gone(), new("new-b")], &["low"]),
+        ["ns/new-b"],
+        "the priority counts first"
+    );
+    core.apply(Input::PodDeleted(filler.key.clone()));
+    settle(&mut core);
+    assert!(is_placed(&core, &PodKey::new("ns", "z")));
+}
