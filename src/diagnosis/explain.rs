@@ -16,6 +16,7 @@ use pellucid_model::quantity::format_amount;
 use pellucid_model::{Now, PodId, PodKey};
 use pellucid_recording::{Group, GroupMeasure, Outcome, Placement, Refusal, Verdict, rfc3339};
 
+use crate::gangs::judgement::HeldBack;
 use crate::meta::{next_retry, of_snapshot, of_verdict, unit_of, wakes_on};
 use crate::what_if::nearest::{NearestNodes, nearest_nodes};
 
@@ -84,7 +85,9 @@ fn recorded(snapshot: &Snapshot, id: PodId, record: &PodRecord, now: Now) -> Pod
             add_refusal(&mut body, refusal, nearest_nodes(snapshot, id, refusal, now).as_ref(), "refused");
         }
         Some(Outcome::Gated(refusal)) if record.node.is_none() => {
-            add_refusal(&mut body, refusal, None, "gated");
+            let now = HeldBack::new(snapshot).now(record, refusal);
+            body.meta.refreshed = now.is_some();
+            add_refusal(&mut body, now.as_ref().unwrap_or(refusal), None, "gated");
         }
         _ => add_place(&mut body, snapshot, (id, record), verdict.as_ref(), now),
     }
@@ -309,17 +312,21 @@ fn shortfall_text(of: &GroupMeasure) -> String {
 /// Lists every pending pod with its verdict.
 pub(super) fn pending(snapshot: &Snapshot, now: Now) -> PendingPods {
     let pending = snapshot.cluster.pods().filter(|(_, record)| record.stage == Stage::Pending);
+    let mut held_back = HeldBack::new(snapshot);
     let pending = pending.map(|(id, record)| {
         let (verdict, refusal) = match snapshot.last_attempts.get(id.index()).and_then(LastAttempt::outcome) {
             Some(Outcome::Refused(refusal)) => ("refused", Some(refusal)),
             Some(Outcome::Gated(refusal)) => ("gated", Some(refusal)),
             _ => ("waiting", None),
         };
+        let now = refusal.filter(|_| verdict == "gated");
+        let now = now.and_then(|said| held_back.now(record, said));
+        let refusal = now.as_ref().or(refusal.map(|refusal| &**refusal));
         PendingPod {
             namespace: record.pod.key.namespace.to_string(),
             name: record.pod.key.name.to_string(),
             verdict: verdict.into(),
-            reasons: refusal.map(|r| codes(r)).unwrap_or_default(),
+            reasons: refusal.map(codes).unwrap_or_default(),
             message: refusal.map(|r| r.message().to_string()).unwrap_or_default(),
         }
     });

@@ -199,6 +199,14 @@ fn edit(decoder: &Decoder, body: &EditBody, field: &str) -> Result<Edit, ReadErr
             }
             Edit::SetWeight { plugin: Name::new(&set.plugin), weight: set.weight }
         }
+        EditBody::SetQuorum(set) => {
+            let field = format!("{field}.setQuorum");
+            let gang = gang_key(&set.gang, &format!("{field}.gang"))?;
+            if set.min == 0 {
+                return Err(invalid(&format!("{field}.min"), "0 is not a quorum"));
+            }
+            Edit::SetQuorum { gang, min: set.min }
+        }
         EditBody::SetRequest(set) => {
             let field = format!("{field}.setRequest");
             resource(&set.resource, &format!("{field}.resource"))?;

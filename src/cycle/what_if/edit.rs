@@ -3,6 +3,9 @@
 //! An edit of a pod or node becomes a changed copy of the object, applied like any other input. This module makes no
 //! decisions and writes nothing to the cluster.
 
+#[path = "edit_quorum.rs"]
+mod quorum;
+
 use std::sync::Arc;
 
 use pellucid_cluster::objects::ObjectKey;
@@ -93,6 +96,13 @@ pub enum Edit {
     DropPodAntiAffinity(Target),
     /// Removes the scheduling gates of pods.
     RemoveGates(Target),
+    /// Sets how many members make a quorum of a gang, where the gang is defined.
+    SetQuorum {
+        /// The gang.
+        gang: GangKey,
+        /// Number of members of a quorum.
+        min: u32,
+    },
     /// Sets the weight of a plugin's scores in every profile; with 0 they do not count.
     SetWeight {
         /// Name of the plugin.
@@ -141,6 +151,7 @@ impl Edit {
                 known.ok_or_else(|| format!("{}: there is no such {}", key.1, kind.0.qualified))?;
                 Ok(vec![Input::CustomDeleted(*kind, key.clone())])
             }
+            Self::SetQuorum { gang, min } => quorum::inputs(cluster, gang, *min),
             _ => {
                 let ids = self.target().map_or(Ok(Vec::new()), |of| members(cluster, of))?;
                 let pods = ids.into_iter().filter_map(|id| cluster.pod(id));

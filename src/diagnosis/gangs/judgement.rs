@@ -3,14 +3,19 @@
 //! The status is derived from the current state; the last attempt counts only as far as it still applies. Codes of
 //! gangs that lack nothing are not reasons, so they are not in the registry; docs/diagnostics.md lists them.
 
+use std::collections::BTreeMap;
+
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
 use pellucid_api::rest::gangs::PartiallyBound;
+use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::gangs::gate::{Block, block};
 use pellucid_model::{GangKey, Now};
-use pellucid_recording::{GangOutcome, Outcome, rfc3339};
+use pellucid_recording::gang_verdict::{PLUGIN, member_refusal};
+use pellucid_recording::{GangOutcome, Outcome, Refusal, rfc3339};
 
+use super::outlook::GangOutlook;
 use super::status::{GangStatus, MemberState, ready};
 
 /// All gang states, for metrics.
@@ -66,6 +71,29 @@ pub(crate) fn is_outdated(snapshot: &Snapshot, key: &GangKey, is_held: bool, sai
     now.is_none() || now != refusal.pod_cause
 }
 
+/// Why gated members are held back now. What keeps a gang from being planned is worked out once.
+pub(crate) struct HeldBack<'s> {
+    snapshot: &'s Snapshot,
+    known: BTreeMap<GangKey, Option<Block>>,
+}
+
+impl<'s> HeldBack<'s> {
+    pub(crate) fn new(snapshot: &'s Snapshot) -> Self {
+        Self { snapshot, known: BTreeMap::new() }
+    }
+
+    /// Returns why a member is held back now, if that differs from what its last report said.
+    pub(crate) fn now(&mut self, record: &PodRecord, said: &Refusal) -> Option<Refusal> {
+        let gang = record.pod.member_of().filter(|_| record.pod.gates.is_empty())?;
+        let of_gang = said.pod_cause.as_ref().filter(|cause| cause.plugin == PLUGIN)?;
+        if !self.known.contains_key(gang) {
+            self.known.insert(gang.clone(), block_of(self.snapshot, gang));
+        }
+        let block = self.known.get(gang)?.as_ref().filter(|block| block.cause() != *of_gang)?;
+        Some(member_refusal(block.code, &block.subject, self.snapshot.cluster.present().len()))
+    }
+}
+
 /// Returns whether no profile of a gang's pods schedules gangs; `false` for a gang without live pods.
 pub(super) fn is_off(snapshot: &Snapshot, status: &GangStatus<'_>) -> bool {
     let mut names = status.members.iter().filter_map(|m| Some(&m.live?.1.pod.scheduler_name)).peekable();
@@ -73,6 +101,30 @@ pub(super) fn is_off(snapshot: &Snapshot, status: &GangStatus<'_>) -> bool {
         snapshot.profiles.iter().any(|p| p.scheduler_name == *name && p.gang_rules().is_some())
     };
     names.peek().is_some() && !names.any(schedules)
+}
+
+/// Determines the state and verdict of a gang, with the numbers, remedy and resolver of a plan made now, if there is one.
+pub(super) fn judge_as_planned(
+    snapshot: &Snapshot,
+    status: &GangStatus<'_>,
+    look: Option<&GangOutlook>,
+    now: Now,
+) -> Judgement {
+    let mut judgement = judge(snapshot, status, now);
+    let (Some(look), "Unschedulable" | "Released") = (look, judgement.state) else { return judgement };
+    judgement.verdict = match &look.refusal {
+        Some(refusal) if judgement.state == "Unschedulable" => {
+            reason(refusal.code, refusal.code.message(&refusal.message))
+        }
+        None if look.fits_now() => {
+            let message =
+                format!("gang {} has places for its quorum now and is tried again", status.gang.key);
+            good("Queued", message).verdict
+        }
+        _ => judgement.verdict,
+    };
+    (judgement.verdict.remedy, judgement.verdict.resolver) = (look.remedy.clone(), look.resolver.clone());
+    judgement
 }
 
 /// Determines the state and verdict of a gang.

@@ -4,18 +4,24 @@
 //! - `status`: the members of a gang by stage, each in exactly one
 //! - `judgement`: the state of a gang in one word, and one code
 //! - `summary`: Koordinator's view of a gang
+//! - `outlook`: whether the quorum fits now, later or never; `targets`: the pods that its members need beside them;
+//!   `leaving`: the pods whose end would do; `feasibility`: the same in numbers
 //! - `explain`: the full explanation; `retry`: when the gang is tried again
 //! - `interference`: which gang holds what another one waits for; `cycles`: gangs that wait for each other
 //! - [`tally`]: counts for metrics
 
 mod cycles;
 pub(super) mod explain;
+pub(super) mod feasibility;
 pub(super) mod interference;
 pub(super) mod judgement;
+mod leaving;
+pub(super) mod outlook;
 mod retry;
 mod status;
 pub(super) mod summary;
 pub mod tally;
+mod targets;
 
 use pellucid_api::rest::gang_explain::PodGang;
 use pellucid_api::rest::queue::QueuedGroup;
@@ -25,7 +31,7 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now};
 use pellucid_queue::Unit;
 
-use judgement::judge;
+use judgement::judge_as_planned;
 use status::{GangStatus, ready};
 
 /// Finds a gang. Fails when the gang is unknown.
@@ -41,7 +47,8 @@ pub(super) fn not_found(key: &GangKey) -> ReadError {
 pub(super) fn of_pod(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Option<PodGang> {
     let key = &record.pod.gang.as_ref()?.gang;
     let status = GangStatus::of(snapshot, key)?;
-    let judgement = judge(snapshot, &status, now);
+    let look = outlook::of_member(snapshot, record, now);
+    let judgement = judge_as_planned(snapshot, &status, look.as_ref(), now);
     let member = status.members.iter().find(|m| *m.key == record.pod.key);
     Some(PodGang {
         gang: key.to_string(),
@@ -50,6 +57,7 @@ pub(super) fn of_pod(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Optio
         code: judgement.verdict.code,
         message: judgement.verdict.message,
         path: format!("/apis/v1/explain/gangs/{}/{}", key.namespace, key.name),
+        outlook: look.map(|look| look.body),
     })
 }
 
@@ -79,7 +87,8 @@ pub(super) fn of_unit(snapshot: &Snapshot, unit: &Unit) -> Option<QueuedGroup> {
     Some(QueuedGroup {
         gangs: keys.iter().map(ToString::to_string).collect(),
         members: unit.pods.len(),
-        have: known().map(|gang| gang.counted() + ready(snapshot, gang)).sum(),
+        // What one gang has beyond its quorum is of no use to another.
+        have: known().map(|gang| gang.have(ready(snapshot, gang)).min(gang.definition.min)).sum(),
         need: known().map(|gang| gang.definition.min).sum(),
     })
 }

@@ -38,7 +38,7 @@ pub(crate) fn of_pod(
     let largest_now = if now_fits { None } else { largest(snapshot, &asked, now) };
     let mut meta = of_snapshot(snapshot, now);
     meta.truncated = max_copies_now == bound || max_copies_empty == bound;
-    Ok(Feasibility {
+    let mut body = Feasibility {
         meta,
         namespace: key.namespace.to_string(),
         name: key.name.to_string(),
@@ -50,7 +50,10 @@ pub(crate) fn of_pod(
         max_copies_empty,
         copies_bound: bound,
         largest_now,
-    })
+        alone: None,
+    };
+    crate::gangs::feasibility::with_gang(snapshot, asked.record, &mut body, now);
+    Ok(body)
 }
 
 /// Returns whether the pod has a place after preemption. A pending pod keeps its nomination.

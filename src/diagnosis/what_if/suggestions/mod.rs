@@ -6,6 +6,7 @@
 //! without a part, such as a missing volume or claim, has only the remedy in its text.
 
 mod conflicts;
+mod gang_parts;
 mod gangs;
 mod parts;
 mod search;
@@ -13,6 +14,7 @@ mod search;
 use pellucid_api::rest::simulate::EditBody;
 use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
 
+pub(crate) use gangs::nodes_to_add;
 pub(super) use parts::{exact, victims_on};
 
 use pellucid_cycle::Snapshot;
@@ -20,6 +22,7 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now, PodKey};
 
 use crate::gangs::not_found;
+use crate::gangs::outlook::{self, GangOutlook};
 use crate::meta::of_snapshot;
 use crate::what_if::requirements::asked_by_name;
 use parts::Part;
@@ -33,20 +36,25 @@ pub(crate) fn of_pod(
     now: Now,
 ) -> Result<Suggestions, ReadError> {
     let asked = asked_by_name(snapshot, key)?;
+    // A member is placed with its gang or not at all, so what helps it is what helps the gang.
+    let gang = asked.record.pod.member_of().filter(|_| asked.record.node.is_none());
+    if let Some(gang) = gang
+        && let Some(look) = outlook::as_it_stands(snapshot, gang, now)
+    {
+        let found = gangs::fixes(snapshot, gang, &look, most, now);
+        return Ok(with_gang(snapshot, (&key.namespace, &key.name), gang, (found, &look), now));
+    }
     let mut found = match asked.record.node {
         Some(_) => Found { fits_now: true, ..Found::default() },
         None => search::fixes(snapshot, &asked, most, now),
     };
     if found.fixes.is_empty() && !found.fits_now && most > 0 {
-        found.note = Some(match (asked.record.pod.member_of(), &asked.masks.pod) {
-            (Some(gang), _) => {
-                format!("It is placed with its gang; see /apis/v1/explain/gangs/{gang}/suggestions.")
-            }
-            (None, Some(cause)) => {
+        found.note = Some(match &asked.masks.pod {
+            Some(cause) => {
                 let remedy = cause.reasons.first().map_or("", |r| r.code.entry().remedy);
                 format!("No change that can be tried out here helps: {}. {remedy}", cause.message())
             }
-            (None, None) => "No change that can be tried out here helps; see the reasons' remedies.".into(),
+            None => "No change that can be tried out here helps; see the reasons' remedies.".into(),
         });
     }
     Ok(body(snapshot, (&key.namespace, &key.name), found, now))
@@ -59,13 +67,32 @@ pub(crate) fn of_gang(
     most: usize,
     now: Now,
 ) -> Result<Suggestions, ReadError> {
-    let gang = snapshot.cluster.gangs().get(key).ok_or_else(|| not_found(key))?;
-    let found = match gang.is_satisfied() {
-        true => Found { fits_now: true, ..Found::default() },
-        false => gangs::fixes(snapshot, key, most, now),
+    snapshot.cluster.gangs().get(key).ok_or_else(|| not_found(key))?;
+    let names = (&key.namespace, &*key.name);
+    let Some(look) = outlook::as_it_stands(snapshot, key, now) else {
+        let found = Found { fits_now: true, ..Found::default() };
+        return Ok(Suggestions {
+            gang: Some(key.to_string()),
+            ..body(snapshot, (names.0, names.1), found, now)
+        });
     };
-    let body = body(snapshot, (&key.namespace, &key.name), found, now);
-    Ok(Suggestions { slots_missing: Some(gang.need()), ..body })
+    let found = gangs::fixes(snapshot, key, &look, most, now);
+    Ok(with_gang(snapshot, (names.0, names.1), key, (found, &look), now))
+}
+
+/// Returns the body about a gang or one of its members.
+fn with_gang(
+    snapshot: &Snapshot,
+    names: (&str, &str),
+    gang: &GangKey,
+    (found, look): (Found, &GangOutlook),
+    now: Now,
+) -> Suggestions {
+    let mut body = body(snapshot, names, found, now);
+    for fix in &mut body.fixes {
+        fix.gang = gang_parts::effect(snapshot, gang, fix);
+    }
+    Suggestions { slots_missing: look.slots_missing(), gang: Some(gang.to_string()), ..body }
 }
 
 fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, now: Now) -> Suggestions {
@@ -81,6 +108,7 @@ fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, 
         fixes: found.fixes.into_iter().map(fix_body).collect(),
         note: found.note,
         slots_missing: None,
+        gang: None,
     }
 }
 
@@ -102,5 +130,5 @@ fn fix_body(Candidate { mut parts, node, slots }: Candidate) -> Fix {
         resolver: part.resolver.as_str().into(),
         cost: part.cost,
     });
-    Fix { text, cost, verified: true, node, slots, parts: parts.collect(), edits }
+    Fix { text, cost, verified: true, node, slots, gang: None, parts: parts.collect(), edits }
 }

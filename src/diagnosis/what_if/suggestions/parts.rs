@@ -32,7 +32,7 @@ pub(super) struct Part {
 
 impl Part {
     /// Builds a part without a command. The owner makes edits of pods, the administrator all others.
-    fn new(edit: Edit, body: EditBody, text: String, cost: u32) -> Self {
+    pub(super) fn new(edit: Edit, body: EditBody, text: String, cost: u32) -> Self {
         let resolver = if edit.target().is_some() { Resolver::PodOwner } else { Resolver::ClusterAdmin };
         Self { edit, body, text, command: None, recreate: false, resolver, cost }
     }
@@ -275,7 +275,7 @@ fn label(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<Vec<Part>> {
     (!parts.is_empty()).then_some(parts)
 }
 
-fn delete_pod(asked: &PodRequirements<'_>, key: PodKey) -> Part {
+pub(super) fn delete_pod(asked: &PodRequirements<'_>, key: PodKey) -> Part {
     let record = asked.cluster.find_pod(&key).and_then(|id| asked.cluster.pod(id));
     let is_higher = record.is_some_and(|r| r.pod.priority > asked.record.pod.priority);
     let cost = if is_higher { 100 } else { 60 };
