@@ -54,6 +54,7 @@ pub(super) fn pod(
         body.versus = Some(crate::what_if::compare_nodes::compare_nodes(snapshot, key, versus, now)?);
     }
     body.gang = crate::gangs::of_pod(snapshot, record, now);
+    crate::gangs::temper(&mut body);
     body.warnings = crate::gangs::warnings_of_pod(snapshot, record);
     Ok(body)
 }

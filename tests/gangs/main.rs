@@ -18,6 +18,7 @@ mod binding;
 mod gated;
 mod large;
 mod made;
+mod outlook;
 mod patience;
 mod preempting;
 mod random;

@@ -23,6 +23,7 @@ pub(super) mod summary;
 pub mod tally;
 mod targets;
 
+use pellucid_api::rest::explain::PodExplanation;
 use pellucid_api::rest::gang_explain::PodGang;
 use pellucid_api::rest::queue::QueuedGroup;
 use pellucid_cluster::PodRecord;
@@ -59,6 +60,25 @@ pub(super) fn of_pod(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Optio
         path: format!("/apis/v1/explain/gangs/{}/{}", key.namespace, key.name),
         outlook: look.map(|look| look.body),
     })
+}
+
+/// Corrects the explanation of a member that would fit alone while its gang does not.
+pub(super) fn temper(body: &mut PodExplanation) {
+    let gang = body.gang.as_ref().filter(|_| body.verdict == "fits");
+    let Some((gang, outlook)) = gang.and_then(|gang| Some((&gang.gang, gang.outlook.as_ref()?))) else {
+        return;
+    };
+    if outlook.code == "FitsNow" {
+        return;
+    }
+    let alone = body.placement.take().map(|place| format!("Alone it would fit on {}. ", place.node));
+    let what = &outlook.message;
+    body.verdict = "refused".into();
+    body.summary =
+        format!("Not placed: it is placed with gang {gang}: {what}. {}", alone.unwrap_or_default());
+    body.summary.truncate(body.summary.trim_end().len());
+    body.message.clone_from(&outlook.message);
+    body.not_evaluated = body.total_nodes;
 }
 
 /// Returns warnings about a pod's gang declarations without effect: keys that make it a member of no gang, and a gang

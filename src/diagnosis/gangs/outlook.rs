@@ -55,12 +55,13 @@ impl GangOutlook {
     }
 }
 
-/// Returns the outlook of a pending pod's gang, or `None` if the pod is placed or is scheduled without its gang.
+/// Returns the outlook of a pending pod's gang, or `None` if the pod is placed or is scheduled without its gang. What
+/// would help a gang that does not fit is not worked out.
 pub(crate) fn of_member(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Option<GangOutlook> {
     if record.node.is_some() {
         return None;
     }
-    of_gang(snapshot, record.pod.member_of()?, now)
+    as_it_stands(snapshot, record.pod.member_of()?, now)
 }
 
 /// Returns the outlook of a gang, or `None` if its group has its quorum, waits for no place, or is not scheduled as one.

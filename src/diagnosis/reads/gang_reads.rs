@@ -28,7 +28,6 @@ pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
                 ("Reason", "/reason"),
             ],
         )
-        .long()
         .not_found("GangNotFound"),
         SnapshotRead::new(
             "/apis/v1/explain/gangs/:namespace/:name/feasibility",
