@@ -8,6 +8,7 @@
 //! - `sessions`: what is remembered and forgotten
 //! - `reading`: what users read about gangs
 //! - `large`: groups of many gangs; `slices`: attempts that take long
+//! - `outlook`, `outlook_random`: whether a quorum fits now, later or never, and that it is true when tried
 //! - `random`: what must hold in any history
 
 #[path = "../common/mod.rs"]
@@ -19,6 +20,7 @@ mod gated;
 mod large;
 mod made;
 mod outlook;
+mod outlook_random;
 mod patience;
 mod preempting;
 mod random;

@@ -71,8 +71,7 @@ fn is_outdated(attempt: &GangVerdict, gang: &Gang, look: Option<&GangOutlook>) -
         return false;
     };
     let share = said.shares.iter().find(|share| share.gang == gang.key);
-    let now = look.and_then(|look| Some((look.wanted, look.slots_now?)));
-    share.map(|share| (share.wanted, share.placeable)) != now
+    share.map(|s| s.wanted.saturating_sub(s.placeable)) != look.and_then(GangOutlook::slots_missing)
 }
 
 /// Returns why a group was not placed as a whole, or `None` if it was.

@@ -111,20 +111,36 @@ pub(super) fn judge_as_planned(
     now: Now,
 ) -> Judgement {
     let mut judgement = judge(snapshot, status, now);
-    let (Some(look), "Unschedulable" | "Released") = (look, judgement.state) else { return judgement };
-    judgement.verdict = match &look.refusal {
-        Some(refusal) if judgement.state == "Unschedulable" => {
-            reason(refusal.code, refusal.code.message(&refusal.message))
+    let Some(look) = look else { return judgement };
+    let key = &status.gang.key;
+    judgement.verdict = match (judgement.state, &look.refusal) {
+        ("Waiting", Some(refusal)) => {
+            let message = format!("{}; {}", waits(status, now), refusal.message);
+            return good("Waiting", message);
         }
-        None if look.fits_now() => {
-            let message =
-                format!("gang {} has places for its quorum now and is tried again", status.gang.key);
+        ("Unschedulable", Some(refusal)) => reason(refusal.code, refusal.code.message(&refusal.message)),
+        ("Unschedulable" | "Released", None) if look.fits_now() => {
+            let message = format!("gang {key} has places for its quorum now and is tried again");
             good("Queued", message).verdict
         }
-        _ => judgement.verdict,
+        ("Released", _) => judgement.verdict,
+        _ => return judgement,
     };
     (judgement.verdict.remedy, judgement.verdict.resolver) = (look.remedy.clone(), look.resolver.clone());
     judgement
+}
+
+/// Returns a sentence on members that have a place and wait for the others.
+fn waits(status: &GangStatus<'_>, now: Now) -> String {
+    let (gang, until) =
+        (status.gang, status.wait_ends().map(|at| format!(" until {}", rfc3339(now.wall_at(at)))));
+    format!(
+        "{} of {} members of gang {} have a place and wait for the others{}",
+        gang.counted(),
+        gang.definition.min,
+        gang.key,
+        until.unwrap_or_default()
+    )
 }
 
 /// Determines the state and verdict of a gang.
@@ -172,13 +188,7 @@ fn of_attempt(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Judgeme
     let failed = |state, verdict| Judgement { state, verdict, block: None };
     let outcome = snapshot.gang_verdicts.get(key).map(|v| &v.outcome);
     if counts.waiting > 0 {
-        let until = status.wait_ends().map(|at| format!(" until {}", rfc3339(now.wall_at(at))));
-        let mut message = format!(
-            "{} of {} members of gang {key} have a place and wait for the others{}",
-            gang.counted(),
-            gang.definition.min,
-            until.unwrap_or_default()
-        );
+        let mut message = waits(status, now);
         if let Some(GangOutcome::Waiting { refusal, .. }) = outcome {
             message = format!("{message}; {}", refusal.message);
         }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pellucid_api::reason::ReasonCode;
+use pellucid_api::reason::{ReasonCode, Resolver};
 use pellucid_api::rest::explain::Outlook;
 use pellucid_cluster::{Cluster, PodRecord, Stage};
 use pellucid_cycle::Snapshot;
@@ -37,6 +37,8 @@ pub(crate) struct GangOutlook {
     pub(crate) slots_now: Option<u32>,
     /// How many of them have places on emptied nodes; `None` when that was not asked.
     pub(crate) slots_empty: Option<u32>,
+    /// Of a gang that never fits: why emptied nodes refuse it.
+    lasting: Option<Arc<GangRefusal>>,
     /// What would help.
     pub(crate) remedy: String,
     /// Who can usually do that.
@@ -147,6 +149,7 @@ impl Look<'_> {
             wanted: self.wanted(),
             slots_now: None,
             slots_empty: None,
+            lasting: None,
             remedy: entry.remedy.into(),
             resolver: entry.resolver.as_str().into(),
         }
@@ -163,6 +166,7 @@ impl Look<'_> {
             wanted,
             slots_now: Some(wanted),
             slots_empty: None,
+            lasting: None,
             remedy: again.into(),
             resolver: "time".into(),
         };
@@ -189,6 +193,7 @@ impl Look<'_> {
             found.body = body("NotKnown", "not every order of the members could be tried out".into());
         } else {
             found.body = body("NeverFits", never(&emptied.shares));
+            found.lasting = emptied.refusal;
         }
         found
     }
@@ -240,7 +245,8 @@ impl Look<'_> {
     /// Plans the group on emptied nodes: without any other pod, then with the pods kept that its members require or are
     /// spread against, then with the waiting members of the group asked again as well.
     fn on_emptied(&self) -> Emptied {
-        let mut best = Emptied { quorum: None, kept: BTreeSet::new(), shares: Vec::new(), is_cut: false };
+        let mut best =
+            Emptied { quorum: None, kept: BTreeSet::new(), shares: Vec::new(), refusal: None, is_cut: false };
         let mut tries = vec![(BTreeSet::new(), false)];
         tries.extend(targets(self).into_iter().map(|kept| (kept, false)));
         let is_waiting = |(_, r): (PodId, &PodRecord)| r.stage == Stage::Waiting && self.is_own(r);
@@ -261,6 +267,7 @@ impl Look<'_> {
             best.is_cut |= is_cut || simulation.truncated;
             let shares = self.shares(&simulation);
             if best.shares.is_empty() || placeable(&shares) > placeable(&best.shares) {
+                best.refusal = self.refusal(&simulation, shares.clone());
                 best.shares = shares;
             }
             if self.has_quorum(&simulation) {
@@ -283,12 +290,17 @@ impl Look<'_> {
 
     /// Returns what would help a gang that does not fit now, and who can do that.
     fn remedy(&self, found: &GangOutlook) -> (String, String) {
-        let Some(refusal) = &found.refusal else { return (String::new(), String::new()) };
-        let entry = refusal.code.entry();
+        let said = |refusal: &GangRefusal| {
+            let entry = refusal.code.entry();
+            (entry.remedy.to_string(), entry.resolver.as_str().to_string())
+        };
+        let Some(refusal) = &found.lasting else {
+            return found.refusal.as_ref().map(|refusal| said(refusal)).unwrap_or_default();
+        };
         let is_room =
             matches!(refusal.code, ReasonCode::GangInsufficientCapacity | ReasonCode::GangMinResources);
-        if found.body.code != "NeverFits" || !is_room {
-            return (entry.remedy.into(), entry.resolver.as_str().into());
+        if !is_room {
+            return of_member_refused(refusal).unwrap_or_else(|| said(refusal));
         }
         let mut ways = match refusal.code {
             ReasonCode::GangMinResources => vec!["lower spec.minResources".to_string()],
@@ -324,12 +336,25 @@ struct Emptied {
     kept: BTreeSet<PodId>,
     /// How far the plan came that had the most places.
     shares: Vec<GangShare>,
+    /// Why that plan gave no quorum.
+    refusal: Option<Arc<GangRefusal>>,
     /// Whether some plan was cut off.
     is_cut: bool,
 }
 
 fn placeable(shares: &[GangShare]) -> u32 {
     shares.iter().map(|share| share.placeable).sum()
+}
+
+/// Returns what would help the member that stands for a failure, and who can do that. Waiting does not.
+fn of_member_refused(refusal: &GangRefusal) -> Option<(String, String)> {
+    let (_, why) = refusal.root_cause.as_ref()?;
+    let entries = why.reasons().map(|(reason, _)| reason.code.entry());
+    let mut entries: Vec<_> = entries.filter(|entry| entry.resolver != Resolver::Time).collect();
+    entries.dedup_by_key(|entry| entry.remedy);
+    let resolver = entries.first()?.resolver.as_str().to_string();
+    let remedies: Vec<&str> = entries.iter().map(|entry| entry.remedy).collect();
+    Some((remedies.join(" "), resolver))
 }
 
 /// Largest number of gangs that a message names.
