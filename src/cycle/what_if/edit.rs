@@ -3,9 +3,6 @@
 //! An edit of a pod or node becomes a changed copy of the object, applied like any other input. This module makes no
 //! decisions and writes nothing to the cluster.
 
-#[path = "edit_quorum.rs"]
-mod quorum;
-
 use std::sync::Arc;
 
 use pellucid_cluster::objects::ObjectKey;
@@ -14,6 +11,8 @@ use pellucid_model::requests::{DEFAULT_MEMORY, DEFAULT_MILLI_CPU, PodRequests, R
 use pellucid_model::selector::NodeAffinity;
 use pellucid_model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 use pellucid_model::{CustomKindRef, CustomObject, GangKey, Name, Node, Object, Pod, PodId, PodKey, PodSpec};
+
+use super::quorum;
 
 /// The pods that an edit changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,4 +11,5 @@
 pub mod edit;
 pub mod exhaustive;
 pub mod question;
+mod quorum;
 pub mod simulation;
