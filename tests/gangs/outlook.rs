@@ -235,7 +235,8 @@ fn a_group_across_namespaces_is_planned_as_one() {
     let body = explain(&mut core);
     assert_eq!(body["outlook"]["code"], "NeverFits", "{body:#}");
     let partner = ask(&mut core, "/apis/v1/explain/gangs/other/h");
-    assert_eq!((&partner["outlook"], &partner["verdict"]), (&body["outlook"], &body["verdict"]));
+    assert_eq!(partner["outlook"], body["outlook"]);
+    assert_eq!(partner["verdict"]["message"], body["verdict"]["message"]);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use pellucid::cluster::Stage;
 use pellucid::model::gang::{Dialect, GangTerms};
-use pellucid::model::{Node, Pod, quantity};
+use pellucid::model::{Node, Pod, PodSpec, quantity};
 use serde_json::Value;
 
 use crate::common::driver::Core;
@@ -25,7 +26,6 @@ impl Dice {
 }
 
 /// The objects of a cluster with one gang.
-#[derive(Clone)]
 struct Objects {
     nodes: Vec<Node>,
     placed: Vec<Pod>,
@@ -74,43 +74,53 @@ impl Objects {
         core
     }
 
-    fn has_quorum(&self) -> bool {
-        self.core().gang("g").is_satisfied()
+    /// Changes the settled cluster, and lets its scheduler try the gang again.
+    fn after(&self, change: impl FnOnce(&mut Core)) -> Core {
+        let mut core = self.core();
+        change(&mut core);
+        for _ in 0..3 {
+            core.run_after(30 * SECOND);
+        }
+        core
     }
 
-    fn change_members(&mut self, change: impl Fn(&mut Pod)) {
-        self.members.iter_mut().for_each(change);
-    }
-
-    fn set_quorum(&mut self, min: u32) {
-        self.change_members(|pod| {
+    fn set_quorum(&self, core: &mut Core, min: u32) {
+        for pod in &self.members {
             let mut mark = pod.gang.as_deref().expect("a member").clone();
             mark.terms = GangTerms { min: Some(min), ..mark.terms };
-            pod.gang = Some(Arc::new(mark));
+            core.see(&Pod { gang: Some(Arc::new(mark)), ..pod.clone() });
+        }
+    }
+
+    /// Returns whether the gang has its quorum once some pods have left.
+    fn has_quorum_without(&self, leaves: impl Fn(&Pod) -> bool) -> bool {
+        let core = self.after(|core| {
+            self.placed.iter().filter(|pod| leaves(pod)).for_each(|pod| core.delete(pod));
         });
+        core.gang("g").is_satisfied()
     }
 
-    fn without(&self, leaves: impl Fn(&Pod) -> bool) -> Self {
-        let placed = self.placed.iter().filter(|pod| !leaves(pod)).cloned().collect();
-        Self { placed, ..self.clone() }
-    }
-
-    fn apply(&mut self, edit: &Value) {
+    fn apply(&self, core: &mut Core, edit: &Value) {
         let (what, how) = edit.as_object().and_then(|edit| edit.iter().next()).expect("an edit");
         match what.as_str() {
-            "setQuorum" => self.set_quorum(number(how, "/min") as u32),
-            "deletePod" => *self = self.without(|pod| Some(&*pod.key.to_string()) == how.as_str()),
+            "setQuorum" => self.set_quorum(core, number(how, "/min") as u32),
+            "deletePod" => {
+                let pod = self.placed.iter().find(|pod| Some(&*pod.key.to_string()) == how.as_str());
+                core.delete(pod.expect("a pod"));
+            }
             "copyNode" => {
                 let like = self.nodes.iter().find(|node| *node.name == *text(how, "/node")).expect("a node");
-                self.nodes.push(host(text(how, "/name"), like.allocatable.milli_cpu));
+                core.see_node(&host(text(how, "/name"), like.allocatable.milli_cpu));
             }
             "setRequest" => {
                 let amount = quantity::milli(text(how, "/amount")).expect("an amount");
-                self.change_members(|pod| {
-                    let mut spec = pellucid::model::PodSpec::clone(&pod.spec);
-                    spec.requests = requests(amount);
-                    pod.spec = Arc::new(spec);
-                });
+                for pod in &self.members {
+                    if core.stage(pod) != Some(Stage::Pending) {
+                        continue;
+                    }
+                    let spec = PodSpec { requests: requests(amount), ..PodSpec::clone(&pod.spec) };
+                    core.see(&Pod { spec: Arc::new(spec), ..pod.clone() });
+                }
             }
             other => panic!("no test knows the edit {other}"),
         }
@@ -149,9 +159,8 @@ fn look(seed: u64, seen: &mut Seen) {
     // As many have places as is said.
     let counted = number(&feasible, "/counted");
     if now + counted > 0 {
-        let mut fewer = objects.clone();
-        fewer.set_quorum((now + counted) as u32);
-        assert!(fewer.has_quorum(), "{what}");
+        let fewer = objects.after(|core| objects.set_quorum(core, (now + counted) as u32));
+        assert!(fewer.gang("g").is_satisfied(), "{what}");
     }
     for pod in &objects.members {
         let alone = ask(&mut core, &format!("/apis/v1/explain/pods/{}/feasibility", pod.key));
@@ -162,7 +171,7 @@ fn look(seed: u64, seen: &mut Seen) {
     match code {
         "NeverFits" => {
             seen.never += 1;
-            assert!(!objects.without(Pod::can_leave).has_quorum(), "{what}");
+            assert!(!objects.has_quorum_without(Pod::can_leave), "{what}");
             assert!(!text(&body, "/verdict/remedy").contains("Wait for pods to end"), "{what}");
         }
         "NotNow" => {
@@ -174,7 +183,7 @@ fn look(seed: u64, seen: &mut Seen) {
                 true => pod.can_leave(),
                 false => leaving.contains(&&*pod.key.to_string()),
             };
-            assert!(objects.without(leaves).has_quorum(), "{what}");
+            assert!(objects.has_quorum_without(leaves), "{what}");
         }
         other => panic!("{other}: {what}"),
     }
@@ -182,9 +191,9 @@ fn look(seed: u64, seen: &mut Seen) {
     assert_eq!(number(&body, "/slotsMissing"), wanted - now, "{body:#}");
     for fix in list(&body, "/fixes") {
         seen.fixes += 1;
-        let mut changed = objects.clone();
-        list(fix, "/edits").iter().for_each(|edit| changed.apply(edit));
-        let core = changed.core();
+        let core = objects.after(|core| {
+            list(fix, "/edits").iter().for_each(|edit| objects.apply(core, edit));
+        });
         assert!(core.gang("g").is_satisfied(), "seed {seed}: {fix:#}");
         assert_eq!(
             number(fix, "/gang/placed"),
