@@ -56,8 +56,8 @@ pub(super) fn fixes(snapshot: &Snapshot, key: &GangKey, look: &GangOutlook, most
     let asked = search.stands_for(look).and_then(|id| ask(snapshot, id));
     let mut found = Found::default();
     if let Some(asked) = &asked {
-        let is_cut;
-        (found.conflicts, is_cut) = conflicts(&asked.masks, asked.cluster.present());
+        let (all, is_cut) = conflicts(&asked.masks, asked.cluster.present());
+        found.conflicts = all;
         found.truncated = asked.masks.truncated || is_cut;
     }
     if most > 0 {
