@@ -16,6 +16,7 @@ use pellucid_model::quantity::format_amount;
 use pellucid_model::{Now, PodId, PodKey};
 use pellucid_recording::{Group, GroupMeasure, Outcome, Placement, Refusal, Verdict, rfc3339};
 
+use crate::gangs::gang_state::HeldBack;
 use crate::meta::{next_retry, of_snapshot, of_verdict, unit_of, wakes_on};
 use crate::verdict::{self, PodVerdict, reason_body, sentence, verdicts};
 use crate::what_if::nearest::NearestNodes;
@@ -58,6 +59,7 @@ pub(super) fn pod(
     }
     body.owner = crate::what_if::suggestions::owners::owner(&snapshot.cluster, &record.pod);
     body.gang = crate::gangs::of_pod(snapshot, record, now);
+    crate::gangs::temper(&mut body);
     body.warnings = crate::gangs::warnings_of_pod(snapshot, record);
     Ok(body)
 }
@@ -89,7 +91,15 @@ fn recorded(snapshot: &Snapshot, id: PodId, record: &PodRecord, now: Now) -> Pod
             add_refusal(&mut body, refusal, verdict::of_pod(snapshot, id, now).as_ref(), "refused");
         }
         Some(Outcome::Gated(refusal)) if record.node.is_none() => {
-            add_refusal(&mut body, refusal, verdict::of_pod(snapshot, id, now).as_ref(), "gated");
+            let current = HeldBack::new(snapshot).now(record, refusal);
+            let refusal = current.as_ref().unwrap_or(refusal);
+            body.meta.refreshed = current.is_some();
+            add_refusal(
+                &mut body,
+                refusal,
+                verdict::of_refusal(snapshot, id, refusal, now).as_ref(),
+                "gated",
+            );
         }
         _ => add_place(&mut body, snapshot, (id, record), verdict.as_ref(), now),
     }
@@ -289,6 +299,7 @@ pub(crate) fn shortfall_text(of: &GroupMeasure) -> String {
 pub(super) fn pending(snapshot: &Snapshot, now: Now) -> PendingPods {
     let pending = snapshot.cluster.pods().filter(|(_, record)| record.stage == Stage::Pending);
     let verdicts = verdicts(snapshot, now);
+    let mut held_back = HeldBack::new(snapshot);
     let pending = pending.map(|(id, record)| {
         let known = verdicts.of(id);
         let (verdict, refusal) = match snapshot.last_attempts.get(id.index()).and_then(LastAttempt::outcome) {
@@ -296,6 +307,9 @@ pub(super) fn pending(snapshot: &Snapshot, now: Now) -> PendingPods {
             Some(Outcome::Gated(refusal)) => ("gated", Some(refusal)),
             _ => ("waiting", None),
         };
+        let now = refusal.filter(|_| verdict == "gated");
+        let now = now.and_then(|said| held_back.now(record, said));
+        let refusal = now.as_ref().or(refusal.map(|refusal| &**refusal));
         PendingPod {
             namespace: record.pod.key.namespace.to_string(),
             name: record.pod.key.name.to_string(),
@@ -304,7 +318,7 @@ pub(super) fn pending(snapshot: &Snapshot, now: Now) -> PendingPods {
             outlook: known
                 .and_then(|verdict| Some(verdict.outlook.as_ref()?.code.clone()))
                 .unwrap_or_default(),
-            reasons: refusal.map(|r| codes(r)).unwrap_or_default(),
+            reasons: refusal.map(codes).unwrap_or_default(),
             message: refusal.map(|r| r.message().to_string()).unwrap_or_default(),
         }
     });

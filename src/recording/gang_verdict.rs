@@ -98,3 +98,28 @@ pub fn member_refusal(code: ReasonCode, subject: &str, total_nodes: usize) -> Re
 pub fn member_cause(code: ReasonCode, subject: &str) -> Cause {
     Cause::new(PLUGIN, Code::UnschedulableAndUnresolvable, Reason::about(code, subject))
 }
+
+/// Maximum number of gangs named in a message, which goes to every member.
+const MAX_GANGS_TOLD: usize = 8;
+
+/// Returns a message on how far a group came: its gangs, and the member that stands for the failure.
+pub fn attempt_message(shares: &[GangShare], root: Option<&(PodKey, Arc<Refusal>)>) -> Arc<str> {
+    let of_gang = |s: &GangShare| {
+        format!("{}: {} of {} members that its quorum needs can be placed", s.gang, s.placeable, s.wanted)
+    };
+    // For a large group, the message names only gangs that are short.
+    let is_told = |s: &&GangShare| shares.len() <= MAX_GANGS_TOLD || s.placeable < s.wanted;
+    let told: Vec<&GangShare> = shares.iter().filter(is_told).collect();
+    let mut gangs: Vec<String> = told.iter().take(MAX_GANGS_TOLD).map(|s| of_gang(s)).collect();
+    if told.len() > MAX_GANGS_TOLD {
+        gangs.push(format!("{} more gangs are short too", told.len() - MAX_GANGS_TOLD));
+    }
+    if gangs.is_empty() {
+        gangs.push(format!("{} gangs have the members that their quorums need", shares.len()));
+    }
+    let gangs = gangs.join("; ");
+    match root {
+        Some((pod, refusal)) => format!("{gangs}; {pod} cannot: {}", refusal.message()).into(),
+        None => gangs.into(),
+    }
+}

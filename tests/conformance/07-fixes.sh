@@ -57,7 +57,7 @@ eventually bound p1 "$(jq -r .node "$work/fix")"
 
 # For a gang, fixes are counted in slots, and each gives the gang a quorum.
 gang=/apis/v1/explain/gangs/demo/too-many-gpus/suggestions
-check $gang '.slotsMissing >= 1 and (.fixes | length) >= 1 and ([.fixes[] | .verified and .slots >= 3] | all)'
+check $gang '.slotsMissing >= 1 and (.fixes | length) >= 1 and ([.fixes[] | .verified and .slots >= .gang.min] | all)'
 ask $gang | jq -c '.fixes[].edits' | while read -r edits; do
   jq -n --argjson edits "$edits" '{includeGangs: ["demo/too-many-gpus"], edits: $edits}' |
     simulate '.gangs[] | select(.gang == "demo/too-many-gpus") | .hasQuorum'

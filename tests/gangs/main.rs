@@ -8,6 +8,7 @@
 //! - `sessions`: what is remembered and forgotten
 //! - `reading`: what users read about gangs
 //! - `large`: groups of many gangs; `slices`: attempts that take long
+//! - `outlook`, `outlook_random`: whether a quorum fits now, later or never, and that it is true when tried
 //! - `random`: what must hold in any history
 
 #[path = "../common/mod.rs"]
@@ -18,6 +19,8 @@ mod binding;
 mod gated;
 mod large;
 mod made;
+mod outlook;
+mod outlook_random;
 mod patience;
 mod preempting;
 mod random;

@@ -125,11 +125,20 @@ fn a_refused_gang_names_its_root_cause_and_what_the_best_nodes_lacked() {
     assert_eq!(body["childrenScheduleRoundMap"]["ns/g-0"], 1);
     // The explanation of a member links to the gang's.
     let pod = ask(&mut core, "/apis/v1/explain/pods/ns/g-0");
+    let mut gang = pod["gang"].clone();
+    let outlook = gang.as_object_mut().and_then(|gang| gang.remove("outlook")).expect("an outlook");
+    assert_eq!(outlook, body_outlook(&mut core));
     assert_eq!(
-        pod["gang"],
+        gang,
         json!({"gang": "ns/g", "member": "Evaluated", "state": "Unschedulable", "code": "GangInsufficientCapacity",
             "message": body_message(&pod), "path": "/apis/v1/explain/gangs/ns/g"})
     );
+}
+
+fn body_outlook(core: &mut Core) -> Value {
+    let outlook = explain(core, "g")["outlook"].clone();
+    assert_eq!(outlook["code"], "NeverFits");
+    outlook
 }
 
 fn body_message(pod: &Value) -> &str {

@@ -37,9 +37,17 @@ const SUGGESTIONS: &str = "/apis/v1/explain/gangs/ns/g/suggestions";
 fn a_gang_of_a_thousand_on_five_thousand_nodes() {
     let mut core = large(800);
     let body = ask(&mut core, SUGGESTIONS);
-    assert_eq!(texts(&body), ["request 2 of cpu instead of 4", "add a node like n0000 (50 times)"]);
-    assert_eq!((number(&body, "/slotsMissing"), &body["meta"]["truncated"]), (1000, &Value::Bool(false)));
-    assert_eq!(list(&body, "/fixes/1/edits").len(), 50);
+    assert_eq!(
+        texts(&body),
+        [
+            "lower the quorum of gang ns/g to 800 instead of 1000",
+            "request 2 of cpu instead of 4",
+            "add a node like n0000 (50 times)"
+        ]
+    );
+    // 800 of the 1000 have places.
+    assert_eq!((number(&body, "/slotsMissing"), &body["meta"]["truncated"]), (200, &Value::Bool(false)));
+    assert_eq!(list(&body, "/fixes/2/edits").len(), 50);
 }
 
 #[test]

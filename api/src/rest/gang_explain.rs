@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Meta;
-use super::explain::{NodeGroup, ReasonBody, Shortfall};
+use super::explain::{NodeGroup, Outlook, ReasonBody, Shortfall};
 use super::gangs::{GangMember, GangRelease, HeldResources, PartiallyBound};
 
 /// A verdict on a gang.
@@ -44,11 +44,11 @@ pub struct GangNumbers {
     pub bound: u32,
     /// Ended.
     pub finished: u32,
-    /// How many of the wanted members could be placed together in the last attempt; absent when it was not
-    /// refused.
+    /// How many of the wanted members have places together, as things are now; absent when the group cannot be
+    /// planned or has its quorum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placeable: Option<u32>,
-    /// How many members were wanted for the quorum in that attempt.
+    /// How many members the quorum still needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<u32>,
 }
@@ -59,6 +59,9 @@ pub struct GangNumbers {
 pub struct GangRootCause {
     /// `namespace/name` of the pod.
     pub pod: String,
+    /// How many more of the wanted members have no place either.
+    #[serde(default)]
+    pub others: u32,
     /// Why no node took it beside the others.
     pub message: String,
     /// Number of nodes at the decision.
@@ -166,7 +169,10 @@ pub struct GangExplanation {
     pub mode_note: String,
     /// Numbers.
     pub counts: GangNumbers,
-    /// The member that stands for the last failed attempt.
+    /// Of a gang without its quorum: whether the quorum fits now, could fit later, or never, as the state is now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outlook: Option<Outlook>,
+    /// The member that stands for the failure, as the state is now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_cause: Option<GangRootCause>,
     /// What it waits for besides nodes.
@@ -213,6 +219,45 @@ pub struct PodGang {
     pub message: String,
     /// Where the gang is explained.
     pub path: String,
+    /// Of a pending member of a gang without its quorum: the outlook of the gang, and so of the pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outlook: Option<Outlook>,
+}
+
+/// `GET /apis/v1/explain/gangs/:namespace/:name/feasibility`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GangFeasibility {
+    /// What state this was computed on.
+    pub meta: Meta,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Never or not now; absent when the gang has its quorum or nothing of it is pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outlook: Option<Outlook>,
+    /// Members of a quorum.
+    pub min: u32,
+    /// Members that count towards the quorum already.
+    pub counted: u32,
+    /// Members that the quorum still needs.
+    pub wanted: u32,
+    /// How many of the wanted members have places together now; absent when the group cannot be planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots_now: Option<u32>,
+    /// How many of them have places when every pod has left that can; absent when the quorum fits without that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots_empty: Option<u32>,
+    /// Wanted members without a place now: `wanted` less `slotsNow`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots_missing: Option<u32>,
+    /// What would help.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remedy: String,
+    /// Who can usually do that.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub resolver: String,
 }
 
 /// A gang holds what another one waits for.

@@ -12,7 +12,8 @@ pub struct QueuedGroup {
     pub gangs: Vec<String>,
     /// Members in this unit.
     pub members: usize,
-    /// Members of all gangs that are there for their quorums: in this unit, or placed already.
+    /// Members of all gangs that are there for their quorums: in this unit, or placed already. Of each gang no more than
+    /// its quorum needs.
     pub have: u32,
     /// Members that the quorums need, added up.
     pub need: u32,

@@ -21,6 +21,16 @@ pub struct PodsOf {
     pub gang: Option<String>,
 }
 
+/// Another quorum for a gang: the number that its PodGroup declares, or its pods if they define it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetQuorum {
+    /// `namespace/name` of the gang.
+    pub gang: String,
+    /// Members of a quorum, at least 1.
+    pub min: u32,
+}
+
 /// A taint of a node, or the toleration of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -171,6 +181,8 @@ pub enum EditBody {
     DropPodAntiAffinity(PodsOf),
     /// Pods have no scheduling gates.
     RemoveGates(PodsOf),
+    /// A gang has another quorum.
+    SetQuorum(SetQuorum),
     /// A plugin's scores have another weight, in every profile.
     SetWeight(SetWeight),
     /// A manifest of a kind that an enabled plugin brings, such as a NodeMetric: the object is added, or becomes this one.

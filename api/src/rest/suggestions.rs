@@ -151,10 +151,34 @@ pub struct Fix {
     /// The controller to change, if the fix changes the pod and the pod has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<OwnerOf>,
+    /// What the fix does to the whole gang, in the fixes of gangs and of their members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<GangEffect>,
     /// What is to be done.
     pub parts: Vec<FixPart>,
     /// The parts' edits, for `POST /apis/v1/simulate` with the pod in `include` (the gang in `includeGangs`).
     pub edits: Vec<EditBody>,
+}
+
+/// What a fix does to the whole gang.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GangEffect {
+    /// `namespace/name` of the gang.
+    pub gang: String,
+    /// Members that have places with the fix, those that have them already included.
+    pub placed: u32,
+    /// Members that exist and have not ended.
+    pub members: u32,
+    /// Members of a quorum, with the fix.
+    pub min: u32,
+    /// Whether every member has a place, not only a quorum.
+    pub all: bool,
+    /// What the pending members are made from, each as `Kind/name`, at most 8.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owners: Vec<String>,
+    /// In words.
+    pub text: String,
 }
 
 /// `GET /apis/v1/explain/pods/:namespace/:name/suggestions` and the same of a gang.
@@ -176,9 +200,12 @@ pub struct Suggestions {
     /// Why there is no fix, when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Members of the gang that are missing for its quorum.
+    /// Members that the gang's quorum needs and for which there is no place now. Absent when the gang cannot be planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots_missing: Option<u32>,
+    /// The gang that the fixes are for, `namespace/name`: the gang itself, or that of the pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<String>,
 }
 
 /// A node and how far it is from taking a pod.
@@ -224,7 +251,8 @@ pub struct Nearest {
 /// Never or not now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FeasibilityVerdict {
-    /// `FitsNow`, `FitsAfterPreemption`, `NotNow` (it would fit on the nodes without their pods) or `NeverFits`.
+    /// `FitsNow`, `FitsAfterPreemption`, `NotNow` (it would fit on the nodes without their pods) or `NeverFits`. Of a gang's
+    /// member also `HeldBack` (the gang cannot be planned) and `NotKnown`.
     pub code: String,
     /// In words.
     pub message: String,
@@ -240,6 +268,23 @@ pub struct LargestNow {
     pub requests: BTreeMap<String, String>,
     /// The part of the request that is left of the resource that is cut most, in per cent.
     pub percent: u32,
+}
+
+/// The pod of a [`Feasibility`] as if it had no gang.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FeasibilityAlone {
+    /// The gang that it is planned with, `namespace/name`: `verdict`, `now`, `afterPreemption` and `emptyCluster` of the
+    /// body are about its quorum.
+    pub gang: String,
+    /// Never or not now, of the pod alone.
+    pub verdict: FeasibilityVerdict,
+    /// Whether the pod alone fits now.
+    pub now: bool,
+    /// Whether the pod alone would after preemption.
+    pub after_preemption: bool,
+    /// Whether the pod alone would fit on the nodes as they are, without any pods.
+    pub empty_cluster: bool,
 }
 
 /// `GET /apis/v1/explain/pods/:namespace/:name/feasibility`.
@@ -269,4 +314,8 @@ pub struct Feasibility {
     /// The largest pod of this kind that fits now, when only resources are in the way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest_now: Option<LargestNow>,
+    /// Of a pending member of a gang without its quorum: what the pod alone would do. The rest of the body, but for the
+    /// copies, is about the pod with its gang.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<FeasibilityAlone>,
 }

@@ -200,6 +200,13 @@ fn edit(decoder: &Decoder, body: &EditBody, field: &str) -> Result<Edit, ReadErr
             return Err(invalid(&at("setWeight.weight"), &problem));
         }
         EditBody::SetWeight(set) => Edit::SetWeight { plugin: Name::new(&set.plugin), weight: set.weight },
+        EditBody::SetQuorum(set) => {
+            let gang = gang_key(&set.gang, &at("setQuorum.gang"))?;
+            if set.min == 0 {
+                return Err(invalid(&at("setQuorum.min"), "0 is not a quorum"));
+            }
+            Edit::SetQuorum { gang, min: set.min }
+        }
         EditBody::SetRequest(set) => {
             resource(&set.resource, &at("setRequest.resource"))?;
             let amount = amount(&set.resource, &set.amount, &at("setRequest.amount"))?;

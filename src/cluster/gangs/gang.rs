@@ -196,6 +196,16 @@ impl Gang {
         if self.is_satisfied() { 0 } else { self.definition.min - self.counted() }
     }
 
+    /// Returns how many members are there for the quorum: those that count, and the `ready` ones, which wait to be placed.
+    pub fn have(&self, ready: u32) -> u32 {
+        self.counted().saturating_add(ready)
+    }
+
+    /// Returns how many members must come before the quorum can be planned.
+    pub fn missing(&self, ready: u32) -> u32 {
+        if self.is_satisfied() { 0 } else { self.definition.min.saturating_sub(self.have(ready)) }
+    }
+
     /// Returns how long members wait for each other; `coscheduling_default` applies to dialects without a default.
     pub fn wait(&self, coscheduling_default: Duration) -> Duration {
         self.definition.wait.unwrap_or(match self.definition.dialect {

@@ -12,6 +12,8 @@ use pellucid_model::selector::{Labels, NodeAffinity};
 use pellucid_model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 use pellucid_model::{CustomKindRef, CustomObject, GangKey, Name, Node, Object, Pod, PodId, PodKey, PodSpec};
 
+use super::quorum;
+
 /// The pods that an edit changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
@@ -100,6 +102,13 @@ pub enum Edit {
     DropPodAntiAffinity(Target),
     /// Removes the scheduling gates of pods.
     RemoveGates(Target),
+    /// Sets how many members make a quorum of a gang, where the gang is defined.
+    SetQuorum {
+        /// The gang.
+        gang: GangKey,
+        /// Number of members of a quorum.
+        min: u32,
+    },
     /// Sets the weight of a plugin's scores in every profile; with 0 they do not count.
     SetWeight {
         /// Name of the plugin.
@@ -156,6 +165,7 @@ impl Edit {
                 known.ok_or_else(|| format!("{}: there is no such {}", key.1, kind.0.qualified))?;
                 Ok(vec![Input::CustomDeleted(*kind, key.clone())])
             }
+            Self::SetQuorum { gang, min } => quorum::inputs(cluster, gang, *min),
             _ => {
                 let ids = self.target().map_or(Ok(Vec::new()), |of| members(cluster, of))?;
                 let pods = ids.into_iter().filter_map(|id| cluster.pod(id));

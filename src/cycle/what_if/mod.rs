@@ -12,4 +12,5 @@ pub mod edit;
 pub mod exhaustive;
 mod orders;
 pub mod question;
+mod quorum;
 pub mod simulation;

@@ -217,10 +217,16 @@ impl Simulation {
 
     /// Releases all placed pods that can leave, and ends all nominations.
     pub fn empty_nodes(&mut self) {
+        self.empty_nodes_except(|_, _| false);
+    }
+
+    /// Releases all placed pods that can leave but those that `stays` accepts, and ends all nominations.
+    pub fn empty_nodes_except(&mut self, stays: impl Fn(PodId, &PodRecord) -> bool) {
         let cluster = &mut self.scheduler.cluster;
-        let leaves = |record: &PodRecord| record.node.is_some() && record.pod.can_leave();
-        let placed: Vec<PodId> = cluster.pods().filter(|(_, r)| leaves(r)).map(|(id, _)| id).collect();
+        let leaves = |id: PodId, r: &PodRecord| r.node.is_some() && r.pod.can_leave() && !stays(id, r);
+        let placed: Vec<PodId> = cluster.pods().filter(|(id, r)| leaves(*id, r)).map(|(id, _)| id).collect();
         for id in placed {
+            cancellation::check();
             cluster.release(id);
         }
         self.end_nominations();

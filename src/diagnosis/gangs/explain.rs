@@ -10,25 +10,25 @@ use pellucid_api::rest::gang_explain::{
 use pellucid_cluster::gangs::Gang;
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_model::{GangKey, Now, PodKey};
-use pellucid_recording::{GangOutcome, GangRefusal, GangVerdict, Refusal, rfc3339};
+use pellucid_model::{GangKey, Now};
+use pellucid_recording::{GangOutcome, GangRefusal, GangVerdict, rfc3339};
 
-use super::gang_state::{GangState, gang_state, partially_bound, warnings};
+use super::gang_state::{GangState, partially_bound, planned_state, warnings};
 use super::interference::edges_to;
+use super::outlook::{self, GangOutlook};
 use super::retry::retry;
 use super::status::{GangStatus, ready};
-use super::summary::{missing, mode_note, release};
+use super::summary::{mode_note, release};
 use crate::explain::{group_bodies, reasons_of};
 use crate::meta::of_snapshot;
 
 /// Explains one gang. Fails when the gang is unknown.
 pub(crate) fn gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Result<GangExplanation, ReadError> {
     let status = super::find(snapshot, key)?;
-    let (gang, state) = (status.gang, gang_state(snapshot, &status, now));
-    let attempt = snapshot.gang_verdicts.get(key);
-    // The last refusal no longer applies once the gang has its quorum.
-    let refusal = attempt.and_then(|a| refusal_of_group(&a.outcome)).filter(|_| !gang.is_satisfied());
-    let root_cause = refusal.and_then(|r| r.root_cause.as_ref()).map(|(pod, why)| root_cause(pod, why));
+    let look = outlook::of_gang(snapshot, key, now);
+    let state = planned_state(snapshot, &status, look.as_ref(), now);
+    let (gang, attempt) = (status.gang, snapshot.gang_verdicts.get(key));
+    let refusal = look.as_ref().and_then(|look| look.refusal.as_ref());
     let mut body = GangExplanation {
         meta: of_snapshot(snapshot, now),
         namespace: key.namespace.to_string(),
@@ -37,8 +37,8 @@ pub(crate) fn gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Result<GangE
         dialect: gang.definition.dialect.as_str().into(),
         mode: gang.definition.mode.as_str().into(),
         mode_note: mode_note(gang.definition.mode).into(),
-        counts: numbers(snapshot, &status, refusal),
-        root_cause,
+        counts: numbers(snapshot, &status, look.as_ref()),
+        root_cause: refusal.and_then(|refusal| root_cause(refusal)),
         blocker: blocker(snapshot, gang, &state, now),
         next_retry: retry(snapshot, &status, &state, now),
         attempts: gang.history.attempts,
@@ -47,19 +47,31 @@ pub(crate) fn gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Result<GangE
         last_release: release(gang),
         partially_bound: partially_bound(snapshot, &status),
         held: status.held(),
-        group: group(snapshot, &status, now),
+        group: group(snapshot, &status, look.as_ref(), now),
         members: status.members.iter().map(|m| m.body(snapshot, now)).collect(),
         warnings: warnings(snapshot, &status),
         verdict: state.verdict,
+        outlook: None,
     };
+    body.meta.refreshed = look.as_ref().is_some_and(|look| look.slots_now.is_some());
     if let Some(attempt) = attempt {
         body.meta.decided_at = Some(rfc3339(attempt.at.wall));
         body.meta.cycle_id = Some(attempt.cycle);
-        body.meta.stale = attempt.changes != snapshot.changes;
+        body.meta.stale = attempt.changes != snapshot.changes || is_outdated(attempt, gang, look.as_ref());
         let first = attempt.group.first().filter(|first| *first != key);
         body.meta.inherited_from = first.map(ToString::to_string);
     }
+    body.outlook = look.map(|look| look.body);
     Ok(body)
+}
+
+/// Returns whether a plan made now has other numbers than the last attempt, as when members came or went.
+fn is_outdated(attempt: &GangVerdict, gang: &Gang, look: Option<&GangOutlook>) -> bool {
+    let Some(said) = refusal_of_group(&attempt.outcome).filter(|_| !gang.is_satisfied()) else {
+        return false;
+    };
+    let share = said.shares.iter().find(|share| share.gang == gang.key);
+    share.map(|s| s.wanted.saturating_sub(s.placeable)) != look.and_then(GangOutlook::slots_missing)
 }
 
 /// Returns why a group was not placed as a whole, or `None` if it was.
@@ -70,9 +82,9 @@ pub(crate) fn refusal_of_group(outcome: &GangOutcome) -> Option<&Arc<GangRefusal
     }
 }
 
-fn numbers(snapshot: &Snapshot, status: &GangStatus<'_>, refusal: Option<&Arc<GangRefusal>>) -> GangNumbers {
+fn numbers(snapshot: &Snapshot, status: &GangStatus<'_>, look: Option<&GangOutlook>) -> GangNumbers {
     let (gang, counts) = (status.gang, status.counts);
-    let share = refusal.and_then(|r| r.shares.iter().find(|share| share.gang == gang.key));
+    let placeable = look.filter(|look| !look.fits_now()).and_then(|look| look.slots_now);
     GangNumbers {
         min: gang.definition.min,
         created: counts.created,
@@ -83,22 +95,30 @@ fn numbers(snapshot: &Snapshot, status: &GangStatus<'_>, refusal: Option<&Arc<Ga
         permitted: counts.permitted,
         bound: counts.bound,
         finished: counts.finished,
-        placeable: share.map(|s| s.placeable),
-        wanted: share.map(|s| s.wanted),
+        placeable,
+        wanted: placeable.and(look).map(|look| look.wanted),
     }
 }
 
-fn root_cause(pod: &PodKey, why: &Refusal) -> GangRootCause {
+/// Returns how many pods a gang's quorum lacks before it can be planned. A gang that is held back for good has no number.
+fn missing(snapshot: &Snapshot, gang: &Gang) -> u32 {
+    if gang.definition.undefined.is_some() { 0 } else { gang.missing(ready(snapshot, gang)) }
+}
+
+fn root_cause(refusal: &GangRefusal) -> Option<GangRootCause> {
+    let (pod, why) = refusal.root_cause.as_ref()?;
     let node_groups = group_bodies(why);
-    GangRootCause {
+    let without: u32 = refusal.shares.iter().map(|share| share.wanted.saturating_sub(share.placeable)).sum();
+    Some(GangRootCause {
         pod: pod.to_string(),
+        others: without.saturating_sub(1),
         message: why.message().to_string(),
         total_nodes: why.total_nodes,
         not_evaluated: why.not_evaluated,
         lacking: lacking(&node_groups),
         node_groups,
         pod_reasons: reasons_of(why.pod_cause.as_ref()),
-    }
+    })
 }
 
 /// Returns, per resource, the shortfall on the node with the most of it available. Ties go to the largest node group.
@@ -155,18 +175,23 @@ fn attempt_body(attempt: &GangVerdict) -> GangAttempt {
     }
 }
 
-fn group(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> Vec<GroupGang> {
+fn group(
+    snapshot: &Snapshot,
+    status: &GangStatus<'_>,
+    look: Option<&GangOutlook>,
+    now: Now,
+) -> Vec<GroupGang> {
     let key = &status.gang.key;
     let others = snapshot.cluster.gangs().group_of(key).into_iter().filter(|k| k != key);
     let body = |status: GangStatus<'_>| {
-        let state = gang_state(snapshot, &status, now);
+        let state = planned_state(snapshot, &status, look, now);
         GroupGang {
             gang: status.gang.key.to_string(),
             state: state.name.into(),
             code: state.verdict.code,
             message: state.verdict.message,
             min: status.gang.definition.min,
-            have: status.gang.counted() + ready(snapshot, status.gang),
+            have: status.gang.have(ready(snapshot, status.gang)),
         }
     };
     others.filter_map(|k| GangStatus::of(snapshot, &k)).map(body).collect()

@@ -3,14 +3,19 @@
 //! The state is derived from the current snapshot; the last attempt counts only as far as it still applies. Codes of
 //! gangs that lack nothing are not reasons, so they are not in the registry; docs/diagnostics.md lists them.
 
+use std::collections::BTreeMap;
+
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::gang_explain::GangVerdict as VerdictBody;
 use pellucid_api::rest::gangs::PartiallyBound;
+use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::gangs::gate::{Block, block};
 use pellucid_model::{GangKey, Now};
-use pellucid_recording::{GangOutcome, Outcome, rfc3339};
+use pellucid_recording::gang_verdict::{PLUGIN, member_refusal};
+use pellucid_recording::{GangOutcome, Outcome, Refusal, rfc3339};
 
+use super::outlook::GangOutlook;
 use super::status::{GangStatus, MemberState, ready};
 
 /// Names of all gang states, for metrics.
@@ -67,6 +72,29 @@ pub(crate) fn is_outdated(snapshot: &Snapshot, key: &GangKey, is_held: bool, sai
     now.is_none() || now != refusal.pod_cause
 }
 
+/// Why gated members are held back now. What keeps a gang from being planned is worked out once.
+pub(crate) struct HeldBack<'s> {
+    snapshot: &'s Snapshot,
+    known: BTreeMap<GangKey, Option<Block>>,
+}
+
+impl<'s> HeldBack<'s> {
+    pub(crate) fn new(snapshot: &'s Snapshot) -> Self {
+        Self { snapshot, known: BTreeMap::new() }
+    }
+
+    /// Returns why a member is held back now, if that differs from what its last report said.
+    pub(crate) fn now(&mut self, record: &PodRecord, said: &Refusal) -> Option<Refusal> {
+        let gang = record.pod.member_of().filter(|_| record.pod.gates.is_empty())?;
+        let of_gang = said.pod_cause.as_ref().filter(|cause| cause.plugin == PLUGIN)?;
+        if !self.known.contains_key(gang) {
+            self.known.insert(gang.clone(), block_of(self.snapshot, gang));
+        }
+        let block = self.known.get(gang)?.as_ref().filter(|block| block.cause() != *of_gang)?;
+        Some(member_refusal(block.code, &block.subject, self.snapshot.cluster.present().len()))
+    }
+}
+
 /// Returns whether no profile of a gang's pods schedules gangs; `false` for a gang without live pods.
 pub(super) fn is_off(snapshot: &Snapshot, status: &GangStatus<'_>) -> bool {
     let mut names = status.members.iter().filter_map(|m| Some(&m.live?.1.pod.scheduler_name)).peekable();
@@ -76,7 +104,47 @@ pub(super) fn is_off(snapshot: &Snapshot, status: &GangStatus<'_>) -> bool {
     names.peek().is_some() && !names.any(schedules)
 }
 
-/// Determines the state of a gang.
+/// Determines the state and verdict of a gang, with the numbers, remedy and resolver of a plan made now, if there is one.
+pub(super) fn planned_state(
+    snapshot: &Snapshot,
+    status: &GangStatus<'_>,
+    look: Option<&GangOutlook>,
+    now: Now,
+) -> GangState {
+    let mut state = gang_state(snapshot, status, now);
+    let Some(look) = look else { return state };
+    let key = &status.gang.key;
+    state.verdict = match (state.name, &look.refusal) {
+        ("Waiting", Some(refusal)) => {
+            let message = format!("{}; {}", waits(status, now), refusal.message);
+            return good("Waiting", message);
+        }
+        ("Unschedulable", Some(refusal)) => reason(refusal.code, refusal.code.message(&refusal.message)),
+        ("Unschedulable" | "Released", None) if look.fits_now() => {
+            let message = format!("gang {key} has places for its quorum now and is tried again");
+            good("Queued", message).verdict
+        }
+        ("Released", _) => state.verdict,
+        _ => return state,
+    };
+    (state.verdict.remedy, state.verdict.resolver) = (look.remedy.clone(), look.resolver.clone());
+    state
+}
+
+/// Returns a sentence on members that have a place and wait for the others.
+fn waits(status: &GangStatus<'_>, now: Now) -> String {
+    let (gang, until) =
+        (status.gang, status.wait_ends().map(|at| format!(" until {}", rfc3339(now.wall_at(at)))));
+    format!(
+        "{} of {} members of gang {} have a place and wait for the others{}",
+        gang.counted(),
+        gang.definition.min,
+        gang.key,
+        until.unwrap_or_default()
+    )
+}
+
+/// Determines the state and verdict of a gang.
 pub(super) fn gang_state(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> GangState {
     let (gang, counts) = (status.gang, status.counts);
     let (key, min) = (&gang.key, gang.definition.min);
@@ -121,13 +189,7 @@ fn of_attempt(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> GangSta
     let failed = |name, verdict| GangState { name, verdict, block: None };
     let outcome = snapshot.gang_verdicts.get(key).map(|v| &v.outcome);
     if counts.waiting > 0 {
-        let until = status.wait_ends().map(|at| format!(" until {}", rfc3339(now.wall_at(at))));
-        let mut message = format!(
-            "{} of {} members of gang {key} have a place and wait for the others{}",
-            gang.counted(),
-            gang.definition.min,
-            until.unwrap_or_default()
-        );
+        let mut message = waits(status, now);
         if let Some(GangOutcome::Waiting { refusal, .. }) = outcome {
             message = format!("{message}; {}", refusal.message);
         }

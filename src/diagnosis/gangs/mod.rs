@@ -4,19 +4,26 @@
 //! - `status`: the members of a gang by stage, each in exactly one
 //! - `gang_state`: the state of a gang in one word, and one code
 //! - `summary`: Koordinator's view of a gang
+//! - `outlook`: whether the quorum fits now, later or never; `targets`: the pods that its members need beside them;
+//!   `leaving`: the pods whose end would do; `feasibility`: the same in numbers
 //! - `explain`: the full explanation; `retry`: when the gang is tried again
 //! - `interference`: which gang holds what another one waits for; `cycles`: gangs that wait for each other
 //! - [`tally`]: counts for metrics
 
 mod cycles;
 pub(super) mod explain;
+pub(super) mod feasibility;
 pub(super) mod gang_state;
 pub(super) mod interference;
+mod leaving;
+pub(super) mod outlook;
 mod retry;
 mod status;
 pub(super) mod summary;
 pub mod tally;
+mod targets;
 
+use pellucid_api::rest::explain::PodExplanation;
 use pellucid_api::rest::gang_explain::PodGang;
 use pellucid_api::rest::queue::QueuedGroup;
 use pellucid_cluster::PodRecord;
@@ -25,7 +32,7 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now};
 use pellucid_queue::Unit;
 
-use gang_state::gang_state;
+use gang_state::planned_state;
 use status::{GangStatus, ready};
 
 /// Finds a gang. Fails when the gang is unknown.
@@ -41,7 +48,8 @@ pub(super) fn not_found(key: &GangKey) -> ReadError {
 pub(super) fn of_pod(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Option<PodGang> {
     let key = &record.pod.gang.as_ref()?.gang;
     let status = GangStatus::of(snapshot, key)?;
-    let state = gang_state(snapshot, &status, now);
+    let look = outlook::of_member(snapshot, record, now);
+    let state = planned_state(snapshot, &status, look.as_ref(), now);
     let member = status.members.iter().find(|m| *m.key == record.pod.key);
     Some(PodGang {
         gang: key.to_string(),
@@ -50,7 +58,27 @@ pub(super) fn of_pod(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Optio
         code: state.verdict.code,
         message: state.verdict.message,
         path: format!("/apis/v1/explain/gangs/{}/{}", key.namespace, key.name),
+        outlook: look.map(|look| look.body),
     })
+}
+
+/// Corrects the explanation of a member that would fit alone while its gang does not.
+pub(super) fn temper(body: &mut PodExplanation) {
+    let gang = body.gang.as_ref().filter(|_| body.verdict == "fits");
+    let Some((gang, outlook)) = gang.and_then(|gang| Some((&gang.gang, gang.outlook.as_ref()?))) else {
+        return;
+    };
+    if outlook.code == "FitsNow" {
+        return;
+    }
+    let alone = body.placement.take().map(|place| format!("Alone it would fit on {}. ", place.node));
+    let what = &outlook.message;
+    body.verdict = "refused".into();
+    body.summary =
+        format!("Not placed: it is placed with gang {gang}: {what}. {}", alone.unwrap_or_default());
+    body.summary.truncate(body.summary.trim_end().len());
+    body.message.clone_from(&outlook.message);
+    body.not_evaluated = body.total_nodes;
 }
 
 /// Returns warnings about a pod's gang declarations without effect: keys that make it a member of no gang, and a gang
@@ -79,7 +107,8 @@ pub(super) fn of_unit(snapshot: &Snapshot, unit: &Unit) -> Option<QueuedGroup> {
     Some(QueuedGroup {
         gangs: keys.iter().map(ToString::to_string).collect(),
         members: unit.pods.len(),
-        have: known().map(|gang| gang.counted() + ready(snapshot, gang)).sum(),
+        // What one gang has beyond its quorum is of no use to another.
+        have: known().map(|gang| gang.have(ready(snapshot, gang)).min(gang.definition.min)).sum(),
         need: known().map(|gang| gang.definition.min).sum(),
     })
 }

@@ -10,8 +10,8 @@ use pellucid_model::gang::GangMode;
 use pellucid_model::{GangKey, Now};
 use pellucid_recording::rfc3339;
 
-use super::gang_state::{block_of, gang_state, partially_bound, warnings};
-use super::status::{GangStatus, MemberState, MemberView, is_in_gang_unit, ready};
+use super::gang_state::{gang_state, partially_bound, warnings};
+use super::status::{GangStatus, MemberState, MemberView, is_in_gang_unit};
 
 /// Lists all gangs by key.
 pub(crate) fn list(snapshot: &Snapshot, now: Now) -> BTreeMap<String, GangSummary> {
@@ -132,11 +132,4 @@ pub(super) fn release(gang: &Gang) -> Option<GangRelease> {
         at: rfc3339(release.at.wall),
         members: release.members,
     })
-}
-
-/// Returns how many pods a gang's quorum lacks before it can be planned.
-pub(super) fn missing(snapshot: &Snapshot, gang: &Gang) -> u32 {
-    let is_short = block_of(snapshot, &gang.key).is_some() && !gang.is_satisfied();
-    let have = gang.counted() + ready(snapshot, gang);
-    if is_short { gang.definition.min.saturating_sub(have) } else { 0 }
 }

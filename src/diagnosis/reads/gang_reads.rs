@@ -6,7 +6,7 @@
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::gangs::GangSummary;
 
-use crate::gangs::{explain, interference, summary};
+use crate::gangs::{explain, feasibility, interference, summary};
 use crate::reads::{SnapshotRead, gang_key};
 
 pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
@@ -21,6 +21,14 @@ pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
             "/members",
             "Pod /pod, State /state, Node /node, Since /since, Deadline /deadline, Reason /reason",
         )
+        .not_found("GangNotFound"),
+        SnapshotRead::new(
+            "/apis/v1/explain/gangs/:namespace/:name/feasibility",
+            "explain",
+            "Never or not now: how many members of a gang have places together now and on emptied nodes",
+            |snapshot, params, now| feasibility::of_gang(snapshot, &gang_key(params), now),
+        )
+        .long()
         .not_found("GangNotFound"),
         SnapshotRead::new(
             "/apis/v1/gangs/interference",

@@ -44,7 +44,7 @@ pub(crate) fn of_pod(
     let largest_now = if now_fits { None } else { largest(snapshot, &asked, now) };
     let mut meta = of_snapshot(snapshot, now);
     meta.truncated = max_copies_now == bound || max_copies_empty == bound;
-    Ok(Feasibility {
+    let mut body = Feasibility {
         meta,
         namespace: key.namespace.to_string(),
         name: key.name.to_string(),
@@ -56,7 +56,10 @@ pub(crate) fn of_pod(
         max_copies_empty,
         copies_bound: bound,
         largest_now,
-    })
+        alone: None,
+    };
+    crate::gangs::feasibility::with_gang(snapshot, asked.record, &mut body, now);
+    Ok(body)
 }
 
 /// Returns the largest variant of the pod that fits now: its requests cut to what the best node has free.

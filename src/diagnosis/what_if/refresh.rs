@@ -30,7 +30,7 @@ pub(crate) fn refresh(
     (meta.refreshed, meta.decided_at) = (true, Some(rfc3339(now.wall)));
     let unit = unit_of(snapshot, id);
     if unit.is_some_and(|unit| unit.stage == QueueStage::Gated) {
-        // The gates were evaluated when the pod last changed; nothing else could open them.
+        // The gates were evaluated when the pod last changed, and what its gang lacks just now.
         body.meta = meta;
         return;
     }

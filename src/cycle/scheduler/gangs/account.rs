@@ -5,9 +5,9 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::gangs::LastTry;
 use pellucid_model::collections::FxHashMap;
-use pellucid_model::{GangKey, Now, PodId, PodKey};
+use pellucid_model::{GangKey, Now, PodId};
 use pellucid_recording::Refusal;
-use pellucid_recording::gang_verdict::{GangRefusal, GangShare};
+use pellucid_recording::gang_verdict::{GangRefusal, attempt_message};
 
 use super::plan::GangAttempt;
 use super::trial::{Fate, Trial};
@@ -26,7 +26,10 @@ impl Scheduler {
             trial.placed[gang] < attempt.needs[gang]
         };
         let failed = trial.failed();
-        let root = failed.iter().find(|(i, _)| is_short(*i)).or(failed.first());
+        // What depends on other pods may hold no more once the members behind are placed.
+        let is_lasting = |(i, refusal): &&(usize, &Arc<Refusal>)| is_short(*i) && !depends_on_pods(refusal);
+        let root = failed.iter().find(is_lasting).or(failed.iter().rfind(|(i, _)| is_short(*i)));
+        let root = root.or(failed.first());
         let root = root.map(|(i, refusal)| (attempt.candidates[*i].pod.key.clone(), (*refusal).clone()));
         let is_room = |code| matches!(code, ReasonCode::InsufficientResource | ReasonCode::TooManyPods);
         let code = match &root {
@@ -38,7 +41,7 @@ impl Scheduler {
         let fates = trial.fates.iter().enumerate();
         let not_asked = fates.filter(|(i, fate)| matches!(fate, Fate::NotAsked) && is_short(*i));
         let not_evaluated = not_asked.count() as u32;
-        let message = words(&shares, root.as_ref());
+        let message = attempt_message(&shares, root.as_ref());
         GangRefusal { code, message, root_cause: root, shares, not_evaluated, orders, is_truncated: false }
     }
 
@@ -99,27 +102,8 @@ impl Scheduler {
     }
 }
 
-/// Maximum number of gangs named in a message, which goes to every member.
-const MAX_GANGS_REPORTED: usize = 8;
-
-/// Returns a message on how far a group came.
-fn words(shares: &[GangShare], root: Option<&(PodKey, Arc<Refusal>)>) -> Arc<str> {
-    let of_gang = |s: &GangShare| {
-        format!("{}: {} of {} members that its quorum needs can be placed", s.gang, s.placeable, s.wanted)
-    };
-    // For a large group, the message names only gangs that are short.
-    let is_reported = |s: &&GangShare| shares.len() <= MAX_GANGS_REPORTED || s.placeable < s.wanted;
-    let reported: Vec<&GangShare> = shares.iter().filter(is_reported).collect();
-    let mut gangs: Vec<String> = reported.iter().take(MAX_GANGS_REPORTED).map(|s| of_gang(s)).collect();
-    if reported.len() > MAX_GANGS_REPORTED {
-        gangs.push(format!("{} more gangs are short too", reported.len() - MAX_GANGS_REPORTED));
-    }
-    if gangs.is_empty() {
-        gangs.push(format!("{} gangs have the members that their quorums need", shares.len()));
-    }
-    let gangs = gangs.join("; ");
-    match root {
-        Some((pod, refusal)) => format!("{gangs}; {pod} cannot: {}", refusal.message()).into(),
-        None => gangs.into(),
-    }
+/// Whether a refusal may end because more pods are placed: a pod that is required beside it, or a spread over domains.
+fn depends_on_pods(refusal: &Refusal) -> bool {
+    let depends = |code| matches!(code, ReasonCode::PodAffinityMismatch | ReasonCode::SpreadSkewTooLarge);
+    refusal.reasons().any(|(reason, _)| depends(reason.code))
 }

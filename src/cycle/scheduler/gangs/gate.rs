@@ -79,7 +79,7 @@ pub fn block(gangs: &Gangs, key: &GangKey, ready: impl Fn(&GangKey) -> u32) -> O
 
 /// Whether a gang itself keeps its group from being planned, that is, whether [`block_of_one`] returns a block.
 pub(super) fn is_blocked(gangs: &Gangs, gang: &Gang, ready: u32) -> bool {
-    let is_short = || gang.counted() + ready < gang.definition.min;
+    let is_short = || gang.missing(ready) > 0;
     let is_large = || gangs.too_many(&gang.key).is_some();
     gang.definition.undefined.is_some()
         || !gang.is_satisfied() && (!gang.has_partners() || is_short() || is_large())
@@ -119,10 +119,10 @@ fn block_of_one(gangs: &Gangs, key: &GangKey, ready: u32) -> Option<Block> {
         let named = || missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         return too_large.or_else(|| Some(Block::new(gang, ReasonCode::GangPartnerMissing, named())));
     }
-    let (have, min) = (gang.counted() + ready, gang.definition.min);
-    if have >= min {
+    if gang.missing(ready) == 0 {
         return None;
     }
+    let (have, min) = (gang.have(ready), gang.definition.min);
     let is_overdue = gang.history.is_overdue;
     let code = if is_overdue { ReasonCode::GangQuorumOverdue } else { ReasonCode::GangQuorumMissing };
     Some(Block::new(gang, code, format!("{key}: {have} of {min} are there")))
@@ -153,7 +153,7 @@ fn block_of_undefined(gang: &Gang, undefined: &Undefined) -> Block {
 
 impl Scheduler {
     /// Does the same as [`block`], from what the group has noted.
-    fn block(&self, rep: &GangKey, key: &GangKey) -> Option<Block> {
+    pub(super) fn block(&self, rep: &GangKey, key: &GangKey) -> Option<Block> {
         let (gangs, group) = (self.cluster.gangs(), self.gangs.groups.get(rep)?);
         let of = |at: usize| block_of_one(gangs, &group.keys[at], group.ready[at]).map(|b| b.seen_by(key));
         let own = of(group.at(key)?);

@@ -111,8 +111,12 @@ impl Scheduler {
     /// Returns a message on what keeps a gang from its quorum.
     fn trouble_of(&self, gang: &Gang) -> Option<Arc<str>> {
         if gang.history.short_since.is_some() || gang.definition.undefined.is_some() {
-            let ready = |_: &GangKey| gang.counts.pending;
-            return gate::block(self.cluster.gangs(), &gang.key, ready).map(|block| block.message().into());
+            // A gang without pending members has no group.
+            let block = match self.gangs.groups.get(&gang.key) {
+                Some(_) => self.block(&gang.key, &gang.key),
+                None => gate::block(self.cluster.gangs(), &gang.key, |_| 0),
+            };
+            return block.map(|block| block.message().into());
         }
         match &self.gangs.verdicts.get(&gang.key)?.outcome {
             GangOutcome::Placed { .. } => None,

@@ -8,18 +8,20 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::gangs::Gang;
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::what_if::edit::Target;
+use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::Reason;
-use pellucid_model::taint::tolerated;
-use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId};
+use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId, PodKey, cancellation};
 
 use super::conflicts::conflicts;
-use super::parts::{Part, copy_node, of_pod, remove_taint, set_request, uncordon};
+use super::gang_parts::{set_quorum, with_command};
+use super::parts::{Part, copy_node, cost, of_cluster, of_pod, remove_gates, set_request};
 use super::search::{Candidate, Found, changed, is_known, rank};
-use crate::gangs::explain::refusal_of_group;
+use super::victims::delete_pod;
+use crate::gangs::outlook::GangOutlook;
 use crate::what_if::requirements::{PodRequirements, ask, requested};
 
 /// Largest number of nodes that a fix adds or opens.
@@ -37,25 +39,32 @@ struct Tried {
     slots: Option<u32>,
 }
 
-/// Returns up to `most` fixes.
-pub(super) fn fixes(snapshot: &Snapshot, key: &GangKey, most: usize, now: Now) -> Found {
+/// Number of plans for the number of nodes in a remedy.
+const FEW_PLANS: usize = 6;
+/// Largest number of pods that a fix lets go.
+const MOST_LEAVING: usize = 8;
+/// Number of sets of failed requirements for which changes of the members are tried.
+const MOST_SETS: usize = 6;
+
+/// Returns up to `most` fixes for a gang with this outlook.
+pub(super) fn fixes(snapshot: &Snapshot, key: &GangKey, look: &GangOutlook, most: usize, now: Now) -> Found {
     let Some(gang) = snapshot.cluster.gangs().get(key) else { return Found::default() };
-    let left = Cell::new((MOST_MEMBERS / gang.members.len().max(1)).clamp(LEAST_PLANS, MOST_PLANS));
-    let (of, need) = (Target::Gang(key.clone()), i64::from(gang.need()));
-    let search = Search { snapshot, of, key, now, need, left, is_cut: Cell::new(false) };
-    let as_it_is = search.planned(&[]);
-    if as_it_is.as_ref().is_some_and(|simulation| search.slots(simulation).is_some()) {
+    if look.fits_now() {
         return Found { fits_now: true, ..Found::default() };
     }
-    let stands_for = as_it_is.and_then(|simulation| search.stands_for(&simulation));
-    let Some(asked) = stands_for.and_then(|id| ask(snapshot, id)) else {
-        let note = "No member waits for a node; see what the gang's explanation says is missing.".to_string();
-        return Found { note: Some(note), ..Found::default() };
-    };
-    let (conflicts, is_cut) = conflicts(&asked.masks, asked.cluster.present());
-    let fixes = if most > 0 { search.found(&asked, most) } else { Vec::new() };
-    let mut found = Found { conflicts, fixes, ..Found::default() };
-    found.truncated = asked.masks.truncated || is_cut || search.is_cut.get();
+    let plans = (MOST_MEMBERS / gang.members.len().max(1)).clamp(LEAST_PLANS, MOST_PLANS);
+    let search = Search::new(snapshot, gang, plans, now);
+    let asked = search.stands_for(look).and_then(|id| ask(snapshot, id));
+    let mut found = Found::default();
+    if let Some(asked) = &asked {
+        let (all, is_cut) = conflicts(&asked.masks, asked.cluster.present());
+        found.conflicts = all;
+        found.truncated = asked.masks.truncated || is_cut;
+    }
+    if most > 0 {
+        found.fixes = search.found(asked.as_ref(), look, most);
+    }
+    found.truncated |= search.is_cut.get();
     if found.fixes.is_empty() && most > 0 {
         let path = format!("/apis/v1/explain/gangs/{}/{}", key.namespace, key.name);
         let what = match search.is_cut.get() {
@@ -67,10 +76,22 @@ pub(super) fn fixes(snapshot: &Snapshot, key: &GangKey, most: usize, now: Now) -
     found
 }
 
+/// Returns a node and how many like it would give a gang its quorum, if few plans are enough to tell.
+pub(crate) fn nodes_to_add(snapshot: &Snapshot, key: &GangKey, now: Now) -> Option<(Name, usize)> {
+    let search = Search::new(snapshot, snapshot.cluster.gangs().get(key)?, FEW_PLANS, now);
+    let first = search.first_pending()?;
+    let tried = search.by_new_nodes(&ask(snapshot, first)?, 1).pop()?;
+    let Edit::CopyNode { node, .. } = &tried.parts.first()?.edit else { return None };
+    Some((node.clone(), tried.parts.len()))
+}
+
 struct Search<'s> {
     snapshot: &'s Snapshot,
     of: Target,
     key: &'s GangKey,
+    gang: &'s Gang,
+    /// The gangs that are planned together.
+    group: Vec<GangKey>,
     now: Now,
     /// Number of members that need places.
     need: i64,
@@ -80,15 +101,25 @@ struct Search<'s> {
     is_cut: Cell<bool>,
 }
 
-impl Search<'_> {
-    /// Returns the changes that help.
-    fn found(&self, asked: &PodRequirements<'_>, most: usize) -> Vec<Candidate> {
-        let mut all = BTreeMap::new();
-        let tried =
-            self.by_pods(asked).into_iter().chain(self.by_new_nodes(asked)).chain(self.by_opening(asked));
-        for tried in tried {
-            all.insert(rank(&tried.parts), tried);
+impl<'s> Search<'s> {
+    fn new(snapshot: &'s Snapshot, gang: &'s Gang, plans: usize, now: Now) -> Self {
+        let (key, need) = (&gang.key, i64::from(gang.need()));
+        let (of, left) = (Target::Gang(key.clone()), Cell::new(plans));
+        let group = snapshot.cluster.gangs().group_of(key);
+        Self { snapshot, of, key, gang, group, now, need, left, is_cut: Cell::new(false) }
+    }
+
+    /// Returns the changes that help, the easiest first.
+    fn found(&self, asked: Option<&PodRequirements<'_>>, look: &GangOutlook, most: usize) -> Vec<Candidate> {
+        let mut tried: Vec<Tried> = self.by_gates().into_iter().chain(self.by_quorum(look)).collect();
+        // While the group cannot be planned, no room helps.
+        if let Some(asked) = asked.filter(|_| look.slots_now.is_some()) {
+            tried.extend(self.by_leaving(asked, look));
+            tried.extend(self.by_pods(asked));
+            tried.extend(self.by_new_nodes(asked, MOST_MODELS));
+            tried.extend(self.by_opening(asked));
         }
+        let all: BTreeMap<_, _> = tried.into_iter().map(|tried| (rank(&tried.parts), tried)).collect();
         let mut found: Vec<Candidate> = Vec::new();
         for tried in all.into_values() {
             if found.len() >= most {
@@ -101,13 +132,53 @@ impl Search<'_> {
                 Some(slots) => Some((tried.parts, slots)),
                 None => self.shrunk(tried.parts),
             };
-            found.extend(least.map(|(parts, slots)| Candidate {
-                parts,
-                slots: Some(slots),
-                ..Candidate::default()
+            found.extend(least.map(|(parts, slots)| {
+                let parts = parts.into_iter().map(|part| with_command(self.snapshot, part)).collect();
+                Candidate { parts, slots: Some(slots), ..Candidate::default() }
             }));
         }
         found
+    }
+
+    /// Removes the scheduling gates of the members, if some have any.
+    fn by_gates(&self) -> Option<Tried> {
+        let pending = self.pending().filter_map(|id| self.snapshot.cluster.pod(id));
+        let mut gates: Vec<Name> = pending.flat_map(|record| record.pod.gates.iter().cloned()).collect();
+        gates.sort();
+        gates.dedup();
+        let parts = vec![remove_gates(&self.of, &gates)];
+        (!gates.is_empty()).then_some(Tried { parts, slots: None })
+    }
+
+    /// Lowers the quorum to what has places now, or to the members that are there.
+    fn by_quorum(&self, look: &GangOutlook) -> Option<Tried> {
+        let ready = || self.pending().filter(|id| self.is_ready(*id)).count() as u32;
+        let min = self.gang.counted() + look.slots_now.unwrap_or_else(ready);
+        let is_less = min > 0 && min < self.gang.definition.min && !self.gang.definition.is_basic;
+        is_less.then(|| Tried { parts: vec![set_quorum(self.snapshot, self.gang, min)], slots: None })
+    }
+
+    /// Lets the pods go whose end was found to give a quorum, if they are few.
+    fn by_leaving(&self, asked: &PodRequirements<'_>, look: &GangOutlook) -> Option<Tried> {
+        let pods = &look.body.would_leave;
+        let key = |text: &String| text.split_once('/').map(|(namespace, name)| PodKey::new(namespace, name));
+        let parts = pods.iter().filter_map(key).map(|key| delete_pod(asked, key)).collect();
+        (1..=MOST_LEAVING).contains(&pods.len()).then_some(Tried { parts, slots: None })
+    }
+
+    fn pending(&self) -> impl Iterator<Item = PodId> {
+        let is_pending = |id: &PodId| self.snapshot.cluster.pod(*id).is_some_and(|r| r.node.is_none());
+        self.gang.members.keys().copied().filter(is_pending)
+    }
+
+    fn is_ready(&self, id: PodId) -> bool {
+        self.snapshot.cluster.pod(id).is_some_and(|record| record.pod.gates.is_empty())
+    }
+
+    /// Returns the first pending member by name.
+    fn first_pending(&self) -> Option<PodId> {
+        let key = |id: &PodId| self.snapshot.cluster.pod(*id).map(|r| r.pod.key.clone());
+        self.pending().min_by_key(key)
     }
 
     /// Plans the gang after a change. Returns how many members have places, if they are a quorum.
@@ -116,10 +187,10 @@ impl Search<'_> {
     }
 
     fn slots(&self, simulation: &Simulation) -> Option<u32> {
-        let gang = simulation.scheduler().cluster().gangs().get(self.key)?;
-        let counts = &gang.counts;
-        let is_quorum = gang.definition.undefined.is_none() && gang.is_satisfied();
-        is_quorum.then_some(counts.waiting + counts.permitted + counts.bound)
+        let gangs = simulation.scheduler().cluster().gangs();
+        let is_whole = |g: &Gang| g.definition.undefined.is_none() && g.is_satisfied();
+        let is_quorum = self.group.iter().all(|key| gangs.get(key).is_some_and(|gang| is_whole(gang)));
+        is_quorum.then(|| gangs.get(self.key).map(|gang| gang.counts.placed()))?
     }
 
     /// Plans the whole group after a change, including its other gangs. Returns `None` when no plan is left or an
@@ -131,8 +202,8 @@ impl Search<'_> {
         };
         self.left.set(left);
         let mut simulation = changed(self.snapshot, parts, self.now)?;
-        for key in self.snapshot.cluster.gangs().group_of(self.key) {
-            simulation.ask_gang(&key);
+        for key in &self.group {
+            simulation.ask_gang(key);
         }
         simulation.plan(false);
         Some(simulation)
@@ -178,30 +249,27 @@ impl Search<'_> {
         (!self.is_cut.get()).then(|| Tried { parts: change(works.0), slots: Some(works.1) })
     }
 
-    /// Returns the member that represents the failure: the root cause of an attempt made now, else the first pending
-    /// member by name.
-    fn stands_for(&self, simulation: &Simulation) -> Option<PodId> {
-        let named = simulation.gang_verdict(self.key).and_then(|verdict| {
-            let (key, _) = refusal_of_group(&verdict.outcome)?.root_cause.as_ref()?;
-            Some(key.clone())
-        });
-        let cluster = &self.snapshot.cluster;
-        let gang = cluster.gangs().get(self.key)?;
-        let pending =
-            gang.members.keys().copied().filter(|id| cluster.pod(*id).is_some_and(|r| r.node.is_none()));
-        let first = pending.min_by_key(|id| cluster.pod(*id).map(|r| r.pod.key.clone()));
-        named.and_then(|key| cluster.find_pod(&key)).or(first)
+    /// Returns the member that represents the failure: the root cause of a plan made now, else the first pending member
+    /// by name.
+    fn stands_for(&self, look: &GangOutlook) -> Option<PodId> {
+        let named = look.refusal.as_ref().and_then(|refusal| Some(&refusal.root_cause.as_ref()?.0));
+        named.and_then(|key| self.snapshot.cluster.find_pod(key)).or_else(|| self.first_pending())
     }
 
     /// Returns changes of the members, all alike.
     fn by_pods(&self, asked: &PodRequirements<'_>) -> Vec<Tried> {
         let mut all = Vec::new();
+        // What nodes with the same mask fail is relaxed by the same change of the members.
         let distinct: BTreeMap<u64, NodeIdx> =
             asked.cluster.by_name().iter().rev().map(|node| (asked.masks.of(*node), *node)).collect();
-        let mut smallest: Vec<(u32, u64, NodeIdx)> =
-            distinct.into_iter().map(|(mask, node)| (mask.count_ones(), mask, node)).collect();
-        smallest.sort_unstable();
-        for (_, mask, node) in smallest.into_iter().take(6) {
+        let hardness = |mask: u64, node: NodeIdx| -> u32 {
+            let open = asked.masks.requirements(mask);
+            open.map(|(_, r)| of_pod(asked, &self.of, node, r).map_or(60, |part| part.cost)).sum()
+        };
+        let mut easiest: Vec<(u32, u64, NodeIdx)> =
+            distinct.into_iter().map(|(mask, node)| (hardness(mask, node), mask, node)).collect();
+        easiest.sort_unstable();
+        for (_, mask, node) in easiest.into_iter().take(MOST_SETS) {
             let requirements: Vec<&Requirement> = asked.masks.requirements(mask).map(|(_, r)| r).collect();
             let resources = requirements.iter().filter(|r| r.reason.code == ReasonCode::InsufficientResource);
             let resources: Vec<Name> = resources.filter_map(|r| r.reason.subject.clone()).collect();
@@ -256,34 +324,40 @@ impl Search<'_> {
         Some(Tried { slots: tried.slots.filter(|_| parts.is_empty()), ..tried })
     }
 
-    /// Opens nodes that fail nothing but being cordoned or tainted, those with the most room first, until there is a
-    /// quorum.
+    /// Opens nodes that fail nothing but being cordoned, tainted or without a label, those first whose room is the
+    /// easiest to have, until there is a quorum.
     fn by_opening(&self, asked: &PodRequirements<'_>) -> Option<Tried> {
-        let opens = |r: &Requirement| {
-            matches!(r.reason.code, ReasonCode::NodeUnschedulable | ReasonCode::UntoleratedTaint)
-        };
-        let closed = asked.cluster.by_name().iter().filter(|node| {
-            let mask = asked.masks.of(**node);
-            mask != 0 && asked.masks.requirements(mask).all(|(_, r)| opens(r))
+        let mut closed: Vec<Opening> = Vec::new();
+        for node in asked.cluster.by_name() {
+            cancellation::check();
+            let (room, parts) = (room(asked, *node, None), opened(asked, *node));
+            closed.extend(parts.filter(|_| room > 0).map(|parts| Opening {
+                cost: cost(&parts),
+                room,
+                parts,
+            }));
+        }
+        // The order by name stays among equals.
+        closed.sort_by(|a, b| {
+            let (this, other) = (i64::from(a.cost) * b.room, i64::from(b.cost) * a.room);
+            this.cmp(&other).then(b.room.cmp(&a.room))
         });
-        let mut closed: Vec<(i64, NodeIdx)> = closed.map(|node| (room(asked, *node, None), *node)).collect();
-        closed.sort_by_key(|(room, _)| std::cmp::Reverse(*room));
         closed.truncate(MOST_NODES);
         let mut missing = self.missing(asked);
-        let is_needed = |(room, _): &&(i64, NodeIdx)| {
-            missing -= room;
-            missing + room > 0
+        let is_needed = |opening: &&Opening| {
+            missing -= opening.room;
+            missing + opening.room > 0
         };
         let guess = closed.iter().take_while(is_needed).count();
         let change =
-            |n: usize| closed[..n].iter().flat_map(|(_, node)| opened(asked, *node)).collect::<Vec<_>>();
+            |n: usize| closed[..n].iter().flat_map(|opening| opening.parts.clone()).collect::<Vec<_>>();
         let tried = if closed.is_empty() { None } else { self.least(guess, closed.len(), change) }?;
         // A single part cannot be reduced; of several, each is tried.
         Some(Tried { slots: tried.slots.filter(|_| tried.parts.len() == 1), ..tried })
     }
 
-    /// Adds nodes like existing ones, as few as suffice.
-    fn by_new_nodes(&self, asked: &PodRequirements<'_>) -> Vec<Tried> {
+    /// Adds nodes like existing ones, as few as suffice, after trying up to `most` of them as models.
+    fn by_new_nodes(&self, asked: &PodRequirements<'_>, most: usize) -> Vec<Tried> {
         let nodes = asked.cluster.by_name().iter();
         let mut models: Vec<_> = nodes.filter_map(|idx| Some((*idx, asked.cluster.node(*idx)?))).collect();
         let fixed = |idx: NodeIdx| {
@@ -301,7 +375,7 @@ impl Search<'_> {
             let guess = usize::try_from(missing / size + i64::from(missing % size != 0)).unwrap_or(1);
             self.least(guess, MOST_NODES, copies)
         };
-        let models = models.into_iter().filter(|(_, node)| size(node, asked) > 0).take(MOST_MODELS);
+        let models = models.into_iter().filter(|(_, node)| size(node, asked) > 0).take(most);
         models.filter_map(|(_, node)| enough(&node.name, size(node, asked))).collect()
     }
 
@@ -312,14 +386,32 @@ impl Search<'_> {
     }
 }
 
-/// Returns the parts that open a cordoned or tainted node.
-fn opened(asked: &PodRequirements<'_>, node: NodeIdx) -> Vec<Part> {
-    let Some(object) = asked.cluster.node(node) else { return Vec::new() };
-    let tolerations = &asked.record.pod.spec.tolerations;
-    let is_cordon = |key: &str| key == "node.kubernetes.io/unschedulable";
-    let taints = object.taints.iter().filter(|t| !tolerated(tolerations, t) && !is_cordon(&t.key));
-    let uncordon = object.unschedulable.then(|| uncordon(&object.name));
-    uncordon.into_iter().chain(taints.map(|taint| remove_taint(&object.name, taint))).collect()
+/// A node that can be opened for members.
+struct Opening {
+    parts: Vec<Part>,
+    cost: u32,
+    /// Number of members for which there is room.
+    room: i64,
+}
+
+/// Returns the parts that open a node, or `None` if it is open or fails something else as well.
+fn opened(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<Vec<Part>> {
+    let mask = asked.masks.of(node);
+    let opens = |code: ReasonCode| {
+        use ReasonCode::{NodeAffinityMismatch, NodeUnschedulable, UntoleratedTaint};
+        matches!(code, NodeUnschedulable | UntoleratedTaint | NodeAffinityMismatch)
+    };
+    let mut parts: Vec<Part> = Vec::new();
+    for (_, requirement) in asked.masks.requirements(mask) {
+        if !opens(requirement.reason.code) {
+            return None;
+        }
+        let more = of_cluster(asked, node, requirement)?;
+        let is_known = |part: &Part| parts.iter().any(|known| known.text == part.text);
+        let more: Vec<Part> = more.into_iter().filter(|part| !is_known(part)).collect();
+        parts.extend(more);
+    }
+    (!parts.is_empty()).then_some(parts)
 }
 
 /// Returns the number of members for which a node has room, by their requests; `other` replaces the amount of one

@@ -10,6 +10,7 @@
 mod company;
 mod conflicts;
 mod estimates;
+mod gang_parts;
 mod gangs;
 mod labels;
 pub(crate) mod owners;
@@ -20,6 +21,7 @@ mod victims;
 use pellucid_api::rest::simulate::EditBody;
 use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
 
+pub(crate) use gangs::nodes_to_add;
 pub(super) use parts::exact;
 pub(super) use victims::victims_on;
 
@@ -29,6 +31,7 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now, PodKey};
 
 use crate::gangs::not_found;
+use crate::gangs::outlook::{self, GangOutlook};
 use crate::meta::of_snapshot;
 use crate::what_if::requirements::asked_by_name;
 use company::{Company, InCompany};
@@ -43,20 +46,25 @@ pub(crate) fn of_pod(
     now: Now,
 ) -> Result<Suggestions, ReadError> {
     let asked = asked_by_name(snapshot, key)?;
+    // A member is placed with its gang or not at all, so what helps it is what helps the gang.
+    let gang = asked.record.pod.member_of().filter(|_| asked.record.node.is_none());
+    if let Some(gang) = gang
+        && let Some(look) = outlook::as_it_stands(snapshot, gang, now)
+    {
+        let found = gangs::fixes(snapshot, gang, &look, most, now);
+        return Ok(with_gang(snapshot, (&key.namespace, &key.name), gang, (found, &look), now));
+    }
     let mut found = match asked.record.node {
         Some(_) => Found { fits_now: true, ..Found::default() },
         None => search::fixes(snapshot, &asked, most, now),
     };
     if found.fixes.is_empty() && !found.fits_now && most > 0 {
-        found.note = Some(match (asked.record.pod.member_of(), &asked.masks.pod) {
-            (Some(gang), _) => {
-                format!("It is placed with its gang; see /apis/v1/explain/gangs/{gang}/suggestions.")
-            }
-            (None, Some(cause)) => {
+        found.note = Some(match &asked.masks.pod {
+            Some(cause) => {
                 let remedy = cause.reasons.first().map_or("", |r| r.code.entry().remedy);
                 format!("No change that can be tried out here helps: {}. {remedy}", cause.message())
             }
-            (None, None) => "No change that can be tried out here helps; see the reasons' remedies.".into(),
+            None => "No change that can be tried out here helps; see the reasons' remedies.".into(),
         });
     }
     Ok(body(snapshot, (&key.namespace, &key.name), found, now))
@@ -69,19 +77,38 @@ pub(crate) fn of_gang(
     most: usize,
     now: Now,
 ) -> Result<Suggestions, ReadError> {
-    let gang = snapshot.cluster.gangs().get(key).ok_or_else(|| not_found(key))?;
-    let mut found = match gang.is_satisfied() {
-        true => Found { fits_now: true, ..Found::default() },
-        false => gangs::fixes(snapshot, key, most, now),
+    snapshot.cluster.gangs().get(key).ok_or_else(|| not_found(key))?;
+    let names = (&key.namespace, &*key.name);
+    let Some(look) = outlook::as_it_stands(snapshot, key, now) else {
+        let found = Found { fits_now: true, ..Found::default() };
+        return Ok(Suggestions {
+            gang: Some(key.to_string()),
+            ..body(snapshot, (names.0, names.1), found, now)
+        });
     };
+    let mut found = gangs::fixes(snapshot, key, &look, most, now);
     let of = Target::Gang(key.clone());
     let mut company = Company::new(snapshot, &of, now);
     for fix in &mut found.fixes {
         fix.company = Some(company.judge(&fix.parts, None));
     }
     found.truncated |= company.is_cut;
-    let body = body(snapshot, (&key.namespace, &key.name), found, now);
-    Ok(Suggestions { slots_missing: Some(gang.need()), ..body })
+    Ok(with_gang(snapshot, (names.0, names.1), key, (found, &look), now))
+}
+
+/// Returns the body about a gang or one of its members.
+fn with_gang(
+    snapshot: &Snapshot,
+    names: (&str, &str),
+    gang: &GangKey,
+    (found, look): (Found, &GangOutlook),
+    now: Now,
+) -> Suggestions {
+    let mut body = body(snapshot, names, found, now);
+    for fix in &mut body.fixes {
+        fix.gang = gang_parts::effect(snapshot, gang, fix);
+    }
+    Suggestions { slots_missing: look.slots_missing(), gang: Some(gang.to_string()), ..body }
 }
 
 fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, now: Now) -> Suggestions {
@@ -100,6 +127,7 @@ fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, 
         fixes: found.fixes.into_iter().map(fix_body).collect(),
         note: found.note,
         slots_missing: None,
+        gang: None,
     }
 }
 
@@ -137,6 +165,7 @@ fn fix_body(Candidate { mut parts, node, slots, company, widened }: Candidate) -
         in_company,
         taken_by,
         widened,
+        gang: None,
         owner,
         parts: parts.collect(),
         edits,

@@ -1,0 +1,53 @@
+//! How many members of a gang have places now and on emptied nodes, and what that makes of a member's feasibility.
+
+use pellucid_api::rest::gang_explain::GangFeasibility;
+use pellucid_api::rest::suggestions::{Feasibility, FeasibilityAlone, FeasibilityVerdict};
+use pellucid_cluster::PodRecord;
+use pellucid_cycle::Snapshot;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_model::{GangKey, Now};
+
+use super::outlook;
+use crate::meta::of_snapshot;
+
+/// Reports the feasibility of a gang's quorum. Fails when the gang is unknown.
+pub(crate) fn of_gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Result<GangFeasibility, ReadError> {
+    let gang = super::find(snapshot, key)?.gang;
+    let mut found = GangFeasibility {
+        meta: of_snapshot(snapshot, now),
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
+        min: gang.definition.min,
+        counted: gang.counted(),
+        wanted: gang.need(),
+        ..GangFeasibility::default()
+    };
+    if let Some(look) = outlook::of_gang(snapshot, key, now) {
+        found.slots_missing = look.slots_missing();
+        (found.slots_now, found.slots_empty) = (look.slots_now, look.slots_empty);
+        (found.remedy, found.resolver) = (look.remedy, look.resolver);
+        found.outlook = Some(look.body);
+    }
+    Ok(found)
+}
+
+/// Makes the feasibility of a pod that of the pod with its gang, if it waits for the gang's quorum. What the pod alone
+/// would do moves to `alone`.
+pub(crate) fn with_gang(snapshot: &Snapshot, record: &PodRecord, body: &mut Feasibility, now: Now) {
+    let Some(look) = outlook::of_member(snapshot, record, now) else { return };
+    let gang = record.pod.member_of().map(ToString::to_string).unwrap_or_default();
+    body.alone = Some(FeasibilityAlone {
+        gang,
+        verdict: std::mem::take(&mut body.verdict),
+        now: body.now,
+        after_preemption: body.after_preemption,
+        empty_cluster: body.empty_cluster,
+    });
+    let code = &*look.body.code;
+    body.now = code == "FitsNow";
+    body.after_preemption = code == "FitsAfterPreemption";
+    body.empty_cluster = matches!(code, "FitsNow" | "FitsAfterPreemption" | "NotNow");
+    // The largest request of one member says nothing of the others.
+    body.largest_now = None;
+    body.verdict = FeasibilityVerdict { code: look.body.code.clone(), message: look.body.message };
+}

@@ -1,0 +1,379 @@
+//! Whether the quorum of a gang fits now, could fit later, or never.
+//!
+//! The whole group is planned on copies of the state: as things are, with victims of preemption gone, and on nodes
+//! emptied of every pod that can leave. Members of the group that are placed keep their places. The numbers of all
+//! answers about a gang come from here, so that they agree. `leaving` names pods whose end would do.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pellucid_api::reason::{ReasonCode, Resolver};
+use pellucid_api::rest::explain::Outlook;
+use pellucid_cluster::{Cluster, PodRecord, Stage};
+use pellucid_cycle::Snapshot;
+use pellucid_cycle::scheduler::gangs::gate::Block;
+use pellucid_cycle::what_if::edit::Edit;
+use pellucid_cycle::what_if::simulation::Simulation;
+use pellucid_model::{GangKey, Now, PodId, cancellation};
+use pellucid_recording::GangOutcome;
+use pellucid_recording::gang_verdict::{GangRefusal, GangShare, attempt_message};
+
+use super::explain::refusal_of_group;
+use super::gang_state::{block_of, is_off};
+use super::leaving::leaving;
+use super::status::GangStatus;
+use super::targets::targets;
+use crate::what_if::suggestions::nodes_to_add;
+
+/// What a gang comes to when its group is planned now.
+pub(crate) struct GangOutlook {
+    /// The outlook as a body.
+    pub(crate) body: Outlook,
+    /// Why the group has no quorum as things are; `None` when it has one, or cannot be planned.
+    pub(crate) refusal: Option<Arc<GangRefusal>>,
+    /// Members that the quorum still needs.
+    pub(crate) wanted: u32,
+    /// How many of them have places together now; `None` when the group cannot be planned.
+    pub(crate) slots_now: Option<u32>,
+    /// How many of them have places on emptied nodes; `None` when that was not asked.
+    pub(crate) slots_empty: Option<u32>,
+    /// Of a gang that never fits: why emptied nodes refuse it.
+    lasting: Option<Arc<GangRefusal>>,
+    /// What would help.
+    pub(crate) remedy: String,
+    /// Who can usually do that.
+    pub(crate) resolver: String,
+}
+
+impl GangOutlook {
+    /// Returns how many of the wanted members have no place now.
+    pub(crate) fn slots_missing(&self) -> Option<u32> {
+        self.slots_now.map(|placeable| self.wanted.saturating_sub(placeable))
+    }
+
+    /// Returns whether the quorum has places as things are.
+    pub(crate) fn fits_now(&self) -> bool {
+        self.body.code == "FitsNow"
+    }
+}
+
+/// Returns the outlook of a pending pod's gang, or `None` if the pod is placed or is scheduled without its gang. What
+/// would help a gang that does not fit is not worked out.
+pub(crate) fn of_member(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Option<GangOutlook> {
+    if record.node.is_some() {
+        return None;
+    }
+    as_it_stands(snapshot, record.pod.member_of()?, now)
+}
+
+/// Returns the outlook of a gang, or `None` if its group has its quorum, waits for no place, or is not scheduled as one.
+pub(crate) fn of_gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Option<GangOutlook> {
+    let mut found = as_it_stands(snapshot, key, now)?;
+    if found.slots_empty.is_some() {
+        let look = Look { snapshot, key, keys: snapshot.cluster.gangs().group_of(key), now };
+        (found.remedy, found.resolver) = look.remedy(&found);
+    }
+    Some(found)
+}
+
+/// Does the same as [`of_gang`] without working out what would help a gang that does not fit.
+pub(crate) fn as_it_stands(snapshot: &Snapshot, key: &GangKey, now: Now) -> Option<GangOutlook> {
+    let gang = snapshot.cluster.gangs().get(key)?;
+    let look = Look { snapshot, key, keys: snapshot.cluster.gangs().group_of(key), now };
+    let is_pending = |id: &PodId| snapshot.cluster.pod(*id).is_some_and(|r| r.node.is_none());
+    if look.is_whole(&snapshot.cluster)
+        || !gang.members.keys().any(is_pending)
+        || is_off(snapshot, &GangStatus::of_gang(snapshot, gang))
+    {
+        return None;
+    }
+    Some(match block_of(snapshot, key) {
+        Some(block) => look.held_back(&block),
+        None => look.planned(),
+    })
+}
+
+/// A gang whose group is planned on copies of a snapshot.
+pub(super) struct Look<'s> {
+    pub(super) snapshot: &'s Snapshot,
+    pub(super) key: &'s GangKey,
+    /// The gangs that are planned together.
+    pub(super) keys: Vec<GangKey>,
+    pub(super) now: Now,
+}
+
+impl Look<'_> {
+    /// Returns whether every gang of the group has its quorum.
+    pub(super) fn is_whole(&self, cluster: &Cluster) -> bool {
+        let gangs = || self.keys.iter().map(|key| cluster.gangs().get(key));
+        gangs().all(|gang| gang.is_some_and(|g| g.definition.undefined.is_none() && g.is_satisfied()))
+    }
+
+    /// Returns whether a pod is a member of the group.
+    pub(super) fn is_own(&self, record: &PodRecord) -> bool {
+        record.pod.member_of().is_some_and(|key| self.keys.contains(key))
+    }
+
+    fn wanted(&self) -> u32 {
+        self.snapshot.cluster.gangs().get(self.key).map_or(0, |gang| gang.need())
+    }
+
+    /// Plans the group in a simulation.
+    pub(super) fn plan(&self, mut simulation: Simulation, evict: bool) -> Simulation {
+        for key in &self.keys {
+            simulation.ask_gang(key);
+        }
+        simulation.plan(evict);
+        simulation
+    }
+
+    /// Plans the group after some edits. Returns `None` if one does not fit the state.
+    pub(super) fn plan_with(&self, edits: &[Edit]) -> Option<Simulation> {
+        let mut simulation = Simulation::of(self.snapshot, self.now);
+        for edit in edits {
+            simulation.edit(edit).ok()?;
+        }
+        Some(self.plan(simulation, false))
+    }
+
+    /// Returns whether a plan gave every gang of the group its quorum.
+    pub(super) fn has_quorum(&self, simulation: &Simulation) -> bool {
+        self.is_whole(simulation.scheduler().cluster())
+    }
+
+    fn held_back(&self, block: &Block) -> GangOutlook {
+        let entry = block.code.entry();
+        GangOutlook {
+            body: body("HeldBack", block.message()),
+            refusal: None,
+            wanted: self.wanted(),
+            slots_now: None,
+            slots_empty: None,
+            lasting: None,
+            remedy: entry.remedy.into(),
+            resolver: entry.resolver.as_str().into(),
+        }
+    }
+
+    /// Plans the group on copies of the state, until it is clear how the gang stands.
+    fn planned(&self) -> GangOutlook {
+        let as_it_is = self.plan(Simulation::of(self.snapshot, self.now), false);
+        let wanted = self.wanted();
+        let again = "Nothing to do: the gang is tried again by itself.";
+        let mut found = GangOutlook {
+            body: Outlook::default(),
+            refusal: None,
+            wanted,
+            slots_now: Some(wanted),
+            slots_empty: None,
+            lasting: None,
+            remedy: again.into(),
+            resolver: "time".into(),
+        };
+        if self.has_quorum(&as_it_is) {
+            found.body = body("FitsNow", format!("the quorum of gang {} has places as things are", self.key));
+            return found;
+        }
+        let shares = self.shares(&as_it_is);
+        found.slots_now = Some(self.own_share(&shares));
+        found.refusal = self.refusal(&as_it_is, shares);
+        if self.preempts(&as_it_is) {
+            let message = "the quorum has places when pods of lower priority are evicted";
+            found.body = body("FitsAfterPreemption", message.into());
+            return found;
+        }
+        let emptied = self.on_emptied();
+        found.slots_empty = Some(match &emptied.quorum {
+            Some(_) => wanted,
+            None => self.own_share(&emptied.shares),
+        });
+        if let Some(simulation) = &emptied.quorum {
+            found.body = self.not_now(simulation, &emptied.kept);
+        } else if emptied.is_cut || as_it_is.truncated {
+            found.body = body("NotKnown", "not every order of the members could be tried out".into());
+        } else {
+            found.body = body("NeverFits", never(&emptied.shares));
+            found.lasting = emptied.refusal;
+        }
+        found
+    }
+
+    /// Returns whether the group gets its quorum when the victims that it asks for are gone.
+    fn preempts(&self, as_it_is: &Simulation) -> bool {
+        !as_it_is.evicted().is_empty()
+            && self.has_quorum(&self.plan(Simulation::of(self.snapshot, self.now), true))
+    }
+
+    /// Returns how many of the members that each gang needs have places in a plan.
+    fn shares(&self, simulation: &Simulation) -> Vec<GangShare> {
+        let refused = simulation.gang_verdict(self.key);
+        let refused = refused.as_ref().and_then(|verdict| match &verdict.outcome {
+            // Its placements were undone.
+            GangOutcome::Refused(refusal) => Some(refusal),
+            _ => None,
+        });
+        let share = |key: &GangKey| {
+            let before = self.snapshot.cluster.gangs().get(key)?;
+            let after = simulation.scheduler().cluster().gangs().get(key)?;
+            let planned =
+                refused.and_then(|r| r.shares.iter().find(|s| s.gang == *key)).map_or(0, |s| s.placeable);
+            let gained = after.counted().saturating_sub(before.counted());
+            let placeable = gained.saturating_add(planned).min(before.need());
+            Some(GangShare { gang: key.clone(), wanted: before.need(), placeable })
+        };
+        self.keys.iter().filter_map(share).collect()
+    }
+
+    fn own_share(&self, shares: &[GangShare]) -> u32 {
+        shares.iter().find(|share| share.gang == *self.key).map_or(0, |share| share.placeable)
+    }
+
+    /// Returns why a plan gave no quorum, with these numbers.
+    fn refusal(&self, simulation: &Simulation, shares: Vec<GangShare>) -> Option<Arc<GangRefusal>> {
+        let verdict = simulation.gang_verdict(self.key)?;
+        let refusal = refusal_of_group(&verdict.outcome)?;
+        if refusal.shares == shares {
+            return Some(refusal.clone());
+        }
+        let message = match refusal.code {
+            ReasonCode::GangMinResources => refusal.message.clone(),
+            _ => attempt_message(&shares, refusal.root_cause.as_ref()),
+        };
+        Some(Arc::new(GangRefusal { message, shares, ..GangRefusal::clone(refusal) }))
+    }
+
+    /// Plans the group on emptied nodes: without any other pod, then with the pods kept that its members require or are
+    /// spread against, then with the waiting members of the group asked again as well.
+    fn on_emptied(&self) -> Emptied {
+        let mut best =
+            Emptied { quorum: None, kept: BTreeSet::new(), shares: Vec::new(), refusal: None, is_cut: false };
+        let mut tries = vec![(BTreeSet::new(), false)];
+        tries.extend(targets(self).into_iter().map(|kept| (kept, false)));
+        let is_waiting = |(_, r): (PodId, &PodRecord)| r.stage == Stage::Waiting && self.is_own(r);
+        if self.snapshot.cluster.pods().any(is_waiting) {
+            tries.push((BTreeSet::new(), true));
+        }
+        for (kept, releases_waiting) in tries {
+            cancellation::check();
+            let mut simulation = Simulation::of(self.snapshot, self.now);
+            simulation.empty_nodes_except(|id, record| {
+                let is_released = releases_waiting && record.stage == Stage::Waiting;
+                kept.contains(&id) || self.is_own(record) && !is_released
+            });
+            let simulation = self.plan(simulation, true);
+            let is_cut = simulation.gang_verdict(self.key).is_some_and(|verdict| {
+                refusal_of_group(&verdict.outcome).is_some_and(|refusal| refusal.is_truncated)
+            });
+            best.is_cut |= is_cut || simulation.truncated;
+            let shares = self.shares(&simulation);
+            if best.shares.is_empty() || placeable(&shares) > placeable(&best.shares) {
+                best.refusal = self.refusal(&simulation, shares.clone());
+                best.shares = shares;
+            }
+            if self.has_quorum(&simulation) {
+                return Emptied { quorum: Some(simulation), kept, ..best };
+            }
+        }
+        best
+    }
+
+    fn not_now(&self, emptied: &Simulation, kept: &BTreeSet<PodId>) -> Outlook {
+        let pods = leaving(self, emptied, kept).unwrap_or_default();
+        let message = match pods.len() {
+            0 => "the quorum has no places now; it would once the pods have left that can".into(),
+            1 => format!("the quorum has no places now; it would once pod {} has left", pods[0]),
+            n => format!("the quorum has no places now; it would once {n} pods have left"),
+        };
+        let would_leave = pods.iter().map(ToString::to_string).collect();
+        Outlook { would_leave, ..body("NotNow", message) }
+    }
+
+    /// Returns what would help a gang that does not fit now, and who can do that.
+    fn remedy(&self, found: &GangOutlook) -> (String, String) {
+        let said = |refusal: &GangRefusal| {
+            let entry = refusal.code.entry();
+            (entry.remedy.to_string(), entry.resolver.as_str().to_string())
+        };
+        let Some(refusal) = &found.lasting else {
+            return found.refusal.as_ref().map(|refusal| said(refusal)).unwrap_or_default();
+        };
+        let is_room =
+            matches!(refusal.code, ReasonCode::GangInsufficientCapacity | ReasonCode::GangMinResources);
+        if !is_room {
+            return of_member_refused(refusal).unwrap_or_else(|| said(refusal));
+        }
+        let mut ways = match refusal.code {
+            ReasonCode::GangMinResources => vec!["lower spec.minResources".to_string()],
+            _ => vec!["lower the requests of its members".to_string()],
+        };
+        ways.extend(self.quorum_that_fits(found).map(|min| format!("lower its quorum to {min}")));
+        let nodes = nodes_to_add(self.snapshot, self.key, self.now);
+        ways.push(match nodes {
+            Some((like, n)) => format!("add nodes ({n} like {like} would do)"),
+            None => "add nodes".into(),
+        });
+        let path = format!("/apis/v1/explain/gangs/{}/{}/suggestions", self.key.namespace, self.key.name);
+        let last = ways.pop().unwrap_or_default();
+        let text =
+            format!("No pod's end gives it room. To help, {}, or {last}; see {path}.", ways.join(", "));
+        (text, "pod owner".into())
+    }
+
+    /// Returns the largest quorum that has places now, if the other gangs of the group have theirs with it.
+    fn quorum_that_fits(&self, found: &GangOutlook) -> Option<u32> {
+        let counted = self.snapshot.cluster.gangs().get(self.key)?.counted();
+        let min = counted + found.slots_now?;
+        let edit = Edit::SetQuorum { gang: self.key.clone(), min };
+        (min > 0 && self.has_quorum(&self.plan_with(&[edit])?)).then_some(min)
+    }
+}
+
+/// The plans on emptied nodes.
+struct Emptied {
+    /// The plan in which the group has its quorum.
+    quorum: Option<Simulation>,
+    /// Pods besides those of the group that were kept in that plan.
+    kept: BTreeSet<PodId>,
+    /// How far the plan came that had the most places.
+    shares: Vec<GangShare>,
+    /// Why that plan gave no quorum.
+    refusal: Option<Arc<GangRefusal>>,
+    /// Whether some plan was cut off.
+    is_cut: bool,
+}
+
+fn placeable(shares: &[GangShare]) -> u32 {
+    shares.iter().map(|share| share.placeable).sum()
+}
+
+/// Returns what would help the member that stands for a failure, and who can do that. Waiting does not.
+fn of_member_refused(refusal: &GangRefusal) -> Option<(String, String)> {
+    let (_, why) = refusal.root_cause.as_ref()?;
+    let entries = why.reasons().map(|(reason, _)| reason.code.entry());
+    let mut entries: Vec<_> = entries.filter(|entry| entry.resolver != Resolver::Time).collect();
+    entries.dedup_by_key(|entry| entry.remedy);
+    let resolver = entries.first()?.resolver.as_str().to_string();
+    let remedies: Vec<&str> = entries.iter().map(|entry| entry.remedy).collect();
+    Some((remedies.join(" "), resolver))
+}
+
+/// Largest number of gangs that a message names.
+const MOST_NAMED: usize = 8;
+
+/// Returns the message on a group that not even emptied nodes have room for.
+fn never(shares: &[GangShare]) -> String {
+    let short: Vec<String> = shares
+        .iter()
+        .filter(|share| share.placeable < share.wanted)
+        .take(MOST_NAMED)
+        .map(|s| format!("{}: {} of {} members", s.gang, s.placeable, s.wanted))
+        .collect();
+    format!(
+        "the quorum has no places, not even when every pod has left that can ({} have one then)",
+        short.join("; ")
+    )
+}
+
+fn body(code: &str, message: String) -> Outlook {
+    Outlook { code: code.into(), message, ..Outlook::default() }
+}
