@@ -1,11 +1,11 @@
 //! Looks plugin names up in the registry. The message for an unknown name says whether the plugin is unsupported,
 //! removed or misspelt.
 
+use pellucid_model::nearest::nearest;
 use pellucid_framework::PluginFactory;
 
 use super::file::{FileArgs, FileProfile, PluginSet};
 use super::names::{Foreign, foreign};
-use super::nearest::nearest;
 use super::reader::Found;
 
 pub(super) type Registry = [Box<dyn PluginFactory>];

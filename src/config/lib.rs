@@ -15,7 +15,7 @@
 //! - `version` knows the versions of the format and their differences;
 //! - `file` reads all fields, with `client` and `leader` for two of the objects;
 //! - `merge` implements the merge rules for plugin sets;
-//! - `names` knows the plugin names of other schedulers, `nearest` suggests corrections;
+//! - `names` knows the plugin names of other schedulers;
 //! - `known` looks plugin names up in the registry;
 //! - `profiles` builds and checks profiles;
 //! - `effective` renders the effective configuration.
@@ -35,7 +35,6 @@ mod known;
 mod leader;
 mod merge;
 mod names;
-mod nearest;
 mod problem;
 mod profiles;
 mod reader;

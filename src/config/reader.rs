@@ -7,9 +7,9 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use pellucid_model::duration;
+use pellucid_model::nearest::nearest;
 use serde_json::Value;
 
-use super::nearest::nearest;
 use super::problem::Problem;
 use super::tree::{self, Kind, Tree};
 

@@ -12,7 +12,7 @@
 //! - [`gang`], [`group_status`]: gangs as declared, and the status of PodGroups;
 //! - [`cause`], [`effect`], [`merge_patch`]: why a node was refused, and the writes that a decision orders;
 //! - [`pages`], [`cow_map`], `mirror`, `published`: containers that are cheap to publish;
-//! - [`cancellation`], [`stable_hash`], [`escape`]: cancelling reads, a fixed hash, untrusted text.
+//! - [`cancellation`], [`stable_hash`], [`nearest`], [`escape`]: cancelling reads, a fixed hash, typos, untrusted text.
 
 pub mod cancellation;
 pub mod cause;
@@ -27,7 +27,7 @@ mod objects;
 mod published;
 pub mod time;
 
-pub use data::{collections, cow_map, name, pages, stable_hash};
+pub use data::{collections, cow_map, name, nearest, pages, stable_hash};
 pub use objects::{
     custom, duration, gang, group_status, naming, node, object, pod, quantity, relations, requests, selector,
     storage, taint,

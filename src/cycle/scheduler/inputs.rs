@@ -65,8 +65,8 @@ impl Scheduler {
             }
             Input::Report(report) => self.settle(report, now, &mut events),
         }
-        self.record_changes(&events, how, now);
-        self.note_leaving(&events, how);
+        self.record_changes(&events, &how, now);
+        self.note_leaving(&events, &how);
         self.end_what_left(&events, now);
         let mut followed = Vec::new();
         for event in &events {

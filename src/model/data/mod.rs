@@ -1,10 +1,11 @@
-//! Data structures: interned names, maps and vectors whose pages are shared with readers, and a stable hash. `lib.rs`
+//! Data structures: interned names, maps and vectors whose pages are shared with readers, a stable hash, typos. `lib.rs`
 //! re-exports every module.
 
 pub mod collections;
 pub mod cow_map;
 mod mirror;
 pub mod name;
+pub mod nearest;
 pub mod pages;
 pub mod stable_hash;
 

@@ -24,7 +24,7 @@ mod ring;
 mod sameness;
 
 pub use chunk::Chunk;
-pub use entry::{Entry, Gone, Numbers, What};
+pub use entry::{Entry, Eviction, Gone, Numbers, What};
 pub use names::Names;
 pub use ring::{Flight, FlightLog, Noted, Recorded};
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use pellucid_cluster::{ClusterEvent, Input, PodRecord};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::pod::PodPhase;
 use pellucid_model::{Mirror, Now, Pod, PodId, PodKey};
 use pellucid_recording::GangVerdict;
 use pellucid_recording::flight::{Flight, Gone, Noted, Numbers, What};
@@ -73,7 +75,7 @@ impl Scheduler {
     }
 
     /// Records which pods an input added, bound or removed.
-    pub(crate) fn record_changes(&mut self, events: &[ClusterEvent], how: Gone, now: Now) {
+    pub(crate) fn record_changes(&mut self, events: &[ClusterEvent], how: &HowGone, now: Now) {
         // An assumed pod that is removed produces both PendingRemoved and PodReleased.
         let mut last: Option<&Arc<str>> = None;
         for event in events {
@@ -92,7 +94,7 @@ impl Scheduler {
                     let place = self.known(pod).and_then(|record| record.node);
                     match place.map(|node| self.cluster.slot(node).name.clone()) {
                         Some(node) => self.record_event((*id, &pod.key), &node, What::Bound, now),
-                        None => self.record_event((*id, &pod.key), "", What::Gone(how), now),
+                        None => self.record_event((*id, &pod.key), "", What::Gone(how.of(pod)), now),
                     }
                 }
                 ClusterEvent::PodReleased { pod, node }
@@ -102,7 +104,7 @@ impl Scheduler {
                 {
                     // The slot of a removed node is freed with its last pod, so the pod's own node name comes first.
                     let node = pod.node_name.clone().unwrap_or_else(|| self.cluster.slot(*node).name.clone());
-                    self.record_event((NOBODY, &pod.key), &node, What::Gone(how), now);
+                    self.record_event((NOBODY, &pod.key), &node, What::Gone(how.of(pod)), now);
                 }
                 _ => {}
             }
@@ -126,12 +128,42 @@ fn name_placed(kept: &Mirror<LastAttempt>, flight: &mut Flight, id: PodId, key: 
 /// The id for a pod that no longer has a slot.
 pub(crate) const NOBODY: PodId = PodId(u32::MAX);
 
+/// Why pods that an input removes are gone.
+pub(crate) struct HowGone {
+    otherwise: Gone,
+    /// Of a complete list, the pods in it that need no node any more, by uid.
+    listed: FxHashMap<Arc<str>, Gone>,
+}
+
+impl HowGone {
+    /// Returns why a pod is gone.
+    pub(crate) fn of(&self, pod: &Pod) -> Gone {
+        self.listed.get(&pod.uid).copied().unwrap_or(self.otherwise)
+    }
+}
+
 /// Returns why pods that an input removes are gone.
-pub(crate) fn how_gone(input: &Input) -> Gone {
+pub(crate) fn how_gone(input: &Input) -> HowGone {
+    let (mut otherwise, mut listed) = (Gone::Deleted, FxHashMap::default());
     match input {
-        Input::PodApplied(pod) if pod.phase.is_terminal() => Gone::Ended,
-        Input::PodApplied(pod) if pod.deleting => Gone::Deleting,
-        Input::Quarantined(_) => Gone::Unreadable,
-        _ => Gone::Deleted,
+        Input::PodApplied(pod) => otherwise = how_one_goes(pod).unwrap_or(Gone::Deleted),
+        Input::Quarantined(_) => otherwise = Gone::Unreadable,
+        Input::PodsReset { pods, quarantined } => {
+            let going = pods.iter().filter_map(|pod| Some((pod.uid.clone(), how_one_goes(pod)?)));
+            let unreadable = quarantined.iter().filter(|object| !object.uid.is_empty());
+            let unreadable = unreadable.map(|object| (object.uid.clone(), Gone::Unreadable));
+            listed = going.chain(unreadable).collect();
+        }
+        _ => {}
+    }
+    HowGone { otherwise, listed }
+}
+
+/// Returns why a pod needs no node any more, as its object says it.
+fn how_one_goes(pod: &Pod) -> Option<Gone> {
+    match pod.phase {
+        PodPhase::Succeeded => Some(Gone::Succeeded),
+        PodPhase::Failed => Some(Gone::Failed),
+        _ => pod.deleting.then_some(Gone::Deleting),
     }
 }

@@ -11,7 +11,7 @@ use pellucid_model::{Now, PodKey};
 use pellucid_recording::flight::{Gone, What};
 
 use crate::scheduler::Scheduler;
-use crate::scheduler::records::events::NOBODY;
+use crate::scheduler::records::events::{HowGone, NOBODY};
 
 /// Maximum number of tracked pods; the history of any other pod ends when its deletion begins.
 const KEPT: usize = 4096;
@@ -53,12 +53,10 @@ impl Scheduler {
     }
 
     /// Tracks the pods that an input removed from the state although the API server still has them.
-    pub(crate) fn note_leaving(&mut self, events: &[ClusterEvent], how: Gone) {
-        if how != Gone::Deleting {
-            return;
-        }
+    pub(crate) fn note_leaving(&mut self, events: &[ClusterEvent], how: &HowGone) {
         for event in events {
             if let ClusterEvent::PendingRemoved { pod, .. } = event
+                && how.of(pod) == Gone::Deleting
                 && self.records.leaving.0.len() < KEPT
             {
                 self.records.leaving.0.insert(pod.key.clone(), pod.uid.clone());

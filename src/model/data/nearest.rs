@@ -5,7 +5,7 @@ const LONGEST: usize = 64;
 
 /// Returns the most similar known name: equal except for case, or within a small edit distance. Returns `None` if no
 /// name is close.
-pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = folded(name)?;
     let tolerated = (name.len() / 3).min(3);
     let near = known.into_iter().filter_map(|known| {
