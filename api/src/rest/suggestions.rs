@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use super::Meta;
 use super::explain::{ReasonBody, Shortfall};
 use super::simulate::EditBody;
+use super::standing::NotPending;
 
 /// A requirement that a node fails.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -156,6 +157,9 @@ pub struct Suggestions {
     /// Members of the gang that are missing for its quorum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots_missing: Option<u32>,
+    /// Why it is not pending: where it is, how it ended, or whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_pending: Option<NotPending>,
 }
 
 /// A node and how far it is from taking a pod.
@@ -196,6 +200,9 @@ pub struct Nearest {
     pub nodes: Vec<NearNode>,
     /// Why the pod is refused as a whole; then there are no nodes.
     pub pod_reasons: Vec<ReasonBody>,
+    /// Why it is not pending: where it is, how it ended, or whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_pending: Option<NotPending>,
 }
 
 /// Never or not now.
@@ -246,4 +253,7 @@ pub struct Feasibility {
     /// The largest pod of this kind that fits now, when only resources are in the way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest_now: Option<LargestNow>,
+    /// Why it is not pending: where it is, how it ended, or whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_pending: Option<NotPending>,
 }

@@ -18,7 +18,9 @@ use pellucid_framework::endpoint::{Query, QueryKind, ReadContext};
 use pellucid_framework::view::View;
 
 use crate::reads::what_if_reads::{suggestion_reads, view_reads};
-use crate::views::{debug_view, node_views, pending, preemption, queue_view, score_views, wakeups};
+use crate::views::{
+    debug_view, evictions, node_views, pending, preemption, queue_view, score_views, wakeups,
+};
 use crate::what_if::requirements::{asked_by_name, exhaustive};
 use crate::{explain, history};
 
@@ -50,6 +52,17 @@ const EXPLAIN: &[Query] = &[
         QueryKind::Text,
         "Name of a node to compare the pod's node with, or the one it would go to",
     ),
+];
+
+const EVICTIONS: &[(&str, &str)] = &[
+    ("At", "/at"),
+    ("Victim", "/victim"),
+    ("Node", "/node"),
+    ("Preemptor", "/preemptor"),
+    ("Lacked", "/lacked/text"),
+    ("Violates budget", "/violatesBudget"),
+    ("State", "/state"),
+    ("End", "/end"),
 ];
 
 /// Returns every read, in the order of the documentation.
@@ -235,6 +248,14 @@ fn pod_reads() -> Vec<SnapshotRead> {
         )
         .not_found("PodNotFound"),
         SnapshotRead::new(
+            "/apis/v1/explain/pods/:namespace/:name/evictions",
+            "explain",
+            "For whom a pod was evicted, for what, when, from which node, and what became of it",
+            |snapshot, params, now| evictions::of_pod(snapshot, &pod_key(params), now),
+        )
+        .rows("/events", EVICTIONS)
+        .not_found("PodNotFound"),
+        SnapshotRead::new(
             "/apis/v1/explain/pods/:namespace/:name/wakeups",
             "explain",
             "What a pod waits for, and the last events with each plugin's verdict (Queue or Skip)",
@@ -257,6 +278,13 @@ fn pod_reads() -> Vec<SnapshotRead> {
 /// Returns the reads about what waits, and what happened to a pod.
 fn pending_reads() -> Vec<SnapshotRead> {
     vec![
+        SnapshotRead::new(
+            "/apis/v1/evictions",
+            "history",
+            "Who was evicted for whom, for what, when, from which node, and what became of it; the newest first",
+            |snapshot, _, now| Ok(evictions::list(snapshot, now)),
+        )
+        .rows("/evictions", EVICTIONS),
         SnapshotRead::new(
             "/apis/v1/summary/pending",
             "explain",

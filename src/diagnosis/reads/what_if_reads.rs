@@ -3,6 +3,7 @@
 
 use pellucid_framework::endpoint::{Query, QueryKind};
 
+use crate::not_pending;
 use crate::reads::{SnapshotRead, gang_key, number, param, pod_key, text};
 use crate::what_if::compare_nodes::compare_nodes;
 use crate::what_if::node_explain::{PODS_ASKED, node};
@@ -71,7 +72,10 @@ pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
             "explain",
             "What would make a pod fit: minimal conflicts, and changes that were tried out",
             |snapshot, params, now| {
-                suggestions::of_pod(snapshot, &pod_key(params), number(params, "max", 5).min(20), now)
+                let key = pod_key(params);
+                let mut body = suggestions::of_pod(snapshot, &key, number(params, "max", 5).min(20), now)?;
+                body.not_pending = not_pending::of(snapshot, &key);
+                Ok(body)
             },
         )
         .rows("/fixes", FIXES)
@@ -95,7 +99,10 @@ pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
             "explain",
             "The nodes nearest to taking a pod, what each lacks, and the pods that would have to go",
             |snapshot, params, now| {
-                nearest::list(snapshot, &pod_key(params), number(params, "k", 5).min(100), now)
+                let key = pod_key(params);
+                let mut body = nearest::list(snapshot, &key, number(params, "k", 5).min(100), now)?;
+                body.not_pending = not_pending::of(snapshot, &key);
+                Ok(body)
             },
         )
         .rows("/nodes", &[("Node", "/node"), ("Distance", "/distance"), ("Fails", "/failed/0/message")])
@@ -107,7 +114,10 @@ pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
             "explain",
             "Never or not now: how many copies of a pod fit now and on empty nodes, and the largest that fits",
             |snapshot, params, now| {
-                feasibility::of_pod(snapshot, &pod_key(params), number(params, "copies", 1_000), now)
+                let key = pod_key(params);
+                let mut body = feasibility::of_pod(snapshot, &key, number(params, "copies", 1_000), now)?;
+                body.not_pending = not_pending::of(snapshot, &key);
+                Ok(body)
             },
         )
         .query(COPIES)

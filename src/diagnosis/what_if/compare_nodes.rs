@@ -19,6 +19,7 @@ use pellucid_recording::{Decision, Placement, rfc3339};
 
 use crate::explain::{TIE_RULE, reasons_of};
 use crate::meta::of_snapshot;
+use crate::not_pending;
 use crate::what_if::details::Details;
 use crate::what_if::node_explain::{cause_of, find_node};
 
@@ -42,8 +43,7 @@ pub(crate) fn compare_nodes(
     now: Now,
 ) -> Result<Contrast, ReadError> {
     let Some((id, record)) = snapshot.find_pod(key) else {
-        let message = format!("pod {key} is not known: it does not exist, has ended, or cannot be read");
-        return Err(ReadError::NotFound { code: "PodNotFound", message });
+        return Err(not_pending::error(snapshot, key));
     };
     let versus = versus.map(|name| find_node(snapshot, name)).transpose()?;
     let bad = |code, message| ReadError::BadRequest { code, message };

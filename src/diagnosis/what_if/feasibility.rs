@@ -50,6 +50,7 @@ pub(crate) fn of_pod(
         max_copies_empty,
         copies_bound: bound,
         largest_now,
+        not_pending: None,
     })
 }
 

@@ -81,6 +81,7 @@ fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, 
         fixes: found.fixes.into_iter().map(fix_body).collect(),
         note: found.note,
         slots_missing: None,
+        not_pending: None,
     }
 }
 
