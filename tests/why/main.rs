@@ -10,12 +10,14 @@ mod common;
 
 mod claims;
 mod contrast;
+mod evictions;
 mod nearest;
 mod node_side;
 mod over_http;
 mod provenance;
 mod settled;
 mod simulating;
+mod standing;
 mod stories;
 mod suggesting;
 mod waiting;
