@@ -87,7 +87,7 @@ fn evictions_are_listed_and_stand_in_both_histories() {
     assert_eq!(
         text(eviction, "/message"),
         "ns/low-a (priority 1) had to go from a for ns/high (priority 10), which lacked there: Insufficient cpu (cpu: \
-         requested 800m, at most 200m free (on a)). It is gone. ns/high is bound there: the preemption ended."
+         requested 800m, at most 200m free (on a)). It is gone. ns/high was bound there: the preemption ended."
     );
     let of_victim = ask(&mut core, "/apis/v1/explain/pods/ns/low-a/evictions");
     assert_eq!((&list(&of_victim, "/events")[0], &of_victim["summary"]), (eviction, &eviction["message"]));
@@ -112,6 +112,10 @@ fn a_preemption_in_vain_says_why_it_ended() {
     core.delete(&ranked("high", 800, 10));
     let body = ask(&mut core, "/apis/v1/evictions");
     assert_eq!(text(&list(&body, "/evictions")[0], "/end"), "preemptor-gone");
+    assert_eq!(text(&list(&body, "/evictions")[0], "/state"), "ordered");
+    // What became of a victim afterwards is said as well.
+    core.delete(&pod("low-a", 800));
+    assert_eq!(text(&list(&ask(&mut core, "/apis/v1/evictions"), "/evictions")[0], "/state"), "gone");
     assert_eq!(last_entry(&mut core, "high", "PreemptionEnded")["victims"], json!(["ns/low-a"]));
     let body = preemption(&mut core, "high");
     assert_eq!(text(&body, "/notPending/code"), "PodDeleted");

@@ -55,6 +55,7 @@ pub const STATES: &[StateEntry] = &[
     of(PREEMPTION, "PreemptionNotAllowed", "The pod's policy or its priority forbids it to evict any pod."),
     of(PREEMPTION, "Preempted", "The pod took the node of its last preemption."),
     of(PREEMPTION, "NoCandidates", "The last search found no node that would take the pod with others gone."),
+    of(PREEMPTION, "PreemptionEnded", "The pod's last preemption ended before the pod had a place."),
     of(PREEMPTION, "PreemptionNotNeeded", "The pod has a place and evicted nobody for it."),
     of(PREEMPTION, "PreemptionNotTried", "No search for victims was made for the pod."),
     of(

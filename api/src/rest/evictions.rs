@@ -60,9 +60,10 @@ pub struct Eviction {
     /// How far the eviction is: `ordered`, `terminating`, `gone`, `cancelled` (the victim was not bound yet: its
     /// placement was taken back) or `refused` (the API server did not delete it).
     pub state: String,
-    /// When it entered that state, RFC 3339.
+    /// When it entered that state, RFC 3339; absent when that happened after the preemption had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(format = DateTime)]
-    pub state_since: String,
+    pub state_since: Option<String>,
     /// Whether the eviction counts as this preemption's. Not when the pod was on its way already.
     pub counted: bool,
     /// What became of the preemption: `bound`, or why the eviction was for nothing. Absent while it is under way.

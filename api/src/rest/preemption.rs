@@ -225,7 +225,8 @@ pub struct AsVictim {
 pub struct PreemptionVerdict {
     /// `PreemptionNotAllowed` (its policy or its priority forbids it), `PreemptionUnderWay` (it waits for its victims, or
     /// for its turn once they are gone), `Preempted` (it took the node of its last preemption), `NoCandidates` (the last
-    /// search found none), `PreemptionNotNeeded` (it has a place) or `PreemptionNotTried`.
+    /// search found none), `PreemptionEnded` (its last one ended before it had a place), `PreemptionNotNeeded` (it has a
+    /// place) or `PreemptionNotTried`.
     pub code: String,
     /// The same for people.
     pub message: String,

@@ -22,7 +22,7 @@ pub(crate) fn list(snapshot: &Snapshot, now: Now) -> Evictions {
     let all = newest_first(snapshot, |_| true);
     let mut meta = of_snapshot(snapshot, now);
     meta.truncated = all.len() > MOST;
-    Evictions { meta, count: all.len(), evictions: bodies_of(&all) }
+    Evictions { meta, count: all.len(), evictions: bodies_of(snapshot, &all) }
 }
 
 /// Lists the evictions of one pod, newest first. Fails when the pod is not known and no eviction of it is remembered.
@@ -34,7 +34,7 @@ pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodE
     }
     let mut meta = of_snapshot(snapshot, now);
     meta.truncated = all.len() > MOST;
-    let events = bodies_of(&all);
+    let events = bodies_of(snapshot, &all);
     let summary = match events.first() {
         Some(last) => last.message.clone(),
         None => "No eviction of it for another pod is remembered.".into(),
@@ -59,12 +59,30 @@ fn newest_first(snapshot: &Snapshot, is_asked: impl Fn(&Victim) -> bool) -> Vec<
     all
 }
 
-fn bodies_of(all: &[Evicted<'_>]) -> Vec<Eviction> {
+fn bodies_of(snapshot: &Snapshot, all: &[Evicted<'_>]) -> Vec<Eviction> {
     let listed = all.iter().take(MOST);
-    listed.map(|(preemption, victim)| body(preemption, victim)).collect()
+    listed.map(|(preemption, victim)| body(snapshot, preemption, victim)).collect()
 }
 
-fn body(preemption: &Preemption, victim: &Victim) -> Eviction {
+/// Returns how far an eviction is, and since when if that is known. A preemption that has ended keeps no account of the
+/// victims that were still there, so the state says what became of them.
+fn state_of(snapshot: &Snapshot, preemption: &Preemption, victim: &Victim) -> (VictimState, Option<String>) {
+    let kept = (victim.state.clone(), Some(rfc3339(victim.since.wall)));
+    if preemption.end.is_none() || !victim.state.is_awaited() {
+        return kept;
+    }
+    let found = snapshot.find_pod(&victim.key).filter(|(_, record)| record.pod.uid == victim.uid);
+    match found {
+        None => (VictimState::Gone, None),
+        Some((_, record)) if record.pod.deleting && victim.state == VictimState::Ordered => {
+            (VictimState::Terminating, None)
+        }
+        Some(_) => kept,
+    }
+}
+
+fn body(snapshot: &Snapshot, preemption: &Preemption, victim: &Victim) -> Eviction {
+    let (state, state_since) = state_of(snapshot, preemption, victim);
     let lacked = preemption.plan.lack.as_ref().map(|lack| lacked(lack, &preemption.node));
     Eviction {
         at: rfc3339(victim.chosen.wall),
@@ -80,11 +98,11 @@ fn body(preemption: &Preemption, victim: &Victim) -> Eviction {
         plugin: preemption.plan.plugin.into(),
         cycle: preemption.cycle,
         violates_budget: victim.violates_budget,
-        state: victim.state.as_str().into(),
-        state_since: rfc3339(victim.since.wall),
+        state: state.as_str().into(),
+        state_since,
         counted: victim.is_counted,
         end: preemption.end.map(|(end, _)| end.as_str().into()),
-        message: message(preemption, victim, lacked.as_ref()),
+        message: message(preemption, (victim, &state), lacked.as_ref()),
         lacked,
     }
 }
@@ -108,7 +126,11 @@ pub(crate) fn lacked(lack: &Lack, node: &Name) -> Lacked {
     Lacked { plugin: lack.cause.plugin.into(), reasons: reasons_of(Some(&lack.cause)), shortfalls, text }
 }
 
-fn message(preemption: &Preemption, victim: &Victim, lacked: Option<&Lacked>) -> String {
+fn message(
+    preemption: &Preemption,
+    (victim, state): (&Victim, &VictimState),
+    lacked: Option<&Lacked>,
+) -> String {
     let Preemption { preemptor, node, priority, .. } = preemption;
     let what = lacked.map(|lacked| format!(", which lacked there: {}", lacked.text)).unwrap_or_default();
     let budget = match victim.violates_budget {
@@ -119,13 +141,13 @@ fn message(preemption: &Preemption, victim: &Victim, lacked: Option<&Lacked>) ->
         "{} (priority {}) had to go from {node} for {preemptor} (priority {priority}){what}.{budget} {} {}",
         victim.key,
         victim.priority,
-        fate(&victim.state),
+        fate(state),
         result(preemption)
     )
 }
 
 /// Returns a sentence on how far an eviction is.
-pub(crate) fn fate(state: &VictimState) -> String {
+fn fate(state: &VictimState) -> String {
     match state {
         VictimState::Ordered => "Its deletion is ordered.".into(),
         VictimState::Terminating => "It is terminating.".into(),
@@ -136,7 +158,7 @@ pub(crate) fn fate(state: &VictimState) -> String {
 }
 
 /// Returns a sentence on what became of a preemption.
-pub(crate) fn result(preemption: &Preemption) -> String {
+fn result(preemption: &Preemption) -> String {
     let who = &preemption.preemptor;
     let Some((end, _)) = preemption.end else {
         return match preemption.waiting_for() {
@@ -145,7 +167,7 @@ pub(crate) fn result(preemption: &Preemption) -> String {
         };
     };
     match end {
-        End::Bound => format!("{who} is bound there: the preemption ended."),
+        End::Bound => format!("{who} was bound there: the preemption ended."),
         End::PreemptorGone => {
             format!("The preemption ended without effect: {who} cannot be placed any more.")
         }

@@ -16,7 +16,7 @@ pub(super) fn of(
     let say = |code: &str, message: String| Some(PreemptionVerdict { code: code.into(), message });
     let last = body.ended.first();
     let took_it = last.filter(|last| last.end.as_deref() == Some("bound"));
-    let Some((_, record)) = found else {
+    let Some((id, record)) = found else {
         let code = if took_it.is_some() { "Preempted" } else { "PreemptionNotTried" };
         return last.and_then(|_| say(code, body.summary.clone()));
     };
@@ -36,11 +36,16 @@ pub(super) fn of(
     if let Some(why) = not_allowed(snapshot, record) {
         return say("PreemptionNotAllowed", why);
     }
+    let searched = snapshot.verdict(id).and_then(|verdict| verdict.plan);
     match &body.message {
         Some(message) if **message == *ReasonCode::PreemptionUnderWay.message("") => {
             say("PreemptionUnderWay", format!("It is {message}"))
         }
-        Some(message) => say("NoCandidates", message.clone()),
+        Some(message) if searched.is_some_and(|plan| plan.candidates.is_empty()) => {
+            say("NoCandidates", message.clone())
+        }
+        Some(message) => say("PreemptionNotTried", format!("No search of its own was made: {message}")),
+        None if last.is_some() => say("PreemptionEnded", body.summary.clone()),
         None => say("PreemptionNotTried", "No search for victims was made for it.".into()),
     }
 }

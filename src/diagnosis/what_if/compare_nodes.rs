@@ -51,7 +51,7 @@ pub(crate) fn compare_nodes(
     let question =
         profile.and_then(|(_, profile)| Some((profile, Question::ask(&snapshot.cluster, profile, id)?)));
     let Some((profile, mut question)) = question else {
-        let message = format!("pod {key} is of scheduler {}, not of ours", record.pod.scheduler_name);
+        let message = not_pending::of(snapshot, key).map_or_else(String::new, |said| said.message);
         return Err(bad("NotOurPod", message));
     };
     let placement = match question.decision() {
