@@ -422,7 +422,8 @@ fn members_that_wait_lose_their_places_in_memory() {
     assert_eq!((core.placed(&gang), core.gang("low").counts.waiting), (2, 0));
     let lost = waiting.iter().find(|pod| core.message(pod).starts_with("lost its place on n"));
     assert!(lost.is_some(), "{:?}", waiting.iter().map(|pod| core.message(pod)).collect::<Vec<_>>());
-    for pod in waiting.iter().filter(|pod| core.message(pod).starts_with("lost its place on n")) {
+    let lost = waiting.iter().filter(|pod| core.message(pod).starts_with("lost its place on n"));
+    for pod in lost.collect::<Vec<_>>() {
         let history = ask(&mut core, &format!("/apis/v1/history/pods/{}", pod.key));
         let taken = list(&history, "/entries").iter().find(|entry| entry["kind"] == "TakenBack");
         let taken = taken.unwrap_or_else(|| panic!("{history:#}"));

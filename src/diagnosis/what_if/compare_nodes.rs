@@ -51,7 +51,10 @@ pub(crate) fn compare_nodes(
     let question =
         profile.and_then(|(_, profile)| Some((profile, Question::ask(&snapshot.cluster, profile, id)?)));
     let Some((profile, mut question)) = question else {
-        let message = not_pending::of(snapshot, key).map_or_else(String::new, |said| said.message);
+        let message = not_pending::of(snapshot, key).map_or_else(
+            || format!("pod {key} is of scheduler {}, not of ours", record.pod.scheduler_name),
+            |said| said.message,
+        );
         return Err(bad("NotOurPod", message));
     };
     let placement = match question.decision() {
