@@ -22,6 +22,7 @@ use crate::hold::Hold;
 use crate::input::Quarantined;
 use crate::nominator::Nominator;
 use crate::objects::Objects;
+use crate::outside::OutsidePods;
 use crate::preemptions::Preemptions;
 use crate::selected_keys::{KeyCounts, SelectedKeys};
 use crate::shapes::{ShapeId, Shapes};
@@ -91,6 +92,8 @@ pub struct Cluster {
     pub(super) declaration_index: DeclarationIndex,
     /// Gangs of pods that ended while their objects still exist. Not copied for readers: each gang lists its own.
     pub(super) ended: FxHashMap<PodKey, GangKey>,
+    /// Pods that the API server has and the state leaves out.
+    pub(super) outside: OutsidePods,
     /// Label keys that some pod selector reads.
     pub(super) selected: SelectedKeys,
     pub(super) key_counts: KeyCounts,
@@ -139,6 +142,7 @@ impl Cluster {
             gangs: self.gangs.clone(),
             declaration_index: DeclarationIndex::on_demand(),
             ended: FxHashMap::default(),
+            outside: self.outside.fork(),
             selected: self.selected.clone(),
             key_counts: KeyCounts::unknown(),
             ours: self.ours.clone(),
@@ -307,6 +311,12 @@ impl Cluster {
     #[inline]
     pub fn quarantined(&self) -> impl Iterator<Item = &Quarantined> {
         self.quarantined.values()
+    }
+
+    /// Returns the pods that the API server has and the state leaves out.
+    #[inline]
+    pub fn outside(&self) -> &OutsidePods {
+        &self.outside
     }
 
     /// Returns whether this scheduler places pods with this scheduler name.

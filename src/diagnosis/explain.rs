@@ -18,6 +18,7 @@ use pellucid_recording::{Group, GroupMeasure, Outcome, Placement, Refusal, Verdi
 
 use crate::gangs::gang_state::HeldBack;
 use crate::meta::{next_retry, of_snapshot, of_verdict, unit_of, wakes_on};
+use crate::not_pending;
 use crate::verdict::{self, PodVerdict, reason_body, sentence, verdicts};
 use crate::what_if::nearest::NearestNodes;
 
@@ -38,14 +39,7 @@ pub(super) fn pod(
         return Ok(of_quarantined(snapshot, object, now));
     }
     let Some((id, record)) = snapshot.find_pod(key) else {
-        let mut ours: Vec<&str> = snapshot.profiles.iter().map(|p| &*p.scheduler_name).collect();
-        ours.sort_unstable();
-        let message = format!(
-            "pod {key} is not known: it does not exist, has ended, or is pending for a scheduler other \
-             than {}",
-            ours.join(", ")
-        );
-        return Err(ReadError::NotFound { code: "PodNotFound", message });
+        return not_pending::explanation(snapshot, key, now);
     };
     let mut body = recorded(snapshot, id, record, now);
     if refresh {
@@ -101,12 +95,13 @@ fn recorded(snapshot: &Snapshot, id: PodId, record: &PodRecord, now: Now) -> Pod
                 "gated",
             );
         }
-        _ => add_place(&mut body, snapshot, (id, record), verdict.as_ref(), now),
+        _ => add_place(&mut body, snapshot, record, verdict.as_ref()),
     }
     body
 }
 
 fn of_quarantined(snapshot: &Snapshot, object: &Quarantined, now: Now) -> PodExplanation {
+    let key = PodKey { namespace: object.namespace.clone(), name: (&*object.name).into() };
     let message = pellucid_cycle::quarantine_message(object);
     let reason = Reason::about(
         ReasonCode::Unreadable,
@@ -119,7 +114,8 @@ fn of_quarantined(snapshot: &Snapshot, object: &Quarantined, now: Now) -> PodExp
         uid: object.uid.to_string(),
         profile: object.scheduler_name.as_ref().map(ToString::to_string).unwrap_or_default(),
         verdict: "quarantined".into(),
-        summary: format!("The scheduler cannot read this pod, so it is not placed: {message}."),
+        summary: not_pending::unreadable(object),
+        not_pending: not_pending::of(snapshot, &key),
         message,
         total_nodes: snapshot.cluster.present().len(),
         not_evaluated: snapshot.cluster.present().len(),
@@ -176,13 +172,7 @@ pub(super) fn with_subject(message: String, subject: Option<&str>) -> String {
     }
 }
 
-fn add_place(
-    body: &mut PodExplanation,
-    snapshot: &Snapshot,
-    (id, record): (PodId, &PodRecord),
-    verdict: Option<&Verdict>,
-    now: Now,
-) {
+fn add_place(body: &mut PodExplanation, snapshot: &Snapshot, record: &PodRecord, verdict: Option<&Verdict>) {
     let Some(idx) = record.node else {
         body.verdict = "waiting".into();
         body.summary = "Not tried yet; it is in the queue.".into();
@@ -192,28 +182,24 @@ fn add_place(
     let node = snapshot.cluster.slot(idx).name.to_string();
     let stage = record.stage.as_str().to_string();
     let ours = verdict.and_then(Verdict::placement).filter(|placement| placement.node == idx);
+    let said = not_pending::of(snapshot, &record.pod.key).unwrap_or_default();
+    body.summary = said.message.clone();
     let Some(placement) = ours else {
-        let is_ours = snapshot.last_attempts.get(id.index()).and_then(LastAttempt::node) == Some(idx);
+        let is_ours = said.code == "PodPlaced";
+        body.not_pending = Some(said);
         body.verdict = if is_ours { "placed" } else { "foreign" }.into();
-        body.summary = if is_ours {
-            format!("Placed on {node}; the numbers of that decision were pushed out of the flight recorder.")
-        } else {
-            format!("On {node}; this scheduler did not decide that, or no longer remembers it.")
-        };
         body.meta.truncated = is_ours;
         body.not_evaluated = body.total_nodes;
         body.placement = Some(PlacementBody { node, stage, tie_rule: TIE_RULE.into(), ..Default::default() });
         return;
     };
+    body.not_pending = Some(said);
     body.verdict = "placed".into();
-    let why = why_there(&placement).unwrap_or_else(|| "the only feasible node".into());
-    let verb = if record.stage == Stage::Bound { "Placed" } else { "Being placed" };
-    body.summary = format!("{verb} on {node}: {why}.{}", at_permit(snapshot, id, now));
     add_placement(body, node, stage, &placement);
 }
 
 /// Returns a sentence on what a placed pod waits for at Permit and until when; empty when it does not.
-fn at_permit(snapshot: &Snapshot, id: PodId, now: Now) -> String {
+pub(super) fn at_permit(snapshot: &Snapshot, id: PodId, now: Now) -> String {
     let Some(wait) = snapshot.permit_waits.get(&id) else { return String::new() };
     // A plugin may wait for longer than a time can say.
     let left = wait.deadline.saturating_sub(now.monotonic);

@@ -7,6 +7,7 @@
 //! - `meta`: the `meta` part of every body
 //! - `explain`: why a pod is where it is, or why it is pending
 //! - [`verdict`]: what keeps a pending pod pending, and whether it can fit
+//! - `not_pending`: where a pod is, how it ended or whose it is, when it is not pending
 //! - [`views`]: parts of a snapshot as bodies (nodes, queue, preemption, wake-ups, scores)
 //! - [`gangs`]: gangs as bodies: status, explanation, what blocks them
 //! - [`history`]: pod histories, the feed, and the hashes of decisions
@@ -18,6 +19,7 @@ mod explain;
 pub mod gangs;
 pub mod history;
 mod meta;
+mod not_pending;
 pub mod reads;
 pub mod verdict;
 pub mod views;

@@ -42,3 +42,13 @@ bound guarded n2
 check "$(of high)" '.search == null or (.search.candidates[0].node == "n1" and .search.decidedBy != null)'
 # The victim shows who evicted it and by which rule.
 check "$(of low)" '.asVictim | .preemption.name == "high" and .victim.uid == $uid and (.rule | length > 0)' --arg uid "$uid"
+check /apis/v1/explain/pods/default/low/evictions '.events[0] | .preemptor == "default/high" and .type == "Preemption" and .state == "gone"
+  and .end == "bound" and .violatesBudget == false and (.lacked.reasons | map(.code) | index("InsufficientResource") != null)'
+check /apis/v1/evictions '.count >= 1 and (.evictions | map(select(.victim == "default/low"))[0].node == "n1")'
+check /apis/v1/history/pods/default/low '.entries | map(select(.kind == "Evicted"))[0] | .by == "default/high" and (.message | test("lacked"))'
+check /apis/v1/history/pods/default/high '.entries | map(select(.kind == "PreemptionEnded"))[0] | .victims == ["default/low"]'
+# What was compared is still there after it happened.
+check "$(of high)" '(.chosen.victims | map(.uid) | length) >= 1 and .verdict.code == "Preempted"
+  and (.search.candidates[1].passedOver | test("budget"))'
+# Its policy forbids it, and so says the verdict.
+check "$(of polite)" '.verdict.code == "PreemptionNotAllowed"'

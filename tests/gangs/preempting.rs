@@ -19,6 +19,7 @@ use pellucid_api::reason::ReasonCode;
 use crate::common::driver::Core;
 use crate::common::made::on;
 use crate::common::ordered::Ordered;
+use crate::common::reads::{ask, list, text};
 use crate::made::{SECOND, core_with, host, member, members, non_strict, single, terms};
 
 fn ranked(pod: Pod, priority: i32) -> Pod {
@@ -421,6 +422,21 @@ fn members_that_wait_lose_their_places_in_memory() {
     assert_eq!((core.placed(&gang), core.gang("low").counts.waiting), (2, 0));
     let lost = waiting.iter().find(|pod| core.message(pod).starts_with("lost its place on n"));
     assert!(lost.is_some(), "{:?}", waiting.iter().map(|pod| core.message(pod)).collect::<Vec<_>>());
+    let lost = waiting.iter().filter(|pod| core.message(pod).starts_with("lost its place on n"));
+    for pod in lost.collect::<Vec<_>>() {
+        let history = ask(&mut core, &format!("/apis/v1/history/pods/{}", pod.key));
+        let taken = list(&history, "/entries").iter().find(|entry| entry["kind"] == "TakenBack");
+        let taken = taken.unwrap_or_else(|| panic!("{history:#}"));
+        assert!(
+            text(taken, "/message").contains("was taken back before it was bound to make room for "),
+            "{taken}"
+        );
+        assert!(text(taken, "/message").contains(" with its gang "), "{taken}");
+        let own = ask(&mut core, &format!("/apis/v1/explain/pods/{}/evictions", pod.key));
+        let event = &list(&own, "/events")[0];
+        assert_eq!((text(event, "/type"), text(event, "/state")), ("GangPreemption", "cancelled"));
+        assert_eq!(text(event, "/preemptor"), text(taken, "/by"));
+    }
     let notes: Vec<_> = ordered.events.iter().filter(|e| e.reason == "Preempted").collect();
     assert!(notes.iter().all(|e| e.note.ends_with("(in kube-scheduler memory).")), "{notes:?}");
     assert_eq!(notes.len(), 2);

@@ -10,6 +10,7 @@ mod switches;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
+use common::client::get;
 use common::running::{Hand, node, pod, priority_class, start, start_with, with};
 
 /// Returns the entries of a pod's history.
@@ -50,7 +51,13 @@ async fn failed_attempts_are_one_entry_and_outlive_the_pod() {
     pods.patch("big", &PatchParams::default(), &hold(json!([]))).await.expect("patched");
     let body = running.wait(history, "its end", |b| kinds(b).last() == Some(&"Deleted"));
     assert_eq!(kinds(&body), ["Added", "Refused", "Deleting", "Deleted"]);
-    assert_eq!(running.status_of("/apis/v1/explain/pods/default/big"), 404);
+    for read in ["explain/pods/default/big", "explain/pods/default/big/suggestions"] {
+        let reply = get(running.instance.address, &format!("/apis/v1/{read}"));
+        let (answer, said) = (reply.json(), &body["notPending"]);
+        assert_eq!((reply.status, &answer["code"]), (404, &json!("PodDeleted")), "{read}");
+        assert_eq!((&answer["code"], &answer["message"]), (&said["code"], &said["message"]), "{read}");
+        assert!(answer["message"].as_str().is_some_and(|text| text.contains(history)), "{answer}");
+    }
     assert_eq!(running.status_of("/apis/v1/history/pods/default/nobody"), 404);
     running.stop().await;
 }
@@ -70,6 +77,10 @@ async fn a_pod_s_way_is_told_and_a_victim_knows_its_preemptor() {
         running.wait("/apis/v1/history/pods/default/low", "evicted", |b| kinds(b).contains(&"Evicted"));
     let evicted = entries(&body).iter().find(|e| e["kind"] == "Evicted").unwrap();
     assert_eq!((&evicted["by"], &evicted["node"]), (&json!("default/high"), &json!("n1")));
+    assert!(
+        evicted["message"].as_str().is_some_and(|text| text.contains("lacked: Insufficient cpu")),
+        "{evicted}"
+    );
     running.stop().await;
 }
 

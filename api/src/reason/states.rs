@@ -18,6 +18,8 @@ pub struct StateEntry {
 const GANG: &str = "verdict of a gang";
 const CAUSE: &str = "group of nodes with one cause";
 const FEASIBILITY: &str = "verdict of feasibility";
+const STANDING: &str = "pod that is not pending";
+const PREEMPTION: &str = "verdict of preemption";
 const ERROR: &str = "refused request";
 
 const fn of(where_seen: &'static str, code: &'static str, meaning: &'static str) -> StateEntry {
@@ -46,6 +48,18 @@ pub const STATES: &[StateEntry] = &[
     of(FEASIBILITY, "NeverFits", "No node takes the pod, not even without the pods that can leave it."),
     of(FEASIBILITY, "HeldBack", "The pod is refused as a whole, whatever the nodes have free."),
     of(FEASIBILITY, "NotKnown", "No node takes the pod now, and whether one would later was not found out."),
+    of(STANDING, "PodPlaced", "This scheduler placed the pod."),
+    of(STANDING, "PodPlacedByOthers", "The pod is on a node, and this process did not place it there."),
+    of(STANDING, "PodEnded", "The pod succeeded or failed."),
+    of(STANDING, "PodDeleting", "The pod is being deleted before it was on a node."),
+    of(STANDING, "PodDeleted", "The pod was deleted; its history is still recorded."),
+    of(STANDING, "PodUnreadable", "The pod cannot be read, so it is not placed."),
+    of(PREEMPTION, "PreemptionNotAllowed", "The pod's policy or its priority forbids it to evict any pod."),
+    of(PREEMPTION, "Preempted", "The pod took the node of its last preemption."),
+    of(PREEMPTION, "NoCandidates", "The last search found no node that would take the pod with others gone."),
+    of(PREEMPTION, "PreemptionEnded", "The pod's last preemption ended before the pod had a place."),
+    of(PREEMPTION, "PreemptionNotNeeded", "The pod has a place and evicted nobody for it."),
+    of(PREEMPTION, "PreemptionNotTried", "No search for victims was made for the pod."),
     of(
         ERROR,
         "AnswersUnread",

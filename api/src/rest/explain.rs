@@ -7,6 +7,7 @@ use super::Meta;
 use super::contrast::Contrast;
 use super::gang_explain::PodGang;
 use super::requirements::RequirementDetail;
+use super::standing::NotPending;
 use super::suggestions::Exhaustive;
 
 /// One reason of a cause.
@@ -136,11 +137,14 @@ pub struct PodExplanation {
     /// The controller from whose template the pod is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<OwnerOf>,
-    /// `placed`, `refused`, `gated`, `waiting` (not yet tried), `quarantined` or `foreign`; with `refresh` also `fits` (a
-    /// cycle would place it now).
+    /// `placed`, `refused`, `gated`, `waiting` (not yet tried), `quarantined`, `foreign` (others placed it, or it waits for
+    /// another scheduler), `deleting` or `ended`; with `refresh` also `fits` (a cycle would place it now).
     pub verdict: String,
     /// The verdict in a sentence.
     pub summary: String,
+    /// Why it is not pending: where it is, how it ended, or whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_pending: Option<NotPending>,
     /// Message in kube-scheduler's grammar, as in the pod's condition.
     pub message: String,
     /// Of a pending pod: whether it fits now, could fit later, or never, as the state is now.

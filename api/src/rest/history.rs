@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Meta;
+use super::standing::NotPending;
 
 /// What happened to a pod, once or several times in a row.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -11,7 +12,8 @@ use super::Meta;
 pub struct HistoryEntry {
     /// Its number in the feed. Repeats of one reason share an entry, which gets a new number with each.
     pub id: u64,
-    /// Added, Gated, Refused, Placed, Bound, Released, Evicted, Deleting, Deleted, Ended or Unreadable.
+    /// Added, Gated, Refused, Placed, Bound, Released, Evicted (its deletion was ordered for another pod), TakenBack (its
+    /// placement was given up for another pod), PreemptionEnded, Deleting, Deleted, Ended or Unreadable.
     pub kind: String,
     /// When it happened first, RFC 3339.
     #[schema(format = DateTime)]
@@ -29,8 +31,11 @@ pub struct HistoryEntry {
     /// Who caused it, as `namespace/name`: the preemptor of an evicted pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Codes of the reasons, each once.
+    /// Codes of the reasons, each once. Of an eviction: those for which the node refused the preemptor.
     pub codes: Vec<String>,
+    /// The pods that had to go for it, as `namespace/name`, of a preemption that ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub victims: Vec<String>,
     /// In words, of the last time.
     pub message: String,
     /// Hash of the decision: pod and node, or pod and reasons with their numbers. Equal decisions have equal ones, in
@@ -58,6 +63,9 @@ pub struct PodHistory {
     pub lowest_id: u64,
     /// The newest one.
     pub highest_id: u64,
+    /// Why it is not pending: where it is, how it ended, or whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_pending: Option<NotPending>,
 }
 
 /// A line of `GET /apis/v1/events`.

@@ -6,6 +6,7 @@
 pub mod contrast;
 pub mod debug;
 mod error;
+pub mod evictions;
 pub mod explain;
 pub mod gang_explain;
 pub mod gangs;
@@ -26,6 +27,7 @@ pub mod scores;
 mod services;
 pub mod shadow;
 pub mod simulate;
+pub mod standing;
 pub mod suggestions;
 pub mod volumes;
 pub mod wakeups;

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Meta;
+use super::evictions::Lacked;
 use super::explain::ReasonBody;
+use super::standing::NotPending;
 
 /// A pod that has to go.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -161,6 +163,9 @@ pub struct CandidateBody {
     /// none of them has started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earliest_start: Option<String>,
+    /// Why the first candidate was preferred to this one; absent of the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed_over: Option<String>,
 }
 
 /// Nodes that would not do.
@@ -194,6 +199,13 @@ pub struct SearchBody {
     pub decided_by: Option<String>,
     /// The nodes that would not do.
     pub rejected: Vec<RejectedNodes>,
+    /// The scheduling cycle of the search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycle: Option<u64>,
+    /// When it was made, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub at: Option<String>,
 }
 
 /// The pod as somebody's victim.
@@ -206,6 +218,18 @@ pub struct AsVictim {
     pub rule: String,
     /// The pod's own line of the victims.
     pub victim: VictimBody,
+}
+
+/// Whether a pod may evict others, and how far it is with that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PreemptionVerdict {
+    /// `PreemptionNotAllowed` (its policy or its priority forbids it), `PreemptionUnderWay` (it waits for its victims, or
+    /// for its turn once they are gone), `Preempted` (it took the node of its last preemption), `NoCandidates` (the last
+    /// search found none), `PreemptionEnded` (its last one ended before it had a place), `PreemptionNotNeeded` (it has a
+    /// place) or `PreemptionNotTried`.
+    pub code: String,
+    /// The same for people.
+    pub message: String,
 }
 
 /// `GET /apis/v1/explain/pods/:namespace/:name/preemption`.
@@ -229,7 +253,7 @@ pub struct PreemptionExplanation {
     /// The whole of it, when the pod's gang preempts as one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gang_preemption: Option<GangPreemptionBody>,
-    /// The last search for victims.
+    /// The last search for victims; of a pod that has a place, that of its last preemption.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchBody>,
     /// What PostFilter said when it found nothing.
@@ -240,4 +264,16 @@ pub struct PreemptionExplanation {
     pub as_victim: Option<AsVictim>,
     /// Its ended preemptions that are remembered, the newest first.
     pub ended: Vec<PreemptionBody>,
+    /// The preemption whose victims went for it: the one under way, else the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen: Option<PreemptionBody>,
+    /// Whether it may evict others, and how far it is with that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<PreemptionVerdict>,
+    /// What the node lacked for it, with the victims of `chosen` still there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacked: Option<Lacked>,
+    /// Why it is not pending: where it is, how it ended, or whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_pending: Option<NotPending>,
 }

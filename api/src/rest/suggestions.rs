@@ -10,6 +10,7 @@ use super::Meta;
 use super::explain::{OwnerOf, ReasonBody, Shortfall};
 use super::requirements::RequirementDetail;
 use super::simulate::EditBody;
+use super::standing::NotPending;
 
 /// A requirement that a node fails.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -206,6 +207,9 @@ pub struct Suggestions {
     /// The gang that the fixes are for, `namespace/name`: the gang itself, or that of the pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gang: Option<String>,
+    /// Why it is not pending: where it is, how it ended, or whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_pending: Option<NotPending>,
 }
 
 /// A node and how far it is from taking a pod.
@@ -246,6 +250,9 @@ pub struct Nearest {
     pub nodes: Vec<NearNode>,
     /// Why the pod is refused as a whole; then there are no nodes.
     pub pod_reasons: Vec<ReasonBody>,
+    /// Why it is not pending: where it is, how it ended, or whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_pending: Option<NotPending>,
 }
 
 /// Never or not now.
@@ -318,4 +325,7 @@ pub struct Feasibility {
     /// copies, is about the pod with its gang.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<FeasibilityAlone>,
+    /// Why it is not pending: where it is, how it ended, or whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_pending: Option<NotPending>,
 }

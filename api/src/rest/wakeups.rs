@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Meta;
+use super::standing::NotPending;
 
 /// What one plugin waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -80,4 +81,7 @@ pub struct PodWakeups {
     pub events: Vec<WakeEvent>,
     /// Events that nobody was asked about because no pod waited for their kind, since the start.
     pub skipped: Vec<SkippedEvents>,
+    /// Why it is not pending: where it is, how it ended, or whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_pending: Option<NotPending>,
 }

@@ -33,5 +33,5 @@ pub(in crate::app) fn route(explained: Explained) -> Route<Snapshot> {
         "The same code that schedules plans on a copy of the published state, after the changes, in the order of \
          the queue. Other pending pods are left out unless they are included.",
     )
-    .not_found("PodNotFound", "include: pod default/p is not known, or not pending")
+    .not_found("PodNotFound", "include: pod default/p is not known: it does not exist, or has left and nothing is recorded of it")
 }

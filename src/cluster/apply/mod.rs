@@ -45,9 +45,11 @@ impl Cluster {
             self.remove_pod(id, out);
         }
         if pod.phase.is_terminal() {
+            self.outside.note(&pod);
             return self.record_ended(&pod);
         }
         self.forget_ended(&pod.key);
+        self.outside.forget(&pod.key);
         match &pod.node_name {
             Some(node) => {
                 let node = self.slot_of(node);
@@ -59,7 +61,7 @@ impl Cluster {
                 let id = self.insert_pod(pod);
                 out.push(ClusterEvent::PendingAdded(id));
             }
-            None => {}
+            None => self.outside.note(&pod),
         }
     }
 
@@ -67,6 +69,7 @@ impl Cluster {
     pub fn delete_pod(&mut self, key: &PodKey, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined("Pod", &key.namespace, &key.name);
         self.forget_ended(key);
+        self.outside.forget(key);
         if let Some(id) = self.find_pod(key) {
             self.remove_pod(id, out);
         }
@@ -77,9 +80,10 @@ impl Cluster {
     pub fn reset_pods(&mut self, pods: Vec<Arc<Pod>>, bad: Vec<Quarantined>, out: &mut Vec<ClusterEvent>) {
         let unreadable = bad.iter().map(|q| PodKey { namespace: q.namespace.clone(), name: q.name.clone() });
         let live: HashSet<PodKey> = pods.iter().map(|p| p.key.clone()).chain(unreadable).collect();
-        let known = self.pods().map(|(_, r)| r.pod.key.clone()).chain(self.ended.keys().cloned());
-        let mut gone: Vec<PodKey> = known.filter(|key| !live.contains(key)).collect();
+        let known = self.pods().map(|(_, r)| &r.pod.key).chain(self.ended.keys()).chain(self.outside.keys());
+        let mut gone: Vec<PodKey> = known.filter(|key| !live.contains(*key)).cloned().collect();
         gone.sort();
+        gone.dedup();
         for key in &gone {
             self.delete_pod(key, out);
         }
@@ -207,6 +211,7 @@ impl Cluster {
             self.delete_object(kind, &(object.namespace.clone(), Name::new(&object.name)), out);
         } else if object.kind == "Pod" {
             let key = PodKey { namespace: object.namespace.clone(), name: object.name.clone() };
+            self.outside.forget(&key);
             if let Some(id) = self.find_pod(&key) {
                 let bound = self.pod(id).is_some_and(|r| r.stage == Stage::Bound && r.pod.uid == object.uid);
                 if !bound {
@@ -222,7 +227,10 @@ impl Cluster {
         let Some(record) = self.pod(id).cloned() else { return };
         let target = pod.node_name.as_ref().map(|name| self.slot_of(name));
         match (record.node, target) {
-            (None, None) if pod.deleting => self.remove_pod(id, out),
+            (None, None) if pod.deleting => {
+                self.remove_pod(id, out);
+                self.outside.note(&pod);
+            }
             (None, None) => {
                 let old = self.replace_object(id, pod);
                 out.push(ClusterEvent::PendingUpdated { id, old });
@@ -235,7 +243,10 @@ impl Cluster {
             }
             // The pod is assumed, and its Binding is not confirmed. If the pod is being deleted, no kubelet may start
             // it any more.
-            (Some(_), None) if pod.deleting => self.remove_pod(id, out),
+            (Some(_), None) if pod.deleting => {
+                self.remove_pod(id, out);
+                self.outside.note(&pod);
+            }
             (Some(node), None) => self.replace_placed(id, pod, node, record.stage, out),
             (Some(node), Some(now)) => {
                 if record.stage != Stage::Bound {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-pub use plan::{Candidate, CandidateResult, Cost, Plan, Rejected, VictimChoice};
+pub use plan::{Candidate, CandidateResult, Cost, Lack, LackedAmount, Plan, Rejected, VictimChoice};
 
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::{GangKey, Name, Now, PodId, PodKey};
@@ -74,6 +74,8 @@ pub struct Victim {
     pub violates_budget: bool,
     /// How far the eviction is.
     pub state: VictimState,
+    /// When it was chosen as a victim.
+    pub chosen: Now,
     /// When it entered that state.
     pub since: Now,
     /// Whether the eviction is counted with this preemption; false when somebody else had begun it.

@@ -1,5 +1,7 @@
 //! The account of a search for victims, for messages and explanations. `framework::victim_search` searches.
 
+use std::sync::Arc;
+
 use pellucid_model::cause::Cause;
 use pellucid_model::{Name, NodeIdx, PodId, PodKey};
 
@@ -59,6 +61,26 @@ pub struct Rejected {
 /// Result of the search on one node: a candidate, or why it is none.
 pub type CandidateResult = Result<Candidate, Cause>;
 
+/// What a node lacked for a pod when the pod was refused there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// Why the node refused the pod.
+    pub cause: Cause,
+    /// The numbers behind the cause, where something countable was lacking.
+    pub amounts: Vec<LackedAmount>,
+}
+
+/// The amount of a resource that a node lacked, in the resource's base unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LackedAmount {
+    /// Name of the resource, or what else is counted.
+    pub resource: Name,
+    /// The amount that the pod requests.
+    pub requested: i64,
+    /// The amount that the node had left.
+    pub available: i64,
+}
+
 /// The account of one search for victims.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
@@ -78,4 +100,6 @@ pub struct Plan {
     pub decided_by: Option<&'static str>,
     /// The nodes that are no candidates, grouped by cause.
     pub rejected: Vec<Rejected>,
+    /// What the best candidate's node lacked for the pod, with its victims still there.
+    pub lack: Option<Arc<Lack>>,
 }

@@ -10,6 +10,7 @@ fn victim(pod: u32) -> Victim {
         priority: 0,
         violates_budget: false,
         state: VictimState::Ordered,
+        chosen: Now::default(),
         since: Now::default(),
         is_counted: true,
     }

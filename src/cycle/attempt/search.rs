@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::preemptions::{Lack, LackedAmount};
 use pellucid_framework::plugin::Measure;
 use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, View};
@@ -237,6 +238,19 @@ impl NodeResultCache {
             measures: self.measures(ctx, cause, &nodes),
         };
         causes.iter().zip(members).filter(|(_, nodes)| !nodes.is_empty()).map(group).collect()
+    }
+
+    /// Returns what a refused node lacks for the pod, or `None` when it was not refused by itself. An amount that only
+    /// nominated pods make too small is left out.
+    pub(crate) fn lack(&self, ctx: &CycleContext<'_>, node: NodeIdx) -> Option<Lack> {
+        let cause = self.cause(node)?.clone();
+        let all = self.measures(ctx, &cause, &[node]).into_iter().filter(|m| m.requested > m.available);
+        let amounts = all.map(|m| LackedAmount {
+            resource: m.resource,
+            requested: m.requested,
+            available: m.available,
+        });
+        Some(Lack { amounts: amounts.collect(), cause })
     }
 
     /// Returns the numbers behind a cause over the nodes refused with it: of overridden nodes those of their trials.

@@ -56,7 +56,9 @@ impl Scheduler {
             BindOutcome::BoundElsewhere { node } => {
                 self.record_event((id, &pod.key), &node, FlightEvent::Bound, now);
                 self.records.counters.bind_failures += 1;
-                self.cluster.preemptions_mut().end(id, End::PlacedElsewhere, now);
+                if self.cluster.preemptions_mut().end(id, End::PlacedElsewhere, now) {
+                    self.record_ended_preemption(id, now);
+                }
                 self.cluster.unreserve_all(id);
                 self.end_unit(id, unit);
             }

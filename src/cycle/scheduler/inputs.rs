@@ -16,7 +16,7 @@ use pellucid_recording::gang_verdict::member_refusal;
 use pellucid_recording::{Outcome, Refusal};
 
 use crate::scheduler::Scheduler;
-use crate::scheduler::records::events::departure_of;
+use crate::scheduler::records::events::departures_of;
 use crate::scheduler::records::last_attempt::LastAttempt;
 use crate::scheduler::report::pod_ref;
 use crate::scheduler::wakeups::queueing_hints;
@@ -25,7 +25,7 @@ impl Scheduler {
     /// Applies one input.
     pub fn apply(&mut self, input: Input, now: Now) {
         let mut events = Vec::new();
-        let departure = departure_of(&input);
+        let departures = departures_of(&input);
         self.cluster.set_now(now);
         self.record_left(&input, now);
         // What a plugin waits for may stand on the pod itself.
@@ -34,8 +34,8 @@ impl Scheduler {
             _ => None,
         };
         self.take_in(input, now, &mut events);
-        self.record_changes(&events, departure, now);
-        self.track_leaving(&events, departure);
+        self.record_changes(&events, &departures, now);
+        self.track_leaving(&events, &departures);
         self.end_what_left(&events, now);
         let mut followed = Vec::new();
         for event in &events {

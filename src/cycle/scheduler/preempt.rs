@@ -15,7 +15,7 @@ use pellucid_framework::{Cause, Code, Reason};
 use pellucid_model::effect::{Effect, EffectId, EventType, EvictOrder, EvictOutcome, StatusOrder};
 use pellucid_model::{Name, NodeIdx, Now, Pod, PodId};
 use pellucid_queue::{RefusedBy, UnitId, WakeupReason};
-use pellucid_recording::flight::FlightEvent;
+use pellucid_recording::flight::{Eviction, FlightEvent};
 use pellucid_recording::{Outcome, Refusal};
 
 use crate::scheduler::Scheduler;
@@ -23,9 +23,9 @@ use crate::scheduler::report::pod_ref;
 
 /// Whom a victim makes room for, and the plugin that chose it.
 struct Evictor<'a> {
-    plugin: &'static str,
+    plan: &'a Plan,
     preemptor: &'a Pod,
-    as_gang: bool,
+    gang: Option<&'a GangPart>,
 }
 
 impl Scheduler {
@@ -95,7 +95,7 @@ impl Scheduler {
             self.cluster.pod(*p).is_some_and(|r| r.pod.priority < pod.priority && !of_group(&r.pod))
         };
         let lower: Vec<PodId> = nominated.iter().copied().filter(is_lower).collect();
-        let by = Evictor { plugin: plan.plugin, preemptor: pod, as_gang: gang.is_some() };
+        let by = Evictor { plan: &plan, preemptor: pod, gang: gang.as_ref() };
         let victims: Vec<Victim> =
             victims.iter().filter_map(|choice| self.evict(choice, &by, &node, now)).collect();
         let preemption = Preemption {
@@ -111,7 +111,11 @@ impl Scheduler {
             end: None,
         };
         let is_clear = preemption.is_clear();
+        let chose_another = self.cluster.preemptions().of(id).is_some_and(|p| p.node != preemption.node);
         self.cluster.preemptions_mut().begin(id, preemption, &lower);
+        if chose_another {
+            self.record_ended_preemption(id, now);
+        }
         for other in lower {
             self.clear_nomination(other, End::Overtaken, now);
         }
@@ -126,7 +130,7 @@ impl Scheduler {
     /// Orders an eviction, or takes back a placement that the API server does not know of yet. A victim that is already
     /// on its way is only waited for.
     fn evict(&mut self, choice: &VictimChoice, by: &Evictor<'_>, node: &Name, now: Now) -> Option<Victim> {
-        let Evictor { plugin, preemptor, as_gang } = *by;
+        let preemptor = by.preemptor;
         let record = self.cluster.pod(choice.pod)?;
         let (pod, stage) = (record.pod.clone(), record.stage);
         let line = |state, since, is_counted| Victim {
@@ -136,6 +140,7 @@ impl Scheduler {
             priority: pod.priority,
             violates_budget: choice.violates_budget,
             state,
+            chosen: now,
             since,
             is_counted,
         };
@@ -152,20 +157,24 @@ impl Scheduler {
         let mut note = format!("Preempted by pod {} on node {node}", preemptor.uid);
         let state = match stage {
             // The pod lost its place a moment ago, together with another member of its gang.
-            Stage::Pending => return Some(line(VictimState::Cancelled, now, true)),
+            Stage::Pending => {
+                self.record_eviction((choice, &pod), by, node, now);
+                return Some(line(VictimState::Cancelled, now, true));
+            }
             Stage::Reserved | Stage::Waiting | Stage::PreBinding => {
                 note.push_str(" (in kube-scheduler memory).");
-                self.cancel_placement(choice.pod, node, plugin, now);
+                self.record_eviction((choice, &pod), by, node, now);
+                self.cancel_placement(choice.pod, node, by.plan.plugin, now);
                 VictimState::Cancelled
             }
             _ => {
                 let id = self.in_flight.next_effect_id();
-                let (scheduler, kind) = (&preemptor.scheduler_name, if as_gang { "podgroup" } else { "pod" });
+                let (scheduler, kind) =
+                    (&preemptor.scheduler_name, if by.gang.is_some() { "podgroup" } else { "pod" });
                 let message = format!("{scheduler}: preempting to accommodate a higher priority {kind}");
                 self.in_flight.evictions.insert(id, (choice.pod, pod.uid.clone()));
                 self.in_flight.evicting.insert(choice.pod, pod.uid.clone());
-                let by = Arc::new(preemptor.key.clone());
-                self.record_event((choice.pod, &pod.key), node, FlightEvent::Evicted(by), now);
+                self.record_eviction((choice, &pod), by, node, now);
                 let (victim, preemptor, message) = (pod_ref(&pod), pod_ref(preemptor), message.into());
                 self.order(Effect::Evict(EvictOrder { id, victim, preemptor, message }));
                 VictimState::Ordered
@@ -173,6 +182,34 @@ impl Scheduler {
         };
         self.order_event(pod_ref(&pod), EventType::Normal, ("Preempted", "Preempting"), note.into());
         Some(line(state, now, true))
+    }
+
+    /// Records for a victim who evicts it and for what. Call it before the victim's stage changes.
+    fn record_eviction(
+        &mut self,
+        (choice, pod): (&VictimChoice, &Pod),
+        by: &Evictor<'_>,
+        node: &Name,
+        now: Now,
+    ) {
+        let stage = self.cluster.pod(choice.pod).map(|record| record.stage);
+        let eviction = Eviction {
+            preemptor: by.preemptor.key.clone(),
+            preemptor_priority: by.preemptor.priority,
+            priority: pod.priority,
+            violates_budget: choice.violates_budget,
+            is_ordered: matches!(stage, Some(Stage::Permitted | Stage::Binding | Stage::Bound)),
+            gang: by.gang.cloned(),
+            lack: by.plan.lack.clone(),
+        };
+        self.record_event((choice.pod, &pod.key), node, FlightEvent::Evicted(Arc::new(eviction)), now);
+    }
+
+    /// Records for the preemptor that its preemption, the newest that has ended, is over.
+    pub(crate) fn record_ended_preemption(&mut self, id: PodId, now: Now) {
+        let Some(ended) = self.cluster.preemptions().ended().next().cloned() else { return };
+        let (key, node) = (ended.preemptor.clone(), ended.node.clone());
+        self.record_event((id, &key), &node, FlightEvent::PreemptionEnded(ended), now);
     }
 
     /// Takes back the placement of a pod whose Binding was not ordered yet, and reports it. The pod's quorum is given
@@ -286,7 +323,9 @@ impl Scheduler {
     /// Ends a pod's nomination and the preemption behind it, and wakes units that the nomination kept out. Returns
     /// whether there was one.
     pub(crate) fn end_nomination(&mut self, id: PodId, end: End, now: Now) -> bool {
-        self.cluster.preemptions_mut().end(id, end, now);
+        if self.cluster.preemptions_mut().end(id, end, now) {
+            self.record_ended_preemption(id, now);
+        }
         let Some(nomination) = self.cluster.nominator_mut().end(id) else { return false };
         if let Some(pod) = self.cluster.pod(id).map(|r| r.pod.clone()) {
             self.wake(&ClusterEvent::NominationEnded { pod, node: nomination.node }, now);
@@ -352,7 +391,9 @@ impl Scheduler {
             Some(_) => End::PlacedElsewhere,
         };
         let is_of_gang = preemption.gang.is_some();
-        self.cluster.preemptions_mut().end(id, end, now);
+        if self.cluster.preemptions_mut().end(id, end, now) {
+            self.record_ended_preemption(id, now);
+        }
         if is_of_gang && end == End::PreemptorGone {
             // The rest of the gang may have waited only for its victims.
             self.try_again(id, now);

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pellucid_cluster::preemptions::End;
+use pellucid_cluster::preemptions::{End, Plan};
 use pellucid_cluster::{ShapeId, Stage};
 use pellucid_framework::post_filter::PostFiltered;
 use pellucid_framework::profile::Profile;
@@ -16,6 +16,7 @@ use pellucid_model::{NodeIdx, Now, Pod, PodId, cancellation};
 use pellucid_queue::UnitId;
 use pellucid_recording::{Decision, Outcome, Placement};
 
+use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use crate::attempt::overrides::affinity;
 use crate::attempt::post_filter::post_filter;
@@ -118,8 +119,11 @@ impl Scheduler {
             // A cluster without nodes has no victims.
             Decision::Refuse(_) if kind.may_preempt() && !self.cluster.present().is_empty() => {
                 let filter = NominationFilter::new(attempt, &mut self.cluster, tally);
-                let (found, work) = post_filter(filter, results);
+                let (mut found, work) = post_filter(filter, results);
                 results.work += work;
+                if let Some(PostFiltered::Nominate(plan)) = &mut found {
+                    note_lack(plan, results, &attempt.on(&self.cluster));
+                }
                 found
             }
             _ => None,
@@ -184,4 +188,10 @@ impl Scheduler {
         }
         Ok(is_permitted)
     }
+}
+
+/// Notes in a plan what the chosen node lacks for the pod.
+fn note_lack(plan: &mut Arc<Plan>, results: &NodeResultCache, ctx: &CycleContext<'_>) {
+    let lack = plan.candidates.first().and_then(|best| results.lack(ctx, best.node));
+    Arc::make_mut(plan).lack = lack.map(Arc::new);
 }

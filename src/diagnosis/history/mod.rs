@@ -9,15 +9,19 @@ use std::collections::BTreeSet;
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::history::{FeedLine, HistoryEntry, PodHistory};
 use pellucid_cluster::Cluster;
+use pellucid_cluster::preemptions::Preemption;
 use pellucid_cycle::Snapshot;
+use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::collections::{FxHashMap, FxHashSet};
-use pellucid_model::{Now, PodKey};
-use pellucid_recording::flight::{Chunk, Departure, Entry, FlightEvent, FlightLog, Names, Numbers};
+use pellucid_model::{Name, Now, PodKey};
+use pellucid_recording::flight::{Chunk, Departure, Entry, Eviction, FlightEvent, FlightLog, Names, Numbers};
 use pellucid_recording::{GangOutcome, GangVerdict, Refusal, rfc3339};
 
 use crate::gangs::explain::refusal_of_group;
 use crate::meta::of_snapshot;
+use crate::not_pending;
+use crate::views::evictions;
 pub(crate) use decision_hash::hash_of_outcome;
 use decision_hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
 
@@ -29,10 +33,12 @@ pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodH
         !matches!(chunk.event(entry), FlightEvent::Gang(_) | FlightEvent::NotRecorded)
     });
     if all.is_empty() {
+        let said = not_pending::of(snapshot, key).map(|said| said.message);
         let message = format!(
             "nothing is recorded of pod {key}: it was never pending here, or what was recorded has been \
-             pushed out ({} entries were)",
-            log.dropped
+             pushed out ({} entries were). {}",
+            log.dropped,
+            said.unwrap_or_else(|| "It is pending.".into())
         );
         return Err(ReadError::NotFound { code: "HistoryNotFound", message });
     }
@@ -59,6 +65,7 @@ pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodH
         dropped: log.dropped,
         lowest_id: log.lowest(),
         highest_id: log.newest,
+        not_pending: not_pending::of(snapshot, key),
     })
 }
 
@@ -75,8 +82,18 @@ fn history_entry<'a>(names: &Names<'a>, (chunk, entry): (&'a Chunk, &Entry)) -> 
         node: some(node),
         by: by(&event),
         codes: codes(&event),
+        victims: victims(&event),
         message: message((chunk, entry), node, &event),
         decision_hash: decision_hash(pod, node, &event),
+    }
+}
+
+fn victims(what: &FlightEvent) -> Vec<String> {
+    match what {
+        FlightEvent::PreemptionEnded(ended) => {
+            ended.victims.iter().map(|victim| victim.key.to_string()).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -180,6 +197,10 @@ fn codes(event: &FlightEvent) -> Vec<String> {
             GangOutcome::Released { code, .. } => [code.as_str()].into(),
             outcome => refusal_of_group(outcome).into_iter().map(|refusal| refusal.code.as_str()).collect(),
         },
+        FlightEvent::Evicted(eviction) => {
+            let reasons = eviction.lack.iter().flat_map(|lack| &lack.cause.reasons);
+            reasons.map(|reason| reason.code.as_str()).collect()
+        }
         _ => BTreeSet::new(),
     };
     codes.into_iter().map(str::to_owned).collect()
@@ -208,8 +229,9 @@ fn message((chunk, entry): (&Chunk, &Entry), node: &str, event: &FlightEvent) ->
         FlightEvent::Placed(numbers) => placed(node, numbers),
         FlightEvent::Bound => format!("It is bound to {node}."),
         FlightEvent::Released => format!("It lost its place on {node} before it was bound."),
-        FlightEvent::Evicted(by) => format!("Its eviction from {node} was ordered to make room for {by}."),
-        FlightEvent::Left(departure) => departure_message(*departure).into(),
+        FlightEvent::Evicted(eviction) => evicted(node, eviction),
+        FlightEvent::PreemptionEnded(ended) => preemption_ended(ended),
+        FlightEvent::Left(gone) => departure_message(*gone).into(),
         FlightEvent::Gang(verdict) => gang_message(verdict),
         FlightEvent::NotRecorded => {
             format!("The recorder was off: {} entries are missing.", chunk.count(entry))
@@ -219,9 +241,43 @@ fn message((chunk, entry): (&Chunk, &Entry), node: &str, event: &FlightEvent) ->
 
 fn by(event: &FlightEvent) -> Option<String> {
     match event {
-        FlightEvent::Evicted(by) => Some(by.to_string()),
+        FlightEvent::Evicted(eviction) => Some(eviction.preemptor.to_string()),
         _ => None,
     }
+}
+
+/// Returns who evicted a pod, by which right and for what.
+fn evicted(node: &str, eviction: &Eviction) -> String {
+    let Eviction { preemptor, preemptor_priority: theirs, priority, .. } = eviction;
+    let what = match eviction.is_ordered {
+        true => format!("Its eviction from {node} was ordered"),
+        false => format!("Its place on {node} was taken back before it was bound"),
+    };
+    let above = if theirs > priority { format!(", above its {priority}") } else { String::new() };
+    let gang =
+        eviction.gang.as_ref().map(|part| format!(" with its gang {}", bodies::gangs(part).join(", ")));
+    let lack = eviction.lack.as_ref().map(|lack| {
+        let lacked = evictions::lacked(lack, &Name::new(node));
+        format!("; there it lacked: {}", lacked.text)
+    });
+    let budget = if eviction.violates_budget { " This went beyond a PodDisruptionBudget." } else { "" };
+    format!(
+        "{what} to make room for {preemptor}{} (priority {theirs}{above}){}.{budget}",
+        gang.unwrap_or_default(),
+        lack.unwrap_or_default()
+    )
+}
+
+/// Returns how the pod's own preemption ended, and who had to go for it.
+fn preemption_ended(ended: &Preemption) -> String {
+    let end = ended.end.map_or("?", |(end, _)| end.as_str());
+    let victims = ended.victims.iter().map(|victim| format!("{} ({})", victim.key, victim.state.as_str()));
+    let victims: Vec<String> = victims.collect();
+    let whom = match victims.as_slice() {
+        [] => "nobody had to go for it".into(),
+        victims => format!("its victims: {}", victims.join(", ")),
+    };
+    format!("Its preemption on {} ended: {end}; {whom}.", ended.node)
 }
 
 fn placed(node: &str, numbers: &Numbers) -> String {
@@ -234,11 +290,12 @@ fn placed(node: &str, numbers: &Numbers) -> String {
     }
 }
 
-fn departure_message(departure: Departure) -> &'static str {
-    match departure {
+fn departure_message(gone: Departure) -> &'static str {
+    match gone {
         Departure::Deleted => "It is deleted.",
         Departure::Deleting => "It is being deleted.",
-        Departure::Ended => "It has ended.",
+        Departure::Succeeded => "It has ended: it succeeded.",
+        Departure::Failed => "It has ended: it failed.",
         Departure::Unreadable => {
             "It changed into something that cannot be read; /apis/v1/quarantine says what."
         }

@@ -18,7 +18,9 @@ use pellucid_framework::endpoint::{Query, QueryKind, ReadContext};
 use pellucid_framework::view::View;
 
 use crate::reads::what_if_reads::{suggestion_reads, view_reads};
-use crate::views::{debug_view, node_views, pending, preemption, queue_view, score_views, wakeups};
+use crate::views::{
+    debug_view, evictions, node_views, pending, preemption, queue_view, score_views, wakeups,
+};
 use crate::what_if::requirements::{asked_by_name, exhaustive};
 use crate::{explain, history};
 
@@ -51,6 +53,9 @@ const EXPLAIN: &[Query] = &[
         "Name of a node to compare the pod's node with, or the one it would go to",
     ),
 ];
+
+const EVICTIONS: &str = "At /at, Victim /victim, Node /node, Preemptor /preemptor, Lacked /lacked/text, \
+                         Violates budget /violatesBudget, State /state, End /end";
 
 /// Returns every read, in the order of the documentation.
 pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<SnapshotRead> {
@@ -195,12 +200,14 @@ fn pod_reads() -> Vec<SnapshotRead> {
              Highest priority /highestPriority",
         )
         .not_found("PodNotFound"),
-    ]
-}
-
-/// Returns the reads about what waits, and what happened to a pod.
-fn pending_reads() -> Vec<SnapshotRead> {
-    vec![
+        SnapshotRead::new(
+            "/apis/v1/explain/pods/:namespace/:name/evictions",
+            "explain",
+            "For whom a pod was evicted, for what, when, from which node, and what became of it",
+            |snapshot, params, now| evictions::of_pod(snapshot, &pod_key(params), now),
+        )
+        .rows("/events", EVICTIONS)
+        .not_found("PodNotFound"),
         SnapshotRead::new(
             "/apis/v1/explain/pods/:namespace/:name/wakeups",
             "explain",
@@ -209,6 +216,19 @@ fn pending_reads() -> Vec<SnapshotRead> {
         )
         .rows("/events", "At /at, Event /event, Object /object, Verdicts /verdicts, Woke /woke")
         .not_found("PodNotFound"),
+    ]
+}
+
+/// Returns the reads about what waits, and what happened to a pod.
+fn pending_reads() -> Vec<SnapshotRead> {
+    vec![
+        SnapshotRead::new(
+            "/apis/v1/evictions",
+            "history",
+            "Who was evicted for whom, for what, when, from which node, and what became of it; the newest first",
+            |snapshot, _, now| Ok(evictions::list(snapshot, now)),
+        )
+        .rows("/evictions", EVICTIONS),
         SnapshotRead::new(
             "/apis/v1/summary/pending",
             "explain",

@@ -7,6 +7,7 @@ use pellucid_framework::endpoint::{PathParams, Query, QueryKind, ReadError};
 use pellucid_model::Now;
 use serde::Serialize;
 
+use crate::not_pending;
 use crate::reads::{SnapshotRead, gang_key, number, param, pod_key, text};
 use crate::what_if::compare_nodes::compare_nodes;
 use crate::what_if::feasibility::MOST_COPIES;
@@ -74,7 +75,11 @@ pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
             "/apis/v1/explain/pods/:namespace/:name/suggestions",
             "What would make a pod fit: minimal conflicts, and changes that were tried out",
             MAX,
-            |snapshot, params, max, now| suggestions::of_pod(snapshot, &pod_key(params), max, now),
+            |snapshot, params, max, now| {
+                let mut body = suggestions::of_pod(snapshot, &pod_key(params), max, now)?;
+                body.not_pending = not_pending::of(snapshot, &pod_key(params));
+                Ok(body)
+            },
         )
         .rows("/fixes", FIXES)
         .not_found("PodNotFound"),
@@ -90,7 +95,11 @@ pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
             "/apis/v1/explain/pods/:namespace/:name/nearest",
             "The nodes nearest to taking a pod, what each lacks, and the pods that would have to go",
             NEAREST,
-            |snapshot, params, k, now| nearest::list(snapshot, &pod_key(params), k, now),
+            |snapshot, params, k, now| {
+                let mut body = nearest::list(snapshot, &pod_key(params), k, now)?;
+                body.not_pending = not_pending::of(snapshot, &pod_key(params));
+                Ok(body)
+            },
         )
         .rows("/nodes", "Node /node, Distance /distance, Fails /failed/0/message")
         .not_found("PodNotFound"),
@@ -98,7 +107,11 @@ pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
             "/apis/v1/explain/pods/:namespace/:name/feasibility",
             "Never or not now: how many copies of a pod fit now and on empty nodes, and the largest that fits",
             COPIES,
-            |snapshot, params, copies, now| feasibility::of_pod(snapshot, &pod_key(params), copies, now),
+            |snapshot, params, copies, now| {
+                let mut body = feasibility::of_pod(snapshot, &pod_key(params), copies, now)?;
+                body.not_pending = not_pending::of(snapshot, &pod_key(params));
+                Ok(body)
+            },
         )
         .not_found("PodNotFound"),
         SnapshotRead::new(

@@ -1,19 +1,24 @@
 //! Explains preemption from both sides: which pods a pod evicted, and which pod evicted it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pellucid_api::rest::preemption::{
     AsVictim, CandidateBody, GangPartBody, GangPreemptionBody, PreemptionExplanation, RejectedNodes,
     SearchBody,
 };
-use pellucid_cluster::preemptions::{Candidate, Plan, Preemption, Preemptions};
+use pellucid_cluster::preemptions::{Candidate, Cost, Plan, Preemption, Preemptions};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
+use pellucid_framework::victim_search;
 use pellucid_model::{Now, PodKey};
 use pellucid_recording::{Outcome, rfc3339};
 
 use crate::meta::{of_snapshot, of_verdict};
+use crate::not_pending;
+use crate::views::evictions::lacked;
+use crate::views::preemption_verdict;
 
 /// Explains a pod's part in preemptions. Fails when neither the pod nor a preemption that concerns it is known.
 pub(crate) fn pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PreemptionExplanation, ReadError> {
@@ -22,21 +27,32 @@ pub(crate) fn pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<Preempt
     let as_victim = counting(book, key).and_then(|p| as_victim(p, key, now));
     let ended: Vec<_> = book.ended().filter(|p| p.preemptor == *key).collect();
     if found.is_none() && as_victim.is_none() && ended.is_empty() {
-        let message = format!("pod {key} is not known, and no preemption that is remembered concerns it");
-        return Err(ReadError::NotFound { code: "PodNotFound", message });
+        return Err(not_pending::error(snapshot, key));
     }
     let mut body = PreemptionExplanation {
         meta: of_snapshot(snapshot, now),
         namespace: key.namespace.to_string(),
         name: key.name.to_string(),
         as_victim,
-        ended: ended.into_iter().map(|p| bodies::preemption(p, now)).collect(),
+        ended: ended.iter().map(|p| bodies::preemption(p, now)).collect(),
+        not_pending: not_pending::of(snapshot, key),
         ..PreemptionExplanation::default()
     };
+    let open = found.and_then(|(id, _)| book.of(id));
+    let last = open.or(ended.first().copied());
+    if let Some(last) = last {
+        body.chosen = Some(bodies::preemption(last, now));
+        body.lacked = last.plan.lack.as_ref().map(|lack| lacked(lack, &last.node));
+        // The search of a member of a gang that needed none is empty.
+        body.search =
+            (!last.plan.plugin.is_empty()).then(|| search(&last.plan, last.cycle, last.decided.wall));
+    }
     if let Some((id, record)) = found {
         if let Some(verdict) = &snapshot.verdict(id) {
             body.meta = of_verdict(snapshot, verdict, now);
-            body.search = verdict.plan.as_ref().map(|plan| search(plan));
+            if let Some(plan) = &verdict.plan {
+                body.search = Some(search(plan, verdict.cycle, Duration::from_nanos(verdict.at)));
+            }
             body.message = match &verdict.outcome {
                 Outcome::Refused(refusal) => refusal.post_filter.as_ref().map(ToString::to_string),
                 _ => None,
@@ -47,6 +63,7 @@ pub(crate) fn pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<Preempt
         body.gang_preemption = book.of(id).and_then(|p| gang_preemption(book, p));
     }
     body.summary = summary(&body);
+    body.verdict = preemption_verdict::of(snapshot, found, &body);
     Ok(body)
 }
 
@@ -94,7 +111,7 @@ fn as_victim(preemption: &Preemption, key: &PodKey, now: Now) -> Option<AsVictim
     })
 }
 
-fn search(plan: &Plan) -> SearchBody {
+fn search(plan: &Plan, cycle: u64, at: Duration) -> SearchBody {
     let rejected = plan.rejected.iter().map(|r| RejectedNodes {
         count: r.count,
         reasons: r.cause.reasons.iter().map(bodies::reason).collect(),
@@ -105,16 +122,18 @@ fn search(plan: &Plan) -> SearchBody {
         potential_nodes: plan.potential,
         tried_nodes: plan.tried,
         candidates_found: plan.found,
-        candidates: plan.candidates.iter().enumerate().map(|(i, c)| candidate(i + 1, c)).collect(),
+        candidates: plan.candidates.iter().enumerate().map(|(i, c)| candidate(plan, i, c)).collect(),
         decided_by: plan.decided_by.map(Into::into),
         rejected: rejected.collect(),
+        cycle: Some(cycle),
+        at: Some(rfc3339(at)),
     }
 }
 
-fn candidate(rank: usize, candidate: &Candidate) -> CandidateBody {
-    let start = |seconds: i64| rfc3339(std::time::Duration::from_secs(seconds.max(0) as u64));
+fn candidate(plan: &Plan, place: usize, candidate: &Candidate) -> CandidateBody {
+    let best = plan.candidates.first().filter(|_| place > 0);
     CandidateBody {
-        rank,
+        rank: place + 1,
         node: candidate.name.to_string(),
         victims: candidate.victims.iter().map(|v| v.key.to_string()).collect(),
         budget_violations: candidate.cost.budget_violations,
@@ -123,6 +142,31 @@ fn candidate(rank: usize, candidate: &Candidate) -> CandidateBody {
         victim_count: candidate.cost.victims,
         broken_gangs: candidate.cost.broken_gangs,
         earliest_start: candidate.cost.earliest_start.map(start),
+        passed_over: best.map(|best| passed_over(best, candidate)),
+    }
+}
+
+fn start(seconds: i64) -> String {
+    rfc3339(Duration::from_secs(seconds.max(0) as u64))
+}
+
+/// Returns why the best candidate was preferred to another one: the first criterion in which they differ, with both
+/// values.
+fn passed_over(best: &Candidate, other: &Candidate) -> String {
+    let (a, b) = (&best.cost, &other.cost);
+    let started = |cost: &Cost| cost.earliest_start.map_or("not started".into(), start);
+    let values = [
+        (a.budget_violations.to_string(), b.budget_violations.to_string()),
+        (a.highest_priority.to_string(), b.highest_priority.to_string()),
+        (a.priority_sum.to_string(), b.priority_sum.to_string()),
+        (a.victims.to_string(), b.victims.to_string()),
+        (a.broken_gangs.to_string(), b.broken_gangs.to_string()),
+        (started(a), started(b)),
+    ];
+    let by = victim_search::decided_by(a, b);
+    match values.iter().find(|(best, other)| best != other) {
+        Some((chosen, this)) => format!("{by}: {chosen} on {}, {this} here", best.name),
+        None => format!("{by}: that is {}", best.name),
     }
 }
 
@@ -162,7 +206,12 @@ fn summary(body: &PreemptionExplanation) -> String {
     }
     match body.ended.first() {
         Some(ended) => {
-            format!("Its last preemption, on {}, ended: {}.", ended.node, ended.end.as_deref().unwrap_or("?"))
+            let end = ended.end.as_deref().unwrap_or("?");
+            let victims = ended.victims.iter().map(|v| format!("{}/{} ({})", v.namespace, v.name, v.state));
+            let victims: Vec<String> = victims.collect();
+            let whom =
+                if victims.is_empty() { String::new() } else { format!(" Victims: {}.", victims.join(", ")) };
+            format!("Its last preemption, on {}, ended: {end}.{whom}", ended.node)
         }
         None => "Preemption has nothing to do with it.".into(),
     }

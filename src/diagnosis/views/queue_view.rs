@@ -8,6 +8,7 @@ use pellucid_queue::{QueueStage, Unit};
 use pellucid_recording::rfc3339;
 
 use crate::meta::{backoff_end, of_snapshot, wakes_on};
+use crate::not_pending;
 
 /// Lists the queue; `asked` is the key of the unit or pod whose position is included. Fails when that key is
 /// malformed or not in the queue.
@@ -50,8 +51,9 @@ fn position(snapshot: &Snapshot, key: &str, now: Now) -> Result<Queue, ReadError
     let id = of_pod.or_else(|| snapshot.queue.units().find(|(_, unit)| unit.key == key).map(|(id, _)| id));
     let unit = id.and_then(|id| Some((id, snapshot.queue.unit(id)?)));
     let Some((id, unit)) = unit.filter(|(_, unit)| unit.stage != QueueStage::InFlight) else {
-        let message =
-            format!("neither a pod nor a gang {key} is in the queue; /apis/v1/explain/pods/{key} says why");
+        let why =
+            not_pending::of(snapshot, &key).map_or_else(String::new, |said| format!(": {}", said.message));
+        let message = format!("neither a pod nor a gang {key} is in the queue{why}");
         return Err(ReadError::NotFound { code: "NotInQueue", message });
     };
     let ahead = snapshot.queue.ahead(id, now.monotonic).into_iter().filter_map(|id| snapshot.queue.unit(id));

@@ -15,6 +15,7 @@ use pellucid_queue::{
 use pellucid_recording::rfc3339;
 
 use crate::meta::{backoff_end, of_snapshot, of_verdict, unit_of};
+use crate::not_pending;
 
 /// Returns what one pod waits for. Fails when the pod is unknown.
 pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodWakeups, ReadError> {
@@ -27,13 +28,11 @@ pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodW
     if snapshot.find_quarantined(key).is_some() {
         body.stage = "quarantined".into();
         body.summary = "It cannot be read; it waits for a change of its own.".into();
+        body.not_pending = not_pending::of(snapshot, key);
         return Ok(body);
     }
     let Some((id, record)) = snapshot.find_pod(key) else {
-        let message = format!(
-            "pod {key} is not known: it does not exist, has ended, or is pending for another scheduler"
-        );
-        return Err(ReadError::NotFound { code: "PodNotFound", message });
+        return Err(not_pending::error(snapshot, key));
     };
     if let Some(verdict) = &snapshot.verdict(id) {
         body.meta = of_verdict(snapshot, verdict, now);
@@ -47,6 +46,7 @@ pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodW
             body.woken_by = by.map(|(profile, by)| woken(&snapshot.profiles[*profile], by, now));
         }
     }
+    body.not_pending = not_pending::of(snapshot, key);
     Ok(body)
 }
 
@@ -128,7 +128,8 @@ fn events(snapshot: &Snapshot, profile: &Profile, unit: &Unit, now: Now) -> Vec<
     rows.take(EVENTS_KEPT).collect()
 }
 
-fn woken(profile: &Profile, by: &Wakeup, now: Now) -> WakeEvent {
+/// Returns the event that woke a unit as a row.
+pub(crate) fn woken(profile: &Profile, by: &Wakeup, now: Now) -> WakeEvent {
     let (asked, queue) = match by.reason {
         WakeupReason::Hints { asked, queue } => (asked, queue),
         _ => Default::default(),

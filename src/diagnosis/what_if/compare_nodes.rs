@@ -19,6 +19,7 @@ use pellucid_recording::{Decision, Placement, rfc3339};
 
 use crate::explain::{TIE_RULE, reasons_of};
 use crate::meta::of_snapshot;
+use crate::not_pending;
 use crate::what_if::details::Details;
 use crate::what_if::node_explain::{cause_of, find_node};
 
@@ -42,8 +43,7 @@ pub(crate) fn compare_nodes(
     now: Now,
 ) -> Result<Contrast, ReadError> {
     let Some((id, record)) = snapshot.find_pod(key) else {
-        let message = format!("pod {key} is not known: it does not exist, has ended, or cannot be read");
-        return Err(ReadError::NotFound { code: "PodNotFound", message });
+        return Err(not_pending::error(snapshot, key));
     };
     let versus = versus.map(|name| find_node(snapshot, name)).transpose()?;
     let bad = |code, message| ReadError::BadRequest { code, message };
@@ -51,7 +51,10 @@ pub(crate) fn compare_nodes(
     let question =
         profile.and_then(|(_, profile)| Some((profile, Question::ask(&snapshot.cluster, profile, id)?)));
     let Some((profile, mut question)) = question else {
-        let message = format!("pod {key} is of scheduler {}, not of ours", record.pod.scheduler_name);
+        let message = not_pending::of(snapshot, key).map_or_else(
+            || format!("pod {key} is of scheduler {}, not of ours", record.pod.scheduler_name),
+            |said| said.message,
+        );
         return Err(bad("NotOurPod", message));
     };
     let placement = match question.decision() {

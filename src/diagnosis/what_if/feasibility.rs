@@ -57,6 +57,7 @@ pub(crate) fn of_pod(
         copies_bound: bound,
         largest_now,
         alone: None,
+        not_pending: None,
     };
     crate::gangs::feasibility::with_gang(snapshot, asked.record, &mut body, now);
     Ok(body)

@@ -17,6 +17,7 @@ use pellucid_framework::profile::Profile;
 use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, PodSpec};
 
 use crate::explain::reasons_of;
+use crate::not_pending;
 use crate::what_if::details::Details;
 use crate::what_if::nearest::order;
 use crate::what_if::requirement_details;
@@ -46,10 +47,7 @@ pub(crate) fn asked_by_name<'r>(
     key: &PodKey,
 ) -> Result<PodRequirements<'r>, ReadError> {
     let id = snapshot.cluster.find_pod(key);
-    id.and_then(|id| ask(snapshot, id)).ok_or_else(|| {
-        let message = format!("pod {key} is not known, or not ours to place");
-        ReadError::NotFound { code: "PodNotFound", message }
-    })
+    id.and_then(|id| ask(snapshot, id)).ok_or_else(|| not_pending::error(snapshot, key))
 }
 
 /// Evaluates a pod. Returns `None` when the pod is unknown or not ours to place.

@@ -19,6 +19,7 @@ use crate::explain::{group_bodies, reasons_of};
 use crate::gangs::explain::refusal_of_group;
 use crate::gangs::gang_state::reason;
 use crate::meta::of_snapshot;
+use crate::not_pending;
 use crate::verdict::{PodVerdict, of_refusal, sentence};
 use crate::views::score_views;
 use crate::what_if::details::Details;
@@ -107,12 +108,15 @@ fn plan(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Simulation
     }
     for key in &question.pods {
         if !simulation.ask(key) {
-            return Err(ReadError::NotFound {
-                code: "PodNotFound",
-                message: match question.deletes(key) {
-                    true => format!("include: an edit of this request deletes pod {key}"),
-                    false => format!("include: pod {key} is not known, or not pending"),
-                },
+            if question.deletes(key) {
+                let message = format!("include: an edit of this request deletes pod {key}");
+                return Err(ReadError::NotFound { code: "PodNotFound", message });
+            }
+            return Err(match not_pending::error(snapshot, key) {
+                ReadError::NotFound { code, message } => {
+                    ReadError::NotFound { code, message: format!("include: {message}") }
+                }
+                other => other,
             });
         }
     }

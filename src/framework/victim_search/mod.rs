@@ -22,6 +22,8 @@ mod gangs;
 mod pick;
 mod search;
 
+pub use pick::decided_by;
+
 #[cfg(test)]
 mod tests;
 

@@ -53,6 +53,6 @@ pub(super) fn compare(cluster: &Cluster, a: &Candidate, b: &Candidate) -> Orderi
 }
 
 /// Returns the name of the first criterion in which two costs differ.
-pub(super) fn decided_by(a: &Cost, b: &Cost) -> &'static str {
+pub fn decided_by(a: &Cost, b: &Cost) -> &'static str {
     CRITERIA.iter().find(|(_, compare)| compare(a, b).is_ne()).map_or(TIE, |(name, _)| name)
 }

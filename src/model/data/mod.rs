@@ -1,4 +1,4 @@
-//! Data structures: interned names, maps and vectors whose pages are shared with readers, and a stable hash. `lib.rs`
+//! Data structures: interned names, maps and vectors whose pages are shared with readers, a stable hash, typos. `lib.rs`
 //! re-exports every module.
 
 pub mod collections;

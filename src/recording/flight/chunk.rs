@@ -1,5 +1,8 @@
 //! A chunk: a run of entries with the bytes of their names, shared, pushed out and compacted as one.
 
+use pellucid_cluster::preemptions::{Candidate, Lack, Plan, Preemption, Rejected, Victim, VictimChoice};
+use pellucid_model::Name;
+
 use super::entry::{Entry, FlightEvent, Repeat};
 use super::line::{About, Line, Text};
 use super::names::{FormerName, Slot};
@@ -124,7 +127,10 @@ impl Chunk {
             FlightEvent::Gang(verdict) => {
                 self.hold(std::sync::Arc::as_ptr(verdict) as usize, || weight_of_gang(verdict));
             }
-            FlightEvent::Evicted(_) => self.weight_held += 300,
+            FlightEvent::Evicted(eviction) => {
+                self.weight_held += 300 + eviction.lack.as_deref().map_or(0, weight_of_lack);
+            }
+            FlightEvent::PreemptionEnded(ended) => self.weight_held += weight_of_preemption(ended),
             _ => {}
         }
         self.held.push(event);
@@ -349,6 +355,26 @@ fn weight_of_refusal(refusal: &Refusal) -> usize {
         + MESSAGE
         + refusal.groups.len() * size_of::<Group>()
         + measures * size_of::<GroupMeasure>()
+}
+
+fn weight_of_lack(lack: &Lack) -> usize {
+    size_of::<Lack>() + size_of_val(&*lack.amounts)
+}
+
+fn weight_of_preemption(preemption: &Preemption) -> usize {
+    /// Bytes of a victim's uid and of what else is not in its struct.
+    const TEXT: usize = 64;
+    let plan = &preemption.plan;
+    let chosen: usize = plan.candidates.iter().map(|c| c.victims.len()).sum();
+    let examples: usize = plan.rejected.iter().map(|r| r.examples.len()).sum();
+    size_of::<Preemption>()
+        + preemption.victims.len() * (size_of::<Victim>() + TEXT)
+        + size_of::<Plan>()
+        + plan.candidates.len() * size_of::<Candidate>()
+        + chosen * size_of::<VictimChoice>()
+        + plan.rejected.len() * size_of::<Rejected>()
+        + examples * size_of::<Name>()
+        + plan.lack.as_deref().map_or(0, weight_of_lack)
 }
 
 fn weight_of_gang(verdict: &GangVerdict) -> usize {

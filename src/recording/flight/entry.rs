@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::preemptions::{GangPart, Lack, Preemption};
 use pellucid_model::{NodeIdx, PodKey};
 
 use super::line::Line;
@@ -15,8 +16,10 @@ pub enum Departure {
     Deleted,
     /// The pod is being deleted before it was bound.
     Deleting,
-    /// The pod succeeded or failed.
-    Ended,
+    /// The pod succeeded.
+    Succeeded,
+    /// The pod failed.
+    Failed,
     /// The pod changed into something that cannot be read.
     Unreadable,
 }
@@ -36,14 +39,35 @@ pub enum FlightEvent {
     Bound,
     /// The pod lost its place before it was bound.
     Released,
-    /// The pod's eviction was ordered to make room for this preemptor.
-    Evicted(Arc<PodKey>),
+    /// The pod's eviction was ordered, or its placement was taken back, to make room for another pod.
+    Evicted(Arc<Eviction>),
+    /// The pod's own preemption ended.
+    PreemptionEnded(Arc<Preemption>),
     /// The pod no longer waits to be placed, or no longer runs.
     Left(Departure),
     /// The outcome of an attempt at a gang.
     Gang(Arc<GangVerdict>),
     /// Nothing was recorded for a while, because the switch was off. The entry's count is the number of missed events.
     NotRecorded,
+}
+
+/// Who evicted a pod, and for what.
+#[derive(Clone, Debug)]
+pub struct Eviction {
+    /// Namespace and name of the preemptor.
+    pub preemptor: PodKey,
+    /// The preemptor's priority.
+    pub preemptor_priority: i32,
+    /// The victim's priority.
+    pub priority: i32,
+    /// Whether the eviction goes beyond what a PodDisruptionBudget allows.
+    pub violates_budget: bool,
+    /// Whether the victim's deletion is ordered. Otherwise it was not bound yet, and its placement is taken back.
+    pub is_ordered: bool,
+    /// The gang that preempts as one, when the preemptor is a member of it.
+    pub gang: Option<GangPart>,
+    /// What the node lacked for the preemptor.
+    pub lack: Option<Arc<Lack>>,
 }
 
 /// The numbers of a placement, compact enough for one per decision.
@@ -97,10 +121,12 @@ impl FlightEvent {
             Self::Placed(_) => "Placed",
             Self::Bound => "Bound",
             Self::Released => "Released",
-            Self::Evicted(_) => "Evicted",
+            Self::Evicted(eviction) if eviction.is_ordered => "Evicted",
+            Self::Evicted(_) => "TakenBack",
+            Self::PreemptionEnded(_) => "PreemptionEnded",
             Self::Left(Departure::Deleted) => "Deleted",
             Self::Left(Departure::Deleting) => "Deleting",
-            Self::Left(Departure::Ended) => "Ended",
+            Self::Left(Departure::Succeeded | Departure::Failed) => "Ended",
             Self::Left(Departure::Unreadable) => "Unreadable",
             Self::NotRecorded => "NotRecorded",
             Self::Gang(verdict) => match verdict.outcome {

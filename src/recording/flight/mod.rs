@@ -24,7 +24,7 @@ mod ring;
 mod sameness;
 
 pub use chunk::Chunk;
-pub use entry::{Departure, Entry, FlightEvent, Numbers};
+pub use entry::{Departure, Entry, Eviction, FlightEvent, Numbers};
 pub use names::Names;
 pub use ring::{FlightLog, FlightRecorder, PodEvent, RecordedAt};
 

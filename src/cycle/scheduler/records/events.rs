@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use pellucid_cluster::{ClusterEvent, Input, PodRecord};
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::pod::PodPhase;
 use pellucid_model::{Mirror, Now, Pod, PodId, PodKey};
 use pellucid_recording::GangVerdict;
 use pellucid_recording::flight::{Departure, FlightEvent, FlightRecorder, Numbers, PodEvent};
@@ -83,7 +85,7 @@ impl Scheduler {
     }
 
     /// Records which pods an input added, bound or removed.
-    pub(crate) fn record_changes(&mut self, events: &[ClusterEvent], departure: Departure, now: Now) {
+    pub(crate) fn record_changes(&mut self, events: &[ClusterEvent], departures: &Departures, now: Now) {
         // An assumed pod that is removed produces both PendingRemoved and PodReleased.
         let mut last: Option<&Arc<str>> = None;
         for event in events {
@@ -102,7 +104,9 @@ impl Scheduler {
                     let place = self.known(pod).and_then(|record| record.node);
                     match place.map(|node| self.cluster.slot(node).name.clone()) {
                         Some(node) => self.record_event((*id, &pod.key), &node, FlightEvent::Bound, now),
-                        None => self.record_event((*id, &pod.key), "", FlightEvent::Left(departure), now),
+                        None => {
+                            self.record_event((*id, &pod.key), "", FlightEvent::Left(departures.of(pod)), now)
+                        }
                     }
                 }
                 ClusterEvent::PodReleased { pod, node }
@@ -112,7 +116,7 @@ impl Scheduler {
                 {
                     // The slot of a removed node is freed with its last pod, so the pod's own node name comes first.
                     let node = pod.node_name.clone().unwrap_or_else(|| self.cluster.slot(*node).name.clone());
-                    self.record_event((NOBODY, &pod.key), &node, FlightEvent::Left(departure), now);
+                    self.record_event((NOBODY, &pod.key), &node, FlightEvent::Left(departures.of(pod)), now);
                 }
                 _ => {}
             }
@@ -136,12 +140,42 @@ fn name_placed(last_attempts: &Mirror<LastAttempt>, flight: &mut FlightRecorder,
 /// The id for a pod that no longer has a slot.
 pub(crate) const NOBODY: PodId = PodId(u32::MAX);
 
+/// Why pods that an input removes are gone.
+pub(crate) struct Departures {
+    otherwise: Departure,
+    /// Of a complete list, the pods in it that need no node any more, by uid.
+    listed: FxHashMap<Arc<str>, Departure>,
+}
+
+impl Departures {
+    /// Returns why a pod is gone.
+    pub(crate) fn of(&self, pod: &Pod) -> Departure {
+        self.listed.get(&pod.uid).copied().unwrap_or(self.otherwise)
+    }
+}
+
 /// Returns why pods that an input removes are gone.
-pub(crate) fn departure_of(input: &Input) -> Departure {
+pub(crate) fn departures_of(input: &Input) -> Departures {
+    let (mut otherwise, mut listed) = (Departure::Deleted, FxHashMap::default());
     match input {
-        Input::PodApplied(pod) if pod.phase.is_terminal() => Departure::Ended,
-        Input::PodApplied(pod) if pod.deleting => Departure::Deleting,
-        Input::Quarantined(_) => Departure::Unreadable,
-        _ => Departure::Deleted,
+        Input::PodApplied(pod) => otherwise = departure_of(pod).unwrap_or(Departure::Deleted),
+        Input::Quarantined(_) => otherwise = Departure::Unreadable,
+        Input::PodsReset { pods, quarantined } => {
+            let going = pods.iter().filter_map(|pod| Some((pod.uid.clone(), departure_of(pod)?)));
+            let unreadable = quarantined.iter().filter(|object| !object.uid.is_empty());
+            let unreadable = unreadable.map(|object| (object.uid.clone(), Departure::Unreadable));
+            listed = going.chain(unreadable).collect();
+        }
+        _ => {}
+    }
+    Departures { otherwise, listed }
+}
+
+/// Returns why a pod needs no node any more, as its object says it.
+fn departure_of(pod: &Pod) -> Option<Departure> {
+    match pod.phase {
+        PodPhase::Succeeded => Some(Departure::Succeeded),
+        PodPhase::Failed => Some(Departure::Failed),
+        _ => pod.deleting.then_some(Departure::Deleting),
     }
 }

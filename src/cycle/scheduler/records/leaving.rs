@@ -11,7 +11,7 @@ use pellucid_model::{Now, PodKey};
 use pellucid_recording::flight::{Departure, FlightEvent};
 
 use crate::scheduler::Scheduler;
-use crate::scheduler::records::events::NOBODY;
+use crate::scheduler::records::events::{Departures, NOBODY};
 
 /// Maximum number of tracked pods; the history of any other pod ends when its deletion begins.
 const KEPT: usize = 4096;
@@ -53,12 +53,10 @@ impl Scheduler {
     }
 
     /// Tracks the pods that an input removed from the state although the API server still has them.
-    pub(crate) fn track_leaving(&mut self, events: &[ClusterEvent], departure: Departure) {
-        if departure != Departure::Deleting {
-            return;
-        }
+    pub(crate) fn track_leaving(&mut self, events: &[ClusterEvent], departures: &Departures) {
         for event in events {
             if let ClusterEvent::PendingRemoved { pod, .. } = event
+                && departures.of(pod) == Departure::Deleting
                 && self.records.leaving.0.len() < KEPT
             {
                 self.records.leaving.0.insert(pod.key.clone(), pod.uid.clone());

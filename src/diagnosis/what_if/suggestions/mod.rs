@@ -128,6 +128,7 @@ fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, 
         note: found.note,
         slots_missing: None,
         gang: None,
+        not_pending: None,
     }
 }
 

@@ -109,4 +109,4 @@ function entry(event) {
       note && h("span", { class: "event-note" }, note)));
 }
 
-const SIGNS = { Refused: "refused", GangRefused: "refused", Evicted: "refused", Unreadable: "refused", Gated: "gated", GangWaiting: "gated", GangReleased: "gated", Released: "gated", Placed: "good", Bound: "good", GangPlaced: "good" };
+const SIGNS = { Refused: "refused", GangRefused: "refused", Evicted: "refused", TakenBack: "refused", Unreadable: "refused", Gated: "gated", GangWaiting: "gated", GangReleased: "gated", Released: "gated", Placed: "good", Bound: "good", GangPlaced: "good" };

@@ -55,8 +55,9 @@ export function source(path) {
 /** Creates the message shown instead of a view that could not be read. */
 export function failure(answer, what) {
   const { status, code, message } = answer;
-  const title = { 0: "No answer", 404: `There is no such ${what}`, 429: "The scheduler is busy", 503: "The scheduler cannot answer now" }[status] ?? `This could not be read (${code})`;
-  return h("div", { class: "empty" }, h("strong", {}, title), `: ${message}`);
+  const absent = code === "PodDeleted" ? "This pod is gone" : `There is no such ${what}`;
+  const title = { 0: "No answer", 404: absent, 429: "The scheduler is busy", 503: "The scheduler cannot answer now" }[status] ?? "This could not be read";
+  return h("div", { class: "empty" }, h("strong", {}, title), `: ${message}`, code && [" ", h("span", { class: "quiet" }, `(${code})`)]);
 }
 
 /** Creates the head of a view: kind, name, state. */

@@ -29,9 +29,10 @@ export function show(view, name) {
       put(body, answer.ok ? verdict(answer.body) : [head("pod", name), failure(answer, "pod")]);
       put(tail, answer.ok ? circumstances(answer.body, explain) : null);
     });
-    mending.hidden = !answer.ok || answer.body.verdict === "placed";
+    mending.hidden = !answer.ok || answer.body.verdict === "placed" || Boolean(answer.body.notPending);
     if (!mending.hidden) mend ??= fixes(mending, "pods", explain);
-    if (answer.ok) leave ??= showMore(more, explain, name);
+    // A deleted pod has a history.
+    if (answer.ok || answer.code === "PodDeleted") leave ??= showMore(more, explain, name);
   });
   return () => {
     watched.stop();
