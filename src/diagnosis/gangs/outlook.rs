@@ -188,7 +188,7 @@ impl Look<'_> {
             None => self.own_share(&emptied.shares),
         });
         if let Some(simulation) = &emptied.quorum {
-            found.body = self.not_now(simulation, &emptied.kept);
+            found.body = self.not_now(simulation, &emptied);
         } else if emptied.is_cut || as_it_is.truncated {
             found.body = body("NotKnown", "not every order of the members could be tried out".into());
         } else {
@@ -245,8 +245,7 @@ impl Look<'_> {
     /// Plans the group on emptied nodes: without any other pod, then with the pods kept that its members require or are
     /// spread against, then with the waiting members of the group asked again as well.
     fn on_emptied(&self) -> Emptied {
-        let mut best =
-            Emptied { quorum: None, kept: BTreeSet::new(), shares: Vec::new(), refusal: None, is_cut: false };
+        let mut best = Emptied::default();
         let mut tries = vec![(BTreeSet::new(), false)];
         tries.extend(targets(self).into_iter().map(|kept| (kept, false)));
         let is_waiting = |(_, r): (PodId, &PodRecord)| r.stage == Stage::Waiting && self.is_own(r);
@@ -271,15 +270,20 @@ impl Look<'_> {
                 best.shares = shares;
             }
             if self.has_quorum(&simulation) {
-                return Emptied { quorum: Some(simulation), kept, ..best };
+                return Emptied { quorum: Some(simulation), kept, releases_waiting, ..best };
             }
         }
         best
     }
 
-    fn not_now(&self, emptied: &Simulation, kept: &BTreeSet<PodId>) -> Outlook {
-        let pods = leaving(self, emptied, kept).unwrap_or_default();
+    fn not_now(&self, plan: &Simulation, emptied: &Emptied) -> Outlook {
+        let pods = leaving(self, plan, &emptied.kept).unwrap_or_default();
         let message = match pods.len() {
+            0 if emptied.releases_waiting => {
+                "the quorum has no places now; it would once the pods have left that can, and the members that wait \
+                 have given up their places"
+                    .into()
+            }
             0 => "the quorum has no places now; it would once the pods have left that can".into(),
             1 => format!("the quorum has no places now; it would once pod {} has left", pods[0]),
             n => format!("the quorum has no places now; it would once {n} pods have left"),
@@ -329,11 +333,14 @@ impl Look<'_> {
 }
 
 /// The plans on emptied nodes.
+#[derive(Default)]
 struct Emptied {
     /// The plan in which the group has its quorum.
     quorum: Option<Simulation>,
     /// Pods besides those of the group that were kept in that plan.
     kept: BTreeSet<PodId>,
+    /// Whether members that wait for the others gave up their places first.
+    releases_waiting: bool,
     /// How far the plan came that had the most places.
     shares: Vec<GangShare>,
     /// Why that plan gave no quorum.
