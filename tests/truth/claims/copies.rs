@@ -1,0 +1,80 @@
+//! How many copies fit, and the largest pod like it that does.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::case::Case;
+use crate::claims::outlook::wanted;
+use crate::edits::set_request;
+use crate::model;
+use crate::objects::{Objects, text};
+use crate::report::Tally;
+use crate::trial::{Live, single};
+
+/// Copies are counted up to this many.
+const BOUND: usize = 5;
+
+pub(crate) fn look(case: &Case, pods: usize, tally: &mut Tally) {
+    for key in case.sample(pods) {
+        let body = case.of_pod(&key, &format!("/feasibility?copies={BOUND}"));
+        let said = |field: &str| body[field].as_u64().unwrap_or_default() as usize;
+        let now = fitting(&case.objects, &key);
+        tally.check(case, "copies now", said("maxCopiesNow") == now, || {
+            format!("{key}: maxCopiesNow {}, and {now} fit", body["maxCopiesNow"])
+        });
+        // Either everything is gone that can go, or all but what the pod needs beside it.
+        let keeps = wanted(&case.objects, std::slice::from_ref(&key));
+        let emptied = [BTreeSet::new(), keeps].map(|keeps| fitting(&case.objects.emptied(&keeps), &key));
+        tally.check(case, "copies when empty", emptied.contains(&said("maxCopiesEmpty")), || {
+            format!("{key}: maxCopiesEmpty {}, and {emptied:?} fit", body["maxCopiesEmpty"])
+        });
+        tally.agree(case, "now and copies", (body["now"] == true) == (said("maxCopiesNow") > 0), || {
+            format!("{key}: now {}, maxCopiesNow {}", body["now"], body["maxCopiesNow"])
+        });
+        largest(case, &key, &body["largestNow"], tally);
+    }
+}
+
+/// Returns how many copies of a pod fit one after another, up to the bound.
+fn fitting(objects: &Objects, key: &str) -> usize {
+    let mut live = Live::of(objects.only(&[]));
+    for number in 0..BOUND {
+        let name = format!("copy-{number}");
+        let copy = objects.copied(key, &name);
+        let copied = format!("{}/{name}", text(&copy["metadata"]["namespace"]));
+        live.create(copy);
+        live.run();
+        if live.place(&copied).is_none() {
+            return number;
+        }
+    }
+    BOUND
+}
+
+fn largest(case: &Case, key: &str, said: &Value, tally: &mut Tally) {
+    let Some(amounts) = said["requests"].as_object() else { return };
+    let mut objects = case.objects.clone();
+    for (resource, amount) in amounts {
+        objects.change_pod(key, |json| set_request(json, resource, text(amount)));
+    }
+    let placed = single(&objects, key);
+    tally.check(case, "largest now", placed.as_deref() == said["node"].as_str(), || {
+        format!("{key}: largestNow {said}, and it goes to {placed:?}")
+    });
+    // With one resource short and nothing else, one unit more must not fit.
+    let own = model::requests(case.objects.pod(key));
+    let cut: Vec<(&String, i64)> = amounts
+        .iter()
+        .map(|(resource, amount)| (resource, model::amount(resource, amount)))
+        .filter(|(resource, amount)| own.get(*resource).is_some_and(|requested| requested > amount))
+        .collect();
+    if let [(resource, amount)] = cut[..] {
+        let unit = if resource == "cpu" { "m" } else { "" };
+        objects.change_pod(key, |json| set_request(json, resource, &format!("{}{unit}", amount + 1)));
+        let more = single(&objects, key);
+        tally.check(case, "one unit more", more.is_none(), || {
+            format!("{key}: largestNow {said}, and with one {resource} more it goes to {more:?}")
+        });
+    }
+}
