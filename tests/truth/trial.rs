@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::common::cluster::SCHEDULER;
 use crate::common::driver::{Core, default_profile, settings};
-use crate::objects::{Objects, list, node_of, text};
+use crate::objects::{Objects, gang_of, list, node_of, text};
 
 /// The default profile, parsed once.
 static PROFILE: LazyLock<Profile> = LazyLock::new(|| default_profile(SCHEDULER));
@@ -279,7 +279,15 @@ impl Live {
 /// Returns where pending pods go in the end, when they are the only ones without a node.
 pub(crate) fn alone(objects: &Objects, keys: &[String]) -> BTreeMap<String, String> {
     let mut live = Live::of(objects.only(keys));
-    live.settle();
+    live.run();
+    // A single pod that evicts nobody has nothing to wait for.
+    let is_decided = |key: &String| {
+        let pod = objects.pod(key);
+        gang_of(pod).is_none() && pod["spec"]["preemptionPolicy"] == "Never"
+    };
+    if !matches!(keys, [key] if is_decided(key)) {
+        live.settle();
+    }
     live.places(keys)
 }
 

@@ -11,7 +11,7 @@ use crate::trial::{Live, alone};
 
 pub(crate) fn look(case: &Case, pods: usize, tally: &mut Tally) {
     for key in case.sample(pods) {
-        let body = case.of_pod(&key, "/suggestions?max=4");
+        let body = case.of_pod(&key, "/suggestions?max=3");
         fits_now(case, &key, &body, tally);
         let costs: Vec<u64> =
             list(&body["fixes"]).iter().map(|fix| fix["cost"].as_u64().unwrap_or(0)).collect();

@@ -82,12 +82,15 @@ impl Gang<'_> {
         tally.agree(self.case, "members listed", listed == self.count("created"), || {
             format!("{}: {listed} are listed of {counts}", self.name)
         });
+        // In a group, another gang may be the one that is short.
+        let is_alone = self.case.objects.gang_group(self.name).len() == 1;
         if let (Some(placeable), Some(wanted)) = (counts["placeable"].as_i64(), counts["wanted"].as_i64()) {
-            tally.agree(self.case, "placeable is short", placeable < wanted, || {
+            tally.agree(self.case, "placeable is short", placeable < wanted || !is_alone, || {
                 format!("{}: refused, and {placeable} of {wanted} are placeable", self.name)
             });
         }
-        if let Some((have, need)) = of_text(text(&self.body["verdict"]["message"])) {
+        let is_own = self.body["verdict"]["code"] == "GangQuorumMissing";
+        if let Some((have, need)) = of_text(text(&self.body["verdict"]["message"])).filter(|_| is_own) {
             let is_so = need == self.count("min") && have == need - self.count("missing");
             tally.agree(self.case, "numbers of the verdict", is_so, || {
                 format!("{}: {} beside {counts}", self.name, self.body["verdict"]["message"])
@@ -160,7 +163,7 @@ impl Gang<'_> {
         let mut live = Live::of(only);
         live.settle();
         let now = live.places(&own).len();
-        now > 0 && (before + now) as i64 >= self.count("min")
+        (before + now) as i64 >= self.count("min")
     }
 
     fn outlook(&self, tally: &mut Tally) {

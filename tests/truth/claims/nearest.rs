@@ -152,8 +152,8 @@ fn make_volumes_good(objects: &mut Objects, key: &str, node: &str, code: &str) -
 
 /// Deletes the pods that are said to be in the way of each of the nearest nodes.
 pub(crate) fn look_at_would_free(case: &Case, pods: usize, tally: &mut Tally) {
-    for key in case.sample(usize::MAX).into_iter().take(pods * 2) {
-        let body = case.of_pod(&key, "/nearest?k=4");
+    for key in case.sample(pods) {
+        let body = case.of_pod(&key, "/nearest?k=3");
         for near in list(&body["nodes"]) {
             let Some(goes) = near["wouldFree"].as_array() else { continue };
             let node = text(&near["node"]);

@@ -103,9 +103,12 @@ fn carried_out(case: &Case, mut live: Live, said: &Value, outlook: &Value, is_me
     } else if !evicted.is_empty() {
         let cluster = live.core.scheduler.cluster();
         let is_known = cluster.find_pod(&pod_key(KEY)).is_some();
-        tally.check(case, "after preemption", !is_known || code == "FitsAfterPreemption", || {
-            format!("{KEY}: {code}, and it evicted {evicted:?} and goes to {place:?}")
-        });
+        tally.agree(
+            case,
+            "evicts, and is not told FitsAfterPreemption",
+            !is_known || code == "FitsAfterPreemption",
+            || format!("{KEY}: {code}, and it evicted {evicted:?} and goes to {place:?}"),
+        );
     }
 }
 

@@ -16,12 +16,13 @@ pub(crate) fn look(case: &Case, pods: usize, tally: &mut Tally) {
         let body = case.of_pod(key, "");
         *keys.entry(key_code(&body)).or_default() += 1;
     }
+    let all = case.ask("/apis/v1/explain/pods");
     for key in case.sample(pods) {
         let body = case.of_pod(&key, "");
         sentence(case, &key, &body, tally);
         nearest(case, &key, &body, tally);
         waiting(case, &key, &body, tally);
-        listed(case, &key, &body, tally);
+        listed(case, (&key, &body), &all, tally);
     }
     summary(case, &keys, tally);
 }
@@ -103,8 +104,7 @@ fn waiting(case: &Case, key: &str, body: &Value, tally: &mut Tally) {
 }
 
 /// The list of pending pods says the same.
-fn listed(case: &Case, key: &str, body: &Value, tally: &mut Tally) {
-    let all = case.ask("/apis/v1/explain/pods");
+fn listed(case: &Case, (key, body): (&str, &Value), all: &Value, tally: &mut Tally) {
     let (namespace, name) = key.split_once('/').expect("namespace/name");
     let own = list(&all["pods"]).iter().find(|pod| pod["namespace"] == namespace && pod["name"] == name);
     let is_same =

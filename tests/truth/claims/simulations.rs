@@ -14,7 +14,7 @@ use crate::report::Tally;
 use crate::trial::Live;
 
 /// Questions about one cluster.
-const QUESTIONS: usize = 3;
+const QUESTIONS: usize = 2;
 
 pub(crate) fn look(case: &Case, times: usize, tally: &mut Tally) {
     let rng = &mut Rng::new(case.seed, 3);

@@ -56,8 +56,17 @@ fn shortfall_is_so(case: &Case, key: &str, of: &Value, tally: &mut Tally) {
         return;
     }
     let (requested, available) = (count(&of["requested"]), count(&of["available"]));
-    let own = model::requests(case.objects.pod(key)).get(resource).copied().unwrap_or(0);
-    let left = model::free(&case.objects, text(&of["bestNode"]), resource);
+    let node = text(&of["bestNode"]);
+    let (own, left) = match resource {
+        "pods" => {
+            let offered = model::allocatable(case.objects.node(node), "pods");
+            (1, offered - case.objects.on(node).count() as i64)
+        }
+        _ => {
+            let requested = model::requests(case.objects.pod(key)).get(resource).copied();
+            (requested.unwrap_or(0), model::free(&case.objects, node, resource))
+        }
+    };
     let holds = requested == own && available == left && count(&of["shortfall"]) == own - left;
     tally.check(case, "shortfall", holds, || {
         format!("{key}: requests {own} of {resource}, {} has {left} left: {of}", of["bestNode"])
