@@ -48,6 +48,7 @@ fn case_of(seed: usize) -> Option<Arc<Case>> {
 }
 
 /// Tries one kind of claim on all clusters, in two threads, and fails when one is not so.
+#[expect(clippy::print_stdout, reason = "how much was tried, and one cluster's findings, are worth a look")]
 fn try_all(kind: &'static str, look: fn(&Case, usize, &mut Tally), pods: usize) {
     let one = number("PELLUCID_TRUTH_SEED");
     let pods = number("PELLUCID_TRUTH_PODS").unwrap_or(if one.is_some() { 50 } else { pods });
@@ -72,7 +73,9 @@ fn try_all(kind: &'static str, look: fn(&Case, usize, &mut Tally), pods: usize) 
     });
     report::publish(kind, &tally, seeds.len());
     let shown = tally.shown(kind, one.is_some());
-    println!("{shown}");
+    if tally.passes() {
+        println!("{shown}");
+    }
     assert!(one.is_some() || tally.tried >= seeds.len() / 4, "{kind}: only {} claims", tally.tried);
     assert!(tally.passes(), "{kind}: not all that is said is true\n{shown}");
 }

@@ -137,13 +137,12 @@ impl<'a> Model<'a> {
         Self { objects, pod: objects.pod(key), placed }
     }
 
-    /// Returns why no node at all is asked, if so.
-    pub(crate) fn of_whole(&self) -> Option<&'static str> {
-        if !list(&self.pod["spec"]["schedulingGates"]).is_empty() {
-            return Some("SchedulingGated");
-        }
-        let is_missing = |name: &&str| self.claim(name).is_none();
-        claims(self.pod).find(is_missing).map(|_| "ClaimNotFound")
+    /// Returns why no node at all is asked.
+    pub(crate) fn of_whole(&self) -> Vec<&'static str> {
+        let is_gated = !list(&self.pod["spec"]["schedulingGates"]).is_empty();
+        let is_missing = claims(self.pod).any(|name| self.claim(name).is_none());
+        let gated = is_gated.then_some("SchedulingGated");
+        gated.into_iter().chain(is_missing.then_some("ClaimNotFound")).collect()
     }
 
     /// Returns all that a node fails.
