@@ -191,69 +191,6 @@ fn look(seed: u64, seen: &mut Seen) {
                 assert!(objects.has_quorum_without(leaves), "{what}");
             }
         }
-        other => panic!("no test knows the edit {other}"),
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-struct Seen {
-    never: usize,
-    not_now: usize,
-    fixes: usize,
-}
-
-fn look(seed: u64, seen: &mut Seen) {
-    let objects = Objects::random(seed);
-    let mut core = objects.core();
-    if core.gang("g").is_satisfied() {
-        return;
-    }
-    let body = ask(&mut core, "/apis/v1/explain/gangs/ns/g");
-    let feasible = ask(&mut core, "/apis/v1/explain/gangs/ns/g/feasibility");
-    let code = text(&body, "/outlook/code");
-    let what = format!("seed {seed}: {body:#}");
-    assert_eq!(body["outlook"], feasible["outlook"], "{what}");
-    // The numbers agree.
-    let (wanted, now) = (number(&feasible, "/wanted"), number(&feasible, "/slotsNow"));
-    assert_eq!(
-        (number(&body, "/counts/wanted"), number(&body, "/counts/placeable")),
-        (wanted, now),
-        "{what}"
-    );
-    assert_eq!(number(&feasible, "/slotsMissing"), wanted - now, "{what}");
-    assert_eq!(number(&body, "/rootCause/others"), wanted - now - 1, "{what}");
-    let said = text(&body, "/verdict/message");
-    assert!(said.contains(&format!("{now} of {wanted} members")), "{what}");
-    // As many have places as is said.
-    let counted = number(&feasible, "/counted");
-    if now + counted > 0 {
-        let fewer = objects.after(|core| objects.set_quorum(core, (now + counted) as u32));
-        assert!(fewer.gang("g").is_satisfied(), "{what}");
-    }
-    for pod in &objects.members {
-        let alone = ask(&mut core, &format!("/apis/v1/explain/pods/{}/feasibility", pod.key));
-        if !alone["alone"].is_null() {
-            assert_eq!(alone["verdict"]["code"], code, "{what}");
-        }
-    }
-    match code {
-        "NeverFits" => {
-            seen.never += 1;
-            assert!(!objects.has_quorum_without(Pod::can_leave), "{what}");
-            assert!(!text(&body, "/verdict/remedy").contains("Wait for pods to end"), "{what}");
-        }
-        "NotNow" => {
-            seen.not_now += 1;
-            let leaving: Vec<&str> = body["outlook"]["wouldLeave"]
-                .as_array()
-                .map_or_else(Vec::new, |pods| pods.iter().filter_map(Value::as_str).collect());
-            let leaves = |pod: &Pod| match leaving.is_empty() {
-                true => pod.can_leave(),
-                false => leaving.contains(&&*pod.key.to_string()),
-            };
-            assert!(objects.has_quorum_without(leaves), "{what}");
-        }
         other => panic!("{other}: {what}"),
     }
     let body = ask(&mut core, "/apis/v1/explain/gangs/ns/g/suggestions?max=10");

@@ -256,6 +256,14 @@ impl Metrics {
     }
 }
 
+/// Renders the metrics that are read from a snapshot alone, as OpenMetrics text.
+pub fn of_snapshot(snapshot: &Snapshot) -> String {
+    let mut text = String::new();
+    // Writing to a text does not fail.
+    let _ = encode(&mut text, &gauges(snapshot, None, None));
+    text
+}
+
 /// Builds the gauges and counters that are read from the published snapshot.
 fn gauges(snapshot: &Snapshot, views: Option<&ClusterIoViews>, log: Option<&LogControl>) -> Registry {
     let mut registry = Registry::default();

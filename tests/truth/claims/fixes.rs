@@ -1,0 +1,133 @@
+//! Fixes: carried out by the test's own code, the pod binds where it is said; without any part it does not; and in
+//! company it does as `inCompany` says.
+
+use serde_json::Value;
+
+use crate::case::Case;
+use crate::edits::{Done, apply, takes_label_of_others};
+use crate::objects::{Objects, can_leave, list, text};
+use crate::report::Tally;
+use crate::trial::{Live, alone};
+
+pub(crate) fn look(case: &Case, pods: usize, tally: &mut Tally) {
+    for key in case.sample(pods) {
+        let body = case.of_pod(&key, "/suggestions?max=3");
+        fits_now(case, &key, &body, tally);
+        let costs: Vec<u64> =
+            list(&body["fixes"]).iter().map(|fix| fix["cost"].as_u64().unwrap_or(0)).collect();
+        tally.agree(case, "order of fixes", costs.is_sorted(), || format!("{key}: {costs:?}"));
+        for fix in list(&body["fixes"]) {
+            one(case, &key, fix, tally);
+        }
+    }
+}
+
+/// Returns where a pod goes after edits, when it and what is planned with it are the only ones without a node. Nobody is
+/// evicted.
+pub(crate) fn placed_after<'e>(
+    objects: &Objects,
+    key: &str,
+    edits: impl Iterator<Item = &'e Value>,
+) -> Result<Option<String>, String> {
+    let keys = objects.planned_with(key);
+    let mut changed = objects.only(&keys);
+    for edit in edits {
+        match apply(&mut changed, edit) {
+            Done::Yes => {}
+            Done::Impossible(why) => return Err(format!("impossible: {why}")),
+            Done::Unknown(what) => return Err(format!("unknown edit: {what}")),
+        }
+    }
+    changed.never_preempts(&keys);
+    Ok(alone(&changed, &keys).remove(key))
+}
+
+fn fits_now(case: &Case, key: &str, body: &Value, tally: &mut Tally) {
+    let placed = placed_after(&case.objects, key, std::iter::empty()).expect("no edits");
+    tally.check(case, "fits now", (body["fitsNow"] == true) == placed.is_some(), || {
+        format!("{key}: fitsNow {}, and alone it goes to {placed:?}", body["fitsNow"])
+    });
+}
+
+fn kinds(edits: &[Value]) -> String {
+    let kind = |edit: &Value| edit.as_object().and_then(|e| e.keys().next().cloned()).unwrap_or_default();
+    let mut kinds: Vec<String> = edits.iter().map(kind).collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds.join("+")
+}
+
+fn one(case: &Case, key: &str, fix: &Value, tally: &mut Tally) {
+    let edits = list(&fix["edits"]);
+    let what = kinds(edits);
+    for edit in edits {
+        if let Some(label) = takes_label_of_others(&case.objects, edit) {
+            tally.check(case, "overwrites a label of others", false, || format!("{key}: {label} in {edit}"));
+        }
+        if let Some(pod) = edit["deletePod"].as_str() {
+            let leaves = case.objects.pods.get(pod).is_some_and(|pod| can_leave(&pod.json));
+            tally.check(case, "deletes a pod that comes back", leaves, || format!("{key}: {edit}"));
+        }
+    }
+    let placed = match placed_after(&case.objects, key, edits.iter()) {
+        Ok(placed) => placed,
+        Err(why) if why.starts_with("unknown") => return tally.skip(case, &why, || format!("{key}: {fix}")),
+        Err(why) => return tally.check(case, "impossible edit", false, || format!("{key}: {why}: {fix}")),
+    };
+    tally.check(case, &format!("fix {what}"), placed.is_some(), || {
+        format!("{key} does not fit after {}", fix["edits"])
+    });
+    if let (Some(said), Some(node)) = (fix["node"].as_str(), &placed) {
+        tally.check(case, "node of a fix", said == node, || {
+            format!("{key} goes to {node}, not to {said}, after {}", fix["edits"])
+        });
+    }
+    for left_out in 0..edits.len() {
+        let rest = edits.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, edit)| edit);
+        let Ok(still) = placed_after(&case.objects, key, rest) else { continue };
+        tally.check(case, "every part is needed", still.is_none(), || {
+            format!("{key} fits without {} of {}", edits[left_out], fix["edits"])
+        });
+    }
+    in_company(case, key, fix, tally);
+}
+
+/// Carries a fix out on the running cluster, with everybody who waits and controllers that make pods again.
+fn in_company(case: &Case, key: &str, fix: &Value, tally: &mut Tally) {
+    let said = match text(&fix["inCompany"]) {
+        "holds" => true,
+        "taken" => false,
+        _ => return,
+    };
+    let mut live = case.again();
+    live.recreates = true;
+    if !carry_out(&mut live, list(&fix["edits"])) {
+        return tally.skip(case, "company", || format!("{key}: {fix}"));
+    }
+    live.settle();
+    let holds = live.place(key).is_some();
+    tally.check(case, &format!("in company {}", text(&fix["inCompany"])), holds == said, || {
+        format!(
+            "{key} is{} placed beside the others after {}, taken by {}",
+            if holds { "" } else { " not" },
+            fix["edits"],
+            fix["takenBy"]
+        )
+    });
+}
+
+/// Carries edits out on a running cluster: nodes and objects change, pods go, pending pods are made anew.
+pub(crate) fn carry_out(live: &mut Live, edits: &[Value]) -> bool {
+    for edit in edits {
+        if let Some(pod) = edit["deletePod"].as_str() {
+            live.delete(pod);
+            continue;
+        }
+        let before = live.objects.clone();
+        if !matches!(apply(&mut live.objects, edit), Done::Yes) {
+            return false;
+        }
+        live.tell_changes(&before);
+    }
+    true
+}

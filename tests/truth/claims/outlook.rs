@@ -1,0 +1,124 @@
+//! Never, not now, fits now, after preemption: each is tried on the cluster emptied as it says.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::case::Case;
+use crate::model::{term_matches, terms};
+use crate::objects::{Objects, gang_of, list, text};
+use crate::report::Tally;
+use crate::trial::{Live, alone, single_on};
+
+pub(crate) fn look(case: &Case, pods: usize, tally: &mut Tally) {
+    for key in case.sample(pods) {
+        let explained = case.of_pod(&key, "");
+        let feasibility = case.of_pod(&key, "/feasibility?copies=3");
+        let (outlook, verdict) = (&explained["outlook"], &feasibility["verdict"]);
+        if outlook.is_object() {
+            tally.agree(case, "outlook and feasibility", outlook["code"] == verdict["code"], || {
+                format!("{key}: explain says {}, feasibility {}", outlook["code"], verdict["code"])
+            });
+            one(case, &key, "outlook", outlook, tally);
+        }
+        if outlook["code"] != verdict["code"] {
+            one(case, &key, "feasibility", verdict, tally);
+        }
+    }
+}
+
+/// Returns the pods on nodes that a pod's required affinity wants beside it.
+pub(crate) fn wanted(objects: &Objects, keys: &[String]) -> BTreeSet<String> {
+    let mut kept = BTreeSet::new();
+    for key in keys {
+        let pod = objects.pod(key);
+        let beside = terms(pod, "podAffinity");
+        let matches = |other: &Value| beside.iter().any(|term| term_matches(pod, term, other));
+        kept.extend(objects.placed().filter(|(_, other)| matches(other)).map(|(key, _)| key.clone()));
+    }
+    kept
+}
+
+/// Returns whether a pod is placed when it and its gang are the only ones without a node.
+fn places(objects: &Objects, key: &str, preempts: bool) -> bool {
+    let keys = objects.planned_with(key);
+    let mut objects = objects.only(&keys);
+    if !preempts {
+        objects.never_preempts(&keys);
+    }
+    alone(&objects, &keys).contains_key(key)
+}
+
+/// Does the same with everything gone that can go, or everything but what the pod wants beside it.
+fn places_when_emptied(objects: &Objects, key: &str) -> [bool; 2] {
+    let keeps = wanted(objects, &objects.planned_with(key));
+    let all = places(&objects.emptied(&BTreeSet::new()), key, true);
+    [all, if keeps.is_empty() { all } else { places(&objects.emptied(&keeps), key, true) }]
+}
+
+fn one(case: &Case, key: &str, route: &str, said: &Value, tally: &mut Tally) {
+    let code = text(&said["code"]);
+    let of_gang = if gang_of(case.objects.pod(key)).is_some() { ", a member of a gang" } else { "" };
+    let class = format!("{route} {code}{of_gang}");
+    let told = |what: &str| format!("{key}: {code}, but {what}; {}", said["message"]);
+    if matches!(code, "HeldBack" | "NotKnown" | "") {
+        let fits = places(&case.objects, key, false);
+        return tally.check(case, &class, !fits, || told("it is placed as things are"));
+    }
+    let mut objects = case.objects.clone();
+    // A held pod is asked about without what holds it.
+    for member in case.objects.planned_with(key) {
+        objects.change_pod(&member, |json| {
+            json["spec"].as_object_mut().expect("a spec").remove("schedulingGates");
+        });
+    }
+    let objects = &objects;
+    match code {
+        "FitsNow" => tally.check(case, &class, places(objects, key, false), || told("it is not placed")),
+        "FitsAfterPreemption" => {
+            tally.check(case, &class, places(objects, key, true), || told("it is not placed"));
+        }
+        "NotNow" => not_now(case, objects, (key, &class), said, tally),
+        "NeverFits" => {
+            let [all, kept] = places_when_emptied(objects, key);
+            tally.check(case, &class, !all, || told("it is placed when all that can leave has left"));
+            tally.check(case, &format!("{class}, targets kept"), !kept, || {
+                told("it is placed when all has left but what it wants beside it")
+            });
+        }
+        _ => tally.skip(case, code, || format!("{key}: {said}")),
+    }
+    if code == "NotNow" || code == "NeverFits" {
+        tally.check(case, &format!("{class} is not fits now"), !places(objects, key, false), || {
+            told("it is placed as things are")
+        });
+    }
+}
+
+fn not_now(case: &Case, objects: &Objects, (key, class): (&str, &str), said: &Value, tally: &mut Tally) {
+    let leave = list(&said["wouldLeave"]);
+    if let (Some(node), [_, ..]) = (said["node"].as_str(), leave) {
+        let mut rest = objects.clone();
+        let all_go = leave.iter().all(|pod| rest.delete(text(pod)));
+        let is_member = gang_of(objects.pod(key)).is_some();
+        let binds = all_go && if is_member { places(&rest, key, false) } else { single_on(&rest, key, node) };
+        return tally.check(case, &format!("{class} without the named"), binds, || {
+            format!("{key} does not bind on {node} without {leave:?} (all can leave: {all_go})")
+        });
+    }
+    let [all, kept] = places_when_emptied(objects, key);
+    tally.check(case, class, all || kept, || {
+        format!("{key}: NotNow, but it is not placed when all that can leave has left; {}", said["message"])
+    });
+}
+
+/// Returns whether pods are placed on a running cluster that is emptied.
+pub(crate) fn gang_places(objects: &Objects, keys: &[String], preempts: bool) -> usize {
+    let mut objects = objects.only(keys);
+    if !preempts {
+        objects.never_preempts(keys);
+    }
+    let mut live = Live::of(objects);
+    live.settle();
+    live.places(keys).len()
+}

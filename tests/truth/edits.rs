@@ -1,0 +1,229 @@
+//! Carries out the edits of fixes and simulations on objects, with code of the test's own.
+
+use std::collections::BTreeSet;
+
+use pellucid::model::quantity;
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, list, node_of, text};
+
+/// The taint that goes with a closed node.
+pub(crate) const CLOSED: &str = "node.kubernetes.io/unschedulable";
+
+/// Opens a node as `kubectl uncordon` and the node controller do.
+pub(crate) fn uncordon(node: &mut Value) {
+    node["spec"]["unschedulable"] = false.into();
+    drop_taints(node, |taint| taint["key"] == CLOSED);
+}
+
+/// Removes taints.
+pub(crate) fn drop_taints(node: &mut Value, goes: impl Fn(&Value) -> bool) {
+    if let Some(taints) = node["spec"]["taints"].as_array_mut() {
+        taints.retain(|taint| !goes(taint));
+    }
+}
+
+/// Takes a field of a pod's spec away.
+fn drop_field(pod: &mut Value, path: &[&str]) {
+    let Some((last, above)) = path.split_last() else { return };
+    let mut at = &mut pod["spec"];
+    for step in above {
+        match at.get_mut(*step) {
+            Some(inner) => at = inner,
+            None => return,
+        }
+    }
+    if let Some(map) = at.as_object_mut() {
+        map.remove(*last);
+    }
+}
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+
+/// Takes away what a pod requires of its node's labels.
+pub(crate) fn drop_node_affinity(pod: &mut Value) {
+    drop_field(pod, &["nodeSelector"]);
+    drop_field(pod, &["affinity", "nodeAffinity", REQUIRED]);
+}
+
+/// Takes away the pods that a pod requires beside it.
+pub(crate) fn drop_pod_affinity(pod: &mut Value) {
+    drop_field(pod, &["affinity", "podAffinity", REQUIRED]);
+}
+
+/// Takes away the pods that a pod does not bear beside it.
+pub(crate) fn drop_pod_anti_affinity(pod: &mut Value) {
+    drop_field(pod, &["affinity", "podAntiAffinity", REQUIRED]);
+}
+
+/// Takes away the host ports of a pod.
+pub(crate) fn drop_host_ports(pod: &mut Value) {
+    for container in pod["spec"]["containers"].as_array_mut().into_iter().flatten() {
+        container["ports"] = json!([]);
+    }
+}
+
+/// Makes the spread constraints of a pod wishes, those that `goes` names.
+pub(crate) fn relax_spread(pod: &mut Value, goes: impl Fn(&Value) -> bool) {
+    for constraint in pod["spec"]["topologySpreadConstraints"].as_array_mut().into_iter().flatten() {
+        if goes(constraint) {
+            constraint["whenUnsatisfiable"] = "ScheduleAnyway".into();
+        }
+    }
+}
+
+/// Sets how much of a resource a pod requests.
+pub(crate) fn set_request(pod: &mut Value, resource: &str, amount: &str) {
+    let is_none = quantity::units(amount).is_ok_and(|units| units == 0)
+        && (resource != "cpu" || quantity::milli(amount).is_ok_and(|milli| milli == 0));
+    for (at, container) in pod["spec"]["containers"].as_array_mut().into_iter().flatten().enumerate() {
+        let requests = &mut container["resources"]["requests"];
+        match requests.as_object_mut() {
+            Some(map) if at > 0 || is_none => _ = map.remove(resource),
+            _ => requests[resource] = amount.into(),
+        }
+    }
+}
+
+/// What came of an edit.
+pub(crate) enum Done {
+    /// The objects are changed.
+    Yes,
+    /// The edit cannot be carried out on these objects.
+    Impossible(String),
+    /// The test does not know the edit.
+    Unknown(String),
+}
+
+/// Carries out one edit.
+pub(crate) fn apply(objects: &mut Objects, edit: &Value) -> Done {
+    let Some((what, how)) = edit.as_object().and_then(|fields| fields.iter().next()) else {
+        return Done::Unknown(edit.to_string());
+    };
+    let node = match how.as_str() {
+        Some(name) => name.to_owned(),
+        None => text(&how["node"]).to_owned(),
+    };
+    let is_of_node = matches!(
+        what.as_str(),
+        "uncordon" | "removeTaint" | "labelNode" | "removeLabel" | "copyNode" | "removeNode"
+    );
+    if is_of_node && !objects.nodes.contains_key(&node) {
+        return Done::Impossible(format!("no node {node}"));
+    }
+    match what.as_str() {
+        "uncordon" => objects.change_node(&node, uncordon),
+        "removeTaint" => return remove_taint(objects, &node, how),
+        "labelNode" => objects.change_node(&node, |json| {
+            json["metadata"]["labels"][text(&how["key"])] = how["value"].clone();
+        }),
+        "removeLabel" => objects.change_node(&node, |json| {
+            if let Some(labels) = json["metadata"]["labels"].as_object_mut() {
+                labels.remove(text(&how["key"]));
+            }
+        }),
+        "copyNode" => copy_node(objects, &node, text(&how["name"])),
+        "removeNode" => _ = objects.nodes.remove(&node),
+        "addNode" => objects.put_node(how.clone()),
+        "applyObject" => objects.put(how.clone()),
+        "deletePod" => {
+            let key = text(how);
+            if !objects.pods.contains_key(key) {
+                return Done::Impossible(format!("no pod {key}"));
+            }
+            objects.delete(key);
+        }
+        _ => return apply_to_pods(objects, what, how),
+    }
+    Done::Yes
+}
+
+fn remove_taint(objects: &mut Objects, node: &str, how: &Value) -> Done {
+    let is_it = |taint: &Value| {
+        taint["key"] == how["key"] && (how["effect"].is_null() || taint["effect"] == how["effect"])
+    };
+    if !list(&objects.node(node)["spec"]["taints"]).iter().any(is_it) {
+        return Done::Impossible(format!("{node} has no taint {how}"));
+    }
+    objects.change_node(node, |json| drop_taints(json, is_it));
+    Done::Yes
+}
+
+fn copy_node(objects: &mut Objects, like: &str, name: &str) {
+    let mut copy = objects.node(like).clone();
+    copy["metadata"]["name"] = name.into();
+    copy["metadata"]["uid"] = format!("uid-{name}").into();
+    copy["metadata"]["labels"]["kubernetes.io/hostname"] = name.into();
+    uncordon(&mut copy);
+    objects.put_node(copy);
+    // A node of the same make has the same drivers.
+    if let Some(mut drivers) = objects.other("CSINode", like).cloned() {
+        drivers["metadata"] = json!({"name": name});
+        objects.put(drivers);
+    }
+}
+
+fn apply_to_pods(objects: &mut Objects, what: &str, how: &Value) -> Done {
+    let known = [
+        "setRequest",
+        "addToleration",
+        "dropNodeAffinity",
+        "dropHostPorts",
+        "relaxSpread",
+        "dropPodAffinity",
+        "dropPodAntiAffinity",
+        "removeGates",
+    ];
+    if !known.contains(&what) {
+        return Done::Unknown(what.to_owned());
+    }
+    let pods = match (how["pod"].as_str(), how["gang"].as_str()) {
+        (Some(pod), _) => vec![pod.to_owned()],
+        (_, Some(gang)) => objects.members(&BTreeSet::from([gang.to_owned()])),
+        _ => return Done::Unknown(format!("{what}: {how}")),
+    };
+    for pod in pods {
+        if objects.pods.get(&pod).is_none_or(|known| node_of(&known.json).is_some()) {
+            return Done::Impossible(format!("no pending pod {pod}"));
+        }
+        objects.change_pod(&pod, |json| change_pod(json, what, how));
+    }
+    Done::Yes
+}
+
+fn change_pod(pod: &mut Value, what: &str, how: &Value) {
+    match what {
+        "setRequest" => set_request(pod, text(&how["resource"]), text(&how["amount"])),
+        "addToleration" => {
+            let mut toleration = json!({"key": how["taint"]["key"], "operator": "Equal"});
+            for field in ["value", "effect"] {
+                if !how["taint"][field].is_null() {
+                    toleration[field] = how["taint"][field].clone();
+                }
+            }
+            if pod["spec"]["tolerations"].is_null() {
+                pod["spec"]["tolerations"] = json!([]);
+            }
+            pod["spec"]["tolerations"].as_array_mut().expect("a list").push(toleration);
+        }
+        "dropNodeAffinity" => drop_node_affinity(pod),
+        "dropHostPorts" => drop_host_ports(pod),
+        "relaxSpread" => relax_spread(pod, |_| true),
+        "dropPodAffinity" => drop_pod_affinity(pod),
+        "dropPodAntiAffinity" => drop_pod_anti_affinity(pod),
+        _ => drop_field(pod, &["schedulingGates"]),
+    }
+}
+
+/// Returns the label key that an edit would take from its owner: one that kubelets and clouds write.
+pub(crate) fn takes_label_of_others(objects: &Objects, edit: &Value) -> Option<String> {
+    let how = edit.get("labelNode").or_else(|| edit.get("removeLabel"))?;
+    let key = text(&how["key"]);
+    let (domain, _) = key.split_once('/')?;
+    let is_theirs = domain == "kubernetes.io"
+        || domain == "k8s.io"
+        || domain.ends_with(".kubernetes.io")
+        || domain.ends_with(".k8s.io");
+    let is_there = !objects.node(text(&how["node"]))["metadata"]["labels"][key].is_null();
+    (is_theirs && domain != "node-role.kubernetes.io" && is_there).then(|| key.to_owned())
+}
