@@ -160,7 +160,8 @@ reasons! {
     NodeUnschedulable {
         plugin: "NodeUnschedulable", message: "node(s) were unschedulable", resolver: ClusterAdmin,
         meaning: "The node is cordoned and the pod does not tolerate node.kubernetes.io/unschedulable.",
-        remedy: "kubectl uncordon the node, or wait for its maintenance to end."
+        remedy: "kubectl uncordon the node, or wait for its maintenance to end.",
+        never: "kubectl uncordon the node."
     }
     NodeNameMismatch {
         plugin: "NodeName", message: "node(s) didn't match the requested node name", resolver: PodOwner,
@@ -258,7 +259,8 @@ reasons! {
     DriverMissing {
         plugin: "NodeVolumeLimits", message: "{} CSI driver is not installed on the node", resolver: ClusterAdmin,
         meaning: "The pod needs a volume of a CSI driver that the node lacks, and the CSIDriver says preventPodSchedulingIfMissing.",
-        remedy: "Wait until the driver's node plugin runs on the node and is in its CSINode, or install it there."
+        remedy: "Wait until the driver's node plugin runs on the node and is in its CSINode, or install it there.",
+        never: "Install the driver's node plugin on the node, so that it is in its CSINode."
     }
     ClaimNotFound {
         plugin: "VolumeBinding", message: "persistentvolumeclaim \"{}\" not found", resolver: PodOwner,

@@ -88,12 +88,11 @@ fn recorded(snapshot: &Snapshot, id: PodId, record: &PodRecord, now: Now) -> Pod
             let current = HeldBack::new(snapshot).now(record, refusal);
             let refusal = current.as_ref().unwrap_or(refusal);
             body.meta.refreshed = current.is_some();
-            add_refusal(
-                &mut body,
-                refusal,
-                verdict::of_refusal(snapshot, id, refusal, now).as_ref(),
-                "gated",
-            );
+            let verdict = verdict::of_refusal(snapshot, id, refusal, now);
+            add_refusal(&mut body, refusal, verdict.as_ref(), "gated");
+            // No node is asked about a gated pod.
+            body.total_nodes = snapshot.cluster.present().len();
+            body.not_evaluated = body.total_nodes;
         }
         _ => add_place(&mut body, snapshot, record, verdict.as_ref()),
     }

@@ -81,6 +81,8 @@ impl Objects {
         for _ in 0..3 {
             core.run_after(30 * SECOND);
         }
+        // Room for a member that did not fail itself wakes no gang: it is tried at the latest after five minutes.
+        core.run_after(330 * SECOND);
         core
     }
 

@@ -35,7 +35,8 @@ pub struct Shortfall {
     pub resource: String,
     /// What the pod requests, in base units (thousandths of a core, bytes, units); or how much was found.
     pub requested: i64,
-    /// The most that a node of the group had left at the decision; or how much is allowed.
+    /// The most that a node of the group had left at the decision, below 0 where more is taken than is offered, and 0 of
+    /// a resource that no node offers; or how much is allowed.
     pub available: i64,
     /// Requested minus available.
     pub shortfall: i64,
