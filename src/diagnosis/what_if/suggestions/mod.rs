@@ -86,13 +86,7 @@ pub(crate) fn of_gang(
             ..body(snapshot, (names.0, names.1), found, now)
         });
     };
-    let mut found = gangs::fixes(snapshot, key, &look, most, now);
-    let of = Target::Gang(key.clone());
-    let mut company = Company::new(snapshot, &of, now);
-    for fix in &mut found.fixes {
-        fix.company = Some(company.judge(&fix.parts, None));
-    }
-    found.truncated |= company.is_cut;
+    let found = gangs::fixes(snapshot, key, &look, most, now);
     Ok(with_gang(snapshot, (names.0, names.1), key, (found, &look), now))
 }
 
@@ -101,9 +95,15 @@ fn with_gang(
     snapshot: &Snapshot,
     names: (&str, &str),
     gang: &GangKey,
-    (found, look): (Found, &GangOutlook),
+    (mut found, look): (Found, &GangOutlook),
     now: Now,
 ) -> Suggestions {
+    let of = Target::Gang(gang.clone());
+    let mut company = Company::new(snapshot, &of, now);
+    for fix in &mut found.fixes {
+        fix.company = Some(company.judge(&fix.parts, None));
+    }
+    found.truncated |= company.is_cut;
     let mut body = body(snapshot, names, found, now);
     for fix in &mut body.fixes {
         fix.gang = gang_parts::effect(snapshot, gang, fix);
