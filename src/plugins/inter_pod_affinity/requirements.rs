@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(texts(&mut cluster, &spec(&[zone_term("app", "db")], &[])), [want]);
         let none =
             format!("pod affinity to app=bd {ZONE}: no placed pod matches; values of app there: db (1)");
-        assert_eq!(texts(&mut cluster, &spec(&[zone_term("app", "bd")], &[])), [none.clone()]);
+        assert_eq!(texts(&mut cluster, &spec(&[zone_term("app", "bd")], &[])), std::slice::from_ref(&none));
         let key =
             format!("pod affinity to aps=db {ZONE}: no placed pod matches; no pod there has the label aps");
         assert_eq!(

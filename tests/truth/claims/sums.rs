@@ -65,7 +65,8 @@ fn shortfall_is_so(case: &Case, key: &str, of: &Value, tally: &mut Tally) {
         _ => {
             let requested = model::requests(case.objects.pod(key)).get(resource).copied();
             // What is taken of a resource that no node offers is not counted.
-            let is_offered = case.objects.nodes.values().any(|node| model::allocatable(&node.json, resource) > 0);
+            let is_offered =
+                case.objects.nodes.values().any(|node| model::allocatable(&node.json, resource) > 0);
             let left = if is_offered { model::free(&case.objects, node, resource) } else { 0 };
             (requested.unwrap_or(0), left)
         }
