@@ -198,10 +198,15 @@ impl Look<'_> {
         found
     }
 
-    /// Returns whether the group gets its quorum when the victims that it asks for are gone.
+    /// Returns whether the group gets its quorum when the victims are gone that it asks for or asked for.
     fn preempts(&self, as_it_is: &Simulation) -> bool {
-        !as_it_is.evicted().is_empty()
-            && self.has_quorum(&self.plan(Simulation::of(self.snapshot, self.now), true))
+        let book = self.snapshot.cluster.preemptions();
+        let is_under_way = || self.keys.iter().any(|key| !book.of_gang(key).is_empty());
+        if as_it_is.evicted().is_empty() && !is_under_way() {
+            return false;
+        }
+        let planned = self.plan(Simulation::of(self.snapshot, self.now), true);
+        self.has_quorum(&planned) && !planned.evicted().is_empty()
     }
 
     /// Returns how many of the members that each gang needs have places in a plan.

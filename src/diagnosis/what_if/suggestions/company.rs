@@ -6,7 +6,7 @@ use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_model::{Now, PodKey};
 
-use super::parts::Part;
+use super::parts::{Part, put_in_order};
 
 /// Largest number of pending pods that are planned together.
 const MOST_PENDING: usize = 2_000;
@@ -24,7 +24,8 @@ pub(super) enum InCompany {
     Holds,
     /// It has none: these went to the node, in this order.
     Taken(Vec<PodKey>),
-    /// It was not tried, or a pod comes back in a way that is not known.
+    /// It was not tried, a pod comes back in a way that is not known, or it depends on how fast the parts follow each
+    /// other.
     Unknown,
 }
 
@@ -77,18 +78,36 @@ impl<'s> Company<'s> {
         self.left > 0
     }
 
-    /// Tries a change that helps the pod alone; `node` is where the pod would go.
+    /// Tries a change that helps the pod alone, its parts in the order in which they are listed, at once and one by one;
+    /// `node` is where the pod would go.
     pub(super) fn judge(&mut self, parts: &[Part], node: Option<&str>) -> InCompany {
         let deletes = parts.iter().any(|part| matches!(part.edit, Edit::DeletePod(_)));
         if !self.has_others && !deletes {
             return InCompany::Holds;
         }
-        let Some(left) = self.left.checked_sub(1) else {
+        let mut parts = parts.to_vec();
+        put_in_order(&mut parts);
+        let together = self.tried(&[&parts], node);
+        // Whoever carries out one part after another gives the others time in between.
+        let one_by_one: Vec<&[Part]> = parts.chunks(1).collect();
+        if parts.len() < 2 || together == InCompany::Unknown {
+            return together;
+        }
+        match (together, self.tried(&one_by_one, node)) {
+            (InCompany::Holds, InCompany::Holds) => InCompany::Holds,
+            (InCompany::Taken(first), InCompany::Taken(_)) => InCompany::Taken(first),
+            _ => InCompany::Unknown,
+        }
+    }
+
+    /// Carries out steps of a change, the others being planned after each.
+    fn tried(&mut self, steps: &[&[Part]], node: Option<&str>) -> InCompany {
+        let Some(left) = self.left.checked_sub(steps.len()) else {
             self.is_cut = true;
             return InCompany::Unknown;
         };
         self.left = left;
-        let Some(simulation) = self.planned(parts) else { return InCompany::Unknown };
+        let Some(simulation) = self.planned(steps) else { return InCompany::Unknown };
         if simulation.truncated || simulation.is_unsure {
             return InCompany::Unknown;
         }
@@ -101,16 +120,19 @@ impl<'s> Company<'s> {
         InCompany::Taken(others.map(|(key, _)| key.clone()).take(MOST_NAMED).collect())
     }
 
-    fn planned(&self, parts: &[Part]) -> Option<Simulation> {
+    fn planned(&self, steps: &[&[Part]]) -> Option<Simulation> {
         let mut simulation = Simulation::of(self.snapshot, self.now);
         simulation.replace_removed();
-        for part in parts {
-            simulation.edit(&part.edit).ok()?;
+        for parts in steps {
+            for part in *parts {
+                let is_anew = part.recreate || matches!(part.edit, Edit::RemoveGates(_));
+                simulation.edit_queued(&part.edit, is_anew).ok()?;
+            }
+            if !simulation.ask_pending(MOST_PENDING) {
+                return None;
+            }
+            simulation.plan(true);
         }
-        if !simulation.ask_pending(MOST_PENDING) {
-            return None;
-        }
-        simulation.plan(true);
         Some(simulation)
     }
 

@@ -35,7 +35,7 @@ use crate::gangs::outlook::{self, GangOutlook};
 use crate::meta::of_snapshot;
 use crate::what_if::requirements::asked_by_name;
 use company::{Company, InCompany};
-use parts::{Part, cost};
+use parts::{Part, cost, put_in_order};
 use search::{Candidate, Found, rank};
 
 /// Suggests changes for a pod. Fails when the pod is unknown or not ours to place.
@@ -133,7 +133,7 @@ fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, 
 }
 
 fn fix_body(Candidate { mut parts, node, slots, company, widened }: Candidate) -> Fix {
-    parts.sort_by(|a, b| a.cost.cmp(&b.cost).then_with(|| a.text.cmp(&b.text)));
+    put_in_order(&mut parts);
     let times = |alike: &[Part]| match alike {
         [one] => one.text.clone(),
         all => format!("{} ({} times)", all[0].text, all.len()),
