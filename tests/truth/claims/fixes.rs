@@ -1,6 +1,8 @@
 //! Fixes: carried out by the test's own code, the pod binds where it is said; without any part it does not; and in
 //! company it does as `inCompany` says.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::case::Case;
@@ -8,6 +10,9 @@ use crate::edits::{Done, apply, takes_label_of_others};
 use crate::objects::{Objects, can_leave, list, text};
 use crate::report::Tally;
 use crate::trial::{Live, alone};
+
+/// The longest backoff.
+const BACKOFF: Duration = Duration::from_secs(10);
 
 pub(crate) fn look(case: &Case, pods: usize, tally: &mut Tally) {
     for key in case.sample(pods) {
@@ -119,7 +124,7 @@ fn holds_as_said(fix: &Value) -> Option<bool> {
 }
 
 /// Carries the parts of a fix out on the running cluster, with everybody who waits and controllers that make pods
-/// again: all at once, and each when the last has had its effect. Returns whether the pod then has a place.
+/// again: all at once, and each when the last has had its effect, but before everybody is tried again. Returns whether the pod then has a place.
 fn in_company(case: &Case, key: &str, parts: &[Value]) -> [Option<bool>; 2] {
     [false, true].map(|one_by_one| {
         let mut live = case.again();
@@ -129,7 +134,9 @@ fn in_company(case: &Case, key: &str, parts: &[Value]) -> [Option<bool>; 2] {
                 return None;
             }
             if one_by_one {
-                live.settle();
+                live.run();
+                live.core.wait(BACKOFF);
+                live.run();
             }
         }
         live.settle();
