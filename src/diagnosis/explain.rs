@@ -19,8 +19,8 @@ use pellucid_recording::{Group, GroupMeasure, Outcome, Placement, Refusal, Verdi
 use crate::gangs::gang_state::HeldBack;
 use crate::meta::{next_retry, of_snapshot, of_verdict, unit_of, wakes_on};
 use crate::not_pending;
+use crate::verdict::nearest::NearestNodes;
 use crate::verdict::{self, PodVerdict, reason_body, sentence, verdicts};
-use crate::what_if::nearest::NearestNodes;
 
 /// Tie-break rule of node selection, as shown to users.
 pub(crate) const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";
@@ -49,7 +49,7 @@ pub(super) fn pod(
         body.versus = Some(crate::what_if::compare_nodes::compare_nodes(snapshot, key, versus, now)?);
     }
     if body.verdict == "refused" && !body.pod_reasons.is_empty() {
-        body.requirements = crate::what_if::requirement_details::of_whole(snapshot, id);
+        body.requirements = crate::verdict::requirement_details::of_whole(snapshot, id);
     }
     body.owner = crate::what_if::suggestions::owners::owner(&snapshot.cluster, &record.pod);
     body.gang = crate::gangs::of_pod(snapshot, record, now);

@@ -11,7 +11,7 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, NodeIdx, PodId, PodKey, cancellation};
 
 use super::outlook::Look;
-use crate::what_if::requirements::{PodRequirements, ask};
+use crate::verdict::requirements::{PodRequirements, ask};
 
 /// Largest number of pods that are named.
 const MOST_LEAVING: usize = 100;

@@ -5,11 +5,21 @@
 //! the command line, and simulations. The recorded refusal says whether the pod was refused as a whole; everything
 //! about nodes is worked out on the snapshot, as it is now.
 //!
+//! - `requirements`: every requirement that every node fails; `requirement_details`: which terms of the pod those are, and
+//!   what is there instead; `details`: what plugins say of a node, with its numbers
+//! - `nearest`: nodes ranked by what they fail; `victims`: which pods would have to leave a node
+//! - `outlook`: whether the pod can fit; `sentence`: the verdict in words; `pending`: the verdicts on all pending pods
+//!
 //! Not here: the recorded node groups of an attempt (`explain`), and changes that would help (`what_if::suggestions`).
 
+pub(crate) mod details;
+pub(crate) mod nearest;
 mod outlook;
 mod pending;
+pub(crate) mod requirement_details;
+pub(crate) mod requirements;
 mod sentence;
+pub(crate) mod victims;
 
 use pellucid_api::reason::{ReasonCode, Resolver};
 use pellucid_api::rest::explain::{Outlook, ReasonBody};
@@ -22,8 +32,8 @@ pub(crate) use outlook::{emptied_for, outlook};
 pub use pending::{Verdicts, verdicts};
 pub(crate) use sentence::sentence;
 
-use crate::what_if::nearest::{NearestNodes, nearest_of};
-use crate::what_if::requirements::ask;
+use crate::verdict::nearest::{NearestNodes, nearest_of};
+use crate::verdict::requirements::ask;
 
 /// The verdict on one pending pod that was refused or is gated.
 pub struct PodVerdict {

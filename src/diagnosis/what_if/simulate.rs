@@ -20,9 +20,9 @@ use crate::gangs::explain::refusal_of_group;
 use crate::gangs::gang_state::reason;
 use crate::meta::of_snapshot;
 use crate::not_pending;
+use crate::verdict::details::Details;
 use crate::verdict::{PodVerdict, of_refusal, sentence};
 use crate::views::score_views;
-use crate::what_if::details::Details;
 
 /// A decoded what-if request.
 #[derive(Clone, Debug, Default)]

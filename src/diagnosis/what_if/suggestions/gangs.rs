@@ -22,7 +22,7 @@ use super::parts::{Part, copy_node, cost, of_cluster, of_pod, remove_gates, set_
 use super::search::{Candidate, Found, changed, is_known, rank};
 use super::victims::delete_pod;
 use crate::gangs::outlook::GangOutlook;
-use crate::what_if::requirements::{PodRequirements, ask, requested};
+use crate::verdict::requirements::{PodRequirements, ask, requested};
 
 /// Largest number of nodes that a fix adds or opens.
 const MOST_NODES: usize = 64;

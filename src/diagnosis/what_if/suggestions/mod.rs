@@ -23,7 +23,6 @@ use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
 
 pub(crate) use gangs::nodes_to_add;
 pub(super) use parts::exact;
-pub(super) use victims::victims_on;
 
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Target;
@@ -33,7 +32,7 @@ use pellucid_model::{GangKey, Now, PodKey};
 use crate::gangs::not_found;
 use crate::gangs::outlook::{self, GangOutlook};
 use crate::meta::of_snapshot;
-use crate::what_if::requirements::asked_by_name;
+use crate::verdict::requirements::asked_by_name;
 use company::{Company, InCompany};
 use parts::{Part, cost};
 use search::{Candidate, Found, rank};

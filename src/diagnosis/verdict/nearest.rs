@@ -25,9 +25,9 @@ use pellucid_recording::{Group, GroupMeasure};
 
 use crate::explain::{reasons_of, shortfall};
 use crate::meta::of_snapshot;
-use crate::what_if::requirement_details;
-use crate::what_if::requirements::{PodRequirements, all_failed, asked_by_name, missing};
-use crate::what_if::suggestions::victims_on;
+use crate::verdict::requirement_details;
+use crate::verdict::requirements::{PodRequirements, all_failed, asked_by_name, missing};
+use crate::verdict::victims::victims_on;
 
 /// A node that refuses a pod, with its distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

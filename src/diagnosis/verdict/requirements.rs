@@ -18,9 +18,9 @@ use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, PodSpec};
 
 use crate::explain::reasons_of;
 use crate::not_pending;
-use crate::what_if::details::Details;
-use crate::what_if::nearest::order;
-use crate::what_if::requirement_details;
+use crate::verdict::details::Details;
+use crate::verdict::nearest::order;
+use crate::verdict::requirement_details;
 
 /// A pod of a snapshot and what every node fails of its requirements. A placed pod is evaluated as if it had no
 /// place.
