@@ -53,7 +53,7 @@ pub(super) fn pod(
     }
     body.owner = crate::what_if::suggestions::owners::owner(&snapshot.cluster, &record.pod);
     body.gang = crate::gangs::of_pod(snapshot, record, now);
-    crate::gangs::temper(&mut body);
+    crate::gangs::temper(&mut body, snapshot, (id, record), now);
     body.warnings = crate::gangs::warnings_of_pod(snapshot, record);
     Ok(body)
 }

@@ -6,6 +6,7 @@
 //! Start with [`reads::reads`], which lists every read as data. Modules in reading order:
 //! - `meta`: the `meta` part of every body
 //! - `explain`: why a pod is where it is, or why it is pending
+//! - `known`: what readers of a snapshot share
 //! - [`verdict`]: what keeps a pending pod pending, and whether it can fit
 //! - `not_pending`: where a pod is, how it ended or whose it is, when it is not pending
 //! - [`views`]: parts of a snapshot as bodies (nodes, queue, preemption, wake-ups, scores)
@@ -18,6 +19,7 @@ pub mod dump;
 mod explain;
 pub mod gangs;
 pub mod history;
+mod known;
 mod meta;
 mod not_pending;
 pub mod reads;

@@ -59,7 +59,7 @@ pub(crate) fn of_pod(
         alone: None,
         not_pending: None,
     };
-    crate::gangs::feasibility::with_gang(snapshot, asked.record, &mut body, now);
+    crate::gangs::feasibility::with_gang(snapshot, (id, asked.record), &mut body, now);
     Ok(body)
 }
 

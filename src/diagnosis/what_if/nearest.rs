@@ -96,6 +96,7 @@ pub(crate) fn order(asked: &PodRequirements<'_>) -> Vec<Near> {
 
 /// The nearest nodes that are equally far for the same requirements, as a node group with everything they fail, and
 /// what plugins say of its example nodes.
+#[derive(Clone)]
 pub(crate) struct NearestNodes {
     pub(crate) group: Group,
     /// The plugin that gives each reason of the group.
