@@ -85,6 +85,7 @@ impl Simulation {
         };
         let mut scheduler = Scheduler::new(settings);
         scheduler.cluster = snapshot.cluster.fork();
+        scheduler.leaves_unqueued = true;
         // Plugins judge edits as of now. What time changed before was published.
         scheduler.cluster.expire_plugin_state(now, &mut Vec::new());
         scheduler.profiles.starts.clone_from(&snapshot.starts);
@@ -132,21 +133,25 @@ impl Simulation {
     pub fn edit(&mut self, edit: &Edit) -> Result<(), String> {
         for input in edit.inputs(&self.scheduler.cluster)? {
             cancellation::check();
-            match &input {
+            let pending = match &input {
                 Input::PodApplied(pod) if pod.node_name.is_none() => {
                     self.asked.insert(pod.key.clone());
                     let place = self.arrived.len();
                     if edit.queues_anew() {
                         self.arrived.entry(pod.key.clone()).or_insert(place);
                     }
+                    Some(pod.key.clone())
                 }
                 Input::PodDeleted(key) => {
                     self.remove(key);
                     continue;
                 }
-                _ => {}
-            }
+                _ => None,
+            };
             self.scheduler.apply(input, self.now);
+            if let Some(key) = pending {
+                self.ask(&key);
+            }
         }
         Ok(())
     }

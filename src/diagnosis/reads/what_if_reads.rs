@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::not_pending;
 use crate::reads::{SnapshotRead, gang_key, number, param, pod_key, text};
-use crate::verdict::nearest;
+use crate::requirements::nearest;
 use crate::what_if::compare_nodes::compare_nodes;
 use crate::what_if::feasibility::MOST_COPIES;
 use crate::what_if::node_explain::{PODS_ASKED, node};

@@ -13,7 +13,7 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{Name, NodeIdx, Now, Pod, PodKey};
 
 use crate::meta::of_snapshot;
-use crate::verdict::requirements::{PodRequirements, asked_by_name, missing};
+use crate::requirements::{PodRequirements, asked_by_name, missing};
 use crate::verdict::{emptied_for, outlook};
 use crate::what_if::suggestions::exact;
 
@@ -59,7 +59,7 @@ pub(crate) fn of_pod(
         alone: None,
         not_pending: None,
     };
-    crate::gangs::feasibility::with_gang(snapshot, asked.record, &mut body, now);
+    crate::gangs::feasibility::with_gang(snapshot, (id, asked.record), &mut body, now);
     Ok(body)
 }
 

@@ -19,7 +19,7 @@ use pellucid_model::{Name, NodeIdx, Now, PodId, cancellation};
 
 use crate::explain::reasons_of;
 use crate::meta::of_snapshot;
-use crate::verdict::details::Details;
+use crate::requirements::details::Details;
 use crate::views::node_views::{free, node_not_found};
 
 /// Number of pods evaluated without `?limit=`.

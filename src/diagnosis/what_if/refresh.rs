@@ -13,7 +13,7 @@ use pellucid_recording::{Decision, rfc3339};
 
 use crate::explain::{add_placement, add_refusal, why_there};
 use crate::meta::{of_snapshot, unit_of};
-use crate::verdict::details::Details;
+use crate::requirements::details::Details;
 use crate::verdict::of_refusal;
 
 /// Replaces the recorded answer in `body` with a current one, unless the pod is placed or gated.

@@ -29,11 +29,12 @@ use pellucid_cycle::what_if::edit::Target;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now, PodKey};
 
-use crate::gangs::not_found;
 use crate::gangs::outlook::{self, GangOutlook};
+use crate::gangs::{member, not_found};
 use crate::meta::of_snapshot;
-use crate::verdict::requirements::asked_by_name;
+use crate::requirements::asked_by_name;
 use company::{Company, InCompany};
+use gangs::Planned;
 use parts::{Part, cost};
 use search::{Candidate, Found, rank};
 
@@ -45,12 +46,12 @@ pub(crate) fn of_pod(
     now: Now,
 ) -> Result<Suggestions, ReadError> {
     let asked = asked_by_name(snapshot, key)?;
-    // A member is placed with its gang or not at all, so what helps it is what helps the gang.
-    let gang = asked.record.pod.member_of().filter(|_| asked.record.node.is_none());
-    if let Some(gang) = gang
-        && let Some(look) = outlook::as_it_stands(snapshot, gang, now)
+    // A member is placed with its gang or not at all, so what helps it is what gives it a place beside the quorum.
+    if let Some(gang) = asked.record.pod.member_of()
+        && let Some((own, look)) = member::outlook(snapshot, (asked.id, asked.record), now)
     {
-        let found = gangs::fixes(snapshot, gang, &look, most, now);
+        let of = Planned { key: gang, look: &look, member: Some((asked.id, &own)) };
+        let found = gangs::fixes(snapshot, of, most, now);
         return Ok(with_gang(snapshot, (&key.namespace, &key.name), gang, (found, &look), now));
     }
     let mut found = match asked.record.node {
@@ -85,7 +86,7 @@ pub(crate) fn of_gang(
             ..body(snapshot, (names.0, names.1), found, now)
         });
     };
-    let found = gangs::fixes(snapshot, key, &look, most, now);
+    let found = gangs::fixes(snapshot, Planned { key, look: &look, member: None }, most, now);
     Ok(with_gang(snapshot, (names.0, names.1), key, (found, &look), now))
 }
 

@@ -15,8 +15,8 @@ use serde_json::json;
 
 use super::victims::delete_pod;
 use super::{labels, owners};
-use crate::verdict::requirements::{PodRequirements, missing, requested};
-use crate::verdict::victims::victims_on;
+use crate::requirements::victims::victims_on;
+use crate::requirements::{PodRequirements, missing, requested};
 
 /// One part of a fix. A higher cost means that it is harder to apply.
 #[derive(Clone, Debug)]

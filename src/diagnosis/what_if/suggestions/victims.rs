@@ -8,8 +8,8 @@ use pellucid_model::selector::LabelSelector;
 use pellucid_model::{NodeIdx, Pod, PodId, PodKey};
 
 use super::parts::Part;
-use crate::verdict::requirements::{PodRequirements, missing, requested};
-use crate::verdict::victims::{MOST_VICTIMS, movable};
+use crate::requirements::victims::{MOST_VICTIMS, movable};
+use crate::requirements::{PodRequirements, missing, requested};
 
 /// Number of pods tried that keep the pod out of whole domains.
 const MOST_RELATED: usize = 32;

@@ -8,7 +8,7 @@ use pellucid_cluster::{Cluster, Place};
 use pellucid_cycle::what_if::exhaustive::masks_of_pod_on;
 use pellucid_model::{NodeIdx, PodId, PodKey, cancellation};
 
-use crate::verdict::requirements::PodRequirements;
+use crate::requirements::PodRequirements;
 
 /// Largest number of pods that a fix removes from a node.
 pub(crate) const MOST_VICTIMS: usize = 8;
