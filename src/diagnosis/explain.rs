@@ -19,8 +19,8 @@ use pellucid_recording::{Group, GroupMeasure, Outcome, Placement, Refusal, Verdi
 use crate::gangs::gang_state::HeldBack;
 use crate::meta::{next_retry, of_snapshot, of_verdict, unit_of, wakes_on};
 use crate::not_pending;
+use crate::requirements::nearest::NearestNodes;
 use crate::verdict::{self, PodVerdict, reason_body, sentence, verdicts};
-use crate::what_if::nearest::NearestNodes;
 
 /// Tie-break rule of node selection, as shown to users.
 pub(crate) const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";
@@ -49,11 +49,11 @@ pub(super) fn pod(
         body.versus = Some(crate::what_if::compare_nodes::compare_nodes(snapshot, key, versus, now)?);
     }
     if body.verdict == "refused" && !body.pod_reasons.is_empty() {
-        body.requirements = crate::what_if::requirement_details::of_whole(snapshot, id);
+        body.requirements = crate::requirements::terms::of_whole(snapshot, id);
     }
     body.owner = crate::what_if::suggestions::owners::owner(&snapshot.cluster, &record.pod);
     body.gang = crate::gangs::of_pod(snapshot, record, now);
-    crate::gangs::temper(&mut body);
+    crate::gangs::temper(&mut body, snapshot, (id, record), now);
     body.warnings = crate::gangs::warnings_of_pod(snapshot, record);
     Ok(body)
 }

@@ -6,6 +6,8 @@
 //! Start with [`reads::reads`], which lists every read as data. Modules in reading order:
 //! - `meta`: the `meta` part of every body
 //! - `explain`: why a pod is where it is, or why it is pending
+//! - `known`: what readers of a snapshot share
+//! - `requirements`: what every node fails of a pod's requirements, and the nearest nodes
 //! - [`verdict`]: what keeps a pending pod pending, and whether it can fit
 //! - `not_pending`: where a pod is, how it ended or whose it is, when it is not pending
 //! - [`views`]: parts of a snapshot as bodies (nodes, queue, preemption, wake-ups, scores)
@@ -18,9 +20,11 @@ pub mod dump;
 mod explain;
 pub mod gangs;
 pub mod history;
+mod known;
 mod meta;
 mod not_pending;
 pub mod reads;
+mod requirements;
 pub mod verdict;
 pub mod views;
 pub mod what_if;

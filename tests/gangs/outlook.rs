@@ -145,6 +145,64 @@ fn required_affinity_keeps_its_targets() {
     assert_eq!(core.placed(&pods), 2);
 }
 
+/// Five members, a quorum of two, room for three on the empty node and for one now.
+fn five_of_which_three_fit() -> Core {
+    let mut core = core_with(&[3000]);
+    core.see(&on(&single("filler", 2000), "n0"));
+    core.attempt_all(&members("g", 5, 1000, &terms(2)));
+    core
+}
+
+#[test]
+fn a_member_beyond_the_quorum_has_an_outlook_and_fixes_of_its_own() {
+    let mut core = five_of_which_three_fit();
+    let code = |core: &mut Core, name: &str| {
+        let path = format!("/apis/v1/explain/pods/ns/{name}");
+        let body = ask(core, &path);
+        let feasibility = ask(core, &format!("{path}/feasibility"));
+        assert_eq!(body["outlook"]["code"], feasibility["verdict"]["code"], "{body:#}");
+        assert_eq!(body["gang"]["outlook"]["code"], "NotNow", "{body:#}");
+        text(&body, "/outlook/code").to_owned()
+    };
+    let codes: Vec<String> = (0..5).map(|i| code(&mut core, &format!("g-{i}"))).collect();
+    assert_eq!(codes, ["NotNow", "NotNow", "NotNow", "NotKnown", "NotKnown"]);
+    // The list says the same of the others, and nothing of those beyond the quorum.
+    let body = ask(&mut core, "/apis/v1/explain/pods");
+    let listed: Vec<&Value> = list(&body, "/pods").iter().map(|pod| &pod["outlook"]).collect();
+    assert_eq!(listed[..3], ["NotNow"; 3], "{body:#}");
+    assert!(listed[3..].iter().all(|outlook| outlook.as_str().unwrap_or_default().is_empty()), "{body:#}");
+    // What helps the first is too little for the last.
+    let fixes_of = |core: &mut Core, name: &str| {
+        let body = ask(core, &format!("/apis/v1/explain/pods/ns/{name}/suggestions?max=10"));
+        fixes(&body).into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(fixes_of(&mut core, "g-0").contains(&"let pod ns/filler go".to_owned()));
+    let last = fixes_of(&mut core, "g-4");
+    assert!(!last.contains(&"let pod ns/filler go".to_owned()), "{last:?}");
+    let nodes = last.iter().find(|text| text.starts_with("add a node") || text.contains("like n0"));
+    assert!(nodes.is_some_and(|text| text.contains('2') || !text.contains("times")), "{last:?}");
+}
+
+#[test]
+fn a_member_that_no_node_takes_never_fits_whatever_its_gang_does() {
+    let mut core = core_with(&[3000]);
+    core.see(&on(&single("filler", 2000), "n0"));
+    let mut pods = members("g", 2, 1000, &terms(2));
+    pods.push(member("g", "g-large", 5000, terms(2)));
+    core.attempt_all(&pods);
+    let path = "/apis/v1/explain/pods/ns/g-large";
+    assert_eq!(explain(&mut core)["outlook"]["code"], "NotNow");
+    let body = ask(&mut core, &format!("{path}/feasibility"));
+    assert_eq!(
+        (&body["verdict"]["code"], &body["emptyCluster"]),
+        (&json!("NeverFits"), &json!(false)),
+        "{body:#}"
+    );
+    let body = ask(&mut core, path);
+    assert_eq!(body["outlook"]["code"], "NeverFits", "{body:#}");
+    assert_ne!(body["resolver"], "time", "{body:#}");
+}
+
 #[test]
 fn pods_that_stay_are_not_counted_as_leaving() {
     let mut core = core_with(&[2000]);

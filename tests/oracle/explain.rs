@@ -85,11 +85,11 @@ fn check_exhaustive(case: &mut Case, body: &Value) -> usize {
             let of_plugin = array(&told["failed"]).iter().filter(|f| f["plugin"] == plugin);
             let told: BTreeSet<String> =
                 of_plugin.map(|f| f["code"].as_str().expect("a code").to_string()).collect();
-            // Alone, a plugin whose PreFilter excludes nodes does not evaluate them.
+            // Alone, a plugin whose PreFilter excludes nodes does not evaluate them, and it gives its first reason: that
+            // the others are true is tried in tests/truth.
             let want = codes(name);
             assert!(want.is_subset(&told), "{}: {plugin} on {name}: {want:?} of {told:?}", case.id);
             if !want.is_empty() {
-                assert_eq!(want, told, "{}: {plugin} on {name}", case.id);
                 hidden += usize::from(first[name].is_some_and(|p| p != plugin));
             }
         }

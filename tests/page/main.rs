@@ -63,7 +63,7 @@ fn the_demo_is_shown_and_adds_up() {
     let names = |code: &str| groups[code].as_array().cloned().unwrap_or_default();
     for (code, pod) in [
         ("InsufficientResource", "demo/needs-500-cores"),
-        ("NodeAffinityMismatch", "demo/third-on-port-443"),
+        ("HostPortConflict", "demo/third-on-port-443"),
         ("SchedulingGated", "demo/gated"),
         ("Unreadable", "demo/unreadable"),
     ] {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pellucid::model::quantity;
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, list, node_of, text};
+use crate::objects::{Objects, gang_of, list, node_of, text};
 
 /// The taint that goes with a closed node.
 pub(crate) const CLOSED: &str = "node.kubernetes.io/unschedulable";
@@ -126,6 +126,7 @@ pub(crate) fn apply(objects: &mut Objects, edit: &Value) -> Done {
         "removeNode" => _ = objects.nodes.remove(&node),
         "addNode" => objects.put_node(how.clone()),
         "applyObject" => objects.put(how.clone()),
+        "setQuorum" => return set_quorum(objects, text(&how["gang"]), &how["min"]),
         "deletePod" => {
             let key = text(how);
             if !objects.pods.contains_key(key) {
@@ -160,6 +161,44 @@ fn copy_node(objects: &mut Objects, like: &str, name: &str) {
     if let Some(mut drivers) = objects.other("CSINode", like).cloned() {
         drivers["metadata"] = json!({"name": name});
         objects.put(drivers);
+    }
+}
+
+/// Sets the quorum of a gang where its users declare it: in its PodGroup, or on each of its pods.
+fn set_quorum(objects: &mut Objects, gang: &str, min: &Value) -> Done {
+    let is_group = |kind: &str, key: &str| kind.starts_with("PodGroup.") && key == gang;
+    let group = objects.others.keys().find(|(kind, key)| is_group(kind, key)).map(|(kind, _)| *kind);
+    match group {
+        Some("PodGroup.scheduling.k8s.io") => objects.change("PodGroup.scheduling.k8s.io", gang, |json| {
+            json["spec"]["schedulingPolicy"]["gang"]["minCount"] = min.clone();
+        }),
+        Some(kind) => objects.change(kind, gang, |json| json["spec"]["minMember"] = min.clone()),
+        None => {
+            let members = objects.pods.iter().filter(|(_, pod)| gang_of(&pod.json).as_deref() == Some(gang));
+            let members: Vec<String> = members.map(|(key, _)| key.clone()).collect();
+            if members.is_empty() {
+                return Done::Impossible(format!("no gang {gang}"));
+            }
+            for key in members {
+                objects.change_pod(&key, |pod| declare_quorum(pod, &min.to_string()));
+            }
+        }
+    }
+    Done::Yes
+}
+
+/// Declares on a pod how many members its gang needs, in the dialect in which it names the gang.
+fn declare_quorum(pod: &mut Value, min: &str) {
+    let places = [
+        ("labels", "gang.unicore.mcyou.cn/available-count"),
+        ("labels", "pod-group.scheduling.sigs.k8s.io/min-available"),
+        ("annotations", "gang.scheduling.koordinator.sh/min-available"),
+    ];
+    for (field, key) in places {
+        let known = &mut pod["metadata"][field];
+        if known.get(key).is_some() {
+            known[key] = min.into();
+        }
     }
 }
 

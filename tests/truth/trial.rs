@@ -336,13 +336,14 @@ impl Live {
                 continue;
             };
             if old.json != item.json {
-                // Gates may go from a pod that is there; of the rest of a spec a new pod has to be made.
-                let gates_went = {
-                    let mut stripped = Value::clone(&old.json);
-                    stripped["spec"].as_object_mut().expect("a spec").remove("schedulingGates");
-                    stripped == *item.json
+                // Labels and annotations change and gates go from a pod that is there; of the rest of a spec a new pod has
+                // to be made.
+                let stays = {
+                    let mut stripped = Value::clone(&old.json["spec"]);
+                    stripped.as_object_mut().expect("a spec").remove("schedulingGates");
+                    stripped == item.json["spec"] || old.json["spec"] == item.json["spec"]
                 };
-                if !gates_went && !self.in_place {
+                if !stays && !self.in_place {
                     self.core.apply(Input::PodDeleted(pod_key(key)));
                     self.objects.change_pod(key, |json| json["metadata"]["uid"] = Value::Null);
                 }

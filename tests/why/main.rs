@@ -23,4 +23,5 @@ mod standing;
 mod stories;
 mod suggesting;
 mod terms;
+mod unasked;
 mod waiting;

@@ -157,7 +157,12 @@ impl Scheduler {
 
     fn pending_updated(&mut self, id: PodId, old: Arc<Pod>, now: Now) {
         self.adopt_nomination(id, Some(&old), now);
-        let Some(unit_id) = self.queue.unit_of(id) else { return self.enqueue(id, now) };
+        let Some(unit_id) = self.queue.unit_of(id) else {
+            if !self.leaves_unqueued {
+                self.enqueue(id, now);
+            }
+            return;
+        };
         let (Some(unit), Some(record)) = (self.queue.unit(unit_id), self.cluster.pod(id)) else { return };
         let (stage, refused_by, pod) = (unit.stage, unit.refused_by, record.pod.clone());
         let (unit_profile, is_gang) = (unit.profile, unit.gang.is_some());

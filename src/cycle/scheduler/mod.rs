@@ -129,6 +129,9 @@ pub struct Scheduler {
     /// Agreement with the shadowed scheduler; `None` outside shadow mode.
     pub(crate) shadow: Option<ShadowTally>,
     registry: Registry,
+    /// Whether an update of a pending pod without a unit leaves it so. A simulation plans only the pods that it is asked
+    /// about, and the state updates pods by itself when it begins or ceases to read a label.
+    pub(crate) leaves_unqueued: bool,
     /// Number of the last scheduling cycle, from 1. Each slice of an attempt at a gang has its own.
     pub(crate) cycle: u64,
     /// Number of the last published snapshot.
@@ -158,6 +161,7 @@ impl Scheduler {
             switches,
             shadow: shadow_of.map(|of| ShadowTally { of, ..ShadowTally::default() }),
             registry,
+            leaves_unqueued: false,
             cycle: 0,
             generation: 0,
         }

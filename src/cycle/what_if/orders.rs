@@ -150,7 +150,8 @@ impl Simulation {
     fn replacement(&self, pod: &Pod) -> Pod {
         Pod {
             uid: format!("replaces {}", pod.uid).into(),
-            created: i64::try_from(self.now.wall.as_secs()).unwrap_or(i64::MAX),
+            // It is younger than all others.
+            created: i64::MAX,
             started: None,
             is_preempted: false,
             node_name: None,

@@ -88,6 +88,7 @@ impl Simulation {
         };
         let mut scheduler = Scheduler::new(settings);
         scheduler.cluster = snapshot.cluster.fork();
+        scheduler.leaves_unqueued = true;
         // Plugins judge edits as of now. What time changed before was published.
         scheduler.cluster.expire_plugin_state(now, &mut Vec::new());
         scheduler.profiles.starts.clone_from(&snapshot.starts);
@@ -142,20 +143,24 @@ impl Simulation {
     pub fn edit_queued(&mut self, edit: &Edit, anew: bool) -> Result<(), String> {
         for input in edit.inputs(&self.scheduler.cluster)? {
             cancellation::check();
-            match &input {
+            let pending = match &input {
                 Input::PodApplied(pod) if pod.node_name.is_none() => {
                     self.asked.insert(pod.key.clone());
                     if anew {
                         self.arrive(pod.key.clone());
                     }
+                    Some(pod.key.clone())
                 }
                 Input::PodDeleted(key) => {
                     self.remove(key);
                     continue;
                 }
-                _ => {}
-            }
+                _ => None,
+            };
             self.scheduler.apply(input, self.now);
+            if let Some(key) = pending {
+                self.ask(&key);
+            }
         }
         Ok(())
     }

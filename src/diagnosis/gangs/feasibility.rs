@@ -5,9 +5,9 @@ use pellucid_api::rest::suggestions::{Feasibility, FeasibilityAlone, Feasibility
 use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_model::{GangKey, Now};
+use pellucid_model::{GangKey, Now, PodId};
 
-use super::outlook;
+use super::{member, outlook};
 use crate::meta::of_snapshot;
 
 /// Reports the feasibility of a gang's quorum. Fails when the gang is unknown.
@@ -33,21 +33,20 @@ pub(crate) fn of_gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Result<Ga
 
 /// Makes the feasibility of a pod that of the pod with its gang, if it waits for the gang's quorum. What the pod alone
 /// would do moves to `alone`.
-pub(crate) fn with_gang(snapshot: &Snapshot, record: &PodRecord, body: &mut Feasibility, now: Now) {
-    let Some(look) = outlook::of_member(snapshot, record, now) else { return };
-    let gang = record.pod.member_of().map(ToString::to_string).unwrap_or_default();
+pub(crate) fn with_gang(snapshot: &Snapshot, of: (PodId, &PodRecord), body: &mut Feasibility, now: Now) {
+    let Some((own, _)) = member::outlook(snapshot, of, now) else { return };
     body.alone = Some(FeasibilityAlone {
-        gang,
+        gang: of.1.pod.member_of().map(ToString::to_string).unwrap_or_default(),
         verdict: std::mem::take(&mut body.verdict),
         now: body.now,
         after_preemption: body.after_preemption,
         empty_cluster: body.empty_cluster,
     });
-    let code = &*look.body.code;
+    let code = &*own.code;
     body.now = code == "FitsNow";
     body.after_preemption = code == "FitsAfterPreemption";
     body.empty_cluster = matches!(code, "FitsNow" | "FitsAfterPreemption" | "NotNow");
     // The largest request of one member says nothing of the others.
     body.largest_now = None;
-    body.verdict = FeasibilityVerdict { code: look.body.code.clone(), message: look.body.message };
+    body.verdict = FeasibilityVerdict { code: own.code, message: own.message };
 }

@@ -11,14 +11,19 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, NodeIdx, PodId, PodKey, cancellation};
 
 use super::outlook::Look;
-use crate::what_if::requirements::{PodRequirements, ask};
+use crate::requirements::{PodRequirements, ask};
 
 /// Largest number of pods that are named.
 const MOST_LEAVING: usize = 100;
 
-/// Returns pods whose end gives the group its quorum, by name, or `None` if none of the sets tried does, or each is too
-/// large. `emptied` is a plan on emptied nodes that gave a quorum, with the pods in `kept` still there.
-pub(super) fn leaving(look: &Look<'_>, emptied: &Simulation, kept: &BTreeSet<PodId>) -> Option<Vec<PodKey>> {
+/// Returns pods whose end gives the group its quorum, by name, and the plan without them. Returns `None` if none of the
+/// sets tried does, or each is too large. `emptied` is a plan on emptied nodes that gave a quorum, with the pods in `kept`
+/// still there.
+pub(super) fn leaving(
+    look: &Look<'_>,
+    emptied: &Simulation,
+    kept: &BTreeSet<PodId>,
+) -> Option<(Vec<PodKey>, Simulation)> {
     let pods = Pods { look, cluster: &look.snapshot.cluster, kept };
     let nodes = pods.taken(emptied);
     let sets: [&dyn Fn() -> Option<Vec<PodId>>; 3] =
@@ -33,8 +38,8 @@ pub(super) fn leaving(look: &Look<'_>, emptied: &Simulation, kept: &BTreeSet<Pod
             continue;
         }
         let edits: Vec<Edit> = keys.iter().cloned().map(Edit::DeletePod).collect();
-        if look.plan_with(&edits).is_some_and(|simulation| look.has_quorum(&simulation)) {
-            return Some(keys.into_iter().collect());
+        if let Some(plan) = look.plan_with(&edits).filter(|plan| look.is_met(plan)) {
+            return Some((keys.into_iter().collect(), plan));
         }
     }
     None

@@ -4,7 +4,7 @@
 //! - `status`: the members of a gang by stage, each in exactly one
 //! - `gang_state`: the state of a gang in one word, and one code
 //! - `summary`: Koordinator's view of a gang
-//! - `outlook`: whether the quorum fits now, later or never; `targets`: the pods that its members need beside them;
+//! - `outlook`: whether the quorum fits now, later or never; `member`: the same of one member; `targets`: the pods that its members need beside them;
 //!   `leaving`: the pods whose end would do; `feasibility`: the same in numbers
 //! - `explain`: the full explanation; `retry`: when the gang is tried again
 //! - `interference`: which gang holds what another one waits for; `cycles`: gangs that wait for each other
@@ -16,6 +16,7 @@ pub(super) mod feasibility;
 pub(super) mod gang_state;
 pub(super) mod interference;
 mod leaving;
+pub(super) mod member;
 pub(super) mod outlook;
 mod retry;
 mod status;
@@ -29,7 +30,7 @@ use pellucid_api::rest::queue::QueuedGroup;
 use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_model::{GangKey, Now};
+use pellucid_model::{GangKey, Now, PodId};
 use pellucid_queue::Unit;
 
 use gang_state::planned_state;
@@ -48,8 +49,9 @@ pub(super) fn not_found(key: &GangKey) -> ReadError {
 pub(super) fn of_pod(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Option<PodGang> {
     let key = &record.pod.gang.as_ref()?.gang;
     let status = GangStatus::of(snapshot, key)?;
-    let look = outlook::of_member(snapshot, record, now);
-    let state = planned_state(snapshot, &status, look.as_ref(), now);
+    let look =
+        member::planned_with(snapshot, record).and_then(|key| outlook::as_it_stands(snapshot, key, now));
+    let state = planned_state(snapshot, &status, look.as_deref(), now);
     let member = status.members.iter().find(|m| *m.key == record.pod.key);
     Some(PodGang {
         gang: key.to_string(),
@@ -58,27 +60,28 @@ pub(super) fn of_pod(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Optio
         code: state.verdict.code,
         message: state.verdict.message,
         path: format!("/apis/v1/explain/gangs/{}/{}", key.namespace, key.name),
-        outlook: look.map(|look| look.body),
+        outlook: look.map(|look| look.body.clone()),
     })
 }
 
-/// Corrects the explanation of a member that would fit alone while its gang does not.
-pub(super) fn temper(body: &mut PodExplanation) {
-    let gang = body.gang.as_ref().filter(|_| body.verdict == "fits");
-    let Some((gang, outlook)) = gang.and_then(|gang| Some((&gang.gang, gang.outlook.as_ref()?))) else {
+/// Corrects the explanation of a member that would fit alone: it is placed with its gang.
+pub(super) fn temper(body: &mut PodExplanation, snapshot: &Snapshot, of: (PodId, &PodRecord), now: Now) {
+    let gang = of.1.pod.member_of().filter(|_| body.verdict == "fits");
+    let Some((gang, (outlook, _))) = gang.and_then(|gang| Some((gang, member::outlook(snapshot, of, now)?)))
+    else {
         return;
     };
-    if outlook.code == "FitsNow" {
-        return;
+    if outlook.code != "FitsNow" {
+        let alone = body.placement.take().map(|place| format!("Alone it would fit on {}. ", place.node));
+        let what = &outlook.message;
+        body.verdict = "refused".into();
+        body.summary =
+            format!("Not placed: it is placed with gang {gang}: {what}. {}", alone.unwrap_or_default());
+        body.summary.truncate(body.summary.trim_end().len());
+        body.message.clone_from(&outlook.message);
+        body.not_evaluated = body.total_nodes;
     }
-    let alone = body.placement.take().map(|place| format!("Alone it would fit on {}. ", place.node));
-    let what = &outlook.message;
-    body.verdict = "refused".into();
-    body.summary =
-        format!("Not placed: it is placed with gang {gang}: {what}. {}", alone.unwrap_or_default());
-    body.summary.truncate(body.summary.trim_end().len());
-    body.message.clone_from(&outlook.message);
-    body.not_evaluated = body.total_nodes;
+    body.outlook = Some(outlook);
 }
 
 /// Returns warnings about a pod's gang declarations without effect: keys that make it a member of no gang, and a gang

@@ -23,9 +23,11 @@ use super::gang_state::{block_of, is_off};
 use super::leaving::leaving;
 use super::status::GangStatus;
 use super::targets::targets;
+use crate::known::known;
 use crate::what_if::suggestions::nodes_to_add;
 
 /// What a gang comes to when its group is planned now.
+#[derive(Clone)]
 pub(crate) struct GangOutlook {
     /// The outlook as a body.
     pub(crate) body: Outlook,
@@ -37,6 +39,8 @@ pub(crate) struct GangOutlook {
     pub(crate) slots_now: Option<u32>,
     /// How many of them have places on emptied nodes; `None` when that was not asked.
     pub(crate) slots_empty: Option<u32>,
+    /// The pending members that have places in the plan that gave the quorum, if one did.
+    pub(super) placed: BTreeSet<PodId>,
     /// Of a gang that never fits: why emptied nodes refuse it.
     lasting: Option<Arc<GangRefusal>>,
     /// What would help.
@@ -57,40 +61,45 @@ impl GangOutlook {
     }
 }
 
-/// Returns the outlook of a pending pod's gang, or `None` if the pod is placed or is scheduled without its gang. What
-/// would help a gang that does not fit is not worked out.
-pub(crate) fn of_member(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Option<GangOutlook> {
-    if record.node.is_some() {
-        return None;
-    }
-    as_it_stands(snapshot, record.pod.member_of()?, now)
-}
-
 /// Returns the outlook of a gang, or `None` if its group has its quorum, waits for no place, or is not scheduled as one.
 pub(crate) fn of_gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Option<GangOutlook> {
-    let mut found = as_it_stands(snapshot, key, now)?;
+    let mut found = GangOutlook::clone(&*as_it_stands(snapshot, key, now)?);
     if found.slots_empty.is_some() {
-        let look = Look { snapshot, key, keys: snapshot.cluster.gangs().group_of(key), now };
-        (found.remedy, found.resolver) = look.remedy(&found);
+        (found.remedy, found.resolver) = Look::of(snapshot, key, now).remedy(&found);
     }
     Some(found)
 }
 
-/// Does the same as [`of_gang`] without working out what would help a gang that does not fit.
-pub(crate) fn as_it_stands(snapshot: &Snapshot, key: &GangKey, now: Now) -> Option<GangOutlook> {
-    let gang = snapshot.cluster.gangs().get(key)?;
-    let look = Look { snapshot, key, keys: snapshot.cluster.gangs().group_of(key), now };
-    let is_pending = |id: &PodId| snapshot.cluster.pod(*id).is_some_and(|r| r.node.is_none());
-    if look.is_whole(&snapshot.cluster)
-        || !gang.members.keys().any(is_pending)
-        || is_off(snapshot, &GangStatus::of_gang(snapshot, gang))
-    {
+/// Does the same as [`of_gang`] without working out what would help a gang that does not fit. Kept for all readers of
+/// the snapshot.
+pub(crate) fn as_it_stands(snapshot: &Snapshot, key: &GangKey, now: Now) -> Option<Arc<GangOutlook>> {
+    if !is_planned_as_one(snapshot, key) {
         return None;
     }
-    Some(match block_of(snapshot, key) {
-        Some(block) => look.held_back(&block),
-        None => look.planned(),
-    })
+    let look = || {
+        let look = Look::of(snapshot, key, now);
+        Arc::new(match block_of(snapshot, key) {
+            Some(block) => look.held_back(&block),
+            None => look.planned(),
+        })
+    };
+    Some(known(snapshot).outlook_of_gang(key, look))
+}
+
+/// Returns whether a gang has pending members that are planned with it, because its group has no quorum.
+pub(super) fn is_planned_as_one(snapshot: &Snapshot, key: &GangKey) -> bool {
+    let gangs = snapshot.cluster.gangs();
+    let Some(gang) = gangs.get(key) else { return false };
+    let is_pending = |id: &PodId| snapshot.cluster.pod(*id).is_some_and(|r| r.node.is_none());
+    !is_whole(&snapshot.cluster, &gangs.group_of(key))
+        && gang.members.keys().any(is_pending)
+        && !is_off(snapshot, &GangStatus::of_gang(snapshot, gang))
+}
+
+/// Returns whether each of these gangs has its quorum.
+fn is_whole(cluster: &Cluster, keys: &[GangKey]) -> bool {
+    let mut gangs = keys.iter().map(|key| cluster.gangs().get(key));
+    gangs.all(|gang| gang.is_some_and(|g| g.definition.undefined.is_none() && g.is_satisfied()))
 }
 
 /// A gang whose group is planned on copies of a snapshot.
@@ -99,14 +108,14 @@ pub(super) struct Look<'s> {
     pub(super) key: &'s GangKey,
     /// The gangs that are planned together.
     pub(super) keys: Vec<GangKey>,
+    /// The member that has to have a place beside the quorum.
+    pub(super) member: Option<PodId>,
     pub(super) now: Now,
 }
 
-impl Look<'_> {
-    /// Returns whether every gang of the group has its quorum.
-    pub(super) fn is_whole(&self, cluster: &Cluster) -> bool {
-        let gangs = || self.keys.iter().map(|key| cluster.gangs().get(key));
-        gangs().all(|gang| gang.is_some_and(|g| g.definition.undefined.is_none() && g.is_satisfied()))
+impl<'s> Look<'s> {
+    pub(super) fn of(snapshot: &'s Snapshot, key: &'s GangKey, now: Now) -> Self {
+        Self { snapshot, key, keys: snapshot.cluster.gangs().group_of(key), member: None, now }
     }
 
     /// Returns whether a pod is a member of the group.
@@ -136,9 +145,21 @@ impl Look<'_> {
         Some(self.plan(simulation, false))
     }
 
-    /// Returns whether a plan gave every gang of the group its quorum.
-    pub(super) fn has_quorum(&self, simulation: &Simulation) -> bool {
-        self.is_whole(simulation.scheduler().cluster())
+    /// Returns whether a plan gave every gang of the group its quorum, and the member a place.
+    pub(super) fn is_met(&self, simulation: &Simulation) -> bool {
+        let cluster = simulation.scheduler().cluster();
+        let has_place = |id| cluster.pod(id).is_some_and(|r| r.node.is_some() && r.stage != Stage::Waiting);
+        is_whole(cluster, &self.keys) && self.member.is_none_or(has_place)
+    }
+
+    /// Returns the pending members of the gang that a plan placed.
+    fn placed(&self, simulation: &Simulation) -> BTreeSet<PodId> {
+        let has_place = |cluster: &Cluster, id| {
+            cluster.pod(id).is_some_and(|r| r.node.is_some() && r.stage != Stage::Waiting)
+        };
+        let (before, after) = (&self.snapshot.cluster, simulation.scheduler().cluster());
+        let members = before.gangs().get(self.key).into_iter().flat_map(|gang| gang.members.keys().copied());
+        members.filter(|id| !has_place(before, *id) && has_place(after, *id)).collect()
     }
 
     fn held_back(&self, block: &Block) -> GangOutlook {
@@ -149,6 +170,7 @@ impl Look<'_> {
             wanted: self.wanted(),
             slots_now: None,
             slots_empty: None,
+            placed: BTreeSet::new(),
             lasting: None,
             remedy: entry.remedy.into(),
             resolver: entry.resolver.as_str().into(),
@@ -156,7 +178,7 @@ impl Look<'_> {
     }
 
     /// Plans the group on copies of the state, until it is clear how the gang stands.
-    fn planned(&self) -> GangOutlook {
+    pub(super) fn planned(&self) -> GangOutlook {
         let as_it_is = self.plan(Simulation::of(self.snapshot, self.now), false);
         let wanted = self.wanted();
         let again = "Nothing to do: the gang is tried again by itself.";
@@ -166,20 +188,23 @@ impl Look<'_> {
             wanted,
             slots_now: Some(wanted),
             slots_empty: None,
+            placed: BTreeSet::new(),
             lasting: None,
             remedy: again.into(),
             resolver: "time".into(),
         };
-        if self.has_quorum(&as_it_is) {
+        if self.is_met(&as_it_is) {
             found.body = body("FitsNow", format!("the quorum of gang {} has places as things are", self.key));
+            found.placed = self.placed(&as_it_is);
             return found;
         }
         let shares = self.shares(&as_it_is);
         found.slots_now = Some(self.own_share(&shares));
         found.refusal = self.refusal(&as_it_is, shares);
-        if self.preempts(&as_it_is) {
-            let message = "the quorum has places when pods of lower priority are evicted";
-            found.body = body("FitsAfterPreemption", message.into());
+        if let Some(plan) = self.preempting(&as_it_is) {
+            let message = format!("{} has places when pods of lower priority are evicted", self.who());
+            found.body = body("FitsAfterPreemption", message);
+            found.placed = self.placed(&plan);
             return found;
         }
         let emptied = self.on_emptied();
@@ -188,7 +213,7 @@ impl Look<'_> {
             None => self.own_share(&emptied.shares),
         });
         if let Some(simulation) = &emptied.quorum {
-            found.body = self.not_now(simulation, &emptied);
+            (found.body, found.placed) = self.not_now(simulation, &emptied);
         } else if emptied.is_cut || as_it_is.truncated {
             found.body = body("NotKnown", "not every order of the members could be tried out".into());
         } else {
@@ -198,15 +223,18 @@ impl Look<'_> {
         found
     }
 
-    /// Returns whether the group gets its quorum when the victims are gone that it asks for or asked for.
-    fn preempts(&self, as_it_is: &Simulation) -> bool {
+    /// Returns the plan in which the victims are gone that the group asks for or asked for, if it gets its quorum then.
+    fn preempting(&self, as_it_is: &Simulation) -> Option<Simulation> {
         let book = self.snapshot.cluster.preemptions();
         let is_under_way = || self.keys.iter().any(|key| !book.of_gang(key).is_empty());
-        if as_it_is.evicted().is_empty() && !is_under_way() {
-            return false;
-        }
-        let planned = self.plan(Simulation::of(self.snapshot, self.now), true);
-        self.has_quorum(&planned) && !planned.evicted().is_empty()
+        let has_victims = !as_it_is.evicted().is_empty() || is_under_way();
+        let plan = has_victims.then(|| self.plan(Simulation::of(self.snapshot, self.now), true))?;
+        (self.is_met(&plan) && !plan.evicted().is_empty()).then_some(plan)
+    }
+
+    /// Returns what has no places, in words.
+    fn who(&self) -> &'static str {
+        if self.member.is_some() { "a quorum with this member" } else { "the quorum" }
     }
 
     /// Returns how many of the members that each gang needs have places in a plan.
@@ -274,27 +302,29 @@ impl Look<'_> {
                 best.refusal = self.refusal(&simulation, shares.clone());
                 best.shares = shares;
             }
-            if self.has_quorum(&simulation) {
+            if self.is_met(&simulation) {
                 return Emptied { quorum: Some(simulation), kept, releases_waiting, ..best };
             }
         }
         best
     }
 
-    fn not_now(&self, plan: &Simulation, emptied: &Emptied) -> Outlook {
-        let pods = leaving(self, plan, &emptied.kept).unwrap_or_default();
-        let message = match pods.len() {
-            0 if emptied.releases_waiting => {
-                "the quorum has no places now; it would once the pods have left that can, and the members that wait \
-                 have given up their places"
-                    .into()
+    /// Returns the outlook of a group that has its quorum on emptied nodes, and the members that have places then.
+    fn not_now(&self, emptied_plan: &Simulation, emptied: &Emptied) -> (Outlook, BTreeSet<PodId>) {
+        let found = leaving(self, emptied_plan, &emptied.kept);
+        let (pods, plan) =
+            found.as_ref().map_or((&[][..], emptied_plan), |(pods, plan)| (pods.as_slice(), plan));
+        let when = match pods {
+            [] if emptied.releases_waiting => {
+                "the pods have left that can, and the members that wait have given up their places".into()
             }
-            0 => "the quorum has no places now; it would once the pods have left that can".into(),
-            1 => format!("the quorum has no places now; it would once pod {} has left", pods[0]),
-            n => format!("the quorum has no places now; it would once {n} pods have left"),
+            [] => "the pods have left that can".into(),
+            [pod] => format!("pod {pod} has left"),
+            pods => format!("{} pods have left", pods.len()),
         };
+        let message = format!("{} has no places now; it would once {when}", self.who());
         let would_leave = pods.iter().map(ToString::to_string).collect();
-        Outlook { would_leave, ..body("NotNow", message) }
+        (Outlook { would_leave, ..body("NotNow", message) }, self.placed(plan))
     }
 
     /// Returns what would help a gang that does not fit now, and who can do that.
@@ -333,7 +363,7 @@ impl Look<'_> {
         let counted = self.snapshot.cluster.gangs().get(self.key)?.counted();
         let min = counted + found.slots_now?;
         let edit = Edit::SetQuorum { gang: self.key.clone(), min };
-        (min > 0 && self.has_quorum(&self.plan_with(&[edit])?)).then_some(min)
+        (min > 0 && self.is_met(&self.plan_with(&[edit])?)).then_some(min)
     }
 }
 
@@ -386,6 +416,6 @@ fn never(shares: &[GangShare]) -> String {
     )
 }
 
-fn body(code: &str, message: String) -> Outlook {
+pub(super) fn body(code: &str, message: String) -> Outlook {
     Outlook { code: code.into(), message, ..Outlook::default() }
 }

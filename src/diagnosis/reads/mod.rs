@@ -18,10 +18,10 @@ use pellucid_framework::endpoint::{Query, QueryKind, ReadContext};
 use pellucid_framework::view::View;
 
 use crate::reads::what_if_reads::{suggestion_reads, view_reads};
+use crate::requirements::{asked_by_name, exhaustive};
 use crate::views::{
     debug_view, evictions, node_views, pending, preemption, queue_view, score_views, wakeups,
 };
-use crate::what_if::requirements::{asked_by_name, exhaustive};
 use crate::{explain, history};
 
 const POSITION: &[Query] = &[Query::new(

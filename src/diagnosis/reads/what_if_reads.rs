@@ -9,10 +9,11 @@ use serde::Serialize;
 
 use crate::not_pending;
 use crate::reads::{SnapshotRead, gang_key, number, param, pod_key, text};
+use crate::requirements::nearest;
 use crate::what_if::compare_nodes::compare_nodes;
 use crate::what_if::feasibility::MOST_COPIES;
 use crate::what_if::node_explain::{PODS_ASKED, node};
-use crate::what_if::{feasibility, nearest, simulate, suggestions};
+use crate::what_if::{feasibility, simulate, suggestions};
 
 const LIMIT: &[Query] = &[Query::new(
     "limit",

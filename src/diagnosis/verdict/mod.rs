@@ -5,6 +5,8 @@
 //! the command line, and simulations. The recorded refusal says whether the pod was refused as a whole; everything
 //! about nodes is worked out on the snapshot, as it is now.
 //!
+//! - `outlook`: whether the pod can fit; `sentence`: the verdict in words; `pending`: the verdicts on all pending pods
+//!
 //! Not here: the recorded node groups of an attempt (`explain`), and changes that would help (`what_if::suggestions`).
 
 mod outlook;
@@ -22,10 +24,12 @@ pub(crate) use outlook::{emptied_for, outlook};
 pub use pending::{Verdicts, verdicts};
 pub(crate) use sentence::sentence;
 
-use crate::what_if::nearest::{NearestNodes, nearest_of};
-use crate::what_if::requirements::ask;
+use crate::gangs::member::{self, InGang, Outlooks};
+use crate::requirements::ask;
+use crate::requirements::nearest::{NearestNodes, nearest_of};
 
 /// The verdict on one pending pod that was refused or is gated.
+#[derive(Clone)]
 pub struct PodVerdict {
     /// The reason under which the pod is counted: its own, else the first of the nearest nodes.
     pub key: Reason,
@@ -34,7 +38,8 @@ pub struct PodVerdict {
     /// Number of nodes that the recorded attempt refused for it; 0 if it concerns the pod as a whole.
     pub nodes: usize,
     pub(crate) nearest: Option<NearestNodes>,
-    /// Whether the pod can fit. `None` for a pod that its gang holds back.
+    /// Whether the pod can fit; of a member of a gang without its quorum, whether it can with its gang. `None` where that
+    /// was not found out.
     pub outlook: Option<Outlook>,
     /// What would help, each text once.
     pub remedies: Vec<&'static str>,
@@ -62,10 +67,28 @@ impl PodVerdict {
 
 /// Returns the verdict on a pending pod, or `None` when it was neither refused nor gated.
 pub fn of_pod(snapshot: &Snapshot, id: PodId, now: Now) -> Option<PodVerdict> {
-    told(snapshot, id, true, now)
+    Some(with_gang(snapshot, id, told(snapshot, id, true, now)?, now))
 }
 
-/// Returns the verdict on a pending pod; with `is_told` the requirements that nodes fail are described.
+/// Makes the outlook on a member of a gang that of the member placed with its gang.
+fn with_gang(snapshot: &Snapshot, id: PodId, verdict: PodVerdict, now: Now) -> PodVerdict {
+    let Some(record) = snapshot.cluster.pod(id).filter(|record| record.pod.member_of().is_some()) else {
+        return verdict;
+    };
+    let of_gang = || member::outlook(snapshot, (id, record), now).map(|(own, _)| own);
+    // Beside a quorum a member is a pod like any other.
+    let alone = || {
+        let is_open = verdict.outlook.is_none();
+        is_open.then(|| ask(snapshot, id)).flatten().map(|asked| outlook(snapshot, &asked, now))
+    };
+    match of_gang().or_else(alone) {
+        Some(outlook) => verdict.with_outlook(outlook),
+        None => verdict,
+    }
+}
+
+/// Returns the verdict on a pending pod as if it had no gang; with `is_told` the requirements that nodes fail are
+/// described.
 fn told(snapshot: &Snapshot, id: PodId, is_told: bool, now: Now) -> Option<PodVerdict> {
     let record = snapshot.cluster.pod(id).filter(|record| record.node.is_none())?;
     match snapshot.last_attempts.get(id.index())?.outcome()? {
@@ -79,7 +102,23 @@ fn told(snapshot: &Snapshot, id: PodId, is_told: bool, now: Now) -> Option<PodVe
 
 /// Returns the verdict on a pod that is refused so: by a recorded attempt, or by one made on this snapshot.
 pub(crate) fn of_refusal(snapshot: &Snapshot, id: PodId, refusal: &Refusal, now: Now) -> Option<PodVerdict> {
-    judge(snapshot, id, refusal, true, now)
+    Some(with_gang(snapshot, id, judge(snapshot, id, refusal, true, now)?, now))
+}
+
+/// Returns the verdict on one of many pods that are refused so.
+pub(crate) fn of_refusal_among(
+    outlooks: &mut Outlooks<'_>,
+    snapshot: &Snapshot,
+    (id, refusal): (PodId, &Refusal),
+    now: Now,
+) -> Option<PodVerdict> {
+    let verdict = judge(snapshot, id, refusal, true, now)?;
+    let of_gang = snapshot.cluster.pod(id).map(|record| outlooks.of((id, record)));
+    Some(match of_gang {
+        Some(InGang::Known(outlook)) => verdict.with_outlook(outlook),
+        Some(InGang::LeftOut) => PodVerdict { outlook: None, ..verdict },
+        Some(InGang::Alone) | None => verdict,
+    })
 }
 
 fn judge(snapshot: &Snapshot, id: PodId, refusal: &Refusal, is_told: bool, now: Now) -> Option<PodVerdict> {
@@ -119,6 +158,15 @@ fn judge(snapshot: &Snapshot, id: PodId, refusal: &Refusal, is_told: bool, now: 
 }
 
 impl PodVerdict {
+    /// Returns the same verdict with another outlook.
+    fn with_outlook(mut self, outlook: Outlook) -> Self {
+        self.outlook = Some(outlook);
+        if self.nearest.is_some() || self.is_never() {
+            self.settle();
+        }
+        self
+    }
+
     /// Says what would help and who can do it, from the reasons and the outlook.
     fn settle(&mut self) {
         let never = self.is_never();

@@ -17,9 +17,9 @@ use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::View;
 use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, cancellation};
 
-use crate::what_if::nearest::order;
-use crate::what_if::requirements::PodRequirements;
-use crate::what_if::victims::victims_among;
+use crate::requirements::PodRequirements;
+use crate::requirements::nearest::order;
+use crate::requirements::victims::victims_among;
 
 /// Codes of outlooks.
 pub(super) const NOW: &str = "FitsNow";

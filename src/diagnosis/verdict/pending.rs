@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
-use pellucid_cluster::ShapeId;
+use pellucid_cluster::{PodRecord, ShapeId};
 use pellucid_cycle::Snapshot;
 use pellucid_model::collections::FxHashMap;
-use pellucid_model::{Now, PodId, cancellation};
-use pellucid_recording::Outcome;
+use pellucid_model::{GangKey, Now, PodId, cancellation};
+use pellucid_recording::{Outcome, Refusal};
 
 use super::{PodVerdict, of_groups, told};
+use crate::gangs::member::{InGang, Outlooks};
+use crate::known::known;
 
 /// Largest number of nodes, summed over shapes, that are evaluated.
 const MOST_EVALUATED: usize = 1_000_000;
@@ -20,7 +22,8 @@ const MOST_EVALUATED: usize = 1_000_000;
 #[derive(Default)]
 pub struct Verdicts {
     by_pod: FxHashMap<PodId, Arc<PodVerdict>>,
-    /// Whether some verdicts rest on recorded node groups alone, because there were too many shapes.
+    /// Whether some verdicts rest on recorded node groups alone, because there were too many shapes, or some gangs were
+    /// not planned, because there were too many members.
     pub truncated: bool,
 }
 
@@ -32,49 +35,93 @@ impl Verdicts {
 }
 
 /// What pods must have in common to share a verdict: profile, shape, preemption policy, and whether the pod as a whole
-/// was refused.
+/// was refused. What their gangs make of it comes on top.
 type Alike = (usize, ShapeId, bool, bool);
 
 /// Returns the verdicts on all pending pods.
 pub fn verdicts(snapshot: &Snapshot, now: Now) -> Arc<Verdicts> {
-    snapshot.memo.get_or_init(|| work_out(snapshot, now))
+    known(snapshot).verdicts(|| work_out(snapshot, now))
 }
 
 fn work_out(snapshot: &Snapshot, now: Now) -> Verdicts {
     let mut all = Verdicts::default();
-    let mut known: FxHashMap<Alike, Arc<PodVerdict>> = FxHashMap::default();
-    let mut left = MOST_EVALUATED;
-    let nodes = snapshot.cluster.present().len().max(1);
+    let mut work = Work {
+        snapshot,
+        now,
+        by_shape: FxHashMap::default(),
+        by_gang: FxHashMap::default(),
+        outlooks: Outlooks::new(snapshot, now),
+        left: MOST_EVALUATED,
+        is_cut: false,
+    };
     for (id, record) in snapshot.cluster.pods().filter(|(_, record)| record.node.is_none()) {
         cancellation::check();
-        let Some(outcome) = snapshot.last_attempts.get(id.index()).and_then(|last| last.outcome()) else {
-            continue;
-        };
-        let (Outcome::Refused(refusal) | Outcome::Gated(refusal)) = outcome else { continue };
-        let Some((profile, _)) = snapshot.profile_of(record) else { continue };
+        all.by_pod.extend(work.verdict(id, record).map(|verdict| (id, verdict)));
+    }
+    all.truncated = work.is_cut || work.outlooks.is_cut;
+    all
+}
+
+/// The verdicts worked out so far.
+struct Work<'s> {
+    snapshot: &'s Snapshot,
+    now: Now,
+    by_shape: FxHashMap<Alike, Arc<PodVerdict>>,
+    /// The verdicts on members of gangs; the flag tells those beyond the quorum from the others.
+    by_gang: FxHashMap<(Alike, &'s GangKey, bool), Arc<PodVerdict>>,
+    outlooks: Outlooks<'s>,
+    /// Number of nodes that may still be evaluated.
+    left: usize,
+    is_cut: bool,
+}
+
+impl<'s> Work<'s> {
+    fn verdict(&mut self, id: PodId, record: &'s PodRecord) -> Option<Arc<PodVerdict>> {
+        let snapshot = self.snapshot;
+        let outcome = snapshot.last_attempts.get(id.index())?.outcome()?;
+        let (Outcome::Refused(refusal) | Outcome::Gated(refusal)) = outcome else { return None };
+        let (profile, _) = snapshot.profile_of(record)?;
         let is_whole = refusal.pod_cause.is_some();
         let is_own = is_whole || snapshot.cluster.nominator().of(id).is_some();
         let alike = (profile, record.shape, record.pod.never_preempts, is_whole);
-        if let Some(same) = known.get(&alike).filter(|_| !is_own) {
-            all.by_pod.insert(id, same.clone());
-            continue;
-        }
-        let is_cheap = is_whole && record.pod.member_of().is_some() || matches!(outcome, Outcome::Gated(_));
-        let verdict = match left.checked_sub(if is_cheap { 0 } else { nodes }) {
-            Some(rest) => {
-                left = rest;
-                told(snapshot, id, false, now)
-            }
+        let alone = match self.by_shape.get(&alike).filter(|_| !is_own) {
+            Some(same) => same.clone(),
             None => {
-                all.truncated = true;
-                Some(of_groups(refusal))
+                let is_cheap =
+                    is_whole && record.pod.member_of().is_some() || matches!(outcome, Outcome::Gated(_));
+                let made = Arc::new(self.made(id, refusal, is_cheap)?);
+                if !is_own {
+                    self.by_shape.insert(alike, made.clone());
+                }
+                made
             }
         };
-        let Some(verdict) = verdict.map(Arc::new) else { continue };
-        if !is_own {
-            known.insert(alike, verdict.clone());
+        let of = self.outlooks.of((id, record));
+        let (Some(gang), false) = (record.pod.member_of(), matches!(of, InGang::Alone)) else {
+            return Some(alone);
+        };
+        let key = (alike, gang, matches!(of, InGang::LeftOut));
+        if let Some(same) = self.by_gang.get(&key).filter(|_| !is_own) {
+            return Some(same.clone());
         }
-        all.by_pod.insert(id, verdict);
+        let verdict = Arc::new(match of {
+            InGang::Known(outlook) => PodVerdict::clone(&alone).with_outlook(outlook),
+            InGang::LeftOut | InGang::Alone => PodVerdict { outlook: None, ..PodVerdict::clone(&alone) },
+        });
+        if !is_own {
+            self.by_gang.insert(key, verdict.clone());
+        }
+        Some(verdict)
     }
-    all
+
+    /// Works a verdict out as if the pod had no gang, or by the recorded node groups if there is no work left.
+    fn made(&mut self, id: PodId, refusal: &Refusal, is_cheap: bool) -> Option<PodVerdict> {
+        let nodes = self.snapshot.cluster.present().len().max(1);
+        let Some(rest) = self.left.checked_sub(if is_cheap { 0 } else { nodes }) else {
+            self.is_cut = true;
+            return Some(of_groups(refusal));
+        };
+        self.left = rest;
+        told(self.snapshot, id, false, self.now)
+    }
 }

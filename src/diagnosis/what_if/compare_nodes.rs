@@ -20,7 +20,7 @@ use pellucid_recording::{Decision, Placement, rfc3339};
 use crate::explain::{TIE_RULE, reasons_of};
 use crate::meta::of_snapshot;
 use crate::not_pending;
-use crate::what_if::details::Details;
+use crate::requirements::details::Details;
 use crate::what_if::node_explain::{cause_of, find_node};
 
 /// The pod and the two nodes that are compared.

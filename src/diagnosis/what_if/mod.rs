@@ -3,24 +3,14 @@
 //! `pellucid_cycle::what_if` makes the copy and evaluates it. The questions are:
 //! - [`simulate`]: what a user's edits would change
 //! - `refresh`: what a cycle would decide about a pending pod now
-//! - `requirements`: every requirement that every node fails
-//! - `requirement_details`: which terms of the pod those are, and what is there instead
-//! - `nearest`: nodes ranked by that
 //! - `suggestions`: changes that help
 //! - `feasibility`: whether a pod fits at all, and how many copies do
 //! - `node_explain`: which pending pods a node takes and refuses
 //! - `compare_nodes`: one node compared with another
-//! - `victims`: which pods would have to leave a node
-//! - `details`: what plugins say of a node, with its numbers
 
 pub(crate) mod compare_nodes;
-pub(crate) mod details;
 pub(crate) mod feasibility;
-pub(crate) mod nearest;
 pub(crate) mod node_explain;
 pub(crate) mod refresh;
-pub(crate) mod requirement_details;
-pub(crate) mod requirements;
 pub mod simulate;
 pub(crate) mod suggestions;
-pub(crate) mod victims;

@@ -19,8 +19,8 @@ use pellucid_model::{Name, NodeIdx, Now, PodId, cancellation};
 
 use crate::explain::reasons_of;
 use crate::meta::of_snapshot;
+use crate::requirements::details::Details;
 use crate::views::node_views::{free, node_not_found};
-use crate::what_if::details::Details;
 
 /// Number of pods evaluated without `?limit=`.
 pub(crate) const PODS_ASKED: usize = 1_000;

@@ -13,8 +13,8 @@ use pellucid_recording::{Decision, rfc3339};
 
 use crate::explain::{add_placement, add_refusal, why_there};
 use crate::meta::{of_snapshot, unit_of};
+use crate::requirements::details::Details;
 use crate::verdict::of_refusal;
-use crate::what_if::details::Details;
 
 /// Replaces the recorded answer in `body` with a current one, unless the pod is placed or gated.
 pub(crate) fn refresh(

@@ -18,11 +18,12 @@ use pellucid_recording::Refusal;
 use crate::explain::{group_bodies, reasons_of};
 use crate::gangs::explain::refusal_of_group;
 use crate::gangs::gang_state::reason;
+use crate::gangs::member::Outlooks;
 use crate::meta::of_snapshot;
 use crate::not_pending;
-use crate::verdict::{PodVerdict, of_refusal, sentence};
+use crate::requirements::details::Details;
+use crate::verdict::{PodVerdict, of_refusal_among, sentence};
 use crate::views::score_views;
-use crate::what_if::details::Details;
 
 /// A decoded what-if request.
 #[derive(Clone, Debug, Default)]
@@ -61,6 +62,7 @@ pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Si
         ..SimulationBody::default()
     };
     body.meta.truncated = simulation.truncated;
+    let mut outlooks = Outlooks::new(&planned, now);
     for (key, fate) in simulation.outcomes() {
         match fate {
             Fate::Placed { node, stage, placement } => body.placements.push(SimulatedPlacement {
@@ -71,7 +73,7 @@ pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Si
                 feasible_nodes: placement.map_or(0, |p| p.feasible as usize),
             }),
             Fate::Refused(refusal) => {
-                body.refused.push(refused(&planned, (key, refusal), now));
+                body.refused.push(refused(&planned, &mut outlooks, (key, refusal), now));
             }
             Fate::NotTried => body.refused.push(not_tried(&simulation, key, "Not planned.")),
             Fate::Gone if question.deletes(key) => {
@@ -157,13 +159,18 @@ fn check(snapshot: &Snapshot, question: &Question) -> Result<(), ReadError> {
 }
 
 /// Explains a refused pod by its verdict in the planned state.
-fn refused(planned: &Snapshot, (key, refusal): (&PodKey, &Refusal), now: Now) -> SimulatedRefusal {
+fn refused(
+    planned: &Snapshot,
+    outlooks: &mut Outlooks<'_>,
+    (key, refusal): (&PodKey, &Refusal),
+    now: Now,
+) -> SimulatedRefusal {
     let known = planned.find_pod(key);
     let details = known.and_then(|(_, record)| {
         let (_, profile) = planned.profile_of(record)?;
         Some(Details { profile, view: View::new(&planned.cluster), spec: &record.pod.spec, now })
     });
-    let verdict = known.and_then(|(id, _)| of_refusal(planned, id, refusal, now));
+    let verdict = known.and_then(|(id, _)| of_refusal_among(outlooks, planned, (id, refusal), now));
     SimulatedRefusal {
         pod: key.to_string(),
         summary: verdict.as_ref().map(|verdict| sentence(refusal, verdict)).unwrap_or_default(),

@@ -35,8 +35,10 @@ pub(crate) fn look(case: &Case, pods: usize, tally: &mut Tally) {
         tally.check(case, "copies when empty", is_so, || {
             format!("{key}: maxCopiesEmpty {}, and {emptied:?} fit", body["maxCopiesEmpty"])
         });
-        tally.agree(case, "now and copies", (body["now"] == true) == (said("maxCopiesNow") > 0), || {
-            format!("{key}: now {}, maxCopiesNow {}", body["now"], body["maxCopiesNow"])
+        // Copies are pods without a gang; of a member that is placed with its gang, `alone` is about such a pod.
+        let single = if body["alone"].is_object() { &body["alone"] } else { &body };
+        tally.agree(case, "now and copies", (single["now"] == true) == (said("maxCopiesNow") > 0), || {
+            format!("{key}: now {}, maxCopiesNow {}", single["now"], body["maxCopiesNow"])
         });
         largest(case, &key, &body["largestNow"], tally);
     }

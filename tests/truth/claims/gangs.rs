@@ -153,6 +153,11 @@ impl Gang<'_> {
 
     /// Returns whether the gang gets its quorum, when it and its group are the only ones without a node.
     fn has_quorum(&self, objects: &Objects, preempts: bool) -> bool {
+        self.reaches(objects, preempts, self.count("min"))
+    }
+
+    /// Does the same for a quorum of `min`.
+    fn reaches(&self, objects: &Objects, preempts: bool, min: i64) -> bool {
         let planned = objects.members(&objects.gang_group(self.name));
         let before = self.placed(objects);
         let own: Vec<String> = objects.members(&BTreeSet::from([self.name.to_owned()]));
@@ -163,7 +168,7 @@ impl Gang<'_> {
         let mut live = Live::of(only);
         live.settle();
         let now = live.places(&own).len();
-        (before + now) as i64 >= self.count("min")
+        (before + now) as i64 >= min
     }
 
     fn outlook(&self, tally: &mut Tally) {
@@ -256,7 +261,9 @@ impl Gang<'_> {
                 tally.check(self.case, "deletes a pod that comes back", leaves, || edit.to_string());
             }
         }
-        tally.check(self.case, "fix", self.has_quorum(&objects, false), || {
+        let lowered = list(&fix["edits"]).iter().find(|edit| edit["setQuorum"]["gang"] == self.name);
+        let min = lowered.map_or(self.count("min"), |edit| number(&edit["setQuorum"]["min"]));
+        tally.check(self.case, "fix", self.reaches(&objects, false, min), || {
             format!("{} has no quorum after {}", self.name, fix["edits"])
         });
         if let Some(slots) = fix["slots"].as_u64() {

@@ -96,14 +96,18 @@ fn one(case: &Case, key: &str, route: &str, said: &Value, tally: &mut Tally) {
 }
 
 fn not_now(case: &Case, objects: &Objects, (key, class): (&str, &str), said: &Value, tally: &mut Tally) {
-    let leave = list(&said["wouldLeave"]);
-    if let (Some(node), [_, ..]) = (said["node"].as_str(), leave) {
+    let (leave, node) = (list(&said["wouldLeave"]), said["node"].as_str());
+    if !leave.is_empty() {
         let mut rest = objects.clone();
         let all_go = leave.iter().all(|pod| rest.delete(text(pod)));
-        let is_member = gang_of(objects.pod(key)).is_some();
-        let binds = all_go && if is_member { places(&rest, key, false) } else { single_on(&rest, key, node) };
+        let binds = all_go
+            && match node {
+                Some(node) if gang_of(objects.pod(key)).is_none() => single_on(&rest, key, node),
+                // A gang has places on several nodes.
+                _ => places(&rest, key, false),
+            };
         return tally.check(case, &format!("{class} without the named"), binds, || {
-            format!("{key} does not bind on {node} without {leave:?} (all can leave: {all_go})")
+            format!("{key} does not bind on {node:?} without {leave:?} (all can leave: {all_go})")
         });
     }
     let [all, kept] = places_when_emptied(objects, key);

@@ -20,7 +20,7 @@ const MOST_PODS: usize = 20_000;
 /// Whether a fix holds in company.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum InCompany {
-    /// The pod, or the gang's quorum, has its place at the end.
+    /// The pod, or the gang's quorum with the member that is asked about, has its place at the end.
     Holds,
     /// It has none: these went to the node, in this order.
     Taken(Vec<PodKey>),
@@ -44,6 +44,8 @@ impl InCompany {
 pub(super) struct Company<'s> {
     snapshot: &'s Snapshot,
     of: &'s Target,
+    /// The member of the gang that is asked about, if one is.
+    member: Option<&'s PodKey>,
     now: Now,
     left: usize,
     /// Whether other pods of ours are pending.
@@ -70,7 +72,12 @@ impl<'s> Company<'s> {
         }
         let is_cut = pending > MOST_PENDING;
         let left = if is_cut { 0 } else { (MOST_PODS / pending.max(1)).clamp(LEAST_PLANS, MOST_PLANS) };
-        Self { snapshot, of, now, left, has_others: others > 0, is_cut }
+        Self { snapshot, of, member: None, now, left, has_others: others > 0, is_cut }
+    }
+
+    /// Asks about one member of the gang, which has to have a place as well.
+    pub(super) fn with_member(self, member: Option<&'s PodKey>) -> Self {
+        Self { member, ..self }
     }
 
     /// Whether there is a plan left.
@@ -139,12 +146,11 @@ impl<'s> Company<'s> {
     fn is_met(&self, simulation: &Simulation) -> bool {
         match self.of {
             Target::Pod(key) => simulation.is_placed(key),
-            Target::Gang(key) => simulation
-                .scheduler()
-                .cluster()
-                .gangs()
-                .get(key)
-                .is_some_and(|gang| gang.definition.undefined.is_none() && gang.is_satisfied()),
+            Target::Gang(key) => {
+                let gang = simulation.scheduler().cluster().gangs().get(key);
+                gang.is_some_and(|gang| gang.definition.undefined.is_none() && gang.is_satisfied())
+                    && self.member.is_none_or(|member| simulation.is_placed(member))
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use pellucid_cycle::what_if::exhaustive::Masks;
 use pellucid_model::NodeIdx;
 
 use crate::explain::with_subject;
-use crate::what_if::requirements::failed;
+use crate::requirements::failed;
 
 /// Largest number of conflicts reported.
 const MOST: usize = 8;

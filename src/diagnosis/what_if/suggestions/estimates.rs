@@ -11,7 +11,7 @@ use pellucid_model::{Name, NodeIdx};
 use super::labels;
 use super::parts::{Part, Side, cut_cost};
 use super::victims::{self, DELETE};
-use crate::what_if::requirements::{PodRequirements, missing};
+use crate::requirements::{PodRequirements, missing};
 
 /// What a part of a fix does, whichever node and pods it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]

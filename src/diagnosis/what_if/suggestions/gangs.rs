@@ -8,6 +8,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::explain::Outlook;
+use pellucid_cluster::Stage;
 use pellucid_cluster::gangs::Gang;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
@@ -22,7 +24,7 @@ use super::parts::{Part, copy_node, cost, of_cluster, of_pod, remove_gates, set_
 use super::search::{Candidate, Found, changed, is_known, rank};
 use super::victims::delete_pod;
 use crate::gangs::outlook::GangOutlook;
-use crate::what_if::requirements::{PodRequirements, ask, requested};
+use crate::requirements::{PodRequirements, ask, requested};
 
 /// Largest number of nodes that a fix adds or opens.
 const MOST_NODES: usize = 64;
@@ -46,14 +48,31 @@ const MOST_LEAVING: usize = 8;
 /// Number of sets of failed requirements for which changes of the members are tried.
 const MOST_SETS: usize = 6;
 
-/// Returns up to `most` fixes for a gang with this outlook.
-pub(super) fn fixes(snapshot: &Snapshot, key: &GangKey, look: &GangOutlook, most: usize, now: Now) -> Found {
+/// A gang that is planned as one, and the member that is asked about.
+#[derive(Clone, Copy)]
+pub(super) struct Planned<'s> {
+    pub(super) key: &'s GangKey,
+    pub(super) look: &'s GangOutlook,
+    /// The member that has to have a place beside the quorum, and its outlook.
+    pub(super) member: Option<(PodId, &'s Outlook)>,
+}
+
+impl Planned<'_> {
+    fn outlook(&self) -> &Outlook {
+        self.member.map_or(&self.look.body, |(_, own)| own)
+    }
+}
+
+/// Returns up to `most` fixes for a gang.
+pub(super) fn fixes(snapshot: &Snapshot, of: Planned<'_>, most: usize, now: Now) -> Found {
+    let (key, look) = (of.key, of.look);
     let Some(gang) = snapshot.cluster.gangs().get(key) else { return Found::default() };
-    if look.fits_now() {
+    if of.outlook().code == "FitsNow" {
         return Found { fits_now: true, ..Found::default() };
     }
     let plans = (MOST_MEMBERS / gang.members.len().max(1)).clamp(LEAST_PLANS, MOST_PLANS);
-    let search = Search::new(snapshot, gang, plans, now);
+    let mut search = Search::new(snapshot, gang, plans, now);
+    search.include(of.member.map(|(id, _)| id), look);
     let asked = search.stands_for(look).and_then(|id| ask(snapshot, id));
     let mut found = Found::default();
     if let Some(asked) = &asked {
@@ -62,7 +81,7 @@ pub(super) fn fixes(snapshot: &Snapshot, key: &GangKey, look: &GangOutlook, most
         found.truncated = asked.masks.truncated || is_cut;
     }
     if most > 0 {
-        found.fixes = search.found(asked.as_ref(), look, most);
+        found.fixes = search.found(asked.as_ref(), &of, most);
     }
     found.truncated |= search.is_cut.get();
     if found.fixes.is_empty() && most > 0 {
@@ -92,6 +111,8 @@ struct Search<'s> {
     gang: &'s Gang,
     /// The gangs that are planned together.
     group: Vec<GangKey>,
+    /// The member that has to have a place beside the quorum.
+    member: Option<PodId>,
     now: Now,
     /// Number of members that need places.
     need: i64,
@@ -106,15 +127,25 @@ impl<'s> Search<'s> {
         let (key, need) = (&gang.key, i64::from(gang.need()));
         let (of, left) = (Target::Gang(key.clone()), Cell::new(plans));
         let group = snapshot.cluster.gangs().group_of(key);
-        Self { snapshot, of, key, gang, group, now, need, left, is_cut: Cell::new(false) }
+        Self { snapshot, of, key, gang, group, member: None, now, need, left, is_cut: Cell::new(false) }
+    }
+
+    /// Looks for changes that give this member a place too.
+    fn include(&mut self, member: Option<PodId>, look: &GangOutlook) {
+        self.member = member;
+        if member.is_some_and(|id| look.is_beyond(id)) {
+            // It may be the last to get one.
+            self.need = i64::try_from(self.pending().count()).unwrap_or(i64::MAX);
+        }
     }
 
     /// Returns the changes that help, the easiest first.
-    fn found(&self, asked: Option<&PodRequirements<'_>>, look: &GangOutlook, most: usize) -> Vec<Candidate> {
+    fn found(&self, asked: Option<&PodRequirements<'_>>, of: &Planned<'_>, most: usize) -> Vec<Candidate> {
+        let look = of.look;
         let mut tried: Vec<Tried> = self.by_gates().into_iter().chain(self.by_quorum(look)).collect();
         // While the group cannot be planned, no room helps.
         if let Some(asked) = asked.filter(|_| look.slots_now.is_some()) {
-            tried.extend(self.by_leaving(asked, look));
+            tried.extend(self.by_leaving(asked, of.outlook()));
             tried.extend(self.by_pods(asked));
             tried.extend(self.by_new_nodes(asked, MOST_MODELS));
             tried.extend(self.by_opening(asked));
@@ -159,8 +190,8 @@ impl<'s> Search<'s> {
     }
 
     /// Lets the pods go whose end was found to give a quorum, if they are few.
-    fn by_leaving(&self, asked: &PodRequirements<'_>, look: &GangOutlook) -> Option<Tried> {
-        let pods = &look.body.would_leave;
+    fn by_leaving(&self, asked: &PodRequirements<'_>, outlook: &Outlook) -> Option<Tried> {
+        let pods = &outlook.would_leave;
         let key = |text: &String| text.split_once('/').map(|(namespace, name)| PodKey::new(namespace, name));
         let parts = pods.iter().filter_map(key).map(|key| delete_pod(asked, key)).collect();
         (1..=MOST_LEAVING).contains(&pods.len()).then_some(Tried { parts, slots: None })
@@ -187,10 +218,13 @@ impl<'s> Search<'s> {
     }
 
     fn slots(&self, simulation: &Simulation) -> Option<u32> {
-        let gangs = simulation.scheduler().cluster().gangs();
+        let cluster = simulation.scheduler().cluster();
+        let gangs = cluster.gangs();
         let is_whole = |g: &Gang| g.definition.undefined.is_none() && g.is_satisfied();
         let is_quorum = self.group.iter().all(|key| gangs.get(key).is_some_and(|gang| is_whole(gang)));
-        is_quorum.then(|| gangs.get(self.key).map(|gang| gang.counts.placed()))?
+        let has_place = |id| cluster.pod(id).is_some_and(|r| r.node.is_some() && r.stage != Stage::Waiting);
+        (is_quorum && self.member.is_none_or(has_place))
+            .then(|| gangs.get(self.key).map(|gang| gang.counts.placed()))?
     }
 
     /// Plans the whole group after a change, including its other gangs. Returns `None` when no plan is left or an
@@ -249,11 +283,13 @@ impl<'s> Search<'s> {
         (!self.is_cut.get()).then(|| Tried { parts: change(works.0), slots: Some(works.1) })
     }
 
-    /// Returns the member that represents the failure: the root cause of a plan made now, else the first pending member
-    /// by name.
+    /// Returns the member that represents the failure: the one that is asked about if it is beyond the quorum, else the
+    /// root cause of a plan made now, else the first pending member by name.
     fn stands_for(&self, look: &GangOutlook) -> Option<PodId> {
+        let beyond = self.member.filter(|id| look.is_beyond(*id));
         let named = look.refusal.as_ref().and_then(|refusal| Some(&refusal.root_cause.as_ref()?.0));
-        named.and_then(|key| self.snapshot.cluster.find_pod(key)).or_else(|| self.first_pending())
+        let named = || named.and_then(|key| self.snapshot.cluster.find_pod(key));
+        beyond.or_else(named).or_else(|| self.first_pending())
     }
 
     /// Returns changes of the members, all alike.

@@ -23,18 +23,18 @@ use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
 
 pub(crate) use gangs::nodes_to_add;
 pub(super) use parts::exact;
-pub(super) use victims::victims_on;
 
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Target;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now, PodKey};
 
-use crate::gangs::not_found;
 use crate::gangs::outlook::{self, GangOutlook};
+use crate::gangs::{member, not_found};
 use crate::meta::of_snapshot;
-use crate::what_if::requirements::asked_by_name;
+use crate::requirements::asked_by_name;
 use company::{Company, InCompany};
+use gangs::Planned;
 use parts::{Part, cost, put_in_order};
 use search::{Candidate, Found, rank};
 
@@ -46,12 +46,13 @@ pub(crate) fn of_pod(
     now: Now,
 ) -> Result<Suggestions, ReadError> {
     let asked = asked_by_name(snapshot, key)?;
-    // A member is placed with its gang or not at all, so what helps it is what helps the gang.
-    let gang = asked.record.pod.member_of().filter(|_| asked.record.node.is_none());
-    if let Some(gang) = gang
-        && let Some(look) = outlook::as_it_stands(snapshot, gang, now)
+    // A member is placed with its gang or not at all, so what helps it is what gives it a place beside the quorum.
+    if let Some(gang) = asked.record.pod.member_of()
+        && let Some((own, look)) = member::outlook(snapshot, (asked.id, asked.record), now)
     {
-        let found = gangs::fixes(snapshot, gang, &look, most, now);
+        let of = Planned { key: gang, look: &look, member: Some((asked.id, &own)) };
+        let found = gangs::fixes(snapshot, of, most, now);
+        let found = judged(snapshot, found, (gang, Some(key)), now);
         return Ok(with_gang(snapshot, (&key.namespace, &key.name), gang, (found, &look), now));
     }
     let mut found = match asked.record.node {
@@ -86,8 +87,20 @@ pub(crate) fn of_gang(
             ..body(snapshot, (names.0, names.1), found, now)
         });
     };
-    let found = gangs::fixes(snapshot, key, &look, most, now);
+    let found = gangs::fixes(snapshot, Planned { key, look: &look, member: None }, most, now);
+    let found = judged(snapshot, found, (key, None), now);
     Ok(with_gang(snapshot, (names.0, names.1), key, (found, &look), now))
+}
+
+/// Tries the fixes of a gang, or of one of its members, in company.
+fn judged(snapshot: &Snapshot, mut found: Found, of: (&GangKey, Option<&PodKey>), now: Now) -> Found {
+    let (target, member) = (Target::Gang(of.0.clone()), of.1);
+    let mut company = Company::new(snapshot, &target, now).with_member(member);
+    for fix in &mut found.fixes {
+        fix.company = Some(company.judge(&fix.parts, None));
+    }
+    found.truncated |= company.is_cut;
+    found
 }
 
 /// Returns the body about a gang or one of its members.
@@ -95,15 +108,9 @@ fn with_gang(
     snapshot: &Snapshot,
     names: (&str, &str),
     gang: &GangKey,
-    (mut found, look): (Found, &GangOutlook),
+    (found, look): (Found, &GangOutlook),
     now: Now,
 ) -> Suggestions {
-    let of = Target::Gang(gang.clone());
-    let mut company = Company::new(snapshot, &of, now);
-    for fix in &mut found.fixes {
-        fix.company = Some(company.judge(&fix.parts, None));
-    }
-    found.truncated |= company.is_cut;
     let mut body = body(snapshot, names, found, now);
     for fix in &mut body.fixes {
         fix.gang = gang_parts::effect(snapshot, gang, fix);

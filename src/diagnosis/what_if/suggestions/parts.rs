@@ -13,9 +13,10 @@ use pellucid_model::taint::{Taint, TaintEffect, tolerated};
 use pellucid_model::{Name, NodeIdx, PodKey, PodSpec};
 use serde_json::json;
 
-use super::victims::{delete_pod, victims_on};
+use super::victims::delete_pod;
 use super::{labels, owners};
-use crate::what_if::requirements::{PodRequirements, missing, requested};
+use crate::requirements::victims::victims_on;
+use crate::requirements::{PodRequirements, missing, requested};
 
 /// One part of a fix. A higher cost means that it is harder to apply.
 #[derive(Clone, Debug)]

@@ -17,8 +17,8 @@ use super::conflicts::conflicts;
 use super::estimates::{Estimate, Kind, is_no_better, kinds};
 use super::parts::{Part, Side, copy_node, cost, of_pod, relax, remove_gates};
 use super::victims::{delete_pod, related};
-use crate::what_if::nearest::order;
-use crate::what_if::requirements::PodRequirements;
+use crate::requirements::PodRequirements;
+use crate::requirements::nearest::order;
 
 /// Rounds of relaxing what a node still fails.
 const MOST_ROUNDS: usize = 4;

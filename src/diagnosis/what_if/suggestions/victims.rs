@@ -1,19 +1,16 @@
-//! Pods whose removal makes a node take a pod.
+//! Parts of fixes that remove pods, and which pods to consider. `verdict::victims` finds who must leave one node.
 
-use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::simulate::EditBody;
-use pellucid_cluster::{Cluster, Place};
 use pellucid_cycle::what_if::edit::Edit;
-use pellucid_cycle::what_if::exhaustive::{Requirement, masks_of_pod_on};
+use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_model::relations::{PodAffinityTerm, PodTerms};
 use pellucid_model::selector::LabelSelector;
-use pellucid_model::{NodeIdx, Pod, PodId, PodKey, cancellation};
+use pellucid_model::{NodeIdx, Pod, PodId, PodKey};
 
 use super::parts::Part;
-use crate::what_if::requirements::{PodRequirements, missing, requested};
+use crate::requirements::victims::{MOST_VICTIMS, movable};
+use crate::requirements::{PodRequirements, missing, requested};
 
-/// Largest number of pods that a fix removes.
-pub(super) const MOST_VICTIMS: usize = 8;
 /// Number of pods tried that keep the pod out of whole domains.
 const MOST_RELATED: usize = 32;
 /// Cost of removing a pod, and of removing one of higher priority.
@@ -28,22 +25,6 @@ pub(super) fn delete_pod(asked: &PodRequirements<'_>, key: PodKey) -> Part {
     let (text, body) = (format!("let pod {key} go"), EditBody::DeletePod(key.to_string()));
     let command = format!("kubectl -n {} delete pod {}", key.namespace, key.name);
     Part::new(Edit::DeletePod(key), body, text, cost).with_command(command)
-}
-
-/// Returns the pods that can leave a node and stay away, those of low priority first, then those with the largest CPU
-/// request.
-fn movable(cluster: &Cluster, node: NodeIdx) -> Vec<PodId> {
-    let is_movable = |id: &PodId| {
-        cluster.pod(*id).is_some_and(|r| !r.pod.deleting && r.pod.can_leave() && r.node == Some(node))
-    };
-    let mut pods: Vec<PodId> = cluster.slot(node).pods.iter().copied().filter(is_movable).collect();
-    pods.sort_by_cached_key(|id| {
-        cluster.pod(*id).map(|r| {
-            let requests = &r.pod.spec.requests.list;
-            (r.pod.priority, std::cmp::Reverse(requests.milli_cpu), r.pod.key.clone())
-        })
-    });
-    pods
 }
 
 /// Returns how many pods at least must leave a node for its missing resources, or `None` when not even all that can
@@ -67,32 +48,6 @@ pub(super) fn least(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<usize>
         least = least.max(n);
     }
     (!pods.is_empty() && least <= MOST_VICTIMS).then_some(least)
-}
-
-/// Returns a minimal set of pods that must leave a node so that it takes the pod. Returns `None` when removing pods does
-/// not help, or more than `MOST_VICTIMS` would have to leave.
-pub(crate) fn victims_on(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<Vec<PodKey>> {
-    let pods = movable(&asked.cluster, node);
-    let mut removal = Removal { asked, node, cluster: asked.cluster.fork(), pods: &pods, gone: Vec::new() };
-    removal.remove_first(pods.len());
-    let needed = if removal.fits() {
-        removal.shortest(pods.len());
-        removal.needed()
-    } else if removal.needs_others() {
-        // The pod needs some of the others there: remove one after another.
-        removal.remove_first(0);
-        while !removal.fits() {
-            let n = removal.gone.len() + 1;
-            (n <= pods.len()).then(|| removal.remove_first(n))?;
-        }
-        removal.needed()
-    } else {
-        return None;
-    };
-    let keys = needed.iter().filter_map(|id| asked.cluster.pod(*id).map(|r| r.pod.key.clone()));
-    let mut keys: Vec<PodKey> = keys.collect();
-    keys.sort();
-    (!keys.is_empty() && keys.len() <= MOST_VICTIMS).then_some(keys)
 }
 
 /// Returns placed pods that may keep the pod out of whole domains, by its and their required anti-affinity and by its hard
@@ -128,70 +83,4 @@ pub(super) fn related(asked: &PodRequirements<'_>) -> Vec<PodKey> {
     let mut related: Vec<(i32, &PodKey)> = related.map(|(_, r)| (r.pod.priority, &r.pod.key)).collect();
     related.sort_unstable();
     related.into_iter().take(MOST_RELATED).map(|(_, key)| key.clone()).collect()
-}
-
-/// A copy of the state from which the first pods of a list are removed.
-struct Removal<'a> {
-    asked: &'a PodRequirements<'a>,
-    node: NodeIdx,
-    cluster: Cluster,
-    pods: &'a [PodId],
-    gone: Vec<(PodId, Place)>,
-}
-
-impl Removal<'_> {
-    /// Removes the first `n` pods of the list and no others.
-    fn remove_first(&mut self, n: usize) {
-        while self.gone.len() > n {
-            if let Some((id, place)) = self.gone.pop() {
-                self.cluster.put_back(id, place);
-            }
-        }
-        while let Some(id) = self.pods.get(self.gone.len()).filter(|_| self.gone.len() < n) {
-            let Some(place) = self.cluster.displace(*id) else { return };
-            self.gone.push((*id, place));
-        }
-    }
-
-    fn failed(&mut self) -> Vec<(ReasonCode, &'static str)> {
-        cancellation::check();
-        let PodRequirements { id, profile, record, .. } = self.asked;
-        let masks = masks_of_pod_on(&mut self.cluster, profile, (*id, &record.pod.spec), &[self.node]);
-        let of_pod = masks.pod.iter().flat_map(|c| c.reasons.iter().map(|r| (r.code, c.plugin)));
-        let failed = masks.requirements(masks.of(self.node)).map(|(_, r)| (r.reason.code, r.plugin));
-        of_pod.chain(failed).collect()
-    }
-
-    fn fits(&mut self) -> bool {
-        self.failed().is_empty()
-    }
-
-    /// Returns whether the node may fit with fewer pods removed.
-    fn needs_others(&mut self) -> bool {
-        self.failed().iter().any(|(_, plugin)| matches!(*plugin, "InterPodAffinity" | "PodTopologySpread"))
-    }
-
-    /// Removes as few of the first pods as suffice, given that the first `enough` do and that more never harm.
-    fn shortest(&mut self, mut enough: usize) {
-        let mut fails = 0;
-        while enough > fails {
-            let middle = fails + (enough - fails) / 2;
-            self.remove_first(middle);
-            if self.fits() { enough = middle } else { fails = middle + 1 }
-        }
-        self.remove_first(enough);
-    }
-
-    /// Puts back the pods whose removal was not needed, the last removed first, and returns the others.
-    fn needed(mut self) -> Vec<PodId> {
-        let mut needed = Vec::new();
-        for (id, place) in std::mem::take(&mut self.gone).into_iter().rev() {
-            self.cluster.put_back(id, place);
-            if !self.fits() {
-                self.cluster.release(id);
-                needed.push(id);
-            }
-        }
-        needed
-    }
 }

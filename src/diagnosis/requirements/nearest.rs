@@ -25,9 +25,9 @@ use pellucid_recording::{Group, GroupMeasure};
 
 use crate::explain::{reasons_of, shortfall};
 use crate::meta::of_snapshot;
-use crate::what_if::requirement_details;
-use crate::what_if::requirements::{PodRequirements, all_failed, asked_by_name, missing};
-use crate::what_if::suggestions::victims_on;
+use crate::requirements::terms;
+use crate::requirements::victims::victims_on;
+use crate::requirements::{PodRequirements, all_failed, asked_by_name, missing};
 
 /// A node that refuses a pod, with its distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,6 +96,7 @@ pub(crate) fn order(asked: &PodRequirements<'_>) -> Vec<Near> {
 
 /// The nearest nodes that are equally far for the same requirements, as a node group with everything they fail, and
 /// what plugins say of its example nodes.
+#[derive(Clone)]
 pub(crate) struct NearestNodes {
     pub(crate) group: Group,
     /// The plugin that gives each reason of the group.
@@ -130,7 +131,7 @@ pub(crate) fn nearest_of(
         details.extend(texts.into_iter().map(|text| NodeNote { node: node.clone(), text }));
     }
     let (requirements, is_cut) =
-        if with_requirements { requirement_details::of(asked, &order) } else { (Vec::new(), false) };
+        if with_requirements { terms::of(asked, &order) } else { (Vec::new(), false) };
     let is_cut = is_cut || asked.masks.truncated;
     Some(NearestNodes { group, plugins, is_fixed, details, requirements, is_cut })
 }

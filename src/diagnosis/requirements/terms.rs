@@ -6,8 +6,8 @@ use pellucid_cycle::Snapshot;
 use pellucid_framework::View;
 use pellucid_model::{NodeIdx, PodId, cancellation};
 
-use crate::what_if::nearest::Near;
-use crate::what_if::requirements::{PodRequirements, ask};
+use crate::requirements::nearest::Near;
+use crate::requirements::{PodRequirements, ask};
 
 /// Largest number of requirements in an answer.
 const MOST: usize = 32;

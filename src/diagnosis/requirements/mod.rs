@@ -1,5 +1,16 @@
 //! Evaluates which of a pod's requirements every node fails, and renders the exhaustive part of an explanation.
-//! `nearest` ranks nodes by the result.
+//!
+//! - `terms`: which terms of the pod those requirements are, and what is there instead
+//! - `details`: what plugins say of a node, with its numbers
+//! - `nearest`: nodes ranked by what they fail
+//! - `victims`: which pods would have to leave a node
+//!
+//! Not here: what follows from it for the pod as a whole (`verdict`).
+
+pub(crate) mod details;
+pub(crate) mod nearest;
+pub(crate) mod terms;
+pub(crate) mod victims;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,9 +29,8 @@ use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, PodSpec};
 
 use crate::explain::reasons_of;
 use crate::not_pending;
-use crate::what_if::details::Details;
-use crate::what_if::nearest::order;
-use crate::what_if::requirement_details;
+use details::Details;
+use nearest::order;
 
 /// A pod of a snapshot and what every node fails of its requirements. A placed pod is evaluated as if it had no
 /// place.
@@ -118,7 +128,7 @@ pub(crate) fn exhaustive(
         let details = asked.details(now).of_failed(masks.requirements(masks.of(*node)), *node);
         (name, NodeRequirements { failed, details })
     };
-    let (requirements, is_cut) = requirement_details::of(asked, &order(asked));
+    let (requirements, is_cut) = terms::of(asked, &order(asked));
     (body.requirements, body.truncated) = (requirements, body.truncated || is_cut);
     body.nodes = cluster.by_name().iter().take(listed).map(one).collect();
     body

@@ -1,0 +1,46 @@
+//! What is worked out of a snapshot once for all readers: the verdicts on all pending pods, and the outlooks of gangs.
+//!
+//! It lies in the snapshot's memo. Nothing is worked out before a reader asks for it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use pellucid_cycle::Snapshot;
+use pellucid_model::GangKey;
+
+use crate::gangs::outlook::GangOutlook;
+use crate::verdict::Verdicts;
+
+/// The answers that readers share.
+pub(crate) struct Known {
+    verdicts: OnceLock<Arc<Verdicts>>,
+    outlooks: BTreeMap<GangKey, OnceLock<Arc<GangOutlook>>>,
+}
+
+/// Returns what readers share of a snapshot.
+pub(crate) fn known(snapshot: &Snapshot) -> Arc<Known> {
+    snapshot.memo.get_or_init(|| {
+        let gangs = snapshot.cluster.gangs().all().into_keys();
+        let outlooks = gangs.map(|key| (key.clone(), OnceLock::new())).collect();
+        Known { verdicts: OnceLock::new(), outlooks }
+    })
+}
+
+impl Known {
+    /// Returns the verdicts on all pending pods; the first reader works them out.
+    pub(crate) fn verdicts(&self, make: impl FnOnce() -> Verdicts) -> Arc<Verdicts> {
+        self.verdicts.get_or_init(|| Arc::new(make())).clone()
+    }
+
+    /// Returns the outlook of a gang; the first reader works it out.
+    pub(crate) fn outlook_of_gang(
+        &self,
+        key: &GangKey,
+        make: impl FnOnce() -> Arc<GangOutlook>,
+    ) -> Arc<GangOutlook> {
+        match self.outlooks.get(key) {
+            Some(kept) => kept.get_or_init(make).clone(),
+            None => make(),
+        }
+    }
+}

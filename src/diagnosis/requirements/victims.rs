@@ -1,0 +1,132 @@
+//! Finds which pods would have to leave a node so that it takes a pod.
+//!
+//! Not preemption: priorities only order the pods, and budgets do not count. Only the pods on the node itself are
+//! looked at.
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_cluster::{Cluster, Place};
+use pellucid_cycle::what_if::exhaustive::masks_of_pod_on;
+use pellucid_model::{NodeIdx, PodId, PodKey, cancellation};
+
+use crate::requirements::PodRequirements;
+
+/// Largest number of pods that a fix removes from a node.
+pub(crate) const MOST_VICTIMS: usize = 8;
+
+/// Returns the pods that can leave a node and stay away, those of low priority first, then those with the largest CPU
+/// request.
+pub(crate) fn movable(cluster: &Cluster, node: NodeIdx) -> Vec<PodId> {
+    let is_movable = |id: &PodId| {
+        cluster.pod(*id).is_some_and(|r| !r.pod.deleting && r.pod.can_leave() && r.node == Some(node))
+    };
+    let mut pods: Vec<PodId> = cluster.slot(node).pods.iter().copied().filter(is_movable).collect();
+    pods.sort_by_cached_key(|id| {
+        cluster.pod(*id).map(|r| {
+            let requests = &r.pod.spec.requests.list;
+            (r.pod.priority, std::cmp::Reverse(requests.milli_cpu), r.pod.key.clone())
+        })
+    });
+    pods
+}
+
+/// Returns a minimal set of pods that must leave a node so that it takes the pod. Returns `None` when removing pods does
+/// not help, or more than [`MOST_VICTIMS`] would have to leave.
+pub(crate) fn victims_on(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<Vec<PodKey>> {
+    victims_among(&asked.cluster, asked, node).filter(|pods| pods.len() <= MOST_VICTIMS)
+}
+
+/// Returns a minimal set of pods that must leave a node of a state so that it takes the pod, by name. Returns `None` when
+/// the node takes the pod already, or when removing pods does not help.
+pub(crate) fn victims_among(
+    state: &Cluster,
+    asked: &PodRequirements<'_>,
+    node: NodeIdx,
+) -> Option<Vec<PodKey>> {
+    let pods = movable(state, node);
+    let mut removal = Removal { asked, node, cluster: state.fork(), pods: &pods, gone: Vec::new() };
+    removal.remove_first(pods.len());
+    let needed = if removal.fits() {
+        removal.shortest(pods.len());
+        removal.needed()
+    } else if removal.needs_others() {
+        // The pod needs some of the others there: remove one after another.
+        removal.remove_first(0);
+        while !removal.fits() {
+            let n = removal.gone.len() + 1;
+            (n <= pods.len()).then(|| removal.remove_first(n))?;
+        }
+        removal.needed()
+    } else {
+        return None;
+    };
+    let mut keys: Vec<PodKey> =
+        needed.iter().filter_map(|id| state.pod(*id).map(|record| record.pod.key.clone())).collect();
+    keys.sort();
+    (!keys.is_empty()).then_some(keys)
+}
+
+/// A copy of the state from which the first pods of a list are removed.
+struct Removal<'a> {
+    asked: &'a PodRequirements<'a>,
+    node: NodeIdx,
+    cluster: Cluster,
+    pods: &'a [PodId],
+    gone: Vec<(PodId, Place)>,
+}
+
+impl Removal<'_> {
+    /// Removes the first `n` pods of the list and no others.
+    fn remove_first(&mut self, n: usize) {
+        while self.gone.len() > n {
+            if let Some((id, place)) = self.gone.pop() {
+                self.cluster.put_back(id, place);
+            }
+        }
+        while let Some(id) = self.pods.get(self.gone.len()).filter(|_| self.gone.len() < n) {
+            let Some(place) = self.cluster.displace(*id) else { return };
+            self.gone.push((*id, place));
+        }
+    }
+
+    fn failed(&mut self) -> Vec<(ReasonCode, &'static str)> {
+        cancellation::check();
+        let PodRequirements { id, profile, record, .. } = self.asked;
+        let masks = masks_of_pod_on(&mut self.cluster, profile, (*id, &record.pod.spec), &[self.node]);
+        let of_pod = masks.pod.iter().flat_map(|c| c.reasons.iter().map(|r| (r.code, c.plugin)));
+        let failed = masks.requirements(masks.of(self.node)).map(|(_, r)| (r.reason.code, r.plugin));
+        of_pod.chain(failed).collect()
+    }
+
+    fn fits(&mut self) -> bool {
+        self.failed().is_empty()
+    }
+
+    /// Returns whether the node may fit with fewer pods removed.
+    fn needs_others(&mut self) -> bool {
+        self.failed().iter().any(|(_, plugin)| matches!(*plugin, "InterPodAffinity" | "PodTopologySpread"))
+    }
+
+    /// Removes as few of the first pods as suffice, given that the first `enough` do and that more never harm.
+    fn shortest(&mut self, mut enough: usize) {
+        let mut fails = 0;
+        while enough > fails {
+            let middle = fails + (enough - fails) / 2;
+            self.remove_first(middle);
+            if self.fits() { enough = middle } else { fails = middle + 1 }
+        }
+        self.remove_first(enough);
+    }
+
+    /// Puts back the pods whose removal was not needed, the last removed first, and returns the others.
+    fn needed(mut self) -> Vec<PodId> {
+        let mut needed = Vec::new();
+        for (id, place) in std::mem::take(&mut self.gone).into_iter().rev() {
+            self.cluster.put_back(id, place);
+            if !self.fits() {
+                self.cluster.release(id);
+                needed.push(id);
+            }
+        }
+        needed
+    }
+}
