@@ -85,7 +85,7 @@ fn the_demo_is_shown_and_adds_up() {
         assert!(text.contains(words), "{words:?} is missing in {text}");
     }
 
-    browser.wait("return [...document.querySelectorAll('.fixes > li')].some((fix) => fix.innerText.includes('kubectl label nodes') && fix.innerText.includes('verified'))");
+    browser.wait("return [...document.querySelectorAll('.fixes > li')].some((fix) => fix.innerText.includes('kubectl label nodes') && fix.innerText.includes('verified') && fix.innerText.includes('other pending pods'))");
 
     browser.open(&url(&demo, "#/gangs/demo/render"));
     let sets = browser.wait(

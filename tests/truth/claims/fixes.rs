@@ -160,7 +160,10 @@ fn carry_out_part(live: &mut Live, part: &Value) -> bool {
 pub(crate) fn carry_out(live: &mut Live, edits: &[Value]) -> bool {
     for edit in edits {
         if let Some(pod) = edit["deletePod"].as_str() {
-            live.delete(pod);
+            // Somebody may have evicted it in the meantime.
+            if live.objects.pods.contains_key(pod) {
+                live.delete(pod);
+            }
             continue;
         }
         let before = live.objects.clone();

@@ -137,6 +137,10 @@ impl<'s> Company<'s> {
         simulation.replace_removed();
         for parts in steps {
             for part in *parts {
+                let is_evicted = |key: &PodKey| simulation.evicted().iter().any(|gone| gone.pod == *key);
+                if matches!(&part.edit, Edit::DeletePod(key) if is_evicted(key)) {
+                    return None;
+                }
                 let is_anew = part.recreate || matches!(part.edit, Edit::RemoveGates(_));
                 simulation.edit_queued(&part.edit, is_anew).ok()?;
             }

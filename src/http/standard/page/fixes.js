@@ -6,7 +6,7 @@ import { watchServed } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { amount, count, plural } from "./format.js";
 import { who } from "./groups.js";
-import { chip, nodeLink, section, source } from "./parts.js";
+import { chip, nodeLink, podLink, section, source } from "./parts.js";
 
 const EVERY = 20_000;
 const SHOWN = 6;
@@ -50,9 +50,29 @@ function fix(one) {
   const isNew = (one.edits ?? []).some((edit) => edit.copyNode?.name === one.node);
   return h("li", {},
     h("div", {}, (one.parts ?? []).map((part) => h("div", { class: "fix-part" },
-      h("p", {}, h("strong", {}, part.text), " ", chip(who(part.resolver)), part.recreate && h("span", { class: "quiet" }, " (made anew)")),
+      h("p", {}, h("strong", {}, part.text), " ", chip(who(part.resolver)), part.owner && chip(`${part.owner.kind} ${part.owner.name}`), part.recreate && h("span", { class: "quiet" }, " (made anew)")),
       part.command && h("code", { class: "command" }, part.command)))),
-    h("p", { class: "fix-end quiet" }, one.node && ["it goes to ", isNew ? "the new node" : nodeLink(one.node)], one.slots !== undefined && `${plural(one.slots, "member")} placed`, one.verified && h("span", { class: "check" }, "verified")));
+    h("p", { class: "fix-end quiet" }, one.node && ["it goes to ", isNew ? "the new node" : nodeLink(one.node)], one.slots !== undefined && !one.gang && `${plural(one.slots, "member")} placed`, one.verified && h("span", { class: "check" }, "verified")),
+    ofGang(one.gang),
+    company(one));
+}
+
+/** Says what a fix does to the whole gang, and what its members are made from. */
+function ofGang(gang) {
+  if (!gang) return null;
+  const owners = (gang.owners ?? []).map((owner) => chip(owner.replace("/", " ")));
+  return h("p", { class: "fix-note quiet" }, chip(gang.text, gang.all ? "good" : "plain"), owners.length > 0 && [" made from ", owners]);
+}
+
+/** Says whether a fix holds with the other pending pods. */
+function company({ inCompany, takenBy = [], widened }) {
+  if (!inCompany) return null;
+  const text = {
+    holds: widened ? "holds with the other pending pods, whom some parts serve" : "holds with the other pending pods",
+    taken: "other pending pods take the room",
+  }[inCompany] ?? "not known whether other pending pods take the room";
+  const takers = takenBy.map((name, at) => [at > 0 && ", ", podLink(name)]);
+  return h("p", { class: "fix-note quiet" }, chip(text, { holds: "good", taken: "bad" }[inCompany] ?? "wait"), takers.length > 0 && [": ", takers]);
 }
 
 function feasible(body, path) {
