@@ -12,8 +12,7 @@ use pellucid_cycle::Snapshot;
 use pellucid_model::{GangKey, Now, PodId};
 
 use super::outlook::{GangOutlook, Look, as_it_stands, body, is_planned_as_one};
-use crate::requirements::ask;
-use crate::verdict;
+use crate::requirements::{ask, outlook::outlook as outlook_alone};
 
 /// Largest number of pending members times nodes, summed over gangs, for which a list of pods has outlooks.
 const MOST_PLANNED: usize = 300_000;
@@ -57,7 +56,7 @@ fn beyond(snapshot: &Snapshot, key: &GangKey, id: PodId, now: Now) -> Outlook {
         return found.body;
     }
     // A pod that no node takes even alone has no place beside others.
-    let alone = ask(snapshot, id).map(|asked| verdict::outlook(snapshot, &asked, now));
+    let alone = ask(snapshot, id).map(|asked| outlook_alone(snapshot, &asked, now));
     let is_lasting = |alone: &Outlook| matches!(&*alone.code, "NeverFits" | "HeldBack");
     alone.filter(is_lasting).unwrap_or_else(|| {
         let message = format!(

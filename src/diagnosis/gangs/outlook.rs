@@ -24,7 +24,6 @@ use super::leaving::leaving;
 use super::status::GangStatus;
 use super::targets::targets;
 use crate::known::known;
-use crate::what_if::suggestions::nodes_to_add;
 
 /// What a gang comes to when its group is planned now.
 #[derive(Clone)]
@@ -344,11 +343,7 @@ impl<'s> Look<'s> {
             _ => vec!["lower the requests of its members".to_string()],
         };
         ways.extend(self.quorum_that_fits(found).map(|min| format!("lower its quorum to {min}")));
-        let nodes = nodes_to_add(self.snapshot, self.key, self.now);
-        ways.push(match nodes {
-            Some((like, n)) => format!("add nodes ({n} like {like} would do)"),
-            None => "add nodes".into(),
-        });
+        ways.push("add nodes".into());
         let path = format!("/apis/v1/explain/gangs/{}/{}/suggestions", self.key.namespace, self.key.name);
         let last = ways.pop().unwrap_or_default();
         let text =

@@ -5,11 +5,10 @@
 //! the command line, and simulations. The recorded refusal says whether the pod was refused as a whole; everything
 //! about nodes is worked out on the snapshot, as it is now.
 //!
-//! - `outlook`: whether the pod can fit; `sentence`: the verdict in words; `pending`: the verdicts on all pending pods
+//! - `sentence`: the verdict in words; `pending`: the verdicts on all pending pods
 //!
 //! Not here: the recorded node groups of an attempt (`explain`), and changes that would help (`what_if::suggestions`).
 
-mod outlook;
 mod pending;
 mod sentence;
 
@@ -20,7 +19,7 @@ use pellucid_framework::{Cause, Reason, bodies};
 use pellucid_model::{Now, PodId};
 use pellucid_recording::{Outcome, Refusal};
 
-pub(crate) use outlook::{emptied_for, outlook};
+use crate::requirements::outlook::{self, outlook};
 pub use pending::{Verdicts, verdicts};
 pub(crate) use sentence::sentence;
 

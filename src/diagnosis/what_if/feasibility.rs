@@ -13,8 +13,8 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{Name, NodeIdx, Now, Pod, PodKey};
 
 use crate::meta::of_snapshot;
+use crate::requirements::outlook::{emptied_for, outlook};
 use crate::requirements::{PodRequirements, asked_by_name, missing};
-use crate::verdict::{emptied_for, outlook};
 use crate::what_if::suggestions::exact;
 
 /// Largest number of copies that are counted.

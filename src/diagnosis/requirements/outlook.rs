@@ -22,12 +22,12 @@ use crate::requirements::nearest::order;
 use crate::requirements::victims::victims_among;
 
 /// Codes of outlooks.
-pub(super) const NOW: &str = "FitsNow";
-pub(super) const PREEMPTING: &str = "FitsAfterPreemption";
-pub(super) const NOT_NOW: &str = "NotNow";
-pub(super) const NEVER: &str = "NeverFits";
-pub(super) const HELD: &str = "HeldBack";
-pub(super) const UNKNOWN: &str = "NotKnown";
+pub(crate) const NOW: &str = "FitsNow";
+pub(crate) const PREEMPTING: &str = "FitsAfterPreemption";
+pub(crate) const NOT_NOW: &str = "NotNow";
+pub(crate) const NEVER: &str = "NeverFits";
+pub(crate) const HELD: &str = "HeldBack";
+pub(crate) const UNKNOWN: &str = "NotKnown";
 
 /// Number of pods that are listed to leave.
 const MOST_LISTED: usize = 8;
@@ -39,7 +39,7 @@ fn of(code: &str, message: impl Into<String>) -> Outlook {
 }
 
 /// Returns the outlook of a pod that is refused as a whole.
-pub(super) fn held_back() -> Outlook {
+pub(crate) fn held_back() -> Outlook {
     of(HELD, "the pod itself is held back, whatever the nodes have free")
 }
 
