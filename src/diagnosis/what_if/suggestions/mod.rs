@@ -52,7 +52,7 @@ pub(crate) fn of_pod(
         && let Some((own, look)) = member::outlook(snapshot, (asked.id, asked.record), now)
     {
         let of = Planned { key: gang, look: &look, member: Some((asked.id, &own)) };
-        let found = gangs::fixes(snapshot, of, most, now);
+        let found = judged(snapshot, &Target::Pod(key.clone()), gangs::fixes(snapshot, of, most, now), now);
         return Ok(with_gang(snapshot, (&key.namespace, &key.name), gang, (found, &look), now));
     }
     let mut found = match asked.record.node {
@@ -87,14 +87,20 @@ pub(crate) fn of_gang(
             ..body(snapshot, (names.0, names.1), found, now)
         });
     };
-    let mut found = gangs::fixes(snapshot, Planned { key, look: &look, member: None }, most, now);
-    let of = Target::Gang(key.clone());
-    let mut company = Company::new(snapshot, &of, now);
+    let found = gangs::fixes(snapshot, Planned { key, look: &look, member: None }, most, now);
+    let found = judged(snapshot, &Target::Gang(key.clone()), found, now);
+    Ok(with_gang(snapshot, (names.0, names.1), key, (found, &look), now))
+}
+
+/// Tries each fix of a gang with the other pending pods: whether the member that is asked about has its place then, or
+/// the gang its quorum.
+fn judged(snapshot: &Snapshot, of: &Target, mut found: Found, now: Now) -> Found {
+    let mut company = Company::new(snapshot, of, now);
     for fix in &mut found.fixes {
         fix.company = Some(company.judge(&fix.parts, None));
     }
     found.truncated |= company.is_cut;
-    Ok(with_gang(snapshot, (names.0, names.1), key, (found, &look), now))
+    found
 }
 
 /// Returns the body about a gang or one of its members.
