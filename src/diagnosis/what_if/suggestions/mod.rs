@@ -50,7 +50,7 @@ pub(crate) fn of_pod(
         && let Some((own, look)) = member::outlook(snapshot, (asked.id, asked.record), now)
     {
         let of = Planned { key: gang, look: &look, member: Some((asked.id, &own)) };
-        let found = gangs::fixes(snapshot, of, most, now);
+        let found = judged(snapshot, &Target::Pod(key.clone()), gangs::fixes(snapshot, of, most, now), now);
         return Ok(with_gang(snapshot, (&key.namespace, &key.name), gang, (found, &look), now));
     }
     let mut found = match asked.record.node {
@@ -86,7 +86,19 @@ pub(crate) fn of_gang(
         });
     };
     let found = gangs::fixes(snapshot, Planned { key, look: &look, member: None }, most, now);
+    let found = judged(snapshot, &Target::Gang(key.clone()), found, now);
     Ok(with_gang(snapshot, (names.0, names.1), key, (found, &look), now))
+}
+
+/// Tries each fix of a gang with the other pending pods: whether the member that is asked about has its place then, or
+/// the gang its quorum.
+fn judged(snapshot: &Snapshot, of: &Target, mut found: Found, now: Now) -> Found {
+    let mut company = Company::new(snapshot, of, now);
+    for fix in &mut found.fixes {
+        fix.company = Some(company.judge(&fix.parts, None));
+    }
+    found.truncated |= company.is_cut;
+    found
 }
 
 /// Returns the body about a gang or one of its members.
@@ -94,15 +106,9 @@ fn with_gang(
     snapshot: &Snapshot,
     names: (&str, &str),
     gang: &GangKey,
-    (mut found, look): (Found, &GangOutlook),
+    (found, look): (Found, &GangOutlook),
     now: Now,
 ) -> Suggestions {
-    let of = Target::Gang(gang.clone());
-    let mut company = Company::new(snapshot, &of, now);
-    for fix in &mut found.fixes {
-        fix.company = Some(company.judge(&fix.parts, None));
-    }
-    found.truncated |= company.is_cut;
     let mut body = body(snapshot, names, found, now);
     for fix in &mut body.fixes {
         fix.gang = gang_parts::effect(snapshot, gang, fix);
