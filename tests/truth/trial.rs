@@ -24,6 +24,8 @@ static PROFILE: LazyLock<Profile> = LazyLock::new(|| default_profile(SCHEDULER))
 const MOST_ROUNDS: usize = 24;
 /// Steps of one round.
 const MOST_STEPS: usize = 3_000;
+/// Time that an attempt takes, so that units queue up behind each other.
+const BETWEEN_STEPS: Duration = Duration::from_nanos(1);
 /// Longer than any backoff.
 const ROUND: Duration = Duration::from_secs(60);
 
@@ -35,6 +37,8 @@ pub(crate) struct Live {
     pub(crate) evicted: Vec<(String, String)>,
     /// Whether controllers make pods again that were deleted.
     pub(crate) recreates: bool,
+    /// Whether pods are changed where they are, as their tolerations may be; else they are made anew.
+    pub(crate) in_place: bool,
     replacements: usize,
 }
 
@@ -59,7 +63,7 @@ impl Live {
         for pod in pods {
             core.apply(Input::PodApplied(pod.model.clone()));
         }
-        Self { core, objects, evicted: Vec::new(), recreates: false, replacements: 0 }
+        Self { core, objects, evicted: Vec::new(), recreates: false, in_place: false, replacements: 0 }
     }
 
     /// Plans until no unit is active and carries out what is ordered, until nothing is.
@@ -70,6 +74,7 @@ impl Live {
                 if self.core.step().is_none() {
                     break;
                 }
+                self.core.now.monotonic += BETWEEN_STEPS;
             }
             if !self.carry_out() {
                 break;
@@ -338,7 +343,7 @@ impl Live {
                     stripped.as_object_mut().expect("a spec").remove("schedulingGates");
                     stripped == item.json["spec"] || old.json["spec"] == item.json["spec"]
                 };
-                if !stays {
+                if !stays && !self.in_place {
                     self.core.apply(Input::PodDeleted(pod_key(key)));
                     self.objects.change_pod(key, |json| json["metadata"]["uid"] = Value::Null);
                 }

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use pellucid_cluster::{ClusterEvent, Input};
+use pellucid_cluster::{ClusterEvent, Input, PodRecord};
 use pellucid_model::effect::{BindOrder, BindOutcome, Effect, EffectReport, EvictOrder};
 use pellucid_model::pod::PodPhase;
 use pellucid_model::selector::Labels;
-use pellucid_model::{Pod, PodId, PodKey, cancellation};
+use pellucid_model::{NodeIdx, Pod, PodId, PodKey, cancellation};
 
 use super::simulation::{Evicted, Simulation};
 
@@ -57,6 +57,51 @@ impl Simulation {
         evict
     }
 
+    /// Carries out the evictions that were ordered before the state was published, and whose victims are still there.
+    /// Those of requested preemptors are noted.
+    pub(super) fn carry_out_earlier(&mut self) {
+        let cluster = &self.scheduler.cluster;
+        let mut going: Vec<Evicted> = Vec::new();
+        for (_, preemption) in cluster.preemptions().open() {
+            for victim in preemption.victims.iter().filter(|victim| victim.state.is_awaited()) {
+                let record = cluster.pod(victim.pod).filter(|record| record.pod.uid == victim.uid);
+                let Some(node) = record.and_then(|record| record.node) else { continue };
+                let node = cluster.slot(node).name.clone();
+                let (pod, preemptor) = (victim.key.clone(), preemption.preemptor.clone());
+                going.push(Evicted { pod, node, preemptor });
+            }
+        }
+        going.sort();
+        for eviction in going {
+            cancellation::check();
+            if self.scheduler.cluster.find_pod(&eviction.pod).is_some() {
+                self.remove(&eviction.pod);
+            }
+            if self.asked.contains(&eviction.preemptor) {
+                self.evicted.push(eviction);
+            }
+        }
+    }
+
+    /// Lets the pods go that are being deleted. Returns whether there were any. Nobody confirms the end of a pod on a
+    /// node that is not reached.
+    pub(super) fn end_terminating(&mut self) -> bool {
+        let cluster = &self.scheduler.cluster;
+        let is_reached = |node: NodeIdx| {
+            let node = cluster.node(node);
+            node.is_some_and(|node| node.taints.iter().all(|t| &*t.key != "node.kubernetes.io/unreachable"))
+        };
+        let is_going = |r: &PodRecord| r.pod.deleting && r.pod.can_leave() && r.node.is_some_and(is_reached);
+        let going = cluster.pods().filter(|(_, record)| is_going(record));
+        let mut going: Vec<PodKey> = going.map(|(_, record)| record.pod.key.clone()).collect();
+        going.sort();
+        for key in &going {
+            cancellation::check();
+            self.remove(key);
+        }
+        !going.is_empty()
+    }
+
     /// Tells waiting pods of placed pods that wait for a write at PreBind, or in shadow mode for the other scheduler,
     /// as if these were bound. Returns whether there were any that were not told of before.
     pub(super) fn announce(&mut self) -> bool {
@@ -91,7 +136,12 @@ impl Simulation {
             self.is_unsure = true;
             return;
         }
+        if pod.deleting && &*controller.kind != "StatefulSet" {
+            // It was replaced when its deletion began.
+            return;
+        }
         self.asked.insert(key.clone());
+        self.arrive(key.clone());
         self.scheduler.apply(Input::PodApplied(Arc::new(self.replacement(&pod))), self.now);
     }
 
@@ -100,7 +150,8 @@ impl Simulation {
     fn replacement(&self, pod: &Pod) -> Pod {
         Pod {
             uid: format!("replaces {}", pod.uid).into(),
-            created: i64::try_from(self.now.wall.as_secs()).unwrap_or(i64::MAX),
+            // It is younger than all others.
+            created: i64::MAX,
             started: None,
             is_preempted: false,
             node_name: None,

@@ -49,8 +49,11 @@ pub struct Simulation {
     published: Queue,
     /// The requested pods. Several edits may queue the same pod, which is planned once.
     pub(super) asked: BTreeSet<PodKey>,
-    /// The pods that edits add or make anew, with their order: they queue behind all others.
+    /// The pods that are added or made anew, with the order in which they arrived: they queue behind all others.
     arrived: BTreeMap<PodKey, usize>,
+    /// Number of arrivals so far, and how many of them were put in order.
+    arrivals: usize,
+    lined_up: Option<usize>,
     /// The stage that a pod had reached before its Binding was confirmed.
     pub(super) stages: BTreeMap<PodKey, Stage>,
     /// Placed pods that are not confirmed, of which waiting pods were told.
@@ -95,6 +98,8 @@ impl Simulation {
             published: snapshot.queue.fork(),
             asked: BTreeSet::new(),
             arrived: BTreeMap::new(),
+            arrivals: 0,
+            lined_up: None,
             stages: BTreeMap::new(),
             announced: BTreeSet::new(),
             evicted: Vec::new(),
@@ -131,14 +136,18 @@ impl Simulation {
     /// Applies an edit, and requests the pending pods that it adds or changes. Fails if the edit does not fit the
     /// cluster.
     pub fn edit(&mut self, edit: &Edit) -> Result<(), String> {
+        self.edit_queued(edit, edit.queues_anew())
+    }
+
+    /// Does the same; `anew` says whether the pods that the edit adds or changes queue behind all others.
+    pub fn edit_queued(&mut self, edit: &Edit, anew: bool) -> Result<(), String> {
         for input in edit.inputs(&self.scheduler.cluster)? {
             cancellation::check();
             let pending = match &input {
                 Input::PodApplied(pod) if pod.node_name.is_none() => {
                     self.asked.insert(pod.key.clone());
-                    let place = self.arrived.len();
-                    if edit.queues_anew() {
-                        self.arrived.entry(pod.key.clone()).or_insert(place);
+                    if anew {
+                        self.arrive(pod.key.clone());
                     }
                     Some(pod.key.clone())
                 }
@@ -154,6 +163,12 @@ impl Simulation {
             }
         }
         Ok(())
+    }
+
+    /// Notes that a pod is new, or was made anew.
+    pub(super) fn arrive(&mut self, key: PodKey) {
+        self.arrived.insert(key, self.arrivals);
+        self.arrivals += 1;
     }
 
     /// Lets controllers replace the pods that are deleted from now on.
@@ -237,14 +252,25 @@ impl Simulation {
         self.end_nominations();
     }
 
-    /// Plans the requested pods until nothing changes. If `evict` is true, victims of preemption are deleted at once
-    /// and their preemptors are planned again.
+    /// Plans the requested pods until nothing changes; may be called again after more edits. If `evict` is true,
+    /// victims of preemption are deleted at once, also those whose eviction is under way, and their preemptors are planned
+    /// again; what others delete leaves once nothing else changes.
     ///
     /// Backoffs are skipped, and no wait of a gang runs out. Bindings are confirmed, so placements wake the pods that
     /// they help.
     pub fn plan(&mut self, evict: bool) {
         self.complete_gangs();
         self.line_up();
+        if evict {
+            self.carry_out_earlier();
+        }
+        self.plan_until_still(evict);
+        if evict && self.end_terminating() {
+            self.plan_until_still(evict);
+        }
+    }
+
+    fn plan_until_still(&mut self, evict: bool) {
         let mut still = 0;
         while still < 2 && !self.truncated {
             let placed = self.step_all();
@@ -255,22 +281,25 @@ impl Simulation {
         }
     }
 
-    /// Puts the requested pods in the order in which they wait in the published queue. Pods that are new there come
-    /// last, in the order in which they arrived.
+    /// Puts the requested pods in the order in which they wait in the published queue, before the first attempt. Pods
+    /// that are new there come last, in the order in which they arrived.
     fn line_up(&mut self) {
         let unit_of = |key: &PodKey| {
             let id = self.scheduler.cluster.find_pod(key)?;
             Some((id, self.scheduler.queue.unit_of(id)?))
         };
+        let is_first = self.lined_up.is_none();
         let mut since: BTreeMap<UnitId, Duration> = BTreeMap::new();
-        let waiting = self.asked.iter().filter(|key| !self.arrived.contains_key(*key));
+        let waiting = self.asked.iter().filter(|key| is_first && !self.arrived.contains_key(*key));
         for (id, unit) in waiting.filter_map(unit_of) {
             let published = self.published.unit_of(id).and_then(|unit| self.published.unit(unit));
             if let Some(queued_at) = published.map(|unit| unit.queued_at) {
                 since.entry(unit).or_insert(queued_at);
             }
         }
-        let mut arrived: Vec<(usize, &PodKey)> = self.arrived.iter().map(|(key, at)| (*at, key)).collect();
+        let known = self.lined_up.replace(self.arrivals).unwrap_or(0);
+        let mut arrived: Vec<(usize, &PodKey)> =
+            self.arrived.iter().map(|(key, at)| (*at, key)).filter(|(at, _)| *at >= known).collect();
         arrived.sort_unstable();
         for (_, unit) in arrived.into_iter().filter_map(|(_, key)| unit_of(key)) {
             self.now.monotonic += BETWEEN_STEPS;

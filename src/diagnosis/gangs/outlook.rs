@@ -222,11 +222,13 @@ impl<'s> Look<'s> {
         found
     }
 
-    /// Returns the plan in which the victims that the group asks for are gone, if it gets its quorum then.
+    /// Returns the plan in which the victims are gone that the group asks for or asked for, if it gets its quorum then.
     fn preempting(&self, as_it_is: &Simulation) -> Option<Simulation> {
-        let has_victims = !as_it_is.evicted().is_empty();
+        let book = self.snapshot.cluster.preemptions();
+        let is_under_way = || self.keys.iter().any(|key| !book.of_gang(key).is_empty());
+        let has_victims = !as_it_is.evicted().is_empty() || is_under_way();
         let plan = has_victims.then(|| self.plan(Simulation::of(self.snapshot, self.now), true))?;
-        self.is_met(&plan).then_some(plan)
+        (self.is_met(&plan) && !plan.evicted().is_empty()).then_some(plan)
     }
 
     /// Returns what has no places, in words.

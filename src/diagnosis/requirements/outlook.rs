@@ -103,7 +103,8 @@ fn preempts(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> bool 
     let key = &pod.key;
     simulation.ask(key);
     simulation.plan(true);
-    simulation.is_placed(key)
+    // Not when it only waits for pods that others are deleting.
+    simulation.is_placed(key) && (nominated || !simulation.evicted().is_empty())
 }
 
 /// Finds a node that takes the pod once some pods on it have left, among the nearest. Verified on a copy.

@@ -1,6 +1,8 @@
 //! Fixes: carried out by the test's own code, the pod binds where it is said; without any part it does not; and in
 //! company it does as `inCompany` says.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::case::Case;
@@ -8,6 +10,9 @@ use crate::edits::{Done, apply, takes_label_of_others};
 use crate::objects::{Objects, can_leave, list, text};
 use crate::report::Tally;
 use crate::trial::{Live, alone};
+
+/// The longest backoff.
+const BACKOFF: Duration = Duration::from_secs(10);
 
 pub(crate) fn look(case: &Case, pods: usize, tally: &mut Tally) {
     for key in case.sample(pods) {
@@ -82,38 +87,69 @@ fn one(case: &Case, key: &str, fix: &Value, tally: &mut Tally) {
             format!("{key} goes to {node}, not to {said}, after {}", fix["edits"])
         });
     }
+    let said = holds_as_said(fix);
     for left_out in 0..edits.len() {
-        let rest = edits.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, edit)| edit);
-        let Ok(still) = placed_after(&case.objects, key, rest) else { continue };
-        tally.check(case, "every part is needed", still.is_none(), || {
+        let (mut rest, mut parts) = (edits.to_vec(), list(&fix["parts"]).to_vec());
+        rest.remove(left_out);
+        parts.remove(left_out);
+        let Ok(still) = placed_after(&case.objects, key, rest.iter()) else { continue };
+        // What a fix has only for the sake of the others is needed beside them.
+        let is_idle =
+            still.is_some() && (fix["widened"] != true || in_company(case, key, &parts) == [Some(true); 2]);
+        tally.check(case, "every part is needed", !is_idle, || {
             format!("{key} fits without {} of {}", edits[left_out], fix["edits"])
         });
     }
-    in_company(case, key, fix, tally);
+    let Some(said) = said else { return };
+    for (holds, how) in in_company(case, key, list(&fix["parts"])).into_iter().zip(["at once", "one by one"])
+    {
+        let Some(holds) = holds else { return tally.skip(case, "company", || format!("{key}: {fix}")) };
+        tally.check(case, &format!("in company {}", text(&fix["inCompany"])), holds == said, || {
+            format!(
+                "{key} is{} placed beside the others after {}, {how}, taken by {}",
+                if holds { "" } else { " not" },
+                fix["edits"],
+                fix["takenBy"]
+            )
+        });
+    }
 }
 
-/// Carries a fix out on the running cluster, with everybody who waits and controllers that make pods again.
-fn in_company(case: &Case, key: &str, fix: &Value, tally: &mut Tally) {
-    let said = match text(&fix["inCompany"]) {
-        "holds" => true,
-        "taken" => false,
-        _ => return,
-    };
-    let mut live = case.again();
-    live.recreates = true;
-    if !carry_out(&mut live, list(&fix["edits"])) {
-        return tally.skip(case, "company", || format!("{key}: {fix}"));
+/// Returns whether a fix is said to hold in company, if anything is said of that.
+fn holds_as_said(fix: &Value) -> Option<bool> {
+    match text(&fix["inCompany"]) {
+        "holds" => Some(true),
+        "taken" => Some(false),
+        _ => None,
     }
-    live.settle();
-    let holds = live.place(key).is_some();
-    tally.check(case, &format!("in company {}", text(&fix["inCompany"])), holds == said, || {
-        format!(
-            "{key} is{} placed beside the others after {}, taken by {}",
-            if holds { "" } else { " not" },
-            fix["edits"],
-            fix["takenBy"]
-        )
-    });
+}
+
+/// Carries the parts of a fix out on the running cluster, with everybody who waits and controllers that make pods
+/// again: all at once, and each when the last has had its effect, but before everybody is tried again. Returns whether the pod then has a place.
+fn in_company(case: &Case, key: &str, parts: &[Value]) -> [Option<bool>; 2] {
+    [false, true].map(|one_by_one| {
+        let mut live = case.again();
+        live.recreates = true;
+        for part in parts {
+            if !carry_out_part(&mut live, part) {
+                return None;
+            }
+            if one_by_one {
+                live.run();
+                live.core.wait(BACKOFF);
+                live.run();
+            }
+        }
+        live.settle();
+        Some(live.place(key).is_some())
+    })
+}
+
+fn carry_out_part(live: &mut Live, part: &Value) -> bool {
+    live.in_place = part["recreate"] != true;
+    let is_done = carry_out(live, std::slice::from_ref(&part["edit"]));
+    live.in_place = false;
+    is_done
 }
 
 /// Carries edits out on a running cluster: nodes and objects change, pods go, pending pods are made anew.

@@ -6,7 +6,7 @@ use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_model::{Now, PodKey};
 
-use super::parts::Part;
+use super::parts::{Part, put_in_order};
 
 /// Largest number of pending pods that are planned together.
 const MOST_PENDING: usize = 2_000;
@@ -20,11 +20,12 @@ const MOST_PODS: usize = 20_000;
 /// Whether a fix holds in company.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum InCompany {
-    /// The pod, or the gang's quorum, has its place at the end.
+    /// The pod, or the gang's quorum with the member that is asked about, has its place at the end.
     Holds,
     /// It has none: these went to the node, in this order.
     Taken(Vec<PodKey>),
-    /// It was not tried, or a pod comes back in a way that is not known.
+    /// It was not tried, a pod comes back in a way that is not known, or it depends on how fast the parts follow each
+    /// other.
     Unknown,
 }
 
@@ -43,6 +44,8 @@ impl InCompany {
 pub(super) struct Company<'s> {
     snapshot: &'s Snapshot,
     of: &'s Target,
+    /// The member of the gang that is asked about, if one is.
+    member: Option<&'s PodKey>,
     now: Now,
     left: usize,
     /// Whether other pods of ours are pending.
@@ -69,7 +72,12 @@ impl<'s> Company<'s> {
         }
         let is_cut = pending > MOST_PENDING;
         let left = if is_cut { 0 } else { (MOST_PODS / pending.max(1)).clamp(LEAST_PLANS, MOST_PLANS) };
-        Self { snapshot, of, now, left, has_others: others > 0, is_cut }
+        Self { snapshot, of, member: None, now, left, has_others: others > 0, is_cut }
+    }
+
+    /// Asks about one member of the gang, which has to have a place as well.
+    pub(super) fn with_member(self, member: Option<&'s PodKey>) -> Self {
+        Self { member, ..self }
     }
 
     /// Whether there is a plan left.
@@ -77,18 +85,36 @@ impl<'s> Company<'s> {
         self.left > 0
     }
 
-    /// Tries a change that helps the pod alone; `node` is where the pod would go.
+    /// Tries a change that helps the pod alone, its parts in the order in which they are listed, at once and one by one;
+    /// `node` is where the pod would go.
     pub(super) fn judge(&mut self, parts: &[Part], node: Option<&str>) -> InCompany {
         let deletes = parts.iter().any(|part| matches!(part.edit, Edit::DeletePod(_)));
         if !self.has_others && !deletes {
             return InCompany::Holds;
         }
-        let Some(left) = self.left.checked_sub(1) else {
+        let mut parts = parts.to_vec();
+        put_in_order(&mut parts);
+        let together = self.tried(&[&parts], node);
+        // Whoever carries out one part after another gives the others time in between.
+        let one_by_one: Vec<&[Part]> = parts.chunks(1).collect();
+        if parts.len() < 2 || together == InCompany::Unknown {
+            return together;
+        }
+        match (together, self.tried(&one_by_one, node)) {
+            (InCompany::Holds, InCompany::Holds) => InCompany::Holds,
+            (InCompany::Taken(first), InCompany::Taken(_)) => InCompany::Taken(first),
+            _ => InCompany::Unknown,
+        }
+    }
+
+    /// Carries out steps of a change, the others being planned after each.
+    fn tried(&mut self, steps: &[&[Part]], node: Option<&str>) -> InCompany {
+        let Some(left) = self.left.checked_sub(steps.len()) else {
             self.is_cut = true;
             return InCompany::Unknown;
         };
         self.left = left;
-        let Some(simulation) = self.planned(parts) else { return InCompany::Unknown };
+        let Some(simulation) = self.planned(steps) else { return InCompany::Unknown };
         if simulation.truncated || simulation.is_unsure {
             return InCompany::Unknown;
         }
@@ -101,28 +127,30 @@ impl<'s> Company<'s> {
         InCompany::Taken(others.map(|(key, _)| key.clone()).take(MOST_NAMED).collect())
     }
 
-    fn planned(&self, parts: &[Part]) -> Option<Simulation> {
+    fn planned(&self, steps: &[&[Part]]) -> Option<Simulation> {
         let mut simulation = Simulation::of(self.snapshot, self.now);
         simulation.replace_removed();
-        for part in parts {
-            simulation.edit(&part.edit).ok()?;
+        for parts in steps {
+            for part in *parts {
+                let is_anew = part.recreate || matches!(part.edit, Edit::RemoveGates(_));
+                simulation.edit_queued(&part.edit, is_anew).ok()?;
+            }
+            if !simulation.ask_pending(MOST_PENDING) {
+                return None;
+            }
+            simulation.plan(true);
         }
-        if !simulation.ask_pending(MOST_PENDING) {
-            return None;
-        }
-        simulation.plan(true);
         Some(simulation)
     }
 
     fn is_met(&self, simulation: &Simulation) -> bool {
         match self.of {
             Target::Pod(key) => simulation.is_placed(key),
-            Target::Gang(key) => simulation
-                .scheduler()
-                .cluster()
-                .gangs()
-                .get(key)
-                .is_some_and(|gang| gang.definition.undefined.is_none() && gang.is_satisfied()),
+            Target::Gang(key) => {
+                let gang = simulation.scheduler().cluster().gangs().get(key);
+                gang.is_some_and(|gang| gang.definition.undefined.is_none() && gang.is_satisfied())
+                    && self.member.is_none_or(|member| simulation.is_placed(member))
+            }
         }
     }
 }

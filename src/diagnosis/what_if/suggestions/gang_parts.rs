@@ -93,7 +93,9 @@ pub(super) fn with_command(snapshot: &Snapshot, part: Part) -> Part {
         let all = owners.iter().map(|(kind, name)| change(&key.namespace, kind, name, &program));
         Some(all.collect::<Option<Vec<_>>>()?.join(" && "))
     });
-    Part { command, ..part }
+    // What is made from a changed template is made anew.
+    let recreate = part.recreate || command.is_some();
+    Part { command, recreate, ..part }
 }
 
 /// Returns kind and name of what a pod is made from. A Deployment is known from its ReplicaSet, whose name ends with the

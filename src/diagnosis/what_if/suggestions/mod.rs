@@ -34,7 +34,7 @@ use crate::meta::of_snapshot;
 use crate::requirements::asked_by_name;
 use company::{Company, InCompany};
 use gangs::Planned;
-use parts::{Part, cost};
+use parts::{Part, cost, put_in_order};
 use search::{Candidate, Found, rank};
 
 /// Suggests changes for a pod. Fails when the pod is unknown or not ours to place.
@@ -50,7 +50,8 @@ pub(crate) fn of_pod(
         && let Some((own, look)) = member::outlook(snapshot, (asked.id, asked.record), now)
     {
         let of = Planned { key: gang, look: &look, member: Some((asked.id, &own)) };
-        let found = judged(snapshot, &Target::Pod(key.clone()), gangs::fixes(snapshot, of, most, now), now);
+        let found = gangs::fixes(snapshot, of, most, now);
+        let found = judged(snapshot, found, (gang, Some(key)), now);
         return Ok(with_gang(snapshot, (&key.namespace, &key.name), gang, (found, &look), now));
     }
     let mut found = match asked.record.node {
@@ -86,14 +87,14 @@ pub(crate) fn of_gang(
         });
     };
     let found = gangs::fixes(snapshot, Planned { key, look: &look, member: None }, most, now);
-    let found = judged(snapshot, &Target::Gang(key.clone()), found, now);
+    let found = judged(snapshot, found, (key, None), now);
     Ok(with_gang(snapshot, (names.0, names.1), key, (found, &look), now))
 }
 
-/// Tries each fix of a gang with the other pending pods: whether the member that is asked about has its place then, or
-/// the gang its quorum.
-fn judged(snapshot: &Snapshot, of: &Target, mut found: Found, now: Now) -> Found {
-    let mut company = Company::new(snapshot, of, now);
+/// Tries the fixes of a gang, or of one of its members, in company.
+fn judged(snapshot: &Snapshot, mut found: Found, of: (&GangKey, Option<&PodKey>), now: Now) -> Found {
+    let (target, member) = (Target::Gang(of.0.clone()), of.1);
+    let mut company = Company::new(snapshot, &target, now).with_member(member);
     for fix in &mut found.fixes {
         fix.company = Some(company.judge(&fix.parts, None));
     }
@@ -138,7 +139,7 @@ fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, 
 }
 
 fn fix_body(Candidate { mut parts, node, slots, company, widened }: Candidate) -> Fix {
-    parts.sort_by(|a, b| a.cost.cmp(&b.cost).then_with(|| a.text.cmp(&b.text)));
+    put_in_order(&mut parts);
     let times = |alike: &[Part]| match alike {
         [one] => one.text.clone(),
         all => format!("{} ({} times)", all[0].text, all.len()),

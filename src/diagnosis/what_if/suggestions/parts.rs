@@ -82,6 +82,11 @@ pub(super) fn cost(parts: &[Part]) -> u32 {
     parts.iter().map(|part| part.cost).sum()
 }
 
+/// Puts parts in the order in which they are listed: the easiest first.
+pub(super) fn put_in_order(parts: &mut [Part]) {
+    parts.sort_by(|a, b| a.cost.cmp(&b.cost).then_with(|| a.text.cmp(&b.text)));
+}
+
 /// Returns a change of the pod that relaxes the requirement, if there is one.
 pub(super) fn of_pod(
     asked: &PodRequirements<'_>,

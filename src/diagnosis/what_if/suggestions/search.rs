@@ -294,20 +294,18 @@ impl Search<'_> {
             if base.iter().any(|part| matches!(part.edit, Edit::CopyNode { .. })) {
                 continue;
             }
-            let Some((n, node)) = self.fewest(company, |n| copies(&base, n)) else { continue };
-            let (parts, company) = (copies(&base, n), Some(InCompany::Holds));
-            return Some(Candidate { parts, node, company, widened: true, slots: None });
+            let Some(n) = self.fewest(company, |n| copies(&base, n)) else { continue };
+            let Some((parts, node)) = self.shrunk_in_company(copies(&base, n), company) else { continue };
+            let company = Some(InCompany::Holds);
+            let least = self.shrunk(parts.clone());
+            let widened = least.is_none_or(|(least, _)| least.len() < parts.len());
+            return Some(Candidate { parts, node, company, widened, slots: None });
         }
         None
     }
 
-    /// Returns the smallest number of new nodes with which a change holds in company, assuming that more never harm, and
-    /// the node that takes the pod when it is alone.
-    fn fewest(
-        &mut self,
-        company: &mut Company<'_>,
-        change: impl Fn(usize) -> Vec<Part>,
-    ) -> Option<(usize, Option<String>)> {
+    /// Returns the smallest number of new nodes with which a change holds in company, assuming that more never harm.
+    fn fewest(&self, company: &mut Company<'_>, change: impl Fn(usize) -> Vec<Part>) -> Option<usize> {
         let mut holds = |n: usize| company.judge(&change(n), None) == InCompany::Holds;
         if !holds(MOST_COPIES) {
             return None;
@@ -317,8 +315,29 @@ impl Search<'_> {
             let middle = fails + (enough - fails) / 2;
             if holds(middle) { enough = middle } else { fails = middle }
         }
-        let node = self.place(&change(enough))?;
-        Some((enough, Some(node)))
+        Some(enough)
+    }
+
+    /// Drops every part without which a change still holds, alone and in company. Returns the remaining parts and the
+    /// node that takes the pod when it is alone.
+    fn shrunk_in_company(
+        &mut self,
+        mut parts: Vec<Part>,
+        company: &mut Company<'_>,
+    ) -> Option<(Vec<Part>, Option<String>)> {
+        let mut node = self.place(&parts)?;
+        parts.sort_by_key(|part| Reverse(part.cost));
+        let mut at = 0;
+        while at < parts.len() && parts.len() > 1 {
+            let mut fewer = parts.clone();
+            fewer.remove(at);
+            let place = self.place(&fewer).filter(|_| company.judge(&fewer, None) == InCompany::Holds);
+            match place {
+                Some(other) => (parts, node, at) = (fewer, other, 0),
+                None => at += parts[at..].iter().take_while(|part| part.text == parts[at].text).count(),
+            }
+        }
+        Some((parts, Some(node)))
     }
 
     /// Simulates a change. Returns the node that takes the pod, or `None`.
