@@ -181,6 +181,23 @@ fn a_member_beyond_the_quorum_has_an_outlook_and_fixes_of_its_own() {
 }
 
 #[test]
+fn the_end_of_members_that_hold_the_quorum_is_no_help_to_those_that_would_replace_them() {
+    let mut core = core_with(&[2000]);
+    let pods = members("g", 4, 1000, &terms(2));
+    core.attempt_all(&pods);
+    assert_eq!(core.placed(&pods), 2);
+    let mut code = |name: &str| {
+        let path = format!("/apis/v1/explain/pods/ns/{name}");
+        let (body, feasibility) = (ask(&mut core, &path), ask(&mut core, &format!("{path}/feasibility")));
+        assert_eq!(body["outlook"]["code"], feasibility["verdict"]["code"], "{body:#}");
+        text(&body, "/outlook/code").to_owned()
+    };
+    // One of them takes the place that becomes free, and the other waits on.
+    let codes = [code("g-2"), code("g-3")];
+    assert_eq!(codes, ["NotNow", "NotKnown"]);
+}
+
+#[test]
 fn a_member_that_no_node_takes_never_fits_whatever_its_gang_does() {
     let mut core = core_with(&[3000]);
     core.see(&on(&single("filler", 2000), "n0"));

@@ -48,7 +48,7 @@ pub(crate) fn of_pod(
         meta,
         namespace: key.namespace.to_string(),
         name: key.name.to_string(),
-        verdict: FeasibilityVerdict { code: outlook.code, message: outlook.message },
+        verdict: FeasibilityVerdict { code: outlook.code.clone(), message: outlook.message.clone() },
         now: now_fits,
         after_preemption,
         empty_cluster,
@@ -59,7 +59,7 @@ pub(crate) fn of_pod(
         alone: None,
         not_pending: None,
     };
-    crate::gangs::feasibility::with_gang(snapshot, (id, asked.record), &mut body, now);
+    crate::gangs::feasibility::with_gang(snapshot, (id, asked.record), outlook, &mut body, now);
     Ok(body)
 }
 
