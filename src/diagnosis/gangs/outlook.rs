@@ -78,15 +78,7 @@ pub(crate) fn of_gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Option<Ga
 
 /// Does the same as [`of_gang`] without working out what would help a gang that does not fit.
 pub(crate) fn as_it_stands(snapshot: &Snapshot, key: &GangKey, now: Now) -> Option<GangOutlook> {
-    let gang = snapshot.cluster.gangs().get(key)?;
-    let look = Look { snapshot, key, keys: snapshot.cluster.gangs().group_of(key), now };
-    let is_pending = |id: &PodId| snapshot.cluster.pod(*id).is_some_and(|r| r.node.is_none());
-    if look.is_whole(&snapshot.cluster)
-        || !gang.members.keys().any(is_pending)
-        || is_off(snapshot, &GangStatus::of_gang(snapshot, gang))
-    {
-        return None;
-    }
+    let look = Look::at(snapshot, key, now)?;
     Some(match block_of(snapshot, key) {
         Some(block) => look.held_back(&block),
         None => look.planned(),
@@ -100,6 +92,19 @@ pub(super) struct Look<'s> {
     /// The gangs that are planned together.
     pub(super) keys: Vec<GangKey>,
     pub(super) now: Now,
+}
+
+impl<'s> Look<'s> {
+    /// Returns a look at a gang, or `None` if its group has its quorum, waits for no place, or is not scheduled as one.
+    pub(super) fn at(snapshot: &'s Snapshot, key: &'s GangKey, now: Now) -> Option<Self> {
+        let gang = snapshot.cluster.gangs().get(key)?;
+        let look = Self { snapshot, key, keys: snapshot.cluster.gangs().group_of(key), now };
+        let is_pending = |id: &PodId| snapshot.cluster.pod(*id).is_some_and(|r| r.node.is_none());
+        let is_idle = look.is_whole(&snapshot.cluster)
+            || !gang.members.keys().any(is_pending)
+            || is_off(snapshot, &GangStatus::of_gang(snapshot, gang));
+        (!is_idle).then_some(look)
+    }
 }
 
 impl Look<'_> {
@@ -224,6 +229,19 @@ impl Look<'_> {
         self.keys.iter().filter_map(share).collect()
     }
 
+    /// Returns how many of the members that this gang needs have places in a plan.
+    pub(super) fn slots(&self, simulation: &Simulation) -> u32 {
+        self.own_share(&self.shares(simulation))
+    }
+
+    /// Returns whether a plan of the group was cut off before every order of its members was tried.
+    pub(super) fn is_cut(&self, simulation: &Simulation) -> bool {
+        simulation.truncated
+            || simulation.gang_verdict(self.key).is_some_and(|verdict| {
+                refusal_of_group(&verdict.outcome).is_some_and(|refusal| refusal.is_truncated)
+            })
+    }
+
     fn own_share(&self, shares: &[GangShare]) -> u32 {
         shares.iter().find(|share| share.gang == *self.key).map_or(0, |share| share.placeable)
     }
@@ -260,10 +278,7 @@ impl Look<'_> {
                 kept.contains(&id) || self.is_own(record) && !is_released
             });
             let simulation = self.plan(simulation, true);
-            let is_cut = simulation.gang_verdict(self.key).is_some_and(|verdict| {
-                refusal_of_group(&verdict.outcome).is_some_and(|refusal| refusal.is_truncated)
-            });
-            best.is_cut |= is_cut || simulation.truncated;
+            best.is_cut |= self.is_cut(&simulation);
             let shares = self.shares(&simulation);
             if best.shares.is_empty() || placeable(&shares) > placeable(&best.shares) {
                 best.refusal = self.refusal(&simulation, shares.clone());
