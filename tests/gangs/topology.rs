@@ -53,8 +53,10 @@ fn slots(body: &Value) -> Vec<(&str, u64)> {
 /// Returns how many of the pods get places in an equal cluster when all have this label in their `nodeSelector`.
 fn when_bound(core: &mut Core, pods: &[Pod], key: &str, value: &str) -> usize {
     let pair: (Name, Name) = (key.into(), value.into());
-    let bound: Vec<Pod> =
-        pods.iter().map(|pod| with_spec(pod, |spec| spec.affinity.selector = [pair.clone()].into())).collect();
+    let bound: Vec<Pod> = pods
+        .iter()
+        .map(|pod| with_spec(pod, |spec| spec.affinity.selector = [pair.clone()].into()))
+        .collect();
     core.attempt_all(&bound);
     core.placed(&bound)
 }
@@ -155,6 +157,9 @@ fn more_domains_than_are_planned_are_not_claimed_to_be_short() {
     let mut core = racks(&[1000; 101]);
     core.see_all(&together(2, RACK, &terms(2)));
     let body = ask(&mut core, TOPOLOGY);
-    assert_eq!((&body["verdict"]["code"], &body["meta"]["truncated"]), (&json!("TopologyNotKnown"), &json!(true)));
+    assert_eq!(
+        (&body["verdict"]["code"], &body["meta"]["truncated"]),
+        (&json!("TopologyNotKnown"), &json!(true))
+    );
     assert_eq!((list(&body, "/domains").len(), &body["domainCount"]), (100, &json!(101)));
 }

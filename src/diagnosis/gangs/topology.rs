@@ -172,7 +172,8 @@ impl Survey<'_, '_> {
                 domain.members += 1;
             }
         }
-        let named = |(value, domain): (Name, TopologyDomain)| TopologyDomain { value: value.to_string(), ..domain };
+        let named =
+            |(value, domain): (Name, TopologyDomain)| TopologyDomain { value: value.to_string(), ..domain };
         (domains.into_iter().map(named).collect(), without)
     }
 
@@ -191,7 +192,7 @@ impl Survey<'_, '_> {
     ) -> TopologyVerdict {
         let required = self.required;
         let total: u64 = domains.iter().map(|domain| u64::from(domain.slots)).sum();
-        let condition = format!("if all {required} required members had to be in one domain of {key}");
+        let condition = format!("if all required members ({required}) had to be in one domain of {key}");
         let Some(best) = best else {
             return said("TopologyShort", format!("{condition}: no node has that label"));
         };
@@ -199,14 +200,19 @@ impl Survey<'_, '_> {
         if missing == 0 {
             return said("TopologyFits", format!("{condition}: {name} has places for all of them"));
         }
-        let most = format!("{condition}: {name} has the most places, {slots}, {missing} too few");
+        let most = match slots {
+            0 => format!("{condition}: none has a place for any of them"),
+            _ => format!("{condition}: {name} has the most places, {slots}, {missing} too few"),
+        };
         let n = domains.len();
         if is_cut {
             return said("TopologyNotKnown", format!("{most}; not every domain or order could be tried out"));
         }
         match total >= u64::from(required) {
             true => said("TopologyFragmented", format!("{most}; the places of all {n} add up to {total}")),
-            false => said("TopologyShort", format!("{most}; even the places of all {n} add up to only {total}")),
+            false => {
+                said("TopologyShort", format!("{most}; even the places of all {n} add up to only {total}"))
+            }
         }
     }
 }
