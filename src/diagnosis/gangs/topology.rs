@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use pellucid_api::rest::nodes::Amounts;
 use pellucid_api::rest::topology::{BestDomain, GangTopology, TopologyDomain, TopologyFit, TopologyVerdict};
+use pellucid_cluster::{Cluster, ResourceIdx};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Edit;
 use pellucid_cycle::what_if::simulation::Simulation;
@@ -19,7 +20,6 @@ use super::gang_state::{block_of, gang_state};
 use super::outlook::Look;
 use super::status::GangStatus;
 use crate::meta::of_snapshot;
-use crate::views::node_views;
 
 /// Largest number of domains of a key that are planned and listed.
 const MOST_DOMAINS: usize = 100;
@@ -164,7 +164,7 @@ impl Survey<'_, '_> {
             };
             let domain = domains.entry(value.clone()).or_default();
             domain.nodes += 1;
-            add(&mut domain.free, node_views::free(self.look.snapshot, idx));
+            add_free(&mut domain.free, cluster, idx);
         }
         for node in self.placed().filter_map(|idx| cluster.node(idx)) {
             let value = |node: &Node| node.labels.get(key).cloned();
@@ -225,9 +225,12 @@ fn bound_to(pod: &Pod, key: &Name, value: &Name) -> Edit {
     Edit::ApplyPod(Arc::new(Pod { spec: Arc::new(spec), ..pod.clone() }))
 }
 
-fn add(sum: &mut Amounts, more: Amounts) {
-    for (resource, amount) in more {
-        *sum.entry(resource).or_default() += amount;
+/// Adds what a node has free of every resource that it offers or its pods request.
+fn add_free(sum: &mut Amounts, cluster: &Cluster, node: NodeIdx) {
+    let columns = cluster.columns();
+    let is_there = |r: &ResourceIdx| columns.allocatable(node, *r) != 0 || columns.requested(node, *r) != 0;
+    for resource in columns.offered().filter(is_there) {
+        *sum.entry(columns.name(resource).to_string()).or_default() += columns.free(node, resource);
     }
 }
 
