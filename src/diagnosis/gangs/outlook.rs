@@ -117,6 +117,11 @@ impl<'s> Look<'s> {
         Self { snapshot, key, keys: snapshot.cluster.gangs().group_of(key), member: None, now }
     }
 
+    /// Returns a look at a gang, or `None` if its group has its quorum, waits for no place, or is not scheduled as one.
+    pub(super) fn at(snapshot: &'s Snapshot, key: &'s GangKey, now: Now) -> Option<Self> {
+        is_planned_as_one(snapshot, key).then(|| Self::of(snapshot, key, now))
+    }
+
     /// Returns whether a pod is a member of the group.
     pub(super) fn is_own(&self, record: &PodRecord) -> bool {
         record.pod.member_of().is_some_and(|key| self.keys.contains(key))
@@ -256,6 +261,19 @@ impl<'s> Look<'s> {
         self.keys.iter().filter_map(share).collect()
     }
 
+    /// Returns how many of the members that this gang needs have places in a plan.
+    pub(super) fn slots(&self, simulation: &Simulation) -> u32 {
+        self.own_share(&self.shares(simulation))
+    }
+
+    /// Returns whether a plan of the group was cut off before every order of its members was tried.
+    pub(super) fn is_cut(&self, simulation: &Simulation) -> bool {
+        simulation.truncated
+            || simulation.gang_verdict(self.key).is_some_and(|verdict| {
+                refusal_of_group(&verdict.outcome).is_some_and(|refusal| refusal.is_truncated)
+            })
+    }
+
     fn own_share(&self, shares: &[GangShare]) -> u32 {
         shares.iter().find(|share| share.gang == *self.key).map_or(0, |share| share.placeable)
     }
@@ -292,10 +310,7 @@ impl<'s> Look<'s> {
                 kept.contains(&id) || self.is_own(record) && !is_released
             });
             let simulation = self.plan(simulation, true);
-            let is_cut = simulation.gang_verdict(self.key).is_some_and(|verdict| {
-                refusal_of_group(&verdict.outcome).is_some_and(|refusal| refusal.is_truncated)
-            });
-            best.is_cut |= is_cut || simulation.truncated;
+            best.is_cut |= self.is_cut(&simulation);
             let shares = self.shares(&simulation);
             if best.shares.is_empty() || placeable(&shares) > placeable(&best.shares) {
                 best.refusal = self.refusal(&simulation, shares.clone());
