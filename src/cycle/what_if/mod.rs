@@ -10,6 +10,7 @@
 
 pub mod edit;
 pub mod exhaustive;
+mod line;
 mod orders;
 pub mod question;
 mod quorum;

@@ -12,11 +12,12 @@ use pellucid_cluster::{Input, PodRecord, Stage};
 use pellucid_framework::profile::Profile;
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, Name, Now, Pod, PodId, PodKey, cancellation};
-use pellucid_queue::{Queue, QueueLimits, UnitId};
+use pellucid_queue::{Queue, QueueLimits};
 use pellucid_recording::GangVerdict;
 use pellucid_recording::switches::{Setter, Switches};
 
 use super::edit::{self, Edit, Target};
+pub use super::line::Standing;
 use crate::Snapshot;
 use crate::scheduler::gangs::gate::{Block, block};
 use crate::scheduler::records::last_attempt::LastAttempt;
@@ -26,9 +27,9 @@ use crate::scheduler::{Scheduler, Settings, Step};
 const STEPS_PER_POD: usize = 20;
 const LEAST_STEPS: usize = 1_000;
 /// Longer than any backoff, so that every woken unit is tried.
-const ROUND: Duration = Duration::from_secs(60);
+pub(super) const ROUND: Duration = Duration::from_secs(60);
 /// Time between two attempts, so that units queue up behind each other as they do in reality.
-const BETWEEN_STEPS: Duration = Duration::from_nanos(1);
+pub(super) const BETWEEN_STEPS: Duration = Duration::from_nanos(1);
 
 /// A pod that would be evicted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,14 +47,16 @@ pub struct Simulation {
     pub(super) scheduler: Scheduler,
     pub(super) now: Now,
     /// The published queue, which says since when pending pods wait.
-    published: Queue,
+    pub(super) published: Queue,
     /// The requested pods. Several edits may queue the same pod, which is planned once.
     pub(super) asked: BTreeSet<PodKey>,
     /// The pods that are added or made anew, with the order in which they arrived: they queue behind all others.
-    arrived: BTreeMap<PodKey, usize>,
+    pub(super) arrived: BTreeMap<PodKey, usize>,
     /// Number of arrivals so far, and how many of them were put in order.
-    arrivals: usize,
-    lined_up: Option<usize>,
+    pub(super) arrivals: usize,
+    pub(super) lined_up: Option<usize>,
+    /// The pods that stand before or behind all their equals once something was planned, and which of both.
+    pub(super) standing: Option<(Vec<PodKey>, Standing)>,
     /// The stage that a pod had reached before its Binding was confirmed.
     pub(super) stages: BTreeMap<PodKey, Stage>,
     /// Placed pods that are not confirmed, of which waiting pods were told.
@@ -100,6 +103,7 @@ impl Simulation {
             arrived: BTreeMap::new(),
             arrivals: 0,
             lined_up: None,
+            standing: None,
             stages: BTreeMap::new(),
             announced: BTreeSet::new(),
             evicted: Vec::new(),
@@ -163,12 +167,6 @@ impl Simulation {
             }
         }
         Ok(())
-    }
-
-    /// Notes that a pod is new, or was made anew.
-    pub(super) fn arrive(&mut self, key: PodKey) {
-        self.arrived.insert(key, self.arrivals);
-        self.arrivals += 1;
     }
 
     /// Lets controllers replace the pods that are deleted from now on.
@@ -278,35 +276,6 @@ impl Simulation {
             let told = self.announce();
             still = if placed || gone || told { 0 } else { still + 1 };
             self.scheduler.queue.flush(self.now.monotonic + ROUND);
-        }
-    }
-
-    /// Puts the requested pods in the order in which they wait in the published queue, before the first attempt. Pods
-    /// that are new there come last, in the order in which they arrived.
-    fn line_up(&mut self) {
-        let unit_of = |key: &PodKey| {
-            let id = self.scheduler.cluster.find_pod(key)?;
-            Some((id, self.scheduler.queue.unit_of(id)?))
-        };
-        let is_first = self.lined_up.is_none();
-        let mut since: BTreeMap<UnitId, Duration> = BTreeMap::new();
-        let waiting = self.asked.iter().filter(|key| is_first && !self.arrived.contains_key(*key));
-        for (id, unit) in waiting.filter_map(unit_of) {
-            let published = self.published.unit_of(id).and_then(|unit| self.published.unit(unit));
-            if let Some(queued_at) = published.map(|unit| unit.queued_at) {
-                since.entry(unit).or_insert(queued_at);
-            }
-        }
-        let known = self.lined_up.replace(self.arrivals).unwrap_or(0);
-        let mut arrived: Vec<(usize, &PodKey)> =
-            self.arrived.iter().map(|(key, at)| (*at, key)).filter(|(at, _)| *at >= known).collect();
-        arrived.sort_unstable();
-        for (_, unit) in arrived.into_iter().filter_map(|(_, key)| unit_of(key)) {
-            self.now.monotonic += BETWEEN_STEPS;
-            since.entry(unit).or_insert(self.now.monotonic);
-        }
-        for (unit, queued_at) in since {
-            self.scheduler.queue.requeue_since(unit, queued_at);
         }
     }
 

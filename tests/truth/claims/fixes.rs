@@ -125,16 +125,20 @@ fn holds_as_said(fix: &Value) -> Option<bool> {
 }
 
 /// Carries the parts of a fix out on the running cluster, with everybody who waits and controllers that make pods
-/// again: all at once, and each when the last has had its effect, but before everybody is tried again. Returns whether the pod then has a place.
+/// again: all at once, and each when the last has had its effect, but before everybody is tried again. Returns whether
+/// the pod then has a place.
 fn in_company(case: &Case, key: &str, parts: &[Value]) -> [Option<bool>; 2] {
     [false, true].map(|one_by_one| {
         let mut live = case.again();
         live.recreates = true;
-        for part in parts {
+        for (at, part) in parts.iter().enumerate() {
             if !carry_out_part(&mut live, part) {
                 return None;
             }
-            if one_by_one {
+            // New nodes come together.
+            let is_node =
+                |part: Option<&Value>| part.is_some_and(|part| part["edit"]["copyNode"].is_object());
+            if one_by_one && !(is_node(Some(part)) && is_node(parts.get(at + 1))) {
                 live.run();
                 live.core.wait(BACKOFF);
                 live.run();

@@ -3,7 +3,7 @@
 use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
-use pellucid_cycle::what_if::simulation::Simulation;
+use pellucid_cycle::what_if::simulation::{Simulation, Standing};
 use pellucid_model::{Now, PodKey};
 
 use super::parts::{Part, put_in_order};
@@ -14,7 +14,7 @@ const MOST_PENDING: usize = 2_000;
 const MOST_NAMED: usize = 5;
 /// Bounds on the plans for one question, and on the pods planned in all of them together.
 const LEAST_PLANS: usize = 6;
-const MOST_PLANS: usize = 60;
+const MOST_PLANS: usize = 120;
 const MOST_PODS: usize = 20_000;
 
 /// Whether a fix holds in company.
@@ -25,7 +25,7 @@ pub(super) enum InCompany {
     /// It has none: these went to the node, in this order.
     Taken(Vec<PodKey>),
     /// It was not tried, a pod comes back in a way that is not known, or it depends on how fast the parts follow each
-    /// other.
+    /// other and who is tried in between.
     Unknown,
 }
 
@@ -94,27 +94,29 @@ impl<'s> Company<'s> {
         }
         let mut parts = parts.to_vec();
         put_in_order(&mut parts);
-        let together = self.tried(&[&parts], node);
-        // Whoever carries out one part after another gives the others time in between.
-        let one_by_one: Vec<&[Part]> = parts.chunks(1).collect();
-        if parts.len() < 2 || together == InCompany::Unknown {
-            return together;
-        }
-        match (together, self.tried(&one_by_one, node)) {
-            (InCompany::Holds, InCompany::Holds) => InCompany::Holds,
-            (InCompany::Taken(first), InCompany::Taken(_)) => InCompany::Taken(first),
-            _ => InCompany::Unknown,
-        }
+        let together = self.tried(&[&parts], None, node);
+        // Whoever carries out one part after another gives the others time in between. New nodes come together.
+        let is_node = |part: &Part| matches!(part.edit, Edit::CopyNode { .. });
+        let one_by_one: Vec<&[Part]> = parts.chunk_by(|a, b| is_node(a) && is_node(b)).collect();
+        let standing = match &together {
+            _ if one_by_one.len() < 2 => return together,
+            InCompany::Holds => Standing::Last,
+            InCompany::Taken(_) => Standing::First,
+            InCompany::Unknown => return together,
+        };
+        let apart = self.tried(&one_by_one, Some(standing), node);
+        let is_same = apart.as_str() == together.as_str();
+        if is_same { together } else { InCompany::Unknown }
     }
 
     /// Carries out steps of a change, the others being planned after each.
-    fn tried(&mut self, steps: &[&[Part]], node: Option<&str>) -> InCompany {
+    fn tried(&mut self, steps: &[&[Part]], standing: Option<Standing>, node: Option<&str>) -> InCompany {
         let Some(left) = self.left.checked_sub(steps.len()) else {
             self.is_cut = true;
             return InCompany::Unknown;
         };
         self.left = left;
-        let Some(simulation) = self.planned(steps) else { return InCompany::Unknown };
+        let Some(simulation) = self.planned(steps, standing) else { return InCompany::Unknown };
         if simulation.truncated || simulation.is_unsure {
             return InCompany::Unknown;
         }
@@ -127,8 +129,11 @@ impl<'s> Company<'s> {
         InCompany::Taken(others.map(|(key, _)| key.clone()).take(MOST_NAMED).collect())
     }
 
-    fn planned(&self, steps: &[&[Part]]) -> Option<Simulation> {
+    fn planned(&self, steps: &[&[Part]], standing: Option<Standing>) -> Option<Simulation> {
         let mut simulation = Simulation::of(self.snapshot, self.now);
+        if let Some(standing) = standing {
+            simulation.stand(self.own(), standing);
+        }
         simulation.replace_removed();
         for parts in steps {
             for part in *parts {
@@ -141,6 +146,18 @@ impl<'s> Company<'s> {
             simulation.plan(true);
         }
         Some(simulation)
+    }
+
+    /// Returns the pods that are asked about.
+    fn own(&self) -> Vec<PodKey> {
+        let key = match self.of {
+            Target::Pod(key) => return vec![key.clone()],
+            Target::Gang(key) => key,
+        };
+        let pods = self.snapshot.cluster.pods();
+        pods.filter(|(_, r)| r.node.is_none() && r.pod.member_of() == Some(key))
+            .map(|(_, r)| r.pod.key.clone())
+            .collect()
     }
 
     fn is_met(&self, simulation: &Simulation) -> bool {

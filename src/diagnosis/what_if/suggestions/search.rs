@@ -319,7 +319,8 @@ impl Search<'_> {
     }
 
     /// Drops every part without which a change still holds, alone and in company. Returns the remaining parts and the
-    /// node that takes the pod when it is alone.
+    /// node that takes the pod when it is alone, or `None` when it is not known of a part whether it is needed. New nodes
+    /// are needed without which it is not sure that the change holds.
     fn shrunk_in_company(
         &mut self,
         mut parts: Vec<Part>,
@@ -331,10 +332,14 @@ impl Search<'_> {
         while at < parts.len() && parts.len() > 1 {
             let mut fewer = parts.clone();
             fewer.remove(at);
-            let place = self.place(&fewer).filter(|_| company.judge(&fewer, None) == InCompany::Holds);
+            let place = self.place(&fewer).map(|place| (place, company.judge(&fewer, None)));
             match place {
-                Some(other) => (parts, node, at) = (fewer, other, 0),
-                None => at += parts[at..].iter().take_while(|part| part.text == parts[at].text).count(),
+                Some((other, InCompany::Holds)) => (parts, node, at) = (fewer, other, 0),
+                Some((_, InCompany::Unknown)) if !matches!(parts[at].edit, Edit::CopyNode { .. }) => {
+                    return None;
+                }
+                // Its equals follow each other.
+                _ => at += parts[at..].iter().take_while(|part| part.text == parts[at].text).count(),
             }
         }
         Some((parts, Some(node)))

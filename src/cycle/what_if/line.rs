@@ -1,0 +1,94 @@
+//! In which order a simulation tries the requested pods: as they wait in the published queue, then those that are new.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pellucid_model::{PodId, PodKey};
+use pellucid_queue::UnitId;
+
+use super::simulation::{BETWEEN_STEPS, ROUND, Simulation};
+
+/// Where pods stand in the queue among their equals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Before all of them, as if the others alone had been tried in between.
+    First,
+    /// Behind all that were there before.
+    Last,
+}
+
+impl Simulation {
+    /// Notes that a pod is new, or was made anew.
+    pub(super) fn arrive(&mut self, key: PodKey) {
+        self.arrived.insert(key, self.arrivals);
+        self.arrivals += 1;
+    }
+
+    /// Says where pods stand among their equals when a plan goes on after another. Who was tried in between stands further
+    /// behind, and that is not known of pods that wait for different events.
+    pub fn stand(&mut self, keys: Vec<PodKey>, standing: Standing) {
+        self.standing = Some((keys, standing));
+    }
+
+    /// Puts the requested pods in the order in which they wait in the published queue, before the first attempt. Pods
+    /// that are new there come last, in the order in which they arrived.
+    pub(super) fn line_up(&mut self) {
+        let mut since = match self.lined_up {
+            None => self.as_published(),
+            Some(_) => self.as_they_stand(),
+        };
+        let known = self.lined_up.replace(self.arrivals).unwrap_or(0);
+        for (unit, queued_at) in self.new_since(known) {
+            // A unit that has other pods as well waits already.
+            since.entry(unit).or_insert(queued_at);
+        }
+        for (unit, queued_at) in since {
+            self.scheduler.queue.requeue_since(unit, queued_at);
+        }
+        self.scheduler.queue.flush(self.now.monotonic + ROUND);
+    }
+
+    fn unit_of(&self, key: &PodKey) -> Option<(PodId, UnitId)> {
+        let id = self.scheduler.cluster.find_pod(key)?;
+        Some((id, self.scheduler.queue.unit_of(id)?))
+    }
+
+    /// Returns since when the units of requested pods wait in the published queue.
+    fn as_published(&self) -> BTreeMap<UnitId, Duration> {
+        let mut since = BTreeMap::new();
+        let waiting = self.asked.iter().filter(|key| !self.arrived.contains_key(*key));
+        for (id, unit) in waiting.filter_map(|key| self.unit_of(key)) {
+            let published = self.published.unit_of(id).and_then(|unit| self.published.unit(unit));
+            if let Some(published) = published {
+                since.entry(unit).or_insert(published.queued_at);
+            }
+        }
+        since
+    }
+
+    /// Returns since when the units wait of pods whose standing was given.
+    fn as_they_stand(&self) -> BTreeMap<UnitId, Duration> {
+        let Some((keys, standing)) = &self.standing else { return BTreeMap::new() };
+        let moved = keys.iter().filter(|key| *standing == Standing::Last || !self.arrived.contains_key(*key));
+        let since = match standing {
+            Standing::First => Duration::ZERO,
+            Standing::Last => self.now.monotonic,
+        };
+        moved.filter_map(|key| Some((self.unit_of(key)?.1, since))).collect()
+    }
+
+    /// Returns since when the units of new pods wait, but for the first `known` arrivals.
+    fn new_since(&mut self, known: usize) -> BTreeMap<UnitId, Duration> {
+        let new = self.arrived.iter().filter(|(_, at)| **at >= known);
+        let mut new: Vec<(usize, PodKey)> = new.map(|(key, at)| (*at, key.clone())).collect();
+        new.sort_unstable();
+        let mut since = BTreeMap::new();
+        for (_, key) in new {
+            if let Some((_, unit)) = self.unit_of(&key) {
+                self.now.monotonic += BETWEEN_STEPS;
+                since.entry(unit).or_insert(self.now.monotonic);
+            }
+        }
+        since
+    }
+}
