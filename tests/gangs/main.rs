@@ -9,6 +9,7 @@
 //! - `reading`: what users read about gangs
 //! - `large`: groups of many gangs; `slices`: attempts that take long
 //! - `outlook`, `outlook_random`: whether a quorum fits now, later or never, and that it is true when tried
+//! - `topology`: whether one zone, rack or node has places for all
 //! - `random`: what must hold in any history
 
 #[path = "../common/mod.rs"]
@@ -29,4 +30,5 @@ mod sessions;
 mod simulating;
 mod slices;
 mod strict;
+mod topology;
 mod waiting;

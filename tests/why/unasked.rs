@@ -26,8 +26,8 @@ fn no_pod_is_planned_because_the_last_selector_of_its_label_went() {
     for name in ["a", "b", "c"] {
         core.see(&on(&keeps_away(pod(name, 1000)), "n0"));
     }
-    for name in ["first", "second"] {
-        core.attempt(&labelled(pod(name, 3000), "app", "web"));
+    for (created, name) in [(1, "first"), (2, "second")] {
+        core.attempt(&Pod { created, ..labelled(pod(name, 3000), "app", "web") });
     }
     for name in ["first", "second"] {
         let body = ask(&mut core, &format!("/apis/v1/explain/pods/ns/{name}/feasibility"));

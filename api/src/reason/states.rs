@@ -18,6 +18,7 @@ pub struct StateEntry {
 const GANG: &str = "verdict of a gang";
 const CAUSE: &str = "group of nodes with one cause";
 const FEASIBILITY: &str = "verdict of feasibility";
+const TOPOLOGY: &str = "verdict of a gang's topology";
 const STANDING: &str = "pod that is not pending";
 const PREEMPTION: &str = "verdict of preemption";
 const ERROR: &str = "refused request";
@@ -48,6 +49,18 @@ pub const STATES: &[StateEntry] = &[
     of(FEASIBILITY, "NeverFits", "No node takes the pod, not even without the pods that can leave it."),
     of(FEASIBILITY, "HeldBack", "The pod is refused as a whole, whatever the nodes have free."),
     of(FEASIBILITY, "NotKnown", "No node takes the pod now, and whether one would later was not found out."),
+    of(TOPOLOGY, "TopologyFits", "One domain of the key has places for all members that the quorum needs."),
+    of(
+        TOPOLOGY,
+        "TopologyFragmented",
+        "No domain of the key has places for all members that the quorum needs; the places of all domains add up to enough.",
+    ),
+    of(TOPOLOGY, "TopologyShort", "Even the places of all domains of the key add up to too few."),
+    of(
+        TOPOLOGY,
+        "TopologyNotKnown",
+        "No domain that was planned has places for all; there are more domains, or a plan was cut off.",
+    ),
     of(STANDING, "PodPlaced", "This scheduler placed the pod."),
     of(STANDING, "PodPlacedByOthers", "The pod is on a node, and this process did not place it there."),
     of(STANDING, "PodEnded", "The pod succeeded or failed."),

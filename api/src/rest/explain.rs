@@ -218,7 +218,7 @@ pub struct PendingPod {
     /// Code of the reason under which `summary/pending` counts it; empty for a pod that was not refused.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub key_reason: String,
-    /// Code of its outlook, as in its explanation.
+    /// Code of its outlook, as in its explanation; empty where that was not worked out for the list.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub outlook: String,
     /// Codes of its reasons, the most frequent first.

@@ -219,7 +219,7 @@ pub struct PodGang {
     pub message: String,
     /// Where the gang is explained.
     pub path: String,
-    /// Of a pending member of a gang without its quorum: the outlook of the gang, and so of the pod.
+    /// Of a pending member of a gang without its quorum: the outlook of the gang. That of the pod is the explanation's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outlook: Option<Outlook>,
 }

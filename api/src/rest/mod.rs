@@ -29,6 +29,7 @@ pub mod shadow;
 pub mod simulate;
 pub mod standing;
 pub mod suggestions;
+pub mod topology;
 pub mod volumes;
 pub mod wakeups;
 

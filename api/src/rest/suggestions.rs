@@ -282,7 +282,7 @@ pub struct LargestNow {
 #[serde(rename_all = "camelCase")]
 pub struct FeasibilityAlone {
     /// The gang that it is planned with, `namespace/name`: `verdict`, `now`, `afterPreemption` and `emptyCluster` of the
-    /// body are about its quorum.
+    /// body are about the pod beside its quorum.
     pub gang: String,
     /// Never or not now, of the pod alone.
     pub verdict: FeasibilityVerdict,

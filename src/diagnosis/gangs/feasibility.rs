@@ -1,5 +1,6 @@
 //! How many members of a gang have places now and on emptied nodes, and what that makes of a member's feasibility.
 
+use pellucid_api::rest::explain::Outlook;
 use pellucid_api::rest::gang_explain::GangFeasibility;
 use pellucid_api::rest::suggestions::{Feasibility, FeasibilityAlone, FeasibilityVerdict};
 use pellucid_cluster::PodRecord;
@@ -32,9 +33,19 @@ pub(crate) fn of_gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Result<Ga
 }
 
 /// Makes the feasibility of a pod that of the pod with its gang, if it waits for the gang's quorum. What the pod alone
-/// would do moves to `alone`.
-pub(crate) fn with_gang(snapshot: &Snapshot, of: (PodId, &PodRecord), body: &mut Feasibility, now: Now) {
-    let Some((own, _)) = member::outlook(snapshot, of, now) else { return };
+/// would do, which has this outlook `alone`, moves to `alone`.
+pub(crate) fn with_gang(
+    snapshot: &Snapshot,
+    of: (PodId, &PodRecord),
+    alone: Outlook,
+    body: &mut Feasibility,
+    now: Now,
+) {
+    let Some((own, _)) = member::outlook(snapshot, of, now) else {
+        let own = member::beside_quorum(snapshot, of, alone, now);
+        body.verdict = FeasibilityVerdict { code: own.code, message: own.message };
+        return;
+    };
     body.alone = Some(FeasibilityAlone {
         gang: of.1.pod.member_of().map(ToString::to_string).unwrap_or_default(),
         verdict: std::mem::take(&mut body.verdict),

@@ -9,11 +9,13 @@ use std::sync::Arc;
 use pellucid_api::rest::explain::Outlook;
 use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
-use pellucid_model::{GangKey, Now, PodId};
+use pellucid_cycle::what_if::edit::Edit;
+use pellucid_model::{GangKey, Now, PodId, PodKey};
 
+use super::gang_state::is_off;
 use super::outlook::{GangOutlook, Look, as_it_stands, body, is_planned_as_one};
-use crate::requirements::ask;
-use crate::verdict;
+use super::status::GangStatus;
+use crate::requirements::{ask, outlook::outlook as outlook_alone};
 
 /// Largest number of pending members times nodes, summed over gangs, for which a list of pods has outlooks.
 const MOST_PLANNED: usize = 300_000;
@@ -57,7 +59,7 @@ fn beyond(snapshot: &Snapshot, key: &GangKey, id: PodId, now: Now) -> Outlook {
         return found.body;
     }
     // A pod that no node takes even alone has no place beside others.
-    let alone = ask(snapshot, id).map(|asked| verdict::outlook(snapshot, &asked, now));
+    let alone = ask(snapshot, id).map(|asked| outlook_alone(snapshot, &asked, now));
     let is_lasting = |alone: &Outlook| matches!(&*alone.code, "NeverFits" | "HeldBack");
     alone.filter(is_lasting).unwrap_or_else(|| {
         let message = format!(
@@ -67,12 +69,56 @@ fn beyond(snapshot: &Snapshot, key: &GangKey, id: PodId, now: Now) -> Outlook {
     })
 }
 
+/// Returns the outlook of a member beside a quorum that its gang has, made from that of the pod `alone`. The members that
+/// hold the quorum have to stay: without them the pod would wait for its gang.
+pub(crate) fn beside_quorum(
+    snapshot: &Snapshot,
+    (id, record): (PodId, &PodRecord),
+    alone: Outlook,
+    now: Now,
+) -> Outlook {
+    let Some(key) = held_by_others(snapshot, record).filter(|_| alone.code == "NotNow") else { return alone };
+    let look = Look { member: Some(id), ..Look::of(snapshot, key, now) };
+    let named: Vec<PodKey> = alone
+        .would_leave
+        .iter()
+        .filter_map(|text| text.split_once('/'))
+        .map(|(namespace, name)| PodKey::new(namespace, name))
+        .collect();
+    let is_own = |key: &PodKey| snapshot.find_pod(key).is_some_and(|(_, other)| look.is_own(other));
+    // What was named was tried with all other pods there.
+    if !named.is_empty() && !named.iter().any(is_own) {
+        return alone;
+    }
+    let edits: Vec<Edit> = named.into_iter().map(Edit::DeletePod).collect();
+    if !edits.is_empty() && look.plan_with(&edits).is_some_and(|plan| look.is_met(&plan)) {
+        return alone;
+    }
+    let found = look.planned().body;
+    if found.code == "NotNow" {
+        return found;
+    }
+    let message = format!("no node takes it now, nor as long as the placed members of gang {key} stay");
+    body("NotKnown", message)
+}
+
+/// Returns the gang of a pending pod, if placed members that could leave hold its quorum.
+fn held_by_others<'s>(snapshot: &Snapshot, record: &'s PodRecord) -> Option<&'s GangKey> {
+    let key = record.pod.member_of().filter(|_| record.node.is_none())?;
+    let gang = snapshot.cluster.gangs().get(key)?;
+    let holds = |id: &PodId| snapshot.cluster.pod(*id).is_some_and(|r| r.node.is_some() && r.pod.can_leave());
+    let is_heeded = !is_off(snapshot, &GangStatus::of_gang(snapshot, gang));
+    (is_heeded && gang.members.keys().any(holds)).then_some(key)
+}
+
 /// How one of many pods stands with its gang.
 pub(crate) enum InGang {
     /// It is planned with its gang, and this is its outlook.
     Known(Outlook),
     /// It is planned with its gang, and its outlook was not worked out.
     LeftOut,
+    /// It is scheduled on its own, beside the quorum of its gang.
+    Beside,
     /// It is scheduled on its own.
     Alone,
 }
@@ -91,6 +137,8 @@ pub(crate) struct Outlooks<'s> {
 enum OfGang {
     Planned(Arc<GangOutlook>),
     LeftOut,
+    /// It has its quorum.
+    Whole,
     OneByOne,
 }
 
@@ -111,15 +159,17 @@ impl<'s> Outlooks<'s> {
         match self.known.get(key) {
             Some(OfGang::Planned(gang)) => gang.of_member(id).cloned().map_or(InGang::LeftOut, InGang::Known),
             Some(OfGang::LeftOut) => InGang::LeftOut,
+            Some(OfGang::Whole) => InGang::Beside,
             Some(OfGang::OneByOne) | None => InGang::Alone,
         }
     }
 
     fn of_gang(&mut self, key: &GangKey) -> OfGang {
-        if !is_planned_as_one(self.snapshot, key) {
-            return OfGang::OneByOne;
-        }
         let gangs = self.snapshot.cluster.gangs();
+        if !is_planned_as_one(self.snapshot, key) {
+            let is_whole = gangs.get(key).is_some_and(|gang| gang.counts.placed() > 0);
+            return if is_whole { OfGang::Whole } else { OfGang::OneByOne };
+        }
         let group = gangs.group_of(key);
         let members: usize =
             group.iter().filter_map(|key| gangs.get(key)).map(|gang| gang.members.len()).sum();

@@ -6,6 +6,7 @@
 //! - `summary`: Koordinator's view of a gang
 //! - `outlook`: whether the quorum fits now, later or never; `member`: the same of one member; `targets`: the pods that its members need beside them;
 //!   `leaving`: the pods whose end would do; `feasibility`: the same in numbers
+//! - `topology`: whether one zone, rack or node has room for the quorum
 //! - `explain`: the full explanation; `retry`: when the gang is tried again
 //! - `interference`: which gang holds what another one waits for; `cycles`: gangs that wait for each other
 //! - [`tally`]: counts for metrics
@@ -23,6 +24,7 @@ mod status;
 pub(super) mod summary;
 pub mod tally;
 mod targets;
+pub(super) mod topology;
 
 use pellucid_api::rest::explain::PodExplanation;
 use pellucid_api::rest::gang_explain::PodGang;

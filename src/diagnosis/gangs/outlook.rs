@@ -24,7 +24,6 @@ use super::leaving::leaving;
 use super::status::GangStatus;
 use super::targets::targets;
 use crate::known::known;
-use crate::what_if::suggestions::nodes_to_add;
 
 /// What a gang comes to when its group is planned now.
 #[derive(Clone)]
@@ -116,6 +115,11 @@ pub(super) struct Look<'s> {
 impl<'s> Look<'s> {
     pub(super) fn of(snapshot: &'s Snapshot, key: &'s GangKey, now: Now) -> Self {
         Self { snapshot, key, keys: snapshot.cluster.gangs().group_of(key), member: None, now }
+    }
+
+    /// Returns a look at a gang, or `None` if its group has its quorum, waits for no place, or is not scheduled as one.
+    pub(super) fn at(snapshot: &'s Snapshot, key: &'s GangKey, now: Now) -> Option<Self> {
+        is_planned_as_one(snapshot, key).then(|| Self::of(snapshot, key, now))
     }
 
     /// Returns whether a pod is a member of the group.
@@ -257,6 +261,19 @@ impl<'s> Look<'s> {
         self.keys.iter().filter_map(share).collect()
     }
 
+    /// Returns how many of the members that this gang needs have places in a plan.
+    pub(super) fn slots(&self, simulation: &Simulation) -> u32 {
+        self.own_share(&self.shares(simulation))
+    }
+
+    /// Returns whether a plan of the group was cut off before every order of its members was tried.
+    pub(super) fn is_cut(&self, simulation: &Simulation) -> bool {
+        simulation.truncated
+            || simulation.gang_verdict(self.key).is_some_and(|verdict| {
+                refusal_of_group(&verdict.outcome).is_some_and(|refusal| refusal.is_truncated)
+            })
+    }
+
     fn own_share(&self, shares: &[GangShare]) -> u32 {
         shares.iter().find(|share| share.gang == *self.key).map_or(0, |share| share.placeable)
     }
@@ -293,10 +310,7 @@ impl<'s> Look<'s> {
                 kept.contains(&id) || self.is_own(record) && !is_released
             });
             let simulation = self.plan(simulation, true);
-            let is_cut = simulation.gang_verdict(self.key).is_some_and(|verdict| {
-                refusal_of_group(&verdict.outcome).is_some_and(|refusal| refusal.is_truncated)
-            });
-            best.is_cut |= is_cut || simulation.truncated;
+            best.is_cut |= self.is_cut(&simulation);
             let shares = self.shares(&simulation);
             if best.shares.is_empty() || placeable(&shares) > placeable(&best.shares) {
                 best.refusal = self.refusal(&simulation, shares.clone());
@@ -346,11 +360,7 @@ impl<'s> Look<'s> {
             _ => vec!["lower the requests of its members".to_string()],
         };
         ways.extend(self.quorum_that_fits(found).map(|min| format!("lower its quorum to {min}")));
-        let nodes = nodes_to_add(self.snapshot, self.key, self.now);
-        ways.push(match nodes {
-            Some((like, n)) => format!("add nodes ({n} like {like} would do)"),
-            None => "add nodes".into(),
-        });
+        ways.push("add nodes".into());
         let path = format!("/apis/v1/explain/gangs/{}/{}/suggestions", self.key.namespace, self.key.name);
         let last = ways.pop().unwrap_or_default();
         let text =

@@ -5,9 +5,17 @@
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::gangs::GangSummary;
+use pellucid_framework::endpoint::{Query, QueryKind};
 
-use crate::gangs::{explain, feasibility, interference, summary};
-use crate::reads::{SnapshotRead, gang_key};
+use crate::gangs::{explain, feasibility, interference, summary, topology};
+use crate::reads::{SnapshotRead, gang_key, text};
+
+const KEY: &[Query] = &[Query::new(
+    "key",
+    QueryKind::Text,
+    "Node label whose values are the domains; without it the keys of the members' required pod affinity and hard spread, \
+     else zone and hostname",
+)];
 
 pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
     vec![
@@ -28,6 +36,16 @@ pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
             "Never or not now: how many members of a gang have places together now and on emptied nodes",
             |snapshot, params, now| feasibility::of_gang(snapshot, &gang_key(params), now),
         )
+        .long()
+        .not_found("GangNotFound"),
+        SnapshotRead::new(
+            "/apis/v1/explain/gangs/:namespace/:name/topology",
+            "explain",
+            "How many members of a gang each zone, rack or node has places for, and whether one has them for all",
+            |snapshot, params, now| topology::of_gang(snapshot, &gang_key(params), text(params, "key")?, now),
+        )
+        .query(KEY)
+        .rows("/domains", "Domain /value, Nodes /nodes, Members /members, Slots /slots")
         .long()
         .not_found("GangNotFound"),
         SnapshotRead::new(

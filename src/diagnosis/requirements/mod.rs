@@ -3,12 +3,14 @@
 //! - `terms`: which terms of the pod those requirements are, and what is there instead
 //! - `details`: what plugins say of a node, with its numbers
 //! - `nearest`: nodes ranked by what they fail
+//! - `outlook`: whether the pod fits now, later or never
 //! - `victims`: which pods would have to leave a node
 //!
 //! Not here: what follows from it for the pod as a whole (`verdict`).
 
 pub(crate) mod details;
 pub(crate) mod nearest;
+pub(crate) mod outlook;
 pub(crate) mod terms;
 pub(crate) mod victims;
 

@@ -5,11 +5,10 @@
 //! the command line, and simulations. The recorded refusal says whether the pod was refused as a whole; everything
 //! about nodes is worked out on the snapshot, as it is now.
 //!
-//! - `outlook`: whether the pod can fit; `sentence`: the verdict in words; `pending`: the verdicts on all pending pods
+//! - `sentence`: the verdict in words; `pending`: the verdicts on all pending pods
 //!
 //! Not here: the recorded node groups of an attempt (`explain`), and changes that would help (`what_if::suggestions`).
 
-mod outlook;
 mod pending;
 mod sentence;
 
@@ -20,7 +19,7 @@ use pellucid_framework::{Cause, Reason, bodies};
 use pellucid_model::{Now, PodId};
 use pellucid_recording::{Outcome, Refusal};
 
-pub(crate) use outlook::{emptied_for, outlook};
+use crate::requirements::outlook::{self, outlook};
 pub use pending::{Verdicts, verdicts};
 pub(crate) use sentence::sentence;
 
@@ -70,18 +69,18 @@ pub fn of_pod(snapshot: &Snapshot, id: PodId, now: Now) -> Option<PodVerdict> {
     Some(with_gang(snapshot, id, told(snapshot, id, true, now)?, now))
 }
 
-/// Makes the outlook on a member of a gang that of the member placed with its gang.
+/// Makes the outlook on a member of a gang that of the member placed with its gang, or beside the quorum that it has.
 fn with_gang(snapshot: &Snapshot, id: PodId, verdict: PodVerdict, now: Now) -> PodVerdict {
     let Some(record) = snapshot.cluster.pod(id).filter(|record| record.pod.member_of().is_some()) else {
         return verdict;
     };
     let of_gang = || member::outlook(snapshot, (id, record), now).map(|(own, _)| own);
-    // Beside a quorum a member is a pod like any other.
-    let alone = || {
-        let is_open = verdict.outlook.is_none();
-        is_open.then(|| ask(snapshot, id)).flatten().map(|asked| outlook(snapshot, &asked, now))
+    let beside = || {
+        let alone = || ask(snapshot, id).map(|asked| outlook(snapshot, &asked, now));
+        let alone = verdict.outlook.clone().or_else(alone)?;
+        Some(member::beside_quorum(snapshot, (id, record), alone, now))
     };
-    match of_gang().or_else(alone) {
+    match of_gang().or_else(beside) {
         Some(outlook) => verdict.with_outlook(outlook),
         None => verdict,
     }
@@ -116,8 +115,9 @@ pub(crate) fn of_refusal_among(
     let of_gang = snapshot.cluster.pod(id).map(|record| outlooks.of((id, record)));
     Some(match of_gang {
         Some(InGang::Known(outlook)) => verdict.with_outlook(outlook),
-        Some(InGang::LeftOut) => PodVerdict { outlook: None, ..verdict },
-        Some(InGang::Alone) | None => verdict,
+        Some(InGang::LeftOut) => verdict.untold(),
+        Some(InGang::Beside) if verdict.waits() => verdict.untold(),
+        Some(InGang::Beside | InGang::Alone) | None => verdict,
     })
 }
 
@@ -158,6 +158,16 @@ fn judge(snapshot: &Snapshot, id: PodId, refusal: &Refusal, is_told: bool, now: 
 }
 
 impl PodVerdict {
+    /// Returns whether other pods have to leave first.
+    fn waits(&self) -> bool {
+        self.outlook.as_ref().is_some_and(|outlook| outlook.code == outlook::NOT_NOW)
+    }
+
+    /// Returns the same verdict without an outlook.
+    fn untold(self) -> Self {
+        Self { outlook: None, ..self }
+    }
+
     /// Returns the same verdict with another outlook.
     fn with_outlook(mut self, outlook: Outlook) -> Self {
         self.outlook = Some(outlook);

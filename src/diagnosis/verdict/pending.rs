@@ -97,16 +97,15 @@ impl<'s> Work<'s> {
             }
         };
         let of = self.outlooks.of((id, record));
-        let (Some(gang), false) = (record.pod.member_of(), matches!(of, InGang::Alone)) else {
-            return Some(alone);
-        };
-        let key = (alike, gang, matches!(of, InGang::LeftOut));
+        let is_told = matches!(of, InGang::Alone) || matches!(of, InGang::Beside) && !alone.waits();
+        let Some(gang) = record.pod.member_of().filter(|_| !is_told) else { return Some(alone) };
+        let key = (alike, gang, !matches!(of, InGang::Known(_)));
         if let Some(same) = self.by_gang.get(&key).filter(|_| !is_own) {
             return Some(same.clone());
         }
         let verdict = Arc::new(match of {
             InGang::Known(outlook) => PodVerdict::clone(&alone).with_outlook(outlook),
-            InGang::LeftOut | InGang::Alone => PodVerdict { outlook: None, ..PodVerdict::clone(&alone) },
+            InGang::LeftOut | InGang::Beside | InGang::Alone => PodVerdict::clone(&alone).untold(),
         });
         if !is_own {
             self.by_gang.insert(key, verdict.clone());

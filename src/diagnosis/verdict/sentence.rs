@@ -3,8 +3,9 @@
 use pellucid_framework::Cause;
 use pellucid_recording::{Group, Refusal};
 
-use super::{PodVerdict, outlook};
+use super::PodVerdict;
 use crate::explain::{shortfall_text, with_subject};
+use crate::requirements::outlook;
 
 /// Returns a sentence on why a pod is pending: its own cause, or what the nearest nodes fail; whether it can fit; and
 /// what would help. `refusal` says how many nodes and causes the attempt met.

@@ -13,8 +13,8 @@ use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{Name, NodeIdx, Now, Pod, PodKey};
 
 use crate::meta::of_snapshot;
+use crate::requirements::outlook::{emptied_for, outlook};
 use crate::requirements::{PodRequirements, asked_by_name, missing};
-use crate::verdict::{emptied_for, outlook};
 use crate::what_if::suggestions::exact;
 
 /// Largest number of copies that are counted.
@@ -48,7 +48,7 @@ pub(crate) fn of_pod(
         meta,
         namespace: key.namespace.to_string(),
         name: key.name.to_string(),
-        verdict: FeasibilityVerdict { code: outlook.code, message: outlook.message },
+        verdict: FeasibilityVerdict { code: outlook.code.clone(), message: outlook.message.clone() },
         now: now_fits,
         after_preemption,
         empty_cluster,
@@ -59,7 +59,7 @@ pub(crate) fn of_pod(
         alone: None,
         not_pending: None,
     };
-    crate::gangs::feasibility::with_gang(snapshot, (id, asked.record), &mut body, now);
+    crate::gangs::feasibility::with_gang(snapshot, (id, asked.record), outlook, &mut body, now);
     Ok(body)
 }
 

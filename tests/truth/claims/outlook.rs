@@ -49,10 +49,16 @@ fn places(objects: &Objects, key: &str, preempts: bool) -> bool {
     alone(&objects, &keys).contains_key(key)
 }
 
-/// Does the same with everything gone that can go, or everything but what the pod wants beside it.
+/// Does the same with everything gone that can go, or everything but what the pod wants beside it. The placed members of
+/// a gang stay where they hold its quorum.
 fn places_when_emptied(objects: &Objects, key: &str) -> [bool; 2] {
-    let keeps = wanted(objects, &objects.planned_with(key));
     let all = places(&objects.emptied(&BTreeSet::new()), key, true);
+    let mut keeps = wanted(objects, &objects.planned_with(key));
+    if let Some(gang) = gang_of(objects.pod(key)) {
+        let group = objects.gang_group(&gang);
+        let is_own = |pod: &Value| gang_of(pod).is_some_and(|gang| group.contains(&gang));
+        keeps.extend(objects.placed().filter(|(_, pod)| is_own(pod)).map(|(key, _)| key.clone()));
+    }
     [all, if keeps.is_empty() { all } else { places(&objects.emptied(&keeps), key, true) }]
 }
 

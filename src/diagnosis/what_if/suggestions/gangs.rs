@@ -12,7 +12,7 @@ use pellucid_api::rest::explain::Outlook;
 use pellucid_cluster::Stage;
 use pellucid_cluster::gangs::Gang;
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::what_if::edit::{Edit, Target};
+use pellucid_cycle::what_if::edit::Target;
 use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::Reason;
@@ -41,8 +41,6 @@ struct Tried {
     slots: Option<u32>,
 }
 
-/// Number of plans for the number of nodes in a remedy.
-const FEW_PLANS: usize = 6;
 /// Largest number of pods that a fix lets go.
 const MOST_LEAVING: usize = 8;
 /// Number of sets of failed requirements for which changes of the members are tried.
@@ -93,15 +91,6 @@ pub(super) fn fixes(snapshot: &Snapshot, of: Planned<'_>, most: usize, now: Now)
         found.note = Some(format!("{what}; {path} says what is missing."));
     }
     found
-}
-
-/// Returns a node and how many like it would give a gang its quorum, if few plans are enough to tell.
-pub(crate) fn nodes_to_add(snapshot: &Snapshot, key: &GangKey, now: Now) -> Option<(Name, usize)> {
-    let search = Search::new(snapshot, snapshot.cluster.gangs().get(key)?, FEW_PLANS, now);
-    let first = search.first_pending()?;
-    let tried = search.by_new_nodes(&ask(snapshot, first)?, 1).pop()?;
-    let Edit::CopyNode { node, .. } = &tried.parts.first()?.edit else { return None };
-    Some((node.clone(), tried.parts.len()))
 }
 
 struct Search<'s> {

@@ -21,7 +21,6 @@ mod victims;
 use pellucid_api::rest::simulate::EditBody;
 use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
 
-pub(crate) use gangs::nodes_to_add;
 pub(super) use parts::exact;
 
 use pellucid_cycle::Snapshot;

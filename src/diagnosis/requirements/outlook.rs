@@ -22,12 +22,12 @@ use crate::requirements::nearest::order;
 use crate::requirements::victims::victims_among;
 
 /// Codes of outlooks.
-pub(super) const NOW: &str = "FitsNow";
-pub(super) const PREEMPTING: &str = "FitsAfterPreemption";
-pub(super) const NOT_NOW: &str = "NotNow";
-pub(super) const NEVER: &str = "NeverFits";
-pub(super) const HELD: &str = "HeldBack";
-pub(super) const UNKNOWN: &str = "NotKnown";
+pub(crate) const NOW: &str = "FitsNow";
+pub(crate) const PREEMPTING: &str = "FitsAfterPreemption";
+pub(crate) const NOT_NOW: &str = "NotNow";
+pub(crate) const NEVER: &str = "NeverFits";
+pub(crate) const HELD: &str = "HeldBack";
+pub(crate) const UNKNOWN: &str = "NotKnown";
 
 /// Number of pods that are listed to leave.
 const MOST_LISTED: usize = 8;
@@ -39,7 +39,7 @@ fn of(code: &str, message: impl Into<String>) -> Outlook {
 }
 
 /// Returns the outlook of a pod that is refused as a whole.
-pub(super) fn held_back() -> Outlook {
+pub(crate) fn held_back() -> Outlook {
     of(HELD, "the pod itself is held back, whatever the nodes have free")
 }
 
@@ -57,12 +57,9 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
     }
     let emptied = Emptied::of(asked);
     match emptied.takes() {
-        Some(true) => return of(NOT_NOW, "no node takes it now; one would if the pods on it ended"),
+        Some(true) => return of(NOT_NOW, "a node would take it if the pods on it ended"),
         Some(false) => {
-            return of(
-                NOT_NOW,
-                "no node takes it now; one would if the pods on it ended that it does not need",
-            );
+            return of(NOT_NOW, "a node would take it if the pods on it ended that it does not need");
         }
         None => {}
     }
@@ -73,18 +70,12 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
         return found;
     }
     if !emptied.is_never() {
-        return of(UNKNOWN, "no node takes it now, and no set of pods was found whose end would help");
+        return of(UNKNOWN, "no set of pods was found whose end would help");
     }
     if emptied.waits_for_pending(asked) {
-        return of(UNKNOWN, "no node takes it as long as pods that it must be near have no place");
+        return of(UNKNOWN, "it must be near pods that have no place yet");
     }
-    of(
-        NEVER,
-        format!(
-            "none of {} nodes takes it, not even without the pods that can leave, as the nodes are",
-            nodes.len()
-        ),
-    )
+    of(NEVER, "it never fits the nodes as they are, not even once all pods have left that can")
 }
 
 /// Returns whether the pod has a place after preemption. A pending pod keeps its nomination.
@@ -141,8 +132,8 @@ fn verified(
 
 fn leaving(node: &Name, leave: &[PodKey]) -> Outlook {
     let message = match leave {
-        [one] => format!("no node takes it now; {node} would if pod {one} ended"),
-        some => format!("no node takes it now; {node} would if {} pods on it ended", some.len()),
+        [one] => format!("{node} would take it if pod {one} ended"),
+        some => format!("{node} would take it if {} pods on it ended", some.len()),
     };
     Outlook {
         node: Some(node.to_string()),
@@ -229,7 +220,7 @@ impl<'a> Emptied<'a> {
             if verified(snapshot, self.asked, &all, name, now) {
                 return Some(of(
                     NOT_NOW,
-                    format!("no node takes it now; {name} would if pods ended that it does not need"),
+                    format!("{name} would take it if pods ended that it does not need"),
                 ));
             }
         }
