@@ -65,12 +65,14 @@ fn is_placed(core: &Core, key: &PodKey) -> bool {
 
 #[test]
 fn fixes_in_company_do_what_is_said_of_them() {
-    let (mut holds, mut taken) = (0, 0);
+    let (mut holds, mut taken, mut unknown) = (0, 0, 0);
     let reader = Reader::new();
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     for _ in 0..60 {
-        let world = story().new_tree(&mut runner).expect("a story").current().world;
+        let mut world = story().new_tree(&mut runner).expect("a story").current().world;
+        // Pods that are being deleted would end meanwhile.
+        world.placed.retain(|pod| !pod.deleting);
         let (objects, _) = Objects::settled(world);
         let lived = || {
             let mut core = objects.core();
@@ -84,6 +86,11 @@ fn fixes_in_company_do_what_is_said_of_them() {
             let body = reader.of_pod(&snapshot, key, "/suggestions", &[("max", "2")]);
             for fix in body["fixes"].as_array().into_iter().flatten() {
                 let said = fix["inCompany"].as_str().expect("it is asked");
+                if said == "unknown" {
+                    // It depends on how the parts are carried out, at once or one by one.
+                    unknown += 1;
+                    continue;
+                }
                 let mut core = lived();
                 carry_out(&mut core, &objects, fix["edits"].as_array().expect("edits"));
                 match said {
@@ -95,7 +102,10 @@ fn fixes_in_company_do_what_is_said_of_them() {
             }
         }
     }
-    assert!(holds > 30 && taken > 3, "{holds} hold, {taken} are taken");
+    assert!(
+        holds > 30 && taken > 3 && unknown * 5 < holds,
+        "{holds} hold, {taken} are taken, {unknown} depend on more"
+    );
 }
 
 fn included(core: &mut Core, edits: Vec<Edit>, pods: &[&str]) -> (Vec<(String, String)>, Vec<String>) {
