@@ -7,6 +7,7 @@ use pellucid_cluster::{Cluster, ClusterEvent, Stage};
 use pellucid_framework::plugin::{Measure, Plugin, PreFiltered, PreScored, derived_states};
 use pellucid_framework::{CauseId, Causes, CycleValue, Nodes, View};
 use pellucid_model::requests::ResourceList;
+use pellucid_model::storage::{ClaimUse, PersistentVolumeClaim};
 use pellucid_model::{Name, Node, NodeIdx, Pod, PodKey, PodSpec};
 
 /// A cluster with the derived state of every plugin.
@@ -73,6 +74,18 @@ pub(super) fn node(name: &str) -> Node {
         allocatable: ResourceList { milli_cpu: 4000, memory: 8 << 30, pods: 110, ..Default::default() },
         ..Node::default()
     }
+}
+
+/// Returns a pod of namespace `d` that mounts a claim.
+pub(super) fn mounting(claim: &str) -> PodSpec {
+    let mut spec = PodSpec { namespace: "d".into(), ..PodSpec::default() };
+    spec.volumes.claims = [ClaimUse { claim: claim.into(), owner: None }].into();
+    spec
+}
+
+/// Returns a claim of namespace `d` without a volume or a class.
+pub(super) fn claim(name: &str) -> PersistentVolumeClaim {
+    PersistentVolumeClaim { namespace: "d".into(), name: name.into(), ..PersistentVolumeClaim::default() }
 }
 
 pub(super) fn pod_with(spec: PodSpec) -> Pod {

@@ -8,8 +8,6 @@ use super::source::{Source, files_below, root, sources};
 
 /// Number of lines above which a file must be split.
 const LONGEST: usize = 500;
-/// The same for tests, which are lists of independent cases.
-const LONGEST_TEST: usize = 800;
 /// Largest number of lines of `main.rs`, which only sets up the process.
 const LONGEST_MAIN: usize = 60;
 
@@ -61,10 +59,9 @@ fn nothing_is_left_to_be_done_at_run_time() {
 fn no_file_is_too_long() {
     let mut complaints = Vec::new();
     for source in rust() {
-        let longest = if source.path.starts_with("tests/") { LONGEST_TEST } else { LONGEST };
         let lines = source.text.lines().count();
-        if lines > longest {
-            complaints.push(format!("{}:{lines}: over {longest} lines", source.path));
+        if lines > LONGEST {
+            complaints.push(format!("{}:{lines}: over {LONGEST} lines", source.path));
         }
     }
     assert_none(&complaints);

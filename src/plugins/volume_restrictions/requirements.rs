@@ -95,22 +95,11 @@ mod tests {
     use pellucid_model::storage::{AccessModes, PersistentVolumeClaim};
 
     use super::*;
-    use crate::testing::{TestCluster, node};
-
-    fn mounting(claim: &str) -> PodSpec {
-        let mut spec = PodSpec { namespace: "d".into(), ..PodSpec::default() };
-        spec.volumes.claims = [ClaimUse { claim: claim.into(), owner: None }].into();
-        spec
-    }
+    use crate::testing::{TestCluster, claim, mounting, node};
 
     fn cluster() -> TestCluster {
         let mut cluster = TestCluster::of([node("a"), node("b")]);
-        let claim = PersistentVolumeClaim {
-            namespace: "d".into(),
-            name: "data".into(),
-            access_modes: AccessModes::RWOP,
-            ..PersistentVolumeClaim::default()
-        };
+        let claim = PersistentVolumeClaim { access_modes: AccessModes::RWOP, ..claim("data") };
         cluster.cluster.apply_object(Arc::new(Object::PersistentVolumeClaim(claim)), &mut Vec::new());
         cluster
     }

@@ -117,13 +117,7 @@ mod tests {
 
     use super::*;
     use crate::relations::testing::{in_zone, pairs};
-    use crate::testing::TestCluster;
-
-    fn mounting(claim: &str) -> PodSpec {
-        let mut spec = PodSpec { namespace: "d".into(), ..PodSpec::default() };
-        spec.volumes.claims = [ClaimUse { claim: claim.into(), owner: None }].into();
-        spec
-    }
+    use crate::testing::{TestCluster, claim, mounting};
 
     fn cluster() -> TestCluster {
         let mut cluster = TestCluster::of([in_zone("a1", "za"), in_zone("b1", "zb"), in_zone("b2", "zb")]);
@@ -131,11 +125,6 @@ mod tests {
             name: "pv".into(),
             labels: pairs(&[("topology.kubernetes.io/zone", "za")]),
             ..PersistentVolume::default()
-        };
-        let claim = |name: &str| PersistentVolumeClaim {
-            namespace: "d".into(),
-            name: name.into(),
-            ..PersistentVolumeClaim::default()
         };
         let data = PersistentVolumeClaim { volume: "pv".into(), ..claim("data") };
         let lost = PersistentVolumeClaim { class: Some("fsat".into()), ..claim("lost") };
