@@ -3,13 +3,10 @@
 use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::explain::{
-    NodeGroup, PendingPod, PendingPods, PlacementBody, PodExplanation, ReasonBody, Shortfall,
-};
+use pellucid_api::rest::explain::{NodeGroup, PlacementBody, PodExplanation, ReasonBody, Shortfall};
+use pellucid_cluster::PodRecord;
 use pellucid_cluster::input::Quarantined;
-use pellucid_cluster::{PodRecord, Stage};
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::scheduler::records::last_attempt::LastAttempt;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::{Cause, Code, Reason, bodies};
 use pellucid_model::quantity::format_amount;
@@ -20,7 +17,7 @@ use crate::gangs::gang_state::HeldBack;
 use crate::meta::{next_retry, of_snapshot, of_verdict, unit_of, wakes_on};
 use crate::not_pending;
 use crate::requirements::nearest::NearestNodes;
-use crate::verdict::{self, PodVerdict, reason_body, sentence, verdicts};
+use crate::verdict::{self, PodVerdict, reason_body, sentence};
 
 /// Tie-break rule of node selection, as shown to users.
 pub(crate) const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";
@@ -51,7 +48,7 @@ pub(super) fn pod(
     if body.verdict == "refused" && !body.pod_reasons.is_empty() {
         body.requirements = crate::requirements::terms::of_whole(snapshot, id);
     }
-    body.owner = crate::what_if::suggestions::owners::owner(&snapshot.cluster, &record.pod);
+    body.owner = crate::owner::owner(&snapshot.cluster, &record.pod);
     body.gang = crate::gangs::of_pod(snapshot, record, now);
     crate::gangs::temper(&mut body, snapshot, (id, record), now);
     body.warnings = crate::gangs::warnings_of_pod(snapshot, record);
@@ -278,58 +275,4 @@ pub(crate) fn shortfall_text(of: &GroupMeasure) -> String {
     }
     let amount = |v: i64| format_amount(resource, v);
     format!("requested {}, at most {} free (on {node})", amount(*requested), amount(*available))
-}
-
-/// Lists every pending pod with its verdict.
-pub(super) fn pending(snapshot: &Snapshot, now: Now) -> PendingPods {
-    let pending = snapshot.cluster.pods().filter(|(_, record)| record.stage == Stage::Pending);
-    let verdicts = verdicts(snapshot, now);
-    let mut held_back = HeldBack::new(snapshot);
-    let pending = pending.map(|(id, record)| {
-        let known = verdicts.of(id);
-        let (verdict, refusal) = match snapshot.last_attempts.get(id.index()).and_then(LastAttempt::outcome) {
-            Some(Outcome::Refused(refusal)) => ("refused", Some(refusal)),
-            Some(Outcome::Gated(refusal)) => ("gated", Some(refusal)),
-            _ => ("waiting", None),
-        };
-        let now = refusal.filter(|_| verdict == "gated");
-        let now = now.and_then(|said| held_back.now(record, said));
-        let refusal = now.as_ref().or(refusal.map(|refusal| &**refusal));
-        PendingPod {
-            namespace: record.pod.key.namespace.to_string(),
-            name: record.pod.key.name.to_string(),
-            verdict: verdict.into(),
-            key_reason: known.map(|verdict| verdict.key.code.as_str().to_owned()).unwrap_or_default(),
-            outlook: known
-                .and_then(|verdict| Some(verdict.outlook.as_ref()?.code.clone()))
-                .unwrap_or_default(),
-            reasons: refusal.map(codes).unwrap_or_default(),
-            message: refusal.map(|r| r.message().to_string()).unwrap_or_default(),
-        }
-    });
-    let quarantined = snapshot.cluster.quarantined().filter(|q| q.kind == "Pod").map(|object| PendingPod {
-        namespace: object.namespace.to_string(),
-        name: object.name.to_string(),
-        verdict: "quarantined".into(),
-        key_reason: ReasonCode::Unreadable.as_str().into(),
-        outlook: String::new(),
-        reasons: vec![ReasonCode::Unreadable.as_str().into()],
-        message: pellucid_cycle::quarantine_message(object),
-    });
-    let mut pods: Vec<PendingPod> = pending.chain(quarantined).collect();
-    pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-    let mut meta = of_snapshot(snapshot, now);
-    meta.truncated = verdicts.truncated;
-    PendingPods { meta, count: pods.len(), pods }
-}
-
-/// Returns the reason codes of a refusal, those with the most nodes first.
-fn codes(refusal: &Refusal) -> Vec<String> {
-    let mut counts: std::collections::BTreeMap<&str, usize> = Default::default();
-    for (reason, count) in refusal.reasons() {
-        *counts.entry(reason.code.as_str()).or_default() += count;
-    }
-    let mut codes: Vec<(&str, usize)> = counts.into_iter().collect();
-    codes.sort_by_key(|(code, count)| (std::cmp::Reverse(*count), *code));
-    codes.into_iter().map(|(code, _)| code.to_string()).collect()
 }

@@ -6,11 +6,12 @@
 //! Start with [`reads::reads`], which lists every read as data. Modules in reading order:
 //! - `meta`: the `meta` part of every body
 //! - `explain`: why a pod is where it is, or why it is pending
-//! - `known`: what readers of a snapshot share
+//! - `known`: what readers of a snapshot share; `owner`: who makes a pod; `facts`: what lists of pods go by
 //! - `requirements`: what every node fails of a pod's requirements, and the nearest nodes
 //! - [`verdict`]: what keeps a pending pod pending, and whether it can fit
 //! - `not_pending`: where a pod is, how it ended or whose it is, when it is not pending
 //! - [`views`]: parts of a snapshot as bodies (nodes, queue, preemption, wake-ups, scores)
+//! - `lists`: pending pods and nodes, one per line
 //! - [`gangs`]: gangs as bodies: status, explanation, what blocks them
 //! - [`history`]: pod histories, the feed, and the hashes of decisions
 //! - [`what_if`]: questions that are answered on a copy of the snapshot
@@ -18,11 +19,14 @@
 
 pub mod dump;
 mod explain;
+mod facts;
 pub mod gangs;
 pub mod history;
 mod known;
+mod lists;
 mod meta;
 mod not_pending;
+mod owner;
 pub mod reads;
 mod requirements;
 pub mod verdict;

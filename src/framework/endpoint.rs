@@ -10,6 +10,7 @@ use pellucid_api::rest::{BodySchema, ToSchema};
 use pellucid_model::Now;
 use serde_json::Value;
 
+use super::list::{Attribute, List};
 use super::view::View;
 
 /// Path and query parameters of a request, by name. The server has checked them against their declarations.
@@ -73,10 +74,23 @@ pub struct ReadContext<'a> {
     pub params: &'a PathParams,
     /// When the request arrived.
     pub now: Now,
+    /// What is asked of an endpoint that is a list; of others everything.
+    pub list: &'a List,
 }
 
 /// Answers a read with a JSON body.
 pub type Read = Arc<dyn for<'a> Fn(&ReadContext<'a>) -> Result<Value, ReadError> + Send + Sync>;
+
+/// What a list lists.
+#[derive(Clone, Copy, Debug)]
+pub struct ListSpec {
+    /// Name of the body's array.
+    pub array: &'static str,
+    /// What its items are filtered and sorted by.
+    pub attributes: &'static [Attribute],
+    /// Schema of an item.
+    pub item: BodySchema,
+}
 
 /// One registered endpoint.
 #[derive(Clone)]
@@ -89,7 +103,9 @@ pub struct Endpoint {
     pub body: BodySchema,
     /// Name of the body's array that `?format=csv` and `?format=table` lay out as rows.
     pub rows: Option<&'static str>,
-    /// Query parameters.
+    /// What is listed, if the endpoint is a list with pages.
+    pub list: Option<ListSpec>,
+    /// Query parameters, besides those of lists.
     pub query: &'static [Query],
     /// Computes the body.
     pub read: Read,
@@ -112,7 +128,14 @@ impl Endpoint {
         body: BodySchema,
         read: impl for<'a> Fn(&ReadContext<'a>) -> Result<Value, ReadError> + Send + Sync + 'static,
     ) -> Self {
-        Self { path, summary, body, rows: None, query: &[], read: Arc::new(read) }
+        Self { path, summary, body, rows: None, list: None, query: &[], read: Arc::new(read) }
+    }
+
+    /// Makes the endpoint a list of `I`, which lies in the field `array` of the body; it is its table too. The read cuts
+    /// its page with [`ReadContext::list`].
+    pub fn with_pages<I: ToSchema>(mut self, array: &'static str, attributes: &'static [Attribute]) -> Self {
+        self.list = Some(ListSpec { array, attributes, item: BodySchema::of::<I>() });
+        self.with_rows(array)
     }
 
     /// Declares query parameters.

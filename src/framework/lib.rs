@@ -13,7 +13,7 @@
 //! - [`whole_cause`]: every reason for which a plugin refuses a node;
 //! - [`overrides`]: nodes that one pod sees without some pods;
 //! - [`victim_search`]: the search for victims that PostFilter plugins share;
-//! - [`endpoint`], [`bodies`]: what a plugin lets people read;
+//! - [`endpoint`], [`list`], [`bodies`]: what a plugin lets people read;
 //! - [`registry`]: whether the plugins of a process get along;
 //! - [`profile`], [`gangs`]: the enabled plugins of a scheduler name, and its gang rules.
 
@@ -22,6 +22,7 @@ pub mod bodies;
 pub mod endpoint;
 mod factory;
 pub mod gangs;
+pub mod list;
 pub mod merge;
 pub mod overrides;
 pub mod plugin;

@@ -19,6 +19,8 @@ use crate::registration::params::shortened;
 pub enum ReadError {
     /// The object does not exist. 404.
     NotFound(&'static str, String),
+    /// What the request refers to is not kept any more. 410.
+    Gone(&'static str, String),
     /// The request is malformed. 400.
     BadRequest(&'static str, String),
     /// The request is well formed but contradicts itself. 422.
@@ -155,6 +157,7 @@ impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::NotFound(code, message) => Self::new(StatusCode::NOT_FOUND, code, message),
+            ReadError::Gone(code, message) => Self::new(StatusCode::GONE, code, message),
             ReadError::BadRequest(code, message) => Self::new(StatusCode::BAD_REQUEST, code, message),
             ReadError::Unprocessable(code, message) => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)

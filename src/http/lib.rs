@@ -11,7 +11,7 @@
 //! request passes them:
 //! - `connection`: sockets, bounds, the pool in which reads run; `middleware`: request ids, panics, log lines.
 //! - `registration`: what a registered read becomes: endpoint, parameters, OpenAPI operation, tables.
-//! - `read` and `stream`: answer registered reads; `body`: request bodies; `error`: refusals.
+//! - `read` and `stream`: answer registered reads; `walks`: snapshots that lists are paged through; `body`: request bodies; `error`: refusals.
 //! - `standard`: the server's own endpoints, with the web page at `/`.
 
 mod body;
@@ -23,13 +23,16 @@ mod registration;
 mod server;
 mod standard;
 mod stream;
+mod walks;
 
 pub use connection::listen::Bound;
 pub use error::{BuildError, ReadError, ServeError};
 pub use middleware::{Observation, Observe};
 pub use read::Load;
 pub use registration::params::{Kind, Location, Param, Params};
-pub use registration::route::{Answers, Lines, Method, Read, ReadBytes, ReadLines, RequestInfo, Route, Rows};
+pub use registration::route::{
+    Answers, Lines, Method, PageOf, Read, ReadBytes, ReadLines, RequestInfo, Route, Rows,
+};
 pub use registration::table::Table;
 pub use server::{Clock, Limits, Parts, Server};
 pub use standard::flags::{Refused, Said, Switch};

@@ -22,12 +22,16 @@ use crate::registration::params::Params;
 use crate::registration::route::{Answers, Method, Read, ReadBytes, Route};
 use crate::registration::table::Format;
 use crate::stream::{self, Streams};
+use crate::walks::{self, Walks};
 
 /// Returns the current snapshot.
 pub type Load<S> = Arc<dyn Fn() -> Arc<S> + Send + Sync>;
 
 /// Response header with the generation of the snapshot that was read.
 const GENERATION: HeaderName = HeaderName::from_static("x-snapshot-generation");
+
+/// Where the body of a list that goes on has the token of its next page.
+const NEXT_PAGE: &str = "/meta/continue";
 
 pub(super) struct Reader<S> {
     pub(super) load: Load<S>,
@@ -44,6 +48,7 @@ pub(super) struct Reader<S> {
     pub(super) body_patience: Duration,
     pub(super) streams: Streams,
     pub(super) response_budget: ResponseBudget,
+    pub(super) walks: Arc<Walks<S>>,
 }
 
 pub(super) fn endpoint<S>(route: Route<S>, reader: &Arc<Reader<S>>) -> Endpoint
@@ -82,15 +87,36 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
                 Some(text) => call.params.with_body(parsed(&text)?),
                 None => call.params,
             };
-            let snapshot = (reader.load)();
+            let snapshot = reader.snapshot(&route, &params)?;
             let value = read(&snapshot, &params, &call.info)?;
-            let body = render(&value, format, &route)?;
+            if route.page_of.is_some() && value.pointer(NEXT_PAGE).is_some() {
+                reader.walks.hold(Arc::clone(&snapshot));
+            }
+            let body = render(&value, &params, format, &route)?;
             Ok::<_, Failure>((snapshot.generation(), reader.response_budget.body(body)?))
         };
         let (generation, body) = pool.run(job).await??;
         let mut response = respond(format.content_type(), generation, body);
         response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
         Ok(response)
+    }
+
+    /// Returns the snapshot to read: of a list that goes on, the one that its first page was of. Fails with 410 when that
+    /// is not held any more.
+    fn snapshot(&self, route: &Route<S>, params: &Params) -> Result<Arc<S>, ReadError> {
+        let current = (self.load)();
+        let Some(wanted) = route.page_of.as_ref().map_or(Ok(None), |page_of| page_of(params))? else {
+            return Ok(current);
+        };
+        let held = self.walks.find(wanted).or_else(|| (current.generation() == wanted).then_some(current));
+        held.ok_or_else(|| {
+            let idle = walks::IDLE.as_secs();
+            let message = format!(
+                "the state that this list began with is not kept any more: it is for {idle} s after the last page; \
+                 begin again without `continue`"
+            );
+            ReadError::Gone("ContinueExpired", message)
+        })
     }
 
     /// Responds with bytes. They run as long reads, because there may be many bytes.
@@ -162,15 +188,20 @@ fn parsed(text: &str) -> Result<serde_json::Value, ReadError> {
         .map_err(|error| ReadError::BadRequest("MalformedJson", format!("the body is not JSON: {error}")))
 }
 
-fn render<S>(value: &serde_json::Value, format: Format, route: &Route<S>) -> Result<Vec<u8>, Failure> {
+fn render<S>(
+    value: &serde_json::Value,
+    params: &Params,
+    format: Format,
+    route: &Route<S>,
+) -> Result<Vec<u8>, Failure> {
     let broken = |error: &(dyn std::error::Error + 'static)| {
         tracing::error!(error, path = route.path, "a body could not be written");
         let message = "the body could not be written; the log has more under the request id";
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message)
     };
     match (format, &route.rows) {
-        (Format::Table, Some(rows)) => Ok(rows(value).to_markdown().into_bytes()),
-        (Format::Csv, Some(rows)) => rows(value).to_csv().map_err(|error| broken(&error)),
+        (Format::Table, Some(rows)) => Ok(rows(value, params).to_markdown().into_bytes()),
+        (Format::Csv, Some(rows)) => rows(value, params).to_csv().map_err(|error| broken(&error)),
         // `Format::choose` rejects tables for bodies without rows.
         (Format::Json | Format::Table | Format::Csv, _) => {
             serde_json::to_vec(value).map_err(|error| broken(&error))

@@ -211,6 +211,7 @@ where
             stop: end_feeds.clone(),
         },
         response_budget: ResponseBudget::new(limits.answer_bytes, limits.write_patience),
+        walks: Arc::default(),
     });
     let mut switches = parts.switches;
     switches.sort_by(|left, right| left.name().cmp(right.name()));

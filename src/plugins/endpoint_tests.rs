@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pellucid_framework::endpoint::{PathParams, ReadContext, ReadError};
+use pellucid_framework::list::List;
 use pellucid_model::gang::{Dialect, GangDeclaration, GangTerms};
 use pellucid_model::node::NodeImage;
 use pellucid_model::pod::{HostPort, Protocol};
@@ -57,7 +58,12 @@ fn read(cluster: &TestCluster, plugin: &str, path: &str, node: &str) -> Result<V
     let factory = registry().into_iter().find(|f| f.name() == plugin).expect("the plugin is registered");
     let endpoint = factory.endpoints().into_iter().find(|e| e.path == path).expect("it is registered");
     let params = PathParams::from([("nodeName".to_owned(), node.to_owned())]);
-    (endpoint.read)(&ReadContext { view: cluster.view(), params: &params, now: Now::default() })
+    (endpoint.read)(&ReadContext {
+        view: cluster.view(),
+        params: &params,
+        now: Now::default(),
+        list: &List::default(),
+    })
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pellucid::cluster::Cluster;
 use pellucid::framework::endpoint::{PathParams, ReadContext};
+use pellucid::framework::list::List;
 use pellucid::framework::{PluginFactory, View};
 use pellucid::model::pages::PAGE;
 use pellucid::model::{NodeIdx, Now, PodId, PodKey};
@@ -36,7 +37,12 @@ pub fn seen_by(cluster: &Cluster, registry: &[Box<dyn PluginFactory>]) -> BTreeM
     for factory in registry.iter().filter(|f| f.name() != BOOK) {
         for endpoint in factory.endpoints() {
             for params in asked(view, endpoint.path) {
-                let body = (endpoint.read)(&ReadContext { view, params: &params, now: Now::default() });
+                let body = (endpoint.read)(&ReadContext {
+                    view,
+                    params: &params,
+                    now: Now::default(),
+                    list: &List::default(),
+                });
                 let what = format!("read {} {} {params:?}", factory.name(), endpoint.path);
                 all.insert(what, body.expect("what it asks for exists"));
             }

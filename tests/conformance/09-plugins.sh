@@ -26,8 +26,9 @@ while read -r name; do
   # The state has the fields that the OpenAPI document requires, and no undocumented ones.
   check "$plugins/$name/state" '. as $body | $openapi[0] as $o
     | $o.paths["/apis/v1/plugins/\($name)/state"].get.responses["200"].content["application/json"].schema
-    | $o.components.schemas[."$ref" | split("/")[-1]]
-    | (.required // []) - ($body | keys) == [] and ($body | keys) - (.properties | keys) == []' \
+    | [(.allOf // [.])[] | if has("$ref") then $o.components.schemas[."$ref" | split("/")[-1]] else . end]
+    | (map(.required // []) | add) - ($body | keys) == []
+      and ($body | keys) - (map(.properties | keys) | add) == []' \
     --slurpfile openapi "$work/openapi" --arg name "$name"
 done <"$work/names"
 

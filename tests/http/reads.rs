@@ -217,3 +217,22 @@ fn a_question_can_be_a_json_body() {
     assert!(described["requestBody"]["content"]["application/json"]["schema"]["$ref"].is_string());
     assert!(described["responses"]["413"].is_object() && described["responses"]["415"].is_object());
 }
+
+#[test]
+fn a_list_goes_on_with_the_state_that_it_began_with() {
+    let site = Site::new();
+    let generation = |target: &str| site.get(target).json()["meta"]["generation"].clone();
+    let first = site.get("/apis/v1/pages").json();
+    assert_eq!(first["meta"], json!({"generation": 7, "continue": "7"}));
+    // Others begin lists of their own meanwhile; the one that is gone on with is kept.
+    assert_eq!(generation("/apis/v1/pages?continue=7"), 7);
+    for newer in 8..20 {
+        site.publish(newer);
+        assert_eq!(generation("/apis/v1/pages"), newer);
+    }
+    assert_eq!(generation("/apis/v1/pages?continue=7"), 7);
+    assert_eq!(generation("/apis/v1/pages?continue=19"), 19);
+    let gone = site.get("/apis/v1/pages?continue=8");
+    site.check_refused(&gone, 410, "ContinueExpired", "begin again without `continue`");
+    check_body_against_openapi(&site.document, "/apis/v1/pages", 410, &gone.json());
+}

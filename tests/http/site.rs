@@ -71,7 +71,7 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
             json!({"nodes": nodes().into_iter().take(usize::try_from(limit).unwrap_or(usize::MAX)).collect::<Vec<_>>()}),
         )
     };
-    let rows = |body: &Value| {
+    let rows = |body: &Value, _: &Params| {
         let mut table = Table::new(["Node", "FreeMilliCPU", "Note"]);
         for node in body["nodes"].as_array().into_iter().flatten() {
             let text = |field: &str| node[field].as_str().unwrap_or_default().to_owned();
@@ -104,8 +104,21 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
         let node: Node = params.body()?;
         Ok(json!(node))
     };
+    let page = |fleet: &Fleet, params: &Params, _: &_| {
+        let of = fleet.generation;
+        let next = if params.text("continue").is_none() { json!(of.to_string()) } else { Value::Null };
+        let mut meta = json!({"generation": of});
+        if !next.is_null() {
+            meta["continue"] = next;
+        }
+        Ok(json!({"meta": meta}))
+    };
     let node = BodySchema::of::<Node>();
+    let mut pages = Route::get("/apis/v1/pages", "test", "Two pages", BodySchema::any(), page)
+        .param(Param::query("continue", Kind::String, "The next page"));
+    pages.page_of = Some(Arc::new(|params: &Params| params.integer("continue")));
     vec![
+        pages,
         Route::get("/apis/v1/nodes", "nodes", "All nodes", BodySchema::of::<Nodes>(), list)
             .param(Param::query("limit", Kind::Integer, "At most so many").example("2"))
             .param(Param::query("detail", Kind::Boolean, "Say more").example("true"))

@@ -9,6 +9,7 @@ use pellucid::cycle::NodeResultCache;
 use pellucid::cycle::attempt::node_result_cache::CycleContext;
 use pellucid::cycle::scheduler::PluginTally;
 use pellucid::framework::endpoint::{PathParams, ReadContext};
+use pellucid::framework::list::List;
 use pellucid::framework::profile::Profile;
 use pellucid::framework::{Cause, Reason, View};
 use pellucid::kubernetes::decode::Decoder;
@@ -270,7 +271,7 @@ impl Case {
         for (node, theirs) in results {
             let params = PathParams::from([("nodeName".to_owned(), node.clone())]);
             let view = View::new(self.core.scheduler.cluster());
-            let cx = ReadContext { view, params: &params, now: self.core.now };
+            let cx = ReadContext { view, params: &params, now: self.core.now, list: &List::default() };
             let ours = (endpoint.read)(&cx).expect("an answer");
             // Koordinator's handler panics for a node without NodeMetric.
             if theirs["panic"] == json!(true) {

@@ -13,8 +13,19 @@ use crate::common::made::{core, core_with, in_gang, node, pod, unreadable};
 use crate::common::reads::{ask, ask_snapshot, code_of, list, number, text, try_ask};
 use crate::stories::{ours, story};
 
-const DIMENSIONS: [&str; 9] =
-    ["code", "plugin", "resource", "resolver", "namespace", "profile", "stage", "gang", "priority"];
+const DIMENSIONS: [&str; 11] = [
+    "code",
+    "plugin",
+    "resource",
+    "resolver",
+    "namespace",
+    "profile",
+    "stage",
+    "gang",
+    "priority",
+    "owner",
+    "shape",
+];
 
 fn member(gang: &str, name: &str, min: u32) -> Pod {
     in_gang(pod(name, 100), gang, min)

@@ -1,5 +1,7 @@
 //! `/apis/v1/explain/pods/:namespace/:name`: why a pod is on its node, or on none.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -213,6 +215,27 @@ pub struct PendingPod {
     pub namespace: String,
     /// Name.
     pub name: String,
+    /// The controller that makes it; absent for a pod without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<OwnerOf>,
+    /// The gang it belongs to, `namespace/name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<String>,
+    /// Priority.
+    #[serde(default)]
+    pub priority: i32,
+    /// When the object was created, RFC 3339; empty for a pod that cannot be read.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub created_at: String,
+    /// What it requests, as quantities.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub requests: BTreeMap<String, String>,
+    /// Where its unit stands: active, backoff, unschedulable or gated.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stage: String,
+    /// Attempts so far.
+    #[serde(default)]
+    pub attempts: u32,
     /// Verdict.
     pub verdict: String,
     /// Code of the reason under which `summary/pending` counts it; empty for a pod that was not refused.
@@ -221,6 +244,9 @@ pub struct PendingPod {
     /// Code of its outlook, as in its explanation; empty where that was not worked out for the list.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub outlook: String,
+    /// Why it has no place, and what would help, in a sentence or two: that of its explanation.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub summary: String,
     /// Codes of its reasons, the most frequent first.
     pub reasons: Vec<String>,
     /// Message.
@@ -233,8 +259,8 @@ pub struct PendingPod {
 pub struct PendingPods {
     /// What state this was read from.
     pub meta: Meta,
-    /// Number of pending pods.
+    /// Number of pending pods that the filters admit, on all pages.
     pub count: usize,
-    /// By namespace and name.
+    /// By namespace and name, unless the request sorts otherwise.
     pub pods: Vec<PendingPod>,
 }

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::Meta;
 use super::explain::{NodeGroup, Outlook, ReasonBody, Shortfall};
-use super::gangs::{GangMember, GangRelease, HeldResources, PartiallyBound};
+use super::gangs::{GangCounts, GangMember, GangRelease, HeldResources, PartiallyBound};
 
 /// A verdict on a gang.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -222,6 +222,62 @@ pub struct PodGang {
     /// Of a pending member of a gang without its quorum: the outlook of the gang. That of the pod is the explanation's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outlook: Option<Outlook>,
+}
+
+/// One gang in a line.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GangLine {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// State, as in its explanation.
+    pub state: String,
+    /// Dialect in which it is declared.
+    pub dialect: String,
+    /// Strict or NonStrict.
+    pub mode: String,
+    /// Members of a quorum.
+    pub min: u32,
+    /// Its members by stage.
+    pub counts: GangCounts,
+    /// The highest priority of its members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// When its first member was created, RFC 3339; absent for a gang without live members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<String>,
+    /// The controllers of its members, `Kind/name` each, at most 3.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owners: Vec<String>,
+    /// Code of its verdict.
+    pub code: String,
+    /// Its verdict in a sentence.
+    pub message: String,
+    /// What would help; empty for a gang that lacks nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remedy: String,
+    /// Code of its outlook; empty where it has its quorum or waits for no place.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub outlook: String,
+    /// The gangs that wait for each other, this one among them; empty when it is in no deadlock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deadlock: Vec<String>,
+}
+
+/// `GET /apis/v1/explain/gangs`: every gang in a line.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GangList {
+    /// What state this was read from.
+    pub meta: Meta,
+    /// Number of gangs that the filters admit, on all pages.
+    pub count: usize,
+    /// Sets of gangs that wait for each other, of all gangs.
+    pub deadlocks: Vec<InterferenceCycle>,
+    /// By namespace and name, unless the request sorts otherwise.
+    pub gangs: Vec<GangLine>,
 }
 
 /// `GET /apis/v1/explain/gangs/:namespace/:name/feasibility`.

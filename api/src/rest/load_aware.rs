@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Meta;
+
 /// `LoadAwareScheduling/node/:nodeName`: what the node uses and what is estimated on top.
 ///
 /// Of a node without NodeMetric, the sums count estimates alone.
@@ -69,6 +71,9 @@ pub struct AssignedPodMeta {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadAwareState {
+    /// What state this was read from, and how the list of nodes goes on.
+    #[serde(default)]
+    pub meta: Meta,
     /// The nodes that have a NodeMetric, by name.
     pub nodes: Vec<NodeLoad>,
     /// Number of nodes with a NodeMetric that counts.
@@ -79,9 +84,6 @@ pub struct LoadAwareState {
     pub unreported: usize,
     /// Number of nodes whose usage is above a threshold already.
     pub exceeded: usize,
-    /// Name of the first node of the next page; absent on the last page.
-    #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
-    pub continue_at: Option<String>,
     /// Whether there are more nodes than listed.
     pub truncated: bool,
 }

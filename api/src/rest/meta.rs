@@ -7,6 +7,20 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
+    /// Version of the API that the body is of.
+    #[serde(default)]
+    #[schema(example = "pellucid.dev/v1")]
+    pub api_version: String,
+    /// Name of the body's type in the OpenAPI document.
+    #[serde(default)]
+    pub kind: String,
+    /// Of a list that goes on: what `continue=` takes to get the page after this one. It reads the same state, which is
+    /// kept for a minute after the last page; after that the answer is 410.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r#continue: Option<String>,
+    /// Of a list that goes on: number of items on the pages after this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remaining_item_count: Option<usize>,
     /// When this body was made, RFC 3339.
     #[schema(format = DateTime, example = "2026-01-02T03:04:05Z")]
     pub generated_at: String,
@@ -38,4 +52,9 @@ pub struct Meta {
     /// What it cost to make this body, in microseconds, on a thread of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
+}
+
+impl Meta {
+    /// The version of this API.
+    pub const API_VERSION: &str = "pellucid.dev/v1";
 }

@@ -1,6 +1,8 @@
 //! `/apis/v1/explain/nodes/:nodeName`: which pending pods a node takes or refuses, and which of its resources nobody
 //! can use.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -80,4 +82,48 @@ pub struct NodeExplanation {
     pub stranded: Vec<Stranded>,
     /// What is free, in base units; negative when others overcommitted the node.
     pub free: Amounts,
+}
+
+/// How a node stands towards what is pending, in a line.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeLine {
+    /// Name.
+    pub name: String,
+    /// Whether the node's condition Ready is True.
+    pub ready: bool,
+    /// `spec.unschedulable`.
+    pub unschedulable: bool,
+    /// Its taints, `key=value:effect` each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<String>,
+    /// Number of pods on it, in every stage.
+    pub pods: usize,
+    /// Free amounts as quantities.
+    pub free: BTreeMap<String, String>,
+    /// Pods nominated to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nominated: Vec<String>,
+    /// Number of pending pods that it would take, each alone.
+    pub takes: usize,
+    /// Number of pending pods that it refuses.
+    pub refuses: usize,
+    /// Number of pending pods that it refuses by the code of a reason; a pod that it refuses for several counts in each.
+    pub refused_for: BTreeMap<String, usize>,
+}
+
+/// `GET /apis/v1/explain/nodes`: every node in a line.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeLines {
+    /// What state this was read from. `truncated`: not all pending pods were asked about, see `pendingConsidered`.
+    pub meta: Meta,
+    /// Number of nodes that the filters admit, on all pages.
+    pub count: usize,
+    /// Number of pending pods that the nodes were asked about: those of the shapes with most pods.
+    pub pending_considered: usize,
+    /// Number of pending pods.
+    pub pending_total: usize,
+    /// By name, unless the request sorts otherwise.
+    pub nodes: Vec<NodeLine>,
 }

@@ -45,9 +45,9 @@ pub struct NodeSummary {
 pub struct NodeList {
     /// What state this was read from.
     pub meta: Meta,
-    /// Number of nodes.
+    /// Number of nodes that the filters admit, on all pages.
     pub count: usize,
-    /// All nodes, by name.
+    /// By name, unless the request sorts otherwise.
     pub nodes: Vec<NodeSummary>,
 }
 
@@ -130,7 +130,7 @@ pub struct QuarantinedBody {
 pub struct Quarantine {
     /// What state this was read from.
     pub meta: Meta,
-    /// Number of objects.
+    /// Number of objects that the filters admit, on all pages.
     pub count: usize,
     /// By kind, namespace and name.
     pub objects: Vec<QuarantinedBody>,

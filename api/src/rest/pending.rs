@@ -1,5 +1,7 @@
 //! `/apis/v1/summary/pending`: the number of pending pods, by what keeps them from being placed.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -37,6 +39,13 @@ pub struct PendingRow {
     /// Priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
+    /// Controller, `Kind/name`; empty for pods without one. Its namespace is a dimension too when this is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
+    /// Pods with equal specs: the requests of the shape as quantities, by resource name and with commas. Two shapes may
+    /// request the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<String>,
     /// Number of pods.
     pub pods: usize,
     /// Number of units of the queue that they are in: a gang that is planned as one is one. A unit whose pods are in
@@ -46,6 +55,27 @@ pub struct PendingRow {
     pub nodes: usize,
     /// Pods times nodes: the sum over the pods of how many nodes refuse each for the reason.
     pub occurrences: usize,
+    /// When the oldest of the pods was created, RFC 3339; empty where none of them can be read.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub oldest: String,
+    /// The least priority among the pods.
+    #[serde(default)]
+    pub min_priority: i32,
+    /// The greatest priority among the pods.
+    #[serde(default)]
+    pub max_priority: i32,
+    /// What each of the pods requests, as quantities; absent when they request different amounts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<BTreeMap<String, String>>,
+    /// The first of the pods by name, `namespace/name`: its explanation is that of an example.
+    #[serde(default)]
+    pub example: String,
+    /// Code of the reason that keeps most of the pods.
+    #[serde(default)]
+    pub key_reason: String,
+    /// Code of the outlook of most of the pods; empty where it was not worked out.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub outlook: String,
 }
 
 /// `GET /apis/v1/summary/pending`.
@@ -56,7 +86,10 @@ pub struct PendingSummary {
     pub meta: Meta,
     /// The dimensions of the rows.
     pub by: Vec<String>,
-    /// Number of pods: the sum of the rows'. They are the pods of our profiles that the API server shows as Pending and
+    /// Number of rows on all pages.
+    #[serde(default)]
+    pub count: usize,
+    /// Number of pods: the sum of the rows' on all pages. With filters, those that they admit. They are the pods of our profiles that the API server shows as Pending and
     /// without a node, but for those that are being deleted.
     pub total_pending: usize,
     /// Rows, those with most pods first.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Meta;
+use super::explain::OwnerOf;
 
 /// The gang group of a unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -28,6 +29,12 @@ pub struct QueuedUnit {
     /// The gang group, when the unit is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<QueuedGroup>,
+    /// The controller of its first pod; absent for a pod without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<OwnerOf>,
+    /// When its first pod was created, RFC 3339.
+    #[serde(default)]
+    pub created_at: String,
     /// The pods of the unit.
     pub pods: Vec<String>,
     /// Stage: active, backoff, unschedulable or gated.
@@ -130,6 +137,9 @@ pub struct Queue {
     pub ahead: Option<Vec<UnitAhead>>,
     /// Counts.
     pub counts: QueueCounts,
-    /// Every pending unit, by stage and then in the order in which it will be taken.
+    /// Number of units that the filters admit, on all pages.
+    #[serde(default)]
+    pub count: usize,
+    /// Pending units, by stage and then in the order in which they will be taken, unless the request sorts otherwise.
     pub units: Vec<QueuedUnit>,
 }

@@ -6,9 +6,11 @@
 
 use std::borrow::Cow;
 
-use utoipa::ToSchema;
 use utoipa::openapi::schema::{AdditionalProperties, Schema, SchemaType};
-use utoipa::openapi::{ArrayBuilder, ObjectBuilder, Ref, RefOr};
+use utoipa::openapi::{AllOfBuilder, ArrayBuilder, ObjectBuilder, Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::Meta;
 
 /// Schemas by name, as the OpenAPI document lists them under its components.
 type Named = Vec<(String, RefOr<Schema>)>;
@@ -17,6 +19,8 @@ type Named = Vec<(String, RefOr<Schema>)>;
 #[derive(Clone, Copy, Debug)]
 pub struct BodySchema {
     shape: Shape,
+    /// Whether the object has a `meta` beside the fields of its type.
+    has_meta: bool,
     name: fn() -> Cow<'static, str>,
     own: fn() -> RefOr<Schema>,
     referenced: fn(&mut Named),
@@ -33,7 +37,7 @@ enum Shape {
 impl BodySchema {
     /// Describes a body that is one `T`. For lists and maps use [`Self::list_of`] and [`Self::map_of`].
     pub const fn of<T: ToSchema>() -> Self {
-        Self { shape: Shape::One, name: T::name, own: T::schema, referenced: T::schemas }
+        Self { shape: Shape::One, has_meta: false, name: T::name, own: T::schema, referenced: T::schemas }
     }
 
     /// Describes a body that is an array of `T`.
@@ -51,15 +55,43 @@ impl BodySchema {
         Self { shape: Shape::Any, ..Self::of::<serde_json::Value>() }
     }
 
+    /// Describes the same object with a [`Meta`], which is added when it is served, unless its type has one.
+    pub fn with_meta(self) -> Self {
+        Self { has_meta: true, ..self }
+    }
+
+    /// Returns the name of the type of a body that is one object of it.
+    pub fn kind(&self) -> Option<String> {
+        (self.shape == Shape::One).then(|| self.name())
+    }
+
     /// Returns the name of the type in the components, or of the item type of a list or map.
     pub fn name(&self) -> String {
         (self.name)().into_owned()
+    }
+
+    /// Returns whether the body has a `meta` that its type has not.
+    fn adds_meta(&self) -> bool {
+        let own = Self { has_meta: false, ..*self };
+        self.has_meta && !own.fields().iter().any(|field| field == "meta")
+    }
+
+    /// Returns the names of the fields of a body that is an object, those of flattened parts included.
+    pub fn fields(&self) -> Vec<String> {
+        let (mut fields, components) = (Vec::new(), self.components());
+        collect_fields(&(self.own)(), &components, &mut fields);
+        fields
     }
 
     /// Returns the schema of the body; named types are references into [`Self::components`].
     pub fn schema(&self) -> RefOr<Schema> {
         let item = || RefOr::Ref(Ref::from_schema_name(self.name()));
         match self.shape {
+            Shape::One if self.adds_meta() => {
+                let meta = Ref::from_schema_name(Meta::name());
+                let with = ObjectBuilder::new().property("meta", meta).required("meta");
+                AllOfBuilder::new().item(item()).item(with).into()
+            }
             Shape::One => item(),
             Shape::List => ArrayBuilder::new().items(item()).into(),
             Shape::Map => {
@@ -76,11 +108,28 @@ impl BodySchema {
         let mut named = Vec::new();
         if self.shape != Shape::Any {
             named.push((self.name(), (self.own)()));
+            if self.adds_meta() {
+                named.push((Meta::name().into_owned(), Meta::schema()));
+            }
             (self.referenced)(&mut named);
         }
         named.sort_by(|left, right| left.0.cmp(&right.0));
         named.dedup();
         named
+    }
+}
+
+fn collect_fields(schema: &RefOr<Schema>, components: &Named, fields: &mut Vec<String>) {
+    match schema {
+        RefOr::T(Schema::Object(object)) => fields.extend(object.properties.keys().cloned()),
+        RefOr::T(Schema::AllOf(parts)) => {
+            parts.items.iter().for_each(|part| collect_fields(part, components, fields));
+        }
+        RefOr::Ref(of) => {
+            let named = components.iter().find(|(name, _)| of.ref_location.ends_with(&format!("/{name}")));
+            named.into_iter().for_each(|(_, schema)| collect_fields(schema, components, fields));
+        }
+        RefOr::T(_) => {}
     }
 }
 

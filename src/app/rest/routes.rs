@@ -9,6 +9,8 @@ use pellucid_diagnosis::history;
 use pellucid_diagnosis::reads::{SnapshotRead, reads};
 use pellucid_framework::PluginFactory;
 use pellucid_framework::endpoint::{PathParams, QueryKind, ReadError};
+use pellucid_framework::list::generation_of;
+use pellucid_framework::list::params::{CONTINUE, FIELDS};
 use pellucid_http::{Kind, Lines, Param, Params, RequestInfo, Route};
 use pellucid_model::time::Probe;
 use serde_json::{Value, json};
@@ -61,6 +63,7 @@ fn events() -> Route<Snapshot> {
 
 fn route(read: SnapshotRead, explained: Explained) -> Route<Snapshot> {
     let SnapshotRead { path, tag, summary, body, rows, not_found, query, is_long, read } = read;
+    let is_list = query.iter().any(|query| query.name == CONTINUE);
     let names: Vec<String> =
         path.split('/').filter_map(|s| s.strip_prefix(':')).map(str::to_string).collect();
     let mut params: Vec<Param> = names.iter().map(|name| Param::path(name, &describe(name))).collect();
@@ -77,7 +80,12 @@ fn route(read: SnapshotRead, explained: Explained) -> Route<Snapshot> {
     route.not_found_example = not_found.map(|code| (code, "there is no such object".to_string()));
     route.params = params;
     route.is_long = is_long;
-    route.rows = rows.map(|spec| -> pellucid_http::Rows { Arc::new(move |body| table(&spec, body)) });
+    route.rows = rows.map(|spec| -> pellucid_http::Rows {
+        Arc::new(move |body, params| table(&spec, body, params.text(FIELDS)))
+    });
+    route.page_of = is_list.then(|| -> pellucid_http::PageOf {
+        Arc::new(|params| generation_of(params.text(CONTINUE)).map_err(adapt))
+    });
     route
 }
 

@@ -3,16 +3,24 @@
 //! A table is made from the JSON body alone, so the two cannot disagree.
 
 use pellucid_diagnosis::reads::{RowSpec, Spread};
+use pellucid_framework::list::fields::find;
 use pellucid_http::Table;
 use serde_json::Value;
 
-/// Lays out a body as a table. Without declared columns, the fields of the first object are the columns.
-pub(in crate::app) fn table(spec: &RowSpec, body: &Value) -> Table {
+/// Lays out a body as a table. The columns are the fields that the request asks for, else the declared ones, else the fields
+/// of the first object.
+pub(in crate::app) fn table(spec: &RowSpec, body: &Value, fields: Option<&str>) -> Table {
     let objects = objects(spec, body);
     let rows: Vec<(&Value, &Value)> = match spec.nested {
         None => objects.iter().map(|object| (*object, *object)).collect(),
         Some(nested) => objects.iter().flat_map(|o| elements(o, nested).map(move |row| (*o, row))).collect(),
     };
+    if let Some(fields) = fields {
+        let fields: Vec<&str> = fields.split(',').map(str::trim).collect();
+        let line = |(_, row): &(&Value, &Value)| fields.iter().map(|field| cell(find(row, field))).collect();
+        let header = fields.iter().map(|field| (*field).to_owned()).collect();
+        return Table { header, rows: rows.iter().map(line).collect() };
+    }
     let columns: Vec<(String, String)> = if spec.columns.is_empty() {
         let first = objects.first().and_then(|o| o.as_object());
         let fields = first.into_iter().flat_map(|o| o.iter());
@@ -102,7 +110,7 @@ mod tests {
             ]},
             {"name": "b", "rows": [{"total": 1, "plugins": [{"plugin": "Affinity", "raw": 9, "w": 1}]}]},
         ]});
-        let table = table(&spec, &body);
+        let table = table(&spec, &body, None);
         assert_eq!(table.header, ["Pod", "Total", "Affinity raw", "Affinity w", "Fit raw", "Fit w"]);
         assert_eq!(
             table.rows,
@@ -113,7 +121,7 @@ mod tests {
     #[test]
     fn without_columns_the_fields_of_the_first_object_are() {
         let body = json!({"a": {"x": 1, "y": null}, "b": {"x": "t"}});
-        let table = table(&RowSpec::default(), &body);
+        let table = table(&RowSpec::default(), &body, None);
         assert_eq!((table.header, table.rows.len()), (vec!["x".to_owned(), "y".to_owned()], 2));
         assert_eq!(table.rows[1], ["t", ""]);
     }

@@ -9,7 +9,7 @@
 //! - `topology`: whether one zone, rack or node has room for the quorum
 //! - `explain`: the full explanation; `retry`: when the gang is tried again
 //! - `interference`: which gang holds what another one waits for; `cycles`: gangs that wait for each other
-//! - [`tally`]: counts for metrics
+//! - `list`: one line per gang; [`tally`]: counts for metrics
 
 mod cycles;
 pub(super) mod explain;
@@ -17,6 +17,7 @@ pub(super) mod feasibility;
 pub(super) mod gang_state;
 pub(super) mod interference;
 mod leaving;
+pub(super) mod list;
 pub(super) mod member;
 pub(super) mod outlook;
 mod retry;

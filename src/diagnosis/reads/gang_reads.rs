@@ -4,10 +4,11 @@
 //! because they report queue stages and verdicts, which a plugin does not know.
 
 use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::gang_explain::GangLine;
 use pellucid_api::rest::gangs::GangSummary;
 use pellucid_framework::endpoint::{Query, QueryKind};
 
-use crate::gangs::{explain, feasibility, interference, summary, topology};
+use crate::gangs::{explain, feasibility, interference, list, summary, topology};
 use crate::reads::{SnapshotRead, gang_key, text};
 
 const KEY: &[Query] = &[Query::new(
@@ -19,6 +20,19 @@ const KEY: &[Query] = &[Query::new(
 
 pub(crate) fn gang_reads() -> Vec<SnapshotRead> {
     vec![
+        SnapshotRead::list::<_, GangLine>(
+            "/apis/v1/explain/gangs",
+            "explain",
+            "Every gang with its state, its members by stage and its verdict; gangs that wait for each other",
+            ("gangs", list::OF_GANGS),
+            |snapshot, _, list, now| Ok(list::list(snapshot, list, now)),
+        )
+        .rows(
+            "/gangs",
+            "Namespace /namespace, Gang /name, State /state, Min /min, Created /counts/created, \
+             Pending /counts/pending, Bound /counts/bound, Outlook /outlook, Message /message",
+        )
+        .long(),
         SnapshotRead::new(
             "/apis/v1/explain/gangs/:namespace/:name",
             "explain",

@@ -10,19 +10,29 @@ pub(crate) mod what_if_reads;
 
 use std::sync::Arc;
 
+use pellucid_api::rest::evictions::Eviction;
+use pellucid_api::rest::explain::PendingPod;
+use pellucid_api::rest::node_explain::NodeLine;
+use pellucid_api::rest::nodes::{NodeSummary, QuarantinedBody};
+use pellucid_api::rest::pending::PendingRow;
+use pellucid_api::rest::queue::QueuedUnit;
+
+use crate::facts::{OF_PODS, OF_UNITS};
 use crate::reads::gang_reads::gang_reads;
-pub use crate::reads::snapshot_read::{RowSpec, SnapshotFn, SnapshotRead, Spread};
-pub(crate) use crate::reads::snapshot_read::{gang_key, is_on, number, param, pod_key, text};
+pub use crate::reads::snapshot_read::{RowSpec, SnapshotFn, SnapshotRead, Spread, stamp};
+pub(crate) use crate::reads::snapshot_read::{gang_key, in_pages, is_on, number, param, pod_key, text};
+use pellucid_cycle::Snapshot;
 use pellucid_framework::PluginFactory;
-use pellucid_framework::endpoint::{Query, QueryKind, ReadContext};
+use pellucid_framework::endpoint::{Endpoint, PathParams, Query, QueryKind, ReadContext};
+use pellucid_framework::list::List;
+use pellucid_framework::list::params::queries as list_queries;
 use pellucid_framework::view::View;
 
 use crate::reads::what_if_reads::{suggestion_reads, view_reads};
 use crate::requirements::{asked_by_name, exhaustive};
-use crate::views::{
-    debug_view, evictions, node_views, pending, preemption, queue_view, score_views, wakeups,
-};
-use crate::{explain, history};
+use crate::views::summary::{OF_ROWS, summary};
+use crate::views::{debug_view, evictions, node_views, preemption, queue_view, score_views, wakeups};
+use crate::{explain, history, lists};
 
 const POSITION: &[Query] = &[Query::new(
     "position",
@@ -33,7 +43,7 @@ const POSITION: &[Query] = &[Query::new(
 const BY: &[Query] = &[Query::new(
     "by",
     QueryKind::Text,
-    "Dimensions with commas, `code` without: code, plugin, resource, resolver, namespace, profile, stage, gang, priority",
+    "Dimensions with commas, `code` without: code, plugin, resource, resolver, namespace, profile, stage, gang, priority, owner, shape",
 )];
 
 /// Largest number of nodes that an exhaustive answer lists.
@@ -69,7 +79,8 @@ pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<SnapshotRead> {
         view_reads(),
         suggestion_reads(),
     ];
-    own.into_iter().chain(registry.iter().map(|factory| plugin_reads(&**factory))).flatten().collect()
+    let all = own.into_iter().chain(registry.iter().map(|factory| plugin_reads(&**factory))).flatten();
+    all.map(SnapshotRead::with_meta).collect()
 }
 
 /// Returns the reads about profiles, nodes and the queue.
@@ -82,11 +93,12 @@ fn cluster_reads() -> Vec<SnapshotRead> {
             |snapshot, _, now| Ok(plugin_views::plugins(snapshot, now)),
         )
         .rows("/plugins", "Plugin /name, What it decides /summary"),
-        SnapshotRead::new(
+        SnapshotRead::list::<_, NodeSummary>(
             "/apis/v1/nodes",
             "cluster",
             "Every node: allocatable, requested, reserved, nominated, free, pods",
-            |snapshot, _, now| Ok(node_views::list(snapshot, now)),
+            ("nodes", node_views::OF_NODES),
+            |snapshot, _, list, now| Ok(node_views::list(snapshot, list, now)),
         )
         .rows(
             "/nodes",
@@ -102,12 +114,13 @@ fn cluster_reads() -> Vec<SnapshotRead> {
         )
         .rows("/podsOnNode", "")
         .not_found("NodeNotFound"),
-        SnapshotRead::new(
+        SnapshotRead::list::<_, QueuedUnit>(
             "/apis/v1/queue",
             "queue",
             "Each pending unit in exactly one stage, in order; with `position`, who is ahead of one",
-            |snapshot, params, now| {
-                queue_view::queue(snapshot, params.get("position").map(String::as_str), now)
+            ("units", OF_UNITS),
+            |snapshot, params, list, now| {
+                queue_view::queue(snapshot, params.get("position").map(String::as_str), list, now)
             },
         )
         .query(POSITION)
@@ -160,13 +173,27 @@ fn score_reads() -> Vec<SnapshotRead> {
 
 fn pod_reads() -> Vec<SnapshotRead> {
     vec![
-        SnapshotRead::new(
+        SnapshotRead::list::<_, PendingPod>(
             "/apis/v1/explain/pods",
             "explain",
             "Every pending pod with its verdict",
-            |snapshot, _, now| Ok(explain::pending(snapshot, now)),
+            ("pods", OF_PODS),
+            |snapshot, _, list, now| Ok(lists::pods::pending(snapshot, list, now)),
         )
         .rows("/pods", "Namespace /namespace, Pod /name, Verdict /verdict, Message /message"),
+        SnapshotRead::list::<_, NodeLine>(
+            "/apis/v1/explain/nodes",
+            "explain",
+            "Every node: how many of the pending pods it would take, and for which reasons it refuses the others",
+            ("nodes", node_views::OF_NODES),
+            |snapshot, _, list, now| Ok(lists::nodes::list(snapshot, list, now)),
+        )
+        .rows(
+            "/nodes",
+            "Node /name, Ready /ready, Unschedulable /unschedulable, Pods /pods, Free CPU /free/cpu, \
+             Free memory /free/memory, Takes /takes, Refuses /refuses, Refused for /refusedFor",
+        )
+        .long(),
         SnapshotRead::new(
             "/apis/v1/explain/pods/:namespace/:name",
             "explain",
@@ -222,18 +249,20 @@ fn pod_reads() -> Vec<SnapshotRead> {
 /// Returns the reads about what waits, and what happened to a pod.
 fn pending_reads() -> Vec<SnapshotRead> {
     vec![
-        SnapshotRead::new(
+        SnapshotRead::list::<_, Eviction>(
             "/apis/v1/evictions",
             "history",
             "Who was evicted for whom, for what, when, from which node, and what became of it; the newest first",
-            |snapshot, _, now| Ok(evictions::list(snapshot, now)),
+            ("evictions", evictions::OF_EVICTIONS),
+            |snapshot, _, list, now| Ok(evictions::list(snapshot, list, now)),
         )
         .rows("/evictions", EVICTIONS),
-        SnapshotRead::new(
+        SnapshotRead::list::<_, PendingRow>(
             "/apis/v1/summary/pending",
             "explain",
             "How many pods wait, by what keeps them: each pod counts once, rows add up",
-            |snapshot, params, now| pending::summary(snapshot, text(params, "by")?, now),
+            ("rows", OF_ROWS),
+            |snapshot, params, list, now| summary(snapshot, text(params, "by")?, list, now),
         )
         .query(BY)
         .rows("/rows", ""),
@@ -276,11 +305,12 @@ fn own_reads() -> Vec<SnapshotRead> {
             "Code /code, Plugin /plugin, Message /message, Meaning /meaning, Remedy /remedy, \
              Resolver /resolver, Terminal for /terminalFor, Example /example/message",
         ),
-        SnapshotRead::new(
+        SnapshotRead::list::<_, QuarantinedBody>(
             "/apis/v1/quarantine",
             "cluster",
             "Objects the API server accepted but the scheduler cannot read",
-            |snapshot, _, now| Ok(node_views::quarantine(snapshot, now)),
+            ("objects", node_views::OF_OBJECTS),
+            |snapshot, _, list, now| Ok(node_views::quarantine(snapshot, list, now)),
         )
         .rows("/objects", ""),
         SnapshotRead::new(
@@ -317,21 +347,36 @@ fn plugin_reads(factory: &dyn PluginFactory) -> Vec<SnapshotRead> {
             move |snapshot, _, _| plugin_views::schema(snapshot, name),
         ),
     ];
-    for endpoint in factory.endpoints() {
-        let read = endpoint.read.clone();
-        all.push(SnapshotRead {
-            path: path(endpoint.path),
-            tag: "plugins",
-            summary: format!("{name}: {}", endpoint.summary),
-            body: endpoint.body,
-            rows: endpoint.rows.map(|array| RowSpec { array, ..RowSpec::default() }),
-            not_found: endpoint.path.contains(':').then_some("NotFound"),
-            query: endpoint.query,
-            is_long: false,
-            read: Arc::new(move |snapshot, params, now| {
-                read(&ReadContext { view: View::new(&snapshot.cluster), params, now })
-            }),
-        });
-    }
+    all.extend(
+        factory.endpoints().into_iter().map(|endpoint| plugin_read(name, path(endpoint.path), endpoint)),
+    );
     all
+}
+
+/// Returns the read of an endpoint that a plugin registered.
+fn plugin_read(name: &str, path: String, endpoint: Endpoint) -> SnapshotRead {
+    let Endpoint { summary, body, rows, list, query, read, .. } = endpoint;
+    let answer = move |snapshot: &Snapshot, params: &PathParams, list: &List, now| {
+        read(&ReadContext { view: View::new(&snapshot.cluster), params, now, list })
+    };
+    let (mut queries, read): (_, SnapshotFn) = match list {
+        Some(spec) => (list_queries(spec.attributes), in_pages(spec, answer)),
+        None => {
+            let all = List::default();
+            (Vec::new(), Arc::new(move |snapshot, params, now| answer(snapshot, params, &all, now)))
+        }
+    };
+    queries.extend(query);
+    let not_found = path.contains(':').then_some("NotFound");
+    SnapshotRead {
+        path,
+        tag: "plugins",
+        summary: format!("{name}: {summary}"),
+        body,
+        rows: rows.map(|array| RowSpec { array, ..RowSpec::default() }),
+        not_found,
+        query: queries,
+        is_long: false,
+        read,
+    }
 }

@@ -2,14 +2,19 @@
 //!
 //! `reads` and its submodules list the reads.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use pellucid_api::rest::{BodySchema, ToSchema};
+use pellucid_api::rest::{BodySchema, Meta, ToSchema};
 use pellucid_cycle::Snapshot;
-use pellucid_framework::endpoint::{PathParams, Query, ReadError};
+use pellucid_framework::endpoint::{ListSpec, PathParams, Query, ReadError};
+use pellucid_framework::list::fields::select;
+use pellucid_framework::list::params::queries;
+use pellucid_framework::list::{Attribute, List};
 use pellucid_model::{GangKey, Now, PodKey};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::meta::of_snapshot;
 
 /// Answers a read from a snapshot.
 pub type SnapshotFn = Arc<dyn Fn(&Snapshot, &PathParams, Now) -> Result<Value, ReadError> + Send + Sync>;
@@ -65,7 +70,7 @@ pub struct SnapshotRead {
     /// Code of the 404 response, when the path names an object.
     pub not_found: Option<&'static str>,
     /// Query parameters that the read accepts.
-    pub query: &'static [Query],
+    pub query: Vec<Query>,
     /// Whether the read takes long to compute.
     pub is_long: bool,
     /// Answers the read from a snapshot.
@@ -79,17 +84,42 @@ impl SnapshotRead {
         summary: impl Into<String>,
         read: impl Fn(&Snapshot, &PathParams, Now) -> Result<T, ReadError> + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            path: path.into(),
-            tag,
-            summary: summary.into(),
-            body: BodySchema::of::<T>(),
-            rows: None,
-            not_found: None,
-            query: &[],
-            is_long: false,
-            read: Arc::new(move |snapshot, params, now| Ok(json!(read(snapshot, params, now)?))),
-        }
+        let read =
+            move |snapshot: &Snapshot, params: &PathParams, now| Ok(json!(read(snapshot, params, now)?));
+        Self::of(path.into(), tag, summary.into(), BodySchema::of::<T>(), Arc::new(read))
+    }
+
+    fn of(path: String, tag: &'static str, summary: String, body: BodySchema, read: SnapshotFn) -> Self {
+        let (rows, not_found, query, is_long) = (None, None, Vec::new(), false);
+        Self { path, tag, summary, body, rows, not_found, query, is_long, read }
+    }
+
+    /// Makes a read of a list of `I`, which lies in the field `array` of the body. Its items have `attributes` to filter
+    /// and sort by.
+    pub(crate) fn list<T: Serialize + ToSchema, I: ToSchema>(
+        path: &str,
+        tag: &'static str,
+        summary: &str,
+        (array, attributes): (&'static str, &'static [Attribute]),
+        read: impl Fn(&Snapshot, &PathParams, &List, Now) -> Result<T, ReadError> + Send + Sync + 'static,
+    ) -> Self {
+        let spec = ListSpec { array, attributes, item: BodySchema::of::<I>() };
+        let read =
+            in_pages(spec, move |snapshot, params, list, now| Ok(json!(read(snapshot, params, list, now)?)));
+        let of = Self::of(path.to_owned(), tag, summary.to_owned(), BodySchema::of::<T>(), read);
+        Self { query: queries(attributes), ..of }
+    }
+
+    /// Adds to the `meta` of the body what it is a body of; a body without `meta` gets one. Maps stay as they are.
+    pub(crate) fn with_meta(self) -> Self {
+        let Some(kind) = self.body.kind() else { return self };
+        let read = self.read;
+        let stamped = move |snapshot: &Snapshot, params: &PathParams, now| {
+            let mut body = read(snapshot, params, now)?;
+            stamp(&mut body, &kind, snapshot, now);
+            Ok(body)
+        };
+        Self { body: self.body.with_meta(), read: Arc::new(stamped), ..self }
     }
 
     pub(crate) fn body(mut self, body: BodySchema) -> Self {
@@ -117,10 +147,38 @@ impl SnapshotRead {
         self
     }
 
-    pub(crate) fn query(mut self, query: &'static [Query]) -> Self {
-        self.query = query;
+    pub(crate) fn query(mut self, query: &[Query]) -> Self {
+        self.query.extend(query);
         self
     }
+}
+
+/// Returns a read that gives its function what the request asks of the list, and keeps the fields that it asks for.
+pub(crate) fn in_pages(
+    spec: ListSpec,
+    read: impl Fn(&Snapshot, &PathParams, &List, Now) -> Result<Value, ReadError> + Send + Sync + 'static,
+) -> SnapshotFn {
+    let fields = OnceLock::new();
+    Arc::new(move |snapshot: &Snapshot, params: &PathParams, now| {
+        let list = List::of(params, spec.attributes, snapshot.generation, now)?;
+        let mut body = read(snapshot, params, &list, now)?;
+        select(&mut body, spec.array, params, fields.get_or_init(|| spec.item.fields()))?;
+        Ok(body)
+    })
+}
+
+/// Adds the version of the API and the name of the body's type to its `meta`.
+pub fn stamp(body: &mut Value, kind: &str, snapshot: &Snapshot, now: Now) {
+    let Some(body) = body.as_object_mut() else { return };
+    let meta = body.entry("meta").or_insert_with(|| json!(Meta::default()));
+    // Plugins do not know the snapshot.
+    if meta["generatedAt"] == "" {
+        let Meta { generated_at, snapshot_generation, leader, .. } = of_snapshot(snapshot, now);
+        (meta["generatedAt"], meta["snapshotGeneration"]) = (generated_at.into(), snapshot_generation.into());
+        meta["leader"] = leader.into();
+    }
+    meta["apiVersion"] = Meta::API_VERSION.into();
+    meta["kind"] = kind.into();
 }
 
 /// Returns the key of the pod that the path names.

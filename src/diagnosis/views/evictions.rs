@@ -7,22 +7,41 @@ use pellucid_cluster::preemptions::{End, Lack, Preemption, Victim, VictimState};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
+use pellucid_framework::list::{Attribute, Facts, List};
 use pellucid_model::{Name, Now, PodKey, cancellation};
 use pellucid_recording::{GroupMeasure, rfc3339};
 
 use crate::explain::{reasons_of, shortfall};
+use crate::facts::names_of;
 use crate::meta::of_snapshot;
 use crate::not_pending;
 
-/// Maximum number of evictions in an answer.
+/// Maximum number of evictions of one pod in an answer.
 const MOST: usize = 1_000;
 
-/// Lists the evictions of all pods, newest first.
-pub(crate) fn list(snapshot: &Snapshot, now: Now) -> Evictions {
-    let all = newest_first(snapshot, |_| true);
-    let mut meta = of_snapshot(snapshot, now);
-    meta.truncated = all.len() > MOST;
-    Evictions { meta, count: all.len(), evictions: bodies_of(snapshot, &all) }
+/// What evictions are filtered and sorted by: namespace, name and priority are the victim's, the node is where it was.
+pub(crate) const OF_EVICTIONS: &[Attribute] = &[
+    Attribute::Namespace,
+    Attribute::Name,
+    Attribute::Node,
+    Attribute::Gang,
+    Attribute::Age,
+    Attribute::Priority,
+];
+
+/// Lists the evictions of all pods, newest first unless the request sorts otherwise.
+pub(crate) fn list(snapshot: &Snapshot, list: &List, now: Now) -> Evictions {
+    let page = list.page(newest_first(snapshot, |_| true), |(preemption, victim)| Facts {
+        namespace: &victim.key.namespace,
+        name: &victim.key.name,
+        nodes: vec![&preemption.node],
+        gangs: preemption.gang.iter().flat_map(|part| &*part.group).map(names_of).collect(),
+        created: Some(victim.chosen.wall),
+        priority: Some(victim.priority),
+        ..Facts::default()
+    });
+    let evictions = bodies_of(snapshot, &page.items);
+    Evictions { meta: page.meta(of_snapshot(snapshot, now)), count: page.total, evictions }
 }
 
 /// Lists the evictions of one pod, newest first. Fails when the pod is not known and no eviction of it is remembered.
@@ -34,7 +53,7 @@ pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodE
     }
     let mut meta = of_snapshot(snapshot, now);
     meta.truncated = all.len() > MOST;
-    let events = bodies_of(snapshot, &all);
+    let events = bodies_of(snapshot, &all[..all.len().min(MOST)]);
     let summary = match events.first() {
         Some(last) => last.message.clone(),
         None => "No eviction of it for another pod is remembered.".into(),
@@ -60,8 +79,7 @@ fn newest_first(snapshot: &Snapshot, is_asked: impl Fn(&Victim) -> bool) -> Vec<
 }
 
 fn bodies_of(snapshot: &Snapshot, all: &[Evicted<'_>]) -> Vec<Eviction> {
-    let listed = all.iter().take(MOST);
-    listed.map(|(preemption, victim)| body(snapshot, preemption, victim)).collect()
+    all.iter().map(|(preemption, victim)| body(snapshot, preemption, victim)).collect()
 }
 
 /// Returns how far an eviction is, and since when if that is known. A preemption that has ended keeps no account of the

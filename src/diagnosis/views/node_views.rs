@@ -3,17 +3,32 @@
 use pellucid_api::rest::nodes::{
     Amounts, NodeDetail, NodeList, NodePod, NodeSummary, Quarantine, QuarantinedBody, TaintBody,
 };
+use pellucid_cluster::input::Quarantined;
 use pellucid_cluster::{PodRecord, ResourceIdx};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
+use pellucid_framework::list::{Attribute, Facts, List, Page};
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, Node, NodeIdx, Now};
 
 use crate::meta::of_snapshot;
 
-pub(crate) fn list(snapshot: &Snapshot, now: Now) -> NodeList {
-    let nodes: Vec<NodeSummary> = snapshot.cluster.by_name().iter().map(|n| summary(snapshot, *n)).collect();
-    NodeList { meta: of_snapshot(snapshot, now), count: nodes.len(), nodes }
+/// What nodes are filtered and sorted by.
+pub(crate) const OF_NODES: &[Attribute] = &[Attribute::Name, Attribute::Labels];
+
+/// Lists nodes by name, unless the request sorts otherwise.
+pub(crate) fn list(snapshot: &Snapshot, list: &List, now: Now) -> NodeList {
+    let page = page(snapshot, list);
+    let nodes = page.items.iter().map(|node| summary(snapshot, *node)).collect();
+    NodeList { meta: page.meta(of_snapshot(snapshot, now)), count: page.total, nodes }
+}
+
+/// Returns the nodes of a page.
+pub(crate) fn page(snapshot: &Snapshot, list: &List) -> Page<NodeIdx> {
+    list.page(snapshot.cluster.by_name().iter().copied(), |node| {
+        let slot = snapshot.cluster.slot(*node);
+        Facts { name: &slot.name, labels: slot.node.as_ref().map(|node| &node.labels), ..Facts::default() }
+    })
 }
 
 pub(crate) fn free(snapshot: &Snapshot, node: NodeIdx) -> Amounts {
@@ -127,9 +142,12 @@ fn amounts_of(list: &ResourceList) -> Amounts {
     fixed.chain(list.scalars.iter().map(|(n, v)| (n.to_string(), *v))).collect()
 }
 
+/// What unreadable objects are filtered and sorted by.
+pub(crate) const OF_OBJECTS: &[Attribute] = &[Attribute::Namespace, Attribute::Name];
+
 /// Lists the objects that cannot be read.
-pub(crate) fn quarantine(snapshot: &Snapshot, now: Now) -> Quarantine {
-    let body = |q: &pellucid_cluster::input::Quarantined| QuarantinedBody {
+pub(crate) fn quarantine(snapshot: &Snapshot, list: &List, now: Now) -> Quarantine {
+    let body = |q: &&Quarantined| QuarantinedBody {
         kind: q.kind.into(),
         namespace: q.namespace.to_string(),
         name: q.name.to_string(),
@@ -137,6 +155,11 @@ pub(crate) fn quarantine(snapshot: &Snapshot, now: Now) -> Quarantine {
         value: q.value.to_string(),
         problem: q.problem.to_string(),
     };
-    let objects: Vec<QuarantinedBody> = snapshot.cluster.quarantined().map(body).collect();
-    Quarantine { meta: of_snapshot(snapshot, now), count: objects.len(), objects }
+    let page = list.page(snapshot.cluster.quarantined(), |object| Facts {
+        namespace: &object.namespace,
+        name: &object.name,
+        ..Facts::default()
+    });
+    let objects = page.items.iter().map(body).collect();
+    Quarantine { meta: page.meta(of_snapshot(snapshot, now)), count: page.total, objects }
 }

@@ -1,30 +1,42 @@
 //! The queue as a body: each unit in one stage, in the order in which units are taken.
 
+use std::collections::BTreeSet;
+
 use pellucid_api::rest::queue::{AheadRequest, Queue, QueueCounts, QueuedUnit, UnitAhead};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_model::{Now, PodKey, cancellation};
+use pellucid_framework::list::{Facts, List};
+use pellucid_model::{GangKey, Now, PodKey, cancellation};
 use pellucid_queue::{QueueStage, Unit};
 use pellucid_recording::rfc3339;
 
+use crate::facts::{created, facts_of, names_of};
 use crate::meta::{backoff_end, of_snapshot, wakes_on};
 use crate::not_pending;
+use crate::owner::owner;
 
 /// Lists the queue; `asked` is the key of the unit or pod whose position is included. Fails when that key is
 /// malformed or not in the queue.
-pub(crate) fn queue(snapshot: &Snapshot, asked: Option<&str>, now: Now) -> Result<Queue, ReadError> {
+pub(crate) fn queue(
+    snapshot: &Snapshot,
+    asked: Option<&str>,
+    list: &List,
+    now: Now,
+) -> Result<Queue, ReadError> {
     let asked = asked.map(|key| position(snapshot, key, now)).transpose()?.unwrap_or_default();
     let units = snapshot.queue.units().map(|(_, unit)| unit);
     let mut units: Vec<&Unit> = units.filter(|u| u.stage != QueueStage::InFlight).collect();
     units.sort_by_cached_key(|u| (u.stage, backoff_end(u), u.order_key()));
     let stages = units.chunk_by(|a, b| a.stage.as_str() == b.stage.as_str());
-    let rows = stages.flat_map(|units| units.iter().enumerate()).map(|(position, unit)| {
+    let placed = stages.flat_map(|units| units.iter().copied().enumerate());
+    let page = list.page(placed, |(_, unit)| facts(snapshot, unit));
+    let rows = page.items.iter().map(|(position, unit)| {
         cancellation::check();
-        row(snapshot, unit, position, now)
+        row(snapshot, unit, *position, now)
     });
     let counts = snapshot.queue.counts();
     Ok(Queue {
-        meta: of_snapshot(snapshot, now),
+        meta: page.meta(of_snapshot(snapshot, now)),
         counts: QueueCounts {
             active: counts.active,
             backoff: counts.backoff,
@@ -33,9 +45,29 @@ pub(crate) fn queue(snapshot: &Snapshot, asked: Option<&str>, now: Now) -> Resul
             gated: counts.gated,
             in_flight: counts.in_flight,
         },
+        count: page.total,
         units: rows.collect(),
         ..asked
     })
+}
+
+/// Returns what a list knows of a unit: owner and labels are those of its first pod, reasons those of its last refusal.
+fn facts<'s>(snapshot: &'s Snapshot, unit: &'s Unit) -> Facts<'s> {
+    let first = unit.pods.first().and_then(|id| Some((*id, snapshot.cluster.pod(*id)?)));
+    let Some((id, record)) = first else { return Facts::default() };
+    let refusal = snapshot.refusal(id).into_iter().flat_map(|refusal| refusal.reasons());
+    let pods = unit.pods.iter().filter_map(|id| snapshot.cluster.pod(*id)).map(|record| &record.pod);
+    let gangs: BTreeSet<&GangKey> = pods.clone().filter_map(|pod| pod.member_of()).collect();
+    Facts {
+        namespace: &unit.key.namespace,
+        name: &unit.key.name,
+        reasons: refusal.map(|(reason, _)| reason.code.as_str().into()).collect(),
+        gangs: gangs.into_iter().map(names_of).collect(),
+        stage: unit.stage.as_str(),
+        created: pods.clone().map(|pod| created(pod)).min(),
+        priority: pods.map(|pod| pod.priority).max(),
+        ..facts_of(snapshot, &record.pod)
+    }
 }
 
 /// Returns the position of a unit and the units ahead of it; the rest of the body is empty.
@@ -117,6 +149,8 @@ fn row(snapshot: &Snapshot, unit: &Unit, position: usize, now: Now) -> QueuedUni
     QueuedUnit {
         key: unit.key.to_string(),
         group: crate::gangs::of_unit(snapshot, unit),
+        owner: pods.clone().next().and_then(|record| owner(&snapshot.cluster, &record.pod)),
+        created_at: pods.clone().map(|r| created(&r.pod)).min().map(rfc3339).unwrap_or_default(),
         pods: names,
         stage: unit.stage.as_str().into(),
         position,

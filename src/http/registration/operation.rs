@@ -116,6 +116,9 @@ impl Operation {
         if route.request.is_some() {
             operation.add_body_refusals();
         }
+        if route.page_of.is_some() {
+            operation.add(Answer::refused(410, "The state of the pages before is not kept any more", None));
+        }
         operation.add(Answer::refused(422, "The request contradicts itself", None));
         operation.add(Answer::refused(429, "Too many requests wait for their turn", None));
         let overdue = ("DeadlineExceeded", pool::overdue_message(READ_PATIENCE));

@@ -52,8 +52,11 @@ impl Method {
 /// Returns the JSON body of a response.
 pub type Read<S> = Arc<dyn Fn(&S, &Params, &RequestInfo) -> Result<Value, ReadError> + Send + Sync>;
 
-/// Builds a table from a JSON body.
-pub type Rows = Arc<dyn Fn(&Value) -> Table + Send + Sync>;
+/// Builds a table from a JSON body and the parameters of its request.
+pub type Rows = Arc<dyn Fn(&Value, &Params) -> Table + Send + Sync>;
+
+/// Returns the generation of the snapshot that a request goes on with, or `None` for a first page.
+pub type PageOf = Arc<dyn Fn(&Params) -> Result<Option<u64>, ReadError> + Send + Sync>;
 
 /// Returns the bytes of a response.
 pub type ReadBytes<S> = Arc<dyn Fn(&S, &Params, &RequestInfo) -> Result<Vec<u8>, ReadError> + Send + Sync>;
@@ -106,6 +109,9 @@ pub struct Route<S> {
     pub not_found_example: Option<(&'static str, String)>,
     /// Whether the read is slow: it queues with other slow reads, and fast ones do not wait for it.
     pub is_long: bool,
+    /// Of a list with pages: which snapshot a request goes on with. The body of a page before the last has the token of
+    /// the next one in `meta.continue`.
+    pub page_of: Option<PageOf>,
     /// Makes the response. It runs outside the threads that serve connections, so it may block.
     pub answers: Answers<S>,
 }
@@ -135,6 +141,7 @@ impl<S> Route<S> {
             rows: None,
             not_found_example: None,
             is_long: false,
+            page_of: None,
             answers,
         }
     }
@@ -186,7 +193,7 @@ impl<S> Route<S> {
 
     /// Sets the function that builds a table.
     #[must_use]
-    pub fn rows(mut self, rows: impl Fn(&Value) -> Table + Send + Sync + 'static) -> Self {
+    pub fn rows(mut self, rows: impl Fn(&Value, &Params) -> Table + Send + Sync + 'static) -> Self {
         self.rows = Some(Arc::new(rows));
         self
     }

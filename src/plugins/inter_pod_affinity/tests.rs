@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ClusterEvent;
 use pellucid_framework::endpoint::{ReadContext, ReadError};
+use pellucid_framework::list::List;
 use pellucid_framework::plugin::{Hint, Hints};
 use pellucid_framework::{Code, PluginFactory};
 use pellucid_model::object::Namespace;
@@ -280,7 +281,12 @@ fn reads() {
     let read = |at: usize, node: &str| {
         let params = [("nodeName".to_owned(), node.to_owned())].into();
         let now = pellucid_model::Now::default();
-        (registration().endpoints()[at].read)(&ReadContext { view: cluster.view(), params: &params, now })
+        (registration().endpoints()[at].read)(&ReadContext {
+            view: cluster.view(),
+            params: &params,
+            now,
+            list: &List::default(),
+        })
     };
     let row = |kind: &str, selector: &str, weight: i32| {
         json!({"kind": kind, "topologyKey": "topology.kubernetes.io/zone", "namespaces": ["d"],

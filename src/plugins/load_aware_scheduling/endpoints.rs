@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::load_aware::{
     AssignedPod, AssignedPodMeta, AssignedPodObject, LoadAwareState, LoadOfNode, NodeLoad,
 };
-use pellucid_framework::endpoint::{Endpoint, Query, QueryKind, ReadContext, ReadError};
+use pellucid_api::rest::{BodySchema, Meta};
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::list::{Attribute, Facts, List};
 use pellucid_framework::manifest::format_moment;
 use pellucid_model::NodeIdx;
 use pellucid_model::quantity::format_amount;
@@ -18,19 +19,20 @@ use super::estimate::Amounts;
 use super::load::{Basis, Load, NO_LIMIT, contribution, percent};
 use super::node_loads::NodeLoads;
 
-const PAGE: &[Query] = &[
-    Query::new("limit", QueryKind::Integer, "Number of nodes on a page; 1000 without it, and at most"),
-    Query::new("continue", QueryKind::Text, "Name of the node to begin with, from the page before"),
-];
+/// What nodes are filtered and sorted by.
+const OF_NODES: &[Attribute] = &[Attribute::Name, Attribute::Labels];
 
 pub(super) fn all() -> Vec<Endpoint> {
     let body = BodySchema::of::<LoadAwareState>;
     vec![
-        Endpoint::new("state", "The load of nodes with a NodeMetric, the first thousand", body(), read_nodes)
-            .with_rows("nodes"),
-        Endpoint::new("nodes", "The load of all nodes with a NodeMetric, in pages", body(), read_nodes)
-            .with_rows("nodes")
-            .with_query(PAGE),
+        Endpoint::new("state", "The load of nodes with a NodeMetric, the first thousand", body(), |cx| {
+            read_nodes(cx, &List::first(MAX_ROWS))
+        })
+        .with_rows("nodes"),
+        Endpoint::new("nodes", "The load of all nodes with a NodeMetric, in pages", body(), |cx| {
+            read_nodes(cx, cx.list)
+        })
+        .with_pages::<NodeLoad>("nodes", OF_NODES),
         Endpoint::new(
             "node/:nodeName",
             "The pods of a node, its reported usage and what estimates add",
@@ -91,12 +93,10 @@ fn is_exceeded(load: &Load) -> bool {
     side.used.all().iter().zip(side.limits).any(|(used, limit)| *limit != NO_LIMIT && used >= limit)
 }
 
-fn read_nodes(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+fn read_nodes(cx: &ReadContext<'_>, list: &List) -> Result<Value, ReadError> {
     let Some(loads) = cx.view.state::<NodeLoads>() else { return Ok(json!(LoadAwareState::default())) };
-    let limit = cx.params.get("limit").and_then(|text| text.parse().ok()).unwrap_or(MAX_ROWS);
-    let limit = limit.clamp(1, MAX_ROWS);
-    let from = cx.params.get("continue").map_or("", String::as_str);
     let mut body = LoadAwareState::default();
+    let mut reported = Vec::new();
     for node in cx.view.cluster().by_name() {
         let metric = loads.on(*node).is_some_and(|on| on.metric.is_some());
         let Some(load) = loads.load(0, *node).filter(|_| metric) else {
@@ -106,16 +106,16 @@ fn read_nodes(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
         body.reported += usize::from(load.judged.is_some() && !load.is_expired);
         body.expired += usize::from(load.is_expired);
         body.exceeded += usize::from(is_exceeded(load));
-        if cx.view.name(*node).as_str() < from {
-            continue;
-        }
-        if body.nodes.len() < limit {
-            body.nodes.extend(row(cx, loads, *node));
-        } else if body.continue_at.is_none() {
-            body.continue_at = Some(cx.view.name(*node).to_string());
-        }
+        reported.push(*node);
     }
-    body.truncated = body.continue_at.is_some();
+    let cluster = cx.view.cluster();
+    let page = list.page(reported, |node| {
+        let labels = cluster.node(*node).map(|node| &node.labels);
+        Facts { name: cx.view.name(*node), labels, ..Facts::default() }
+    });
+    body.nodes = page.items.iter().filter_map(|node| row(cx, loads, *node)).collect();
+    body.meta = page.meta(Meta::default());
+    body.truncated = page.is_cut();
     Ok(json!(body))
 }
 

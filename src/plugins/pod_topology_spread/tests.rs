@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ClusterEvent;
 use pellucid_framework::endpoint::{ReadContext, ReadError};
+use pellucid_framework::list::List;
 use pellucid_framework::plugin::{Hint, Hints};
 use pellucid_framework::{Code, PluginFactory};
 use pellucid_model::object::Workload;
@@ -304,7 +305,12 @@ fn reads() {
     let params = |name: &str| [("namespace", "d"), ("name", name)].map(|(k, v)| (k.to_owned(), v.to_owned()));
     let read = |at: usize, name: &str| {
         let (params, now) = (params(name).into(), pellucid_model::Now::default());
-        (registration().endpoints()[at].read)(&ReadContext { view: cluster.view(), params: &params, now })
+        (registration().endpoints()[at].read)(&ReadContext {
+            view: cluster.view(),
+            params: &params,
+            now,
+            list: &List::default(),
+        })
     };
     let state = read(0, "").expect("it answers");
     assert_eq!(

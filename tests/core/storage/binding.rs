@@ -267,6 +267,7 @@ fn people_can_read_what_is_held() {
             view: View::new(&way.cluster),
             params: &params,
             now: pellucid::model::Now::default(),
+            list: &pellucid::framework::list::List::default(),
         };
         (endpoint.read)(&cx).unwrap()
     };

@@ -2,6 +2,7 @@
 
 use pellucid::framework::View;
 use pellucid::framework::endpoint::{PathParams, ReadContext, ReadError};
+use pellucid::framework::list::List;
 use pellucid::model::Now;
 use serde_json::{Value, json};
 
@@ -48,7 +49,12 @@ fn nodes_can_be_read() {
         let factory = registry.iter().find(|f| f.name() == "NodeVolumeLimits").unwrap();
         let endpoint = factory.endpoints().into_iter().find(|e| e.path == path).unwrap();
         let params = PathParams::from([("nodeName".to_owned(), node.to_owned())]);
-        (endpoint.read)(&ReadContext { view: View::new(&cluster), params: &params, now: Now::default() })
+        (endpoint.read)(&ReadContext {
+            view: View::new(&cluster),
+            params: &params,
+            now: Now::default(),
+            list: &List::default(),
+        })
     };
     let row = |node: &str, limit: i64, used: usize, attached_only: usize| json!({"nodeName": node, "driver": "d", "limit": limit, "used": used, "attachedOnly": attached_only});
     let state = read("state", "").unwrap();

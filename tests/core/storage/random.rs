@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pellucid::cluster::{Cluster, ClusterEvent};
 use pellucid::framework::View;
 use pellucid::framework::endpoint::{PathParams, ReadContext};
+use pellucid::framework::list::List;
 use pellucid::model::{Name, Now, ObjectKind, PodKey};
 use pellucid::plugins::volume_binding::{Held, NAME};
 use proptest::prelude::*;
@@ -93,7 +94,12 @@ fn seen(cluster: &Cluster) -> Vec<Value> {
                 params.push(PathParams::new());
             }
             for params in &params {
-                let cx = ReadContext { view: View::new(cluster), params, now: Now::default() };
+                let cx = ReadContext {
+                    view: View::new(cluster),
+                    params,
+                    now: Now::default(),
+                    list: &List::default(),
+                };
                 all.push((endpoint.read)(&cx).unwrap());
             }
         }

@@ -1,27 +1,15 @@
-//! Who makes a pod, and the command that changes the pod there.
+//! The command that changes a pod where it is made.
 //!
 //! A pod of a Deployment, a StatefulSet and so on is changed in its controller's template, a pod without a controller
 //! itself. What the API server does not let be changed is deleted and created again: a pod's spec, a Job's template.
 //! There is no command where what is kept of a pod does not say the exact change.
 
 use pellucid_api::rest::explain::OwnerOf;
-use pellucid_cluster::Cluster;
 use pellucid_cycle::what_if::edit::Edit;
-use pellucid_model::{Name, ObjectKind, Pod};
+use pellucid_model::{Name, Pod};
 use serde_json::{Value, json};
 
 use super::parts::exact;
-
-/// Returns the controller to change for a change of a pod: of a ReplicaSet that a Deployment controls, the Deployment.
-pub(crate) fn owner(cluster: &Cluster, pod: &Pod) -> Option<OwnerOf> {
-    let own = pod.controller.as_ref()?;
-    let key = (pod.key.namespace.clone(), Name::new(&own.name));
-    let known =
-        if &*own.kind == "ReplicaSet" { cluster.objects().get(ObjectKind::ReplicaSet, &key) } else { None };
-    let above = known.and_then(|object| object.controller()?.controller.as_ref());
-    let owner = above.unwrap_or(own);
-    Some(OwnerOf { kind: owner.kind.to_string(), name: owner.name.to_string() })
-}
 
 /// What a command changes.
 struct Place<'a> {

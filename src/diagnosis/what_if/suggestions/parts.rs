@@ -104,7 +104,7 @@ pub(super) fn of_pod(
 /// Says which controller to change for a change of one pod, and how.
 fn owned(asked: &PodRequirements<'_>, part: Part) -> Part {
     let pod = &asked.record.pod;
-    let owner = owners::owner(&asked.cluster, pod);
+    let owner = crate::owner::owner(&asked.cluster, pod);
     let command = owners::command(owner.as_ref(), pod, &part.edit);
     let is_patch = matches!(part.edit, Edit::AddToleration { .. });
     let recreate = !is_patch || owner.as_ref().is_some_and(|owner| owner.kind != "Job");

@@ -1,0 +1,114 @@
+//! `/apis/v1/explain/nodes`: how nodes stand towards what is pending, one per line.
+//!
+//! Pods of equal shape are evaluated once, on the nodes of the page alone. The number of shapes is bounded: those with
+//! most pods are asked about.
+
+use std::collections::BTreeMap;
+
+use pellucid_api::rest::node_explain::{NodeLine, NodeLines};
+use pellucid_cluster::{ShapeId, Stage};
+use pellucid_cycle::Snapshot;
+use pellucid_cycle::what_if::exhaustive::{Masks, masks_of_pod_on};
+use pellucid_cycle::what_if::question::without_place;
+use pellucid_framework::list::List;
+use pellucid_model::collections::FxHashMap;
+use pellucid_model::quantity::format_amount;
+use pellucid_model::taint::Taint;
+use pellucid_model::{NodeIdx, Now, PodId, cancellation};
+
+use crate::meta::of_snapshot;
+use crate::views::node_views::{free, page};
+
+/// Largest number of evaluations: shapes times nodes of the page.
+const MOST_EVALUATED: usize = 20_000;
+
+/// Pending pods that are alike: one of them, and their number.
+type Alike = (PodId, usize);
+
+/// Lists nodes by name, unless the request sorts otherwise.
+pub(crate) fn list(snapshot: &Snapshot, list: &List, now: Now) -> NodeLines {
+    let page = page(snapshot, list);
+    let (alike, pending_total) = alike(snapshot, MOST_EVALUATED / page.items.len().max(1));
+    let pending_considered = alike.iter().map(|(_, pods)| pods).sum();
+    let mut nodes: Vec<NodeLine> = page.items.iter().map(|node| line(snapshot, *node)).collect();
+    for (pod, pods) in alike {
+        cancellation::check();
+        let Some(masks) = masks(snapshot, pod, &page.items) else { continue };
+        for (node, line) in page.items.iter().zip(&mut nodes) {
+            add(line, &masks, *node, pods);
+        }
+    }
+    let mut meta = page.meta(of_snapshot(snapshot, now));
+    (meta.refreshed, meta.truncated) = (true, pending_considered < pending_total);
+    NodeLines { meta, count: page.total, pending_considered, pending_total, nodes }
+}
+
+/// Returns the pending pods by profile and shape, those with most pods first and at most `most`, and how many pods there
+/// are of all shapes.
+fn alike(snapshot: &Snapshot, most: usize) -> (Vec<Alike>, usize) {
+    let mut by_shape: FxHashMap<(usize, ShapeId), Alike> = FxHashMap::default();
+    let pending = snapshot.cluster.pods().filter(|(_, record)| record.stage == Stage::Pending);
+    let mut total = 0;
+    for (id, record) in pending {
+        let Some((profile, _)) = snapshot.profile_of(record) else { continue };
+        by_shape.entry((profile, record.shape)).or_insert((id, 0)).1 += 1;
+        total += 1;
+    }
+    let mut alike: Vec<Alike> = by_shape.into_values().collect();
+    alike.sort_by_key(|(pod, pods)| (std::cmp::Reverse(*pods), *pod));
+    alike.truncate(most);
+    (alike, total)
+}
+
+/// Returns what nodes fail of a pod's requirements.
+fn masks(snapshot: &Snapshot, pod: PodId, nodes: &[NodeIdx]) -> Option<Masks> {
+    let record = snapshot.cluster.pod(pod)?;
+    let (_, profile) = snapshot.profile_of(record)?;
+    let mut cluster = without_place(&snapshot.cluster, pod);
+    Some(masks_of_pod_on(&mut cluster, profile, (pod, &record.pod.spec), nodes))
+}
+
+/// Adds pods that are alike to the counts of a node.
+fn add(line: &mut NodeLine, masks: &Masks, node: NodeIdx, pods: usize) {
+    let of_pod = masks.pod.iter().flat_map(|cause| &cause.reasons).map(|reason| reason.code.as_str());
+    let of_node = masks.requirements(masks.of(node)).map(|(_, requirement)| requirement.reason.code.as_str());
+    let mut codes: Vec<&str> = of_pod.chain(of_node).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    *(if codes.is_empty() { &mut line.takes } else { &mut line.refuses }) += pods;
+    for code in codes {
+        *line.refused_for.entry(code.to_owned()).or_default() += pods;
+    }
+}
+
+/// Returns the line of a node without what it takes and refuses.
+fn line(snapshot: &Snapshot, idx: NodeIdx) -> NodeLine {
+    let slot = snapshot.cluster.slot(idx);
+    let node = slot.node.as_deref();
+    let nominated = snapshot.cluster.nominator().on(&slot.name).iter();
+    let nominated = nominated.filter_map(|id| snapshot.cluster.pod(*id)).filter(|r| r.node.is_none());
+    let amounts = free(snapshot, idx).into_iter();
+    NodeLine {
+        name: slot.name.to_string(),
+        ready: node.is_some_and(|node| node.ready),
+        unschedulable: node.is_some_and(|node| node.unschedulable),
+        taints: node.into_iter().flat_map(|node| node.taints.iter()).map(taint).collect(),
+        pods: slot.pods.len(),
+        free: amounts
+            .map(|(name, n)| {
+                let text = format_amount(&name, n);
+                (name, text)
+            })
+            .collect(),
+        nominated: nominated.map(|record| record.pod.key.to_string()).collect(),
+        takes: 0,
+        refuses: 0,
+        refused_for: BTreeMap::new(),
+    }
+}
+
+/// Returns a taint as kubectl shows it: `key=value:effect`.
+fn taint(taint: &Taint) -> String {
+    let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
+    format!("{}{value}:{}", taint.key, taint.effect.as_str())
+}

@@ -1,0 +1,209 @@
+//! `/apis/v1/summary/pending`: pending pods in rows, by what keeps them pending, by controller, by shape.
+//!
+//! Invariant: the rows add up to the pods that `pending` lists, of which each is in one row.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use pellucid_api::reason::ReasonCode;
+use pellucid_api::rest::pending::{PendingRow, PendingSummary};
+use pellucid_cluster::{PodRecord, ShapeId};
+use pellucid_cycle::Snapshot;
+use pellucid_framework::endpoint::ReadError;
+use pellucid_framework::list::{Attribute, Facts, List};
+use pellucid_model::{Now, PodSpec};
+use pellucid_queue::UnitId;
+use pellucid_recording::rfc3339;
+
+use super::pending::{Waiting, waiting};
+use crate::facts::{facts_of, requests};
+use crate::meta::of_snapshot;
+use crate::owner::owner;
+use crate::verdict::verdicts;
+
+/// What the pods of a summary are filtered by.
+pub(crate) const OF_ROWS: &[Attribute] = &[
+    Attribute::Namespace,
+    Attribute::Name,
+    Attribute::Reason,
+    Attribute::Owner,
+    Attribute::Gang,
+    Attribute::Stage,
+    Attribute::Labels,
+    Attribute::Age,
+    Attribute::Priority,
+];
+
+/// What the rows of a summary can be split by.
+const DIMENSIONS: [&str; 11] = [
+    "code",
+    "plugin",
+    "resource",
+    "resolver",
+    "namespace",
+    "profile",
+    "stage",
+    "gang",
+    "priority",
+    "owner",
+    "shape",
+];
+
+/// Rows by their dimensions. Two shapes that request the same are two rows.
+type Group<'r> = BTreeMap<(PendingRow, Option<ShapeId>), Counted<'r>>;
+
+/// What is counted of the pods of a row.
+#[derive(Default)]
+struct Counted<'r> {
+    units: BTreeSet<UnitId>,
+    oldest: Option<i64>,
+    shapes: BTreeMap<ShapeId, &'r PodRecord>,
+    codes: BTreeMap<&'static str, usize>,
+    outlooks: BTreeMap<&'r str, usize>,
+    row: PendingRow,
+}
+
+impl<'r> Waiting<'r> {
+    /// Returns the row of the pod, without counts.
+    fn row(&self, snapshot: &Snapshot, by: &[&str]) -> PendingRow {
+        let is_asked = |name: &str| by.contains(&name);
+        let text = |name: &str, value: &str| is_asked(name).then(|| value.to_owned());
+        // Subjects of other reasons are texts and lists of unbounded size.
+        let resource = if self.code == ReasonCode::InsufficientResource { &*self.subject } else { "" };
+        let pod = self.record.map(|record| &record.pod);
+        let gang = || pod.and_then(|pod| pod.member_of()).map(ToString::to_string).unwrap_or_default();
+        let owner = || pod.and_then(|pod| owner(&snapshot.cluster, pod));
+        let shape = || pod.map(|pod| shape(&pod.spec)).unwrap_or_default();
+        PendingRow {
+            code: text("code", self.code.as_str()),
+            plugin: text("plugin", self.plugin),
+            resource: text("resource", resource),
+            resolver: text("resolver", self.resolver.as_str()),
+            namespace: text("namespace", self.key.0),
+            profile: text("profile", self.profile),
+            stage: text("stage", self.stage),
+            gang: is_asked("gang").then(gang),
+            priority: is_asked("priority").then_some(self.priority()),
+            owner: is_asked("owner")
+                .then(|| owner().map(|owner| format!("{}/{}", owner.kind, owner.name)).unwrap_or_default()),
+            shape: is_asked("shape").then(shape),
+            ..PendingRow::default()
+        }
+    }
+
+    fn priority(&self) -> i32 {
+        self.record.map_or(0, |record| record.pod.priority)
+    }
+
+    fn facts(&self, snapshot: &'r Snapshot) -> Facts<'r> {
+        let of_pod = self.record.map(|record| facts_of(snapshot, &record.pod)).unwrap_or_default();
+        let (namespace, name) = self.key;
+        Facts { namespace, name, reasons: vec![self.code.as_str().into()], stage: self.stage, ..of_pod }
+    }
+}
+
+impl<'r> Counted<'r> {
+    fn add(&mut self, pod: &Waiting<'r>) {
+        let row = &mut self.row;
+        let is_first = row.pods == 0;
+        let (priority, example) = (pod.priority(), || format!("{}/{}", pod.key.0, pod.key.1));
+        row.min_priority = if is_first { priority } else { row.min_priority.min(priority) };
+        row.max_priority = if is_first { priority } else { row.max_priority.max(priority) };
+        // Pods are counted in the order of their names.
+        if is_first {
+            row.example = example();
+        }
+        row.pods += 1;
+        // A pod without a unit counts as a unit of its own.
+        row.units += usize::from(pod.unit.is_none_or(|unit| self.units.insert(unit)));
+        row.nodes = row.nodes.max(pod.nodes);
+        row.occurrences += pod.nodes;
+        *self.codes.entry(pod.code.as_str()).or_default() += 1;
+        *self.outlooks.entry(pod.outlook).or_default() += 1;
+        if let Some(record) = pod.record {
+            self.oldest =
+                Some(self.oldest.map_or(record.pod.created, |oldest| oldest.min(record.pod.created)));
+            self.shapes.entry(record.shape).or_insert(record);
+        }
+    }
+
+    /// Returns the row with its counts.
+    fn finish(self) -> PendingRow {
+        let all: BTreeSet<_> = self.shapes.values().map(|r| requests(&r.pod.spec.requests.list)).collect();
+        let oldest = self.oldest.map(|at| rfc3339(Duration::from_secs(u64::try_from(at).unwrap_or(0))));
+        PendingRow {
+            oldest: oldest.unwrap_or_default(),
+            requests: if all.len() == 1 { all.into_iter().next() } else { None },
+            key_reason: most(&self.codes).to_owned(),
+            outlook: most(&self.outlooks).to_owned(),
+            ..self.row
+        }
+    }
+}
+
+/// Returns the text that was counted most, the first of equals.
+fn most<'t>(counts: &BTreeMap<&'t str, usize>) -> &'t str {
+    counts.iter().max_by_key(|(text, n)| (**n, Reverse(**text))).map_or("", |(text, _)| text)
+}
+
+/// Returns the requests of a shape in one text, by resource name.
+fn shape(spec: &PodSpec) -> String {
+    let each = requests(&spec.requests.list).into_iter().map(|(name, amount)| format!("{name}={amount}"));
+    each.collect::<Vec<_>>().join(",")
+}
+
+/// Counts pending pods by a comma-separated list of dimensions, by default `code`. Filters are on pods, the page is of
+/// rows. Fails for an unknown dimension.
+pub(crate) fn summary(
+    snapshot: &Snapshot,
+    by: Option<&str>,
+    list: &List,
+    now: Now,
+) -> Result<PendingSummary, ReadError> {
+    let mut by = dimensions(by.unwrap_or("code"))?;
+    // Controllers in two namespaces may have one name.
+    if by.contains(&"owner") && !by.contains(&"namespace") {
+        by.push("namespace");
+    }
+    let verdicts = verdicts(snapshot, now);
+    let mut pods = list.filtered(waiting(snapshot, &verdicts), |pod| pod.facts(snapshot));
+    pods.sort_by_key(|pod| pod.key);
+    let total_pending = pods.len();
+    let mut groups = Group::new();
+    for pod in pods {
+        let shape = pod.record.filter(|_| by.contains(&"shape")).map(|record| record.shape);
+        let row = pod.row(snapshot, &by);
+        let counted =
+            groups.entry((row.clone(), shape)).or_insert_with(|| Counted { row, ..Counted::default() });
+        counted.add(&pod);
+    }
+    let mut rows: Vec<PendingRow> = groups.into_values().map(Counted::finish).collect();
+    rows.sort_by_key(|row| Reverse(row.pods));
+    let page = list.cut(rows);
+    let by = by.into_iter().map(str::to_owned).collect();
+    let mut meta = page.meta(of_snapshot(snapshot, now));
+    meta.truncated = verdicts.truncated;
+    Ok(PendingSummary { meta, by, count: page.total, total_pending, rows: page.items })
+}
+
+fn dimensions(by: &str) -> Result<Vec<&str>, ReadError> {
+    let bad = |problem: String| {
+        let message = format!("parameter `by` {problem}; known: {}", DIMENSIONS.join(", "));
+        ReadError::BadRequest { code: "UnknownDimension", message }
+    };
+    let mut all = Vec::new();
+    for name in by.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        if !DIMENSIONS.contains(&name) {
+            let shown: String = name.chars().take(100).collect();
+            return Err(bad(format!("names the dimension `{shown}`, which is not known")));
+        }
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    if all.is_empty() {
+        return Err(bad(format!("has the value `{by}`: it names no dimension")));
+    }
+    Ok(all)
+}
