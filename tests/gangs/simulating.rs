@@ -7,10 +7,11 @@ use pellucid::cycle::what_if::simulation::Simulation;
 use pellucid::diagnosis::what_if::simulate::{Question, simulate};
 use pellucid::model::{GangKey, PodKey};
 use pellucid_api::reason::ReasonCode;
+use serde_json::json;
 
 use crate::common::driver::Core;
 use crate::common::made::on;
-use crate::common::reads::{ask, text};
+use crate::common::reads::{ask, list, text};
 use crate::made::{SECOND, core_with, member, members, non_strict, single, terms};
 
 #[test]
@@ -94,4 +95,24 @@ fn nobody_is_told_to_wait_for_what_never_comes() {
     let [simulated, explained] = remedies(&mut core);
     assert!(simulated.starts_with("Wait for pods to end"), "{simulated}");
     assert_eq!(simulated, explained);
+}
+
+#[test]
+fn who_takes_the_room_of_a_gang_is_named() {
+    let mut core = core_with(&[2000]);
+    core.see(&on(&single("filler", 2000), "n0"));
+    core.attempt(&single("ahead", 2000));
+    core.wait(SECOND);
+    core.attempt_all(&members("g", 2, 1000, &terms(2)));
+    for of in ["gangs/ns/g", "pods/ns/g-0"] {
+        let body = ask(&mut core, &format!("/apis/v1/explain/{of}/suggestions"));
+        let fix = list(&body, "/fixes").iter().find(|fix| fix["text"] == "let pod ns/filler go");
+        let fix = fix.unwrap_or_else(|| panic!("{body:#}"));
+        assert_eq!((&fix["inCompany"], &fix["takenBy"]), (&json!("taken"), &json!(["ns/ahead"])), "{of}");
+    }
+    // It is what happens.
+    core.delete(&single("filler", 2000));
+    core.run_after(60 * SECOND);
+    assert_eq!(core.node_of(&single("ahead", 2000)).as_deref(), Some("n0"));
+    assert_eq!(core.gang("g").counted(), 0);
 }
