@@ -33,6 +33,7 @@ static LICENCE_POOL: CustomKind = CustomKind {
     qualified: "LicencePool.example.com",
     is_namespaced: false,
     is_required: false,
+    is_decisive: true,
     verbs: &["get", "status/patch"],
     decode: |manifest| Ok(Arc::new(Licences::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, Licences::manifest),

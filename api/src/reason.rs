@@ -125,12 +125,14 @@ reasons! {
     GangMinResources {
         plugin: "Coscheduling", message: "the cluster has less free than the minResources of gang {}", resolver: Time,
         meaning: "What the PodGroup's spec.minResources asks for is not free in the whole cluster; nothing was planned.",
-        remedy: "Wait for pods to end, add nodes, or lower spec.minResources."
+        remedy: "Wait for pods to end, add nodes, or lower spec.minResources.",
+        never: "Add nodes, or lower spec.minResources."
     }
     GangInsufficientCapacity {
         plugin: "Coscheduling", message: "gang {}", resolver: Time,
         meaning: "A quorum of the gang does not fit at once: a member found too little room beside the others.",
-        remedy: "Wait for pods to end, add nodes, lower the requests of the member that is named, or lower the quorum."
+        remedy: "Wait for pods to end, add nodes, lower the requests of the member that is named, or lower the quorum.",
+        never: "Add nodes, lower the requests of the member that is named, or lower the quorum."
     }
     GangMemberUnschedulable {
         plugin: "Coscheduling", message: "gang {}", resolver: PodOwner,

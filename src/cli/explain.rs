@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::out::Paint;
 use super::server::{ObjectName, ServerArgs, node_name};
-use super::{explain_text, gang_text, node_text};
+use super::{explain_text, fix_text, gang_text, node_text};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
@@ -24,7 +24,7 @@ pub(super) struct ExplainArgs {
 /// What can be explained.
 #[derive(Debug, Subcommand)]
 pub(super) enum ExplainTarget {
-    /// Why a pod is on its node, or on none
+    /// Why a pod is on its node, or on none, and what would help
     Pod {
         /// The pod: NAMESPACE/NAME, or NAME
         #[arg(value_name = "NAMESPACE/NAME")]
@@ -32,7 +32,7 @@ pub(super) enum ExplainTarget {
         #[command(flatten)]
         server: ServerArgs,
     },
-    /// Why a gang is placed, or not: numbers, root cause, who is in the way, members
+    /// Why a gang is placed, or not: numbers, root cause, who is in the way, members, what would help
     Gang {
         /// The gang: NAMESPACE/NAME, or NAME
         #[arg(value_name = "NAMESPACE/NAME")]
@@ -61,7 +61,11 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         (Some(ExplainTarget::Pod { pod, server }), _) => explain_pod(pod, server, paint),
         (Some(ExplainTarget::Gang { gang, server }), _) => {
             let path = format!("/apis/v1/explain/gangs/{}", server.full(gang)?);
-            server.show(&path, |body: &GangExplanation| gang_text::gang(body, paint))
+            server.show(&path, |body: &GangExplanation| {
+                let help =
+                    if gang_text::is_good(body) { String::new() } else { fix_text::of(server, &path, paint) };
+                format!("{}\n{help}", gang_text::gang(body, paint))
+            })
         }
         (Some(ExplainTarget::Node { node, server }), _) => {
             let path = format!("/apis/v1/explain/nodes/{node}");
@@ -79,7 +83,11 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
 
 fn explain_pod(pod: &ObjectName, server: &ServerArgs, paint: Paint) -> anyhow::Result<()> {
     let path = format!("/apis/v1/explain/pods/{}", server.full(pod)?);
-    server.show(&path, |body: &PodExplanation| explain_text::pod(body, paint))
+    server.show(&path, |body: &PodExplanation| {
+        let is_pending = body.placement.is_none() && body.not_pending.is_none();
+        let help = if is_pending { fix_text::of(server, &path, paint) } else { String::new() };
+        format!("{}\n{help}", explain_text::pod(body, paint))
+    })
 }
 
 /// Removes the pods outside the requested namespace.

@@ -14,9 +14,14 @@ use super::text::{cell, clean, count, one, remedy, section, table};
 /// States without a problem.
 const GOOD: [&str; 4] = ["Running", "Placed", "Finished", "Empty"];
 
+/// Returns whether nothing is to be mended.
+pub(super) fn is_good(body: &GangExplanation) -> bool {
+    GOOD.contains(&body.state.as_str())
+}
+
 pub(super) fn gang(body: &GangExplanation, paint: Paint) -> String {
     let mut out = String::new();
-    let style = if GOOD.contains(&body.state.as_str()) { Style::Green } else { Style::Yellow };
+    let style = if is_good(body) { Style::Green } else { Style::Yellow };
     let headline = format!("{}/{}: {} ({})", body.namespace, body.name, body.state, body.verdict.code);
     line(&mut out, &paint.apply(style, &clean(&headline)));
     line(&mut out, &clean(&body.verdict.message));

@@ -15,6 +15,7 @@ mod client;
 mod demo;
 mod explain;
 mod explain_text;
+mod fix_text;
 mod flags;
 mod gang_text;
 mod gangs;

@@ -70,15 +70,16 @@ pub(crate) fn next_retry(unit: &Unit) -> Option<Duration> {
     backoff_end(unit).or(expires_at)
 }
 
-/// Returns the events that can wake a unit: those of the plugins that refused it or gate it.
+/// Returns the events that can wake a unit: those of the plugins that are asked about it, or that gate it.
 pub(crate) fn wakes_on(snapshot: &Snapshot, unit: &Unit) -> Vec<String> {
     if !matches!(unit.stage, QueueStage::Unschedulable | QueueStage::Gated) {
         return Vec::new();
     }
     let plugins = &snapshot.profiles[unit.profile].plugins;
-    let refusing = plugins.iter().enumerate().filter(|(i, _)| {
-        unit.is_refused_by(*i) || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
+    let asked = unit.asked();
+    let asked = plugins.iter().enumerate().filter(|(i, _)| {
+        asked.contains(*i) || (unit.stage == QueueStage::Gated && plugins[*i].pre_enqueue().is_some())
     });
-    let events = refusing.filter_map(|(_, p)| p.hints()).flat_map(|h| h.events().names());
+    let events = asked.filter_map(|(_, p)| p.hints()).flat_map(|h| h.events().names());
     events.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect()
 }

@@ -32,8 +32,7 @@ impl Queue {
         self.unit_of.set(pod.index(), Some(id));
     }
 
-    /// Removes a pod from its unit, and the unit too if no pod is left. The pod's wake-up groups no longer count for
-    /// the unit.
+    /// Removes a pod from its unit, and the unit too if no pod is left. Another pod stands for its wake-up groups.
     pub fn detach(&mut self, pod: PodId) {
         let Some(id) = self.unit_of(pod) else { return };
         self.unit_of.set(pod.index(), None);
@@ -49,7 +48,9 @@ impl Queue {
         }
         let Some(unit) = self.unit_mut(id) else { return };
         unit.pods.retain(|p| *p != pod);
-        unit.waits.retain(|(_, p)| *p != pod);
+        if asked {
+            hand_over(unit, pod);
+        }
         let (now, expires_at) = (unit.queued_at, unit.expires_at);
         if waits {
             self.enter_unschedulable(id, now.max(expires_at.saturating_sub(self.limits.max_unschedulable)));
@@ -67,7 +68,7 @@ impl Queue {
     }
 
     /// Records that a gang was refused: it waits for an event that could help one of its members (`ways` holds how each
-    /// was refused), then for its backoff, which lasts `at_least` or longer.
+    /// was refused, then those that gave up their places), then for its backoff, which lasts `at_least` or longer.
     pub fn refuse_gang(
         &mut self,
         id: UnitId,
@@ -79,7 +80,7 @@ impl Queue {
         self.leave_stage(id);
         let waits = apart(ways);
         let Some(first) = waits.first().map(|(way, _)| *way) else { return self.fail(id, now) };
-        self.count_refusal(id, first.shape, first.refused_by, now);
+        self.count_refusal(id, first.shape, first.plugins, now);
         if let Some(unit) = self.unit_mut(id) {
             unit.waits = waits;
             unit.held_until = now + at_least;
@@ -95,7 +96,7 @@ impl Queue {
     /// was in no wake-up group that the event could have woken.
     fn wake_for_what_happened(&mut self, id: UnitId, number: u64, now: Duration) {
         let Some(unit) = self.unit(id) else { return };
-        let listens = |way: &WakeGroup| self.listening.of_any(way.profile, way.refused_by);
+        let listens = |way: &WakeGroup| self.listening.of_any(way.profile, way.plugins);
         let kinds = EventKinds::union(unit.waits.iter().map(|(way, _)| listens(way)));
         if self.events.has_any_since(kinds, number) {
             let object = EventObject::Nothing;
@@ -155,6 +156,16 @@ impl Queue {
 
 type Ways = SmallVec<[(WakeGroup, PodId); 0]>;
 
+/// Hands the ways of a pod that left to another pod of the unit. Plugins are not asked about that pod, which may be of
+/// another shape: any event that they listen to wakes the unit.
+fn hand_over(unit: &mut Unit, gone: PodId) {
+    let Some(other) = unit.pods.first().copied() else { return };
+    let of = |(way, pod): &(WakeGroup, PodId)| {
+        if *pod == gone { (way.by_kind(), other) } else { (*way, *pod) }
+    };
+    unit.waits = apart(unit.waits.iter().map(of));
+}
+
 /// Removes duplicate ways, and merges ways when there are more than [`MAX_WAYS`].
 fn apart(ways: impl IntoIterator<Item = (WakeGroup, PodId)>) -> Ways {
     let ways = each_once(ways);
@@ -166,12 +177,18 @@ fn apart(ways: impl IntoIterator<Item = (WakeGroup, PodId)>) -> Ways {
     if by_kind.len() <= MAX_WAYS {
         return by_kind;
     }
-    let (mut all, pod) = by_kind[0];
+    let (refused, had_places): (Ways, Ways) = by_kind.into_iter().partition(|(way, _)| !way.has_place);
+    [refused, had_places].iter().filter_map(|ways| merged(ways)).collect()
+}
+
+/// Merges ways into one that is woken by whatever wakes one of them.
+fn merged(ways: &[(WakeGroup, PodId)]) -> Option<(WakeGroup, PodId)> {
+    let (mut all, pod) = *ways.first()?;
     // A way without plugins is woken by any event.
-    let is_any = by_kind.iter().any(|(way, _)| way.refused_by.is_empty() || way.profile != all.profile);
-    let plugins = by_kind.iter().fold(0, |plugins, (way, _)| plugins | way.refused_by.0);
-    all.refused_by = RefusedBy(if is_any { 0 } else { plugins });
-    SmallVec::from_elem((all, pod), 1)
+    let is_any = ways.iter().any(|(way, _)| way.plugins.is_empty() || way.profile != all.profile);
+    let plugins = ways.iter().fold(0, |plugins, (way, _)| plugins | way.plugins.0);
+    all.plugins = RefusedBy(if is_any { 0 } else { plugins });
+    Some((all, pod))
 }
 
 fn each_once(ways: impl IntoIterator<Item = (WakeGroup, PodId)>) -> Ways {

@@ -16,18 +16,27 @@ pub struct WakeGroup {
     pub shape: ShapeId,
     /// Index of the units' profile.
     pub profile: usize,
-    /// Plugins that refused the units.
-    pub refused_by: RefusedBy,
+    /// Plugins that are asked about events: those that refused the units, or, of units that `has_place`, those that
+    /// filter nodes for them.
+    pub plugins: RefusedBy,
+    /// Whether no plugin refused these members of gangs: they had places, and gave them up because siblings had none.
+    pub has_place: bool,
     /// Whether any event of a kind that the plugins listen to wakes the units, because they have too many kinds of pods
     /// to ask the plugins about.
     pub is_by_kind: bool,
 }
 
 impl WakeGroup {
-    /// Makes the group of pods of one shape.
+    /// Makes the group of pods of one shape that these plugins refused.
     #[inline]
     pub fn new(shape: ShapeId, profile: usize, refused_by: RefusedBy) -> Self {
-        Self { shape, profile, refused_by, is_by_kind: false }
+        Self { shape, profile, plugins: refused_by, has_place: false, is_by_kind: false }
+    }
+
+    /// Makes the group of members of one shape that gave up their places; `filters` filter nodes for them.
+    #[inline]
+    pub fn with_place(shape: ShapeId, profile: usize, filters: RefusedBy) -> Self {
+        Self { has_place: true, ..Self::new(shape, profile, filters) }
     }
 
     /// Returns the group that covers pods of every shape and is woken by event kind.

@@ -207,10 +207,10 @@ impl Queue {
         for entry in self.unschedulable.listening(event.kinds) {
             let Some(pod) = entry.asked(event.own) else { continue };
             let group = &entry.group;
-            let asked = self.listening.asked(group.profile, group.refused_by, event.kinds);
+            let asked = self.listening.asked(group.profile, group.plugins, event.kinds);
             let is_clear = asked.is_empty() || group.is_by_kind;
             let queue = if is_clear { asked } else { ask(group, pod, asked) };
-            if !queue.is_empty() || group.refused_by.is_empty() {
+            if !queue.is_empty() || group.plugins.is_empty() {
                 let reason = WakeupReason::Hints { asked, queue };
                 let by = Arc::new(Wakeup { event: (*seen).clone(), reason });
                 let units = entry.units.keys().filter(|id| Some(**id) != event.own);
@@ -327,7 +327,7 @@ impl Queue {
         let groups = unit.wake_groups();
         let listening = &self.listening;
         for (group, pod) in groups {
-            self.unschedulable.insert(group, (id, pod), || listening.of_any(group.profile, group.refused_by));
+            self.unschedulable.insert(group, (id, pod), || listening.of_any(group.profile, group.plugins));
         }
         self.expiries.insert((expires_at, id));
     }

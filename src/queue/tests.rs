@@ -70,7 +70,7 @@ fn a_refused_unit_waits_for_its_event_and_then_for_its_backoff() {
     assert_eq!(queue.unit(id).and_then(|u| u.wakeup.clone()), None);
 
     happen(&mut queue, SECOND / 2, |group, _, asked| {
-        assert_eq!(group.refused_by, asked);
+        assert_eq!(group.plugins, asked);
         asked
     });
     assert_eq!(queue.counts().backoff, 1);
@@ -171,7 +171,7 @@ fn only_groups_that_listen_are_asked() {
     let other = taken(&mut queue, unit(5, 0));
     refuse(&mut queue, other, 0, Duration::ZERO);
     let own = QueueEvent { own: Some(ids[0]), ..of(EventKinds::POD_DELETE, SECOND) };
-    queue.wake(own, |group, _, asked| if group.refused_by.0 == 1 { asked } else { RefusedBy::default() });
+    queue.wake(own, |group, _, asked| if group.plugins.0 == 1 { asked } else { RefusedBy::default() });
     let stage = |id: UnitId| queue.unit(id).map(|u| u.stage);
     assert_eq!(stage(ids[0]), Some(QueueStage::Unschedulable));
     assert_eq!(stage(other), Some(QueueStage::Active));

@@ -124,7 +124,8 @@ pub struct Unit {
     pub expires_at: Duration,
     /// The plugins that last refused it.
     pub refused_by: RefusedBy,
-    /// For a gang, the distinct ways in which its members were refused, with one pod for each. Empty for a single pod.
+    /// For a gang, the distinct ways in which its members were refused or gave up their places, with one pod for each.
+    /// Empty for a single pod.
     pub waits: SmallVec<[(WakeGroup, PodId); 0]>,
     /// Number of the newest event when it was last taken.
     pub popped_at_event: u64,
@@ -167,7 +168,15 @@ impl Unit {
     /// Returns whether a plugin refused the unit or one of its members.
     #[inline]
     pub fn is_refused_by(&self, plugin: usize) -> bool {
-        self.refused_by.contains(plugin) || self.waits.iter().any(|(way, _)| way.refused_by.contains(plugin))
+        let refuses = |way: &WakeGroup| !way.has_place && way.plugins.contains(plugin);
+        self.refused_by.contains(plugin) || self.waits.iter().any(|(way, _)| refuses(way))
+    }
+
+    /// Returns the plugins that are asked whether an event could help the unit; if none, any event could.
+    pub fn asked(&self) -> RefusedBy {
+        let any = self.waits.iter().any(|(way, _)| way.plugins.is_empty());
+        let all = self.waits.iter().fold(self.refused_by.0, |all, (way, _)| all | way.plugins.0);
+        RefusedBy(if any { 0 } else { all })
     }
 
     /// Returns the wake-up groups that it waits in while unschedulable, each with the pod that plugins are asked about.

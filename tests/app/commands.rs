@@ -5,6 +5,9 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use pellucid_api::rest::explain::PodExplanation;
+use pellucid_api::rest::gang_explain::GangExplanation;
+
 struct Ran {
     code: i32,
     stdout: String,
@@ -142,15 +145,23 @@ fn the_custom_resources_are_printed_as_a_cluster_takes_them() {
 
 // === against a server ===
 
+fn response(status: &str, content: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {content}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
+}
+
 /// Serves one request with this status line, type and body; returns the URL and the request.
 fn stub(status: &str, content: &str, body: &str) -> (String, std::thread::JoinHandle<String>) {
+    serve(vec![response(status, content, body)])
+}
+
+/// Serves as many requests as there are responses; returns the URL and the requests, one on each line.
+fn serve(responses: Vec<String>) -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let length = body.len();
-    let response = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: {content}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
-    );
-    let asked = std::thread::spawn(move || {
+    let answer = move |response: String| {
         let (stream, _) = listener.accept().unwrap();
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
@@ -170,8 +181,9 @@ fn stub(status: &str, content: &str, body: &str) -> (String, std::thread::JoinHa
         reader.read_exact(&mut body).unwrap();
         reader.get_mut().write_all(response.as_bytes()).unwrap();
         format!("{} {}", line.trim(), String::from_utf8(body).unwrap())
-    });
-    (url, asked)
+    };
+    let all = move || responses.into_iter().map(answer).collect::<Vec<_>>().join("\n");
+    (url, std::thread::spawn(all))
 }
 
 const META: &str =
@@ -239,6 +251,43 @@ fn a_pending_pod_is_explained_from_verdict_to_remedy() {
     let (url, _) = stub("200 OK", "application/json", &body);
     let json = pellucid(&["explain", "pod", "web", "-o", "json", "--server", &url]).stdout;
     assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["attempts"], 3);
+}
+
+#[test]
+fn what_would_help_is_shown_with_its_commands() {
+    let fix = r#"{"text": "let pod a/filler go", "cost": 60, "verified": true, "node": "n-1", "inCompany": "taken",
+        "takenBy": ["a/ahead"], "edits": [], "parts": [{"text": "let pod a/filler go", "edit": {"deletePod": "a/filler"},
+        "command": "kubectl -n a delete pod filler", "recreate": false, "resolver": "cluster operator", "cost": 60}]}"#;
+    let pod = PodExplanation { name: "web".into(), verdict: "refused".into(), ..PodExplanation::default() };
+    let gang =
+        GangExplanation { name: "web".into(), state: "Unschedulable".into(), ..GangExplanation::default() };
+    let explained = [("pod", serde_json::to_string(&pod)), ("gang", serde_json::to_string(&gang))];
+    let help = format!(
+        r#"{{{META}, "namespace": "a", "name": "web", "fitsNow": false, "conflicts": [], "fixes": [{fix}]}}"#
+    );
+    let shown = "What would help, each tried on a copy of the cluster:\n1. let pod a/filler go (cluster operator)\n   \
+                 $ kubectl -n a delete pod filler\n   it goes to n-1; other pending pods take the room: a/ahead\n";
+    for (what, explained) in explained {
+        let explained = explained.unwrap();
+        let ok = |body: &str| response("200 OK", "application/json", body);
+        let (url, asked) = serve(vec![ok(&explained), ok(&help)]);
+        let ran = pellucid(&["explain", what, "a/web", "--server", &url]);
+        assert!(ran.code == 0 && ran.stdout.ends_with(shown), "{what}: {}{}", ran.stdout, ran.stderr);
+        let asked = asked.join().unwrap();
+        assert!(
+            asked.contains(&format!("GET /apis/v1/explain/{what}s/a/web/suggestions?max=3 HTTP/1.1")),
+            "{asked}"
+        );
+        // Without an answer to that there is still the explanation.
+        let (url, _) = serve(vec![ok(&explained), response("404 Not Found", "text/plain", "no such path")]);
+        let ran = pellucid(&["explain", what, "a/web", "--server", &url]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        assert!(
+            ran.stdout.ends_with("\nWhat would help is not known: no such path (404 Not Found)\n"),
+            "{}",
+            ran.stdout
+        );
+    }
 }
 
 #[test]

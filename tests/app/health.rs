@@ -190,3 +190,36 @@ async fn a_scheduler_whose_thread_has_died_says_so_and_stops() {
     // An already reported end of the thread does not keep the rest from stopping.
     world.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_right_to_list_priority_classes_pods_are_placed() {
+    let objects = vec![node("n", "z", 4)];
+    let sandbox = Sandbox::start(Config { objects, ..Config::default() }).await.expect("a sandbox");
+    let classes = Match { resource: Some("priorityclasses".into()), ..Match::all() };
+    sandbox.faults().during(classes, Fault::Status(403), Duration::from_secs(3600));
+    let instance = Instance::start(parts(&sandbox).await).await.expect("an instance");
+    let hanging = Hanging::default();
+    let world = World { instance, sandbox, hanging, hand: Hand::default() };
+    // The kind is optional, so nothing waits for it.
+    let text = world.until("/readyz?verbose", 200).await;
+    assert!(text.contains("[+]priorityclass.scheduling.k8s.io-watch ok"), "{text}");
+    let metrics = get(world.instance.address, "/metrics").await.1;
+    let errors = "pellucid_watch_errors_total{kind=\"PriorityClass.scheduling.k8s.io\"} 1";
+    assert!(metrics.contains(errors), "{metrics}");
+    world.sandbox.create(pod("p", 100)).expect("a pod");
+    let path = "/apis/v1/explain/pods/default/p";
+    let end = Instant::now() + PATIENCE;
+    while !get(world.instance.address, path).await.1.contains("\"node\":\"n\"") {
+        assert!(Instant::now() < end, "{}", get(world.instance.address, path).await.1);
+        tokio::task::yield_now().await;
+    }
+    // What only the classes say is asked for, and not made up.
+    let mut asked = pod("q", 100);
+    asked["spec"]["priorityClassName"] = json!("high");
+    let (address, body) = (world.instance.address, json!({"pods": [asked]}));
+    let posted = tokio::task::spawn_blocking(move || client::post(address, "/apis/v1/simulate", &body));
+    let reply = posted.await.expect("answered");
+    let problem = "pods[0].spec.priorityClassName: no PriorityClass \\\"high\\\" is known here";
+    assert!(reply.status == 400 && reply.text().contains(problem), "{}", reply.text());
+    world.stop().await;
+}

@@ -25,6 +25,7 @@ pub(crate) static NOTICE: CustomKind = CustomKind {
     qualified: "Notice.example.com",
     is_namespaced: true,
     is_required: false,
+    is_decisive: true,
     verbs: &["create", "get", "patch"],
     decode: node_of,
     encode: manifest_of,

@@ -1,7 +1,7 @@
 //! Gangs in the core: units, transactions, waiting, Bindings, rounds and sessions, on a simulated clock.
 //!
 //! - `strict`: all-or-nothing placement; `waiting`: NonStrict mode
-//! - `gated`: gangs that cannot be planned yet
+//! - `waking`: what wakes a refused gang; `gated`: gangs that cannot be planned yet
 //! - `binding`: after the decision; `barrier`: Bindings that begin together
 //! - `preempting`: victims for a whole gang
 //! - `patience`: reads that can be abandoned
@@ -32,3 +32,4 @@ mod slices;
 mod strict;
 mod topology;
 mod waiting;
+mod waking;

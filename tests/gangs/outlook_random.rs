@@ -74,16 +74,12 @@ impl Objects {
         core
     }
 
-    /// Changes the settled cluster, and lets its scheduler try the gang again. An event that gives the member that failed
-    /// no room, only another one, does not wake the gang: it is tried again after five minutes at the latest.
+    /// Changes the settled cluster, and lets its scheduler try the gang again.
     fn after(&self, change: impl FnOnce(&mut Core)) -> Core {
         let mut core = self.core();
         change(&mut core);
         for _ in 0..3 {
             core.run_after(30 * SECOND);
-        }
-        if !core.gang("g").is_satisfied() {
-            core.run_after(300 * SECOND);
         }
         core
     }

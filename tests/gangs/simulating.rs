@@ -4,10 +4,15 @@ use std::sync::Arc;
 
 use pellucid::cycle::what_if::edit::{Edit, Target};
 use pellucid::cycle::what_if::simulation::Simulation;
-use pellucid::model::PodKey;
+use pellucid::diagnosis::what_if::simulate::{Question, simulate};
+use pellucid::model::{GangKey, PodKey};
 use pellucid_api::reason::ReasonCode;
+use serde_json::json;
 
-use crate::made::{SECOND, core_with, member, members, non_strict, terms};
+use crate::common::driver::Core;
+use crate::common::made::on;
+use crate::common::reads::{ask, list, text};
+use crate::made::{SECOND, core_with, member, members, non_strict, single, terms};
 
 #[test]
 fn no_wait_runs_out_in_a_plan() {
@@ -62,4 +67,52 @@ fn a_gang_that_is_short_says_what_is_missing() {
     let block = simulation.block(&core.gang("g").key).expect("the third is missing");
     assert_eq!(block.code, ReasonCode::GangQuorumMissing);
     assert!(block.message().ends_with("2 of 3 are there"), "{}", block.message());
+}
+
+/// Returns the remedy for gang `g` in a simulation and in its explanation.
+fn remedies(core: &mut Core) -> [String; 2] {
+    let snapshot = core.scheduler.publish(core.now);
+    let question = Question { gangs: vec![GangKey::new("ns", "g")], ..Question::default() };
+    let body = simulate(&snapshot, &question, core.now).expect("it can be asked");
+    let simulated = body.gangs[0].verdict.clone().expect("it has no quorum");
+    let explained = ask(core, "/apis/v1/explain/gangs/ns/g");
+    assert_eq!(simulated.resolver, text(&explained, "/verdict/resolver"));
+    [simulated.remedy, text(&explained, "/verdict/remedy").to_owned()]
+}
+
+#[test]
+fn nobody_is_told_to_wait_for_what_never_comes() {
+    let mut core = core_with(&[2000]);
+    core.see(&on(&single("filler", 1000), "n0"));
+    core.attempt_all(&members("g", 3, 1000, &terms(3)));
+    let [simulated, explained] = remedies(&mut core);
+    assert!(simulated.contains("add nodes") && !simulated.contains("Wait for pods"), "{simulated}");
+    assert_eq!(simulated, explained);
+    // With room for all once the filler has ended, waiting helps.
+    let mut core = core_with(&[3000]);
+    core.see(&on(&single("filler", 1000), "n0"));
+    core.attempt_all(&members("g", 3, 1000, &terms(3)));
+    let [simulated, explained] = remedies(&mut core);
+    assert!(simulated.starts_with("Wait for pods to end"), "{simulated}");
+    assert_eq!(simulated, explained);
+}
+
+#[test]
+fn who_takes_the_room_of_a_gang_is_named() {
+    let mut core = core_with(&[2000]);
+    core.see(&on(&single("filler", 2000), "n0"));
+    core.attempt(&single("ahead", 2000));
+    core.wait(SECOND);
+    core.attempt_all(&members("g", 2, 1000, &terms(2)));
+    for of in ["gangs/ns/g", "pods/ns/g-0"] {
+        let body = ask(&mut core, &format!("/apis/v1/explain/{of}/suggestions"));
+        let fix = list(&body, "/fixes").iter().find(|fix| fix["text"] == "let pod ns/filler go");
+        let fix = fix.unwrap_or_else(|| panic!("{body:#}"));
+        assert_eq!((&fix["inCompany"], &fix["takenBy"]), (&json!("taken"), &json!(["ns/ahead"])), "{of}");
+    }
+    // It is what happens.
+    core.delete(&single("filler", 2000));
+    core.run_after(60 * SECOND);
+    assert_eq!(core.node_of(&single("ahead", 2000)).as_deref(), Some("n0"));
+    assert_eq!(core.gang("g").counted(), 0);
 }

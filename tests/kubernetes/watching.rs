@@ -233,6 +233,7 @@ static NEEDED: CustomKind = CustomKind {
     qualified: "Needed.example.com",
     is_namespaced: true,
     is_required: true,
+    is_decisive: true,
     verbs: &[],
     decode: |_| Ok(Arc::new(())),
     encode: |_| Value::Null,
@@ -246,6 +247,7 @@ static LIKED: CustomKind = CustomKind {
     qualified: "Liked.example.com",
     is_namespaced: true,
     is_required: false,
+    is_decisive: false,
     verbs: &[],
     decode: |_| Ok(Arc::new(())),
     encode: |_| Value::Null,
@@ -307,4 +309,35 @@ async fn a_missing_right_is_named() {
     let want =
         "list failed: 403 Forbidden: no; the missing right: list csinodes in API group \"storage.k8s.io\"";
     assert_eq!((report.synced, &*report.last_error.expect("an error").0), (false, want));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_no_decision_reads_is_left_out_while_it_is_forbidden() {
+    let mock = Mock::silent();
+    let path = "/apis/example.com/v1/liked";
+    let forbidden = || failure(403, "Forbidden", "no");
+    let liked = json!({"metadata": {"namespace": "ns", "name": "a"}});
+    mock.on(&format!("GET {path}"), [forbidden(), forbidden(), Answer::Json(200, list([liked]))]);
+    mock.on(&format!("WATCH {path}"), [Answer::Watch(Vec::new())]);
+    // One that decisions read is waited for.
+    mock.on("GET /apis/example.com/v1/needed", [forbidden()]);
+    let plain = Registration::without_args("Plain", "Brings kinds", || Plain);
+    let registry: [Box<dyn PluginFactory>; 1] = [Box::new(plain.with_kinds([&NEEDED, &LIKED]))];
+    let (io, mut inputs) = mock.start_io(|config| config.decoder = Decoder::of(&registry));
+    let report = |name: &str| {
+        let (_, status) = io.watches.iter().find(|(kind, _)| *kind == name).expect("it is watched");
+        status.report()
+    };
+    for (n, errors, unserved) in [(0, 1, true), (1, 2, false)] {
+        let Input::CustomReset { kind, objects, .. } = inputs.recv().await.expect("an input") else {
+            panic!("not a list of a plugin's kind")
+        };
+        let liked = report("Liked.example.com");
+        assert_eq!((kind.0.qualified, objects.len()), ("Liked.example.com", n));
+        assert_eq!((liked.synced, liked.unserved, liked.errors), (true, unserved, errors));
+        let error = liked.last_error.expect("an error").0;
+        let right = "the missing right: list liked in API group \"example.com\"";
+        assert!(error.ends_with(right), "{error}");
+    }
+    assert!(!report("Needed.example.com").synced);
 }

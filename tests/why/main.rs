@@ -24,4 +24,5 @@ mod stories;
 mod suggesting;
 mod terms;
 mod unasked;
+mod under_way;
 mod waiting;

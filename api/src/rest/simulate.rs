@@ -211,8 +211,9 @@ pub struct SimulateRequest {
     /// Gangs whose members are planned too, `namespace/name`.
     #[serde(default)]
     pub include_gangs: Vec<String>,
-    /// Whether victims of preemption go at once, so that their preemptors get their places. Otherwise they are
-    /// only named.
+    /// Whether pods leave. With `true`, pods that would be evicted for one of higher priority are removed and that one
+    /// is placed; evictions that are under way are carried out, and pods that are being deleted leave in the end. With
+    /// `false` every pod keeps its place: who needs an eviction is refused, and `victims` names whom it would evict.
     #[serde(default = "yes")]
     #[schema(default = true)]
     pub evict: bool,

@@ -137,15 +137,18 @@ pub struct Fix {
     /// Members of the gang that would have places.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
-    /// Whether it holds with the other pending pods there, which are tried in the order of the queue, and with the pods
-    /// that controllers make in place of deleted ones: `holds`, `taken` (they take the room) or `unknown`.
+    /// Whether the pod, or the gang's quorum, still gets its place when every pending pod of this scheduler is tried, in
+    /// the order of the queue and with evictions, and controllers make new pods in place of deleted ones. `holds`: it
+    /// does. `taken`: others get what the fix frees. `unknown`: it was not tried, or the end depends on what cannot be
+    /// known, such as how fast one part follows another. Absent when nothing was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_company: Option<String>,
-    /// With `taken`, the pods that would go to the node first, each as `namespace/name`, at most 5. A pod that replaces
-    /// a deleted one has that one's name.
+    /// With `taken`, the pods that get places where the pod, or the gang's members, would have gone: each as
+    /// `namespace/name`, at most 5, in the order in which they are placed. A pod that replaces a deleted one has that
+    /// one's name. Empty when nobody goes there: what is missing is taken elsewhere, such as the free places of a zone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken_by: Vec<String>,
-    /// Whether some parts are needed only because of the other pending pods, so that the fix holds in company. The rest
+    /// Whether some parts are needed only because of the other pending pods, so that the fix holds in company: fewer
     /// would do for the pod alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub widened: bool,

@@ -42,7 +42,7 @@ pub(super) fn admit(
     let at = format!("{field}.spec.priorityClassName");
     let Some(class) = known else {
         let problem =
-            format!("no PriorityClass {} is known; leave it out and give spec.priority", shown(name));
+            format!("no PriorityClass {} is known here; leave it out and give spec.priority", shown(name));
         return if given.is_some() { Ok(()) } else { Err(invalid(&at, &problem)) };
     };
     if given.is_some_and(|given| given != i64::from(class.value)) {

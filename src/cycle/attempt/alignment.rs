@@ -126,6 +126,12 @@ pub(crate) fn affinity(
     Alignment::of(profile, spec).affinity(profile, view, spec, node)
 }
 
+/// Iterates over the providers that have something to say about a pod, by their index in the profile's list of plugins.
+pub(crate) fn providers(profile: &Profile, spec: &PodSpec) -> impl Iterator<Item = usize> {
+    let providers = Alignment::of(profile, spec).providers.into_iter();
+    providers.map(|(at, _)| profile.topology_hints[at].index)
+}
+
 /// Returns the plugins that had a part in a cause besides the one that it names: hints that do not agree are the matter
 /// of all providers.
 pub(crate) fn also_behind<'p>(profile: &'p Profile, cause: &Cause) -> &'p [Enabled] {

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use pellucid_cluster::preemptions::{Lack, LackedAmount};
-use pellucid_framework::plugin::Measure;
+use pellucid_framework::plugin::{Measure, PreFiltered};
 use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, View};
-use pellucid_model::NodeIdx;
 use pellucid_model::cause::CauseId;
+use pellucid_model::{NodeIdx, PodSpec};
 use pellucid_queue::RefusedBy;
 use pellucid_recording::{Decision, Group, GroupMeasure, Placement, Refusal};
 
 use crate::attempt::alignment;
-use crate::attempt::chain::PluginTally;
+use crate::attempt::chain::{self, PluginTally};
 use crate::attempt::global_plugins;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache, tie_order};
 use crate::attempt::overrides;
@@ -314,6 +314,22 @@ fn refused_by<'c>(profile: &Profile, causes: impl Iterator<Item = &'c Cause>) ->
         }
     }
     by
+}
+
+/// Returns the plugins that may refuse nodes to a pod: those that filter, and the providers of topology hints. Plugins
+/// whose PreFilter skips the pod are left out.
+pub(crate) fn plugins_that_filter(profile: &Profile, view: View<'_>, spec: &PodSpec) -> RefusedBy {
+    let mut all = RefusedBy::default();
+    for (place, at) in chain::places(profile, |_| true) {
+        let enabled = place.map(|place| &profile.pre_filter[place]).or(at.map(|at| &profile.filter[at]));
+        let Some(enabled) = enabled else { continue };
+        let pre_filter = place.and_then(|_| enabled.plugin.pre_filter());
+        if pre_filter.is_none_or(|p| !matches!(p.pre_filter(view, spec), PreFiltered::Skip)) {
+            all.insert(enabled.index);
+        }
+    }
+    alignment::providers(profile, spec).for_each(|plugin| all.insert(plugin));
+    all
 }
 
 /// Returns how many feasible nodes are enough, or `None` if all are wanted. Follows kube-scheduler's rule, except that

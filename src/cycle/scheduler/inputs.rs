@@ -164,7 +164,7 @@ impl Scheduler {
             return;
         };
         let (Some(unit), Some(record)) = (self.queue.unit(unit_id), self.cluster.pod(id)) else { return };
-        let (stage, refused_by, pod) = (unit.stage, unit.refused_by, record.pod.clone());
+        let (stage, asked, pod) = (unit.stage, unit.asked(), record.pod.clone());
         let (unit_profile, is_gang) = (unit.profile, unit.gang.is_some());
         let is_gang = is_gang || self.gang_of(&pod).is_some() && stage == QueueStage::Gated;
         // A pod with a unit of its own may belong to a gang's unit now.
@@ -190,10 +190,10 @@ impl Scheduler {
         }
         let spec_changed = old.spec != pod.spec;
         let event = ClusterEvent::PendingUpdated { id, old };
-        let asked = self.queue.listening().asked(unit_profile, refused_by, event.kinds());
-        let queue = queueing_hints(&profile, View::new(&self.cluster), &pod, asked, &event);
-        if spec_changed || !queue.is_empty() || refused_by.is_empty() {
-            let by_hints = WakeupReason::Hints { asked, queue };
+        let listening = self.queue.listening().asked(unit_profile, asked, event.kinds());
+        let queue = queueing_hints(&profile, View::new(&self.cluster), &pod, listening, &event);
+        if spec_changed || !queue.is_empty() || asked.is_empty() {
+            let by_hints = WakeupReason::Hints { asked: listening, queue };
             let reason = if queue.is_empty() { WakeupReason::Changed } else { by_hints };
             self.queue.wake_changed(unit_id, reason, now.monotonic);
         }

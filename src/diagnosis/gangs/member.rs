@@ -13,7 +13,7 @@ use pellucid_cycle::what_if::edit::Edit;
 use pellucid_model::{GangKey, Now, PodId, PodKey};
 
 use super::gang_state::is_off;
-use super::outlook::{GangOutlook, Look, as_it_stands, body, is_planned_as_one};
+use super::outlook::{GangOutlook, Look, as_it_stands, body, is_planned_as_one, of_gang};
 use super::status::GangStatus;
 use crate::requirements::{ask, outlook::outlook as outlook_alone};
 
@@ -152,16 +152,27 @@ impl<'s> Outlooks<'s> {
         let Some(key) = record.pod.member_of().filter(|_| record.node.is_none()) else {
             return InGang::Alone;
         };
-        if !self.known.contains_key(key) {
-            let of_gang = self.of_gang(key);
-            self.known.insert(key.clone(), of_gang);
-        }
-        match self.known.get(key) {
+        match self.known(key) {
             Some(OfGang::Planned(gang)) => gang.of_member(id).cloned().map_or(InGang::LeftOut, InGang::Known),
             Some(OfGang::LeftOut) => InGang::LeftOut,
             Some(OfGang::Whole) => InGang::Beside,
             Some(OfGang::OneByOne) | None => InGang::Alone,
         }
+    }
+
+    /// Returns what would help a gang that has no quorum, and who can do that; `None` if that is not worked out.
+    pub(crate) fn remedy(&mut self, key: &GangKey) -> Option<(String, String)> {
+        let (snapshot, now) = (self.snapshot, self.now);
+        matches!(self.known(key), Some(OfGang::Planned(_))).then_some(())?;
+        of_gang(snapshot, key, now).map(|gang| (gang.remedy, gang.resolver))
+    }
+
+    fn known(&mut self, key: &GangKey) -> Option<&OfGang> {
+        if !self.known.contains_key(key) {
+            let of_gang = self.of_gang(key);
+            self.known.insert(key.clone(), of_gang);
+        }
+        self.known.get(key)
     }
 
     fn of_gang(&mut self, key: &GangKey) -> OfGang {

@@ -45,7 +45,7 @@ fn text(status: &GangStatus<'_>, unit: &Unit, state: &GangState) -> String {
         (_, QueueStage::Active) => "it is in the queue and tried in its turn".into(),
         (_, QueueStage::Backoff | QueueStage::ErrorBackoff) => "when its backoff ends".into(),
         (_, QueueStage::Unschedulable) => {
-            "after an event that could help a member that failed, and its backoff".into()
+            "after an event that could help a member without a place, and its backoff".into()
         }
         (_, QueueStage::Gated) => "when the gates of its pods are removed".into(),
         (_, QueueStage::InFlight | QueueStage::New) => "it is being placed".into(),

@@ -53,9 +53,12 @@ pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodW
 fn add_unit(body: &mut PodWakeups, snapshot: &Snapshot, record: &PodRecord, unit: &Unit, now: Now) {
     let profile = &snapshot.profiles[unit.profile];
     let time = |at| rfc3339(now.wall_at(at));
-    let refused_by = blamed(profile, unit);
+    let asked = asked(profile, unit);
     body.stage = unit.stage.as_str().into();
-    body.refused_by = names(profile, refused_by);
+    body.refused_by = match unit.stage {
+        QueueStage::Gated => names(profile, |i| asked.contains(i)),
+        _ => names(profile, |i| unit.is_refused_by(i)),
+    };
     body.woken_by = unit.wakeup.as_ref().map(|by| woken(profile, by, now));
     body.summary = match unit.stage {
         QueueStage::Active | QueueStage::New => "It waits for nothing but its turn.".into(),
@@ -63,7 +66,7 @@ fn add_unit(body: &mut PodWakeups, snapshot: &Snapshot, record: &PodRecord, unit
             "It was woken and is tried when its backoff ends, or when nothing is active.".into()
         }
         QueueStage::ErrorBackoff => "Its last attempt failed; it is tried when its backoff ends.".into(),
-        QueueStage::Unschedulable if refused_by.is_empty() => "It waits for any event.".into(),
+        QueueStage::Unschedulable if asked.is_empty() => "It waits for any event.".into(),
         QueueStage::Unschedulable => "It waits for an event that one of its plugins welcomes.".into(),
         QueueStage::Gated => "It is held before the queue.".into(),
         QueueStage::InFlight => {
@@ -72,7 +75,7 @@ fn add_unit(body: &mut PodWakeups, snapshot: &Snapshot, record: &PodRecord, unit
         }
     };
     if matches!(unit.stage, QueueStage::Gated | QueueStage::Unschedulable) {
-        body.waits_for = waits_for(snapshot, profile, unit, refused_by);
+        body.waits_for = waits_for(snapshot, profile, unit, asked);
     }
     let is_unschedulable = unit.stage == QueueStage::Unschedulable;
     let next_backoff = (is_unschedulable && unit.backoff_until > now.monotonic).then_some(unit.backoff_until);
@@ -83,18 +86,18 @@ fn add_unit(body: &mut PodWakeups, snapshot: &Snapshot, record: &PodRecord, unit
     }
 }
 
-/// Returns the plugins that hold a unit back: those that refused it, or the PreEnqueue plugins of a gated unit.
-fn blamed(profile: &Profile, unit: &Unit) -> RefusedBy {
+/// Returns the plugins that are asked whether an event could help a unit, or the PreEnqueue plugins of a gated unit.
+fn asked(profile: &Profile, unit: &Unit) -> RefusedBy {
     if unit.stage != QueueStage::Gated {
-        return unit.refused_by;
+        return unit.asked();
     }
     let mut by = RefusedBy::default();
     profile.pre_enqueue.iter().for_each(|enabled| by.insert(enabled.index));
     by
 }
 
-fn names(profile: &Profile, plugins: RefusedBy) -> Vec<String> {
-    let all = profile.plugins.iter().enumerate().filter(|(i, _)| plugins.contains(*i));
+fn names(profile: &Profile, is_in: impl Fn(usize) -> bool) -> Vec<String> {
+    let all = profile.plugins.iter().enumerate().filter(|(i, _)| is_in(*i));
     all.map(|(_, plugin)| plugin.name().to_owned()).collect()
 }
 
@@ -113,13 +116,14 @@ fn events(snapshot: &Snapshot, profile: &Profile, unit: &Unit, now: Now) -> Vec<
         return Vec::new(); // The unit was tried since.
     }
     let listening = snapshot.queue.listening();
-    let kinds = listening.of_any(unit.profile, unit.refused_by);
+    let asked = unit.asked();
+    let kinds = listening.of_any(unit.profile, asked);
     let by = unit.wakeup.as_deref().filter(|by| by.event.number > unit.refused_at_event);
     let is_waiting = unit.stage == QueueStage::Unschedulable;
     let until = if is_waiting { u64::MAX } else { by.map_or(0, |by| by.event.number) };
     let seen = snapshot.queue.events().since(kinds, unit.refused_at_event).into_iter();
     let rows = seen.filter(|event| event.number <= until).map(|event| {
-        let asked = listening.asked(unit.profile, unit.refused_by, event.kinds);
+        let asked = listening.asked(unit.profile, asked, event.kinds);
         match by.filter(|by| by.event == **event) {
             Some(by) => woken(profile, by, now),
             None => row(profile, event, asked, RefusedBy::default(), now),

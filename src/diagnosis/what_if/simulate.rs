@@ -62,7 +62,7 @@ pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Si
         ..SimulationBody::default()
     };
     body.meta.truncated = simulation.truncated;
-    let mut outlooks = Outlooks::new(&planned, now);
+    let mut refusals = Refusals::new(&simulation, &planned, now);
     for (key, fate) in simulation.outcomes() {
         match fate {
             Fate::Placed { node, stage, placement } => body.placements.push(SimulatedPlacement {
@@ -73,18 +73,18 @@ pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Si
                 feasible_nodes: placement.map_or(0, |p| p.feasible as usize),
             }),
             Fate::Refused(refusal) => {
-                body.refused.push(refused(&planned, &mut outlooks, (key, refusal), now));
+                body.refused.push(refusals.of_pod(key, refusal));
             }
-            Fate::NotTried => body.refused.push(not_tried(&simulation, key, "Not planned.")),
+            Fate::NotTried => body.refused.push(refusals.not_tried(key, "Not planned.")),
             Fate::Gone if question.deletes(key) => {
-                body.refused.push(not_tried(&simulation, key, "An edit of this request deletes it."));
+                body.refused.push(refusals.not_tried(key, "An edit of this request deletes it."));
             }
             Fate::Gone => {
-                body.refused.push(not_tried(&simulation, key, "It is not there, or not ours to place."))
+                body.refused.push(refusals.not_tried(key, "It is not there, or not ours to place."))
             }
         }
     }
-    body.gangs = gangs(&simulation);
+    body.gangs = refusals.gangs();
     let victims = simulation.evicted().iter().map(|victim| SimulatedVictim {
         pod: victim.pod.to_string(),
         node: victim.node.to_string(),
@@ -158,78 +158,108 @@ fn check(snapshot: &Snapshot, question: &Question) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Explains a refused pod by its verdict in the planned state.
-fn refused(
-    planned: &Snapshot,
-    outlooks: &mut Outlooks<'_>,
-    (key, refusal): (&PodKey, &Refusal),
+/// Says why pods and gangs have no places, by their verdicts in the planned state.
+struct Refusals<'s> {
+    simulation: &'s Simulation,
+    planned: &'s Snapshot,
+    outlooks: Outlooks<'s>,
+    of_gangs: BTreeMap<GangKey, Option<VerdictBody>>,
     now: Now,
-) -> SimulatedRefusal {
-    let known = planned.find_pod(key);
-    let details = known.and_then(|(_, record)| {
-        let (_, profile) = planned.profile_of(record)?;
-        Some(Details { profile, view: View::new(&planned.cluster), spec: &record.pod.spec, now })
-    });
-    let verdict = known.and_then(|(id, _)| of_refusal_among(outlooks, planned, (id, refusal), now));
-    SimulatedRefusal {
-        pod: key.to_string(),
-        summary: verdict.as_ref().map(|verdict| sentence(refusal, verdict)).unwrap_or_default(),
-        key_reason: verdict.as_ref().map(PodVerdict::key_body),
-        outlook: verdict.as_ref().and_then(|verdict| verdict.outlook.clone()),
-        remedy: verdict.as_ref().map(PodVerdict::remedy).unwrap_or_default(),
-        message: refusal.message().to_string(),
-        total_nodes: refusal.total_nodes,
-        not_evaluated: refusal.not_evaluated,
-        node_groups: details.map_or_else(|| group_bodies(refusal), |details| details.group_bodies(refusal)),
-        pod_reasons: reasons_of(refusal.pod_cause.as_ref()),
-    }
 }
 
-/// Explains a pod that was not tried: by the verdict of its gang if there is one, else by `otherwise`.
-fn not_tried(simulation: &Simulation, key: &PodKey, otherwise: &str) -> SimulatedRefusal {
-    let cluster = simulation.scheduler().cluster();
-    let gang = cluster.find_pod(key).and_then(|id| cluster.pod(id)?.pod.member_of().cloned());
-    let summary = match gang.as_ref().and_then(|gang| verdict(simulation, gang)) {
-        Some(verdict) => format!("Not placed: {}. {}", verdict.message, verdict.remedy),
-        None => otherwise.to_string(),
-    };
-    let total_nodes = cluster.present().len();
-    SimulatedRefusal {
-        pod: key.to_string(),
-        message: summary.clone(),
-        summary,
-        total_nodes,
-        not_evaluated: total_nodes,
-        ..SimulatedRefusal::default()
+impl<'s> Refusals<'s> {
+    fn new(simulation: &'s Simulation, planned: &'s Snapshot, now: Now) -> Self {
+        let outlooks = Outlooks::new(planned, now);
+        Self { simulation, planned, outlooks, of_gangs: BTreeMap::new(), now }
     }
-}
 
-fn gangs(simulation: &Simulation) -> Vec<SimulatedGang> {
-    let cluster = simulation.scheduler().cluster();
-    let pods = simulation.outcomes().filter_map(|(key, _)| cluster.pod(cluster.find_pod(key)?));
-    let keys: BTreeSet<GangKey> = pods.filter_map(|record| record.pod.member_of().cloned()).collect();
-    let gang = |key: &GangKey| {
-        let gang = cluster.gangs().get(key)?;
-        let counts = &gang.counts;
-        let has_quorum = gang.definition.undefined.is_none() && gang.is_satisfied();
-        Some(SimulatedGang {
-            gang: key.to_string(),
-            min: gang.definition.min,
-            placed: counts.waiting + counts.permitted + counts.bound,
-            has_quorum,
-            verdict: if has_quorum { None } else { verdict(simulation, key) },
-        })
-    };
-    keys.iter().filter_map(gang).collect()
-}
-
-/// Returns why a gang has no quorum: what prevents planning it, or the outcome of its attempt.
-fn verdict(simulation: &Simulation, key: &GangKey) -> Option<VerdictBody> {
-    if let Some(block) = simulation.block(key) {
-        return Some(reason(block.code, block.message()));
+    /// Explains a refused pod.
+    fn of_pod(&mut self, key: &PodKey, refusal: &Refusal) -> SimulatedRefusal {
+        let (planned, now) = (self.planned, self.now);
+        let known = planned.find_pod(key);
+        let details = known.and_then(|(_, record)| {
+            let (_, profile) = planned.profile_of(record)?;
+            Some(Details { profile, view: View::new(&planned.cluster), spec: &record.pod.spec, now })
+        });
+        let verdict =
+            known.and_then(|(id, _)| of_refusal_among(&mut self.outlooks, planned, (id, refusal), now));
+        SimulatedRefusal {
+            pod: key.to_string(),
+            summary: verdict.as_ref().map(|verdict| sentence(refusal, verdict)).unwrap_or_default(),
+            key_reason: verdict.as_ref().map(PodVerdict::key_body),
+            outlook: verdict.as_ref().and_then(|verdict| verdict.outlook.clone()),
+            remedy: verdict.as_ref().map(PodVerdict::remedy).unwrap_or_default(),
+            message: refusal.message().to_string(),
+            total_nodes: refusal.total_nodes,
+            not_evaluated: refusal.not_evaluated,
+            node_groups: details
+                .map_or_else(|| group_bodies(refusal), |details| details.group_bodies(refusal)),
+            pod_reasons: reasons_of(refusal.pod_cause.as_ref()),
+        }
     }
-    let verdict = simulation.gang_verdict(key)?;
-    refusal_of_group(&verdict.outcome).map(|refusal| reason(refusal.code, refusal.message.to_string()))
+
+    /// Explains a pod that was not tried: by the verdict of its gang if there is one, else by `otherwise`.
+    fn not_tried(&mut self, key: &PodKey, otherwise: &str) -> SimulatedRefusal {
+        let cluster = self.simulation.scheduler().cluster();
+        let gang = cluster.find_pod(key).and_then(|id| cluster.pod(id)?.pod.member_of().cloned());
+        let summary = match gang.as_ref().and_then(|gang| self.of_gang(gang)) {
+            Some(verdict) => format!("Not placed: {}. {}", verdict.message, verdict.remedy),
+            None => otherwise.to_string(),
+        };
+        let total_nodes = cluster.present().len();
+        SimulatedRefusal {
+            pod: key.to_string(),
+            message: summary.clone(),
+            summary,
+            total_nodes,
+            not_evaluated: total_nodes,
+            ..SimulatedRefusal::default()
+        }
+    }
+
+    /// Returns the gangs of the planned pods, each with its verdict if it has no quorum.
+    fn gangs(&mut self) -> Vec<SimulatedGang> {
+        let cluster = self.simulation.scheduler().cluster();
+        let pods = self.simulation.outcomes().filter_map(|(key, _)| cluster.pod(cluster.find_pod(key)?));
+        let keys: BTreeSet<GangKey> = pods.filter_map(|record| record.pod.member_of().cloned()).collect();
+        let gang = |key: &GangKey| {
+            let gang = cluster.gangs().get(key)?;
+            let counts = &gang.counts;
+            let has_quorum = gang.definition.undefined.is_none() && gang.is_satisfied();
+            Some(SimulatedGang {
+                gang: key.to_string(),
+                min: gang.definition.min,
+                placed: counts.waiting + counts.permitted + counts.bound,
+                has_quorum,
+                verdict: if has_quorum { None } else { self.of_gang(key) },
+            })
+        };
+        keys.iter().filter_map(gang).collect()
+    }
+
+    /// Returns why a gang has no quorum: what prevents planning it, or the outcome of its attempt.
+    fn of_gang(&mut self, key: &GangKey) -> Option<VerdictBody> {
+        if !self.of_gangs.contains_key(key) {
+            let verdict = self.verdict(key);
+            self.of_gangs.insert(key.clone(), verdict);
+        }
+        self.of_gangs.get(key)?.clone()
+    }
+
+    fn verdict(&mut self, key: &GangKey) -> Option<VerdictBody> {
+        if let Some(block) = self.simulation.block(key) {
+            return Some(reason(block.code, block.message()));
+        }
+        let attempt = self.simulation.gang_verdict(key)?;
+        let refusal = refusal_of_group(&attempt.outcome)?;
+        let said = reason(refusal.code, refusal.message.to_string());
+        // Of a gang that is left out it is not known whether pods that end would help.
+        let (remedy, resolver) = self.outlooks.remedy(key).unwrap_or_else(|| {
+            let entry = refusal.code.entry();
+            (entry.never.into(), entry.resolver.never().as_str().into())
+        });
+        Some(VerdictBody { remedy, resolver, ..said })
+    }
 }
 
 /// Returns the hash of a snapshot's state by name: nodes, pods with their places, nominations.

@@ -21,6 +21,8 @@ pub struct Resource {
     /// Whether nothing is decided before the API server serves the kind. A kind that is not required has no objects
     /// where it is not served.
     pub is_required: bool,
+    /// Whether decisions read its objects. Another kind has no objects while it may not be listed.
+    pub is_decisive: bool,
     /// Whether the version is found by discovery (`watches::served`).
     pub is_discovered: bool,
     /// What must be allowed besides `list` and `watch`, as in [`CustomKind::verbs`].
@@ -36,6 +38,7 @@ impl Resource {
             plural,
             is_namespaced: true,
             is_required: false,
+            is_decisive: true,
             is_discovered: false,
             verbs: &[],
         }
@@ -46,6 +49,7 @@ impl Resource {
         Self {
             is_namespaced: kind.is_namespaced,
             is_required: kind.is_required,
+            is_decisive: kind.is_decisive,
             verbs: kind.verbs,
             ..Self::new(kind.group, kind.version, kind.plural)
         }

@@ -92,7 +92,8 @@ pub struct WatchReport {
     /// Whether a complete list was ever sent to the scheduler. Never reset; a broken watch shows in `failing` and
     /// `last_contact`.
     pub synced: bool,
-    /// Whether the server does not serve the kind, so that it has no objects.
+    /// Whether the kind counts as one without objects, because the server does not serve it or does not let a kind be
+    /// listed that no decision reads.
     pub unserved: bool,
     /// Whether a watch is open, as far as this side knows; see `last_contact`.
     pub connected: bool,
@@ -149,7 +150,7 @@ impl WatchStatus {
         report.unserved = false;
     }
 
-    /// Records that the server does not serve the kind. Returns whether this is new.
+    /// Records that the kind counts as one without objects. Returns whether this is new.
     pub(crate) fn unserved(&self, kind: &str, now: Now) -> bool {
         self.recovered(kind, now);
         let mut report = self.0.lock();

@@ -39,6 +39,9 @@ use crate::watches::status::{RetryCause, WatchStatus};
 /// Minimum pause before a list is repeated after unreadable data, and before discovery is repeated after a 404.
 const NONSENSE: Duration = Duration::from_secs(1);
 
+/// Why a kind that the API server does not have is left out.
+const NOT_SERVED: &str = "the API server does not serve it";
+
 /// Dependencies that all watches share.
 #[derive(Clone)]
 pub(crate) struct Watching {
@@ -150,7 +153,7 @@ impl Watcher {
                 self.resource = resource;
                 Some((Position::List(Listing::default()), Duration::ZERO))
             }
-            Ok(None) => self.unserved().await,
+            Ok(None) => self.left_out(NOT_SERVED).await,
             Err(error) => {
                 let text = format!("discovery failed: {error}");
                 Some((Position::Locate, self.failed(&text, (&error).into(), error.retry_after())))
@@ -194,6 +197,11 @@ impl Watcher {
             return self.not_found("list failed", &error).await;
         }
         let text = format!("list failed: {error}{}", self.missing_right(&error, "list"));
+        if error.code() == Some(403) && !self.kind.resource().is_decisive {
+            self.status.retried((&error).into());
+            self.status.error(&text, self.now());
+            return self.left_out(&text).await;
+        }
         let pause = self.failed(&text, (&error).into(), error.retry_after());
         // Keep the pages read so far, unless the list has expired on the server.
         let next = if error.code() == Some(410) { Listing::default() } else { listing };
@@ -411,19 +419,19 @@ impl Watcher {
     /// Returns the next position after a 404.
     async fn not_found(&mut self, what: &str, error: &ReadError) -> Next {
         if !self.kind.resource().is_discovered {
-            return self.unserved().await;
+            return self.left_out(NOT_SERVED).await;
         }
         // Another version may be served now.
         let pause = self.failed(&format!("{what}: {error}"), RetryCause::Status, None);
         Some((Position::Locate, pause.max(NONSENSE)))
     }
 
-    /// Continues without the kind. The first time, sends an empty list.
-    async fn unserved(&mut self) -> Next {
+    /// Continues without the kind, which cannot be listed for the reason `why`. The first time, sends an empty list.
+    async fn left_out(&mut self, why: &str) -> Next {
         let kind = self.kind.as_str();
         self.backoff.reset();
         if self.status.unserved(kind, self.now()) {
-            tracing::warn!(kind, "kind is not served, going on as if there were none");
+            tracing::warn!(kind, why, "going on as if there were no objects of this kind");
             self.send_list(Listing::default()).await?;
         }
         Some((Position::Locate, self.limits.unserved))

@@ -33,6 +33,9 @@ pub struct CustomKind {
     /// Whether nothing is decided before the API server serves the kind. Otherwise it has no objects where it is not
     /// served.
     pub is_required: bool,
+    /// Whether decisions read its objects. Of a kind that only answers read, a list that the API server refuses (403)
+    /// holds no decision back: the kind has no objects until it may be listed.
+    pub is_decisive: bool,
     /// What the scheduler must be allowed besides `list` and `watch`: verbs, those on a subresource with its name before
     /// them, as in `status/patch`. Patches, creates and deletes need `get` too, to settle those that had no answer.
     pub verbs: &'static [&'static str],

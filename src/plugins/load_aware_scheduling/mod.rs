@@ -72,6 +72,7 @@ pub static NODE_METRIC: CustomKind = CustomKind {
     qualified: "NodeMetric.slo.koordinator.sh",
     is_namespaced: false,
     is_required: false,
+    is_decisive: true,
     verbs: &[],
     decode: |manifest| Ok(Arc::new(NodeMetric::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, NodeMetric::manifest),

@@ -1,6 +1,7 @@
 //! PriorityClass (`scheduling.k8s.io/v1`): what the API server's admission takes a new pod's priority from.
 //!
-//! Decisions read the priority of the pod. The classes are kept for simulated pods, which no admission has seen.
+//! Decisions read the priority of the pod. The classes are kept for simulated pods, which no admission has seen: without
+//! the right to list them everything else works.
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ pub static PRIORITY_CLASS: CustomKind = CustomKind {
     qualified: "PriorityClass.scheduling.k8s.io",
     is_namespaced: false,
     is_required: false,
+    is_decisive: false,
     verbs: &[],
     decode: |manifest| Ok(Arc::new(PriorityClass::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, PriorityClass::manifest),

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ShapeId;
+use pellucid_framework::View;
+use pellucid_model::collections::FxHashSet;
 use pellucid_model::gang::GangMode;
 use pellucid_model::{GangKey, Now, Pod, PodId};
 use pellucid_queue::{RefusedBy, UnitId, WakeGroup};
@@ -16,6 +18,7 @@ use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, GangShare, Gang
 use pellucid_recording::{Outcome, Verdict};
 
 use super::trial::{Fate, Trial};
+use crate::attempt::search::plugins_that_filter;
 use crate::attempt::work;
 use crate::scheduler::records::draft::Recorded;
 use crate::scheduler::{Scheduler, Step};
@@ -171,23 +174,49 @@ impl Scheduler {
         steps
     }
 
-    /// Parks the unit until an event could help one of the failed members. The backoff grows with the work of the
-    /// attempt.
+    /// Parks the unit until an event could help one of the members without a place. The backoff grows with the work of
+    /// the attempt.
     pub(super) fn park(&mut self, attempt: &GangAttempt, trial: Option<&Trial>, work: u64, now: Now) {
         let of_rules = self.gangs.common_rules().map(|r| r.backoff).unwrap_or_default();
         let at_least = of_rules.max(work::backoff(work));
         let way = |c: &Candidate, by: RefusedBy| (WakeGroup::new(c.shape, c.profile, by), c.id);
-        let failed = trial.map(Trial::failed).unwrap_or_default().into_iter();
+        let failed = trial.map(Trial::failed).unwrap_or_default();
         let mut ways: Vec<(WakeGroup, PodId)> =
-            failed.map(|(i, refusal)| way(&attempt.candidates[i], refusal.refused_by)).collect();
+            failed.iter().map(|(i, refusal)| way(&attempt.candidates[*i], refusal.refused_by)).collect();
         if ways.is_empty() {
             ways.extend(attempt.candidates.first().map(|c| way(c, RefusedBy::default())));
+        } else {
+            let failed = failed.iter().map(|(i, _)| attempt.candidates[*i].kind()).collect();
+            self.add_given_up(attempt, failed, &mut ways);
         }
         self.queue.refuse_gang(attempt.unit, ways, at_least, now.monotonic);
         let gangs = attempt.keys.iter().filter_map(|k| self.cluster.gangs().get(k));
         let needs = gangs.map(|gang| gang.need()).collect();
         if let Some(group) = self.gangs.groups.get_mut(&attempt.rep) {
             group.refused_with = needs;
+        }
+    }
+
+    /// Adds a way for each kind of member that is not placed though none of that kind was refused: their places were given
+    /// up because `failed` kinds had none. With a place elsewhere they would leave theirs to those.
+    fn add_given_up(
+        &mut self,
+        attempt: &GangAttempt,
+        failed: FxHashSet<(usize, ShapeId)>,
+        ways: &mut Vec<(WakeGroup, PodId)>,
+    ) {
+        let mut known = failed;
+        for member in &attempt.candidates {
+            let is_placed = self.cluster.pod(member.id).is_none_or(|r| r.node.is_some());
+            if is_placed || !known.insert(member.kind()) {
+                continue;
+            }
+            self.turns.work += work::ASK;
+            let profile = &self.profiles.all[member.profile];
+            let filters = plugins_that_filter(profile, View::new(&self.cluster), &member.pod.spec);
+            if !filters.is_empty() {
+                ways.push((WakeGroup::with_place(member.shape, member.profile, filters), member.id));
+            }
         }
     }
 

@@ -1,10 +1,12 @@
 //! Whether a fix holds when the other pending pods are tried too, as they are on the real cluster.
 
+use std::collections::BTreeSet;
+
 use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
-use pellucid_cycle::what_if::simulation::{Simulation, Standing};
-use pellucid_model::{Now, PodKey};
+use pellucid_cycle::what_if::simulation::{Fate, Simulation, Standing};
+use pellucid_model::{GangKey, Name, Now, PodKey};
 
 use super::parts::{Part, put_in_order};
 
@@ -22,7 +24,8 @@ const MOST_PODS: usize = 20_000;
 pub(super) enum InCompany {
     /// The pod, or the gang's quorum with the member that is asked about, has its place at the end.
     Holds,
-    /// It has none: these went to the node, in this order.
+    /// It has none. These went to where it has its place without others, in this order; none if what it needs is taken
+    /// elsewhere.
     Taken(Vec<PodKey>),
     /// It was not tried, a pod comes back in a way that is not known, or it depends on how fast the parts follow each
     /// other and who is tried in between.
@@ -123,10 +126,29 @@ impl<'s> Company<'s> {
         if self.is_met(&simulation) {
             return InCompany::Holds;
         }
-        let others = simulation.placed().into_iter().filter(|(key, at)| {
-            Some(at.as_str()) == node && !matches!(self.of, Target::Pod(own) if own == *key)
-        });
+        let nodes = match self.of {
+            Target::Pod(_) => node.map(Name::new).into_iter().collect(),
+            Target::Gang(key) => self.nodes_of_gang(key, steps),
+        };
+        let own = self.own();
+        let others =
+            simulation.placed().into_iter().filter(|(key, at)| nodes.contains(*at) && !own.contains(key));
         InCompany::Taken(others.map(|(key, _)| key.clone()).take(MOST_NAMED).collect())
+    }
+
+    /// Returns the nodes on which a change gives a gang's pending members places when nobody else is tried.
+    fn nodes_of_gang(&self, gang: &GangKey, steps: &[&[Part]]) -> BTreeSet<Name> {
+        let mut simulation = Simulation::of(self.snapshot, self.now);
+        if steps.iter().copied().flatten().any(|part| simulation.edit(&part.edit).is_err()) {
+            return BTreeSet::new();
+        }
+        simulation.ask_gang(gang);
+        simulation.plan(false);
+        let node = |key: &PodKey| match simulation.fate(key) {
+            Fate::Placed { node, .. } => Some(node.clone()),
+            _ => None,
+        };
+        self.own().iter().filter_map(node).collect()
     }
 
     fn planned(&self, steps: &[&[Part]], standing: Option<Standing>) -> Option<Simulation> {
