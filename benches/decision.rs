@@ -2,10 +2,11 @@
 //!
 //! Prints a table with the floors and aims of the design. It is a plain program, because it reports rates and not
 //! distributions:
-//! - `cargo bench --bench decision` runs everything except `hostile`, `explain`, `l0` and `load`;
+//! - `cargo bench --bench decision` runs everything except `hostile`, `explain`, `routes`, `l0` and `load`;
 //! - `-- gangs` runs only gangs;
 //! - `-- relations` runs only affinity and spread, compared with basic pods without reuse;
 //! - `-- hostile` measures the wait of plain pods next to gangs that take long;
+//! - `-- routes` measures every route of the REST API while pods are placed;
 //! - `-- explain` compares runs with and without readers, `-- l0` with and without always-on diagnosis;
 //! - `-- load` compares runs with and without LoadAwareScheduling, and with NodeMetrics that arrive meanwhile.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
@@ -22,6 +23,8 @@ mod level0;
 mod load;
 #[path = "decision/relations.rs"]
 mod relations;
+#[path = "decision/routes.rs"]
+mod routes;
 #[path = "decision/steady.rs"]
 mod steady;
 #[path = "decision/storm.rs"]
@@ -89,6 +92,9 @@ fn micros(n: u32, mut run: impl FnMut()) -> f64 {
 fn main() {
     if std::env::args().any(|arg| arg == "explain") {
         return explain::print();
+    }
+    if std::env::args().any(|arg| arg == "routes") {
+        return routes::print();
     }
     if std::env::args().any(|arg| arg == "l0") {
         return level0::print();

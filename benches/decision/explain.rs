@@ -34,7 +34,7 @@ pub(crate) fn print() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("a runtime");
     for shapes in [1, 150] {
-        let mut steady = Steady::new(shapes, REFUSED, BATCH);
+        let mut steady = Steady::new(shapes, (REFUSED, REFUSED), BATCH);
         let stop = CancellationToken::new();
         let address = serve(&steady, &runtime, &stop);
         let mut latencies = Vec::new();
@@ -71,7 +71,11 @@ pub(crate) fn print() {
 }
 
 /// Starts the server on the snapshots that the bench publishes.
-fn serve(steady: &Steady, runtime: &tokio::runtime::Runtime, stop: &CancellationToken) -> SocketAddr {
+pub(crate) fn serve(
+    steady: &Steady,
+    runtime: &tokio::runtime::Runtime,
+    stop: &CancellationToken,
+) -> SocketAddr {
     let snapshot = steady.snapshot.clone();
     let (_, published) = watch::channel(0);
     let server = Server::new(Parts {
@@ -113,7 +117,7 @@ fn ask(address: SocketAddr, end: &AtomicBool) -> Vec<Duration> {
     took
 }
 
-fn get(address: SocketAddr, path: &str) -> Vec<u8> {
+pub(crate) fn get(address: SocketAddr, path: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("it listens");
     let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).expect("sent");

@@ -27,7 +27,7 @@ const ENTRIES: u32 = 1_000_000;
 
 pub(crate) fn print() {
     for shapes in [1, 150] {
-        let mut steady = Steady::new(shapes, 0, BATCH);
+        let mut steady = Steady::new(shapes, (0, 1), BATCH);
         let switches = steady.switches();
         steady.work(LONG / 12);
         println!(

@@ -47,15 +47,15 @@ impl Stretch {
 }
 
 impl Steady {
-    /// Creates a scheduler with all nodes and `refused` pods that fit on no node, each with a unique shape. `batch` is
+    /// Creates a scheduler with all nodes and `refused` pods that fit on no node, of `kinds` different shapes. `batch` is
     /// the number of pods placed at a time.
-    pub(crate) fn new(shapes: usize, refused: usize, batch: usize) -> Self {
+    pub(crate) fn new(shapes: usize, (refused, kinds): (usize, usize), batch: usize) -> Self {
         let mut scheduler = empty_scheduler(true);
         let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
         scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
         for i in 0..refused {
-            let mut spec = spec(i % 150);
-            spec.requests.list.milli_cpu = 1_000_000 + i as i64;
+            let mut spec = spec(i % kinds % 150);
+            spec.requests.list.milli_cpu = 1_000_000 + (i % kinds) as i64;
             scheduler.apply(Input::PodApplied(pod(&format!("refused-{i:04}"), spec)), now());
         }
         while scheduler.step(now(), &NoProbe).is_some() {}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pellucid::http::{Limits, Parts, Renderer, Route, Server, Version};
 use pellucid::model::Published;
 use pellucid::model::time::Now;
-use pellucid_api::rest::explain::{NodeGroup, PendingPod, PendingPods, PodExplanation, ReasonBody};
+use pellucid_api::rest::explain::{NodeGroup, OwnerOf, PendingPod, PendingPods, PodExplanation, ReasonBody};
 use pellucid_api::rest::gangs::{GangCounts, GangSummary};
 use pellucid_api::rest::nodes::{NodeList, NodeSummary};
 use pellucid_api::rest::{BodySchema, Meta};
@@ -70,11 +70,17 @@ fn pending() -> PendingPods {
         PendingPod {
         namespace: format!("team-{}", n % 20),
         name: format!("job-{n:05}"),
+        owner: Some(OwnerOf { kind: "Deployment".to_owned(), name: format!("web-{}", n % 30) }),
+        priority: n as i32 % 3,
+        created_at: "2026-01-02T03:04:05Z".to_owned(),
+        stage: "unschedulable".to_owned(),
+        attempts: 3,
         verdict: "refused".to_owned(),
         key_reason: REASONS[(noise(n) % 15).min(4)].to_owned(),
         outlook: "NotNow".to_owned(),
         reasons: vec![REASONS[(noise(n) % 15).min(4)].to_owned(), "NodeUnschedulable".to_owned()],
         message: "0/5000 nodes are available: 52 node(s) were unschedulable, 4948 Insufficient cpu. preemption: 0/5000 nodes are available".to_owned(),
+        ..PendingPod::default()
     }
     };
     PendingPods { meta: Meta::default(), count: PODS, pods: (0..PODS).map(pod).collect() }
