@@ -13,6 +13,7 @@ mod company;
 mod contrast;
 mod evictions;
 mod fixing;
+mod lists;
 mod nearest;
 mod node_side;
 mod over_http;
