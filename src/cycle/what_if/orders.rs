@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use pellucid_cluster::{ClusterEvent, Input, PodRecord};
+use pellucid_cluster::{ClusterEvent, Input, PodRecord, Stage};
 use pellucid_model::effect::{BindOrder, BindOutcome, Effect, EffectReport, EvictOrder};
 use pellucid_model::pod::PodPhase;
 use pellucid_model::selector::Labels;
@@ -117,6 +117,17 @@ impl Simulation {
             self.scheduler.wake_all(&[ClusterEvent::PodBound { id: *id, node }], self.now);
         }
         !placed.is_empty()
+    }
+
+    /// Tells waiting pods of the placed pods whose Bindings nobody has confirmed, as if somebody had.
+    pub(super) fn announce_unconfirmed(&mut self) {
+        let is_told = |r: &PodRecord| r.stage.is_assumed() && r.stage != Stage::Waiting;
+        let placed = self.scheduler.cluster.pods().filter(|(_, record)| is_told(record));
+        let placed: Vec<(PodId, NodeIdx)> = placed.filter_map(|(id, record)| Some((id, record.node?))).collect();
+        for (id, node) in placed {
+            self.announced.insert(id);
+            self.scheduler.wake_all(&[ClusterEvent::PodBound { id, node }], self.now);
+        }
     }
 
     /// Deletes a pod, and adds the one that replaces it.

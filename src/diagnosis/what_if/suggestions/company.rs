@@ -135,6 +135,9 @@ impl<'s> Company<'s> {
             simulation.stand(self.own(), standing);
         }
         simulation.replace_removed();
+        if !simulation.resume_pending(MOST_PENDING) {
+            return None;
+        }
         for parts in steps {
             for part in *parts {
                 let is_evicted = |key: &PodKey| simulation.evicted().iter().any(|gone| gone.pod == *key);
@@ -143,9 +146,6 @@ impl<'s> Company<'s> {
                 }
                 let is_anew = part.recreate || matches!(part.edit, Edit::RemoveGates(_));
                 simulation.edit_queued(&part.edit, is_anew).ok()?;
-            }
-            if !simulation.ask_pending(MOST_PENDING) {
-                return None;
             }
             simulation.plan(true);
         }
