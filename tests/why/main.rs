@@ -23,5 +23,6 @@ mod standing;
 mod stories;
 mod suggesting;
 mod terms;
+mod timing;
 mod unasked;
 mod waiting;

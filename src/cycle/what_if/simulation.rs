@@ -18,6 +18,7 @@ use pellucid_recording::switches::Setter;
 
 use super::edit::{self, Edit, Target};
 pub use super::line::Standing;
+pub use super::orders::is_terminating;
 use crate::Snapshot;
 use crate::scheduler::gangs::gate::{Block, block};
 use crate::scheduler::records::last_attempt::LastAttempt;
@@ -66,7 +67,8 @@ pub struct Simulation {
     pub(super) evicted: Vec<Evicted>,
     /// Whether controllers replace pods that are deleted.
     pub(super) replaces: bool,
-    /// Whether something was deleted of which it is not known whether and how it comes back.
+    /// Whether something was deleted of which it is not known whether and how it comes back, or a pod lost its place whose
+    /// writes before the Binding, which are not carried out, would have been by then.
     pub is_unsure: bool,
     steps: Vec<Step>,
     /// Whether the plan was cut off after too many attempts.
@@ -248,6 +250,7 @@ impl Simulation {
         if evict && self.end_terminating() {
             self.plan_until_still(evict);
         }
+        self.is_unsure |= self.has_taken_back();
     }
 
     fn plan_until_still(&mut self, evict: bool) {
@@ -257,6 +260,10 @@ impl Simulation {
             let gone = self.settle(evict);
             let told = self.announce();
             still = if placed || gone || told { 0 } else { still + 1 };
+            if gone && self.scheduler.queue.counts().active > 0 {
+                // Preemptors are tried as soon as their victims are gone, and others when their backoff is over.
+                continue;
+            }
             self.scheduler.queue.flush(self.now.monotonic + ROUND);
         }
     }
@@ -337,6 +344,11 @@ impl Simulation {
     /// Whether a pod is placed.
     pub fn is_placed(&self, key: &PodKey) -> bool {
         matches!(self.fate(key), Fate::Placed { .. })
+    }
+
+    /// Whether a pod is held at Permit, which gives its place up when its wait runs out.
+    pub fn is_waiting(&self) -> bool {
+        self.scheduler.cluster.pods().any(|(_, record)| record.stage == Stage::Waiting)
     }
 
     /// Returns the pods that were placed and still have their place, with their nodes, in the order of the decisions.
