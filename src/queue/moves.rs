@@ -179,6 +179,18 @@ impl Queue {
         }
     }
 
+    /// Lets a unit wait as a refused unit of another queue does: for an event that could help it, its backoff included.
+    /// For simulations, which take units over from another queue.
+    pub fn wait_as(&mut self, id: UnitId, other: &Unit, now: Duration) {
+        self.leave_stage(id);
+        if let Some(unit) = self.unit_mut(id) {
+            (unit.shape, unit.refused_by, unit.waits) = (other.shape, other.refused_by, other.waits.clone());
+            (unit.attempts, unit.refusals) = (other.attempts, other.refusals);
+            (unit.backoff_until, unit.held_until) = (other.backoff_until, other.held_until);
+        }
+        self.enter_unschedulable(id, now);
+    }
+
     /// Moves a unit within its stage after its order key changed.
     pub(super) fn put_in_order(&mut self, id: UnitId, until: Duration, before: &OrderKey, now: &OrderKey) {
         for set in [&mut self.active, &mut self.paused] {

@@ -1,10 +1,11 @@
 //! Nodes and pods for a scheduler without I/O, and what it knows of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use pellucid::cluster::input::Quarantined;
 use pellucid::cluster::{Input, Stage};
+use pellucid::framework::profile::Profile;
 use pellucid::model::effect::{BindOrder, BindOutcome, EffectReport};
 use pellucid::model::gang::{Dialect, GangDeclaration, GangTerms};
 use pellucid::model::pod::PodPhase;
@@ -18,9 +19,12 @@ use super::driver::{Core, default_profile, settings};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
+/// The default profile, read once.
+static PROFILE: LazyLock<Profile> = LazyLock::new(|| default_profile(SCHEDULER));
+
 /// Makes a core with the default profile.
 pub(crate) fn core() -> Core {
-    Core::new(settings(default_profile(SCHEDULER)))
+    Core::new(settings(PROFILE.clone()))
 }
 
 /// Makes a core that looks at this percentage of the nodes.

@@ -24,6 +24,7 @@ mod standing;
 mod stories;
 mod suggesting;
 mod terms;
+mod timing;
 mod unasked;
 mod under_way;
 mod waiting;

@@ -69,6 +69,14 @@ impl Objects {
         core
     }
 
+    /// Returns whether the kubelet of a pod's node is there to end the pod.
+    pub(crate) fn is_reached(&self, pod: &Pod) -> bool {
+        let node = pod.node_name.as_ref().and_then(|name| self.nodes.get(name));
+        node.is_some_and(|node| {
+            node.taints.iter().all(|taint| &*taint.key != "node.kubernetes.io/unreachable")
+        })
+    }
+
     /// Returns whether a pod is placed when it is the only pending one.
     pub(crate) fn places(&self, key: &PodKey) -> bool {
         let alone = self.pending.get(key).map(|pod| (key.clone(), pod.clone()));

@@ -142,24 +142,49 @@ impl Scheduler {
     /// Creates a scheduler with an empty cluster state.
     pub fn new(settings: Settings) -> Self {
         let Settings { profiles, registry, limits, seed, switches, shadow_of } = settings;
-        let profiles = Profiles::new(profiles, shadow_of.as_ref());
+        let profiles = Profiles::new(profiles.into_iter().map(Arc::new).collect(), shadow_of.as_ref());
         let derived = derived_states(profiles.all.iter().flat_map(|profile| &profile.plugins));
-        let gangs = GangBook::new(&profiles.all);
         let mut cluster = Cluster::new(seed, profiles.by_name.keys().cloned(), derived);
         let plugins = || profiles.all.iter().flat_map(|profile| &profile.plugins);
         let used = registry.iter().filter(|f| plugins().any(|plugin| plugin.name() == f.name()));
         cluster.declare_labels(used.flat_map(|f| f.keys().pod_labels));
-        cluster.gangs_mut().set_limits(gangs.group_limits());
+        let queue = Queue::new(limits, wakeups::listening(&profiles.all));
+        let mut scheduler = Self::with(cluster, queue, profiles, registry, switches);
+        let limits = scheduler.gangs.group_limits();
+        scheduler.cluster.gangs_mut().set_limits(limits);
+        scheduler.shadow = shadow_of.map(|of| ShadowTally { of, ..ShadowTally::default() });
+        scheduler
+    }
+
+    /// Creates a scheduler on a copy of a published state, with an empty queue.
+    pub(crate) fn on_copy(snapshot: &Snapshot, profiles: Arc<[Arc<Profile>]>) -> Self {
+        let shadow_of = snapshot.shadow.as_ref().map(|shadow| shadow.of.clone());
+        let profiles = Profiles::new(profiles, shadow_of.as_ref());
+        let queue = Queue::new(QueueLimits::default(), snapshot.queue.listening().clone());
+        let (registry, switches) = (snapshot.registry.clone(), Arc::new(Switches::default()));
+        let mut scheduler = Self::with(snapshot.cluster.fork(), queue, profiles, registry, switches);
+        scheduler.profiles.starts.clone_from(&snapshot.starts);
+        scheduler.shadow = shadow_of.map(|of| ShadowTally { of, ..ShadowTally::default() });
+        scheduler
+    }
+
+    fn with(
+        cluster: Cluster,
+        queue: Queue,
+        profiles: Profiles,
+        registry: Registry,
+        switches: Arc<Switches>,
+    ) -> Self {
         Self {
             cluster,
-            queue: Queue::new(limits, wakeups::listening(&profiles.all)),
+            queue,
+            gangs: GangBook::new(&profiles.all),
             profiles,
-            gangs,
             in_flight: InFlight::default(),
             records: Records::new(&switches),
             turns: Turns { work: 0, since_slice: 0, slice: SLICE },
             switches,
-            shadow: shadow_of.map(|of| ShadowTally { of, ..ShadowTally::default() }),
+            shadow: None,
             registry,
             leaves_unqueued: false,
             cycle: 0,

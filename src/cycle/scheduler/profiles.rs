@@ -25,8 +25,7 @@ pub(crate) struct Profiles {
 
 impl Profiles {
     /// Creates the profiles. In shadow mode the first one decides for all pods of the other scheduler.
-    pub(crate) fn new(profiles: Vec<Profile>, shadow_of: Option<&Name>) -> Self {
-        let all: Arc<[Arc<Profile>]> = profiles.into_iter().map(Arc::new).collect();
+    pub(crate) fn new(all: Arc<[Arc<Profile>]>, shadow_of: Option<&Name>) -> Self {
         let by_name = match shadow_of {
             Some(name) => FxHashMap::from_iter([(name.clone(), 0)]),
             None => all.iter().enumerate().map(|(i, p)| (p.scheduler_name.clone(), i)).collect(),

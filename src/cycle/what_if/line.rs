@@ -1,10 +1,11 @@
-//! In which order a simulation tries the requested pods: as they wait in the published queue, then those that are new.
+//! Which pods a simulation tries and in which order: as they wait in the published queue, then those that are new.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pellucid_model::{PodId, PodKey};
-use pellucid_queue::UnitId;
+use pellucid_cluster::PodRecord;
+use pellucid_model::{PodId, PodKey, cancellation};
+use pellucid_queue::{QueueStage, Unit, UnitId};
 
 use super::simulation::{BETWEEN_STEPS, ROUND, Simulation};
 
@@ -18,6 +19,57 @@ pub enum Standing {
 }
 
 impl Simulation {
+    /// Requests all pending pods of this scheduler, before any edit. They wait as in the published queue: one that was
+    /// refused is tried again once something happens that could help it. Returns false, and requests none, if there are
+    /// more than `most`.
+    pub fn resume_pending(&mut self, most: usize) -> bool {
+        if !self.ask_pending(most) {
+            return false;
+        }
+        self.scheduler.review_gangs(self.now);
+        let asked = self.asked.iter().filter_map(|key| self.scheduler.cluster.find_pod(key));
+        for id in asked.collect::<Vec<_>>() {
+            cancellation::check();
+            self.wait_as_published(id);
+        }
+        // What happened meanwhile, or will without anybody's doing.
+        let events = std::mem::take(&mut self.expired);
+        self.scheduler.wake_all(&events, self.now);
+        self.announce_unconfirmed();
+        true
+    }
+
+    fn wait_as_published(&mut self, id: PodId) {
+        let published = self.published.unit_of(id).and_then(|unit| self.published.unit(unit));
+        let refused = published.filter(|unit| unit.stage == QueueStage::Unschedulable);
+        let queue = &mut self.scheduler.queue;
+        let Some((refused, own)) = refused.zip(queue.unit_of(id)) else { return };
+        let is_active = |unit: &Unit| !matches!(unit.stage, QueueStage::Gated | QueueStage::Unschedulable);
+        if !queue.unit(own).is_some_and(is_active) {
+            return;
+        }
+        queue.wait_as(own, refused, self.now.monotonic);
+        if let Some(rep) = &refused.gang {
+            self.scheduler.note_needs(rep);
+        }
+    }
+
+    /// Requests all pending pods of this scheduler. Returns false, and requests none, if there are more than `most`.
+    fn ask_pending(&mut self, most: usize) -> bool {
+        let cluster = &self.scheduler.cluster;
+        let is_pending = |r: &PodRecord| r.node.is_none() && cluster.is_ours(&r.pod.scheduler_name);
+        let pending = cluster.pods().filter(|(_, record)| is_pending(record));
+        let keys: Vec<PodKey> = pending.map(|(_, r)| r.pod.key.clone()).take(most + 1).collect();
+        if keys.len() > most {
+            return false;
+        }
+        for key in &keys {
+            cancellation::check();
+            self.ask(key);
+        }
+        true
+    }
+
     /// Notes that a pod is new, or was made anew.
     pub(super) fn arrive(&mut self, key: PodKey) {
         self.arrived.insert(key, self.arrivals);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use pellucid_cluster::{ClusterEvent, Input, PodRecord};
+use pellucid_cluster::{Cluster, ClusterEvent, Input, PodRecord, Stage};
 use pellucid_model::effect::{BindOrder, BindOutcome, Effect, EffectReport, EvictOrder};
 use pellucid_model::pod::PodPhase;
 use pellucid_model::selector::Labels;
@@ -83,16 +83,10 @@ impl Simulation {
         }
     }
 
-    /// Lets the pods go that are being deleted. Returns whether there were any. Nobody confirms the end of a pod on a
-    /// node that is not reached.
-    pub(super) fn end_terminating(&mut self) -> bool {
+    /// Lets the pods go that are being deleted. Returns whether there were any.
+    pub fn end_terminating(&mut self) -> bool {
         let cluster = &self.scheduler.cluster;
-        let is_reached = |node: NodeIdx| {
-            let node = cluster.node(node);
-            node.is_some_and(|node| node.taints.iter().all(|t| &*t.key != "node.kubernetes.io/unreachable"))
-        };
-        let is_going = |r: &PodRecord| r.pod.deleting && r.pod.can_leave() && r.node.is_some_and(is_reached);
-        let going = cluster.pods().filter(|(_, record)| is_going(record));
+        let going = cluster.pods().filter(|(_, record)| is_terminating(cluster, record));
         let mut going: Vec<PodKey> = going.map(|(_, record)| record.pod.key.clone()).collect();
         going.sort();
         for key in &going {
@@ -117,6 +111,24 @@ impl Simulation {
             self.scheduler.wake_all(&[ClusterEvent::PodBound { id: *id, node }], self.now);
         }
         !placed.is_empty()
+    }
+
+    /// Tells waiting pods of the placed pods whose Bindings nobody has confirmed, as if somebody had.
+    pub(super) fn announce_unconfirmed(&mut self) {
+        let is_told = |r: &PodRecord| r.stage.is_assumed() && r.stage != Stage::Waiting;
+        let placed = self.scheduler.cluster.pods().filter(|(_, record)| is_told(record));
+        let placed: Vec<(PodId, NodeIdx)> =
+            placed.filter_map(|(id, record)| Some((id, record.node?))).collect();
+        for (id, node) in placed {
+            self.announced.insert(id);
+            self.scheduler.wake_all(&[ClusterEvent::PodBound { id, node }], self.now);
+        }
+    }
+
+    /// Whether a pod that was told of as bound has lost its place.
+    pub(super) fn has_taken_back(&self) -> bool {
+        let cluster = &self.scheduler.cluster;
+        self.announced.iter().any(|id| cluster.pod(*id).is_none_or(|record| record.node.is_none()))
     }
 
     /// Deletes a pod, and adds the one that replaces it.
@@ -165,4 +177,13 @@ impl Simulation {
             ..pod.clone()
         }
     }
+}
+
+/// Whether a pod on a node is being deleted and will leave. Nobody confirms the end of a pod on a node that is not reached.
+pub fn is_terminating(cluster: &Cluster, record: &PodRecord) -> bool {
+    let is_reached = |node: NodeIdx| {
+        let node = cluster.node(node);
+        node.is_some_and(|node| node.taints.iter().all(|t| &*t.key != "node.kubernetes.io/unreachable"))
+    };
+    record.pod.deleting && record.pod.can_leave() && record.node.is_some_and(is_reached)
 }

@@ -8,20 +8,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_cluster::{Input, PodRecord, Stage};
+use pellucid_cluster::{ClusterEvent, Input, PodRecord, Stage};
 use pellucid_framework::profile::Profile;
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, Name, Now, Pod, PodId, PodKey, cancellation};
-use pellucid_queue::{Queue, QueueLimits};
+use pellucid_queue::Queue;
 use pellucid_recording::GangVerdict;
-use pellucid_recording::switches::{Setter, Switches};
+use pellucid_recording::switches::Setter;
 
 use super::edit::{self, Edit, Target};
 pub use super::line::Standing;
+pub use super::orders::is_terminating;
 use crate::Snapshot;
 use crate::scheduler::gangs::gate::{Block, block};
 use crate::scheduler::records::last_attempt::LastAttempt;
-use crate::scheduler::{Scheduler, Settings, Step};
+use crate::scheduler::{Scheduler, Step};
 
 /// A plan is cut off after this many attempts per requested pod, plus [`LEAST_STEPS`].
 const STEPS_PER_POD: usize = 20;
@@ -61,10 +62,13 @@ pub struct Simulation {
     pub(super) stages: BTreeMap<PodKey, Stage>,
     /// Placed pods that are not confirmed, of which waiting pods were told.
     pub(super) announced: BTreeSet<PodId>,
+    /// What time has changed since the publication.
+    pub(super) expired: Vec<ClusterEvent>,
     pub(super) evicted: Vec<Evicted>,
     /// Whether controllers replace pods that are deleted.
     pub(super) replaces: bool,
-    /// Whether something was deleted of which it is not known whether and how it comes back.
+    /// Whether something was deleted of which it is not known whether and how it comes back, or a pod lost its place whose
+    /// writes before the Binding, which are not carried out, would have been by then.
     pub is_unsure: bool,
     steps: Vec<Step>,
     /// Whether the plan was cut off after too many attempts.
@@ -80,21 +84,16 @@ impl Simulation {
 
     /// Creates a simulation with the score weights that `edits` set. Apply the other edits with [`edit`](Self::edit).
     pub fn with_weights(snapshot: &Snapshot, edits: &[Edit], now: Now) -> Self {
-        let profiles = snapshot.profiles.iter().map(|profile| reweighed(profile, edits)).collect();
-        let settings = Settings {
-            profiles,
-            registry: snapshot.registry.clone(),
-            limits: QueueLimits::default(),
-            seed: snapshot.cluster.seed(),
-            switches: Arc::new(Switches::default()),
-            shadow_of: snapshot.shadow.as_ref().map(|shadow| shadow.of.clone()),
+        let is_weight = |edit: &Edit| matches!(edit, Edit::SetWeight { .. });
+        let profiles = match edits.iter().any(is_weight) {
+            true => snapshot.profiles.iter().map(|profile| Arc::new(reweighed(profile, edits))).collect(),
+            false => snapshot.profiles.clone(),
         };
-        let mut scheduler = Scheduler::new(settings);
-        scheduler.cluster = snapshot.cluster.fork();
+        let mut scheduler = Scheduler::on_copy(snapshot, profiles);
         scheduler.leaves_unqueued = true;
         // Plugins judge edits as of now. What time changed before was published.
-        scheduler.cluster.expire_plugin_state(now, &mut Vec::new());
-        scheduler.profiles.starts.clone_from(&snapshot.starts);
+        let mut expired = Vec::new();
+        scheduler.cluster.expire_plugin_state(now, &mut expired);
         Self {
             scheduler,
             now,
@@ -106,6 +105,7 @@ impl Simulation {
             standing: None,
             stages: BTreeMap::new(),
             announced: BTreeSet::new(),
+            expired,
             evicted: Vec::new(),
             replaces: false,
             is_unsure: false,
@@ -172,22 +172,6 @@ impl Simulation {
     /// Lets controllers replace the pods that are deleted from now on.
     pub fn replace_removed(&mut self) {
         self.replaces = true;
-    }
-
-    /// Requests all pending pods of this scheduler. Returns false, and requests none, if there are more than `most`.
-    pub fn ask_pending(&mut self, most: usize) -> bool {
-        let cluster = &self.scheduler.cluster;
-        let is_pending = |r: &PodRecord| r.node.is_none() && cluster.is_ours(&r.pod.scheduler_name);
-        let pending = cluster.pods().filter(|(_, record)| is_pending(record));
-        let keys: Vec<PodKey> = pending.map(|(_, r)| r.pod.key.clone()).take(most + 1).collect();
-        if keys.len() > most {
-            return false;
-        }
-        for key in &keys {
-            cancellation::check();
-            self.ask(key);
-        }
-        true
     }
 
     /// Requests that a pod is planned. Returns false if there is no such pending pod.
@@ -266,6 +250,7 @@ impl Simulation {
         if evict && self.end_terminating() {
             self.plan_until_still(evict);
         }
+        self.is_unsure |= self.has_taken_back();
     }
 
     fn plan_until_still(&mut self, evict: bool) {
@@ -275,6 +260,10 @@ impl Simulation {
             let gone = self.settle(evict);
             let told = self.announce();
             still = if placed || gone || told { 0 } else { still + 1 };
+            if gone && self.scheduler.queue.counts().active > 0 {
+                // Preemptors are tried as soon as their victims are gone, and others when their backoff is over.
+                continue;
+            }
             self.scheduler.queue.flush(self.now.monotonic + ROUND);
         }
     }
@@ -355,6 +344,11 @@ impl Simulation {
     /// Whether a pod is placed.
     pub fn is_placed(&self, key: &PodKey) -> bool {
         matches!(self.fate(key), Fate::Placed { .. })
+    }
+
+    /// Whether a pod is held at Permit, which gives its place up when its wait runs out.
+    pub fn is_waiting(&self) -> bool {
+        self.scheduler.cluster.pods().any(|(_, record)| record.stage == Stage::Waiting)
     }
 
     /// Returns the pods that were placed and still have their place, with their nodes, in the order of the decisions.

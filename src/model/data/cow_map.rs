@@ -1,7 +1,8 @@
 //! A sharded hash map whose shards are copied on write while a reader still holds them.
 //!
-//! The companion of [`Pages`](super::Pages) for lookups by name: cloning costs one reference count per shard, writing
-//! copies at most one shard. Unordered; code that lists entries must sort.
+//! The companion of [`Pages`](super::Pages) for lookups by name: cloning costs one reference count, the first write after
+//! that one per shard, and a write copies at most one shard. An empty map that was never written to has no shards.
+//! Unordered; code that lists entries must sort.
 
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
@@ -11,17 +12,19 @@ use crate::collections::{HashMap, RandomState};
 
 const SHARDS: usize = 128;
 
+type Shards<K, V> = [Arc<HashMap<K, V>>; SHARDS];
+
 /// A map from `K` to `V` in copy-on-write shards.
 #[derive(Clone, Debug)]
 pub struct CowMap<K, V> {
     hasher: RandomState,
-    shards: Vec<Arc<HashMap<K, V>>>,
+    shards: Option<Arc<Shards<K, V>>>,
 }
 
 impl<K, V> Default for CowMap<K, V> {
     #[inline]
     fn default() -> Self {
-        Self { hasher: RandomState::default(), shards: (0..SHARDS).map(|_| Arc::default()).collect() }
+        Self { hasher: RandomState::default(), shards: None }
     }
 }
 
@@ -35,7 +38,7 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.shards[self.shard(key)].get(key)
+        self.shards.as_ref()?[self.shard(key)].get(key)
     }
 
     /// Returns the shard of a key for writing, copied when a reader holds it, or `None` when the key is not there.
@@ -44,7 +47,8 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
         K: Borrow<Q>,
     {
         let shard = self.shard(key);
-        if self.shards[shard].contains_key(key) { Some(Arc::make_mut(&mut self.shards[shard])) } else { None }
+        let shards = self.shards.as_mut()?;
+        shards[shard].contains_key(key).then(|| Arc::make_mut(&mut Arc::make_mut(shards)[shard]))
     }
 
     /// Returns the value of a key for writing, copying its shard when a reader holds it.
@@ -59,7 +63,11 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
     #[inline]
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
         let shard = self.shard(&key);
-        Arc::make_mut(&mut self.shards[shard]).insert(key, value)
+        let shards = self.shards.get_or_insert_with(|| {
+            let empty = Arc::default();
+            Arc::new(std::array::from_fn(|_| Arc::clone(&empty)))
+        });
+        Arc::make_mut(&mut Arc::make_mut(shards)[shard]).insert(key, value)
     }
 
     /// Removes a key and returns its value.
@@ -73,13 +81,13 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
     /// Iterates over all entries in no particular order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.shards.iter().flat_map(|s| s.iter())
+        self.shards.iter().flat_map(|shards| shards.iter()).flat_map(|shard| shard.iter())
     }
 
     /// Returns whether the map has no entry.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.shards.iter().all(|s| s.is_empty())
+        self.shards.as_ref().is_none_or(|shards| shards.iter().all(|shard| shard.is_empty()))
     }
 }
 

@@ -224,6 +224,14 @@ impl Gang<'_> {
         }
     }
 
+    /// Returns whether members of the group were evicted while the cluster settled.
+    fn has_lost_members(&self) -> bool {
+        let (before, now) = (&self.case.initial, &self.case.objects);
+        let group = before.gang_group(self.name);
+        let is_own = |pod: &Value| gang_of(pod).is_some_and(|gang| group.contains(&gang));
+        before.pods.iter().any(|(key, pod)| !now.pods.contains_key(key) && is_own(&pod.json))
+    }
+
     fn fixes(&self, tally: &mut Tally) {
         let body = self.case.ask(&format!("/apis/v1/explain/gangs/{}/suggestions?max=2", self.name));
         if let (Some(missing), Some(placeable), Some(wanted)) = (
@@ -237,9 +245,15 @@ impl Gang<'_> {
         }
         let has_quorum = self.has_quorum(&self.case.objects, false);
         let is_held = self.body["state"] == "Gated";
-        tally.check(self.case, "fits now", is_held || (body["fitsNow"] == true) == has_quorum, || {
-            format!("{}: fitsNow {}, and its quorum has places: {has_quorum}", self.name, body["fitsNow"])
-        });
+        let said =
+            || format!("{}: fitsNow {}, and its quorum has places: {has_quorum}", self.name, body["fitsNow"]);
+        if !has_quorum && self.has_lost_members() {
+            // That it had its quorum once is not in the objects.
+            tally.skip(self.case, "members were evicted", said);
+        } else {
+            let is_so = is_held || (body["fitsNow"] == true) == has_quorum;
+            tally.check(self.case, "fits now", is_so, said);
+        }
         for fix in list(&body["fixes"]) {
             self.fix(fix, tally);
         }

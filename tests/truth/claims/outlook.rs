@@ -49,7 +49,15 @@ fn places(objects: &Objects, key: &str, preempts: bool) -> bool {
     alone(&objects, &keys).contains_key(key)
 }
 
-/// Does the same with everything gone that can go, or everything but what the pod wants beside it. The placed members of
+/// Returns whether a pod is placed when it is the only one without a node: of a gang's members, one beside its quorum.
+fn places_beside(objects: &Objects, key: &str) -> bool {
+    let keys = [key.to_owned()];
+    let mut objects = objects.only(&keys);
+    objects.never_preempts(&keys);
+    alone(&objects, &keys).contains_key(key)
+}
+
+/// Returns whether a pod is placed with everything gone that can go, or everything but what the pod wants beside it. The placed members of
 /// a gang stay where they hold its quorum.
 fn places_when_emptied(objects: &Objects, key: &str) -> [bool; 2] {
     let all = places(&objects.emptied(&BTreeSet::new()), key, true);
@@ -109,8 +117,8 @@ fn not_now(case: &Case, objects: &Objects, (key, class): (&str, &str), said: &Va
         let binds = all_go
             && match node {
                 Some(node) if gang_of(objects.pod(key)).is_none() => single_on(&rest, key, node),
-                // A gang has places on several nodes.
-                _ => places(&rest, key, false),
+                // A gang has places on several nodes. A member beside a quorum is scheduled on its own.
+                _ => places(&rest, key, false) || places_beside(&rest, key),
             };
         return tally.check(case, &format!("{class} without the named"), binds, || {
             format!("{key} does not bind on {node:?} without {leave:?} (all can leave: {all_go})")

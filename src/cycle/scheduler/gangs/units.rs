@@ -205,6 +205,13 @@ impl Scheduler {
         }
     }
 
+    /// Notes how many members a refused group needs, so that it is woken once it needs fewer.
+    pub(crate) fn note_needs(&mut self, rep: &GangKey) {
+        let Some(group) = self.gangs.groups.get_mut(rep) else { return };
+        let gangs = group.keys.iter().map(|key| self.cluster.gangs().get(key));
+        group.refused_with = gangs.map(|gang| gang.map_or(0, |gang| gang.need())).collect();
+    }
+
     /// Handles a group that gained its quorum, so that its other pods are scheduled one by one, or that lost it.
     fn turn(&mut self, rep: &GangKey, is_satisfied: bool, now: Now) {
         let Some(group) = self.gangs.groups.get_mut(rep) else { return };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
-use pellucid_cycle::what_if::simulation::{Fate, Simulation, Standing};
+use pellucid_cycle::what_if::simulation::{Fate, Simulation, Standing, is_terminating};
 use pellucid_model::{GangKey, Name, Now, PodKey};
 
 use super::parts::{Part, put_in_order};
@@ -27,8 +27,9 @@ pub(super) enum InCompany {
     /// It has none. These went to where it has its place without others, in this order; none if what it needs is taken
     /// elsewhere.
     Taken(Vec<PodKey>),
-    /// It was not tried, a pod comes back in a way that is not known, or it depends on how fast the parts follow each
-    /// other and who is tried in between.
+    /// It was not tried, a pod comes back in a way that is not known, it is taken by pods of which some wait at Permit, or
+    /// it depends on how fast the parts follow each other, on who is tried in between, or on when pods leave that are being
+    /// deleted.
     Unknown,
 }
 
@@ -43,6 +44,15 @@ impl InCompany {
     }
 }
 
+/// When the pods leave that are being deleted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    /// Before the change.
+    Before,
+    /// When all others have been tried after the change, or after its first part.
+    Afterwards,
+}
+
 /// Plans changes with all other pending pods, as often as is allowed.
 pub(super) struct Company<'s> {
     snapshot: &'s Snapshot,
@@ -53,6 +63,8 @@ pub(super) struct Company<'s> {
     left: usize,
     /// Whether other pods of ours are pending.
     has_others: bool,
+    /// Whether pods are being deleted, which leave at a time that nobody knows.
+    has_terminating: bool,
     /// Whether a plan was not made because none was left, or because there are too many pods.
     pub(super) is_cut: bool,
 }
@@ -75,7 +87,8 @@ impl<'s> Company<'s> {
         }
         let is_cut = pending > MOST_PENDING;
         let left = if is_cut { 0 } else { (MOST_PODS / pending.max(1)).clamp(LEAST_PLANS, MOST_PLANS) };
-        Self { snapshot, of, member: None, now, left, has_others: others > 0, is_cut }
+        let has_terminating = cluster.pods().any(|(_, record)| is_terminating(cluster, record));
+        Self { snapshot, of, member: None, now, left, has_others: others > 0, has_terminating, is_cut }
     }
 
     /// Asks about one member of the gang, which has to have a place as well.
@@ -97,7 +110,16 @@ impl<'s> Company<'s> {
         }
         let mut parts = parts.to_vec();
         put_in_order(&mut parts);
-        let together = self.tried(&[&parts], None, node);
+        let said = self.judged(&parts, node, Leaving::Afterwards);
+        if !self.has_terminating || said == InCompany::Unknown {
+            return said;
+        }
+        let other = self.judged(&parts, node, Leaving::Before);
+        if other.as_str() == said.as_str() { said } else { InCompany::Unknown }
+    }
+
+    fn judged(&mut self, parts: &[Part], node: Option<&str>, leaving: Leaving) -> InCompany {
+        let together = self.tried(&[parts], (None, leaving), node);
         // Whoever carries out one part after another gives the others time in between. New nodes come together.
         let is_node = |part: &Part| matches!(part.edit, Edit::CopyNode { .. });
         let one_by_one: Vec<&[Part]> = parts.chunk_by(|a, b| is_node(a) && is_node(b)).collect();
@@ -107,24 +129,33 @@ impl<'s> Company<'s> {
             InCompany::Taken(_) => Standing::First,
             InCompany::Unknown => return together,
         };
-        let apart = self.tried(&one_by_one, Some(standing), node);
+        let apart = self.tried(&one_by_one, (Some(standing), leaving), node);
         let is_same = apart.as_str() == together.as_str();
         if is_same { together } else { InCompany::Unknown }
     }
 
     /// Carries out steps of a change, the others being planned after each.
-    fn tried(&mut self, steps: &[&[Part]], standing: Option<Standing>, node: Option<&str>) -> InCompany {
+    fn tried(
+        &mut self,
+        steps: &[&[Part]],
+        when: (Option<Standing>, Leaving),
+        node: Option<&str>,
+    ) -> InCompany {
         let Some(left) = self.left.checked_sub(steps.len()) else {
             self.is_cut = true;
             return InCompany::Unknown;
         };
         self.left = left;
-        let Some(simulation) = self.planned(steps, standing) else { return InCompany::Unknown };
+        let Some(simulation) = self.planned(steps, when) else { return InCompany::Unknown };
         if simulation.truncated || simulation.is_unsure {
             return InCompany::Unknown;
         }
         if self.is_met(&simulation) {
             return InCompany::Holds;
+        }
+        // A place that is held at Permit is given up again when nobody knows.
+        if simulation.is_waiting() {
+            return InCompany::Unknown;
         }
         let nodes = match self.of {
             Target::Pod(_) => node.map(Name::new).into_iter().collect(),
@@ -151,12 +182,26 @@ impl<'s> Company<'s> {
         self.own().iter().filter_map(node).collect()
     }
 
-    fn planned(&self, steps: &[&[Part]], standing: Option<Standing>) -> Option<Simulation> {
+    fn planned(
+        &self,
+        steps: &[&[Part]],
+        (standing, leaving): (Option<Standing>, Leaving),
+    ) -> Option<Simulation> {
         let mut simulation = Simulation::of(self.snapshot, self.now);
         if let Some(standing) = standing {
             simulation.stand(self.own(), standing);
         }
         simulation.replace_removed();
+        if !simulation.resume_pending(MOST_PENDING) {
+            return None;
+        }
+        if leaving == Leaving::Before {
+            simulation.end_terminating();
+            simulation.plan(true);
+            if self.is_met(&simulation) {
+                return Some(simulation);
+            }
+        }
         for parts in steps {
             for part in *parts {
                 let is_evicted = |key: &PodKey| simulation.evicted().iter().any(|gone| gone.pod == *key);
@@ -165,9 +210,6 @@ impl<'s> Company<'s> {
                 }
                 let is_anew = part.recreate || matches!(part.edit, Edit::RemoveGates(_));
                 simulation.edit_queued(&part.edit, is_anew).ok()?;
-            }
-            if !simulation.ask_pending(MOST_PENDING) {
-                return None;
             }
             simulation.plan(true);
         }

@@ -15,7 +15,7 @@ use pellucid_model::{Name, NodeIdx, Now, PodKey, cancellation};
 use super::company::{Company, InCompany};
 use super::conflicts::conflicts;
 use super::estimates::{Estimate, Kind, is_no_better, kinds};
-use super::parts::{Part, Side, copy_node, cost, of_pod, relax, remove_gates};
+use super::parts::{Part, Side, copy_node, cost, of_pod, put_in_order, relax, remove_gates};
 use super::victims::{delete_pod, related};
 use crate::requirements::PodRequirements;
 use crate::requirements::nearest::order;
@@ -476,10 +476,13 @@ fn requirements(masks: &Masks, node: NodeIdx) -> Vec<Open> {
     open.map(|(bit, requirement)| (requirement.clone(), fixed & (1 << bit) != 0)).collect()
 }
 
-/// Returns a copy of the state with a change applied, or `None` when an edit cannot be applied.
+/// Returns a copy of the state with a change applied, in the order in which its parts are listed: a new node is like the
+/// changed one. Returns `None` when an edit cannot be applied.
 pub(super) fn changed(snapshot: &Snapshot, parts: &[Part], now: Now) -> Option<Simulation> {
     let mut simulation = Simulation::of(snapshot, now);
-    for part in parts {
+    let mut parts = parts.to_vec();
+    put_in_order(&mut parts);
+    for part in &parts {
         simulation.edit(&part.edit).ok()?;
     }
     Some(simulation)

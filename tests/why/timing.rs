@@ -1,0 +1,125 @@
+//! Fixes and simulations where it matters who is tried when, in which order parts are carried out, and what would have
+//! been written by then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid::diagnosis::what_if::simulate::{Question, simulate};
+use pellucid::model::gang::{GangMode, GangTerms};
+use pellucid::model::taint::{Taint, TaintEffect};
+use pellucid::model::{GangKey, Name, Node, Pod, PodKey, PodSpec};
+use serde_json::{Value, json};
+
+use crate::common::driver::Core;
+use crate::common::made::{SECOND, core_with, mark, node, on, pod, ranked};
+use crate::common::reads::{ask, list, text};
+use crate::common::storage::{claim, class, using, volume};
+use crate::fixing::names;
+
+const HOST: &str = "kubernetes.io/hostname";
+
+fn picky(pod: Pod, labels: &[(&str, &str)]) -> Pod {
+    let mut spec = PodSpec::clone(&pod.spec);
+    spec.affinity.selector = names(labels).into();
+    Pod { spec: Arc::new(spec), ..pod }
+}
+
+fn tainted(node: Node) -> Node {
+    let taint = Taint { key: "kept".into(), value: "".into(), effect: TaintEffect::NoSchedule };
+    Node { taints: [taint].into(), ..node }
+}
+
+fn host(name: &str, milli_cpu: i64) -> Node {
+    let mut host = node(name, milli_cpu);
+    host.labels = host.labels.with(HOST.into(), Name::new(name));
+    host
+}
+
+fn fixes_of_p(core: &mut Core) -> Value {
+    ask(core, "/apis/v1/explain/pods/ns/p/suggestions?max=3")
+}
+
+/// Returns what is said in company of the fix whose text begins so.
+fn in_company<'b>(body: &'b Value, begin: &str) -> &'b str {
+    let fix = list(body, "/fixes").iter().find(|fix| text(fix, "/text").starts_with(begin));
+    text(fix.unwrap_or_else(|| panic!("no fix {begin}: {body:#}")), "/inCompany")
+}
+
+#[test]
+fn a_new_node_is_like_the_changed_one() {
+    let mut core = core_with(&[host("n", 1000)]);
+    core.see(&on(&ranked("filler", 1000, 5), "n"));
+    // It takes the node as soon as the filler has left, and no other.
+    core.attempt(&picky(ranked("ahead", 1000, 5), &[(HOST, "n")]));
+    core.attempt(&picky(pod("p", 1000), &[("disk", "ssd")]));
+    let body = fixes_of_p(&mut core);
+    assert_eq!(in_company(&body, "label node n with disk=ssd, and let pod ns/filler go"), "taken");
+    // The copy has the label, so the filler may stay.
+    assert_eq!(in_company(&body, "label node n with disk=ssd, and add a node like n"), "holds", "{body:#}");
+}
+
+#[test]
+fn a_place_held_at_permit_is_not_taken_for_good() {
+    let mut core = core_with(&[node("n", 1000)]);
+    core.see(&on(&pod("filler", 500), "n"));
+    let terms = GangTerms {
+        min: Some(2),
+        mode: Some(GangMode::NonStrict),
+        wait: Some(SECOND),
+        ..GangTerms::default()
+    };
+    let member = |name: &str| Pod {
+        gang: Some(mark(GangKey::new("ns", "g"), terms.clone()).into()),
+        ..ranked(name, 500, 1)
+    };
+    core.see(&member("g-0"));
+    core.see(&member("g-1"));
+    core.run();
+    core.wait(2 * SECOND);
+    core.attempt(&pod("p", 800));
+    let body = fixes_of_p(&mut core);
+    // The gang comes first, waits for its second member in vain, and leaves the place to the pod.
+    assert_eq!(in_company(&body, "request 500m of cpu"), "unknown", "{body:#}");
+}
+
+#[test]
+fn what_a_victim_would_have_written_is_not_known() {
+    let mut core = core_with(&[tainted(host("n", 1000))]);
+    core.see_object(class());
+    core.see_object(claim("c"));
+    core.see_object(volume("v", None));
+    // Once the taint has gone, it is placed and its claim bound, before the pod is small enough to evict it.
+    core.attempt(&using(pod("other", 1000), "c"));
+    core.attempt(&ranked("p", 2000, 10));
+    let body = fixes_of_p(&mut core);
+    assert_eq!(in_company(&body, "remove taint kept"), "unknown", "{body:#}");
+    assert_eq!(in_company(&body, "tolerate taint kept"), "holds", "{body:#}");
+}
+
+#[test]
+fn a_preemptor_goes_before_those_that_back_off() {
+    let world = || {
+        let mut core = core_with(&[node("n", 1000)]);
+        core.see(&on(&ranked("victim", 1000, -1), "n"));
+        core
+    };
+    let humble = Pod { never_preempts: true, ..ranked("humble", 1000, 50) };
+    let mut core = world();
+    core.see(&humble);
+    core.see(&pod("preemptor", 1000));
+    let snapshot = core.scheduler.publish(core.now);
+    let pods = ["humble", "preemptor"].map(|name| PodKey::new("ns", name)).to_vec();
+    let question = Question { pods, evict: true, ..Question::default() };
+    let body = simulate(&snapshot, &question, core.now).expect("it fits");
+    let placed: Vec<&str> = body.placements.iter().map(|placed| &*placed.pod).collect();
+    assert_eq!(placed, ["ns/preemptor"]);
+    // The same, carried out.
+    core.run();
+    core.delete(&ranked("victim", 1000, -1));
+    core.run();
+    core.wait(Duration::from_secs(60));
+    core.run();
+    assert_eq!(core.node_of(&pod("preemptor", 1000)).as_deref(), Some("n"));
+    assert_eq!(core.node_of(&humble), None);
+    assert_eq!(json!(body.victims.len()), json!(1));
+}
