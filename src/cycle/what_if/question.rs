@@ -55,6 +55,11 @@ pub struct Question<'a> {
     decision: Decision,
 }
 
+/// Returns why PreEnqueue holds a pod back, or `None` if it does not. No node takes such a pod.
+pub fn held_back(profile: &Profile, pod: &Pod) -> Option<Cause> {
+    gated(profile, pod)?.pod_cause
+}
+
 /// Returns a copy of a state in which a pod is not placed. Placed pods are judged on such a copy.
 pub fn without_place(state: &Cluster, id: PodId) -> Cluster {
     let mut cluster = state.fork();

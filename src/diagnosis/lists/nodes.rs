@@ -3,13 +3,14 @@
 //! Pods of equal shape are evaluated once, on the nodes of the page alone. The number of shapes is bounded: those with
 //! most pods are asked about.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use pellucid_api::rest::node_explain::{NodeLine, NodeLines};
 use pellucid_cluster::{ShapeId, Stage};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::exhaustive::{Masks, masks_of_pod_on};
-use pellucid_cycle::what_if::question::without_place;
+use pellucid_cycle::what_if::question::{held_back, without_place};
 use pellucid_framework::list::List;
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::quantity::format_amount;
@@ -25,39 +26,60 @@ const MOST_EVALUATED: usize = 20_000;
 /// Pending pods that are alike: one of them, and their number.
 type Alike = (PodId, usize);
 
+/// What is pending.
+#[derive(Default)]
+struct Pending {
+    /// The pods that may be placed, by profile and shape, those with most pods first. A nominated pod is alike to none.
+    alike: Vec<Alike>,
+    /// The number of pods that PreEnqueue holds back, by the codes of its reasons.
+    held_back: BTreeMap<Vec<&'static str>, usize>,
+    /// The number of pods of ours that are pending.
+    total: usize,
+}
+
 /// Lists nodes by name, unless the request sorts otherwise.
 pub(crate) fn list(snapshot: &Snapshot, list: &List, now: Now) -> NodeLines {
     let page = page(snapshot, list);
-    let (alike, pending_total) = alike(snapshot, MOST_EVALUATED / page.items.len().max(1));
-    let pending_considered = alike.iter().map(|(_, pods)| pods).sum();
+    let mut pending = Pending::of(snapshot);
+    pending.alike.truncate(MOST_EVALUATED / page.items.len().max(1));
+    let held_back: usize = pending.held_back.values().sum();
+    let pending_considered = held_back + pending.alike.iter().map(|(_, pods)| pods).sum::<usize>();
     let mut nodes: Vec<NodeLine> = page.items.iter().map(|node| line(snapshot, *node)).collect();
-    for (pod, pods) in alike {
+    for (codes, pods) in &pending.held_back {
+        nodes.iter_mut().for_each(|line| add(line, codes, *pods));
+    }
+    for (pod, pods) in &pending.alike {
         cancellation::check();
-        let Some(masks) = masks(snapshot, pod, &page.items) else { continue };
+        let Some(masks) = masks(snapshot, *pod, &page.items) else { continue };
         for (node, line) in page.items.iter().zip(&mut nodes) {
-            add(line, &masks, *node, pods);
+            add(line, &codes_of(&masks, *node), *pods);
         }
     }
     let mut meta = page.meta(of_snapshot(snapshot, now));
-    (meta.refreshed, meta.truncated) = (true, pending_considered < pending_total);
-    NodeLines { meta, count: page.total, pending_considered, pending_total, nodes }
+    (meta.refreshed, meta.truncated) = (true, pending_considered < pending.total);
+    NodeLines { meta, count: page.total, pending_considered, pending_total: pending.total, nodes }
 }
 
-/// Returns the pending pods by profile and shape, those with most pods first and at most `most`, and how many pods there
-/// are of all shapes.
-fn alike(snapshot: &Snapshot, most: usize) -> (Vec<Alike>, usize) {
-    let mut by_shape: FxHashMap<(usize, ShapeId), Alike> = FxHashMap::default();
-    let pending = snapshot.cluster.pods().filter(|(_, record)| record.stage == Stage::Pending);
-    let mut total = 0;
-    for (id, record) in pending {
-        let Some((profile, _)) = snapshot.profile_of(record) else { continue };
-        by_shape.entry((profile, record.shape)).or_insert((id, 0)).1 += 1;
-        total += 1;
+impl Pending {
+    fn of(snapshot: &Snapshot) -> Self {
+        let mut all = Self::default();
+        let mut by_shape: FxHashMap<(usize, ShapeId, Option<PodId>), Alike> = FxHashMap::default();
+        for (id, record) in snapshot.cluster.pods().filter(|(_, record)| record.stage == Stage::Pending) {
+            let Some((number, profile)) = snapshot.profile_of(record) else { continue };
+            all.total += 1;
+            if let Some(cause) = held_back(profile, &record.pod) {
+                let codes = cause.reasons.iter().map(|reason| reason.code.as_str()).collect();
+                *all.held_back.entry(codes).or_default() += 1;
+                continue;
+            }
+            // The room that a node keeps for a nominated pod is not taken from that pod.
+            let nominated = snapshot.cluster.nominator().of(id).map(|_| id);
+            by_shape.entry((number, record.shape, nominated)).or_insert((id, 0)).1 += 1;
+        }
+        all.alike = by_shape.into_values().collect();
+        all.alike.sort_by_key(|(pod, pods)| (Reverse(*pods), *pod));
+        all
     }
-    let mut alike: Vec<Alike> = by_shape.into_values().collect();
-    alike.sort_by_key(|(pod, pods)| (std::cmp::Reverse(*pods), *pod));
-    alike.truncate(most);
-    (alike, total)
 }
 
 /// Returns what nodes fail of a pod's requirements.
@@ -68,16 +90,21 @@ fn masks(snapshot: &Snapshot, pod: PodId, nodes: &[NodeIdx]) -> Option<Masks> {
     Some(masks_of_pod_on(&mut cluster, profile, (pod, &record.pod.spec), nodes))
 }
 
-/// Adds pods that are alike to the counts of a node.
-fn add(line: &mut NodeLine, masks: &Masks, node: NodeIdx, pods: usize) {
+/// Returns the codes for which a node refuses a pod; none if it takes it.
+fn codes_of(masks: &Masks, node: NodeIdx) -> Vec<&'static str> {
     let of_pod = masks.pod.iter().flat_map(|cause| &cause.reasons).map(|reason| reason.code.as_str());
     let of_node = masks.requirements(masks.of(node)).map(|(_, requirement)| requirement.reason.code.as_str());
     let mut codes: Vec<&str> = of_pod.chain(of_node).collect();
     codes.sort_unstable();
     codes.dedup();
+    codes
+}
+
+/// Adds pods that are alike to the counts of a node.
+fn add(line: &mut NodeLine, codes: &[&'static str], pods: usize) {
     *(if codes.is_empty() { &mut line.takes } else { &mut line.refuses }) += pods;
     for code in codes {
-        *line.refused_for.entry(code.to_owned()).or_default() += pods;
+        *line.refused_for.entry((*code).to_owned()).or_default() += pods;
     }
 }
 
