@@ -17,7 +17,7 @@ mod lives;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common::cluster::{World, config, placed_stage, spec, world};
+use common::cluster::{World, any_node, config, placed_stage, spec, world};
 use common::seen::seen as all_of;
 use pellucid::cluster::state::Overlay;
 use pellucid::cluster::{Cluster, Stage};

@@ -7,6 +7,7 @@ use pellucid_cluster::preemptions::{End, Lack, Preemption, Victim, VictimState};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
+use pellucid_model::sentence::ended;
 use pellucid_model::{Name, Now, PodKey, cancellation};
 use pellucid_recording::{GroupMeasure, rfc3339};
 
@@ -153,7 +154,7 @@ fn fate(state: &VictimState) -> String {
         VictimState::Terminating => "It is terminating.".into(),
         VictimState::Gone => "It is gone.".into(),
         VictimState::Cancelled => "It was not bound yet, so its placement was taken back.".into(),
-        VictimState::Refused(message) => format!("The API server did not delete it: {message}."),
+        VictimState::Refused(message) => ended(format!("The API server did not delete it: {message}")),
     }
 }
 
