@@ -4,6 +4,8 @@
 //! sentences and tables. `UPDATE=1 cargo test --test documents` writes samples anew that differ; it cannot mend a
 //! command that fails. Without bash, curl, jq or kubectl the commands that need them do not run, and the test says so.
 
+#![expect(clippy::print_stdout, reason = "what did not run is said")]
+
 #[path = "../common/mod.rs"]
 mod common;
 

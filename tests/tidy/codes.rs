@@ -61,13 +61,13 @@ fn refused() -> BTreeMap<String, BTreeMap<u16, String>> {
             let begin = (0..=at.saturating_sub(NEAR)).rev().find(|n| source.code.is_char_boundary(*n));
             // Comments and literals are blanked, so what is left between the two is punctuation.
             let before = source.code[begin.unwrap_or(0)..at].trim_end();
-            let of = REFUSALS.iter().filter_map(|(mark, status)| {
+            let mut of = REFUSALS.iter().filter_map(|(mark, status)| {
                 let behind = &before[before.rfind(mark)? + mark.len()..];
                 let is_next = behind.chars().all(|c| c.is_whitespace() || "({:,".contains(c))
                     || behind.trim_start_matches([' ', '{', '\n']).trim() == "code:";
                 is_next.then_some(*status)
             });
-            if let Some(status) = of.last().filter(|_| !source.is_test[line - 1]) {
+            if let Some(status) = of.next_back().filter(|_| !source.is_test[line - 1]) {
                 let place = format!("{}:{line}", source.path);
                 found.entry(code.to_owned()).or_default().entry(status).or_insert(place);
             }

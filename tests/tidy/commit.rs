@@ -5,7 +5,7 @@ use std::process::Command;
 use super::source::root;
 
 #[path = "../../build.rs"]
-#[allow(dead_code, reason = "its main is cargo's")]
+#[allow(dead_code, clippy::print_stdout, reason = "its main and what it prints are cargo's")]
 mod build;
 
 #[test]
