@@ -51,6 +51,10 @@ impl Document {
         Self { name: "a document".to_owned(), file: None, text: text.to_owned() }
     }
 
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Returns the first command of each block that is marked `elsewhere`.
     pub(crate) fn elsewhere(&self) -> Vec<String> {
         let lines: Vec<&str> = self.text.lines().collect();

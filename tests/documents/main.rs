@@ -13,6 +13,7 @@ mod blocks;
 mod document;
 mod elsewhere;
 mod kinds;
+mod names;
 mod shell;
 
 use std::fs;
