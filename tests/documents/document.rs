@@ -204,7 +204,7 @@ fn is_nothing(value: &Value) -> bool {
 }
 
 /// Creates the objects of a manifest at the API server of a demo.
-fn apply(demo: &Demo, text: &str) -> Result<(), String> {
+pub(crate) fn apply(demo: &Demo, text: &str) -> Result<(), String> {
     let objects: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| error.to_string())?;
     for object in objects {
         let (version, kind) =

@@ -12,6 +12,7 @@ mod common;
 mod blocks;
 mod document;
 mod elsewhere;
+mod gangs;
 mod kinds;
 mod names;
 mod shell;
