@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use pellucid_api::reason::{REGISTRY, STATES};
+use pellucid_api::reason::{REGISTRY, ReasonCode, STATES};
 
 /// Compares a file with its expected content, or writes it with `UPDATE=1`.
 fn check(path: &str, fresh: &str) {
@@ -72,12 +72,33 @@ fn reasons_md_is_fresh() {
         writeln!(text, "- Example: `{}` {}", example.message, example.situation).unwrap();
     }
     text += "\n# Other codes\n\n\
-        Codes that say how something stands, in verdicts and in the bodies of refused requests.\n\n\
+        Codes that say how something stands, in verdicts and in the bodies of refused requests; the latter are in\n\
+        [errors.md](errors.md) with their status.\n\n\
         | code | stands in | meaning |\n|---|---|---|\n";
     for entry in STATES {
         writeln!(text, "| {} | {} | {} |", entry.code, entry.where_seen, entry.meaning).unwrap();
     }
     check("docs/reasons.md", &text);
+}
+
+#[test]
+fn errors_md_is_fresh() {
+    let mut text = String::from(
+        "# Errors\n\n\
+         The body of every refused request is `{\"code\": ..., \"message\": ..., \"requestId\": ...}`. Programs read `code`:\n\
+         a code is never given a second meaning, and has one status. People read `message`, whose wording may change.\n\
+         `requestId` is also in the log. `GET /apis/v1/reasons` serves these codes under `states`, with `status`.\n\n\
+         This file is made of `api/src/reason/states.rs`; `UPDATE=1 cargo test --test generated` writes it.\n\n\
+         | status | code | meaning |\n|---:|---|---|\n",
+    );
+    let internal = ReasonCode::InternalError.entry();
+    let of_states = STATES.iter().filter_map(|entry| Some((entry.status?, entry.code, entry.meaning)));
+    let mut all: Vec<_> = of_states.chain([(500, internal.code.as_str(), internal.meaning)]).collect();
+    all.sort_unstable();
+    for (status, code, meaning) in all {
+        writeln!(text, "| {status} | {code} | {meaning} |").unwrap();
+    }
+    check("docs/errors.md", &text);
 }
 
 #[test]

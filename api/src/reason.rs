@@ -464,7 +464,7 @@ reasons! {
     }
     InternalError {
         plugin: "Scheduler", message: "internal error: {}", resolver: SchedulerAdmin,
-        meaning: "A plugin failed where it must not; the pod is tried again after a backoff.",
+        meaning: "The program met a defect: a plugin failed where it must not, and the pod is tried again after a backoff; or a request could not be answered.",
         remedy: "Report it with the body of explain."
     }
 }

@@ -263,6 +263,7 @@ pub fn version() -> Version {
         major: parts.next().unwrap_or_default().into(),
         minor: parts.next().unwrap_or_default().into(),
         git_version: format!("v{number}"),
+        git_commit: env!("PELLUCID_GIT_COMMIT").into(),
         compiler: "rustc".into(),
         platform: format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
         ..Version::default()

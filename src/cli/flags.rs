@@ -47,10 +47,26 @@ pub(super) fn run(args: &FlagsArgs) -> anyhow::Result<()> {
         None => ("value", args.server.get_text(&path)?),
     };
     match args.server.output {
+        Output::Table if args.value.is_some() => {
+            out::line([text.trim_end(), when(name)].join("\n").trim_end())
+        }
         Output::Table => out::line(text.trim_end()),
         Output::Json | Output::Yaml => {
             args.server.print_value(&json!({ "name": name, field: text.trim_end() }))
         }
+    }
+}
+
+/// Returns what is to be known of a flag that records once it is set, or nothing.
+fn when(name: &str) -> &'static str {
+    match name {
+        "s" => {
+            "The next attempt that places a matching pod is the first that is recorded; see `pellucid scores`."
+        }
+        "f" => {
+            "The next attempt at a matching pod is the first that is recorded; see /apis/v1/filter-failures."
+        }
+        _ => "",
     }
 }
 

@@ -13,6 +13,7 @@ use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::records::last_attempt::LastAttempt;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::pod::PodPhase;
+use pellucid_model::sentence;
 use pellucid_model::similar::similar;
 use pellucid_model::{Now, PodId, PodKey};
 use pellucid_recording::flight::{Departure, FlightEvent};
@@ -94,8 +95,12 @@ fn said(snapshot: &Snapshot, key: &PodKey) -> Option<Said> {
 pub(crate) fn unreadable(object: &Quarantined) -> String {
     let message = pellucid_cycle::quarantine_message(object);
     match object.is_bound {
-        true => format!("The scheduler cannot read this pod, which is on a node already: {message}."),
-        false => format!("The scheduler cannot read this pod, so it is not placed: {message}."),
+        true => sentence::ended(format!(
+            "The scheduler cannot read this pod, which is on a node already: {message}"
+        )),
+        false => {
+            sentence::ended(format!("The scheduler cannot read this pod, so it is not placed: {message}"))
+        }
     }
 }
 

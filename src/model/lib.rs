@@ -12,7 +12,8 @@
 //! - [`gang`], [`group_status`]: gangs as declared, and the status of PodGroups;
 //! - [`cause`], [`effect`], [`merge_patch`]: why a node was refused, and the writes that a decision orders;
 //! - [`pages`], [`cow_map`], `mirror`, `published`: containers that are cheap to publish;
-//! - [`cancellation`], [`stable_hash`], [`escape`], [`similar`]: cancelling reads, a fixed hash, untrusted text, typos.
+//! - [`cancellation`], [`stable_hash`], [`escape`], [`sentence`], [`similar`]: cancelling reads, a fixed hash, texts of
+//!   others, typos.
 
 pub mod cancellation;
 pub mod cause;
@@ -25,6 +26,7 @@ mod named;
 mod object_write;
 mod objects;
 mod published;
+pub mod sentence;
 pub mod time;
 
 pub use data::{collections, cow_map, name, pages, similar, stable_hash};

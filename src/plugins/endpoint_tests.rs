@@ -130,6 +130,6 @@ fn one_node() {
         else {
             panic!("there is no such node")
         };
-        assert_eq!((code, message.as_str()), ("NodeNotFound", "there is no node \"gone\""));
+        assert_eq!((code, message.as_str()), ("NodeNotFound", "cannot find node gone"));
     }
 }

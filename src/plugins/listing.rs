@@ -56,7 +56,7 @@ pub(super) fn node_of(cx: &ReadContext<'_>) -> Result<NodeIdx, ReadError> {
     let node = cx.view.cluster().find_node(&Name::new(text));
     node.filter(|n| cx.view.cluster().node(*n).is_some()).ok_or_else(|| ReadError::NotFound {
         code: "NodeNotFound",
-        message: format!("there is no node {text:?}"),
+        message: format!("cannot find node {text}"),
     })
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::preemptions::Plan;
 use pellucid_framework::{Cause, Reason, nodes_message};
+use pellucid_model::sentence::ended;
 use pellucid_model::{Name, NodeIdx};
 use pellucid_queue::RefusedBy;
 use smallvec::SmallVec;
@@ -134,7 +135,7 @@ impl Refusal {
         let n = self.total_nodes;
         match &self.pod_cause {
             Some(cause) if cause.reasons.iter().all(|r| is_about_the_pod(r.code)) => cause.message(),
-            Some(cause) => format!("0/{n} nodes are available: {}.", cause.message()),
+            Some(cause) => ended(format!("0/{n} nodes are available: {}", cause.message())),
             None if n == 0 => ReasonCode::NoNodes.message(""),
             None => {
                 let of_group = |g: &'_ Group| -> Vec<(String, usize)> {

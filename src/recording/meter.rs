@@ -21,7 +21,7 @@ pub const WINDOW: usize = 10;
 pub const FREE: Duration = Duration::from_millis(10 * WINDOW as u64);
 
 /// Time spent since the start, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Costs {
     /// All attempts, including the diagnosis and its logging.
     pub cycle: u64,
@@ -29,6 +29,16 @@ pub struct Costs {
     pub l0: u64,
     /// Recording and logging what the flags ask for.
     pub l1: u64,
+    /// Attempts of the last seconds during which something was recorded, and what recording took of them.
+    recent: (Window, Window),
+}
+
+impl Costs {
+    /// Returns the time of attempts within the window that ends in this second, counted while something was recorded,
+    /// and what recording took of it, in nanoseconds. The budget is a share of the first.
+    pub fn recent(&self, second: u64) -> (u64, u64) {
+        (self.recent.0.sum(second), self.recent.1.sum(second))
+    }
 }
 
 /// Time spent in each of the last [`WINDOW`] seconds.
@@ -70,6 +80,8 @@ pub struct Meter {
     unmeasured: u64,
     cycle: Window,
     recording: Window,
+    /// Whether the present attempt recorded something. A recording that it used up is not active any more.
+    has_recorded: bool,
     /// Time of each spender, since recording last cost too much.
     spent: Vec<(Spender, Window)>,
 }
@@ -78,7 +90,8 @@ impl Meter {
     /// Returns the time spent since the start.
     #[inline]
     pub fn costs(&self) -> Costs {
-        Costs { cycle: self.cycle_nanos, l0: self.l0_nanos, l1: self.recording_nanos }
+        let recent = (self.cycle, self.recording);
+        Costs { cycle: self.cycle_nanos, l0: self.l0_nanos, l1: self.recording_nanos, recent }
     }
 
     /// Returns how many attempts the timed plugins of this attempt stand for, itself included, or 0 when they are not
@@ -132,15 +145,17 @@ impl Meter {
     /// Adds the time that logging the recorded data took.
     #[inline]
     pub fn add_log(&mut self, took: Duration, second: u64) {
+        self.has_recorded = true;
         self.recording_nanos += nanos(took);
         self.recording.add(second, nanos(took));
     }
 
-    /// Adds the time of an attempt. `is_recording` says whether the budget needs it.
+    /// Adds the time of an attempt, what recording took of it included. `is_recording` says whether the budget needs it;
+    /// an attempt that recorded something counts in any case.
     #[inline]
     pub fn add_cycle(&mut self, took: Duration, is_recording: bool, second: u64) {
         self.cycle_nanos += nanos(took);
-        if is_recording {
+        if std::mem::take(&mut self.has_recorded) || is_recording {
             self.cycle.add(second, nanos(took));
         }
     }
@@ -186,7 +201,8 @@ mod tests {
         assert_eq!(meter.over_budget(13, 4), None, "125 ms of a second are 12.5 %");
         assert_eq!(meter.over_budget(10, 4), Some(("s", 1)));
         assert_eq!(meter.over_budget(10, 4), None, "the other one is judged anew");
-        assert_eq!(meter.costs(), Costs { cycle: 1_000_000_000, l0: 0, l1: 125_000_000 });
+        let costs = meter.costs();
+        assert_eq!((costs.cycle, costs.l0, costs.l1), (1_000_000_000, 0, 125_000_000));
     }
 
     #[test]
@@ -197,6 +213,16 @@ mod tests {
         assert_eq!(meter.over_budget(10, 1 + WINDOW as u64), None);
         assert_eq!(meter.over_budget(100, 1), None, "no budget");
         assert_eq!(meter.over_budget(10, WINDOW as u64), Some(("s", 0)));
+    }
+
+    #[test]
+    fn an_attempt_that_used_its_recording_up_counts_like_the_others() {
+        let mut meter = Meter::default();
+        meter.add_l1(6 * MS, [("s", 1)], 3);
+        meter.add_cycle(9 * MS, false, 3);
+        meter.add_cycle(50 * MS, false, 3);
+        assert_eq!(meter.costs().recent(3), (9_000_000, 6_000_000), "6 of 9 ms, not of nothing");
+        assert_eq!(meter.costs().recent(3 + WINDOW as u64), (0, 0));
     }
 
     #[test]

@@ -318,6 +318,13 @@ fn switches_are_listed_read_and_set() {
     assert_eq!(ran.stdout, "successfully set klog.logging.verbosity to 5\n");
     assert_eq!(asked.join().unwrap(), "PUT /debug/flags/v HTTP/1.1 5");
 
+    let (url, asked) = stub("200 OK", "text/plain", "successfully set debugTopNScores to 5\n");
+    let ran = pellucid(&["flags", "s", "5", "--server", &url]);
+    let (said, when) = ran.stdout.split_once('\n').unwrap();
+    assert_eq!(said, "successfully set debugTopNScores to 5");
+    assert!(when.contains("next attempt"), "records of earlier attempts are expected in vain: {when}");
+    assert_eq!(asked.join().unwrap(), "PUT /debug/flags/s HTTP/1.1 5");
+
     let refused = r#"{"code": "InvalidValue", "message": "v is 0 to 10", "requestId": "x"}"#;
     let (url, _) = stub("400 Bad Request", "application/json", refused);
     fails(&["flags", "v", "many", "--server", &url], 1, &["v is 0 to 10 (400 Bad Request, InvalidValue)"]);

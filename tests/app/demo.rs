@@ -55,6 +55,7 @@ fn every_get_answers_and_matches_the_document() {
             assert_eq!(reply.status, status, "{path}: {}", reply.text());
             if reply.header("content-type").starts_with("application/json") {
                 check_body_against_openapi(&document, &path, status, &reply.json());
+                sentences_end_once(&reply.json());
             }
             if status == 404 {
                 assert!(reply.json()["code"].is_string(), "{path}");
@@ -99,6 +100,7 @@ fn node_groups_add_up_and_numbers_are_given() {
     for pod in pods {
         let name = pod["name"].as_str().expect("a name");
         let body = demo.get(&format!("/apis/v1/explain/pods/demo/{name}")).json();
+        sentences_end_once(&body);
         let groups = body["nodeGroups"].as_array().expect("groups");
         let counted: u64 = groups.iter().map(|g| g["count"].as_u64().expect("a count")).sum();
         let rest = body["notEvaluated"].as_u64().expect("a count");
@@ -114,6 +116,19 @@ fn node_groups_add_up_and_numbers_are_given() {
     );
     assert_eq!(demo.get("/apis/v1/explain/pods/demo/unreadable").json()["verdict"], "quarantined");
     assert_eq!(demo.get("/apis/v1/explain/pods/demo/ingress-1").json()["verdict"], "placed");
+}
+
+/// Checks that no text has two full stops in a row, as one gets that ends a sentence with a whole one.
+fn sentences_end_once(body: &Value) {
+    match body {
+        Value::String(text) => {
+            let dots = text.replace("...", "");
+            assert!(!dots.contains(".. ") && !dots.ends_with(".."), "{text}");
+        }
+        Value::Array(values) => values.iter().for_each(sentences_end_once),
+        Value::Object(fields) => fields.values().for_each(sentences_end_once),
+        _ => {}
+    }
 }
 
 #[test]

@@ -34,15 +34,24 @@ fn is_right(table: &Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scope_records_score_tables_of_its_pods_until_its_end() {
     let mut running = start_with(nodes(8), None, Some(Hand::default())).await;
+    let note = |body: &Value| body["note"].as_str().unwrap_or_default().to_owned();
+    assert!(
+        note(&running.read("/apis/v1/scores")).starts_with("flag s is off: PUT a number to /debug/flags/s")
+    );
+    assert!(note(&running.read("/apis/v1/filter-failures")).starts_with("flag f is off: PUT true"));
     let said =
         set(&running, "s", &json!({"topN": 5, "selector": "app=x", "ttlSeconds": 60, "owner": "alice"}));
     assert_eq!((&said["id"], &said["active"], &said["owner"]), (&json!(1), &json!(true), &json!("alice")));
     assert_eq!(said["expiresAt"], "2026-01-01T00:01:00.000Z");
+    assert!(said["when"].as_str().is_some_and(|when| when.contains("next attempt")), "{said}");
+    let empty = note(&running.read("/apis/v1/scores"));
+    assert!(empty.starts_with("flag s is on since 2026-01-01T00:00:00.000Z (GET /apis/v1/debug"), "{empty}");
     running.create([pod("x", 100), pod("y", 100)]);
     running.bound("x").await;
     running.bound("y").await;
     let table = running.wait("/apis/v1/scores", "a table", |b| !of(b, "tables").is_empty());
     assert_eq!((of(&table, "tables").len(), &table["active"], &table["topN"]), (1, &json!(true), &json!(0)));
+    assert_eq!(table["note"], json!(null));
     let table = running.read("/apis/v1/scores/default/x");
     assert_eq!((of(&table, "rows").len(), &table["feasibleNodes"]), (5, &json!(8)));
     is_right(&table);

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod codes;
+mod commit;
 mod files;
 mod guide;
 mod imports;

@@ -13,6 +13,8 @@ pub struct StateEntry {
     pub where_seen: &'static str,
     /// What the code means.
     pub meaning: &'static str,
+    /// HTTP status of a refused request with this code; `None` when no request is refused with it.
+    pub status: Option<u16>,
 }
 
 const GANG: &str = "verdict of a gang";
@@ -24,7 +26,16 @@ const PREEMPTION: &str = "verdict of preemption";
 const ERROR: &str = "refused request";
 
 const fn of(where_seen: &'static str, code: &'static str, meaning: &'static str) -> StateEntry {
-    StateEntry { code, where_seen, meaning }
+    StateEntry { code, where_seen, meaning, status: None }
+}
+
+/// A read that has an answer for pending pods alone is refused with the code of the others.
+const fn standing(code: &'static str, meaning: &'static str) -> StateEntry {
+    StateEntry { code, where_seen: STANDING, meaning, status: Some(404) }
+}
+
+const fn refused(status: u16, code: &'static str, meaning: &'static str) -> StateEntry {
+    StateEntry { code, where_seen: ERROR, meaning, status: Some(status) }
 }
 
 /// All codes that describe a state.
@@ -61,71 +72,75 @@ pub const STATES: &[StateEntry] = &[
         "TopologyNotKnown",
         "No domain that was planned has places for all; there are more domains, or a plan was cut off.",
     ),
-    of(STANDING, "PodPlaced", "This scheduler placed the pod."),
-    of(STANDING, "PodPlacedByOthers", "The pod is on a node, and this process did not place it there."),
-    of(STANDING, "PodEnded", "The pod succeeded or failed."),
-    of(STANDING, "PodDeleting", "The pod is being deleted before it was on a node."),
-    of(STANDING, "PodDeleted", "The pod was deleted; its history is still recorded."),
-    of(STANDING, "PodUnreadable", "The pod cannot be read, so it is not placed."),
+    standing("PodPlaced", "This scheduler placed the pod."),
+    standing("PodPlacedByOthers", "The pod is on a node, and this process did not place it there."),
+    standing("PodEnded", "The pod succeeded or failed."),
+    standing("PodDeleting", "The pod is being deleted before it was on a node."),
+    standing("PodDeleted", "The pod was deleted; its history is still recorded."),
+    standing("PodUnreadable", "The pod cannot be read, so it is not placed."),
     of(PREEMPTION, "PreemptionNotAllowed", "The pod's policy or its priority forbids it to evict any pod."),
     of(PREEMPTION, "Preempted", "The pod took the node of its last preemption."),
     of(PREEMPTION, "NoCandidates", "The last search found no node that would take the pod with others gone."),
     of(PREEMPTION, "PreemptionEnded", "The pod's last preemption ended before the pod had a place."),
     of(PREEMPTION, "PreemptionNotNeeded", "The pod has a place and evicted nobody for it."),
     of(PREEMPTION, "PreemptionNotTried", "No search for victims was made for the pod."),
-    of(
-        ERROR,
+    refused(
+        503,
         "AnswersUnread",
         "Answers that were not read yet take all the memory that there is for them; ask again later.",
     ),
-    of(ERROR, "BodyIncomplete", "The body broke off."),
-    of(ERROR, "BodyNotText", "The body is not UTF-8."),
-    of(ERROR, "BodyTimeout", "The body did not arrive in time."),
-    of(ERROR, "BodyTooLarge", "The body is larger than this path takes."),
-    of(
-        ERROR,
+    refused(400, "BodyIncomplete", "The body broke off."),
+    refused(400, "BodyNotText", "The body is not UTF-8."),
+    refused(400, "BodyTimeout", "The body did not arrive in time."),
+    refused(413, "BodyTooLarge", "The body is larger than this path takes."),
+    refused(
+        410,
         "ContinueExpired",
         "The state that a list began with is not kept any more; begin the list again.",
     ),
-    of(ERROR, "DeadlineExceeded", "The answer took longer than it may and was given up; ask for less."),
-    of(ERROR, "FlagNotFound", "There is no such flag."),
-    of(ERROR, "GangNotFound", "There is no such gang."),
-    of(ERROR, "GenerationNotReached", "The state that `minGeneration` asks for was not published in time."),
-    of(ERROR, "HistoryNotFound", "Nothing is recorded of such a pod."),
-    of(ERROR, "HostRefused", "The Host header names another host than the ones that are served."),
-    of(ERROR, "InvalidBody", "A field of the body cannot be used."),
-    of(ERROR, "InvalidContinue", "`continue` is not the token of a page of this list."),
-    of(ERROR, "InvalidEdit", "An edit of a simulation cannot be made."),
-    of(ERROR, "InvalidHeader", "A header cannot be used."),
-    of(ERROR, "InvalidParameter", "A parameter has a value that it cannot have."),
-    of(ERROR, "InvalidValue", "A flag cannot have this value."),
-    of(ERROR, "MalformedJson", "The body is not JSON."),
-    of(ERROR, "MalformedUrl", "The path or the query cannot be decoded."),
-    of(ERROR, "MethodNotAllowed", "The path is served for other methods; `Allow` names them."),
-    of(ERROR, "MissingParameter", "A parameter that is needed is absent."),
-    of(ERROR, "NoOtherNode", "There is no other node to compare with."),
-    of(ERROR, "NoTable", "The body has no rows, so there is no table of it."),
-    of(ERROR, "NodeNotFound", "There is no such node."),
-    of(ERROR, "NotAcceptable", "None of the types that `Accept` names is served."),
-    of(ERROR, "NotInQueue", "Neither a pod nor a gang of this name is in the queue."),
-    of(ERROR, "NotOurPod", "The pod is of another scheduler."),
-    of(ERROR, "NotShadowing", "This scheduler shadows no other."),
-    of(ERROR, "PluginNotFound", "There is no such plugin."),
-    of(ERROR, "PodNotFound", "There is no such pod that the scheduler knows."),
-    of(ERROR, "RecordingNotFound", "There is no such recording."),
-    of(ERROR, "RepeatedParameter", "A parameter stands in the query more than once."),
-    of(ERROR, "OriginRefused", "A page of another origin may not change anything here."),
-    of(ERROR, "SameNode", "The two nodes to compare are one."),
-    of(ERROR, "ScoresNotRecorded", "No score table of the pod was recorded."),
-    of(ERROR, "ShuttingDown", "The scheduler is about to end."),
-    of(ERROR, "SnapshotFailed", "The snapshot could not be made."),
-    of(ERROR, "TooManyConnections", "So many connections are open that this one was refused."),
-    of(ERROR, "TooManyRecordings", "So many recordings are in force that no other is taken."),
-    of(ERROR, "TooManyRequests", "So much is being asked that this was refused; ask again later."),
-    of(ERROR, "TooManyStreams", "So many feeds are open that this one was refused."),
-    of(ERROR, "UnknownDimension", "`by` names a dimension that is not known."),
-    of(ERROR, "UnknownFormat", "`format` names a form that is not known."),
-    of(ERROR, "UnknownParameter", "The path has no such parameter."),
-    of(ERROR, "UnknownPath", "Nothing is served at this path."),
-    of(ERROR, "UnsupportedMediaType", "The body is of a type that the path does not take."),
+    refused(503, "DeadlineExceeded", "The answer took longer than it may and was given up; ask for less."),
+    refused(404, "FlagNotFound", "There is no such flag."),
+    refused(404, "GangNotFound", "There is no such gang."),
+    refused(
+        503,
+        "GenerationNotReached",
+        "The state that `minGeneration` asks for was not published in time.",
+    ),
+    refused(404, "HistoryNotFound", "Nothing is recorded of such a pod."),
+    refused(400, "HostRefused", "The Host header names another host than the ones that are served."),
+    refused(400, "InvalidBody", "A field of the body cannot be used."),
+    refused(400, "InvalidContinue", "`continue` is not the token of a page of this list."),
+    refused(400, "InvalidEdit", "An edit of a simulation cannot be made."),
+    refused(400, "InvalidHeader", "A header cannot be used."),
+    refused(400, "InvalidParameter", "A parameter has a value that it cannot have."),
+    refused(400, "InvalidValue", "A flag cannot have this value."),
+    refused(400, "MalformedJson", "The body is not JSON."),
+    refused(400, "MalformedUrl", "The path or the query cannot be decoded."),
+    refused(405, "MethodNotAllowed", "The path is served for other methods; `Allow` names them."),
+    refused(400, "MissingParameter", "A parameter that is needed is absent."),
+    refused(400, "NoOtherNode", "There is no other node to compare with."),
+    refused(400, "NoTable", "The body has no rows, so there is no table of it."),
+    refused(404, "NodeNotFound", "There is no such node."),
+    refused(400, "NotAcceptable", "None of the types that `Accept` names is served."),
+    refused(404, "NotInQueue", "Neither a pod nor a gang of this name is in the queue."),
+    refused(404, "NotOurPod", "The pod is of another scheduler."),
+    refused(404, "NotShadowing", "This scheduler shadows no other."),
+    refused(404, "PluginNotFound", "There is no such plugin."),
+    refused(404, "PodNotFound", "There is no such pod that the scheduler knows."),
+    refused(404, "RecordingNotFound", "There is no such recording."),
+    refused(400, "RepeatedParameter", "A parameter stands in the query more than once."),
+    refused(403, "OriginRefused", "A page of another origin may not change anything here."),
+    refused(400, "SameNode", "The two nodes to compare are one."),
+    refused(404, "ScoresNotRecorded", "No score table of the pod was recorded."),
+    refused(503, "ShuttingDown", "The scheduler is about to end."),
+    refused(503, "SnapshotFailed", "The snapshot could not be made."),
+    refused(503, "TooManyConnections", "So many connections are open that this one was refused."),
+    refused(429, "TooManyRecordings", "So many recordings are in force that no other is taken."),
+    refused(429, "TooManyRequests", "So much is being asked that this was refused; ask again later."),
+    refused(429, "TooManyStreams", "So many feeds are open that this one was refused."),
+    refused(400, "UnknownDimension", "`by` names a dimension that is not known."),
+    refused(400, "UnknownFormat", "`format` names a form that is not known."),
+    refused(400, "UnknownParameter", "The path has no such parameter."),
+    refused(404, "UnknownPath", "Nothing is served at this path."),
+    refused(415, "UnsupportedMediaType", "The body is of a type that the path does not take."),
 ];

@@ -52,6 +52,8 @@ pub struct Recording {
     pub records: u64,
     /// Attempts it will still record; null: as many as come.
     pub records_left: Option<u64>,
+    /// When what it asks for begins to come.
+    pub when: String,
 }
 
 /// A change of a switch.
@@ -88,10 +90,23 @@ pub struct DiagnosisCost {
     pub cycle_seconds: f64,
     /// What is always on, estimated from one attempt in 1021.
     pub l0_seconds: f64,
-    /// What the flags record.
+    /// What the flags record, the writing of the log included. A part of `cycleSeconds`.
     pub l1_seconds: f64,
-    /// The share of what the flags record that turns recordings off, percent; 100: none is.
+    /// The share of the time of attempts that recording may take within `windowSeconds` before recordings are turned
+    /// off, percent; 100: none is. It applies only beyond `freeSeconds`.
     pub budget_percent: u32,
+    /// How far back the budget looks, in seconds.
+    pub window_seconds: u32,
+    /// Time that recording may take within `windowSeconds` whatever its share is.
+    pub free_seconds: f64,
+    /// Attempts within the last `windowSeconds`, counted while something was recorded.
+    pub recent_cycle_seconds: f64,
+    /// What recording took of `recentCycleSeconds`.
+    pub recent_l1_seconds: f64,
+    /// The share that the budget is about: of `recentCycleSeconds`, percent; null when there was no such attempt.
+    pub recent_l1_percent: Option<f64>,
+    /// The same for people: what took how much, and whether that turns anything off.
+    pub note: String,
 }
 
 /// `GET /apis/v1/debug`: recordings in force, and the last changes.

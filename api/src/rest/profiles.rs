@@ -173,6 +173,9 @@ pub struct StateEntryBody {
     pub where_seen: String,
     /// What it means.
     pub meaning: String,
+    /// HTTP status of a request that is refused with it; null when none is.
+    #[serde(default)]
+    pub status: Option<u16>,
 }
 
 /// `GET /apis/v1/reasons`.

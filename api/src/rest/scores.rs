@@ -73,6 +73,9 @@ pub struct ScoreTables {
     pub active: bool,
     /// Tables pushed out of the ring since the start.
     pub dropped: u64,
+    /// Why there are no tables: the flag is off, or on since when, and no matching pod was placed since. Null with tables.
+    #[serde(default)]
+    pub note: Option<String>,
     /// Recorded tables.
     pub tables: Vec<ScoreTable>,
 }
@@ -111,6 +114,9 @@ pub struct FilterFailures {
     pub active: bool,
     /// Lines pushed out of the ring, or beyond the bound per attempt, since the start.
     pub dropped: u64,
+    /// Why there are no lines: the flag is off, or on since when, and nothing came since. Null with lines.
+    #[serde(default)]
+    pub note: Option<String>,
     /// One line per refused node.
     pub failures: Vec<FilterFailure>,
 }

@@ -7,6 +7,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use pellucid_cluster::Gang;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::gangs::gate;
+use pellucid_model::sentence::ended;
 use pellucid_recording::GangOutcome;
 use serde_json::{Value, json};
 
@@ -96,7 +97,7 @@ fn what(snapshot: &Snapshot, gang: &Gang) -> String {
     let gangs = snapshot.cluster.gangs();
     let pending = |key: &pellucid_model::GangKey| gangs.get(key).map_or(0, |g| g.counts.pending);
     if let Some(block) = gate::block(gangs, &gang.key, pending) {
-        return format!("Not tried: {}.", block.message());
+        return ended(format!("Not tried: {}", block.message()));
     }
     match snapshot.gang_verdicts.get(&gang.key).map(|verdict| &verdict.outcome) {
         Some(GangOutcome::Refused(refusal)) => format!("Refused: {}", refusal.message),

@@ -7,6 +7,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use pellucid_cycle::Snapshot;
 use pellucid_diagnosis::summary;
 use pellucid_model::PodKey;
+use pellucid_model::sentence::ended;
 use serde_json::Value;
 
 use super::gangs;
@@ -49,7 +50,7 @@ fn is_member(snapshot: &Snapshot, key: &PodKey) -> bool {
 
 fn why(snapshot: &Snapshot, key: &PodKey) -> String {
     if let Some(object) = snapshot.find_quarantined(key) {
-        return format!("Quarantined: {}.", pellucid_cycle::quarantine_message(object));
+        return ended(format!("Quarantined: {}", pellucid_cycle::quarantine_message(object)));
     }
     let known = snapshot.cluster.find_pod(key).and_then(|id| summary(snapshot, id, snapshot.published));
     known.unwrap_or_else(|| "Not tried yet.".into())

@@ -108,6 +108,7 @@ impl Flags {
         let recordings = self.switches.active(Some(flag), (self.clock)());
         let mut entry = json!({
             "name": switch.name(), "summary": switch.summary(), "value": switch.get(), "recordings": recordings,
+            "when": flag.when(),
         });
         if let Some(change) = self.switches.shut_off(flag.as_str()) {
             let (what, at) = (change.id, rfc3339(change.at));
@@ -157,10 +158,10 @@ impl Switch for RecordingSwitch {
     fn summary(&self) -> &str {
         match self.flag {
             Flag::Scores => {
-                "Record (and log) the best N rows of each pod's score table; 0 turns it off. Read them under /apis/v1/scores"
+                "Record (and log) the best N rows of each pod's score table, from the next attempt on that places one; 0 turns it off. Read them under /apis/v1/scores"
             }
             _ => {
-                "Record (and log) each refused node of each attempt. Read them under /apis/v1/filter-failures"
+                "Record (and log) each refused node of each attempt, from the next attempt on. Read them under /apis/v1/filter-failures"
             }
         }
     }

@@ -33,6 +33,7 @@ use pellucid_api::rest::queue::QueuedGroup;
 use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
+use pellucid_model::sentence::ended;
 use pellucid_model::{GangKey, Now, PodId};
 use pellucid_queue::Unit;
 
@@ -78,8 +79,11 @@ pub(super) fn temper(body: &mut PodExplanation, snapshot: &Snapshot, of: (PodId,
         let alone = body.placement.take().map(|place| format!("Alone it would fit on {}. ", place.node));
         let what = &outlook.message;
         body.verdict = "refused".into();
-        body.summary =
-            format!("Not placed: it is placed with gang {gang}: {what}. {}", alone.unwrap_or_default());
+        body.summary = format!(
+            "Not placed: it is placed with gang {gang}: {} {}",
+            ended(what.as_str()),
+            alone.unwrap_or_default()
+        );
         body.summary.truncate(body.summary.trim_end().len());
         body.message.clone_from(&outlook.message);
         body.not_evaluated = body.total_nodes;

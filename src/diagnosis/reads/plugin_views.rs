@@ -136,6 +136,7 @@ pub(crate) fn reasons(snapshot: &Snapshot) -> Reasons {
         code: e.code.into(),
         where_seen: e.where_seen.into(),
         meaning: e.meaning.into(),
+        status: e.status,
     };
     Reasons {
         reasons: REGISTRY.iter().copied().chain(of_plugins).map(body).collect(),

@@ -1,7 +1,10 @@
 //! The verdict on a refused pod as a sentence.
 
 use pellucid_framework::Cause;
+use pellucid_model::sentence::ended;
 use pellucid_recording::{Group, Refusal};
+
+use pellucid_api::rest::explain::Outlook;
 
 use super::PodVerdict;
 use crate::explain::{shortfall_text, with_subject};
@@ -13,23 +16,23 @@ pub(crate) fn sentence(refusal: &Refusal, verdict: &PodVerdict) -> String {
     let mut parts = vec![why(refusal, verdict)];
     // Of a pod that waits for others to end, the remedies say so.
     let telling = verdict.outlook.as_ref().filter(|outlook| outlook.code != outlook::HELD);
-    parts.extend(telling.map(|outlook| format!("{}.", capitalised(&outlook.message))));
+    parts.extend(telling.map(said_of));
     parts.extend(verdict.remedies.iter().map(|remedy| (*remedy).to_owned()));
     parts.join(" ")
 }
 
 fn why(refusal: &Refusal, verdict: &PodVerdict) -> String {
     if let Some(cause) = &refusal.pod_cause {
-        return format!("Not placed: {}.", described(cause));
+        return ended(format!("Not placed: {}", described(cause)));
     }
     let (total, causes) = (refusal.total_nodes, refusal.groups.len());
     let nearest = verdict.nearest.as_ref().map(|nearest| &nearest.group);
     match (&*refusal.groups, nearest) {
         ([], _) => "Not placed: the cluster has no nodes.".into(),
         (_, Some(nearest)) if nearest.count == total => {
-            format!("None of {total} nodes fits: {}.", of_group(nearest))
+            ended(format!("None of {total} nodes fits: {}", of_group(nearest)))
         }
-        ([group], None) => format!("None of {total} nodes fits: {}.", of_group(group)),
+        ([group], None) => ended(format!("None of {total} nodes fits: {}", of_group(group))),
         (_, Some(nearest)) => {
             let nodes = match (nearest.examples.first(), nearest.count) {
                 (Some(name), 1) => format!("Nearest is {name}"),
@@ -40,7 +43,7 @@ fn why(refusal: &Refusal, verdict: &PodVerdict) -> String {
                 1 => "one cause".to_owned(),
                 n => format!("{n} causes"),
             };
-            format!("None of {total} nodes fits, for {causes}. {nodes}: {}.", of_group(nearest))
+            ended(format!("None of {total} nodes fits, for {causes}. {nodes}: {}", of_group(nearest)))
         }
         ([first, others @ ..], None) => {
             let rest = match others.len() {
@@ -65,6 +68,13 @@ fn described(cause: &Cause) -> String {
     let texts: Vec<String> =
         cause.reasons.iter().map(|r| with_subject(r.message(), r.subject.as_deref())).collect();
     texts.join(", ")
+}
+
+/// Returns an outlook as a sentence. It begins with a capital letter, but for the name of a node, which stays as it is.
+fn said_of(outlook: &Outlook) -> String {
+    let text = &outlook.message;
+    let begins_with_name = outlook.node.as_ref().is_some_and(|node| text.starts_with(node.as_str()));
+    ended(if begins_with_name { text.clone() } else { capitalised(text) })
 }
 
 fn capitalised(text: &str) -> String {

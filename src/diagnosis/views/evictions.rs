@@ -8,6 +8,7 @@ use pellucid_cycle::Snapshot;
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::list::{Attribute, Facts, List};
+use pellucid_model::sentence::ended;
 use pellucid_model::{Name, Now, PodKey, cancellation};
 use pellucid_recording::{GroupMeasure, rfc3339};
 
@@ -171,7 +172,7 @@ fn fate(state: &VictimState) -> String {
         VictimState::Terminating => "It is terminating.".into(),
         VictimState::Gone => "It is gone.".into(),
         VictimState::Cancelled => "It was not bound yet, so its placement was taken back.".into(),
-        VictimState::Refused(message) => format!("The API server did not delete it: {message}."),
+        VictimState::Refused(message) => ended(format!("The API server did not delete it: {message}")),
     }
 }
 

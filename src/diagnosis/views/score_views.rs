@@ -15,12 +15,15 @@ use crate::explain::TIE_RULE;
 use crate::meta::of_snapshot;
 
 pub(crate) fn tables(snapshot: &Snapshot, now: Now) -> ScoreTables {
+    let tables: Vec<ScoreTable> = snapshot.recorder.tables().map(|t| body(snapshot, t, now)).collect();
+    let why = || snapshot.switches.why_nothing(Flag::Scores, "a placement of a matching pod", now);
     ScoreTables {
         meta: of_snapshot(snapshot, now),
         top_n: snapshot.switches.top_n_scores(),
         active: snapshot.switches.is_on(Flag::Scores, now),
         dropped: snapshot.recorder.tables_dropped(),
-        tables: snapshot.recorder.tables().map(|t| body(snapshot, t, now)).collect(),
+        note: tables.is_empty().then(why),
+        tables,
     }
 }
 
@@ -103,12 +106,17 @@ pub(crate) fn failures(snapshot: &Snapshot, now: Now) -> FilterFailures {
             message: cause.message(),
         })
     });
+    let failures: Vec<FilterFailure> = failures.collect();
+    let why = || {
+        snapshot.switches.why_nothing(Flag::Failures, "an attempt at a matching pod that a node refused", now)
+    };
     FilterFailures {
         meta: of_snapshot(snapshot, now),
+        note: failures.is_empty().then(why),
         recording: snapshot.switches.filter_failures(),
         active: snapshot.switches.is_on(Flag::Failures, now),
         dropped: snapshot.recorder.failures_dropped(),
-        failures: failures.collect(),
+        failures,
     }
 }
 

@@ -14,6 +14,7 @@ use pellucid_cycle::what_if::question::Question;
 use pellucid_framework::View;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::profile::Profile;
+use pellucid_model::sentence::ended;
 use pellucid_model::{NodeIdx, Now, PodId, PodKey};
 use pellucid_recording::{Decision, Placement, rfc3339};
 
@@ -55,7 +56,7 @@ pub(crate) fn compare_nodes(
             || format!("pod {key} is of scheduler {}, not of ours", record.pod.scheduler_name),
             |said| said.message,
         );
-        return Err(bad("NotOurPod", message));
+        return Err(ReadError::NotFound { code: "NotOurPod", message });
     };
     let placement = match question.decision() {
         Decision::Place(placement) => Some(*placement),
@@ -207,19 +208,22 @@ fn summary(body: &Contrast) -> String {
         plugins => format!(" Decisive: {}.", plugins.join(", ")),
     };
     let Some(chosen) = &body.chosen else {
-        return format!("The pod fits on no node now. {versus} does not take it: {}.", message(&body.reason));
+        return ended(format!(
+            "The pod fits on no node now. {versus} does not take it: {}",
+            message(&body.reason)
+        ));
     };
     match &*body.outcome {
         "FilteredOut" => match body.chosen_reason {
-            None => format!("{versus} does not take the pod: {}.", message(&body.reason)),
+            None => ended(format!("{versus} does not take the pod: {}", message(&body.reason))),
             Some(_) => format!(
-                "Neither takes the pod now. {versus}: {}. {chosen}: {}.",
-                message(&body.reason),
-                message(&body.chosen_reason)
+                "Neither takes the pod now. {versus}: {} {chosen}: {}",
+                ended(message(&body.reason)),
+                ended(message(&body.chosen_reason))
             ),
         },
         "ChosenFilteredOut" => {
-            format!("{chosen} would not take the pod any more: {}.", message(&body.chosen_reason))
+            ended(format!("{chosen} would not take the pod any more: {}", message(&body.chosen_reason)))
         }
         "LowerScore" => format!("{versus} scores {gap} less than {chosen}.{by}"),
         "TieBreak" => {

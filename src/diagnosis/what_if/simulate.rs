@@ -12,6 +12,7 @@ use pellucid_cycle::what_if::edit::Edit;
 use pellucid_cycle::what_if::simulation::{Fate, Simulation};
 use pellucid_framework::View;
 use pellucid_framework::endpoint::ReadError;
+use pellucid_model::sentence::ended;
 use pellucid_model::{GangKey, Now, PodKey};
 use pellucid_recording::Refusal;
 
@@ -203,7 +204,7 @@ impl<'s> Refusals<'s> {
         let cluster = self.simulation.scheduler().cluster();
         let gang = cluster.find_pod(key).and_then(|id| cluster.pod(id)?.pod.member_of().cloned());
         let summary = match gang.as_ref().and_then(|gang| self.of_gang(gang)) {
-            Some(verdict) => format!("Not placed: {}. {}", verdict.message, verdict.remedy),
+            Some(verdict) => format!("Not placed: {} {}", ended(verdict.message.as_str()), verdict.remedy),
             None => otherwise.to_string(),
         };
         let total_nodes = cluster.present().len();

@@ -72,6 +72,8 @@ struct Flag {
     value: Value,
     /// What is in force, scoped values among it; of switches that take them.
     recordings: Option<Vec<Recording>>,
+    /// When what it asks for begins to come; of switches that record or log.
+    when: Option<String>,
     /// What else is to be known, such as that it was turned off for its cost.
     note: Option<String>,
 }

@@ -37,7 +37,8 @@ pub struct Version {
     pub minor: String,
     /// The full version with a leading `v`.
     pub git_version: String,
-    /// The commit it was built from, or empty.
+    /// The commit it was built from. Empty in a build for development, and in one without git, unless
+    /// `PELLUCID_GIT_COMMIT` named it.
     pub git_commit: String,
     /// `clean`, `dirty`, or empty when unknown.
     pub git_tree_state: String,

@@ -350,6 +350,29 @@ impl Switches {
         active.iter().filter(|r| flag.is_none_or(|f| f == r.flag)).map(|r| r.body(now)).collect()
     }
 
+    /// Says why nothing is recorded of a flag that records attempts: it is off, or nothing came since it was set.
+    /// `of` names what comes, such as "a placement of a matching pod".
+    pub fn why_nothing(&self, flag: Flag, of: &str, now: Now) -> String {
+        let (name, off) = (flag.as_str(), flag.off());
+        let active = self.active(Some(flag), now);
+        let Some(first) = active.iter().map(|recording| &recording.set_at).min() else {
+            let value = if off == "0" { "a number" } else { "true" };
+            let was_shut = self
+                .shut_off(name)
+                .map_or("", |_| "; it was turned off because it took more than its budget");
+            return format!(
+                "flag {name} is off{was_shut}: PUT {value} to /debug/flags/{name}, and attempts from then on are recorded"
+            );
+        };
+        let which = match active.iter().all(|recording| recording.id == 0) {
+            true => "for all pods",
+            false => "GET /apis/v1/debug says for which pods",
+        };
+        format!(
+            "flag {name} is on since {first} ({which}), and there was not {of} since: records come with the next one"
+        )
+    }
+
     /// Returns whether a recording of the flag is active.
     #[inline]
     pub fn is_on(&self, flag: Flag, now: Now) -> bool {

@@ -31,6 +31,19 @@ impl Flag {
         matches!(self, Self::Scores | Self::Failures)
     }
 
+    /// Returns when what the flag asks for begins to come.
+    pub fn when(self) -> &'static str {
+        match self {
+            Self::Scores => {
+                "tables come with the next attempt that places a matching pod; earlier attempts are not recorded"
+            }
+            Self::Failures => {
+                "lines come with the next attempt at a matching pod; earlier attempts are not recorded"
+            }
+            Self::Verbosity | Self::Log => "takes effect at once",
+        }
+    }
+
     /// Returns the value that turns the flag off.
     pub fn off(self) -> &'static str {
         match self {
@@ -156,6 +169,7 @@ impl Recording {
             expires_at: self.expires.map(|at| rfc3339(self.set_at.wall_at(at))),
             records,
             records_left: self.most.map(|most| most.saturating_sub(records)),
+            when: self.flag.when().into(),
         }
     }
 }

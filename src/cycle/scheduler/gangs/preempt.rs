@@ -14,6 +14,7 @@ use pellucid_cluster::preemptions::{End, GangPart, Plan, VictimChoice};
 use pellucid_cluster::{NominatedBy, Place};
 use pellucid_framework::post_filter::{Budgets, PostFiltered, Preemptor};
 use pellucid_framework::{Cause, View};
+use pellucid_model::sentence::ended;
 use pellucid_model::time::Probe;
 use pellucid_model::{NodeIdx, Now, Pod, PodId, cancellation};
 use pellucid_queue::UnitId;
@@ -165,7 +166,7 @@ impl Scheduler {
             }
             Err(cause) => {
                 self.cluster.rollback(overlay);
-                Err(Found::Nothing(format!("{}.", cause.message()).into(), None))
+                Err(Found::Nothing(ended(cause.message()).into(), None))
             }
         }
     }

@@ -56,12 +56,12 @@ impl Scheduler {
     pub fn charge_cost(&mut self, took: Duration, logged: Duration, now: Now) -> Option<Arc<Recording>> {
         let second = now.monotonic.as_secs();
         let is_recording = self.switches.is_recording();
+        if !logged.is_zero() {
+            self.records.meter.add_log(logged, second);
+        }
         self.records.meter.add_cycle(took + logged, is_recording, second);
         if !is_recording {
             return None;
-        }
-        if !logged.is_zero() {
-            self.records.meter.add_log(logged, second);
         }
         let (flag, id) = self.records.meter.over_budget(self.switches.budget(), second)?;
         let recording = self.switches.find(flag, id)?;

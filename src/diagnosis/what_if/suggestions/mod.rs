@@ -26,6 +26,7 @@ pub(super) use parts::exact;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Target;
 use pellucid_framework::endpoint::ReadError;
+use pellucid_model::sentence::ended;
 use pellucid_model::{GangKey, Now, PodKey};
 
 use crate::gangs::outlook::{self, GangOutlook};
@@ -62,7 +63,7 @@ pub(crate) fn of_pod(
         found.note = Some(match &asked.masks.pod {
             Some(cause) => {
                 let remedy = cause.reasons.first().map_or("", |r| r.code.entry().remedy);
-                format!("No change that can be tried out here helps: {}. {remedy}", cause.message())
+                format!("No change that can be tried out here helps: {} {remedy}", ended(cause.message()))
             }
             None => "No change that can be tried out here helps; see the reasons' remedies.".into(),
         });
