@@ -4,7 +4,6 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::out;
 use super::server::{Output, ServerArgs};
 use super::text::{one, table};
 
@@ -39,7 +38,7 @@ struct Flag {
     summary: String,
 }
 
-pub(super) fn run(args: &FlagsArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &FlagsArgs) -> anyhow::Result<String> {
     let Some(name) = &args.name else { return args.server.show("/debug/flags", list) };
     let path = format!("/debug/flags/{name}");
     let (field, text) = match &args.value {
@@ -47,10 +46,8 @@ pub(super) fn run(args: &FlagsArgs) -> anyhow::Result<()> {
         None => ("value", args.server.get_text(&path)?),
     };
     match args.server.output {
-        Output::Table => out::line(text.trim_end()),
-        Output::Json | Output::Yaml => {
-            args.server.print_value(&json!({ "name": name, field: text.trim_end() }))
-        }
+        Output::Table => Ok(text),
+        Output::Json | Output::Yaml => args.server.value(&json!({ "name": name, field: text.trim_end() })),
     }
 }
 
@@ -60,5 +57,5 @@ fn list(body: &Flags) -> String {
         let value = flag.value.as_str().map_or_else(|| flag.value.to_string(), str::to_owned);
         table.add_row([one(&flag.name), one(value), one(&flag.summary)]);
     }
-    table.trim_fmt()
+    table.text()
 }
