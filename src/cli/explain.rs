@@ -49,7 +49,7 @@ pub(super) enum ExplainTarget {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  pellucid explain node node-7")]
+#[command(after_help = "Examples:\n  pellucid explain node node-7\n  pellucid node node-7 --watch")]
 pub(super) struct NodeArgs {
     /// The node
     #[arg(value_name = "NAME", value_parser = node_name)]

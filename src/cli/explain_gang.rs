@@ -9,7 +9,9 @@ use super::watch::{self, WatchArgs};
 use super::{brief, fix_text, gang_text};
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  pellucid explain gang training/mnist --brief")]
+#[command(
+    after_help = "Examples:\n  pellucid explain gang training/mnist\n  pellucid gang mnist -n training --brief"
+)]
 pub(super) struct GangArgs {
     /// The gang: NAMESPACE/NAME, or NAME
     #[arg(value_name = "NAMESPACE/NAME")]

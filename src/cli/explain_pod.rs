@@ -10,9 +10,7 @@ use super::watch::{self, WatchArgs};
 use super::{brief, contrast_text, explain_text, fix_text, history};
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  pellucid explain pod shop/web-0\n  pellucid explain pod web-0 -n shop --brief"
-)]
+#[command(after_help = "Examples:\n  pellucid explain pod shop/web-0\n  pellucid pod web-0 -n shop --brief")]
 pub(super) struct PodArgs {
     /// The pod: NAMESPACE/NAME, or NAME
     #[arg(value_name = "NAMESPACE/NAME")]

@@ -8,6 +8,7 @@ use super::server::{Output, ServerArgs};
 use super::text::{one, table};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pellucid flags v 5")]
 pub(super) struct FlagsArgs {
     /// The switch, such as v, s, f or log; all when absent
     #[arg(value_parser = name)]

@@ -74,8 +74,10 @@ enum Command {
     #[command(flatten)]
     Ask(Ask),
     /// Print the OpenAPI document of the REST API
+    #[command(after_help = "Example:\n  pellucid openapi > openapi.json")]
     Openapi,
     /// Print the custom resource definitions of gangs, for `kubectl apply -f -`
+    #[command(after_help = "Example:\n  pellucid crds | kubectl apply -f -")]
     Crds,
     /// Ask a health endpoint, for probes in images without a shell
     Probe(probe::ProbeArgs),

@@ -1,12 +1,12 @@
 //! `pellucid queue`: what waits, by stage and controller or unit by unit, and who is ahead of a pod or gang.
 
 use clap::Args;
-use pellucid_api::rest::pending::PendingSummary;
 use pellucid_api::rest::queue::{Queue, QueueCounts};
 use serde_json::Value;
 
 use super::filters::{ListArgs, walk};
 use super::out::Paint;
+use super::pods;
 use super::queue_text::{self, Place};
 use super::server::{ObjectName, ServerArgs};
 use super::watch::{self, WatchArgs};
@@ -49,13 +49,11 @@ pub(super) fn run(args: &QueueArgs) -> anyhow::Result<()> {
 
 /// Returns a row for each stage, controller and shape.
 fn groups(list: &ListArgs, server: &ServerArgs, paint: Paint) -> anyhow::Result<String> {
-    let path = "/apis/v1/summary/pending";
     let mut by = vec![("by", "stage,owner,shape")];
     if list.stage.is_none() {
         by.push(("stage", STAGES));
     }
-    let body = walk(server, path, &list.query(server, &by), "rows", list.rows(server))?;
-    let body: PendingSummary = server.understood(path, body)?;
+    let body = pods::groups(list, server, &by)?;
     if body.rows.is_empty() {
         return Ok("Nothing waits.".to_owned());
     }

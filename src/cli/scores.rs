@@ -10,6 +10,7 @@ use super::server::{ObjectName, ServerArgs};
 use super::text::{cell, clean, count, next, one, table};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pellucid scores shop/web-0")]
 pub(super) struct ScoresArgs {
     /// The pod: NAMESPACE/NAME, or NAME; the recorded pods when absent
     #[arg(value_name = "NAMESPACE/NAME")]
