@@ -167,6 +167,7 @@ async fn one_pod_is_told_in_every_way() {
 async fn exit_codes_say_what_came_of_it() {
     let running = start(vec![node("node-0", "za", 8)]).await;
     let at = running.instance.address;
+    client::wait(at, "/apis/v1/nodes", "the node", |body| body["count"] == 1);
     let folder = tempfile::tempdir().unwrap();
     let question = |replicas: usize| {
         let manifest = json!({

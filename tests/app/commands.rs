@@ -405,3 +405,48 @@ fn a_reader_that_goes_away_is_no_failure() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.stderr.is_empty());
 }
+
+#[test]
+fn a_watched_page_is_drawn_once_for_each_change() {
+    let ok = |body: String| response("200 OK", "application/json", &body);
+    let state = |generation: u64| ok(format!(r#"{{"meta": {{"snapshotGeneration": {generation}}}}}"#));
+    let page = |name: &str| {
+        ok(format!(
+            r#"{{{META}, "count": 1, "pods": [{{"namespace": "a", "name": "{name}", "verdict": "gated",
+            "reasons": [], "message": ""}}]}}"#
+        ))
+    };
+    let late = r#"{"code": "GenerationNotReached", "message": "not yet", "requestId": "x"}"#;
+    let late = response("503 Service Unavailable", "application/json", late);
+    let (url, asked) = serve(vec![state(7), page("one"), late, state(9), page("two")]);
+    let ran = pellucid(&["explain", "pods", "--all", "--watch", "--server", &url]);
+    let asked = asked.join().unwrap();
+    assert_eq!(asked.matches("minGeneration=8").count(), 2, "{asked}");
+    assert!(
+        ran.stdout.matches("a/one").count() == 2 && ran.stdout.matches("a/two").count() == 2,
+        "{}",
+        ran.stdout
+    );
+    // The server is gone after that.
+    assert!(ran.code == 1 && ran.stderr.contains("no scheduler answers"), "{}", ran.stderr);
+}
+
+#[test]
+fn events_are_followed_from_the_last_one_that_is_recorded() {
+    let event = |id: u64, kind: &str| {
+        format!(r#"{{"id": {id}, "at": "2026-01-02T03:04:05Z", "kind": "{kind}", "pod": "a/web-{id}"}}"#)
+            + "\n"
+    };
+    let recorded = (1..=5).map(|id| event(id, "Refused")).collect::<String>();
+    let feed = |body: &str| response("200 OK", "application/x-ndjson", body);
+    let (url, asked) = serve(vec![feed(&recorded), feed(&(event(6, "Placed") + &event(7, "Bound")))]);
+    let ran = pellucid(&["events", "-f", "--tail", "2", "--kind", "Refused,Placed", "--server", &url]);
+    let asked = asked.join().unwrap();
+    assert!(asked.ends_with("GET /apis/v1/events?follow=true&since=5 HTTP/1.1 "), "{asked}");
+    let pods: Vec<&str> = ran.stdout.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    assert_eq!(pods, ["a/web-4", "a/web-5", "a/web-6"], "{}", ran.stdout);
+    assert!(ran.code == 1 && ran.stderr.contains("the feed has ended"), "{}", ran.stderr);
+    let (url, _) = serve(vec![feed(&event(9, "Refused"))]);
+    let json = pellucid(&["events", "-o", "json", "--server", &url]).stdout;
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["id"], 9);
+}
