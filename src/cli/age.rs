@@ -12,8 +12,8 @@ pub(super) fn age(at: &str, now: &str) -> String {
 fn text(seconds: i64) -> String {
     match seconds {
         ..120 => format!("{seconds}s"),
-        ..7_200 => format!("{}m", seconds / 60),
-        ..172_800 => format!("{}h", seconds / 3_600),
+        120..7_200 => format!("{}m", seconds / 60),
+        7_200..172_800 => format!("{}h", seconds / 3_600),
         _ => format!("{}d", seconds / 86_400),
     }
 }

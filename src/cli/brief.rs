@@ -50,7 +50,7 @@ fn best(help: &anyhow::Result<Suggestions>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pellucid_api::rest::suggestions::{Fix, FixPart};
+    use serde_json::json;
 
     use super::*;
 
@@ -66,8 +66,10 @@ mod tests {
             outlook: Some(outlook),
             ..PodExplanation::default()
         };
-        let part = FixPart { command: Some("kubectl uncordon n".into()), ..FixPart::default() };
-        let fix = Fix { text: "open node n".into(), parts: vec![part], ..Fix::default() };
+        let part = json!({"text": "open it", "edit": {"uncordon": "n"}, "command": "kubectl uncordon n",
+            "recreate": false, "resolver": "", "cost": 1});
+        let fix = json!({"text": "open node n", "cost": 1, "verified": true, "edits": [], "parts": [part]});
+        let fix = serde_json::from_value(fix).unwrap();
         let help = Suggestions { fixes: vec![fix], ..Suggestions::default() };
         let expected = "a/p: refused. No node fits\nOutlook: NotNow. It fits later.\n\
                         Best fix: open node n: kubectl uncordon n";

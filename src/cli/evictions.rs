@@ -28,7 +28,7 @@ pub(super) fn run(args: &EvictionsArgs) -> anyhow::Result<String> {
 fn text(body: &Evictions, paint: Paint) -> String {
     let Some(first) = body.evictions.first() else { return "No eviction is remembered.".to_owned() };
     let header = ["AGE", "VICTIM", "NODE", "FOR", "STATE", "END", "LACKED"];
-    let mut table = Table::new(&header, []).elided(0..5);
+    let mut table = Table::new(&header, []).elided(0..5).sparing([6, 5]);
     for eviction in &body.evictions {
         let lacked = eviction.lacked.as_ref().map(|lacked| &lacked.text);
         table.add_row([

@@ -64,11 +64,11 @@ fn explained(pod: &ObjectName, how: &HowArgs) -> anyhow::Result<String> {
     }
     let mut text = explain_text::pod(&body, paint);
     if let Some(versus) = &body.versus {
-        text += &format!("\n\n{}", contrast_text::contrast(versus, paint));
+        text += &format!("\n\n{}", contrast_text::contrast(versus, paint).trim_end());
     }
     if let Some(history) = history {
         let history: PodHistory = server.understood(&history::path(&name), history)?;
-        text += &format!("\n\n{}", history::entries(&history, paint));
+        text += &format!("\n\n{}", history::entries(&history, paint).trim_end());
     }
     let help = if is_pending { fix_text::of(server, &path, paint) } else { String::new() };
     Ok(format!("{text}\n{help}"))

@@ -85,7 +85,7 @@ pub(super) fn node_groups(groups: &[NodeGroup], not_evaluated: usize) -> String 
 }
 
 fn lacking(group: &NodeGroup) -> Vec<String> {
-    let one = |s: &Shortfall| match s.best_node.is_empty() {
+    let one = |s: &Shortfall| match s.best_node.is_empty() || s.text.contains(&s.best_node) {
         true => format!("{}: {}", s.resource, s.text),
         false => format!("{}: {} (best: {})", s.resource, s.text, s.best_node),
     };

@@ -59,7 +59,9 @@ fn numbers(body: &GangExplanation) -> String {
     let of_attempt = [("WANTED", counts.wanted), ("PLACEABLE", counts.placeable)];
     columns.extend(of_attempt.into_iter().filter_map(|(name, n)| Some((name, n?))));
     let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let mut table = table(&header, 0..header.len());
+    // Where there is no room for all, stages without members can be spared.
+    let spare = (2..columns.len()).filter(|column| columns[*column].1 == 0);
+    let mut table = table(&header, 0..header.len()).sparing(spare);
     table.add_row(columns.iter().map(|(_, n)| one(n)));
     table.text()
 }

@@ -49,7 +49,7 @@ fn each(body: &GangList, paint: Paint) -> String {
     let Some(first) = body.gangs.first() else { return "There are no gangs.".to_owned() };
     let header =
         ["GANG", "STATE", "MIN", "GATED", "PENDING", "WAITING", "BOUND", "AGE", "OUTLOOK", "VERDICT"];
-    let mut table = Table::new(&header, 2..7).elided(0..8);
+    let mut table = Table::new(&header, 2..7).elided(0..9).sparing([7, 5, 3, 9]);
     for gang in &body.gangs {
         let counts = &gang.counts;
         let mut cells = vec![one(name(gang)), one(&gang.state)];
@@ -72,7 +72,7 @@ fn by_state(body: &GangList, paint: Paint) -> String {
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, gangs)| std::cmp::Reverse(gangs.len()));
     let header = ["GANGS", "STATE", "VERDICT", "OUTLOOK", "PENDING PODS", "OLDEST", "EXAMPLE"];
-    let mut table = Table::new(&header, [0, 4]).elided(0..7);
+    let mut table = Table::new(&header, [0, 4]).elided(0..7).sparing([4]);
     for ((state, code, outlook), gangs) in &groups {
         let oldest = gangs.iter().filter_map(|gang| gang.created_at.as_deref()).min().unwrap_or_default();
         let pending: u32 = gangs.iter().map(|gang| gang.counts.pending + gang.counts.gated).sum();

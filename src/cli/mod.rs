@@ -61,6 +61,7 @@ struct Cli {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and it is read once")]
 enum Command {
     /// Schedule the pods of a cluster
     Run(run::RunArgs),

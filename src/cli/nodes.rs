@@ -33,9 +33,8 @@ pub(super) fn run(args: &NodesArgs) -> anyhow::Result<()> {
 fn text(body: &NodeLines, paint: Paint) -> String {
     let Some(first) = body.nodes.first() else { return "There are no such nodes.".to_owned() };
     let header = ["NODE", "STATUS", "PODS", "TAKES", "REFUSES", "MOSTLY FOR", "FREE"];
-    let mut table = Table::new(&header, [2, 3, 4]).elided(0..5);
+    let mut table = Table::new(&header, [2, 3, 4]).elided(0..5).sparing([6]);
     for node in &body.nodes {
-        let free = node.free.iter().map(|(name, amount)| format!("{name}={amount}"));
         table.add_row([
             one(&node.name),
             cell([status(node).join(",")]),
@@ -43,7 +42,7 @@ fn text(body: &NodeLines, paint: Paint) -> String {
             one(node.takes),
             one(node.refuses),
             cell(mostly(node)),
-            cell(free),
+            cell(free(node)),
         ]);
     }
     let asked = match body.pending_considered < body.pending_total {
@@ -54,6 +53,19 @@ fn text(body: &NodeLines, paint: Paint) -> String {
     let more = left_out(body.nodes.len(), body.count, "nodes");
     let next = next(&format!("explain node {}", first.name));
     format!("{}\n\n{}\n{more}{next}", table.text(), paint.apply(Style::Bold, &many))
+}
+
+/// Returns what is free, CPU and memory first.
+fn free(node: &NodeLine) -> Vec<String> {
+    let mut free: Vec<_> = node.free.iter().collect();
+    let first = ["cpu", "memory"];
+    let place = |name: &str| match first.iter().position(|known| *known == name) {
+        Some(at) => at,
+        None if name == "ephemeral-storage" => first.len() + 1,
+        None => first.len(),
+    };
+    free.sort_by_key(|(name, _)| place(name));
+    free.into_iter().map(|(name, amount)| format!("{name}={amount}")).collect()
 }
 
 /// Returns the states of a node as `kubectl get nodes` writes them.

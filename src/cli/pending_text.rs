@@ -13,7 +13,7 @@ use super::text::{cell, clean, count, next, one};
 pub(super) fn groups(body: &PendingSummary, paint: Paint) -> String {
     let Some(first) = body.rows.first() else { return nothing() };
     let header = ["PODS", "OWNER", "OLDEST", "PRIORITY", "REQUESTS", "REASON", "OUTLOOK", "EXAMPLE"];
-    let mut table = Table::new(&header, [0]).elided([0, 1, 2, 7]);
+    let mut table = Table::new(&header, [0]).elided([0, 1, 2, 3, 5, 6, 7]).sparing([4, 3, 7]);
     for row in &body.rows {
         table.add_row([
             one(row.pods),
@@ -36,7 +36,7 @@ pub(super) fn groups(body: &PendingSummary, paint: Paint) -> String {
 pub(super) fn pods(body: &PendingPods, paint: Paint) -> String {
     let Some(first) = body.pods.first() else { return nothing() };
     let header = ["POD", "AGE", "PRIORITY", "STAGE", "REASON", "OUTLOOK", "WHY"];
-    let mut table = Table::new(&header, [2]).elided([0, 1, 2, 3]);
+    let mut table = Table::new(&header, [2]).elided(0..6).sparing([3, 2, 1]);
     for pod in &body.pods {
         table.add_row([
             one(format!("{}/{}", pod.namespace, pod.name)),

@@ -35,7 +35,7 @@ struct Ahead {
 /// A row for each stage, controller and shape, in the order of the stages. `counts` are those of the whole queue.
 pub(super) fn groups(body: &PendingSummary, counts: &QueueCounts, paint: Paint) -> String {
     let header = ["STAGE", "PODS", "UNITS", "OWNER", "OLDEST", "PRIORITY", "REASON", "EXAMPLE"];
-    let mut table = Table::new(&header, [1, 2]).elided([0, 1, 2, 3, 4, 7]);
+    let mut table = Table::new(&header, [1, 2]).elided(0..8).sparing([2, 5, 7]);
     let mut rows: Vec<_> = body.rows.iter().collect();
     rows.sort_by_key(|row| place_of(row.stage.as_deref()));
     for row in &rows {
@@ -78,7 +78,7 @@ fn numbers(counts: &QueueCounts) -> String {
 pub(super) fn units(body: &Queue, paint: Paint) -> String {
     let Some(first) = body.units.first() else { return "Nothing waits.".to_owned() };
     let header = ["STAGE", "#", "UNIT", "PODS", "PRIORITY", "ATTEMPTS", "WAITS FOR", "MESSAGE"];
-    let mut table = Table::new(&header, [1, 3, 4, 5]).elided(0..6);
+    let mut table = Table::new(&header, [1, 3, 4, 5]).elided(0..6).sparing([6, 5]);
     for unit in &body.units {
         table.add_row([
             one(&unit.stage),

@@ -1,7 +1,8 @@
 //! Tables that fit the terminal: columns side by side, no borders, no word broken.
 //!
 //! A table of prose wraps its cells between words. A table of one line per row, such as a list, elides them with `…`.
-//! When the columns do not fit, the widest ones become narrower first, those of identities last.
+//! When the columns do not fit, the widest ones become narrower first, those of identities last; where that is not enough,
+//! columns that can be spared are left out.
 
 use console::measure_text_width;
 
@@ -9,8 +10,8 @@ use super::out;
 
 /// Spaces between two columns.
 const GAP: usize = 2;
-/// Columns become no narrower than this, unless their cells are shorter.
-const NARROWEST: usize = 6;
+/// Elided columns become no narrower than this, unless their cells are shorter.
+const NARROWEST: usize = 12;
 
 /// A cell: its lines, cleaned of control characters.
 pub(super) struct Cell {
@@ -31,6 +32,8 @@ pub(super) struct Table {
     numbers: Vec<usize>,
     /// Columns that stay whole as long as others can become narrower.
     whole: Vec<usize>,
+    /// Columns that can be left out, the first one first.
+    spare: Vec<usize>,
     is_elided: bool,
     width: usize,
 }
@@ -43,6 +46,7 @@ impl Table {
             rows: Vec::new(),
             numbers: numbers.into_iter().collect(),
             whole: Vec::new(),
+            spare: Vec::new(),
             is_elided: false,
             width: out::width(),
         }
@@ -52,6 +56,12 @@ impl Table {
     pub(super) fn elided(mut self, whole: impl IntoIterator<Item = usize>) -> Self {
         self.is_elided = true;
         self.whole = whole.into_iter().collect();
+        self
+    }
+
+    /// Leaves these columns out where the table does not fit otherwise, the first one first.
+    pub(super) fn sparing(mut self, spare: impl IntoIterator<Item = usize>) -> Self {
+        self.spare = spare.into_iter().collect();
         self
     }
 
@@ -67,12 +77,14 @@ impl Table {
 
     /// Returns the lines of the table, without spaces at their ends.
     pub(super) fn text(&self) -> String {
-        let widths = self.widths();
-        let header = self.header.iter().map(|name| vec![name.clone()]).collect();
-        let mut lines = self.row(header, &widths);
+        let columns = self.columns();
+        let header = columns.iter().map(|(column, width)| vec![elided(&self.header[*column], *width)]);
+        let mut lines = self.row(header.collect(), &columns);
         for row in &self.rows {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| self.fitted(cell, *width));
-            lines.extend(self.row(cells.collect(), &widths));
+            let fitted = |(column, width): &(usize, usize)| {
+                row.get(*column).map(|cell| self.fitted(cell, *width)).unwrap_or_default()
+            };
+            lines.extend(self.row(columns.iter().map(fitted).collect(), &columns));
         }
         lines.join("\n")
     }
@@ -85,53 +97,66 @@ impl Table {
     }
 
     /// Puts the cells of one row side by side.
-    fn row(&self, cells: Vec<Vec<String>>, widths: &[usize]) -> Vec<String> {
+    fn row(&self, cells: Vec<Vec<String>>, columns: &[(usize, usize)]) -> Vec<String> {
         let height = cells.iter().map(Vec::len).max().unwrap_or_default();
         let line = |at: usize| {
             let mut text = String::new();
-            for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+            for (cell, (column, width)) in cells.iter().zip(columns) {
                 let shown = cell.get(at).map_or("", String::as_str);
                 let pad = " ".repeat(width.saturating_sub(measure_text_width(shown)));
-                let (before, after) =
-                    if self.numbers.contains(&column) { (pad.as_str(), "") } else { ("", pad.as_str()) };
-                let gap = if column == 0 { 1 } else { GAP };
-                text += &format!("{}{before}{shown}{after}", " ".repeat(gap));
+                let is_number = self.numbers.contains(column);
+                let (before, after) = if is_number { (pad.as_str(), "") } else { ("", pad.as_str()) };
+                let gap = " ".repeat(if text.is_empty() { 1 } else { GAP });
+                text += &format!("{gap}{before}{shown}{after}");
             }
             text.trim_end().to_owned()
         };
         (0..height).map(line).collect()
     }
 
-    /// Returns the widths of the columns: those of their longest cells, narrowed until the table fits.
-    fn widths(&self) -> Vec<usize> {
-        let columns = self.header.len();
-        let cells = |column: usize| self.rows.iter().filter_map(move |row| row.get(column));
-        let longest = |column: usize| {
-            let line = |cell: &Cell| match self.is_elided {
-                true => measure_text_width(&cell.lines.join(", ")),
-                false => cell.lines.iter().map(|line| measure_text_width(line)).max().unwrap_or_default(),
-            };
-            let header = measure_text_width(&self.header[column]);
-            cells(column).map(line).fold(header, usize::max)
+    /// Returns the columns that are shown with their widths: those of their longest cells, narrowed until all fit.
+    fn columns(&self) -> Vec<(usize, usize)> {
+        let mut shown: Vec<usize> = (0..self.header.len()).collect();
+        let mut spare = self.spare.iter();
+        loop {
+            let room = self.width.saturating_sub(1 + GAP * shown.len().saturating_sub(1));
+            let mut widths: Vec<usize> = shown.iter().map(|column| self.longest(*column)).collect();
+            let floors: Vec<usize> = shown.iter().map(|column| self.least(*column)).collect();
+            if floors.iter().sum::<usize>() > room
+                && let Some(out) = spare.next()
+            {
+                shown.retain(|column| column != out);
+                continue;
+            }
+            narrow(&mut widths, &floors, room);
+            narrow(&mut widths, &vec![1; shown.len()], room);
+            return shown.into_iter().zip(widths).collect();
+        }
+    }
+
+    fn cells(&self, column: usize) -> impl Iterator<Item = &Cell> {
+        self.rows.iter().filter_map(move |row| row.get(column))
+    }
+
+    /// Returns the width at which a column is neither wrapped nor elided.
+    fn longest(&self, column: usize) -> usize {
+        let line = |cell: &Cell| match self.is_elided {
+            true => measure_text_width(&cell.lines.join(", ")),
+            false => cell.lines.iter().map(|line| measure_text_width(line)).max().unwrap_or_default(),
         };
-        let word = |column: usize| {
-            let word = |cell: &Cell| {
-                cell.lines.iter().flat_map(|line| line.split(' ')).map(measure_text_width).max()
-            };
-            let header = measure_text_width(&self.header[column]);
-            cells(column).filter_map(word).fold(header, usize::max)
-        };
-        let mut widths: Vec<usize> = (0..columns).map(longest).collect();
-        let room = self.width.saturating_sub(1 + GAP * columns.saturating_sub(1));
-        let least = |column: usize| match (self.is_elided, self.whole.contains(&column)) {
-            (false, _) => word(column),
-            (true, true) => widths[column],
-            (true, false) => measure_text_width(&self.header[column]).max(NARROWEST),
-        };
-        let floors: Vec<usize> = (0..columns).map(least).collect();
-        narrow(&mut widths, &floors, room);
-        narrow(&mut widths, &vec![NARROWEST; columns], room);
-        widths
+        self.cells(column).map(line).fold(measure_text_width(&self.header[column]), usize::max)
+    }
+
+    /// Returns the least width at which a column can be read.
+    fn least(&self, column: usize) -> usize {
+        let header = measure_text_width(&self.header[column]);
+        let word =
+            |cell: &Cell| cell.lines.iter().flat_map(|line| line.split(' ')).map(measure_text_width).max();
+        match (self.is_elided, self.whole.contains(&column)) {
+            (false, _) => self.cells(column).filter_map(word).fold(header, usize::max),
+            (true, true) => self.longest(column),
+            (true, false) => self.longest(column).min(NARROWEST).max(header),
+        }
     }
 }
 
@@ -225,6 +250,20 @@ mod tests {
         assert_eq!(text, expected);
         let tight = table(&["PODS", "OWNER", "REMEDY"], rows, 40).elided([0, 1]).text();
         assert!(tight.lines().all(|line| measure_text_width(line) <= 40), "{tight}");
+    }
+
+    #[test]
+    fn columns_that_can_be_spared_are_left_out_where_there_is_no_room() {
+        let rows: &[&[&str]] =
+            &[&["7", "team-a/Deployment/a-rather-long-name", "cpu=4, memory=8Gi", "NotNow"]];
+        let of = |width| {
+            table(&["PODS", "OWNER", "REQUESTS", "OUTLOOK"], rows, width).elided([0, 1, 3]).sparing([2])
+        };
+        assert!(of(68).text().contains("REQUESTS") && of(68).text().contains("cpu=4"), "{}", of(68).text());
+        let expected = " PODS  OWNER                                 OUTLOOK\n    \
+                        7  team-a/Deployment/a-rather-long-name  NotNow";
+        assert_eq!(of(60).text(), expected);
+        assert!(of(30).text().lines().all(|line| measure_text_width(line) <= 30), "{}", of(30).text());
     }
 
     #[test]
