@@ -42,7 +42,7 @@ fn text(body: &Evictions, paint: Paint) -> String {
         ]);
     }
     let many = paint.apply(Style::Bold, &format!("{}.", count(body.count, "eviction")));
-    let more = left_out(body.evictions.len(), body.count, "evictions");
+    let more = left_out(body.evictions.len(), body.count, "eviction");
     format!("{}\n\n{many}\n{more}{}", table.text(), next_of(first))
 }
 

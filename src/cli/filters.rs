@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::server::ServerArgs;
+use super::text::count;
 
 /// Rows of a table when nothing says how many: with its head and foot it fits 60 lines.
 const ROWS: usize = 45;
@@ -144,10 +145,10 @@ pub(super) fn encoded(text: &str) -> String {
 }
 
 /// Says how many rows a table leaves out, and how to see them; empty when it has all.
-pub(super) fn left_out(shown: usize, total: usize, things: &str) -> String {
+pub(super) fn left_out(shown: usize, total: usize, thing: &str) -> String {
     match total.saturating_sub(shown) {
         0 => String::new(),
-        left => format!("and {left} more {things}: --limit {total} shows them\n"),
+        left => format!("and {}: --limit {total} shows all\n", count(left, &format!("more {thing}"))),
     }
 }
 

@@ -60,7 +60,7 @@ fn each(body: &GangList, paint: Paint) -> String {
         cells.push(one(&gang.message));
         table.add_row(cells);
     }
-    let more = left_out(body.gangs.len(), body.count, "gangs");
+    let more = left_out(body.gangs.len(), body.count, "gang");
     foot(&table, body, &more, first, paint)
 }
 

@@ -50,7 +50,7 @@ fn text(body: &NodeLines, paint: Paint) -> String {
         false => count(body.pending_total, "pending pod"),
     };
     let many = format!("{}, asked about {asked}, each alone.", count(body.count, "node"));
-    let more = left_out(body.nodes.len(), body.count, "nodes");
+    let more = left_out(body.nodes.len(), body.count, "node");
     let next = next(&format!("explain node {}", first.name));
     format!("{}\n\n{}\n{more}{next}", table.text(), paint.apply(Style::Bold, &many))
 }
@@ -106,7 +106,7 @@ mod tests {
             text.contains("NotReady,SchedulingDisabled") && text.contains("NodeUnschedulable (9)"),
             "{text}"
         );
-        let end = "2 nodes, asked about 11 of 20 pending pods, each alone.\nand 1 more nodes: --limit 2 shows them\n\
+        let end = "2 nodes, asked about 11 of 20 pending pods, each alone.\nand 1 more node: --limit 2 shows all\n\
                    pellucid explain node n1";
         assert!(text.ends_with(end), "{text}");
     }

@@ -27,7 +27,7 @@ pub(super) fn groups(body: &PendingSummary, paint: Paint) -> String {
         ]);
     }
     let many = format!("{} pending in {}.", count(body.total_pending, "pod"), count(body.count, "group"));
-    let more = left_out(body.rows.len(), body.count, "groups");
+    let more = left_out(body.rows.len(), body.count, "group");
     let next = next(&format!("explain pod {}", first.example));
     format!("{}\n\n{} Each pod: --all\n{more}{next}", table.text(), paint.apply(Style::Bold, &many))
 }
@@ -49,7 +49,7 @@ pub(super) fn pods(body: &PendingPods, paint: Paint) -> String {
         ]);
     }
     let many = paint.apply(Style::Bold, &format!("{} pending.", count(body.count, "pod")));
-    let more = left_out(body.pods.len(), body.count, "pods");
+    let more = left_out(body.pods.len(), body.count, "pod");
     let next = next(&format!("explain pod {}/{}", first.namespace, first.name));
     format!("{}\n\n{many}\n{more}{next}", table.text())
 }
@@ -63,11 +63,15 @@ fn reason(pod: &PendingPod) -> &str {
     Some(pod.key_reason.as_str()).filter(|code| !code.is_empty()).or_else(first).unwrap_or(&pod.verdict)
 }
 
-/// Returns the controller of a row's pods with its namespace.
+/// Returns the controller of a row's pods with its namespace. Pods without one are told by what they request, a single one
+/// by its name.
 pub(super) fn owner(row: &PendingRow) -> String {
     let namespace = row.namespace.as_deref().unwrap_or_default();
+    let shape = row.shape.as_deref().filter(|shape| !shape.is_empty()).unwrap_or("no requests");
+    let name = row.example.rsplit('/').next().unwrap_or_default();
     match row.owner.as_deref().unwrap_or_default() {
-        "" => clean(&format!("{namespace}, no controller")),
+        "" if row.pods == 1 => clean(&format!("{namespace}/Pod/{name}")),
+        "" => clean(&format!("{namespace}, {shape}")),
         owner => clean(&format!("{namespace}/{owner}")),
     }
 }
@@ -110,9 +114,9 @@ mod tests {
         };
         body.meta.generated_at = "2026-01-02T03:05:00Z".into();
         let text = groups(&body, Paint::plain());
-        let order = ["40", "shop/Deployment/web", "5m", "0 to 7", "cpu=4", "NotNow", "shop, no controller"];
+        let order = ["40", "shop/Deployment/web", "5m", "0 to 7", "cpu=4", "NotNow", "shop, no requests"];
         assert_in_order(&text, &order);
-        let end = "\n\n50 pods pending in 3 groups. Each pod: --all\nand 1 more groups: --limit 3 shows them\n\
+        let end = "\n\n50 pods pending in 3 groups. Each pod: --all\nand 1 more group: --limit 3 shows all\n\
                    pellucid explain pod shop/web-0";
         assert!(text.ends_with(end), "{text}");
     }

@@ -50,7 +50,7 @@ pub(super) fn groups(body: &PendingSummary, counts: &QueueCounts, paint: Paint) 
             one(&row.example),
         ]);
     }
-    let more = left_out(rows.len(), body.count, "groups");
+    let more = left_out(rows.len(), body.count, "group");
     let next = next(&format!("queue {}", rows.first().map_or("", |row| &row.example)));
     format!(
         "{}\n\n{} Each unit: --all\n{more}{next}",
@@ -91,7 +91,7 @@ pub(super) fn units(body: &Queue, paint: Paint) -> String {
             one(&unit.message),
         ]);
     }
-    let more = left_out(body.units.len(), body.count, "units");
+    let more = left_out(body.units.len(), body.count, "unit");
     let next = next(&format!("queue {}", first.key));
     format!("{}\n\n{}\n{more}{next}", table.text(), paint.apply(Style::Bold, &numbers(&body.counts)))
 }
@@ -130,7 +130,7 @@ pub(super) fn place(asked: &str, body: &Place, rows: Option<usize>, paint: Paint
             one(unit.attempts),
         ]);
     }
-    let more = left_out(shown, body.ahead.len(), "units");
+    let more = left_out(shown, body.ahead.len(), "unit");
     format!("{text}\n\n{}\n{more}", table.text())
 }
 
@@ -187,7 +187,7 @@ mod tests {
         );
         assert!(text.contains("a/x") && !text.contains('\u{1b}'), "{text}");
         let cut = place("a/z", &body, Some(1), Paint::plain());
-        assert!(cut.ends_with("and 1 more units: --limit 2 shows them\n"), "{cut}");
+        assert!(cut.ends_with("and 1 more unit: --limit 2 shows all\n"), "{cut}");
         let first = place("a/z", &Place::default(), None, Paint::plain());
         assert_eq!(first, "a/z: position 0, 0 units ahead");
     }

@@ -127,7 +127,7 @@ async fn lists_of_a_crowded_cluster_fit_a_screen_and_lead_on() {
         fits(at, &["explain", "pods", "--sort", "-age,name", "--owner", "Deployment/workload-number-07"]);
     assert!(sorted.contains("34 pods pending."), "{sorted}");
     let some = fits(at, &["explain", "pods", "--sort", "name"]);
-    assert!(some.contains("and 1015 more pods: --limit 1060 shows them"), "{some}");
+    assert!(some.contains("and 1015 more pods: --limit 1060 shows all"), "{some}");
     let all = run(at, 100, &["explain", "pods", "--all"]);
     assert_eq!(all.stdout.lines().filter(|line| line.contains("default/workload")).count(), PODS);
     assert_eq!(run(at, 100, &["gangs", "--all"]).stdout.matches("default/gang-").count(), GANGS + 1);
