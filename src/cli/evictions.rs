@@ -22,7 +22,8 @@ pub(super) struct EvictionsArgs {
 pub(super) fn run(args: &EvictionsArgs) -> anyhow::Result<String> {
     let (server, path) = (&args.server, "/apis/v1/evictions");
     let body = walk(server, path, &args.list.query(server, &[]), "evictions", args.list.rows(server))?;
-    server.shown(path, body, |body: &Evictions| text(body, Paint::for_stdout()))
+    let text = server.shown(path, body, |body: &Evictions| text(body, Paint::for_stdout()))?;
+    Ok(args.list.said(server, text))
 }
 
 fn text(body: &Evictions, paint: Paint) -> String {

@@ -78,9 +78,9 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         (Some(ExplainTarget::Pod(args)), _) => explain_pod::run(&args.pod, &args.how),
         (Some(ExplainTarget::Gang(args)), _) => explain_gang::run(args),
         (Some(ExplainTarget::Node(args)), _) => node(args),
-        (Some(ExplainTarget::Pods(args)), _) => {
-            watch::run(&args.watch, &args.server, || pods::list(&args.list, &args.server))
-        }
+        (Some(ExplainTarget::Pods(args)), _) => watch::run(&args.watch, &args.server, || {
+            Ok(args.list.said(&args.server, pods::list(&args.list, &args.server)?))
+        }),
         (Some(ExplainTarget::Gangs(args)), _) => gangs::run(args),
         (Some(ExplainTarget::Nodes(args)), _) => nodes::run(args),
         (None, Some(pod)) => explain_pod::run(pod, &args.pod.how),

@@ -12,7 +12,7 @@ const ROWS: usize = 45;
 const PAGE: usize = 500;
 
 /// The filters of the REST API. A list that cannot be filtered by one of them says which it knows.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Filters (several values with commas)")]
 pub(super) struct ListArgs {
     /// Only names that begin so
@@ -70,6 +70,18 @@ impl ListArgs {
         let is_all = self.all || server.is_for_programs();
         let limit = self.limit.and_then(|limit| usize::try_from(limit).ok());
         limit.or((!is_all).then_some(ROWS))
+    }
+
+    /// Returns what is said of a list. A single sentence says that it is empty, which with filters is true of what they admit.
+    pub(super) fn said(&self, server: &ServerArgs, text: String) -> String {
+        let unsorted = Self { sort: None, ..self.clone() };
+        let is_narrowed = !unsorted.query(server, &[]).is_empty();
+        match text.strip_suffix('.').filter(|text| is_narrowed && !text.contains('\n')) {
+            Some(nothing) if !server.is_for_programs() => {
+                format!("{nothing} among those that the filters admit.")
+            }
+            _ => text,
+        }
     }
 
     /// Returns the filters and the order as a query, with a leading `?`; `more` comes first.
@@ -170,6 +182,16 @@ mod tests {
                         &sort=-priority";
         assert_eq!(query, expected);
         assert_eq!(ListArgs::default().query(&args(None), &[]), "");
+    }
+
+    #[test]
+    fn an_empty_list_is_empty_of_what_the_filters_admit() {
+        let list = |sort: &str| ListArgs { sort: Some(sort.into()), ..ListArgs::default() };
+        let said = |namespace, text: &str| list("age").said(&args(namespace), text.to_owned());
+        assert_eq!(said(None, "No pod is pending."), "No pod is pending.");
+        let narrowed = "No pod is pending among those that the filters admit.";
+        assert_eq!(said(Some("a"), "No pod is pending."), narrowed);
+        assert_eq!(said(Some("a"), "POD\na."), "POD\na.");
     }
 
     #[test]

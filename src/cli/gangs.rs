@@ -25,7 +25,9 @@ pub(super) struct GangsArgs {
 }
 
 pub(super) fn run(args: &GangsArgs) -> anyhow::Result<()> {
-    watch::run(&args.watch, &args.server, || list(&args.list, &args.server))
+    watch::run(&args.watch, &args.server, || {
+        Ok(args.list.said(&args.server, list(&args.list, &args.server)?))
+    })
 }
 
 /// Returns a row for each gang, or for each state when there are many.

@@ -41,7 +41,8 @@ pub(super) fn run(args: &QueueArgs) -> anyhow::Result<()> {
         None if list.wants_items(server) => {
             let path = "/apis/v1/queue";
             let body = walk(server, path, &list.query(server, &[]), "units", list.rows(server))?;
-            server.shown(path, body, |body: &Queue| queue_text::units(body, paint))
+            let text = server.shown(path, body, |body: &Queue| queue_text::units(body, paint))?;
+            Ok(list.said(server, text))
         }
         None => groups(list, server, paint),
     })
@@ -55,7 +56,7 @@ fn groups(list: &ListArgs, server: &ServerArgs, paint: Paint) -> anyhow::Result<
     }
     let body = pods::groups(list, server, &by)?;
     if body.rows.is_empty() {
-        return Ok("Nothing waits.".to_owned());
+        return Ok(list.said(server, "Nothing waits.".to_owned()));
     }
     let path = format!("/apis/v1/queue?limit=1&minGeneration={}", body.meta.snapshot_generation);
     let counts = server.body(&path)?.get_mut("counts").map(Value::take).unwrap_or_default();

@@ -192,6 +192,8 @@ async fn exit_codes_say_what_came_of_it() {
     assert!(wrong.code == Some(1) && wrong.stderr.contains("owner"), "{}", wrong.stderr);
     assert_eq!(run(at, 120, &["explain", "pods", "--limit", "0"]).code, Some(2));
     assert_eq!(run(at, 120, &["history", "nobody"]).code, Some(1));
+    let none = run(at, 120, &["queue", "--owner", "Job/x"]).stdout;
+    assert_eq!(none, "Nothing waits among those that the filters admit.\n");
     let nothing = run(at, 120, &["explain", "pods"]);
     assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(0), "No pod is pending.\n"));
 }

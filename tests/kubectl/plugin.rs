@@ -96,7 +96,7 @@ fn kubectl_runs_the_plugin_against_a_demo() {
     plugin.shows(&["explain", "gang", "too-many-gpus", "-n", "demo"], &["PLACEABLE", "nvidia.com/gpu"]);
     plugin.shows(&["gang", "too-many-gpus", "-n", "demo", "--brief"], &["Outlook: NotNow", "Best fix: "]);
     plugin.shows(&["explain", "pods"], &["\nkubectl pellucid explain pod demo/"]);
-    assert!(plugin.says(&["explain", "pods", "-n", "elsewhere"]).contains("No pod is pending."));
+    assert!(plugin.says(&["explain", "pods", "-n", "elsewhere"]).contains("No pod is pending among"));
     plugin.shows(&["gangs"], &["demo/ranks", "demo/render", "kubectl pellucid explain gang"]);
     plugin.shows(&["queue"], &["unschedulable", "demo/needs-500-cores", "gated", "demo/crew"]);
     let queue: Value = serde_saphyr::from_str(&plugin.says(&["queue", "-o", "yaml"])).expect("YAML");
