@@ -1,11 +1,13 @@
-//! A client for one HTTP request: plain HTTP/1.1 on its own connection, with a deadline and errors that suggest what to
+//! A client for one HTTP request or feed: plain HTTP/1.1 on its own connection, with a deadline and errors that suggest what to
 //! do. There is no TLS: the scheduler serves plain HTTP on loopback, which `kubectl port-forward` reaches.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, StatusCode, Uri, header};
+use http::{Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use pellucid_api::rest::ErrorBody;
 use tokio::net::TcpStream;
@@ -71,32 +73,96 @@ pub(super) fn request(
     timeout: Duration,
 ) -> Result<Answered, ClientError> {
     let address = Address::parse(base)?;
-    let url = format!("http://{}{}{path}", address.authority, address.prefix);
-    let broken = |problem: String| ClientError::Broken { url: url.clone(), problem };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| broken(error.to_string()))?;
-    runtime.block_on(async {
-        let exchange = exchange(method, &address, &url);
-        match tokio::time::timeout(timeout, exchange).await {
-            Ok(answered) => answered,
-            Err(_) => Err(ClientError::Timeout { url: url.clone(), after: timeout }),
+    let url = address.url(path);
+    runtime(&url)?.block_on(async {
+        let exchange = async { whole(send(method, &address, &url).await?, &url).await };
+        within(timeout, &url, exchange).await
+    })
+}
+
+/// Requests a feed and calls `take` with each of its lines, until that breaks or the feed ends. The answer must begin
+/// within `timeout`; between two lines no more than `silence` may pass, if that is limited.
+pub(super) fn lines(
+    base: &str,
+    path: &str,
+    timeout: Duration,
+    silence: Option<Duration>,
+    mut take: impl FnMut(&str) -> anyhow::Result<ControlFlow<()>>,
+) -> anyhow::Result<ControlFlow<()>> {
+    let address = Address::parse(base)?;
+    let url = address.url(path);
+    runtime(&url)?.block_on(async {
+        let mut opened = within(timeout, &url, send(Method::Get, &address, &url)).await?;
+        if !opened.response.status().is_success() {
+            within(timeout, &url, whole(opened, &url)).await?.accepted()?;
+            return Ok(ControlFlow::Continue(()));
+        }
+        let mut rest = Vec::new();
+        loop {
+            let frame = async { Ok(opened.response.frame().await) };
+            let frame = match silence {
+                Some(silence) => within(silence, &url, frame).await?,
+                None => frame.await?,
+            };
+            let Some(frame) = frame else { return Ok(ControlFlow::Continue(())) };
+            rest.extend_from_slice(frame.map_err(|e| broken(&url, &e))?.data_ref().unwrap_or(&Bytes::new()));
+            let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let text: Vec<u8> = rest.drain(..whole).collect();
+            for line in String::from_utf8_lossy(&text).lines().filter(|line| !line.is_empty()) {
+                if take(line)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            if rest.len() > LONGEST_ANSWER {
+                return Err(ClientError::Broken { url, problem: "a line has no end".to_owned() }.into());
+            }
         }
     })
 }
 
-async fn exchange(method: Method, address: &Address, url: &str) -> Result<Answered, ClientError> {
-    let broken = |error: &dyn std::error::Error| ClientError::Broken {
-        url: url.to_owned(),
-        problem: with_causes(error),
-    };
+fn runtime(url: &str) -> Result<tokio::runtime::Runtime, ClientError> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| broken(url, &error))
+}
+
+async fn within<T>(
+    limit: Duration,
+    url: &str,
+    work: impl Future<Output = Result<T, ClientError>>,
+) -> Result<T, ClientError> {
+    let late = |_| ClientError::Timeout { url: url.to_owned(), after: limit };
+    tokio::time::timeout(limit, work).await.map_err(late)?
+}
+
+fn broken(url: &str, error: &dyn std::error::Error) -> ClientError {
+    ClientError::Broken { url: url.to_owned(), problem: with_causes(error) }
+}
+
+/// A response whose body is still to be read, and the task that reads its connection.
+struct Opened {
+    response: Response<Incoming>,
+    driver: tokio::task::JoinHandle<Result<(), hyper::Error>>,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+async fn whole(mut opened: Opened, url: &str) -> Result<Answered, ClientError> {
+    let status = opened.response.status();
+    let body = Limited::new(opened.response.body_mut(), LONGEST_ANSWER).collect().await;
+    let body = body.map_err(|error| broken(url, error.as_ref()))?.to_bytes();
+    Ok(Answered { status, body: String::from_utf8_lossy(&body).into_owned() })
+}
+
+async fn send(method: Method, address: &Address, url: &str) -> Result<Opened, ClientError> {
     let stream = TcpStream::connect((address.host.as_str(), address.port))
         .await
         .map_err(|cause| ClientError::Unreachable { url: url.to_owned(), cause, ports: address.ports() })?;
     let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
-    // Ends with the sender. Its errors also reach the request.
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| broken(url, &e))?;
+    // Its errors also reach the request.
     let driver = tokio::spawn(connection);
     let (verb, content_type, body) = match method {
         Method::Get => (http::Method::GET, None, String::new()),
@@ -113,13 +179,9 @@ async fn exchange(method: Method, address: &Address, url: &str) -> Result<Answer
     if let Some(content_type) = content_type {
         request = request.header(header::CONTENT_TYPE, content_type);
     }
-    let request = request.body(Full::new(Bytes::from(body))).map_err(|e| broken(&e))?;
-    let response = sender.send_request(request).await.map_err(|e| broken(&e))?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), LONGEST_ANSWER).collect().await;
-    let body = body.map_err(|error| broken(error.as_ref()))?.to_bytes();
-    driver.abort();
-    Ok(Answered { status, body: String::from_utf8_lossy(&body).into_owned() })
+    let request = request.body(Full::new(Bytes::from(body))).map_err(|e| broken(url, &e))?;
+    let response = sender.send_request(request).await.map_err(|e| broken(url, &e))?;
+    Ok(Opened { response, driver })
 }
 
 fn with_causes(error: &dyn std::error::Error) -> String {
@@ -140,6 +202,10 @@ struct Address {
 const SERVED: u16 = 10251;
 
 impl Address {
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{}{path}", self.authority, self.prefix)
+    }
+
     /// Returns the port argument for `kubectl port-forward` that makes a scheduler in a cluster answer at this address.
     fn ports(&self) -> String {
         let is_here = self.host == "localhost"

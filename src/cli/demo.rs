@@ -12,6 +12,7 @@ use crate::app::instance;
 use crate::app::log::telemetry;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pellucid demo --listen 127.0.0.1:0")]
 pub(super) struct DemoArgs {
     /// Address of the scheduler's REST API; port 0 takes any and prints it
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10251")]

@@ -1,100 +1,96 @@
-//! `pellucid explain`: explains a pod, a gang, a node, or all pending pods.
+//! `pellucid explain`: explains a pod, a gang, a node, or lists all that is pending.
 
 use clap::{Args, Subcommand};
-use pellucid_api::rest::explain::{PendingPods, PodExplanation};
-use pellucid_api::rest::gang_explain::GangExplanation;
-use serde_json::Value;
 
+use super::filters::ListArgs;
 use super::out::Paint;
 use super::server::{ObjectName, ServerArgs, node_name};
-use super::{explain_text, fix_text, gang_text, node_text};
+use super::watch::{self, WatchArgs};
+use super::{explain_gang, explain_pod, gangs, node_text, nodes, pods};
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  pellucid explain pods\n  pellucid explain pod shop/web-0 --versus node-7"
+)]
 pub(super) struct ExplainArgs {
+    #[command(flatten)]
+    pub pod: OptionalPod,
+    #[command(subcommand)]
+    pub what: Option<ExplainTarget>,
+}
+
+/// A pod whose name may be absent, because a subcommand stands in its place.
+#[derive(Debug, Args)]
+pub(super) struct OptionalPod {
     /// A pod, as `explain pod` takes it
     #[arg(value_name = "NAMESPACE/NAME")]
     pub pod: Option<ObjectName>,
     #[command(flatten)]
-    pub server: ServerArgs,
-    #[command(subcommand)]
-    pub what: Option<ExplainTarget>,
+    pub how: explain_pod::HowArgs,
 }
 
 /// What can be explained.
 #[derive(Debug, Subcommand)]
 pub(super) enum ExplainTarget {
     /// Why a pod is on its node, or on none, and what would help
-    Pod {
-        /// The pod: NAMESPACE/NAME, or NAME
-        #[arg(value_name = "NAMESPACE/NAME")]
-        pod: ObjectName,
-        #[command(flatten)]
-        server: ServerArgs,
-    },
+    Pod(explain_pod::PodArgs),
     /// Why a gang is placed, or not: numbers, root cause, who is in the way, members, what would help
-    Gang {
-        /// The gang: NAMESPACE/NAME, or NAME
-        #[arg(value_name = "NAMESPACE/NAME")]
-        gang: ObjectName,
-        #[command(flatten)]
-        server: ServerArgs,
-    },
+    Gang(explain_gang::GangArgs),
     /// Which pending pods a node would take, which it refuses and why, and what lies idle on it
-    Node {
-        /// The node
-        #[arg(value_name = "NAME", value_parser = node_name)]
-        node: String,
-        #[command(flatten)]
-        server: ServerArgs,
-    },
-    /// Every pending pod with its reason
-    Pods {
-        #[command(flatten)]
-        server: ServerArgs,
-    },
+    Node(NodeArgs),
+    /// The pending pods by controller with their reasons
+    Pods(PodsArgs),
+    /// The gangs with their members by stage
+    Gangs(gangs::GangsArgs),
+    /// The nodes, with how many of the pending pods each would take
+    Nodes(nodes::NodesArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  pellucid explain node node-7\n  pellucid node node-7 --watch")]
+pub(super) struct NodeArgs {
+    /// The node
+    #[arg(value_name = "NAME", value_parser = node_name)]
+    pub node: String,
+    #[command(flatten)]
+    pub server: ServerArgs,
+    #[command(flatten)]
+    pub watch: WatchArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  pellucid explain pods --reason InsufficientResource --owner Deployment/web --all"
+)]
+pub(super) struct PodsArgs {
+    #[command(flatten)]
+    pub server: ServerArgs,
+    #[command(flatten)]
+    pub watch: WatchArgs,
+    #[command(flatten)]
+    pub list: ListArgs,
 }
 
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
-    let paint = Paint::for_stdout();
-    match (&args.what, &args.pod) {
-        (Some(ExplainTarget::Pod { pod, server }), _) => explain_pod(pod, server, paint),
-        (Some(ExplainTarget::Gang { gang, server }), _) => {
-            let path = format!("/apis/v1/explain/gangs/{}", server.full(gang)?);
-            server.show(&path, |body: &GangExplanation| {
-                let help =
-                    if gang_text::is_good(body) { String::new() } else { fix_text::of(server, &path, paint) };
-                format!("{}\n{help}", gang_text::gang(body, paint))
-            })
-        }
-        (Some(ExplainTarget::Node { node, server }), _) => {
-            let path = format!("/apis/v1/explain/nodes/{node}");
-            server.show(&path, |body| node_text::node(node, body, paint))
-        }
-        (Some(ExplainTarget::Pods { server }), _) => server.show_narrowed(
-            "/apis/v1/explain/pods",
-            |body| narrow(body, server),
-            |body: &PendingPods| explain_text::pending(body, paint),
-        ),
-        (None, Some(pod)) => explain_pod(pod, &args.server, paint),
+    match (&args.what, &args.pod.pod) {
+        (Some(ExplainTarget::Pod(args)), _) => explain_pod::run(&args.pod, &args.how),
+        (Some(ExplainTarget::Gang(args)), _) => explain_gang::run(args),
+        (Some(ExplainTarget::Node(args)), _) => node(args),
+        (Some(ExplainTarget::Pods(args)), _) => watch::run(&args.watch, &args.server, || {
+            Ok(args.list.said(&args.server, pods::list(&args.list, &args.server)?))
+        }),
+        (Some(ExplainTarget::Gangs(args)), _) => gangs::run(args),
+        (Some(ExplainTarget::Nodes(args)), _) => nodes::run(args),
+        (None, Some(pod)) => explain_pod::run(pod, &args.pod.how),
         (None, None) => anyhow::bail!("nothing to explain: name a pod, or one of pod, gang, node, pods"),
     }
 }
 
-fn explain_pod(pod: &ObjectName, server: &ServerArgs, paint: Paint) -> anyhow::Result<()> {
-    let path = format!("/apis/v1/explain/pods/{}", server.full(pod)?);
-    server.show(&path, |body: &PodExplanation| {
-        let is_pending = body.placement.is_none() && body.not_pending.is_none();
-        let help = if is_pending { fix_text::of(server, &path, paint) } else { String::new() };
-        format!("{}\n{help}", explain_text::pod(body, paint))
+pub(super) fn node(args: &NodeArgs) -> anyhow::Result<()> {
+    let path = format!("/apis/v1/explain/nodes/{}", args.node);
+    watch::run(&args.watch, &args.server, || {
+        args.server.show(&path, |body| node_text::node(&args.node, body, Paint::for_stdout()))
     })
-}
-
-/// Removes the pods outside the requested namespace.
-fn narrow(body: &mut Value, server: &ServerArgs) {
-    server.narrow(body, "pods");
-    let left = body["pods"].as_array().map(Vec::len);
-    if let (Some(left), Some(count)) = (left, body.get_mut("count")) {
-        *count = left.into();
-    }
 }

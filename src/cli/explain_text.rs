@@ -2,11 +2,10 @@
 
 use std::fmt::Write as _;
 
-use pellucid_api::rest::explain::{NodeGroup, PendingPods, PodExplanation, ReasonBody, Shortfall};
+use pellucid_api::rest::explain::{NodeGroup, Outlook, PodExplanation, ReasonBody, Shortfall};
 
 use super::out::{Paint, Style};
-use super::program;
-use super::text::{cell, clean, count, one, remedy, section, table};
+use super::text::{cell, clean, count, next, one, remedy, section, table};
 
 pub(super) fn pod(body: &PodExplanation, paint: Paint) -> String {
     let mut out = String::new();
@@ -18,6 +17,7 @@ pub(super) fn pod(body: &PodExplanation, paint: Paint) -> String {
             line(&mut out, &clean(text));
         }
     }
+    never_or_not_now(&mut out, body.outlook.as_ref());
     if let Some(placement) = &body.placement {
         let mut text = format!("on {} ({})", placement.node, placement.stage);
         if let Some(score) = placement.score {
@@ -41,14 +41,23 @@ pub(super) fn pod(body: &PodExplanation, paint: Paint) -> String {
     section(&mut out, &body.pod_reasons, pod_reasons);
     if let Some(gang) = &body.gang {
         let text = format!("gang {} ({}, {}): {}", gang.gang, gang.state, gang.code, gang.message);
-        let (text, name, program) = (clean(&text), clean(&gang.gang), program());
-        let _ = write!(out, "\n{text}\nfor more: {program} explain gang {name}\n");
+        let next = next(&format!("explain gang {}", gang.gang));
+        let _ = write!(out, "\n{}\nfor more: {next}\n", clean(&text));
     }
     for warning in &body.warnings {
         let _ = write!(out, "\n{}\n", paint.apply(Style::Yellow, &clean(&format!("warning: {warning}"))));
     }
     let _ = write!(out, "\n{}", paint.apply(Style::Dim, &clean(&queue(body))));
     out
+}
+
+/// Adds whether a pod or gang fits now, later or never, unless the text has it already.
+pub(super) fn never_or_not_now(out: &mut String, outlook: Option<&Outlook>) {
+    if let Some(outlook) = outlook {
+        let is_said = out.contains(clean(&outlook.message).as_str());
+        let message = if is_said { "" } else { &outlook.message };
+        line(out, &clean(format!("{}: {message}", outlook.code).trim_end_matches([' ', ':'])));
+    }
 }
 
 pub(super) fn line(out: &mut String, text: &str) {
@@ -72,11 +81,11 @@ pub(super) fn node_groups(groups: &[NodeGroup], not_evaluated: usize) -> String 
     if not_evaluated > 0 {
         table.add_row([one(not_evaluated), one("-"), one("not evaluated"), one("-"), one("-"), one("-")]);
     }
-    table.trim_fmt()
+    table.text()
 }
 
 fn lacking(group: &NodeGroup) -> Vec<String> {
-    let one = |s: &Shortfall| match s.best_node.is_empty() {
+    let one = |s: &Shortfall| match s.best_node.is_empty() || s.text.contains(&s.best_node) {
         true => format!("{}: {}", s.resource, s.text),
         false => format!("{}: {} (best: {})", s.resource, s.text, s.best_node),
     };
@@ -112,7 +121,7 @@ pub(super) fn pod_reasons(reasons: &[ReasonBody]) -> String {
         let remedy = remedies(std::slice::from_ref(reason));
         table.add_row([one(&reason.code), one(&reason.message), cell(remedy)]);
     }
-    table.trim_fmt()
+    table.text()
 }
 
 fn queue(body: &PodExplanation) -> String {
@@ -135,20 +144,6 @@ fn queue(body: &PodExplanation) -> String {
         facts.push(format!("profile {}", body.profile));
     }
     facts.join("; ")
-}
-
-pub(super) fn pending(body: &PendingPods, paint: Paint) -> String {
-    if body.pods.is_empty() {
-        return "No pod is pending.".to_owned();
-    }
-    let mut table = table(&["POD", "VERDICT", "MESSAGE"], []);
-    for pod in &body.pods {
-        let name = format!("{}/{}", pod.namespace, pod.name);
-        let message = if pod.message.is_empty() { pod.reasons.join(", ") } else { pod.message.clone() };
-        table.add_row([one(name), one(&pod.verdict), one(message)]);
-    }
-    let many = paint.apply(Style::Bold, &format!("{} pending.", count(body.count, "pod")));
-    format!("{}\n\n{many} Ask for one: {} explain pod NAMESPACE/NAME", table.trim_fmt(), program())
 }
 
 #[cfg(test)]
@@ -223,10 +218,5 @@ mod tests {
         body.message = "0/5 nodes\u{1b}[2J".into();
         body.node_groups[0].example_nodes = vec!["n\u{7}\n1".into()];
         assert!(!pod(&body, Paint::plain()).contains(['\u{1b}', '\u{7}']));
-    }
-
-    #[test]
-    fn an_empty_list_is_a_sentence() {
-        assert_eq!(pending(&PendingPods::default(), Paint::plain()), "No pod is pending.");
     }
 }

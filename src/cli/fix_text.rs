@@ -18,19 +18,26 @@ const COMMANDS: usize = 4;
 /// Asks what would help the object that is explained at `path`, and formats it. An explanation is worth showing without
 /// that, so a failure becomes a line.
 pub(super) fn of(server: &ServerArgs, path: &str, paint: Paint) -> String {
-    let asked = format!("{path}/suggestions?max={SHOWN}");
-    let body = server.get_text(&asked).and_then(|text| Ok(serde_json::from_str::<Suggestions>(&text)?));
-    match body {
+    match ask(server, path, SHOWN) {
         Ok(body) => fixes(&body, paint),
-        Err(error) => {
-            let why = error.to_string();
-            let text = format!("What would help is not known: {}", why.lines().next().unwrap_or_default());
-            format!("\n{}\n", paint.apply(Style::Dim, &clean(&text)))
-        }
+        Err(error) => format!("\n{}\n", paint.apply(Style::Dim, &unknown(&error))),
     }
 }
 
-fn fixes(body: &Suggestions, paint: Paint) -> String {
+/// Asks for at most `most` things that would help the object that is explained at `path`.
+pub(super) fn ask(server: &ServerArgs, path: &str, most: usize) -> anyhow::Result<Suggestions> {
+    let asked = format!("{path}/suggestions?max={most}");
+    server.understood(&asked, server.body(&asked)?)
+}
+
+/// Says that what would help could not be asked for.
+pub(super) fn unknown(error: &anyhow::Error) -> String {
+    let why = error.to_string();
+    clean(&format!("What would help is not known: {}", why.lines().next().unwrap_or_default()))
+}
+
+/// Formats what would help; empty for what fits as it is.
+pub(super) fn fixes(body: &Suggestions, paint: Paint) -> String {
     if body.fits_now {
         return String::new();
     }
@@ -42,7 +49,7 @@ fn fixes(body: &Suggestions, paint: Paint) -> String {
         return out;
     }
     line(&mut out, &paint.apply(Style::Bold, "What would help, each tried on a copy of the cluster:"));
-    for (at, fix) in body.fixes.iter().take(SHOWN).enumerate() {
+    for (at, fix) in body.fixes.iter().enumerate() {
         one(&mut out, at + 1, fix);
     }
     out

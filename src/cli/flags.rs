@@ -4,11 +4,11 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::out;
 use super::server::{Output, ServerArgs};
 use super::text::{one, table};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pellucid flags v 5")]
 pub(super) struct FlagsArgs {
     /// The switch, such as v, s, f or log; all when absent
     #[arg(value_parser = name)]
@@ -39,7 +39,7 @@ struct Flag {
     summary: String,
 }
 
-pub(super) fn run(args: &FlagsArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &FlagsArgs) -> anyhow::Result<String> {
     let Some(name) = &args.name else { return args.server.show("/debug/flags", list) };
     let path = format!("/debug/flags/{name}");
     let (field, text) = match &args.value {
@@ -47,13 +47,9 @@ pub(super) fn run(args: &FlagsArgs) -> anyhow::Result<()> {
         None => ("value", args.server.get_text(&path)?),
     };
     match args.server.output {
-        Output::Table if args.value.is_some() => {
-            out::line([text.trim_end(), when(name)].join("\n").trim_end())
-        }
-        Output::Table => out::line(text.trim_end()),
-        Output::Json | Output::Yaml => {
-            args.server.print_value(&json!({ "name": name, field: text.trim_end() }))
-        }
+        Output::Table if args.value.is_some() => Ok([text.trim_end(), when(name)].join("\n")),
+        Output::Table => Ok(text),
+        Output::Json | Output::Yaml => args.server.value(&json!({ "name": name, field: text.trim_end() })),
     }
 }
 
@@ -76,5 +72,5 @@ fn list(body: &Flags) -> String {
         let value = flag.value.as_str().map_or_else(|| flag.value.to_string(), str::to_owned);
         table.add_row([one(&flag.name), one(value), one(&flag.summary)]);
     }
-    table.trim_fmt()
+    table.text()
 }

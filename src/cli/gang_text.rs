@@ -1,14 +1,12 @@
 //! Explanations of gangs as text: the verdict first, then the numbers, the root cause, and the members.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use pellucid_api::rest::gang_explain::{GangBlocker, GangExplanation, GangRootCause, GroupGang};
-use pellucid_api::rest::gangs::{GangMember, GangSummary};
+use pellucid_api::rest::gangs::GangMember;
 
-use super::explain_text::{line, node_groups, pod_reasons};
+use super::explain_text::{line, never_or_not_now, node_groups, pod_reasons};
 use super::out::{Paint, Style};
-use super::program;
 use super::text::{cell, clean, count, one, remedy, section, table};
 
 /// States without a problem.
@@ -28,6 +26,7 @@ pub(super) fn gang(body: &GangExplanation, paint: Paint) -> String {
     if !body.verdict.remedy.is_empty() {
         line(&mut out, &clean(&remedy(&body.verdict.remedy, &body.verdict.resolver)));
     }
+    never_or_not_now(&mut out, body.outlook.as_ref());
     let _ = write!(out, "\n{}\n", numbers(body));
     if let Some(cause) = &body.root_cause {
         let _ = write!(out, "\n{}", root_cause(cause, body.verdict.message.contains(&cause.message)));
@@ -60,9 +59,11 @@ fn numbers(body: &GangExplanation) -> String {
     let of_attempt = [("WANTED", counts.wanted), ("PLACEABLE", counts.placeable)];
     columns.extend(of_attempt.into_iter().filter_map(|(name, n)| Some((name, n?))));
     let header: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
-    let mut table = table(&header, 0..header.len());
+    // Where there is no room for all, stages without members can be spared.
+    let spare = (2..columns.len()).filter(|column| columns[*column].1 == 0);
+    let mut table = table(&header, 0..header.len()).sparing(spare);
     table.add_row(columns.iter().map(|(_, n)| one(n)));
-    table.trim_fmt()
+    table.text()
 }
 
 /// Formats the member that represents the failure. Its message is omitted if the verdict contains it.
@@ -97,7 +98,7 @@ fn blocked(blocker: &GangBlocker) -> String {
         }
         table.add_row([one(&edge.holder), cell(held), one(edge.holder_pods), cell(nodes), cell(&edge.since)]);
     }
-    line(&mut out, &table.trim_fmt());
+    line(&mut out, &table.text());
     out
 }
 
@@ -107,7 +108,7 @@ fn group(group: &[GroupGang]) -> String {
         let have = format!("{}/{}", other.have, other.min);
         table.add_row([one(&other.gang), one(&other.state), one(have), one(&other.message)]);
     }
-    table.trim_fmt()
+    table.text()
 }
 
 fn members(members: &[GangMember]) -> String {
@@ -125,7 +126,7 @@ fn members(members: &[GangMember]) -> String {
             cell(reason),
         ]);
     }
-    table.trim_fmt()
+    table.text()
 }
 
 fn facts(body: &GangExplanation) -> String {
@@ -155,33 +156,6 @@ fn facts(body: &GangExplanation) -> String {
         facts.push(format!("decided {at}{stale}"));
     }
     facts.join("; ")
-}
-
-pub(super) fn list(gangs: &BTreeMap<String, GangSummary>, paint: Paint) -> String {
-    if gangs.is_empty() {
-        return "There are no gangs.".to_owned();
-    }
-    let header =
-        ["GANG", "STATE", "MIN", "GATED", "PENDING", "WAITING", "PERMITTED", "BOUND", "FINISHED", "DIALECT"];
-    let mut table = table(&header, 2..9);
-    for (name, gang) in gangs {
-        let counts = &gang.counts;
-        let mut cells = vec![one(name), one(&gang.state)];
-        let numbers = [
-            gang.min_required_number,
-            counts.gated,
-            counts.pending,
-            counts.waiting,
-            counts.permitted,
-            counts.bound,
-            counts.finished,
-        ];
-        cells.extend(numbers.map(one));
-        cells.push(one(&gang.dialect));
-        table.add_row(cells);
-    }
-    let many = paint.apply(Style::Bold, &format!("{}.", count(gangs.len(), "gang")));
-    format!("{}\n\n{many} Ask for one: {} explain gang NAMESPACE/NAME", table.trim_fmt(), program())
 }
 
 #[cfg(test)]
@@ -269,14 +243,5 @@ mod tests {
         body.members[0].reason = Some("n\u{7}\n1".into());
         body.warnings.push("a\u{1b}b".into());
         assert!(!gang(&body, Paint::plain()).contains(['\u{1b}', '\u{7}']));
-    }
-
-    #[test]
-    fn the_list_has_a_row_per_gang() {
-        assert_eq!(list(&BTreeMap::new(), Paint::plain()), "There are no gangs.");
-        let summary =
-            GangSummary { state: "Running".into(), dialect: "native".into(), ..GangSummary::default() };
-        let text = list(&BTreeMap::from([("ns/g".to_owned(), summary)]), Paint::plain());
-        assert!(text.contains("ns/g") && text.contains("Running") && text.contains("1 gang."), "{text}");
     }
 }

@@ -1,37 +1,55 @@
 //! The command line: one file per command, and what the commands share.
 //!
-//! Commands about a running scheduler (`explain`, `gangs`, `queue`, `scores`, `simulate`, `flags`, `probe`) are plain
-//! HTTP clients of its REST API and know nothing else of it. Under the name `kubectl-pellucid` the binary is `kubectl
-//! pellucid` and has only these commands. Exit codes: 0 success, 1 failure with a message on stderr, 2 invalid command
-//! line.
+//! Commands about a running scheduler ([`Ask`] and `probe`) are plain HTTP clients of its REST API and know nothing else
+//! of it. Under the name `kubectl-pellucid` the binary is `kubectl pellucid` and has only these commands. Exit codes: 0
+//! success, 1 failure with a message on stderr, 2 invalid command line, 3 when `simulate` finds that something would not
+//! fit.
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use pellucid_api::definitions::DEFINITIONS;
 
+mod age;
+mod brief;
 mod client;
+mod contrast_text;
 mod demo;
+mod events;
+mod evictions;
 mod explain;
+mod explain_gang;
+mod explain_pod;
 mod explain_text;
+mod filters;
 mod fix_text;
 mod flags;
 mod gang_text;
 mod gangs;
+mod history;
 mod manifests;
 mod node_text;
+mod nodes;
 mod out;
+mod pending_text;
+mod pods;
 mod probe;
 mod queue;
+mod queue_text;
 mod replay;
+mod replicas;
 pub mod run;
 mod sandbox;
 mod scores;
 mod server;
 mod simulate;
 mod simulate_text;
+mod suggestions;
+mod table;
 mod text;
+mod wakeups;
+mod watch;
 
 /// A Kubernetes scheduler whose every decision can be read while it runs.
 #[derive(Debug, Parser)]
@@ -43,6 +61,7 @@ struct Cli {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and it is read once")]
 enum Command {
     /// Schedule the pods of a cluster
     Run(run::RunArgs),
@@ -56,8 +75,10 @@ enum Command {
     #[command(flatten)]
     Ask(Ask),
     /// Print the OpenAPI document of the REST API
+    #[command(after_help = "Example:\n  pellucid openapi > openapi.json")]
     Openapi,
     /// Print the custom resource definitions of gangs, for `kubectl apply -f -`
+    #[command(after_help = "Example:\n  pellucid crds | kubectl apply -f -")]
     Crds,
     /// Ask a health endpoint, for probes in images without a shell
     Probe(probe::ProbeArgs),
@@ -68,10 +89,28 @@ enum Command {
 enum Ask {
     /// Say why pods are where they are, or nowhere
     Explain(explain::ExplainArgs),
+    /// Explain one pod, as `explain pod`
+    Pod(explain_pod::PodArgs),
+    /// Explain one gang, as `explain gang`
+    Gang(explain_gang::GangArgs),
+    /// Explain one node, as `explain node`
+    Node(explain::NodeArgs),
     /// List the gangs with their members by stage
     Gangs(gangs::GangsArgs),
-    /// List the pods and gangs that wait, in their order, or say who is ahead of one
+    /// List the nodes, with how many of the pending pods each would take
+    Nodes(nodes::NodesArgs),
+    /// List what waits, by stage and controller, or say who is ahead of a pod or gang
     Queue(queue::QueueArgs),
+    /// Say what would make a pod fit, or give a gang its quorum
+    Suggestions(suggestions::SuggestionsArgs),
+    /// Say what happened to a pod, also after it is gone
+    History(history::HistoryArgs),
+    /// Print what happens to pods and gangs, line by line
+    Events(events::EventsArgs),
+    /// List who was evicted for whom, for what, and what became of it
+    Evictions(evictions::EvictionsArgs),
+    /// Say what a pod waits for, and which events did not help it
+    Wakeups(wakeups::WakeupsArgs),
     /// Show the recorded score table of a pod
     Scores(scores::ScoresArgs),
     /// Say what would become of pods, gangs and changes of the cluster; nothing changes
@@ -98,33 +137,71 @@ fn program() -> &'static str {
     if stem.is_some_and(|stem| stem == "kubectl-pellucid") { PLUGIN } else { "pellucid" }
 }
 
+/// Exit code of a simulation in which something would not fit.
+const DOES_NOT_FIT: u8 = 3;
+
 /// Runs the command of the command line and returns its exit code.
 pub fn main() -> ExitCode {
-    let command = if program() == PLUGIN { Command::Ask(Plugin::parse().ask) } else { Cli::parse().command };
-    match dispatch(command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            out::complain(&format!("error: {error:#}"));
-            ExitCode::FAILURE
-        }
+    let done = if program() == PLUGIN {
+        let matches = renamed(Plugin::command()).get_matches();
+        Plugin::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).ask.run()
+    } else {
+        dispatch(Cli::parse().command)
+    };
+    done.unwrap_or_else(|error| {
+        out::complain(&format!("error: {error:#}"));
+        ExitCode::FAILURE
+    })
+}
+
+/// Returns a command whose examples begin as users of the kubectl plugin type them, and so do its subcommands'.
+fn renamed(command: clap::Command) -> clap::Command {
+    let examples = command.get_after_help().map(|help| help.to_string());
+    let command = command.mut_subcommands(renamed);
+    match examples {
+        Some(examples) => command.after_help(examples.replace("  pellucid ", &format!("  {PLUGIN} "))),
+        None => command,
     }
 }
 
-fn dispatch(command: Command) -> anyhow::Result<()> {
+fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Run(args) => run::run(&args),
-        Command::Demo(args) => demo::run(&args),
-        Command::Sandbox(args) => block_on(sandbox::run(args))?,
-        Command::Replay(args) => replay::run(&args),
-        Command::Ask(Ask::Explain(args)) => explain::run(&args),
-        Command::Ask(Ask::Gangs(args)) => gangs::run(&args),
-        Command::Ask(Ask::Queue(args)) => queue::run(&args),
-        Command::Ask(Ask::Scores(args)) => scores::run(&args),
-        Command::Ask(Ask::Simulate(args)) => simulate::run(&args),
-        Command::Ask(Ask::Flags(args)) => flags::run(&args),
-        Command::Openapi => print_openapi(),
-        Command::Crds => out::line(DEFINITIONS.join("---\n").trim_end()),
-        Command::Probe(args) => probe::run(&args),
+        Command::Run(args) => run::run(&args)?,
+        Command::Demo(args) => demo::run(&args)?,
+        Command::Sandbox(args) => block_on(sandbox::run(args))??,
+        Command::Replay(args) => replay::run(&args)?,
+        Command::Ask(ask) => return ask.run(),
+        Command::Openapi => print_openapi()?,
+        Command::Crds => out::line(DEFINITIONS.join("---\n").trim_end())?,
+        Command::Probe(args) => probe::run(&args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Ask {
+    fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Explain(args) => explain::run(&args)?,
+            Self::Pod(args) => explain_pod::run(&args.pod, &args.how)?,
+            Self::Gang(args) => explain_gang::run(&args)?,
+            Self::Node(args) => explain::node(&args)?,
+            Self::Gangs(args) => gangs::run(&args)?,
+            Self::Nodes(args) => nodes::run(&args)?,
+            Self::Queue(args) => queue::run(&args)?,
+            Self::Suggestions(args) => args.server().print(&suggestions::run(&args)?)?,
+            Self::History(args) => args.server.print(&history::run(&args)?)?,
+            Self::Events(args) => events::run(&args)?,
+            Self::Evictions(args) => args.server.print(&evictions::run(&args)?)?,
+            Self::Wakeups(args) => args.server.print(&wakeups::run(&args)?)?,
+            Self::Scores(args) => args.server.print(&scores::run(&args)?)?,
+            Self::Simulate(args) => {
+                let (text, fits) = simulate::run(&args)?;
+                args.server.print(&text)?;
+                return Ok(if fits { ExitCode::SUCCESS } else { ExitCode::from(DOES_NOT_FIT) });
+            }
+            Self::Flags(args) => args.server.print(&flags::run(&args)?)?,
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }
 

@@ -59,14 +59,14 @@ pub(super) fn node(name: &str, body: &NodeView, paint: Paint) -> String {
         for accepted in &body.accepts {
             table.add_row([one(&accepted.pod)]);
         }
-        let _ = write!(out, "\n{}\n", table.trim_fmt());
+        let _ = write!(out, "\n{}\n", table.text());
     }
     if !body.refuses.is_empty() {
         let mut table = table(&["REFUSES", "PLUGIN", "CODE", "MESSAGE"], []);
         for refused in &body.refuses {
             table.add_row([&refused.pod, &refused.plugin, &refused.code, &refused.message].map(one));
         }
-        let _ = write!(out, "\n{}\n", table.trim_fmt());
+        let _ = write!(out, "\n{}\n", table.text());
     }
     if !body.stranded.is_empty() {
         let mut table = table(&["IDLE RESOURCE", "AMOUNT", "NOBODY CAN USE IT FOR LACK OF"], [1]);
@@ -74,7 +74,7 @@ pub(super) fn node(name: &str, body: &NodeView, paint: Paint) -> String {
             let amount = amount(&idle.resource, &idle.amount);
             table.add_row([one(&idle.resource), one(amount), cell(&idle.blocked_by)]);
         }
-        let _ = write!(out, "\n{}\n", table.trim_fmt());
+        let _ = write!(out, "\n{}\n", table.text());
     }
     out
 }

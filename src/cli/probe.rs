@@ -8,6 +8,7 @@ use super::client::{self, Method};
 use super::out;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pellucid probe --url http://127.0.0.1:10251/livez")]
 pub(super) struct ProbeArgs {
     /// What to ask
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:10251/readyz")]

@@ -25,6 +25,7 @@ pub(super) enum Output {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pellucid replay --format openb --nodes nodes.csv --pods pods.csv")]
 pub(super) struct ReplayArgs {
     /// Decide again about a pod of this file, which GET /apis/v1/snapshot handed out, and compare; needs --pod
     #[arg(long, value_name = "FILE", requires = "pod", conflicts_with_all = ["format", "pods", "nodes", "synthetic_nodes",

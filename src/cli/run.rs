@@ -17,6 +17,7 @@ use crate::app::run::{self, RunOptions};
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pellucid run --kubeconfig ~/.kube/config --shadow")]
 pub struct RunArgs {
     /// How to reach the API server; without it $KUBECONFIG, ~/.kube/config or the pod's service account
     #[arg(long, value_name = "FILE")]

@@ -13,6 +13,7 @@ use super::manifests;
 
 /// Runs an in-memory Kubernetes API server for a machine without a cluster.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Example:\n  pellucid sandbox --nodes nodes.yaml")]
 pub(super) struct Args {
     /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1:8001")]

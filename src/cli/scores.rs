@@ -7,9 +7,10 @@ use pellucid_api::rest::scores::{ScoreTable, ScoreTables};
 use super::out::{Paint, Style};
 use super::program;
 use super::server::{ObjectName, ServerArgs};
-use super::text::{cell, clean, count, one, table};
+use super::text::{cell, clean, count, next, one, table};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  pellucid scores shop/web-0")]
 pub(super) struct ScoresArgs {
     /// The pod: NAMESPACE/NAME, or NAME; the recorded pods when absent
     #[arg(value_name = "NAMESPACE/NAME")]
@@ -18,14 +19,13 @@ pub(super) struct ScoresArgs {
     pub server: ServerArgs,
 }
 
-pub(super) fn run(args: &ScoresArgs) -> anyhow::Result<()> {
+pub(super) fn run(args: &ScoresArgs) -> anyhow::Result<String> {
     let paint = Paint::for_stdout();
     let Some(pod) = &args.pod else {
-        return args.server.show_narrowed(
-            "/apis/v1/scores",
-            |body| args.server.narrow(body, "tables"),
-            |body: &ScoreTables| list(body, paint),
-        );
+        let path = "/apis/v1/scores";
+        let mut body = args.server.body(path)?;
+        args.server.narrow(&mut body, "tables");
+        return args.server.shown(path, body, |body: &ScoreTables| list(body, paint));
     };
     let path = format!("/apis/v1/scores/{}", args.server.full(pod)?);
     args.server.show(&path, |body: &ScoreTable| render(body, paint)).with_context(|| {
@@ -51,7 +51,8 @@ fn list(body: &ScoreTables, paint: Paint) -> String {
         table.add_row([one(pod), one(&of.chosen), total, one(of.feasible_nodes), cell(&of.meta.decided_at)]);
     }
     let many = paint.apply(Style::Bold, &format!("{}.", count(body.tables.len(), "table")));
-    format!("{}\n\n{many} Ask for one: {program} scores NAMESPACE/NAME", table.trim_fmt())
+    let example = body.tables.first().map(|of| format!("{}/{}", of.namespace, of.name)).unwrap_or_default();
+    format!("{}\n\n{many}\n{}", table.text(), next(&format!("scores {example}")))
 }
 
 fn render(body: &ScoreTable, paint: Paint) -> String {
@@ -79,7 +80,7 @@ fn render(body: &ScoreTable, paint: Paint) -> String {
         paint.apply(Style::Bold, &clean(&chosen)),
         count(body.feasible_nodes, "node"),
         clean(&body.tie_rule),
-        table.trim_fmt(),
+        table.text(),
         paint.apply(Style::Dim, "Under a plugin: normalised score x weight; - where it had nothing to say.")
     )
 }

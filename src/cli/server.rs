@@ -1,5 +1,6 @@
 //! What all commands about a running scheduler share: its address and the output format.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -37,26 +38,42 @@ pub(super) enum Output {
 }
 
 impl ServerArgs {
-    /// Requests a body and prints it; `render` formats it for the output `table`.
+    /// Requests a body and returns it in the form that was asked for; `render` formats it for the output `table`.
     pub(super) fn show<T: DeserializeOwned>(
         &self,
         path: &str,
         render: impl FnOnce(&T) -> String,
-    ) -> anyhow::Result<()> {
-        self.show_narrowed(path, |_| (), render)
+    ) -> anyhow::Result<String> {
+        self.shown(path, self.body(path)?, render)
     }
 
-    /// Requests a body, lets `narrow` remove parts of it, and prints the rest.
-    pub(super) fn show_narrowed<T: DeserializeOwned>(
+    /// Posts a JSON question and returns the body of the answer.
+    pub(super) fn ask(&self, path: &str, question: &Value) -> anyhow::Result<Value> {
+        let text = self.send(Method::Post(question.to_string()), path)?;
+        serde_json::from_str(&text).map_err(|error| self.unclear(path, &error))
+    }
+
+    /// Requests a body.
+    pub(super) fn body(&self, path: &str) -> anyhow::Result<Value> {
+        serde_json::from_str(&self.get_text(path)?).map_err(|error| self.unclear(path, &error))
+    }
+
+    /// Returns a body in the form that was asked for.
+    pub(super) fn shown<T: DeserializeOwned>(
         &self,
         path: &str,
-        narrow: impl FnOnce(&mut Value),
+        body: Value,
         render: impl FnOnce(&T) -> String,
-    ) -> anyhow::Result<()> {
-        let text = self.get_text(path)?;
-        let mut body: Value = serde_json::from_str(&text).map_err(|error| self.unclear(path, &error))?;
-        narrow(&mut body);
-        self.print(path, body, render)
+    ) -> anyhow::Result<String> {
+        match self.output {
+            Output::Table => Ok(render(&self.understood(path, body)?)),
+            Output::Json | Output::Yaml => self.value(&body),
+        }
+    }
+
+    /// Returns what a body says. Fails when it has another form.
+    pub(super) fn understood<T: DeserializeOwned>(&self, path: &str, body: Value) -> anyhow::Result<T> {
+        serde_json::from_value(body).map_err(|error| self.unclear(path, &error))
     }
 
     /// Removes the elements of a list of a body that are outside the requested namespace.
@@ -69,39 +86,22 @@ impl ServerArgs {
         }
     }
 
-    /// Posts a JSON question and prints the answer.
-    pub(super) fn ask<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        question: &Value,
-        render: impl FnOnce(&T) -> String,
-    ) -> anyhow::Result<()> {
-        let text = self.send(Method::Post(question.to_string()), path)?;
-        let body = serde_json::from_str(&text).map_err(|error| self.unclear(path, &error))?;
-        self.print(path, body, render)
-    }
-
-    fn print<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: Value,
-        render: impl FnOnce(&T) -> String,
-    ) -> anyhow::Result<()> {
+    /// Returns a value as JSON or YAML.
+    pub(super) fn value(&self, value: &Value) -> anyhow::Result<String> {
         match self.output {
-            Output::Table => {
-                let body = serde_json::from_value(body).map_err(|error| self.unclear(path, &error))?;
-                out::line(render(&body).trim_end())
-            }
-            Output::Json | Output::Yaml => self.print_value(&body),
+            Output::Yaml => Ok(serde_saphyr::to_string(value)?),
+            Output::Table | Output::Json => Ok(serde_json::to_string_pretty(value)?),
         }
     }
 
-    /// Prints a value as JSON or YAML.
-    pub(super) fn print_value(&self, value: &Value) -> anyhow::Result<()> {
-        match self.output {
-            Output::Yaml => out::line(serde_saphyr::to_string(value)?.trim_end()),
-            Output::Table | Output::Json => out::line(&serde_json::to_string_pretty(value)?),
-        }
+    /// Prints what a command says.
+    pub(super) fn print(&self, text: &str) -> anyhow::Result<()> {
+        out::page(text, !self.is_for_programs()).map(drop)
+    }
+
+    /// Returns whether the answer is for programs, which want it whole.
+    pub(super) fn is_for_programs(&self) -> bool {
+        self.output != Output::Table
     }
 
     fn unclear(&self, path: &str, error: &serde_json::Error) -> anyhow::Error {
@@ -117,6 +117,17 @@ impl ServerArgs {
 
     pub(super) fn put_text(&self, path: &str, body: &str) -> anyhow::Result<String> {
         self.send(Method::Put(body.to_owned()), path)
+    }
+
+    /// Reads a feed line by line until `take` breaks or the feed ends; `is_followed` when it goes on as things happen.
+    pub(super) fn lines(
+        &self,
+        path: &str,
+        is_followed: bool,
+        take: impl FnMut(&str) -> anyhow::Result<ControlFlow<()>>,
+    ) -> anyhow::Result<ControlFlow<()>> {
+        let timeout = Duration::from_secs(self.timeout);
+        client::lines(&self.server, path, timeout, (!is_followed).then_some(timeout), take)
     }
 
     fn send(&self, method: Method, path: &str) -> anyhow::Result<String> {
@@ -187,10 +198,11 @@ impl std::str::FromStr for ObjectName {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(super) mod testing {
+    use super::{Output, ServerArgs};
 
-    fn args(namespace: Option<&str>) -> ServerArgs {
+    /// Returns the arguments of a command about one namespace, or about all.
+    pub(in crate::cli) fn args(namespace: Option<&str>) -> ServerArgs {
         ServerArgs {
             server: String::new(),
             namespace: namespace.map(str::to_owned),
@@ -198,6 +210,12 @@ mod tests {
             timeout: 1,
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::args;
+    use super::*;
 
     #[test]
     fn pods_are_named_as_people_do() {

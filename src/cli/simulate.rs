@@ -6,11 +6,15 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 
+use super::manifests;
 use super::out::Paint;
 use super::server::ServerArgs;
-use super::{manifests, simulate_text};
+use super::simulate_text::{self, Outcome};
 
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Exit code 3 says that something would not fit.\n\nExample:\n  pellucid simulate -n shop -f deployment.yaml"
+)]
 pub(super) struct SimulateArgs {
     /// Manifests (Pods, PodGroups, Nodes, workloads) or a question as POST /apis/v1/simulate takes it, in YAML or
     /// JSON; - for stdin
@@ -20,12 +24,16 @@ pub(super) struct SimulateArgs {
     pub server: ServerArgs,
 }
 
-pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<()> {
+/// Returns the outcome for people or programs, and whether all that was asked about would fit.
+pub(super) fn run(args: &SimulateArgs) -> anyhow::Result<(String, bool)> {
     let (text, name) = read(&args.file)?;
     let documents = manifests::documents(&text, &name)?;
     let question = manifests::question(documents, &name, args.server.namespace.as_deref())?;
-    let paint = Paint::for_stdout();
-    args.server.ask("/apis/v1/simulate", &question, |body| simulate_text::simulation(body, paint))
+    let path = "/apis/v1/simulate";
+    let body = args.server.ask(path, &question)?;
+    let outcome: Outcome = args.server.understood(path, body.clone())?;
+    let text = args.server.shown(path, body, |body| simulate_text::simulation(body, Paint::for_stdout()))?;
+    Ok((text, outcome.fits()))
 }
 
 /// Returns the text of a file or of stdin, and its name for errors.

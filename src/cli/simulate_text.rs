@@ -2,6 +2,7 @@
 //!
 //! Missing fields count as empty, because the scheduler may be of another version.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use pellucid_api::rest::explain::NodeGroup;
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use super::explain_text::{line, node_groups};
 use super::out::{Paint, Style};
+use super::replicas::{folded, names, nodes};
 use super::text::{cell, clean, count, one, section, table};
 
 /// The part of the answer of `POST /apis/v1/simulate` that is shown.
@@ -82,8 +84,8 @@ pub(super) fn simulation(body: &Outcome, paint: Paint) -> String {
     section(&mut out, &body.placements, placements);
     section(&mut out, &body.gangs, gangs);
     section(&mut out, &body.victims, victims);
-    for refusal in &body.refused {
-        let _ = write!(out, "\n{}", refused(refusal, paint));
+    for replicas in folded(&body.refused, |one| (&one.pod, one.why())) {
+        let _ = write!(out, "\n{}", refused(&replicas, paint));
     }
     if !body.state_hash.is_empty() {
         let text = format!("Nothing was changed. State {}", body.state_hash);
@@ -92,14 +94,32 @@ pub(super) fn simulation(body: &Outcome, paint: Paint) -> String {
     out
 }
 
-fn placements(placements: &[Placement]) -> String {
-    let mut table = table(&["POD", "NODE", "STAGE", "SCORE"], [3]);
-    for placement in placements {
-        let stage = Some(&placement.stage).filter(|stage| !stage.is_empty());
-        let score = placement.score.map(|score| score.to_string());
-        table.add_row([one(&placement.pod), one(&placement.node), cell(stage), cell(score)]);
+impl Outcome {
+    /// Returns whether every pod would get a place and every gang has its quorum.
+    pub(super) fn fits(&self) -> bool {
+        self.refused.is_empty() && self.gangs.iter().all(|gang| gang.has_quorum)
     }
-    table.trim_fmt()
+}
+
+/// Formats who would be where: equal replicas in one row, with the nodes that take most of them.
+fn placements(placements: &[Placement]) -> String {
+    let mut table = table(&["PODS", "POD", "NODE", "STAGE", "SCORE"], [0, 4]);
+    for replicas in folded(placements, |one| (&one.pod, &one.stage)) {
+        let stage = Some(&replicas[0].stage).filter(|stage| !stage.is_empty());
+        let scores: BTreeSet<_> = replicas.iter().filter_map(|one| one.score).collect();
+        let score = match (scores.first(), scores.last()) {
+            (Some(least), Some(most)) if least != most => Some(format!("{least} to {most}")),
+            (least, _) => least.map(i64::to_string),
+        };
+        table.add_row([
+            one(replicas.len()),
+            one(names(&replicas.iter().map(|one| one.pod.as_str()).collect::<Vec<_>>())),
+            one(nodes(replicas.iter().map(|one| one.node.as_str()))),
+            cell(stage),
+            cell(score),
+        ]);
+    }
+    table.text()
 }
 
 fn gangs(gangs: &[Gang]) -> String {
@@ -109,7 +129,7 @@ fn gangs(gangs: &[Gang]) -> String {
         let quorum = if gang.has_quorum { "yes" } else { "no" };
         table.add_row([one(&gang.gang), one(gang.placed), one(gang.min), one(quorum), cell(why)]);
     }
-    table.trim_fmt()
+    table.text()
 }
 
 fn victims(victims: &[Victim]) -> String {
@@ -117,15 +137,23 @@ fn victims(victims: &[Victim]) -> String {
     for victim in victims {
         table.add_row([&victim.pod, &victim.node, &victim.preemptor].map(one));
     }
-    table.trim_fmt()
+    table.text()
 }
 
-/// Formats why a pod would not be placed. Node groups in an unknown form are omitted.
-fn refused(refusal: &Refusal, paint: Paint) -> String {
-    let mut out = String::new();
-    let why = if refusal.summary.is_empty() { &refusal.message } else { &refusal.summary };
-    let name = paint.apply(Style::Yellow, &clean(&refusal.pod));
-    line(&mut out, &format!("{name}: {}", clean(why)));
+impl Refusal {
+    fn why(&self) -> &str {
+        if self.summary.is_empty() { &self.message } else { &self.summary }
+    }
+}
+
+/// Formats why a pod, or equal replicas, would not be placed. Node groups in an unknown form are omitted.
+fn refused(replicas: &[&Refusal], paint: Paint) -> String {
+    let (mut out, refusal) = (String::new(), replicas[0]);
+    let names = names(&replicas.iter().map(|one| one.pod.as_str()).collect::<Vec<_>>());
+    let many =
+        if replicas.len() > 1 { format!(" ({})", count(replicas.len(), "pod")) } else { String::new() };
+    let name = paint.apply(Style::Yellow, &clean(&format!("{names}{many}")));
+    line(&mut out, &format!("{name}: {}", clean(refusal.why())));
     let known = |group: &Value| serde_json::from_value(group.clone()).ok();
     let groups: Vec<NodeGroup> = refusal.node_groups.iter().filter_map(known).collect();
     if !groups.is_empty() {

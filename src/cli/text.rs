@@ -2,35 +2,21 @@
 
 use std::fmt::Display;
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use pellucid_model::quantity::format_amount;
 use serde_json::Value;
 
-/// Width of a table when the terminal's is unknown; fits most windows.
-const WIDTH: u16 = 120;
+use super::program;
+use super::table::{Cell, Table};
 
-/// Returns a table without borders. Long cells are wrapped within their column. The columns of numbers are aligned to
-/// the right.
+/// Returns a table whose long cells are wrapped. The columns of numbers are aligned to the right.
 pub(super) fn table(header: &[&str], numbers: impl IntoIterator<Item = usize>) -> Table {
-    let mut table = Table::new();
-    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(columns.unwrap_or(WIDTH).max(60))
-        .set_header(header);
-    for index in numbers {
-        if let Some(column) = table.column_mut(index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
+    Table::new(header, numbers)
 }
 
 /// Returns a cell of several lines, `-` if there are none. Control characters from the server are removed.
 pub(super) fn cell(lines: impl IntoIterator<Item: AsRef<str>>) -> Cell {
     let lines: Vec<String> = lines.into_iter().map(|line| clean(line.as_ref())).collect();
-    Cell::new(if lines.is_empty() { "-".to_owned() } else { lines.join("\n") })
+    Cell::new(if lines.is_empty() { vec!["-".to_owned()] } else { lines })
 }
 
 /// Returns a cell of one line.
@@ -56,6 +42,11 @@ pub(super) fn remedy(remedy: &str, resolver: &str) -> String {
         true => remedy.to_owned(),
         false => format!("{} ({resolver})", remedy.trim_end_matches('.')),
     }
+}
+
+/// Returns the last line of a table: the command to type next.
+pub(super) fn next(command: &str) -> String {
+    clean(&format!("{} {command}", program()))
 }
 
 /// Returns a number with its noun: `1 node`, `2 nodes`.

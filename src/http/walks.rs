@@ -4,9 +4,10 @@
 //! client may take. Held snapshots cost what changed since, so there are few of them: when there are too many, one that
 //! nobody has gone on with goes first. What is not held any more is answered with 410.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use pellucid_model::Published;
 use tokio::time::{Instant, sleep_until};
 
@@ -73,8 +74,8 @@ impl<S: Published + Send + Sync + 'static> Walks<S> {
     }
 
     /// Returns the list. A panic elsewhere leaves it whole, because every change is one call.
-    fn held(&self) -> std::sync::MutexGuard<'_, Vec<Walk<S>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn held(&self) -> MutexGuard<'_, Vec<Walk<S>>> {
+        self.0.lock()
     }
 }
 

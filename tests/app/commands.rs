@@ -1,4 +1,4 @@
-//! The built binary: help, bad input, and the commands that query a scheduler, against a stub server.
+//! The commands that query a scheduler, against a stub server.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
@@ -8,13 +8,15 @@ use std::process::{Command, Stdio};
 use pellucid_api::rest::explain::PodExplanation;
 use pellucid_api::rest::gang_explain::GangExplanation;
 
-struct Ran {
-    code: i32,
-    stdout: String,
-    stderr: String,
+/// What became of a command.
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
-fn pellucid(args: &[&str]) -> Ran {
+/// Runs the binary without a server in its environment.
+pub(crate) fn pellucid(args: &[&str]) -> Ran {
     let output = Command::new(env!("CARGO_BIN_EXE_pellucid"))
         .args(args)
         .env_remove("PELLUCID_SERVER")
@@ -30,7 +32,7 @@ fn pellucid(args: &[&str]) -> Ran {
 }
 
 /// Runs the binary and expects a failure with this exit code and these parts in the message.
-fn fails(args: &[&str], code: i32, parts: &[&str]) {
+pub(crate) fn fails(args: &[&str], code: i32, parts: &[&str]) {
     let ran = pellucid(args);
     assert_eq!(ran.code, code, "{args:?}: {}{}", ran.stdout, ran.stderr);
     assert_eq!(ran.stdout, "", "{args:?}");
@@ -40,110 +42,12 @@ fn fails(args: &[&str], code: i32, parts: &[&str]) {
     assert!(ran.stderr.matches("(os error").count() <= 1, "{args:?}: a cause twice in\n{}", ran.stderr);
 }
 
-fn write(folder: &Path, name: &str, text: &str) -> String {
+/// Writes a file; returns its path.
+pub(crate) fn write(folder: &Path, name: &str, text: &str) -> String {
     let path: PathBuf = folder.join(name);
     std::fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
 }
-
-// === command lines ===
-
-#[test]
-fn help_lists_the_commands_and_their_flags() {
-    let ran = pellucid(&["--help"]);
-    assert_eq!(ran.code, 0);
-    for command in [
-        "run", "demo", "sandbox", "replay", "explain", "gangs", "queue", "scores", "simulate", "flags",
-        "openapi", "crds", "probe",
-    ] {
-        assert!(ran.stdout.contains(&format!("  {command} ")), "no {command} in\n{}", ran.stdout);
-    }
-    for (command, flags) in [
-        ("run", "--kubeconfig --config --shadow-of --shadow --listen --v --leader-elect --otlp-endpoint"),
-        ("demo", "--listen --api-listen --exit-when-settled --seed --v"),
-        ("sandbox", "--listen --nodes --start-delay --stop-delay --node-metrics"),
-        ("replay", "--format --nodes --pods --through-api --decisions --seed --limit"),
-        ("scores", "--server --output PELLUCID_SERVER 127.0.0.1:10251"),
-        ("flags", "--server --output"),
-        ("probe", "--url"),
-    ] {
-        let ran = pellucid(&[command, "--help"]);
-        assert_eq!(ran.code, 0, "{command}");
-        for flag in flags.split_whitespace() {
-            assert!(ran.stdout.contains(flag), "{command} --help has no {flag}:\n{}", ran.stdout);
-        }
-    }
-    assert!(pellucid(&["--version"]).stdout.starts_with("pellucid 0."));
-}
-
-#[test]
-fn command_lines_that_make_no_sense_are_refused() {
-    fails(&[], 2, &["Usage"]);
-    fails(&["schedule"], 2, &["schedule"]);
-    fails(&["sandbox", "--node-metrics", "0"], 2, &["--node-metrics", "'0'"]);
-    fails(&["run", "--listen", "nowhere"], 2, &["nowhere", "--listen"]);
-    fails(&["run", "--shadow", "--shadow-of", "x"], 2, &["--shadow-of"]);
-    fails(&["explain", "pod", "a/b/c"], 2, &["must be NAMESPACE/NAME"]);
-    fails(&["flags", "../v"], 2, &["a switch has a plain name"]);
-    fails(&["explain", "pods", "-o", "xml"], 2, &["xml", "table, json, yaml"]);
-    fails(&["explain"], 2, &["Usage"]);
-    fails(&["explain", "node", "a/b"], 2, &["must be the name of a node"]);
-    fails(&["gangs", "-n", "A b"], 2, &["must be the name of a namespace"]);
-    fails(&["simulate"], 2, &["--filename"]);
-    fails(&["explain", "pod", "a/web", "-n", "b"], 1, &["a/web is not in namespace b"]);
-}
-
-#[cfg(not(feature = "otel"))]
-#[test]
-fn a_binary_without_traces_says_how_to_get_one_with_them() {
-    let parts = ["--otlp-endpoint http://127.0.0.1:4318", "built without traces", "--features otel"];
-    fails(&["run", "--otlp-endpoint", "http://127.0.0.1:4318"], 1, &parts);
-}
-
-#[test]
-fn a_bad_configuration_is_told_in_full() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nparallelism: 0\n\
-                profiles:\n- schedulerName: a\n  plugins:\n    score:\n      enabled:\n      - name: Nonsense\n";
-    let file = write(folder.path(), "scheduler.yaml", text);
-    fails(
-        &["run", "--config", &file],
-        1,
-        &[
-            "scheduler.yaml:3: parallelism: must be an integer from 1 to 2147483647, got 0",
-            "scheduler.yaml:9: profiles[0].plugins.score.enabled[0].name: no plugin is called \"Nonsense\"",
-        ],
-    );
-    fails(&["run", "--config", "/nonexistent/file"], 1, &["cannot read /nonexistent/file"]);
-}
-
-#[test]
-fn bad_traces_are_told_with_their_place() {
-    let folder = tempfile::tempdir().unwrap();
-    let nodes = write(folder.path(), "nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn-1,12x,1024,0,\n");
-    let good = write(folder.path(), "good.csv", "sn,cpu_milli,memory_mib,gpu,model\nn-1,12,1024,0,\n");
-    let replay = |format: &str, nodes: &str, pods: &str, code, part: &str| {
-        fails(&["replay", "--format", format, "--nodes", nodes, "--pods", pods], code, &[part]);
-    };
-    replay("borg", &nodes, &nodes, 2, "no trace format is called \"borg\"; known are: openb");
-    replay("openb", &nodes, &nodes, 1, "nodes.csv:2: column cpu_milli: \"12x\" is not an integer");
-    replay("openb", &good, &good, 1, "good.csv:1: the header is \"sn,cpu_milli,memory_mib,gpu,model\"");
-    replay("openb", "/nonexistent.csv", &good, 1, "/nonexistent.csv: No such file");
-}
-
-#[test]
-fn the_custom_resources_are_printed_as_a_cluster_takes_them() {
-    let ran = pellucid(&["crds"]);
-    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-    let documents: Vec<serde_json::Value> = serde_saphyr::from_multiple(&ran.stdout).unwrap();
-    let names: Vec<&str> = documents.iter().map(|d| d["metadata"]["name"].as_str().unwrap()).collect();
-    let wanted: Vec<String> =
-        pellucid_api::crd::definitions().into_iter().filter_map(|d| d.metadata.name).collect();
-    assert_eq!(names, wanted);
-    assert!(documents.iter().all(|d| d["kind"] == "CustomResourceDefinition"), "{}", ran.stdout);
-}
-
-// === against a server ===
 
 fn response(status: &str, content: &str, body: &str) -> String {
     let length = body.len();
@@ -295,9 +199,11 @@ fn pending_pods_are_listed() {
     let body = format!(
         r#"{{{META}, "count": 1, "pods": [{{"namespace": "a", "name": "web", "verdict": "gated", "reasons": ["SchedulingGated"], "message": "waiting for gates"}}]}}"#
     );
-    let (url, _) = stub("200 OK", "application/json", &body);
-    let ran = pellucid(&["explain", "pods", "--server", &url]);
-    assert!(ran.stdout.contains("a/web") && ran.stdout.contains("1 pod pending."), "{}", ran.stdout);
+    let (asked, text) = asked(&["explain", "pods", "--all", "-n", "a", "-l", "app in (x)"], &body);
+    let path = "/apis/v1/explain/pods?namespace=a&selector=app%20in%20%28x%29&limit=500";
+    assert_eq!(asked, format!("GET {path} HTTP/1.1 "));
+    assert!(text.contains("a/web") && text.contains("1 pod pending.\n"), "{text}");
+    assert!(text.ends_with("\npellucid explain pod a/web\n"), "{text}");
     let (url, _) = stub("200 OK", "text/html", "<html>");
     fails(&["explain", "pods", "--server", &url], 1, &["is not understood"]);
 }
@@ -347,7 +253,14 @@ fn names_take_their_namespace_from_the_command_line() {
         (vec!["explain", "pod", "web", "-n", "a", "-o", "json"], "explain/pods/a/web"),
         (vec!["explain", "gang", "web", "--namespace", "a", "-o", "json"], "explain/gangs/a/web"),
         (vec!["explain", "node", "n1"], "explain/nodes/n1"),
-        (vec!["queue", "web", "-n", "a"], "queue?position=a/web"),
+        (vec!["queue", "web", "-n", "a"], "queue?position=a/web&limit=1"),
+        (vec!["gang", "web", "-n", "a", "-o", "json"], "explain/gangs/a/web"),
+        (vec!["pod", "web", "-n", "a", "-o", "json"], "explain/pods/a/web"),
+        (vec!["node", "n1"], "explain/nodes/n1"),
+        (vec!["explain", "web", "--versus", "n1", "-o", "json"], "explain/pods/default/web?versus=n1"),
+        (vec!["history", "web", "-o", "json"], "history/pods/default/web"),
+        (vec!["wakeups", "a/web", "-o", "json"], "explain/pods/a/web/wakeups"),
+        (vec!["suggestions", "gang", "a/web", "-o", "json"], "explain/gangs/a/web/suggestions?max=10"),
         (vec!["scores", "web", "-n", "a", "-o", "yaml"], "scores/a/web"),
     ];
     for (args, path) in paths {
@@ -357,18 +270,37 @@ fn names_take_their_namespace_from_the_command_line() {
 }
 
 #[test]
-fn lists_are_narrowed_to_a_namespace_in_every_form() {
-    let body = r#"{"count": 2, "pods": [{"namespace": "a", "name": "x"}, {"namespace": "b", "name": "y"}]}"#;
-    let (_, json) = asked(&["explain", "pods", "-n", "b", "-o", "json"], body);
-    let wanted = serde_json::json!({"count": 1, "pods": [{"namespace": "b", "name": "y"}]});
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap(), wanted);
-    let (_, yaml) = asked(&["explain", "pods", "-n", "b", "-o", "yaml"], body);
-    assert_eq!(serde_saphyr::from_str::<serde_json::Value>(&yaml).unwrap(), wanted);
-    let (_, gangs) = asked(&["gangs", "-n", "b", "-o", "json"], r#"{"a/g": {}, "b/g": {}}"#);
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&gangs).unwrap(), serde_json::json!({"b/g": {}}));
-    let (_, queue) =
-        asked(&["queue", "-n", "b", "-o", "json"], r#"{"units": [{"key": "a/x"}, {"key": "b/y"}]}"#);
-    assert!(queue.contains("b/y") && !queue.contains("a/x"), "{queue}");
+fn lists_for_programs_are_walked_to_their_end() {
+    let page = |name: &str, more: &str| {
+        let body = format!(
+            r#"{{"meta": {{"snapshotGeneration": 7{more}}}, "count": 2, "pods": [{{"namespace": "b", "name": "{name}"}}]}}"#
+        );
+        response("200 OK", "application/json", &body)
+    };
+    let pages = || vec![page("x", r#", "continue": "7-1", "remainingItemCount": 1"#), page("y", "")];
+    let wanted = serde_json::json!({"meta": {"snapshotGeneration": 7}, "count": 2,
+        "pods": [{"namespace": "b", "name": "x"}, {"namespace": "b", "name": "y"}]});
+    for form in ["json", "yaml"] {
+        let (url, asked) = serve(pages());
+        let ran = pellucid(&["explain", "pods", "-n", "b", "-o", form, "--server", &url]);
+        assert_eq!(
+            serde_saphyr::from_str::<serde_json::Value>(&ran.stdout).unwrap(),
+            wanted,
+            "{}",
+            ran.stderr
+        );
+        let path = "GET /apis/v1/explain/pods?namespace=b&limit=500";
+        assert_eq!(asked.join().unwrap(), format!("{path} HTTP/1.1 \n{path}&continue=7-1 HTTP/1.1 "));
+    }
+    for (list, path) in [
+        ("gangs", "explain/gangs"),
+        ("queue", "queue"),
+        ("nodes", "explain/nodes"),
+        ("evictions", "evictions"),
+    ] {
+        let (question, _) = asked(&[list, "-o", "json", "--sort", "-age", "--limit", "3"], "{}");
+        assert_eq!(question, format!("GET /apis/v1/{path}?sort=-age&limit=3 HTTP/1.1 "));
+    }
 }
 
 #[test]
@@ -396,7 +328,10 @@ fn manifests_are_simulated() {
     let manifests = "apiVersion: v1\nkind: Pod\nmetadata: {name: one}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: two}\n";
     let file = write(folder.path(), "pods.yaml", manifests);
     let body = r#"{"placements": [{"pod": "a/one", "node": "n1"}], "refused": [{"pod": "a/two", "summary": "No room."}]}"#;
-    let (question, text) = asked(&["simulate", "-f", &file, "-n", "a"], body);
+    let (url, asked) = stub("200 OK", "application/json", body);
+    let ran = pellucid(&["simulate", "-f", &file, "-n", "a", "--server", &url]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (3, ""), "one of them would not fit");
+    let (question, text) = (asked.join().unwrap(), ran.stdout);
     let (head, sent) = question.split_once(" HTTP/1.1 ").unwrap();
     assert_eq!(head, "POST /apis/v1/simulate");
     let sent: serde_json::Value = serde_json::from_str(sent).unwrap();
@@ -435,8 +370,10 @@ fn under_the_plugins_name_it_is_kubectl_pellucid() {
     let (code, help, _) = run(&["--help"]);
     assert_eq!(code, 0);
     assert!(help.contains("Usage: kubectl pellucid <COMMAND>"), "{help}");
-    for command in ["explain", "gangs", "queue", "scores", "simulate", "flags"] {
+    for command in ["explain", "pod", "gang", "gangs", "queue", "events", "scores", "simulate", "flags"] {
         assert!(help.contains(&format!("  {command} ")), "no {command} in\n{help}");
+        let (_, help, _) = run(&[command, "--help"]);
+        assert!(help.contains("\n  kubectl pellucid "), "no example in\n{help}");
     }
     for command in ["run", "demo", "sandbox", "probe"] {
         assert_eq!(run(&[command]).0, 2, "{command} is no command of the plugin");
@@ -474,4 +411,49 @@ fn a_reader_that_goes_away_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn a_watched_page_is_drawn_once_for_each_change() {
+    let ok = |body: String| response("200 OK", "application/json", &body);
+    let state = |generation: u64| ok(format!(r#"{{"meta": {{"snapshotGeneration": {generation}}}}}"#));
+    let page = |name: &str| {
+        ok(format!(
+            r#"{{{META}, "count": 1, "pods": [{{"namespace": "a", "name": "{name}", "verdict": "gated",
+            "reasons": [], "message": ""}}]}}"#
+        ))
+    };
+    let late = r#"{"code": "GenerationNotReached", "message": "not yet", "requestId": "x"}"#;
+    let late = response("503 Service Unavailable", "application/json", late);
+    let (url, asked) = serve(vec![state(7), page("one"), late, state(9), page("two")]);
+    let ran = pellucid(&["explain", "pods", "--all", "--watch", "--server", &url]);
+    let asked = asked.join().unwrap();
+    assert_eq!(asked.matches("minGeneration=8").count(), 2, "{asked}");
+    assert!(
+        ran.stdout.matches("a/one").count() == 2 && ran.stdout.matches("a/two").count() == 2,
+        "{}",
+        ran.stdout
+    );
+    // The server is gone after that.
+    assert!(ran.code == 1 && ran.stderr.contains("no scheduler answers"), "{}", ran.stderr);
+}
+
+#[test]
+fn events_are_followed_from_the_last_one_that_is_recorded() {
+    let event = |id: u64, kind: &str| {
+        format!(r#"{{"id": {id}, "at": "2026-01-02T03:04:05Z", "kind": "{kind}", "pod": "a/web-{id}"}}"#)
+            + "\n"
+    };
+    let recorded = (1..=5).map(|id| event(id, "Refused")).collect::<String>();
+    let feed = |body: &str| response("200 OK", "application/x-ndjson", body);
+    let (url, asked) = serve(vec![feed(&recorded), feed(&(event(6, "Placed") + &event(7, "Bound")))]);
+    let ran = pellucid(&["events", "-f", "--tail", "2", "--kind", "Refused,Placed", "--server", &url]);
+    let asked = asked.join().unwrap();
+    assert!(asked.ends_with("GET /apis/v1/events?follow=true&since=5 HTTP/1.1 "), "{asked}");
+    let pods: Vec<&str> = ran.stdout.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    assert_eq!(pods, ["a/web-4", "a/web-5", "a/web-6"], "{}", ran.stdout);
+    assert!(ran.code == 1 && ran.stderr.contains("the feed has ended"), "{}", ran.stderr);
+    let (url, _) = serve(vec![feed(&event(9, "Refused"))]);
+    let json = pellucid(&["events", "-o", "json", "--server", &url]).stdout;
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&json).unwrap()["id"], 9);
 }

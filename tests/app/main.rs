@@ -1,6 +1,7 @@
 //! The program: its commands, its configuration, the demo, and a scheduler that is connected to a sandbox.
 //!
-//! - `commands`: command lines, and the commands that query a scheduler
+//! - `command_lines`: help and bad input; `commands`: those that query a scheduler; `command_lists`: the same on a
+//!   crowded cluster
 //! - `config`: configuration files
 //! - `demo`: the main use end to end
 //! - `run`: binding, conditions, events, faults, shadow mode, shutdown
@@ -11,6 +12,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod command_lines;
+mod command_lists;
 mod commands;
 mod config;
 mod dashboards;

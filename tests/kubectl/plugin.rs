@@ -94,8 +94,9 @@ fn kubectl_runs_the_plugin_against_a_demo() {
     );
     plugin.shows(&["explain", "pod", "ingress-1", "-n", "demo"], &["placed", "on edge-0"]);
     plugin.shows(&["explain", "gang", "too-many-gpus", "-n", "demo"], &["PLACEABLE", "nvidia.com/gpu"]);
-    plugin.shows(&["explain", "pods"], &["kubectl pellucid explain pod NAMESPACE/NAME"]);
-    assert!(plugin.says(&["explain", "pods", "-n", "elsewhere"]).contains("No pod is pending."));
+    plugin.shows(&["gang", "too-many-gpus", "-n", "demo", "--brief"], &["Outlook: NotNow", "Best fix: "]);
+    plugin.shows(&["explain", "pods"], &["\nkubectl pellucid explain pod demo/"]);
+    assert!(plugin.says(&["explain", "pods", "-n", "elsewhere"]).contains("No pod is pending among"));
     plugin.shows(&["gangs"], &["demo/ranks", "demo/render", "kubectl pellucid explain gang"]);
     plugin.shows(&["queue"], &["unschedulable", "demo/needs-500-cores", "gated", "demo/crew"]);
     let queue: Value = serde_saphyr::from_str(&plugin.says(&["queue", "-o", "yaml"])).expect("YAML");
@@ -112,12 +113,14 @@ fn kubectl_runs_the_plugin_against_a_demo() {
     let file = plugin.folder.path().join("what-if.yaml");
     std::fs::write(&file, MANIFESTS).expect("written");
     let file = file.to_string_lossy();
-    plugin.shows(
-        &["simulate", "-n", "demo", "-f", &file],
+    let simulated = plugin.output(&["simulate", "-n", "demo", "-f", &file]);
+    assert_eq!(simulated.status.code(), Some(3), "one of them would not fit");
+    contains(
+        &String::from_utf8_lossy(&simulated.stdout),
         &["2 pods would get a place, 1 would not", "demo/web-1", "demo/giant: ", "Insufficient cpu"],
     );
-    let outcome: Value =
-        serde_json::from_str(&plugin.says(&["simulate", "-f", &file, "-o", "json"])).expect("JSON");
+    let outcome = plugin.output(&["simulate", "-f", &file, "-o", "json"]);
+    let outcome: Value = serde_json::from_slice(&outcome.stdout).expect("JSON");
     assert_eq!(outcome["placements"].as_array().map(Vec::len), Some(2), "{outcome}");
     plugin.fails(&["explain", "demo/web-1"], 1, &["PodNotFound"]);
 
