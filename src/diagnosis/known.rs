@@ -1,10 +1,12 @@
-//! What is worked out of a snapshot once for all readers: the verdicts on all pending pods, and the outlooks of gangs.
+//! What is worked out of a snapshot once for all readers: the verdicts on all pending pods, the outlooks of gangs, and the
+//! cluster without the pods that can leave.
 //!
 //! It lies in the snapshot's memo. Nothing is worked out before a reader asks for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use pellucid_cluster::Cluster;
 use pellucid_cycle::Snapshot;
 use pellucid_model::GangKey;
 
@@ -15,6 +17,7 @@ use crate::verdict::Verdicts;
 pub(crate) struct Known {
     verdicts: OnceLock<Arc<Verdicts>>,
     outlooks: BTreeMap<GangKey, OnceLock<Arc<GangOutlook>>>,
+    emptied: OnceLock<Cluster>,
 }
 
 /// Returns what readers share of a snapshot.
@@ -22,7 +25,7 @@ pub(crate) fn known(snapshot: &Snapshot) -> Arc<Known> {
     snapshot.memo.get_or_init(|| {
         let gangs = snapshot.cluster.gangs().all().into_keys();
         let outlooks = gangs.map(|key| (key.clone(), OnceLock::new())).collect();
-        Known { verdicts: OnceLock::new(), outlooks }
+        Known { verdicts: OnceLock::new(), outlooks, emptied: OnceLock::new() }
     })
 }
 
@@ -30,6 +33,11 @@ impl Known {
     /// Returns the verdicts on all pending pods; the first reader works them out.
     pub(crate) fn verdicts(&self, make: impl FnOnce() -> Verdicts) -> Arc<Verdicts> {
         self.verdicts.get_or_init(|| Arc::new(make())).clone()
+    }
+
+    /// Returns the cluster without the pods that can leave; the first reader makes it.
+    pub(crate) fn emptied(&self, make: impl FnOnce() -> Cluster) -> &Cluster {
+        self.emptied.get_or_init(make)
     }
 
     /// Returns the outlook of a gang; the first reader works it out.

@@ -202,5 +202,5 @@ pub(crate) fn missing(
 
 /// Returns how much of a resource a pod requests, if any.
 pub(crate) fn requested(spec: &PodSpec, resource: &Name) -> Option<i64> {
-    spec.requests.list.named().find(|(name, _)| name == resource).map(|(_, amount)| amount)
+    Some(spec.requests.list.amount(resource)).filter(|amount| *amount > 0)
 }

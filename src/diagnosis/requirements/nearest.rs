@@ -149,8 +149,11 @@ fn group(asked: &PodRequirements<'_>, order: &[Near], failed: &[(usize, &Require
     let same: Vec<NodeIdx> =
         order.iter().take_while(|near| near.kind() == first.kind()).map(|near| near.node).collect();
     let best = |(_, requirement): &(usize, &Requirement)| {
-        let all = same.iter().filter_map(|node| measure(asked, *node, requirement));
-        all.reduce(|best, other| if other.available > best.available { other } else { best })
+        let free = |node: &NodeIdx| Some((missing(asked, *node, requirement)?.1, *node));
+        // The first of equals by name.
+        let best =
+            same.iter().filter_map(free).reduce(|best, other| if other.0 > best.0 { other } else { best });
+        measure(asked, best?.1, requirement)
     };
     let code = if first.fixed != 0 { Code::UnschedulableAndUnresolvable } else { Code::Unschedulable };
     Some(Group {

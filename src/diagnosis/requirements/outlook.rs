@@ -9,13 +9,16 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use pellucid_api::rest::explain::Outlook;
-use pellucid_cluster::{Cluster, Stage};
+use pellucid_cluster::{Cluster, PodRecord, ShapeId, Stage};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Edit;
 use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::View;
+use pellucid_model::collections::{FxHashMap, FxHashSet};
 use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, cancellation};
+
+use crate::known::known;
 
 use crate::requirements::PodRequirements;
 use crate::requirements::nearest::order;
@@ -55,7 +58,7 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
     if let Some(found) = one_node(snapshot, asked, now) {
         return found;
     }
-    let emptied = Emptied::of(asked);
+    let emptied = Emptied::of(snapshot, asked);
     match emptied.takes() {
         Some(true) => return of(NOT_NOW, "a node would take it if the pods on it ended"),
         Some(false) => {
@@ -175,8 +178,13 @@ pub(crate) struct Emptied<'a> {
 }
 
 impl<'a> Emptied<'a> {
-    fn of(asked: &'a PodRequirements<'a>) -> Self {
-        let all = State::of(without(asked, |_| true), asked);
+    fn of(snapshot: &Snapshot, asked: &'a PodRequirements<'a>) -> Self {
+        // Of a pod without a place the emptied cluster is that of every other one.
+        let all = match asked.record.node {
+            None => known(snapshot).emptied(|| without(&snapshot.cluster, |_| true)).fork(),
+            Some(_) => without(&asked.cluster, |_| true),
+        };
+        let all = State::of(all, asked);
         Self { asked, all, but_needed: OnceCell::new() }
     }
 
@@ -184,10 +192,12 @@ impl<'a> Emptied<'a> {
         let state = || {
             let (asked, view) = (self.asked, View::new(&self.asked.cluster));
             let placed = asked.cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
-            let needed: BTreeSet<PodId> =
-                placed.filter(|(_, r)| needs(asked, view, &r.pod.spec)).map(|(id, _)| id).collect();
+            let mut by_shape: FxHashMap<ShapeId, bool> = FxHashMap::default();
+            let mut is_needed =
+                |r: &PodRecord| *by_shape.entry(r.shape).or_insert_with(|| needs(asked, view, &r.pod.spec));
+            let needed: BTreeSet<PodId> = placed.filter(|(_, r)| is_needed(r)).map(|(id, _)| id).collect();
             let is_needed = |id: PodId| needed.contains(&id);
-            (!needed.is_empty()).then(|| State::of(without(asked, |id| !is_needed(id)), asked))
+            (!needed.is_empty()).then(|| State::of(without(&asked.cluster, |id| !is_needed(id)), asked))
         };
         self.but_needed.get_or_init(state).as_ref()
     }
@@ -246,7 +256,8 @@ impl<'a> Emptied<'a> {
     fn waits_for_pending(&self, asked: &PodRequirements<'_>) -> bool {
         let view = View::new(&asked.cluster);
         let mut pending = asked.cluster.pods().filter(|(id, r)| r.stage == Stage::Pending && *id != asked.id);
-        pending.any(|(_, r)| needs(asked, view, &r.pod.spec))
+        let mut seen: FxHashSet<ShapeId> = FxHashSet::default();
+        pending.any(|(_, r)| seen.insert(r.shape) && needs(asked, view, &r.pod.spec))
     }
 }
 
@@ -258,8 +269,8 @@ fn needs(asked: &PodRequirements<'_>, view: View<'_>, other: &pellucid_model::Po
 }
 
 /// Returns a copy of the state without the pods that can leave and that `leaves` names, and without nominations.
-fn without(asked: &PodRequirements<'_>, leaves: impl Fn(PodId) -> bool) -> Cluster {
-    let mut cluster = asked.cluster.fork();
+fn without(cluster: &Cluster, leaves: impl Fn(PodId) -> bool) -> Cluster {
+    let mut cluster = cluster.fork();
     let placed = cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
     let gone: Vec<PodId> = placed.map(|(id, _)| id).filter(|id| leaves(*id)).collect();
     for id in gone {
@@ -275,8 +286,8 @@ fn without(asked: &PodRequirements<'_>, leaves: impl Fn(PodId) -> bool) -> Clust
 
 /// Returns the keys of the pods that leave in the emptied cluster that takes the pod: all that can leave, or all of
 /// them but those that the pod needs, if it fits only there.
-pub(crate) fn emptied_for(asked: &PodRequirements<'_>) -> Vec<PodKey> {
-    let emptied = Emptied::of(asked);
+pub(crate) fn emptied_for(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> Vec<PodKey> {
+    let emptied = Emptied::of(snapshot, asked);
     let view = View::new(&asked.cluster);
     let keeps = emptied.takes() == Some(false);
     let placed = asked.cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());

@@ -33,7 +33,7 @@ pub(crate) fn of_pod(
     let max_copies_now = Simulation::without(snapshot, id, now).fill(pod, bound);
     let mut empty = Simulation::without(snapshot, id, now);
     empty.end_nominations();
-    for key in emptied_for(&asked) {
+    for key in emptied_for(snapshot, &asked) {
         // The pod is there, so the edit applies.
         drop(empty.edit(&Edit::DeletePod(key)));
     }

@@ -39,6 +39,17 @@ impl ResourceList {
         fixed.map(|(name, amount)| (Name::new(name), amount)).chain(scalars.cloned())
     }
 
+    /// Returns the amount of a resource by name, 0 when absent. `pods` is none of them.
+    #[inline]
+    pub fn amount(&self, name: &Name) -> i64 {
+        match name.as_str() {
+            "cpu" => self.milli_cpu,
+            "memory" => self.memory,
+            "ephemeral-storage" => self.ephemeral_storage,
+            _ => self.scalar(name),
+        }
+    }
+
     /// Returns the amount of a scalar resource, 0 when absent.
     #[inline]
     pub fn scalar(&self, name: &Name) -> i64 {
