@@ -41,6 +41,7 @@ const ASSETS: &[(&str, &str, &str)] = &[
     file!("icon.svg", ICON),
     file!("api.js", SCRIPT),
     file!("app.js", SCRIPT),
+    file!("compare.js", SCRIPT),
     file!("deadlock.js", SCRIPT),
     file!("dom.js", SCRIPT),
     file!("feed.js", SCRIPT),
@@ -60,6 +61,7 @@ const ASSETS: &[(&str, &str, &str)] = &[
     file!("scores.js", SCRIPT),
     file!("strip.js", SCRIPT),
     file!("theme.js", SCRIPT),
+    file!("trial.js", SCRIPT),
 ];
 
 const PAGE: &str = include_str!("index.html");
