@@ -11,6 +11,7 @@ use pellucid::http::{Kind, Limits, Lines, Param, Params, Parts, Renderer, Route,
 use pellucid::model::Published;
 use pellucid::model::time::Now;
 use pellucid_api::rest::explain::{NodeGroup, OwnerOf, PendingPod, PendingPods, PodExplanation, ReasonBody};
+use pellucid_api::rest::gang_explain::{GangExplanation, Interference, InterferenceCycle, InterferenceEdge};
 use pellucid_api::rest::gangs::{GangCounts, GangSummary};
 use pellucid_api::rest::nodes::{NodeList, NodeSummary};
 use pellucid_api::rest::pending::{PendingRow, PendingSummary};
@@ -175,6 +176,33 @@ fn gangs(size: Size) -> BTreeMap<String, GangSummary> {
     (0..size.gangs).map(gang).collect()
 }
 
+/// Returns two gangs of which each holds what the other one lacks.
+fn deadlock() -> Interference {
+    let edge = |holder: &str, waiter: &str| InterferenceEdge {
+        holder: holder.to_owned(),
+        waiter: waiter.to_owned(),
+        resources: vec!["nvidia.com/gpu".to_owned()],
+        held_text: BTreeMap::from([("nvidia.com/gpu".to_owned(), "8".to_owned())]),
+        ..InterferenceEdge::default()
+    };
+    let (one, two) = ("team-1/gang-001", "team-2/gang-002");
+    let cycle = InterferenceCycle { gangs: vec![one.to_owned(), two.to_owned()], breaks_at: None };
+    Interference {
+        edges: vec![edge(one, two), edge(two, one)],
+        cycles: vec![cycle],
+        ..Interference::default()
+    }
+}
+
+fn in_deadlock() -> GangExplanation {
+    GangExplanation {
+        namespace: "team-1".to_owned(),
+        name: "gang-001".to_owned(),
+        state: "Waiting".to_owned(),
+        ..GangExplanation::default()
+    }
+}
+
 /// Returns an explanation of a pod with forty node groups.
 fn explanation(size: Size, pod: &PendingPod) -> PodExplanation {
     let group = |n: usize| NodeGroup {
@@ -257,7 +285,8 @@ fn routes(size: Size, most: &Arc<AtomicUsize>) -> Vec<Route<Cluster>> {
         with_queries(list),
         feed,
         fixed("/apis/v1/plugins/Coscheduling/gangs", json!(gangs(size))),
-        fixed("/apis/v1/gangs/interference", json!({"edges": [], "cycles": []})),
+        fixed("/apis/v1/gangs/interference", json!(deadlock())),
+        fixed("/apis/v1/explain/gangs/team-1/gang-001", json!(in_deadlock())),
         fixed("/apis/v1/reasons", json!({"reasons": []})),
         fixed(
             &format!("/apis/v1/explain/pods/{}/{}", first.namespace, first.name),

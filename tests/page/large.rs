@@ -91,3 +91,25 @@ fn a_thousand_pods_are_found_at_once_while_events_go_by() {
     let most = fixture.most_pods.load(Ordering::Relaxed);
     assert!(most < 100, "{most} pods were asked for at once");
 }
+
+#[test]
+fn a_deadlock_is_said_at_the_top_and_in_the_headline_of_its_gangs() {
+    let Some(browser) = Browser::start() else { return };
+    let fixture = serve(Size { nodes: 10, pods: 20, gangs: 4, of_one: 10, events: 0 });
+    let address = fixture.address;
+    let says = "team-1/gang-001 and team-2/gang-002 wait for each other.";
+    let holds = "team-2/gang-002 holds 8 nvidia.com/gpu that team-1/gang-001 lacks.";
+    browser.open(&format!("http://{address}/"));
+    let top = browser.wait(
+        "const top = document.querySelector('#deadlocks'); return top.checkVisibility() && top.innerText",
+    );
+    let above = "return document.querySelector('#deadlocks').getBoundingClientRect().bottom <= document.querySelector('#columns').getBoundingClientRect().top";
+    assert_eq!(browser.run(above), true);
+    browser.open(&format!("http://{address}/#/gangs/team-1/gang-001"));
+    let gang = browser.wait("const line = document.querySelector('#view .deadlock'); return line && document.querySelector('.chips').innerText + line.innerText");
+    assert_eq!(browser.run("return document.querySelector('#deadlocks').checkVisibility()"), false);
+    for text in [top, gang] {
+        let text = text.as_str().unwrap_or_default();
+        assert!(text.contains("eadlock") && text.contains(says) && text.contains(holds), "{text}");
+    }
+}
