@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use pellucid::http::{Kind, Limits, Lines, Param, Params, Parts, Renderer, Route, Server, Version};
 use pellucid::model::Published;
@@ -28,7 +27,7 @@ pub(crate) struct Size {
     pub(crate) gangs: u32,
     /// Pods of one controller.
     pub(crate) of_one: usize,
-    /// Events that happen per second.
+    /// Events that the feed has more at each request.
     pub(crate) events: u64,
 }
 
@@ -251,7 +250,9 @@ fn routes(size: Size, most: &Arc<AtomicUsize>) -> Vec<Route<Cluster>> {
     };
     let pods = Arc::new(pending(size));
     let first = pods.first().cloned().unwrap_or_default();
-    let (counted, of_rows, of_pods, of_feed) = (Arc::clone(most), Arc::clone(&pods), Arc::clone(&pods), pods);
+    let explained = format!("/apis/v1/explain/pods/{}/{}", first.namespace, first.name);
+    let counted = Arc::clone(most);
+    let (of_rows, of_pods, of_feed) = (Arc::clone(&pods), Arc::clone(&pods), pods);
     let rows = Route::get(
         "/apis/v1/summary/pending",
         "test",
@@ -270,14 +271,15 @@ fn routes(size: Size, most: &Arc<AtomicUsize>) -> Vec<Route<Cluster>> {
             Ok(json!(body))
         },
     );
-    let began = Instant::now();
-    let newest = move || u64::try_from(began.elapsed().as_millis()).unwrap_or(0) * size.events / 1000;
     let feed = Route::lines(
         "/apis/v1/events",
         "test",
         "Generated",
         BodySchema::any(),
-        move |_: &Cluster, _: &Params, cursor, at_most| events(&of_feed, newest(), cursor, at_most),
+        move |_: &Cluster, params: &Params, cursor, at_most| {
+            let since = params.integer("since").ok().flatten().unwrap_or(0);
+            events(&of_feed, since + size.events, cursor, at_most)
+        },
     );
     vec![
         fixed("/apis/v1/nodes", json!(nodes(size))),
@@ -288,10 +290,7 @@ fn routes(size: Size, most: &Arc<AtomicUsize>) -> Vec<Route<Cluster>> {
         fixed("/apis/v1/gangs/interference", json!(deadlock())),
         fixed("/apis/v1/explain/gangs/team-1/gang-001", json!(in_deadlock())),
         fixed("/apis/v1/reasons", json!({"reasons": []})),
-        fixed(
-            &format!("/apis/v1/explain/pods/{}/{}", first.namespace, first.name),
-            json!(explanation(size, &first)),
-        ),
+        fixed(&explained, json!(explanation(size, &first))),
     ]
 }
 

@@ -17,7 +17,7 @@ fn the_nodes_that_matter_come_first_and_taints_have_names() {
     open(&browser, &demo, "#/pods/demo/not-of-finance");
     let groups = browser.wait("const groups = [...document.querySelectorAll('.groups > li')]; return groups.length > 2 && groups.map((li) => li.innerText)");
     let text = |at: usize| groups[at].as_str().unwrap_or_default().to_owned();
-    assert!(text(0).contains("nearest to taking it") && text(0).contains("finance-01"), "{groups:#}");
+    assert!(text(0).contains("the nearest is among them") && text(0).contains("finance-01"), "{groups:#}");
     assert!(text(0).contains("taint team=finance:NoSchedule: on 1 of 30 nodes"), "{groups:#}");
     let last = text(groups.as_array().map_or(0, Vec::len) - 1);
     assert!(last.contains("NodeAffinity") && last.contains("nodeSelector pool=finance"), "{groups:#}");

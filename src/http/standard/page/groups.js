@@ -19,7 +19,9 @@ const APART = ["TaintToleration", "NodeUnschedulable", "NodeAffinity", "NodeName
 export function nodeGroups({ nodeGroups: groups = [], notEvaluated = 0, totalNodes = 0, nearest, requirements = [] }) {
   if (!totalNodes) return null;
   const near = new Set(nearest?.exampleNodes ?? []);
-  const isNear = (one) => (one.exampleNodes ?? []).some((node) => near.has(node));
+  // The node with the smallest shortfall is of the group too, if not among its examples.
+  const nodesOf = (one) => [...(one.exampleNodes ?? []), ...(one.shortfalls ?? []).map((short) => short.bestNode)];
+  const isNear = (one) => nodesOf(one).some((node) => near.has(node));
   const rank = (one) => (isNear(one) ? -1 : APART.indexOf(one.plugin) + 1);
   const sorted = groups.map((one, at) => [rank(one), at, one]).sort((a, b) => a[0] - b[0] || a[1] - b[1]).map(([, , one]) => one);
   return [bar(sorted, notEvaluated, totalNodes), h("ol", { class: "groups" }, sorted.map((one, at) => group(one, at, isNear(one), requirements)))];
@@ -59,7 +61,7 @@ function group(one, at, isNear, requirements) {
     h("div", {},
       h("p", { class: "group-head" },
         h("strong", {}, plural(one.count, "node")), " ",
-        isNear && chip("nearest to taking it", "good"), isNear && " ",
+        isNear && chip("the nearest is among them", "good"), isNear && " ",
         h("span", { class: "plugin" }, one.plugin), " ",
         h("span", { class: "quiet", title: one.code }, helpless ? "evicting pods would not help" : "evicting pods could help")),
       reasons(one.reasons),
