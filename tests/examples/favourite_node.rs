@@ -58,7 +58,10 @@ async fn a_plugin_from_outside_decides_and_can_be_read() {
         "nodes": [{"node": "loved", "favour": 90}, {"node": "shunned", "favour": 5}],
         "unlabelledNodes": 1,
     });
-    assert_eq!(state, expected);
+    for (field, value) in expected.as_object().unwrap() {
+        assert_eq!(&state[field], value, "{state}");
+    }
+    assert_eq!(state["meta"]["kind"], "FavouriteNodeState", "{state}");
     let in_force = client::get(address, "/apis/v1/plugins/FavouriteNode/config").json();
     assert_eq!(in_force["profiles"]["pellucid"], json!({"least": 10, "unlabelled": 50}), "{in_force}");
 

@@ -1,199 +1,42 @@
-//! The page with 5,000 nodes, 10,000 pending pods and 500 gangs: the product's server with generated bodies, made
-//! from the types of the REST API.
+//! The page on large clusters, of which a server with generated bodies tells.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use pellucid::http::{Limits, Parts, Renderer, Route, Server, Version};
-use pellucid::model::Published;
-use pellucid::model::time::Now;
-use pellucid_api::rest::explain::{NodeGroup, OwnerOf, PendingPod, PendingPods, PodExplanation, ReasonBody};
-use pellucid_api::rest::gangs::{GangCounts, GangSummary};
-use pellucid_api::rest::nodes::{NodeList, NodeSummary};
-use pellucid_api::rest::{BodySchema, Meta};
-use serde_json::{Value, json};
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
+use serde_json::json;
 
 use crate::browser::{Browser, keys};
+use crate::fixture::{Size, serve};
 
-const NODES: usize = 5_000;
-const PODS: usize = 10_000;
-const GANGS: u32 = 500;
+/// Records tasks that kept the page from responding, those since it was opened included.
+const WATCH_TASKS: &str = "window.longest = 0; window.later = 0; const drawn = performance.now(); new PerformanceObserver((list) => { for (const task of list.getEntries()) { if (task.startTime > drawn) window.later = Math.max(window.later, task.duration); window.longest = Math.max(window.longest, task.duration); } }).observe({ type: 'longtask', buffered: true })";
 
-struct Cluster;
-
-impl Published for Cluster {
-    fn generation(&self) -> u64 {
-        1
-    }
+/// Types into the filter of the pods that wait.
+fn filter(browser: &Browser, text: &str) {
+    browser.run(&format!("const filter = document.querySelector('#pending .filter'); filter.value = '{text}'; filter.dispatchEvent(new Event('input'))"));
 }
-
-/// Returns a deterministic pseudo-random number.
-fn noise(n: usize) -> usize {
-    let mixed = (n as u64 ^ 0x9e37_79b9).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    (mixed >> 33) as usize
-}
-
-fn nodes() -> NodeList {
-    let node = |n: usize| {
-        let pool = ["compute", "memory", "gpu"][n * 3 / NODES];
-        let busy = 25 * (n * 3 / NODES) + noise(n) % 50;
-        let offered = BTreeMap::from([("cpu", 64_000), ("memory", 256 << 30), ("pods", 110)]);
-        let of = |share: fn(i64, i64) -> i64| {
-            offered.iter().map(|(name, all)| ((*name).to_owned(), share(*all, busy as i64))).collect()
-        };
-        NodeSummary {
-            name: format!("{pool}-{n:04}"),
-            ready: !n.is_multiple_of(401),
-            unschedulable: n.is_multiple_of(97),
-            pods: busy / 4,
-            allocatable: of(|all, _| all),
-            requested: of(|all, busy| all * busy / 100),
-            free: of(|all, busy| all - all * busy / 100),
-            ..NodeSummary::default()
-        }
-    };
-    NodeList { meta: Meta::default(), count: NODES, nodes: (0..NODES).map(node).collect() }
-}
-
-fn pending() -> PendingPods {
-    const REASONS: [&str; 5] = [
-        "HostPortConflict",
-        "NodeAffinityMismatch",
-        "UntoleratedTaint",
-        "TooManyPods",
-        "InsufficientResource",
-    ];
-    let pod = |n: usize| {
-        PendingPod {
-        namespace: format!("team-{}", n % 20),
-        name: format!("job-{n:05}"),
-        owner: Some(OwnerOf { kind: "Deployment".to_owned(), name: format!("web-{}", n % 30) }),
-        priority: n as i32 % 3,
-        created_at: "2026-01-02T03:04:05Z".to_owned(),
-        stage: "unschedulable".to_owned(),
-        attempts: 3,
-        verdict: "refused".to_owned(),
-        key_reason: REASONS[(noise(n) % 15).min(4)].to_owned(),
-        outlook: "NotNow".to_owned(),
-        reasons: vec![REASONS[(noise(n) % 15).min(4)].to_owned(), "NodeUnschedulable".to_owned()],
-        message: "0/5000 nodes are available: 52 node(s) were unschedulable, 4948 Insufficient cpu. preemption: 0/5000 nodes are available".to_owned(),
-        ..PendingPod::default()
-    }
-    };
-    PendingPods { meta: Meta::default(), count: PODS, pods: (0..PODS).map(pod).collect() }
-}
-
-fn gangs() -> BTreeMap<String, GangSummary> {
-    let gang = |n: u32| {
-        let name = format!("team-{}/gang-{n:03}", n % 20);
-        let counts = GangCounts { created: 8, pending: n % 9, bound: 8 - n % 9, ..GangCounts::default() };
-        let state = if n.is_multiple_of(9) { "Running" } else { "Unschedulable" }.to_owned();
-        (name.clone(), GangSummary { name, state, counts, min_required_number: 8, ..GangSummary::default() })
-    };
-    (0..GANGS).map(gang).collect()
-}
-
-/// Returns an explanation of a pod with forty node groups.
-fn explanation() -> PodExplanation {
-    let group = |n: usize| NodeGroup {
-        plugin: "NodeResourcesFit".to_owned(),
-        code: "Unschedulable".to_owned(),
-        count: 120,
-        reasons: vec![ReasonBody {
-            code: "InsufficientResource".to_owned(),
-            message: format!("Insufficient example.com/r{n}"),
-            ..ReasonBody::default()
-        }],
-        shortfalls: Vec::new(),
-        example_nodes: vec![format!("compute-{n:04}")],
-        details: Vec::new(),
-    };
-    PodExplanation {
-        namespace: "team-1".to_owned(),
-        name: "job-00001".to_owned(),
-        verdict: "refused".to_owned(),
-        summary: "None of 5000 nodes fits.".to_owned(),
-        total_nodes: NODES,
-        not_evaluated: 200,
-        node_groups: (0..40).map(group).collect(),
-        ..PodExplanation::default()
-    }
-}
-
-fn routes() -> Vec<Route<Cluster>> {
-    let fixed = |path: &str, body: Value| {
-        Route::get(path, "test", "Generated", BodySchema::any(), move |_: &Cluster, _, _| Ok(body.clone()))
-    };
-    vec![
-        fixed("/apis/v1/nodes", json!(nodes())),
-        fixed("/apis/v1/explain/pods", json!(pending())),
-        fixed("/apis/v1/plugins/Coscheduling/gangs", json!(gangs())),
-        fixed("/apis/v1/gangs/interference", json!({"edges": [], "cycles": []})),
-        fixed("/apis/v1/reasons", json!({"reasons": []})),
-        fixed("/apis/v1/explain/pods/team-1/job-00001", json!(explanation())),
-    ]
-}
-
-/// Serves until the returned token is cancelled.
-fn serve() -> (SocketAddr, CancellationToken, tokio::runtime::Runtime) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("a runtime");
-    let nothing = || Renderer::openmetrics(String::new);
-    let (published, receiver) = watch::channel(1);
-    let snapshot = Arc::new(Cluster);
-    let server = Server::new(Parts {
-        routes: routes(),
-        load: Arc::new(move || {
-            let _kept = &published;
-            Arc::clone(&snapshot)
-        }),
-        published: receiver,
-        switches: Vec::new(),
-        health: Vec::new(),
-        metrics: nothing(),
-        resource_metrics: nothing(),
-        configz: Arc::new(|| Value::Null),
-        version: Version::default(),
-        now: Arc::new(Now::default),
-        observe: Arc::new(|_| ()),
-        limits: Limits::default(),
-    });
-    let bound = runtime
-        .block_on(server.expect("the routes are valid").bind(([127, 0, 0, 1], 0).into()))
-        .expect("a port");
-    let (address, stop) = (bound.address(), CancellationToken::new());
-    runtime.spawn(bound.serve(stop.clone()));
-    (address, stop, runtime)
-}
-
-/// Records tasks that kept the page from responding.
-const WATCH_TASKS: &str = "window.longest = 0; new PerformanceObserver((list) => { for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration); }).observe({ type: 'longtask', buffered: true })";
 
 #[test]
 fn five_thousand_nodes_are_drawn_at_once_and_hang_nothing() {
     let Some(browser) = Browser::start() else { return };
-    let (address, stop, runtime) = serve();
+    let fixture = serve(Size { nodes: 5_000, pods: 10_000, gangs: 500, of_one: 20, events: 0 });
+    let address = fixture.address;
     browser.prefer("light");
     browser.open(&format!("http://{address}/"));
     let drawn = browser.wait(
-        "const is = document.querySelector('#nodes [data-part=box]').dataset.nodes === '5000' && document.querySelectorAll('.pending-group').length === 5 && document.querySelector('.gangs');
+        "const is = document.querySelector('#nodes [data-part=box]').dataset.nodes === '5000' && document.querySelectorAll('.pending-group').length === 50 && document.querySelector('.gangs');
          return is && { at: performance.now(), elements: document.querySelectorAll('*').length }",
     );
     browser.run(WATCH_TASKS);
     let millis = drawn["at"].as_f64().expect("a number");
     assert!(millis < 2_000.0, "drawn after {millis} ms");
-    assert!(drawn["elements"].as_u64() < Some(2_500), "{drawn}");
+    assert!(drawn["elements"].as_u64() < Some(5_000), "{drawn}");
     let text = browser.run(
         "return document.querySelector('#pending').innerText + document.querySelector('#view').innerText",
     );
     let text = text.as_str().unwrap_or_default();
-    assert!(text.contains("10,000 pods") && text.contains("and 440 more"), "{text}");
+    for words in ["10,000 pods in 500 groups", "50 more of 450 groups", "and 440 more"] {
+        assert!(text.contains(words), "{words:?} is missing in {text}");
+    }
 
     let height = browser.run("return document.querySelector('#nodes canvas').clientHeight");
     assert!((100..260).contains(&height.as_u64().unwrap_or(0)), "{height}");
@@ -206,13 +49,80 @@ fn five_thousand_nodes_are_drawn_at_once_and_hang_nothing() {
         browser.screenshot(&format!("large-{theme}"));
     }
 
-    browser.run("const filter = document.querySelector('.filter'); filter.value = 'job-0999'; filter.dispatchEvent(new Event('input'))");
-    browser.wait("return document.querySelectorAll('.pending-group a').length === 10");
-    browser.open(&format!("http://{address}/#/pods/team-1/job-00001"));
+    filter(&browser, "job-499-0998");
+    browser
+        .wait("return document.querySelector('#pending').innerText.includes('10 of 10,000 pods in 1 group')");
+    browser.open(&format!("http://{address}/#/pods/team-0/job-000-00000"));
     let sums = browser.wait("const bar = document.querySelector('.adds-up'); return bar && [bar.dataset.sum, bar.querySelectorAll('.seg').length, document.querySelectorAll('.groups > li').length]");
     assert_eq!(sums, json!(["5000", 14, 40]));
     let longest = browser.run("return window.longest").as_f64().expect("a number");
     assert!(longest < 500.0, "a task of {longest} ms");
-    stop.cancel();
-    runtime.shutdown_background();
+}
+
+#[test]
+fn a_thousand_pods_are_found_at_once_while_events_go_by() {
+    let Some(browser) = Browser::start() else { return };
+    let fixture = serve(Size { nodes: 500, pods: 1_000, gangs: 20, of_one: 40, events: 300 });
+    let address = fixture.address;
+    browser.prefer("dark");
+    browser.resize(1_440, 1_200);
+    // The best of three: other programs of a busy machine take their time too.
+    let draw = || {
+        browser.in_new_page(&format!("http://{address}/"));
+        let drawn = browser
+            .wait("return document.querySelectorAll('.pending-group').length === 25 && performance.now()");
+        drawn.as_f64().expect("a number")
+    };
+    let millis = (0..3).map(|_| draw()).fold(f64::INFINITY, f64::min);
+    assert!(millis < 1_000.0, "the groups are there after {millis} ms");
+    browser.run(WATCH_TASKS);
+
+    // A group opens to its pods, page by page.
+    browser.run("document.querySelector('.pending-group summary').click()");
+    browser.wait("return document.querySelectorAll('.pending-group a[data-pod]').length === 20");
+    browser.run("document.querySelector('.pending-group li button').click()");
+    browser.wait("return document.querySelectorAll('.pending-group a[data-pod]').length === 40");
+    // What happens again and again is one line with its count, which grows.
+    let times = "[...document.querySelectorAll('.events li[data-kind=Refused]')].map((li) => Number(li.dataset.times)).reduce((a, b) => a + b, 0)";
+    browser.wait(&format!("return {times} >= 1000"));
+    assert_eq!(browser.run("return document.querySelectorAll('.events li').length"), 25);
+    browser.run("document.querySelector('.event-pods').click()");
+    browser.wait("return [...document.querySelectorAll('.events li a')].length === 40");
+    filter(&browser, "team-3/job-003");
+    browser.screenshot("thousand");
+    let longest = browser.run("return window.longest");
+    assert!(longest.as_f64() < Some(300.0), "a task of {longest} ms");
+    // The best of three spells in which the feed is asked twice.
+    let spell = || {
+        let asked = "performance.getEntriesByType('resource').filter((one) => one.name.includes('/apis/v1/events')).length";
+        browser.run(&format!("window.later = 0; window.asked = {asked}"));
+        let later = browser.wait(&format!("return {asked} >= window.asked + 2 && [window.later]"));
+        later[0].as_f64().expect("a number")
+    };
+    let later = (0..3).map(|_| spell()).fold(f64::INFINITY, f64::min);
+    assert!(later < 100.0, "a task of {later} ms while the feed ran");
+    let most = fixture.most_pods.load(Ordering::Relaxed);
+    assert!(most < 100, "{most} pods were asked for at once");
+}
+
+#[test]
+fn a_deadlock_is_said_at_the_top_and_in_the_headline_of_its_gangs() {
+    let Some(browser) = Browser::start() else { return };
+    let fixture = serve(Size { nodes: 10, pods: 20, gangs: 4, of_one: 10, events: 0 });
+    let address = fixture.address;
+    let says = "team-1/gang-001 and team-2/gang-002 wait for each other.";
+    let holds = "team-2/gang-002 holds 8 nvidia.com/gpu that team-1/gang-001 lacks.";
+    browser.open(&format!("http://{address}/"));
+    let top = browser.wait(
+        "const top = document.querySelector('#deadlocks'); return top.checkVisibility() && top.innerText",
+    );
+    let above = "return document.querySelector('#deadlocks').getBoundingClientRect().bottom <= document.querySelector('#columns').getBoundingClientRect().top";
+    assert_eq!(browser.run(above), true);
+    browser.open(&format!("http://{address}/#/gangs/team-1/gang-001"));
+    let gang = browser.wait("const line = document.querySelector('#view .deadlock'); return line && document.querySelector('.chips').innerText + line.innerText");
+    assert_eq!(browser.run("return document.querySelector('#deadlocks').checkVisibility()"), false);
+    for text in [top, gang] {
+        let text = text.as_str().unwrap_or_default();
+        assert!(text.contains("eadlock") && text.contains(says) && text.contains(holds), "{text}");
+    }
 }

@@ -7,7 +7,9 @@
 mod common;
 
 mod browser;
+mod fixture;
 mod large;
+mod verdicts;
 
 use std::net::SocketAddr;
 
@@ -56,18 +58,21 @@ fn the_demo_is_shown_and_adds_up() {
         "{node}"
     );
 
-    let groups = browser.wait(
-        "const groups = [...document.querySelectorAll('.pending-group')];
-         return groups.length > 4 && Object.fromEntries(groups.map((group) => [group.dataset.code, [...group.querySelectorAll('a')].map((a) => a.dataset.pod)]))",
+    let pods = browser.wait(
+        "const pods = [...document.querySelectorAll('.pending-group a[data-pod]')];
+         return pods.length > 4 && pods.map((a) => [a.closest('.pending-group').dataset.code, a.dataset.pod])",
     );
-    let names = |code: &str| groups[code].as_array().cloned().unwrap_or_default();
+    let names = |code: &str| -> Vec<Value> {
+        let all = pods.as_array().into_iter().flatten();
+        all.filter(|pod| pod[0] == code).map(|pod| pod[1].clone()).collect()
+    };
     for (code, pod) in [
         ("InsufficientResource", "demo/needs-500-cores"),
         ("HostPortConflict", "demo/third-on-port-443"),
         ("SchedulingGated", "demo/gated"),
         ("Unreadable", "demo/unreadable"),
     ] {
-        assert!(names(code).contains(&json!(pod)), "{pod} is not under {code} in {groups:#}");
+        assert!(names(code).contains(&json!(pod)), "{pod} is not under {code} in {pods:#}");
     }
 
     for pod in ["needs-16-gpus", "needs-500-cores", "third-on-port-443"] {
@@ -115,7 +120,7 @@ fn the_keyboard_alone_reaches_a_verdict() {
     let Some(browser) = Browser::start() else { return };
     let demo = Demo::start(&[]);
     browser.open(&url(&demo, ""));
-    browser.wait("return document.querySelectorAll('.pending-group a').length > 8");
+    browser.wait("return document.querySelectorAll('.pending-group a[data-pod]').length > 8");
     let focused = "const e = document.activeElement; return e.dataset.pod ?? e.dataset.part ?? e.id ?? ''";
     browser.press(&[keys::TAB]);
     assert_eq!(browser.run(focused), "skip");
@@ -232,6 +237,8 @@ fn what_the_cluster_says_stays_text() {
     demo.create_pod("marked", &json!({"affinity": affinity}));
     browser.open(&url(&demo, "#/pods/demo/marked"));
     browser.wait("return document.querySelector('#view .lead')?.textContent.includes('<img src=x')");
+    // It is in a group with the other one that cannot be read.
+    browser.wait("const group = document.querySelector('[data-code=Unreadable] summary'); group?.click(); return group");
     browser.wait("return document.querySelector('[data-pod=\"demo/marked\"]')");
     assert_eq!(browser.run("return document.querySelectorAll('#view img, #pending img').length"), 0);
     // A URL that names nothing useful, or is malformed, still shows something.

@@ -31,7 +31,7 @@ fn with_spec(pod: Pod, change: impl FnOnce(&mut PodSpec)) -> Pod {
     Pod { spec: Arc::new(spec), ..pod }
 }
 
-fn controlled(pod: Pod, kind: &str, name: &str) -> Pod {
+pub(crate) fn controlled(pod: Pod, kind: &str, name: &str) -> Pod {
     Pod { controller: Some(Controller { uid: "u".into(), kind: kind.into(), name: name.into() }), ..pod }
 }
 

@@ -11,9 +11,10 @@ use crate::common::cluster::config;
 use crate::common::driver::Core;
 use crate::common::made::{core, core_with, in_gang, node, pod, unreadable};
 use crate::common::reads::{ask, ask_snapshot, code_of, list, number, text, try_ask};
+use crate::fixing::controlled;
 use crate::stories::{ours, story};
 
-const DIMENSIONS: [&str; 11] = [
+const DIMENSIONS: [&str; 12] = [
     "code",
     "plugin",
     "resource",
@@ -25,6 +26,7 @@ const DIMENSIONS: [&str; 11] = [
     "priority",
     "owner",
     "shape",
+    "ownerOrShape",
 ];
 
 fn member(gang: &str, name: &str, min: u32) -> Pod {
@@ -177,4 +179,45 @@ fn who_is_ahead_is_named_with_what_it_asks_for() {
     {
         assert_eq!(code_of(try_ask(&mut core, &format!("/apis/v1/queue?position={wrong}"))), code);
     }
+}
+
+#[test]
+fn what_is_made_alike_is_one_row_and_its_pods_are_listed_alone() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let made = |name: &str, cpu, owner: &str, created, priority| {
+        controlled(Pod { created, priority, ..pod(name, cpu) }, "Job", owner)
+    };
+    // Two shapes of one controller are one row, two shapes of no controller are two.
+    for one in [
+        made("a-1", 5000, "a", 300, 1),
+        made("a-2", 6000, "a", 200, 7),
+        made("b-1", 5000, "b", 100, 3),
+        Pod { created: 50, ..pod("lone-1", 5000) },
+        Pod { created: 60, ..pod("lone-2", 5000) },
+        Pod { created: 400, ..pod("other", 7000) },
+    ] {
+        core.see(&one);
+    }
+    core.run();
+    let mut rows = |sort: &str| {
+        let body = ask(&mut core, &format!("/apis/v1/summary/pending?by=ownerOrShape{sort}"));
+        list(&body, "/rows").to_vec()
+    };
+    let examples = |rows: &[Value]| -> Vec<String> {
+        rows.iter()
+            .map(|row| text(row, "/example").rsplit('/').next().unwrap_or_default().to_owned())
+            .collect()
+    };
+    assert_eq!(examples(&rows("&sort=-age")), ["lone-1", "b-1", "a-1", "other"]);
+    assert_eq!(examples(&rows("&sort=-priority,-age")), ["a-1", "b-1", "lone-1", "other"]);
+    let all = rows("");
+    for row in &all {
+        assert_eq!(row.get("shape").is_some(), row["owner"] == "", "{row}");
+        let path = format!("/apis/v1/explain/pods?like={}", text(row, "/example"));
+        let alike = ask(&mut core, &path);
+        assert_eq!(number(&alike, "/count"), number(row, "/pods"), "{row}");
+    }
+    assert_eq!(all.iter().map(|row| number(row, "/pods")).collect::<BTreeSet<_>>(), BTreeSet::from([1, 2]));
+    assert_eq!(code_of(try_ask(&mut core, "/apis/v1/explain/pods?like=plain")), "InvalidParameter");
+    assert_eq!(code_of(try_ask(&mut core, "/apis/v1/explain/pods?like=ns/nobody")), "PodNotFound");
 }

@@ -43,7 +43,7 @@ pub struct PendingRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// Pods with equal specs: the requests of the shape as quantities, by resource name and with commas. Two shapes may
-    /// request the same.
+    /// request the same. By `ownerOrShape` it is absent for pods with a controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
     /// Number of pods.
@@ -92,6 +92,7 @@ pub struct PendingSummary {
     /// Number of pods: the sum of the rows' on all pages. With filters, those that they admit. They are the pods of our profiles that the API server shows as Pending and
     /// without a node, but for those that are being deleted.
     pub total_pending: usize,
-    /// Rows, those with most pods first.
+    /// Rows, those with most pods first unless the request sorts otherwise: by their oldest pod, their greatest priority,
+    /// their first pod by name.
     pub rows: Vec<PendingRow>,
 }

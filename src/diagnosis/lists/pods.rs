@@ -3,18 +3,20 @@
 use std::borrow::Cow;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_api::rest::explain::{PendingPod, PendingPods};
+use pellucid_api::rest::explain::{OwnerOf, PendingPod, PendingPods};
 use pellucid_cluster::input::Quarantined;
-use pellucid_cluster::{PodRecord, Stage};
+use pellucid_cluster::{PodRecord, ShapeId, Stage};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::records::last_attempt::LastAttempt;
+use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::list::{Facts, List};
-use pellucid_model::{Now, PodId};
+use pellucid_model::{Now, PodId, PodKey};
 use pellucid_recording::{Outcome, Refusal, rfc3339};
 
 use crate::facts::{created, facts_of, requests};
 use crate::gangs::gang_state::HeldBack;
 use crate::meta::{of_snapshot, unit_of};
+use crate::not_pending;
 use crate::owner::owner;
 use crate::verdict::{Verdicts, sentence, verdicts};
 
@@ -33,10 +35,29 @@ impl<'s> Item<'s> {
     }
 }
 
-/// Lists pending pods with their verdicts, by namespace and name unless the request sorts otherwise.
-pub(crate) fn pending(snapshot: &Snapshot, list: &List, now: Now) -> PendingPods {
-    let pods = snapshot.cluster.pods().filter(|(_, record)| record.stage == Stage::Pending);
-    let unreadable = snapshot.cluster.quarantined().filter(|object| object.kind == "Pod");
+/// What makes pods one row of the summary by `ownerOrShape`: namespace, controller, and shape where there is no
+/// controller.
+type Kin<'s> = (&'s str, Option<OwnerOf>, Option<ShapeId>);
+
+fn kin<'s>(snapshot: &'s Snapshot, record: &'s PodRecord) -> Kin<'s> {
+    let owner = owner(&snapshot.cluster, &record.pod);
+    let shape = owner.is_none().then_some(record.shape);
+    (&record.pod.key.namespace, owner, shape)
+}
+
+/// Lists pending pods with their verdicts, by namespace and name unless the request sorts otherwise. With `like`, only
+/// pods of that pod's controller and namespace, or of its shape when it has no controller.
+pub(crate) fn pending(
+    snapshot: &Snapshot,
+    like: Option<&str>,
+    list: &List,
+    now: Now,
+) -> Result<PendingPods, ReadError> {
+    let like = like.map(|text| known_pod(snapshot, text)).transpose()?.map(|record| kin(snapshot, record));
+    let is_like = |record: &PodRecord| like.as_ref().is_none_or(|like| kin(snapshot, record) == *like);
+    let pods =
+        snapshot.cluster.pods().filter(|(_, record)| record.stage == Stage::Pending && is_like(record));
+    let unreadable = snapshot.cluster.quarantined().filter(|object| object.kind == "Pod" && like.is_none());
     let mut items: Vec<Item<'_>> = pods.map(|(id, record)| Item::Pod(id, record)).collect();
     items.extend(unreadable.map(Item::Unreadable));
     items.sort_by_cached_key(Item::key);
@@ -49,7 +70,16 @@ pub(crate) fn pending(snapshot: &Snapshot, list: &List, now: Now) -> PendingPods
         Item::Pod(id, record) => lines.of_pod(*id, record),
         Item::Unreadable(object) => of_quarantined(object),
     });
-    PendingPods { meta, count: page.total, pods: pods.collect() }
+    Ok(PendingPods { meta, count: page.total, pods: pods.collect() })
+}
+
+fn known_pod<'s>(snapshot: &'s Snapshot, name: &str) -> Result<&'s PodRecord, ReadError> {
+    let Some((namespace, pod)) = name.split_once('/') else {
+        let message = format!("parameter `like` has the value `{name}`: it must be namespace/name");
+        return Err(ReadError::BadRequest { code: "InvalidParameter", message });
+    };
+    let key = PodKey::new(namespace, pod);
+    snapshot.find_pod(&key).map(|(_, record)| record).ok_or_else(|| not_pending::error(snapshot, &key))
 }
 
 fn facts<'s>(snapshot: &'s Snapshot, item: &Item<'s>, verdicts: &'s Verdicts) -> Facts<'s> {
@@ -124,7 +154,7 @@ fn of_quarantined(object: &Quarantined) -> PendingPod {
         verdict: "quarantined".into(),
         key_reason: ReasonCode::Unreadable.as_str().into(),
         reasons: vec![ReasonCode::Unreadable.as_str().into()],
-        summary: crate::not_pending::unreadable(object),
+        summary: not_pending::unreadable(object),
         message: pellucid_cycle::quarantine_message(object),
         ..PendingPod::default()
     }

@@ -43,7 +43,13 @@ const POSITION: &[Query] = &[Query::new(
 const BY: &[Query] = &[Query::new(
     "by",
     QueryKind::Text,
-    "Dimensions with commas, `code` without: code, plugin, resource, resolver, namespace, profile, stage, gang, priority, owner, shape",
+    "Dimensions with commas, `code` without: code, plugin, resource, resolver, namespace, profile, stage, gang, priority, owner, shape, ownerOrShape (shape for pods without a controller)",
+)];
+
+const LIKE: &[Query] = &[Query::new(
+    "like",
+    QueryKind::Text,
+    "`namespace/name` of a pod: only pods of its controller and namespace, or of its shape when it has no controller",
 )];
 
 /// Largest number of nodes that an exhaustive answer lists.
@@ -178,8 +184,10 @@ fn pod_reads() -> Vec<SnapshotRead> {
             "explain",
             "Every pending pod with its verdict",
             ("pods", OF_PODS),
-            |snapshot, _, list, now| Ok(lists::pods::pending(snapshot, list, now)),
+            |snapshot, params, list, now| lists::pods::pending(snapshot, text(params, "like")?, list, now),
         )
+        .query(LIKE)
+        .not_found("PodNotFound")
         .rows("/pods", "Namespace /namespace, Pod /name, Verdict /verdict, Message /message"),
         SnapshotRead::list::<_, NodeLine>(
             "/apis/v1/explain/nodes",

@@ -36,7 +36,7 @@ pub(crate) const OF_ROWS: &[Attribute] = &[
 ];
 
 /// What the rows of a summary can be split by.
-const DIMENSIONS: [&str; 11] = [
+const DIMENSIONS: [&str; 12] = [
     "code",
     "plugin",
     "resource",
@@ -48,7 +48,11 @@ const DIMENSIONS: [&str; 11] = [
     "priority",
     "owner",
     "shape",
+    OWNER_OR_SHAPE,
 ];
+
+/// The dimension by controller, and by shape for pods without one: what is made alike is one row.
+const OWNER_OR_SHAPE: &str = "ownerOrShape";
 
 /// Rows by their dimensions. Two shapes that request the same are two rows.
 type Group<'r> = BTreeMap<(PendingRow, Option<ShapeId>), Counted<'r>>;
@@ -68,12 +72,14 @@ impl<'r> Waiting<'r> {
     /// Returns the row of the pod, without counts.
     fn row(&self, snapshot: &Snapshot, by: &[&str]) -> PendingRow {
         let is_asked = |name: &str| by.contains(&name);
+        let is_kin = is_asked(OWNER_OR_SHAPE);
         let text = |name: &str, value: &str| is_asked(name).then(|| value.to_owned());
         // Subjects of other reasons are texts and lists of unbounded size.
         let resource = if self.code == ReasonCode::InsufficientResource { &*self.subject } else { "" };
         let pod = self.record.map(|record| &record.pod);
         let gang = || pod.and_then(|pod| pod.member_of()).map(ToString::to_string).unwrap_or_default();
-        let owner = || pod.and_then(|pod| owner(&snapshot.cluster, pod));
+        let owner = (is_asked("owner") || is_kin).then(|| pod.and_then(|pod| owner(&snapshot.cluster, pod)));
+        let is_split = is_asked("shape") || is_kin && owner == Some(None);
         let shape = || pod.map(|pod| shape(&pod.spec)).unwrap_or_default();
         PendingRow {
             code: text("code", self.code.as_str()),
@@ -85,9 +91,9 @@ impl<'r> Waiting<'r> {
             stage: text("stage", self.stage),
             gang: is_asked("gang").then(gang),
             priority: is_asked("priority").then_some(self.priority()),
-            owner: is_asked("owner")
-                .then(|| owner().map(|owner| format!("{}/{}", owner.kind, owner.name)).unwrap_or_default()),
-            shape: is_asked("shape").then(shape),
+            owner: owner
+                .map(|owner| owner.map(|one| format!("{}/{}", one.kind, one.name)).unwrap_or_default()),
+            shape: is_split.then(shape),
             ..PendingRow::default()
         }
     }
@@ -128,17 +134,18 @@ impl<'r> Counted<'r> {
         }
     }
 
-    /// Returns the row with its counts.
-    fn finish(self) -> PendingRow {
+    /// Returns the row with its counts, and when its oldest pod was created, since 1970.
+    fn finish(self) -> (PendingRow, Option<Duration>) {
         let all: BTreeSet<_> = self.shapes.values().map(|r| requests(&r.pod.spec.requests.list)).collect();
-        let oldest = self.oldest.map(|at| rfc3339(Duration::from_secs(u64::try_from(at).unwrap_or(0))));
-        PendingRow {
-            oldest: oldest.unwrap_or_default(),
+        let oldest = self.oldest.map(|at| Duration::from_secs(u64::try_from(at).unwrap_or(0)));
+        let row = PendingRow {
+            oldest: oldest.map(rfc3339).unwrap_or_default(),
             requests: if all.len() == 1 { all.into_iter().next() } else { None },
             key_reason: most(&self.codes).to_owned(),
             outlook: most(&self.outlooks).to_owned(),
             ..self.row
-        }
+        };
+        (row, oldest)
     }
 }
 
@@ -153,8 +160,8 @@ fn shape(spec: &PodSpec) -> String {
     each.collect::<Vec<_>>().join(",")
 }
 
-/// Counts pending pods by a comma-separated list of dimensions, by default `code`. Filters are on pods, the page is of
-/// rows. Fails for an unknown dimension.
+/// Counts pending pods by a comma-separated list of dimensions, by default `code`. Filters are on pods; the order and the
+/// page are of rows. Fails for an unknown dimension.
 pub(crate) fn summary(
     snapshot: &Snapshot,
     by: Option<&str>,
@@ -163,7 +170,7 @@ pub(crate) fn summary(
 ) -> Result<PendingSummary, ReadError> {
     let mut by = dimensions(by.unwrap_or("code"))?;
     // Controllers in two namespaces may have one name.
-    if by.contains(&"owner") && !by.contains(&"namespace") {
+    if (by.contains(&"owner") || by.contains(&OWNER_OR_SHAPE)) && !by.contains(&"namespace") {
         by.push("namespace");
     }
     let verdicts = verdicts(snapshot, now);
@@ -172,19 +179,42 @@ pub(crate) fn summary(
     let total_pending = pods.len();
     let mut groups = Group::new();
     for pod in pods {
-        let shape = pod.record.filter(|_| by.contains(&"shape")).map(|record| record.shape);
         let row = pod.row(snapshot, &by);
+        let shape = pod.record.filter(|_| row.shape.is_some()).map(|record| record.shape);
         let counted =
             groups.entry((row.clone(), shape)).or_insert_with(|| Counted { row, ..Counted::default() });
         counted.add(&pod);
     }
-    let mut rows: Vec<PendingRow> = groups.into_values().map(Counted::finish).collect();
-    rows.sort_by_key(|row| Reverse(row.pods));
-    let page = list.cut(rows);
+    let mut rows: Vec<_> = groups.into_values().map(Counted::finish).collect();
+    rows.sort_by_key(|(row, _)| Reverse(row.pods));
+    let page = list.cut(list.sorted(rows.iter().collect(), |(row, oldest)| facts_of_row(row, *oldest)));
     let by = by.into_iter().map(str::to_owned).collect();
     let mut meta = page.meta(of_snapshot(snapshot, now));
     meta.truncated = verdicts.truncated;
-    Ok(PendingSummary { meta, by, count: page.total, total_pending, rows: page.items })
+    Ok(PendingSummary {
+        meta,
+        by,
+        count: page.total,
+        total_pending,
+        rows: page.items.into_iter().map(|(row, _)| row.clone()).collect(),
+    })
+}
+
+/// Returns what rows are sorted by: the age of the oldest pod, the greatest priority, the name of the first pod.
+fn facts_of_row(row: &PendingRow, oldest: Option<Duration>) -> Facts<'_> {
+    let (namespace, name) = row.example.split_once('/').unwrap_or_default();
+    let owner = row.owner.as_deref().and_then(|owner| owner.split_once('/'));
+    Facts {
+        namespace,
+        name,
+        owner: owner.map(|(kind, name)| (kind.to_owned(), name.to_owned())),
+        reasons: vec![row.key_reason.as_str().into()],
+        gangs: row.gang.as_deref().and_then(|gang| gang.split_once('/')).into_iter().collect(),
+        stage: row.stage.as_deref().unwrap_or_default(),
+        created: oldest,
+        priority: Some(row.max_priority),
+        ..Facts::default()
+    }
 }
 
 fn dimensions(by: &str) -> Result<Vec<&str>, ReadError> {

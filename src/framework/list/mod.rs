@@ -115,6 +115,16 @@ impl List {
         known.into_iter().map(|(_, item)| item).collect()
     }
 
+    /// Returns items in the order that the request asks for, equal ones as they come. No filter is heeded.
+    pub fn sorted<'a, T>(&self, items: Vec<T>, facts: impl Fn(&T) -> Facts<'a>) -> Vec<T> {
+        if self.sort.is_empty() {
+            return items;
+        }
+        let mut known: Vec<(Facts<'a>, T)> = items.into_iter().map(|item| (facts(&item), item)).collect();
+        known.sort_by(|(a, _), (b, _)| self.order(a, b));
+        known.into_iter().map(|(_, item)| item).collect()
+    }
+
     /// Cuts a page out of items that are filtered and in order.
     pub fn cut<T>(&self, mut items: Vec<T>) -> Page<T> {
         let total = items.len();

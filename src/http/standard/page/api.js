@@ -30,9 +30,9 @@ function tellHealth() {
 export const path = (...parts) => "/" + parts.flatMap((part) => part.split("/")).map(encodeURIComponent).join("/");
 
 /** Sends one request. Resolves to `{ok, status, body, code, message}`; throws only when the caller aborts it. */
-export async function read(target, { signal, method = "GET", data, type = "application/json" } = {}) {
+export async function read(target, { signal, method = "GET", data, type = "application/json", sends = "text/plain" } = {}) {
   const limit = AbortSignal.timeout(PATIENCE);
-  const headers = data === undefined ? { accept: type } : { "content-type": "text/plain" };
+  const headers = data === undefined ? { accept: type } : { "content-type": sends };
   try {
     const response = await fetch(target, {
       method, headers, body: data, cache: "no-store", credentials: "omit",
@@ -70,7 +70,11 @@ export async function serves(template) {
   return !answer.ok || (answer.body.GET ?? []).includes(template);
 }
 
-/** Polls `target`, which may be a function, and passes each response to `tell`. Returns `{stop, again}`. */
+/** Sends JSON to `target`. Resolves as `read` does. */
+export const post = (target, body) => read(target, { method: "POST", data: JSON.stringify(body), sends: "application/json" });
+
+/** Polls `target`, which may be a function, and passes each response to `tell`. Returns `{stop, again, restart}`:
+ * `again` asks now unless a request is under way, `restart` gives that one up and asks for what `target` is now. */
 export function watch(target, every, tell) {
   const watcher = { timer: 0, running: false, stopped: false, failures: 0, abort: new AbortController() };
   const name = () => (typeof target === "function" ? target() : target);
@@ -80,14 +84,15 @@ export function watch(target, every, tell) {
     watcher.running = true;
     const began = performance.now();
     let answer;
+    const { signal } = watcher.abort;
     try {
-      answer = await read(name(), { signal: watcher.abort.signal });
+      answer = await read(name(), { signal });
     } catch {
       return;
     } finally {
-      watcher.running = false;
+      if (signal === watcher.abort.signal) watcher.running = false;
     }
-    if (watcher.stopped) return;
+    if (watcher.stopped || signal.aborted) return;
     const pause = judge(watcher, answer, every, performance.now() - began);
     watcher.timer = setTimeout(watcher.ask, pause);
     tell(answer);
@@ -97,6 +102,11 @@ export function watch(target, every, tell) {
   watcher.ask();
   return {
     again: watcher.ask,
+    restart() {
+      watcher.abort.abort();
+      [watcher.abort, watcher.running] = [new AbortController(), false];
+      watcher.ask();
+    },
     stop() {
       watcher.stopped = true;
       clearTimeout(watcher.timer);

@@ -9,13 +9,15 @@ import * as find from "./find.js";
 import * as gang from "./gang.js";
 import * as node from "./node.js";
 import * as overview from "./overview.js";
+import * as owner from "./owner.js";
 import { turnClocks } from "./parts.js";
 import * as pending from "./pending.js";
 import * as pod from "./pod.js";
+import * as queue from "./queue.js";
 import * as strip from "./strip.js";
 import * as theme from "./theme.js";
 
-const VIEWS = { pods: [pod, 2], gangs: [gang, 2], nodes: [node, 1] };
+const VIEWS = { pods: [pod, 2], gangs: [gang, 2], nodes: [node, 1], owners: [owner, 3], queue: [queue, 0] };
 
 const byId = (id) => document.getElementById(id);
 const view = byId("view");
@@ -52,6 +54,7 @@ function navigate() {
   strip.choose(to.kind === "nodes" ? to.name : "");
   strip.mark([]);
   pending.choose(to.kind === "pods" ? to.name : "");
+  byId("columns").classList.toggle("overview", !to.kind);
   document.title = to.name ? `${to.name} · Pellucid` : "Pellucid";
   if (!first) focusView(to, from);
 }
@@ -108,6 +111,8 @@ function keys(event) {
     byId("nodes").querySelector("[data-part=box]").focus();
   } else if (event.key === "p") {
     byId("pending").querySelector("[data-roving]")?.focus();
+  } else if (event.key === "q") {
+    location.hash = "#/queue";
   } else if (event.key === "v") {
     view.querySelector("#view-title")?.focus();
   } else if (event.key === "e") {
@@ -127,12 +132,14 @@ function pointAt(event) {
 
 function* names() {
   for (const name of overview.gangNames()) yield ["gangs", name];
-  for (const name of pending.names()) yield ["pods", name];
   for (const one of nodes) yield ["nodes", one.name];
 }
 
 strip.start(byId("nodes"));
-pending.start(byId("pending"));
+pending.start(byId("pending"), () => {
+  overview.update();
+  facts();
+});
 find.start(byId("find"), names);
 theme.start(byId("theme"), strip.recolour);
 feed.start(byId("feed"));
@@ -140,22 +147,16 @@ onHealth((state) => {
   health = state;
   showHealth();
 });
-watch("/apis/v1/nodes", 2000, (answer) => {
+watch("/apis/v1/nodes?limit=0&fields=name,ready,unschedulable,pods,allocatable,requested", 2000, (answer) => {
   if (!answer.ok) return;
   nodes = answer.body.nodes ?? [];
   strip.update(nodes);
   overview.update(nodes);
   facts();
 });
-watch("/apis/v1/explain/pods", 2500, (answer) => {
-  pending.update(answer);
-  overview.update();
-  facts();
-});
 read("/apis/v1/reasons").then((answer) => {
   if (!answer.ok) return;
   pending.explainReasons(answer.body.reasons ?? []);
-  overview.update();
 });
 read("/version").then((answer) => answer.ok && say(byId("version"), answer.body.gitVersion ?? ""));
 window.addEventListener("hashchange", navigate);

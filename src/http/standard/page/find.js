@@ -1,22 +1,33 @@
-// The find box: suggests nodes, pending pods and gangs, and accepts any namespace/name.
+// The find box: suggests nodes and gangs that the page knows, and pending pods that the server finds; accepts any
+// namespace/name.
 
+import { read } from "./api.js";
 import { h, put } from "./dom.js";
 import { link } from "./parts.js";
 
 const SHOWN = 8;
+/** Pause after a keystroke before the server is asked, in milliseconds. */
+const TYPING = 200;
 
 let input;
 let list;
 let options = [];
 let at = -1;
 let known = () => [];
+let typing = 0;
+/** Pods of the last answer, and the text that it was about. */
+let pods = { text: "", names: [] };
 
 /** Sets up the box. `names` returns `[kind, name]` pairs. */
 export function start(form, names) {
   known = names;
   input = form.querySelector("input");
   list = form.querySelector("ul");
-  input.addEventListener("input", suggest);
+  input.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(look, TYPING);
+    suggest();
+  });
   input.addEventListener("focus", suggest);
   input.addEventListener("blur", () => setTimeout(close, 150));
   input.addEventListener("keydown", keys);
@@ -32,11 +43,29 @@ export function focus() {
   input.select();
 }
 
+/** Asks for the pending pods whose names begin as the text does. */
+async function look() {
+  const text = input.value.trim();
+  if (!text) return;
+  const [namespace, name] = text.includes("/") ? text.split("/", 2) : ["", text];
+  const wanted = Object.entries({ namespace, name, limit: SHOWN, fields: "namespace,name" }).filter(([, value]) => value !== "");
+  const answer = await read(`/apis/v1/explain/pods?${new URLSearchParams(wanted)}`);
+  if (!answer.ok || text !== input.value.trim()) return;
+  pods = { text, names: (answer.body.pods ?? []).map((pod) => `${pod.namespace}/${pod.name}`) };
+  suggest();
+}
+
+function* candidates() {
+  yield* known();
+  for (const name of pods.names) yield ["pods", name];
+}
+
 function suggest() {
   const text = input.value.trim().toLowerCase();
+  const chosen = options[at]?.join(" ");
   const found = [];
   if (text) {
-    for (const [kind, name] of known()) {
+    for (const [kind, name] of candidates()) {
       if (!name.toLowerCase().includes(text)) continue;
       found.push([kind, name]);
       if (found.length === SHOWN) break;
@@ -45,7 +74,7 @@ function suggest() {
     if (/^[^/\s]+\/[^/\s]+$/.test(typed) && !found.some(([, name]) => name === typed)) found.push(["pods", typed]);
   }
   options = found;
-  at = found.length ? 0 : -1;
+  at = found.length ? Math.max(0, found.findIndex((option) => option.join(" ") === chosen)) : -1;
   draw(text);
 }
 

@@ -6,12 +6,12 @@ import { watchServed } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { amount, count, plural } from "./format.js";
 import { who } from "./groups.js";
-import { chip, nodeLink, podLink, section, source } from "./parts.js";
+import { chip, nodeLink, outlookTone, podLink, section, source } from "./parts.js";
+import { trial } from "./trial.js";
 
 const EVERY = 20_000;
 const SHOWN = 6;
 
-const TONES = { FitsNow: "good", FitsAfterPreemption: "wait", NotNow: "wait", NeverFits: "bad" };
 const TITLES = { FitsNow: "fits now", FitsAfterPreemption: "fits after evictions", NotNow: "not now", NeverFits: "never, as the nodes are" };
 
 /** Shows in `element` what would help a pod or gang (`kind`), explained at `explain`. Returns a stop function. */
@@ -19,7 +19,14 @@ export function fixes(element, kind, explain) {
   const advice = h("div");
   const chances = h("div");
   put(element, chances, advice);
-  const followed = [follow(kind, explain, "suggestions", (body, path) => draw(advice, body, () => suggested(body, path)))];
+  // What was tried stays when the fixes are drawn again.
+  const trials = new Map();
+  const tried = (one, body) => {
+    const key = JSON.stringify(one.edits);
+    if (!trials.has(key)) trials.set(key, trial(one.edits, kind === "gangs" || body.gang ? { includeGangs: [body.gang ?? `${body.namespace}/${body.name}`] } : { include: [`${body.namespace}/${body.name}`] }));
+    return trials.get(key);
+  };
+  const followed = [follow(kind, explain, "suggestions", (body, path) => draw(advice, body, () => suggested(body, path, tried)))];
   if (kind === "pods") followed.push(follow(kind, explain, "feasibility", (body, path) => draw(chances, body, () => feasible(body, path))));
   return () => followed.forEach((one) => one.stop());
 }
@@ -33,11 +40,12 @@ function draw(element, { meta, ...body }, make) {
   whenChanged(element, body, () => put(element, make()));
 }
 
-function suggested({ fitsNow, fixes: list = [], conflicts = [], note }, path) {
+function suggested(body, path, tried) {
+  const { fitsNow, fixes: list = [], conflicts = [], note } = body;
   if (fitsNow) return null;
   return [
     section("What would help, each tried out on a copy of the cluster",
-      list.length > 0 ? h("ol", { class: "fixes" }, list.slice(0, SHOWN).map(fix)) : h("p", {}, note ?? "Nothing that could be tried out."),
+      list.length > 0 ? h("ol", { class: "fixes" }, list.slice(0, SHOWN).map((one) => fix(one, tried(one, body)))) : h("p", {}, note ?? "Nothing that could be tried out."),
       list.length > SHOWN && h("p", { class: "quiet" }, `and ${count(list.length - SHOWN)} harder ones`)),
     conflicts.length > 0 && section("What no node meets together", h("ul", { class: "rows" }, conflicts.slice(0, SHOWN).map((one) =>
       h("li", {}, (one.requirements ?? []).flatMap(({ message, subject }, at) => [at ? h("span", { class: "quiet" }, " and ") : null, h("span", { class: "requirement" }, message, subject && !message.includes(subject) && ` (${subject})`)]))))),
@@ -45,7 +53,7 @@ function suggested({ fitsNow, fixes: list = [], conflicts = [], note }, path) {
   ];
 }
 
-function fix(one) {
+function fix(one, trial) {
   // A node that the fix would add has no view yet.
   const isNew = (one.edits ?? []).some((edit) => edit.copyNode?.name === one.node);
   return h("li", {},
@@ -54,7 +62,8 @@ function fix(one) {
       part.command && h("code", { class: "command" }, part.command)))),
     h("p", { class: "fix-end quiet" }, one.node && ["it goes to ", isNew ? "the new node" : nodeLink(one.node)], one.slots !== undefined && !one.gang && `${plural(one.slots, "member")} placed`, one.verified && h("span", { class: "check" }, "verified")),
     ofGang(one.gang),
-    company(one));
+    company(one),
+    one.edits?.length > 0 && trial);
 }
 
 /** Says what a fix does to the whole gang, and what its members are made from. */
@@ -79,7 +88,7 @@ function feasible(body, path) {
   const { verdict = {}, maxCopiesNow = 0, maxCopiesEmpty = 0, copiesBound, largestNow } = body;
   const copies = (n) => (n >= copiesBound ? `${count(n)} or more` : count(n));
   return section("Never, or not now?",
-    h("p", {}, chip(TITLES[verdict.code] ?? verdict.code, TONES[verdict.code]), " ", verdict.message, ". ",
+    h("p", {}, chip(TITLES[verdict.code] ?? verdict.code, outlookTone(verdict.code)), " ", verdict.message, ". ",
       `Of such pods ${copies(maxCopiesNow)} would fit now, ${copies(maxCopiesEmpty)} on the nodes without their pods.`),
     largestNow && h("p", { class: "quiet" }, `The largest like it that fits now requests ${Object.entries(largestNow.requests).map(([name, n]) => `${asked(name, n)} ${name === "cpu" ? "" : name}`.trim()).join(", ")}, on `, nodeLink(largestNow.node), "."),
     source(path));

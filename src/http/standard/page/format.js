@@ -23,6 +23,13 @@ export function amount(resource, n) {
   return `${number.format(rest)} ${BYTES[at]}`;
 }
 
+/** Formats requests, quantities by resource, as `4 CPU · 16Gi · 8 nvidia.com/gpu`. */
+export function requested(requests) {
+  const rank = (name) => ({ cpu: 0, memory: 1 })[name] ?? 2;
+  const each = Object.entries(requests).sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1));
+  return each.map(([name, text]) => (name === "cpu" ? `${text} CPU` : name === "memory" ? text : `${text} ${name}`)).join(" · ") || "nothing";
+}
+
 /** Returns the display name of a resource. */
 export const resourceName = (name) => ({ cpu: "CPU", memory: "Memory", pods: "Pods", "ephemeral-storage": "Disk" })[name] ?? name;
 

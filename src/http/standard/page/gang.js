@@ -1,11 +1,12 @@
 // View of a gang: its quorum, its members by set with their times, and what keeps the rest from being placed.
 
-import { path, watch } from "./api.js";
+import { path, watch, watchServed } from "./api.js";
+import { deadlock, gangLink, INTERFERENCE } from "./deadlock.js";
 import { h, put, whenChanged } from "./dom.js";
 import { amount, count } from "./format.js";
 import { fixes } from "./fixes.js";
 import { nodeGroups, shortfall, who } from "./groups.js";
-import { chip, clock, facts, failure, head, link, nodeLink, podLink, section, source, tone } from "./parts.js";
+import { chip, clock, facts, failure, head, nodeLink, podLink, section, source, tone } from "./parts.js";
 
 /** The sets in the order that a member passes them, with their meaning. A member is in exactly one. */
 const SETS = [
@@ -37,24 +38,36 @@ export function show(view, name) {
   const mending = h("div");
   put(view, body, mending);
   let mend = null;
+  let seen = null;
+  let circle = null;
+  const draw = () => whenChanged(body, [seen, circle], () => put(body, seen?.state ? gang(seen, explain, circle) : [head("gang", name), failure(seen, "gang")]));
+  const contested = watchServed(INTERFERENCE, INTERFERENCE, 4000, (answer) => {
+    if (!answer.ok) return;
+    const { edges = [], cycles = [] } = answer.body;
+    const own = cycles.find((cycle) => cycle.gangs.includes(name));
+    circle = own ? { cycle: own, edges } : null;
+    if (seen) draw();
+  });
   const watched = watch(explain, 2000, (answer) => {
     if (!answer.ok && body.childElementCount && answer.status !== 404) return;
     const { generatedAt, snapshotGeneration, costMicros, ...meta } = answer.body?.meta ?? {};
-    const seen = answer.ok ? { ...answer.body, meta } : answer;
-    whenChanged(body, seen, () => put(body, answer.ok ? gang(answer.body, explain) : [head("gang", name), failure(answer, "gang")]));
+    seen = answer.ok ? { ...answer.body, meta } : answer;
+    draw();
     mending.hidden = !answer.ok || ["Running", "Finished", "Placed", "Empty"].includes(answer.body.state);
     if (!mending.hidden) mend ??= fixes(mending, "gangs", explain);
   });
   return () => {
     watched.stop();
+    contested.stop();
     mend?.();
   };
 }
 
-function gang(one, explain) {
+function gang(one, explain, circle) {
   const { counts = {}, verdict = {}, nextRetry = {}, rootCause, lastAttempt, held = {} } = one;
   return [
-    head("gang", `${one.namespace}/${one.name}`, chip(one.state, tone(one.state)), chip(one.mode), chip(`declared as ${one.dialect}`)),
+    head("gang", `${one.namespace}/${one.name}`, circle && chip("in a deadlock", "bad"), chip(one.state, tone(one.state)), chip(one.mode), chip(`declared as ${one.dialect}`)),
+    circle && h("p", { class: "deadlock" }, deadlock(circle.cycle, circle.edges)),
     h("p", { class: "lead" }, verdict.message ? sentence(verdict.message) : `Gang ${one.state}`),
     verdict.remedy && h("p", { class: "remedy" }, verdict.remedy, " ", verdict.resolver && chip(who(verdict.resolver))),
     section("Quorum", quorum(counts, counts.min ?? 0), counts.placeable !== undefined && counts.placeable !== null &&
@@ -77,8 +90,6 @@ function gang(one, explain) {
     source(explain),
   ];
 }
-
-const gangLink = (name) => h("a", { href: link("gangs", name), "data-key": `gang ${name}` }, name);
 
 const sentence = (text) => {
   const full = text.charAt(0).toUpperCase() + text.slice(1);

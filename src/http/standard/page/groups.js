@@ -11,10 +11,20 @@ const SEGMENTS = 12;
 
 const letter = (at) => (at < 26 ? String.fromCharCode(65 + at) : `${at + 1}`);
 
-/** Draws the node groups of a verdict or of a gang's root cause; null when there are no nodes. */
-export function nodeGroups({ nodeGroups: groups = [], notEvaluated = 0, totalNodes = 0 }) {
+/** Plugins that say a node is not for the pod, whatever it has: such nodes come after those that are. */
+const APART = ["TaintToleration", "NodeUnschedulable", "NodeAffinity", "NodeName"];
+
+/** Draws the node groups of a verdict or of a gang's root cause; null when there are no nodes. The groups of the nearest
+ * nodes come first, those that the pod does not ask for last. */
+export function nodeGroups({ nodeGroups: groups = [], notEvaluated = 0, totalNodes = 0, nearest, requirements = [] }) {
   if (!totalNodes) return null;
-  return [bar(groups, notEvaluated, totalNodes), h("ol", { class: "groups" }, groups.map(group))];
+  const near = new Set(nearest?.exampleNodes ?? []);
+  // The node with the smallest shortfall is of the group too, if not among its examples.
+  const nodesOf = (one) => [...(one.exampleNodes ?? []), ...(one.shortfalls ?? []).map((short) => short.bestNode)];
+  const isNear = (one) => nodesOf(one).some((node) => near.has(node));
+  const rank = (one) => (isNear(one) ? -1 : APART.indexOf(one.plugin) + 1);
+  const sorted = groups.map((one, at) => [rank(one), at, one]).sort((a, b) => a[0] - b[0] || a[1] - b[1]).map(([, , one]) => one);
+  return [bar(sorted, notEvaluated, totalNodes), h("ol", { class: "groups" }, sorted.map((one, at) => group(one, at, isNear(one), requirements)))];
 }
 
 function bar(groups, notEvaluated, totalNodes) {
@@ -34,17 +44,30 @@ function bar(groups, notEvaluated, totalNodes) {
       sum === totalNodes ? h("span", { class: "check" }, "all accounted for") : chip(`but there are ${count(totalNodes)}`, "bad")));
 }
 
-function group(one, at) {
+/** Returns the requirements that a group of nodes fails, in words: the keys of taints and labels, and what is there
+ * instead. A requirement says of how many nodes it holds, so it is true beside any group. */
+function terms(one, requirements) {
+  const codes = new Set((one.reasons ?? []).filter((reason) => reason.code !== "InsufficientResource").map((reason) => reason.code));
+  const subjects = (one.reasons ?? []).map((reason) => reason.subject).filter(Boolean);
+  const known = requirements.filter((term) => term.plugin === one.plugin && codes.has(term.code));
+  const named = known.filter((term) => subjects.some((subject) => term.text.includes(subject)));
+  return named.length ? named : known;
+}
+
+function group(one, at, isNear, requirements) {
   const helpless = one.code === "UnschedulableAndUnresolvable";
   return h("li", { class: "group", "data-key": `group ${at}`, tabindex: "-1", "data-nodes": (one.exampleNodes ?? []).join(" ") },
     h("span", { class: `badge hue-${at % HUES}`, "aria-hidden": "true" }, letter(at)),
     h("div", {},
       h("p", { class: "group-head" },
         h("strong", {}, plural(one.count, "node")), " ",
+        isNear && chip("the nearest is among them", "good"), isNear && " ",
         h("span", { class: "plugin" }, one.plugin), " ",
         h("span", { class: "quiet", title: one.code }, helpless ? "evicting pods would not help" : "evicting pods could help")),
       reasons(one.reasons),
+      terms(one, requirements).map((term) => h("p", { class: "terms" }, term.text, (term.didYouMean ?? []).map(({ given, meant }) => h("strong", {}, ` Did you mean ${meant} instead of ${given}?`)))),
       (one.shortfalls ?? []).map(shortfall),
+      (one.details ?? []).map(({ node, text }) => h("p", { class: "terms" }, nodeLink(node), ` ${text}`)),
       one.exampleNodes?.length > 0 && h("p", { class: "examples" }, one.count > one.exampleNodes.length ? "such as " : "", spaced(one.exampleNodes.map(nodeLink)))));
 }
 

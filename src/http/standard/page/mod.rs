@@ -41,6 +41,8 @@ const ASSETS: &[(&str, &str, &str)] = &[
     file!("icon.svg", ICON),
     file!("api.js", SCRIPT),
     file!("app.js", SCRIPT),
+    file!("compare.js", SCRIPT),
+    file!("deadlock.js", SCRIPT),
     file!("dom.js", SCRIPT),
     file!("feed.js", SCRIPT),
     file!("find.js", SCRIPT),
@@ -50,12 +52,16 @@ const ASSETS: &[(&str, &str, &str)] = &[
     file!("groups.js", SCRIPT),
     file!("node.js", SCRIPT),
     file!("overview.js", SCRIPT),
+    file!("owner.js", SCRIPT),
+    file!("pages.js", SCRIPT),
     file!("parts.js", SCRIPT),
     file!("pending.js", SCRIPT),
     file!("pod.js", SCRIPT),
+    file!("queue.js", SCRIPT),
     file!("scores.js", SCRIPT),
     file!("strip.js", SCRIPT),
     file!("theme.js", SCRIPT),
+    file!("trial.js", SCRIPT),
 ];
 
 const PAGE: &str = include_str!("index.html");

@@ -3,14 +3,16 @@
 import { watch, watchServed } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { amount, count, percent, plural, resourceName, words } from "./format.js";
+import { deadlock, gangLink, heldBy, INTERFERENCE } from "./deadlock.js";
 import { quorum } from "./gang.js";
 import * as pending from "./pending.js";
 import { chip, clock, failure, link, meter, section, source, tone } from "./parts.js";
 
 const GANGS = "/apis/v1/plugins/Coscheduling/gangs";
-const INTERFERENCE = "/apis/v1/gangs/interference";
 const SUMMARY = "/apis/v1/summary/pending";
 const LONGEST = 60;
+const DEADLOCKS = 5;
+const EDGES = 20;
 /** Order of gang states: those that need attention come first. */
 const ORDER = ["Waiting", "Released", "Unschedulable", "PartiallyBound", "Queued", "Gated", "Placed", "Running", "Finished", "Empty"];
 
@@ -54,7 +56,10 @@ export function show(view) {
   const interfering = watch(INTERFERENCE, 6000, (answer) => {
     if (!answer.ok) return;
     const { edges = [], cycles = [] } = answer.body;
-    whenChanged(contest, [edges, cycles], () => put(contest, edges.length || cycles.length ? blocked(edges, cycles) : null));
+    whenChanged(contest, [edges, cycles], () => {
+      drawDeadlocks(edges, cycles);
+      put(contest, edges.length ? held(edges) : null);
+    });
   });
   const summed = watchServed(SUMMARY, `${SUMMARY}?by=resolver`, 5000, (answer) => {
     const { rows = [], totalPending = 0 } = answer.ok ? answer.body : {};
@@ -65,7 +70,19 @@ export function show(view) {
     watched.stop();
     interfering.stop();
     summed.stop();
+    drawDeadlocks([], []);
   };
+}
+
+/** Says at the top of the page which gangs wait for each other. */
+function drawDeadlocks(edges, cycles) {
+  const top = document.getElementById("deadlocks");
+  top.hidden = cycles.length === 0;
+  put(top, cycles.length > 0 && [
+    h("h2", { id: "deadlocks-title" }, cycles.length === 1 ? "A deadlock of gangs" : `${count(cycles.length)} deadlocks of gangs`),
+    h("ul", { role: "status" }, cycles.slice(0, DEADLOCKS).map((cycle) => h("li", {}, deadlock(cycle, edges)))),
+    cycles.length > DEADLOCKS && h("p", { class: "quiet" }, `and ${count(cycles.length - DEADLOCKS)} more`),
+    source(INTERFERENCE)]);
 }
 
 function drawLead() {
@@ -73,7 +90,7 @@ function drawLead() {
   const waiting = pending.size();
   const most = pending.commonest();
   const first = `${plural(held, "pod")} ${held === 1 ? "has its" : "have their"} place on ${plural(nodes.length, "node")}; ${waiting ? plural(waiting, "pod") : "none"} ${waiting === 1 ? "waits" : "wait"}.`;
-  const second = most ? ` The commonest reason: ${words(most.code).toLowerCase()} (${count(most.n)}). ${most.remedy}` : "";
+  const second = most ? ` The commonest reason: ${words(most.code).toLowerCase()} (${plural(most.n, "pod")}).` : "";
   whenChanged(lead, first + second, () => put(lead, first, h("span", { class: "quiet" }, second)));
 }
 
@@ -111,10 +128,8 @@ function cards(list) {
   ];
 }
 
-function blocked(edges, cycles) {
-  const gang = (name) => h("a", { href: link("gangs", name), "data-key": `contest ${name}` }, name);
+function held(edges) {
   return h("ul", { class: "rows" },
-    cycles.length > 0 && h("li", {}, chip(`${plural(cycles.length, "circle")} of gangs that wait for each other`, "bad")),
-    edges.slice(0, 20).map((edge) => h("li", {}, gang(edge.holder), ` holds ${(edge.resources ?? []).join(", ") || "room"} that `, gang(edge.waiter), " lacks", edge.since && [", since ", clock(edge.since)])),
-    edges.length > 20 && h("li", { class: "quiet" }, `and ${count(edges.length - 20)} more`));
+    edges.slice(0, EDGES).map((edge) => h("li", {}, gangLink(edge.holder, "contest"), ` holds ${heldBy(edge)} that `, gangLink(edge.waiter, "contest"), " lacks", edge.since && [", since ", clock(edge.since)])),
+    edges.length > EDGES && h("li", { class: "quiet" }, `and ${count(edges.length - EDGES)} more`));
 }

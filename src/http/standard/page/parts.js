@@ -28,6 +28,14 @@ const TONES = {
 /** Returns the tone of a verdict or state. */
 export const tone = (state) => TONES[String(state).toLowerCase()] ?? "plain";
 
+const OUTLOOKS = { FitsNow: "good", FitsAfterPreemption: "wait", NotNow: "wait", HeldBack: "wait", NeverFits: "bad" };
+
+/** Returns the tone of an outlook. */
+export const outlookTone = (code) => OUTLOOKS[code] ?? "plain";
+
+/** Creates the mark of a verdict in a list. */
+export const sign = (verdict) => h("i", { class: `sign ${verdict}`, "aria-hidden": "true" }, { refused: "▲", quarantined: "■", gated: "◐" }[verdict] ?? "○");
+
 /** Creates a live clock: `since` counts up, `until` counts down. */
 export function clock(at, kind = "since") {
   const time = h("time", { datetime: at, "data-clock": kind, title: new Date(at).toLocaleString() });

@@ -3,6 +3,7 @@
 import { path, read, watch, watchServed } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { clockTime, count, plural, words } from "./format.js";
+import { compare } from "./compare.js";
 import { fixes } from "./fixes.js";
 import { nodeGroups, reasons, shortfall } from "./groups.js";
 import { chip, clock, facts, failure, head, link, nodeLink, section, source, tone } from "./parts.js";
@@ -10,6 +11,8 @@ import { scores } from "./scores.js";
 
 /** Maximum number of history entries shown. */
 const LATEST = 20;
+/** Number of units ahead in the queue that are named. */
+const AHEAD = 5;
 
 /** Shows the pod `namespace/name` in `view`. Returns a function that ends the view. */
 export function show(view, name) {
@@ -32,7 +35,7 @@ export function show(view, name) {
     mending.hidden = !answer.ok || answer.body.verdict === "placed" || Boolean(answer.body.notPending);
     if (!mending.hidden) mend ??= fixes(mending, "pods", explain);
     // A deleted pod has a history.
-    if (answer.ok || answer.code === "PodDeleted") leave ??= showMore(more, explain, name);
+    if (answer.ok || answer.code === "PodDeleted") leave ??= showMore(more, explain, name, answer.body);
   });
   return () => {
     watched.stop();
@@ -41,17 +44,29 @@ export function show(view, name) {
   };
 }
 
-function showMore(element, explain, name) {
-  const table = scores(name);
+function showMore(element, explain, name, pod) {
+  const node = pod?.placement?.node ?? "";
+  const table = scores(name, Boolean(node));
+  const contrast = pod && !["gated", "quarantined", "ended"].includes(pod.verdict) ? compare(name, node) : null;
   const preemption = h("div");
   const past = h("div");
-  put(element, preemption, table.element, past);
+  const turn = h("div");
+  put(element, turn, preemption, contrast?.element, table.element, past);
   readPreemption(preemption, explain);
-  const told = history(past, name);
-  return () => {
-    table.stop();
-    told.stop();
-  };
+  const followed = [table, history(past, name), pod?.queueStage && position(turn, name), contrast].filter(Boolean);
+  return () => followed.forEach((one) => one.stop());
+}
+
+/** Shows where the pod's unit stands in the queue, and who is ahead of it. */
+function position(element, name) {
+  const target = `/apis/v1/queue?position=${encodeURIComponent(name)}&limit=1&fields=key`;
+  return watch(target, 6000, (answer) => {
+    const { position: at, stage, positionMeaning, ahead = [] } = answer.ok ? answer.body : {};
+    whenChanged(element, [at, stage, positionMeaning, ahead.slice(0, AHEAD)], () => put(element, at !== undefined && section("In the queue",
+      h("p", {}, `${plural(at, "unit")} ahead of it, in stage ${stage}: ${positionMeaning}. `, h("a", { href: "#/queue", "data-key": "queue" }, "The whole queue")),
+      ahead.length > 0 && h("p", { class: "quiet" }, "ahead: ", ahead.slice(0, AHEAD).flatMap((one, n) => [n > 0 && ", ", h("a", { href: link(one.gang ? "gangs" : "pods", one.gang ?? one.key), "data-key": `ahead ${one.key}` }, one.gang ?? one.key)]), at > AHEAD && ` and ${count(at - AHEAD)} more`),
+      source(target))));
+  });
 }
 
 /** Omits the fields that differ at every read of the same verdict. */
@@ -67,6 +82,7 @@ function verdict(pod) {
       pod.profile && chip(`profile ${pod.profile}`),
       meta.stale && chip("the cluster has changed since", "plain")),
     h("p", { class: "lead" }, pod.summary),
+    pod.owner && h("p", { class: "aside" }, "Made by ", h("a", { href: link("owners", `${pod.namespace}/${pod.owner.kind}/${pod.owner.name}`), "data-key": "owner" }, `${pod.owner.kind} ${pod.owner.name}`), ": all its pods that wait."),
     pod.gang && gang(pod.gang),
     (pod.podReasons ?? []).length > 0 && section("About the pod itself", reasons(pod.podReasons)),
     pod.nodeGroups?.length > 0 && section(plural(pod.totalNodes, "node") + ", each for one cause", nodeGroups(pod)),

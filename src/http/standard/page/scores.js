@@ -11,15 +11,17 @@ const ROWS = 10;
 const MINUTES = 10;
 const RECORDS = 1000;
 
-/** Creates the part of a pod's view that shows its scores. */
-export function scores(name) {
+/** Creates the part of a pod's view that shows its scores. It is hidden while there are none, unless they are `offered`. */
+export function scores(name, offered) {
   const target = path("apis", "v1", "scores", name);
   const body = h("div");
   const element = section("Scores", body);
+  element.hidden = !offered;
   const state = { recording: null, answer: null, trouble: "", stopped: false, switches: null };
   const draw = () => {
     const { recording, answer, trouble } = state;
     if (!answer) return;
+    element.hidden = !answer.ok && !offered;
     const seen = [recording, trouble, answer.ok ? { rows: answer.body.rows, chosen: answer.body.chosen, at: answer.body.meta?.decidedAt } : answer.status];
     whenChanged(body, seen, () => put(body, answer.ok ? table(answer.body) : none(recording), control(recording, order), trouble && h("p", { class: "error", role: "alert" }, trouble), source(target)));
   };

@@ -313,7 +313,7 @@ function keys(event) {
     draw();
     tellActive();
   } else if ((event.key === "Enter" || event.key === " ") && shown[active]) {
-    location.hash = link("nodes", shown[active].node.name);
+    openNode(shown[active].node.name);
   } else {
     return;
   }
@@ -326,5 +326,17 @@ function point(event, open) {
   if (column >= grid.columns || !shown[at]) return;
   active = at;
   tellActive();
-  if (open) location.hash = link("nodes", shown[at].node.name);
+  if (open) openNode(shown[at].node.name);
+}
+
+let picker = null;
+
+/** Hands the nodes that are clicked to `take` instead of opening them, until it is called with null. */
+export function pick(take) {
+  picker = take;
+}
+
+function openNode(name) {
+  if (picker) picker(name);
+  else location.hash = link("nodes", name);
 }
