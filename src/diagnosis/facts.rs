@@ -25,7 +25,7 @@ pub(crate) const OF_PODS: &[Attribute] = &[
     Attribute::Priority,
 ];
 
-/// What units of the queue are filtered and sorted by.
+/// What units of the queue, and the pods that a summary counts, are filtered and sorted by.
 pub(crate) const OF_UNITS: &[Attribute] = &[
     Attribute::Namespace,
     Attribute::Name,

@@ -97,14 +97,14 @@ async fn a_plugin_from_outside_decides_and_can_be_read() {
     assert_eq!(entry["plugin"], "FavouriteNode");
     assert_eq!(entry["remedy"], ours["reasons"][0]["remedy"]);
 
-    // Where nothing else refuses the pod, it counts under that reason in the metrics.
+    // In the metrics a pod counts under what its nearest node refuses it for: both pods under that reason.
     let by_name = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
         "nodeSelectorTerms": [
             {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["shunned"]}]},
         ],
     }}});
     sandbox.create(with(pod("nowhere-else", 100), "affinity", by_name)).unwrap();
-    let sample = "pellucid_pending_reasons{code=\"NotFavouredEnough\",profile=\"pellucid\"} 1";
+    let sample = "pellucid_pending_reasons{code=\"NotFavouredEnough\",profile=\"pellucid\"} 2";
     until("the metric has it", || client::get(address, "/metrics").text().contains(sample));
 
     drop(example);

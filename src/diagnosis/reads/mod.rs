@@ -30,7 +30,7 @@ use pellucid_framework::view::View;
 
 use crate::reads::what_if_reads::{suggestion_reads, view_reads};
 use crate::requirements::{asked_by_name, exhaustive};
-use crate::views::summary::{OF_ROWS, summary};
+use crate::views::summary::summary;
 use crate::views::{debug_view, evictions, node_views, preemption, queue_view, score_views, wakeups};
 use crate::{explain, history, lists};
 
@@ -269,7 +269,7 @@ fn pending_reads() -> Vec<SnapshotRead> {
             "/apis/v1/summary/pending",
             "explain",
             "How many pods wait, by what keeps them: each pod counts once, rows add up",
-            ("rows", OF_ROWS),
+            ("rows", OF_UNITS),
             |snapshot, params, list, now| summary(snapshot, text(params, "by")?, list, now),
         )
         .query(BY)

@@ -11,7 +11,7 @@ use pellucid_api::rest::pending::{PendingRow, PendingSummary};
 use pellucid_cluster::{PodRecord, ShapeId};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
-use pellucid_framework::list::{Attribute, Facts, List};
+use pellucid_framework::list::{Facts, List};
 use pellucid_model::{Now, PodSpec};
 use pellucid_queue::UnitId;
 use pellucid_recording::rfc3339;
@@ -21,19 +21,6 @@ use crate::facts::{facts_of, requests};
 use crate::meta::of_snapshot;
 use crate::owner::owner;
 use crate::verdict::verdicts;
-
-/// What the pods of a summary are filtered by.
-pub(crate) const OF_ROWS: &[Attribute] = &[
-    Attribute::Namespace,
-    Attribute::Name,
-    Attribute::Reason,
-    Attribute::Owner,
-    Attribute::Gang,
-    Attribute::Stage,
-    Attribute::Labels,
-    Attribute::Age,
-    Attribute::Priority,
-];
 
 /// What the rows of a summary can be split by.
 const DIMENSIONS: [&str; 12] = [
