@@ -20,8 +20,11 @@ fn explain(core: &mut Core, gang: &str) -> Value {
 
 /// Returns Koordinator's view of a gang, after checking that its sets add up.
 fn summary(core: &mut Core, gang: &str) -> Value {
-    let body = ask(core, &format!("/apis/v1/plugins/Coscheduling/gang/ns/{gang}"));
+    let mut body = ask(core, &format!("/apis/v1/plugins/Coscheduling/gang/ns/{gang}"));
     adds_up(&body);
+    // Koordinator's map has the same values; what an answer is about stands beside those of one gang alone.
+    let meta = body.as_object_mut().and_then(|body| body.remove("meta")).expect("a meta");
+    assert_eq!(meta["kind"], "GangSummary");
     let all = ask(core, "/apis/v1/plugins/Coscheduling/gangs");
     assert_eq!(all[format!("ns/{gang}")], body);
     body

@@ -104,7 +104,7 @@ fn kubectl_runs_the_plugin_against_a_demo() {
 
     plugin.shows(&["flags"], &["NAME", "VALUE"]);
     assert!(plugin.says(&["scores"]).contains("`kubectl pellucid flags s 5`"));
-    assert_eq!(plugin.says(&["flags", "s", "5"]).trim(), "successfully set debugTopNScores to 5");
+    plugin.shows(&["flags", "s", "5"], &["successfully set debugTopNScores to 5\n", "The next attempt"]);
     let table = await_table(&plugin);
     let name =
         format!("{}/{}", table["namespace"].as_str().expect("text"), table["name"].as_str().expect("text"));
