@@ -247,9 +247,11 @@ impl Scores {
 
     /// Returns the greatest raw score of each active plugin over some nodes.
     pub(crate) fn greatest_over(&self, nodes: &[NodeIdx], overridden: &[Overridden]) -> Vec<i32> {
-        let greatest =
-            |at: usize| nodes.iter().map(|n| self.raw_among(overridden, *n)[at]).max().unwrap_or(0);
-        (0..self.active.len()).map(greatest).collect()
+        let width = self.active.len();
+        match overridden {
+            [] => greatest_of(width, nodes.iter().map(|node| self.raw_of(*node))),
+            _ => greatest_of(width, nodes.iter().map(|node| self.raw_among(overridden, *node))),
+        }
     }
 
     /// Returns the raw, normalised and weighted score of a node for each entry of `profile.score`.
@@ -269,10 +271,23 @@ impl Scores {
     }
 
     /// Returns the total of a node, given the greatest raw scores.
+    #[inline]
     pub(crate) fn total_with(&self, node: NodeIdx, overridden: &[Overridden], greatest: &[i32]) -> i64 {
         let shares = self.active.iter().zip(self.raw_among(overridden, node)).zip(greatest);
         shares.map(|((active, raw), greatest)| active.weighted(*raw, *greatest).1).sum()
     }
+}
+
+/// Returns the greatest of each column of some rows; 0 without rows.
+fn greatest_of<'r>(width: usize, mut rows: impl Iterator<Item = &'r [i32]>) -> Vec<i32> {
+    let Some(first) = rows.next() else { return vec![0; width] };
+    let mut greatest = first.to_vec();
+    for row in rows {
+        for (greatest, raw) in greatest.iter_mut().zip(row) {
+            *greatest = (*greatest).max(*raw);
+        }
+    }
+    greatest
 }
 
 /// Returns a raw score as it is stored.
