@@ -55,6 +55,12 @@ pub struct Question<'a> {
     decision: Decision,
 }
 
+/// Returns whether nodes answer for a pod alone and not for all of its shape: a nominated pod does not count against
+/// itself, and a pod with overrides sees nodes differently from equal pods.
+pub fn is_own(cluster: &Cluster, profile: &Profile, (id, pod): (PodId, &Pod)) -> bool {
+    cluster.nominator().of(id).is_some() || !of_pod(profile, View::new(cluster), &pod.spec, pod).is_empty()
+}
+
 /// Returns why PreEnqueue holds a pod back, or `None` if it does not. No node takes such a pod.
 pub fn held_back(profile: &Profile, pod: &Pod) -> Option<Cause> {
     gated(profile, pod)?.pod_cause
@@ -148,10 +154,7 @@ impl NodeQuestion {
         if let Some(refusal) = gated(profile, &pod) {
             return refusal.pod_cause.map(|cause| Answer::Refuses(Arc::new(cause)));
         }
-        // A nominated pod does not count against itself, and a pod with overrides sees the node differently from equal
-        // pods, so each gets an answer of its own.
-        let is_own = self.cluster.nominator().of(id).is_some()
-            || !of_pod(profile, View::new(&self.cluster), &pod.spec, &pod).is_empty();
+        let is_own = is_own(&self.cluster, profile, (id, &pod));
         let key = (number, shape, is_own.then_some(id));
         if let Some(known) = self.known.get(&key) {
             return Some(known.clone());

@@ -10,7 +10,7 @@ use pellucid_api::rest::node_explain::{NodeLine, NodeLines};
 use pellucid_cluster::{ShapeId, Stage};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::exhaustive::{Masks, masks_of_pod_on};
-use pellucid_cycle::what_if::question::{held_back, without_place};
+use pellucid_cycle::what_if::question::{held_back, is_own, without_place};
 use pellucid_framework::list::List;
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::quantity::format_amount;
@@ -29,7 +29,7 @@ type Alike = (PodId, usize);
 /// What is pending.
 #[derive(Default)]
 struct Pending {
-    /// The pods that may be placed, by profile and shape, those with most pods first. A nominated pod is alike to none.
+    /// The pods that may be placed, by profile and shape, those with most pods first. A pod that nodes answer for alone is alike to none.
     alike: Vec<Alike>,
     /// The number of pods that PreEnqueue holds back, by the codes of its reasons.
     held_back: BTreeMap<Vec<&'static str>, usize>,
@@ -72,9 +72,8 @@ impl Pending {
                 *all.held_back.entry(codes).or_default() += 1;
                 continue;
             }
-            // The room that a node keeps for a nominated pod is not taken from that pod.
-            let nominated = snapshot.cluster.nominator().of(id).map(|_| id);
-            by_shape.entry((number, record.shape, nominated)).or_insert((id, 0)).1 += 1;
+            let own = is_own(&snapshot.cluster, profile, (id, &record.pod)).then_some(id);
+            by_shape.entry((number, record.shape, own)).or_insert((id, 0)).1 += 1;
         }
         all.alike = by_shape.into_values().collect();
         all.alike.sort_by_key(|(pod, pods)| (Reverse(*pods), *pod));
