@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use pellucid::kubernetes::rights::{Rule, cluster_rules};
 use pellucid_api::reason::{REGISTRY, ReasonCode, STATES};
 
 /// Compares a file with its expected content, or writes it with `UPDATE=1`.
@@ -109,11 +110,27 @@ fn custom_resource_definitions_are_fresh() {
         let text = serde_saphyr::to_string(&definition).unwrap();
         let head = "# Made of api/src/crd; `UPDATE=1 cargo test --test generated` writes it.\n";
         check(&format!("api/crds/{name}"), &format!("{head}{text}"));
+        // Helm installs what lies in this folder, and leaves alone what is there already.
+        check(&format!("deploy/chart/crds/{name}"), &format!("{head}{text}"));
         wanted.push(name);
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("api/crds");
-    let found = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    for name in found {
-        assert!(wanted.contains(&name), "api/crds/{name} is of no definition");
+    for folder in ["api/crds", "deploy/chart/crds"] {
+        let entries = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)).unwrap();
+        for name in entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()) {
+            assert!(wanted.contains(&name), "{folder}/{name} is of no definition");
+        }
     }
+}
+
+#[test]
+fn the_rules_of_the_cluster_role_are_fresh() {
+    let decoder = pellucid::kubernetes::decode::Decoder::of(&pellucid::plugins::registry());
+    let mut text = String::from(
+        "# Made of src/kubernetes/rights.rs and the registry of kinds; `UPDATE=1 cargo test --test generated` writes it.\n",
+    );
+    for Rule { group, resources, verbs } in cluster_rules(decoder.kinds()) {
+        let (group, resources, verbs) = (format!("{group:?}"), resources.join(", "), verbs.join(", "));
+        write!(text, "- apiGroups: [{group}]\n  resources: [{resources}]\n  verbs: [{verbs}]\n").unwrap();
+    }
+    check("deploy/chart/files/cluster-rules.yaml", &text);
 }

@@ -7,6 +7,7 @@
 //! - [`connection`]: finds and reads the kubeconfig, connects, limits every wait, and detects when the server comes back.
 //! - [`kinds`]: the registry of what is watched, one file per kind; [`decode`] has what all kinds share when JSON is
 //!   turned into the model.
+//! - [`rights`]: what all this must be allowed.
 //! - [`watches`]: lists and watches each kind and builds the inputs.
 //! - [`writes`]: the effect queues, the writers that pull them, and the API writer through which all of them write.
 
@@ -14,6 +15,7 @@ mod cluster_io;
 pub mod connection;
 pub mod decode;
 pub mod kinds;
+pub mod rights;
 pub mod watches;
 pub mod writes;
 

@@ -1,5 +1,5 @@
-//! kubectl works against the sandbox: get, describe, apply, delete and `get -w`; and the binary works as a kubectl
-//! plugin.
+//! kubectl works against the sandbox: get, describe, apply, delete and `get -w`; the binary works as a kubectl
+//! plugin, and what `deploy/` holds can be applied.
 //!
 //! Without kubectl on the PATH the tests report that and pass.
 
@@ -8,6 +8,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod deploy;
 mod plugin;
 
 use std::io::{BufRead, BufReader};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pellucid::cluster::input::Input;
 use pellucid::kubernetes::decode::Decoder;
-use pellucid::kubernetes::kinds::resources;
+use pellucid::kubernetes::rights::{Rule, cluster_rules};
 use pellucid::model::ObjectKind;
 use pellucid::model::effect::EffectReport;
 use serde_json::{Value, json};
@@ -49,8 +49,8 @@ fn right(what: &str) -> Option<String> {
 fn granted() -> BTreeSet<String> {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/base/rbac.yaml"));
     let text = text.expect("the cluster role");
-    let role = text.split("\n---").next().expect("a document");
-    let role: Value = serde_saphyr::from_str(role).expect("yaml");
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).expect("yaml");
+    let role = documents.iter().find(|document| document["kind"] == "ClusterRole").expect("the cluster role");
     let texts = |rule: &Value, field: &str| -> Vec<String> {
         let all = rule[field].as_array().expect("a list").iter();
         all.map(|text| text.as_str().expect("a text").to_owned()).collect()
@@ -67,14 +67,13 @@ fn granted() -> BTreeSet<String> {
     all
 }
 
-/// Returns what the registry of kinds asks for, in the same form, and the events, which are written but not watched.
+/// Returns what the registry of kinds and the writes beside it ask for, in the same form.
 fn declared() -> BTreeSet<String> {
     let decoder = Decoder::of(&pellucid::plugins::registry());
-    let mut all: BTreeSet<_> =
-        ["create", "patch"].map(|verb| format!("events.k8s.io/events {verb}")).into_iter().collect();
-    for (_, kind) in resources(decoder.kinds()) {
-        let group = if kind.group.is_empty() { "core" } else { kind.group };
-        for (resource, verbs) in kind.rights() {
+    let mut all = BTreeSet::new();
+    for Rule { group, resources, verbs } in cluster_rules(decoder.kinds()) {
+        let group = if group.is_empty() { "core" } else { group };
+        for resource in resources {
             all.extend(verbs.iter().map(|verb| format!("{group}/{resource} {verb}")));
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A row states only what differs from [`BASE`], an ordinary namespaced resource. The rules that rows name are in
 //! `defaults.rs`, `validate.rs` and `printers.rs`. The rows of volumes and claims are in `storage/rows.rs`, those of
-//! native gangs in `groups/rows.rs`.
+//! native gangs in `groups/rows.rs`, and those of accounts, rights and configuration in `installation.rs`.
 
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use crate::kinds::decode;
 use crate::kinds::defaults;
 use crate::kinds::events as event_rules;
 use crate::kinds::groups;
+use crate::kinds::installation;
 use crate::kinds::printers;
 use crate::kinds::registry::{
     ALL_VERBS, Cell, Column, Decode, Form, Kind, Registry, STATUS_VERBS, Selectable, Subresource, Validate,
@@ -335,7 +336,7 @@ const ROWS: &[Row] = &[
 pub(crate) fn registry(has_gangs: bool) -> Registry {
     let mut registry = Registry::default();
     let gangs = if has_gangs { groups::ROWS } else { &[] };
-    for row in ROWS.iter().chain(storage::ROWS).chain(gangs) {
+    for row in ROWS.iter().chain(installation::ROWS).chain(storage::ROWS).chain(gangs) {
         registry.insert(Arc::new(kind(row)));
     }
     registry
