@@ -88,6 +88,9 @@ fn a_scheduler_at_work_is_shown_within_a_second() {
     browser.run(WATCH_TASKS);
     let text = browser.run("return document.querySelector('#pending').innerText");
     assert!(text.as_str().is_some_and(|text| text.contains("1,000 pods in 30 groups")), "{text}");
+    browser.wait("return document.querySelector('#facts').innerText.includes('1,000')");
+    browser.screenshot("live");
+    groups_can_be_filtered_and_sorted(&browser);
 
     // Pods come while the feed runs, some with a place and some without.
     let mut came = 0;
@@ -102,7 +105,6 @@ fn a_scheduler_at_work_is_shown_within_a_second() {
     let late = "[...document.querySelectorAll('.events li')].some((li) => li.dataset.kind === 'Refused' && li.innerText.includes('default/late-'))";
     browser.wait(&format!("return {late}"));
     browser.wait("return document.querySelector('#pending').innerText.includes('1,030 pods')");
-    browser.screenshot("live");
     println!(
         "first useful paint after {millis:.0} ms ({draws:.0?}), longest task while the feed ran {later:.0} ms"
     );
@@ -110,6 +112,25 @@ fn a_scheduler_at_work_is_shown_within_a_second() {
     assert!(later < 100.0, "a task of {later} ms while the feed ran");
     events_can_be_filtered(&browser);
     pods_lead_to_their_owner_and_back(&browser);
+}
+
+/// Chooses a reason and an order of groups, and undoes it.
+fn groups_can_be_filtered_and_sorted(browser: &Browser) {
+    let choose = |part: &str, value: &str| {
+        browser.run(&format!("const one = document.querySelector('#pending [data-part={part}]'); one.value = '{value}'; one.dispatchEvent(new Event('change'))"));
+    };
+    let codes = "[...document.querySelectorAll('.pending-group')].map((group) => group.dataset.code)";
+    choose("reason", "NodeAffinityMismatch");
+    let wanted = "codes.length === 8 && codes.every((code) => code === 'NodeAffinityMismatch')";
+    browser.wait(&format!("const codes = {codes}; return {wanted}"));
+    choose("reason", "");
+    browser.wait(&format!("return {codes}.length === {OWNERS} && {codes}[0] === 'NodeAffinityMismatch'"));
+    choose("sort", "reason");
+    browser.wait(&format!(
+        "return {codes}[0] === 'InsufficientResource' && {codes}.at(-1) === 'NodeAffinityMismatch'"
+    ));
+    choose("sort", "");
+    browser.wait(&format!("return {codes}[0] === 'NodeAffinityMismatch'"));
 }
 
 /// Chooses one kind of events, and undoes it.

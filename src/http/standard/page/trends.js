@@ -12,8 +12,8 @@ const EVERY = 10_000;
 const REASONS = 8;
 /** Size of a chart in its own units; the style stretches it. */
 const [WIDTH, HEIGHT] = [240, 60];
-/** A gap between samples of this many intervals breaks the line. */
-const GAP = 2.5;
+/** A gap of this many intervals breaks the line. Reasons are counted less often when that is costly. */
+const GAPS = { number: 2.5, reason: 7 };
 
 const pods = (n) => plural(n, "pod");
 const each = (n) => `${n > 0 && n < 0.1 ? n.toFixed(2) : count(n)}/s`;
@@ -98,7 +98,7 @@ function chart({ kind, key, title, format, meaning, values }, times, everySecond
     "aria-description": `From ${format(least)} to ${format(most)}, ${now} now. Left and right walk in time.`,
     "aria-valuemin": "0", "aria-valuemax": String(times.length - 1),
   }, svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" },
-    runs(values, times, everySeconds).map((run) => [area(run, x, y, values), line(run, x, y, values)])), mark);
+    runs(values, times, GAPS[kind] * everySeconds * 1000).map((run) => [area(run, x, y, values), line(run, x, y, values)])), mark);
   const tell = (time, attended) => {
     const at = time === null ? -1 : nearest(times, time);
     const shown = at < 0 ? newest : at;
@@ -115,13 +115,13 @@ function chart({ kind, key, title, format, meaning, values }, times, everySecond
   return { kind, key, element, box, tell };
 }
 
-/** Splits the samples that have a value into runs without a gap. */
-function runs(values, times, everySeconds) {
+/** Splits the samples that have a value into runs without a longer gap, in milliseconds. */
+function runs(values, times, gap) {
   const found = [];
   let before = null;
   values.forEach((value, at) => {
     if (value === null) return;
-    const isNear = before !== null && times[at] - times[before] <= GAP * everySeconds * 1000;
+    const isNear = before !== null && times[at] - times[before] <= gap;
     if (isNear) found.at(-1).push(at);
     else found.push([at]);
     before = at;
