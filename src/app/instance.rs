@@ -31,6 +31,8 @@ use crate::app::replay::quantiles::Durations;
 use crate::app::rest::flags::Flags;
 use crate::app::rest::routes;
 use crate::app::traces::{CoreTraces, Traces};
+use crate::app::trends::SharedRing;
+use crate::app::trends::sampler::Sampler;
 
 /// Capacity of the input channel. When it is full, the watches stop reading.
 const INPUTS_WAITING: usize = 16_384;
@@ -120,6 +122,7 @@ impl Instance {
         let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());
         let server = tokio::spawn(bound.serve(stop_server.clone()));
         tokio::spawn(flags.run_expiry(stop_server.clone()));
+        tokio::spawn(shared.sampler().run(stop_server.clone()));
         let (health, stop_health) = (shared.health, stop_server.clone());
         tokio::spawn(async move { health.run(stop_health).await });
         let (snapshot, published) = (shared.snapshot, shared.published);
@@ -193,6 +196,7 @@ struct Shared {
     clock: Clock,
     log: Option<Arc<LogControl>>,
     traces: Option<Traces>,
+    trends: SharedRing,
     /// Set once the I/O tasks run, which is after the server has its address.
     io: Arc<OnceLock<ClusterIoViews>>,
 }
@@ -216,7 +220,13 @@ impl Shared {
         let health = Health::new(progress.clone(), io.clone(), decoder.kinds(), clock.clone());
         let (metrics, health) = (Arc::new(metrics), Arc::new(health));
         let snapshot = Arc::new(ArcSwap::from_pointee(first));
-        (Self { snapshot, published, metrics, health, progress, clock, log, traces, io }, announce)
+        let trends = SharedRing::default();
+        (Self { snapshot, published, metrics, health, progress, clock, log, traces, trends, io }, announce)
+    }
+
+    /// Returns the task that takes the samples of trends.
+    fn sampler(&self) -> Sampler {
+        Sampler::new(self.snapshot.clone(), self.metrics.clone(), self.clock.clone(), self.trends.clone())
     }
 
     fn server(
@@ -232,7 +242,7 @@ impl Shared {
         let (io, health) = (self.io.clone(), self.health.clone());
         let (traces, clock) = (self.traces.clone(), self.clock.clone());
         Parts {
-            routes: routes::metered(registry, effective, &self.metrics.explained),
+            routes: routes::metered(registry, effective, &self.metrics.explained, self.trends.clone()),
             load: Arc::new(move || load.load_full()),
             published: self.published.clone(),
             switches: flags.all(),

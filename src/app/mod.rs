@@ -17,3 +17,4 @@ pub mod replay;
 pub mod rest;
 pub mod run;
 pub mod traces;
+pub mod trends;

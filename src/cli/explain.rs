@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::filters::ListArgs;
+use super::filters::AskedList;
 use super::out::Paint;
 use super::server::{ObjectName, ServerArgs, node_name};
 use super::watch::{self, WatchArgs};
@@ -66,11 +66,7 @@ pub(super) struct NodeArgs {
 )]
 pub(super) struct PodsArgs {
     #[command(flatten)]
-    pub server: ServerArgs,
-    #[command(flatten)]
-    pub watch: WatchArgs,
-    #[command(flatten)]
-    pub list: ListArgs,
+    pub asked: AskedList,
 }
 
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
@@ -78,9 +74,7 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<()> {
         (Some(ExplainTarget::Pod(args)), _) => explain_pod::run(&args.pod, &args.how),
         (Some(ExplainTarget::Gang(args)), _) => explain_gang::run(args),
         (Some(ExplainTarget::Node(args)), _) => node(args),
-        (Some(ExplainTarget::Pods(args)), _) => watch::run(&args.watch, &args.server, || {
-            Ok(args.list.said(&args.server, pods::list(&args.list, &args.server)?))
-        }),
+        (Some(ExplainTarget::Pods(args)), _) => args.asked.run(pods::list),
         (Some(ExplainTarget::Gangs(args)), _) => gangs::run(args),
         (Some(ExplainTarget::Nodes(args)), _) => nodes::run(args),
         (None, Some(pod)) => explain_pod::run(pod, &args.pod.how),

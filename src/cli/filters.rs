@@ -5,11 +5,35 @@ use serde_json::Value;
 
 use super::server::ServerArgs;
 use super::text::count;
+use super::watch::{self, WatchArgs};
 
 /// Rows of a table when nothing says how many: with its head and foot it fits 60 lines.
 const ROWS: usize = 45;
 /// Items that are asked for at once in a walk through all pages.
 const PAGE: usize = 500;
+
+/// The arguments of a command that prints a list: who is asked, whether again, and which items.
+#[derive(Debug, Args)]
+pub(super) struct AskedList {
+    #[command(flatten)]
+    pub server: ServerArgs,
+    #[command(flatten)]
+    pub watch: WatchArgs,
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+impl AskedList {
+    /// Prints what `page` makes of the list, again and again with `--watch`. What is empty only among what the filters admit
+    /// says so.
+    pub(super) fn run(
+        &self,
+        page: impl Fn(&ListArgs, &ServerArgs) -> anyhow::Result<String>,
+    ) -> anyhow::Result<()> {
+        let Self { server, watch, list } = self;
+        watch::run(watch, server, || Ok(list.said(server, page(list, server)?)))
+    }
+}
 
 /// The filters of the REST API. A list that cannot be filtered by one of them says which it knows.
 #[derive(Clone, Debug, Default, Args)]

@@ -6,28 +6,21 @@ use clap::Args;
 use pellucid_api::rest::gang_explain::{GangLine, GangList};
 
 use super::age::age;
-use super::filters::{ListArgs, left_out, walk};
+use super::filters::{AskedList, ListArgs, left_out, walk};
 use super::out::{Paint, Style};
 use super::server::ServerArgs;
 use super::table::Table;
 use super::text::{clean, count, next, one};
-use super::watch::{self, WatchArgs};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  pellucid gangs -n training --reason GangInsufficientCapacity --all")]
 pub(super) struct GangsArgs {
     #[command(flatten)]
-    pub server: ServerArgs,
-    #[command(flatten)]
-    pub watch: WatchArgs,
-    #[command(flatten)]
-    pub list: ListArgs,
+    pub asked: AskedList,
 }
 
 pub(super) fn run(args: &GangsArgs) -> anyhow::Result<()> {
-    watch::run(&args.watch, &args.server, || {
-        Ok(args.list.said(&args.server, list(&args.list, &args.server)?))
-    })
+    args.asked.run(list)
 }
 
 /// Returns a row for each gang, or for each state when there are many.

@@ -3,35 +3,28 @@
 use clap::Args;
 use pellucid_api::rest::node_explain::{NodeLine, NodeLines};
 
-use super::filters::{ListArgs, left_out, walk};
+use super::filters::{AskedList, left_out, walk};
 use super::out::{Paint, Style};
-use super::server::ServerArgs;
 use super::table::Table;
 use super::text::{cell, count, next, one};
-use super::watch::{self, WatchArgs};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  pellucid nodes -l node-pool=gpu")]
 pub(super) struct NodesArgs {
     #[command(flatten)]
-    pub server: ServerArgs,
-    #[command(flatten)]
-    pub watch: WatchArgs,
-    #[command(flatten)]
-    pub list: ListArgs,
+    pub asked: AskedList,
 }
 
 pub(super) fn run(args: &NodesArgs) -> anyhow::Result<()> {
-    let server = &args.server;
-    watch::run(&args.watch, server, || {
+    args.asked.run(|list, server| {
         let path = "/apis/v1/explain/nodes";
-        let body = walk(server, path, &args.list.query(server, &[]), "nodes", args.list.rows(server))?;
+        let body = walk(server, path, &list.query(server, &[]), "nodes", list.rows(server))?;
         server.shown(path, body, |body: &NodeLines| text(body, Paint::for_stdout()))
     })
 }
 
 fn text(body: &NodeLines, paint: Paint) -> String {
-    let Some(first) = body.nodes.first() else { return "There are no such nodes.".to_owned() };
+    let Some(first) = body.nodes.first() else { return "There are no nodes.".to_owned() };
     let header = ["NODE", "STATUS", "PODS", "TAKES", "REFUSES", "MOSTLY FOR", "FREE"];
     let mut table = Table::new(&header, [2, 3, 4]).elided(0..5).sparing([6]);
     for node in &body.nodes {

@@ -4,12 +4,11 @@ use clap::Args;
 use pellucid_api::rest::queue::{Queue, QueueCounts};
 use serde_json::Value;
 
-use super::filters::{ListArgs, walk};
+use super::filters::{AskedList, ListArgs, walk};
 use super::out::Paint;
 use super::pods;
 use super::queue_text::{self, Place};
 use super::server::{ObjectName, ServerArgs};
-use super::watch::{self, WatchArgs};
 
 /// The stages of the queue, in the order of its lists.
 const STAGES: &str = "active,backoff,unschedulable,gated";
@@ -23,16 +22,12 @@ pub(super) struct QueueArgs {
     #[arg(value_name = "NAMESPACE/NAME")]
     pub unit: Option<ObjectName>,
     #[command(flatten)]
-    pub server: ServerArgs,
-    #[command(flatten)]
-    pub watch: WatchArgs,
-    #[command(flatten)]
-    pub list: ListArgs,
+    pub asked: AskedList,
 }
 
 pub(super) fn run(args: &QueueArgs) -> anyhow::Result<()> {
-    let (server, list, paint) = (&args.server, &args.list, Paint::for_stdout());
-    watch::run(&args.watch, server, || match &args.unit {
+    let paint = Paint::for_stdout();
+    args.asked.run(|list, server| match &args.unit {
         Some(unit) => {
             let name = server.full(unit)?;
             let path = format!("/apis/v1/queue?position={name}&limit=1");
@@ -41,8 +36,7 @@ pub(super) fn run(args: &QueueArgs) -> anyhow::Result<()> {
         None if list.wants_items(server) => {
             let path = "/apis/v1/queue";
             let body = walk(server, path, &list.query(server, &[]), "units", list.rows(server))?;
-            let text = server.shown(path, body, |body: &Queue| queue_text::units(body, paint))?;
-            Ok(list.said(server, text))
+            server.shown(path, body, |body: &Queue| queue_text::units(body, paint))
         }
         None => groups(list, server, paint),
     })
@@ -56,7 +50,7 @@ fn groups(list: &ListArgs, server: &ServerArgs, paint: Paint) -> anyhow::Result<
     }
     let body = pods::groups(list, server, &by)?;
     if body.rows.is_empty() {
-        return Ok(list.said(server, "Nothing waits.".to_owned()));
+        return Ok("Nothing waits.".to_owned());
     }
     let path = format!("/apis/v1/queue?limit=1&minGeneration={}", body.meta.snapshot_generation);
     let counts = server.body(&path)?.get_mut("counts").map(Value::take).unwrap_or_default();

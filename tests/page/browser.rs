@@ -24,6 +24,7 @@ pub(crate) mod keys {
     pub(crate) const DOWN: &str = "\u{e015}";
     pub(crate) const RIGHT: &str = "\u{e014}";
     pub(crate) const END: &str = "\u{e010}";
+    pub(crate) const HOME: &str = "\u{e011}";
 }
 
 /// A browser with its own profile. Closed when dropped.

@@ -10,10 +10,13 @@ use pellucid::http::{Kind, Limits, Lines, Param, Params, Parts, Renderer, Route,
 use pellucid::model::Published;
 use pellucid::model::time::Now;
 use pellucid_api::rest::explain::{NodeGroup, OwnerOf, PendingPod, PendingPods, PodExplanation, ReasonBody};
-use pellucid_api::rest::gang_explain::{GangExplanation, Interference, InterferenceCycle, InterferenceEdge};
-use pellucid_api::rest::gangs::{GangCounts, GangSummary};
+use pellucid_api::rest::gang_explain::{
+    GangExplanation, GangLine, GangList, Interference, InterferenceCycle, InterferenceEdge,
+};
+use pellucid_api::rest::gangs::GangCounts;
 use pellucid_api::rest::nodes::{NodeList, NodeSummary};
 use pellucid_api::rest::pending::{PendingRow, PendingSummary};
+use pellucid_api::rest::trends::{TrendReason, TrendSample, Trends};
 use pellucid_api::rest::{BodySchema, Meta};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -29,13 +32,15 @@ pub(crate) struct Size {
     pub(crate) of_one: usize,
     /// Events that the feed has more at each request.
     pub(crate) events: u64,
+    /// Samples of trends.
+    pub(crate) samples: usize,
 }
 
 /// The running server.
 pub(crate) struct Fixture {
     pub(crate) address: SocketAddr,
-    /// The most pending pods that one answer had.
-    pub(crate) most_pods: Arc<AtomicUsize>,
+    /// The most pending pods, or gangs, that one answer had.
+    pub(crate) most_items: Arc<AtomicUsize>,
     stop: CancellationToken,
     runtime: Option<tokio::runtime::Runtime>,
 }
@@ -119,17 +124,23 @@ fn owner_of(pod: &PendingPod) -> String {
     pod.owner.as_ref().map(|owner| format!("{}/{}", owner.kind, owner.name)).unwrap_or_default()
 }
 
-/// Counts pods by controller, or by reason.
+/// Counts pods by controller, by reason, or by who can resolve it.
 fn summary(pods: &[PendingPod], params: &Params) -> PendingSummary {
-    let by_code = params.text("by") == Some("code");
+    let (by_code, by_resolver) = (params.text("by") == Some("code"), params.text("by") == Some("resolver"));
     let name = params.text("name").unwrap_or_default();
     let mut rows: BTreeMap<String, PendingRow> = BTreeMap::new();
     let found: Vec<&PendingPod> = pods.iter().filter(|pod| pod.name.starts_with(name)).collect();
     for pod in &found {
-        let key = if by_code { pod.key_reason.clone() } else { owner_of(pod) };
+        let resolver = if pod.key_reason == "InsufficientResource" { "time" } else { "pod owner" };
+        let key = match (by_code, by_resolver) {
+            (true, _) => pod.key_reason.clone(),
+            (_, true) => resolver.to_owned(),
+            _ => owner_of(pod),
+        };
         let row = rows.entry(key.clone()).or_insert_with(|| PendingRow {
             code: by_code.then(|| key.clone()),
-            owner: (!by_code).then_some(key),
+            resolver: by_resolver.then(|| key.clone()),
+            owner: (!by_code && !by_resolver).then_some(key),
             namespace: Some(pod.namespace.clone()),
             oldest: pod.created_at.clone(),
             requests: Some(pod.requests.clone()),
@@ -165,14 +176,54 @@ fn listed(pods: &[PendingPod], params: &Params) -> PendingPods {
     PendingPods { meta: Meta::default(), count: found.len(), pods }
 }
 
-fn gangs(size: Size) -> BTreeMap<String, GangSummary> {
-    let gang = |n: u32| {
-        let name = format!("team-{}/gang-{n:03}", n % 20);
-        let counts = GangCounts { created: 8, pending: n % 9, bound: 8 - n % 9, ..GangCounts::default() };
-        let state = if n.is_multiple_of(9) { "Running" } else { "Unschedulable" }.to_owned();
-        (name.clone(), GangSummary { name, state, counts, min_required_number: 8, ..GangSummary::default() })
+/// Lists gangs of the states that are asked for. One of nine runs.
+fn gangs(size: Size, params: &Params) -> GangList {
+    let gang = |n: u32| GangLine {
+        namespace: format!("team-{}", n % 20),
+        name: format!("gang-{n:03}"),
+        state: if n.is_multiple_of(9) { "Running" } else { "Unschedulable" }.to_owned(),
+        counts: GangCounts { created: 8, pending: n % 9, bound: 8 - n % 9, ..GangCounts::default() },
+        min: 8,
+        ..GangLine::default()
     };
-    (0..size.gangs).map(gang).collect()
+    let stages: Vec<&str> = params.text("stage").unwrap_or("Running,Unschedulable").split(',').collect();
+    let found: Vec<GangLine> =
+        (0..size.gangs).map(gang).filter(|gang| stages.contains(&&*gang.state)).collect();
+    let count = found.len();
+    GangList { count, gangs: found.into_iter().take(limit(params)).collect(), ..GangList::default() }
+}
+
+/// Returns samples every ten seconds. Nothing was placed at every fourth.
+fn trends(size: Size) -> Trends {
+    let sample = |n: usize| {
+        let second = n * 10;
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        let wave = (n as f64 / 25.0).sin();
+        let lacking = 400 + (100.0 * wave) as usize;
+        let reasons =
+            [("InsufficientResource", lacking), ("UntoleratedTaint", 40 + n / 20), ("TooManyPods", 7)];
+        TrendSample {
+            at: format!("2026-01-01T{hour:02}:{minute:02}:{second:02}.000Z"),
+            seconds: (n > 0).then_some(10.0),
+            pending: reasons.iter().map(|(_, pods)| pods).sum(),
+            reasons: Some(
+                reasons
+                    .iter()
+                    .map(|(code, pods)| TrendReason { code: (*code).to_owned(), pods: *pods })
+                    .collect(),
+            ),
+            binds_per_second: (n > 0).then(|| 12.0 + (noise(n) % 60) as f64 / 10.0),
+            attempts_per_second: (n > 0).then_some(30.0 + 20.0 * wave),
+            wait_p99_seconds: (!n.is_multiple_of(4)).then(|| 0.02 + (noise(n) % 100) as f64 / 1000.0),
+            ..TrendSample::default()
+        }
+    };
+    Trends {
+        every_seconds: 10,
+        most_samples: 360,
+        samples: (0..size.samples).map(sample).collect(),
+        ..Trends::default()
+    }
 }
 
 /// Returns two gangs of which each holds what the other one lacks.
@@ -271,6 +322,18 @@ fn routes(size: Size, most: &Arc<AtomicUsize>) -> Vec<Route<Cluster>> {
             Ok(json!(body))
         },
     );
+    let counted = Arc::clone(most);
+    let of_gangs = with_queries(Route::get(
+        "/apis/v1/explain/gangs",
+        "test",
+        "Generated",
+        BodySchema::any(),
+        move |_: &Cluster, params: &Params, _: &_| {
+            let body = gangs(size, params);
+            counted.fetch_max(body.gangs.len(), Ordering::Relaxed);
+            Ok(json!(body))
+        },
+    ));
     let feed = Route::lines(
         "/apis/v1/events",
         "test",
@@ -286,7 +349,8 @@ fn routes(size: Size, most: &Arc<AtomicUsize>) -> Vec<Route<Cluster>> {
         with_queries(rows),
         with_queries(list),
         feed,
-        fixed("/apis/v1/plugins/Coscheduling/gangs", json!(gangs(size))),
+        of_gangs,
+        fixed("/apis/v1/trends", json!(trends(size))),
         fixed("/apis/v1/gangs/interference", json!(deadlock())),
         fixed("/apis/v1/explain/gangs/team-1/gang-001", json!(in_deadlock())),
         fixed("/apis/v1/reasons", json!({"reasons": []})),
@@ -296,7 +360,7 @@ fn routes(size: Size, most: &Arc<AtomicUsize>) -> Vec<Route<Cluster>> {
 
 /// Declares the parameters of lists.
 fn with_queries(mut route: Route<Cluster>) -> Route<Cluster> {
-    for name in ["by", "sort", "name", "namespace", "reason", "fields", "like", "continue"] {
+    for name in ["by", "sort", "name", "namespace", "reason", "fields", "like", "continue", "stage"] {
         route = route.param(Param::query(name, Kind::String, "A parameter of lists"));
     }
     route.param(Param::query("limit", Kind::Integer, "Items on a page"))
@@ -311,9 +375,9 @@ pub(crate) fn serve(size: Size) -> Fixture {
         .expect("a runtime");
     let nothing = || Renderer::openmetrics(String::new);
     let (published, receiver) = watch::channel(1);
-    let (snapshot, most_pods) = (Arc::new(Cluster), Arc::new(AtomicUsize::new(0)));
+    let (snapshot, most_items) = (Arc::new(Cluster), Arc::new(AtomicUsize::new(0)));
     let server = Server::new(Parts {
-        routes: routes(size, &most_pods),
+        routes: routes(size, &most_items),
         load: Arc::new(move || {
             let _kept = &published;
             Arc::clone(&snapshot)
@@ -334,5 +398,5 @@ pub(crate) fn serve(size: Size) -> Fixture {
         .expect("a port");
     let (address, stop) = (bound.address(), CancellationToken::new());
     runtime.spawn(bound.serve(stop.clone()));
-    Fixture { address, most_pods, stop, runtime: Some(runtime) }
+    Fixture { address, most_items, stop, runtime: Some(runtime) }
 }

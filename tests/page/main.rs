@@ -1,4 +1,5 @@
-//! The page at `/` in a real browser: Chromium on the demo, and on a cluster of 5,000 nodes.
+//! The page at `/` in a real browser: Chromium on the demo, on a scheduler with 1,000 pods that wait, and on generated
+//! clusters of up to 5,000 nodes.
 //!
 //! Without chromium and chromedriver on the PATH the tests report that and pass. `PELLUCID_SCREENSHOTS` names a
 //! folder for screenshots.
@@ -8,7 +9,10 @@ mod common;
 
 mod browser;
 mod fixture;
+mod hour;
 mod large;
+mod live;
+mod names;
 mod verdicts;
 
 use std::net::SocketAddr;

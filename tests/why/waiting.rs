@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use pellucid::cluster::{Input, Stage};
+use pellucid::diagnosis::views::summary::DIMENSIONS;
 use pellucid::model::Pod;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -13,21 +14,6 @@ use crate::common::made::{core, core_with, in_gang, node, pod, unreadable};
 use crate::common::reads::{ask, ask_snapshot, code_of, list, number, text, try_ask};
 use crate::fixing::controlled;
 use crate::stories::{ours, story};
-
-const DIMENSIONS: [&str; 12] = [
-    "code",
-    "plugin",
-    "resource",
-    "resolver",
-    "namespace",
-    "profile",
-    "stage",
-    "gang",
-    "priority",
-    "owner",
-    "shape",
-    "ownerOrShape",
-];
 
 fn member(gang: &str, name: &str, min: u32) -> Pod {
     in_gang(pod(name, 100), gang, min)
@@ -44,7 +30,7 @@ proptest! {
     #[test]
     fn every_roll_up_adds_up_and_each_pod_is_in_one_stage(
         story in story(),
-        by in prop::sample::subsequence(&DIMENSIONS[..], 1..=4),
+        by in prop::sample::subsequence(DIMENSIONS, 1..=4),
     ) {
         let mut core = story.play();
         let snapshot = core.scheduler.publish(core.now);

@@ -261,6 +261,9 @@ pub struct GangLine {
     /// Code of its outlook; empty where it has its quorum or waits for no place.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub outlook: String,
+    /// When the first of its waiting members gives its place up, RFC 3339; absent when none waits until a deadline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ends: Option<String>,
     /// The gangs that wait for each other, this one among them; empty when it is in no deadlock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deadlock: Vec<String>,

@@ -30,6 +30,7 @@ pub mod simulate;
 pub mod standing;
 pub mod suggestions;
 pub mod topology;
+pub mod trends;
 pub mod volumes;
 pub mod wakeups;
 

@@ -3,6 +3,7 @@
 //! Histograms and counters of attempts are updated as attempts end, through handles resolved per profile. Gauges are
 //! read from the published snapshot on each scrape, so they are consistent with each other.
 
+pub mod buckets;
 pub mod diagnosis;
 mod effects;
 mod gangs;
@@ -40,6 +41,7 @@ use prometheus_client::registry::Registry;
 use crate::app::clock::Clock;
 use crate::app::health::Health;
 use crate::app::log::telemetry::LogControl;
+use crate::app::metrics::buckets::Buckets;
 use crate::app::metrics::diagnosis::Explained;
 use crate::app::metrics::gangs::GangAttempts;
 use crate::app::traces::Counts;
@@ -214,6 +216,11 @@ impl Metrics {
         if let Some(chosen) = step.verdict.plan.as_ref().and_then(|plan| plan.candidates.first()) {
             self.victims.observe(chosen.victims.len() as f64);
         }
+    }
+
+    /// Returns how long placed pods had waited, so far.
+    pub fn waits(&self) -> Buckets {
+        Buckets::of(&self.sli)
     }
 
     /// Counts an answered request.

@@ -1,5 +1,5 @@
 //! The content of the REST server: routes for registered reads ([`routes`], `rows`), run-time switches ([`flags`]),
-//! what-if questions (`simulate`, `question`, `admission`, `plugin_objects`, `names`) and dumps ([`dump`]).
+//! what-if questions (`simulate`, `question`, `admission`, `plugin_objects`, `names`), dumps ([`dump`]) and `trends`.
 
 mod admission;
 pub mod dump;
@@ -10,3 +10,4 @@ mod question;
 pub mod routes;
 mod rows;
 mod simulate;
+mod trends;

@@ -18,23 +18,26 @@ use serde_json::{Value, json};
 use crate::app::clock::Stopwatch;
 use crate::app::metrics::diagnosis::Explained;
 use crate::app::rest::rows::table;
+use crate::app::trends::SharedRing;
 
 /// Returns all registered routes, for the OpenAPI document.
 pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Snapshot>> {
-    metered(registry, Value::Null, &Explained::default())
+    metered(registry, Value::Null, &Explained::default(), SharedRing::default())
 }
 
 /// Returns all routes, for a server. Dumps carry `configuration`, which is the effective one; the time spent on
-/// explanations is added to `explained`.
+/// explanations is added to `explained`, and trends are read from `trends`.
 pub fn metered(
     registry: &[Box<dyn PluginFactory>],
     configuration: Value,
     explained: &Explained,
+    trends: SharedRing,
 ) -> Vec<Route<Snapshot>> {
     let mut all: Vec<Route<Snapshot>> =
         reads(registry).into_iter().map(|read| route(read, explained.clone())).collect();
     all.push(crate::app::rest::simulate::route(explained.clone()));
     all.push(events());
+    all.push(crate::app::rest::trends::route(trends));
     all.push(crate::app::rest::dump::route(configuration));
     all
 }

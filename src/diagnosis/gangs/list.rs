@@ -98,6 +98,7 @@ fn line(snapshot: &Snapshot, gang: &Gang, deadlocks: &[InterferenceCycle], now: 
         message: state.verdict.message,
         remedy: state.verdict.remedy,
         outlook: look.map(|look| look.body.code.clone()).unwrap_or_default(),
+        wait_ends: status.wait_ends().map(|at| rfc3339(now.wall_at(at))),
         deadlock: deadlock.map(|cycle| cycle.gangs.clone()).unwrap_or_default(),
     }
 }

@@ -30,8 +30,9 @@ use pellucid_framework::view::View;
 
 use crate::reads::what_if_reads::{suggestion_reads, view_reads};
 use crate::requirements::{asked_by_name, exhaustive};
-use crate::views::summary::summary;
-use crate::views::{debug_view, evictions, node_views, preemption, queue_view, score_views, wakeups};
+use crate::views::{
+    debug_view, evictions, node_views, preemption, queue_view, score_views, summary, wakeups,
+};
 use crate::{explain, history, lists};
 
 const POSITION: &[Query] = &[Query::new(
@@ -40,11 +41,7 @@ const POSITION: &[Query] = &[Query::new(
     "Key of a pod or gang, `namespace/name`: adds its position and who is ahead of it",
 )];
 
-const BY: &[Query] = &[Query::new(
-    "by",
-    QueryKind::Text,
-    "Dimensions with commas, `code` without: code, plugin, resource, resolver, namespace, profile, stage, gang, priority, owner, shape, ownerOrShape (shape for pods without a controller)",
-)];
+const BY: &[Query] = &[Query::new("by", QueryKind::Text, summary::BY)];
 
 const LIKE: &[Query] = &[Query::new(
     "like",
@@ -270,7 +267,7 @@ fn pending_reads() -> Vec<SnapshotRead> {
             "explain",
             "How many pods wait, by what keeps them: each pod counts once, rows add up",
             ("rows", OF_UNITS),
-            |snapshot, params, list, now| summary(snapshot, text(params, "by")?, list, now),
+            |snapshot, params, list, now| summary::summary(snapshot, text(params, "by")?, list, now),
         )
         .query(BY)
         .rows("/rows", ""),

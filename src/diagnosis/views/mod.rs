@@ -8,5 +8,5 @@ pub(crate) mod preemption;
 mod preemption_verdict;
 pub(crate) mod queue_view;
 pub mod score_views;
-pub(crate) mod summary;
+pub mod summary;
 pub(crate) mod wakeups;

@@ -22,21 +22,24 @@ use crate::meta::of_snapshot;
 use crate::owner::owner;
 use crate::verdict::verdicts;
 
-/// What the rows of a summary can be split by.
-const DIMENSIONS: [&str; 12] = [
-    "code",
-    "plugin",
-    "resource",
-    "resolver",
-    "namespace",
-    "profile",
-    "stage",
-    "gang",
-    "priority",
-    "owner",
-    "shape",
-    OWNER_OR_SHAPE,
-];
+/// Makes the list of dimensions, and the description of the parameter that takes them.
+macro_rules! dimensions {
+    ($($name:literal),+ $(,)?) => {
+        /// What the rows of a summary can be split by.
+        pub const DIMENSIONS: &[&str] = &[$($name),+];
+        /// Describes the parameter `by`.
+        pub(crate) const BY: &str = concat!(
+            "Dimensions with commas, `code` without:",
+            $(" ", $name, ",",)+
+            " which is the controller, and the shape for pods without one"
+        );
+    };
+}
+
+dimensions! {
+    "code", "plugin", "resource", "resolver", "namespace", "profile", "stage", "gang", "priority", "owner", "shape",
+    "ownerOrShape",
+}
 
 /// The dimension by controller, and by shape for pods without one: what is made alike is one row.
 const OWNER_OR_SHAPE: &str = "ownerOrShape";

@@ -117,7 +117,7 @@ export function watch(target, every, tell) {
   };
 }
 
-/** Does the same once it is known that this scheduler serves the path `template`. Returns `{stop}`. */
+/** Does the same once it is known that this scheduler serves the path `template`. Returns `{stop, restart}`. */
 export function watchServed(template, target, every, tell) {
   let watched = null;
   let left = false;
@@ -125,6 +125,7 @@ export function watchServed(template, target, every, tell) {
     if (served && !left) watched = watch(target, every, tell);
   });
   return {
+    restart: () => watched?.restart(),
     stop() {
       left = true;
       watched?.stop();

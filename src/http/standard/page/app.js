@@ -115,6 +115,8 @@ function keys(event) {
     location.hash = "#/queue";
   } else if (event.key === "v") {
     view.querySelector("#view-title")?.focus();
+  } else if (event.key === "t") {
+    view.querySelector(".trend-box[data-roving]")?.focus();
   } else if (event.key === "e") {
     byId("feed").querySelector("a, button:not([hidden])")?.focus();
   } else {
@@ -131,7 +133,6 @@ function pointAt(event) {
 }
 
 function* names() {
-  for (const name of overview.gangNames()) yield ["gangs", name];
   for (const one of nodes) yield ["nodes", one.name];
 }
 

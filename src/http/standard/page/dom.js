@@ -13,6 +13,14 @@ export function h(tag, attributes, ...children) {
   return element;
 }
 
+/** Creates an element of a drawing with attributes and children. */
+export function svg(tag, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...flat(children));
+  return element;
+}
+
 function flat(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }

@@ -1,4 +1,4 @@
-// The find box: suggests nodes and gangs that the page knows, and pending pods that the server finds; accepts any
+// The find box: suggests nodes that the page knows, and gangs and pending pods that the server finds; accepts any
 // namespace/name.
 
 import { read } from "./api.js";
@@ -15,8 +15,8 @@ let options = [];
 let at = -1;
 let known = () => [];
 let typing = 0;
-/** Pods of the last answer, and the text that it was about. */
-let pods = { text: "", names: [] };
+/** Gangs and pods of the last answers. */
+let found = [];
 
 /** Sets up the box. `names` returns `[kind, name]` pairs. */
 export function start(form, names) {
@@ -43,38 +43,42 @@ export function focus() {
   input.select();
 }
 
-/** Asks for the pending pods whose names begin as the text does. */
+/** Asks for the gangs and the pending pods whose names begin as the text does. */
 async function look() {
   const text = input.value.trim();
   if (!text) return;
   const [namespace, name] = text.includes("/") ? text.split("/", 2) : ["", text];
   const wanted = Object.entries({ namespace, name, limit: SHOWN, fields: "namespace,name" }).filter(([, value]) => value !== "");
-  const answer = await read(`/apis/v1/explain/pods?${new URLSearchParams(wanted)}`);
-  if (!answer.ok || text !== input.value.trim()) return;
-  pods = { text, names: (answer.body.pods ?? []).map((pod) => `${pod.namespace}/${pod.name}`) };
+  const ask = async (kind) => {
+    const answer = await read(`/apis/v1/explain/${kind}?${new URLSearchParams(wanted)}`);
+    return answer.ok ? (answer.body[kind] ?? []).map((one) => [kind, `${one.namespace}/${one.name}`]) : [];
+  };
+  const both = await Promise.all([ask("gangs"), ask("pods")]);
+  if (text !== input.value.trim()) return;
+  found = both.flat();
   suggest();
 }
 
 function* candidates() {
   yield* known();
-  for (const name of pods.names) yield ["pods", name];
+  yield* found;
 }
 
 function suggest() {
   const text = input.value.trim().toLowerCase();
   const chosen = options[at]?.join(" ");
-  const found = [];
+  const matching = [];
   if (text) {
     for (const [kind, name] of candidates()) {
       if (!name.toLowerCase().includes(text)) continue;
-      found.push([kind, name]);
-      if (found.length === SHOWN) break;
+      matching.push([kind, name]);
+      if (matching.length === SHOWN) break;
     }
     const typed = input.value.trim();
-    if (/^[^/\s]+\/[^/\s]+$/.test(typed) && !found.some(([, name]) => name === typed)) found.push(["pods", typed]);
+    if (/^[^/\s]+\/[^/\s]+$/.test(typed) && !matching.some(([, name]) => name === typed)) matching.push(["pods", typed]);
   }
-  options = found;
-  at = found.length ? Math.max(0, found.findIndex((option) => option.join(" ") === chosen)) : -1;
+  options = matching;
+  at = matching.length ? Math.max(0, matching.findIndex((option) => option.join(" ") === chosen)) : -1;
   draw(text);
 }
 

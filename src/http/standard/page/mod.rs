@@ -49,6 +49,7 @@ const ASSETS: &[(&str, &str, &str)] = &[
     file!("fixes.js", SCRIPT),
     file!("format.js", SCRIPT),
     file!("gang.js", SCRIPT),
+    file!("gangs.js", SCRIPT),
     file!("groups.js", SCRIPT),
     file!("node.js", SCRIPT),
     file!("overview.js", SCRIPT),
@@ -61,6 +62,7 @@ const ASSETS: &[(&str, &str, &str)] = &[
     file!("scores.js", SCRIPT),
     file!("strip.js", SCRIPT),
     file!("theme.js", SCRIPT),
+    file!("trends.js", SCRIPT),
     file!("trial.js", SCRIPT),
 ];
 
@@ -211,6 +213,17 @@ mod tests {
             }
         }
         assert!(n > 40, "only {n} names were found");
+    }
+
+    #[test]
+    fn every_script_is_named_in_the_page_so_that_none_waits_for_another() {
+        let scripts = ASSETS.iter().filter(|(_, content_type, _)| *content_type == SCRIPT);
+        for (name, ..) in scripts {
+            assert!(
+                PAGE.contains(&format!("\"/ui/{name}\"")),
+                "{name} is found only once another script is read"
+            );
+        }
     }
 
     #[test]

@@ -1,28 +1,21 @@
-// The overview, shown when nothing is selected: the capacity of the cluster, and its gangs.
+// The overview, shown when nothing is selected: the capacity of the cluster, the last hour, and the gangs.
 
 import { watch, watchServed } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { amount, count, percent, plural, resourceName, words } from "./format.js";
 import { deadlock, gangLink, heldBy, INTERFERENCE } from "./deadlock.js";
-import { quorum } from "./gang.js";
+import { gangCards } from "./gangs.js";
 import * as pending from "./pending.js";
-import { chip, clock, failure, link, meter, section, source, tone } from "./parts.js";
+import { clock, meter, section, source } from "./parts.js";
+import { trends } from "./trends.js";
 
-const GANGS = "/apis/v1/plugins/Coscheduling/gangs";
 const SUMMARY = "/apis/v1/summary/pending";
-const LONGEST = 60;
 const DEADLOCKS = 5;
 const EDGES = 20;
-/** Order of gang states: those that need attention come first. */
-const ORDER = ["Waiting", "Released", "Unschedulable", "PartiallyBound", "Queued", "Gated", "Placed", "Running", "Finished", "Empty"];
 
 let nodes = [];
 let capacity;
 let lead;
-let known = [];
-
-/** Returns the gangs of the last response, as `namespace/name`. */
-export const gangNames = () => known;
 
 /** Stores the nodes of a response, if given, and redraws what depends on nodes and pending pods. */
 export function update(list) {
@@ -36,7 +29,8 @@ export function update(list) {
 export function show(view) {
   capacity = h("div", { class: "meters" });
   lead = h("p", { class: "lead" });
-  const gangs = h("div");
+  const past = h("div");
+  const gangs = section("Gangs");
   const contest = h("div");
   const resolvers = h("div");
   put(view,
@@ -44,15 +38,14 @@ export function show(view) {
     lead,
     resolvers,
     section("Requested of what there is", capacity),
-    section("Gangs", gangs, contest));
+    past,
+    gangs);
+  gangs.hidden = true;
   update();
-  const watched = watch(GANGS, 3000, (answer) => {
-    const list = answer.ok ? Object.entries(answer.body).filter(([, gang]) => gang && typeof gang === "object" && gang.counts) : [];
-    if (answer.ok) known = list.map(([name]) => name);
-    if (!answer.ok && answer.status !== 404 && gangs.childElementCount) return;
-    const seen = answer.ok ? list.map(([name, gang]) => [name, gang.state, gang.counts, gang.minRequiredNumber, deadline(gang)]) : answer;
-    whenChanged(gangs, seen, () => put(gangs, answer.ok ? cards(list) : failure(answer, "gang plugin"), source(GANGS)));
-  });
+  const hour = trends(past);
+  const cards = h("div");
+  gangs.append(cards, contest);
+  const listed = gangCards(cards, () => { gangs.hidden = false; });
   const interfering = watch(INTERFERENCE, 6000, (answer) => {
     if (!answer.ok) return;
     const { edges = [], cycles = [] } = answer.body;
@@ -67,7 +60,8 @@ export function show(view) {
       meter(row.resolver ? words(row.resolver) : "Nobody in particular", row.pods / totalPending, plural(row.pods, "pod")))))));
   });
   return () => {
-    watched.stop();
+    hour.stop();
+    listed.stop();
     interfering.stop();
     summed.stop();
     drawDeadlocks([], []);
@@ -110,22 +104,6 @@ function drawCapacity() {
     const text = `${percent(taken / offered)} · ${amount(name, taken)} of ${amount(name, offered)}${on < nodes.length ? ` on ${plural(on, "node")}` : ""}`;
     return meter(resourceName(name), taken / offered, text);
   })));
-}
-
-const deadline = (gang) => Object.values(gang.waitingForBindChildren ?? {}).map((one) => one.deadline).filter(Boolean).sort()[0];
-
-function cards(list) {
-  if (!list.length) return h("p", { class: "quiet" }, "There are none.");
-  const rank = (gang) => (ORDER.indexOf(gang.state) + 1 || ORDER.length + 1);
-  const sorted = [...list].sort((a, b) => rank(a[1]) - rank(b[1]) || (a[0] < b[0] ? -1 : 1));
-  return [
-    h("ul", { class: "gangs" }, sorted.slice(0, LONGEST).map(([name, gang]) => h("li", {},
-      h("a", { href: link("gangs", name), "data-key": `gang ${name}`, "data-gang": name },
-        h("span", { class: "gang-name" }, name), chip(gang.state, tone(gang.state))),
-      quorum(gang.counts, gang.minRequiredNumber ?? 0),
-      deadline(gang) && h("p", { class: "deadline" }, "first place given up in ", clock(deadline(gang), "until"))))),
-    sorted.length > LONGEST && h("p", { class: "quiet" }, `and ${count(sorted.length - LONGEST)} more`),
-  ];
 }
 
 function held(edges) {
