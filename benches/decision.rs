@@ -2,17 +2,20 @@
 //!
 //! Prints a table with the floors and aims of the design. It is a plain program, because it reports rates and not
 //! distributions:
-//! - `cargo bench --bench decision` runs everything except `hostile`, `explain`, `routes`, `l0` and `load`;
+//! - `cargo bench --bench decision` runs everything except `hostile`, `explain`, `fixes`, `routes`, `reads`, `l0` and `load`;
 //! - `-- gangs` runs only gangs;
 //! - `-- relations` runs only affinity and spread, compared with basic pods without reuse;
 //! - `-- hostile` measures the wait of plain pods next to gangs that take long;
-//! - `-- routes` measures every route of the REST API while pods are placed;
-//! - `-- explain` compares runs with and without readers, `-- l0` with and without always-on diagnosis;
+//! - `-- routes` measures every route of the REST API while pods are placed, `-- reads` what each answer costs by itself;
+//! - `-- explain` compares runs with and without readers, `-- fixes` with and without readers who ask for fixes, `-- l0` with
+//!   and without always-on diagnosis;
 //! - `-- load` compares runs with and without LoadAwareScheduling, and with NodeMetrics that arrive meanwhile.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
 #[path = "decision/explain.rs"]
 mod explain;
+#[path = "decision/fixes.rs"]
+mod fixes;
 #[path = "decision/gangs.rs"]
 mod gangs;
 #[path = "decision/hostile.rs"]
@@ -21,6 +24,8 @@ mod hostile;
 mod level0;
 #[path = "decision/load.rs"]
 mod load;
+#[path = "decision/reads.rs"]
+mod reads;
 #[path = "decision/relations.rs"]
 mod relations;
 #[path = "decision/routes.rs"]
@@ -93,8 +98,14 @@ fn main() {
     if std::env::args().any(|arg| arg == "explain") {
         return explain::print();
     }
+    if std::env::args().any(|arg| arg == "fixes") {
+        return fixes::print();
+    }
     if std::env::args().any(|arg| arg == "routes") {
         return routes::print();
+    }
+    if std::env::args().any(|arg| arg == "reads") {
+        return reads::print();
     }
     if std::env::args().any(|arg| arg == "l0") {
         return level0::print();

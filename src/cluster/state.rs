@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 
 use crate::changes::{ChangeLog, Changed};
 use crate::columns::Columns;
+use crate::content_hash::NodeHash;
 use crate::custom::CustomObjects;
 use crate::derived::{DerivedState, Placed};
 use crate::gangs::{DeclarationIndex, Gangs};
@@ -53,6 +54,8 @@ pub struct NodeSlot {
     pub name: Name,
     /// The node object; `None` when the node does not exist or cannot be read.
     pub node: Option<Arc<Node>>,
+    /// The hash of `node`, for readers of the state's hash.
+    pub(super) hash: NodeHash,
     /// Pods that use the node, in no particular order.
     pub pods: Arc<Vec<PodId>>,
     /// hash(seed, name): breaks ties between nodes of equal score; the greatest wins.

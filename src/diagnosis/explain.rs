@@ -74,7 +74,7 @@ fn recorded(snapshot: &Snapshot, id: PodId, record: &PodRecord, now: Now) -> Pod
     }
     let verdict = snapshot.verdict(id);
     if let Some(verdict) = &verdict {
-        body.meta = of_verdict(snapshot, verdict, now);
+        body.meta = of_verdict(snapshot, id, verdict, now);
         body.attempts = verdict.attempts;
     }
     match verdict.as_ref().map(|v| &v.outcome) {

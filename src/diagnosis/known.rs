@@ -1,5 +1,5 @@
-//! What is worked out of a snapshot once for all readers: the verdicts on all pending pods, the outlooks of gangs, and the
-//! cluster without the pods that can leave.
+//! What is worked out of a snapshot once for all readers: the verdicts on all pending pods, the outlooks of gangs, the
+//! counts of its pods, and the cluster without the pods that can leave.
 //!
 //! It lies in the snapshot's memo. Nothing is worked out before a reader asks for it.
 
@@ -11,6 +11,7 @@ use pellucid_cycle::Snapshot;
 use pellucid_model::GangKey;
 
 use crate::gangs::outlook::GangOutlook;
+use crate::population::Population;
 use crate::verdict::Verdicts;
 
 /// The answers that readers share.
@@ -18,6 +19,8 @@ pub(crate) struct Known {
     verdicts: OnceLock<Arc<Verdicts>>,
     outlooks: BTreeMap<GangKey, OnceLock<Arc<GangOutlook>>>,
     emptied: OnceLock<Cluster>,
+    /// The pods of the snapshot, counted.
+    pub(crate) population: Population,
 }
 
 /// Returns what readers share of a snapshot.
@@ -25,7 +28,12 @@ pub(crate) fn known(snapshot: &Snapshot) -> Arc<Known> {
     snapshot.memo.get_or_init(|| {
         let gangs = snapshot.cluster.gangs().all().into_keys();
         let outlooks = gangs.map(|key| (key.clone(), OnceLock::new())).collect();
-        Known { verdicts: OnceLock::new(), outlooks, emptied: OnceLock::new() }
+        Known {
+            verdicts: OnceLock::new(),
+            outlooks,
+            emptied: OnceLock::new(),
+            population: Population::default(),
+        }
     })
 }
 

@@ -6,7 +6,7 @@
 //! Start with [`reads::reads`], which lists every read as data. Modules in reading order:
 //! - `meta`: the `meta` part of every body
 //! - `explain`: why a pod is where it is, or why it is pending
-//! - `known`: what readers of a snapshot share; `owner`: who makes a pod; `facts`: what lists of pods go by
+//! - `known`: what readers of a snapshot share; `population`: its pods, counted; `owner`: who makes a pod; `facts`: what lists of pods go by
 //! - `requirements`: what every node fails of a pod's requirements, and the nearest nodes
 //! - [`verdict`]: what keeps a pending pod pending, and whether it can fit
 //! - `not_pending`: where a pod is, how it ended or whose it is, when it is not pending
@@ -27,6 +27,7 @@ mod lists;
 mod meta;
 mod not_pending;
 mod owner;
+mod population;
 pub mod reads;
 mod requirements;
 pub mod verdict;

@@ -11,6 +11,8 @@ use pellucid_model::{Now, PodId};
 use pellucid_queue::{QueueStage, Unit};
 use pellucid_recording::{Outcome, Refusal, Verdict, rfc3339};
 
+use crate::known::known;
+
 /// Returns the meta of a body that is not about a single decision.
 pub(super) fn of_snapshot(snapshot: &Snapshot, now: Now) -> Meta {
     Meta {
@@ -22,31 +24,31 @@ pub(super) fn of_snapshot(snapshot: &Snapshot, now: Now) -> Meta {
 }
 
 /// Returns the meta of a body about a decision. The decision is stale if a node, or the pods on one, changed since.
-pub(super) fn of_verdict(snapshot: &Snapshot, verdict: &Verdict, now: Now) -> Meta {
+pub(super) fn of_verdict(snapshot: &Snapshot, id: PodId, verdict: &Verdict, now: Now) -> Meta {
     Meta {
         decided_at: Some(rfc3339(Duration::from_nanos(verdict.at))),
         cycle_id: Some(verdict.cycle),
         stale: verdict.changes != snapshot.changes,
-        inherited_from: inherited_from(snapshot, verdict),
+        inherited_from: inherited_from(snapshot, id, verdict),
         ..of_snapshot(snapshot, now)
     }
 }
 
 /// Returns the pod whose refusal this verdict inherited: that of the first earlier attempt with the very same node
-/// groups. Cached results that did not change are shared (`cycle::attempt::node_result_cache`), so equal pods tried
+/// groups. Cached results that did not change are shared (`cycle::attempt::node_result_cache`), so pods of one shape tried
 /// in a row share a refusal.
-fn inherited_from(snapshot: &Snapshot, verdict: &Verdict) -> Option<String> {
+fn inherited_from(snapshot: &Snapshot, id: PodId, verdict: &Verdict) -> Option<String> {
     let Outcome::Refused(own) = &verdict.outcome else { return None };
-    let earlier = snapshot.last_attempts.iter().enumerate().filter_map(|(slot, attempt)| {
-        let LastAttempt::Full(other) = attempt else { return None };
+    let shape = snapshot.cluster.pod(id)?.shape;
+    let known = known(snapshot);
+    let alike = known.population.of_shape(&snapshot.cluster, shape).iter();
+    let earlier = alike.filter_map(|id| {
+        let LastAttempt::Full(other) = snapshot.last_attempts.get(id.index())? else { return None };
         let Outcome::Refused(refusal) = &other.outcome else { return None };
-        if other.cycle >= verdict.cycle || !is_one(own, refusal) {
-            return None;
-        }
-        let record = snapshot.cluster.pod(PodId(slot as u32)).filter(|record| record.node.is_none())?;
-        Some((other.cycle, &record.pod.key))
+        (other.cycle < verdict.cycle && is_one(own, refusal)).then_some((other.cycle, *id))
     });
-    earlier.min_by_key(|(cycle, _)| *cycle).map(|(_, key)| key.to_string())
+    let (_, first) = earlier.min()?;
+    Some(snapshot.cluster.pod(first)?.pod.key.to_string())
 }
 
 /// Returns whether two refusals are the same one, apart from what PostFilter added.

@@ -1,6 +1,6 @@
 //! A unit: a single pod or the unplaced members of a gang group, queued and scheduled as one.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -163,6 +163,12 @@ impl Unit {
             created: self.created,
             key: self.key.clone(),
         }
+    }
+
+    /// Compares the order keys of two units without making them.
+    pub fn order(&self, other: &Self) -> Ordering {
+        let numbers = |unit: &Self| (Reverse(unit.rank), unit.queued_at, unit.created);
+        numbers(self).cmp(&numbers(other)).then_with(|| self.key.cmp(&other.key))
     }
 
     /// Returns whether a plugin refused the unit or one of its members.

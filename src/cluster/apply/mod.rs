@@ -21,6 +21,7 @@ use smallvec::SmallVec;
 use self::custom::report_touched;
 use crate::changes::Changed;
 use crate::columns::ResourceIdx;
+use crate::content_hash::NodeHash;
 use crate::event::{ClusterEvent, NodeChange};
 use crate::input::Quarantined;
 use crate::stage::Stage;
@@ -97,7 +98,9 @@ impl Cluster {
     pub fn apply_node(&mut self, node: Arc<Node>, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined("Node", &Name::default(), &node.name);
         let idx = self.slot_of(&node.name);
-        let old = self.nodes[idx.index()].node.replace(node.clone());
+        let slot = &mut self.nodes[idx.index()];
+        slot.hash = NodeHash::default();
+        let old = slot.node.replace(node.clone());
         let Some(old) = old else {
             let at = self.present.partition_point(|n| *n < idx);
             Arc::make_mut(&mut self.present).insert(at, idx);

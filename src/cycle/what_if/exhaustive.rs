@@ -12,6 +12,7 @@ use pellucid_model::cause::{CauseId, Causes};
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, NodeIdx, PodId, PodSpec, cancellation};
+use smallvec::SmallVec;
 
 use crate::attempt::alignment::Alignment;
 use crate::attempt::chain::{PluginTally, places, prepare};
@@ -92,9 +93,13 @@ impl Masks {
 
     fn add_failed(&mut self, node: NodeIdx, requirement: Requirement, is_fixed: bool) {
         let bit = self.bit(requirement);
-        // Several requirements may share a bit. It is fixed as soon as one of them is.
-        self.failed[node.index()] |= bit;
-        self.fixed[node.index()] |= if is_fixed { bit } else { 0 };
+        self.add_bits(node, bit, if is_fixed { bit } else { 0 });
+    }
+
+    /// Adds bits to what a node fails. Several requirements may share a bit, which is fixed as soon as one of them is.
+    fn add_bits(&mut self, node: NodeIdx, failed: u64, fixed: u64) {
+        self.failed[node.index()] |= failed;
+        self.fixed[node.index()] |= fixed;
     }
 
     fn bit(&mut self, requirement: Requirement) -> u64 {
@@ -169,6 +174,7 @@ fn add_every(
     (causes, mask): (&Causes, &[CauseId]),
 ) {
     let mut reasons: Vec<NodeReason> = Vec::new();
+    let mut bits = RecentBits::default();
     for node in asked {
         let Some(cause) = causes.get(mask[node.index()]) else { continue };
         reasons.clear();
@@ -178,8 +184,27 @@ fn add_every(
             reasons.extend(NodeReason::of_cause(cause));
         }
         for NodeReason { reason, is_fixed } in reasons.drain(..) {
-            masks.add_failed(*node, Requirement { plugin: cause.plugin, reason }, is_fixed);
+            let bit = bits.of(masks, Requirement { plugin: cause.plugin, reason });
+            masks.add_bits(*node, bit, if is_fixed { bit } else { 0 });
         }
+    }
+}
+
+/// The bits of the first requirements that were met with. Most nodes fail the same few, so that comparing is quicker than
+/// hashing.
+#[derive(Default)]
+struct RecentBits(SmallVec<[(Requirement, u64); 4]>);
+
+impl RecentBits {
+    fn of(&mut self, masks: &mut Masks, requirement: Requirement) -> u64 {
+        if let Some((_, bit)) = self.0.iter().find(|(known, _)| *known == requirement) {
+            return *bit;
+        }
+        let bit = masks.bit(requirement.clone());
+        if self.0.len() < self.0.inline_size() {
+            self.0.push((requirement, bit));
+        }
+        bit
     }
 }
 
@@ -197,8 +222,7 @@ fn add_causes(masks: &mut Masks, asked: &[NodeIdx], causes: &Causes, mask: &[Cau
         causes.iter().filter(|(id, _)| mask.contains(id)).map(|(id, cause)| (id, bits_of(cause))).collect();
     for node in asked {
         if let Some((failed, fixed)) = bits.get(&mask[node.index()]) {
-            masks.failed[node.index()] |= failed;
-            masks.fixed[node.index()] |= fixed;
+            masks.add_bits(*node, *failed, *fixed);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_cluster::{ClusterEvent, Input, PodRecord, Stage};
+use pellucid_cluster::{Cluster, ClusterEvent, Input, PodRecord, Stage};
 use pellucid_framework::profile::Profile;
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, Name, Now, Pod, PodId, PodKey, cancellation};
@@ -82,6 +82,13 @@ impl Simulation {
         Self::with_weights(snapshot, &[], now)
     }
 
+    /// Creates a simulation on another state, which was made from that of the snapshot.
+    pub fn on(snapshot: &Snapshot, state: Cluster, now: Now) -> Self {
+        let mut scheduler = Scheduler::on_copy(snapshot, snapshot.profiles.clone());
+        scheduler.cluster = state;
+        Self::with(scheduler, snapshot, now)
+    }
+
     /// Creates a simulation with the score weights that `edits` set. Apply the other edits with [`edit`](Self::edit).
     pub fn with_weights(snapshot: &Snapshot, edits: &[Edit], now: Now) -> Self {
         let is_weight = |edit: &Edit| matches!(edit, Edit::SetWeight { .. });
@@ -89,7 +96,10 @@ impl Simulation {
             true => snapshot.profiles.iter().map(|profile| Arc::new(reweighed(profile, edits))).collect(),
             false => snapshot.profiles.clone(),
         };
-        let mut scheduler = Scheduler::on_copy(snapshot, profiles);
+        Self::with(Scheduler::on_copy(snapshot, profiles), snapshot, now)
+    }
+
+    fn with(mut scheduler: Scheduler, snapshot: &Snapshot, now: Now) -> Self {
         scheduler.leaves_unqueued = true;
         // Plugins judge edits as of now. What time changed before was published.
         let mut expired = Vec::new();

@@ -7,10 +7,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use pellucid_api::rest::node_explain::{NodeLine, NodeLines};
-use pellucid_cluster::{ShapeId, Stage};
+use pellucid_cluster::{Cluster, ShapeId, Stage};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::exhaustive::{Masks, masks_of_pod_on};
-use pellucid_cycle::what_if::question::{held_back, is_own, without_place};
+use pellucid_cycle::what_if::question::{held_back, is_own};
 use pellucid_framework::list::List;
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::quantity::format_amount;
@@ -48,11 +48,16 @@ pub(crate) fn list(snapshot: &Snapshot, list: &List, now: Now) -> NodeLines {
     for (codes, pods) in &pending.held_back {
         nodes.iter_mut().for_each(|line| add(line, codes, *pods));
     }
+    // One copy of the state for all, which every evaluation leaves as it was.
+    let mut state = snapshot.cluster.fork();
     for (pod, pods) in &pending.alike {
         cancellation::check();
-        let Some(masks) = masks(snapshot, *pod, &page.items) else { continue };
+        let Some(masks) = masks(snapshot, &mut state, *pod, &page.items) else { continue };
+        // Most nodes fail the same.
+        let mut codes: FxHashMap<u64, Vec<&'static str>> = FxHashMap::default();
         for (node, line) in page.items.iter().zip(&mut nodes) {
-            add(line, &codes_of(&masks, *node), *pods);
+            let mask = masks.of(*node);
+            add(line, codes.entry(mask).or_insert_with(|| codes_of(&masks, mask)), *pods);
         }
     }
     let mut meta = page.meta(of_snapshot(snapshot, now));
@@ -82,17 +87,16 @@ impl Pending {
 }
 
 /// Returns what nodes fail of a pod's requirements.
-fn masks(snapshot: &Snapshot, pod: PodId, nodes: &[NodeIdx]) -> Option<Masks> {
+fn masks(snapshot: &Snapshot, state: &mut Cluster, pod: PodId, nodes: &[NodeIdx]) -> Option<Masks> {
     let record = snapshot.cluster.pod(pod)?;
     let (_, profile) = snapshot.profile_of(record)?;
-    let mut cluster = without_place(&snapshot.cluster, pod);
-    Some(masks_of_pod_on(&mut cluster, profile, (pod, &record.pod.spec), nodes))
+    Some(masks_of_pod_on(state, profile, (pod, &record.pod.spec), nodes))
 }
 
-/// Returns the codes for which a node refuses a pod; none if it takes it.
-fn codes_of(masks: &Masks, node: NodeIdx) -> Vec<&'static str> {
+/// Returns the codes for which a node that fails so refuses a pod; none if it takes it.
+fn codes_of(masks: &Masks, mask: u64) -> Vec<&'static str> {
     let of_pod = masks.pod.iter().flat_map(|cause| &cause.reasons).map(|reason| reason.code.as_str());
-    let of_node = masks.requirements(masks.of(node)).map(|(_, requirement)| requirement.reason.code.as_str());
+    let of_node = masks.requirements(mask).map(|(_, requirement)| requirement.reason.code.as_str());
     let mut codes: Vec<&str> = of_pod.chain(of_node).collect();
     codes.sort_unstable();
     codes.dedup();
@@ -103,7 +107,10 @@ fn codes_of(masks: &Masks, node: NodeIdx) -> Vec<&'static str> {
 fn add(line: &mut NodeLine, codes: &[&'static str], pods: usize) {
     *(if codes.is_empty() { &mut line.takes } else { &mut line.refuses }) += pods;
     for code in codes {
-        *line.refused_for.entry((*code).to_owned()).or_default() += pods;
+        match line.refused_for.get_mut(*code) {
+            Some(known) => *known += pods,
+            None => drop(line.refused_for.insert((*code).to_owned(), pods)),
+        }
     }
 }
 

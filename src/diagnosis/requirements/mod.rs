@@ -46,6 +46,11 @@ pub(crate) struct PodRequirements<'r> {
 }
 
 impl PodRequirements<'_> {
+    /// Returns whether every node fails something that it fails whichever pods leave.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.masks.pod.is_none() && self.cluster.present().iter().all(|node| self.masks.fixed_of(*node) != 0)
+    }
+
     /// Returns what to ask plugins about single nodes, for a reader at this time.
     pub(crate) fn details(&self, now: Now) -> Details<'_> {
         let spec = &self.record.pod.spec;
@@ -188,16 +193,19 @@ pub(crate) fn missing(
     node: NodeIdx,
     requirement: &Requirement,
 ) -> Option<(i64, i64)> {
-    if requirement.reason.code != ReasonCode::InsufficientResource {
-        return None;
-    }
-    let name = requirement.reason.subject.as_ref()?;
+    let name = of_resource(requirement)?;
     let wanted = requested(&asked.record.pod.spec, name)?;
     let columns = asked.cluster.columns();
     let free = columns.find(name).map_or(0, |resource| columns.free(node, resource));
     let promised = asked.masks.promised.get(&node).into_iter().flatten();
     let promised = promised.filter_map(|id| requested(&asked.cluster.pod(*id)?.pod.spec, name));
     Some((wanted, free.saturating_sub(promised.sum())))
+}
+
+/// Returns the resource of which a node that fails the requirement has too little.
+pub(crate) fn of_resource(requirement: &Requirement) -> Option<&Name> {
+    let is_it = requirement.reason.code == ReasonCode::InsufficientResource;
+    requirement.reason.subject.as_ref().filter(|_| is_it)
 }
 
 /// Returns how much of a resource a pod requests, if any.

@@ -13,6 +13,7 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::explain::NodeNote;
 use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_api::rest::suggestions::{NearNode, Nearest};
+use pellucid_cluster::ResourceIdx;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Edit;
 use pellucid_cycle::what_if::exhaustive::Requirement;
@@ -27,7 +28,7 @@ use crate::explain::{reasons_of, shortfall};
 use crate::meta::of_snapshot;
 use crate::requirements::terms;
 use crate::requirements::victims::victims_on;
-use crate::requirements::{PodRequirements, all_failed, asked_by_name, missing};
+use crate::requirements::{PodRequirements, all_failed, asked_by_name, missing, of_resource, requested};
 
 /// A node that refuses a pod, with its distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,17 +43,14 @@ pub(crate) struct Near {
 }
 
 impl Near {
-    fn of(asked: &PodRequirements<'_>, node: NodeIdx) -> Self {
-        let (mask, fixed) = (asked.masks.of(node), asked.masks.fixed_of(node));
-        let far = |(bit, requirement): (usize, &Requirement)| {
-            weight(requirement.reason.code, fixed & (1 << bit) != 0) + missing_part(asked, node, requirement)
-        };
-        Self { node, mask, fixed, distance: asked.masks.requirements(mask).map(far).sum() }
-    }
-
     /// Returns whether removing pods may satisfy all that the node fails.
     pub(crate) fn is_free(&self) -> bool {
         self.fixed == 0
+    }
+
+    /// Returns what nodes are ordered by in the first place: those that removing pods helps come first among equals.
+    fn rank(&self) -> (u64, bool) {
+        (self.distance, self.fixed != 0)
     }
 
     /// Returns the key shared by nodes that are equally far for the same requirements.
@@ -72,26 +70,93 @@ fn weight(code: ReasonCode, is_fixed: bool) -> u64 {
     }
 }
 
-/// Returns the fraction of a request that a node lacks, in thousandths.
-fn missing_part(asked: &PodRequirements<'_>, node: NodeIdx, requirement: &Requirement) -> u64 {
-    missing(asked, node, requirement).map_or(0, |(requested, available)| {
-        let lacking = (i128::from(requested) - i128::from(available)).max(0) * 1000;
-        u64::try_from(lacking / i128::from(requested.max(1))).unwrap_or(u64::MAX / 256)
-    })
+/// Returns the fraction of a request that is not available, in thousandths.
+fn missing_part((requested, available): (i64, i64)) -> u64 {
+    let lacking = requested.saturating_sub(available).max(0);
+    match lacking.checked_mul(1000) {
+        Some(thousandths) => (thousandths / requested.max(1)).unsigned_abs(),
+        // Wide numbers only where they are needed: this is asked of every node.
+        None => {
+            let lacking = (i128::from(requested) - i128::from(available)).max(0) * 1000;
+            u64::try_from(lacking / i128::from(requested.max(1))).unwrap_or(u64::MAX / 256)
+        }
+    }
+}
+
+/// The requested amount of a resource, and its column if it has one.
+type Requested = (i64, Option<ResourceIdx>);
+
+/// What the distances of nodes are made of, looked up once for all nodes.
+struct Distances<'a> {
+    asked: &'a PodRequirements<'a>,
+    /// By bit, the requirement, and what it is about if that is a resource.
+    of: Vec<(&'a Requirement, Option<Requested>)>,
+}
+
+impl<'a> Distances<'a> {
+    fn new(asked: &'a PodRequirements<'a>) -> Self {
+        let columns = asked.cluster.columns();
+        let resource = |requirement: &Requirement| {
+            let name = of_resource(requirement)?;
+            Some((requested(&asked.record.pod.spec, name)?, columns.find(name)))
+        };
+        let all = asked.masks.requirements.iter();
+        Self { asked, of: all.map(|requirement| (requirement, resource(requirement))).collect() }
+    }
+
+    fn near(&self, node: NodeIdx) -> Near {
+        let (mask, fixed) = (self.asked.masks.of(node), self.asked.masks.fixed_of(node));
+        let mut distance = 0;
+        let mut left = mask;
+        while left != 0 {
+            let bit = left.trailing_zeros();
+            left &= left - 1;
+            let Some((requirement, resource)) = self.of.get(bit as usize) else { break };
+            distance += weight(requirement.reason.code, fixed & (1 << bit) != 0);
+            distance += resource.map_or(0, |of| self.missing_part(node, requirement, of));
+        }
+        Near { node, mask, fixed, distance }
+    }
+
+    fn missing_part(&self, node: NodeIdx, requirement: &Requirement, (requested, column): Requested) -> u64 {
+        if self.asked.masks.promised.contains_key(&node) {
+            return missing(self.asked, node, requirement).map_or(0, missing_part);
+        }
+        missing_part((requested, column.map_or(0, |column| self.asked.cluster.columns().free(node, column))))
+    }
+
+    /// Returns the nodes that refuse the pod, by name.
+    fn refusing(&self) -> impl Iterator<Item = Near> {
+        let refusing = self.asked.cluster.by_name().iter().filter(|node| self.asked.masks.of(**node) != 0);
+        refusing.map(|node| self.near(*node))
+    }
 }
 
 /// Returns the nodes that refuse a pod, the nearest first.
 pub(crate) fn order(asked: &PodRequirements<'_>) -> Vec<Near> {
-    let refusing = asked.cluster.by_name().iter().filter(|node| asked.masks.of(**node) != 0);
-    let mut all: Vec<Near> = refusing.map(|node| Near::of(asked, *node)).collect();
-    // Both sorts are stable, so equal nodes stay in name order.
-    all.sort_by_key(|near| (near.distance, near.fixed != 0));
+    let mut all: Vec<Near> = Distances::new(asked).refusing().collect();
     let mut first: FxHashMap<_, usize> = FxHashMap::default();
     for (at, near) in all.iter().enumerate() {
         first.entry(near.kind()).or_insert(at);
     }
-    all.sort_by_key(|near| first[&near.kind()]);
+    // The sort is stable, so equal nodes stay in name order.
+    all.sort_by_cached_key(|near| (near.rank(), first[&near.kind()]));
     all
+}
+
+/// Returns the first nodes of the order that are equally far for the same requirements.
+fn first_of_order(asked: &PodRequirements<'_>) -> Vec<Near> {
+    let mut first: Vec<Near> = Vec::new();
+    for near in Distances::new(asked).refusing() {
+        match first.first() {
+            // Of nodes with equal ranks, the first by name is the first of the order.
+            Some(best)
+                if best.rank() < near.rank() || best.rank() == near.rank() && best.kind() != near.kind() => {}
+            Some(best) if best.kind() == near.kind() => first.push(near),
+            _ => first = vec![near],
+        }
+    }
+    first
 }
 
 /// The nearest nodes that are equally far for the same requirements, as a node group with everything they fail, and
@@ -119,7 +184,7 @@ pub(crate) fn nearest_of(
     if asked.masks.pod.is_some() {
         return None;
     }
-    let order = order(asked);
+    let order = if with_requirements { order(asked) } else { first_of_order(asked) };
     let failed = failed_in_order(asked, order.first()?);
     let group = group(asked, &order, &failed)?;
     let is_fixed = failed.iter().map(|(bit, _)| order[0].fixed & (1 << bit) != 0).collect();

@@ -2,21 +2,23 @@
 //!
 //! "Never" is asked of a cluster that is emptied of all pods that can leave, once with and once without the pods that
 //! this pod needs where they are (`Filter::needs`). A requirement that a node fails in both is failed whichever pods
-//! leave: what pods take up shrinks with every pod that leaves, and what the pod needs is there in full. Anything that
-//! was not found out is `NotKnown`.
+//! leave: what pods take up shrinks with every pod that leaves, and what the pod needs is there in full. A pod needs no
+//! such cluster when every node fails something of which its plugin says that it stays whichever pods leave
+//! (`NodeReason::is_fixed`). Anything that was not found out is `NotKnown`.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use pellucid_api::rest::explain::Outlook;
-use pellucid_cluster::{Cluster, PodRecord, ShapeId, Stage};
+use pellucid_cluster::{Cluster, PodRecord, ShapeId};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Edit;
 use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::View;
-use pellucid_model::collections::{FxHashMap, FxHashSet};
-use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, cancellation};
+use pellucid_framework::plugin::Filter;
+use pellucid_model::collections::FxHashSet;
+use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, PodSpec, cancellation};
 
 use crate::known::known;
 
@@ -52,6 +54,9 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
     if asked.masks.pod.is_none() && nodes.iter().any(|node| asked.masks.of(*node) == 0) {
         return of(NOW, "a node takes it as things are");
     }
+    if asked.is_closed() {
+        return never(snapshot, asked);
+    }
     if preempts(snapshot, asked, now) {
         return of(PREEMPTING, "a node takes it when pods of lower priority are evicted");
     }
@@ -75,19 +80,30 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
     if !emptied.is_never() {
         return of(UNKNOWN, "no set of pods was found whose end would help");
     }
-    if emptied.waits_for_pending(asked) {
+    never(snapshot, asked)
+}
+
+/// Returns the outlook of a pod that every node refuses whichever pods leave.
+fn never(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> Outlook {
+    if waits_for_pending(snapshot, asked) {
         return of(UNKNOWN, "it must be near pods that have no place yet");
     }
     of(NEVER, "it never fits the nodes as they are, not even once all pods have left that can")
+}
+
+/// Returns whether the pod needs a pod that has no place yet.
+fn waits_for_pending(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> bool {
+    let (filters, view) = (filters(asked), View::new(&asked.cluster));
+    let is_needed = |other: &PodSpec| needs(&filters, (view, &asked.record.pod.spec), other);
+    known(snapshot).population.any_pending(&snapshot.cluster, asked.id, is_needed)
 }
 
 /// Returns whether the pod has a place after preemption. A pending pod keeps its nomination.
 fn preempts(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> bool {
     let pod = &asked.record.pod;
     let nominated = snapshot.cluster.nominator().of(asked.id).is_some();
-    let is_lower = |priority: i32| priority < pod.priority;
-    let mut placed = snapshot.cluster.pods().filter(|(_, r)| r.node.is_some());
-    let has_victims = !pod.never_preempts && placed.any(|(_, r)| is_lower(r.pod.priority));
+    let has_lower = || known(snapshot).population.has_lower(&snapshot.cluster, pod.priority);
+    let has_victims = !pod.never_preempts && has_lower();
     if !nominated && !has_victims {
         return false;
     }
@@ -171,6 +187,7 @@ impl State {
 
 /// The cluster without the pods that can leave, and without those of them that the pod does not need.
 pub(crate) struct Emptied<'a> {
+    snapshot: &'a Snapshot,
     asked: &'a PodRequirements<'a>,
     all: State,
     /// `None` when no placed pod that can leave is needed.
@@ -178,26 +195,23 @@ pub(crate) struct Emptied<'a> {
 }
 
 impl<'a> Emptied<'a> {
-    fn of(snapshot: &Snapshot, asked: &'a PodRequirements<'a>) -> Self {
+    fn of(snapshot: &'a Snapshot, asked: &'a PodRequirements<'a>) -> Self {
         // Of a pod without a place the emptied cluster is that of every other one.
         let all = match asked.record.node {
             None => known(snapshot).emptied(|| without(&snapshot.cluster, |_| true)).fork(),
             Some(_) => without(&asked.cluster, |_| true),
         };
         let all = State::of(all, asked);
-        Self { asked, all, but_needed: OnceCell::new() }
+        Self { snapshot, asked, all, but_needed: OnceCell::new() }
     }
 
     fn but_needed(&self) -> Option<&State> {
         let state = || {
-            let (asked, view) = (self.asked, View::new(&self.asked.cluster));
-            let placed = asked.cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
-            let mut by_shape: FxHashMap<ShapeId, bool> = FxHashMap::default();
-            let mut is_needed =
-                |r: &PodRecord| *by_shape.entry(r.shape).or_insert_with(|| needs(asked, view, &r.pod.spec));
-            let needed: BTreeSet<PodId> = placed.filter(|(_, r)| is_needed(r)).map(|(id, _)| id).collect();
-            let is_needed = |id: PodId| needed.contains(&id);
-            (!needed.is_empty()).then(|| State::of(without(&asked.cluster, |id| !is_needed(id)), asked))
+            let (asked, shapes) = (self.asked, needed_shapes(self.snapshot, self.asked));
+            let is_needed = |r: &PodRecord| shapes.contains(&r.shape);
+            let mut placed = asked.cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
+            let is_any = !shapes.is_empty() && placed.any(|(_, r)| is_needed(r));
+            is_any.then(|| State::of(without(&asked.cluster, |r| !is_needed(r)), asked))
         };
         self.but_needed.get_or_init(state).as_ref()
     }
@@ -251,28 +265,30 @@ impl<'a> Emptied<'a> {
         }
         self.all.cluster.present().iter().all(|node| self.is_closed(*node))
     }
-
-    /// Returns whether the pod needs a pod that has no place yet.
-    fn waits_for_pending(&self, asked: &PodRequirements<'_>) -> bool {
-        let view = View::new(&asked.cluster);
-        let mut pending = asked.cluster.pods().filter(|(id, r)| r.stage == Stage::Pending && *id != asked.id);
-        let mut seen: FxHashSet<ShapeId> = FxHashSet::default();
-        pending.any(|(_, r)| seen.insert(r.shape) && needs(asked, view, &r.pod.spec))
-    }
 }
 
-/// Returns whether a plugin may refuse the pod once the other pod is gone.
-fn needs(asked: &PodRequirements<'_>, view: View<'_>, other: &pellucid_model::PodSpec) -> bool {
-    let spec = &asked.record.pod.spec;
-    let mut filters = asked.profile.filter.iter().filter_map(|enabled| enabled.plugin.filter());
-    filters.any(|filter| filter.needs(view, spec, other))
+/// Returns whether a filter may refuse a pod of this spec once the other pod is gone.
+fn needs(filters: &[&dyn Filter], (view, spec): (View<'_>, &PodSpec), other: &PodSpec) -> bool {
+    filters.iter().any(|filter| filter.needs(view, spec, other))
 }
 
-/// Returns a copy of the state without the pods that can leave and that `leaves` names, and without nominations.
-fn without(cluster: &Cluster, leaves: impl Fn(PodId) -> bool) -> Cluster {
+fn filters<'a>(asked: &'a PodRequirements<'_>) -> Vec<&'a dyn Filter> {
+    asked.profile.filter.iter().filter_map(|enabled| enabled.plugin.filter()).collect()
+}
+
+/// Returns the shapes of the placed pods that can leave, of which the pod may need some where they are.
+fn needed_shapes(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> FxHashSet<ShapeId> {
+    let (known, filters, view) = (known(snapshot), filters(asked), View::new(&asked.cluster));
+    let leaving = known.population.leaving(&snapshot.cluster);
+    let of_pod = (view, &*asked.record.pod.spec);
+    leaving.filter(|(_, spec)| needs(&filters, of_pod, spec)).map(|(shape, _)| shape).collect()
+}
+
+/// Returns a copy of the state without the pods that can leave and that `leaves` accepts, and without nominations.
+fn without(cluster: &Cluster, leaves: impl Fn(&PodRecord) -> bool) -> Cluster {
     let mut cluster = cluster.fork();
-    let placed = cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
-    let gone: Vec<PodId> = placed.map(|(id, _)| id).filter(|id| leaves(*id)).collect();
+    let placed = cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave() && leaves(r));
+    let gone: Vec<PodId> = placed.map(|(id, _)| id).collect();
     for id in gone {
         cancellation::check();
         cluster.release(id);
@@ -284,13 +300,12 @@ fn without(cluster: &Cluster, leaves: impl Fn(PodId) -> bool) -> Cluster {
     cluster
 }
 
-/// Returns the keys of the pods that leave in the emptied cluster that takes the pod: all that can leave, or all of
-/// them but those that the pod needs, if it fits only there.
-pub(crate) fn emptied_for(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> Vec<PodKey> {
+/// Returns the emptied cluster that takes the pod: without all pods that can leave, or without those of them that the pod
+/// does not need, if it fits only there.
+pub(crate) fn emptied_for(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> Cluster {
     let emptied = Emptied::of(snapshot, asked);
-    let view = View::new(&asked.cluster);
-    let keeps = emptied.takes() == Some(false);
-    let placed = asked.cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
-    let leaves = placed.filter(|(_, r)| !keeps || !needs(asked, view, &r.pod.spec));
-    leaves.map(|(_, r)| r.pod.key.clone()).collect()
+    match (emptied.takes(), emptied.but_needed()) {
+        (Some(false), Some(but_needed)) => but_needed.cluster.fork(),
+        _ => emptied.all.cluster.fork(),
+    }
 }

@@ -19,7 +19,7 @@ pub struct Waiting<'r> {
     /// Code of its first reason.
     pub code: ReasonCode,
     /// Subject of the reason; may be empty.
-    pub(super) subject: String,
+    pub(super) subject: &'r str,
     pub(super) resolver: Resolver,
     pub(super) plugin: &'static str,
     pub(super) key: (&'r str, &'r str),
@@ -76,7 +76,7 @@ fn of_pod<'r>(
     let subject = verdict.and_then(|verdict| verdict.key.subject.as_deref());
     Waiting {
         code,
-        subject: subject.unwrap_or_default().to_owned(),
+        subject: subject.unwrap_or_default(),
         resolver: verdict.map_or(code.entry().resolver, |verdict| verdict.resolver),
         plugin: at_permit.map_or(plugin, |wait| wait.plugin),
         key: (&record.pod.key.namespace, &record.pod.key.name),
@@ -96,7 +96,7 @@ fn of_quarantined(object: &Quarantined) -> Waiting<'_> {
     let code = ReasonCode::Unreadable;
     Waiting {
         code,
-        subject: object.field.to_string(),
+        subject: &object.field,
         resolver: code.entry().resolver,
         plugin: code.entry().plugin,
         key: (&object.namespace, &object.name),

@@ -49,7 +49,7 @@ pub(crate) fn pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<Preempt
     }
     if let Some((id, record)) = found {
         if let Some(verdict) = &snapshot.verdict(id) {
-            body.meta = of_verdict(snapshot, verdict, now);
+            body.meta = of_verdict(snapshot, id, verdict, now);
             if let Some(plan) = &verdict.plan {
                 body.search = Some(search(plan, verdict.cycle, Duration::from_nanos(verdict.at)));
             }

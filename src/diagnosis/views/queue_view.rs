@@ -26,7 +26,10 @@ pub(crate) fn queue(
     let asked = asked.map(|key| position(snapshot, key, now)).transpose()?.unwrap_or_default();
     let units = snapshot.queue.units().map(|(_, unit)| unit);
     let mut units: Vec<&Unit> = units.filter(|u| u.stage != QueueStage::InFlight).collect();
-    units.sort_by_cached_key(|u| (u.stage, backoff_end(u), u.order_key()));
+    units.sort_by(|a, b| {
+        let stages = (a.stage, backoff_end(a)).cmp(&(b.stage, backoff_end(b)));
+        stages.then_with(|| a.order(b))
+    });
     let stages = units.chunk_by(|a, b| a.stage.as_str() == b.stage.as_str());
     let placed = stages.flat_map(|units| units.iter().copied().enumerate());
     let page = list.page(placed, |(_, unit)| facts(snapshot, unit));

@@ -12,7 +12,8 @@ use pellucid_cluster::{PodRecord, ShapeId};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::list::{Facts, List};
-use pellucid_model::{Now, PodSpec};
+use pellucid_model::collections::{FxHashMap, FxHashSet};
+use pellucid_model::{GangKey, Now, PodSpec};
 use pellucid_queue::UnitId;
 use pellucid_recording::rfc3339;
 
@@ -44,14 +45,80 @@ dimensions! {
 /// The dimension by controller, and by shape for pods without one: what is made alike is one row.
 const OWNER_OR_SHAPE: &str = "ownerOrShape";
 
-/// Rows by their dimensions. Two shapes that request the same are two rows.
-type Group<'r> = BTreeMap<(PendingRow, Option<ShapeId>), Counted<'r>>;
+/// What pods of one row have in common: the dimensions that were asked for. Two shapes that request the same are two rows.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Common<'r> {
+    code: Option<&'r str>,
+    plugin: Option<&'r str>,
+    resource: Option<&'r str>,
+    resolver: Option<&'r str>,
+    namespace: Option<&'r str>,
+    profile: Option<&'r str>,
+    stage: Option<&'r str>,
+    gang: Option<Option<&'r GangKey>>,
+    priority: Option<i32>,
+    /// `Kind/name`, empty for a pod without a controller.
+    owner: Option<String>,
+    /// `None` within for a pod that cannot be read.
+    shape: Option<Option<ShapeId>>,
+}
+
+impl<'r> Common<'r> {
+    fn of(pod: &Waiting<'r>, snapshot: &Snapshot, by: &[&str]) -> Self {
+        let is_asked = |name: &str| by.contains(&name);
+        let is_kin = is_asked(OWNER_OR_SHAPE);
+        let text = |name: &str, value: &'r str| is_asked(name).then_some(value);
+        // Subjects of other reasons are texts and lists of unbounded size.
+        let resource = if pod.code == ReasonCode::InsufficientResource { pod.subject } else { "" };
+        let object = pod.record.map(|record| &record.pod);
+        let controller = || {
+            let of = object.and_then(|pod| owner(&snapshot.cluster, pod));
+            of.map(|one| format!("{}/{}", one.kind, one.name)).unwrap_or_default()
+        };
+        let owner = (is_asked("owner") || is_kin).then(controller);
+        let is_split = is_asked("shape") || is_kin && owner.as_ref().is_some_and(String::is_empty);
+        Self {
+            code: text("code", pod.code.as_str()),
+            plugin: text("plugin", pod.plugin),
+            resource: text("resource", resource),
+            resolver: text("resolver", pod.resolver.as_str()),
+            namespace: text("namespace", pod.key.0),
+            profile: text("profile", pod.profile),
+            stage: text("stage", pod.stage),
+            gang: is_asked("gang").then(|| object.and_then(|pod| pod.member_of())),
+            priority: is_asked("priority").then(|| pod.priority()),
+            owner,
+            shape: is_split.then(|| pod.record.map(|record| record.shape)),
+        }
+    }
+
+    /// Returns the row without counts. `record` is one of its pods that can be read.
+    fn row(&self, record: Option<&PodRecord>) -> PendingRow {
+        let text = |value: Option<&str>| value.map(str::to_owned);
+        PendingRow {
+            code: text(self.code),
+            plugin: text(self.plugin),
+            resource: text(self.resource),
+            resolver: text(self.resolver),
+            namespace: text(self.namespace),
+            profile: text(self.profile),
+            stage: text(self.stage),
+            gang: self.gang.map(|gang| gang.map(ToString::to_string).unwrap_or_default()),
+            priority: self.priority,
+            owner: self.owner.clone(),
+            shape: self.shape.map(|_| record.map(|record| shape(&record.pod.spec)).unwrap_or_default()),
+            ..PendingRow::default()
+        }
+    }
+}
 
 /// What is counted of the pods of a row.
 #[derive(Default)]
 struct Counted<'r> {
-    units: BTreeSet<UnitId>,
+    units: FxHashSet<UnitId>,
     oldest: Option<i64>,
+    /// Namespace and name of the first pod by name.
+    example: Option<(&'r str, &'r str)>,
     shapes: BTreeMap<ShapeId, &'r PodRecord>,
     codes: BTreeMap<&'static str, usize>,
     outlooks: BTreeMap<&'r str, usize>,
@@ -59,35 +126,6 @@ struct Counted<'r> {
 }
 
 impl<'r> Waiting<'r> {
-    /// Returns the row of the pod, without counts.
-    fn row(&self, snapshot: &Snapshot, by: &[&str]) -> PendingRow {
-        let is_asked = |name: &str| by.contains(&name);
-        let is_kin = is_asked(OWNER_OR_SHAPE);
-        let text = |name: &str, value: &str| is_asked(name).then(|| value.to_owned());
-        // Subjects of other reasons are texts and lists of unbounded size.
-        let resource = if self.code == ReasonCode::InsufficientResource { &*self.subject } else { "" };
-        let pod = self.record.map(|record| &record.pod);
-        let gang = || pod.and_then(|pod| pod.member_of()).map(ToString::to_string).unwrap_or_default();
-        let owner = (is_asked("owner") || is_kin).then(|| pod.and_then(|pod| owner(&snapshot.cluster, pod)));
-        let is_split = is_asked("shape") || is_kin && owner == Some(None);
-        let shape = || pod.map(|pod| shape(&pod.spec)).unwrap_or_default();
-        PendingRow {
-            code: text("code", self.code.as_str()),
-            plugin: text("plugin", self.plugin),
-            resource: text("resource", resource),
-            resolver: text("resolver", self.resolver.as_str()),
-            namespace: text("namespace", self.key.0),
-            profile: text("profile", self.profile),
-            stage: text("stage", self.stage),
-            gang: is_asked("gang").then(gang),
-            priority: is_asked("priority").then_some(self.priority()),
-            owner: owner
-                .map(|owner| owner.map(|one| format!("{}/{}", one.kind, one.name)).unwrap_or_default()),
-            shape: is_split.then(shape),
-            ..PendingRow::default()
-        }
-    }
-
     fn priority(&self) -> i32 {
         self.record.map_or(0, |record| record.pod.priority)
     }
@@ -103,13 +141,10 @@ impl<'r> Counted<'r> {
     fn add(&mut self, pod: &Waiting<'r>) {
         let row = &mut self.row;
         let is_first = row.pods == 0;
-        let (priority, example) = (pod.priority(), || format!("{}/{}", pod.key.0, pod.key.1));
+        let priority = pod.priority();
         row.min_priority = if is_first { priority } else { row.min_priority.min(priority) };
         row.max_priority = if is_first { priority } else { row.max_priority.max(priority) };
-        // Pods are counted in the order of their names.
-        if is_first {
-            row.example = example();
-        }
+        self.example = Some(self.example.map_or(pod.key, |first| first.min(pod.key)));
         row.pods += 1;
         // A pod without a unit counts as a unit of its own.
         row.units += usize::from(pod.unit.is_none_or(|unit| self.units.insert(unit)));
@@ -130,6 +165,7 @@ impl<'r> Counted<'r> {
         let oldest = self.oldest.map(|at| Duration::from_secs(u64::try_from(at).unwrap_or(0)));
         let row = PendingRow {
             oldest: oldest.map(rfc3339).unwrap_or_default(),
+            example: self.example.map(|(namespace, name)| format!("{namespace}/{name}")).unwrap_or_default(),
             requests: if all.len() == 1 { all.into_iter().next() } else { None },
             key_reason: most(&self.codes).to_owned(),
             outlook: most(&self.outlooks).to_owned(),
@@ -164,18 +200,9 @@ pub(crate) fn summary(
         by.push("namespace");
     }
     let verdicts = verdicts(snapshot, now);
-    let mut pods = list.filtered(waiting(snapshot, &verdicts), |pod| pod.facts(snapshot));
-    pods.sort_by_key(|pod| pod.key);
+    let pods = list.filtered(waiting(snapshot, &verdicts), |pod| pod.facts(snapshot));
     let total_pending = pods.len();
-    let mut groups = Group::new();
-    for pod in pods {
-        let row = pod.row(snapshot, &by);
-        let shape = pod.record.filter(|_| row.shape.is_some()).map(|record| record.shape);
-        let counted =
-            groups.entry((row.clone(), shape)).or_insert_with(|| Counted { row, ..Counted::default() });
-        counted.add(&pod);
-    }
-    let mut rows: Vec<_> = groups.into_values().map(Counted::finish).collect();
+    let mut rows: Vec<_> = counted(snapshot, &pods, &by).into_iter().map(Counted::finish).collect();
     rows.sort_by_key(|(row, _)| Reverse(row.pods));
     let page = list.cut(list.sorted(rows.iter().collect(), |(row, oldest)| facts_of_row(row, *oldest)));
     let by = by.into_iter().map(str::to_owned).collect();
@@ -188,6 +215,23 @@ pub(crate) fn summary(
         total_pending,
         rows: page.items.into_iter().map(|(row, _)| row.clone()).collect(),
     })
+}
+
+/// Counts pods by their dimensions. The rows are in the order of those, and of two shapes with equal requests in that of
+/// their numbers.
+fn counted<'r>(snapshot: &Snapshot, pods: &[Waiting<'r>], by: &[&str]) -> Vec<Counted<'r>> {
+    let mut groups: FxHashMap<Common<'r>, (PendingRow, Counted<'r>)> = FxHashMap::default();
+    for pod in pods {
+        let common = Common::of(pod, snapshot, by);
+        let made = |common: &Common<'r>| {
+            let row = common.row(pod.record);
+            (row.clone(), Counted { row, ..Counted::default() })
+        };
+        groups.entry(common).or_insert_with_key(made).1.add(pod);
+    }
+    let mut all: Vec<_> = groups.into_iter().map(|(of, (row, counted))| ((row, of.shape), counted)).collect();
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    all.into_iter().map(|(_, counted)| counted).collect()
 }
 
 /// Returns what rows are sorted by: the age of the oldest pod, the greatest priority, the name of the first pod.

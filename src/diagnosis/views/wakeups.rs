@@ -35,7 +35,7 @@ pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodW
         return Err(not_pending::error(snapshot, key));
     };
     if let Some(verdict) = &snapshot.verdict(id) {
-        body.meta = of_verdict(snapshot, verdict, now);
+        body.meta = of_verdict(snapshot, id, verdict, now);
     }
     match unit_of(snapshot, id) {
         Some(unit) => add_unit(&mut body, snapshot, record, unit, now),

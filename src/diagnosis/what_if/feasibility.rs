@@ -31,13 +31,10 @@ pub(crate) fn of_pod(
     let (id, pod) = (asked.id, &asked.record.pod);
     let bound = copies.clamp(1, MOST_COPIES);
     let max_copies_now = Simulation::without(snapshot, id, now).fill(pod, bound);
-    let mut empty = Simulation::without(snapshot, id, now);
-    empty.end_nominations();
-    for key in emptied_for(snapshot, &asked) {
-        // The pod is there, so the edit applies.
-        drop(empty.edit(&Edit::DeletePod(key)));
-    }
-    let max_copies_empty = empty.fill(pod, bound);
+    let max_copies_empty = match asked.is_closed() {
+        true => 0,
+        false => Simulation::on(snapshot, emptied_for(snapshot, &asked), now).fill(pod, bound),
+    };
     let (now_fits, empty_cluster) = (max_copies_now > 0, max_copies_empty > 0);
     let outlook = outlook(snapshot, &asked, now);
     let after_preemption = outlook.code == "FitsAfterPreemption";

@@ -31,6 +31,19 @@ impl StableHash {
         let _ = write!(self, "{value:?}\u{1f}");
     }
 
+    /// Adds a text, followed by a separator.
+    pub fn add_text(&mut self, text: &str) {
+        let _ = self.write_str(text);
+        let _ = self.write_str("\u{1f}");
+    }
+
+    /// Adds a number, byte by byte.
+    pub fn add_number(&mut self, number: u64) {
+        for byte in number.to_le_bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
     /// Returns the hash of everything added so far.
     pub fn finish(&self) -> u64 {
         let hash = self.0;
