@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use pellucid::cluster::input::Input;
 use pellucid::kubernetes::decode::Decoder;
 use pellucid::kubernetes::kinds::resources;
+use pellucid::kubernetes::lease::election::Terms;
+use pellucid::kubernetes::lease::elector::ElectionConfig;
+use pellucid::kubernetes::lease::requests::LeaseName;
 use pellucid::model::ObjectKind;
 use pellucid::model::effect::EffectReport;
 use serde_json::{Value, json};
@@ -38,6 +41,7 @@ fn right(what: &str) -> Option<String> {
         ("GET", _) => "get",
         ("WATCH", _) => "watch",
         ("POST", _) => "create",
+        ("PUT", _) => "update",
         ("PATCH", _) => "patch",
         ("DELETE", _) => "delete",
         _ => panic!("unexpected request {what}"),
@@ -45,12 +49,12 @@ fn right(what: &str) -> Option<String> {
     Some(format!("{group}/{resource} {verb}"))
 }
 
-/// Returns the rules of the cluster role in the same form.
-fn granted() -> BTreeSet<String> {
+/// Returns the rules of the role of a kind, `ClusterRole` or `Role`, in the same form.
+fn granted(kind: &str) -> BTreeSet<String> {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/base/rbac.yaml"));
-    let text = text.expect("the cluster role");
-    let role = text.split("\n---").next().expect("a document");
-    let role: Value = serde_saphyr::from_str(role).expect("yaml");
+    let text = text.expect("the roles");
+    let documents = text.split("\n---").map(|text| serde_saphyr::from_str::<Value>(text).expect("yaml"));
+    let role = documents.into_iter().find(|document| document["kind"] == kind).expect("a role");
     let texts = |rule: &Value, field: &str| -> Vec<String> {
         let all = rule[field].as_array().expect("a list").iter();
         all.map(|text| text.as_str().expect("a text").to_owned()).collect()
@@ -83,7 +87,7 @@ fn declared() -> BTreeSet<String> {
 
 #[test]
 fn the_registry_of_kinds_asks_for_what_the_cluster_role_grants() {
-    assert_eq!(declared(), granted());
+    assert_eq!(declared(), granted("ClusterRole"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,5 +131,33 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     mock.wait("PATCH /apis/events", 1).await;
     mock.wait("PATCH /api/v1/namespaces/ns/pods/p/status", 1).await;
     let used: BTreeSet<_> = mock.seen("").iter().filter_map(|seen| right(&seen.what)).collect();
-    assert_eq!(used, granted());
+    assert_eq!(used, granted("ClusterRole"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_role_grants_exactly_the_requests_for_the_lease() {
+    let mock = Mock::new();
+    mock.serve_all();
+    let path = "/apis/coordination.k8s.io/v1/namespaces/pellucid/leases";
+    let lease = |version: &str, holder: &str| json!({"metadata": {"resourceVersion": version}, "spec": {"holderIdentity": holder}});
+    mock.on(&format!("GET {path}/pellucid"), [failure(404, "NotFound", "x")]);
+    mock.on(&format!("POST {path}"), [Answer::Json(201, lease("1", "me"))]);
+    mock.on(&format!("PUT {path}/pellucid"), [Answer::Json(200, lease("2", "me"))]);
+    let seconds = std::time::Duration::from_secs;
+    let terms = Terms {
+        identity: "me".into(),
+        lease_duration: seconds(15),
+        renew_deadline: seconds(10),
+        retry_period: seconds(2),
+    };
+    let at = LeaseName { namespace: "pellucid".into(), name: "pellucid".into() };
+    let (io, mut inputs) =
+        mock.start_io(|config| config.election = Some(ElectionConfig { lease: at, terms }));
+    while !matches!(inputs.recv().await.expect("an input"), Input::Leading(true)) {}
+    tokio::spawn(async move { while inputs.recv().await.is_some() {} });
+    mock.wait("PUT", 1).await;
+    io.shutdown(seconds(1)).await;
+    let of_lease = mock.seen("").into_iter().filter(|seen| seen.what.contains("/leases"));
+    let used: BTreeSet<_> = of_lease.filter_map(|seen| right(&seen.what)).collect();
+    assert_eq!(used, granted("Role"));
 }

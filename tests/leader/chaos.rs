@@ -110,5 +110,6 @@ async fn kills_and_faults_lose_nothing_and_bind_nothing_twice() {
     standby.stop().await;
     let writes = check(&sandbox);
     println!("{pods} pods, {writes:?}");
+    assert_eq!(writes.bound, pods);
     assert!(writes.hand_overs >= KILLS);
 }

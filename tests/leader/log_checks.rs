@@ -15,6 +15,8 @@ pub(crate) struct Writes {
     pub(crate) n: usize,
     /// Times that the Lease went to another replica.
     pub(crate) hand_overs: usize,
+    /// Pods that were bound.
+    pub(crate) bound: usize,
     /// Bindings that the API server refused.
     pub(crate) refused_bindings: usize,
 }
@@ -57,6 +59,7 @@ pub(crate) fn check(sandbox: &Handle) -> Writes {
             writes.refused_bindings += usize::from(binding.done.is_some());
         }
     }
+    writes.bound = bound.len();
     let twice: Vec<_> = bound.iter().filter(|(_, n)| **n > 1).collect();
     assert!(twice.is_empty(), "bound more than once: {twice:?}");
     writes

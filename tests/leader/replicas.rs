@@ -18,16 +18,18 @@ use tokio::time::Instant;
 
 use crate::common::PATIENCE;
 
-/// Short times, so that a crash costs a test a second and not fifteen.
-pub(crate) const LEASE: Duration = Duration::from_secs(1);
+/// Short times, so that a crash costs a test two seconds and not fifteen.
+pub(crate) const LEASE: Duration = Duration::from_secs(2);
 const ELECTION: &str = "apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection:
   leaderElect: true
-  leaseDuration: 1s
-  renewDeadline: 700ms
+  leaseDuration: 2s
+  renewDeadline: 1500ms
   retryPeriod: 100ms
 ";
+/// Pause between two looks at what tells no one that it changed.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How many writes the sandbox keeps: more than any test here makes.
 const WRITES: usize = 1_000_000;
 
@@ -104,7 +106,7 @@ impl Replica {
         let end = Instant::now() + PATIENCE;
         while !self.instance.io.watches.are_synced() {
             assert!(Instant::now() < end, "{}: the lists did not arrive", self.agent);
-            tokio::task::yield_now().await;
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 
