@@ -1,17 +1,16 @@
 //! The RBAC rules in `deploy/` match the calls: none is missing and none is unused.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use pellucid::cluster::input::Input;
 use pellucid::kubernetes::decode::Decoder;
 use pellucid::kubernetes::kinds::resources;
-use pellucid::kubernetes::lease::election::Terms;
-use pellucid::kubernetes::lease::elector::ElectionConfig;
-use pellucid::kubernetes::lease::requests::LeaseName;
 use pellucid::model::ObjectKind;
 use pellucid::model::effect::EffectReport;
 use serde_json::{Value, json};
 
+use crate::leading::{election, serve_lease};
 use crate::mock::{
     Answer, Mock, bind, bind_done, bind_volume, condition, event, evict, failure, group_status, select_node,
 };
@@ -138,25 +137,12 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
 async fn the_role_grants_exactly_the_requests_for_the_lease() {
     let mock = Mock::new();
     mock.serve_all();
-    let path = "/apis/coordination.k8s.io/v1/namespaces/pellucid/leases";
-    let lease = |version: &str, holder: &str| json!({"metadata": {"resourceVersion": version}, "spec": {"holderIdentity": holder}});
-    mock.on(&format!("GET {path}/pellucid"), [failure(404, "NotFound", "x")]);
-    mock.on(&format!("POST {path}"), [Answer::Json(201, lease("1", "me"))]);
-    mock.on(&format!("PUT {path}/pellucid"), [Answer::Json(200, lease("2", "me"))]);
-    let seconds = std::time::Duration::from_secs;
-    let terms = Terms {
-        identity: "me".into(),
-        lease_duration: seconds(15),
-        renew_deadline: seconds(10),
-        retry_period: seconds(2),
-    };
-    let at = LeaseName { namespace: "pellucid".into(), name: "pellucid".into() };
-    let (io, mut inputs) =
-        mock.start_io(|config| config.election = Some(ElectionConfig { lease: at, terms }));
+    serve_lease(&mock);
+    let (io, mut inputs) = mock.start_io(|config| config.election = Some(election()));
     while !matches!(inputs.recv().await.expect("an input"), Input::Leading(true)) {}
     tokio::spawn(async move { while inputs.recv().await.is_some() {} });
     mock.wait("PUT", 1).await;
-    io.shutdown(seconds(1)).await;
+    io.shutdown(Duration::from_secs(1)).await;
     let of_lease = mock.seen("").into_iter().filter(|seen| seen.what.contains("/leases"));
     let used: BTreeSet<_> = of_lease.filter_map(|seen| right(&seen.what)).collect();
     assert_eq!(used, granted("Role"));
