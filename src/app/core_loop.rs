@@ -423,7 +423,7 @@ mod tests {
             core.plan(&Stopwatch::start());
         }
         assert_eq!(core.scheduler.n_in_flight(), 20);
-        let health = Health::new(core.progress.clone(), Arc::default(), &[], core.clock.clone());
+        let health = Health::new(core.progress.clone(), Arc::default(), &[], false, core.clock.clone());
         let text = core.metrics.render(&core.snapshot, None, None, &health);
         let labels =
             format!("{{result=\"scheduled\",profile=\"{}\"}}", pellucid_config::DEFAULT_SCHEDULER_NAME);

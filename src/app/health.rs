@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use pellucid_http::HealthCheck;
+use pellucid_kubernetes::lease::leadership::{Leadership, LeadershipReport, Role};
 use pellucid_kubernetes::watches::inputs::Watches;
 use pellucid_kubernetes::watches::status::WatchReport;
 use pellucid_model::{CustomKindRef, Now};
@@ -29,6 +30,10 @@ const SILENT_FOR: Duration = Duration::from_secs(100);
 const LOG_AFTER: Duration = Duration::from_secs(3);
 /// Interval of the checks that no request asked for.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long after its lease has expired a holder that does not renew it is well. It ends itself long before, so this
+/// finds a holder that stands still. As in kube-scheduler.
+const RENEWS_WITHIN: Duration = Duration::from_secs(20);
 
 type Probe = Box<dyn Fn(Now) -> Result<(), String> + Send + Sync>;
 
@@ -52,12 +57,13 @@ pub struct Health {
 }
 
 impl Health {
-    /// Creates the checks: one for the scheduling thread, and one for the watch of each kind, `custom` being those that
-    /// plugins bring.
+    /// Creates the checks: one for the scheduling thread, one for the watch of each kind, `custom` being those that
+    /// plugins bring, and one for the lease if leaders are elected.
     pub fn new(
         progress: Arc<Progress>,
         io: Arc<OnceLock<ClusterIoViews>>,
         custom: &[CustomKindRef],
+        elects: bool,
         clock: Clock,
     ) -> Self {
         let thread = Check::new("scheduling-thread", true, move |now| progress.check(now.monotonic));
@@ -69,7 +75,15 @@ impl Health {
             })
         };
         let kinds = Watches::new(custom);
-        let checks = std::iter::once(thread).chain(kinds.iter().enumerate().map(watch)).map(Arc::new);
+        let views = io.clone();
+        let lease = elects.then(|| {
+            Check::new("leaderElection", true, move |now| {
+                let leadership = views.get().and_then(|io| io.leadership.as_deref());
+                leadership.map_or(Ok(()), |leadership| lease_check(leadership, &leadership.report(), now))
+            })
+        });
+        let checks = std::iter::once(thread).chain(kinds.iter().enumerate().map(watch)).chain(lease);
+        let checks = checks.map(Arc::new);
         Self { checks: checks.collect(), clock }
     }
 
@@ -142,6 +156,18 @@ impl Check {
         }
         Err(format!("{why} (failing for {} s)", lasts.as_secs()))
     }
+}
+
+/// Returns that a holder does not renew its lease as an error. A standby has nothing to renew.
+fn lease_check(leadership: &Leadership, report: &LeadershipReport, now: Now) -> Result<(), String> {
+    if !matches!(report.role, Role::CatchingUp | Role::Leading) {
+        return Ok(());
+    }
+    let age = report.renewed.map_or(Duration::ZERO, |at| now.monotonic.saturating_sub(at.monotonic));
+    if age <= leadership.lease_duration + RENEWS_WITHIN {
+        return Ok(());
+    }
+    Err(format!("the lease {} was not renewed for {} s", leadership.lease, age.as_secs()))
 }
 
 /// Returns what is wrong with a watch as an error.

@@ -1,17 +1,22 @@
 //! A running scheduler: the scheduling thread, the I/O with the cluster, and the REST server.
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use pellucid_config::Configuration;
+use pellucid_cluster::Input;
+use pellucid_config::{Configuration, LeaderElection};
 use pellucid_cycle::Registry;
 use pellucid_cycle::Scheduler;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Settings;
 use pellucid_http::{BuildError, Limits, Parts, Renderer, ServeError, Server, Version};
 use pellucid_kubernetes::decode::Decoder;
+use pellucid_kubernetes::lease::election::Terms;
+use pellucid_kubernetes::lease::elector::ElectionConfig;
+use pellucid_kubernetes::lease::requests::LeaseName;
 use pellucid_kubernetes::{ClusterIo, ClusterIoConfig, Connection};
 use pellucid_model::Name;
 use pellucid_model::collections::FxHashMap;
@@ -107,9 +112,12 @@ impl Instance {
         let mut io_config = ClusterIoConfig::new(config.connection, clock.clone(), &instance_name());
         io_config.writes = shadow_of.is_none();
         io_config.decoder = decoder.clone();
+        io_config.election = election(&configuration.leader_election).filter(|_| shadow_of.is_none());
+        let elects = io_config.election.is_some();
         let shadow_of = shadow_of.as_deref().map(Name::new);
         let mut scheduler = scheduler(configuration, registry.clone(), config.seed, switches, shadow_of);
-        let (shared, announce) = Shared::new(&mut scheduler, &decoder, clock, log, traces);
+        scheduler.apply(Input::Leading(!elects), clock());
+        let (shared, announce) = Shared::new(&mut scheduler, (&decoder, elects), clock, log, traces);
         let (inputs_tx, inputs) = mpsc::channel(INPUTS_WAITING);
 
         // Bind the address first: if it is in use, no watches must be left running.
@@ -163,7 +171,8 @@ impl Instance {
         self.snapshot()
     }
 
-    /// Waits until a part ends on its own, which happens only on a failure. Returns which part and why.
+    /// Waits until a part ends on its own, which happens only on a failure or when the lease is lost. Returns which part
+    /// and why.
     pub async fn ended(&mut self) -> String {
         tokio::select! {
             reason = self.io.ended() => reason,
@@ -173,7 +182,8 @@ impl Instance {
         }
     }
 
-    /// Stops the server, the writes in progress and the scheduling thread, in this order.
+    /// Stops the server, the writes in progress and the scheduling thread, in this order. The lease is released when
+    /// nothing is written any more.
     pub async fn stop(self) {
         self.stop_server.cancel();
         self.io.shutdown(STOP_PATIENCE).await;
@@ -205,7 +215,7 @@ impl Shared {
     /// Publishes the first snapshot. Returns also the sender that announces the following ones.
     fn new(
         scheduler: &mut Scheduler,
-        decoder: &Decoder,
+        (decoder, elects): (&Decoder, bool),
         clock: Clock,
         log: Option<Arc<LogControl>>,
         traces: Option<Traces>,
@@ -217,7 +227,7 @@ impl Shared {
             metrics.register_traces(traces.counts());
         }
         let (progress, io) = (Arc::<Progress>::default(), Arc::<OnceLock<ClusterIoViews>>::default());
-        let health = Health::new(progress.clone(), io.clone(), decoder.kinds(), clock.clone());
+        let health = Health::new(progress.clone(), io.clone(), decoder.kinds(), elects, clock.clone());
         let (metrics, health) = (Arc::new(metrics), Arc::new(health));
         let snapshot = Arc::new(ArcSwap::from_pointee(first));
         let trends = SharedRing::default();
@@ -302,6 +312,24 @@ fn scheduler(
 /// Returns the name of this process in events: the pod's name when it runs in a cluster.
 fn instance_name() -> String {
     std::env::var("HOSTNAME").unwrap_or_else(|_| "pellucid".into())
+}
+
+/// Returns how this process takes part in leader election, if leaders are elected.
+fn election(config: &LeaderElection) -> Option<ElectionConfig> {
+    config.leader_elect.filter(|elects| *elects)?;
+    let (namespace, name) = (config.resource_namespace.clone(), config.resource_name.clone());
+    let terms = Terms {
+        identity: format!("{}_{}", instance_name(), process_name()),
+        lease_duration: config.lease_duration,
+        renew_deadline: config.renew_deadline,
+        retry_period: config.retry_period,
+    };
+    Some(ElectionConfig { lease: LeaseName { namespace, name }, terms })
+}
+
+/// Returns a random name: a pod that restarts keeps its own and must not take its former process for itself.
+fn process_name() -> String {
+    format!("{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
 fn spawn_core(core: CoreLoop) -> std::io::Result<oneshot::Receiver<String>> {

@@ -5,10 +5,11 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
-use pellucid_config::Configuration;
+use pellucid_config::{Configuration, LeaderElection};
 use pellucid_framework::PluginFactory;
 
 use super::{block_on, out};
@@ -47,10 +48,58 @@ pub struct RunArgs {
     /// Verbosity of the log: 0 warnings, 1 and 2 info, 3 to 5 debug, 6 and more trace
     #[arg(short = 'v', long = "v", value_name = "N", default_value_t = 2)]
     pub verbosity: u8,
-    /// Schedule only while holding a lease; overrides leaderElection.leaderElect of the file
+    /// Schedule only while holding a lease; by default when it runs in a cluster. This flag and those below override
+    /// leaderElection of the file
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set)]
     pub leader_elect: Option<bool>,
+    #[command(flatten)]
+    lease: LeaseArgs,
+}
+
+/// Flags that override single fields of `leaderElection`.
+#[derive(Debug, Args)]
+struct LeaseArgs {
+    /// How long the lease is left alone after its last renewal (15s)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    leader_elect_lease_duration: Option<Duration>,
+    /// How long the holder tries to renew the lease before it stops (10s)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    leader_elect_renew_deadline: Option<Duration>,
+    /// Time between two renewals (2s)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    leader_elect_retry_period: Option<Duration>,
+    /// Kind of the lock object; only leases
+    #[arg(long, value_name = "KIND")]
+    leader_elect_resource_lock: Option<String>,
+    /// Name of the lease (pellucid)
+    #[arg(long, value_name = "NAME")]
+    leader_elect_resource_name: Option<String>,
+    /// Namespace of the lease (kube-system)
+    #[arg(long, value_name = "NAMESPACE")]
+    leader_elect_resource_namespace: Option<String>,
+}
+
+impl LeaseArgs {
+    /// Replaces the fields that were given.
+    fn replace(&self, config: &mut LeaderElection) {
+        fn set<T: Clone>(given: Option<&T>, field: &mut T) {
+            if let Some(given) = given {
+                field.clone_from(given);
+            }
+        }
+        set(self.leader_elect_lease_duration.as_ref(), &mut config.lease_duration);
+        set(self.leader_elect_renew_deadline.as_ref(), &mut config.renew_deadline);
+        set(self.leader_elect_retry_period.as_ref(), &mut config.retry_period);
+        set(self.leader_elect_resource_lock.as_ref(), &mut config.resource_lock);
+        set(self.leader_elect_resource_name.as_ref(), &mut config.resource_name);
+        set(self.leader_elect_resource_namespace.as_ref(), &mut config.resource_namespace);
+    }
+}
+
+/// Parses a duration as in the file, such as `1m30s`.
+fn duration(text: &str) -> Result<Duration, String> {
+    pellucid_model::duration::parse(text).ok_or_else(|| "a duration such as 15s or 1m30s".into())
 }
 
 impl RunArgs {
@@ -65,14 +114,12 @@ impl RunArgs {
             configuration.set_kubeconfig(kubeconfig);
         }
         configuration.recorder_bytes = self.recorder_bytes;
-        if let Some(asked) = self.leader_elect {
-            configuration.leader_election.leader_elect = asked;
-        }
-        if self.leader_elect == Some(true) {
-            configuration
-                .notes
-                .push("--leader-elect: accepted and not carried out yet: run one instance".into());
-        }
+        let mut election = configuration.leader_election.clone();
+        election.leader_elect = self.leader_elect.or(election.leader_elect);
+        self.lease.replace(&mut election);
+        configuration.set_leader_election(election).map_err(anyhow::Error::msg)?;
+        let is_in_cluster = pellucid_kubernetes::is_in_cluster(configuration.client.kubeconfig.as_deref());
+        configuration.settle_leader_election(is_in_cluster, !self.shadow && self.shadow_of.is_none());
         Ok(configuration)
     }
 }

@@ -87,4 +87,6 @@ pub enum Input {
     Quarantined(Quarantined),
     /// The outcome of an effect.
     Report(EffectReport),
+    /// This instance begins to lead, having taken all that a former leader wrote, or ceases to, and ends soon.
+    Leading(bool),
 }

@@ -230,7 +230,7 @@ impl<'a> File<'a> {
             }
         }
         if let Some(cursor) = top.get("delayCacheUntilActive") {
-            diagnostics.note(&cursor.at, "accepted and not used: leaders are not elected yet");
+            diagnostics.note(&cursor.at, "accepted and not used: a standby keeps its state current");
         }
         for name in ["healthzBindAddress", "metricsBindAddress"] {
             if let Some(cursor) = top.get(name) {

@@ -1,13 +1,14 @@
 //! `leaderElection`: which of several instances schedules.
 //!
-//! Read and validated like in kube-scheduler, but not implemented yet; a note reports that.
+//! Read and validated like in kube-scheduler. Whether leaders are elected when nobody says so depends on where the
+//! scheduler runs, which this room does not know.
 
 use std::time::Duration;
 
 use pellucid_model::duration;
 use serde_json::{Value, json};
 
-use super::reader::{Cursor, Diagnostics, Location};
+use super::reader::{Cursor, Diagnostics};
 
 const FIELDS: &[&str] = &[
     "leaderElect",
@@ -25,8 +26,8 @@ const LEASES: &str = "leases";
 /// Parameters of leader election.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderElection {
-    /// Whether to schedule only while holding the lease. Without effect yet.
-    pub leader_elect: bool,
+    /// Whether to schedule only while holding the lease. `None` when neither the file nor a flag says it.
+    pub leader_elect: Option<bool>,
     /// Time after the last renewal before other candidates take the lease.
     pub lease_duration: Duration,
     /// Time for which the holder tries to renew before it gives up the lease.
@@ -44,7 +45,7 @@ pub struct LeaderElection {
 impl Default for LeaderElection {
     fn default() -> Self {
         Self {
-            leader_elect: false,
+            leader_elect: None,
             lease_duration: Duration::from_secs(15),
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
@@ -73,7 +74,7 @@ impl LeaderElection {
             given.map_or(default, str::to_owned)
         };
         let read = Self {
-            leader_elect: asked.unwrap_or(default.leader_elect),
+            leader_elect: asked,
             lease_duration,
             renew_deadline,
             retry_period,
@@ -84,42 +85,43 @@ impl LeaderElection {
         if asked != Some(false) {
             let location =
                 |name: &str| fields.get(name).map_or_else(|| cursor.at.below(name), |c| c.at.clone());
-            if are_read {
-                read.check_durations(location, diagnostics);
+            let problems = read.problems().into_iter();
+            for (field, message) in problems.filter(|(field, _)| are_read || *field == "resourceLock") {
+                diagnostics.add(&location(field), message);
             }
-            if read.resource_lock != LEASES {
-                let message = format!("must be {LEASES:?}, got {:?}", read.resource_lock);
-                diagnostics.add(&location("resourceLock"), message);
-            }
-        }
-        if read.leader_elect {
-            let at = fields.get("leaderElect").map_or(&cursor.at, |c| &c.at);
-            diagnostics.note(at, "accepted and not carried out yet: run one instance");
         }
         read
     }
 
-    fn check_durations(&self, location: impl Fn(&str) -> Location, diagnostics: &mut Diagnostics) {
+    /// Returns what is wrong with the parameters: fields with messages. Nobody asks when leaders are not elected.
+    pub fn problems(&self) -> Vec<(&'static str, String)> {
         let Self { lease_duration, renew_deadline, retry_period, .. } = self;
         let show = |duration: &Duration| duration::show(*duration);
+        let mut problems = Vec::new();
         if lease_duration <= renew_deadline {
             let (lease, renew) = (show(lease_duration), show(renew_deadline));
             let message = format!("must be longer than renewDeadline, {renew}, got {lease}");
-            diagnostics.add(&location("leaseDuration"), message);
+            problems.push(("leaseDuration", message));
         }
         // Waits between attempts are jittered by a fifth, and the last wait must end before the deadline.
         if renew_deadline.as_nanos() * 5 <= retry_period.as_nanos() * 6 {
             let (renew, retry) = (show(renew_deadline), show(retry_period));
             let message = format!("must be longer than 1.2 times retryPeriod, {retry}, got {renew}");
-            diagnostics.add(&location("renewDeadline"), message);
+            problems.push(("renewDeadline", message));
         }
+        if retry_period.is_zero() {
+            problems.push(("retryPeriod", "must be longer than 0s, got 0s".to_owned()));
+        }
+        if self.resource_lock != LEASES {
+            problems.push(("resourceLock", format!("must be {LEASES:?}, got {:?}", self.resource_lock)));
+        }
+        problems
     }
 
-    /// Renders the object for the effective document. `leaderElect` is always false because election is not
-    /// implemented.
+    /// Renders the object for the effective document.
     pub(super) fn document(&self) -> Value {
         json!({
-            "leaderElect": false,
+            "leaderElect": self.leader_elect.unwrap_or(false),
             "leaseDuration": duration::show(self.lease_duration),
             "renewDeadline": duration::show(self.renew_deadline),
             "retryPeriod": duration::show(self.retry_period),

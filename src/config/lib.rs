@@ -63,7 +63,7 @@ pub struct Configuration {
     pub max_backoff: Duration,
     /// Connection to the API server.
     pub client: ClientConnection,
-    /// Leader election among several instances. Not implemented yet.
+    /// Leader election among several instances.
     pub leader_election: LeaderElection,
     /// Fields that were accepted without effect, and other information for the user.
     pub notes: Vec<String>,
@@ -81,6 +81,30 @@ impl Configuration {
     pub fn set_kubeconfig(&mut self, path: &Path) {
         self.client.kubeconfig = Some(path.to_owned());
         self.effective["clientConnection"] = self.client.document();
+    }
+
+    /// Replaces the parameters of leader election from the file. Fails with the first parameter that does not fit,
+    /// unless leaders are not elected.
+    pub fn set_leader_election(&mut self, leader_election: LeaderElection) -> Result<(), String> {
+        let problems = leader_election.problems().into_iter();
+        let problem = problems.take_while(|_| leader_election.leader_elect != Some(false)).next();
+        if let Some((field, message)) = problem {
+            return Err(format!("leaderElection.{field}: {message}"));
+        }
+        self.leader_election = leader_election;
+        self.effective["leaderElection"] = self.leader_election.document();
+        Ok(())
+    }
+
+    /// Decides whether leaders are elected: as asked, else if the scheduler runs in a cluster. A scheduler that writes
+    /// nothing (`writes` is false) needs no leader.
+    pub fn settle_leader_election(&mut self, is_in_cluster: bool, writes: bool) {
+        let asked = self.leader_election.leader_elect;
+        if asked == Some(true) && !writes {
+            self.notes.push("leaderElection.leaderElect: not used in shadow mode, which writes nothing".into());
+        }
+        self.leader_election.leader_elect = Some(writes && asked.unwrap_or(is_in_cluster));
+        self.effective["leaderElection"] = self.leader_election.document();
     }
 
     /// Returns what `/configz` shows: the effective document, with the notes if there are any.

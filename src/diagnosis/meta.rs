@@ -18,7 +18,7 @@ pub(super) fn of_snapshot(snapshot: &Snapshot, now: Now) -> Meta {
     Meta {
         generated_at: rfc3339(now.wall),
         snapshot_generation: snapshot.generation,
-        leader: true,
+        leader: snapshot.is_leading,
         ..Meta::default()
     }
 }

@@ -11,6 +11,10 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::limits::WatchLimits;
 use crate::connection::server_probe::{Probe, ServerStatus};
 use crate::decode::Decoder;
+use crate::lease::elector::{ElectionConfig, Elector};
+use crate::lease::leadership::Leadership;
+use crate::lease::requests::LeaseName;
+use crate::lease::write_right::WriteRight;
 use crate::watches::inputs::Watches;
 use crate::watches::reader::Reader;
 use crate::watches::served::Served;
@@ -55,6 +59,8 @@ pub struct ClusterIoConfig {
     pub decoder: Decoder,
     /// Time and size limits of lists, watches and probes.
     pub limits: WatchLimits,
+    /// Leader election; without it this instance writes from the start.
+    pub election: Option<ElectionConfig>,
 }
 
 impl ClusterIoConfig {
@@ -74,6 +80,7 @@ impl ClusterIoConfig {
             instance: instance.into(),
             decoder: Decoder::default(),
             limits: WatchLimits::default(),
+            election: None,
         }
     }
 }
@@ -96,8 +103,12 @@ pub struct ClusterIo {
     pub statuses: Arc<StatusCounters>,
     /// Counters of the PodGroup status writers.
     pub group_statuses: Arc<StatusCounters>,
+    /// This instance's part in leader election, if there is one.
+    pub leadership: Option<Arc<Leadership>>,
     stop: CancellationToken,
     tasks: JoinSet<&'static str>,
+    /// The elector, and what lets it release the Lease.
+    elector: Option<(tokio::task::JoinHandle<String>, CancellationToken)>,
 }
 
 /// Work that a shutdown left undone.
@@ -119,7 +130,9 @@ impl ClusterIo {
         let limits = Arc::new(config.limits.clone());
         let server = Arc::new(ServerStatus::new(&limits));
         let client = config.connection.write.clone();
-        let writer = ApiWriter::new(client, config.write_timeout, config.writes, server.clone());
+        let right = Arc::new(config.election.as_ref().map_or_else(WriteRight::endless, |_| WriteRight::none()));
+        let (timeout, is_open) = (config.write_timeout, config.writes);
+        let writer = ApiWriter::new(client, timeout, is_open, right.clone(), server.clone());
         let mut io = Self {
             queues: Arc::default(),
             writer: Arc::new(writer),
@@ -129,8 +142,10 @@ impl ClusterIo {
             objects: Arc::default(),
             statuses: Arc::default(),
             group_statuses: Arc::default(),
+            leadership: None,
             stop: CancellationToken::new(),
             tasks: JoinSet::new(),
+            elector: None,
         };
         let served = Arc::new(Served::default());
         io.start_watches(&config, &limits, &served, &inputs);
@@ -141,6 +156,7 @@ impl ClusterIo {
             stop: io.stop.clone(),
         };
         io.start_order_writers(&config, &with, &inputs);
+        io.start_election(&config, right, &inputs);
         io.start_status_writers(config, &with, served);
         io
     }
@@ -186,6 +202,30 @@ impl ClusterIo {
         spawn_each(&mut self.tasks, config.object_writers, "object writer", || worker.clone().work());
     }
 
+    /// Starts to take part in leader election, if there is one.
+    fn start_election(&mut self, config: &ClusterIoConfig, right: Arc<WriteRight>, inputs: &Sender<Input>) {
+        let Some(election) = &config.election else { return };
+        let LeaseName { namespace, name } = &election.lease;
+        let leadership = Arc::new(Leadership {
+            lease: format!("{namespace}/{name}"),
+            name: name.clone(),
+            identity: election.terms.identity.clone(),
+            lease_duration: election.terms.lease_duration,
+            right,
+            report: Default::default(),
+        });
+        let release = CancellationToken::new();
+        let elector = Elector::new(
+            election.clone(),
+            config.connection.write.clone(),
+            leadership.clone(),
+            (self.watches.clone(), inputs.clone()),
+            (config.clock.clone(), release.clone()),
+        );
+        self.leadership = Some(leadership);
+        self.elector = Some((tokio::spawn(elector.run()), release));
+    }
+
     /// Starts the writers of what people read: statuses of pods and PodGroups, and events.
     fn start_status_writers(&mut self, config: ClusterIoConfig, with: &Writing, served: Arc<Served>) {
         let counters = self.statuses.clone();
@@ -199,18 +239,33 @@ impl ClusterIo {
         spawn(&mut self.tasks, "event writer", worker.work());
     }
 
-    /// Waits until a task ends, and returns its name or why it failed. No task ends by itself while the receiver of
-    /// the inputs is alive.
+    /// Waits until a task ends, and returns its name or why it failed. While the receiver of the inputs is alive, none
+    /// ends by itself but the elector, when it has lost the Lease.
     pub async fn ended(&mut self) -> String {
-        match self.tasks.join_next().await {
-            Some(Ok(name)) => format!("the {name} ended"),
-            Some(Err(error)) => format!("a task of the I/O with the cluster failed: {error}"),
-            None => "all tasks of the I/O with the cluster ended".into(),
+        let lost = async {
+            match &mut self.elector {
+                Some((task, _)) => task.await,
+                None => std::future::pending().await,
+            }
+        };
+        let failed = |error| format!("a task of the I/O with the cluster failed: {error}");
+        tokio::select! {
+            biased;
+            lost = lost => {
+                self.elector = None;
+                lost.unwrap_or_else(failed)
+            }
+            ended = self.tasks.join_next() => match ended {
+                Some(Ok(name)) => format!("the {name} ended"),
+                Some(Err(error)) => failed(error),
+                None => "all tasks of the I/O with the cluster ended".into(),
+            }
         }
     }
 
     /// Stops the watches at once and the writers after their current write; aborts tasks that take longer than
-    /// `patience`. Meanwhile the caller must keep receiving inputs, or have dropped the receiver.
+    /// `patience`. Releases the Lease afterwards, unless a write was aborted: that may still reach the server, so the
+    /// Lease is left to expire. Meanwhile the caller must keep receiving inputs, or have dropped the receiver.
     pub async fn shutdown(mut self, patience: Duration) -> Drained {
         self.stop.cancel();
         self.queues.close();
@@ -218,6 +273,7 @@ impl ClusterIo {
         let in_time = tokio::time::timeout(patience, finish).await.is_ok();
         let aborted = if in_time { 0 } else { self.tasks.len() };
         self.tasks.shutdown().await;
+        self.leave_election(aborted == 0).await;
         let counts = self.queues.counts();
         let drained = Drained {
             aborted,
@@ -233,6 +289,30 @@ impl ClusterIo {
             "I/O with the cluster stopped"
         );
         drained
+    }
+
+    /// Ends this instance's part in leader election, and releases the Lease if it may.
+    async fn leave_election(&mut self, may_release: bool) {
+        let Some((task, release)) = self.elector.take() else { return };
+        if may_release {
+            release.cancel();
+        } else {
+            task.abort();
+        }
+        // A task that was aborted or panicked releases nothing, and the Lease expires.
+        let _ = task.await;
+        if let Some(leadership) = &self.leadership {
+            leadership.right.end();
+        }
+    }
+}
+
+impl Drop for ClusterIo {
+    fn drop(&mut self) {
+        // The other tasks end with their set.
+        if let Some((task, _)) = &self.elector {
+            task.abort();
+        }
     }
 }
 

@@ -9,12 +9,14 @@
 //!   turned into the model.
 //! - [`rights`]: what all this must be allowed.
 //! - [`watches`]: lists and watches each kind and builds the inputs.
+//! - [`lease`]: which of several instances writes.
 //! - [`writes`]: the effect queues, the writers that pull them, and the API writer through which all of them write.
 
 mod cluster_io;
 pub mod connection;
 pub mod decode;
 pub mod kinds;
+pub mod lease;
 pub mod rights;
 pub mod watches;
 pub mod writes;
@@ -23,6 +25,7 @@ use std::sync::Arc;
 
 pub use cluster_io::{ClusterIo, ClusterIoConfig, Drained, stop_requested};
 pub use connection::client::{ConnectError, Connection};
+pub use connection::kubeconfig::is_in_cluster;
 pub use connection::limits::WatchLimits;
 pub use connection::transport::Pools;
 

@@ -96,6 +96,8 @@ pub struct Match {
     pub path_contains: String,
     /// `Some(true)` matches only watches, `Some(false)` everything else.
     pub is_watch: Option<bool>,
+    /// The `User-Agent` of the client, so that one of several can be cut off.
+    pub user_agent: Option<String>,
 }
 
 impl Match {
@@ -124,12 +126,27 @@ impl Match {
         Self { is_watch: Some(false), ..Self::on("GET", resource) }
     }
 
-    fn fits(&self, method: &str, path: &str) -> bool {
+    /// Matches all requests and watches of one client, by its `User-Agent`.
+    pub fn of_client(user_agent: &str) -> Self {
+        Self { user_agent: Some(user_agent.to_owned()), ..Self::default() }
+    }
+
+    fn fits(&self, Caller { method, path, user_agent }: Caller<'_>) -> bool {
         self.method.as_deref().is_none_or(|m| m.eq_ignore_ascii_case(method))
             && path.contains(&self.path_contains)
             && self.resource.as_deref().is_none_or(|wanted| resource(path) == wanted)
             && self.is_watch.is_none_or(|wanted| is_watch(path) == wanted)
+            && self.user_agent.as_deref().is_none_or(|wanted| user_agent == wanted)
     }
+}
+
+/// Who asks for what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller<'a> {
+    pub(super) method: &'a str,
+    /// Path and query.
+    pub(super) path: &'a str,
+    pub(super) user_agent: &'a str,
 }
 
 /// Returns whether the query of a path asks for a watch.
@@ -290,15 +307,10 @@ impl Faults {
 
     /// Returns the first fault that a request meets at a moment, and when its rule ends if it holds for a time. Counts
     /// the request against the rule.
-    pub(super) fn take(
-        &self,
-        method: &str,
-        path: &str,
-        moment: Moment,
-    ) -> Option<(Fault, Option<Timestamp>)> {
+    pub(super) fn take(&self, caller: Caller<'_>, moment: Moment) -> Option<(Fault, Option<Timestamp>)> {
         let mut rules = self.rules.lock();
         self.drop_ended(&mut rules);
-        let meets = |rule: &Rule| rule.fault.is_met_at(moment) && rule.which.fits(method, path);
+        let meets = |rule: &Rule| rule.fault.is_met_at(moment) && rule.which.fits(caller);
         let at = rules.iter().position(meets)?;
         let rule = rules.get_mut(at)?;
         let fault = rule.fault.clone();
@@ -378,9 +390,11 @@ mod tests {
             (format!("{pods}?labelSelector=watch%3Dtrue"), false),
             (format!("{pods}?watch=false"), false),
         ] {
-            assert_eq!(Match::watches("pods").fits("GET", &path), expected, "{path}");
-            assert_eq!(Match::reads("pods").fits("GET", &path), !expected, "{path}");
-            assert!(!Match::watches("nodes").fits("GET", &path), "{path}");
+            let caller = Caller { method: "GET", path: &path, user_agent: "a" };
+            assert_eq!(Match::watches("pods").fits(caller), expected, "{path}");
+            assert_eq!(Match::reads("pods").fits(caller), !expected, "{path}");
+            assert!(!Match::watches("nodes").fits(caller), "{path}");
+            assert!(Match::of_client("a").fits(caller) && !Match::of_client("b").fits(caller), "{path}");
         }
     }
 

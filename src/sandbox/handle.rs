@@ -22,6 +22,7 @@ use crate::node_metrics::{self, Reports};
 use crate::options::Options;
 use crate::requests::connection::{Connections, Cut, CuttableListener};
 use crate::requests::server::{Server, handle};
+use crate::write_log::{LoggedWrite, WriteLog};
 
 /// Delays of the pod lifecycle on nodes.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +63,8 @@ pub struct Config {
     pub seed: u64,
     /// Which kinds of gangs are served.
     pub gangs: Gangs,
+    /// How many requests that write are kept for [`Handle::writes`].
+    pub write_log: usize,
     /// Objects to create at the start, in this order.
     pub objects: Vec<Value>,
 }
@@ -78,6 +81,7 @@ impl Default for Config {
             history: 32_768,
             seed: 1,
             gangs: Gangs::default(),
+            write_log: 0,
             objects: Vec::new(),
         }
     }
@@ -135,6 +139,7 @@ impl Sandbox {
         let server = Arc::new(Server {
             api,
             faults: Faults::new(config.clock),
+            writes: WriteLog::new(config.write_log),
             address,
             shutdown: shutdown.clone(),
             connections: connections.clone(),
@@ -214,6 +219,11 @@ impl Handle {
     /// Returns its fault rules.
     pub fn faults(&self) -> &Faults {
         &self.server.faults
+    }
+
+    /// Returns the newest requests that write, in the order in which they arrived.
+    pub fn writes(&self) -> Vec<LoggedWrite> {
+        self.server.writes.all()
     }
 
     /// Simulates a restart of the server: all connections close, connecting is refused for `time` on the sandbox's

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::clock::later;
 use crate::errors::{ApiError, ApiResult};
-use crate::faults::{Fault, Moment};
+use crate::faults::{Caller, Fault, Moment};
 use crate::kinds::meta;
 use crate::kinds::registry::Kind;
 use crate::options::{Options, View};
@@ -39,8 +39,9 @@ pub(super) struct Watch {
     selection: Selection,
     view: View,
     include_object: String,
-    /// Path and query, to match fault rules.
+    /// Path and query, and who asks, to match fault rules.
     path: String,
+    user_agent: String,
     cut: Cut,
     changed: watch::Receiver<u64>,
     faults_added: watch::Receiver<usize>,
@@ -62,6 +63,10 @@ enum State {
     Ended,
 }
 
+fn caller<'a>(path: &'a str, user_agent: &'a str) -> Caller<'a> {
+    Caller { method: "GET", path, user_agent }
+}
+
 /// Ends the response in the middle of the body, so that the connection is cut.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection was cut by a sandbox fault")]
@@ -75,7 +80,7 @@ impl Watch {
         selection: Selection,
         options: &Options,
         view: View,
-        (path, cut): (String, Cut),
+        (path, user_agent, cut): (String, String, Cut),
     ) -> ApiResult<Self> {
         let revision = read::revision(&options.revision)?;
         let changed = server.api.store.subscribe(&kind.storage);
@@ -89,7 +94,7 @@ impl Watch {
         };
         let now = server.api.clock.now();
         let deadline = later(now, Duration::from_secs(options.timeout.unwrap_or(DEFAULT_TIMEOUT)));
-        let state = match server.faults.take("GET", &path, Moment::WatchOpens) {
+        let state = match server.faults.take(caller(&path, &user_agent), Moment::WatchOpens) {
             None => State::Open,
             Some((Fault::EndWatch, _)) => State::Ended,
             Some(_) => State::Silent,
@@ -101,6 +106,7 @@ impl Watch {
             view,
             include_object: options.include_object.clone(),
             path,
+            user_agent,
             cut,
             changed,
             faults_added: server.faults.additions(),
@@ -144,7 +150,7 @@ impl Watch {
                 State::Ended => return None,
             }
             self.faults_added.borrow_and_update();
-            if let Some((fault, _)) = self.server.faults.take("GET", &self.path, Moment::WatchOpen) {
+            if let Some((fault, _)) = self.server.faults.take(self.caller(), Moment::WatchOpen) {
                 if fault == Fault::Reset {
                     self.cut.reset();
                     return None;
@@ -183,6 +189,10 @@ impl Watch {
             () = self.server.api.clock.wait_until(wake) => Some(()),
             () = self.server.shutdown.cancelled() => None,
         }
+    }
+
+    fn caller(&self) -> Caller<'_> {
+        caller(&self.path, &self.user_agent)
     }
 
     fn renderer(&self) -> Renderer<'_> {
@@ -247,7 +257,7 @@ impl Watch {
         };
         let start = out.len();
         self.renderer().line(word, object, out);
-        match self.server.faults.take("GET", &self.path, Moment::WatchEvent).map(|(fault, _)| fault) {
+        match self.server.faults.take(self.caller(), Moment::WatchEvent).map(|(fault, _)| fault) {
             None => {}
             Some(Fault::DuplicateEvent) => {
                 let line = out[start..].to_vec();

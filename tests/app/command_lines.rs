@@ -35,7 +35,12 @@ fn help_lists_the_commands_and_their_flags() {
         assert!(help.contains(&format!("\n  pellucid {command}")), "no example in\n{help}");
     }
     for (command, flags) in [
-        ("run", "--kubeconfig --config --shadow-of --shadow --listen --v --leader-elect --otlp-endpoint"),
+        (
+            "run",
+            "--kubeconfig --config --shadow-of --shadow --listen --v --leader-elect --leader-elect-lease-duration \
+             --leader-elect-renew-deadline --leader-elect-retry-period --leader-elect-resource-lock \
+             --leader-elect-resource-name --leader-elect-resource-namespace --otlp-endpoint",
+        ),
         ("demo", "--listen --api-listen --exit-when-settled --seed --v"),
         ("sandbox", "--listen --nodes --start-delay --stop-delay --node-metrics"),
         ("replay", "--format --nodes --pods --through-api --decisions --seed --limit"),

@@ -260,12 +260,12 @@ clientConnection:
 ";
     let configuration = config::parse(text, "text", &registry()).unwrap();
     let leader = &configuration.leader_election;
-    assert!(leader.leader_elect);
+    assert_eq!(leader.leader_elect, Some(true));
     assert_eq!((leader.lease_duration.as_secs(), leader.renew_deadline.as_secs()), (90, 60));
     assert_eq!(leader.retry_period.as_millis(), 1500);
     let shown = &configuration.effective["leaderElection"];
     assert_eq!((&shown["leaseDuration"], &shown["renewDeadline"]), (&json!("1m30s"), &json!("1m0s")));
-    assert_eq!((&shown["leaderElect"], &shown["resourceName"]), (&json!(false), &json!("one-of-us")));
+    assert_eq!((&shown["leaderElect"], &shown["resourceName"]), (&json!(true), &json!("one-of-us")));
     let client = &configuration.client;
     assert_eq!((client.qps, client.burst, client.kubeconfig.as_deref()), (-1.0, 100, None));
 

@@ -8,6 +8,7 @@
 //! - `storage`: the plugins for volumes, devices and features
 //! - `relations`: topology spread and pod affinity
 //! - `aligning`: hints about NUMA nodes; `overrides`: nodes that a pod sees without some pods
+//! - `leading`: standing by and beginning to lead
 //! - `labels`: label keys that selectors start and stop using
 //! - `trials`: trial placements that are undone
 //! - `unlucky`: failures on the way; `echoes`: our own writes that come back late
@@ -24,6 +25,7 @@ mod aligning;
 mod dumps;
 mod echoes;
 mod labels;
+mod leading;
 mod objects;
 mod overrides;
 mod placing;

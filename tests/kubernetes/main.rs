@@ -10,6 +10,7 @@ mod connect;
 mod evicting;
 mod group_writing;
 mod groups;
+mod leading;
 mod object_writing;
 mod outages;
 mod rights;

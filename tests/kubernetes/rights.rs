@@ -1,6 +1,7 @@
 //! The RBAC rules in `deploy/` match the calls: none is missing and none is unused.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use pellucid::cluster::input::Input;
 use pellucid::kubernetes::decode::Decoder;
@@ -9,6 +10,7 @@ use pellucid::model::ObjectKind;
 use pellucid::model::effect::EffectReport;
 use serde_json::{Value, json};
 
+use crate::leading::{election, serve_lease};
 use crate::mock::{
     Answer, Mock, bind, bind_done, bind_volume, condition, event, evict, failure, group_status, select_node,
 };
@@ -38,6 +40,7 @@ fn right(what: &str) -> Option<String> {
         ("GET", _) => "get",
         ("WATCH", _) => "watch",
         ("POST", _) => "create",
+        ("PUT", _) => "update",
         ("PATCH", _) => "patch",
         ("DELETE", _) => "delete",
         _ => panic!("unexpected request {what}"),
@@ -45,12 +48,12 @@ fn right(what: &str) -> Option<String> {
     Some(format!("{group}/{resource} {verb}"))
 }
 
-/// Returns the rules of the cluster role in the same form.
-fn granted() -> BTreeSet<String> {
+/// Returns the rules of the role of a kind, `ClusterRole` or `Role`, in the same form.
+fn granted(kind: &str) -> BTreeSet<String> {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/base/rbac.yaml"));
-    let text = text.expect("the cluster role");
+    let text = text.expect("the roles");
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).expect("yaml");
-    let role = documents.iter().find(|document| document["kind"] == "ClusterRole").expect("the cluster role");
+    let role = documents.iter().find(|document| document["kind"] == kind).expect("a role");
     let texts = |rule: &Value, field: &str| -> Vec<String> {
         let all = rule[field].as_array().expect("a list").iter();
         all.map(|text| text.as_str().expect("a text").to_owned()).collect()
@@ -82,7 +85,7 @@ fn declared() -> BTreeSet<String> {
 
 #[test]
 fn the_registry_of_kinds_asks_for_what_the_cluster_role_grants() {
-    assert_eq!(declared(), granted());
+    assert_eq!(declared(), granted("ClusterRole"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,5 +129,20 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     mock.wait("PATCH /apis/events", 1).await;
     mock.wait("PATCH /api/v1/namespaces/ns/pods/p/status", 1).await;
     let used: BTreeSet<_> = mock.seen("").iter().filter_map(|seen| right(&seen.what)).collect();
-    assert_eq!(used, granted());
+    assert_eq!(used, granted("ClusterRole"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_role_grants_exactly_the_requests_for_the_lease() {
+    let mock = Mock::new();
+    mock.serve_all();
+    serve_lease(&mock);
+    let (io, mut inputs) = mock.start_io(|config| config.election = Some(election()));
+    while !matches!(inputs.recv().await.expect("an input"), Input::Leading(true)) {}
+    tokio::spawn(async move { while inputs.recv().await.is_some() {} });
+    mock.wait("PUT", 1).await;
+    io.shutdown(Duration::from_secs(1)).await;
+    let of_lease = mock.seen("").into_iter().filter(|seen| seen.what.contains("/leases"));
+    let used: BTreeSet<_> = of_lease.filter_map(|seen| right(&seen.what)).collect();
+    assert_eq!(used, granted("Role"));
 }

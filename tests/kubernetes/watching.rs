@@ -48,6 +48,7 @@ pub(crate) fn line(input: &Input) -> String {
         }
         Input::Quarantined(q) => format!("quarantined {} at {}", q.name, q.field),
         Input::Report(report) => format!("{report:?}"),
+        Input::Leading(is_leading) => format!("leading {is_leading}"),
     }
 }
 

@@ -406,5 +406,6 @@ fn told(input: &Input) -> String {
         Input::CustomReset { kind, objects, .. } => format!("{} {kind:?}", objects.len()),
         Input::Quarantined(q) => format!("pod {}/{} unreadable", q.namespace, q.name),
         Input::Report(report) => format!("{report:?}"),
+        Input::Leading(is_leading) => format!("leading {is_leading}"),
     }
 }

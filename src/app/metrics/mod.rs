@@ -7,6 +7,7 @@ pub mod buckets;
 pub mod diagnosis;
 mod effects;
 mod gangs;
+mod leadership;
 mod pending;
 pub mod resources;
 mod watches;
@@ -23,6 +24,7 @@ use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Step;
 use pellucid_kubernetes::ClusterIo;
 use pellucid_kubernetes::connection::server_probe::ServerStatus;
+use pellucid_kubernetes::lease::leadership::Leadership;
 use pellucid_kubernetes::watches::inputs::Watches;
 use pellucid_kubernetes::writes::effect_queues::EffectQueues;
 use pellucid_kubernetes::writes::evictor::EvictCounters;
@@ -89,6 +91,8 @@ pub struct ClusterIoViews {
     pub objects: Arc<ObjectCounters>,
     /// Counters of the writers of PodGroup statuses.
     pub group_statuses: Arc<StatusCounters>,
+    /// This instance's part in leader election, if there is one.
+    pub leadership: Option<Arc<Leadership>>,
 }
 
 impl ClusterIoViews {
@@ -102,6 +106,7 @@ impl ClusterIoViews {
             evictor: io.evictor.clone(),
             objects: io.objects.clone(),
             group_statuses: io.group_statuses.clone(),
+            leadership: io.leadership.clone(),
         }
     }
 }
@@ -287,6 +292,9 @@ fn gauges(snapshot: &Snapshot, views: Option<&ClusterIoViews>, log: Option<&LogC
         effect_queue_counts(&views.queues, &mut registry);
         watches::watches(views, &mut registry);
         effects::writers(views, &mut registry);
+        if let Some(leadership) = &views.leadership {
+            leadership::leadership(leadership, &mut registry);
+        }
     }
     effects::state(snapshot, &mut registry);
     gangs::state(snapshot, &mut registry);

@@ -81,6 +81,7 @@ impl Scheduler {
                 self.cluster.quarantine(object, events);
             }
             Input::Report(report) => self.settle(report, now, events),
+            Input::Leading(is_leading) => self.set_leading(is_leading, now),
         }
     }
 
@@ -274,7 +275,7 @@ impl Scheduler {
     }
 
     /// Reports on our pods that cannot be read, because no attempt will.
-    fn report_quarantined(&mut self, objects: &[Quarantined]) {
+    pub(super) fn report_quarantined(&mut self, objects: &[Quarantined]) {
         for q in objects.iter().filter(|q| q.kind == "Pod" && !q.uid.is_empty()) {
             if q.scheduler_name.as_ref().is_none_or(|name| !self.cluster.is_ours(name)) {
                 continue;

@@ -5,12 +5,13 @@
 //! scheduler never waits, reads no clock and does no I/O.
 //!
 //! Read `turn` and `schedule_one` first, then `pre_bind`, `object_orders` and `bind` (from the placement to the settled
-//! Binding), `preempt`, `inputs` and `wakeups`. [`gangs`] plans groups of pods as one unit.
+//! Binding), `preempt`, `inputs`, `wakeups` and `leading`. [`gangs`] plans groups of pods as one unit.
 
 mod bind;
 pub mod gangs;
 mod in_flight;
 pub(crate) mod inputs;
+mod leading;
 mod object_orders;
 mod pre_bind;
 mod preempt;
@@ -132,6 +133,8 @@ pub struct Scheduler {
     /// Whether an update of a pending pod without a unit leaves it so. A simulation plans only the pods that it is asked
     /// about, and the state updates pods by itself when it begins or ceases to read a label.
     pub(crate) leaves_unqueued: bool,
+    /// Whether attempts are made and effects ordered; see `leading`.
+    is_leading: bool,
     /// Number of the last scheduling cycle, from 1. Each slice of an attempt at a gang has its own.
     pub(crate) cycle: u64,
     /// Number of the last published snapshot.
@@ -187,6 +190,7 @@ impl Scheduler {
             shadow: None,
             registry,
             leaves_unqueued: false,
+            is_leading: true,
             cycle: 0,
             generation: 0,
         }
@@ -242,7 +246,7 @@ impl Scheduler {
 
     /// Whether [`step`](Self::step) has something to do.
     pub fn has_work(&self) -> bool {
-        self.queue.can_pop()
+        self.is_leading && self.queue.can_pop()
     }
 
     /// Returns the monotonic time of the next deadline; the loop may sleep until then.
@@ -279,9 +283,11 @@ impl Scheduler {
         asked || !events.is_empty()
     }
 
-    /// Takes the effects ordered since the last call, including updates of PodGroups.
+    /// Takes the effects ordered since the last call, including updates of PodGroups. A standby has none.
     pub fn take_effects(&mut self) -> Vec<Effect> {
-        self.write_statuses();
+        if self.is_leading {
+            self.write_statuses();
+        }
         std::mem::take(&mut self.in_flight.effects)
     }
 
@@ -308,6 +314,7 @@ impl Scheduler {
             costs: self.records.meter.costs(),
             gang_verdicts: self.gangs.verdicts.clone(),
             shadow: self.shadow.clone(),
+            is_leading: self.is_leading,
             permit_waits: self.in_flight.permit_waits.clone(),
             memo: Memo::default(),
         }

@@ -120,9 +120,10 @@ impl Scheduler {
     }
 
     /// Orders the writes that plugins' states want now. Call it before [`take_effects`](Self::take_effects) once the
-    /// first lists of all watches were applied, while there is room for orders. Does nothing in shadow mode.
+    /// first lists of all watches were applied, while there is room for orders. Does nothing in shadow mode and while standing
+    /// by.
     pub fn order_due_writes(&mut self, now: Now) {
-        if self.shadow.is_some() {
+        if self.shadow.is_some() || !self.is_leading() {
             return;
         }
         for due in self.cluster.due_writes(now) {

@@ -115,9 +115,9 @@ impl Scheduler {
         self.order(Effect::Status(StatusOrder { pod, condition: None, nomination }));
     }
 
-    /// Orders an effect. Shadow mode drops it.
+    /// Orders an effect. Shadow mode and a standby drop it.
     pub(crate) fn order(&mut self, effect: Effect) {
-        if self.shadow.is_none() {
+        if self.shadow.is_none() && self.is_leading() {
             if let Effect::Status(order) = &effect {
                 self.expect_nomination(order);
             }

@@ -83,6 +83,8 @@ pub struct Snapshot {
     pub gang_verdicts: CowMap<GangKey, Arc<GangVerdict>>,
     /// Agreement with the shadowed scheduler; `None` outside shadow mode.
     pub shadow: Option<ShadowTally>,
+    /// Whether attempts are made; a standby has a state but decides nothing.
+    pub is_leading: bool,
     /// The placed pods that wait at Permit.
     pub permit_waits: CowMap<PodId, PermitWait>,
     /// The verdicts on pending pods, once a reader has asked for them.

@@ -23,7 +23,7 @@ pub enum Advance {
     Judged(Step),
     /// The attempt at this gang, the first of its group, is paused.
     Paused(GangKey),
-    /// The queue has no unit to take.
+    /// The queue has no unit to take, or this instance stands by.
     Idle,
 }
 
@@ -45,6 +45,9 @@ impl Scheduler {
         self.cluster.set_now(now);
         let before = self.turns.work;
         let is_paused = self.is_turn_of_paused();
+        if !self.is_leading() {
+            return Advance::Idle;
+        }
         let unit = if is_paused { self.queue.pop_paused() } else { self.queue.pop() };
         let Some(unit) = unit else { return Advance::Idle };
         let rep = self.queue.unit(unit).and_then(|u| u.gang.clone());

@@ -86,6 +86,7 @@ fn state(snapshot: &Snapshot, redact: bool) -> State {
         seed: cluster.seed(),
         starts: snapshot.starts.clone(),
         shadow_of: snapshot.shadow.as_ref().map(|shadow| shadow.of.clone()),
+        is_standby: !snapshot.is_leading,
         nodes: nodes.cloned().collect(),
         objects,
         plugin_objects: plugin_objects(snapshot),

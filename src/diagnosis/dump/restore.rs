@@ -95,6 +95,7 @@ pub fn restore(
     let now = time(dump, rewind.until.unwrap_or(dump.published));
     let plugin_time = Duration::from_nanos(state.plugin_time).min(now.wall);
     scheduler.restore_begin(Now { wall: plugin_time, ..now });
+    scheduler.apply(Input::Leading(!state.is_standby), now);
     apply_objects(&mut scheduler, state, (rewind, &kinds), now)?;
     for pod in state.pods.iter().filter(|p| !rewind.pods.contains(&p.pod.key)) {
         let Some(node) = &pod.node else { continue };

@@ -18,6 +18,9 @@ pub struct State {
     pub starts: Vec<usize>,
     /// Name of the shadowed scheduler, whose pods are decided on.
     pub shadow_of: Option<Name>,
+    /// Whether another instance was the leader, and this one stood by.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_standby: bool,
     /// Nodes, sorted by name.
     pub nodes: Vec<Arc<Node>>,
     /// Objects of all other kinds, sorted by kind, namespace and name.

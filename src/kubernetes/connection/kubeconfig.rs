@@ -18,20 +18,30 @@ pub(crate) struct Loaded {
     pub(crate) source_name: String,
 }
 
+fn default_path() -> Option<PathBuf> {
+    std::env::home_dir().map(|home| home.join(".kube").join("config"))
+}
+
+/// Names the kubeconfig that is used; `None` when in-cluster credentials are.
+fn source_name(path: Option<&Path>) -> Option<String> {
+    match (path, std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty())) {
+        (Some(path), _) => Some(path.display().to_string()),
+        (None, Some(value)) => Some(format!("KUBECONFIG={}", PathBuf::from(value).display())),
+        (None, None) => default_path().filter(|path| path.exists()).map(|path| path.display().to_string()),
+    }
+}
+
+/// Returns whether a process with this kubeconfig talks to the cluster that it runs in, as one of its pods.
+pub fn is_in_cluster(path: Option<&Path>) -> bool {
+    source_name(path).is_none() && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+}
+
 /// Loads the given kubeconfig, else that of `KUBECONFIG` or the default one, else in-cluster credentials. Fails when
 /// the chosen source cannot be used.
 pub(crate) async fn load(path: Option<&Path>) -> Result<Loaded, ConnectError> {
-    let default_path = std::env::home_dir().map(|home| home.join(".kube").join("config"));
-    let source_name = match (path, std::env::var_os("KUBECONFIG").filter(|value| !value.is_empty())) {
-        (Some(path), _) => Some(path.display().to_string()),
-        (None, Some(value)) => Some(format!("KUBECONFIG={}", PathBuf::from(value).display())),
-        (None, None) => {
-            default_path.as_ref().filter(|path| path.exists()).map(|path| path.display().to_string())
-        }
-    };
-    let Some(source_name) = source_name else {
+    let Some(source_name) = source_name(path) else {
         let config = Config::incluster().map_err(|e| ConnectError::Nowhere {
-            default_path: default_path.map_or("~/.kube/config".into(), |path| path.display().to_string()),
+            default_path: default_path().map_or("~/.kube/config".into(), |path| path.display().to_string()),
             cause: chain(&e),
         })?;
         return Ok(Loaded { config, source_name: "in-cluster credentials".into() });

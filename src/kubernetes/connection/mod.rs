@@ -3,7 +3,7 @@
 
 pub mod client;
 mod exec_plugin;
-mod kubeconfig;
+pub(crate) mod kubeconfig;
 pub(crate) mod limits;
 pub mod server_probe;
 pub(crate) mod transport;

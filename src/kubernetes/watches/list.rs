@@ -20,6 +20,8 @@ pub(crate) struct Listing {
     pub(crate) objects: Vec<Decoded>,
     /// Objects that cannot be decoded.
     pub(crate) quarantined: Vec<Quarantined>,
+    /// The newest request to catch up when the list began, which its end fulfils.
+    pub(crate) request: Option<u64>,
     /// `resourceVersion` of the first page, which is that of the list.
     version: String,
     /// `continue` token of the next page.

@@ -3,8 +3,10 @@
 //!
 //! `watch` is the state machine, the same for every kind; `list` and `list_items` read lists object by object; `reader`
 //! limits every wait; [`inputs`] starts the watches and turns objects into inputs; [`status`] tracks each watch;
-//! `served` discovers which version of a kind is served. `decode` reads the objects.
+//! `catch_up` makes sure that a
+//! watch has passed what was written before a moment; `served` discovers which version of a kind is served. `decode` reads the objects.
 
+mod catch_up;
 pub mod inputs;
 mod list;
 mod list_items;

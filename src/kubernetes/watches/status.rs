@@ -9,6 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use pellucid_model::Now;
 
+use crate::watches::catch_up::CatchUps;
 use crate::watches::reader::ReadError;
 
 /// Why a list or watch is repeated.
@@ -30,11 +31,13 @@ pub enum RetryCause {
     Connection,
     /// The response could not be parsed.
     Unreadable,
+    /// The watch did not show in time that it had passed what a former leader wrote.
+    Behind,
 }
 
 impl RetryCause {
     /// All causes, in declaration order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Ended,
         Self::EndedAtOnce,
         Self::Expired,
@@ -43,6 +46,7 @@ impl RetryCause {
         Self::Silent,
         Self::Connection,
         Self::Unreadable,
+        Self::Behind,
     ];
 
     /// Returns the value of the metric label.
@@ -56,6 +60,7 @@ impl RetryCause {
             Self::Silent => "silent",
             Self::Connection => "connection",
             Self::Unreadable => "unreadable",
+            Self::Behind => "behind",
         }
     }
 }
@@ -119,12 +124,17 @@ pub struct WatchReport {
 
 /// Shared status of one watch: the watch writes it, metrics and health checks read it.
 #[derive(Debug, Default)]
-pub struct WatchStatus(Mutex<WatchReport>);
+pub struct WatchStatus(Mutex<WatchReport>, CatchUps);
 
 impl WatchStatus {
     /// Returns the current status.
     pub fn report(&self) -> WatchReport {
         self.0.lock().clone()
+    }
+
+    /// Returns the requests to catch up with what was written.
+    pub(crate) fn catch_ups(&self) -> &CatchUps {
+        &self.1
     }
 
     /// Returns whether a complete list was ever sent to the scheduler.

@@ -29,6 +29,7 @@ use crate::connection::limits::{JitteredBackoff, WatchLimits, chance};
 use crate::connection::server_probe::ServerRecovery;
 use crate::decode::{Decoder, Event};
 use crate::kinds::{Kind, path};
+use crate::watches::catch_up::Pursuit;
 use crate::watches::inputs;
 use crate::watches::list::{Listing, PageSize, newest_version};
 use crate::watches::list_items::ListError;
@@ -99,6 +100,7 @@ struct Open {
     steady_at: Instant,
     is_steady: bool,
     version: String,
+    pursuit: Pursuit,
 }
 
 /// Why an open watch ended.
@@ -109,6 +111,8 @@ enum End {
     Error(Box<Status>),
     /// The connection broke, fell silent or delivered unreadable data.
     Broke(ReadError),
+    /// The kind must be listed to know that nothing is missing.
+    Behind,
 }
 
 /// State machine that watches one kind. [`Watcher::run`] holds its position.
@@ -177,6 +181,7 @@ impl Watcher {
             }
             Ok(())
         };
+        listing.request.get_or_insert_with(|| status.catch_ups().asked());
         let path = path(&self.resource);
         let on_part = || status.received(clock());
         let read = listing.read_page(&self.with.reader, &path, &mut self.page_size, take, on_part).await;
@@ -235,8 +240,9 @@ impl Watcher {
             steady_at: Instant::now() + self.limits.steady,
             is_steady: false,
             version,
+            pursuit: Pursuit::new(&self.status),
         };
-        let end = self.forward(&mut open).await?;
+        let end = self.forward(&mut open, &path).await?;
         self.mark_steady(&mut open);
         Some(self.ended(end, open.is_steady, open.version))
     }
@@ -261,12 +267,11 @@ impl Watcher {
     }
 
     /// Forwards the events of an open watch. Returns how it ended, or `None` when the input channel is closed.
-    async fn forward(&self, open: &mut Open) -> Option<End> {
+    async fn forward(&self, open: &mut Open, path: &str) -> Option<End> {
         loop {
-            let line = match self.next_line(open).await {
-                Ok(Some(line)) => line,
-                Ok(None) => return Some(End::Ended),
-                Err(error) => return Some(End::Broke(error)),
+            let line = match self.next_line(open, path).await {
+                Ok(line) => line,
+                Err(end) => return Some(end),
             };
             let event = match self.with.decoder.with(|| Event::read(&line, |item| self.kind.read(item))) {
                 Ok(Event::Error(status)) => return Some(End::Error(status)),
@@ -286,25 +291,30 @@ impl Watcher {
             if let Some(input) = self.translate(event, &mut open.version) {
                 self.with.inputs.send(input).await.ok()?;
             }
+            open.pursuit.passed(&open.version);
         }
     }
 
-    /// Returns the next line, or `None` at the end of the watch. Fails when the watch stays silent beyond its limit,
-    /// or is still silent shortly after the server came back.
-    async fn next_line(&self, open: &mut Open) -> Result<Option<bytes::Bytes>, ReadError> {
+    /// Returns the next line, or how the watch ended: also when it stays silent beyond its limit, is still silent
+    /// shortly after the server came back, or does not show that it has caught up.
+    async fn next_line(&self, open: &mut Open, path: &str) -> Result<bytes::Bytes, End> {
         self.mark_steady(open);
-        if let Some(line) = open.lines.arrived() {
-            return Ok(Some(line));
-        }
         let begun = Instant::now();
         let mut until = begun + self.limits.silence;
         loop {
+            if open.pursuit.is_due() && open.pursuit.go_on(&self.with.reader, path, &open.version).await {
+                return Err(End::Behind);
+            }
+            if let Some(line) = open.lines.arrived() {
+                return Ok(line);
+            }
             tokio::select! {
                 biased;
-                line = open.lines.next() => return line,
+                line = open.lines.next() => return line.map_err(End::Broke)?.ok_or(End::Ended),
                 () = sleep_until(open.steady_at), if !open.is_steady => self.mark_steady(open),
                 () = open.recovery.next() => until = until.min(Instant::now() + open.recovery.silence()),
-                () = sleep_until(until) => return Err(ReadError::Silent(begun.elapsed())),
+                () = open.pursuit.due() => {}
+                () = sleep_until(until) => return Err(End::Broke(ReadError::Silent(begun.elapsed()))),
             }
         }
     }
@@ -374,6 +384,10 @@ impl Watcher {
                     false => (Position::Watch { version, is_doubtful: false }, pause),
                 }
             }
+            End::Behind => {
+                self.status.retried(RetryCause::Behind);
+                (Position::List(Listing::default()), Duration::ZERO)
+            }
             End::Broke(error) => {
                 let cause = RetryCause::from(&error);
                 let pause = self.broke(&format!("watch broke: {error}"), cause, was_steady);
@@ -434,6 +448,8 @@ impl Watcher {
             tracing::warn!(kind, why, "going on as if there were no objects of this kind");
             self.send_list(Listing::default()).await?;
         }
+        let catch_ups = self.status.catch_ups();
+        catch_ups.reach(catch_ups.asked());
         Some((Position::Locate, self.limits.unserved))
     }
 
@@ -443,6 +459,7 @@ impl Watcher {
         self.with.inputs.send(reset).await.ok()?;
         // Not earlier: readers of `synced` rely on the list being in the channel.
         self.status.synced();
+        self.status.catch_ups().reach(listing.request.unwrap_or_default());
         Some(())
     }
 

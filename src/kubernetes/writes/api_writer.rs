@@ -1,4 +1,6 @@
-//! All API writes go through [`ApiWriter`]. Shadow mode closes it; a lost lease will close it, too.
+//! All API writes but those of the Lease go through [`ApiWriter`]. Shadow mode closes it, and so does the end of the
+//! right to write that comes with the Lease ([`WriteRight`]): it is asked right before a request is sent, and no request
+//! waits for its answer beyond it.
 //!
 //! Each write is a single request with a time limit. Responses are classified as rejected, retry later, or unknown
 //! ([`ErrorClass`]). The caller resolves unknown outcomes by reading the object.
@@ -17,6 +19,7 @@ use serde_json::Value;
 
 use crate::connection::client::{ErrorClass, chain, classify, classify_status};
 use crate::connection::server_probe::ServerStatus;
+use crate::lease::write_right::WriteRight;
 
 /// Pause before the second try of a write.
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);
@@ -30,6 +33,9 @@ pub enum WriteError {
     /// The writer is closed; nothing was sent.
     #[error("writes are switched off")]
     Closed,
+    /// This instance does not hold the lease; nothing was sent.
+    #[error("this instance is not the leader")]
+    NotLeader,
     /// The API server answered with an error.
     #[error("{code} {reason}: {message}")]
     Status {
@@ -62,7 +68,7 @@ impl WriteError {
     /// Returns how to handle the error.
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Closed => ErrorClass::Refused,
+            Self::Closed | Self::NotLeader => ErrorClass::Refused,
             Self::Status { code, .. } => classify_status(*code),
             Self::TimedOut(_) | Self::Lost => ErrorClass::Unknown,
             Self::Transport { class, .. } => *class,
@@ -93,13 +99,20 @@ pub struct ApiWriter {
     client: kube::Client,
     timeout: Duration,
     is_open: AtomicBool,
+    right: Arc<WriteRight>,
     server: Arc<ServerStatus>,
 }
 
 impl ApiWriter {
-    /// Creates a writer. `timeout` limits each request.
-    pub fn new(client: kube::Client, timeout: Duration, is_open: bool, server: Arc<ServerStatus>) -> Self {
-        Self { client, timeout, is_open: AtomicBool::new(is_open), server }
+    /// Creates a writer. `timeout` limits each request, and `right` says until when writes may be sent.
+    pub fn new(
+        client: kube::Client,
+        timeout: Duration,
+        is_open: bool,
+        right: Arc<WriteRight>,
+        server: Arc<ServerStatus>,
+    ) -> Self {
+        Self { client, timeout, is_open: AtomicBool::new(is_open), right, server }
     }
 
     /// Returns a fresh back-off for one order.
@@ -139,7 +152,7 @@ impl ApiWriter {
 
     /// Reads an object. Works even when the writer is closed.
     pub(crate) async fn get(&self, path: String) -> Result<Bytes, WriteError> {
-        self.send(Method::GET, path, None, Vec::new()).await
+        self.send(Method::GET, path, None, Vec::new(), self.timeout).await
     }
 
     /// Reads and parses an object.
@@ -159,7 +172,16 @@ impl ApiWriter {
         if !self.is_open() {
             return Err(WriteError::Closed);
         }
-        self.send(method, path, Some(content_type), body.to_string().into_bytes()).await
+        let body = body.to_string().into_bytes();
+        let Some(limit) = self.right.limit(self.timeout) else {
+            self.right.count_refused();
+            return Err(WriteError::NotLeader);
+        };
+        let outcome = self.send(method, path, Some(content_type), body, limit).await;
+        if limit < self.timeout && matches!(outcome, Err(WriteError::TimedOut(_))) {
+            self.right.count_cut_off();
+        }
+        outcome
     }
 
     async fn send(
@@ -168,6 +190,7 @@ impl ApiWriter {
         path: String,
         content_type: Option<&'static str>,
         body: Vec<u8>,
+        limit: Duration,
     ) -> Result<Bytes, WriteError> {
         let mut request = Request::builder().method(method).uri(path);
         if let Some(content_type) = content_type {
@@ -180,24 +203,26 @@ impl ApiWriter {
         let mut recovery = self.server.subscribe();
         tokio::select! {
             biased;
-            answer = self.exchange(request) => answer,
-            () = tokio::time::sleep(self.timeout) => Err(WriteError::TimedOut(self.timeout)),
+            // Comes first: when the process stood still beyond the limit, nothing may be sent any more.
+            () = tokio::time::sleep(limit) => Err(WriteError::TimedOut(limit)),
+            answer = exchange(&self.client, request) => answer,
             // The request was sent over a connection that is gone. The caller resolves its outcome.
             () = recovery.answer_is_lost() => Err(WriteError::Lost),
         }
     }
+}
 
-    async fn exchange(&self, request: Request<Body>) -> Result<Bytes, WriteError> {
-        let failed = |e: kube::Error| WriteError::Transport { cause: chain(&e), class: classify(&e) };
-        let response = self.client.send(request).await.map_err(failed)?;
-        let (head, body) = response.into_parts();
-        let body = body.collect().await.map_err(failed)?.to_bytes();
-        if head.status.is_success() {
-            return Ok(body);
-        }
-        let header_wait = head.headers.get(header::RETRY_AFTER).and_then(|v| v.to_str().ok());
-        Err(status_error(head.status.as_u16(), &body, header_wait.and_then(|v| v.parse().ok())))
+/// Sends a request and reads the answer. Fails on any status that is no success.
+pub(crate) async fn exchange(client: &kube::Client, request: Request<Body>) -> Result<Bytes, WriteError> {
+    let failed = |e: kube::Error| WriteError::Transport { cause: chain(&e), class: classify(&e) };
+    let response = client.send(request).await.map_err(failed)?;
+    let (head, body) = response.into_parts();
+    let body = body.collect().await.map_err(failed)?.to_bytes();
+    if head.status.is_success() {
+        return Ok(body);
     }
+    let header_wait = head.headers.get(header::RETRY_AFTER).and_then(|v| v.to_str().ok());
+    Err(status_error(head.status.as_u16(), &body, header_wait.and_then(|v| v.parse().ok())))
 }
 
 /// Parses an error response. Proxies and the server's own load shedding do not always send a `Status`.

@@ -114,6 +114,7 @@ fn refused(error: &WriteError) -> BindOutcome {
     let reason = match error {
         WriteError::Status { reason, .. } => reason.as_str(),
         WriteError::Closed => "WritesOff",
+        WriteError::NotLeader => "NotLeader",
         _ => "NoAnswer",
     };
     BindOutcome::Refused { status, reason: reason.into(), message }

@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WARNING};
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT, WARNING};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::{Api, Part, Written};
 use crate::clock::later;
 use crate::errors::{ApiError, ApiResult};
-use crate::faults::{Fault, Faults, Moment};
+use crate::faults::{Caller, Fault, Faults, Moment};
 use crate::kinds::pods;
 use crate::kinds::registry::Kind;
 use crate::kinds::scale;
@@ -33,6 +33,7 @@ use crate::requests::render::{Renderer, to_bytes};
 use crate::requests::router::{Route, Target, route};
 use crate::store::Key;
 use crate::watch::Watch;
+use crate::write_log::WriteLog;
 
 /// Most bytes of a request body.
 const BODY_LIMIT: usize = 3 * 1024 * 1024;
@@ -42,6 +43,7 @@ pub(crate) struct Server {
     /// The objects and the operations on them.
     pub api: Api,
     pub faults: Faults,
+    pub writes: WriteLog,
     pub address: SocketAddr,
     /// Cancelled to end the watches and the server.
     pub shutdown: CancellationToken,
@@ -53,6 +55,7 @@ pub(crate) struct Server {
 struct Call {
     method: Method,
     path: String,
+    user_agent: String,
     options: Options,
     accept: String,
     view: View,
@@ -69,7 +72,10 @@ pub(crate) async fn handle(
 ) -> Response {
     let path = request.uri().path_and_query().map_or("", |p| p.as_str()).to_owned();
     let method = request.method().clone();
-    let (fault, until) = server.faults.take(method.as_str(), &path, Moment::Request).unzip();
+    let user_agent = header(request.headers(), USER_AGENT);
+    let caller = Caller { method: method.as_str(), path: &path, user_agent: &user_agent };
+    let (fault, until) = server.faults.take(caller, Moment::Request).unzip();
+    let write = server.writes.arrived(caller, server.api.clock.now());
     match &fault {
         Some(Fault::Drop) => cut.close(),
         Some(Fault::Reset) => cut.reset(),
@@ -98,8 +104,13 @@ pub(crate) async fn handle(
     if matches!(fault, Some(Fault::Drop | Fault::Reset | Fault::BlackHole)) {
         return plain(StatusCode::OK, "");
     }
-    let response = match read(request, path, cut.clone()).await {
-        Ok(call) => server.answer(call).unwrap_or_else(|error| refusal(&error)),
+    let response = match read(request, (path, user_agent), cut.clone()).await {
+        Ok(call) => {
+            let body = call.body.clone();
+            let response = server.answer(call).unwrap_or_else(|error| refusal(&error));
+            server.writes.carried_out(write, body, response.status(), server.api.clock.now());
+            response
+        }
         Err(error) => refusal(&error),
     };
     match fault {
@@ -112,7 +123,7 @@ pub(crate) async fn handle(
     }
 }
 
-async fn read(request: Request, path: String, cut: Cut) -> ApiResult<Call> {
+async fn read(request: Request, (path, user_agent): (String, String), cut: Cut) -> ApiResult<Call> {
     let (parts, body) = request.into_parts();
     let text = |name: http::HeaderName| header(&parts.headers, name);
     let (accept, content_type) = (text(ACCEPT), text(CONTENT_TYPE));
@@ -120,7 +131,7 @@ async fn read(request: Request, path: String, cut: Cut) -> ApiResult<Call> {
     let body = axum::body::to_bytes(body, BODY_LIMIT).await.map_err(|_| ApiError::too_large(BODY_LIMIT))?;
     let content_type = content_type.split(';').next().unwrap_or_default().trim().to_owned();
     let view = options::view(&accept);
-    Ok(Call { method: parts.method, path, options, accept, view, content_type, body, cut })
+    Ok(Call { method: parts.method, path, user_agent, options, accept, view, content_type, body, cut })
 }
 
 fn header(headers: &HeaderMap, name: http::HeaderName) -> String {
@@ -178,7 +189,7 @@ impl Server {
             Method::GET if call.options.watch => {
                 let selection = Selection::new(&kind, &namespace, &call.options)?;
                 let watch =
-                    Watch::open(self, kind, selection, &call.options, call.view, (call.path, call.cut))?;
+                    Watch::open(self, kind, selection, &call.options, call.view, (call.path, call.user_agent, call.cut))?;
                 let body = Body::from_stream(watch.into_stream());
                 Ok(with_type(StatusCode::OK, "application/json", body))
             }

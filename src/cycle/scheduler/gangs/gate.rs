@@ -299,6 +299,14 @@ impl Scheduler {
         self.record_overdue(rep, &keys, now);
     }
 
+    /// Reports as [`report_blocked`](Self::report_blocked) to all pods of the group, whatever was reported before.
+    pub(crate) fn report_blocked_again(&mut self, rep: &GangKey, now: Now) {
+        if let Some(group) = self.gangs.groups.get_mut(rep) {
+            group.reported.clear();
+        }
+        self.report_blocked(rep, now);
+    }
+
     /// Records which gangs are overdue: short of pods for longer than their members would wait for each other.
     fn record_overdue(&mut self, rep: &GangKey, keys: &[GangKey], now: Now) {
         let Some(rules) = self.gangs.common_rules() else { return };
