@@ -124,6 +124,7 @@ async fn nothing_is_sent_without_the_lease_and_no_write_waits_beyond_it() {
     let binding = "POST /api/v1/namespaces/ns/pods/p/binding";
     mock.on(binding, [Answer::Hang]);
     // The Lease is acquired and never renewed.
+    mock.on(&format!("GET {LEASES}/pellucid"), [failure(404, "NotFound", "x"), Answer::Hang]);
     mock.on(&format!("PUT {LEASES}/pellucid"), [Answer::Hang]);
     let (mut io, mut inputs) = mock.start_io(|config| {
         config.election = Some(election());
@@ -146,7 +147,7 @@ async fn nothing_is_sent_without_the_lease_and_no_write_waits_beyond_it() {
     let right = io.leadership.as_ref().expect("it took part").right.clone();
     io.queues.push_all([crate::mock::bind(2, "q")]);
     while right.refused() == 0 || right.cut_off() == 0 {
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert_eq!((right.cut_off(), mock.seen("POST /api/v1/namespaces").len()), (1, 1));
     io.shutdown(SECOND).await;
