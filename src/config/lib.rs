@@ -101,7 +101,8 @@ impl Configuration {
     pub fn settle_leader_election(&mut self, is_in_cluster: bool, writes: bool) {
         let asked = self.leader_election.leader_elect;
         if asked == Some(true) && !writes {
-            self.notes.push("leaderElection.leaderElect: not used in shadow mode, which writes nothing".into());
+            self.notes
+                .push("leaderElection.leaderElect: not used in shadow mode, which writes nothing".into());
         }
         self.leader_election.leader_elect = Some(writes && asked.unwrap_or(is_in_cluster));
         self.effective["leaderElection"] = self.leader_election.document();

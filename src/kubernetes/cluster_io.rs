@@ -14,7 +14,6 @@ use crate::decode::Decoder;
 use crate::lease::elector::{ElectionConfig, Elector};
 use crate::lease::leadership::Leadership;
 use crate::lease::requests::LeaseName;
-use crate::lease::write_right::WriteRight;
 use crate::watches::inputs::Watches;
 use crate::watches::reader::Reader;
 use crate::watches::served::Served;
@@ -27,6 +26,7 @@ use crate::writes::evictor::{EvictCounters, Evictor};
 use crate::writes::group_status::GroupStatusWriter;
 use crate::writes::object_writer::{ObjectCounters, ObjectWriter};
 use crate::writes::status::{StatusCounters, StatusWriter};
+use crate::writes::write_right::WriteRight;
 use crate::writes::writing::Writing;
 use crate::{Clock, Connection};
 
@@ -130,7 +130,8 @@ impl ClusterIo {
         let limits = Arc::new(config.limits.clone());
         let server = Arc::new(ServerStatus::new(&limits));
         let client = config.connection.write.clone();
-        let right = Arc::new(config.election.as_ref().map_or_else(WriteRight::endless, |_| WriteRight::none()));
+        let right =
+            Arc::new(config.election.as_ref().map_or_else(WriteRight::endless, |_| WriteRight::none()));
         let (timeout, is_open) = (config.write_timeout, config.writes);
         let writer = ApiWriter::new(client, timeout, is_open, right.clone(), server.clone());
         let mut io = Self {

@@ -86,7 +86,10 @@ async fn a_watch_that_passes_the_version_is_not_listed_again() {
     mock.on(&format!("GET {LEASES}/pellucid"), [Answer::Hang, failure(404, "NotFound", "x")]);
     let mut bound = pod("p", "u", Some("n"));
     bound["metadata"]["resourceVersion"] = "20".into();
-    mock.on("GET /api/v1/pods", [Answer::Json(200, list([pod("p", "u", None)])), Answer::Json(200, at_version(list([]), "20"))]);
+    mock.on(
+        "GET /api/v1/pods",
+        [Answer::Json(200, list([pod("p", "u", None)])), Answer::Json(200, at_version(list([]), "20"))],
+    );
     mock.on("WATCH /api/v1/pods", [Answer::Watch(vec![event("MODIFIED", bound)])]);
     let (io, mut inputs) = mock.start_io(|config| config.election = Some(election()));
     let lines = until_it_leads(&mut inputs).await;
@@ -124,6 +127,7 @@ async fn nothing_is_sent_without_the_lease_and_no_write_waits_beyond_it() {
     let binding = "POST /api/v1/namespaces/ns/pods/p/binding";
     mock.on(binding, [Answer::Hang]);
     // The Lease is acquired and never renewed.
+    mock.on(&format!("GET {LEASES}/pellucid"), [failure(404, "NotFound", "x"), Answer::Hang]);
     mock.on(&format!("PUT {LEASES}/pellucid"), [Answer::Hang]);
     let (mut io, mut inputs) = mock.start_io(|config| {
         config.election = Some(election());
@@ -141,12 +145,15 @@ async fn nothing_is_sent_without_the_lease_and_no_write_waits_beyond_it() {
     io.queues.push_all([crate::mock::bind(1, "p")]);
     mock.wait(binding, 1).await;
     let why = io.ended().await;
-    assert!(why.contains("the lease pellucid/pellucid was lost: it could not be renewed within 10s"), "{why}");
+    assert!(
+        why.contains("the lease pellucid/pellucid was lost: it could not be renewed within 10s"),
+        "{why}"
+    );
     assert!(begun.elapsed() <= 10 * SECOND, "{:?}", begun.elapsed());
     let right = io.leadership.as_ref().expect("it took part").right.clone();
     io.queues.push_all([crate::mock::bind(2, "q")]);
     while right.refused() == 0 || right.cut_off() == 0 {
-        tokio::task::yield_now().await;
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     assert_eq!((right.cut_off(), mock.seen("POST /api/v1/namespaces").len()), (1, 1));
     io.shutdown(SECOND).await;

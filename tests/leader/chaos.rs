@@ -65,7 +65,9 @@ fn strike(sandbox: &Handle, round: usize) {
 /// Returns the names of the pods that are not bound.
 fn unbound(sandbox: &Handle) -> Vec<String> {
     let pods = sandbox.names("pods").into_iter();
-    pods.filter(|(namespace, name)| sandbox.node_of(namespace, name).is_none()).map(|(_, name)| name).collect()
+    pods.filter(|(namespace, name)| sandbox.node_of(namespace, name).is_none())
+        .map(|(_, name)| name)
+        .collect()
 }
 
 /// Asserts that no node has more pods than its CPU allows.

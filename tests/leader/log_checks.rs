@@ -79,8 +79,11 @@ fn holder(write: &LoggedWrite) -> Option<(String, Timestamp)> {
 /// Returns who held the Lease from when to when.
 fn terms(log: &[LoggedWrite]) -> Vec<Term> {
     let mut terms: Vec<Term> = Vec::new();
-    let mut carried_out: Vec<_> =
-        log.iter().filter(|write| is_lease(write)).filter_map(|write| Some((holder(write)?, write))).collect();
+    let mut carried_out: Vec<_> = log
+        .iter()
+        .filter(|write| is_lease(write))
+        .filter_map(|write| Some((holder(write)?, write)))
+        .collect();
     carried_out.sort_by_key(|((_, at), _)| *at);
     for ((holder, at), write) in carried_out {
         let is_same = terms.last().is_some_and(|term| term.agent == write.user_agent);
@@ -107,6 +110,7 @@ fn last_renewal(log: &[LoggedWrite], term: &Term, before: Timestamp) -> Timestam
     if term.renewed <= before {
         return term.renewed;
     }
-    let own = log.iter().filter(|write| is_lease(write) && write.user_agent == term.agent && write.is_success());
+    let own =
+        log.iter().filter(|write| is_lease(write) && write.user_agent == term.agent && write.is_success());
     own.map(|write| write.arrived).filter(|at| *at <= before).max().expect("it was acquired before")
 }

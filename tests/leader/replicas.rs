@@ -9,7 +9,7 @@ use pellucid::app::clock;
 use pellucid::app::instance::{Instance, InstanceConfig};
 use pellucid::cycle::Snapshot;
 use pellucid::kubernetes::Connection;
-use pellucid::kubernetes::lease::leadership::LeadershipReport;
+use pellucid::kubernetes::lease::leadership::{LeadershipReport, Role};
 use pellucid::sandbox::{Config, Handle, Sandbox};
 use pellucid::{config, plugins};
 use serde_json::Value;
@@ -99,6 +99,14 @@ impl Replica {
     /// Waits until this replica makes decisions.
     pub(crate) async fn until_it_leads(&mut self) {
         self.until("it leads", |snapshot| snapshot.is_leading).await;
+    }
+
+    /// Waits until this replica makes decisions. Returns false when it took the Lease and lost it before, as may happen on
+    /// a machine that is too busy.
+    pub(crate) async fn takes_over(&mut self) -> bool {
+        let leadership = self.instance.io.leadership.clone().expect("it takes part");
+        let is_over = || leadership.report().role == Role::Over;
+        self.until("it leads or is over", |snapshot| snapshot.is_leading || is_over()).await.is_leading
     }
 
     /// Waits until the state holds the complete lists of all kinds.

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::common::client;
 use crate::common::running::{node, pod, with};
-use crate::log_checks::check;
 use crate::load::Load;
+use crate::log_checks::check;
 use crate::replicas::{Replica, sandbox};
 
 fn read(replica: &Replica, path: &str) -> Value {
@@ -43,7 +43,8 @@ async fn a_standby_knows_the_cluster_answers_reads_and_writes_nothing() {
     let snapshot = standby.until("it sees the Binding of the leader", is_bound).await;
     assert_eq!((snapshot.is_leading, snapshot.counters.attempts), (false, 0));
     assert_eq!(client::get(standby.instance.address, "/readyz").status, 200);
-    for path in ["/apis/v1/explain/pods/default/big", "/apis/v1/explain/pods/default/fits", "/apis/v1/queue"] {
+    for path in ["/apis/v1/explain/pods/default/big", "/apis/v1/explain/pods/default/fits", "/apis/v1/queue"]
+    {
         assert_eq!(read(&standby, path)["meta"]["leader"], false, "{path}");
         assert_eq!(read(&leader, path)["meta"]["leader"], true, "{path}");
     }
@@ -74,7 +75,10 @@ async fn a_leader_that_is_cut_off_stops_writing_and_ends() {
     leader.until("it binds", |snapshot| snapshot.counters.bound > 10).await;
     sandbox.faults().during(Match::of_client(&leader.agent), Fault::BlackHole, Duration::MAX);
     let why = tokio::time::timeout(crate::common::PATIENCE, leader.instance.ended()).await.expect("it ends");
-    assert!(why.contains("the lease kube-system/pellucid was lost: it could not be renewed within 1.5s"), "{why}");
+    assert!(
+        why.contains("the lease kube-system/pellucid was lost: it could not be renewed within 1.5s"),
+        "{why}"
+    );
     assert_eq!(leader.election().role, Role::Over);
     let right = leader.instance.io.leadership.as_ref().expect("it took part").right.clone();
     assert_eq!(right.limit(Duration::from_secs(1)), None);

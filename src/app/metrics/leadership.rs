@@ -20,7 +20,8 @@ pub(super) fn leadership(leadership: &Leadership, registry: &mut Registry) {
     let help = "Time from the former holder's last change of the lease, or else from acquiring it, until this \
                 instance scheduled, in seconds";
     register_seconds("pellucid_leader_election_hand_over_seconds", help, report.hand_over, registry);
-    let help = "Time from acquiring the lease until the watches had passed what was written before, in seconds";
+    let help =
+        "Time from acquiring the lease until the watches had passed what was written before, in seconds";
     register_seconds("pellucid_leader_election_catch_up_seconds", help, report.caught_up_in, registry);
     let right = &leadership.right;
     let all = [

@@ -42,7 +42,9 @@ struct Seen {
 enum Phase {
     Standby,
     /// It holds the Lease and may write until then.
-    Holding { until: Duration },
+    Holding {
+        until: Duration,
+    },
     /// It has held or released the Lease and takes part no more.
     Over,
 }

@@ -140,14 +140,15 @@ impl Replica {
     fn deliver(&mut self, now: u64, stored: &mut Stored) {
         for flight in self.flights.iter_mut().filter(|flight| flight.arrives == Some(now)) {
             flight.outcome = Some(match &flight.act {
-                Act::Claim(claim) => {
-                    Outcome::Written(stored.write(claim.version.as_deref(), &flight.record))
-                }
+                Act::Claim(claim) => Outcome::Written(stored.write(claim.version.as_deref(), &flight.record)),
                 _ => Outcome::Found(stored.read()),
             });
         }
-        self.flights.retain(|flight| flight.answered.is_some_and(|at| at >= now) || flight.given_up > now
-            || flight.arrives.is_some_and(|at| at > now));
+        self.flights.retain(|flight| {
+            flight.answered.is_some_and(|at| at >= now)
+                || flight.given_up > now
+                || flight.arrives.is_some_and(|at| at > now)
+        });
     }
 
     /// Takes the answer to the newest request, or gives it up.
@@ -177,7 +178,8 @@ impl Replica {
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
-    let delay = prop_oneof![6 => (1_u64..50).prop_map(Some), 2 => (50_u64..9_000).prop_map(Some), 1 => Just(None)];
+    let delay =
+        prop_oneof![6 => (1_u64..50).prop_map(Some), 2 => (50_u64..9_000).prop_map(Some), 1 => Just(None)];
     (delay.clone(), delay).prop_map(|(there, back)| Fate { there, back })
 }
 
@@ -245,7 +247,12 @@ fn the_right_does_go_from_one_to_the_other() {
 }
 
 fn other(holder: &str, renewed: &str) -> Record {
-    Record { holder: holder.into(), duration: Some(15 * SECOND), renewed: renewed.into(), ..Record::default() }
+    Record {
+        holder: holder.into(),
+        duration: Some(15 * SECOND),
+        renewed: renewed.into(),
+        ..Record::default()
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use pellucid_model::Now;
 
-use crate::lease::write_right::WriteRight;
+use crate::writes::write_right::WriteRight;
 
 /// What this instance is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! The algorithm is client-go's. The holder renews the Lease; the others take it when it has not changed for its
 //! duration, measured on their own clock from when they saw it change. Clocks of different machines are never compared.
 //!
-//! Beyond client-go, writes are fenced: [`write_right`] is a point in time after which `ApiWriter` sends nothing, and it
+//! Beyond client-go, writes are fenced: `writes::write_right` is a point in time after which `ApiWriter` sends nothing, and it
 //! moves only when a renewal succeeds. It lies `renewDeadline` after that renewal was *sent*, so it ends before anybody
 //! else may take the Lease. A new holder first waits until its watches have passed what the old one wrote (`watches::catch_up`).
 //!
@@ -20,4 +20,3 @@ pub mod elector;
 pub mod leadership;
 pub mod record;
 pub mod requests;
-pub mod write_right;

@@ -40,7 +40,12 @@ impl Record {
 
     /// Puts the record into a Lease, which may be `null`, at a version: an update that another change refuses, or a
     /// creation when there is no version.
-    pub(crate) fn write(&self, mut lease: Value, (namespace, name): (&str, &str), version: Option<&str>) -> Value {
+    pub(crate) fn write(
+        &self,
+        mut lease: Value,
+        (namespace, name): (&str, &str),
+        version: Option<&str>,
+    ) -> Value {
         lease["apiVersion"] = "coordination.k8s.io/v1".into();
         lease["kind"] = "Lease".into();
         match version {
@@ -86,10 +91,7 @@ mod tests {
         assert_eq!(Record::read(&made), record);
         let known = json!({"metadata": {"uid": "u", "labels": {"a": "b"}}, "spec": {"strategy": "OldestEmulationVersion"}});
         let updated = record.write(known, ("ns", "pellucid"), Some("7"));
-        assert_eq!(
-            updated["metadata"],
-            json!({"uid": "u", "labels": {"a": "b"}, "resourceVersion": "7"})
-        );
+        assert_eq!(updated["metadata"], json!({"uid": "u", "labels": {"a": "b"}, "resourceVersion": "7"}));
         assert_eq!(updated["spec"]["strategy"], "OldestEmulationVersion");
         assert_eq!(Record::read(&updated), record);
     }
@@ -97,7 +99,8 @@ mod tests {
     #[test]
     fn what_is_missing_or_strange_counts_as_absent() {
         assert_eq!(Record::read(&json!({})), Record::default());
-        let strange = json!({"spec": {"holderIdentity": 7, "leaseDurationSeconds": -1, "leaseTransitions": "x"}});
+        let strange =
+            json!({"spec": {"holderIdentity": 7, "leaseDurationSeconds": -1, "leaseTransitions": "x"}});
         assert_eq!(Record::read(&strange), Record::default());
     }
 

@@ -56,9 +56,9 @@ impl Watches {
     /// Waits until the watches of all kinds that a scheduler writes have passed what was written before. What they
     /// passed is in the channel of inputs then. A kind that is not served has nothing to pass.
     pub(crate) async fn catch_up(&self) {
-        let written = self.all().filter(|(kind, status)| {
-            !kind.resource().verbs.is_empty() && !status.report().unserved
-        });
+        let written = self
+            .all()
+            .filter(|(kind, status)| !kind.resource().verbs.is_empty() && !status.report().unserved);
         let asked: Vec<_> = written.map(|(_, status)| (status, status.catch_ups().ask())).collect();
         for (status, request) in asked {
             status.catch_ups().fulfilled(request).await;

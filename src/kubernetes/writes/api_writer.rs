@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::connection::client::{ErrorClass, chain, classify, classify_status};
 use crate::connection::server_probe::ServerStatus;
-use crate::lease::write_right::WriteRight;
+use crate::writes::write_right::WriteRight;
 
 /// Pause before the second try of a write.
 const FIRST_BACKOFF: Duration = Duration::from_millis(100);

@@ -2,7 +2,7 @@
 //! all requests go through [`api_writer`], which shadow mode closes. `writing` has what the writers share.
 //!
 //! `binder`, `evictor` and `object_writer` report the outcome of each order. `status`, `group_status` and `events`
-//! write what people read; `status_memory` and `event_book` decide what need not be written. `pod_readback` resolves
+//! write what people read; `write_right` says until when writes may be sent; `status_memory` and `event_book` decide what need not be written. `pod_readback` resolves
 //! writes with an unknown outcome.
 
 pub mod api_writer;
@@ -18,4 +18,5 @@ pub mod object_writer;
 mod pod_readback;
 pub mod status;
 mod status_memory;
+pub mod write_right;
 pub(crate) mod writing;

@@ -188,8 +188,14 @@ impl Server {
         match call.method {
             Method::GET if call.options.watch => {
                 let selection = Selection::new(&kind, &namespace, &call.options)?;
-                let watch =
-                    Watch::open(self, kind, selection, &call.options, call.view, (call.path, call.user_agent, call.cut))?;
+                let watch = Watch::open(
+                    self,
+                    kind,
+                    selection,
+                    &call.options,
+                    call.view,
+                    (call.path, call.user_agent, call.cut),
+                )?;
                 let body = Body::from_stream(watch.into_stream());
                 Ok(with_type(StatusCode::OK, "application/json", body))
             }
