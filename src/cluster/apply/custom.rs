@@ -90,12 +90,16 @@ impl Cluster {
         let mut all = None;
         for state in &mut self.derived {
             let touched = hook(state.as_mut(), &cx);
+            // Most states have nothing to say of most changes.
+            if matches!(touched, Touched::Nothing) {
+                continue;
+            }
             self.changes.push_touched(&touched);
+            let all = all.get_or_insert_with(Vec::new);
             match touched {
-                Touched::Nothing => {}
-                Touched::Attempts => _ = all.get_or_insert_with(Vec::new),
-                Touched::Nodes(nodes) => all.get_or_insert_with(Vec::new).extend(nodes),
-                Touched::All => all.get_or_insert_with(Vec::new).extend(self.present.iter().copied()),
+                Touched::Nothing | Touched::Attempts => {}
+                Touched::Nodes(nodes) => all.extend(nodes),
+                Touched::All => all.extend(self.present.iter().copied()),
             }
         }
         all.map(|mut nodes| {

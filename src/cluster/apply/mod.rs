@@ -366,15 +366,15 @@ impl Cluster {
     }
 
     fn remove_pod(&mut self, id: PodId, out: &mut Vec<ClusterEvent>) {
-        let Some(record) = self.pod(id).cloned() else { return };
+        let Some(stage) = self.pod(id).map(|record| record.stage) else { return };
         let node = self.release(id);
-        self.pods[id.index()] = None;
+        let Some(record) = self.pods[id.index()].take() else { return };
         self.uncount_labels(&record.pod);
         self.pod_index.remove(&record.pod.key);
         self.shapes.release(record.shape);
         self.free_pods.push(id);
         self.leave_gang(id, &record.pod, Stage::Pending);
-        if record.stage != Stage::Bound {
+        if stage != Stage::Bound {
             out.push(ClusterEvent::PendingRemoved { id, pod: record.pod.clone() });
         }
         if let Some(node) = node {

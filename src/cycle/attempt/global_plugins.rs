@@ -38,13 +38,16 @@ pub(crate) struct GlobalScore {
 }
 
 impl GlobalScore {
-    pub(crate) fn weighted(&self, at: usize) -> i64 {
-        self.normalized[at] * self.weight
+    /// Adds the weighted scores to the totals of the nodes.
+    pub(crate) fn add_to(&self, totals: &mut [i64]) {
+        for (total, normalized) in totals.iter_mut().zip(&self.normalized) {
+            *total += normalized * self.weight;
+        }
     }
 
     /// Returns the raw, normalised and weighted score of a node.
     pub(crate) fn share(&self, at: usize) -> (i64, i64, i64) {
-        (self.raw[at], self.normalized[at], self.weighted(at))
+        (self.raw[at], self.normalized[at], self.normalized[at] * self.weight)
     }
 }
 
@@ -179,7 +182,7 @@ impl NodeResultCache {
     }
 }
 
-/// Buffers for queries about one node after another.
+/// Buffers for queries about one node after another. What the last query left in them does not matter.
 #[derive(Default)]
 pub(crate) struct OneNode {
     nodes: Vec<NodeIdx>,

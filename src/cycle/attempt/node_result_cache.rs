@@ -317,6 +317,6 @@ impl NodeResultCache {
 
 /// Orders nodes with equal totals: the greater tie hash first, then by name.
 pub fn tie_order(view: View<'_>, a: NodeIdx, b: NodeIdx) -> std::cmp::Ordering {
-    let (a, b) = (view.cluster().slot(a), view.cluster().slot(b));
-    b.tie.cmp(&a.tie).then_with(|| a.name.cmp(&b.name))
+    let ties = view.cluster().ties();
+    ties[b.index()].cmp(&ties[a.index()]).then_with(|| view.name(a).cmp(view.name(b)))
 }

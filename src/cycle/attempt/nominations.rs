@@ -75,7 +75,7 @@ pub(crate) struct NominationFilter<'a> {
     pub(crate) attempt: AttemptContext<'a>,
     pub(crate) cluster: &'a mut Cluster,
     pub(super) tally: &'a mut [PluginTally],
-    scratch: OneNode,
+    scratch: &'a mut OneNode,
 }
 
 impl<'a> NominationFilter<'a> {
@@ -83,8 +83,9 @@ impl<'a> NominationFilter<'a> {
         attempt: AttemptContext<'a>,
         cluster: &'a mut Cluster,
         tally: &'a mut [PluginTally],
+        scratch: &'a mut OneNode,
     ) -> Self {
-        Self { attempt, cluster, tally, scratch: OneNode::default() }
+        Self { attempt, cluster, tally, scratch }
     }
 
     /// Runs the first pass, with the nominated pods on the node. Returns why a filter refuses the node, or `None` if
@@ -104,7 +105,7 @@ impl<'a> NominationFilter<'a> {
         nominees: &[PodId],
     ) -> Option<Cause> {
         let (attempt, absent) = (self.attempt, results.absent_on(node));
-        let (scratch, tally) = (&mut self.scratch, &mut *self.tally);
+        let (scratch, tally) = (&mut *self.scratch, &mut *self.tally);
         if absent.is_empty() && nominees.is_empty() {
             return results.ask_about(&attempt.on(self.cluster), node, scratch, tally);
         }

@@ -75,8 +75,7 @@ impl Greatest {
 
 impl Scores {
     pub(crate) fn make(ctx: &CycleContext<'_>, mask: &[CauseId], tally: &mut [PluginTally]) -> Self {
-        let feasible = mask.iter().enumerate().filter(|(_, c)| c.is_feasible());
-        let feasible: Vec<NodeIdx> = feasible.map(|(i, _)| NodeIdx(i as u32)).collect();
+        let feasible = feasible_in(mask);
         let values = chain::prepare_scores(ctx, &feasible).into_iter().enumerate();
         let active = values.filter_map(|(entry, value)| {
             let enabled = &ctx.profile.score[entry];
@@ -94,10 +93,10 @@ impl Scores {
             active,
         };
         scores.fill(ctx, &feasible, Reads::Node, tally);
-        for at in 0..scores.active.len() {
-            scores.find_greatest(at, mask);
+        for (at, _) in scores.normalising() {
+            scores.find_greatest(at, &feasible);
         }
-        scores.total_all(ctx, mask);
+        scores.total_all(ctx, mask.len(), &feasible);
         scores
     }
 
@@ -162,7 +161,7 @@ impl Scores {
         });
         (self.scratch.by_usage, self.scratch.by_object) = (by_usage, by_object);
         if moved {
-            return self.total_all(ctx, mask);
+            return self.total_all(ctx, mask.len(), &feasible_in(mask));
         }
         for row in touched {
             let at = row.node.index();
@@ -183,8 +182,7 @@ impl Scores {
         let moves = |reads: Reads, row: &Recomputed| {
             reads >= Reads::Usage || row.object || !row.was || !is_feasible(row.node)
         };
-        let normalising = self.active.iter().enumerate().filter(|(_, a)| a.normalize != Normalize::Identity);
-        let kinds: SmallVec<[(usize, Reads); 4]> = normalising.map(|(at, a)| (at, a.reads)).collect();
+        let kinds = self.normalising();
         let width = self.active.len();
         let mut before: SmallVec<[(i32, bool); 4]> = SmallVec::new();
         for (at, reads) in &kinds {
@@ -199,7 +197,7 @@ impl Scores {
         let mut moved = false;
         for ((at, reads), (was, is_lost)) in kinds.iter().zip(before) {
             if is_lost {
-                self.find_greatest(*at, mask);
+                self.find_greatest(*at, &feasible_in(mask));
             } else {
                 for row in touched.iter().filter(|t| is_feasible(t.node) && moves(*reads, t)) {
                     self.greatest[*at].add(self.raw[row.node.index() * width + at]);
@@ -210,22 +208,48 @@ impl Scores {
         moved
     }
 
-    fn find_greatest(&mut self, at: usize, mask: &[CauseId]) {
+    /// Returns the indices of the active plugins whose scores are normalised, and what these read.
+    fn normalising(&self) -> SmallVec<[(usize, Reads); 4]> {
+        let normalising = self.active.iter().enumerate().filter(|(_, a)| a.normalize != Normalize::Identity);
+        normalising.map(|(at, a)| (at, a.reads)).collect()
+    }
+
+    fn find_greatest(&mut self, at: usize, feasible: &[NodeIdx]) {
         let mut greatest = Greatest::default();
-        let width = self.active.len();
-        for (i, _) in mask.iter().enumerate().filter(|(_, c)| c.is_feasible()) {
-            greatest.add(self.raw[i * width + at]);
-        }
+        self.column(at, feasible).for_each(|raw| greatest.add(raw));
         self.greatest[at] = greatest;
     }
 
-    fn total_all(&mut self, ctx: &CycleContext<'_>, mask: &[CauseId]) {
+    fn total_all(&mut self, ctx: &CycleContext<'_>, n_slots: usize, feasible: &[NodeIdx]) {
+        let greatest: SmallVec<[i32; 8]> = self.greatest.iter().map(|greatest| greatest.raw).collect();
+        let totals = self.totals(feasible, &greatest);
         self.total.clear();
-        for (i, cause) in mask.iter().enumerate() {
-            let total = if cause.is_feasible() { self.total_of(NodeIdx(i as u32)) } else { REFUSED };
-            self.total.push(total);
+        self.total.resize(n_slots, REFUSED);
+        for (node, total) in feasible.iter().zip(totals) {
+            self.total[node.index()] = total;
         }
         self.blocks.rebuild(ctx.view, &self.total);
+    }
+
+    /// Returns the totals of some nodes in the actual state, plugin by plugin, given the greatest raw scores.
+    fn totals(&self, nodes: &[NodeIdx], greatest: &[i32]) -> Vec<i64> {
+        let mut totals = vec![0; nodes.len()];
+        for ((at, active), greatest) in self.active.iter().enumerate().zip(greatest) {
+            let shares = totals.iter_mut().zip(self.column(at, nodes));
+            match active.normalize {
+                Normalize::Identity => {
+                    shares.for_each(|(total, raw)| *total += i64::from(raw) * active.weight)
+                }
+                _ => shares.for_each(|(total, raw)| *total += active.weighted(raw, *greatest).1),
+            }
+        }
+        totals
+    }
+
+    /// Iterates over the raw scores that one active plugin gives some nodes.
+    fn column(&self, at: usize, nodes: &[NodeIdx]) -> impl Iterator<Item = i32> {
+        let width = self.active.len();
+        nodes.iter().map(move |node| self.raw[node.index() * width + at])
     }
 
     fn raw_of(&self, node: NodeIdx) -> &[i32] {
@@ -245,12 +269,33 @@ impl Scores {
         own.filter(|raw| raw.len() == self.active.len()).unwrap_or_else(|| self.raw_of(node))
     }
 
-    /// Returns the greatest raw score of each active plugin over some nodes.
+    /// Returns the greatest raw score over some nodes of each active plugin that normalises; 0 for the others.
     pub(crate) fn greatest_over(&self, nodes: &[NodeIdx], overridden: &[Overridden]) -> Vec<i32> {
-        let width = self.active.len();
+        let mut all = vec![0; self.active.len()];
+        for (at, _) in self.normalising() {
+            let greatest = match overridden {
+                [] => self.column(at, nodes).max(),
+                _ => nodes.iter().map(|node| self.raw_among(overridden, *node)[at]).max(),
+            };
+            all[at] = greatest.unwrap_or(0);
+        }
+        all
+    }
+
+    /// Returns the totals of some nodes in an attempt, given the greatest raw scores.
+    pub(crate) fn totals_over(
+        &self,
+        nodes: &[NodeIdx],
+        overridden: &[Overridden],
+        greatest: &[i32],
+    ) -> Vec<i64> {
+        let total = |raw: &[i32]| -> i64 {
+            let shares = self.active.iter().zip(raw).zip(greatest);
+            shares.map(|((active, raw), greatest)| active.weighted(*raw, *greatest).1).sum()
+        };
         match overridden {
-            [] => greatest_of(width, nodes.iter().map(|node| self.raw_of(*node))),
-            _ => greatest_of(width, nodes.iter().map(|node| self.raw_among(overridden, *node))),
+            [] => self.totals(nodes, greatest),
+            _ => nodes.iter().map(|node| total(self.raw_among(overridden, *node))).collect(),
         }
     }
 
@@ -269,25 +314,12 @@ impl Scores {
         }
         shares
     }
-
-    /// Returns the total of a node, given the greatest raw scores.
-    #[inline]
-    pub(crate) fn total_with(&self, node: NodeIdx, overridden: &[Overridden], greatest: &[i32]) -> i64 {
-        let shares = self.active.iter().zip(self.raw_among(overridden, node)).zip(greatest);
-        shares.map(|((active, raw), greatest)| active.weighted(*raw, *greatest).1).sum()
-    }
 }
 
-/// Returns the greatest of each column of some rows; 0 without rows.
-fn greatest_of<'r>(width: usize, mut rows: impl Iterator<Item = &'r [i32]>) -> Vec<i32> {
-    let Some(first) = rows.next() else { return vec![0; width] };
-    let mut greatest = first.to_vec();
-    for row in rows {
-        for (greatest, raw) in greatest.iter_mut().zip(row) {
-            *greatest = (*greatest).max(*raw);
-        }
-    }
-    greatest
+/// Lists the feasible nodes, ascending.
+fn feasible_in(mask: &[CauseId]) -> Vec<NodeIdx> {
+    let feasible = mask.iter().enumerate().filter(|(_, c)| c.is_feasible());
+    feasible.map(|(i, _)| NodeIdx(i as u32)).collect()
 }
 
 /// Returns a raw score as it is stored.

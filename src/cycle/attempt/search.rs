@@ -88,11 +88,9 @@ impl NodeResultCache {
         self.run_scores(ctx, tally);
         let (scores, overridden) = (self.scores.as_ref()?, self.overridden());
         let greatest = scores.greatest_over(nodes, overridden);
-        let total = |(at, node): (usize, &NodeIdx)| {
-            let of_others: i64 = global.iter().map(|g| g.weighted(at)).sum();
-            (*node, scores.total_with(*node, overridden, &greatest) + of_others)
-        };
-        let totals = nodes.iter().enumerate().map(total);
+        let mut totals = scores.totals_over(nodes, overridden, &greatest);
+        global.iter().for_each(|score| score.add_to(&mut totals));
+        let totals = nodes.iter().copied().zip(totals);
         let best = totals.min_by(|(a, x), (b, y)| y.cmp(x).then_with(|| tie_order(ctx.view, *a, *b)));
         best.map(|(node, score)| (node, Some(score)))
     }
@@ -164,11 +162,9 @@ impl NodeResultCache {
         let overridden = self.overridden();
         let greatest = scores.greatest_over(nodes, overridden);
         let global = global_plugins::global_scores(&self.globals, ctx, nodes, overridden, tally);
-        let total = |(at, node): (usize, &NodeIdx)| {
-            let of_others: i64 = global.iter().map(|g| g.weighted(at)).sum();
-            (scores.total_with(*node, overridden, &greatest) + of_others, at)
-        };
-        let mut totals: Vec<(i64, usize)> = nodes.iter().enumerate().map(total).collect();
+        let mut totals = scores.totals_over(nodes, overridden, &greatest);
+        global.iter().for_each(|score| score.add_to(&mut totals));
+        let mut totals: Vec<(i64, usize)> = totals.into_iter().zip(0..).collect();
         let order = |a: &(i64, usize), b: &(i64, usize)| {
             b.0.cmp(&a.0).then_with(|| tie_order(ctx.view, nodes[a.1], nodes[b.1]))
         };

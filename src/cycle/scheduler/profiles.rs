@@ -8,6 +8,7 @@ use pellucid_model::Name;
 use pellucid_model::collections::FxHashMap;
 
 use crate::attempt::chain::PluginTally;
+use crate::attempt::global_plugins::OneNode;
 use crate::attempt::node_result_cache::NodeResultCache;
 
 /// Owns what attempts need besides the state and the queue. A profile is known by its index in the configuration.
@@ -21,6 +22,8 @@ pub(crate) struct Profiles {
     pub(crate) tally: Vec<Vec<PluginTally>>,
     /// Position in tie order at which the next sampled search begins (`percentageOfNodesToScore`), per profile.
     pub(crate) starts: Vec<usize>,
+    /// Buffers of all attempts.
+    pub(crate) scratch: OneNode,
 }
 
 impl Profiles {
@@ -35,6 +38,7 @@ impl Profiles {
             results: CacheByShape::default(),
             tally: all.iter().map(|p| vec![PluginTally::default(); p.plugins.len()]).collect(),
             starts: vec![0; all.len()],
+            scratch: OneNode::default(),
             all,
         }
     }

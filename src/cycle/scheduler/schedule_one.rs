@@ -99,7 +99,8 @@ impl Scheduler {
         let ctx = attempt.on(&self.cluster);
         results.run_filters(&ctx, self.switches.reuse(), tally);
         results.run_global_filters(&ctx, tally);
-        let mut filter = NominationFilter::new(attempt, &mut self.cluster, tally);
+        let scratch = &mut self.profiles.scratch;
+        let mut filter = NominationFilter::new(attempt, &mut self.cluster, tally, scratch);
         filter.filter_overridden_nodes(results);
         let own = filter.filter_with_nominated_pods(results);
         filter.score_overridden_nodes(results, *start);
@@ -118,7 +119,7 @@ impl Scheduler {
         let found = match &decision {
             // A cluster without nodes has no victims.
             Decision::Refuse(_) if kind.may_preempt() && !self.cluster.present().is_empty() => {
-                let filter = NominationFilter::new(attempt, &mut self.cluster, tally);
+                let filter = NominationFilter::new(attempt, &mut self.cluster, tally, scratch);
                 let (mut found, work) = post_filter(filter, results);
                 results.work += work;
                 if let Some(PostFiltered::Nominate(plan)) = &mut found {

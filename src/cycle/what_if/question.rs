@@ -14,6 +14,7 @@ use pellucid_model::{NodeIdx, Pod, PodId, cancellation};
 use pellucid_recording::{Decision, Placement};
 
 use crate::attempt::chain::PluginTally;
+use crate::attempt::global_plugins::OneNode;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use crate::attempt::overrides::of_pod;
@@ -91,7 +92,8 @@ impl<'a> Question<'a> {
         let ctx = attempt.on(&cluster);
         results.run_filters(&ctx, false, &mut tally);
         results.run_global_filters(&ctx, &mut tally);
-        let mut filter = NominationFilter::new(attempt, &mut cluster, &mut tally);
+        let mut scratch = OneNode::default();
+        let mut filter = NominationFilter::new(attempt, &mut cluster, &mut tally, &mut scratch);
         filter.filter_overridden_nodes(&mut results);
         let own = filter.filter_with_nominated_pods(&mut results);
         if own.is_some() {
@@ -165,7 +167,8 @@ impl NodeQuestion {
         let ctx = attempt.on(&self.cluster);
         results.look_at(&ctx, self.node, &mut tally);
         results.run_global_filters(&ctx, &mut tally);
-        let mut filter = NominationFilter::new(attempt, &mut self.cluster, &mut tally);
+        let mut scratch = OneNode::default();
+        let mut filter = NominationFilter::new(attempt, &mut self.cluster, &mut tally, &mut scratch);
         filter.filter_overridden_nodes(&mut results);
         filter.filter_with_nominated_pods(&mut results);
         let answer = Answer::of(&results, self.node);

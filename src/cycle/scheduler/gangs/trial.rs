@@ -208,7 +208,8 @@ impl Scheduler {
         if results.refused_as_a_whole().is_some() {
             return true;
         }
-        let mut filter = NominationFilter::new(asked, &mut self.cluster, tally);
+        let scratch = &mut self.profiles.scratch;
+        let mut filter = NominationFilter::new(asked, &mut self.cluster, tally, scratch);
         filter.find_overrides(results);
         let is_refused = filter.refusal(results, node).is_some();
         results.attempt = None;
