@@ -251,3 +251,16 @@ fn a_changed_rank_keeps_the_stage() {
     queue.flush(SECOND);
     assert_eq!((queue.pop(), queue.pop()), (Some(b), Some(a)));
 }
+
+#[test]
+fn units_compare_as_their_order_keys_do() {
+    let at = |n: u32, rank: i64, created: i64, at: u64| {
+        let key = PodKey::new("default", &format!("p{n}"));
+        Unit::single(PodId(n), key, 0, rank, created, Duration::from_secs(at))
+    };
+    let units =
+        [at(1, 0, 0, 0), at(2, 0, 0, 0), at(3, 5, 0, 0), at(4, 0, 3, 0), at(0, 0, 3, 7), at(5, 5, 1, 7)];
+    for (a, b) in units.iter().flat_map(|a| units.iter().map(move |b| (a, b))) {
+        assert_eq!(a.order(b), a.order_key().cmp(&b.order_key()), "{} and {}", a.key, b.key);
+    }
+}
