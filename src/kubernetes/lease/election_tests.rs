@@ -195,8 +195,7 @@ fn play(replicas: &mut [Replica], fates: &[Fate], sleeps: &[(u64, usize, u64)], 
             }
         }
         let count = replicas.len();
-        for number in 0..count {
-            let replica = &mut replicas[number];
+        for (number, replica) in replicas.iter_mut().enumerate() {
             replica.deliver(now, &mut stored);
             replica.take_answer(now);
             let before = replica.flights.len();
