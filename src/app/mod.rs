@@ -5,6 +5,7 @@
 //! implement the commands of the same names on top of it.
 
 mod client;
+pub mod access;
 pub mod clock;
 pub mod core_loop;
 pub mod demo;

@@ -1,5 +1,5 @@
-//! What is worked out of a snapshot once for all readers: the verdicts on all pending pods, the outlooks of gangs, and the
-//! cluster without the pods that can leave.
+//! What is worked out of a snapshot once for all readers: the verdicts on all pending pods, the outlooks of gangs, the
+//! cluster without the pods that can leave, and which names are whose.
 //!
 //! It lies in the snapshot's memo. Nothing is worked out before a reader asks for it.
 
@@ -11,6 +11,7 @@ use pellucid_cycle::Snapshot;
 use pellucid_model::GangKey;
 
 use crate::gangs::outlook::GangOutlook;
+use crate::tenants::Tenants;
 use crate::verdict::Verdicts;
 
 /// The answers that readers share.
@@ -18,6 +19,7 @@ pub(crate) struct Known {
     verdicts: OnceLock<Arc<Verdicts>>,
     outlooks: BTreeMap<GangKey, OnceLock<Arc<GangOutlook>>>,
     emptied: OnceLock<Cluster>,
+    tenants: OnceLock<Arc<Tenants>>,
 }
 
 /// Returns what readers share of a snapshot.
@@ -25,7 +27,7 @@ pub(crate) fn known(snapshot: &Snapshot) -> Arc<Known> {
     snapshot.memo.get_or_init(|| {
         let gangs = snapshot.cluster.gangs().all().into_keys();
         let outlooks = gangs.map(|key| (key.clone(), OnceLock::new())).collect();
-        Known { verdicts: OnceLock::new(), outlooks, emptied: OnceLock::new() }
+        Known { verdicts: OnceLock::new(), outlooks, emptied: OnceLock::new(), tenants: OnceLock::new() }
     })
 }
 
@@ -38,6 +40,11 @@ impl Known {
     /// Returns the cluster without the pods that can leave; the first reader makes it.
     pub(crate) fn emptied(&self, make: impl FnOnce() -> Cluster) -> &Cluster {
         self.emptied.get_or_init(make)
+    }
+
+    /// Returns the names with their namespaces; the first reader with limits collects them.
+    pub(crate) fn tenants(&self, make: impl FnOnce() -> Tenants) -> Arc<Tenants> {
+        self.tenants.get_or_init(|| Arc::new(make())).clone()
     }
 
     /// Returns the outlook of a gang; the first reader works it out.

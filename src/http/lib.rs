@@ -14,6 +14,7 @@
 //! - `read` and `stream`: answer registered reads; `walks`: snapshots that lists are paged through; `body`: request bodies; `error`: refusals.
 //! - `standard`: the server's own endpoints, with the web page at `/`.
 
+mod access;
 mod body;
 mod connection;
 mod error;
@@ -23,8 +24,12 @@ mod registration;
 mod server;
 mod standard;
 mod stream;
+mod tls;
 mod walks;
 
+pub use access::authority::{Asked, Authority, NoAnswer, Right, User};
+pub use access::redaction::{HIDDEN, Names, Redact};
+pub use access::share::Share;
 pub use connection::listen::Bound;
 pub use error::{BuildError, ReadError, ServeError};
 pub use middleware::{Observation, Observe};
@@ -37,4 +42,5 @@ pub use registration::table::Table;
 pub use server::{Clock, Limits, Parts, Server};
 pub use standard::flags::{Refused, Said, Switch};
 pub use standard::health::{Check, HealthCheck};
+pub use tls::{Certificate, ClientCa, Tls, TlsError};
 pub use standard::{Configz, OPENMETRICS, Renderer, Version, openapi};

@@ -15,7 +15,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use pellucid_model::Published;
+use pellucid_model::{Published, Viewer};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -66,6 +66,7 @@ struct Feed<S> {
     reader: Arc<Reader<S>>,
     read: ReadLines<S>,
     params: Arc<Params>,
+    viewer: Viewer,
     cursor: u64,
     left: u64,
     is_events: bool,
@@ -93,7 +94,8 @@ where
     };
     let (published, generation) = (reader.published.clone(), (reader.load)().generation());
     let (params, cursor) = (Arc::new(call.params), since.unwrap_or(0));
-    let feed = Feed { reader, read, params, cursor, left, is_events, follower, published };
+    let viewer = call.info.viewer;
+    let feed = Feed { reader, read, params, viewer, cursor, left, is_events, follower, published };
     let body = Body::from_stream(stream::unfold(feed, next));
     let mut response = respond(if is_events { EVENT_STREAM } else { NDJSON }, generation, body);
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept, last-event-id"));
@@ -134,7 +136,14 @@ impl<S: Published + Send + Sync + 'static> Feed<S> {
         let (reader, read, params) =
             (Arc::clone(&self.reader), Arc::clone(&self.read), Arc::clone(&self.params));
         let (cursor, at_most) = (self.cursor, AT_ONCE.min(usize::try_from(self.left).unwrap_or(AT_ONCE)));
-        self.reader.streams.pool.run(move || read(&(reader.load)(), &params, cursor, at_most)).await
+        let viewer = self.viewer.clone();
+        let job = move || {
+            let snapshot = (reader.load)();
+            let lines = read(&snapshot, &params, cursor, at_most);
+            let redactor = reader.redactor(&snapshot, &viewer);
+            Lines { lines: lines.lines.into_iter().map(|(id, line)| (id, redactor.line(line))).collect(), ..lines }
+        };
+        self.reader.streams.pool.run(job).await
     }
 
     /// Waits for the next publication. Returns `false` when a keep-alive is due, `None` at the end.

@@ -9,11 +9,13 @@
 //!   turned into the model.
 //! - [`watches`]: lists and watches each kind and builds the inputs.
 //! - [`writes`]: the effect queues, the writers that pull them, and the API writer through which all of them write.
+//! - [`reviews`]: asks who the users of the REST API are and what they may.
 
 mod cluster_io;
 pub mod connection;
 pub mod decode;
 pub mod kinds;
+pub mod reviews;
 pub mod watches;
 pub mod writes;
 

@@ -22,6 +22,7 @@ use crate::node_metrics::{self, Reports};
 use crate::options::Options;
 use crate::requests::connection::{Connections, Cut, CuttableListener};
 use crate::requests::server::{Server, handle};
+use crate::users::User;
 
 /// Delays of the pod lifecycle on nodes.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +63,8 @@ pub struct Config {
     pub seed: u64,
     /// Which kinds of gangs are served.
     pub gangs: Gangs,
+    /// Users that TokenReview and SubjectAccessReview know. The sandbox itself lets everybody do everything.
+    pub users: Vec<User>,
     /// Objects to create at the start, in this order.
     pub objects: Vec<Value>,
 }
@@ -78,6 +81,7 @@ impl Default for Config {
             history: 32_768,
             seed: 1,
             gangs: Gangs::default(),
+            users: Vec::new(),
             objects: Vec::new(),
         }
     }
@@ -134,6 +138,7 @@ impl Sandbox {
         let connections = Connections::new(config.clock.clone());
         let server = Arc::new(Server {
             api,
+            users: config.users,
             faults: Faults::new(config.clock),
             address,
             shutdown: shutdown.clone(),

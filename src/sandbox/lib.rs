@@ -13,6 +13,7 @@
 //! - `kinds`: the served kinds, one row per built-in kind, and the rules that rows name; `options`, `selectors`.
 //! - `controllers`, `kubelet`, `node_metrics`: clients of `api` that follow the store's history, as a watch does.
 //! - `clock`, `faults`, `errors`: time and misbehaviour under a test's control; refusals.
+//! - `users`: users that TokenReview and SubjectAccessReview know.
 //! - `fields`: access to fields of JSON objects.
 
 mod api;
@@ -32,9 +33,11 @@ mod options;
 mod requests;
 mod selectors;
 mod store;
+mod users;
 mod watch;
 
 pub use clock::Clock;
 pub use faults::{Fault, Faults, Match, Objects, Trouble};
 pub use handle::{Config, Handle, Kubelet, Sandbox, StartError};
 pub use kinds::groups::Gangs;
+pub use users::{Right, User};

@@ -9,8 +9,12 @@ use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
+use crate::access::audit;
+use crate::access::gate::{Gate, Need};
+use crate::access::share::Place;
 use crate::error::Failure;
 use crate::registration::operation::Operation;
 use crate::registration::params::Params;
@@ -65,10 +69,11 @@ pub(crate) struct PathEntry {
     template: Arc<str>,
     endpoints: Vec<Endpoint>,
     allow: String,
+    gate: Option<Arc<Gate>>,
 }
 
 impl PathEntry {
-    pub(crate) fn new(template: &str, endpoints: Vec<Endpoint>) -> Self {
+    pub(crate) fn new(template: &str, endpoints: Vec<Endpoint>, gate: Option<Arc<Gate>>) -> Self {
         let mut allowed: Vec<&str> = Vec::new();
         for endpoint in &endpoints {
             match endpoint.operation.method {
@@ -78,30 +83,54 @@ impl PathEntry {
             }
         }
         allowed.sort_unstable();
-        Self { template: Arc::from(template), endpoints, allow: allowed.join(", ") }
+        Self { template: Arc::from(template), endpoints, allow: allowed.join(", "), gate }
     }
 
     pub(crate) async fn answer(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
         // The middleware inserts it. Without it (a router used on its own), the id is empty.
-        let info = parts.extensions.get::<RequestInfo>().cloned().unwrap_or_default();
-        let request_id = info.request_id.clone();
-        let answered = match self.endpoint(&parts.method) {
-            Ok(endpoint) => {
-                let operation = &endpoint.operation;
-                let query = parts.uri.query().unwrap_or_default();
-                match Params::read(&operation.path, parts.uri.path(), query, &operation.params) {
-                    Ok(params) => {
-                        (endpoint.handler)(Call { params, headers: parts.headers, body, info }).await
-                    }
-                    Err(error) => Err(error.into()),
-                }
-            }
-            Err(failure) => Err(failure),
+        let mut info = parts.extensions.get::<RequestInfo>().cloned().unwrap_or_default();
+        let endpoint = self.endpoint(&parts.method);
+        let method = endpoint.as_ref().map_or(Method::Get, |endpoint| endpoint.operation.method);
+        let mut place = None;
+        let answered = async {
+            let endpoint = endpoint?;
+            let (params, taken) = self.admit(&endpoint.operation, &parts, &mut info).await?;
+            place = taken;
+            (endpoint.handler)(Call { params, headers: parts.headers.clone(), body, info: info.clone() }).await
         };
-        let mut response = answered.unwrap_or_else(|failure| failure.respond(&request_id));
+        let answered = answered.await;
+        let mut response = answered.unwrap_or_else(|failure| failure.respond(&info.request_id));
+        if self.gate.is_some() || method == Method::Put {
+            audit::line(method, parts.uri.path(), info.user.as_deref(), &info, response.status());
+        }
+        if let Some(place) = place {
+            response = place.until_sent(response);
+        }
         response.extensions_mut().insert(Template(Arc::clone(&self.template)));
         response
+    }
+
+    /// Reads the parameters of a request and, where there is a gate, asks it. Nothing is said about parameters to nobody.
+    async fn admit(
+        &self,
+        operation: &Operation,
+        parts: &Parts,
+        info: &mut RequestInfo,
+    ) -> Result<(Params, Option<Place>), Failure> {
+        let read = || {
+            let query = parts.uri.query().unwrap_or_default();
+            Params::read(&operation.path, parts.uri.path(), query, &operation.params)
+        };
+        let Some(gate) = self.gate.as_ref().filter(|_| operation.need != Need::Nothing) else {
+            return Ok((read()?, None));
+        };
+        let (user, place) = gate.identify(&parts.headers, &parts.extensions).await?;
+        info.from = format!("{} {}", user.name, info.from);
+        info.user = Some(Arc::clone(&user));
+        let params = read()?;
+        info.viewer = gate.authorize(&user, operation, parts.uri.path(), &params, &parts.headers).await?;
+        Ok((params, Some(place)))
     }
 
     fn endpoint(&self, method: &http::Method) -> Result<&Endpoint, Failure> {

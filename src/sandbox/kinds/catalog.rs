@@ -118,6 +118,13 @@ const ROWS: &[Row] = &[
         ..BASE
     },
     Row {
+        kind: "ConfigMap",
+        plural: "configmaps",
+        short: &["cm"],
+        decode: Some(decode::typed::<core::ConfigMap>),
+        ..BASE
+    },
+    Row {
         kind: "Node",
         plural: "nodes",
         short: &["no"],

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use rustc_hash::FxHasher;
 
+use crate::access::gate::Need;
 use crate::error::unknown_path;
 use crate::registration::endpoint::{Answered, Endpoint, answer};
 use crate::registration::operation::{Answer, Content, Operation};
@@ -75,7 +76,7 @@ fn index() -> Operation {
     let mut operation = Operation::standard(INDEX, "about", summary, Content::PLAIN);
     operation.answers[0].contents.push(Content::Text { content_type: "text/html" });
     operation.add(unchanged());
-    operation
+    operation.needing(Need::Nothing)
 }
 
 fn file() -> Operation {
@@ -87,7 +88,7 @@ fn file() -> Operation {
     operation.params.push(Param::path("file", "The name of the part").example("app.css"));
     operation.add(unchanged());
     operation.add(Answer::refused(404, "There is no such part", None));
-    operation
+    operation.needing(Need::Nothing)
 }
 
 fn unchanged() -> Answer {

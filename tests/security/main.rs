@@ -1,0 +1,12 @@
+//! Serving securely, over real TLS on loopback: who may ask, what they see, what is logged.
+//!
+//! `authority` makes certificates, users and a scheduler in a sandbox; `caller` asks over TLS.
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod access;
+mod authority;
+mod caller;
+mod tenants;
