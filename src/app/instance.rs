@@ -113,7 +113,9 @@ impl Instance {
         let stop_server = CancellationToken::new();
         let authority = config.secure.is_some().then(|| access::authority(&config.connection));
         let tls = match &config.secure {
-            Some(secure) => Some((secure.address, secure.tls(&config.connection, stop_server.clone()).await?)),
+            Some(secure) => {
+                Some((secure.address, secure.tls(&config.connection, stop_server.clone()).await?))
+            }
             None => None,
         };
         let mut io_config = ClusterIoConfig::new(config.connection, clock.clone(), &instance_name());

@@ -34,6 +34,9 @@ impl Tenants {
             let pod = &record.pod;
             let namespace = &pod.key.namespace;
             all.add(namespace, &pod.key.name);
+            for claim in &*pod.spec.volumes.claims {
+                all.add(namespace, &claim.claim);
+            }
             if let Some(controller) = &pod.controller {
                 all.add(namespace, &controller.name);
                 if let Some(owner) = owner(cluster, pod) {
@@ -117,8 +120,10 @@ impl Foreign {
         while let Some((start, end)) = next_word(text, at) {
             at = end;
             let word = &text[start..end];
-            let after = text[end..].strip_prefix('/').and_then(|rest| next_word(rest, 0)).filter(|w| w.0 == 0);
-            let is_first = !matches!(text[..start].bytes().next_back(), Some(b'/' | b':'));
+            let after =
+                text[end..].strip_prefix('/').and_then(|rest| next_word(rest, 0)).filter(|w| w.0 == 0);
+            let before = &text[..start];
+            let is_first = !before.ends_with('/') || OBJECTS.iter().any(|part| before.ends_with(part));
             let end = match after {
                 Some((_, length)) if is_first && self.is_foreign_namespace(word) => end + 1 + length,
                 _ if self.tenants.is_foreign(word, &self.viewer) => end,
@@ -135,11 +140,15 @@ impl Foreign {
     /// Returns whether a word before a slash is a namespace that the viewer does not see. Prefixes of label keys and of
     /// resources have dots, which namespaces have not.
     fn is_foreign_namespace(&self, word: &str) -> bool {
-        let is_label = word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        let is_label =
+            word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         let has_letter = word.bytes().any(|byte| byte.is_ascii_lowercase());
         is_label && (has_letter || self.tenants.by_name.contains_key(word)) && !self.viewer.sees(word)
     }
 }
+
+/// Parts of paths of this API before a namespace. Behind any other slash a word is not the beginning of a name.
+const OBJECTS: [&str; 5] = ["/pods/", "/gangs/", "/gang/", "/placements/", "/scores/"];
 
 fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_')
@@ -186,7 +195,8 @@ mod tests {
 
     #[test]
     fn foreign_names_go_and_everything_else_stays() {
-        let names = [("mine", "web-0"), ("theirs", "web-0"), ("theirs", "db-0"), ("theirs", "node"), ("", "n1")];
+        let names =
+            [("mine", "web-0"), ("theirs", "web-0"), ("theirs", "db-0"), ("theirs", "node"), ("", "n1")];
         let foreign = foreign(&names);
         for (text, shown) in [
             ("theirs/db-0 waits", Some("? waits")),
@@ -195,6 +205,9 @@ mod tests {
             ("gone-tenant/gone-pod left", Some("? left")),
             ("`theirs/db-0` before mine/web-0", Some("`?` before mine/web-0")),
             ("ReplicaSet/db-0", Some("ReplicaSet/?")),
+            ("see /apis/v1/history/pods/gone-tenant/gone-pod", Some("see /apis/v1/history/pods/?")),
+            ("pod:gone-tenant/gone-pod", Some("pod:?")),
+            ("/apis/v1/explain/pods/:namespace/:name/nearest", None),
             ("mine/web-0 on n1: 3/8 nodes lack nvidia.com/gpu", None),
             ("the node n1 has no room; see /apis/v1/reasons", None),
             ("web-0 is one of mine", None),

@@ -107,12 +107,8 @@ async fn around(State(observed): State<Arc<Observed>>, mut request: Request, nex
         .and_then(|()| if observed.is_guarded { Ok(()) } else { check_host(request.headers()) })
         .and_then(|()| check_origin(request.method(), request.headers()))
         .err();
-    let info = RequestInfo {
-        now,
-        request_id: request_id.clone(),
-        from: from(&request),
-        ..RequestInfo::default()
-    };
+    let info =
+        RequestInfo { now, request_id: request_id.clone(), from: from(&request), ..RequestInfo::default() };
     request.extensions_mut().insert(info);
     let mut response = match refused {
         Some(failure) => failure.respond(&request_id),

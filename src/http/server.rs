@@ -11,23 +11,24 @@ use axum::Router;
 use axum::extract::Request;
 use axum::routing::any;
 use bytes::Bytes;
-use pellucid_model::{Published, Viewer};
 use pellucid_model::time::Now;
+use pellucid_model::{Published, Viewer};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 
-use crate::access::authority::Authority;
 use crate::access::gate::Gate;
 use crate::access::redaction::{Redact, Redactor};
 use crate::access::share::Share;
+use crate::authority::Authority;
 use crate::connection::listen::Bound;
 use crate::connection::pool::{Pool, Times};
 use crate::connection::response_budget::ResponseBudget;
 use crate::error::{BuildError, ServeError};
 use crate::middleware::{self, Observe, Observed};
+use crate::path_entry::PathEntry;
 use crate::read::{self, Load, Reader};
-use crate::registration::endpoint::{Endpoint, PathEntry};
+use crate::registration::endpoint::Endpoint;
 use crate::registration::openapi::describe;
 use crate::registration::operation::{self, Operation};
 use crate::registration::route::{Method, Route};
@@ -178,7 +179,8 @@ impl Server {
         let limits = parts.limits;
         let authority = parts.authority.clone();
         let gate = authority.map(|authority| Arc::new(Gate::new(authority, limits.share)));
-        let observed = Arc::new(Observed::new(Arc::clone(&parts.now), Arc::clone(&parts.observe), gate.is_some()));
+        let observed =
+            Arc::new(Observed::new(Arc::clone(&parts.now), Arc::clone(&parts.observe), gate.is_some()));
         let checks: Arc<[HealthCheck]> = parts.health.as_slice().into();
         let end_feeds = CancellationToken::new();
         let mut endpoints = endpoints(parts, &operations, &document, &end_feeds);
@@ -253,7 +255,8 @@ where
     let mut switches = parts.switches;
     switches.sort_by(|left, right| left.name().cmp(right.name()));
     let (pool, body_limit, body_patience) = (Arc::clone(&chores), limits.flag_body, limits.body_patience);
-    let flagged = Arc::new(Flagged { switches, pool, body_limit, body_patience, redactor: Arc::clone(&redactor) });
+    let flagged =
+        Arc::new(Flagged { switches, pool, body_limit, body_patience, redactor: Arc::clone(&redactor) });
     let standard = Standard {
         operations,
         document: json(document),

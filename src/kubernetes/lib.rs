@@ -24,6 +24,7 @@ use std::sync::Arc;
 pub use cluster_io::{ClusterIo, ClusterIoConfig, Drained, stop_requested};
 pub use connection::client::{ConnectError, Connection};
 pub use connection::limits::WatchLimits;
+pub use connection::service_proxy::ServiceProxy;
 pub use connection::transport::Pools;
 
 use pellucid_model::Now;

@@ -110,7 +110,8 @@ mod tests {
             let body = json!({"spec": spec}).to_string();
             review(&users, path, body.as_bytes()).unwrap().unwrap()["status"].clone()
         };
-        let token = |token: &str| asked("/apis/authentication.k8s.io/v1/tokenreviews", json!({"token": token}));
+        let token =
+            |token: &str| asked("/apis/authentication.k8s.io/v1/tokenreviews", json!({"token": token}));
         assert_eq!(token("t")["user"]["groups"], json!(["a", AUTHENTICATED]));
         assert_eq!((&token("x")["authenticated"], &token("")["authenticated"]), (&Value::Null, &Value::Null));
         let may = |mut spec: Value| {
@@ -118,9 +119,7 @@ mod tests {
             asked("/apis/authorization.k8s.io/v1/subjectaccessreviews", spec)["allowed"] == true
         };
         let path = |verb: &str, path: &str| json!({"nonResourceAttributes": {"verb": verb, "path": path}});
-        let pods = |namespace: &str| {
-            json!({"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": namespace}})
-        };
+        let pods = |namespace: &str| json!({"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": namespace}});
         assert!(may(path("get", "/apis/v1/queue")) && may(pods("team")));
         assert!(!may(path("put", "/apis/v1/queue")) && !may(path("get", "/metrics")) && !may(pods("other")));
         assert!(review(&users, "/apis/v1/x", b"").is_none());

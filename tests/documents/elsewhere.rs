@@ -15,6 +15,12 @@ pub(crate) const ELSEWHERE: &[(&str, &str, &str)] = &[
         "a gang that tests/gangs has evict",
     ),
     ("docs/diagnostics.md", "PELLUCID_TRUTH_SEEDS=3000", "takes the better part of an hour"),
+    ("docs/security.md", "pellucid run --secure-port", "needs certificates: tests/security makes some"),
+    (
+        "docs/security.md",
+        "pellucid pod default/web --server",
+        "needs a scheduler with users: tests/security has one",
+    ),
     ("docs/writing-a-plugin.md", "cargo run -- sandbox", "a scheduler of its own: tests/examples runs it"),
     ("docs/writing-a-plugin.md", "curl -s -X PUT", "a scheduler of its own: tests/examples runs it"),
     ("docs/writing-a-plugin.md", "cargo run -- sandbox", "a scheduler of its own: tests/examples runs it"),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pellucid::cluster::input::Input;
 use pellucid::kubernetes::decode::Decoder;
 use pellucid::kubernetes::kinds::resources;
+use pellucid::kubernetes::reviews::{Access, Reviewed, Reviews};
 use pellucid::model::ObjectKind;
 use pellucid::model::effect::EffectReport;
 use serde_json::{Value, json};
@@ -67,11 +68,18 @@ fn granted() -> BTreeSet<String> {
     all
 }
 
-/// Returns what the registry of kinds asks for, in the same form, and the events, which are written but not watched.
+/// What is asked of the API server beside objects, and events, which are written but not watched.
+const BESIDE: [&str; 4] = [
+    "authentication.k8s.io/tokenreviews create",
+    "authorization.k8s.io/subjectaccessreviews create",
+    "events.k8s.io/events create",
+    "events.k8s.io/events patch",
+];
+
+/// Returns what the registry of kinds asks for, in the same form, and [`BESIDE`].
 fn declared() -> BTreeSet<String> {
     let decoder = Decoder::of(&pellucid::plugins::registry());
-    let mut all: BTreeSet<_> =
-        ["create", "patch"].map(|verb| format!("events.k8s.io/events {verb}")).into_iter().collect();
+    let mut all: BTreeSet<_> = BESIDE.map(str::to_owned).into_iter().collect();
     for (_, kind) in resources(decoder.kinds()) {
         let group = if kind.group.is_empty() { "core" } else { kind.group };
         for (resource, verbs) in kind.rights() {
@@ -126,6 +134,43 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     }
     mock.wait("PATCH /apis/events", 1).await;
     mock.wait("PATCH /api/v1/namespaces/ns/pods/p/status", 1).await;
+    ask_about_users(&mock).await;
     let used: BTreeSet<_> = mock.seen("").iter().filter_map(|seen| right(&seen.what)).collect();
     assert_eq!(used, granted());
+}
+
+/// Asks who a user is and what the user may.
+async fn ask_about_users(mock: &Mock) {
+    mock.on(
+        "POST /apis/authentication.k8s.io/v1/tokenreviews",
+        [Answer::Json(201, json!({"spec": {"token": "t"}}))],
+    );
+    mock.on(
+        "POST /apis/authorization.k8s.io/v1/subjectaccessreviews",
+        [Answer::Json(201, json!({"spec": {}}))],
+    );
+    let reviews = Reviews::new(mock.client());
+    assert_eq!(reviews.user_of("t".into()).await, Ok(None), "no status is no user");
+    let access = Access::Pods { verb: "get".into(), namespace: "ns".into() };
+    assert_eq!(reviews.allows(&Reviewed::default(), &access).await, Ok(false), "no status is no right");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_config_map_is_read_with_a_role_of_its_own() {
+    let mock = Mock::new();
+    let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    let map = json!({"metadata": {"name": "extension-apiserver-authentication"}, "data": {"client-ca-file": "PEM"}});
+    mock.on(&format!("GET {path}"), [Answer::Json(200, map)]);
+    assert_eq!(Reviews::new(mock.client()).client_ca().await, Ok("PEM".into()));
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/secure/client-authentication.yaml");
+    let text = std::fs::read_to_string(file).expect("roles");
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).expect("yaml");
+    let roles: Vec<&Value> = documents.iter().filter(|document| document["kind"] == "Role").collect();
+    let [role] = roles[..] else { panic!("{} roles", roles.len()) };
+    assert_eq!(role["metadata"]["namespace"], "kube-system");
+    let rules = json!([{
+        "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"],
+        "resourceNames": ["extension-apiserver-authentication"],
+    }]);
+    assert_eq!(role["rules"], rules);
 }

@@ -35,7 +35,9 @@ async fn without_credentials_only_health_and_the_empty_page_are_served() {
                 continue;
             }
             let path = path.replace(':', "x");
-            for caller in [nobody.clone(), nobody.with_token("wrong"), nobody.with_header("Authorization: Basic eA==")] {
+            for caller in
+                [nobody.clone(), nobody.with_token("wrong"), nobody.with_header("Authorization: Basic eA==")]
+            {
                 let reply = caller.get(&path);
                 assert_eq!(code(&reply), (401, "Unauthorized".into()), "{path}");
                 assert_eq!(reply.header("www-authenticate"), "Bearer");
@@ -56,7 +58,17 @@ async fn without_rights_nothing_is_read_and_nothing_changes() {
         let (root, bob, reader) = (secure.user("root"), secure.user("bob"), secure.user("reader"));
         let before = root.get("/debug/flags").text().to_owned();
         let services = root.get("/apis/v1/__services__").json();
-        let open = ["/", "/ui/", "/healthz", "/livez", "/readyz", "/docs", "/version", "/openapi.json", "/apis/v1/__services__"];
+        let open = [
+            "/",
+            "/ui/",
+            "/healthz",
+            "/livez",
+            "/readyz",
+            "/docs",
+            "/version",
+            "/openapi.json",
+            "/apis/v1/__services__",
+        ];
         for path in services["GET"].as_array().unwrap() {
             let path = path.as_str().unwrap();
             if open.iter().any(|one| path == *one || one.len() > 1 && path.starts_with(one)) {
@@ -66,7 +78,8 @@ async fn without_rights_nothing_is_read_and_nothing_changes() {
             assert_eq!(code(&reply), (403, "Forbidden".into()), "{path}");
             assert!(reply.json()["message"].as_str().unwrap().contains("missing: "), "{path}");
         }
-        let question = json!({"pods": [{"metadata": {"name": "p", "namespace": MINE}, "spec": {"containers": []}}]});
+        let question =
+            json!({"pods": [{"metadata": {"name": "p", "namespace": MINE}, "spec": {"containers": []}}]});
         for who in [&bob, &reader] {
             assert_eq!(who.put("/debug/flags/v", "5").status, 403);
             assert_eq!(who.post("/apis/v1/simulate", &question).status, 403);
@@ -97,7 +110,11 @@ async fn a_tenant_reads_about_namespaces_with_a_right_to_pods() {
         assert_eq!(code(&missing), (404, "PodNotFound".into()), "it is told what is not there");
         assert_eq!(ann.get("/apis/v1/explain/pods/other/nobody").status, 403);
         assert_eq!(named.get("/apis/v1/explain/pods/other/nobody").status, 403);
-        assert_eq!(named.get("/apis/v1/queue?position=other/nobody").status, 403, "that would say whether it exists");
+        assert_eq!(
+            named.get("/apis/v1/queue?position=other/nobody").status,
+            403,
+            "that would say whether it exists"
+        );
         assert_eq!(named.get("/apis/v1/snapshot").status, 403);
         assert_eq!(named.put("/debug/flags/v", "5").status, 403);
     })
@@ -186,8 +203,10 @@ impl Log {
 
     /// Returns the fields of the audit lines of a request.
     fn audit(&self, request_id: &str) -> Vec<Value> {
-        let lines: Vec<Value> = self.text().lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        let lines = lines.into_iter().filter(|line| line["target"] == "pellucid::audit").map(|l| l["fields"].clone());
+        let lines: Vec<Value> =
+            self.text().lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let lines =
+            lines.into_iter().filter(|line| line["target"] == "pellucid::audit").map(|l| l["fields"].clone());
         lines.filter(|fields| fields["request_id"] == request_id).collect()
     }
 }
@@ -227,4 +246,30 @@ async fn every_write_has_its_audit_line_and_no_line_a_token() {
         assert!(["t-root", "t-bob", "t-ann"].iter().all(|token| !log.contains(token)));
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_user_cannot_take_all() {
+    asking(start(Vec::new()).await, |secure| {
+        let (reader, root) = (secure.user("reader"), secure.user("root"));
+        let followed: Vec<_> = (0..16).map(|_| follow(&reader)).collect();
+        let refused = reader.get("/apis/v1/queue");
+        assert_eq!(code(&refused), (429, "TooManyOfUser".into()));
+        assert_eq!(refused.header("retry-after"), "1");
+        assert_eq!(root.get("/apis/v1/queue").status, 200, "another one is not concerned");
+        drop(followed);
+        crate::common::until("places come back", || reader.get("/apis/v1/queue").status == 200);
+    })
+    .await;
+}
+
+/// Follows the feed without reading further than its head.
+fn follow(caller: &Caller) -> impl Sized {
+    let mut stream = caller.connect().unwrap();
+    let head = caller.head("GET", "/apis/v1/events?follow=true&limit=1000000", "", 0);
+    io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+    let mut first = [0; 12];
+    io::Read::read_exact(&mut stream, &mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    stream
 }

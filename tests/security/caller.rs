@@ -64,15 +64,19 @@ impl Caller {
         self.send("POST", target, "Content-Type: application/json\r\n", &body.to_string())
     }
 
-    fn send(&self, method: &str, target: &str, headers: &str, body: &str) -> Reply {
-        let length = body.len();
-        let text = format!(
-            "{method} {target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{}{headers}Content-Length: {length}\r\n\r\n{body}",
-            self.address, self.headers
-        );
+    pub(crate) fn send(&self, method: &str, target: &str, headers: &str, body: &str) -> Reply {
+        let text = self.head(method, target, headers, body.len()) + body;
         let mut stream = self.connect().expect("the handshake succeeds");
         std::io::Write::write_all(&mut stream, text.as_bytes()).expect("the request is sent");
         read_all(&mut stream)
+    }
+
+    /// Returns the head of a request.
+    pub(crate) fn head(&self, method: &str, target: &str, headers: &str, length: usize) -> String {
+        format!(
+            "{method} {target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{}{headers}Content-Length: {length}\r\n\r\n",
+            self.address, self.headers
+        )
     }
 
     /// Connects, or says why the handshake failed.

@@ -1,7 +1,8 @@
 //! Serving securely, over real TLS on loopback: who may ask, what they see, what is logged.
 //!
 //! `authority` makes certificates, users and a scheduler in a sandbox; `caller` asks over TLS.
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a test that waits for something gives up some time")]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -9,4 +10,5 @@ mod common;
 mod access;
 mod authority;
 mod caller;
+mod commands;
 mod tenants;

@@ -115,7 +115,8 @@ async fn two_tenants() -> Secure {
         let scoped = json!({"value": 3, "pod": "xq7-tenant/xq7-huge"}).to_string();
         assert_eq!(recorded.put("/debug/flags/s", &scoped).status, 200);
         recorded.wait("/apis/v1/summary/pending?by=namespace", "pods of both wait", |body| {
-            body.to_string().matches("huge").count() >= 2 || body["rows"].as_array().is_some_and(|rows| rows.len() == 2)
+            body.to_string().matches("huge").count() >= 2
+                || body["rows"].as_array().is_some_and(|rows| rows.len() == 2)
         });
     });
     recording.await.expect("recorded");
@@ -183,8 +184,12 @@ async fn no_answer_names_what_belongs_to_another_tenant() {
         let (root, ann) = (secure.user("root"), secure.user("ann"));
         let ann = ann.with_header(&format!("X-Pellucid-Namespaces: {MINE}"));
         let own = root.get(&format!("/apis/v1/explain/pods?namespace={MINE}&limit=0")).json();
-        let mut names: BTreeSet<String> = own["pods"].as_array().unwrap().iter().map(|pod| text(pod, "name")).collect();
-        names.extend(["own-small", "own-urgent", "own-light", "own-group", "own-light-0", "own Große Gang, 2"].map(str::to_owned));
+        let mut names: BTreeSet<String> =
+            own["pods"].as_array().unwrap().iter().map(|pod| text(pod, "name")).collect();
+        names.extend(
+            ["own-small", "own-urgent", "own-light", "own-group", "own-light-0", "own Große Gang, 2"]
+                .map(str::to_owned),
+        );
         let escaped = |name: String| name.replace(' ', "%20").replace('ß', "%C3%9F").replace(',', "%2C");
         let values = BTreeMap::from([
             ("namespace", vec![MINE.to_owned()]),
@@ -207,7 +212,8 @@ async fn no_answer_names_what_belongs_to_another_tenant() {
             let answer = whole(&reply);
             if answer.contains(MARK) && !(page.contains(MARK) && reply.status != 200) {
                 let at = answer.find(MARK).unwrap_or(0);
-                let around = answer.char_indices().filter(|(i, _)| i + 150 > at && *i < at + 60).map(|(_, c)| c);
+                let around =
+                    answer.char_indices().filter(|(i, _)| i + 150 > at && *i < at + 60).map(|(_, c)| c);
                 leaks.push(format!("{page}: …{}…", around.collect::<String>()));
             }
             if page.contains('?') && !page.ends_with("=csv") {
@@ -246,7 +252,7 @@ async fn simulations_name_no_other_tenant_and_counts_are_right() {
         for question in [
             json!({"pods": [urgent], "evict": true, "scores": 10}),
             json!({"include": ["team-a/own-huge"], "evict": true}),
-            json!({"includeGangs": ["team-a/own-light"], "edits": [{"removeNode": "n0"}]}),
+            json!({"includeGangs": ["team-a/own-group"], "edits": [{"removeNode": "n0"}]}),
         ] {
             let reply = ann.post("/apis/v1/simulate", &question);
             assert_eq!(reply.status, 200, "{}", reply.text());
@@ -256,7 +262,9 @@ async fn simulations_name_no_other_tenant_and_counts_are_right() {
             let reply = ann.post("/apis/v1/simulate", &json!({"include": [foreign]}));
             assert_eq!(reply.status, 403, "it is not told whether {foreign} exists: {}", reply.text());
         }
-        let counts = |body: &Value| body["nodeGroups"].as_array().unwrap().iter().map(|g| g["count"].clone()).collect();
+        let counts = |body: &Value| {
+            body["nodeGroups"].as_array().unwrap().iter().map(|g| g["count"].clone()).collect()
+        };
         for name in ["own-huge", "own-beside", "own-claiming"] {
             let path = format!("/apis/v1/explain/pods/{MINE}/{name}");
             let of = |who: &Caller| -> Vec<Value> { counts(&who.get(&path).json()) };

@@ -4,7 +4,7 @@
 
 use http::StatusCode;
 
-use crate::access::authority::User;
+use crate::authority::User;
 use crate::registration::route::{Method, RequestInfo};
 
 /// Target of the lines, by which they can be filtered.

@@ -6,14 +6,8 @@
 use http::{HeaderMap, HeaderName, header};
 use ring::digest;
 
-use crate::access::authority::User;
-
 /// Header with a token behind a proxy that takes `Authorization` for itself.
 pub(crate) const FORWARDED: HeaderName = HeaderName::from_static("x-pellucid-authorization");
-
-/// The user of the client's certificate, attached to the requests of a connection. The certificate has been verified.
-#[derive(Clone, Debug)]
-pub(crate) struct Certified(pub(crate) std::sync::Arc<User>);
 
 /// Returns the bearer token of a request.
 pub(crate) fn token(headers: &HeaderMap) -> Option<&str> {

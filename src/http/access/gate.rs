@@ -12,11 +12,12 @@ use http::{Extensions, HeaderMap, HeaderName, StatusCode, header};
 use pellucid_model::Viewer;
 use tokio::sync::Semaphore;
 
-use crate::access::authority::{Authority, NoAnswer, Right, User};
 use crate::access::cache::Cache;
-use crate::access::credentials::{Certified, TokenDigest, token};
+use crate::access::credentials::{TokenDigest, token};
 use crate::access::share::{Place, Share, Shares};
+use crate::authority::{Authority, Certified, NoAnswer, Right, User};
 use crate::error::{Failure, ReadError};
+use crate::registration::need::Need;
 use crate::registration::operation::Operation;
 use crate::registration::params::{Params, shortened};
 
@@ -34,19 +35,6 @@ const MOST_ANSWERS: usize = 4096;
 const QUESTIONS: usize = 32;
 /// Longest token that is looked at, in bytes.
 const LONGEST_TOKEN: usize = 16 * 1024;
-
-/// What a request needs to pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
-    /// Nothing: health, and the files of the page, which have no data.
-    Nothing,
-    /// To be some user: what every build of this program would answer.
-    User,
-    /// A verb on the path, for everything there is.
-    Verb(&'static str),
-    /// A verb on the path for everything; or the verbs on pods of the namespaces that the request names.
-    VerbOrPods(&'static str, &'static [&'static str]),
-}
 
 pub(crate) struct Gate {
     authority: Arc<dyn Authority>,
@@ -175,7 +163,8 @@ fn named(params: &Params, headers: &HeaderMap) -> Result<BTreeSet<String>, Failu
     let words = texts.flat_map(|text| text.split(',')).map(str::trim).filter(|word| !word.is_empty());
     let namespaces: BTreeSet<String> = words.map(str::to_owned).collect();
     if namespaces.len() > MOST_NAMESPACES {
-        let message = format!("{} namespaces are too many at once; at most {MOST_NAMESPACES}", namespaces.len());
+        let message =
+            format!("{} namespaces are too many at once; at most {MOST_NAMESPACES}", namespaces.len());
         return Err(ReadError::BadRequest("TooManyNamespaces", message).into());
     }
     Ok(namespaces)
@@ -191,7 +180,8 @@ fn check_texts(user: &User, viewer: &Viewer, params: &Params) -> Result<(), Fail
         for word in text.split(',') {
             let foreign = word.trim().split_once('/').filter(|(namespace, _)| !viewer.sees(namespace));
             if let Some((namespace, _)) = foreign {
-                let missing = format!("get pods in namespace {}, which parameter `{name}` names", shortened(namespace));
+                let missing =
+                    format!("get pods in namespace {}, which parameter `{name}` names", shortened(namespace));
                 return Err(forbidden(user, &missing));
             }
         }

@@ -36,7 +36,7 @@ impl Redactor {
     /// Redacts a body.
     pub(crate) fn value(&self, value: &mut Value) {
         if let Some((viewer, names)) = &self.0 {
-            walk(value, viewer, &**names);
+            walk(value, viewer, &**names, false);
         }
     }
 
@@ -92,39 +92,58 @@ fn label<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     rest.split('"').next()
 }
 
-fn walk(value: &mut Value, viewer: &Viewer, names: &dyn Names) {
+/// Redacts a value. `of_others` says that it is part of what is said about an object of another namespace.
+fn walk(value: &mut Value, viewer: &Viewer, names: &dyn Names, of_others: bool) {
     match value {
         Value::String(text) => {
             if let Some(shown) = names.without(text) {
                 *text = shown;
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, viewer, names)),
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, viewer, names, of_others)),
         Value::Object(fields) => {
-            let is_foreign = fields.get("namespace").and_then(Value::as_str).is_some_and(|namespace| {
-                !namespace.is_empty() && !viewer.sees(namespace)
-            });
-            if is_foreign {
-                hide(fields);
+            let about = subject(fields).map(|namespace| !viewer.sees(namespace));
+            if about == Some(true) {
+                hide(fields, &NAMING);
             }
-            fields.values_mut().for_each(|field| walk(field, viewer, names));
+            let of_others = about.unwrap_or(of_others);
+            if of_others {
+                hide(fields, &TELLING);
+            }
+            hide(fields, &WHO);
+            fields.values_mut().for_each(|field| walk(field, viewer, names, of_others));
             rename(fields, names);
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
+/// Fields that say what an object of a body is about: a namespace, or `namespace/name`. The first counts.
+const SUBJECTS: [&str; 6] = ["namespace", "key", "pod", "unit", "gang", "victim"];
 /// Fields that name an object, or what belongs to it, of the namespace in the field beside them.
-const NAMING: [&str; 9] =
-    ["namespace", "name", "uid", "key", "owner", "gang", "gangGroup", "message", "labels"];
+const NAMING: [&str; 8] = ["namespace", "name", "uid", "key", "owner", "gang", "gangGroup", "labels"];
+/// Fields that name users, who may be accounts of any namespace.
+const WHO: [&str; 1] = ["setBy"];
+/// Fields with texts, which may name what is in no list of names: claims that do not exist, objects that are gone.
+const TELLING: [&str; 4] = ["message", "subject", "text", "note"];
 
-/// Hides what an object of another namespace is called, whatever words it uses.
-fn hide(fields: &mut Map<String, Value>) {
-    for (field, value) in fields.iter_mut().filter(|(field, _)| NAMING.contains(&field.as_str())) {
+/// Returns the namespace of what an object of a body is about.
+fn subject(fields: &Map<String, Value>) -> Option<&str> {
+    let texts = SUBJECTS.iter().filter_map(|field| Some((*field, fields.get(*field)?.as_str()?)));
+    let namespaces = texts.filter_map(|(field, text)| match field {
+        "namespace" => Some(text),
+        _ => text.split_once('/').map(|(namespace, _)| namespace),
+    });
+    namespaces.into_iter().find(|namespace| !namespace.is_empty())
+}
+
+/// Hides what some fields say, whatever words they use.
+fn hide(fields: &mut Map<String, Value>, which: &[&str]) {
+    for (field, value) in fields.iter_mut().filter(|(field, _)| which.contains(&field.as_str())) {
         match value {
             Value::String(text) if !text.is_empty() => *text = HIDDEN.to_owned(),
             Value::Object(inner) if field == "labels" => inner.clear(),
-            Value::Object(inner) => hide(inner),
+            Value::Object(inner) => hide(inner, which),
             _ => {}
         }
     }
@@ -172,6 +191,8 @@ mod tests {
             "rows": [
                 {"namespace": "theirs", "name": "pods", "priority": 7, "code": "NotEnough"},
                 {"namespace": "mine", "name": "pods", "message": "behind secret/x"},
+                {"pod": "theirs/pods", "reasons": [{"code": "Lost", "message": "claim \"gone\" not found"}]},
+                {"pod": "mine/pods", "reasons": [{"code": "Lost", "message": "claim \"gone\" not found"}]},
             ],
         });
         redactor().value(&mut body);
@@ -181,6 +202,8 @@ mod tests {
             "rows": [
                 {"namespace": "(hidden)", "name": "(hidden)", "priority": 7, "code": "NotEnough"},
                 {"namespace": "mine", "name": "pods", "message": "behind (hidden)/x"},
+                {"pod": "theirs/pods", "reasons": [{"code": "Lost", "message": "(hidden)"}]},
+                {"pod": "mine/pods", "reasons": [{"code": "Lost", "message": "claim \"gone\" not found"}]},
             ],
         });
         assert_eq!(body, expected);

@@ -12,8 +12,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use hyper::body::{Frame, SizeHint};
 use http::{StatusCode, header};
+use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::time::Instant;
@@ -36,7 +36,7 @@ pub struct Share {
 
 impl Default for Share {
     fn default() -> Self {
-        Self { at_once: 32, per_second: 50.0, burst: 200.0 }
+        Self { at_once: 16, per_second: 100.0, burst: 400.0 }
     }
 }
 
@@ -75,7 +75,10 @@ impl hyper::body::Body for Placed {
     type Data = Bytes;
     type Error = axum::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         Pin::new(&mut self.body).poll_frame(cx)
     }
 
@@ -115,8 +118,7 @@ impl Shares {
         let user = if users.len() >= MOST_USERS && !users.contains_key(user) { "" } else { user };
         let fresh = || Taken { under_way: 0, tokens: burst, filled: now };
         let taken = users.entry(user.to_owned()).or_insert_with(fresh);
-        taken.tokens =
-            burst.min(taken.tokens + now.duration_since(taken.filled).as_secs_f64() * per_second);
+        taken.tokens = burst.min(taken.tokens + now.duration_since(taken.filled).as_secs_f64() * per_second);
         taken.filled = now;
         if taken.under_way >= at_once {
             let message = format!("{at_once} requests of this user are under way already; let some end");
@@ -153,7 +155,10 @@ mod tests {
         drop((first, second));
         assert!(status(shares.take("a")).is_ok(), "the third of the burst");
         let refused = status(shares.take("a")).unwrap_err();
-        assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &"2".parse().unwrap()));
+        assert_eq!(
+            (refused.status().as_u16(), &refused.headers()["retry-after"]),
+            (429, &"2".parse().unwrap())
+        );
         tokio::time::advance(Duration::from_secs(2)).await;
         assert!(status(shares.take("a")).is_ok(), "one more after two seconds");
     }

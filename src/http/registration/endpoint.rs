@@ -1,24 +1,17 @@
-//! From a matched path to a response: method, parameters, handler.
-//!
-//! All methods of a path arrive at one [`PathEntry`], which alone decides about 405 and `Allow`.
+//! An endpoint: an operation and the function that answers it. `path_entry` chooses the one that a request is for.
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::request::Parts;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, header};
 
-use crate::access::audit;
-use crate::access::gate::{Gate, Need};
-use crate::access::share::Place;
 use crate::error::Failure;
 use crate::registration::operation::Operation;
 use crate::registration::params::Params;
-use crate::registration::route::{Method, RequestInfo};
+use crate::registration::route::RequestInfo;
 
 /// A request with checked parameters.
 pub(crate) struct Call {
@@ -63,88 +56,4 @@ pub(crate) fn answer(content_type: &'static str, body: impl Into<Body>) -> Respo
     let mut response = Response::new(body.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
-}
-
-pub(crate) struct PathEntry {
-    template: Arc<str>,
-    endpoints: Vec<Endpoint>,
-    allow: String,
-    gate: Option<Arc<Gate>>,
-}
-
-impl PathEntry {
-    pub(crate) fn new(template: &str, endpoints: Vec<Endpoint>, gate: Option<Arc<Gate>>) -> Self {
-        let mut allowed: Vec<&str> = Vec::new();
-        for endpoint in &endpoints {
-            match endpoint.operation.method {
-                Method::Get => allowed.extend(["GET", "HEAD"]),
-                Method::Post => allowed.push("POST"),
-                Method::Put => allowed.push("PUT"),
-            }
-        }
-        allowed.sort_unstable();
-        Self { template: Arc::from(template), endpoints, allow: allowed.join(", "), gate }
-    }
-
-    pub(crate) async fn answer(&self, request: Request) -> Response {
-        let (parts, body) = request.into_parts();
-        // The middleware inserts it. Without it (a router used on its own), the id is empty.
-        let mut info = parts.extensions.get::<RequestInfo>().cloned().unwrap_or_default();
-        let endpoint = self.endpoint(&parts.method);
-        let method = endpoint.as_ref().map_or(Method::Get, |endpoint| endpoint.operation.method);
-        let mut place = None;
-        let answered = async {
-            let endpoint = endpoint?;
-            let (params, taken) = self.admit(&endpoint.operation, &parts, &mut info).await?;
-            place = taken;
-            (endpoint.handler)(Call { params, headers: parts.headers.clone(), body, info: info.clone() }).await
-        };
-        let answered = answered.await;
-        let mut response = answered.unwrap_or_else(|failure| failure.respond(&info.request_id));
-        if self.gate.is_some() || method == Method::Put {
-            audit::line(method, parts.uri.path(), info.user.as_deref(), &info, response.status());
-        }
-        if let Some(place) = place {
-            response = place.until_sent(response);
-        }
-        response.extensions_mut().insert(Template(Arc::clone(&self.template)));
-        response
-    }
-
-    /// Reads the parameters of a request and, where there is a gate, asks it. Nothing is said about parameters to nobody.
-    async fn admit(
-        &self,
-        operation: &Operation,
-        parts: &Parts,
-        info: &mut RequestInfo,
-    ) -> Result<(Params, Option<Place>), Failure> {
-        let read = || {
-            let query = parts.uri.query().unwrap_or_default();
-            Params::read(&operation.path, parts.uri.path(), query, &operation.params)
-        };
-        let Some(gate) = self.gate.as_ref().filter(|_| operation.need != Need::Nothing) else {
-            return Ok((read()?, None));
-        };
-        let (user, place) = gate.identify(&parts.headers, &parts.extensions).await?;
-        info.from = format!("{} {}", user.name, info.from);
-        info.user = Some(Arc::clone(&user));
-        let params = read()?;
-        info.viewer = gate.authorize(&user, operation, parts.uri.path(), &params, &parts.headers).await?;
-        Ok((params, Some(place)))
-    }
-
-    fn endpoint(&self, method: &http::Method) -> Result<&Endpoint, Failure> {
-        let wanted = match *method {
-            http::Method::GET | http::Method::HEAD => Some(Method::Get),
-            http::Method::POST => Some(Method::Post),
-            http::Method::PUT => Some(Method::Put),
-            _ => None,
-        };
-        let found = self.endpoints.iter().find(|endpoint| Some(endpoint.operation.method) == wanted);
-        found.ok_or_else(|| {
-            let message = format!("{method} is not possible here; possible: {}", self.allow);
-            Failure::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
-                .with(header::ALLOW, self.allow.clone())
-        })
-    }
 }

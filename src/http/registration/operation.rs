@@ -5,9 +5,9 @@
 use pellucid_api::rest::{BodySchema, ErrorBody, Services};
 use serde_json::{Value, json};
 
-use crate::access::gate::Need;
 use crate::connection::pool;
 use crate::error::BuildError;
+use crate::registration::need::Need;
 use crate::registration::params::{Kind, Location, Param};
 use crate::registration::route::{Answers, Method, Route};
 use crate::server::READ_PATIENCE;

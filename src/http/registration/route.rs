@@ -13,7 +13,7 @@ use pellucid_model::Viewer;
 use pellucid_model::time::Now;
 use serde_json::Value;
 
-use crate::access::authority::User;
+use crate::authority::User;
 use crate::error::ReadError;
 use crate::registration::params::{Param, Params};
 use crate::registration::table::Table;

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use http::{HeaderValue, header};
 use utoipa_swagger_ui::Config;
 
-use crate::access::gate::Need;
 use crate::error::Failure;
 use crate::error::unknown_path;
 use crate::registration::endpoint::Endpoint;
+use crate::registration::need::Need;
 use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::Param;
 

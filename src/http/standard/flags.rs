@@ -13,12 +13,12 @@ use pellucid_model::Viewer;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::access::gate::Need;
 use crate::access::redaction::Redactor;
 use crate::body;
 use crate::connection::pool::Pool;
 use crate::error::Failure;
 use crate::registration::endpoint::{Answered, Call, Endpoint, answer};
+use crate::registration::need::Need;
 use crate::registration::operation::{Answer, Content, Operation, Request};
 use crate::registration::params::{Param, shortened};
 use crate::registration::route::{Method, RequestInfo};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use http::StatusCode;
 
-use crate::access::gate::Need;
 use crate::registration::endpoint::{Answered, Call, Endpoint, answer};
+use crate::registration::need::Need;
 use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::{Kind, Param};
 

@@ -11,17 +11,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pellucid_api::rest::{BodySchema, Services};
-use serde::Serialize;
 use pellucid_model::Viewer;
+use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::OpenApi;
 
-use crate::access::gate::Need;
 use crate::access::redaction::Redactor;
 use crate::connection::pool::Pool;
 use crate::error::{BuildError, SERVICES};
 use crate::registration::endpoint::{Endpoint, answer};
+use crate::registration::need::Need;
 use crate::registration::openapi::describe;
 use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::Location;

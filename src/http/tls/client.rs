@@ -8,7 +8,7 @@ use rustls::pki_types::CertificateDer;
 use x509_cert::der::asn1::{Ia5StringRef, PrintableStringRef, TeletexStringRef, Utf8StringRef};
 use x509_cert::der::{Any, Decode, Tag, Tagged};
 
-use crate::access::authority::User;
+use crate::authority::User;
 
 /// Group of every authenticated user.
 const AUTHENTICATED: &str = "system:authenticated";
@@ -62,7 +62,10 @@ mod tests {
             user(params.self_signed(&KeyPair::generate().unwrap()).unwrap().der())
         };
         let jane = of(&[(DnType::CommonName, "jane"), (DnType::OrganizationName, "team-a")]).unwrap();
-        assert_eq!((jane.name.as_str(), jane.groups.join(" ")), ("jane", "team-a system:authenticated".into()));
+        assert_eq!(
+            (jane.name.as_str(), jane.groups.join(" ")),
+            ("jane", "team-a system:authenticated".into())
+        );
         assert_eq!(of(&[(DnType::OrganizationName, "team-a")]), None);
     }
 }

@@ -122,7 +122,8 @@ impl Tls {
 impl State {
     /// Puts what was read in force if it can be used; says so or why not, once.
     fn take(&mut self, read: Result<Material, TlsError>) {
-        let usable = read.clone().and_then(|material| Ok((material.config()?, fingerprint(&material.chain()?))));
+        let usable =
+            read.clone().and_then(|material| Ok((material.config()?, fingerprint(&material.chain()?))));
         match usable {
             Ok((config, fingerprint)) => {
                 tracing::info!(fingerprint, "certificates of the REST server read again");
@@ -130,7 +131,10 @@ impl State {
             }
             Err(error) => {
                 let problem = error.to_string();
-                tracing::error!(problem, "certificates of the REST server not replaced; the old ones stay in force");
+                tracing::error!(
+                    problem,
+                    "certificates of the REST server not replaced; the old ones stay in force"
+                );
             }
         }
         self.last = read;

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use rustc_hash::FxHasher;
 
-use crate::access::gate::Need;
 use crate::error::unknown_path;
 use crate::registration::endpoint::{Answered, Endpoint, answer};
+use crate::registration::need::Need;
 use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::Param;
 use crate::standard::INDEX;
@@ -60,6 +60,7 @@ const ASSETS: &[(&str, &str, &str)] = &[
     file!("pod.js", SCRIPT),
     file!("queue.js", SCRIPT),
     file!("scores.js", SCRIPT),
+    file!("sign_in.js", SCRIPT),
     file!("strip.js", SCRIPT),
     file!("theme.js", SCRIPT),
     file!("trial.js", SCRIPT),

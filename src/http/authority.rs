@@ -67,3 +67,7 @@ pub trait Authority: Send + Sync {
     /// Returns whether a user has a right.
     fn grants(&self, user: Arc<User>, right: Right) -> Asked<bool>;
 }
+
+/// The user of the client's certificate, attached to the requests of a connection. The certificate has been verified.
+#[derive(Clone, Debug)]
+pub(crate) struct Certified(pub(crate) Arc<User>);
