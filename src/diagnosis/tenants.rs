@@ -108,7 +108,7 @@ impl Foreign {
         for (namespace, name) in &self.tenants.odd {
             if !self.viewer.sees(namespace) && !name.is_empty() && text.contains(&**name) {
                 let text = shown.get_or_insert_with(|| text.to_owned());
-                *text = text.replace(&**name, hidden);
+                *text = text.replace(&format!("{namespace}/{name}"), hidden).replace(&**name, hidden);
             }
         }
         let words = self.hide_words(shown.as_deref().unwrap_or(text), hidden);
@@ -195,15 +195,20 @@ mod tests {
 
     #[test]
     fn foreign_names_go_and_everything_else_stays() {
-        let names =
-            [("mine", "web-0"), ("theirs", "web-0"), ("theirs", "db-0"), ("theirs", "node"), ("", "n1")];
+        let names = [
+            ("mine", "web-0"),
+            ("tenant-b", "web-0"),
+            ("tenant-b", "db-0"),
+            ("tenant-b", "node"),
+            ("", "n1"),
+        ];
         let foreign = foreign(&names);
         for (text, shown) in [
-            ("theirs/db-0 waits", Some("? waits")),
+            ("tenant-b/db-0 waits", Some("? waits")),
             ("behind db-0.", Some("behind ?.")),
-            ("in theirs: db-0, db-0x", Some("in ?: ?, db-0x")),
+            ("in tenant-b: db-0, db-0x", Some("in ?: ?, db-0x")),
             ("gone-tenant/gone-pod left", Some("? left")),
-            ("`theirs/db-0` before mine/web-0", Some("`?` before mine/web-0")),
+            ("`tenant-b/db-0` before mine/web-0", Some("`?` before mine/web-0")),
             ("ReplicaSet/db-0", Some("ReplicaSet/?")),
             ("see /apis/v1/history/pods/gone-tenant/gone-pod", Some("see /apis/v1/history/pods/?")),
             ("pod:gone-tenant/gone-pod", Some("pod:?")),
@@ -218,8 +223,8 @@ mod tests {
 
     #[test]
     fn names_with_any_letters_are_found() {
-        let foreign = foreign(&[("theirs", "große Gang, 2"), ("mine", "kleine Gang")]);
-        assert_eq!(foreign.hide("theirs/große Gang, 2 waits", "?").as_deref(), Some("? waits"));
+        let foreign = foreign(&[("tenant-b", "große Gang, 2"), ("mine", "kleine Gang")]);
+        assert_eq!(foreign.hide("tenant-b/große Gang, 2 waits", "?").as_deref(), Some("? waits"));
         assert_eq!(foreign.hide("mine/kleine Gang waits", "?"), None);
     }
 }

@@ -19,7 +19,8 @@ fn said(args: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
-async fn cluster() -> Secure {
+/// Starts a cluster with one pod that does not fit.
+pub(crate) async fn cluster() -> Secure {
     let mut own = pod("own", 9_000);
     own["metadata"]["namespace"] = MINE.into();
     let namespace = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MINE}});

@@ -9,6 +9,10 @@ mod common;
 
 mod access;
 mod authority;
+#[path = "../page/browser.rs"]
+#[allow(dead_code, reason = "the tests of the page use all of it")]
+mod browser;
 mod caller;
 mod commands;
+mod page;
 mod tenants;

@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn lines_and_errors_pass_here_too() {
-        assert_eq!(redactor().line(r#"{"pod":"secret/a","n":1}"#.into()), r#"{"pod":"(hidden)/a","n":1}"#);
+        assert_eq!(redactor().line(r#"{"pod":"secret/a","n":1}"#.into()), r#"{"n":1,"pod":"(hidden)/a"}"#);
         let error = redactor().error(ReadError::NotFound("X", "no secret".into()));
         assert_eq!(error, ReadError::NotFound("X", "no (hidden)".into()));
     }

@@ -35,7 +35,10 @@ export const path = (...parts) => "/" + parts.flatMap((part) => part.split("/"))
  * `{ok, status, body, code, message}`; throws only when the caller aborts it. */
 export async function read(target, options = {}) {
   for (;;) {
+    const asked = JSON.stringify(credentials());
     const answer = await once(target, options);
+    // Another request may have asked the user meanwhile.
+    if (asked !== JSON.stringify(credentials()) && [401, 403].includes(answer.status)) continue;
     if (!wants(answer)) return answer;
     await signIn(answer.message, options.signal);
   }
