@@ -123,7 +123,9 @@ impl Foreign {
             let after =
                 text[end..].strip_prefix('/').and_then(|rest| next_word(rest, 0)).filter(|w| w.0 == 0);
             let before = &text[..start];
-            let is_first = !before.ends_with('/') || OBJECTS.iter().any(|part| before.ends_with(part));
+            // Behind `/:` is a parameter of a path template.
+            let is_inner = before.ends_with('/') || before.ends_with("/:");
+            let is_first = !is_inner || OBJECTS.iter().any(|part| before.ends_with(part));
             let end = match after {
                 Some((_, length)) if is_first && self.is_foreign_namespace(word) => end + 1 + length,
                 _ if self.tenants.is_foreign(word, &self.viewer) => end,
