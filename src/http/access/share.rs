@@ -148,7 +148,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_user_has_a_rate_and_places_and_leaves_others_alone() {
         let shares = Arc::new(Shares::new(Share { at_once: 2, per_second: 0.5, burst: 3.0 }));
-        let status = |taken: Result<Place, Failure>| taken.map(|_| ()).map_err(|f| f.respond("r"));
+        let status = |taken: Result<Place, Failure>| taken.map(|_| ()).map_err(|f| Box::new(f.respond("r")));
         let (first, second) = (shares.take("a").unwrap(), shares.take("a").unwrap());
         assert!(status(shares.take("a")).is_err(), "two are under way");
         assert!(status(shares.take("b")).is_ok());
