@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use pellucid::app::access;
 use pellucid::app::clock;
 use pellucid::app::rest::routes;
 use pellucid::http::{Limits, Parts, Renderer, Server};
@@ -91,6 +92,8 @@ pub(crate) fn serve(
         now: clock::system(),
         observe: Arc::new(|_| ()),
         limits: Limits::default(),
+        authority: None,
+        redact: access::redact(),
     });
     let server = server.expect("the registrations agree");
     let bound = runtime.block_on(server.bind(([127, 0, 0, 1], 0).into())).expect("a port");

@@ -12,7 +12,7 @@ use pellucid_cycle::Registry;
 use pellucid_cycle::Scheduler;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Settings;
-use pellucid_http::{BuildError, Limits, Parts, Renderer, ServeError, Server, Version};
+use pellucid_http::{BuildError, Limits, Parts, Renderer, ServeError, Server, TlsError, Version};
 use pellucid_kubernetes::decode::Decoder;
 use pellucid_kubernetes::lease::election::Terms;
 use pellucid_kubernetes::lease::elector::ElectionConfig;
@@ -25,6 +25,7 @@ use pellucid_recording::switches::Switches;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::app::access::{self, SecureServing};
 use crate::app::clock::Clock;
 use crate::app::core_loop::{CoreLoop, InitialLists};
 use crate::app::health::Health;
@@ -52,8 +53,10 @@ pub struct InstanceConfig {
     pub configuration: Configuration,
     /// Factories of the available plugins.
     pub registry: Registry,
-    /// Address of the REST server; port 0 takes any free one.
+    /// Loopback address of the REST server; port 0 takes any free one. Not used with `secure`.
     pub listen: SocketAddr,
+    /// Serves HTTPS to users of the cluster instead.
+    pub secure: Option<SecureServing>,
     /// Seed that orders nodes of equal score.
     pub seed: u64,
     /// Shadow mode: the scheduler name whose pods are decided on, without any write to the cluster.
@@ -72,6 +75,9 @@ pub enum StartError {
     /// The REST server cannot listen on its address.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The registered routes contradict each other.
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -84,6 +90,8 @@ pub enum StartError {
 pub struct Instance {
     /// Address of the REST server, with the actual port.
     pub address: SocketAddr,
+    /// SHA-256 fingerprint of the server's certificate; `None` for plain HTTP.
+    pub fingerprint: Option<String>,
     /// The tasks that read from and write to the cluster.
     pub io: ClusterIo,
     snapshot: Arc<ArcSwap<Snapshot>>,
@@ -109,6 +117,14 @@ impl Instance {
         switches.set_recorder_bytes(configuration.recorder_bytes);
         switches.set_recorder_first(first_id(clock().wall));
         let flags = Flags::new(switches.clone(), log.clone(), clock.clone());
+        let stop_server = CancellationToken::new();
+        let authority = config.secure.is_some().then(|| access::authority(&config.connection));
+        let tls = match &config.secure {
+            Some(secure) => {
+                Some((secure.address, secure.tls(&config.connection, stop_server.clone()).await?))
+            }
+            None => None,
+        };
         let mut io_config = ClusterIoConfig::new(config.connection, clock.clone(), &instance_name());
         io_config.writes = shadow_of.is_none();
         io_config.decoder = decoder.clone();
@@ -121,13 +137,17 @@ impl Instance {
         let (inputs_tx, inputs) = mpsc::channel(INPUTS_WAITING);
 
         // Bind the address first: if it is in use, no watches must be left running.
-        let server = Server::new(shared.server(&registry, &flags, configz, effective))?;
-        let bound = server.bind(config.listen).await?;
-        let address = bound.address();
+        let parts = Parts { authority, ..shared.server(&registry, &flags, configz, effective) };
+        let server = Server::new(parts)?;
+        let bound = match tls {
+            Some((address, tls)) => server.bind_tls(address, tls).await?,
+            None => server.bind(config.listen).await?,
+        };
+        let (address, fingerprint) = (bound.address(), bound.tls().map(|tls| tls.fingerprint()));
         let io = ClusterIo::start(io_config, inputs_tx);
         let _ = shared.io.set(ClusterIoViews::of(&io, shared.clock.clone()));
 
-        let (stop_server, stop_core) = (CancellationToken::new(), CancellationToken::new());
+        let stop_core = CancellationToken::new();
         let server = tokio::spawn(bound.serve(stop_server.clone()));
         tokio::spawn(flags.run_expiry(stop_server.clone()));
         tokio::spawn(shared.sampler().run(stop_server.clone()));
@@ -151,12 +171,13 @@ impl Instance {
             stop: stop_core.clone(),
         };
         let core_ended = spawn_core(core).map_err(StartError::Thread)?;
-        Ok(Self { address, io, snapshot, published, stop_server, stop_core, core_ended, server })
+        Ok(Self { address, fingerprint, io, snapshot, published, stop_server, stop_core, core_ended, server })
     }
 
     /// Returns the URL of the REST server.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.fingerprint.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
     /// Returns the newest snapshot.
@@ -271,6 +292,8 @@ impl Shared {
                 }
             }),
             limits: Limits::default(),
+            authority: None,
+            redact: access::redact(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! that owns the state ([`core_loop`]), the I/O tasks to the cluster, and the REST server. `run`, `demo` and `replay`
 //! implement the commands of the same names on top of it.
 
+pub mod access;
 mod client;
 pub mod clock;
 pub mod core_loop;

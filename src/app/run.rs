@@ -8,6 +8,7 @@ use pellucid_config::Configuration;
 use pellucid_cycle::Registry;
 use pellucid_kubernetes::{Connection, stop_requested};
 
+use crate::app::access::SecureServing;
 use crate::app::clock;
 use crate::app::instance::{Instance, InstanceConfig};
 use crate::app::log::telemetry::LogControl;
@@ -28,15 +29,17 @@ pub struct RunOptions {
     pub shadow_of: Option<String>,
     /// Shadow mode for this scheduler's own pods: decide and write nothing.
     pub shadow: bool,
-    /// Address of the REST server.
+    /// Loopback address of the REST server.
     pub listen: SocketAddr,
+    /// Serves HTTPS to users of the cluster instead.
+    pub secure: Option<SecureServing>,
     /// URL of the OTLP collector, if traces are exported.
     pub otlp_endpoint: Option<String>,
 }
 
 /// Runs until SIGTERM, SIGINT or a failure of a part, which it returns as an error.
 pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()> {
-    let RunOptions { registry, configuration, shadow_of, shadow, listen, otlp_endpoint } = options;
+    let RunOptions { registry, configuration, shadow_of, shadow, listen, secure, otlp_endpoint } = options;
     let (traces, exporter) = otlp_endpoint.map(|url| Exporter::start(&url)).transpose()?.unzip();
     for note in &configuration.notes {
         tracing::warn!(note = %note, "configuration");
@@ -50,6 +53,7 @@ pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()
         configuration,
         registry,
         listen,
+        secure,
         seed: DEFAULT_SEED,
         shadow_of,
         log: Some(log),
@@ -57,6 +61,9 @@ pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()
         decisions: None,
     };
     let mut instance = Instance::start_traced(config, traces).await?;
+    if let Some(fingerprint) = &instance.fingerprint {
+        tracing::info!(sha256 = fingerprint, "certificate of the REST server");
+    }
     tracing::info!(rest = %instance.url(), "scheduling");
     let ended = tokio::select! {
         stop = stop_requested() => stop.map(|()| None)?,

@@ -48,6 +48,7 @@ mod simulate_text;
 mod suggestions;
 mod table;
 mod text;
+mod trust;
 mod wakeups;
 mod watch;
 
@@ -86,6 +87,7 @@ enum Command {
 
 /// The commands that ask a running scheduler.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, and it is read once")]
 enum Ask {
     /// Say why pods are where they are, or nowhere
     Explain(explain::ExplainArgs),

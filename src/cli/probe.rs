@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::client::{self, Method};
+use super::client::{self, Method, Target};
 use super::out;
+use super::trust::Trust;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  pellucid probe --url http://127.0.0.1:10251/livez")]
@@ -20,6 +21,8 @@ pub(super) struct ProbeArgs {
 
 /// Fails unless the endpoint answers with a success.
 pub(super) fn run(args: &ProbeArgs) -> anyhow::Result<()> {
-    let answered = client::request(Method::Get, &args.url, "", Duration::from_secs(args.timeout))?;
+    // Health is open to everybody, so nothing is said to whoever answers.
+    let target = Target { trust: Some(Trust::Anyone), ..Target::at(&args.url) };
+    let answered = client::request(Method::Get, target, "", Duration::from_secs(args.timeout))?;
     out::line(answered.accepted()?.trim_end())
 }

@@ -2,7 +2,7 @@
 //!
 //! This file handles the command line and the configuration; `app::run` does the rest.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,10 @@ use anyhow::Context as _;
 use clap::{ArgAction, Args};
 use pellucid_config::{Configuration, LeaderElection};
 use pellucid_framework::PluginFactory;
+use pellucid_http::Certificate;
 
 use super::{block_on, out};
+use crate::app::access::SecureServing;
 use crate::app::log::telemetry;
 use crate::app::run::{self, RunOptions};
 
@@ -38,6 +40,9 @@ pub struct RunArgs {
     /// Address of the REST API; port 0 takes any and prints it
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10251")]
     pub listen: SocketAddr,
+    /// How to serve users of the cluster
+    #[command(flatten)]
+    pub secure: SecureArgs,
     /// Send traces of attempts, bindings and requests to an OpenTelemetry collector, such as
     /// http://127.0.0.1:4318; needs a binary built with the cargo feature otel
     #[arg(long, value_name = "URL")]
@@ -100,6 +105,52 @@ impl LeaseArgs {
 /// Parses a duration as in the file, such as `1m30s`.
 fn duration(text: &str) -> Result<Duration, String> {
     pellucid_model::duration::parse(text).ok_or_else(|| "a duration such as 15s or 1m30s".into())
+}
+
+/// Arguments of serving HTTPS, named as kube-scheduler's.
+#[derive(Debug, Args)]
+pub struct SecureArgs {
+    /// Serve the REST API as HTTPS on this port instead of --listen, to users of the cluster (TokenReview,
+    /// SubjectAccessReview); port 0 takes any and prints it
+    #[arg(long, value_name = "PORT", conflicts_with = "listen")]
+    pub secure_port: Option<u16>,
+    /// Address for --secure-port
+    #[arg(long, value_name = "IP", default_value = "0.0.0.0", requires = "secure_port")]
+    pub bind_address: IpAddr,
+    /// Certificate chain of the server, PEM; read again when it changes. Without it one is made and its fingerprint printed
+    #[arg(long, value_name = "FILE", requires_all = ["tls_private_key_file", "secure_port"])]
+    pub tls_cert_file: Option<PathBuf>,
+    /// Private key of the server, PEM; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_private_key_file: Option<PathBuf>,
+    /// Authority of client certificates, PEM, beside the one that the cluster publishes
+    #[arg(long, value_name = "FILE", requires = "secure_port")]
+    pub client_ca_file: Option<PathBuf>,
+}
+
+impl SecureArgs {
+    fn serving(&self) -> anyhow::Result<Option<SecureServing>> {
+        let Some(port) = self.secure_port else { return Ok(None) };
+        let certificate = match (&self.tls_cert_file, &self.tls_private_key_file) {
+            (Some(certificate), Some(key)) => {
+                Certificate::Files { certificate: certificate.clone(), key: key.clone() }
+            }
+            _ => Certificate::SelfSigned { names: own_names(self.bind_address) },
+        };
+        let address = SocketAddr::new(self.bind_address, port);
+        Ok(Some(SecureServing { address, certificate, client_ca_file: self.client_ca_file.clone() }))
+    }
+}
+
+/// Returns the names for a self-signed certificate: of this host, of loopback and of the address.
+fn own_names(address: IpAddr) -> Vec<String> {
+    let host = std::env::var("HOSTNAME").ok().filter(|host| !host.is_empty());
+    let mut names: Vec<String> = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into();
+    names.extend(host);
+    if !address.is_unspecified() && !address.is_loopback() {
+        names.push(address.to_string());
+    }
+    names
 }
 
 impl RunArgs {
@@ -166,6 +217,7 @@ pub fn run_with(args: &RunArgs, registry: Vec<Box<dyn PluginFactory>>) -> anyhow
         shadow_of: args.shadow_of.clone(),
         shadow: args.shadow,
         listen: args.listen,
+        secure: args.secure.serving()?,
         otlp_endpoint: args.otlp_endpoint.clone(),
     };
     block_on(run::run(options, log))?

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use pellucid_sandbox::{Clock, Config, Kubelet, Sandbox, StartError};
+use pellucid_sandbox::{Clock, Config, Kubelet, Sandbox, StartError, User};
 use serde_json::Value;
 
 use super::manifests;
@@ -25,6 +25,10 @@ pub(super) struct Args {
     /// YAML or JSON file with nodes (or any objects) to begin with: a List, or several documents. May be repeated.
     #[arg(long = "nodes", value_name = "FILE")]
     pub nodes: Vec<PathBuf>,
+    /// YAML or JSON file with a list of users that TokenReview and SubjectAccessReview know, to try servers with users:
+    /// name, token, groups, rights (verbs with paths or with the namespace of pods). The sandbox itself heeds no rights.
+    #[arg(long, value_name = "FILE")]
+    pub users: Option<PathBuf>,
     /// Seconds from binding until a pod runs.
     #[arg(long, default_value = "0.5", value_name = "SECONDS", value_parser = seconds)]
     pub start_delay: Duration,
@@ -63,6 +67,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         seed,
         kubelet: Some(kubelet),
         node_metrics: args.node_metrics.map(Duration::from_secs),
+        users: args.users.as_deref().map(users).transpose()?.unwrap_or_default(),
         objects,
         ..Config::default()
     };
@@ -98,6 +103,12 @@ pub(super) fn is_taken(error: &StartError) -> bool {
 /// Adds a line to the error of a port in use, with the flag that changes the port.
 pub(super) fn other_port(error: &anyhow::Error, flag: &str) -> anyhow::Error {
     anyhow::anyhow!("{error:#}\n{flag} 127.0.0.1:0 takes any free port and prints it")
+}
+
+fn users(file: &Path) -> anyhow::Result<Vec<User>> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file).with_context(|| format!("reading {name}"))?;
+    serde_saphyr::from_str(&text).with_context(|| format!("{name} is no list of users"))
 }
 
 fn read(file: &Path) -> anyhow::Result<Vec<Value>> {

@@ -1,14 +1,16 @@
 //! What all commands about a running scheduler share: its address and the output format.
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::client::{self, Method};
+use super::client::{self, Method, Target};
 use super::out;
+use super::trust::Trust;
 
 /// Where the scheduler is and how to print its answers.
 #[derive(Debug, Args)]
@@ -16,6 +18,21 @@ pub(super) struct ServerArgs {
     /// REST address of the scheduler
     #[arg(long, value_name = "URL", env = "PELLUCID_SERVER", default_value = "http://127.0.0.1:10251")]
     pub server: String,
+    /// Bearer token, for an https address or behind the API server
+    #[arg(long, value_name = "TOKEN", env = "PELLUCID_TOKEN", hide_env_values = true)]
+    pub token: Option<String>,
+    /// Authority that signed the certificate of an https address, PEM
+    #[arg(long, value_name = "FILE", conflicts_with = "fingerprint")]
+    pub certificate_authority: Option<PathBuf>,
+    /// SHA-256 fingerprint of the certificate of an https address, as the scheduler logs it at its start
+    #[arg(long, value_name = "SHA256")]
+    pub fingerprint: Option<String>,
+    /// Reach the scheduler through the API server of this kubeconfig, with its credentials
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "certificate_authority", "fingerprint"])]
+    pub kubeconfig: Option<PathBuf>,
+    /// Service of the scheduler for --kubeconfig, NAMESPACE/NAME:PORT
+    #[arg(long, value_name = "SERVICE", default_value = "pellucid/pellucid:https", requires = "kubeconfig")]
+    pub service: String,
     /// Namespace of names that come without one (else default); lists show this one only (else all)
     #[arg(short, long, value_name = "NAMESPACE", value_parser = namespace)]
     pub namespace: Option<String>,
@@ -127,12 +144,23 @@ impl ServerArgs {
         take: impl FnMut(&str) -> anyhow::Result<ControlFlow<()>>,
     ) -> anyhow::Result<ControlFlow<()>> {
         let timeout = Duration::from_secs(self.timeout);
-        client::lines(&self.server, path, timeout, (!is_followed).then_some(timeout), take)
+        client::lines(self.target(), path, timeout, (!is_followed).then_some(timeout), take)
+    }
+
+    fn target(&self) -> Target<'_> {
+        let pinned = self.fingerprint.as_deref().map(Trust::Fingerprint);
+        Target {
+            base: &self.server,
+            trust: self.certificate_authority.as_deref().map(Trust::Authority).or(pinned),
+            token: self.token.as_deref(),
+            namespaces: self.namespace.as_deref(),
+            behind: self.kubeconfig.as_deref().map(|file| (file, self.service.as_str())),
+        }
     }
 
     fn send(&self, method: Method, path: &str) -> anyhow::Result<String> {
         let timeout = Duration::from_secs(self.timeout);
-        Ok(client::request(method, &self.server, path, timeout)?.accepted()?)
+        Ok(client::request(method, self.target(), path, timeout)?.accepted()?)
     }
 
     /// Returns `namespace/name` for a name. Fails if it is in another namespace than `--namespace`.
@@ -205,6 +233,11 @@ pub(super) mod testing {
     pub(in crate::cli) fn args(namespace: Option<&str>) -> ServerArgs {
         ServerArgs {
             server: String::new(),
+            token: None,
+            certificate_authority: None,
+            fingerprint: None,
+            kubeconfig: None,
+            service: String::new(),
             namespace: namespace.map(str::to_owned),
             output: Output::Table,
             timeout: 1,

@@ -1,5 +1,5 @@
 //! What is worked out of a snapshot once for all readers: the verdicts on all pending pods, the outlooks of gangs, the
-//! counts of its pods, and the cluster without the pods that can leave.
+//! counts of its pods, the cluster without the pods that can leave, and which names are whose.
 //!
 //! It lies in the snapshot's memo. Nothing is worked out before a reader asks for it.
 
@@ -12,6 +12,7 @@ use pellucid_model::GangKey;
 
 use crate::gangs::outlook::GangOutlook;
 use crate::population::Population;
+use crate::tenants::Tenants;
 use crate::verdict::Verdicts;
 
 /// The answers that readers share.
@@ -21,6 +22,7 @@ pub(crate) struct Known {
     emptied: OnceLock<Cluster>,
     /// The pods of the snapshot, counted.
     pub(crate) population: Population,
+    tenants: OnceLock<Arc<Tenants>>,
 }
 
 /// Returns what readers share of a snapshot.
@@ -33,6 +35,7 @@ pub(crate) fn known(snapshot: &Snapshot) -> Arc<Known> {
             outlooks,
             emptied: OnceLock::new(),
             population: Population::default(),
+            tenants: OnceLock::new(),
         }
     })
 }
@@ -46,6 +49,11 @@ impl Known {
     /// Returns the cluster without the pods that can leave; the first reader makes it.
     pub(crate) fn emptied(&self, make: impl FnOnce() -> Cluster) -> &Cluster {
         self.emptied.get_or_init(make)
+    }
+
+    /// Returns the names with their namespaces; the first reader with limits collects them.
+    pub(crate) fn tenants(&self, make: impl FnOnce() -> Tenants) -> Arc<Tenants> {
+        self.tenants.get_or_init(|| Arc::new(make())).clone()
     }
 
     /// Returns the outlook of a gang; the first reader works it out.

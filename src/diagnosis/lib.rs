@@ -15,6 +15,7 @@
 //! - [`gangs`]: gangs as bodies: status, explanation, what blocks them
 //! - [`history`]: pod histories, the feed, and the hashes of decisions
 //! - [`what_if`]: questions that are answered on a copy of the snapshot
+//! - [`tenants`]: which names in a text belong to namespaces that a viewer does not see
 //! - [`dump`]: a snapshot as a document, and a scheduler rebuilt from one
 
 pub mod dump;
@@ -30,6 +31,7 @@ mod owner;
 mod population;
 pub mod reads;
 mod requirements;
+pub mod tenants;
 pub mod verdict;
 pub mod views;
 pub mod what_if;

@@ -23,6 +23,8 @@ pub enum ReadError {
     Gone(&'static str, String),
     /// The request is malformed. 400.
     BadRequest(&'static str, String),
+    /// The client may not see what the request names. 403.
+    Forbidden(&'static str, String),
     /// The request is well formed but contradicts itself. 422.
     Unprocessable(&'static str, String),
     /// There are too many requests at once; a later one may succeed. 429.
@@ -83,8 +85,8 @@ pub enum BuildError {
 pub enum ServeError {
     /// The address is reachable from other machines.
     #[error(
-        "refusing to listen on {address}: an address that other machines can reach needs TLS and authentication, \
-         which this version does not have; listen on 127.0.0.1 and use kubectl port-forward"
+        "refusing to listen on {address} with plain HTTP: an address that other machines can reach needs TLS, which \
+         --secure-port serves, and asks who its users are; or listen on 127.0.0.1 and use kubectl port-forward"
     )]
     NotLoopback {
         /// The refused address.
@@ -159,6 +161,7 @@ impl From<ReadError> for Failure {
             ReadError::NotFound(code, message) => Self::new(StatusCode::NOT_FOUND, code, message),
             ReadError::Gone(code, message) => Self::new(StatusCode::GONE, code, message),
             ReadError::BadRequest(code, message) => Self::new(StatusCode::BAD_REQUEST, code, message),
+            ReadError::Forbidden(code, message) => Self::new(StatusCode::FORBIDDEN, code, message),
             ReadError::Unprocessable(code, message) => {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
             }

@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use tracing::Instrument;
 
+use crate::access::gate::Gate;
 use crate::error::Failure;
 use crate::error::unknown_path;
 use crate::registration::endpoint::Template;
@@ -49,12 +50,14 @@ pub(crate) struct Observed {
     observe: Observe,
     started: u64,
     count: AtomicU64,
+    /// Whether every request says who sends it, so that a name of this machine needs no protection.
+    is_guarded: bool,
 }
 
 impl Observed {
-    pub(crate) fn new(now: Clock, observe: Observe) -> Self {
+    pub(crate) fn new(now: Clock, observe: Observe, is_guarded: bool) -> Self {
         let started = now().wall.as_secs();
-        Self { now, observe, started, count: AtomicU64::new(0) }
+        Self { now, observe, started, count: AtomicU64::new(0), is_guarded }
     }
 
     /// Returns the client's request id if it is a plain word of at most 64 characters. Otherwise creates one from the
@@ -74,8 +77,14 @@ pub(crate) fn layered(router: Router, observed: Arc<Observed>) -> Router {
     router.layer(middleware::from_fn_with_state(observed, around))
 }
 
-pub(crate) async fn unknown(request: Request) -> Response {
+/// Responds to paths that are not served. Where there is a gate, only users learn that.
+pub(crate) async fn unknown(gate: Option<Arc<Gate>>, request: Request) -> Response {
     let info = request.extensions().get::<RequestInfo>().cloned().unwrap_or_default();
+    if let Some(gate) = gate
+        && let Err(failure) = gate.identify(request.headers(), request.extensions()).await
+    {
+        return failure.respond(&info.request_id);
+    }
     unknown_path(request.uri().path()).respond(&info.request_id)
 }
 
@@ -95,10 +104,11 @@ async fn around(State(observed): State<Arc<Observed>>, mut request: Request, nex
         tracing::error_span!("http", method = %request.method(), path = request.uri().path(), request_id);
     let method = usual(request.method());
     let refused = check_url(&request)
-        .and_then(|()| check_host(request.headers()))
+        .and_then(|()| if observed.is_guarded { Ok(()) } else { check_host(request.headers()) })
         .and_then(|()| check_origin(request.method(), request.headers()))
         .err();
-    let info = RequestInfo { now, request_id: request_id.clone(), from: from(&request) };
+    let info =
+        RequestInfo { now, request_id: request_id.clone(), from: from(&request), ..RequestInfo::default() };
     request.extensions_mut().insert(info);
     let mut response = match refused {
         Some(failure) => failure.respond(&request_id),

@@ -9,9 +9,10 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use pellucid_model::Published;
+use pellucid_model::{Published, Viewer};
 use tokio::sync::{Semaphore, watch};
 
+use crate::access::redaction::{Redact, Redactor};
 use crate::body;
 use crate::connection::pool::Pool;
 use crate::connection::response_budget::ResponseBudget;
@@ -35,6 +36,7 @@ const NEXT_PAGE: &str = "/meta/continue";
 
 pub(super) struct Reader<S> {
     pub(super) load: Load<S>,
+    pub(super) redact: Redact<S>,
     /// Changes after each publication; the value is ignored.
     pub(super) published: watch::Receiver<u64>,
     pub(super) pool: Pool,
@@ -88,7 +90,9 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
                 None => call.params,
             };
             let snapshot = reader.snapshot(&route, &params)?;
-            let value = read(&snapshot, &params, &call.info)?;
+            let redactor = reader.redactor(&snapshot, &call.info.viewer);
+            let mut value = read(&snapshot, &params, &call.info).map_err(|error| redactor.error(error))?;
+            redactor.value(&mut value);
             if route.page_of.is_some() && value.pointer(NEXT_PAGE).is_some() {
                 reader.walks.hold(Arc::clone(&snapshot));
             }
@@ -99,6 +103,11 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         let mut response = respond(format.content_type(), generation, body);
         response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
         Ok(response)
+    }
+
+    /// Returns what takes foreign names out of answers of a snapshot.
+    pub(super) fn redactor(&self, snapshot: &S, viewer: &Viewer) -> Redactor {
+        Redactor::of(viewer, || (self.redact)(snapshot, viewer))
     }
 
     /// Returns the snapshot to read: of a list that goes on, the one that its first page was of. Fails with 410 when that

@@ -11,19 +11,24 @@ use axum::Router;
 use axum::extract::Request;
 use axum::routing::any;
 use bytes::Bytes;
-use pellucid_model::Published;
 use pellucid_model::time::Now;
+use pellucid_model::{Published, Viewer};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 
+use crate::access::gate::Gate;
+use crate::access::redaction::{Redact, Redactor};
+use crate::access::share::Share;
+use crate::authority::Authority;
 use crate::connection::listen::Bound;
 use crate::connection::pool::{Pool, Times};
 use crate::connection::response_budget::ResponseBudget;
 use crate::error::{BuildError, ServeError};
 use crate::middleware::{self, Observe, Observed};
+use crate::path_entry::PathEntry;
 use crate::read::{self, Load, Reader};
-use crate::registration::endpoint::{Endpoint, PathEntry};
+use crate::registration::endpoint::Endpoint;
 use crate::registration::openapi::describe;
 use crate::registration::operation::{self, Operation};
 use crate::registration::route::{Method, Route};
@@ -31,6 +36,7 @@ use crate::standard::flags::{self, Flagged, Switch};
 use crate::standard::health::{self, HealthCheck};
 use crate::standard::{Configz, Renderer, Standard, Version, all_operations};
 use crate::stream::Streams;
+use crate::tls::Tls;
 
 /// Returns the current time. The server reads no clock of its own.
 pub type Clock = Arc<dyn Fn() -> Now + Send + Sync>;
@@ -78,6 +84,8 @@ pub struct Limits {
     pub followers: usize,
     /// Time that requests in flight may take to finish at shutdown.
     pub stop_patience: Duration,
+    /// What one user may take, where users are known.
+    pub share: Share,
 }
 
 impl Default for Limits {
@@ -102,6 +110,7 @@ impl Default for Limits {
             reserve_patience: Duration::from_millis(500),
             followers: 32,
             stop_patience: Duration::from_secs(6),
+            share: Share::default(),
         }
     }
 }
@@ -132,6 +141,10 @@ pub struct Parts<S> {
     pub observe: Observe,
     /// Limits of the server.
     pub limits: Limits,
+    /// Says who may do what; `None` on a loopback address, where whoever reaches it may do all.
+    pub authority: Option<Arc<dyn Authority>>,
+    /// Says which names a viewer may not see.
+    pub redact: Redact<S>,
 }
 
 /// The routers of the two kinds of connections.
@@ -149,6 +162,8 @@ pub struct Server {
     limits: Limits,
     /// Ends the feeds that are being followed.
     end_feeds: CancellationToken,
+    /// Whether users are asked for.
+    is_guarded: bool,
 }
 
 impl Server {
@@ -162,20 +177,40 @@ impl Server {
         check_names(&parts)?;
         let document = describe(&operations, &parts.version.git_version)?;
         let limits = parts.limits;
-        let observed = Arc::new(Observed::new(Arc::clone(&parts.now), Arc::clone(&parts.observe)));
+        let authority = parts.authority.clone();
+        let gate = authority.map(|authority| Arc::new(Gate::new(authority, limits.share)));
+        let observed =
+            Arc::new(Observed::new(Arc::clone(&parts.now), Arc::clone(&parts.observe), gate.is_some()));
         let checks: Arc<[HealthCheck]> = parts.health.as_slice().into();
         let end_feeds = CancellationToken::new();
         let mut endpoints = endpoints(parts, &operations, &document, &end_feeds);
         endpoints.extend(health::endpoints(&checks));
-        let all = middleware::layered(route(endpoints).fallback(middleware::unknown), Arc::clone(&observed));
-        let health =
-            middleware::layered(route(health::endpoints(&checks)).fallback(middleware::crowded), observed);
-        Ok(Self { routers: Routers { all, health }, limits, end_feeds })
+        let unknown = gate.clone();
+        let unknown = any(move |request: Request| middleware::unknown(unknown.clone(), request));
+        let all = route(endpoints, gate.as_ref()).fallback(unknown);
+        let all = middleware::layered(all, Arc::clone(&observed));
+        let health = route(health::endpoints(&checks), gate.as_ref()).fallback(middleware::crowded);
+        let health = middleware::layered(health, observed);
+        Ok(Self { routers: Routers { all, health }, limits, end_feeds, is_guarded: gate.is_some() })
     }
 
-    /// Binds a loopback address; port 0 takes any free one. Fails for other addresses, and when the port is taken.
+    /// Binds a loopback address for plain HTTP; port 0 takes any free one. Fails for other addresses, and when the port is
+    /// taken.
     pub async fn bind(&self, address: SocketAddr) -> Result<Bound, ServeError> {
-        Bound::bind(address, self.routers.clone(), self.limits, self.end_feeds.clone()).await
+        self.bound(address, None).await
+    }
+
+    /// Binds an address for HTTPS. Fails for an address that other machines reach unless users are asked for.
+    pub async fn bind_tls(&self, address: SocketAddr, tls: Tls) -> Result<Bound, ServeError> {
+        self.bound(address, Some(tls)).await
+    }
+
+    async fn bound(&self, address: SocketAddr, tls: Option<Tls>) -> Result<Bound, ServeError> {
+        let is_safe = tls.is_some() && self.is_guarded;
+        if !is_safe && !address.ip().to_canonical().is_loopback() {
+            return Err(ServeError::NotLoopback { address });
+        }
+        Bound::bind(address, tls, self.routers.clone(), self.limits, self.end_feeds.clone()).await
     }
 }
 
@@ -194,7 +229,11 @@ where
     // anyone from turning off a costly switch.
     let chores = Arc::new(Pool::new(2, 16));
     let times = Times { turn: limits.turn_patience, run: limits.read_patience };
+    let (load, redact) = (Arc::clone(&parts.load), Arc::clone(&parts.redact));
+    let redactor: Arc<dyn Fn(&Viewer) -> Redactor + Send + Sync> =
+        Arc::new(move |viewer| Redactor::of(viewer, || redact(&load(), viewer)));
     let reader = Arc::new(Reader {
+        redact: parts.redact,
         load: parts.load,
         published: parts.published,
         pool: Pool::new(limits.reads, limits.reads_waiting).within(times),
@@ -216,7 +255,8 @@ where
     let mut switches = parts.switches;
     switches.sort_by(|left, right| left.name().cmp(right.name()));
     let (pool, body_limit, body_patience) = (Arc::clone(&chores), limits.flag_body, limits.body_patience);
-    let flagged = Arc::new(Flagged { switches, pool, body_limit, body_patience });
+    let flagged =
+        Arc::new(Flagged { switches, pool, body_limit, body_patience, redactor: Arc::clone(&redactor) });
     let standard = Standard {
         operations,
         document: json(document),
@@ -226,6 +266,7 @@ where
         metrics: parts.metrics,
         resource_metrics: parts.resource_metrics,
         pool: chores,
+        redactor,
     };
     let reads = parts.routes.into_iter().map(|route| read::endpoint(route, &reader));
     reads.chain(standard.endpoints()).chain(flags::endpoints(&flagged)).collect()
@@ -236,7 +277,7 @@ fn json(value: &impl serde::Serialize) -> Bytes {
     serde_json::to_vec(value).unwrap_or_default().into()
 }
 
-fn route(endpoints: Vec<Endpoint>) -> Router {
+fn route(endpoints: Vec<Endpoint>, gate: Option<&Arc<Gate>>) -> Router {
     let mut by_path: BTreeMap<String, Vec<Endpoint>> = BTreeMap::new();
     for endpoint in endpoints {
         by_path.entry(endpoint.operation.positional()).or_default().push(endpoint);
@@ -244,7 +285,7 @@ fn route(endpoints: Vec<Endpoint>) -> Router {
     let mut router = Router::new();
     for (path, endpoints) in by_path {
         let template = endpoints.first().map(|first| first.operation.path.clone()).unwrap_or_default();
-        let entry = Arc::new(PathEntry::new(&template, endpoints));
+        let entry = Arc::new(PathEntry::new(&template, endpoints, gate.cloned()));
         router = router.route(
             &path,
             any(move |request: Request| {

@@ -15,8 +15,9 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use pellucid_model::Published;
+use pellucid_model::{Published, Viewer};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::pool::Pool;
@@ -40,6 +41,9 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const AT_ONCE: usize = 256;
 /// Interval of keep-alive comments on a silent event stream. Proxies drop connections that are silent for long.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+/// How long a feed is followed for a user whose rights were asked about.
+const TRUSTED: Duration = Duration::from_secs(3600);
 
 /// State that all feeds share.
 pub(super) struct Streams {
@@ -66,6 +70,9 @@ struct Feed<S> {
     reader: Arc<Reader<S>>,
     read: ReadLines<S>,
     params: Arc<Params>,
+    viewer: Viewer,
+    /// When a feed ends whose reader has to be asked about again.
+    ends: Option<Instant>,
     cursor: u64,
     left: u64,
     is_events: bool,
@@ -93,7 +100,9 @@ where
     };
     let (published, generation) = (reader.published.clone(), (reader.load)().generation());
     let (params, cursor) = (Arc::new(call.params), since.unwrap_or(0));
-    let feed = Feed { reader, read, params, cursor, left, is_events, follower, published };
+    let ends = call.info.user.as_ref().map(|_| Instant::now() + TRUSTED);
+    let viewer = call.info.viewer;
+    let feed = Feed { reader, read, params, viewer, ends, cursor, left, is_events, follower, published };
     let body = Body::from_stream(stream::unfold(feed, next));
     let mut response = respond(if is_events { EVENT_STREAM } else { NDJSON }, generation, body);
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept, last-event-id"));
@@ -108,7 +117,8 @@ where
     loop {
         // Before reading, so that a publication in between is noticed.
         feed.published.mark_unchanged();
-        if feed.left == 0 || feed.reader.streams.stop.is_cancelled() {
+        let is_over = feed.ends.is_some_and(|end| Instant::now() >= end);
+        if is_over || feed.left == 0 || feed.reader.streams.stop.is_cancelled() {
             return None;
         }
         let Ok(lines) = feed.batch().await else {
@@ -134,7 +144,17 @@ impl<S: Published + Send + Sync + 'static> Feed<S> {
         let (reader, read, params) =
             (Arc::clone(&self.reader), Arc::clone(&self.read), Arc::clone(&self.params));
         let (cursor, at_most) = (self.cursor, AT_ONCE.min(usize::try_from(self.left).unwrap_or(AT_ONCE)));
-        self.reader.streams.pool.run(move || read(&(reader.load)(), &params, cursor, at_most)).await
+        let viewer = self.viewer.clone();
+        let job = move || {
+            let snapshot = (reader.load)();
+            let lines = read(&snapshot, &params, cursor, at_most);
+            let redactor = reader.redactor(&snapshot, &viewer);
+            Lines {
+                lines: lines.lines.into_iter().map(|(id, line)| (id, redactor.line(line))).collect(),
+                ..lines
+            }
+        };
+        self.reader.streams.pool.run(job).await
     }
 
     /// Waits for the next publication. Returns `false` when a keep-alive is due, `None` at the end.
@@ -146,7 +166,15 @@ impl<S: Published + Send + Sync + 'static> Feed<S> {
                 false => std::future::pending().await,
             }
         };
+        let ends = self.ends;
+        let end = async {
+            match ends {
+                Some(end) => tokio::time::sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
+            () = end => None,
             changed = self.published.changed() => changed.ok().map(|()| true),
             () = self.reader.streams.stop.cancelled() => None,
             () = sign => Some(false),

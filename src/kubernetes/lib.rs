@@ -11,12 +11,14 @@
 //! - [`watches`]: lists and watches each kind and builds the inputs.
 //! - [`lease`]: which of several instances writes.
 //! - [`writes`]: the effect queues, the writers that pull them, and the API writer through which all of them write.
+//! - [`reviews`]: asks who the users of the REST API are and what they may.
 
 mod cluster_io;
 pub mod connection;
 pub mod decode;
 pub mod kinds;
 pub mod lease;
+pub mod reviews;
 pub mod rights;
 pub mod watches;
 pub mod writes;
@@ -27,6 +29,7 @@ pub use cluster_io::{ClusterIo, ClusterIoConfig, Drained, stop_requested};
 pub use connection::client::{ConnectError, Connection};
 pub use connection::kubeconfig::is_in_cluster;
 pub use connection::limits::WatchLimits;
+pub use connection::service_proxy::ServiceProxy;
 pub use connection::transport::Pools;
 
 use pellucid_model::Now;

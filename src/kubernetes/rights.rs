@@ -20,8 +20,12 @@ pub struct Rule {
     pub verbs: Vec<&'static str>,
 }
 
-/// What is written in all namespaces without being watched: the events.
-const WRITTEN: [(&str, &str, &[&str]); 1] = [("events.k8s.io", "events", &["create", "patch"])];
+/// What is written without being watched: events, and the questions who the users of the REST API are and what they may.
+const WRITTEN: [(&str, &str, &[&str]); 3] = [
+    ("authentication.k8s.io", "tokenreviews", &["create"]),
+    ("authorization.k8s.io", "subjectaccessreviews", &["create"]),
+    ("events.k8s.io", "events", &["create", "patch"]),
+];
 
 /// Returns the fewest rules that allow the calls in all namespaces, sorted. `custom` are the kinds that plugins bring.
 pub fn cluster_rules(custom: &[CustomKindRef]) -> Vec<Rule> {

@@ -12,8 +12,8 @@
 //! - [`gang`], [`group_status`]: gangs as declared, and the status of PodGroups;
 //! - [`cause`], [`effect`], [`merge_patch`]: why a node was refused, and the writes that a decision orders;
 //! - [`pages`], [`cow_map`], `mirror`, `published`: containers that are cheap to publish;
-//! - [`cancellation`], [`stable_hash`], [`escape`], [`sentence`], [`similar`]: cancelling reads, a fixed hash, texts of
-//!   others, typos.
+//! - [`cancellation`], [`stable_hash`], [`escape`], [`sentence`], [`similar`], [`viewer`]: cancelling reads, a fixed hash,
+//!   texts of others, typos, whose names a reader may see.
 
 pub mod cancellation;
 pub mod cause;
@@ -28,6 +28,7 @@ mod objects;
 mod published;
 pub mod sentence;
 pub mod time;
+pub mod viewer;
 
 pub use data::{collections, cow_map, name, pages, similar, stable_hash};
 pub use objects::{
@@ -46,3 +47,4 @@ pub use pages::Pages;
 pub use pod::{Pod, PodId, PodKey, PodSpec};
 pub use published::Published;
 pub use time::Now;
+pub use viewer::Viewer;

@@ -22,6 +22,7 @@ use crate::node_metrics::{self, Reports};
 use crate::options::Options;
 use crate::requests::connection::{Connections, Cut, CuttableListener};
 use crate::requests::server::{Server, handle};
+use crate::users::User;
 use crate::write_log::{LoggedWrite, WriteLog};
 
 /// Delays of the pod lifecycle on nodes.
@@ -65,6 +66,8 @@ pub struct Config {
     pub gangs: Gangs,
     /// How many requests that write are kept for [`Handle::writes`].
     pub write_log: usize,
+    /// Users that TokenReview and SubjectAccessReview know. The sandbox itself lets everybody do everything.
+    pub users: Vec<User>,
     /// Objects to create at the start, in this order.
     pub objects: Vec<Value>,
 }
@@ -82,6 +85,7 @@ impl Default for Config {
             seed: 1,
             gangs: Gangs::default(),
             write_log: 0,
+            users: Vec::new(),
             objects: Vec::new(),
         }
     }
@@ -138,6 +142,7 @@ impl Sandbox {
         let connections = Connections::new(config.clock.clone());
         let server = Arc::new(Server {
             api,
+            users: config.users,
             faults: Faults::new(config.clock),
             writes: WriteLog::new(config.write_log),
             address,

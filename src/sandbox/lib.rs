@@ -14,6 +14,7 @@
 //! - `controllers`, `kubelet`, `node_metrics`: clients of `api` that follow the store's history, as a watch does.
 //! - `clock`, `faults`, `errors`: time and misbehaviour under a test's control; refusals.
 //! - `write_log`: which client wrote what, for tests of several schedulers.
+//! - `users`: users that TokenReview and SubjectAccessReview know.
 //! - `fields`: access to fields of JSON objects.
 
 mod api;
@@ -33,6 +34,7 @@ mod options;
 mod requests;
 mod selectors;
 mod store;
+mod users;
 mod watch;
 mod write_log;
 
@@ -40,4 +42,5 @@ pub use clock::Clock;
 pub use faults::{Fault, Faults, Match, Objects, Trouble};
 pub use handle::{Config, Handle, Kubelet, Sandbox, StartError};
 pub use kinds::groups::Gangs;
+pub use users::{Right, User};
 pub use write_log::LoggedWrite;

@@ -107,7 +107,12 @@ fn a_server_that_is_not_there_is_said_to_be_missing() {
         assert!(said.trim_end().ends_with(&hint), "the hint is not last: {said}");
     }
     fails(&["probe", "--url", &url], 1, &["no scheduler answers"]);
-    fails(&["flags", "--server", "https://127.0.0.1:1"], 1, &["plain HTTP"]);
+    fails(
+        &["flags", "--server", "https://127.0.0.1:1"],
+        1,
+        &["no scheduler answers at https://127.0.0.1:1/"],
+    );
+    fails(&["flags", "--server", "ftp://127.0.0.1:1"], 1, &["only http and https are spoken"]);
 }
 
 #[test]

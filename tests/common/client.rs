@@ -102,6 +102,11 @@ pub(crate) fn connect(address: SocketAddr) -> TcpStream {
 
 /// Reads a response until the peer closes.
 pub(crate) fn read(stream: &mut TcpStream) -> Reply {
+    read_all(stream)
+}
+
+/// Reads a response until the end, of any stream.
+pub(crate) fn read_all(stream: &mut impl Read) -> Reply {
     let mut bytes = Vec::new();
     let ended = stream.read_to_end(&mut bytes);
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");

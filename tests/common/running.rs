@@ -115,6 +115,7 @@ pub async fn parts(sandbox: &Handle) -> InstanceConfig {
         configuration: config::default(&registry).expect("the default configuration"),
         registry,
         listen: ([127, 0, 0, 1], 0).into(),
+        secure: None,
         seed: 7,
         shadow_of: None,
         log: None,

@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use pellucid::http::{BuildError, Kind, Limits, Param, Route, ServeError, Server};
+use pellucid::http::{
+    BuildError, Certificate, ClientCa, Kind, Limits, Param, Route, ServeError, Server, Tls,
+};
 use pellucid_api::rest::BodySchema;
 use serde_json::Value;
 
@@ -16,7 +18,15 @@ fn only_loopback_is_listened_on_and_a_taken_port_is_named() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:10251", "[::ffff:192.0.2.1]:0"] {
         let refused = bind(address.parse().unwrap());
         assert!(matches!(refused, ServeError::NotLoopback { .. }), "{refused:?}");
-        assert!(refused.to_string().contains("needs TLS and authentication"));
+        assert!(refused.to_string().contains("needs TLS, which --secure-port serves"));
+        let names = Certificate::SelfSigned { names: vec!["localhost".to_owned()] };
+        let tls = Tls::new(names, ClientCa::default()).unwrap();
+        let unasked =
+            site.runtime.block_on(server.bind_tls(address.parse().unwrap(), tls)).map(|_| ()).unwrap_err();
+        assert!(
+            matches!(unasked, ServeError::NotLoopback { .. }),
+            "TLS that asks nobody who they are: {unasked:?}"
+        );
     }
     let taken = bind(site.address);
     assert!(matches!(taken, ServeError::InUse { .. }), "{taken:?}");

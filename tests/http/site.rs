@@ -233,6 +233,8 @@ fn parts_with(limits: Limits, more: impl FnOnce(mpsc::Sender<()>) -> Vec<Route<F
         now: Arc::new(now),
         observe: Arc::new(|_| ()),
         limits,
+        authority: None,
+        redact: Arc::new(|_, _| unreachable!("everybody sees all")),
     };
     (parts, snapshot, published, began, let_end)
 }

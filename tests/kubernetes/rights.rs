@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pellucid::cluster::input::Input;
 use pellucid::kubernetes::decode::Decoder;
+use pellucid::kubernetes::reviews::{Access, Reviewed, Reviews};
 use pellucid::kubernetes::rights::{Rule, cluster_rules};
 use pellucid::model::ObjectKind;
 use pellucid::model::effect::EffectReport;
@@ -128,6 +129,7 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     }
     mock.wait("PATCH /apis/events", 1).await;
     mock.wait("PATCH /api/v1/namespaces/ns/pods/p/status", 1).await;
+    ask_about_users(&mock).await;
     let used: BTreeSet<_> = mock.seen("").iter().filter_map(|seen| right(&seen.what)).collect();
     assert_eq!(used, granted("ClusterRole"));
 }
@@ -145,4 +147,40 @@ async fn the_role_grants_exactly_the_requests_for_the_lease() {
     let of_lease = mock.seen("").into_iter().filter(|seen| seen.what.contains("/leases"));
     let used: BTreeSet<_> = of_lease.filter_map(|seen| right(&seen.what)).collect();
     assert_eq!(used, granted("Role"));
+}
+
+/// Asks who a user is and what the user may.
+async fn ask_about_users(mock: &Mock) {
+    mock.on(
+        "POST /apis/authentication.k8s.io/v1/tokenreviews",
+        [Answer::Json(201, json!({"spec": {"token": "t"}}))],
+    );
+    mock.on(
+        "POST /apis/authorization.k8s.io/v1/subjectaccessreviews",
+        [Answer::Json(201, json!({"spec": {}}))],
+    );
+    let reviews = Reviews::new(mock.client());
+    assert_eq!(reviews.user_of("t".into()).await, Ok(None), "no status is no user");
+    let access = Access::Pods { verb: "get".into(), namespace: "ns".into() };
+    assert_eq!(reviews.allows(&Reviewed::default(), &access).await, Ok(false), "no status is no right");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_config_map_is_read_with_a_role_of_its_own() {
+    let mock = Mock::new();
+    let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    let map = json!({"metadata": {"name": "extension-apiserver-authentication"}, "data": {"client-ca-file": "PEM"}});
+    mock.on(&format!("GET {path}"), [Answer::Json(200, map)]);
+    assert_eq!(Reviews::new(mock.client()).client_ca().await, Ok("PEM".into()));
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/base/rbac.yaml");
+    let text = std::fs::read_to_string(file).expect("roles");
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).expect("yaml");
+    let of_system = |role: &&Value| role["kind"] == "Role" && role["metadata"]["namespace"] == "kube-system";
+    let roles: Vec<&Value> = documents.iter().filter(of_system).collect();
+    let [role] = roles[..] else { panic!("{} roles in kube-system", roles.len()) };
+    let rules = json!([{
+        "apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"],
+        "resourceNames": ["extension-apiserver-authentication"],
+    }]);
+    assert_eq!(role["rules"], rules);
 }

@@ -64,6 +64,7 @@ impl Replica {
                 configuration: configuration.unwrap_or_else(|wrong| panic!("{wrong}")),
                 registry,
                 listen: ([127, 0, 0, 1], 0).into(),
+                secure: None,
                 seed: 7,
                 shadow_of: None,
                 log: None,

@@ -392,6 +392,8 @@ pub(crate) fn serve(size: Size) -> Fixture {
         now: Arc::new(Now::default),
         observe: Arc::new(|_| ()),
         limits: Limits::default(),
+        authority: None,
+        redact: Arc::new(|_, _| unreachable!("everybody sees all")),
     });
     let bound = runtime
         .block_on(server.expect("the routes are valid").bind(([127, 0, 0, 1], 0).into()))

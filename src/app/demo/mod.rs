@@ -62,6 +62,7 @@ pub async fn run(
         configuration: pellucid_config::parse(&load::configuration(), "the demo's configuration", &registry)?,
         registry,
         listen: options.listen,
+        secure: None,
         seed: options.seed,
         shadow_of: None,
         log: Some(log),

@@ -48,6 +48,7 @@ impl ReplayEnvironment {
             configuration: pellucid_config::default(&registry)?,
             registry,
             listen: ([127, 0, 0, 1], 0).into(),
+            secure: None,
             seed,
             shadow_of: None,
             log: None,

@@ -1,5 +1,6 @@
 //! Turns the reads that other rooms and plugins register into routes of the REST server.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
@@ -76,6 +77,11 @@ fn route(read: SnapshotRead, explained: Explained) -> Route<Snapshot> {
         let mut given: PathParams = given.collect::<Result<_, pellucid_http::ReadError>>()?;
         let asked = query.iter().filter_map(|q| Some((q.name.to_string(), params.text(q.name)?.to_string())));
         given.extend(asked);
+        if let Some(namespaces) = info.viewer.limits()
+            && query.iter().any(|q| q.name == NAMESPACE)
+        {
+            narrow(&mut given, namespaces);
+        }
         let _timed = (tag == "explain").then(|| explained.timed());
         costed(|| read(snapshot, &given, info.now).map_err(adapt))
     };
@@ -90,6 +96,21 @@ fn route(read: SnapshotRead, explained: Explained) -> Route<Snapshot> {
         Arc::new(|params| generation_of(params.text(CONTINUE)).map_err(adapt))
     });
     route
+}
+
+/// What a filter by names of others would find out.
+const BY_NAMES: [&str; 4] = ["name", "owner", "gang", "selector"];
+/// The parameter of lists that admits items of some namespaces.
+const NAMESPACE: &str = "namespace";
+
+/// Has a list only the items of the namespaces that its reader sees. A summary counts all items unless the request asks
+/// for some by their names.
+fn narrow(given: &mut PathParams, namespaces: &BTreeSet<String>) {
+    let counts = given.contains_key("by") && !BY_NAMES.iter().any(|name| given.contains_key(*name));
+    if !counts && !given.contains_key(NAMESPACE) {
+        let all: Vec<&str> = namespaces.iter().map(String::as_str).collect();
+        given.insert(NAMESPACE.to_owned(), all.join(","));
+    }
 }
 
 /// Renders a body, and adds the time that this took to its `meta`, if it has one.

@@ -1,6 +1,7 @@
 //! The listening socket: allowed addresses, number of connections, shutdown.
 //!
-//! Plain HTTP/1.1 on loopback. There is no TLS and no authentication, so no other address is accepted.
+//! HTTP/1.1, plain or within TLS. `Server` has checked that the address may be listened on. A TLS handshake is part of what a
+//! connection may take, and must end in the time of a request head.
 //!
 //! No connection stays open idle: a request head must arrive in time ([`Limits::header_patience`]), and a response
 //! must be read ([`Limits::write_patience`], see `patient`).
@@ -21,20 +22,25 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::authority::Certified;
 use crate::connection::patient::WriteTimeoutStream;
 use crate::error::ServeError;
 use crate::middleware::Peer;
 use crate::server::{Limits, Routers};
+use crate::tls::{Tls, client};
 
 /// A server that is bound to its address, ready to serve.
 pub struct Bound {
     listener: TcpListener,
     address: SocketAddr,
+    tls: Option<Arc<Tls>>,
     routers: Routers,
     limits: Limits,
     end_feeds: CancellationToken,
@@ -43,25 +49,28 @@ pub struct Bound {
 impl Bound {
     pub(crate) async fn bind(
         address: SocketAddr,
+        tls: Option<Tls>,
         routers: Routers,
         limits: Limits,
         end_feeds: CancellationToken,
     ) -> Result<Self, ServeError> {
-        if !address.ip().to_canonical().is_loopback() {
-            return Err(ServeError::NotLoopback { address });
-        }
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::AddrInUse => ServeError::InUse { address },
             _ => ServeError::Bind { address, source },
         };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address: bound, routers, limits, end_feeds })
+        Ok(Self { listener, address: bound, tls: tls.map(Arc::new), routers, limits, end_feeds })
     }
 
     /// Returns the bound address, with the real port if port 0 was requested.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns the TLS of the listener, if it has one.
+    pub fn tls(&self) -> Option<Arc<Tls>> {
+        self.tls.clone()
     }
 
     /// Serves until `stop` is cancelled, then lets requests in flight finish within [`Limits::stop_patience`].
@@ -76,9 +85,15 @@ impl Bound {
                 let (stream, peer) = next(&self.listener).await;
                 let slot = Arc::clone(&slots).try_acquire_owned().ok();
                 let router = if slot.is_some() { &self.routers.all } else { &self.routers.health };
-                let peer = Peer(peer.ip());
-                let serving =
-                    connection((stream, peer), router.clone(), limits, slot.is_none(), stop.clone());
+                let serving = Serving {
+                    peer: Peer(peer.ip()),
+                    user: None,
+                    router: router.clone(),
+                    limits,
+                    of_reserve: slot.is_none(),
+                    stop: stop.clone(),
+                };
+                let serving = serving.accept(stream, self.tls.clone());
                 let give_up = give_up.clone();
                 connections.spawn(async move {
                     give_up.run_until_cancelled(serving).await;
@@ -114,40 +129,72 @@ async fn next(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-/// Serves a connection to its end. A connection of the reserve gets one request and little time.
-async fn connection(
-    (stream, peer): (TcpStream, Peer),
+/// A connection to be served. One of the reserve gets one request and little time.
+struct Serving {
+    peer: Peer,
+    /// The user of the client's certificate.
+    user: Option<Certified>,
     router: Router,
     limits: Limits,
     of_reserve: bool,
     stop: CancellationToken,
-) {
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(limits.header_patience).keep_alive(!of_reserve);
-    let stream = TokioIo::new(WriteTimeoutStream::new(stream, limits.write_patience));
-    let router = TowerToHyperService::new(router);
-    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(peer);
-        router.call(request)
-    });
-    let serving = builder.serve_connection(stream, service);
-    let mut serving = std::pin::pin!(serving);
-    let too_long = async {
-        if of_reserve {
-            tokio::time::sleep(limits.reserve_patience).await;
-        } else {
-            std::future::pending::<()>().await;
-        }
-    };
-    let ended = tokio::select! {
-        ended = serving.as_mut() => ended,
-        () = too_long => return,
-        () = stop.cancelled() => {
-            serving.as_mut().graceful_shutdown();
-            serving.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::trace!(error = &error as &dyn std::error::Error, "connection ended");
+}
+
+impl Serving {
+    /// Serves a connection to its end, after the handshake where there is TLS.
+    async fn accept(mut self, stream: TcpStream, tls: Option<Arc<Tls>>) {
+        let limits = self.limits;
+        let stream = WriteTimeoutStream::new(stream, limits.write_patience);
+        let Some(tls) = tls else { return self.serve(stream).await };
+        let handshake = async {
+            // Now and then this reads small files.
+            let config = tokio::task::spawn_blocking(move || tls.config()).await.ok()?;
+            TlsAcceptor::from(config).accept(stream).await.map_err(|error| ended(&error)).ok()
+        };
+        let patience = if self.of_reserve { limits.reserve_patience } else { limits.header_patience };
+        let handshake = tokio::time::timeout(patience, handshake);
+        let Some(Ok(Some(stream))) = self.stop.clone().run_until_cancelled(handshake).await else { return };
+        let (_, session) = stream.get_ref();
+        let certificate = session.peer_certificates().and_then(|chain| chain.first());
+        self.user = certificate.and_then(client::user).map(Certified);
+        self.serve(stream).await;
     }
+
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let Self { peer, user, router, limits, of_reserve, stop } = self;
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(limits.header_patience).keep_alive(!of_reserve);
+        let router = TowerToHyperService::new(router);
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            if let Some(user) = &user {
+                request.extensions_mut().insert(user.clone());
+            }
+            router.call(request)
+        });
+        let serving = builder.serve_connection(TokioIo::new(stream), service);
+        let mut serving = std::pin::pin!(serving);
+        let too_long = async {
+            if of_reserve {
+                tokio::time::sleep(limits.reserve_patience).await;
+            } else {
+                std::future::pending::<()>().await;
+            }
+        };
+        let served = tokio::select! {
+            served = serving.as_mut() => served,
+            () = too_long => return,
+            () = stop.cancelled() => {
+                serving.as_mut().graceful_shutdown();
+                serving.await
+            }
+        };
+        if let Err(error) = served {
+            ended(&error);
+        }
+    }
+}
+
+fn ended(error: &(dyn std::error::Error + 'static)) {
+    tracing::trace!(error, "connection ended");
 }

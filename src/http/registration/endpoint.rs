@@ -1,20 +1,17 @@
-//! From a matched path to a response: method, parameters, handler.
-//!
-//! All methods of a path arrive at one [`PathEntry`], which alone decides about 405 and `Allow`.
+//! An endpoint: an operation and the function that answers it. `path_entry` chooses the one that a request is for.
 
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, header};
 
 use crate::error::Failure;
 use crate::registration::operation::Operation;
 use crate::registration::params::Params;
-use crate::registration::route::{Method, RequestInfo};
+use crate::registration::route::RequestInfo;
 
 /// A request with checked parameters.
 pub(crate) struct Call {
@@ -59,63 +56,4 @@ pub(crate) fn answer(content_type: &'static str, body: impl Into<Body>) -> Respo
     let mut response = Response::new(body.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
-}
-
-pub(crate) struct PathEntry {
-    template: Arc<str>,
-    endpoints: Vec<Endpoint>,
-    allow: String,
-}
-
-impl PathEntry {
-    pub(crate) fn new(template: &str, endpoints: Vec<Endpoint>) -> Self {
-        let mut allowed: Vec<&str> = Vec::new();
-        for endpoint in &endpoints {
-            match endpoint.operation.method {
-                Method::Get => allowed.extend(["GET", "HEAD"]),
-                Method::Post => allowed.push("POST"),
-                Method::Put => allowed.push("PUT"),
-            }
-        }
-        allowed.sort_unstable();
-        Self { template: Arc::from(template), endpoints, allow: allowed.join(", ") }
-    }
-
-    pub(crate) async fn answer(&self, request: Request) -> Response {
-        let (parts, body) = request.into_parts();
-        // The middleware inserts it. Without it (a router used on its own), the id is empty.
-        let info = parts.extensions.get::<RequestInfo>().cloned().unwrap_or_default();
-        let request_id = info.request_id.clone();
-        let answered = match self.endpoint(&parts.method) {
-            Ok(endpoint) => {
-                let operation = &endpoint.operation;
-                let query = parts.uri.query().unwrap_or_default();
-                match Params::read(&operation.path, parts.uri.path(), query, &operation.params) {
-                    Ok(params) => {
-                        (endpoint.handler)(Call { params, headers: parts.headers, body, info }).await
-                    }
-                    Err(error) => Err(error.into()),
-                }
-            }
-            Err(failure) => Err(failure),
-        };
-        let mut response = answered.unwrap_or_else(|failure| failure.respond(&request_id));
-        response.extensions_mut().insert(Template(Arc::clone(&self.template)));
-        response
-    }
-
-    fn endpoint(&self, method: &http::Method) -> Result<&Endpoint, Failure> {
-        let wanted = match *method {
-            http::Method::GET | http::Method::HEAD => Some(Method::Get),
-            http::Method::POST => Some(Method::Post),
-            http::Method::PUT => Some(Method::Put),
-            _ => None,
-        };
-        let found = self.endpoints.iter().find(|endpoint| Some(endpoint.operation.method) == wanted);
-        found.ok_or_else(|| {
-            let message = format!("{method} is not possible here; possible: {}", self.allow);
-            Failure::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
-                .with(header::ALLOW, self.allow.clone())
-        })
-    }
 }

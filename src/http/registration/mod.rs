@@ -1,7 +1,8 @@
 //! From one registered read (`route`) come its parameters (`params`), its operation in the OpenAPI document (`operation`,
-//! `openapi`), its endpoint (`endpoint`) and its tables (`table`).
+//! `openapi`) with what it needs of its user (`need`), its endpoint (`endpoint`) and its tables (`table`).
 
 pub(crate) mod endpoint;
+pub(crate) mod need;
 pub(crate) mod openapi;
 pub(crate) mod operation;
 pub(crate) mod params;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::connection::pool;
 use crate::error::BuildError;
+use crate::registration::need::Need;
 use crate::registration::params::{Kind, Location, Param};
 use crate::registration::route::{Answers, Method, Route};
 use crate::server::READ_PATIENCE;
@@ -27,6 +28,8 @@ pub(crate) struct Operation {
     pub(crate) params: Vec<Param>,
     pub(crate) request: Option<Request>,
     pub(crate) answers: Vec<Answer>,
+    /// What a request needs where there is a gate.
+    pub(crate) need: Need,
 }
 
 #[derive(Clone, Debug)]
@@ -72,12 +75,18 @@ impl Operation {
             description: String::new(),
             params: Vec::new(),
             request: None,
+            need: Need::Verb("get"),
             answers: vec![
                 Answer { status: 200, description: "The answer", contents: vec![content] },
                 Answer::refused(400, "The request is malformed", None),
                 Answer::refused(500, "A defect in the program; the log has the request id", None),
             ],
         }
+    }
+
+    /// Sets what a request needs where there is a gate.
+    pub(crate) fn needing(self, need: Need) -> Self {
+        Self { need, ..self }
     }
 
     /// Describes a route, with the parameters and refusals that the server adds.
@@ -99,6 +108,7 @@ impl Operation {
             description: route.description.clone(),
             request: route.request.map(Request::Json),
             params: route.params.clone(),
+            need: need(route),
             ..Self::standard(&route.path, &route.tag, &route.summary, Content::json(route.body))
         };
         match &route.answers {
@@ -222,6 +232,16 @@ impl Content {
     }
 
     pub(crate) const PLAIN: Self = Self::Text { content_type: "text/plain" };
+}
+
+/// Returns what a request to a route needs: simulations and dumps are verbs of their own.
+fn need<S>(route: &Route<S>) -> Need {
+    match (&route.answers, route.method) {
+        (Answers::Bytes(..), _) => Need::Verb("dump"),
+        (_, Method::Post) => Need::VerbOrPods("create", &["get", "create"]),
+        (_, Method::Put) => Need::Verb("update"),
+        (_, Method::Get) => Need::VerbOrPods("get", &["get"]),
+    }
 }
 
 /// Returns the parameter `format`, which every route with a JSON body has.

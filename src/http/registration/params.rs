@@ -101,6 +101,11 @@ impl Params {
         self.values.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// Returns names and values of all parameters of the request.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// Returns the value of a required parameter.
     pub fn required(&self, name: &str) -> Result<&str, ReadError> {
         let missing = || ReadError::BadRequest("MissingParameter", format!("parameter `{name}` is required"));

@@ -9,9 +9,11 @@
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
+use pellucid_model::Viewer;
 use pellucid_model::time::Now;
 use serde_json::Value;
 
+use crate::authority::User;
 use crate::error::ReadError;
 use crate::registration::params::{Param, Params};
 use crate::registration::table::Table;
@@ -23,8 +25,12 @@ pub struct RequestInfo {
     pub now: Now,
     /// The id in the log and in the response.
     pub request_id: String,
-    /// Address and user agent of the client, as far as known.
+    /// The user, if known, with address and user agent of the client.
     pub from: String,
+    /// Whose names the client may see.
+    pub viewer: Viewer,
+    /// Who asks, where the server asks for that.
+    pub user: Option<Arc<User>>,
 }
 
 /// The HTTP method of a registration. `Get` also answers `HEAD`.

@@ -12,20 +12,21 @@ use utoipa_swagger_ui::Config;
 use crate::error::Failure;
 use crate::error::unknown_path;
 use crate::registration::endpoint::Endpoint;
+use crate::registration::need::Need;
 use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::Param;
 
 const HTML: Content = Content::Text { content_type: "text/html" };
 
 pub(crate) fn page_operation() -> Operation {
-    Operation::standard("/docs", "about", "This API as a page to read and try", HTML)
+    Operation::standard("/docs", "about", "This API as a page to read and try", HTML).needing(Need::User)
 }
 
 pub(crate) fn file_operation() -> Operation {
     let mut operation = Operation::standard("/docs/:file", "about", "Parts of the page at /docs", HTML);
     operation.params.push(Param::path("file", "The name of the part").example("index.html"));
     operation.add(Answer::refused(404, "There is no such part", None));
-    operation
+    operation.needing(Need::User)
 }
 
 pub(crate) fn page() -> Endpoint {

@@ -9,13 +9,16 @@ use std::time::Duration;
 use http::StatusCode;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::debug::Recording;
+use pellucid_model::Viewer;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use crate::access::redaction::Redactor;
 use crate::body;
 use crate::connection::pool::Pool;
 use crate::error::Failure;
 use crate::registration::endpoint::{Answered, Call, Endpoint, answer};
+use crate::registration::need::Need;
 use crate::registration::operation::{Answer, Content, Operation, Request};
 use crate::registration::params::{Param, shortened};
 use crate::registration::route::{Method, RequestInfo};
@@ -95,6 +98,7 @@ pub(crate) fn operations() -> Vec<Operation> {
 fn list_operation() -> Operation {
     let content = Content::json(BodySchema::of::<Flags>());
     Operation::standard("/debug/flags", TAG, "All runtime switches with their values", content)
+        .needing(Need::VerbOrPods("get", &["get"]))
 }
 
 fn get_operation() -> Operation {
@@ -102,7 +106,7 @@ fn get_operation() -> Operation {
         Operation::standard("/debug/flags/:flag", TAG, "The value of a runtime switch", Content::PLAIN);
     operation.params.push(Param::path("flag", "The name of the switch").example("v"));
     operation.add(Answer::refused(404, "There is no such switch", None));
-    operation
+    operation.needing(Need::VerbOrPods("get", &["get"]))
 }
 
 fn put_operation() -> Operation {
@@ -117,7 +121,7 @@ fn put_operation() -> Operation {
     operation.answers[0].contents.push(Content::json(BodySchema::of::<Recording>()));
     operation.add_body_refusals();
     operation.add(Answer::refused(429, "Too many requests wait for their turn", None));
-    operation
+    operation.needing(Need::Verb("update"))
 }
 
 pub(crate) struct Flagged {
@@ -126,27 +130,33 @@ pub(crate) struct Flagged {
     pub(crate) pool: Arc<Pool>,
     pub(crate) body_limit: usize,
     pub(crate) body_patience: Duration,
+    pub(crate) redactor: Arc<dyn Fn(&Viewer) -> Redactor + Send + Sync>,
 }
 
 pub(crate) fn endpoints(flagged: &Arc<Flagged>) -> Vec<Endpoint> {
     let (list, get, put) = (Arc::clone(flagged), Arc::clone(flagged), Arc::clone(flagged));
     vec![
-        Endpoint::new(list_operation(), move |_| list_all(Arc::clone(&list))),
+        Endpoint::new(list_operation(), move |call| list_all(Arc::clone(&list), call)),
         Endpoint::new(get_operation(), move |call| get_one(Arc::clone(&get), call)),
         Endpoint::new(put_operation(), move |call| set_one(Arc::clone(&put), call)),
     ]
 }
 
-async fn list_all(flagged: Arc<Flagged>) -> Answered {
-    let switches = flagged.switches.clone();
-    let list = move || json!({"flags": switches.iter().map(|switch| switch.as_json()).collect::<Vec<_>>()});
-    let text = flagged.pool.run(move || list().to_string()).await?;
+async fn list_all(flagged: Arc<Flagged>, call: Call) -> Answered {
+    let (switches, redactor) = (flagged.switches.clone(), Arc::clone(&flagged.redactor));
+    let list = move || {
+        let mut all = json!({"flags": switches.iter().map(|switch| switch.as_json()).collect::<Vec<_>>()});
+        redactor(&call.info.viewer).value(&mut all);
+        all.to_string()
+    };
+    let text = flagged.pool.run(list).await?;
     Ok(answer("application/json", text))
 }
 
 async fn get_one(flagged: Arc<Flagged>, call: Call) -> Answered {
     let switch = flagged.find(&call)?;
-    let value = flagged.pool.run(move || switch.get()).await?;
+    let redactor = Arc::clone(&flagged.redactor);
+    let value = flagged.pool.run(move || redactor(&call.info.viewer).text(switch.get())).await?;
     Ok(answer("text/plain; charset=utf-8", value + "\n"))
 }
 

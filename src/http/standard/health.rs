@@ -8,6 +8,7 @@ use std::sync::Arc;
 use http::StatusCode;
 
 use crate::registration::endpoint::{Answered, Call, Endpoint, answer};
+use crate::registration::need::Need;
 use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::{Kind, Param};
 
@@ -60,7 +61,7 @@ impl Probe {
             description: "A check failed; the text lists all",
             contents: vec![Content::PLAIN],
         });
-        operation
+        operation.needing(Need::Nothing)
     }
 }
 

@@ -11,14 +11,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pellucid_api::rest::{BodySchema, Services};
+use pellucid_model::Viewer;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::OpenApi;
 
+use crate::access::redaction::Redactor;
 use crate::connection::pool::Pool;
 use crate::error::{BuildError, SERVICES};
 use crate::registration::endpoint::{Endpoint, answer};
+use crate::registration::need::Need;
 use crate::registration::openapi::describe;
 use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::Location;
@@ -76,17 +79,17 @@ const DOCUMENT: &str = "/openapi.json";
 
 fn services() -> Operation {
     let content = Content::json(BodySchema::of::<Services>());
-    Operation::standard(SERVICES, "about", "Every route by method", content)
+    Operation::standard(SERVICES, "about", "Every route by method", content).needing(Need::User)
 }
 
 fn document() -> Operation {
     let content = Content::json(BodySchema::any());
-    Operation::standard(DOCUMENT, "about", "This API as OpenAPI 3.1", content)
+    Operation::standard(DOCUMENT, "about", "This API as OpenAPI 3.1", content).needing(Need::User)
 }
 
 fn version() -> Operation {
     let content = Content::json(BodySchema::of::<Version>());
-    Operation::standard("/version", "about", "What was built", content)
+    Operation::standard("/version", "about", "What was built", content).needing(Need::User)
 }
 
 fn configz() -> Operation {
@@ -97,12 +100,14 @@ fn configz() -> Operation {
 fn metrics() -> Operation {
     let content = Content::Text { content_type: "application/openmetrics-text" };
     pooled(Operation::standard("/metrics", "metrics", "Metrics of the scheduler", content))
+        .needing(Need::VerbOrPods("get", &["get"]))
 }
 
 fn resource_metrics() -> Operation {
     let content = Content::Text { content_type: "application/openmetrics-text" };
     let summary = "Requests and limits of pods as the scheduler sees them";
     pooled(Operation::standard("/metrics/resources", "metrics", summary, content))
+        .needing(Need::VerbOrPods("get", &["get"]))
 }
 
 fn pooled(mut operation: Operation) -> Operation {
@@ -119,6 +124,7 @@ pub(crate) struct Standard<'a> {
     pub(crate) metrics: Renderer,
     pub(crate) resource_metrics: Renderer,
     pub(crate) pool: Arc<Pool>,
+    pub(crate) redactor: Arc<dyn Fn(&Viewer) -> Redactor + Send + Sync>,
 }
 
 impl Standard<'_> {
@@ -133,9 +139,9 @@ impl Standard<'_> {
             Endpoint::fixed(services(), JSON, self.services),
             Endpoint::fixed(document(), JSON, self.document),
             Endpoint::fixed(version(), JSON, version_body.into()),
-            rendered(configz(), config, Arc::clone(&self.pool)),
-            rendered(metrics(), self.metrics, Arc::clone(&self.pool)),
-            rendered(resource_metrics(), self.resource_metrics, self.pool),
+            rendered(configz(), config, Arc::clone(&self.pool), Arc::clone(&self.redactor)),
+            rendered(metrics(), self.metrics, Arc::clone(&self.pool), Arc::clone(&self.redactor)),
+            rendered(resource_metrics(), self.resource_metrics, self.pool, self.redactor),
             docs::page(),
             docs::file(),
         ]);
@@ -143,11 +149,19 @@ impl Standard<'_> {
     }
 }
 
-fn rendered(operation: Operation, renderer: Renderer, pool: Arc<Pool>) -> Endpoint {
-    Endpoint::new(operation, move |_| {
+fn rendered(
+    operation: Operation,
+    renderer: Renderer,
+    pool: Arc<Pool>,
+    redactor: Arc<dyn Fn(&Viewer) -> Redactor + Send + Sync>,
+) -> Endpoint {
+    Endpoint::new(operation, move |call| {
         let (pool, render) = (Arc::clone(&pool), Arc::clone(&renderer.render));
-        let content_type = renderer.content_type;
-        async move { Ok(answer(content_type, pool.run(move || render()).await?)) }
+        let (content_type, redactor) = (renderer.content_type, Arc::clone(&redactor));
+        async move {
+            let text = move || redactor(&call.info.viewer).metrics(render());
+            Ok(answer(content_type, pool.run(text).await?))
+        }
     })
 }
 

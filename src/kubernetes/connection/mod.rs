@@ -6,4 +6,5 @@ mod exec_plugin;
 pub(crate) mod kubeconfig;
 pub(crate) mod limits;
 pub mod server_probe;
+pub(crate) mod service_proxy;
 pub(crate) mod transport;

@@ -10,13 +10,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use http::Request;
 use hyper_util::client::legacy::Builder;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
 use tower::filter::AsyncFilterLayer;
-use tower::util::Oneshot;
+use tower::util::{MapRequestLayer, Oneshot};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
 use crate::connection::exec_plugin::ExecPlugin;
@@ -71,8 +72,20 @@ impl<R, S: Service<R> + Clone> Service<R> for Renewable<S> {
     }
 }
 
+/// Changes requests that have their credentials.
+pub(crate) type Change = fn(Request<Body>) -> Request<Body>;
+
 /// Creates a client and the handle to its pool. `plugin` adds its token to requests.
 pub(crate) fn client(config: &Config, plugin: Option<ExecPlugin>) -> Result<(Client, Pools), kube::Error> {
+    changing_client(config, plugin, |request| request)
+}
+
+/// Does the same; `change` sees every request last.
+pub(crate) fn changing_client(
+    config: &Config,
+    plugin: Option<ExecPlugin>,
+    change: Change,
+) -> Result<(Client, Pools), kube::Error> {
     let mut connector = HttpConnector::new();
     // The layer above adds TLS where the URL asks for it.
     connector.enforce_http(false);
@@ -95,6 +108,7 @@ pub(crate) fn client(config: &Config, plugin: Option<ExecPlugin>) -> Result<(Cli
         .option_layer(config.auth_layer()?)
         .option_layer(plugin.map(AsyncFilterLayer::new))
         .layer(config.extra_headers_layer()?)
+        .layer(MapRequestLayer::new(change))
         .map_err(BoxError::from)
         .service(Renewable(http.clone()));
     let pools = Pools(vec![Arc::new(move || http.store(Arc::new(make())))]);

@@ -32,6 +32,7 @@ use crate::requests::read::Selection;
 use crate::requests::render::{Renderer, to_bytes};
 use crate::requests::router::{Route, Target, route};
 use crate::store::Key;
+use crate::users::{self, User};
 use crate::watch::Watch;
 use crate::write_log::WriteLog;
 
@@ -42,6 +43,8 @@ const BODY_LIMIT: usize = 3 * 1024 * 1024;
 pub(crate) struct Server {
     /// The objects and the operations on them.
     pub api: Api,
+    /// Users that reviews know.
+    pub users: Vec<User>,
     pub faults: Faults,
     pub writes: WriteLog,
     pub address: SocketAddr,
@@ -142,6 +145,11 @@ impl Server {
     fn answer(self: &Arc<Self>, call: Call) -> ApiResult<Response> {
         let kinds = self.api.kinds.load();
         let bare = call.path.split('?').next().unwrap_or_default();
+        if call.method == Method::POST
+            && let Some(reviewed) = users::review(&self.users, bare, &call.body)
+        {
+            return reviewed.map(|review| json(StatusCode::CREATED, to_bytes(&review)));
+        }
         let aggregated = aggregated_version(&call.accept);
         let found = match route(&kinds, bare) {
             Route::Objects(target) => return self.objects(target, call),

@@ -1,6 +1,8 @@
 // Polls the REST API with little load: one request in flight per watcher, none while the tab is hidden, fewer when a
 // response is costly, and with growing pauses when the scheduler is busy or unreachable.
 
+import { credentials, signIn, wants } from "./sign_in.js";
+
 const PATIENCE = 15_000;
 const LONGEST_PAUSE = 30_000;
 /** Maximum share of time that requests for one path of this page may take. */
@@ -29,10 +31,22 @@ function tellHealth() {
 /** Joins and encodes the parts of a path. */
 export const path = (...parts) => "/" + parts.flatMap((part) => part.split("/")).map(encodeURIComponent).join("/");
 
-/** Sends one request. Resolves to `{ok, status, body, code, message}`; throws only when the caller aborts it. */
-export async function read(target, { signal, method = "GET", data, type = "application/json", sends = "text/plain" } = {}) {
+/** Sends one request, again once the user has said who asks if that is wanted. Resolves to
+ * `{ok, status, body, code, message}`; throws only when the caller aborts it. */
+export async function read(target, options = {}) {
+  for (;;) {
+    const asked = JSON.stringify(credentials());
+    const answer = await once(target, options);
+    // Another request may have asked the user meanwhile.
+    if (asked !== JSON.stringify(credentials()) && [401, 403].includes(answer.status)) continue;
+    if (!wants(answer)) return answer;
+    await signIn(answer.message, options.signal);
+  }
+}
+
+async function once(target, { signal, method = "GET", data, type = "application/json", sends = "text/plain" }) {
   const limit = AbortSignal.timeout(PATIENCE);
-  const headers = data === undefined ? { accept: type } : { "content-type": sends };
+  const headers = { ...credentials(), ...(data === undefined ? { accept: type } : { "content-type": sends }) };
   try {
     const response = await fetch(target, {
       method, headers, body: data, cache: "no-store", credentials: "omit",

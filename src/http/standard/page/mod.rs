@@ -13,6 +13,7 @@ use rustc_hash::FxHasher;
 
 use crate::error::unknown_path;
 use crate::registration::endpoint::{Answered, Endpoint, answer};
+use crate::registration::need::Need;
 use crate::registration::operation::{Answer, Content, Operation};
 use crate::registration::params::Param;
 use crate::standard::INDEX;
@@ -60,6 +61,7 @@ const ASSETS: &[(&str, &str, &str)] = &[
     file!("pod.js", SCRIPT),
     file!("queue.js", SCRIPT),
     file!("scores.js", SCRIPT),
+    file!("sign_in.js", SCRIPT),
     file!("strip.js", SCRIPT),
     file!("theme.js", SCRIPT),
     file!("trends.js", SCRIPT),
@@ -77,7 +79,7 @@ fn index() -> Operation {
     let mut operation = Operation::standard(INDEX, "about", summary, Content::PLAIN);
     operation.answers[0].contents.push(Content::Text { content_type: "text/html" });
     operation.add(unchanged());
-    operation
+    operation.needing(Need::Nothing)
 }
 
 fn file() -> Operation {
@@ -89,7 +91,7 @@ fn file() -> Operation {
     operation.params.push(Param::path("file", "The name of the part").example("app.css"));
     operation.add(unchanged());
     operation.add(Answer::refused(404, "There is no such part", None));
-    operation
+    operation.needing(Need::Nothing)
 }
 
 fn unchanged() -> Answer {

@@ -1,0 +1,227 @@
+//! The one place where names of other namespaces are taken out of answers.
+//!
+//! A reader who does not see everything gets each body through [`Redactor`], after it was made and before it becomes JSON,
+//! a table or lines; errors pass here too. The published state says which names are foreign ([`Names`]); this file walks
+//! through bodies. Numbers stay, so counts stay right.
+
+use std::sync::Arc;
+
+use pellucid_model::Viewer;
+use serde_json::{Map, Value};
+
+use crate::error::ReadError;
+
+/// What stands for a name of another namespace.
+pub const HIDDEN: &str = "(hidden)";
+
+/// Knows the names that a reader may not see.
+pub trait Names: Send + Sync {
+    /// Returns a text without them, or `None` when it has none.
+    fn without(&self, text: &str) -> Option<String>;
+}
+
+/// Returns what is foreign to a viewer in a state.
+pub type Redact<S> = Arc<dyn Fn(&S, &Viewer) -> Arc<dyn Names> + Send + Sync>;
+
+/// Takes the names that one reader may not see out of answers. Without limits it does nothing.
+#[derive(Clone)]
+pub(crate) struct Redactor(Option<(Viewer, Arc<dyn Names>)>);
+
+impl Redactor {
+    /// Creates the redactor of a viewer. `names` is asked only if the viewer has limits.
+    pub(crate) fn of(viewer: &Viewer, names: impl FnOnce() -> Arc<dyn Names>) -> Self {
+        Self(viewer.limits().map(|_| (viewer.clone(), names())))
+    }
+
+    /// Redacts a body.
+    pub(crate) fn value(&self, value: &mut Value) {
+        if let Some((viewer, names)) = &self.0 {
+            walk(value, viewer, &**names, false);
+        }
+    }
+
+    /// Redacts a line of a feed, which is a JSON document.
+    pub(crate) fn line(&self, line: String) -> String {
+        if self.0.is_none() {
+            return line;
+        }
+        match serde_json::from_str::<Value>(&line) {
+            Ok(mut value) => {
+                self.value(&mut value);
+                value.to_string()
+            }
+            Err(_) => self.text(line),
+        }
+    }
+
+    /// Redacts a text.
+    pub(crate) fn text(&self, text: String) -> String {
+        let Some((_, names)) = &self.0 else { return text };
+        names.without(&text).unwrap_or(text)
+    }
+
+    /// Redacts the lines of metrics: a sample that names something foreign is left out, so that no two have equal labels.
+    pub(crate) fn metrics(&self, text: String) -> String {
+        let Some((viewer, names)) = &self.0 else { return text };
+        let stays = |line: &&str| {
+            line.starts_with('#')
+                || label(line, "namespace").is_none_or(|namespace| viewer.sees(namespace))
+                    && names.without(line).is_none()
+        };
+        text.split_inclusive('\n').filter(stays).collect()
+    }
+
+    /// Redacts the message of an error.
+    pub(crate) fn error(&self, error: ReadError) -> ReadError {
+        use ReadError::{BadRequest, Forbidden, Gone, NotFound, TooMany, Unavailable, Unprocessable};
+        match error {
+            NotFound(code, message) => NotFound(code, self.text(message)),
+            Gone(code, message) => Gone(code, self.text(message)),
+            BadRequest(code, message) => BadRequest(code, self.text(message)),
+            Forbidden(code, message) => Forbidden(code, self.text(message)),
+            Unprocessable(code, message) => Unprocessable(code, self.text(message)),
+            TooMany(code, message) => TooMany(code, self.text(message)),
+            Unavailable(code, message) => Unavailable(code, self.text(message)),
+        }
+    }
+}
+
+/// Returns the value of a label of a sample. Names of Kubernetes need no escapes.
+fn label<'l>(line: &'l str, name: &str) -> Option<&'l str> {
+    let (_, rest) = line.split_once(&format!("{name}=\""))?;
+    rest.split('"').next()
+}
+
+/// Redacts a value. `of_others` says that it is part of what is said about an object of another namespace.
+fn walk(value: &mut Value, viewer: &Viewer, names: &dyn Names, of_others: bool) {
+    match value {
+        Value::String(text) => {
+            if let Some(shown) = names.without(text) {
+                *text = shown;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, viewer, names, of_others)),
+        Value::Object(fields) => {
+            let about = subject(fields).map(|namespace| !viewer.sees(namespace));
+            if about == Some(true) {
+                hide(fields, &NAMING);
+            }
+            let of_others = about.unwrap_or(of_others);
+            if of_others {
+                hide(fields, &TELLING);
+            }
+            hide(fields, &WHO);
+            fields.values_mut().for_each(|field| walk(field, viewer, names, of_others));
+            rename(fields, names);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Fields that say what an object of a body is about: a namespace, or `namespace/name`. The first counts.
+const SUBJECTS: [&str; 6] = ["namespace", "key", "pod", "unit", "gang", "victim"];
+/// Fields that name an object, or what belongs to it, of the namespace in the field beside them.
+const NAMING: [&str; 8] = ["namespace", "name", "uid", "key", "owner", "gang", "gangGroup", "labels"];
+/// Fields that name users, who may be accounts of any namespace.
+const WHO: [&str; 1] = ["setBy"];
+/// Fields with texts, which may name what is in no list of names: claims that do not exist, objects that are gone.
+const TELLING: [&str; 4] = ["message", "subject", "text", "note"];
+
+/// Returns the namespace of what an object of a body is about.
+fn subject(fields: &Map<String, Value>) -> Option<&str> {
+    let texts = SUBJECTS.iter().filter_map(|field| Some((*field, fields.get(*field)?.as_str()?)));
+    let namespaces = texts.filter_map(|(field, text)| match field {
+        "namespace" => Some(text),
+        _ => text.split_once('/').map(|(namespace, _)| namespace),
+    });
+    namespaces.into_iter().find(|namespace| !namespace.is_empty())
+}
+
+/// Hides what some fields say, whatever words they use.
+fn hide(fields: &mut Map<String, Value>, which: &[&str]) {
+    for (field, value) in fields.iter_mut().filter(|(field, _)| which.contains(&field.as_str())) {
+        match value {
+            Value::String(text) if !text.is_empty() => *text = HIDDEN.to_owned(),
+            Value::Object(inner) if field == "labels" => inner.clear(),
+            Value::Object(inner) => hide(inner, which),
+            _ => {}
+        }
+    }
+}
+
+/// Renames the fields of a map by names. Those that become equal are numbered, so that none is lost.
+fn rename(fields: &mut Map<String, Value>, names: &dyn Names) {
+    if !fields.keys().any(|field| names.without(field).is_some()) {
+        return;
+    }
+    let mut n_hidden = 0;
+    let renamed = std::mem::take(fields).into_iter().map(|(field, value)| match names.without(&field) {
+        None => (field, value),
+        Some(shown) => {
+            n_hidden += 1;
+            (format!("{shown} {n_hidden}"), value)
+        }
+    });
+    *fields = renamed.collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    struct Secret;
+
+    impl Names for Secret {
+        fn without(&self, text: &str) -> Option<String> {
+            text.contains("secret").then(|| text.replace("secret", HIDDEN))
+        }
+    }
+
+    fn redactor() -> Redactor {
+        Redactor::of(&Viewer::of(["mine"]), || Arc::new(Secret))
+    }
+
+    #[test]
+    fn names_go_and_numbers_stay() {
+        let mut body = json!({
+            "count": 3,
+            "secret/a": {"n": 1}, "secret/b": {"n": 2},
+            "rows": [
+                {"namespace": "theirs", "name": "pods", "priority": 7, "code": "NotEnough"},
+                {"namespace": "mine", "name": "pods", "message": "behind secret/x"},
+                {"pod": "theirs/pods", "reasons": [{"code": "Lost", "message": "claim \"gone\" not found"}]},
+                {"pod": "mine/pods", "reasons": [{"code": "Lost", "message": "claim \"gone\" not found"}]},
+            ],
+        });
+        redactor().value(&mut body);
+        let expected = json!({
+            "count": 3,
+            "(hidden)/a 1": {"n": 1}, "(hidden)/b 2": {"n": 2},
+            "rows": [
+                {"namespace": "(hidden)", "name": "(hidden)", "priority": 7, "code": "NotEnough"},
+                {"namespace": "mine", "name": "pods", "message": "behind (hidden)/x"},
+                {"pod": "theirs/pods", "reasons": [{"code": "Lost", "message": "(hidden)"}]},
+                {"pod": "mine/pods", "reasons": [{"code": "Lost", "message": "claim \"gone\" not found"}]},
+            ],
+        });
+        assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn samples_of_others_are_left_out() {
+        let text = "# HELP pods\npods{namespace=\"mine\"} 1\npods{namespace=\"theirs\"} 2\nup{at=\"secret\"} 1\nup 1\n";
+        let shown = "# HELP pods\npods{namespace=\"mine\"} 1\nup 1\n";
+        assert_eq!(redactor().metrics(text.into()), shown);
+        let all = Redactor::of(&Viewer::All, || unreachable!("it sees all"));
+        assert_eq!(all.metrics(text.into()), text);
+    }
+
+    #[test]
+    fn lines_and_errors_pass_here_too() {
+        assert_eq!(redactor().line(r#"{"pod":"secret/a","n":1}"#.into()), r#"{"n":1,"pod":"(hidden)/a"}"#);
+        let error = redactor().error(ReadError::NotFound("X", "no secret".into()));
+        assert_eq!(error, ReadError::NotFound("X", "no (hidden)".into()));
+    }
+}

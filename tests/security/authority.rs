@@ -1,0 +1,120 @@
+//! A certificate authority, users, and a scheduler that serves them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid::app::access::SecureServing;
+use pellucid::app::instance::{Instance, InstanceConfig};
+use pellucid::http::Certificate;
+use pellucid::sandbox::{Config, Handle, Kubelet, User};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::caller::Caller;
+use crate::common::running::{parts, sandbox};
+
+/// The namespace of the tenant who asks.
+pub(crate) const MINE: &str = "team-a";
+
+/// A certificate authority.
+pub(crate) struct Ca {
+    pub(crate) pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Ca {
+    pub(crate) fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "test authority");
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { pem, issuer: Issuer::new(params, key) }
+    }
+
+    /// Returns a certificate and its key, for a user or for an address.
+    pub(crate) fn sign(&self, user: &str, addresses: &[&str]) -> (String, String) {
+        let addresses: Vec<String> = addresses.iter().map(|address| (*address).to_owned()).collect();
+        let mut params = CertificateParams::new(addresses).unwrap();
+        params.distinguished_name.push(DnType::CommonName, user);
+        let key = KeyPair::generate().unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+}
+
+/// A scheduler that serves HTTPS, with the cluster that knows its users.
+pub(crate) struct Secure {
+    pub(crate) sandbox: Handle,
+    pub(crate) instance: Instance,
+    pub(crate) ca: Ca,
+    pub(crate) folder: TempDir,
+}
+
+/// Users: `root` may do everything, `ann` has rights in [`MINE`] only, `bob` has none, `cert` comes with a certificate.
+fn users() -> Vec<User> {
+    let users = json!([
+        {"name": "root", "token": "t-root", "groups": ["admins"], "rights": [{"verbs": ["*"], "paths": ["*"]}]},
+        {"name": "reader", "token": "t-reader", "rights": [{"verbs": ["get"], "paths": ["/apis/*", "/metrics*", "/debug/*"]}]},
+        {"name": "ann", "token": "t-ann", "rights": [{"verbs": ["get", "create"], "namespace": MINE}]},
+        {"name": "bob", "token": "t-bob"},
+        {"name": "cert", "rights": [{"verbs": ["get"], "paths": ["/apis/*"]}]},
+    ]);
+    serde_json::from_value(users).unwrap()
+}
+
+/// Starts a cluster with these objects, and a scheduler.
+pub(crate) async fn start(objects: Vec<Value>) -> Secure {
+    let (ca, folder) = (Ca::new(), tempfile::tempdir().unwrap());
+    let (certificate, key) = ca.sign("pellucid", &["127.0.0.1"]);
+    let files = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    std::fs::write(&files.0, certificate).unwrap();
+    std::fs::write(&files.1, key).unwrap();
+    let published = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+        "data": {"client-ca-file": ca.pem},
+    });
+    let objects = [published].into_iter().chain(objects).collect();
+    let kubelet = Some(Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::from_secs(3600) });
+    let (sandbox, _) = sandbox(Config { objects, users: users(), kubelet, ..Config::default() }).await;
+    let secure = SecureServing {
+        address: ([127, 0, 0, 1], 0).into(),
+        certificate: Certificate::Files { certificate: files.0, key: files.1 },
+        client_ca_file: None,
+    };
+    let parts = InstanceConfig { secure: Some(secure), ..parts(&sandbox).await };
+    let instance = Instance::start(parts).await.expect("an instance");
+    Secure { sandbox, instance, ca, folder }
+}
+
+impl Secure {
+    /// Returns a client without credentials.
+    pub(crate) fn caller(&self) -> Caller {
+        Caller::new(self.instance.address, &self.ca.pem, None)
+    }
+
+    /// Returns a client with the token of a user.
+    pub(crate) fn user(&self, name: &str) -> Caller {
+        self.caller().with_token(&format!("t-{name}"))
+    }
+
+    pub(crate) async fn stop(self) {
+        self.instance.stop().await;
+        self.sandbox.stop().await;
+    }
+}
+
+/// Runs blocking questions while the servers go on.
+pub(crate) async fn asking<T: Send + 'static>(
+    secure: Secure,
+    ask: impl FnOnce(&Secure) -> T + Send + 'static,
+) -> T {
+    let secure = Arc::new(secure);
+    let asked = Arc::clone(&secure);
+    let said = tokio::task::spawn_blocking(move || ask(&asked)).await.expect("the questions are asked");
+    if let Ok(secure) = Arc::try_unwrap(secure) {
+        secure.stop().await;
+    }
+    said
+}

@@ -1,0 +1,280 @@
+//! Two tenants on one cluster: whoever sees one namespace finds no name of the other in any answer, and the counts are
+//! those of everybody.
+//!
+//! All names of the other tenant contain [`MARK`], which nothing else does, so a leak is found wherever it is. The routes are
+//! those that the server lists; a new one is walked without a change here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::authority::{MINE, Secure, asking, start};
+use crate::caller::Caller;
+use crate::common::client::Reply;
+use crate::common::running::{node, pod, priority_class, with};
+
+/// What all names of the other tenant contain.
+const MARK: &str = "xq7";
+/// The other tenant's namespace.
+const THEIRS: &str = "xq7-tenant";
+
+fn within(mut object: Value, namespace: &str) -> Value {
+    object["metadata"]["namespace"] = namespace.into();
+    object
+}
+
+fn annotated(mut object: Value, key: &str, value: &str) -> Value {
+    object["metadata"]["annotations"][key] = value.into();
+    object
+}
+
+fn gang(name: &str, member: &str, milli_cpu: u32) -> Value {
+    let named = annotated(pod(member, milli_cpu), "gang.scheduling.koordinator.sh/name", name);
+    annotated(named, "gang.scheduling.koordinator.sh/min-available", "2")
+}
+
+fn claim(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "gone"},
+    })
+}
+
+fn claiming(name: &str, claim: &str) -> Value {
+    let volume = json!([{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]);
+    with(pod(name, 100), "volumes", volume)
+}
+
+fn deployment(name: &str) -> Value {
+    let pod = pod("x", 300);
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": {
+            "metadata": {"labels": {"app": name}}, "spec": pod["spec"],
+        }},
+    })
+}
+
+/// Returns what one tenant has, with names that begin alike: pods that fit and one that does not, gangs, claims, owners,
+/// a budget, and a pod that takes the room of others.
+fn tenant(namespace: &str, start: &str) -> Vec<Value> {
+    let name = |end: &str| format!("{start}-{end}");
+    let group = json!({
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+        "metadata": {"name": name("group")}, "spec": {"minMember": 2},
+    });
+    let mut member = pod(&name("member"), 90_000);
+    member["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = name("group").into();
+    let budget = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name("budget")},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name("deploy")}}},
+    });
+    let mut beside = pod(&name("beside"), 100);
+    beside["spec"]["affinity"] = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{
+        "labelSelector": {"matchLabels": {"app": "nobody"}}, "topologyKey": "kubernetes.io/hostname",
+    }]}});
+    let all = vec![
+        deployment(&name("deploy")),
+        budget,
+        group,
+        member,
+        gang(&name("light"), &name("light-0"), 200),
+        gang(&name("light"), &name("light-1"), 200),
+        gang(&format!("{start} Große Gang, 2"), &name("odd-0"), 80_000),
+        claim(&name("claim")),
+        claiming(&name("claiming"), &name("claim")),
+        claiming(&name("lost"), &name("nothing")),
+        pod(&name("small"), 1_000),
+        pod(&name("huge"), 77_000),
+        beside,
+        with(pod(&name("gated"), 100), "schedulingGates", json!([{"name": "wait"}])),
+    ];
+    all.into_iter().map(|object| within(object, namespace)).collect()
+}
+
+fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+/// Starts the cluster, has each tenant evict pods of the other, deletes a pod, and records.
+async fn two_tenants() -> Secure {
+    let mut objects = vec![namespace(MINE), namespace(THEIRS)];
+    objects.extend((0..3).map(|n| node(&format!("n{n}"), "z", 4)));
+    objects.push(priority_class("urgent", 1000, "PreemptLowerPriority"));
+    objects.extend(tenant(THEIRS, MARK).into_iter().chain(tenant(MINE, "own")));
+    let secure = start(objects).await;
+    let root = secure.user("root");
+    let sandbox_objects = [
+        within(with(pod("xq7-urgent", 3_900), "priorityClassName", json!("urgent")), THEIRS),
+        within(with(pod("own-urgent", 3_900), "priorityClassName", json!("urgent")), MINE),
+    ];
+    let recorded = root.clone();
+    let recording = tokio::task::spawn_blocking(move || {
+        assert_eq!(recorded.put("/debug/flags/s", "5").status, 200);
+        assert_eq!(recorded.put("/debug/flags/f", "true").status, 200);
+        let scoped = json!({"value": 3, "pod": "xq7-tenant/xq7-huge"}).to_string();
+        assert_eq!(recorded.put("/debug/flags/s", &scoped).status, 200);
+        recorded.wait("/apis/v1/summary/pending?by=namespace", "pods of both wait", |body| {
+            body.to_string().matches("huge").count() >= 2
+                || body["rows"].as_array().is_some_and(|rows| rows.len() == 2)
+        });
+    });
+    recording.await.expect("recorded");
+    for object in sandbox_objects {
+        secure.sandbox.create(object).expect("created");
+    }
+    let waiting = tokio::task::spawn_blocking(move || {
+        for name in ["own-urgent", "xq7-urgent"] {
+            let namespace = if name == "own-urgent" { MINE } else { THEIRS };
+            root.wait(&format!("/apis/v1/explain/pods/{namespace}/{name}"), "it is decided", |body| {
+                !body["verdict"].is_null() || !body["node"].is_null()
+            });
+        }
+        root.wait("/apis/v1/evictions", "somebody is evicted", |body| {
+            body["evictions"].as_array().is_some_and(|all| !all.is_empty())
+        });
+    });
+    waiting.await.expect("decided");
+    secure
+}
+
+/// Returns the pages of a path template: each parameter with each value that there is.
+fn pages(template: &str, values: &BTreeMap<&str, Vec<String>>) -> Vec<String> {
+    let Some(at) = template.find(':') else { return vec![template.to_owned()] };
+    let rest = &template[at + 1..];
+    let end = rest.find('/').unwrap_or(rest.len());
+    let fallback = vec!["x".to_owned()];
+    let values_of = values.get(&rest[..end]).unwrap_or(&fallback);
+    let each = values_of.iter().map(|value| format!("{}{value}{}", &template[..at], &rest[end..]));
+    each.flat_map(|page| pages(&page, values)).collect()
+}
+
+fn whole(reply: &Reply) -> String {
+    let headers: Vec<String> = reply.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    format!("{}\n{}", headers.join("\n"), String::from_utf8_lossy(&reply.body))
+}
+
+/// Query strings under which every route is walked as well.
+const QUERIES: [&str; 4] = ["", "?format=table", "?format=csv", "?limit=2"];
+
+/// Further pages, each with what it must not say.
+fn further() -> Vec<String> {
+    let summaries = ["namespace", "owner", "gang", "shape", "code,namespace", "ownerOrShape"]
+        .map(|by| format!("/apis/v1/summary/pending?by={by}"));
+    let more = [
+        "/apis/v1/explain/pods/team-a/own-huge?mode=exhaustive",
+        "/apis/v1/explain/pods/team-a/own-huge?versus=n1",
+        "/apis/v1/explain/pods/team-a/own-urgent?versus=n1",
+        "/apis/v1/queue?position=team-a/own-huge",
+        "/apis/v1/explain/pods?sort=-priority,name",
+        "/apis/v1/explain/pods?name=xq7",
+        "/apis/v1/explain/pods?owner=xq7-deploy",
+        "/apis/v1/gangs?name=xq7",
+        "/apis/v1/events?limit=10000",
+        "/apis/v1/events?since=1",
+        "/apis/v1/explain/pods/team-a/xq7-huge",
+        "/apis/v1/explain/nodes/n0?limit=1000",
+    ];
+    summaries.into_iter().chain(more.map(str::to_owned)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_answer_names_what_belongs_to_another_tenant() {
+    asking(two_tenants().await, |secure| {
+        let (root, ann) = (secure.user("root"), secure.user("ann"));
+        let ann = ann.with_header(&format!("X-Pellucid-Namespaces: {MINE}"));
+        let own = root.get(&format!("/apis/v1/explain/pods?namespace={MINE}&limit=0")).json();
+        let mut names: BTreeSet<String> =
+            own["pods"].as_array().unwrap().iter().map(|pod| text(pod, "name")).collect();
+        names.extend(
+            ["own-small", "own-urgent", "own-light", "own-group", "own-light-0", "own Große Gang, 2"]
+                .map(str::to_owned),
+        );
+        let escaped = |name: String| name.replace(' ', "%20").replace('ß', "%C3%9F").replace(',', "%2C");
+        let values = BTreeMap::from([
+            ("namespace", vec![MINE.to_owned()]),
+            ("name", names.into_iter().map(escaped).collect()),
+            ("nodeName", vec!["n0".into(), "n1".into(), "n2".into()]),
+            ("flag", vec!["s".into(), "f".into(), "v".into()]),
+            ("file", vec!["app.js".into()]),
+        ]);
+        let services = root.get("/apis/v1/__services__").json();
+        let templates = services["GET"].as_array().unwrap().iter().map(|path| path.as_str().unwrap());
+        let all = templates.flat_map(|template| pages(template, &values));
+        let mut walked: Vec<String> =
+            all.flat_map(|page| QUERIES.map(|query| format!("{page}{query}"))).collect();
+        walked.extend(further());
+        let (mut told, mut seen, mut leaks) = (0, 0, Vec::new());
+        for page in &walked {
+            let reply = patient(&ann, page);
+            told += usize::from(reply.status == 200);
+            // The tenant's own question has the mark in it.
+            let answer = whole(&reply);
+            if answer.contains(MARK) && !(page.contains(MARK) && reply.status != 200) {
+                let at = answer.find(MARK).unwrap_or(0);
+                let around =
+                    answer.char_indices().filter(|(i, _)| i + 150 > at && *i < at + 60).map(|(_, c)| c);
+                leaks.push(format!("{page}: …{}…", around.collect::<String>()));
+            }
+            if page.contains('?') && !page.ends_with("=csv") {
+                continue;
+            }
+            seen += usize::from(whole(&patient(&root, page)).contains(MARK));
+        }
+        assert!(leaks.is_empty(), "{} of {} leak:\n{}", leaks.len(), walked.len(), leaks.join("\n"));
+        assert!(told > 300, "only {told} of {} were answered", walked.len());
+        assert!(seen > 30, "the other one sees names in {seen} answers only");
+    })
+    .await;
+}
+
+fn text(body: &Value, field: &str) -> String {
+    body[field].as_str().unwrap_or_default().to_owned()
+}
+
+/// Asks again while the caller is told to come back.
+fn patient(caller: &Caller, page: &str) -> Reply {
+    loop {
+        let reply = caller.get(page);
+        if reply.status != 429 {
+            return reply;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn simulations_name_no_other_tenant_and_counts_are_right() {
+    asking(two_tenants().await, |secure| {
+        let (root, ann) = (secure.user("root"), secure.user("ann"));
+        let ann = ann.with_header(&format!("X-Pellucid-Namespaces: {MINE}"));
+        let urgent = within(with(pod("own-new", 3_900), "priority", json!(1000)), MINE);
+        for question in [
+            json!({"pods": [urgent], "evict": true, "scores": 10}),
+            json!({"include": ["team-a/own-huge"], "evict": true}),
+            json!({"includeGangs": ["team-a/own-group"], "edits": [{"removeNode": "n0"}]}),
+        ] {
+            let reply = ann.post("/apis/v1/simulate", &question);
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            assert!(!whole(&reply).contains(MARK), "{}", reply.text());
+        }
+        for foreign in ["xq7-tenant/xq7-huge", "xq7-tenant/nobody"] {
+            let reply = ann.post("/apis/v1/simulate", &json!({"include": [foreign]}));
+            assert_eq!(reply.status, 403, "it is not told whether {foreign} exists: {}", reply.text());
+        }
+        let counts = |body: &Value| {
+            body["nodeGroups"].as_array().unwrap().iter().map(|g| g["count"].clone()).collect()
+        };
+        for name in ["own-huge", "own-beside", "own-claiming"] {
+            let path = format!("/apis/v1/explain/pods/{MINE}/{name}");
+            let of = |who: &Caller| -> Vec<Value> { counts(&who.get(&path).json()) };
+            assert_eq!(of(&root), of(&ann), "{name}");
+        }
+        let total = |who: &Caller| {
+            let rows = who.get("/apis/v1/summary/pending?by=namespace").json();
+            rows["rows"].as_array().unwrap().iter().map(|row| row["pods"].as_u64().unwrap()).sum::<u64>()
+        };
+        assert!(total(&root) > 0 && total(&root) == total(&ann), "everybody's pods are counted");
+    })
+    .await;
+}
