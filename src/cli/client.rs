@@ -69,10 +69,9 @@ pub(super) enum ClientError {
     // Not a `source`, which would be printed again after the hint.
     #[error(
         "no scheduler answers at {url}: {cause}\nIs `pellucid run` up there? --server or PELLUCID_SERVER say where \
-         else. For one in a cluster, leave this running and ask again: \
-         kubectl -n pellucid port-forward deploy/pellucid {ports}"
+         else. One in a cluster is reached through the API server: --kubeconfig ~/.kube/config"
     )]
-    Unreachable { url: String, cause: std::io::Error, ports: String },
+    Unreachable { url: String, cause: std::io::Error },
     #[error("no answer from {url} within {} s", .after.as_secs_f64())]
     Timeout { url: String, after: Duration },
     #[error("the connection to {url} failed: {problem}")]
@@ -281,7 +280,7 @@ impl Address {
         }
         let stream = TcpStream::connect((self.host.as_str(), self.port))
             .await
-            .map_err(|cause| ClientError::Unreachable { url: url.to_owned(), cause, ports: self.ports() })?;
+            .map_err(|cause| ClientError::Unreachable { url: url.to_owned(), cause })?;
         let uri = format!("{}{path}", self.prefix);
         let mut request = asked(method, target, &uri, "authorization").map_err(|e| broken(url, &e))?;
         let host = self.authority.parse().map_err(|e| broken(url, &e))?;
@@ -329,23 +328,10 @@ struct Address {
     is_tls: bool,
 }
 
-/// Port of the REST API in `deploy/`.
-const SERVED: u16 = 10251;
-
 impl Address {
     fn url(&self, path: &str) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
         format!("{scheme}://{}{}{path}", self.authority, self.prefix)
-    }
-
-    /// Returns the port argument for `kubectl port-forward` that makes a scheduler in a cluster answer at this address.
-    fn ports(&self) -> String {
-        let is_here = self.host == "localhost"
-            || self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-        match is_here && self.port != SERVED {
-            true => format!("{}:{SERVED}", self.port),
-            false => SERVED.to_string(),
-        }
     }
 
     fn parse(text: &str) -> Result<Self, ClientError> {
@@ -391,14 +377,6 @@ mod tests {
         for text in ["ftp://x", "http://", "http://u:p@x", "a b", ""] {
             assert!(matches!(Address::parse(text), Err(ClientError::Address { .. })), "{text}");
         }
-    }
-
-    #[test]
-    fn the_hint_forwards_the_port_that_was_asked() {
-        let ports = |text: &str| Address::parse(text).unwrap().ports();
-        assert_eq!(ports("http://127.0.0.1:10251"), "10251");
-        assert_eq!(ports("localhost:9"), "9:10251");
-        assert_eq!(ports("http://scheduler.example:9"), "10251");
     }
 
     #[test]

@@ -101,10 +101,10 @@ fn a_server_that_is_not_there_is_said_to_be_missing() {
         [vec!["explain", "web"], vec!["explain", "pods"], vec!["scores", "web"], vec!["queue"], vec!["flags"]]
     {
         let args = [args, vec!["--server", &url]].concat();
-        fails(&args, 1, &[&format!("no scheduler answers at {url}"), "`pellucid run`", "port-forward"]);
+        fails(&args, 1, &[&format!("no scheduler answers at {url}"), "`pellucid run`"]);
         let said = pellucid(&args).stderr;
-        let hint = format!("kubectl -n pellucid port-forward deploy/pellucid {port}:10251");
-        assert!(said.trim_end().ends_with(&hint), "the hint is not last: {said}");
+        let hint = "through the API server: --kubeconfig ~/.kube/config";
+        assert!(said.trim_end().ends_with(hint), "the hint is not last: {said}");
     }
     fails(&["probe", "--url", &url], 1, &["no scheduler answers"]);
     fails(

@@ -127,5 +127,5 @@ fn kubectl_runs_the_plugin_against_a_demo() {
     plugin.fails(&["explain", "demo/no-such-pod"], 1, &["PodNotFound"]);
     plugin.fails(&["run"], 2, &["unrecognized subcommand"]);
     let away = Plugin::new("http://127.0.0.1:9".to_owned());
-    away.fails(&["gangs"], 1, &["kubectl -n pellucid port-forward deploy/pellucid 9:10251"]);
+    away.fails(&["gangs"], 1, &["through the API server: --kubeconfig ~/.kube/config"]);
 }
