@@ -7,8 +7,16 @@ use crate::common::demo::Demo;
 use crate::document::Document;
 use crate::documents;
 
-/// Metrics that documents name and that a demo has not: only with `--otlp-endpoint`.
-const ELSEWHERE: [&str; 2] = ["pellucid_trace_spans_exported_total", "pellucid_trace_spans_dropped_total"];
+/// Metrics that a demo does not have: of traces, and of leader election, all of which `tests/leader` reads.
+const ELSEWHERE: [&str; 7] = [
+    "pellucid_trace_spans_exported_total",
+    "pellucid_trace_spans_dropped_total",
+    "pellucid_leader_election_hand_over_seconds",
+    "pellucid_leader_election_catch_up_seconds",
+    "pellucid_leader_election_refused_writes_total",
+    "pellucid_leader_election_cut_off_writes_total",
+    "pellucid_leader_election_failed_requests_total",
+];
 /// Plugins of the guide, which a demo does not have.
 const EXAMPLES: [&str; 2] = ["FavouriteNode", "LicenceSeats"];
 /// Document with the table of metrics.

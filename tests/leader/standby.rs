@@ -51,7 +51,15 @@ async fn a_standby_knows_the_cluster_answers_reads_and_writes_nothing() {
     let status = "leader_election_master_status{name=\"pellucid\"}";
     assert!(metrics(&leader).contains(&format!("{status} 1\n")));
     assert!(metrics(&standby).contains(&format!("{status} 0\n")));
-    assert!(metrics(&leader).contains("pellucid_leader_election_catch_up_seconds "));
+    for name in [
+        "hand_over_seconds",
+        "catch_up_seconds",
+        "refused_writes_total",
+        "cut_off_writes_total",
+        "failed_requests_total",
+    ] {
+        assert!(metrics(&leader).contains(&format!("\npellucid_leader_election_{name} ")), "{name}");
+    }
     // It would simulate as well as the leader, and becomes it without forgetting whom to tell.
     leader.stop().await;
     standby.until_it_leads().await;
