@@ -51,6 +51,12 @@ async fn a_standby_knows_the_cluster_answers_reads_and_writes_nothing() {
     let status = "leader_election_master_status{name=\"pellucid\"}";
     assert!(metrics(&leader).contains(&format!("{status} 1\n")));
     assert!(metrics(&standby).contains(&format!("{status} 0\n")));
+    // It would simulate as well as the leader, and becomes it without forgetting whom to tell.
+    leader.stop().await;
+    standby.until_it_leads().await;
+    standby.until("it decides", |snapshot| snapshot.counters.attempts > 0).await;
+    assert_eq!(read(&standby, "/apis/v1/explain/pods/default/big")["meta"]["leader"], true);
+    let page = metrics(&standby);
     for name in [
         "hand_over_seconds",
         "catch_up_seconds",
@@ -58,13 +64,8 @@ async fn a_standby_knows_the_cluster_answers_reads_and_writes_nothing() {
         "cut_off_writes_total",
         "failed_requests_total",
     ] {
-        assert!(metrics(&leader).contains(&format!("\npellucid_leader_election_{name} ")), "{name}");
+        assert!(page.contains(&format!("\npellucid_leader_election_{name} ")), "{name}");
     }
-    // It would simulate as well as the leader, and becomes it without forgetting whom to tell.
-    leader.stop().await;
-    standby.until_it_leads().await;
-    standby.until("it decides", |snapshot| snapshot.counters.attempts > 0).await;
-    assert_eq!(read(&standby, "/apis/v1/explain/pods/default/big")["meta"]["leader"], true);
     let agent = standby.agent.clone();
     standby.stop().await;
     check(&sandbox);
@@ -81,6 +82,10 @@ async fn a_leader_that_is_cut_off_stops_writing_and_ends() {
     standby.until_it_is_warm().await;
     let load = Load::start(&sandbox);
     leader.until("it binds", |snapshot| snapshot.counters.bound > 10).await;
+    let bindings = Match { user_agent: Some(leader.agent.clone()), ..Match::new("POST", "/binding") };
+    sandbox.faults().during(bindings, Fault::BlackHole, Duration::MAX);
+    let before = leader.instance.snapshot().counters.attempts;
+    leader.until("Bindings are under way", |snapshot| snapshot.counters.attempts > before + 20).await;
     sandbox.faults().during(Match::of_client(&leader.agent), Fault::BlackHole, Duration::MAX);
     let why = tokio::time::timeout(crate::common::PATIENCE, leader.instance.ended()).await.expect("it ends");
     assert!(

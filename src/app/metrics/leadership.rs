@@ -44,11 +44,11 @@ pub(super) fn leadership(leadership: &Leadership, registry: &mut Registry) {
     add_counters(registry, &all);
 }
 
-/// Registers a duration in seconds; one that is not known yet has no sample.
+/// Registers a duration in seconds, once it is known.
 fn register_seconds(name: &str, help: &str, time: Option<Duration>, registry: &mut Registry) {
-    let gauge: Family<[(&'static str, &'static str); 0], Gauge<f64, AtomicU64>> = Family::default();
     if let Some(time) = time {
-        gauge.get_or_create_owned(&[]).set(time.as_secs_f64());
+        let gauge: Gauge<f64, AtomicU64> = Gauge::default();
+        gauge.set(time.as_secs_f64());
+        registry.register(name, help, gauge);
     }
-    registry.register(name, help, gauge);
 }
