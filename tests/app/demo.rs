@@ -2,12 +2,22 @@
 
 use serde_json::{Value, json};
 
+use crate::common::PATIENCE;
 use crate::common::client::{put, raw, request};
 use crate::common::demo::Demo;
 use crate::common::openapi::check_body_against_openapi;
-use crate::common::process::run;
+use crate::common::process::{finish, run};
 
 const ANY: &[&str] = &["--listen", "127.0.0.1:0", "--api-listen", "127.0.0.1:0"];
+
+#[test]
+fn a_machine_without_certificate_authorities_reaches_a_server_without_tls() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pellucid"));
+    command.env("SSL_CERT_FILE", "/nonexistent").env("SSL_CERT_DIR", "/nonexistent");
+    command.args([&["demo", "--exit-when-settled", "--v", "0"], ANY].concat());
+    let output = finish(command, PATIENCE);
+    assert!(output.status.success(), "{output:?}");
+}
 
 #[test]
 fn demo_settles_and_names_every_reason_in_words() {

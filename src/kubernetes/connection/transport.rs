@@ -72,6 +72,16 @@ impl<R, S: Service<R> + Clone> Service<R> for Renewable<S> {
     }
 }
 
+/// Returns a configuration that does not ask for the system's certificate authorities when the server is reached without TLS:
+/// an image may have none, and looking for them is an error then.
+fn with_roots_it_needs(config: &Config) -> Config {
+    let mut config = config.clone();
+    if config.cluster_url.scheme_str() == Some("http") {
+        config.root_cert.get_or_insert_default();
+    }
+    config
+}
+
 /// Changes requests that have their credentials.
 pub(crate) type Change = fn(Request<Body>) -> Request<Body>;
 
@@ -95,7 +105,7 @@ pub(crate) fn changing_client(
     connector.set_keepalive_interval(Some(KEEPALIVE_AGAIN));
     connector.set_keepalive_retries(Some(KEEPALIVE_TRIES));
     connector.set_tcp_user_timeout(Some(CONFIRM));
-    let connector = config.rustls_https_connector_with_connector(connector)?;
+    let connector = with_roots_it_needs(config).rustls_https_connector_with_connector(connector)?;
     let make = move || {
         Builder::new(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
