@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::common::running::{node, pod, start};
 
 /// Labels that Prometheus adds or defines.
-const OTHER_LABELS: &[&str] = &["instance", "le"];
+const OTHER_LABELS: &[&str] = &["instance", "job", "le"];
 
 /// Labels whose values depend on what happens, so a quiet scheduler does not show all of them.
 const OPEN_VALUES: &[&str] = &["path", "code", "plugin", "profile"];
