@@ -3,7 +3,7 @@
 //!
 //! The reads are called directly and their bodies are made into text, without HTTP. Unlike `routes` it says nothing about
 //! waiting, so that what else the machine does matters little. The system counts in steps of some milliseconds: an answer
-//! that takes less shows as nothing.
+//! that takes less shows as nothing. `-- reads /apis/v1/explain/pods` asks that path alone, for a profiler.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -21,6 +21,8 @@ const PLACED: usize = 20_000;
 const SHAPES: usize = 150;
 /// Number of answers of each read, of which the median is printed.
 const ROUNDS: usize = 7;
+/// The same of a read that is asked alone.
+const ROUNDS_ALONE: usize = 99;
 /// Number of reads that are printed.
 const SHOWN: usize = 20;
 
@@ -32,17 +34,22 @@ pub(crate) fn print() {
     while steady.scheduler.step(now(), &NoProbe).is_some() {}
     drop(steady.scheduler.take_effects());
     let mut rows: Vec<(f64, f64, String)> = Vec::new();
+    let only = std::env::args().skip(1).find(|arg| arg.starts_with('/'));
+    let rounds = if only.is_some() { ROUNDS_ALONE } else { ROUNDS };
     for read in reads(&pellucid::plugins::registry()) {
+        if only.as_ref().is_some_and(|only| *only != read.path) {
+            continue;
+        }
         // The first answer after the start is not counted, but shown.
         let took: Option<Vec<f64>> =
-            (0..=ROUNDS).map(|_| millis(&read, &steady.scheduler.publish(now()))).collect();
+            (0..=rounds).map(|_| millis(&read, &steady.scheduler.publish(now()))).collect();
         let Some(mut took) = took else { continue };
         let first = took.remove(0);
         took.sort_by(f64::total_cmp);
-        rows.push((took[ROUNDS / 2], first, read.path));
+        rows.push((took[rounds / 2], first, read.path));
     }
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    println!("time on a processor, {PENDING} pending pods, {PLACED} placed, median of {ROUNDS} answers");
+    println!("time on a processor, {PENDING} pending pods, {PLACED} placed, median of {rounds} answers");
     for (median, first, path) in rows.iter().take(SHOWN) {
         println!("  {median:>8.2} ms (the first {first:>8.2} ms): {path}");
     }

@@ -3,6 +3,8 @@
 //! For explanations on a published snapshot, not for decisions. Returns all requirements that each node fails, as one
 //! word of bits per node.
 
+use std::rc::Rc;
+
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::Cluster;
 use pellucid_framework::plugin::Nodes;
@@ -184,7 +186,7 @@ fn add_every(
             reasons.extend(NodeReason::of_cause(cause));
         }
         for NodeReason { reason, is_fixed } in reasons.drain(..) {
-            let bit = bits.of(masks, Requirement { plugin: cause.plugin, reason });
+            let bit = bits.of(masks, cause.plugin, reason);
             masks.add_bits(*node, bit, if is_fixed { bit } else { 0 });
         }
     }
@@ -193,16 +195,19 @@ fn add_every(
 /// The bits of the first requirements that were met with. Most nodes fail the same few, so that comparing is quicker than
 /// hashing.
 #[derive(Default)]
-struct RecentBits(SmallVec<[(Requirement, u64); 4]>);
+struct RecentBits(SmallVec<[(&'static str, Rc<Reason>, u64); 4]>);
 
 impl RecentBits {
-    fn of(&mut self, masks: &mut Masks, requirement: Requirement) -> u64 {
-        if let Some((_, bit)) = self.0.iter().find(|(known, _)| *known == requirement) {
+    fn of(&mut self, masks: &mut Masks, plugin: &'static str, reason: Rc<Reason>) -> u64 {
+        let is_it = |known: &Rc<Reason>| Rc::ptr_eq(known, &reason) || *known == reason;
+        let known =
+            self.0.iter().find(|(of, known, _)| is_it(known) && (std::ptr::eq(*of, plugin) || *of == plugin));
+        if let Some((.., bit)) = known {
             return *bit;
         }
-        let bit = masks.bit(requirement.clone());
+        let bit = masks.bit(Requirement { plugin, reason: Reason::clone(&reason) });
         if self.0.len() < self.0.inline_size() {
-            self.0.push((requirement, bit));
+            self.0.push((plugin, reason, bit));
         }
         bit
     }

@@ -1,6 +1,7 @@
 //! Every term that refuses a node, with the placed pods behind it.
 
 use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
@@ -142,7 +143,7 @@ pub(super) fn every_reason<'a>(
     let all: Vec<Refusing<'a>> = refusing(view, spec).into_iter().map(Refusing::new).collect();
     let near = &spec.pod_affinity.required;
     let subject: Vec<String> = near.iter().map(|term| term_text(term, spec)).collect();
-    let mismatch = Reason::about(ReasonCode::PodAffinityMismatch, &*subject.join(" and "));
+    let mismatch = Rc::new(Reason::about(ReasonCode::PodAffinityMismatch, &*subject.join(" and ")));
     let may_be_first = OnceCell::new();
     Some(Box::new(move |node, reasons| {
         let is_near = prepared.is_near(node);
@@ -158,14 +159,14 @@ pub(super) fn every_reason<'a>(
 /// A term of anti-affinity, and what is known of its domains so far.
 struct Refusing<'a> {
     of: TermPods<'a>,
-    reason: Reason,
+    reason: Rc<Reason>,
     /// Whether a pod that stays is in a domain.
     staying: RefCell<FxHashMap<ValueId, bool>>,
 }
 
 impl<'a> Refusing<'a> {
     fn new(of: TermPods<'a>) -> Self {
-        let reason = Reason::about(of.code, &*of.text);
+        let reason = Rc::new(Reason::about(of.code, &*of.text));
         Self { of, reason, staying: RefCell::default() }
     }
 

@@ -153,7 +153,7 @@ impl Filter for NodePorts {
         Some(Box::new(move |node, reasons| {
             let asked = spec.host_ports.iter().filter(|port| is_taken(port, taken.on(node)));
             reasons.extend(asked.map(|port| NodeReason {
-                reason: Reason::about(ReasonCode::HostPortConflict, &*requirements::text(port)),
+                reason: Reason::about(ReasonCode::HostPortConflict, &*requirements::text(port)).into(),
                 is_fixed: staying_on(view, node).any(|record| is_taken(port, &record.pod.spec.host_ports)),
             }));
         }))

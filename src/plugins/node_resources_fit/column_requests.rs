@@ -3,7 +3,7 @@
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ResourceIdx;
 use pellucid_framework::{Cause, Code, Reason, View};
-use pellucid_model::{Name, Node, PodSpec};
+use pellucid_model::{Name, Node, NodeIdx, PodSpec};
 use smallvec::SmallVec;
 
 use super::NAME;
@@ -42,11 +42,10 @@ impl ColumnRequests {
     }
 
     /// Returns whether the i-th resource has no column although the node offers it.
-    pub(super) fn is_left_out(&self, i: usize, node: Option<&Node>) -> bool {
-        let has_no_column = || self.left_out.iter().any(|(at, _)| *at == i);
-        !self.left_out.is_empty()
-            && has_no_column()
-            && node.is_some_and(|node| node.allocatable.scalar(&self.names[i]) != 0)
+    pub(super) fn is_left_out(&self, view: View<'_>, i: usize, node: NodeIdx) -> bool {
+        let offers = |node: &Node| node.allocatable.scalar(&self.names[i]) != 0;
+        self.left_out.iter().any(|(at, _)| *at == i)
+            && view.cluster().node(node).is_some_and(|node| offers(node))
     }
 
     /// Iterates over columns and requested amounts.

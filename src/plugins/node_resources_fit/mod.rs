@@ -144,7 +144,7 @@ impl Filter for NodeResourcesFit {
                 let allocatable = column.allocatable[at];
                 if *wanted > allocatable.saturating_sub(column.requested[at]) {
                     insufficient.add_resource(i, *wanted > allocatable);
-                    if requests.is_left_out(i, view.cluster().node(node).map(|node| &**node)) {
+                    if requests.is_left_out(view, i, node) {
                         insufficient.add_left_out(i);
                     }
                 }

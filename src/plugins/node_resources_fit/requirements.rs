@@ -1,13 +1,18 @@
 //! Every resource that a node lacks, and whether pods that leave would free enough of it; words for what is requested.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::requirements::RequirementDetail;
-use pellucid_cluster::columns::PODS;
+use pellucid_cluster::columns::{PODS, ResourceColumn};
 use pellucid_cluster::{PodRecord, ResourceIdx};
 use pellucid_framework::whole_cause::staying_on;
 use pellucid_framework::{EveryReason, NodeReason, Reason, View};
+use pellucid_model::pages::PAGE;
 use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, NodeIdx};
+use smallvec::SmallVec;
 
 use super::super::describing::{MAX_REQUIREMENTS, detail};
 use super::super::scored::amount;
@@ -15,35 +20,62 @@ use super::NAME;
 use super::column_requests::ColumnRequests;
 
 /// Returns whether a node has less of a resource than requested even when all pods have left that can.
-fn is_fixed(view: View<'_>, node: NodeIdx, (resource, name, wanted): (ResourceIdx, &Name, i64)) -> bool {
-    let allocatable = view.columns().allocatable(node, resource);
-    if wanted > allocatable {
-        return true;
-    }
+fn is_fixed(view: View<'_>, node: NodeIdx, (resource, name): (ResourceIdx, &Name), wanted: i64) -> bool {
     let taken = |record: &PodRecord| match resource {
         PODS => 1,
         _ => amount(&record.pod.spec.requests.list, name),
     };
     let taken: i64 = staying_on(view, node).map(taken).sum();
-    wanted > allocatable.saturating_sub(taken)
+    wanted > view.columns().allocatable(node, resource).saturating_sub(taken)
+}
+
+/// The columns of a page of nodes that a pod's requests are compared with. Nodes are asked about in order, so that most
+/// find the page of the one before them.
+struct PageColumns<'a> {
+    number: usize,
+    pods: &'a ResourceColumn,
+    requested: SmallVec<[&'a ResourceColumn; 4]>,
+}
+
+impl<'a> PageColumns<'a> {
+    fn of(view: View<'a>, wants: &ColumnRequests, node: NodeIdx) -> Self {
+        let page = view.columns().page(node);
+        let requested = wants.iter().map(|(resource, _)| page.resource(resource)).collect();
+        Self { number: node.index() / PAGE, pods: page.resource(PODS), requested }
+    }
+}
+
+/// Returns whether a node lacks an amount of a resource, and if so, whether it does without any pods.
+fn lacks(column: &ResourceColumn, node: NodeIdx, wanted: i64) -> Option<bool> {
+    let at = node.index() % PAGE;
+    let allocatable = column.allocatable[at];
+    (wanted > allocatable.saturating_sub(column.requested[at])).then_some(wanted > allocatable)
 }
 
 /// Returns what lists the resources that a node lacks. One is fixed when the request is larger than what the node has
 /// without the pods that can leave.
 pub(super) fn every_reason<'a>(view: View<'a>, wants: ColumnRequests) -> EveryReason<'a> {
     let pods = Name::new("pods");
+    let too_many_pods = Rc::new(Reason::of(ReasonCode::TooManyPods));
+    let lacking: Vec<Rc<Reason>> =
+        wants.named().enumerate().map(|(i, _)| wants.reason(i, false).into()).collect();
+    let page: RefCell<Option<PageColumns<'a>>> = RefCell::default();
     Box::new(move |node, reasons| {
-        let columns = view.columns();
-        if columns.free(node, PODS) < 1 {
-            let is_fixed = is_fixed(view, node, (PODS, &pods, 1));
-            reasons.push(NodeReason { reason: Reason::of(ReasonCode::TooManyPods), is_fixed });
+        let mut page = page.borrow_mut();
+        let page = match &mut *page {
+            Some(page) if page.number == node.index() / PAGE => page,
+            other => other.insert(PageColumns::of(view, &wants, node)),
+        };
+        if let Some(even_empty) = lacks(page.pods, node, 1) {
+            let is_fixed = even_empty || is_fixed(view, node, (PODS, &pods), 1);
+            reasons.push(NodeReason { reason: too_many_pods.clone(), is_fixed });
         }
-        let object = view.cluster().node(node).map(|node| &**node);
-        for (i, (resource, name, wanted)) in wants.named().enumerate() {
-            if wanted > columns.free(node, resource) {
-                let reason = wants.reason(i, wants.is_left_out(i, object));
-                reasons.push(NodeReason { reason, is_fixed: is_fixed(view, node, (resource, name, wanted)) });
-            }
+        for (i, ((resource, name, wanted), column)) in wants.named().zip(&page.requested).enumerate() {
+            let Some(even_empty) = lacks(column, node, wanted) else { continue };
+            let is_fixed = even_empty || is_fixed(view, node, (resource, name), wanted);
+            let is_left_out = wants.is_left_out(view, i, node);
+            let reason = if is_left_out { wants.reason(i, true).into() } else { lacking[i].clone() };
+            reasons.push(NodeReason { reason, is_fixed });
         }
     })
 }
@@ -118,7 +150,9 @@ mod tests {
         let every = plugin.every_reason(cluster.view(), spec, &value).expect("it lists them");
         let mut reasons = Vec::new();
         every(cluster.idx("n"), &mut reasons);
-        let row = |r: NodeReason| (r.reason.subject.map(|s| s.to_string()).unwrap_or_default(), r.is_fixed);
+        let row = |r: NodeReason| {
+            (r.reason.subject.as_ref().map(ToString::to_string).unwrap_or_default(), r.is_fixed)
+        };
         reasons.into_iter().map(row).collect()
     }
 

@@ -33,7 +33,7 @@ impl DriverAnswer<'_> {
                 NodeReason::fixed(Reason::about(ReasonCode::DriverMissing, (*driver).clone()))
             }
             Self::Full { driver, all, limit, .. } => NodeReason {
-                reason: Reason::about(ReasonCode::TooManyVolumes, (*driver).clone()),
+                reason: Reason::about(ReasonCode::TooManyVolumes, (*driver).clone()).into(),
                 is_fixed: i64::try_from(*all).is_ok_and(|all| all > *limit),
             },
         }
@@ -181,7 +181,9 @@ mod tests {
         let every = NodeVolumeLimits.every_reason(cluster.view(), spec, &value).expect("it lists them");
         let mut reasons = Vec::new();
         every(cluster.idx("a"), &mut reasons);
-        let row = |r: NodeReason| (r.reason.subject.map(|s| s.to_string()).unwrap_or_default(), r.is_fixed);
+        let row = |r: NodeReason| {
+            (r.reason.subject.as_ref().map(ToString::to_string).unwrap_or_default(), r.is_fixed)
+        };
         reasons.into_iter().map(row).collect()
     }
 
