@@ -27,6 +27,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::access::{self, SecureServing};
 use crate::app::clock::Clock;
+use crate::app::consistency::ConsistencyConfig;
+use crate::app::consistency::sweeper::Sweeper;
 use crate::app::core_loop::{CoreLoop, InitialLists};
 use crate::app::health::Health;
 use crate::app::log::telemetry::LogControl;
@@ -35,9 +37,8 @@ use crate::app::metrics::{ClusterIoViews, Metrics};
 use crate::app::progress::Progress;
 use crate::app::replay::quantiles::Durations;
 use crate::app::rest::flags::Flags;
-use crate::app::rest::routes;
+use crate::app::rest::routes::{self, Sources};
 use crate::app::traces::{CoreTraces, Traces};
-use crate::app::trends::SharedRing;
 use crate::app::trends::sampler::Sampler;
 
 /// Capacity of the input channel. When it is full, the watches stop reading.
@@ -65,6 +66,8 @@ pub struct InstanceConfig {
     pub log: Option<Arc<LogControl>>,
     /// The scheduler's clock.
     pub clock: Clock,
+    /// When the state is compared with the API server's lists.
+    pub consistency: ConsistencyConfig,
     /// Collects the duration of every decision. It grows without bound, so it is only for runs that end.
     pub decisions: Option<Arc<Durations>>,
 }
@@ -133,7 +136,8 @@ impl Instance {
         let shadow_of = shadow_of.as_deref().map(Name::new);
         let mut scheduler = scheduler(configuration, registry.clone(), config.seed, switches, shadow_of);
         scheduler.apply(Input::Leading(!elects), clock());
-        let (shared, announce) = Shared::new(&mut scheduler, (&decoder, elects), clock, log, traces);
+        let (shared, announce) =
+            Shared::new(&mut scheduler, (&decoder, elects), clock, log, traces, config.consistency);
         let (inputs_tx, inputs) = mpsc::channel(INPUTS_WAITING);
 
         // Bind the address first: if it is in use, no watches must be left running.
@@ -145,12 +149,14 @@ impl Instance {
         };
         let (address, fingerprint) = (bound.address(), bound.tls().map(|tls| tls.fingerprint()));
         let io = ClusterIo::start(io_config, inputs_tx);
-        let _ = shared.io.set(ClusterIoViews::of(&io, shared.clock.clone()));
+        let views = ClusterIoViews::of(&io, shared.clock.clone(), shared.sources.consistency.0.clone());
+        let _ = shared.io.set(views);
 
         let stop_core = CancellationToken::new();
         let server = tokio::spawn(bound.serve(stop_server.clone()));
         tokio::spawn(flags.run_expiry(stop_server.clone()));
         tokio::spawn(shared.sampler().run(stop_server.clone()));
+        tokio::spawn(shared.sweeper(&io).run(stop_server.clone()));
         let (health, stop_health) = (shared.health, stop_server.clone());
         tokio::spawn(async move { health.run(stop_health).await });
         let (snapshot, published) = (shared.snapshot, shared.published);
@@ -227,7 +233,7 @@ struct Shared {
     clock: Clock,
     log: Option<Arc<LogControl>>,
     traces: Option<Traces>,
-    trends: SharedRing,
+    sources: Sources,
     /// Set once the I/O tasks run, which is after the server has its address.
     io: Arc<OnceLock<ClusterIoViews>>,
 }
@@ -240,6 +246,7 @@ impl Shared {
         clock: Clock,
         log: Option<Arc<LogControl>>,
         traces: Option<Traces>,
+        consistency: ConsistencyConfig,
     ) -> (Self, watch::Sender<u64>) {
         let first = scheduler.publish(clock());
         let (announce, published) = watch::channel(first.generation);
@@ -251,13 +258,27 @@ impl Shared {
         let health = Health::new(progress.clone(), io.clone(), decoder.kinds(), elects, clock.clone());
         let (metrics, health) = (Arc::new(metrics), Arc::new(health));
         let snapshot = Arc::new(ArcSwap::from_pointee(first));
-        let trends = SharedRing::default();
-        (Self { snapshot, published, metrics, health, progress, clock, log, traces, trends, io }, announce)
+        let sources = Sources { consistency: (Default::default(), consistency), ..Sources::default() };
+        (Self { snapshot, published, metrics, health, progress, clock, log, traces, sources, io }, announce)
     }
 
     /// Returns the task that takes the samples of trends.
     fn sampler(&self) -> Sampler {
-        Sampler::new(self.snapshot.clone(), self.metrics.clone(), self.clock.clone(), self.trends.clone())
+        let ring = self.sources.trends.clone();
+        Sampler::new(self.snapshot.clone(), self.metrics.clone(), self.clock.clone(), ring)
+    }
+
+    /// Returns the task that compares the state with the API server's lists.
+    fn sweeper(&self, io: &ClusterIo) -> Sweeper {
+        let (record, config) = self.sources.consistency.clone();
+        Sweeper {
+            config,
+            snapshot: self.snapshot.clone(),
+            watches: io.watches.clone(),
+            lister: io.lister.clone(),
+            clock: self.clock.clone(),
+            record,
+        }
     }
 
     fn server(
@@ -273,7 +294,7 @@ impl Shared {
         let (io, health) = (self.io.clone(), self.health.clone());
         let (traces, clock) = (self.traces.clone(), self.clock.clone());
         Parts {
-            routes: routes::metered(registry, effective, &self.metrics.explained, self.trends.clone()),
+            routes: routes::metered(registry, effective, &self.metrics.explained, self.sources.clone()),
             load: Arc::new(move || load.load_full()),
             published: self.published.clone(),
             switches: flags.all(),

@@ -7,6 +7,7 @@
 pub mod access;
 mod client;
 pub mod clock;
+pub mod consistency;
 pub mod core_loop;
 pub mod demo;
 mod health;

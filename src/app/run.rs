@@ -10,6 +10,7 @@ use pellucid_kubernetes::{Connection, stop_requested};
 
 use crate::app::access::SecureServing;
 use crate::app::clock;
+use crate::app::consistency::ConsistencyConfig;
 use crate::app::instance::{Instance, InstanceConfig};
 use crate::app::log::telemetry::LogControl;
 use crate::app::traces::Exporter;
@@ -33,13 +34,16 @@ pub struct RunOptions {
     pub listen: SocketAddr,
     /// Serves HTTPS to users of the cluster instead.
     pub secure: Option<SecureServing>,
+    /// When the state is compared with the API server's lists.
+    pub consistency: ConsistencyConfig,
     /// URL of the OTLP collector, if traces are exported.
     pub otlp_endpoint: Option<String>,
 }
 
 /// Runs until SIGTERM, SIGINT or a failure of a part, which it returns as an error.
 pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()> {
-    let RunOptions { registry, configuration, shadow_of, shadow, listen, secure, otlp_endpoint } = options;
+    let RunOptions { registry, configuration, shadow_of, shadow, listen, secure, consistency, otlp_endpoint } =
+        options;
     let (traces, exporter) = otlp_endpoint.map(|url| Exporter::start(&url)).transpose()?.unzip();
     for note in &configuration.notes {
         tracing::warn!(note = %note, "configuration");
@@ -58,6 +62,7 @@ pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()
         shadow_of,
         log: Some(log),
         clock: clock::system(),
+        consistency,
         decisions: None,
     };
     let mut instance = Instance::start_traced(config, traces).await?;

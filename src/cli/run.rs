@@ -15,6 +15,7 @@ use pellucid_http::Certificate;
 
 use super::{block_on, out};
 use crate::app::access::SecureServing;
+use crate::app::consistency::ConsistencyConfig;
 use crate::app::log::telemetry;
 use crate::app::run::{self, RunOptions};
 
@@ -43,6 +44,9 @@ pub struct RunArgs {
     /// How to serve users of the cluster
     #[command(flatten)]
     pub secure: SecureArgs,
+    /// Time between two comparisons of the state with the API server's lists, such as 10m; 0s for none
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub consistency_interval: Duration,
     /// Send traces of attempts, bindings and requests to an OpenTelemetry collector, such as
     /// http://127.0.0.1:4318; needs a binary built with the cargo feature otel
     #[arg(long, value_name = "URL")]
@@ -218,6 +222,10 @@ pub fn run_with(args: &RunArgs, registry: Vec<Box<dyn PluginFactory>>) -> anyhow
         shadow: args.shadow,
         listen: args.listen,
         secure: args.secure.serving()?,
+        consistency: ConsistencyConfig {
+            interval: args.consistency_interval,
+            ..ConsistencyConfig::default()
+        },
         otlp_endpoint: args.otlp_endpoint.clone(),
     };
     block_on(run::run(options, log))?

@@ -11,6 +11,7 @@
 //! - [`verdict`]: what keeps a pending pod pending, and whether it can fit
 //! - `not_pending`: where a pod is, how it ended or whose it is, when it is not pending
 //! - [`views`]: parts of a snapshot as bodies (nodes, queue, preemption, wake-ups, scores)
+//! - [`consistency`]: the state compared with a list of the API server
 //! - `lists`: pending pods and nodes, one per line
 //! - [`gangs`]: gangs as bodies: status, explanation, what blocks them
 //! - [`history`]: pod histories, the feed, and the hashes of decisions
@@ -18,6 +19,7 @@
 //! - [`tenants`]: which names in a text belong to namespaces that a viewer does not see
 //! - [`dump`]: a snapshot as a document, and a scheduler rebuilt from one
 
+pub mod consistency;
 pub mod dump;
 mod explain;
 mod facts;

@@ -15,6 +15,7 @@ use crate::lease::elector::{ElectionConfig, Elector};
 use crate::lease::leadership::Leadership;
 use crate::lease::requests::LeaseName;
 use crate::watches::inputs::Watches;
+use crate::watches::lister::Lister;
 use crate::watches::reader::Reader;
 use crate::watches::served::Served;
 use crate::watches::watch::Watching;
@@ -93,6 +94,8 @@ pub struct ClusterIo {
     pub writer: Arc<ApiWriter>,
     /// Status of every watch.
     pub watches: Watches,
+    /// Lists kinds beside their watches.
+    pub lister: Lister,
     /// Whether the API server answers, as the probe sees it.
     pub server: Arc<ServerStatus>,
     /// Counters of the evictors.
@@ -134,10 +137,14 @@ impl ClusterIo {
             Arc::new(config.election.as_ref().map_or_else(WriteRight::endless, |_| WriteRight::none()));
         let (timeout, is_open) = (config.write_timeout, config.writes);
         let writer = ApiWriter::new(client, timeout, is_open, right.clone(), server.clone());
+        let reader =
+            Reader { client: config.connection.read.clone(), limits: limits.clone(), server: server.clone() };
+        let served = Arc::new(Served::default());
         let mut io = Self {
             queues: Arc::default(),
             writer: Arc::new(writer),
             watches: Watches::new(config.decoder.kinds()),
+            lister: Lister::new(reader.clone(), config.decoder.clone(), served.clone()),
             server,
             evictor: Arc::default(),
             objects: Arc::default(),
@@ -148,8 +155,7 @@ impl ClusterIo {
             tasks: JoinSet::new(),
             elector: None,
         };
-        let served = Arc::new(Served::default());
-        io.start_watches(&config, &limits, &served, &inputs);
+        io.start_watches(&config, reader, &served, &inputs);
         let with = Writing {
             writer: io.writer.clone(),
             queues: io.queues.clone(),
@@ -166,22 +172,21 @@ impl ClusterIo {
     fn start_watches(
         &mut self,
         config: &ClusterIoConfig,
-        limits: &Arc<WatchLimits>,
+        reader: Reader,
         served: &Arc<Served>,
         inputs: &Sender<Input>,
     ) {
-        let client = &config.connection.read;
         let probe = Probe {
-            client: client.clone(),
+            client: reader.client.clone(),
             pools: config.connection.pools.clone(),
-            limits: limits.clone(),
+            limits: reader.limits.clone(),
             server: self.server.clone(),
             clock: config.clock.clone(),
             stop: self.stop.clone(),
         };
         spawn(&mut self.tasks, "probe of the API server", probe.work());
         let watching = Watching {
-            reader: Reader { client: client.clone(), limits: limits.clone(), server: self.server.clone() },
+            reader,
             decoder: config.decoder.clone(),
             served: served.clone(),
             inputs: inputs.clone(),

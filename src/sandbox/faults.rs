@@ -44,6 +44,8 @@ pub enum Fault {
     SilentWatch,
     /// The next event of a watch is sent twice.
     DuplicateEvent,
+    /// The next event of a watch is never sent, and the watch goes on as if it had been.
+    LoseEvent,
     /// The next event of a watch has an object that cannot be decoded.
     UndecodableEvent,
     /// The next event of a watch ends in the middle of the line, and the connection closes.
@@ -78,9 +80,11 @@ impl Fault {
             | Self::Hang => moment == Moment::Request,
             Self::BlackHole | Self::Reset => matches!(moment, Moment::Request | Moment::WatchOpen),
             Self::EndWatch | Self::SilentWatch => moment == Moment::WatchOpens,
-            Self::DuplicateEvent | Self::UndecodableEvent | Self::DropMidLine | Self::GoneEvent => {
-                moment == Moment::WatchEvent
-            }
+            Self::DuplicateEvent
+            | Self::LoseEvent
+            | Self::UndecodableEvent
+            | Self::DropMidLine
+            | Self::GoneEvent => moment == Moment::WatchEvent,
         }
     }
 }

@@ -263,6 +263,7 @@ impl Watch {
                 let line = out[start..].to_vec();
                 out.extend_from_slice(&line);
             }
+            Some(Fault::LoseEvent) => out.truncate(start),
             Some(Fault::UndecodableEvent) => {
                 out.truncate(start);
                 Renderer::raw_line(word, b"{\"metadata\":\"not an object\"}", out);

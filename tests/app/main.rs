@@ -3,6 +3,7 @@
 //! - `command_lines`: help and bad input; `commands`: those that query a scheduler; `command_lists`: the same on a
 //!   crowded cluster
 //! - `config`: configuration files
+//! - `consistency`: the state compared with the API server
 //! - `demo`: the main use end to end
 //! - `run`: binding, conditions, events, faults, shadow mode, shutdown
 //! - `relations`, `volumes`: pods that are placed by other pods and by volumes
@@ -16,6 +17,7 @@ mod command_lines;
 mod command_lists;
 mod commands;
 mod config;
+mod consistency;
 mod dashboards;
 mod demo;
 mod health;

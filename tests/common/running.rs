@@ -120,6 +120,7 @@ pub async fn parts(sandbox: &Handle) -> InstanceConfig {
         shadow_of: None,
         log: None,
         clock: clock::system(),
+        consistency: Default::default(),
         decisions: None,
     }
 }

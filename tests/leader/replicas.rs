@@ -69,6 +69,7 @@ impl Replica {
                 shadow_of: None,
                 log: None,
                 clock: clock::system(),
+                consistency: Default::default(),
                 decisions: None,
             };
             Instance::start(parts).await.expect("an instance")

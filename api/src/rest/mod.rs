@@ -3,6 +3,7 @@
 //! No I/O and no rendering: a type says what a body holds, the rooms that own the facts fill it in, and the HTTP server
 //! serves it. Field names are camelCase and, where they exist, those of Kubernetes or Koordinator.
 
+pub mod consistency;
 pub mod contrast;
 pub mod debug;
 mod error;

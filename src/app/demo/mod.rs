@@ -67,6 +67,7 @@ pub async fn run(
         shadow_of: None,
         log: Some(log),
         clock: clock::system(),
+        consistency: Default::default(),
         decisions: None,
     })
     .await?;

@@ -4,6 +4,7 @@
 //! read from the published snapshot on each scrape, so they are consistent with each other.
 
 pub mod buckets;
+mod consistency;
 pub mod diagnosis;
 mod effects;
 mod gangs;
@@ -41,6 +42,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
 use crate::app::clock::Clock;
+use crate::app::consistency::record::ConsistencyRecord;
 use crate::app::health::Health;
 use crate::app::log::telemetry::LogControl;
 use crate::app::metrics::buckets::Buckets;
@@ -93,11 +95,13 @@ pub struct ClusterIoViews {
     pub group_statuses: Arc<StatusCounters>,
     /// This instance's part in leader election, if there is one.
     pub leadership: Option<Arc<Leadership>>,
+    /// What comparisons with the API server found.
+    pub consistency: ConsistencyRecord,
 }
 
 impl ClusterIoViews {
     /// Returns the views of running I/O.
-    pub fn of(io: &ClusterIo, clock: Clock) -> Self {
+    pub fn of(io: &ClusterIo, clock: Clock, consistency: ConsistencyRecord) -> Self {
         Self {
             queues: io.queues.clone(),
             watches: io.watches.clone(),
@@ -107,6 +111,7 @@ impl ClusterIoViews {
             objects: io.objects.clone(),
             group_statuses: io.group_statuses.clone(),
             leadership: io.leadership.clone(),
+            consistency,
         }
     }
 }
@@ -291,6 +296,7 @@ fn gauges(snapshot: &Snapshot, views: Option<&ClusterIoViews>, log: Option<&LogC
     if let Some(views) = views {
         effect_queue_counts(&views.queues, &mut registry);
         watches::watches(views, &mut registry);
+        consistency::consistency(&views.consistency, &mut registry);
         effects::writers(views, &mut registry);
         if let Some(leadership) = &views.leadership {
             leadership::leadership(leadership, &mut registry);

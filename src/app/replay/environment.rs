@@ -53,6 +53,7 @@ impl ReplayEnvironment {
             shadow_of: None,
             log: None,
             clock: clock::system(),
+            consistency: Default::default(),
             decisions,
         })
         .await?;

@@ -1,7 +1,9 @@
 //! The content of the REST server: routes for registered reads ([`routes`], `rows`), run-time switches ([`flags`]),
-//! what-if questions (`simulate`, `question`, `admission`, `plugin_objects`, `names`), dumps ([`dump`]) and `trends`.
+//! what-if questions (`simulate`, `question`, `admission`, `plugin_objects`, `names`), dumps ([`dump`]) `trends` and
+//! `consistency`.
 
 mod admission;
+mod consistency;
 pub mod dump;
 pub mod flags;
 mod names;

@@ -17,28 +17,40 @@ use pellucid_model::time::Probe;
 use serde_json::{Value, json};
 
 use crate::app::clock::Stopwatch;
+use crate::app::consistency::ConsistencyConfig;
+use crate::app::consistency::record::ConsistencyRecord;
 use crate::app::metrics::diagnosis::Explained;
 use crate::app::rest::rows::table;
 use crate::app::trends::SharedRing;
 
 /// Returns all registered routes, for the OpenAPI document.
 pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Snapshot>> {
-    metered(registry, Value::Null, &Explained::default(), SharedRing::default())
+    metered(registry, Value::Null, &Explained::default(), Sources::default())
+}
+
+/// What routes read beside the snapshot.
+#[derive(Clone, Default)]
+pub struct Sources {
+    /// The last hour in numbers.
+    pub trends: SharedRing,
+    /// What comparisons with the API server found, and when they are made.
+    pub consistency: (ConsistencyRecord, ConsistencyConfig),
 }
 
 /// Returns all routes, for a server. Dumps carry `configuration`, which is the effective one; the time spent on
-/// explanations is added to `explained`, and trends are read from `trends`.
+/// explanations is added to `explained`.
 pub fn metered(
     registry: &[Box<dyn PluginFactory>],
     configuration: Value,
     explained: &Explained,
-    trends: SharedRing,
+    sources: Sources,
 ) -> Vec<Route<Snapshot>> {
     let mut all: Vec<Route<Snapshot>> =
         reads(registry).into_iter().map(|read| route(read, explained.clone())).collect();
     all.push(crate::app::rest::simulate::route(explained.clone()));
     all.push(events());
-    all.push(crate::app::rest::trends::route(trends));
+    all.push(crate::app::rest::trends::route(sources.trends));
+    all.push(crate::app::rest::consistency::route(sources.consistency.0, sources.consistency.1));
     all.push(crate::app::rest::dump::route(configuration));
     all
 }

@@ -34,10 +34,14 @@ pub use crate::kinds::resource::Resource;
 
 /// A watched kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// Pods.
     Pod,
+    /// Nodes.
     Node,
+    /// Another built-in kind.
     Object(ObjectKind),
+    /// A kind that a plugin brings.
     Custom(CustomKindRef),
 }
 
@@ -84,7 +88,7 @@ pub(crate) fn path(resource: &ApiResource) -> String {
 
 impl Kind {
     /// Returns the name of the kind, as in logs and metrics.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Pod => "Pod",
             Self::Node => "Node",

@@ -7,6 +7,7 @@
 //! be compared, and also lead to a list.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -24,9 +25,17 @@ const GRACE: Duration = Duration::from_millis(100);
 pub(crate) struct CatchUps {
     asked: watch::Sender<u64>,
     reached: watch::Sender<u64>,
+    /// Whether the kind must be listed again, whatever the watch has passed.
+    must_list: AtomicBool,
 }
 
 impl CatchUps {
+    /// Asks the watch to list its kind again. Returns the number of the request.
+    pub(crate) fn ask_for_list(&self) -> u64 {
+        self.must_list.store(true, Ordering::Relaxed);
+        self.ask()
+    }
+
     /// Asks the watch to catch up. Returns the number of the request.
     pub(crate) fn ask(&self) -> u64 {
         self.asked.send_modify(|n| *n += 1);
@@ -99,9 +108,9 @@ impl Pursuit {
     }
 
     /// Finds out what a request asks the watch to pass, which has passed `version`. Returns whether the kind must be
-    /// listed again: the version cannot be found out, or was not passed in time.
+    /// listed again: a request wants a list, or the version cannot be found out or was not passed in time.
     pub(crate) async fn go_on(&mut self, reader: &Reader, path: &str, version: &str) -> bool {
-        if self.target.take().is_some() {
+        if self.target.take().is_some() || self.status.catch_ups().must_list.swap(false, Ordering::Relaxed) {
             return true;
         }
         let request = self.status.catch_ups().asked();

@@ -48,6 +48,23 @@ impl Watches {
         self.all().map(|(kind, status)| (kind.as_str(), status))
     }
 
+    /// Returns the kinds whose watches have delivered a complete list and that the API server serves.
+    pub fn kinds(&self) -> Vec<Kind> {
+        let has_list = |status: &WatchStatus| {
+            let report = status.report();
+            report.synced && !report.unserved
+        };
+        self.all().filter(|(_, status)| has_list(status)).map(|(kind, _)| kind).collect()
+    }
+
+    /// Has the watch of a kind list it again. Returns once the list is in the channel of inputs, which may be never if
+    /// the API server does not answer.
+    pub async fn list_again(&self, kind: Kind) {
+        let Some((_, status)) = self.all().find(|(of, _)| *of == kind) else { return };
+        let request = status.catch_ups().ask_for_list();
+        status.catch_ups().fulfilled(request).await;
+    }
+
     /// Returns whether every watch has delivered a complete list.
     pub fn are_synced(&self) -> bool {
         self.iter().all(|(_, status)| status.is_synced())

@@ -4,12 +4,14 @@
 //! `watch` is the state machine, the same for every kind; `list` and `list_items` read lists object by object; `reader`
 //! limits every wait; [`inputs`] starts the watches and turns objects into inputs; [`status`] tracks each watch;
 //! `catch_up` makes sure that a
-//! watch has passed what was written before a moment; `served` discovers which version of a kind is served. `decode` reads the objects.
+//! watch has passed what was written before a moment; `served` discovers which version of a kind is served;
+//! [`lister`] lists beside the watches. `decode` reads the objects.
 
 mod catch_up;
 pub mod inputs;
 mod list;
 mod list_items;
+pub mod lister;
 pub(crate) mod reader;
 pub(crate) mod served;
 pub mod status;

@@ -31,7 +31,8 @@ pub enum RetryCause {
     Connection,
     /// The response could not be parsed.
     Unreadable,
-    /// The watch did not show in time that it had passed what a former leader wrote.
+    /// The watch did not show in time that it had passed what a former leader wrote, or what it had brought differed from
+    /// the API server's list.
     Behind,
 }
 

@@ -1,0 +1,161 @@
+//! The task that compares each kind and has the watch of one that drifts list again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use pellucid_cycle::Snapshot;
+use pellucid_diagnosis::consistency::{Differences, differences};
+use pellucid_kubernetes::kinds::Kind;
+use pellucid_kubernetes::watches::inputs::Watches;
+use pellucid_kubernetes::watches::lister::{Listed, Lister};
+use pellucid_model::time::Probe;
+use pellucid_recording::rfc3339;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::app::clock::{Clock, Stopwatch};
+use crate::app::consistency::ConsistencyConfig;
+use crate::app::consistency::record::ConsistencyRecord;
+
+/// Longest time for a watch to list its kind again.
+const RELIST: Duration = Duration::from_secs(120);
+/// Pause between two looks at whether a drift is gone.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Compares all kinds, again and again.
+pub struct Sweeper {
+    pub(in crate::app) config: ConsistencyConfig,
+    pub(in crate::app) snapshot: Arc<ArcSwap<Snapshot>>,
+    pub(in crate::app) watches: Watches,
+    pub(in crate::app) lister: Lister,
+    pub(in crate::app) clock: Clock,
+    pub(in crate::app) record: ConsistencyRecord,
+}
+
+/// A list and what differs from it.
+struct Compared {
+    listed: Listed,
+    found: Differences,
+    seconds: f64,
+}
+
+impl Sweeper {
+    /// Sweeps at the interval until `stop` is cancelled; not at all when the interval is zero.
+    pub async fn run(self, stop: CancellationToken) {
+        if self.config.interval.is_zero() {
+            return;
+        }
+        let sweeps = async {
+            loop {
+                sleep(self.config.interval).await;
+                self.sweep().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            () = sweeps => {}
+        }
+    }
+
+    /// Compares every kind whose watch has delivered a list.
+    async fn sweep(&self) {
+        for kind in self.watches.kinds() {
+            if let Err(error) = self.check(kind).await {
+                tracing::warn!(kind = kind.as_str(), error, "consistency: the kind was not compared");
+                self.record.failed(kind.as_str(), error);
+            }
+        }
+        self.record.swept();
+    }
+
+    /// Compares a kind, twice if the first look finds something, and repairs what drifts. Fails when it cannot be listed.
+    async fn check(&self, kind: Kind) -> Result<(), String> {
+        let Some(first) = self.compare(kind).await? else { return Ok(()) };
+        let (objects, name) = (first.listed.versions.len(), kind.as_str());
+        if first.found.is_empty() {
+            self.record.compared(name, &self.now(), (objects, first.seconds), &first.found);
+            self.record.repaired(name, &self.now(), &first.found);
+            return Ok(());
+        }
+        sleep(self.config.grace).await;
+        let Some(second) = self.compare(kind).await? else { return Ok(()) };
+        let drifts = lasting(&first, &second);
+        let cost = (objects, first.seconds + second.seconds);
+        self.record.compared(name, &self.now(), cost, &drifts);
+        if drifts.is_empty() {
+            self.record.repaired(name, &self.now(), &drifts);
+            return Ok(());
+        }
+        for ((namespace, object), fields) in &drifts {
+            tracing::warn!(
+                kind = name, %namespace, name = %object, ?fields,
+                "consistency: an object differs from the API server's, listing the kind again"
+            );
+        }
+        self.repair(kind, second.listed, drifts).await
+    }
+
+    /// Has the watch list the kind again, and waits until the drifts are gone or the grace is over.
+    async fn repair(&self, kind: Kind, listed: Listed, drifts: Differences) -> Result<(), String> {
+        let relisted = timeout(RELIST, self.watches.list_again(kind)).await;
+        relisted.map_err(|_| format!("the watch did not list again within {} s", RELIST.as_secs()))?;
+        let listed = Arc::new(listed);
+        let looks = self.config.grace.as_millis() / LOOK.as_millis() + 1;
+        let mut left = drifts;
+        for _ in 0..looks {
+            let found = self.differences(listed.clone()).await;
+            // An object that differs in another way has changed since it was listed.
+            left.retain(|key, fields| found.get(key) == Some(fields));
+            if left.is_empty() {
+                break;
+            }
+            sleep(LOOK).await;
+        }
+        self.record.repaired(kind.as_str(), &self.now(), &left);
+        if !left.is_empty() {
+            tracing::error!(
+                kind = kind.as_str(),
+                objects = left.len(),
+                "consistency: listing again did not help"
+            );
+        }
+        Ok(())
+    }
+
+    /// Lists a kind and compares it with the newest snapshot; `None` when the API server does not serve it.
+    async fn compare(&self, kind: Kind) -> Result<Option<Compared>, String> {
+        let stopwatch = Stopwatch::start();
+        let Some(listed) = self.lister.list(kind).await? else { return Ok(None) };
+        let listed = Arc::new(listed);
+        let found = self.differences(listed.clone()).await;
+        let listed = Arc::into_inner(listed).ok_or("the comparison did not end")?;
+        Ok(Some(Compared { listed, found, seconds: stopwatch.elapsed().as_secs_f64() }))
+    }
+
+    /// Compares a list with the newest snapshot, on a thread for long work.
+    async fn differences(&self, listed: Arc<Listed>) -> Differences {
+        let snapshot = self.snapshot.load_full();
+        let compare = move || differences(&snapshot.cluster, &listed.list);
+        // It fails only when the comparison panics, which its tests are against, or the runtime stops.
+        tokio::task::spawn_blocking(compare).await.unwrap_or_default()
+    }
+
+    fn now(&self) -> String {
+        rfc3339((self.clock)().wall)
+    }
+}
+
+/// Returns what differs in both lists of objects that did not change between them.
+fn lasting(first: &Compared, second: &Compared) -> Differences {
+    let is_lasting = |key: &_| {
+        first.found.contains_key(key) && first.listed.versions.get(key) == second.listed.versions.get(key)
+    };
+    second
+        .found
+        .iter()
+        .filter(|(key, _)| is_lasting(*key))
+        .map(|(key, of)| (key.clone(), of.clone()))
+        .collect()
+}
