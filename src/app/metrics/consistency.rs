@@ -5,16 +5,16 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::app::consistency::record::ConsistencyRecord;
-use crate::app::metrics::{Label, add_counters, add_gauges};
+use crate::app::metrics::{ClusterIoViews, Label, add_counters, add_gauges};
 
-/// Registers the metrics of comparisons. Kinds appear with their first one.
-pub(super) fn consistency(record: &ConsistencyRecord, registry: &mut Registry) {
-    let all = record.read();
+/// Registers the metrics of comparisons. Every kind exists from the start, so that rates are right from the first drift on.
+pub(super) fn consistency(views: &ClusterIoViews, registry: &mut Registry) {
+    let all = views.consistency.read();
     let [found, repaired, failed]: [Family<Label, Counter>; 3] = Default::default();
     let objects: Family<Label, Gauge> = Family::default();
-    for (kind, (last, counts)) in &all.kinds {
-        let labels = [("kind", *kind)];
+    for (kind, _) in views.watches.iter() {
+        let labels = [("kind", kind)];
+        let (last, counts) = all.kinds.get(kind).cloned().unwrap_or_default();
         found.get_or_create_owned(&labels).inc_by(counts.found);
         repaired.get_or_create_owned(&labels).inc_by(counts.repaired);
         failed.get_or_create_owned(&labels).inc_by(counts.failed);

@@ -296,7 +296,7 @@ fn gauges(snapshot: &Snapshot, views: Option<&ClusterIoViews>, log: Option<&LogC
     if let Some(views) = views {
         effect_queue_counts(&views.queues, &mut registry);
         watches::watches(views, &mut registry);
-        consistency::consistency(&views.consistency, &mut registry);
+        consistency::consistency(views, &mut registry);
         effects::writers(views, &mut registry);
         if let Some(leadership) = &views.leadership {
             leadership::leadership(leadership, &mut registry);
