@@ -25,6 +25,7 @@ use crate::writes::effect_queues::EffectQueues;
 use crate::writes::events::EventWriter;
 use crate::writes::evictor::{EvictCounters, Evictor};
 use crate::writes::group_status::GroupStatusWriter;
+use crate::writes::in_flight::InFlight;
 use crate::writes::object_writer::{ObjectCounters, ObjectWriter};
 use crate::writes::status::{StatusCounters, StatusWriter};
 use crate::writes::write_right::WriteRight;
@@ -42,7 +43,7 @@ pub struct ClusterIoConfig {
     pub writes: bool,
     /// Time limit of one write.
     pub write_timeout: Duration,
-    /// Number of bindings in flight at once.
+    /// Most bindings in flight at once; how many there are follows what the API server takes.
     pub binders: usize,
     /// Number of evictions in flight at once.
     pub evictors: usize,
@@ -72,7 +73,7 @@ impl ClusterIoConfig {
             clock,
             writes: true,
             write_timeout: Duration::from_secs(10),
-            binders: 32,
+            binders: 128,
             evictors: 16,
             object_writers: 8,
             status_writers: 8,
@@ -98,6 +99,8 @@ pub struct ClusterIo {
     pub lister: Lister,
     /// Whether the API server answers, as the probe sees it.
     pub server: Arc<ServerStatus>,
+    /// How many Bindings may be in flight.
+    pub binders: Arc<InFlight>,
     /// Counters of the evictors.
     pub evictor: Arc<EvictCounters>,
     /// Counters of the object writers.
@@ -146,6 +149,7 @@ impl ClusterIo {
             watches: Watches::new(config.decoder.kinds()),
             lister: Lister::new(reader.clone(), config.decoder.clone(), served.clone()),
             server,
+            binders: Arc::new(InFlight::new(config.binders)),
             evictor: Arc::default(),
             objects: Arc::default(),
             statuses: Arc::default(),
@@ -198,7 +202,8 @@ impl ClusterIo {
 
     /// Starts the writers whose orders are reported on: binders, evictors, writers of objects.
     fn start_order_writers(&mut self, config: &ClusterIoConfig, with: &Writing, reports: &Sender<Input>) {
-        let worker = Binder { with: with.clone(), reports: reports.clone() };
+        let in_flight = self.binders.clone();
+        let worker = Binder { with: with.clone(), reports: reports.clone(), in_flight };
         spawn_each(&mut self.tasks, config.binders, "binder", || worker.clone().work());
         let evictor =
             Evictor { with: with.clone(), reports: reports.clone(), counters: self.evictor.clone() };

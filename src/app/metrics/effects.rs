@@ -39,6 +39,8 @@ pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
 }
 
 pub(in crate::app) fn writers(views: &ClusterIoViews, registry: &mut Registry) {
+    let help = "Bindings that may be in flight at once, which follows what the API server takes";
+    add_gauges(registry, &[("pellucid_bindings_in_flight_bound", help, views.binders.bound() as u64)]);
     let (evicted, objects) = (views.evictor.counts(), views.objects.counts());
     let outcomes = [("deleted", evicted.deleted), ("gone", evicted.gone), ("refused", evicted.refused)];
     let help = "Evict orders by what came of them";

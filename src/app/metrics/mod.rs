@@ -29,6 +29,7 @@ use pellucid_kubernetes::lease::leadership::Leadership;
 use pellucid_kubernetes::watches::inputs::Watches;
 use pellucid_kubernetes::writes::effect_queues::EffectQueues;
 use pellucid_kubernetes::writes::evictor::EvictCounters;
+use pellucid_kubernetes::writes::in_flight::InFlight;
 use pellucid_kubernetes::writes::object_writer::ObjectCounters;
 use pellucid_kubernetes::writes::status::StatusCounters;
 use pellucid_queue::QueueStage;
@@ -87,6 +88,8 @@ pub struct ClusterIoViews {
     pub server: Arc<ServerStatus>,
     /// The scheduler's clock, for ages.
     pub clock: Clock,
+    /// How many Bindings may be in flight.
+    pub binders: Arc<InFlight>,
     /// Counters of the evictors.
     pub evictor: Arc<EvictCounters>,
     /// Counters of the object writers.
@@ -107,6 +110,7 @@ impl ClusterIoViews {
             watches: io.watches.clone(),
             server: io.server.clone(),
             clock,
+            binders: io.binders.clone(),
             evictor: io.evictor.clone(),
             objects: io.objects.clone(),
             group_statuses: io.group_statuses.clone(),

@@ -4,6 +4,8 @@
 //! time, a 5xx, a broken connection: the server may have committed), the binder reads the pod until the server
 //! answers. Posting again is safe: the uid is a precondition, and a pod is bound at most once.
 
+use std::sync::Arc;
+
 use pellucid_cluster::input::Input;
 use pellucid_model::effect::{BindOrder, BindOutcome, EffectReport};
 use serde_json::json;
@@ -11,6 +13,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::connection::client::ErrorClass;
 use crate::writes::api_writer::{WriteError, pod_path};
+use crate::writes::in_flight::{Entered, InFlight};
 use crate::writes::pod_readback::{PodReadback, read_back};
 use crate::writes::writing::Writing;
 
@@ -22,13 +25,17 @@ const TRIES: u32 = 6;
 pub(crate) struct Binder {
     pub(crate) with: Writing,
     pub(crate) reports: Sender<Input>,
+    pub(crate) in_flight: Arc<InFlight>,
 }
 
 impl Binder {
     /// Processes orders until the queue closes.
     pub(crate) async fn work(self) {
-        while let Some(order) = self.with.queues.next_bind().await {
-            let Some(outcome) = self.bind(&order).await else { return };
+        loop {
+            let entered = self.in_flight.enter().await;
+            let Some(order) = self.with.queues.next_bind().await else { return };
+            let Some(outcome) = self.bind(&order, &entered).await else { return };
+            drop(entered);
             tracing::debug!(pod = %order.pod.key, node = %order.node, ?outcome, "bind settled");
             let done = EffectReport::BindDone { id: order.id, uid: order.pod.uid, outcome };
             if self.reports.send(Input::Report(done)).await.is_err() {
@@ -39,14 +46,14 @@ impl Binder {
 
     /// Returns the outcome of an order; `None` when `stop` is cancelled or the report channel closes before it is
     /// known.
-    async fn bind(&self, order: &BindOrder) -> Option<BindOutcome> {
+    async fn bind(&self, order: &BindOrder, entered: &Entered<'_>) -> Option<BindOutcome> {
         if self.with.writer.is_open() {
             let sent = EffectReport::BindSent { id: order.id, uid: order.pod.uid.clone() };
             self.reports.send(Input::Report(sent)).await.ok()?;
         }
         let mut backoff = self.with.writer.backoff();
         for tries in 1.. {
-            let Err(error) = self.post(order).await else { return Some(BindOutcome::Bound) };
+            let Err(error) = entered.write(self.post(order)).await else { return Some(BindOutcome::Bound) };
             match error.class() {
                 ErrorClass::Refused | ErrorClass::Bug => return Some(refused(&error)),
                 ErrorClass::Refresh if error.is_not_found() => return Some(BindOutcome::Gone),

@@ -7,7 +7,8 @@
 //! - Statuses of pods: one waiting order per pod with the newest condition and nomination. At most one order per pod
 //!   is in flight.
 //! - Statuses of PodGroups: the same, with the newest status.
-//! - Events: when the queue is full, the oldest is dropped and counted.
+//! - Events: when the queue is full, the oldest is dropped and counted. While bind orders wait, the API server is busy with
+//!   Bindings, so events wait too, as long as none is dropped for it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -49,6 +50,9 @@ impl Default for EffectQueueSizes {
         }
     }
 }
+
+/// Eighths of the queue of events that may fill up while bind orders wait.
+const EVENTS_KEPT: usize = 7;
 
 /// Counters of one queue, in orders. Invariant: `into` = `out` + `dropped` + `replaced` + `depth`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -175,7 +179,11 @@ impl EffectQueues {
 
     /// Waits for a bind order; `None` when the queues are closed.
     pub async fn next_bind(&self) -> Option<BindOrder> {
-        self.next(&self.binds, |inner| inner.binds.pop()).await
+        let order = self.next(&self.binds, |inner| inner.binds.pop()).await;
+        if self.inner.lock().binds.orders.is_empty() {
+            self.events.notify_one();
+        }
+        order
     }
 
     /// Waits for an evict order; `None` when the queues are closed.
@@ -200,9 +208,15 @@ impl EffectQueues {
         self.next(&self.group_statuses, |inner| inner.group_statuses.pop()).await
     }
 
-    /// Waits for an event; `None` when the queues are closed.
+    /// Waits for an event that may be written now; `None` when the queues are closed.
     pub async fn next_event(&self) -> Option<EventOrder> {
-        self.next(&self.events, |inner| inner.events.pop()).await
+        let kept = self.sizes.events / 8 * EVENTS_KEPT;
+        let pop = |inner: &mut Inner| match inner.binds.orders.is_empty() || inner.events.orders.len() > kept
+        {
+            true => inner.events.pop(),
+            false => (None, false),
+        };
+        self.next(&self.events, pop).await
     }
 
     /// Drops an order in flight in favour of a newer one for the same pod, if one waits, and returns whether it did.

@@ -182,3 +182,31 @@ async fn closing_ends_every_puller() {
     assert!(queues.next_bind().await.is_none());
     assert_eq!(queues.counts().binds.depth, 1);
 }
+
+#[test]
+fn events_wait_for_bindings_until_they_would_be_dropped() {
+    let queues = queues(9, 9, 16);
+    let next = || queues.next_event().now_or_never().flatten().map(|event| event.note.to_string());
+    queues.push_all([bind(1), bind(2), event("first")]);
+    assert_eq!(next(), None, "two Bindings wait");
+    queues.next_bind().now_or_never().flatten().expect("an order");
+    assert_eq!(next(), None, "one Binding waits");
+    queues.next_bind().now_or_never().flatten().expect("an order");
+    assert_eq!(next().as_deref(), Some("first"));
+    queues.push_all([bind(3)].into_iter().chain((0..15).map(|n| event(&n.to_string()))));
+    assert_eq!(next().as_deref(), Some("0"), "more than seven eighths");
+    assert_eq!((next(), queues.counts().events.dropped), (None, 0));
+}
+
+#[tokio::test]
+async fn the_last_binding_wakes_who_waits_for_an_event() {
+    let queues = Arc::new(queues(9, 9, 16));
+    queues.push_all([bind(1), event("first")]);
+    let waiting = tokio::spawn({
+        let queues = queues.clone();
+        async move { queues.next_event().await.map(|event| event.note.to_string()) }
+    });
+    tokio::task::yield_now().await;
+    queues.next_bind().await.expect("an order");
+    assert_eq!(waiting.await.expect("it ends").as_deref(), Some("first"));
+}
