@@ -43,6 +43,7 @@ pub mod run;
 mod sandbox;
 mod scores;
 mod server;
+mod shadow;
 mod simulate;
 mod simulate_text;
 mod suggestions;
@@ -117,6 +118,8 @@ enum Ask {
     Scores(scores::ScoresArgs),
     /// Say what would become of pods, gangs and changes of the cluster; nothing changes
     Simulate(simulate::SimulateArgs),
+    /// Compare the decisions of the shadowed scheduler with ours (run --shadow-of)
+    Shadow(shadow::ShadowArgs),
     /// Show or set the runtime switches of a running scheduler
     Flags(flags::FlagsArgs),
 }
@@ -196,6 +199,7 @@ impl Ask {
             Self::Evictions(args) => args.server.print(&evictions::run(&args)?)?,
             Self::Wakeups(args) => args.server.print(&wakeups::run(&args)?)?,
             Self::Scores(args) => args.server.print(&scores::run(&args)?)?,
+            Self::Shadow(args) => args.server.print(&shadow::run(&args)?)?,
             Self::Simulate(args) => {
                 let (text, fits) = simulate::run(&args)?;
                 args.server.print(&text)?;

@@ -12,6 +12,7 @@
 //! - `labels`: label keys that selectors start and stop using
 //! - `trials`: trial placements that are undone
 //! - `unlucky`: failures on the way; `echoes`: our own writes that come back late
+//! - `shadow`: what the decisions of a shadowed scheduler are to us
 //! - `snapshots`: what readers see
 //! - `recorded`: entries of the flight recorder; `recording`: what flags record
 //! - `dumps`: rebuilding a state from a dump; `plugin_dumps`: with objects of plugins' kinds, and time
@@ -36,6 +37,7 @@ mod reasons;
 mod recorded;
 mod recording;
 mod relations;
+mod shadow;
 mod snapshots;
 mod storage;
 mod trials;

@@ -11,6 +11,7 @@ mod gangs;
 mod leadership;
 mod pending;
 pub mod resources;
+mod shadow;
 mod watches;
 
 use std::collections::BTreeMap;
@@ -308,6 +309,9 @@ fn gauges(snapshot: &Snapshot, views: Option<&ClusterIoViews>, log: Option<&LogC
     }
     effects::state(snapshot, &mut registry);
     gangs::state(snapshot, &mut registry);
+    if let Some(tally) = &snapshot.shadow {
+        shadow::shadow(tally, &mut registry);
+    }
     single(snapshot, log, &mut registry);
     registry
 }

@@ -23,11 +23,35 @@ use crate::changes::Changed;
 use crate::columns::ResourceIdx;
 use crate::content_hash::NodeHash;
 use crate::event::{ClusterEvent, NodeChange};
-use crate::input::Quarantined;
+use crate::input::{Input, Quarantined};
 use crate::stage::Stage;
 use crate::state::{Cluster, PodRecord};
 
 impl Cluster {
+    /// Applies what a watch says. Inputs that are no objects change nothing here.
+    pub fn apply(&mut self, input: Input, out: &mut Vec<ClusterEvent>) {
+        match input {
+            Input::PodApplied(pod) => self.apply_pod(pod, out),
+            Input::PodDeleted(key) => self.delete_pod(&key, out),
+            Input::PodsReset { pods, quarantined } => self.reset_pods(pods, quarantined, out),
+            Input::NodeApplied(node) => self.apply_node(node, out),
+            Input::NodeDeleted(name) => self.delete_node(&name, out),
+            Input::NodesReset { nodes, quarantined } => self.reset_nodes(nodes, quarantined, out),
+            Input::ObjectApplied(object) => self.apply_object(object, out),
+            Input::ObjectDeleted(kind, key) => self.delete_object(kind, &key, out),
+            Input::ObjectsReset { kind, objects, quarantined } => {
+                self.reset_objects(kind, objects, quarantined, out);
+            }
+            Input::CustomApplied(object) => self.apply_custom(object, out),
+            Input::CustomDeleted(kind, key) => self.delete_custom(kind, &key, out),
+            Input::CustomReset { kind, objects, quarantined } => {
+                self.reset_custom(kind, objects, quarantined, out);
+            }
+            Input::Quarantined(object) => self.quarantine(object, out),
+            Input::Report(_) | Input::Leading(_) => {}
+        }
+    }
+
     /// Applies a pod that was added or changed.
     pub fn apply_pod(&mut self, mut pod: Arc<Pod>, out: &mut Vec<ClusterEvent>) {
         self.forget_quarantined("Pod", &pod.key.namespace, &pod.key.name);

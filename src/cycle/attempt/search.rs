@@ -13,7 +13,7 @@ use pellucid_recording::{Decision, Group, GroupMeasure, Placement, Refusal};
 
 use crate::attempt::alignment;
 use crate::attempt::chain::{self, PluginTally};
-use crate::attempt::global_plugins;
+use crate::attempt::global_plugins::{self, GlobalScore};
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache, tie_order};
 use crate::attempt::overrides;
 
@@ -86,13 +86,32 @@ impl NodeResultCache {
             return self.best(ctx).map(|(node, score)| (node, Some(score)));
         }
         self.run_scores(ctx, tally);
+        let totals = self.totals_over(nodes, &global)?;
+        let totals = nodes.iter().copied().zip(totals);
+        let best = totals.min_by(|(a, x), (b, y)| y.cmp(x).then_with(|| tie_order(ctx.view, *a, *b)));
+        best.map(|(node, score)| (node, Some(score)))
+    }
+
+    /// Returns the totals of some nodes, or `None` when nothing was scored.
+    fn totals_over(&self, nodes: &[NodeIdx], global: &[GlobalScore]) -> Option<Vec<i64>> {
         let (scores, overridden) = (self.scores.as_ref()?, self.overridden());
         let greatest = scores.greatest_over(nodes, overridden);
         let mut totals = scores.totals_over(nodes, overridden, &greatest);
         global.iter().for_each(|score| score.add_to(&mut totals));
-        let totals = nodes.iter().copied().zip(totals);
-        let best = totals.min_by(|(a, x), (b, y)| y.cmp(x).then_with(|| tie_order(ctx.view, *a, *b)));
-        best.map(|(node, score)| (node, Some(score)))
+        Some(totals)
+    }
+
+    /// Returns the feasible nodes with their totals, in no particular order.
+    pub(crate) fn totals(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        tally: &mut [PluginTally],
+    ) -> Vec<(NodeIdx, i64)> {
+        let nodes: Vec<NodeIdx> = self.feasible().collect();
+        self.run_scores(ctx, tally);
+        let global = global_plugins::global_scores(&self.globals, ctx, &nodes, self.overridden(), tally);
+        let totals = self.totals_over(&nodes, &global).unwrap_or_else(|| vec![0; nodes.len()]);
+        nodes.into_iter().zip(totals).collect()
     }
 
     /// Searches as kube-scheduler does with `percentageOfNodesToScore`: visits nodes in a fixed order from a rotating

@@ -28,6 +28,7 @@ impl Scheduler {
         let departures = departures_of(&input);
         self.cluster.set_now(now);
         self.record_left(&input, now);
+        self.judge_shadowed(&input, now);
         // What a plugin waits for may stand on the pod itself.
         let changed = match &input {
             Input::PodApplied(pod) if !self.in_flight.pre_binding.is_empty() => Some(pod.key.clone()),
@@ -52,36 +53,19 @@ impl Scheduler {
 
     /// Puts one input into the state.
     fn take_in(&mut self, input: Input, now: Now, events: &mut Vec<ClusterEvent>) {
-        match input {
-            Input::PodApplied(pod) => {
-                self.clear_late_nomination(&pod);
-                self.cluster.apply_pod(pod, events);
-            }
-            Input::PodDeleted(key) => self.cluster.delete_pod(&key, events),
+        match &input {
+            Input::PodApplied(pod) => self.clear_late_nomination(pod),
             Input::PodsReset { pods, quarantined } => {
-                self.report_quarantined(&quarantined);
+                self.report_quarantined(quarantined);
                 pods.iter().for_each(|pod| self.clear_late_nomination(pod));
-                self.cluster.reset_pods(pods, quarantined, events);
             }
-            Input::NodeApplied(node) => self.cluster.apply_node(node, events),
-            Input::NodeDeleted(name) => self.cluster.delete_node(&name, events),
-            Input::NodesReset { nodes, quarantined } => self.cluster.reset_nodes(nodes, quarantined, events),
-            Input::ObjectApplied(object) => self.cluster.apply_object(object, events),
-            Input::ObjectDeleted(kind, key) => self.cluster.delete_object(kind, &key, events),
-            Input::ObjectsReset { kind, objects, quarantined } => {
-                self.cluster.reset_objects(kind, objects, quarantined, events);
-            }
-            Input::CustomApplied(object) => self.cluster.apply_custom(object, events),
-            Input::CustomDeleted(kind, key) => self.cluster.delete_custom(kind, &key, events),
-            Input::CustomReset { kind, objects, quarantined } => {
-                self.cluster.reset_custom(kind, objects, quarantined, events);
-            }
-            Input::Quarantined(object) => {
-                self.report_quarantined(std::slice::from_ref(&object));
-                self.cluster.quarantine(object, events);
-            }
+            Input::Quarantined(object) => self.report_quarantined(std::slice::from_ref(object)),
+            _ => {}
+        }
+        match input {
             Input::Report(report) => self.settle(report, now, events),
             Input::Leading(is_leading) => self.set_leading(is_leading, now),
+            watched => self.cluster.apply(watched, events),
         }
     }
 

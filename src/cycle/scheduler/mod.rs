@@ -49,7 +49,8 @@ use in_flight::InFlight;
 use profiles::Profiles;
 use records::Records;
 use records::last_attempt::LastAttempt;
-use shadow::ShadowTally;
+use shadow::peer::Peer;
+use shadow::{Shadow, ShadowTally};
 use turn::Turns;
 
 /// Configuration for [`Scheduler::new`].
@@ -128,7 +129,7 @@ pub struct Scheduler {
     pub(crate) turns: Turns,
     pub(crate) switches: Arc<Switches>,
     /// Agreement with the shadowed scheduler; `None` outside shadow mode.
-    pub(crate) shadow: Option<ShadowTally>,
+    pub(crate) shadow: Option<Shadow>,
     registry: Registry,
     /// Whether an update of a pending pod without a unit leaves it so. A simulation plans only the pods that it is asked
     /// about, and the state updates pods by itself when it begins or ceases to read a label.
@@ -146,16 +147,16 @@ impl Scheduler {
     pub fn new(settings: Settings) -> Self {
         let Settings { profiles, registry, limits, seed, switches, shadow_of } = settings;
         let profiles = Profiles::new(profiles.into_iter().map(Arc::new).collect(), shadow_of.as_ref());
-        let derived = derived_states(profiles.all.iter().flat_map(|profile| &profile.plugins));
-        let mut cluster = Cluster::new(seed, profiles.by_name.keys().cloned(), derived);
-        let plugins = || profiles.all.iter().flat_map(|profile| &profile.plugins);
-        let used = registry.iter().filter(|f| plugins().any(|plugin| plugin.name() == f.name()));
-        cluster.declare_labels(used.flat_map(|f| f.keys().pod_labels));
+        let cluster = empty_cluster(seed, &profiles, &registry);
+        let peer = shadow_of.clone().zip(profiles.all.first().cloned());
+        let peer =
+            peer.map(|(of, profile)| Peer::new(of, profile, empty_cluster(seed, &profiles, &registry)));
         let queue = Queue::new(limits, wakeups::listening(&profiles.all));
         let mut scheduler = Self::with(cluster, queue, profiles, registry, switches);
         let limits = scheduler.gangs.group_limits();
         scheduler.cluster.gangs_mut().set_limits(limits);
-        scheduler.shadow = shadow_of.map(|of| ShadowTally { of, ..ShadowTally::default() });
+        scheduler.shadow =
+            shadow_of.map(|of| Shadow { tally: ShadowTally { of, ..ShadowTally::default() }, peer });
         scheduler
     }
 
@@ -167,7 +168,8 @@ impl Scheduler {
         let (registry, switches) = (snapshot.registry.clone(), Arc::new(Switches::default()));
         let mut scheduler = Self::with(snapshot.cluster.fork(), queue, profiles, registry, switches);
         scheduler.profiles.starts.clone_from(&snapshot.starts);
-        scheduler.shadow = shadow_of.map(|of| ShadowTally { of, ..ShadowTally::default() });
+        let tally = |of| ShadowTally { of, ..ShadowTally::default() };
+        scheduler.shadow = shadow_of.map(|of| Shadow { tally: tally(of), peer: None });
         scheduler
     }
 
@@ -313,10 +315,19 @@ impl Scheduler {
             counters: self.records.counters,
             costs: self.records.meter.costs(),
             gang_verdicts: self.gangs.verdicts.clone(),
-            shadow: self.shadow.clone(),
+            shadow: self.shadow.as_ref().map(|shadow| shadow.tally.clone()),
             is_leading: self.is_leading,
             permit_waits: self.in_flight.permit_waits.clone(),
             memo: Memo::default(),
         }
     }
+}
+
+/// Returns a state without objects for the enabled plugins.
+fn empty_cluster(seed: u64, profiles: &Profiles, registry: &Registry) -> Cluster {
+    let plugins = || profiles.all.iter().flat_map(|profile| &profile.plugins);
+    let mut cluster = Cluster::new(seed, profiles.by_name.keys().cloned(), derived_states(plugins()));
+    let used = registry.iter().filter(|f| plugins().any(|plugin| plugin.name() == f.name()));
+    cluster.declare_labels(used.flat_map(|f| f.keys().pod_labels));
+    cluster
 }

@@ -31,7 +31,7 @@ use pellucid_framework::view::View;
 use crate::reads::what_if_reads::{suggestion_reads, view_reads};
 use crate::requirements::{asked_by_name, exhaustive};
 use crate::views::{
-    debug_view, evictions, node_views, preemption, queue_view, score_views, summary, wakeups,
+    debug_view, evictions, node_views, preemption, queue_view, score_views, shadow_view, summary, wakeups,
 };
 use crate::{explain, history, lists};
 
@@ -321,10 +321,14 @@ fn own_reads() -> Vec<SnapshotRead> {
         SnapshotRead::new(
             "/apis/v1/shadow",
             "explain",
-            "How often the decisions agree with the shadowed scheduler's (run --shadow-of)",
-            |snapshot, _, now| plugin_views::shadow(snapshot, now),
+            "How the shadowed scheduler's decisions compare with ours (run --shadow-of)",
+            |snapshot, _, now| shadow_view::shadow(snapshot, now),
         )
-        .rows("/examples", "")
+        .rows(
+            "/judged/examples",
+            "Pod /pod, At /at, Judgement /judgement, Theirs /theirs, Ours /ours, Their total /theirTotal, \
+             Best total /bestTotal, Better nodes /better, Feasible nodes /feasible, Within sampling /withinSampling",
+        )
         .not_found("NotShadowing"),
     ]
 }

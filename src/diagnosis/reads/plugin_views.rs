@@ -1,11 +1,10 @@
-//! Profiles, plugins, reasons and shadow counts as bodies.
+//! Profiles, plugins and reasons as bodies.
 
 use pellucid_api::reason::{REGISTRY, ReasonCode, STATES};
 use pellucid_api::rest::profiles::{
     EnabledPlugin, PluginBody, PluginConfig, PluginCounters, PluginKind, PluginSchema, PluginStats, Plugins,
     ProfileBody, ReasonEntryBody, ReasonExample, Reasons, StateEntryBody,
 };
-use pellucid_api::rest::shadow::{DisagreementBody, Shadow};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::PluginFactory;
 use pellucid_framework::endpoint::ReadError;
@@ -142,29 +141,4 @@ pub(crate) fn reasons(snapshot: &Snapshot) -> Reasons {
         reasons: REGISTRY.iter().copied().chain(of_plugins).map(body).collect(),
         states: STATES.iter().map(state).collect(),
     }
-}
-
-/// Returns how often our decisions agree with the shadowed scheduler's. Fails when nothing is shadowed.
-pub(crate) fn shadow(snapshot: &Snapshot, now: Now) -> Result<Shadow, ReadError> {
-    let Some(tally) = &snapshot.shadow else {
-        let message = "this scheduler shadows no other; start it with run --shadow-of NAME".into();
-        return Err(ReadError::NotFound { code: "NotShadowing", message });
-    };
-    let compared = tally.agreed + tally.disagreed + tally.refused_by_us;
-    let example = |d: &pellucid_cycle::scheduler::shadow::Disagreement| DisagreementBody {
-        pod: d.pod.to_string(),
-        ours: d.ours.as_ref().map(ToString::to_string),
-        theirs: d.theirs.to_string(),
-    };
-    Ok(Shadow {
-        meta: of_snapshot(snapshot, now),
-        of: tally.of.to_string(),
-        agreed: tally.agreed,
-        disagreed: tally.disagreed,
-        refused_by_us: tally.refused_by_us,
-        not_compared: tally.not_compared,
-        expired: tally.expired,
-        agreement_percent: if compared == 0 { 0.0 } else { 100.0 * tally.agreed as f64 / compared as f64 },
-        examples: tally.examples.iter().rev().map(example).collect(),
-    })
 }

@@ -8,5 +8,6 @@ pub(crate) mod preemption;
 mod preemption_verdict;
 pub(crate) mod queue_view;
 pub mod score_views;
+pub(crate) mod shadow_view;
 pub mod summary;
 pub(crate) mod wakeups;

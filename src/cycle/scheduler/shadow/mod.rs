@@ -1,11 +1,20 @@
-//! Shadow mode: decides for another scheduler's pods, writes nothing, and counts how often both agree.
+//! Shadow mode: decides for another scheduler's pods, writes nothing, counts how often both agree, and judges where the
+//! other one bound them.
+//!
+//! - [`judged`]: what the judgements came to; `peer`: the state on which they are made
+
+pub mod judged;
+pub(super) mod peer;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_cluster::ClusterEvent;
+use pellucid_cluster::{ClusterEvent, Input};
 use pellucid_model::{Name, Now, Pod, PodId, PodKey};
 
+use self::judged::Judged;
+use self::peer::Peer;
 use crate::scheduler::Scheduler;
 use crate::scheduler::records::last_attempt::LastAttempt;
 
@@ -40,6 +49,15 @@ pub struct ShadowTally {
     pub expired: u64,
     /// The newest disagreements, at most 50.
     pub examples: VecDeque<Disagreement>,
+    /// What its Bindings were, each judged on the state right before it.
+    pub judged: Arc<Judged>,
+}
+
+/// What shadow mode keeps: the counts that are published, and the state on which Bindings are judged.
+pub(crate) struct Shadow {
+    pub(crate) tally: ShadowTally,
+    /// `None` on a copy of a published state, which sees no Bindings.
+    pub(crate) peer: Option<Peer>,
 }
 
 impl ShadowTally {
@@ -66,6 +84,18 @@ impl Scheduler {
     /// Holds a place until the other scheduler binds the pod.
     pub(crate) fn hold_in_shadow(&mut self, id: PodId, now: Now) {
         self.in_flight.shadow_holds.insert((now.monotonic + SHADOW_HOLD, id));
+        if let (Some(Shadow { tally, peer: Some(peer) }), Some(record)) =
+            (&mut self.shadow, self.cluster.pod(id))
+        {
+            peer.placed_by_us(&record.pod.key, Arc::make_mut(&mut tally.judged), now);
+        }
+    }
+
+    /// Judges what an input says of the shadowed scheduler, if there is one.
+    pub(super) fn judge_shadowed(&mut self, input: &Input, now: Now) {
+        if let Some(Shadow { tally, peer: Some(peer) }) = &mut self.shadow {
+            peer.observe(input, Arc::make_mut(&mut tally.judged), now);
+        }
     }
 
     /// Counts a pod that the shadowed scheduler has bound. It is called while the pod still has a unit, so that each
@@ -83,7 +113,7 @@ impl Scheduler {
             LastAttempt::Nothing => None,
             last => Some(last.node().map(|node| self.cluster.slot(node).name.clone())),
         };
-        if let Some(tally) = &mut self.shadow {
+        if let Some(Shadow { tally, .. }) = &mut self.shadow {
             tally.count(&pod.key, ours, theirs);
         }
     }
@@ -95,7 +125,7 @@ impl Scheduler {
             self.in_flight.shadow_holds.first().copied().filter(|(at, _)| *at <= now.monotonic)
         {
             self.in_flight.shadow_holds.remove(&(at, id));
-            if let Some(tally) = &mut self.shadow {
+            if let Some(Shadow { tally, .. }) = &mut self.shadow {
                 tally.expired += 1;
             }
             let record = self.cluster.pod(id).map(|r| (r.pod.clone(), r.node));
