@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use pellucid::app::instance::{Instance, InstanceConfig};
 use serde_json::Value;
 
-use crate::common::running::{node, pod, start};
+use crate::common::client;
+use crate::common::running::{node, parts, pod, start};
 
 /// Labels that Prometheus adds or defines.
 const OTHER_LABELS: &[&str] = &["instance", "job", "le"];
@@ -20,7 +22,7 @@ type Known = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_metric_label_and_value_on_the_dashboards_exists() {
-    let known = known(&metrics_of_a_running_scheduler().await);
+    let known = known(&metrics_of_running_schedulers().await);
     let (mut complaints, mut n) = (Vec::new(), 0);
     for (place, expression) in expressions() {
         for used in used(&expression) {
@@ -51,8 +53,9 @@ fn unknown(used: &Used, known: &Known) -> Vec<String> {
     complaints
 }
 
-/// Runs a scheduler until it has placed one pod and refused another, and returns its `/metrics`.
-async fn metrics_of_a_running_scheduler() -> String {
+/// Runs a scheduler until it has placed one pod and refused another, one that takes part in leader election and one that
+/// shadows another. Returns their `/metrics`.
+async fn metrics_of_running_schedulers() -> String {
     let objects = vec![node("a", "z", 4), node("b", "z", 4), pod("fits", 1000), pod("too-big", 100_000)];
     let running = start(objects).await;
     let settled = || {
@@ -62,7 +65,18 @@ async fn metrics_of_a_running_scheduler() -> String {
     running.until("one pod is placed and one refused", settled).await;
     // The second response counts the first request.
     running.metrics();
-    let text = running.metrics();
+    let mut text = running.metrics();
+    let elects = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
+                  leaderElection: {leaderElect: true}\n";
+    let registry = pellucid::plugins::registry();
+    let configuration = pellucid::config::parse(elects, "the test's", &registry).expect("a configuration");
+    let electing = InstanceConfig { configuration, ..parts(&running.sandbox).await };
+    let shadow = InstanceConfig { shadow_of: Some("theirs".into()), ..parts(&running.sandbox).await };
+    for parts in [electing, shadow] {
+        let instance = Instance::start(parts).await.expect("an instance");
+        text += client::get(instance.address, "/metrics").text();
+        instance.stop().await;
+    }
     running.stop().await;
     text
 }

@@ -24,6 +24,7 @@ pub(crate) const ELSEWHERE: &[(&str, &str, &str)] = &[
         "helm install pellucid-shadow",
         "needs a cluster; tests/kubectl applies the chart",
     ),
+    ("docs/operations.md", "pellucid shadow", "needs another scheduler; tests/core and tests/app have one"),
     ("docs/operations.md", "helm upgrade pellucid", "needs a cluster; tests/kubectl applies the chart"),
     ("docs/diagnostics.md", "PELLUCID_TRUTH_SEEDS=3000", "takes the better part of an hour"),
     ("docs/security.md", "pellucid run --secure-port", "needs certificates: tests/security makes some"),

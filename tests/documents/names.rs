@@ -8,10 +8,11 @@ use crate::document::Document;
 use crate::documents;
 
 /// Metrics that a demo does not have: of traces, and of leader election, all of which `tests/leader` reads.
-const ELSEWHERE: [&str; 7] = [
+const ELSEWHERE: [&str; 8] = [
     "pellucid_trace_spans_exported_total",
     "pellucid_trace_spans_dropped_total",
     "pellucid_leader_election_hand_over_seconds",
+    "pellucid_shadow_decisions_total",
     "pellucid_leader_election_catch_up_seconds",
     "pellucid_leader_election_refused_writes_total",
     "pellucid_leader_election_cut_off_writes_total",
