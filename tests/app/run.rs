@@ -220,6 +220,15 @@ async fn shadow_mode_writes_nothing_and_counts_agreement() {
     assert_eq!((tally.agreed, tally.disagreed, tally.not_compared), (1, 0, 0));
     let body = client::get(instance.address, "/apis/v1/shadow").json();
     assert_eq!(body["agreementPercent"], 100.0);
+    let judged = &body["judged"];
+    assert_eq!(
+        (&judged["bindings"], &judged["sameNode"], &judged["feasiblePercent"]),
+        (&json!(1), &json!(1), &json!(100.0))
+    );
+    assert!(
+        judged["oursTook"]["pods"] == 1 && judged["theirsTook"]["p50"].as_f64() > Some(0.0),
+        "{judged:#}"
+    );
     let refused = pods.get("too-big").await.expect("a pod");
     assert_eq!(message(&refused), None, "shadow mode wrote a condition");
     let events: Api<Event> = Api::all(client.clone());

@@ -7,7 +7,7 @@ use crate::common::demo::Demo;
 use crate::document::Document;
 use crate::documents;
 
-/// Metrics that a demo does not have: of traces, and of leader election, all of which `tests/leader` reads.
+/// Metrics that a demo does not have: of traces, of leader election and of shadow mode, which `tests/app` reads.
 const ELSEWHERE: [&str; 8] = [
     "pellucid_trace_spans_exported_total",
     "pellucid_trace_spans_dropped_total",
