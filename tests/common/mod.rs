@@ -4,6 +4,7 @@
 //! - `running`: a sandbox and a scheduler in this process, with a watch of its pods
 //! - `driver`: a scheduler without I/O on a simulated clock; `made`: nodes and pods for it; `ordered`: its orders by
 //!   kind; `storage`: classes, volumes and claims; `herald`: a plugin that writes; `reads`: what users read of it
+//! - `dialects`: one gang in each dialect
 //! - `cluster`: random clusters; `seen`: everything visible of one; `dumps`: schedulers rebuilt from dumps
 //! - `cases`: recorded cases of real schedulers
 //! - `openapi`: whether a body is as the document says
@@ -14,6 +15,7 @@ pub mod cases;
 pub mod client;
 pub mod cluster;
 pub mod demo;
+pub mod dialects;
 pub mod driver;
 pub mod dumps;
 pub mod herald;

@@ -5,13 +5,11 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
+pub(crate) use crate::common::dialects::{KUBE_BATCH, NATIVE, X};
 use crate::common::running::{Pods, Running, message, node, node_of, pod};
 
 /// API versions of PodGroups.
 pub(crate) const SIGS: &str = "scheduling.sigs.k8s.io/v1alpha1";
-pub(crate) const X: &str = "scheduling.x-k8s.io/v1alpha1";
-pub(crate) const KUBE_BATCH: &str = "scheduling.incubator.k8s.io/v1alpha1";
-pub(crate) const NATIVE: &str = "scheduling.k8s.io/v1alpha2";
 
 /// Koordinator's annotations.
 pub(crate) const MODE: &str = "gang.scheduling.koordinator.sh/mode";

@@ -26,8 +26,8 @@ struct Term {
     agent: String,
     from: Timestamp,
     until: Option<Timestamp>,
-    /// When its last renewal arrived.
-    renewed: Timestamp,
+    /// When its renewals arrived, in the order in which they were carried out.
+    renewals: Vec<Timestamp>,
 }
 
 /// Checks that every write of a replica arrived while it held the Lease and had renewed it, and that every pod was bound
@@ -46,7 +46,7 @@ pub(crate) fn check(sandbox: &Handle) -> Writes {
                 && term.until.is_none_or(|until| *arrived <= until)
         });
         let term = held.unwrap_or_else(|| panic!("{user_agent} wrote {path} at {arrived} without the lease"));
-        let renewed = last_renewal(&log, term, *arrived);
+        let renewed = last_renewal(term, *arrived);
         let age = arrived.duration_since(renewed);
         assert!(age < LEASE.try_into().expect("short"), "{user_agent} wrote {path} {age:?} after a renewal");
     }
@@ -94,23 +94,19 @@ fn terms(log: &[LoggedWrite]) -> Vec<Term> {
                 continue;
             }
             if is_same {
-                last.renewed = write.arrived;
+                last.renewals.push(write.arrived);
                 continue;
             }
             last.until = Some(at);
         }
         let agent = write.user_agent.clone();
-        terms.push(Term { agent, from: at, until: None, renewed: write.arrived });
+        terms.push(Term { agent, from: at, until: None, renewals: vec![write.arrived] });
     }
     terms
 }
 
 /// Returns when the last renewal before a time arrived.
-fn last_renewal(log: &[LoggedWrite], term: &Term, before: Timestamp) -> Timestamp {
-    if term.renewed <= before {
-        return term.renewed;
-    }
-    let own =
-        log.iter().filter(|write| is_lease(write) && write.user_agent == term.agent && write.is_success());
-    own.map(|write| write.arrived).filter(|at| *at <= before).max().expect("it was acquired before")
+fn last_renewal(term: &Term, before: Timestamp) -> Timestamp {
+    let earlier = term.renewals.iter().rev().find(|at| **at <= before);
+    *earlier.expect("it was acquired before")
 }
