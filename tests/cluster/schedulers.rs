@@ -72,6 +72,7 @@ impl Schedulers {
             shadow_of: None,
             log: None,
             clock: clock::system(),
+            consistency: Default::default(),
             decisions: None,
         };
         Instance::start(parts).await.expect("an instance")

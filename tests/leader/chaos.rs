@@ -198,6 +198,23 @@ async fn check_end(sandbox: &Handle, leader: &mut Replica) {
         assert_eq!(ours, sandbox.node_of(&key.namespace, &key.name), "{key}");
     }
     check_nodes(sandbox);
+    check_consistency(leader).await;
+}
+
+/// Waits for a comparison with the API server that began after the end, and asserts that nothing differs or ever did for
+/// longer than an event takes.
+async fn check_consistency(leader: &Replica) {
+    let sweeps = |body: &Value| body["sweeps"].as_u64().expect("a number");
+    let (before, end) = (sweeps(&leader.consistency()), Instant::now() + PATIENCE);
+    let body = loop {
+        let body = leader.consistency();
+        if sweeps(&body) >= before + 2 {
+            break body;
+        }
+        assert!(Instant::now() < end, "no comparison ended: {body:#}");
+        tokio::time::sleep(STRIKE_EVERY).await;
+    };
+    assert_eq!((&body["open"], &body["drifts"]), (&json!(0), &json!([])), "{body:#}");
 }
 
 /// Creates everything while faults strike and leaders are killed. Returns the last leader, the standby and the strikes.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::header::{HeaderValue, USER_AGENT};
 use pellucid::app::clock;
+use pellucid::app::consistency::ConsistencyConfig;
 use pellucid::app::instance::{Instance, InstanceConfig};
 use pellucid::cycle::Snapshot;
 use pellucid::kubernetes::Connection;
@@ -16,7 +17,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
-use crate::common::PATIENCE;
+use crate::common::{PATIENCE, client};
 
 /// Short times, so that a crash costs a test two seconds and not fifteen.
 pub(crate) const LEASE: Duration = Duration::from_secs(2);
@@ -32,6 +33,10 @@ leaderElection:
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// How many writes the sandbox keeps: more than any test here makes.
 const WRITES: usize = 1_000_000;
+
+/// Compares often, with a grace that a busy machine keeps.
+const SWEEPS: ConsistencyConfig =
+    ConsistencyConfig { interval: Duration::from_secs(1), grace: Duration::from_secs(5) };
 
 /// Starts a sandbox that logs writes.
 pub(crate) async fn sandbox(objects: Vec<Value>) -> Handle {
@@ -69,12 +74,17 @@ impl Replica {
                 shadow_of: None,
                 log: None,
                 clock: clock::system(),
-                consistency: Default::default(),
+                consistency: SWEEPS,
                 decisions: None,
             };
             Instance::start(parts).await.expect("an instance")
         });
         Self { agent, instance: starting.await.expect("started"), runtime }
+    }
+
+    /// Returns what its comparisons with the API server found so far.
+    pub(crate) fn consistency(&self) -> Value {
+        client::get(self.instance.address, "/apis/v1/consistency").json()
     }
 
     pub(crate) fn election(&self) -> LeadershipReport {
