@@ -20,6 +20,8 @@ const LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } els
 /// Plain pods beside each kind of hostile pods.
 const PLAIN: usize = 5;
 const NODES: usize = 100;
+/// Affinity terms of a pod. A debug build evaluates 10,000 for seconds on a busy machine.
+const TERMS: usize = if cfg!(debug_assertions) { 1_000 } else { 10_000 };
 
 /// A kind of hostile pods: its name, how many are created, and one of them.
 type Kind = (&'static str, usize, fn(&str) -> Value);
@@ -60,7 +62,7 @@ fn tolerations(name: &str) -> Value {
 
 fn node_terms(name: &str) -> Value {
     let term = |n| json!({"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [format!("x{n}")]}]});
-    let terms: Vec<Value> = (0..10_000).map(term).collect();
+    let terms: Vec<Value> = (0..TERMS).map(term).collect();
     let required = json!({"nodeSelectorTerms": terms});
     let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}});
     with(pod(name, 10), "affinity", affinity)
@@ -71,7 +73,7 @@ fn pod_terms(name: &str) -> Value {
         let selector = json!({"matchLabels": {"app": format!("other-{n}")}});
         json!({"weight": 1, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}})
     };
-    let terms: Vec<Value> = (0..10_000).map(term).collect();
+    let terms: Vec<Value> = (0..TERMS).map(term).collect();
     let affinity = json!({"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}});
     with(pod(name, 10), "affinity", affinity)
 }
