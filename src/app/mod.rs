@@ -5,6 +5,7 @@
 //! implement the commands of the same names on top of it.
 
 pub mod access;
+pub mod bench;
 mod client;
 pub mod clock;
 pub mod consistency;

@@ -12,6 +12,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use pellucid_api::definitions::DEFINITIONS;
 
 mod age;
+mod bench;
 mod brief;
 mod client;
 mod contrast_text;
@@ -73,6 +74,8 @@ enum Command {
     Sandbox(sandbox::Args),
     /// Schedule a trace of a real cluster and report what became of it
     Replay(replay::ReplayArgs),
+    /// Measure a scheduler through an API server, and what that server takes
+    Bench(bench::BenchArgs),
     /// Ask a running scheduler
     #[command(flatten)]
     Ask(Ask),
@@ -175,6 +178,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => demo::run(&args)?,
         Command::Sandbox(args) => block_on(sandbox::run(args))??,
         Command::Replay(args) => replay::run(&args)?,
+        Command::Bench(args) => bench::run(args)?,
         Command::Ask(ask) => return ask.run(),
         Command::Openapi => print_openapi()?,
         Command::Crds => out::line(DEFINITIONS.join("---\n").trim_end())?,

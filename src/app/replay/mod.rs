@@ -7,7 +7,7 @@ pub mod dump;
 mod environment;
 pub mod gangs;
 pub mod quantiles;
-mod watch;
+pub(in crate::app) mod watch;
 
 use std::collections::BTreeMap;
 use std::io::BufWriter;

@@ -1,0 +1,102 @@
+//! A sandbox and a scheduler as child processes of this binary, for a bench without a cluster. They end with this value.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+/// How long the sandbox may take to print its address.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+/// CPU ticks per second in `/proc`, which Linux fixes for user space.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// The child processes, and the kubeconfig that reaches the sandbox.
+pub(super) struct Children {
+    /// File in the temporary directory, removed at the end.
+    pub kubeconfig: PathBuf,
+    _sandbox: Child,
+    scheduler: Option<Child>,
+}
+
+/// What the scheduler used until now.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Usage {
+    /// Greatest resident memory.
+    pub peak_memory_bytes: u64,
+    /// Time on CPUs, user and system.
+    pub cpu_seconds: f64,
+}
+
+impl Children {
+    /// Starts the sandbox, and the scheduler if it is wanted.
+    pub(super) async fn start(with_scheduler: bool) -> anyhow::Result<Self> {
+        let mut sandbox = command()?
+            .args(["sandbox", "--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("cannot start the sandbox")?;
+        let out = sandbox.stdout.take().context("the sandbox has no output")?;
+        let mut lines = BufReader::new(out).lines();
+        let line = tokio::time::timeout(START_PATIENCE, lines.next_line())
+            .await
+            .context("the sandbox did not start in time")??
+            .context("the sandbox ended at once")?;
+        // The pipe must be read to its end, or the sandbox fails when it prints.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let url = line.split_whitespace().find(|word| word.starts_with("http"));
+        let url = url.with_context(|| format!("no address in the sandbox's output {line:?}"))?;
+        let kubeconfig = std::env::temp_dir().join(format!("pellucid-bench-{}.yaml", std::process::id()));
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: bench\nclusters: [{{name: bench, cluster: {{server: \"{}\"}}}}]\n\
+             users: [{{name: bench, user: {{}}}}]\ncontexts: [{{name: bench, context: {{cluster: bench, user: bench}}}}]\n",
+            url.trim_end_matches(',')
+        );
+        std::fs::write(&kubeconfig, text)
+            .with_context(|| format!("cannot write {}", kubeconfig.display()))?;
+        let mut children = Self { kubeconfig, _sandbox: sandbox, scheduler: None };
+        if with_scheduler {
+            let scheduler = command()?
+                .args(["run", "--listen", "127.0.0.1:0", "-v", "0", "--kubeconfig"])
+                .arg(&children.kubeconfig)
+                .stdout(Stdio::null())
+                .spawn();
+            children.scheduler = Some(scheduler.context("cannot start the scheduler")?);
+        }
+        Ok(children)
+    }
+
+    /// Returns what the scheduler used; `None` without one, or where there is no `/proc`.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let pid = self.scheduler.as_ref()?.id()?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let kib: u64 = peak.split_whitespace().next()?.parse().ok()?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name of the process, in parentheses, may have spaces.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+        let mut ticks = || fields.next()?.parse::<f64>().ok();
+        let cpu_seconds = (ticks()? + ticks()?) / TICKS_PER_SECOND;
+        Some(Usage { peak_memory_bytes: kib * 1024, cpu_seconds })
+    }
+}
+
+impl Drop for Children {
+    fn drop(&mut self) {
+        // It may be gone already, and nothing else can be done about it here.
+        let _ = std::fs::remove_file(&self.kubeconfig);
+    }
+}
+
+/// Returns a command of this binary whose process is killed when its handle is dropped.
+fn command() -> anyhow::Result<Command> {
+    let binary = std::env::current_exe().context("cannot find this binary")?;
+    let mut command = Command::new(binary);
+    command.kill_on_drop(true).stdin(Stdio::null());
+    // Ctrl-C reaches the whole foreground group; the children must outlive the clean-up.
+    command.process_group(0);
+    Ok(command)
+}

@@ -1,0 +1,118 @@
+//! What a bench measured, as JSON and as a table of the same numbers.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::app::bench::BenchOptions;
+use crate::app::bench::arithmetic::{Spread, spread};
+use crate::app::bench::children::Usage;
+
+/// Version of the JSON; a field that goes or changes its meaning raises it.
+const VERSION: u32 = 1;
+
+/// Kind of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    Bindcap,
+    Drain,
+    Arrivals,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Run {
+    pub kind: Kind,
+    /// Arrivals per second that were asked for.
+    pub rate: Option<f64>,
+    pub pods_per_second: f64,
+    /// Quantiles of the time from creation to bound; zero of bindcap.
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub max_ms: f64,
+}
+
+/// What a bench measured.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    version: u32,
+    scheduler_name: String,
+    nodes: usize,
+    pods: usize,
+    shapes: usize,
+    concurrency: usize,
+    pub(super) runs: Vec<Run>,
+    /// What the scheduler used, if the bench started it.
+    pub(super) scheduler: Option<Usage>,
+}
+
+impl Report {
+    pub(super) fn new(options: &BenchOptions) -> Self {
+        Self {
+            version: VERSION,
+            scheduler_name: options.scheduler_name.clone(),
+            nodes: options.nodes,
+            pods: options.pods,
+            shapes: options.shapes,
+            concurrency: options.concurrency,
+            runs: Vec::new(),
+            scheduler: None,
+        }
+    }
+
+    fn spread(&self, kind: Kind, of: impl Fn(&Run) -> f64) -> Option<Spread> {
+        let values: Vec<f64> = self.runs.iter().filter(|run| run.kind == kind).map(of).collect();
+        (!values.is_empty()).then(|| spread(&values))
+    }
+
+    /// Returns the report as JSON, with the runs and their spreads.
+    pub fn to_json(&self) -> anyhow::Result<String> {
+        let mut json = serde_json::to_value(self)?;
+        let all = self.rows().into_iter().map(|(name, unit, spread)| {
+            serde_json::json!({"name": name, "unit": unit, "median": spread.median, "min": spread.min, "max": spread.max})
+        });
+        json["results"] = all.collect();
+        Ok(serde_json::to_string_pretty(&json)?)
+    }
+
+    /// Returns the report as a Markdown table.
+    pub fn to_table(&self) -> String {
+        let Self { scheduler_name, nodes, pods, shapes, .. } = self;
+        let mut text = format!("{scheduler_name}: {nodes} nodes, {pods} pods of {shapes} shapes\n\n");
+        text += "| what | unit | median | min | max |\n|---|---|---:|---:|---:|\n";
+        for (name, unit, Spread { median, min, max }) in self.rows() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "| {name} | {unit} | {median:.1} | {min:.1} | {max:.1} |");
+        }
+        if let Some(Usage { peak_memory_bytes, cpu_seconds }) = self.scheduler {
+            let mib = peak_memory_bytes as f64 / f64::from(1 << 20);
+            let _ =
+                writeln!(text, "\nscheduler: {mib:.0} MiB at most, {cpu_seconds:.1} s of CPU in all runs");
+        }
+        text
+    }
+
+    /// Returns name, unit and spread of each result.
+    fn rows(&self) -> Vec<(&'static str, &'static str, Spread)> {
+        let cap = self.spread(Kind::Bindcap, |run| run.pods_per_second);
+        let drain = self.spread(Kind::Drain, |run| run.pods_per_second);
+        let share = cap.zip(drain).filter(|(cap, _)| cap.median > 0.0).map(|(cap, drain)| {
+            let percent = |rate: f64| rate / cap.median * 100.0;
+            Spread { median: percent(drain.median), min: percent(drain.min), max: percent(drain.max) }
+        });
+        let arrivals = |of: fn(&Run) -> f64| self.spread(Kind::Arrivals, of);
+        let rows = [
+            ("bindcap", "pods/s", cap),
+            ("drain", "pods/s", drain),
+            ("drain, share of bindcap", "%", share),
+            ("arrivals", "pods/s", arrivals(|run| run.pods_per_second)),
+            ("arrivals, create to bound p50", "ms", arrivals(|run| run.p50_ms)),
+            ("arrivals, create to bound p99", "ms", arrivals(|run| run.p99_ms)),
+            ("arrivals, create to bound max", "ms", arrivals(|run| run.max_ms)),
+        ];
+        rows.into_iter().filter_map(|(name, unit, spread)| Some((name, unit, spread?))).collect()
+    }
+}
