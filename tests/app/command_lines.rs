@@ -11,6 +11,7 @@ fn help_lists_the_commands_and_their_flags() {
         "demo",
         "sandbox",
         "replay",
+        "bench",
         "explain",
         "pod",
         "gang",

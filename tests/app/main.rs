@@ -1,5 +1,6 @@
 //! The program: its commands, its configuration, the demo, and a scheduler that is connected to a sandbox.
 //!
+//! - `bench`: measuring, and what it leaves behind
 //! - `command_lines`: help and bad input; `commands`: those that query a scheduler; `command_lists`: the same on a
 //!   crowded cluster
 //! - `config`: configuration files
@@ -13,6 +14,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod bench;
 mod command_lines;
 mod command_lists;
 mod commands;

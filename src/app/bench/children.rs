@@ -1,12 +1,13 @@
 //! A sandbox and a scheduler as child processes of this binary, for a bench without a cluster. They end with this value.
 
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use tokio::sync::oneshot;
 
 /// How long the sandbox may take to print its address.
 const START_PATIENCE: Duration = Duration::from_secs(30);
@@ -17,8 +18,8 @@ const TICKS_PER_SECOND: f64 = 100.0;
 pub(super) struct Children {
     /// File in the temporary directory, removed at the end.
     pub kubeconfig: PathBuf,
-    _sandbox: Child,
-    scheduler: Option<Child>,
+    _sandbox: Killed,
+    scheduler: Option<Killed>,
 }
 
 /// What the scheduler used until now.
@@ -39,14 +40,9 @@ impl Children {
             .stdout(Stdio::piped())
             .spawn()
             .context("cannot start the sandbox")?;
-        let out = sandbox.stdout.take().context("the sandbox has no output")?;
-        let mut lines = BufReader::new(out).lines();
-        let line = tokio::time::timeout(START_PATIENCE, lines.next_line())
-            .await
-            .context("the sandbox did not start in time")??
-            .context("the sandbox ended at once")?;
-        // The pipe must be read to its end, or the sandbox fails when it prints.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let out = sandbox.stdout.take();
+        let sandbox = Killed(sandbox);
+        let line = first_line(out.context("the sandbox has no output")?).await?;
         let url = line.split_whitespace().find(|word| word.starts_with("http"));
         let url = url.with_context(|| format!("no address in the sandbox's output {line:?}"))?;
         let kubeconfig = std::env::temp_dir().join(format!("pellucid-bench-{}.yaml", std::process::id()));
@@ -64,14 +60,14 @@ impl Children {
                 .arg(&children.kubeconfig)
                 .stdout(Stdio::null())
                 .spawn();
-            children.scheduler = Some(scheduler.context("cannot start the scheduler")?);
+            children.scheduler = Some(Killed(scheduler.context("cannot start the scheduler")?));
         }
         Ok(children)
     }
 
     /// Returns what the scheduler used; `None` without one, or where there is no `/proc`.
     pub(super) fn usage(&self) -> Option<Usage> {
-        let pid = self.scheduler.as_ref()?.id()?;
+        let pid = self.scheduler.as_ref()?.0.id();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
         let kib: u64 = peak.split_whitespace().next()?.parse().ok()?;
@@ -91,11 +87,36 @@ impl Drop for Children {
     }
 }
 
-/// Returns a command of this binary whose process is killed when its handle is dropped.
+/// A child process that ends with this value.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // Both fail only if the process is gone.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Returns the first line of an output, and reads on to its end: a process fails when it prints to a closed pipe.
+async fn first_line(out: ChildStdout) -> anyhow::Result<String> {
+    let (sender, line) = oneshot::channel();
+    std::thread::spawn(move || {
+        let mut lines = BufReader::new(out).lines().map_while(Result::ok);
+        // Nobody may wait any more; the rest is read all the same.
+        let _ = lines.next().map(|line| sender.send(line));
+        lines.for_each(drop);
+    });
+    let line =
+        tokio::time::timeout(START_PATIENCE, line).await.context("the sandbox did not start in time")?;
+    line.context("the sandbox ended at once")
+}
+
+/// Returns a command of this binary.
 fn command() -> anyhow::Result<Command> {
     let binary = std::env::current_exe().context("cannot find this binary")?;
     let mut command = Command::new(binary);
-    command.kill_on_drop(true).stdin(Stdio::null());
+    command.stdin(Stdio::null());
     // Ctrl-C reaches the whole foreground group; the children must outlive the clean-up.
     command.process_group(0);
     Ok(command)
