@@ -81,6 +81,7 @@ const NARROW: &[(&str, &[&str])] = &[
 
 /// Files that may use `kube` outside `kubernetes/`, each with its reason.
 const KUBE_FILES: &[&str] = &[
+    "src/app/bench/",        // measures a scheduler as an ordinary API client
     "src/app/client.rs",     // plain calls of demo and replay, which are ordinary API clients
     "src/app/demo/",         // creates the demo's objects through that client
     "src/app/replay/",       // creates the trace's objects through that client

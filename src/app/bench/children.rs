@@ -20,10 +20,12 @@ pub(super) struct Children {
     pub kubeconfig: PathBuf,
     _sandbox: Killed,
     scheduler: Option<Killed>,
+    /// What the schedulers before this one used.
+    used: Usage,
 }
 
 /// What the scheduler used until now.
-#[derive(Clone, Copy, Debug, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Usage {
     /// Greatest resident memory.
@@ -33,8 +35,8 @@ pub(super) struct Usage {
 }
 
 impl Children {
-    /// Starts the sandbox, and the scheduler if it is wanted.
-    pub(super) async fn start(with_scheduler: bool) -> anyhow::Result<Self> {
+    /// Starts the sandbox.
+    pub(super) async fn start() -> anyhow::Result<Self> {
         let mut sandbox = command()?
             .args(["sandbox", "--listen", "127.0.0.1:0"])
             .stdout(Stdio::piped())
@@ -53,31 +55,51 @@ impl Children {
         );
         std::fs::write(&kubeconfig, text)
             .with_context(|| format!("cannot write {}", kubeconfig.display()))?;
-        let mut children = Self { kubeconfig, _sandbox: sandbox, scheduler: None };
-        if with_scheduler {
-            let scheduler = command()?
-                .args(["run", "--listen", "127.0.0.1:0", "-v", "0", "--kubeconfig"])
-                .arg(&children.kubeconfig)
-                .stdout(Stdio::null())
-                .spawn();
-            children.scheduler = Some(Killed(scheduler.context("cannot start the scheduler")?));
-        }
-        Ok(children)
+        Ok(Self { kubeconfig, _sandbox: sandbox, scheduler: None, used: Usage::default() })
     }
 
-    /// Returns what the scheduler used; `None` without one, or where there is no `/proc`.
-    pub(super) fn usage(&self) -> Option<Usage> {
-        let pid = self.scheduler.as_ref()?.0.id();
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        let kib: u64 = peak.split_whitespace().next()?.parse().ok()?;
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name of the process, in parentheses, may have spaces.
-        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-        let mut ticks = || fields.next()?.parse::<f64>().ok();
-        let cpu_seconds = (ticks()? + ticks()?) / TICKS_PER_SECOND;
-        Some(Usage { peak_memory_bytes: kib * 1024, cpu_seconds })
+    /// Starts the scheduler, unless it runs.
+    pub(super) fn start_scheduler(&mut self) -> anyhow::Result<()> {
+        if self.scheduler.is_none() {
+            let scheduler = command()?
+                .args(["run", "--listen", "127.0.0.1:0", "-v", "0", "--kubeconfig"])
+                .arg(&self.kubeconfig)
+                .stdout(Stdio::null())
+                .spawn();
+            self.scheduler = Some(Killed(scheduler.context("cannot start the scheduler")?));
+        }
+        Ok(())
     }
+
+    /// Ends the scheduler, if it runs.
+    pub(super) fn stop_scheduler(&mut self) {
+        self.used = self.usage().unwrap_or(self.used);
+        self.scheduler = None;
+    }
+
+    /// Returns what the schedulers used so far, the greatest memory and all of the time; `None` before the first, or where
+    /// there is no `/proc`.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let now = self.scheduler.as_ref().and_then(|scheduler| usage_of(scheduler.0.id()));
+        let Some(now) = now else { return (self.used.peak_memory_bytes > 0).then_some(self.used) };
+        Some(Usage {
+            peak_memory_bytes: now.peak_memory_bytes.max(self.used.peak_memory_bytes),
+            cpu_seconds: now.cpu_seconds + self.used.cpu_seconds,
+        })
+    }
+}
+
+/// Returns what a process used until now.
+fn usage_of(pid: u32) -> Option<Usage> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = peak.split_whitespace().next()?.parse().ok()?;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the process, in parentheses, may have spaces.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    let cpu_seconds = (ticks()? + ticks()?) / TICKS_PER_SECOND;
+    Some(Usage { peak_memory_bytes: kib * 1024, cpu_seconds })
 }
 
 impl Drop for Children {

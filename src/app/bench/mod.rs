@@ -71,10 +71,9 @@ pub struct BenchOptions {
 
 /// Measures and cleans up. Fails before it changes anything when an earlier bench left something behind.
 pub async fn bench(options: BenchOptions) -> anyhow::Result<Report> {
-    let needs_scheduler = options.mode != Mode::Bindcap;
-    let children = match &options.kubeconfig {
+    let mut children = match &options.kubeconfig {
         Some(_) => None,
-        None => Some(Children::start(needs_scheduler).await?),
+        None => Some(Children::start().await?),
     };
     let kubeconfig = options.kubeconfig.as_deref().or(children.as_ref().map(|c| c.kubeconfig.as_path()));
     let client = Connection::open(kubeconfig, CONNECT_PATIENCE).await?.write;
@@ -90,7 +89,7 @@ pub async fn bench(options: BenchOptions) -> anyhow::Result<Report> {
     }
     let measuring = async {
         objects::set_up(&client, &options.namespace, options.nodes).await?;
-        measure(&options, &client, children.as_ref()).await
+        measure(&options, &client, children.as_mut()).await
     };
     let measured = tokio::select! {
         measured = measuring => measured,
@@ -106,7 +105,7 @@ pub async fn bench(options: BenchOptions) -> anyhow::Result<Report> {
 async fn measure(
     options: &BenchOptions,
     client: &kube::Client,
-    children: Option<&Children>,
+    mut children: Option<&mut Children>,
 ) -> anyhow::Result<Report> {
     let load = Load {
         client: client.clone(),
@@ -127,9 +126,16 @@ async fn measure(
                 Kind::Arrivals => options.rate.or(cap.map(|cap: f64| cap * ARRIVAL_SHARE)),
                 Kind::Bindcap | Kind::Drain => None,
             };
-            let measured = match kind {
-                Kind::Bindcap => load.bind(number).await?,
-                Kind::Drain | Kind::Arrivals => load.schedule(number, rate).await?,
+            let measured = match (kind, &mut children) {
+                (Kind::Bindcap, _) => load.bind(number).await?,
+                (Kind::Drain, Some(children)) => load.drain(number, children).await?,
+                (Kind::Drain, None) => load.schedule(number, None).await?,
+                (Kind::Arrivals, children) => {
+                    if let Some(children) = children {
+                        children.start_scheduler()?;
+                    }
+                    load.schedule(number, rate).await?
+                }
             };
             number += 1;
             let run = run(kind, rate, options.pods, &measured);
@@ -141,7 +147,7 @@ async fn measure(
             }
         }
     }
-    report.scheduler = children.and_then(Children::usage);
+    report.scheduler = children.and_then(|children| children.usage());
     Ok(report)
 }
 

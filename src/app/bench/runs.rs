@@ -1,14 +1,15 @@
 //! One run of each kind: what is created, what is waited for, what is measured.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use pellucid_model::collections::HashMap;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::app::bench::arithmetic::due;
+use crate::app::bench::children::Children;
 use crate::app::bench::objects::{AT_A_TIME, delete_all, pod};
 use crate::app::client;
 use crate::app::replay::watch::ObjectWatch;
@@ -31,9 +32,10 @@ pub(super) struct Load {
 
 /// Outcome of a run.
 pub(super) struct Measured {
-    /// From the first creation, or the first Binding of `bindcap`, to the last pod bound.
+    /// From the first creation, or the first Binding of `bindcap` and of a drain by a scheduler of its own, to the last pod
+    /// bound.
     pub took: Duration,
-    /// Per pod from its creation being sent until the watch shows its node, ascending; empty of `bindcap`.
+    /// Per pod from its creation being sent until the watch shows its node, ascending; empty of the others.
     pub latencies: Vec<Duration>,
 }
 
@@ -42,42 +44,67 @@ impl Load {
         format!("/api/v1/namespaces/{}/pods", self.namespace)
     }
 
-    /// Creates the pods at `rate` per second, or as fast as the server takes them, and waits until all are bound.
+    /// Creates the pods while no scheduler runs, then starts one, and waits until all are bound. Measures from the first
+    /// Binding to the last, so that what is compared with `bindcap` is Bindings alone.
+    pub(super) async fn drain(&self, run: usize, children: &mut Children) -> anyhow::Result<Measured> {
+        children.stop_scheduler();
+        self.create_all(run, &self.scheduler).await?;
+        let mut watch = ObjectWatch::open(self.client.clone(), &self.path()).await?;
+        children.start_scheduler()?;
+        let bound = self.bound(&mut watch).await?;
+        let (first, last) = (bound.values().min().copied(), bound.values().max().copied());
+        let took = last.zip(first).map_or(Duration::ZERO, |(last, first)| last - first);
+        self.remove(run).await?;
+        Ok(Measured { took, latencies: Vec::new() })
+    }
+
+    /// Creates the pods as fast as the server takes them.
+    async fn create_all(&self, run: usize, scheduler: &str) -> anyhow::Result<()> {
+        let create = |number: usize| async move {
+            let (name, shape) = (format!("r{run}-{number}"), number % self.shapes);
+            client::create(&self.client, &pod(&self.namespace, &name, shape, scheduler)).await
+        };
+        let all = stream::iter(0..self.pods).map(create).buffer_unordered(AT_A_TIME);
+        all.try_collect::<()>().await.context("cannot create a pod")
+    }
+
+    /// Waits until all pods are bound. Returns when the watch showed it of each.
+    async fn bound(&self, watch: &mut ObjectWatch) -> anyhow::Result<HashMap<String, Instant>> {
+        let mut bound: HashMap<String, Instant> = HashMap::default();
+        while bound.len() < self.pods {
+            let next = timeout(STALL_PATIENCE, watch.next()).await;
+            let so_far = || {
+                format!("{} of {} pods are bound and nothing happened for a minute", bound.len(), self.pods)
+            };
+            let (object, _) = next.with_context(so_far)??;
+            let node = object["spec"]["nodeName"].as_str();
+            if let (Some(name), Some(_)) = (object["metadata"]["name"].as_str(), node) {
+                bound.entry(name.to_owned()).or_insert_with(Instant::now);
+            }
+        }
+        Ok(bound)
+    }
+
+    /// Creates the pods at `rate` per second, or as fast as the server takes them, and waits until all are bound. A latency
+    /// counts from when a creation was due at its rate, so that a creator that falls behind hides nothing.
     pub(super) async fn schedule(&self, run: usize, rate: Option<f64>) -> anyhow::Result<Measured> {
         let mut watch = ObjectWatch::open(self.client.clone(), &self.path()).await?;
         let start = Instant::now();
         let create = |number: usize| async move {
+            let mut sent = Instant::now();
             if let Some(rate) = rate {
-                sleep_until(start + due(number, rate)).await;
+                sent = start + due(number, rate);
+                sleep_until(sent).await;
             }
             let name = format!("r{run}-{number}");
-            let sent = Instant::now();
             client::create(&self.client, &pod(&self.namespace, &name, number % self.shapes, &self.scheduler))
                 .await?;
             Ok::<_, kube::Error>((name, sent))
         };
         let creating = stream::iter(0..self.pods).map(create).buffer_unordered(AT_A_TIME).try_collect();
-        let binding = async {
-            let mut bound: HashMap<String, Instant> = HashMap::new();
-            while bound.len() < self.pods {
-                let next = timeout(STALL_PATIENCE, watch.next()).await;
-                let (object, _) = next.with_context(|| {
-                    format!(
-                        "{} of {} pods are bound and nothing happened for a minute",
-                        bound.len(),
-                        self.pods
-                    )
-                })??;
-                if let (Some(name), Some(_)) =
-                    (object["metadata"]["name"].as_str(), object["spec"]["nodeName"].as_str())
-                {
-                    bound.entry(name.to_owned()).or_insert_with(Instant::now);
-                }
-            }
-            anyhow::Ok(bound)
-        };
         let creating = async { creating.await.context("cannot create a pod") };
-        let (created, bound): (HashMap<String, Instant>, _) = tokio::try_join!(creating, binding)?;
+        let (created, bound): (HashMap<String, Instant>, _) =
+            tokio::try_join!(creating, self.bound(&mut watch))?;
         let last = bound.values().max().copied().unwrap_or(start);
         let first = created.values().min().copied().unwrap_or(start);
         let since = |(name, at): (&String, &Instant)| Some(bound.get(name)?.duration_since(*at));
@@ -89,11 +116,7 @@ impl Load {
 
     /// Creates pods for no scheduler and binds them, round robin over the nodes: what the API server takes.
     pub(super) async fn bind(&self, run: usize) -> anyhow::Result<Measured> {
-        let create = |number: usize| async move {
-            client::create(&self.client, &pod(&self.namespace, &format!("r{run}-{number}"), 0, NOBODY)).await
-        };
-        let all = stream::iter(0..self.pods).map(create).buffer_unordered(AT_A_TIME);
-        all.try_collect::<()>().await.context("cannot create a pod")?;
+        self.create_all(run, NOBODY).await?;
         let start = Instant::now();
         let bind = |number: usize| async move {
             let (name, node) =
