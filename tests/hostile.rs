@@ -3,16 +3,15 @@
 //!
 //! `benches/decision/hostile.rs` measures gangs that take long; `benches/soak.rs` injects random hostile objects for hours.
 
-#![expect(clippy::print_stdout, reason = "how long pods waited is worth a look")]
-
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::running::{Running, node, pod, start_on_real_time, with};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, PostParams};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 /// Longest time from creation to Binding. A debug build, in which the API server of the test takes its share of the same
 /// cores, has ten times as long.

@@ -54,7 +54,7 @@ fn text(body: &Shadow, paint: Paint) -> String {
     if !took.is_empty() {
         line(&mut out, &format!("\nFrom first seen to decided: {}", took.join("; ")));
     }
-    section(&mut out, &judged.examples, |all| examples(all));
+    section(&mut out, &judged.examples, examples);
     out
 }
 
