@@ -10,6 +10,7 @@
 //! - [`search`]: selects the node, or makes the refusal
 //! - `nominations`: the two-pass filter for nominated pods
 //! - `overrides`: nodes that the pod sees without some pods
+//! - [`question`]: all of this for one pod on a copy of a state
 //! - `post_filter`: lets PostFilter search for victims
 //! - `work`: counts what an attempt costs
 
@@ -21,6 +22,7 @@ pub mod node_result_cache;
 pub(crate) mod nominations;
 pub(crate) mod overrides;
 pub(crate) mod post_filter;
+pub mod question;
 pub mod reserve;
 mod scores;
 pub mod search;

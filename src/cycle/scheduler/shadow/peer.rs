@@ -15,7 +15,7 @@ use pellucid_model::{Name, NodeIdx, Now, Pod, PodId, PodKey};
 use pellucid_recording::Decision;
 
 use super::judged::{Example, Judged, Judgement, Shares};
-use crate::what_if::question::{Answer, Question};
+use crate::attempt::question::{Answer, Question};
 
 /// Most judgements in a second of the monotonic clock. One costs about as much as an attempt at a pod of a new shape.
 const A_SECOND: u32 = 200;
