@@ -81,7 +81,8 @@ impl Report {
     /// Returns the report as a Markdown table.
     pub fn to_table(&self) -> String {
         let Self { scheduler_name, nodes, pods, shapes, .. } = self;
-        let mut text = format!("{scheduler_name}: {nodes} nodes, {pods} pods of {shapes} shapes\n\n");
+        let of = if *shapes == 1 { "shape" } else { "shapes" };
+        let mut text = format!("{scheduler_name}: {nodes} nodes, {pods} pods of {shapes} {of}\n\n");
         text += "| what | unit | median | min | max |\n|---|---|---:|---:|---:|\n";
         for (name, unit, Spread { median, min, max }) in self.rows() {
             // Writing to a string cannot fail.

@@ -105,7 +105,7 @@ impl Sweeper {
         let looks = self.config.grace.as_millis() / LOOK.as_millis() + 1;
         let mut left = drifts;
         for _ in 0..looks {
-            let found = self.differences(listed.clone()).await;
+            let found = self.differences(listed.clone()).await?;
             // An object that differs in another way has changed since it was listed.
             left.retain(|key, fields| found.get(key) == Some(fields));
             if left.is_empty() {
@@ -129,17 +129,17 @@ impl Sweeper {
         let stopwatch = Stopwatch::start();
         let Some(listed) = self.lister.list(kind).await? else { return Ok(None) };
         let listed = Arc::new(listed);
-        let found = self.differences(listed.clone()).await;
+        let found = self.differences(listed.clone()).await?;
         let listed = Arc::into_inner(listed).ok_or("the comparison did not end")?;
         Ok(Some(Compared { listed, found, seconds: stopwatch.elapsed().as_secs_f64() }))
     }
 
-    /// Compares a list with the newest snapshot, on a thread for long work.
-    async fn differences(&self, listed: Arc<Listed>) -> Differences {
+    /// Compares a list with the newest snapshot, on a thread for long work. Fails when the comparison panics: then nothing is
+    /// known, which is not the same as no difference.
+    async fn differences(&self, listed: Arc<Listed>) -> Result<Differences, String> {
         let snapshot = self.snapshot.load_full();
         let compare = move || differences(&snapshot.cluster, &listed.list);
-        // It fails only when the comparison panics, which its tests are against, or the runtime stops.
-        tokio::task::spawn_blocking(compare).await.unwrap_or_default()
+        tokio::task::spawn_blocking(compare).await.map_err(|error| format!("the comparison failed: {error}"))
     }
 
     fn now(&self) -> String {
