@@ -34,6 +34,8 @@ pub use pellucid_sandbox as sandbox;
 
 pub use pellucid_replay as replay;
 
+pub use pellucid_client as client;
+
 // What puts them together.
 
 pub mod app;

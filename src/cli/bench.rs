@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use pellucid_client::out;
 
-use super::{block_on, out};
+use super::block_on;
 use crate::app::bench::{self, BenchOptions, Mode};
 
 /// Arguments of `bench`.

@@ -6,10 +6,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use pellucid_client::out;
+use pellucid_client::text::count;
 use pellucid_replay::{Format, GangJob, Pace, SyntheticNodes, Trace, read_jobs, read_openb, span};
 
-use super::text::count;
-use super::{block_on, out};
+use super::block_on;
 use crate::app::log::telemetry;
 use crate::app::replay::dump as replay_dump;
 use crate::app::replay::gangs::{GangReplayOptions, replay_gangs};

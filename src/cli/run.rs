@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{ArgAction, Args};
+use pellucid_client::out;
 use pellucid_config::{Configuration, LeaderElection};
 use pellucid_framework::PluginFactory;
 use pellucid_http::Certificate;
 
-use super::{block_on, out};
+use super::block_on;
 use crate::app::access::SecureServing;
 use crate::app::consistency::ConsistencyConfig;
 use crate::app::log::telemetry;

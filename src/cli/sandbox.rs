@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use pellucid_client::manifests;
 use pellucid_sandbox::{Clock, Config, Kubelet, Sandbox, StartError, User};
 use serde_json::Value;
-
-use super::manifests;
 
 /// Runs an in-memory Kubernetes API server for a machine without a cluster.
 #[derive(Clone, Debug, clap::Args)]
