@@ -17,6 +17,15 @@ fn code(reply: &Reply) -> (u16, String) {
     (reply.status, reply.json()["code"].as_str().unwrap_or_default().to_owned())
 }
 
+/// Returns a path template as OpenAPI writes it: `:name` as `{name}`.
+fn braced(path: &str) -> String {
+    let segments = path.split('/').map(|segment| match segment.strip_prefix(':') {
+        Some(name) => format!("{{{name}}}"),
+        None => segment.to_owned(),
+    });
+    segments.collect::<Vec<_>>().join("/")
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_credentials_only_health_and_the_empty_page_are_served() {
     asking(start(Vec::new()).await, |secure| {
@@ -28,12 +37,18 @@ async fn without_credentials_only_health_and_the_empty_page_are_served() {
             assert_eq!(nobody.get(path).status, 200, "{path}");
         }
         let services = secure.user("root").get("/apis/v1/__services__").json();
+        let document = secure.user("root").get("/openapi.json").json();
         let mut asked = 0;
         for path in services["GET"].as_array().unwrap() {
             let path = path.as_str().unwrap();
+            let documented = &document["paths"][braced(path)]["get"];
+            let is_documented = documented["responses"].get("401").is_some();
+            let ways = documented["security"].as_array().map_or(0, Vec::len);
             if HEALTH.contains(&path) || path == "/" || path.starts_with("/ui/") {
+                assert!(!is_documented && ways == 1, "{path}: {documented}");
                 continue;
             }
+            assert!(is_documented && ways == 3, "{path}: {documented}");
             let path = path.replace(':', "x");
             for caller in
                 [nobody.clone(), nobody.with_token("wrong"), nobody.with_header("Authorization: Basic eA==")]

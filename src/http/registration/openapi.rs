@@ -16,6 +16,7 @@ use utoipa::openapi::{
 };
 
 use crate::error::BuildError;
+use crate::registration::need::schemes;
 use crate::registration::operation::{Answer, Content, Operation, Request};
 use crate::registration::params::{Kind, Location, Param};
 use crate::registration::route::Method;
@@ -35,6 +36,9 @@ pub(crate) fn describe(operations: &[Operation], version: &str) -> Result<OpenAp
     let components = schemas
         .into_iter()
         .fold(ComponentsBuilder::new(), |components, (name, schema)| components.schema(name, schema));
+    let components = schemes()
+        .into_iter()
+        .fold(components, |components, (name, scheme)| components.security_scheme(name, scheme));
     let info = InfoBuilder::new().title("Pellucid").version(version).description(Some(
         "A Kubernetes scheduler that explains itself. Everything here is read from published state; \
          no request makes the scheduling thread wait.",
@@ -66,10 +70,24 @@ fn path_item(operation: &Operation) -> PathItem {
     if let Some(request) = &operation.request {
         described = described.request_body(Some(request_body(request)));
     }
-    for answer in &operation.answers {
-        described = described.response(answer.status.to_string(), response(answer));
+    described = described.securities(Some(operation.need.requirements()));
+    for answer in all_answers(operation) {
+        described = described.response(answer.status.to_string(), response(&answer));
     }
     PathItem::new(method, described)
+}
+
+/// Returns the answers of an operation and those of the gate before it. Where both refuse with one status, the first says
+/// more of it.
+fn all_answers(operation: &Operation) -> Vec<Answer> {
+    let mut all = operation.answers.clone();
+    for refusal in operation.need.refusals() {
+        if all.iter().all(|known| known.status != refusal.status) {
+            all.push(refusal);
+        }
+    }
+    all.sort_by_key(|answer| answer.status);
+    all
 }
 
 fn request_body(request: &Request) -> RequestBody {

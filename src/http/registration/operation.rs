@@ -138,7 +138,11 @@ impl Operation {
     }
 
     pub(crate) fn add_body_refusals(&mut self) {
-        self.add(Answer::refused(403, "A page of another origin sent it", None));
+        self.add(Answer::refused(
+            403,
+            "A page of another origin sent it, or the user has no right to this",
+            None,
+        ));
         self.add(Answer::refused(413, "The body is too long", None));
         self.add(Answer::refused(415, "The body is of a type that is not read here", None));
     }
