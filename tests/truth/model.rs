@@ -349,13 +349,18 @@ impl<'a> Model<'a> {
         found.collect()
     }
 
-    fn exceeds_limit(&self, name: &str) -> bool {
-        let Some(drivers) = self.objects.other("CSINode", name) else { return false };
-        let limit = drivers["spec"]["drivers"][0]["allocatable"]["count"].as_u64().expect("a count");
+    /// Returns how many volumes of the driver the pod would attach to a node, and for how many there is room. `None` when
+    /// nothing limits them there.
+    pub(crate) fn attachments(&self, name: &str) -> Option<(i64, i64)> {
+        let drivers = self.objects.other("CSINode", name)?;
+        let limit = drivers["spec"]["drivers"][0]["allocatable"]["count"].as_i64().expect("a count");
         let used: BTreeSet<String> = self.objects.on(name).flat_map(|(_, pod)| self.handles(pod)).collect();
         let own = self.handles(self.pod);
-        let new = own.difference(&used).count();
-        new > 0 && used.len() + new > limit as usize
+        Some((own.difference(&used).count() as i64, limit - used.len() as i64))
+    }
+
+    fn exceeds_limit(&self, name: &str) -> bool {
+        self.attachments(name).is_some_and(|(new, left)| new > 0 && new > left)
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::case::Case;
-use crate::model;
+use crate::model::{self, Model};
 use crate::objects::{Objects, gang_of, list, node_of, text};
 use crate::report::Tally;
 
@@ -61,6 +61,9 @@ fn shortfall_is_so(case: &Case, key: &str, of: &Value, tally: &mut Tally) {
         "pods" => {
             let offered = model::allocatable(case.objects.node(node), "pods");
             (1, offered - case.objects.on(node).count() as i64)
+        }
+        "attachable-volumes-csi-disk.example.com" => {
+            Model::new(&case.objects, key).attachments(node).expect("a node with a limit")
         }
         _ => {
             let requested = model::requests(case.objects.pod(key)).get(resource).copied();
