@@ -12,7 +12,7 @@
 //! - `connection`: sockets, bounds, the pool in which reads run; `tls`: certificates; `middleware`: request ids, panics, log lines.
 //! - `path_entry`: the endpoint of a request; `access`: who asks and what they see, which `authority` says.
 //! - `registration`: what a registered read becomes: endpoint, parameters, OpenAPI operation, tables.
-//! - `read` and `stream`: answer registered reads; `walks`: snapshots that lists are paged through; `body`: request bodies; `error`: refusals.
+//! - `read` and `stream`: answer registered reads; `walks`: snapshots that lists are paged through; `recent`: the one that costly lists share; `body`: request bodies; `error`: refusals.
 //! - `standard`: the server's own endpoints, with the web page at `/`.
 
 mod access;
@@ -23,6 +23,7 @@ mod error;
 mod middleware;
 mod path_entry;
 mod read;
+mod recent;
 mod registration;
 mod server;
 mod standard;

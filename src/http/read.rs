@@ -10,17 +10,20 @@ use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use pellucid_model::{Published, Viewer};
+use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 
 use crate::access::redaction::{Redact, Redactor};
 use crate::body;
 use crate::connection::pool::Pool;
 use crate::connection::response_budget::ResponseBudget;
 use crate::error::{Failure, ReadError};
+use crate::recent::{Choice, Recent};
 use crate::registration::endpoint::{Answered, Call, Endpoint, answer};
 use crate::registration::operation::{FORMAT, MIN_GENERATION, Operation};
 use crate::registration::params::Params;
-use crate::registration::route::{Answers, Method, Read, ReadBytes, Route};
+use crate::registration::route::{Answers, Method, Read, ReadBytes, RequestInfo, Route};
 use crate::registration::table::Format;
 use crate::stream::{self, Streams};
 use crate::walks::{self, Walks};
@@ -51,6 +54,7 @@ pub(super) struct Reader<S> {
     pub(super) streams: Streams,
     pub(super) response_budget: ResponseBudget,
     pub(super) walks: Arc<Walks<S>>,
+    pub(super) recent: Arc<Recent<S>>,
 }
 
 pub(super) fn endpoint<S>(route: Route<S>, reader: &Arc<Reader<S>>) -> Endpoint
@@ -78,10 +82,9 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
             Method::Post => Some(self.question(&call.headers, call.body).await?),
             Method::Get | Method::Put => None,
         };
-        let pool = match (route.is_long, &question) {
-            (true, Some(_)) => &self.questions,
-            (true, None) => &self.long,
-            (false, _) => &self.pool,
+        let pool = match &question {
+            Some(_) if route.is_long => &self.questions,
+            _ => self.pool_of(route),
         };
         let (reader, route) = (Arc::clone(&self), Arc::clone(route));
         let job = move || {
@@ -89,9 +92,9 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
                 Some(text) => call.params.with_body(parsed(&text)?),
                 None => call.params,
             };
-            let snapshot = reader.snapshot(&route, &params)?;
+            let (snapshot, read) = reader.read(&route, &read, &params, &call.info)?;
             let redactor = reader.redactor(&snapshot, &call.info.viewer);
-            let mut value = read(&snapshot, &params, &call.info).map_err(|error| redactor.error(error))?;
+            let mut value = read.map_err(|error| redactor.error(error))?;
             redactor.value(&mut value);
             if route.page_of.is_some() && value.pointer(NEXT_PAGE).is_some() {
                 reader.walks.hold(Arc::clone(&snapshot));
@@ -108,6 +111,63 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
     /// Returns what takes foreign names out of answers of a snapshot.
     pub(super) fn redactor(&self, snapshot: &S, viewer: &Viewer) -> Redactor {
         Redactor::of(viewer, || (self.redact)(snapshot, viewer))
+    }
+
+    /// Returns the pool of a read without a body.
+    fn pool_of(&self, route: &Route<S>) -> &Pool {
+        if route.is_long { &self.long } else { &self.pool }
+    }
+
+    /// Returns the snapshot that a request is about, and what is read of it.
+    fn read(
+        self: &Arc<Self>,
+        route: &Arc<Route<S>>,
+        read: &Read<S>,
+        params: &Params,
+        info: &RequestInfo,
+    ) -> Result<(Arc<S>, Result<Value, ReadError>), Failure> {
+        let snapshot = self.snapshot(route, params)?;
+        let goes_on = || route.page_of.as_ref().is_some_and(|page_of| matches!(page_of(params), Ok(Some(_))));
+        if !route.is_shared || goes_on() {
+            let value = read(&snapshot, params, info);
+            return Ok((snapshot, value));
+        }
+        let kept = match self.recent.choose(params.integer(MIN_GENERATION)?) {
+            Choice::Newest => None,
+            Choice::Kept(kept) => Some(kept),
+            Choice::Renew(kept) => {
+                tokio::spawn(Arc::clone(self).renew(
+                    route.clone(),
+                    read.clone(),
+                    params.clone(),
+                    info.clone(),
+                ));
+                Some(kept)
+            }
+        };
+        // What an older snapshot does not know, the newest one may.
+        if let Some(kept) = kept
+            && let Ok(value) = read(&kept, params, info)
+        {
+            return Ok((kept, Ok(value)));
+        }
+        let since = Instant::now();
+        let value = read(&snapshot, params, info);
+        self.recent.keep(&snapshot, since);
+        Ok((snapshot, value))
+    }
+
+    /// Reads the newest snapshot, so that later requests find it worked out.
+    async fn renew(self: Arc<Self>, route: Arc<Route<S>>, read: Read<S>, params: Params, info: RequestInfo) {
+        let reader = Arc::clone(&self);
+        let job = move || {
+            let (snapshot, since) = ((reader.load)(), Instant::now());
+            let _ = read(&snapshot, &params, &info);
+            reader.recent.keep(&snapshot, since);
+        };
+        if self.pool_of(&route).run(job).await.is_err() {
+            self.recent.give_up();
+        }
     }
 
     /// Returns the snapshot to read: of a list that goes on, the one that its first page was of. Fails with 410 when that
@@ -192,17 +252,12 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
     }
 }
 
-fn parsed(text: &str) -> Result<serde_json::Value, ReadError> {
+fn parsed(text: &str) -> Result<Value, ReadError> {
     serde_json::from_str(text)
         .map_err(|error| ReadError::BadRequest("MalformedJson", format!("the body is not JSON: {error}")))
 }
 
-fn render<S>(
-    value: &serde_json::Value,
-    params: &Params,
-    format: Format,
-    route: &Route<S>,
-) -> Result<Vec<u8>, Failure> {
+fn render<S>(value: &Value, params: &Params, format: Format, route: &Route<S>) -> Result<Vec<u8>, Failure> {
     let broken = |error: &(dyn std::error::Error + 'static)| {
         tracing::error!(error, path = route.path, "a body could not be written");
         let message = "the body could not be written; the log has more under the request id";

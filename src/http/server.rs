@@ -251,6 +251,7 @@ where
         },
         response_budget: ResponseBudget::new(limits.answer_bytes, limits.write_patience),
         walks: Arc::default(),
+        recent: Arc::default(),
     });
     let mut switches = parts.switches;
     switches.sort_by(|left, right| left.name().cmp(right.name()));

@@ -1,7 +1,7 @@
 //! Load, waiting and shutdown.
 
 use std::io::{Read, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pellucid::http::Limits;
 
@@ -117,6 +117,43 @@ fn waiting_for_a_generation_ends() {
     let reply = site.get("/apis/v1/nodes?minGeneration=99");
     site.check_refused(&reply, 503, "GenerationNotReached", "generation 99 was not reached");
     check_body_against_openapi(&site.document, "/apis/v1/nodes", 503, &reply.json());
+}
+
+#[test]
+fn a_costly_list_is_read_from_one_state_for_a_while() {
+    let site = Site::with(Limits::default());
+    // Returns the generation that was read. The read takes at least as long as given.
+    let read_shared = |query: &str, takes: Duration| {
+        let mut stream = send(
+            &site,
+            &format!(
+                "GET /apis/v1/held/shared{query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            ),
+        );
+        site.began.recv().unwrap();
+        let since = Instant::now();
+        while since.elapsed() < takes {
+            std::thread::yield_now();
+        }
+        site.let_end.send(()).unwrap();
+        let reply = read(&mut stream);
+        assert_eq!(reply.json()["generation"].to_string(), reply.header("x-snapshot-generation"));
+        reply.json()["generation"].as_u64().unwrap()
+    };
+    let since = Instant::now();
+    assert_eq!(read_shared("", Duration::from_millis(100)), 7);
+    site.publish(8);
+    let again = read_shared("", Duration::ZERO);
+    assert!(
+        again == 7 || since.elapsed() > Duration::from_secs(1),
+        "the state that was worked out is read again"
+    );
+    assert_eq!(
+        read_shared("?minGeneration=8", Duration::from_millis(100)),
+        8,
+        "who wants a newer one gets it"
+    );
+    assert_eq!(read_shared("", Duration::ZERO), 8);
 }
 
 #[test]

@@ -11,7 +11,8 @@ fn every_get_answers_as_the_document_says() {
     let site = Site::new();
     let paths = site.document["paths"].as_object().unwrap().clone();
     let mut checked = 0;
-    let is_tried = |template: &str, item: &Value| template != "/apis/v1/held" && item["get"].is_object();
+    let is_tried =
+        |template: &str, item: &Value| !template.starts_with("/apis/v1/held") && item["get"].is_object();
     for (template, item) in paths.iter().filter(|(template, item)| is_tried(template, item)) {
         let mut target = template.clone();
         for param in

@@ -95,7 +95,9 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
             _ => panic!("the secret of the test"),
         }
     };
+    let gate = Arc::new(Mutex::new(gate));
     let held = move |fleet: &Fleet, _: &Params, info: &RequestInfo| {
+        let gate = gate.lock();
         gate.began.send(()).expect("the test waits for it");
         gate.may_end.lock().recv().expect("the test lets it end");
         Ok(json!({"generation": fleet.generation, "at": info.now.monotonic.as_secs()}))
@@ -114,11 +116,15 @@ pub(crate) fn routes(gate: Gate) -> Vec<Route<Fleet>> {
         Ok(json!({"meta": meta}))
     };
     let node = BodySchema::of::<Node>();
+    let mut shared =
+        Route::get("/apis/v1/held/shared", "test", "Works a lot out", BodySchema::any(), held.clone());
+    shared.is_shared = true;
     let mut pages = Route::get("/apis/v1/pages", "test", "Two pages", BodySchema::any(), page)
         .param(Param::query("continue", Kind::String, "The next page"));
     pages.page_of = Some(Arc::new(|params: &Params| params.integer("continue")));
     vec![
         pages,
+        shared,
         Route::get("/apis/v1/nodes", "nodes", "All nodes", BodySchema::of::<Nodes>(), list)
             .param(Param::query("limit", Kind::Integer, "At most so many").example("2"))
             .param(Param::query("detail", Kind::Boolean, "Say more").example("true"))

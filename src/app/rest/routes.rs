@@ -78,7 +78,7 @@ fn events() -> Route<Snapshot> {
 }
 
 fn route(read: SnapshotRead, explained: Explained) -> Route<Snapshot> {
-    let SnapshotRead { path, tag, summary, body, rows, not_found, query, is_long, read } = read;
+    let SnapshotRead { path, tag, summary, body, rows, not_found, query, is_long, is_shared, read } = read;
     let is_list = query.iter().any(|query| query.name == CONTINUE);
     let names: Vec<String> =
         path.split('/').filter_map(|s| s.strip_prefix(':')).map(str::to_string).collect();
@@ -100,7 +100,7 @@ fn route(read: SnapshotRead, explained: Explained) -> Route<Snapshot> {
     let mut route = Route::get(path, tag, &summary, body, answer);
     route.not_found_example = not_found.map(|code| (code, "there is no such object".to_string()));
     route.params = params;
-    route.is_long = is_long;
+    (route.is_long, route.is_shared) = (is_long, is_shared);
     route.rows = rows.map(|spec| -> pellucid_http::Rows {
         Arc::new(move |body, params| table(&spec, body, params.text(FIELDS)))
     });

@@ -185,6 +185,7 @@ fn pod_reads() -> Vec<SnapshotRead> {
         )
         .query(LIKE)
         .not_found("PodNotFound")
+        .shared()
         .rows("/pods", "Namespace /namespace, Pod /name, Verdict /verdict, Message /message"),
         SnapshotRead::list::<_, NodeLine>(
             "/apis/v1/explain/nodes",
@@ -270,6 +271,7 @@ fn pending_reads() -> Vec<SnapshotRead> {
             |snapshot, params, list, now| summary::summary(snapshot, text(params, "by")?, list, now),
         )
         .query(BY)
+        .shared()
         .rows("/rows", ""),
         SnapshotRead::new(
             "/apis/v1/history/pods/:namespace/:name",
@@ -386,6 +388,7 @@ fn plugin_read(name: &str, path: String, endpoint: Endpoint) -> SnapshotRead {
         not_found,
         query: queries,
         is_long: false,
+        is_shared: false,
         read,
     }
 }

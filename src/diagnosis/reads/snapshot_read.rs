@@ -73,6 +73,8 @@ pub struct SnapshotRead {
     pub query: Vec<Query>,
     /// Whether the read takes long to compute.
     pub is_long: bool,
+    /// Whether the read works out what all readers of the snapshot share, such as the verdicts on all pending pods.
+    pub is_shared: bool,
     /// Answers the read from a snapshot.
     pub read: SnapshotFn,
 }
@@ -90,8 +92,9 @@ impl SnapshotRead {
     }
 
     fn of(path: String, tag: &'static str, summary: String, body: BodySchema, read: SnapshotFn) -> Self {
-        let (rows, not_found, query, is_long) = (None, None, Vec::new(), false);
-        Self { path, tag, summary, body, rows, not_found, query, is_long, read }
+        let (rows, not_found, query) = (None, None, Vec::new());
+        let (is_long, is_shared) = (false, false);
+        Self { path, tag, summary, body, rows, not_found, query, is_long, is_shared, read }
     }
 
     /// Makes a read of a list of `I`, which lies in the field `array` of the body. Its items have `attributes` to filter
@@ -144,6 +147,11 @@ impl SnapshotRead {
 
     pub(crate) fn long(mut self) -> Self {
         self.is_long = true;
+        self
+    }
+
+    pub(crate) fn shared(mut self) -> Self {
+        self.is_shared = true;
         self
     }
 

@@ -115,6 +115,9 @@ pub struct Route<S> {
     pub not_found_example: Option<(&'static str, String)>,
     /// Whether the read is slow: it queues with other slow reads, and fast ones do not wait for it.
     pub is_long: bool,
+    /// Whether the read works out a lot that all readers of the snapshot share. Where that takes long, it is read from a
+    /// snapshot that may be up to a second old.
+    pub is_shared: bool,
     /// Of a list with pages: which snapshot a request goes on with. The body of a page before the last has the token of
     /// the next one in `meta.continue`.
     pub page_of: Option<PageOf>,
@@ -147,6 +150,7 @@ impl<S> Route<S> {
             rows: None,
             not_found_example: None,
             is_long: false,
+            is_shared: false,
             page_of: None,
             answers,
         }

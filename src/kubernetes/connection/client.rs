@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use kube::{Client, Config};
 
-use crate::connection::exec_plugin::ExecPlugin;
+use crate::connection::bearer_token::{BearerToken, TokenError};
 use crate::connection::kubeconfig::{Loaded, load, redacted};
 use crate::connection::transport::{self, Pools};
 
@@ -92,12 +92,13 @@ impl Connection {
         patience: Duration,
     ) -> Result<Self, ConnectError> {
         let url = redacted(&config.cluster_url.to_string());
-        let plugin = ExecPlugin::start(&mut config.auth_info).await.map_err(|e| {
-            ConnectError::Kubeconfig { source_name: source_name.into(), cause: e.to_string() }
+        let token = BearerToken::of(&mut config.auth_info).await.map_err(|e| ConnectError::Kubeconfig {
+            source_name: source_name.into(),
+            cause: e.to_string(),
         })?;
         let client = || {
             let failed = |e: kube::Error| ConnectError::Client { url: url.clone(), cause: chain(&e) };
-            transport::client(&config, plugin.clone()).map_err(failed)
+            transport::client(&config, token.clone()).map_err(failed)
         };
         let ((read, of_read), (write, of_write)) = (client()?, client()?);
         let pools = of_read.join(of_write);
@@ -157,7 +158,8 @@ pub enum ErrorClass {
 /// Classifies an HTTP status that is not a success.
 pub fn classify_status(code: u16) -> ErrorClass {
     match code {
-        429 => ErrorClass::Retry,
+        // Of 401 the next try has a new token, where tokens expire (`bearer_token`).
+        401 | 429 => ErrorClass::Retry,
         404 | 409 | 410 => ErrorClass::Refresh,
         408 | 500.. => ErrorClass::Unknown,
         _ => ErrorClass::Refused,
@@ -168,8 +170,9 @@ pub fn classify_status(code: u16) -> ErrorClass {
 pub fn classify(error: &kube::Error) -> ErrorClass {
     match error {
         kube::Error::Api(status) => classify_status(status.code),
-        // No credentials (an expired plugin token, a token file being replaced): nothing was sent.
+        // No credentials, because a plugin failed: nothing was sent.
         kube::Error::Auth(_) => ErrorClass::Retry,
+        kube::Error::Service(error) if error.is::<TokenError>() => ErrorClass::Retry,
         kube::Error::HyperError(_)
         | kube::Error::Service(_)
         | kube::Error::ReadEvents(_)
@@ -187,9 +190,9 @@ mod tests {
     #[test]
     fn statuses_have_classes() {
         for (codes, want) in [
-            (&[429][..], ErrorClass::Retry),
+            (&[401, 429][..], ErrorClass::Retry),
             (&[404, 409, 410], ErrorClass::Refresh),
-            (&[401, 403, 422], ErrorClass::Refused),
+            (&[400, 403, 413, 422], ErrorClass::Refused),
             (&[408, 500, 503, 504], ErrorClass::Unknown),
         ] {
             for code in codes {

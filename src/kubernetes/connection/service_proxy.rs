@@ -13,8 +13,8 @@ use http::{HeaderName, HeaderValue, Request, Response};
 use kube::Client;
 use kube::client::Body;
 
+use crate::connection::bearer_token::BearerToken;
 use crate::connection::client::{ConnectError, chain};
-use crate::connection::exec_plugin::ExecPlugin;
 use crate::connection::kubeconfig::{Loaded, load, redacted};
 use crate::connection::transport::changing_client;
 
@@ -37,9 +37,8 @@ impl ServiceProxy {
         let prefix = prefix(service)
             .ok_or_else(|| bad(format!("{service:?} is no Service; it must be NAMESPACE/NAME:PORT")))?;
         let url = redacted(&config.cluster_url.to_string());
-        let plugin =
-            ExecPlugin::start(&mut config.auth_info).await.map_err(|error| bad(error.to_string()))?;
-        let client = changing_client(&config, plugin, forward);
+        let token = BearerToken::of(&mut config.auth_info).await.map_err(|error| bad(error.to_string()))?;
+        let client = changing_client(&config, token, forward);
         let (client, _) =
             client.map_err(|error| ConnectError::Client { url: url.clone(), cause: chain(&error) })?;
         let url = format!("{}{prefix}", url.trim_end_matches('/'));

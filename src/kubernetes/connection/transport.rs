@@ -16,11 +16,10 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::client::{Body, ConfigExt};
 use kube::{Client, Config};
-use tower::filter::AsyncFilterLayer;
 use tower::util::{MapRequestLayer, Oneshot};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
-use crate::connection::exec_plugin::ExecPlugin;
+use crate::connection::bearer_token::BearerToken;
 
 /// Time limit for establishing a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -85,15 +84,15 @@ fn with_roots_it_needs(config: &Config) -> Config {
 /// Changes requests that have their credentials.
 pub(crate) type Change = fn(Request<Body>) -> Request<Body>;
 
-/// Creates a client and the handle to its pool. `plugin` adds its token to requests.
-pub(crate) fn client(config: &Config, plugin: Option<ExecPlugin>) -> Result<(Client, Pools), kube::Error> {
-    changing_client(config, plugin, |request| request)
+/// Creates a client and the handle to its pool. `token` is added to requests, if it is given.
+pub(crate) fn client(config: &Config, token: Option<BearerToken>) -> Result<(Client, Pools), kube::Error> {
+    changing_client(config, token, |request| request)
 }
 
 /// Does the same; `change` sees every request last.
 pub(crate) fn changing_client(
     config: &Config,
-    plugin: Option<ExecPlugin>,
+    token: Option<BearerToken>,
     change: Change,
 ) -> Result<(Client, Pools), kube::Error> {
     let mut connector = HttpConnector::new();
@@ -116,7 +115,7 @@ pub(crate) fn changing_client(
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
-        .option_layer(plugin.map(AsyncFilterLayer::new))
+        .option_layer(token)
         .layer(config.extra_headers_layer()?)
         .layer(MapRequestLayer::new(change))
         .map_err(BoxError::from)
