@@ -139,29 +139,39 @@ impl Store {
     /// Returns the objects of a namespace, or of all namespaces if it is empty.
     pub(super) fn list(&self, table: &str, namespace: &str) -> Page {
         let inner = self.inner.lock();
-        let items = inner.tables.get(table).map_or_else(Vec::new, |t| t.within(namespace).cloned().collect());
+        let items =
+            inner.tables.get(table).map_or_else(Vec::new, |t| t.within(namespace, None).cloned().collect());
         Page { items, revision: inner.revision }
     }
 
-    /// Returns the objects as they were at a revision, or `None` if the history begins later.
-    pub(super) fn list_at(&self, table: &str, namespace: &str, revision: u64) -> Option<Page> {
+    /// Returns the objects as they were at a revision, from the first one behind a key; `None` if the history begins later.
+    pub(super) fn list_at(
+        &self,
+        table: &str,
+        namespace: &str,
+        revision: u64,
+        after: Option<&Key>,
+    ) -> Option<Page> {
         let inner = self.inner.lock();
         if revision < inner.oldest(table) {
             return None;
         }
         let Some(table) = inner.tables.get(table) else { return Some(Page { items: Vec::new(), revision }) };
-        let mut objects: BTreeMap<&Key, &Arc<Object>> =
-            table.within(namespace).map(|object| (&object.key, object)).collect();
-        for event in table.events.iter().rev().take_while(|e| e.object.revision > revision) {
-            if !namespace.is_empty() && *event.object.key.0 != *namespace {
-                continue;
-            }
-            match &event.previous {
-                Some(previous) => objects.insert(&previous.key, previous),
-                None => objects.remove(&event.object.key),
-            };
+        let is_wanted = |key: &Key| {
+            after.is_none_or(|after| key > after) && (namespace.is_empty() || *key.0 == *namespace)
+        };
+        // What has changed since, as it was.
+        let mut before: BTreeMap<&Key, Option<&Arc<Object>>> = BTreeMap::new();
+        let since = table.events.iter().rev().take_while(|event| event.object.revision > revision);
+        for event in since.filter(|event| is_wanted(&event.object.key)) {
+            before.insert(&event.object.key, event.previous.as_ref());
         }
-        Some(Page { items: objects.into_values().cloned().collect(), revision })
+        let now = table.within(namespace, after).filter(|object| !before.contains_key(&object.key));
+        let mut items: Vec<Arc<Object>> = now.chain(before.values().copied().flatten()).cloned().collect();
+        if !before.is_empty() {
+            items.sort_by(|a, b| a.key.cmp(&b.key));
+        }
+        Some(Page { items, revision })
     }
 
     /// Returns the objects of a table that an owner owns.
@@ -313,10 +323,15 @@ impl Object {
 
 impl Table {
     /// Returns the objects of a namespace, or of all namespaces if it is empty, in key order.
-    fn within<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Arc<Object>> {
-        let start: Bound<Key> = match namespace {
-            "" => Bound::Unbounded,
-            _ => Bound::Included((namespace.into(), "".into())),
+    fn within<'a>(
+        &'a self,
+        namespace: &'a str,
+        after: Option<&Key>,
+    ) -> impl Iterator<Item = &'a Arc<Object>> {
+        let first: Key = (namespace.into(), "".into());
+        let start = match after.filter(|after| **after > first) {
+            Some(after) => Bound::Excluded(after.clone()),
+            None => Bound::Included(first),
         };
         let objects = self.objects.range((start, Bound::Unbounded));
         objects.map(|(_, object)| object).take_while(move |o| namespace.is_empty() || *o.key.0 == *namespace)

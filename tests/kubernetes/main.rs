@@ -14,5 +14,6 @@ mod leading;
 mod object_writing;
 mod outages;
 mod rights;
+mod streaming;
 mod watching;
 mod writing;

@@ -161,7 +161,8 @@ impl Mock {
         self.on(&format!("WATCH {path}"), [Answer::Watch(Vec::new())]);
     }
 
-    /// Sets the responses to a kind of request, such as `GET /api/v1/pods`; the last one repeats.
+    /// Sets the responses to a kind of request, such as `GET /api/v1/pods`; the last one repeats. `WATCH` is a watch from a
+    /// version, `STREAM` one that begins with all objects.
     pub(crate) fn on(&self, what: &str, answers: impl IntoIterator<Item = Answer>) {
         self.script.lock().answers.insert(what.into(), answers.into_iter().collect());
     }
@@ -220,8 +221,18 @@ async fn answer(State(mock): State<Mock>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 1 << 20).await.expect("a body");
     let query = head.uri.query().unwrap_or_default().to_owned();
-    let method = if query.contains("watch=true") { "WATCH" } else { head.method.as_str() };
+    let is_stream = query.contains("sendInitialEvents=true");
+    let method = match (is_stream, query.contains("watch=true")) {
+        (true, _) => "STREAM",
+        (false, true) => "WATCH",
+        (false, false) => head.method.as_str(),
+    };
     let what = format!("{method} {}", head.uri.path());
+    if is_stream && mock.fault.borrow().is_none() && !mock.script.lock().answers.contains_key(&what) {
+        // As a server that does not know streamed lists; tests that are not about them need not know of it.
+        let message = "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
+        return json_response(422, &status(422, "Invalid", message));
+    }
     let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
     let answer = {
         let mut script = mock.script.lock();

@@ -46,6 +46,8 @@ pub struct WatchLimits {
     pub spread: Duration,
     /// Time between two log lines about a watch that keeps failing.
     pub log: Duration,
+    /// Whether lists are asked for as streams (WatchList) where the server knows them.
+    pub streaming_lists: bool,
     /// Number of objects in the first page of a list.
     pub first_page: u32,
     /// Maximum number of objects in a page.
@@ -77,6 +79,7 @@ impl Default for WatchLimits {
             grace: seconds(1),
             spread: seconds(1),
             log: seconds(30),
+            streaming_lists: true,
             first_page: 50,
             largest_page: 500,
             page_bytes: 4 << 20,

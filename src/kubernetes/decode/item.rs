@@ -69,7 +69,12 @@ pub(crate) enum Event {
     /// An object was deleted; this is its last state.
     Deleted(Item),
     /// All changes up to this version were sent.
-    Bookmark(String),
+    Bookmark {
+        /// The version.
+        version: String,
+        /// Whether the objects with which the watch began are complete.
+        ends_initial: bool,
+    },
     /// The watch failed and ends.
     Error(Box<Status>),
 }
@@ -92,6 +97,14 @@ struct Bookmark {
 #[serde(rename_all = "camelCase")]
 struct BookmarkMeta {
     resource_version: String,
+    #[serde(default)]
+    annotations: BookmarkAnnotations,
+}
+
+#[derive(Default, Deserialize)]
+struct BookmarkAnnotations {
+    #[serde(default, rename = "k8s.io/initial-events-end")]
+    initial_events_end: String,
 }
 
 impl Event {
@@ -107,8 +120,10 @@ impl Event {
             "ADDED" | "MODIFIED" => item(text).map(Self::Applied),
             "DELETED" => item(text).map(Self::Deleted),
             "BOOKMARK" => {
-                let bookmark: Bookmark = serde_json::from_slice(text)?;
-                Ok(Self::Bookmark(bookmark.metadata.resource_version))
+                let BookmarkMeta { resource_version, annotations } =
+                    serde_json::from_slice::<Bookmark>(text)?.metadata;
+                let ends_initial = annotations.initial_events_end == "true";
+                Ok(Self::Bookmark { version: resource_version, ends_initial })
             }
             "ERROR" => serde_json::from_slice(text).map(Self::Error),
             other => Err(serde::de::Error::custom(format_args!("an event of the unknown type {other:?}"))),

@@ -44,6 +44,16 @@ impl PageSize {
 }
 
 impl Listing {
+    /// Begins a list whose end fulfils a request to catch up.
+    pub(crate) fn fulfilling(request: u64) -> Self {
+        Self { request: Some(request), ..Self::default() }
+    }
+
+    /// Returns whether nothing of the list was read.
+    pub(crate) fn is_new(&self) -> bool {
+        self.version.is_empty()
+    }
+
     /// Reads the next page. Returns the version once the list is complete. After an error, the same page can be read
     /// again.
     pub(crate) async fn read_page(

@@ -3,7 +3,7 @@
 //!
 //! A watch lists its kind, then watches from the version of the list. When a watch ends or breaks, it resumes from the
 //! last version it received. When the server no longer has the changes since then (410), the watch lists again. A list
-//! replaces everything (`Reset`), because deletes may have been missed. client-go's reflector works the same way.
+//! replaces everything (`Reset`), because deletes may have been missed (`initial_list`). client-go's reflector works the same way.
 //! kube's `watcher` is not used: it holds a whole page of a list at a time, backs off up to 30 s, does not back off
 //! from watches that end at once, and waits for a response head without a limit.
 //!
@@ -30,9 +30,9 @@ use crate::connection::server_probe::ServerRecovery;
 use crate::decode::{Decoder, Event};
 use crate::kinds::{Kind, path};
 use crate::watches::catch_up::Pursuit;
+use crate::watches::initial_list::Streaming;
 use crate::watches::inputs;
 use crate::watches::list::{Listing, PageSize, newest_version};
-use crate::watches::list_items::ListError;
 use crate::watches::reader::{Lines, ReadError, Reader};
 use crate::watches::served::Served;
 use crate::watches::status::{RetryCause, WatchStatus};
@@ -63,6 +63,7 @@ pub(crate) async fn watch(kind: Kind, with: Watching, status: Arc<WatchStatus>) 
         backoff: JitteredBackoff::new(limits.first_backoff, limits.longest_backoff),
         listed: None,
         page_size: PageSize(limits.first_page),
+        streaming: if limits.streaming_lists { Streaming::Wanted } else { Streaming::Unsupported },
         limits,
         kind,
         with,
@@ -76,7 +77,7 @@ pub(crate) async fn watch(kind: Kind, with: Watching, status: Arc<WatchStatus>) 
 }
 
 /// State of a watch.
-enum Position {
+pub(super) enum Position {
     /// The version and path that serve the kind must be determined.
     Locate,
     /// The pages of a list are being read.
@@ -90,7 +91,7 @@ enum Position {
 }
 
 /// The next position and the pause before it; `None` when the input channel is closed.
-type Next = Option<(Position, Duration)>;
+pub(super) type Next = Option<(Position, Duration)>;
 
 /// State of an open watch.
 struct Open {
@@ -116,16 +117,17 @@ enum End {
 }
 
 /// State machine that watches one kind. [`Watcher::run`] holds its position.
-struct Watcher {
-    kind: Kind,
-    with: Watching,
-    status: Arc<WatchStatus>,
-    limits: Arc<WatchLimits>,
-    resource: ApiResource,
+pub(super) struct Watcher {
+    pub(super) kind: Kind,
+    pub(super) with: Watching,
+    pub(super) status: Arc<WatchStatus>,
+    pub(super) limits: Arc<WatchLimits>,
+    pub(super) resource: ApiResource,
     backoff: JitteredBackoff,
     /// When the last list was completed.
-    listed: Option<Instant>,
-    page_size: PageSize,
+    pub(super) listed: Option<Instant>,
+    pub(super) page_size: PageSize,
+    pub(super) streaming: Streaming,
 }
 
 impl Watcher {
@@ -135,6 +137,9 @@ impl Watcher {
         loop {
             let next = match position {
                 Position::Locate => self.locate().await,
+                Position::List(listing) if listing.is_new() && self.streaming == Streaming::Wanted => {
+                    self.stream().await
+                }
                 Position::List(listing) => self.list(listing).await,
                 Position::Watch { version, is_doubtful } => self.follow(version, is_doubtful).await,
             };
@@ -165,54 +170,6 @@ impl Watcher {
         }
     }
 
-    /// Reads one page of a list. After the last page, sends the complete list.
-    async fn list(&mut self, mut listing: Listing) -> Next {
-        let (kind, status, clock, decoder) = (self.kind, &self.status, &self.with.clock, &self.with.decoder);
-        let take = |listing: &mut Listing, item: &[u8]| {
-            let item = decoder.with(|| kind.read(item)).map_err(|e| ListError::Item(e.to_string()))?;
-            match item.object {
-                Ok(object) if inputs::is_listed(&object) => listing.objects.push(object),
-                Ok(_) => {}
-                Err(quarantined) => {
-                    status.quarantined();
-                    log(&quarantined);
-                    listing.quarantined.push(quarantined);
-                }
-            }
-            Ok(())
-        };
-        listing.request.get_or_insert_with(|| status.catch_ups().asked());
-        let path = path(&self.resource);
-        let on_part = || status.received(clock());
-        let read = listing.read_page(&self.with.reader, &path, &mut self.page_size, take, on_part).await;
-        let version = match read {
-            Ok(Some(version)) => version,
-            Ok(None) => return Some((Position::List(listing), Duration::ZERO)),
-            Err(error) => return self.list_failed(error, listing).await,
-        };
-        self.status.listed(self.now());
-        tracing::info!(kind = self.kind.as_str(), objects = listing.objects.len(), "list complete");
-        self.send_list(listing).await?;
-        self.listed = Some(Instant::now());
-        Some((Position::Watch { version, is_doubtful: false }, Duration::ZERO))
-    }
-
-    async fn list_failed(&mut self, error: ReadError, listing: Listing) -> Next {
-        if error.code() == Some(404) && !self.kind.resource().is_required {
-            return self.not_found("list failed", &error).await;
-        }
-        let text = format!("list failed: {error}{}", self.missing_right(&error, "list"));
-        if error.code() == Some(403) && !self.kind.resource().is_decisive {
-            self.status.retried((&error).into());
-            self.status.error(&text, self.now());
-            return self.left_out(&text).await;
-        }
-        let pause = self.failed(&text, (&error).into(), error.retry_after());
-        // Keep the pages read so far, unless the list has expired on the server.
-        let next = if error.code() == Some(410) { Listing::default() } else { listing };
-        Some((Position::List(next), pause))
-    }
-
     /// Opens a watch and forwards its events until it ends.
     async fn follow(&mut self, version: String, is_doubtful: bool) -> Next {
         let path = path(&self.resource);
@@ -233,21 +190,26 @@ impl Watcher {
             }
             Err(error) => return self.not_opened(error, version).await,
         };
+        self.go_on(Lines::new(body, self.limits.object_bytes), version).await
+    }
+
+    /// Forwards the events of an open watch, which has brought all changes up to `version`, until it ends.
+    pub(super) async fn go_on(&mut self, lines: Lines, version: String) -> Next {
         self.status.opened(self.now());
         let mut open = Open {
-            lines: Lines::new(body, self.limits.object_bytes),
+            lines,
             recovery: self.with.reader.server.subscribe(),
             steady_at: Instant::now() + self.limits.steady,
             is_steady: false,
             version,
             pursuit: Pursuit::new(&self.status),
         };
-        let end = self.forward(&mut open, &path).await?;
+        let end = self.forward(&mut open, &path(&self.resource)).await?;
         self.mark_steady(&mut open);
         Some(self.ended(end, open.is_steady, open.version))
     }
 
-    fn watch_params(&self) -> WatchParams {
+    pub(super) fn watch_params(&self) -> WatchParams {
         let seconds = self.limits.watch.mul_f64(0.8 + 0.2 * chance()).as_secs();
         let timeout = u32::try_from(seconds.max(1)).ok();
         WatchParams { timeout, bookmarks: true, ..WatchParams::default() }
@@ -273,25 +235,31 @@ impl Watcher {
                 Ok(line) => line,
                 Err(end) => return Some(end),
             };
-            let event = match self.with.decoder.with(|| Event::read(&line, |item| self.kind.read(item))) {
+            let event = match self.event(&line) {
                 Ok(Event::Error(status)) => return Some(End::Error(status)),
-                Ok(Event::Applied(item) | Event::Deleted(item)) if item.name.is_empty() => {
-                    // A quarantine record without a name identifies no object, so the change would be lost.
-                    let why = "an event about an object without a readable name";
-                    return Some(End::Broke(ReadError::Unreadable(why.into())));
-                }
                 Ok(event) => event,
-                Err(error) => {
-                    // Some servers send a bare `Status` instead of an ERROR event.
-                    let status = serde_json::from_slice::<Status>(&line).ok().filter(|s| s.code > 0);
-                    let broke = || End::Broke(ReadError::Unreadable(error.to_string()));
-                    return Some(status.map_or_else(broke, |status| End::Error(Box::new(status))));
-                }
+                Err(error) => return Some(End::Broke(error)),
             };
             if let Some(input) = self.translate(event, &mut open.version) {
                 self.with.inputs.send(input).await.ok()?;
             }
             open.pursuit.passed(&open.version);
+        }
+    }
+
+    /// Reads one line of a watch.
+    pub(super) fn event(&self, line: &[u8]) -> Result<Event, ReadError> {
+        match self.with.decoder.with(|| Event::read(line, |item| self.kind.read(item))) {
+            Ok(Event::Applied(item) | Event::Deleted(item)) if item.name.is_empty() => {
+                // A quarantine record without a name identifies no object, so the change would be lost.
+                Err(ReadError::Unreadable("an event about an object without a readable name".into()))
+            }
+            Ok(event) => Ok(event),
+            // Some servers send a bare `Status` instead of an ERROR event.
+            Err(error) => match serde_json::from_slice::<Status>(line) {
+                Ok(status) if status.code > 0 => Ok(Event::Error(Box::new(status))),
+                _ => Err(ReadError::Unreadable(error.to_string())),
+            },
         }
     }
 
@@ -335,7 +303,7 @@ impl Watcher {
             }
         };
         let now = self.now();
-        self.status.event(matches!(event, Event::Bookmark(_)), now);
+        self.status.event(matches!(event, Event::Bookmark { .. }), now);
         match event {
             Event::Applied(item) => {
                 advance(&item.resource_version);
@@ -352,8 +320,8 @@ impl Watcher {
                 advance(&item.resource_version);
                 Some(inputs::deleted(self.kind, &item))
             }
-            Event::Bookmark(at) => {
-                advance(&at);
+            Event::Bookmark { version, .. } => {
+                advance(&version);
                 None
             }
             Event::Error(_) => None,
@@ -424,14 +392,14 @@ impl Watcher {
     }
 
     /// Records a failure, and returns how long to wait.
-    fn failed(&mut self, text: &str, cause: RetryCause, wish: Option<Duration>) -> Duration {
+    pub(super) fn failed(&mut self, text: &str, cause: RetryCause, wish: Option<Duration>) -> Duration {
         self.status.retried(cause);
         self.status.failed(self.kind.as_str(), text, self.now(), self.limits.log);
         self.backoff.after_failure(wish)
     }
 
     /// Returns the next position after a 404.
-    async fn not_found(&mut self, what: &str, error: &ReadError) -> Next {
+    pub(super) async fn not_found(&mut self, what: &str, error: &ReadError) -> Next {
         if !self.kind.resource().is_discovered {
             return self.left_out(NOT_SERVED).await;
         }
@@ -441,7 +409,7 @@ impl Watcher {
     }
 
     /// Continues without the kind, which cannot be listed for the reason `why`. The first time, sends an empty list.
-    async fn left_out(&mut self, why: &str) -> Next {
+    pub(super) async fn left_out(&mut self, why: &str) -> Next {
         let kind = self.kind.as_str();
         self.backoff.reset();
         if self.status.unserved(kind, self.now()) {
@@ -453,18 +421,8 @@ impl Watcher {
         Some((Position::Locate, self.limits.unserved))
     }
 
-    /// Sends a complete list; `None` when the input channel is closed.
-    async fn send_list(&self, listing: Listing) -> Option<()> {
-        let reset = inputs::reset(self.kind, listing.objects, listing.quarantined);
-        self.with.inputs.send(reset).await.ok()?;
-        // Not earlier: readers of `synced` rely on the list being in the channel.
-        self.status.synced();
-        self.status.catch_ups().reach(listing.request.unwrap_or_default());
-        Some(())
-    }
-
     /// Names the missing RBAC permission when a request was forbidden; empty for other errors.
-    fn missing_right(&self, error: &ReadError, verb: &str) -> String {
+    pub(super) fn missing_right(&self, error: &ReadError, verb: &str) -> String {
         if error.code() != Some(403) {
             return String::new();
         }
@@ -472,7 +430,7 @@ impl Watcher {
         format!("; the missing right: {verb} {plural} in API group {group:?}")
     }
 
-    fn now(&self) -> Now {
+    pub(super) fn now(&self) -> Now {
         (self.with.clock)()
     }
 }
@@ -482,7 +440,7 @@ fn is_before(version: &str, other: &str) -> bool {
     matches!((version.parse::<u64>(), other.parse::<u64>()), (Ok(version), Ok(other)) if version < other)
 }
 
-fn log(q: &Quarantined) {
+pub(super) fn log(q: &Quarantined) {
     tracing::warn!(
         kind = q.kind, namespace = %q.namespace, name = %q.name, field = %q.field, value = %q.value,
         problem = %q.problem, "object cannot be read, quarantined"

@@ -87,7 +87,7 @@ impl Api {
             let Some(revision) = token.revision else {
                 return Ok(self.store.list(&kind.storage, &selection.namespace));
             };
-            let at = self.store.list_at(&kind.storage, &selection.namespace, revision);
+            let at = self.store.list_at(&kind.storage, &selection.namespace, revision, Some(&token.after));
             return at.ok_or_else(|| {
                 let mut error = ApiError::expired(
                     "The provided continue parameter is too old to display a consistent list result. You can start a \
@@ -106,7 +106,7 @@ impl Api {
             return Err(ApiError::too_new(wanted, current));
         }
         if options.revision_match == "Exact" && wanted > 0 {
-            let at = self.store.list_at(&kind.storage, &selection.namespace, wanted);
+            let at = self.store.list_at(&kind.storage, &selection.namespace, wanted, None);
             let why = "The resourceVersion for the provided list is too old.";
             return at.ok_or_else(|| ApiError::expired(why));
         }

@@ -116,7 +116,7 @@ fn one_bad_object_does_not_fail_its_neighbours_in_any_key_order() {
         assert_eq!(&*item.object.expect_err("unreadable").field, "spec");
     }
     let bookmark = event(r#"{"type":"BOOKMARK","object":{"kind":"Pod","metadata":{"resourceVersion":"9"}}}"#);
-    assert!(matches!(bookmark, Ok(Event::Bookmark(version)) if version == "9"));
+    assert!(matches!(bookmark, Ok(Event::Bookmark { version, ends_initial: false }) if version == "9"));
     let error = event(r#"{"type":"ERROR","object":{"kind":"Status","code":410}}"#);
     assert!(matches!(error, Ok(Event::Error(status)) if status.code == 410));
     let unknown = event(r#"{"type":"RENAMED","object":{}}"#).err().map(|e| e.to_string());
