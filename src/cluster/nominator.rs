@@ -78,10 +78,15 @@ impl Nominator {
         Some(nomination)
     }
 
+    /// Returns the value that was last ordered to be written for a pod whose object shows `known` now: `known` if none is
+    /// under way.
+    pub fn written<'a>(&'a self, pod: PodId, known: Option<&'a Name>) -> Option<&'a Name> {
+        self.echoes.get(&pod).and_then(|echoes| echoes.last()).map_or(known, Option::as_ref)
+    }
+
     /// Records that `value` was ordered to be written for a pod whose object shows `known` now.
     pub fn expect_echo(&mut self, pod: PodId, known: Option<&Name>, value: Option<Name>) {
-        let last = self.echoes.get(&pod).and_then(|echoes| echoes.last());
-        if last.map_or(known, Option::as_ref) == value.as_ref() {
+        if self.written(pod, known) == value.as_ref() {
             return;
         }
         let echoes = Arc::make_mut(&mut self.echoes).entry(pod).or_default();

@@ -1,5 +1,6 @@
 //! Volumes end to end: pods wait for their claims, claims are bound where pods can run, and failures are retried.
 
+mod announced;
 mod failing;
 mod local;
 mod provisioned;

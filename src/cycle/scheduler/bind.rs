@@ -83,6 +83,10 @@ impl Scheduler {
         let place = self.cluster.pod(id).and_then(|r| r.node).map(|n| self.cluster.slot(n).name.clone());
         if let (Some(pod), Some(node)) = (&pod, place) {
             self.record_event((id, &pod.key), &node, FlightEvent::Released, now);
+            // The place may have been announced.
+            if self.cluster.nominator().written(id, pod.nominated_node.as_ref()).is_some() {
+                self.order_nomination(pod, None);
+            }
         }
         self.cluster.release(id);
         self.in_flight.drop_binding(id);

@@ -165,11 +165,15 @@ impl Scheduler {
                     self.order_binding(id);
                 }
             }
-            (Point::Permit, Answer::Wait(waits)) => self.wait_at_permit(id, &waits),
+            (Point::Permit, Answer::Wait(waits)) => {
+                self.announce_place(id);
+                self.wait_at_permit(id, &waits);
+            }
             (Point::Permit, Answer::Failed(cause)) => return self.refuse_at_permit(id, cause, now, out),
             (Point::PreBind, Answer::Wait(waits)) => {
                 self.cluster.set_stage(id, Stage::PreBinding);
                 self.in_flight.pre_binding.get_mut(&id)?.wait(&waits);
+                self.announce_place(id);
                 if let Err(cause) = self.order_pre_bind_writes(id, waits.writes) {
                     return self.fail_binding(id, cause, now, out);
                 }
@@ -177,6 +181,17 @@ impl Scheduler {
             (Point::PreBind, Answer::Failed(cause)) => return self.fail_binding(id, cause, now, out),
         }
         None
+    }
+
+    /// Writes the node of a placed pod that has to wait for its Binding to `status.nominatedNodeName`, as kube-scheduler
+    /// does since 1.35 (NominatedNodeNameForExpectation): others can count on it, and the next leader tries it first.
+    fn announce_place(&mut self, id: PodId) {
+        let Some(record) = self.cluster.pod(id) else { return };
+        let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };
+        let node = self.cluster.slot(node).name.clone();
+        if self.cluster.nominator().written(id, pod.nominated_node.as_ref()) != Some(&node) {
+            self.order_nomination(&pod, Some(node));
+        }
     }
 
     /// Asks the plugins at Permit about a pod, unless it has passed, and once all say yes those at PreBind.
