@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::explain::{get, serve};
-use super::steady::{Steady, compare};
+use super::steady::{Steady, compare_beside_work};
 
 /// Number of readers.
 const READERS: usize = 10;
@@ -36,7 +36,7 @@ pub(crate) fn print() {
         let mut latencies = Vec::new();
         steady.work(RUN / 5);
         let what = format!("{READERS} readers ask for fixes, {shapes} shape(s)");
-        let loss = compare(&what, ["nobody asks", "they are asked for"], |asked| {
+        let loss = compare_beside_work(&what, ["nobody asks", "they are asked for"], |asked| {
             if !asked {
                 return steady.work(RUN);
             }

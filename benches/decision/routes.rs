@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::explain::{get, serve};
-use super::steady::{Steady, compare};
+use super::steady::{Steady, compare_beside_work};
 
 /// Number of pending pods and of their shapes.
 const PENDING: usize = 10_000;
 const SHAPES: usize = 150;
 /// Duration of each run.
-const RUN: Duration = Duration::from_millis(5_000);
+const RUN: Duration = Duration::from_millis(2_500);
 /// Pods per batch.
 const BATCH: usize = 20_000;
 /// Budget of a route in milliseconds, and the largest loss of throughput in percent.
@@ -39,7 +39,7 @@ pub(crate) fn print() {
     let mut latencies = Latencies::new();
     steady.work(RUN / 5);
     let what = format!("every route with {PENDING} pending pods");
-    let loss = compare(&what, ["nobody asks", "one asks after another"], |asked| {
+    let loss = compare_beside_work(&what, ["nobody asks", "one asks after another"], |asked| {
         if !asked {
             return steady.work(RUN);
         }

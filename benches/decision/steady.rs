@@ -5,6 +5,7 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -21,7 +22,7 @@ use super::world::{NODES, empty_scheduler, node, now, pod, spec};
 /// Maximum time between publications.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
 /// Number of runs per side.
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 9;
 
 /// A scheduler that places and deletes batches of pods.
 pub(crate) struct Steady {
@@ -123,25 +124,66 @@ impl Steady {
 
 /// Runs two sides in turn, `ROUNDS` times each, and prints rates, medians and the loss. Returns the loss in percent.
 pub(crate) fn compare(what: &str, names: [&str; 2], mut run: impl FnMut(bool) -> Stretch) -> f64 {
-    let mut rates = [Vec::new(), Vec::new()];
-    for round in 0..ROUNDS {
-        // The side that runs first alternates between rounds.
-        for side in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
-            rates[side].push(run(side == 1).rate());
-        }
-    }
-    println!("\n{what}: pods/s, {ROUNDS} interleaved runs each");
-    let mut medians = [0.0; 2];
-    for (side, name) in names.iter().enumerate() {
-        let all: Vec<String> = rates[side].iter().map(|r| format!("{r:.0}")).collect();
-        rates[side].sort_by(f64::total_cmp);
-        medians[side] = rates[side][ROUNDS / 2];
-        let spread = 100.0 * (rates[side][ROUNDS - 1] - rates[side][0]) / medians[side];
-        println!("  {name:<28} {}  median {:.0}, spread {spread:.1} %", all.join(" "), medians[side]);
-    }
+    let medians = interleaved(what, &names, |side| run(side == 1));
     let loss = 100.0 * (1.0 - medians[1] / medians[0]);
     println!("  loss of the median           {loss:.2} %");
     loss
+}
+
+/// Does the same for readers who keep a core busy. What a busy core takes from the other one is not theirs: two
+/// processors of a virtual machine may be one core of the host, and then whatever runs on one slows the other down. So a
+/// third side has a thread that only counts, and the loss is that against this side.
+pub(crate) fn compare_beside_work(what: &str, names: [&str; 2], mut run: impl FnMut(bool) -> Stretch) -> f64 {
+    let sides = [names[0], "nobody asks, a thread counts", names[1]];
+    let medians = interleaved(what, &sides, |side| match side {
+        1 => beside_a_counter(|| run(false)),
+        side => run(side == 2),
+    });
+    let loss = |to: f64, from: f64| 100.0 * (1.0 - to / from);
+    println!("  loss to a thread that counts {:.2} %", loss(medians[1], medians[0]));
+    let beyond = loss(medians[2], medians[1]);
+    println!(
+        "  loss beyond that             {beyond:.2} %  (all together {:.2} %)",
+        loss(medians[2], medians[0])
+    );
+    beyond
+}
+
+/// Runs something while another thread counts.
+fn beside_a_counter(run: impl FnOnce() -> Stretch) -> Stretch {
+    let end = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut count = 0_u64;
+            while !end.load(Ordering::Relaxed) {
+                count = black_box(count.wrapping_add(1));
+            }
+        });
+        let stretch = run();
+        end.store(true, Ordering::Relaxed);
+        stretch
+    })
+}
+
+/// Runs sides in turn, `ROUNDS` times each, beginning with another one each time. Prints rates, and returns their medians.
+fn interleaved(what: &str, names: &[&str], mut run: impl FnMut(usize) -> Stretch) -> Vec<f64> {
+    let mut rates = vec![Vec::new(); names.len()];
+    for round in 0..ROUNDS {
+        for turn in 0..names.len() {
+            let side = (round + turn) % names.len();
+            rates[side].push(run(side).rate());
+        }
+    }
+    println!("\n{what}: pods/s, {ROUNDS} interleaved runs each");
+    let print = |(name, rates): (&&str, &mut Vec<f64>)| {
+        let all: Vec<String> = rates.iter().map(|r| format!("{r:.0}")).collect();
+        rates.sort_by(f64::total_cmp);
+        let median = rates[ROUNDS / 2];
+        let spread = 100.0 * (rates[ROUNDS - 1] - rates[0]) / median;
+        println!("  {name:<28} {}  median {median:.0}, spread {spread:.1} %", all.join(" "));
+        median
+    };
+    names.iter().zip(&mut rates).map(print).collect()
 }
 
 /// Runs pairs of both sides until they took `long` in total. Prints and returns the loss of the median pair in percent.
