@@ -2,15 +2,19 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use pellucid_client::out;
+use pellucid_model::gang::Dialect;
 
 use super::block_on;
 use crate::app::bench::{self, BenchOptions, Mode};
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  pellucid bench all --nodes 1000 --pods 2000")]
+#[command(
+    after_help = "Examples:\n  pellucid bench all --nodes 1000 --pods 2000\n  pellucid bench gangs --dialect native,unicore --gangs 200 --gang-size 8"
+)]
 pub(super) struct BenchArgs {
     /// What to measure
     #[arg(value_enum, default_value = "all")]
@@ -45,7 +49,16 @@ pub(super) struct BenchArgs {
     /// Bindings in flight of bindcap
     #[arg(long, value_name = "N", default_value = "32", value_parser = at_least_one)]
     concurrency: usize,
-    /// Remove first what an earlier bench left behind: its nodes, and the namespace with its pods
+    /// Dialects of gangs; by default all, in `all` those that the API server has the kinds for
+    #[arg(long = "dialect", value_name = "DIALECT", value_delimiter = ',', value_parser = dialect())]
+    dialects: Vec<Dialect>,
+    /// Gangs of each run
+    #[arg(long, value_name = "N", default_value = "100", value_parser = at_least_one)]
+    gangs: usize,
+    /// Members of each gang, all of which it needs
+    #[arg(long, value_name = "M", default_value = "10", value_parser = at_least_one)]
+    gang_size: usize,
+    /// Remove first what an earlier bench left behind: its nodes, and the namespace with its pods and PodGroups
     #[arg(long)]
     clean: bool,
     /// Form of the output
@@ -66,6 +79,14 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 fn rate(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
     number.ok_or_else(|| "a number of pods per second above 0".into())
+}
+
+/// Parses the name of a dialect.
+fn dialect() -> impl TypedValueParser<Value = Dialect> {
+    PossibleValuesParser::new(Dialect::ALL.map(Dialect::as_str)).try_map(|name| {
+        let found = Dialect::ALL.into_iter().find(|dialect| dialect.as_str() == name);
+        found.ok_or("a dialect of gangs")
+    })
 }
 
 /// Measures and prints the report.
@@ -91,6 +112,9 @@ pub(super) fn run(args: BenchArgs) -> anyhow::Result<()> {
         runs: args.runs,
         warmup: args.warmup,
         concurrency: args.concurrency,
+        dialects: args.dialects,
+        gangs: args.gangs,
+        gang_size: args.gang_size,
         clean: args.clean,
     }))??;
     match args.format {

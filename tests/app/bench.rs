@@ -6,11 +6,27 @@ use pellucid::sandbox::Config;
 use serde_json::{Value, json};
 
 use crate::commands::{fails, pellucid};
-use crate::common::kubeconfig;
+use crate::common::dialects::DIALECTS;
+use crate::common::process::Process;
 use crate::common::running::sandbox;
+use crate::common::{kubeconfig, until};
 
-const SMALL: [&str; 10] =
-    ["--nodes", "3", "--pods", "12", "--runs", "2", "--warmup", "0", "--format", "json"];
+const SMALL: [&str; 14] = [
+    "--nodes",
+    "3",
+    "--pods",
+    "12",
+    "--gangs",
+    "3",
+    "--gang-size",
+    "2",
+    "--runs",
+    "2",
+    "--warmup",
+    "0",
+    "--format",
+    "json",
+];
 
 fn report(args: &[&str]) -> Value {
     let ran = pellucid(&[&["bench"], args, &SMALL].concat());
@@ -22,7 +38,12 @@ fn report(args: &[&str]) -> Value {
 fn without_a_cluster_it_measures_its_own() {
     let report = report(&["all"]);
     assert_eq!(report["version"], 1);
-    assert_eq!(report["runs"].as_array().unwrap().len(), 6, "{report:#}");
+    // Bindcap, a drain, arrivals and five dialects of gangs, twice each.
+    assert_eq!(report["runs"].as_array().unwrap().len(), 16, "{report:#}");
+    for dialect in DIALECTS {
+        let count = |runs: &[Value]| runs.iter().filter(|run| run["dialect"] == dialect).count();
+        assert_eq!(count(report["runs"].as_array().unwrap()), 2, "{report:#}");
+    }
     for result in report["results"].as_array().unwrap() {
         let [min, median, max] = ["min", "median", "max"].map(|key| result[key].as_f64().unwrap());
         assert!(0.0 < min && min <= median && median <= max, "{result}");
@@ -62,7 +83,52 @@ async fn a_given_cluster_is_left_as_it_was() {
 }
 
 #[test]
+fn a_table_of_gangs_has_the_chosen_dialects_alone() {
+    let args = [
+        "bench",
+        "gangs",
+        "--dialect",
+        "native,kube-batch",
+        "--gangs",
+        "2",
+        "--gang-size",
+        "3",
+        "--nodes",
+        "2",
+    ];
+    let ran = pellucid(&[&args[..], &["--runs", "1", "--warmup", "0"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.starts_with("pellucid: 2 nodes, 2 gangs of 3\n"), "{}", ran.stdout);
+    let rows = ran.stdout.lines().filter_map(|line| line.strip_prefix("| gangs "));
+    let names: Vec<&str> = rows.filter_map(|row| row.split(" |").next()).collect();
+    let of = |dialect: &str| {
+        let quantile = |quantile| format!("{dialect}, last create to all bound {quantile}");
+        [dialect.to_owned(), quantile("p50"), quantile("p99"), quantile("max")]
+    };
+    assert_eq!(names, [of("kube-batch"), of("native")].concat());
+}
+
+/// No scheduler has this name, so the gangs are pending when the bench is stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_bench_removes_its_pod_groups() {
+    let (sandbox, _client) = sandbox(Config::default()).await;
+    let file = kubeconfig(&sandbox.url());
+    let path = file.path().to_str().unwrap();
+    let args =
+        ["bench", "gangs", "--dialect", "coscheduling", "--scheduler-name", "nobody", "--kubeconfig", path];
+    let mut bench = Process::start(&[&args[..], &SMALL].concat());
+    until("the members are there", || sandbox.count("pods") == 6);
+    assert_eq!(sandbox.count("podgroups.scheduling.x-k8s.io"), 3);
+    bench.terminate();
+    let left = ["pods", "nodes", "podgroups.scheduling.x-k8s.io"].map(|resource| sandbox.count(resource));
+    assert_eq!(left, [0, 0, 0]);
+    sandbox.stop().await;
+}
+
+#[test]
 fn bad_input_is_refused() {
+    fails(&["bench", "gangs", "--dialect", "volcano"], 2, &["--dialect", "volcano", "kube-batch"]);
+    fails(&["bench", "gangs", "--gang-size", "0"], 2, &["--gang-size", "a whole number of at least 1"]);
     fails(&["bench", "--pods", "0"], 2, &["--pods", "a whole number of at least 1"]);
     fails(&["bench", "arrivals"], 2, &["--rate"]);
     fails(&["bench", "--scheduler-name", "other"], 1, &["--scheduler-name other needs --kubeconfig"]);

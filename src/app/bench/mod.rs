@@ -5,6 +5,7 @@
 
 mod arithmetic;
 mod children;
+mod gangs;
 mod objects;
 mod report;
 mod runs;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use pellucid_kubernetes::{Connection, stop_requested};
+use pellucid_model::gang::Dialect;
 
 use crate::app::bench::arithmetic::quantile;
 use crate::app::bench::children::Children;
@@ -30,7 +32,7 @@ const ARRIVAL_SHARE: f64 = 0.5;
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
-    /// All three below, arrivals at half the rate of bindcap
+    /// All below, arrivals at half the rate of bindcap, gangs if the scheduler is pellucid
     All,
     /// Bindings of a bare client, round robin over the nodes: what the API server takes
     Bindcap,
@@ -38,6 +40,8 @@ pub enum Mode {
     Drain,
     /// Pods at a rate: time from creation to the Binding
     Arrivals,
+    /// Gangs at once, in each dialect: time from the creation of the last member until all are bound
+    Gangs,
 }
 
 /// Options of `pellucid bench`.
@@ -65,6 +69,12 @@ pub struct BenchOptions {
     pub warmup: usize,
     /// Bindings in flight of bindcap.
     pub concurrency: usize,
+    /// Dialects of gangs; if empty all, in mode `All` those that the API server has the kinds for.
+    pub dialects: Vec<Dialect>,
+    /// Gangs of each run.
+    pub gangs: usize,
+    /// Members of each gang.
+    pub gang_size: usize,
     /// Remove what an earlier bench left behind.
     pub clean: bool,
 }
@@ -77,6 +87,7 @@ pub async fn bench(options: BenchOptions) -> anyhow::Result<Report> {
     };
     let kubeconfig = options.kubeconfig.as_deref().or(children.as_ref().map(|c| c.kubeconfig.as_path()));
     let client = Connection::open(kubeconfig, CONNECT_PATIENCE).await?.write;
+    let kinds = kinds(&options, &client).await?;
     let left = objects::leftovers(&client, &options.namespace).await?;
     if !left.is_empty() {
         let some = left.iter().take(3).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -89,7 +100,7 @@ pub async fn bench(options: BenchOptions) -> anyhow::Result<Report> {
     }
     let measuring = async {
         objects::set_up(&client, &options.namespace, options.nodes).await?;
-        measure(&options, &client, children.as_mut()).await
+        measure(&options, &kinds, &client, children.as_mut()).await
     };
     let measured = tokio::select! {
         measured = measuring => measured,
@@ -104,6 +115,7 @@ pub async fn bench(options: BenchOptions) -> anyhow::Result<Report> {
 
 async fn measure(
     options: &BenchOptions,
+    kinds: &[Kind],
     client: &kube::Client,
     mut children: Option<&mut Children>,
 ) -> anyhow::Result<Report> {
@@ -115,30 +127,31 @@ async fn measure(
         shapes: options.shapes,
         scheduler: options.scheduler_name.clone(),
         concurrency: options.concurrency,
+        gangs: options.gangs,
+        gang_size: options.gang_size,
     };
     let mut report = Report::new(options);
     let mut number = 0;
     // The kinds take turns, so that a machine whose speed drifts favours none.
     for round in 0..options.warmup + options.runs {
         let mut cap = None;
-        for kind in kinds(options.mode) {
+        for &kind in kinds {
             let rate = match kind {
                 Kind::Arrivals => options.rate.or(cap.map(|cap: f64| cap * ARRIVAL_SHARE)),
-                Kind::Bindcap | Kind::Drain => None,
+                Kind::Bindcap | Kind::Drain | Kind::Gangs(_) => None,
             };
+            if let (Kind::Arrivals | Kind::Gangs(_), Some(children)) = (kind, &mut children) {
+                children.start_scheduler()?;
+            }
             let measured = match (kind, &mut children) {
                 (Kind::Bindcap, _) => load.bind(number).await?,
                 (Kind::Drain, Some(children)) => load.drain(number, children).await?,
                 (Kind::Drain, None) => load.schedule(number, None).await?,
-                (Kind::Arrivals, children) => {
-                    if let Some(children) = children {
-                        children.start_scheduler()?;
-                    }
-                    load.schedule(number, rate).await?
-                }
+                (Kind::Arrivals, _) => load.schedule(number, rate).await?,
+                (Kind::Gangs(dialect), _) => load.schedule_gangs(number, dialect).await?,
             };
             number += 1;
-            let run = run(kind, rate, options.pods, &measured);
+            let run = run(kind, rate, &measured);
             if kind == Kind::Bindcap {
                 cap = Some(run.pods_per_second);
             }
@@ -151,21 +164,32 @@ async fn measure(
     Ok(report)
 }
 
-fn kinds(mode: Mode) -> Vec<Kind> {
-    match mode {
+/// Returns what is measured in each round. Fails when the API server does not have the kinds for it.
+async fn kinds(options: &BenchOptions, client: &kube::Client) -> anyhow::Result<Vec<Kind>> {
+    let mut kinds = match options.mode {
         Mode::All => vec![Kind::Bindcap, Kind::Drain, Kind::Arrivals],
         Mode::Bindcap => vec![Kind::Bindcap],
         Mode::Drain => vec![Kind::Drain],
         Mode::Arrivals => vec![Kind::Arrivals],
+        Mode::Gangs => Vec::new(),
+    };
+    let is_ours = options.scheduler_name == "pellucid";
+    if options.mode == Mode::Gangs || options.mode == Mode::All && is_ours {
+        let is_chosen = !options.dialects.is_empty();
+        let asked = if is_chosen { &options.dialects[..] } else { &Dialect::ALL };
+        let or_fewer = options.mode == Mode::All && !is_chosen;
+        let served = gangs::served(client, &options.namespace, asked, or_fewer).await?;
+        kinds.extend(served.into_iter().map(Kind::Gangs));
     }
+    Ok(kinds)
 }
 
-fn run(kind: Kind, rate: Option<f64>, pods: usize, measured: &Measured) -> Run {
+fn run(kind: Kind, rate: Option<f64>, measured: &Measured) -> Run {
     let millis = |share| quantile(&measured.latencies, share).as_secs_f64() * 1e3;
     Run {
         kind,
         rate,
-        pods_per_second: pods as f64 / measured.took.as_secs_f64().max(1e-9),
+        pods_per_second: measured.pods as f64 / measured.took.as_secs_f64().max(1e-9),
         p50_ms: millis(0.5),
         p99_ms: millis(0.99),
         max_ms: millis(1.0),

@@ -5,6 +5,7 @@ use anyhow::Context as _;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 
+use crate::app::bench::gangs;
 use crate::app::client;
 
 /// Label and taint of the nodes.
@@ -64,10 +65,11 @@ pub(super) async fn leftovers(client: &kube::Client, namespace: &str) -> anyhow:
     Ok(found)
 }
 
-/// Deletes the pods, the nodes and the namespace.
+/// Deletes the pods, the PodGroups, the nodes and the namespace.
 pub(super) async fn clean(client: &kube::Client, namespace: &str) -> anyhow::Result<()> {
     let pods = format!("/api/v1/namespaces/{namespace}/pods");
     delete_all(client, &pods, names(&client::list(client, &pods).await?)).await?;
+    gangs::delete_pod_groups(client, namespace).await?;
     delete_all(client, "/api/v1/nodes", nodes(client).await?).await?;
     let path = format!("/api/v1/namespaces/{namespace}");
     client::delete(client, &path).await.with_context(|| format!("cannot delete namespace {namespace}"))
@@ -85,6 +87,6 @@ async fn nodes(client: &kube::Client) -> anyhow::Result<Vec<String>> {
     Ok(names(&client::list(client, "/api/v1/nodes?labelSelector=pellucid.dev%2Fbench%3Dtrue").await?))
 }
 
-fn names(objects: &[Value]) -> Vec<String> {
+pub(super) fn names(objects: &[Value]) -> Vec<String> {
     objects.iter().filter_map(|object| object["metadata"]["name"].as_str().map(str::to_owned)).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use pellucid_model::gang::Dialect;
 use serde::Serialize;
 
 use crate::app::bench::BenchOptions;
@@ -13,22 +14,29 @@ const VERSION: u32 = 1;
 
 /// Kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(tag = "kind", content = "dialect", rename_all = "lowercase")]
 pub(super) enum Kind {
     Bindcap,
     Drain,
     Arrivals,
+    Gangs(#[serde(serialize_with = "dialect_name")] Dialect),
+}
+
+fn dialect_name<S: serde::Serializer>(dialect: &Dialect, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(dialect.as_str())
 }
 
 /// One run.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Run {
+    #[serde(flatten)]
     pub kind: Kind,
     /// Arrivals per second that were asked for.
     pub rate: Option<f64>,
     pub pods_per_second: f64,
-    /// Quantiles of the time from creation to bound; zero of bindcap.
+    /// Quantiles of the time from creation to bound, of gangs from that of the last member until all are; zero of bindcap and
+    /// of a drain.
     pub p50_ms: f64,
     pub p99_ms: f64,
     pub max_ms: f64,
@@ -44,6 +52,8 @@ pub struct Report {
     pods: usize,
     shapes: usize,
     concurrency: usize,
+    gangs: usize,
+    gang_size: usize,
     pub(super) runs: Vec<Run>,
     /// What the scheduler used, if the bench started it.
     pub(super) scheduler: Option<Usage>,
@@ -58,6 +68,8 @@ impl Report {
             pods: options.pods,
             shapes: options.shapes,
             concurrency: options.concurrency,
+            gangs: options.gangs,
+            gang_size: options.gang_size,
             runs: Vec::new(),
             scheduler: None,
         }
@@ -80,12 +92,20 @@ impl Report {
 
     /// Returns the report as a Markdown table.
     pub fn to_table(&self) -> String {
-        let Self { scheduler_name, nodes, pods, shapes, .. } = self;
+        let Self { scheduler_name, nodes, pods, shapes, gangs, gang_size, .. } = self;
         let of = if *shapes == 1 { "shape" } else { "shapes" };
-        let mut text = format!("{scheduler_name}: {nodes} nodes, {pods} pods of {shapes} {of}\n\n");
+        let mut text = format!("{scheduler_name}: {nodes} nodes");
+        // Writing to a string cannot fail.
+        let is_of_gangs = |run: &Run| matches!(run.kind, Kind::Gangs(_));
+        if !self.runs.iter().all(is_of_gangs) {
+            let _ = write!(text, ", {pods} pods of {shapes} {of}");
+        }
+        if self.runs.iter().any(is_of_gangs) {
+            let _ = write!(text, ", {gangs} gangs of {gang_size}");
+        }
+        text += "\n\n";
         text += "| what | unit | median | min | max |\n|---|---|---:|---:|---:|\n";
         for (name, unit, Spread { median, min, max }) in self.rows() {
-            // Writing to a string cannot fail.
             let _ = writeln!(text, "| {name} | {unit} | {median:.1} | {min:.1} | {max:.1} |");
         }
         if let Some(Usage { peak_memory_bytes, cpu_seconds }) = self.scheduler {
@@ -97,7 +117,7 @@ impl Report {
     }
 
     /// Returns name, unit and spread of each result.
-    fn rows(&self) -> Vec<(&'static str, &'static str, Spread)> {
+    fn rows(&self) -> Vec<(String, &'static str, Spread)> {
         let cap = self.spread(Kind::Bindcap, |run| run.pods_per_second);
         let drain = self.spread(Kind::Drain, |run| run.pods_per_second);
         let share = cap.zip(drain).filter(|(cap, _)| cap.median > 0.0).map(|(cap, drain)| {
@@ -114,6 +134,24 @@ impl Report {
             ("arrivals, create to bound p99", "ms", arrivals(|run| run.p99_ms)),
             ("arrivals, create to bound max", "ms", arrivals(|run| run.max_ms)),
         ];
-        rows.into_iter().filter_map(|(name, unit, spread)| Some((name, unit, spread?))).collect()
+        let rows = rows.into_iter().filter_map(|(name, unit, spread)| Some((name.to_owned(), unit, spread?)));
+        rows.chain(self.rows_of_gangs()).collect()
+    }
+
+    /// Returns the rows of each dialect that was measured.
+    fn rows_of_gangs(&self) -> Vec<(String, &'static str, Spread)> {
+        let mut rows = Vec::new();
+        for dialect in Dialect::ALL {
+            let spread = |of: fn(&Run) -> f64| self.spread(Kind::Gangs(dialect), of);
+            let Some(rate) = spread(|run| run.pods_per_second) else { continue };
+            let dialect = dialect.as_str();
+            rows.push((format!("gangs {dialect}"), "pods/s", rate));
+            let quantiles: [(&str, fn(&Run) -> f64); 3] =
+                [("p50", |run| run.p50_ms), ("p99", |run| run.p99_ms), ("max", |run| run.max_ms)];
+            rows.extend(quantiles.into_iter().filter_map(|(quantile, of)| {
+                Some((format!("gangs {dialect}, last create to all bound {quantile}"), "ms", spread(of)?))
+            }));
+        }
+        rows
     }
 }

@@ -5,11 +5,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use pellucid_model::collections::HashMap;
+use pellucid_model::gang::Dialect;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::app::bench::arithmetic::due;
 use crate::app::bench::children::Children;
+use crate::app::bench::gangs;
 use crate::app::bench::objects::{AT_A_TIME, delete_all, pod};
 use crate::app::client;
 use crate::app::replay::watch::ObjectWatch;
@@ -28,14 +30,19 @@ pub(super) struct Load {
     pub shapes: usize,
     pub scheduler: String,
     pub concurrency: usize,
+    pub gangs: usize,
+    pub gang_size: usize,
 }
 
 /// Outcome of a run.
 pub(super) struct Measured {
+    /// Pods that were bound.
+    pub pods: usize,
     /// From the first creation, or the first Binding of `bindcap` and of a drain by a scheduler of its own, to the last pod
     /// bound.
     pub took: Duration,
-    /// Per pod from its creation being sent until the watch shows its node, ascending; empty of the others.
+    /// Ascending; per pod from its creation being sent until the watch shows its node, or per gang from the last creation of
+    /// a member being sent until the watch shows the nodes of all; empty of the others.
     pub latencies: Vec<Duration>,
 }
 
@@ -51,11 +58,11 @@ impl Load {
         self.create_all(run, &self.scheduler).await?;
         let mut watch = ObjectWatch::open(self.client.clone(), &self.path()).await?;
         children.start_scheduler()?;
-        let bound = self.bound(&mut watch).await?;
+        let bound = self.bound(&mut watch, self.pods).await?;
         let (first, last) = (bound.values().min().copied(), bound.values().max().copied());
         let took = last.zip(first).map_or(Duration::ZERO, |(last, first)| last - first);
-        self.remove(run).await?;
-        Ok(Measured { took, latencies: Vec::new() })
+        self.remove(self.names(run)).await?;
+        Ok(Measured { pods: self.pods, took, latencies: Vec::new() })
     }
 
     /// Creates the pods as fast as the server takes them.
@@ -68,14 +75,13 @@ impl Load {
         all.try_collect::<()>().await.context("cannot create a pod")
     }
 
-    /// Waits until all pods are bound. Returns when the watch showed it of each.
-    async fn bound(&self, watch: &mut ObjectWatch) -> anyhow::Result<HashMap<String, Instant>> {
+    /// Waits until so many pods are bound. Returns when the watch showed it of each.
+    async fn bound(&self, watch: &mut ObjectWatch, pods: usize) -> anyhow::Result<HashMap<String, Instant>> {
         let mut bound: HashMap<String, Instant> = HashMap::default();
-        while bound.len() < self.pods {
+        while bound.len() < pods {
             let next = timeout(STALL_PATIENCE, watch.next()).await;
-            let so_far = || {
-                format!("{} of {} pods are bound and nothing happened for a minute", bound.len(), self.pods)
-            };
+            let so_far =
+                || format!("{} of {pods} pods are bound and nothing happened for a minute", bound.len());
             let (object, _) = next.with_context(so_far)??;
             let node = object["spec"]["nodeName"].as_str();
             if let (Some(name), Some(_)) = (object["metadata"]["name"].as_str(), node) {
@@ -104,14 +110,14 @@ impl Load {
         let creating = stream::iter(0..self.pods).map(create).buffer_unordered(AT_A_TIME).try_collect();
         let creating = async { creating.await.context("cannot create a pod") };
         let (created, bound): (HashMap<String, Instant>, _) =
-            tokio::try_join!(creating, self.bound(&mut watch))?;
+            tokio::try_join!(creating, self.bound(&mut watch, self.pods))?;
         let last = bound.values().max().copied().unwrap_or(start);
         let first = created.values().min().copied().unwrap_or(start);
         let since = |(name, at): (&String, &Instant)| Some(bound.get(name)?.duration_since(*at));
         let mut latencies: Vec<Duration> = created.iter().filter_map(since).collect();
         latencies.sort_unstable();
-        self.remove(run).await?;
-        Ok(Measured { took: last - first, latencies })
+        self.remove(self.names(run)).await?;
+        Ok(Measured { pods: self.pods, took: last - first, latencies })
     }
 
     /// Creates pods for no scheduler and binds them, round robin over the nodes: what the API server takes.
@@ -133,13 +139,47 @@ impl Load {
         let all = stream::iter(0..self.pods).map(bind).buffer_unordered(self.concurrency);
         all.try_collect::<()>().await.context("cannot bind a pod")?;
         let took = start.elapsed();
-        self.remove(run).await?;
-        Ok(Measured { took, latencies: Vec::new() })
+        self.remove(self.names(run)).await?;
+        Ok(Measured { pods: self.pods, took, latencies: Vec::new() })
     }
 
-    /// Deletes the pods of a run and waits until they are gone.
-    async fn remove(&self, run: usize) -> anyhow::Result<()> {
-        let names = (0..self.pods).map(|number| format!("r{run}-{number}")).collect();
+    /// Creates the gangs one after the other, as fast as the server takes them, while the scheduler runs, and waits until all
+    /// members are bound. The rate includes their creation, but not that of the PodGroups, which come first.
+    pub(super) async fn schedule_gangs(&self, run: usize, dialect: Dialect) -> anyhow::Result<Measured> {
+        let (namespace, size) = (&self.namespace, self.gang_size);
+        let gang = |number: usize| format!("r{run}-{number}");
+        let groups = (0..self.gangs).filter_map(|n| gangs::pod_group(dialect, namespace, &gang(n), size));
+        let creating =
+            stream::iter(groups).map(|group| async move { client::create(&self.client, &group).await });
+        let created = creating.buffer_unordered(AT_A_TIME).try_collect::<()>().await;
+        created.context("cannot create a PodGroup")?;
+        let mut watch = ObjectWatch::open(self.client.clone(), &self.path()).await?;
+        let create = |number: usize| async move {
+            let (gang, shape) = (gang(number / size), number / size % self.shapes);
+            let name = format!("{gang}-{}", number % size);
+            let made = gangs::member(dialect, pod(namespace, &name, shape, &self.scheduler), &gang, size);
+            let sent = Instant::now();
+            client::create(&self.client, &made).await?;
+            Ok::<_, kube::Error>((name, gang, sent))
+        };
+        let pods = self.gangs * size;
+        let creating = stream::iter(0..pods).map(create).buffer_unordered(AT_A_TIME).try_collect();
+        let creating = async { creating.await.context("cannot create a member of a gang") };
+        let (members, bound): (Vec<(String, String, Instant)>, _) =
+            tokio::try_join!(creating, self.bound(&mut watch, pods))?;
+        let measured = of_gangs(&members, &bound);
+        self.remove(members.into_iter().map(|(name, ..)| name).collect()).await?;
+        gangs::delete_pod_groups(&self.client, namespace).await?;
+        Ok(measured)
+    }
+
+    /// Returns the names of the pods of a run that are in no gang.
+    fn names(&self, run: usize) -> Vec<String> {
+        (0..self.pods).map(|number| format!("r{run}-{number}")).collect()
+    }
+
+    /// Deletes pods and waits until the namespace has none.
+    async fn remove(&self, names: Vec<String>) -> anyhow::Result<()> {
         delete_all(&self.client, &self.path(), names).await?;
         let until = Instant::now() + STALL_PATIENCE;
         while !client::list(&self.client, &self.path()).await?.is_empty() {
@@ -150,5 +190,39 @@ impl Load {
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
         Ok(())
+    }
+}
+
+/// Returns what a run of gangs measured, of its members (name, gang, when its creation was sent) and of when each was bound.
+fn of_gangs(members: &[(String, String, Instant)], bound: &HashMap<String, Instant>) -> Measured {
+    let mut gangs: HashMap<&str, (Instant, Instant)> = HashMap::default();
+    for (name, gang, sent) in members {
+        let at = bound.get(name).copied().unwrap_or(*sent);
+        let (created, complete) = gangs.entry(gang).or_insert((*sent, at));
+        (*created, *complete) = ((*created).max(*sent), (*complete).max(at));
+    }
+    let mut latencies: Vec<Duration> =
+        gangs.values().map(|(created, complete)| complete.duration_since(*created)).collect();
+    latencies.sort_unstable();
+    let (first, last) = (members.iter().map(|(.., sent)| sent).min(), bound.values().max());
+    let took = last.zip(first).map_or(Duration::ZERO, |(last, first)| last.duration_since(*first));
+    Measured { pods: members.len(), took, latencies }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gang_takes_from_its_last_creation_to_its_last_binding() {
+        let start = Instant::now();
+        let at = |millis| start + Duration::from_millis(millis);
+        let created = [("a-0", "a", 0), ("a-1", "a", 10), ("b-0", "b", 20), ("b-1", "b", 15)];
+        let members: Vec<_> = created.map(|(name, gang, sent)| (name.into(), gang.into(), at(sent))).into();
+        let bound = [("a-0", 40), ("a-1", 13), ("b-0", 25), ("b-1", 24)];
+        let bound = bound.into_iter().map(|(name, when)| (name.into(), at(when))).collect();
+        let Measured { pods, took, latencies } = of_gangs(&members, &bound);
+        assert_eq!(latencies, [5, 30].map(Duration::from_millis));
+        assert_eq!((pods, took), (4, Duration::from_millis(40)));
     }
 }
