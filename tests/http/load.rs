@@ -1,5 +1,7 @@
 //! Load, waiting and shutdown.
 
+#![allow(clippy::disallowed_methods, reason = "what a read took decides how long its state is used")]
+
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 

@@ -6,7 +6,7 @@
 //!
 //! Not here: tokens without an end and passwords, which kube adds.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(crate) enum TokenError {
 
 /// Where tokens come from.
 enum Source {
-    Plugin(ExecConfig),
+    Plugin(Box<ExecConfig>),
     File(PathBuf),
 }
 
@@ -96,7 +96,7 @@ impl BearerToken {
                     let neither = || failed(&exec, "printed neither a token nor a certificate with its key");
                     return if has_certificate { Ok(None) } else { Err(neither().into()) };
                 };
-                (Source::Plugin(exec), token)
+                (Source::Plugin(Box::new(exec)), token)
             }
             (None, None) => return Ok(None),
         };
@@ -135,9 +135,9 @@ impl BearerToken {
 }
 
 /// Reads the token of a file.
-async fn read(path: &PathBuf) -> Result<Token, TokenError> {
+async fn read(path: &Path) -> Result<Token, TokenError> {
     let wrong = |cause: String| TokenError::File { path: path.display().to_string(), cause };
-    let file = path.clone();
+    let file = path.to_path_buf();
     let text =
         spawn_blocking(move || std::fs::read_to_string(file)).await.map_err(|e| wrong(e.to_string()))?;
     let text = text.map_err(|error| wrong(error.to_string()))?;
