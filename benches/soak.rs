@@ -34,7 +34,7 @@ mod population;
 mod readers;
 #[path = "soak/report.rs"]
 mod report;
-#[path = "../tests/simulation/rng.rs"]
+#[path = "../tests/common/rng.rs"]
 mod rng;
 #[path = "soak/rude.rs"]
 mod rude;

@@ -7,6 +7,7 @@
 //! - `dialects`: one gang in each dialect
 //! - `cluster`: random clusters; `seen`: everything visible of one; `dumps`: schedulers rebuilt from dumps
 //! - `cases`: recorded cases of real schedulers
+//! - `rng`: random numbers from a seed
 //! - `openapi`: whether a body is as the document says
 #![allow(dead_code, unreachable_pub, reason = "every test binary includes all of it and uses a part")]
 #![allow(clippy::disallowed_methods, reason = "a test that waits for something gives up some time")]
@@ -24,6 +25,7 @@ pub mod openapi;
 pub mod ordered;
 pub mod process;
 pub mod reads;
+pub mod rng;
 pub mod running;
 pub mod seen;
 pub mod storage;

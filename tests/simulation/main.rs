@@ -35,7 +35,6 @@ mod ending;
 mod happenings;
 mod nature;
 mod objects;
-mod rng;
 mod room;
 mod trace;
 mod under_test;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pellucid::queue::QueueLimits;
 
-use crate::rng::Rng;
+use crate::common::rng::Rng;
 
 /// The parameters of a run, derived from its seed.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use pellucid::model::{Name, Node, Pod, PodKey, PodSpec};
 
 use crate::SCHEDULER;
 use crate::api::{Api, Guarded};
-use crate::rng::Rng;
+use crate::common::rng::Rng;
 
 pub(crate) const NAMESPACES: [&str; 2] = ["a", "b"];
 pub(crate) const PRIORITIES: [i32; 4] = [-5, 0, 100, 1000];

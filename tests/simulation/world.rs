@@ -16,8 +16,8 @@ use pellucid::model::{Name, Pod, PodKey};
 use crate::api::{Api, FollowUp, Stream};
 use crate::checks::Checks;
 use crate::common::driver::Core;
+use crate::common::rng::Rng;
 use crate::nature::Nature;
-use crate::rng::Rng;
 use crate::trace::Trace;
 use crate::workload::Workload;
 

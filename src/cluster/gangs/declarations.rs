@@ -157,28 +157,34 @@ pub(crate) struct DeclarationIndex {
     /// Gangs by the controllers of their members, with the number of those members. `None` when declarations are read
     /// on demand, because then not all gangs are known.
     by_controller: Option<FxHashMap<ControllerKey, BTreeMap<GangKey, u32>>>,
+    /// Declarations of a gang without members.
+    none: GangDeclarations,
 }
 
 impl Default for DeclarationIndex {
     /// Makes the index of an empty state, which will see every member.
     fn default() -> Self {
-        Self { of: FxHashMap::default(), by_controller: Some(FxHashMap::default()) }
+        Self { by_controller: Some(FxHashMap::default()), ..Self::on_demand() }
     }
 }
 
 impl DeclarationIndex {
     /// Makes the index of a state that has members already; those of a gang are read on demand.
     pub(crate) fn on_demand() -> Self {
-        Self { of: FxHashMap::default(), by_controller: None }
+        Self { of: FxHashMap::default(), by_controller: None, none: GangDeclarations::default() }
     }
 
-    /// Returns a gang's declarations, read from `members` when they are not known.
+    /// Returns a gang's declarations, read from `members` when they are not known. A gang without members leaves nothing
+    /// behind in an index that sees every member.
     pub(super) fn get<'p>(
         &mut self,
         key: &GangKey,
         members: impl Iterator<Item = (PodId, &'p Pod)>,
     ) -> &GangDeclarations {
         let is_known = self.of.contains_key(key);
+        if !is_known && self.by_controller.is_some() {
+            return &self.none;
+        }
         let declarations = self.of.entry(key.clone()).or_default();
         if !is_known {
             members.for_each(|(id, pod)| declarations.add(id, pod));
