@@ -203,7 +203,9 @@ async fn a_lease_ends_by_time() {
     // Both are bound to seat 0, one after the other, so `pods` cannot be asked.
     let path = format!("{PODS}/second");
     cluster.until("it is bound too", || cluster.get(&path)["spec"]["nodeName"].is_string()).await;
-    assert_eq!(known(address, 1).get(&0).map(String::as_str), Some("default/second"));
+    cluster
+        .until("it is told", || known(address, 1).get(&0).is_some_and(|pod| pod == "default/second"))
+        .await;
     drop(example);
     cluster.sandbox.stop().await;
 }

@@ -9,6 +9,7 @@ mod gangs;
 mod objects;
 mod report;
 mod runs;
+mod watched;
 
 use std::path::PathBuf;
 use std::time::Duration;

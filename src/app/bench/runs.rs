@@ -13,6 +13,7 @@ use crate::app::bench::arithmetic::due;
 use crate::app::bench::children::Children;
 use crate::app::bench::gangs;
 use crate::app::bench::objects::{AT_A_TIME, delete_all, pod};
+use crate::app::bench::watched::WatchedPod;
 use crate::app::client;
 use crate::app::replay::watch::ObjectWatch;
 
@@ -39,7 +40,7 @@ pub(super) struct Measured {
     /// Pods that were bound.
     pub pods: usize,
     /// From the first creation, or the first Binding of `bindcap` and of a drain by a scheduler of its own, to the last pod
-    /// bound.
+    /// bound, as a watch shows them.
     pub took: Duration,
     /// Ascending; per pod from its creation being sent until the watch shows its node, or per gang from the last creation of
     /// a member being sent until the watch shows the nodes of all; empty of the others.
@@ -59,10 +60,8 @@ impl Load {
         let mut watch = ObjectWatch::open(self.client.clone(), &self.path()).await?;
         children.start_scheduler()?;
         let bound = self.bound(&mut watch, self.pods).await?;
-        let (first, last) = (bound.values().min().copied(), bound.values().max().copied());
-        let took = last.zip(first).map_or(Duration::ZERO, |(last, first)| last - first);
         self.remove(self.names(run)).await?;
-        Ok(Measured { pods: self.pods, took, latencies: Vec::new() })
+        Ok(Measured { pods: self.pods, took: first_to_last(&bound), latencies: Vec::new() })
     }
 
     /// Creates the pods as fast as the server takes them.
@@ -76,16 +75,19 @@ impl Load {
     }
 
     /// Waits until so many pods are bound. Returns when the watch showed it of each.
-    async fn bound(&self, watch: &mut ObjectWatch, pods: usize) -> anyhow::Result<HashMap<String, Instant>> {
+    async fn bound(
+        &self,
+        watch: &mut ObjectWatch<WatchedPod>,
+        pods: usize,
+    ) -> anyhow::Result<HashMap<String, Instant>> {
         let mut bound: HashMap<String, Instant> = HashMap::default();
         while bound.len() < pods {
             let next = timeout(STALL_PATIENCE, watch.next()).await;
             let so_far =
                 || format!("{} of {pods} pods are bound and nothing happened for a minute", bound.len());
-            let (object, _) = next.with_context(so_far)??;
-            let node = object["spec"]["nodeName"].as_str();
-            if let (Some(name), Some(_)) = (object["metadata"]["name"].as_str(), node) {
-                bound.entry(name.to_owned()).or_insert_with(Instant::now);
+            let (pod, _) = next.with_context(so_far)??;
+            if pod.is_bound() {
+                bound.entry(pod.name()).or_insert_with(Instant::now);
             }
         }
         Ok(bound)
@@ -120,10 +122,11 @@ impl Load {
         Ok(Measured { pods: self.pods, took: last - first, latencies })
     }
 
-    /// Creates pods for no scheduler and binds them, round robin over the nodes: what the API server takes.
+    /// Creates pods for no scheduler and binds them, round robin over the nodes: what the API server takes. Measures as a
+    /// drain does, from the first Binding that a watch shows to the last.
     pub(super) async fn bind(&self, run: usize) -> anyhow::Result<Measured> {
         self.create_all(run, NOBODY).await?;
-        let start = Instant::now();
+        let mut watch = ObjectWatch::open(self.client.clone(), &self.path()).await?;
         let bind = |number: usize| async move {
             let (name, node) =
                 (format!("r{run}-{number}"), format!("pellucid-bench-{}", number % self.nodes));
@@ -137,10 +140,10 @@ impl Load {
             self.client.request_text(request.map_err(kube::Error::HttpError)?).await.map(|_| ())
         };
         let all = stream::iter(0..self.pods).map(bind).buffer_unordered(self.concurrency);
-        all.try_collect::<()>().await.context("cannot bind a pod")?;
-        let took = start.elapsed();
+        let binding = async { all.try_collect::<()>().await.context("cannot bind a pod") };
+        let ((), bound) = tokio::try_join!(binding, self.bound(&mut watch, self.pods))?;
         self.remove(self.names(run)).await?;
-        Ok(Measured { pods: self.pods, took, latencies: Vec::new() })
+        Ok(Measured { pods: self.pods, took: first_to_last(&bound), latencies: Vec::new() })
     }
 
     /// Creates the gangs one after the other, as fast as the server takes them, while the scheduler runs, and waits until all
@@ -191,6 +194,11 @@ impl Load {
         }
         Ok(())
     }
+}
+
+fn first_to_last(bound: &HashMap<String, Instant>) -> Duration {
+    let (first, last) = (bound.values().min(), bound.values().max());
+    last.zip(first).map_or(Duration::ZERO, |(last, first)| *last - *first)
 }
 
 /// Returns what a run of gangs measured, of its members (name, gang, when its creation was sent) and of when each was bound.

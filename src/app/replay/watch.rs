@@ -3,17 +3,30 @@
 use anyhow::Context;
 use futures_util::stream::{BoxStream, StreamExt};
 use kube::api::WatchEvent;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+/// An object as its watcher reads it.
+pub(in crate::app) trait Watched: Clone + DeserializeOwned + Send + 'static {
+    /// Returns `metadata.resourceVersion`.
+    fn revision(&self) -> Option<&str>;
+}
+
+impl Watched for Value {
+    fn revision(&self) -> Option<&str> {
+        self["metadata"]["resourceVersion"].as_str()
+    }
+}
+
 /// Watches the objects at a path from its creation on, and reconnects when the server ends a watch.
-pub(in crate::app) struct ObjectWatch {
+pub(in crate::app) struct ObjectWatch<T> {
     client: kube::Client,
     path: String,
     revision: String,
-    stream: Option<BoxStream<'static, kube::Result<WatchEvent<Value>>>>,
+    stream: Option<BoxStream<'static, kube::Result<WatchEvent<T>>>>,
 }
 
-impl ObjectWatch {
+impl<T: Watched> ObjectWatch<T> {
     /// Opens a watch. Existing objects are delivered first.
     pub(in crate::app) async fn open(client: kube::Client, path: &str) -> anyhow::Result<Self> {
         let mut watch = Self { client, path: path.into(), revision: "0".into(), stream: None };
@@ -23,7 +36,7 @@ impl ObjectWatch {
 
     /// Returns the next object that changed, in its last state, and whether it was deleted. Cancel-safe: no event is
     /// lost when the call is dropped.
-    pub(in crate::app) async fn next(&mut self) -> anyhow::Result<(Value, bool)> {
+    pub(in crate::app) async fn next(&mut self) -> anyhow::Result<(T, bool)> {
         loop {
             let Some(stream) = &mut self.stream else {
                 self.connect().await?;
@@ -46,7 +59,7 @@ impl ObjectWatch {
                     return Err(anyhow::Error::new(said).context(failed()));
                 }
             };
-            if let Some(revision) = object["metadata"]["resourceVersion"].as_str() {
+            if let Some(revision) = object.revision() {
                 self.revision = revision.to_owned();
             }
             return Ok((object, is_deleted));
@@ -58,7 +71,7 @@ impl ObjectWatch {
         let query = format!("watch=true&allowWatchBookmarks=true&resourceVersion={}", self.revision);
         let uri = format!("{}?{query}", self.path);
         let request = http::Request::get(uri).body(Vec::new())?;
-        let stream = self.client.request_events::<Value>(request).await;
+        let stream = self.client.request_events::<T>(request).await;
         let stream = stream.with_context(|| format!("cannot watch {}", self.path))?;
         self.stream = Some(stream.boxed());
         Ok(())

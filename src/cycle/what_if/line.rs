@@ -9,13 +9,13 @@ use pellucid_queue::{QueueStage, Unit, UnitId};
 
 use super::simulation::{BETWEEN_STEPS, ROUND, Simulation};
 
-/// Where pods stand in the queue among their equals.
+/// Where pods wait in the queue among their equals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum QueueEnd {
     /// Before all of them, as if the others alone had been tried in between.
-    First,
+    Front,
     /// Behind all that were there before.
-    Last,
+    Back,
 }
 
 impl Simulation {
@@ -78,8 +78,8 @@ impl Simulation {
 
     /// Says where pods stand among their equals when a plan goes on after another. Who was tried in between stands further
     /// behind, and that is not known of pods that wait for different events.
-    pub fn stand(&mut self, keys: Vec<PodKey>, standing: Standing) {
-        self.standing = Some((keys, standing));
+    pub fn queue_at(&mut self, keys: Vec<PodKey>, queue_end: QueueEnd) {
+        self.queue_end = Some((keys, queue_end));
     }
 
     /// Puts the requested pods in the order in which they wait in the published queue, before the first attempt. Pods
@@ -118,13 +118,14 @@ impl Simulation {
         since
     }
 
-    /// Returns since when the units wait of pods whose standing was given.
+    /// Returns since when the units wait of pods whose end of the queue was given.
     fn as_they_stand(&self) -> BTreeMap<UnitId, Duration> {
-        let Some((keys, standing)) = &self.standing else { return BTreeMap::new() };
-        let moved = keys.iter().filter(|key| *standing == Standing::Last || !self.arrived.contains_key(*key));
-        let since = match standing {
-            Standing::First => Duration::ZERO,
-            Standing::Last => self.now.monotonic,
+        let Some((keys, queue_end)) = &self.queue_end else { return BTreeMap::new() };
+        let moved =
+            keys.iter().filter(|key| *queue_end == QueueEnd::Back || !self.arrived.contains_key(*key));
+        let since = match queue_end {
+            QueueEnd::Front => Duration::ZERO,
+            QueueEnd::Back => self.now.monotonic,
         };
         moved.filter_map(|key| Some((self.unit_of(key)?.1, since))).collect()
     }

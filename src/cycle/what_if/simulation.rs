@@ -17,7 +17,7 @@ use pellucid_recording::GangVerdict;
 use pellucid_recording::switches::Setter;
 
 use super::edit::{self, Edit, Target};
-pub use super::line::Standing;
+pub use super::line::QueueEnd;
 pub use super::orders::is_terminating;
 use crate::Snapshot;
 use crate::scheduler::gangs::gate::{Block, block};
@@ -57,7 +57,7 @@ pub struct Simulation {
     pub(super) arrivals: usize,
     pub(super) lined_up: Option<usize>,
     /// The pods that stand before or behind all their equals once something was planned, and which of both.
-    pub(super) standing: Option<(Vec<PodKey>, Standing)>,
+    pub(super) queue_end: Option<(Vec<PodKey>, QueueEnd)>,
     /// The stage that a pod had reached before its Binding was confirmed.
     pub(super) stages: BTreeMap<PodKey, Stage>,
     /// Placed pods that are not confirmed, of which waiting pods were told.
@@ -112,7 +112,7 @@ impl Simulation {
             arrived: BTreeMap::new(),
             arrivals: 0,
             lined_up: None,
-            standing: None,
+            queue_end: None,
             stages: BTreeMap::new(),
             announced: BTreeSet::new(),
             expired,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
-use pellucid_cycle::what_if::simulation::{Fate, Simulation, Standing, is_terminating};
+use pellucid_cycle::what_if::simulation::{Fate, QueueEnd, Simulation, is_terminating};
 use pellucid_model::{GangKey, Name, Now, PodKey};
 
 use super::parts::{Part, put_in_order};
@@ -123,13 +123,13 @@ impl<'s> Company<'s> {
         // Whoever carries out one part after another gives the others time in between. New nodes come together.
         let is_node = |part: &Part| matches!(part.edit, Edit::CopyNode { .. });
         let one_by_one: Vec<&[Part]> = parts.chunk_by(|a, b| is_node(a) && is_node(b)).collect();
-        let standing = match &together {
+        let queue_end = match &together {
             _ if one_by_one.len() < 2 => return together,
-            InCompany::Holds => Standing::Last,
-            InCompany::Taken(_) => Standing::First,
+            InCompany::Holds => QueueEnd::Back,
+            InCompany::Taken(_) => QueueEnd::Front,
             InCompany::Unknown => return together,
         };
-        let apart = self.tried(&one_by_one, (Some(standing), leaving), node);
+        let apart = self.tried(&one_by_one, (Some(queue_end), leaving), node);
         let is_same = apart.as_str() == together.as_str();
         if is_same { together } else { InCompany::Unknown }
     }
@@ -138,7 +138,7 @@ impl<'s> Company<'s> {
     fn tried(
         &mut self,
         steps: &[&[Part]],
-        when: (Option<Standing>, Leaving),
+        when: (Option<QueueEnd>, Leaving),
         node: Option<&str>,
     ) -> InCompany {
         let Some(left) = self.left.checked_sub(steps.len()) else {
@@ -185,11 +185,11 @@ impl<'s> Company<'s> {
     fn planned(
         &self,
         steps: &[&[Part]],
-        (standing, leaving): (Option<Standing>, Leaving),
+        (queue_end, leaving): (Option<QueueEnd>, Leaving),
     ) -> Option<Simulation> {
         let mut simulation = Simulation::of(self.snapshot, self.now);
-        if let Some(standing) = standing {
-            simulation.stand(self.own(), standing);
+        if let Some(queue_end) = queue_end {
+            simulation.queue_at(self.own(), queue_end);
         }
         simulation.replace_removed();
         if !simulation.resume_pending(MOST_PENDING) {
