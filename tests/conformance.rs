@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 /// Time limit per script in seconds. A script takes 2 s on an idle machine, the longest 7 s.
 const PATIENCE: &str = "240";
 /// Number of demos that run at a time.
-const LANES: usize = 2;
+const LANES: usize = 4;
 const BEGIN: &str = "<!-- capabilities: made by tests/conformance.rs -->\n";
 const END: &str = "<!-- capabilities end -->\n";
 
