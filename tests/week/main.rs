@@ -61,7 +61,7 @@ fn size() -> Run {
         Ok(text) => {
             let hours = text.parse().unwrap_or_else(|_| panic!("{VARIABLE}={text} is not a number"));
             let size = Size { nodes: 300, jobs_per_hour: 3_600, recorder_bytes: 4 << 20 };
-            Run { size, warm_up: 1, hours }
+            Run { size, warm_up: 12, hours }
         }
         Err(_) => {
             let size = Size { nodes: 20, jobs_per_hour: 150, recorder_bytes: 128 << 10 };
