@@ -1,6 +1,7 @@
 //! API calls of `demo` and `replay`, which are ordinary clients of the API server.
 
-use kube::api::{Api, DynamicObject, PostParams};
+use kube::Resource;
+use kube::api::{DynamicObject, PostParams, Request};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
@@ -10,12 +11,11 @@ pub(super) async fn create(client: &kube::Client, object: &Value) -> Result<(), 
     let (api_version, kind) = (text("/apiVersion"), text("/kind"));
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let object: DynamicObject = serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
-    let api: Api<DynamicObject> = match object.metadata.namespace.clone() {
-        Some(namespace) => Api::namespaced_with(client.clone(), &namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
-    };
-    api.create(&PostParams::default(), &object).await.map(|_| ())
+    let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
+    let path = DynamicObject::url_path(&resource, namespace);
+    let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+    let request = Request::new(path).create(&PostParams::default(), body).map_err(kube::Error::BuildRequest)?;
+    client.request_text(request).await.map(|_| ())
 }
 
 /// Lists the objects at a path as raw JSON.
