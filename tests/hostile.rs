@@ -1,5 +1,5 @@
-//! Hostile pods slow nobody: a plain pod that is created beside each kind of them is bound in time, measured over HTTP from
-//! its creation to the Binding that a watch shows.
+//! Hostile pods and nodes slow nobody: a plain pod that is created beside each kind of them is bound in time, measured over
+//! HTTP from its creation to the Binding that a watch shows.
 //!
 //! `benches/decision/hostile.rs` measures gangs that take long; `benches/soak.rs` injects random hostile objects for hours.
 
@@ -8,21 +8,22 @@ mod common;
 use std::time::Duration;
 
 use common::running::{Running, node, pod, start_on_real_time, with};
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, PostParams};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::PostParams;
+use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 /// Longest time from creation to Binding. A debug build, in which the API server of the test takes its share of the same
 /// cores, has ten times as long.
 const LIMIT: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
-/// Plain pods beside each kind of hostile pods.
+/// Plain pods beside each kind of hostile objects.
 const PLAIN: usize = 5;
 const NODES: usize = 100;
 /// Affinity terms of a pod. A debug build evaluates 10,000 for seconds on a busy machine.
 const TERMS: usize = if cfg!(debug_assertions) { 1_000 } else { 10_000 };
 
-/// A kind of hostile pods: its name, how many are created, and one of them.
+/// A kind of hostile objects: its name, how many are created, and one of them.
 type Kind = (&'static str, usize, fn(&str) -> Value);
 
 /// Makes a map of this many keys with these values.
@@ -43,13 +44,15 @@ fn labels(name: &str) -> Value {
     made
 }
 
-/// Letters of other scripts, direction marks and control characters wherever an API server admits them.
+/// Letters of other scripts, direction marks and control characters.
+const ODD: &str = "\u{202e}ペルシド\u{200f}شفاف\u{1f409}\u{7}\u{1b}[2J\u{2028}\"\\</script>";
+
+/// [`ODD`] wherever an API server admits it in a pod.
 fn unicode(name: &str) -> Value {
-    let odd = "\u{202e}ペルシド\u{200f}شفاف\u{1f409}\u{7}\u{1b}[2J\u{2028}\"\\</script>";
     let mut made = pod(name, 10);
-    made["metadata"]["annotations"] = json!({"hostile.example/odd": odd.repeat(500)});
-    made["spec"]["containers"][0]["image"] = odd.into();
-    made["spec"]["containers"][0]["env"] = json!([{"name": "ODD", "value": odd.repeat(500)}]);
+    made["metadata"]["annotations"] = json!({"hostile.example/odd": ODD.repeat(500)});
+    made["spec"]["containers"][0]["image"] = ODD.into();
+    made["spec"]["containers"][0]["env"] = json!([{"name": "ODD", "value": ODD.repeat(500)}]);
     made
 }
 
@@ -93,7 +96,46 @@ fn containers(name: &str) -> Value {
     with(pod(name, 10), "containers", all.into())
 }
 
-const KINDS: [Kind; 8] = [
+fn hostile_node(name: &str) -> Value {
+    node(name, "z", 64)
+}
+
+/// A quarter of a megabyte, as in pods; 10 MB in all such nodes.
+fn node_annotations(name: &str) -> Value {
+    let mut made = hostile_node(name);
+    made["metadata"]["annotations"] = json!({"hostile.example/large": "x".repeat(250 * 1024)});
+    made
+}
+
+fn node_labels(name: &str) -> Value {
+    let mut made = hostile_node(name);
+    let labels = made["metadata"]["labels"].as_object_mut().expect("labels");
+    labels.extend(keys(5_000, "v").as_object().expect("labels").clone());
+    made
+}
+
+fn node_taints(name: &str) -> Value {
+    let mut made = hostile_node(name);
+    let taint = |n| json!({"key": format!("hostile.example/k{n}"), "value": "v", "effect": "NoSchedule"});
+    made["spec"]["taints"] = (0..10_000).map(taint).collect();
+    made
+}
+
+/// [`ODD`] wherever an API server admits it in a node. Names and labels are not among that.
+fn node_unicode(name: &str) -> Value {
+    let mut made = hostile_node(name);
+    made["metadata"]["annotations"] = json!({"hostile.example/odd": ODD.repeat(500)});
+    made["spec"]["providerID"] = ODD.into();
+    made["status"]["nodeInfo"] = json!({
+        "architecture": ODD, "bootID": ODD, "containerRuntimeVersion": ODD, "kernelVersion": ODD, "kubeProxyVersion": ODD,
+        "kubeletVersion": ODD, "machineID": ODD, "operatingSystem": ODD, "osImage": ODD.repeat(500), "systemUUID": ODD,
+    });
+    made["status"]["images"] = json!([{"names": [ODD, ODD.repeat(500)], "sizeBytes": 1_000_000_000}]);
+    made["status"]["conditions"][0]["message"] = ODD.repeat(500).into();
+    made
+}
+
+const KINDS: [Kind; 12] = [
     ("annotations", 48, annotations),
     ("labels", 10, labels),
     ("unicode", 10, unicode),
@@ -102,22 +144,37 @@ const KINDS: [Kind; 8] = [
     ("pod-terms", 2, pod_terms),
     ("long-selector", 5, long_selector),
     ("containers", 5, containers),
+    ("node-annotations", 41, node_annotations),
+    ("node-labels", 10, node_labels),
+    ("node-taints", 5, node_taints),
+    ("node-unicode", 10, node_unicode),
 ];
 
-async fn create(pods: &Api<Pod>, made: Value) {
-    let made = serde_json::from_value(made).expect("a pod");
-    pods.create(&PostParams::default(), &made).await.expect("it is admitted");
+/// Creates a pod or a node.
+async fn create(client: &Client, made: Value) {
+    let params = PostParams::default();
+    match made["kind"].as_str() {
+        Some("Node") => {
+            let made = serde_json::from_value(made).expect("a node");
+            Api::<Node>::all(client.clone()).create(&params, &made).await.map(drop)
+        }
+        _ => {
+            let made = serde_json::from_value(made).expect("a pod");
+            Api::<Pod>::default_namespaced(client.clone()).create(&params, &made).await.map(drop)
+        }
+    }
+    .expect("it is admitted");
 }
 
-/// Creates hostile pods of a kind, with plain ones in between. Returns the longest wait of a plain one.
+/// Creates hostile objects of a kind, with plain ones in between. Returns the longest wait of a plain one.
 async fn longest_wait(running: &mut Running, (kind, count, make): Kind) -> Duration {
-    let pods: Api<Pod> = Api::default_namespaced(running.client.clone());
+    let client = running.client.clone();
     let hostile: Vec<Value> = (0..count).map(|n| make(&format!("{kind}-{n}"))).collect();
     let creating = {
-        let pods = pods.clone();
+        let client = client.clone();
         tokio::spawn(async move {
             for made in hostile {
-                create(&pods, made).await;
+                create(&client, made).await;
             }
         })
     };
@@ -125,7 +182,7 @@ async fn longest_wait(running: &mut Running, (kind, count, make): Kind) -> Durat
     for n in 0..PLAIN {
         let name = format!("plain-{kind}-{n}");
         let begun = Instant::now();
-        create(&pods, pod(&name, 10)).await;
+        create(&client, pod(&name, 10)).await;
         running.bound(&name).await;
         longest = longest.max(begun.elapsed());
     }
@@ -133,7 +190,7 @@ async fn longest_wait(running: &mut Running, (kind, count, make): Kind) -> Durat
     // The last one comes when all of them are there.
     let name = format!("plain-{kind}-last");
     let begun = Instant::now();
-    create(&pods, pod(&name, 10)).await;
+    create(&client, pod(&name, 10)).await;
     running.bound(&name).await;
     longest.max(begun.elapsed())
 }
@@ -147,7 +204,10 @@ async fn a_plain_pod_beside_hostile_ones_is_bound_in_time() {
         let begun = Instant::now();
         let longest = longest_wait(&mut running, kind).await;
         let all = begun.elapsed();
-        println!("{} pods with hostile {}: a plain one waited {longest:?} at most; {all:?}", kind.1, kind.0);
+        println!(
+            "{} objects with hostile {}: a plain pod waited {longest:?} at most; {all:?}",
+            kind.1, kind.0
+        );
         if longest > LIMIT {
             slow.push((kind.0, longest));
         }

@@ -54,7 +54,7 @@ pub(crate) fn clear() -> anyhow::Result<()> {
 }
 
 /// Breaks the lines of a text between words. Commands, which begin with `$`, stay whole, to be copied.
-fn fitted(text: &str, width: usize) -> String {
+pub(crate) fn fitted(text: &str, width: usize) -> String {
     let fitted = text.lines().flat_map(|line| {
         let rest = line.trim_start_matches(' ');
         let indent = &line[..line.len() - rest.len()];

@@ -15,14 +15,14 @@ const PODS: usize = 1_000;
 const OWNERS: usize = 30;
 const GANGS: usize = 60;
 
-struct Ran {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs the binary against a scheduler, on a terminal of this width as far as it can know.
-fn run(address: SocketAddr, width: usize, args: &[&str]) -> Ran {
+pub(crate) fn run(address: SocketAddr, width: usize, args: &[&str]) -> Ran {
     let output = Command::new(env!("CARGO_BIN_EXE_pellucid"))
         .args(args)
         .env("PELLUCID_SERVER", format!("http://{address}"))
@@ -34,7 +34,7 @@ fn run(address: SocketAddr, width: usize, args: &[&str]) -> Ran {
 }
 
 /// Runs a list and checks that it fits a screen of each width; returns it.
-fn fits(address: SocketAddr, args: &[&str]) -> String {
+pub(crate) fn fits(address: SocketAddr, args: &[&str]) -> String {
     let mut shown = String::new();
     for width in [100, 80, 160] {
         let ran = run(address, width, args);
@@ -51,7 +51,7 @@ fn fits(address: SocketAddr, args: &[&str]) -> String {
 }
 
 /// Runs the command in the last line of a text; returns what it says.
-fn follow(address: SocketAddr, text: &str) -> String {
+pub(crate) fn follow(address: SocketAddr, text: &str) -> String {
     let last = text.lines().last().unwrap();
     let args: Vec<&str> = last.split(' ').collect();
     assert_eq!(args[0], "pellucid", "{last:?} is no command in\n{text}");

@@ -15,7 +15,7 @@ use crate::common::{PATIENCE, client, running};
 /// Compares soon, and again after this time.
 async fn instance(sandbox: &Handle, grace: Duration) -> Instance {
     let consistency = ConsistencyConfig { interval: Duration::from_millis(100), grace };
-    let parts = InstanceConfig { consistency, ..parts(sandbox).await };
+    let parts = InstanceConfig { consistency, ..parts(sandbox.kube_config()).await };
     Instance::start(parts).await.expect("an instance")
 }
 

@@ -70,8 +70,9 @@ async fn metrics_of_running_schedulers() -> String {
                   leaderElection: {leaderElect: true}\n";
     let registry = pellucid::plugins::registry();
     let configuration = pellucid::config::parse(elects, "the test's", &registry).expect("a configuration");
-    let electing = InstanceConfig { configuration, ..parts(&running.sandbox).await };
-    let shadow = InstanceConfig { shadow_of: Some("theirs".into()), ..parts(&running.sandbox).await };
+    let parts = async || parts(running.sandbox.kube_config()).await;
+    let electing = InstanceConfig { configuration, ..parts().await };
+    let shadow = InstanceConfig { shadow_of: Some("theirs".into()), ..parts().await };
     for parts in [electing, shadow] {
         let instance = Instance::start(parts).await.expect("an instance");
         text += client::get(instance.address, "/metrics").text();

@@ -78,7 +78,7 @@ impl World {
             configuration,
             registry: Arc::new(registry),
             clock: hand.clock(),
-            ..parts(&sandbox).await
+            ..parts(sandbox.kube_config()).await
         });
         Self { instance: instance.await.expect("an instance"), sandbox, hanging, hand }
     }
@@ -197,7 +197,7 @@ async fn without_the_right_to_list_priority_classes_pods_are_placed() {
     let sandbox = Sandbox::start(Config { objects, ..Config::default() }).await.expect("a sandbox");
     let classes = Match { resource: Some("priorityclasses".into()), ..Match::all() };
     sandbox.faults().during(classes, Fault::Status(403), Duration::from_secs(3600));
-    let instance = Instance::start(parts(&sandbox).await).await.expect("an instance");
+    let instance = Instance::start(parts(sandbox.kube_config()).await).await.expect("an instance");
     let hanging = Hanging::default();
     let world = World { instance, sandbox, hanging, hand: Hand::default() };
     // The kind is optional, so nothing waits for it.

@@ -6,7 +6,7 @@
 //! - `config`: configuration files
 //! - `consistency`: the state compared with the API server
 //! - `demo`: the main use end to end
-//! - `run`: binding, conditions, events, faults, shadow mode, shutdown
+//! - `run`: binding, conditions, events, faults, shutdown; `shadow`: beside another scheduler
 //! - `relations`, `volumes`: pods that are placed by other pods and by volumes
 //! - `health`: `/livez` and `/readyz`; `dashboards`: the metrics that dashboards and alerts name
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -25,4 +25,5 @@ mod demo;
 mod health;
 mod relations;
 mod run;
+mod shadow;
 mod volumes;

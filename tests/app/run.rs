@@ -1,28 +1,27 @@
-//! A scheduler against the sandbox's HTTP API: binding, conditions, events, faults, shadow mode, shutdown.
+//! A scheduler against the sandbox's HTTP API: binding, conditions, events, faults, shutdown.
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Binding, Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
-use pellucid::app::instance::{Instance, InstanceConfig};
+use pellucid::app::instance::Instance;
 use pellucid::cycle::Snapshot;
 use pellucid::sandbox::{Config, Fault, Handle, Match, Sandbox};
 use serde_json::{Value, json};
 
 use crate::common::process::Process;
-use crate::common::running::{message, node, node_of, parts, pod, with};
-use crate::common::{PATIENCE, client, kubeconfig, running};
+use crate::common::running::{message, node, node_of, parts, pod};
+use crate::common::{PATIENCE, kubeconfig, running};
 
 /// Starts a sandbox in real time.
 async fn sandbox(objects: Vec<Value>) -> (Handle, Client) {
     running::sandbox(Config { objects, ..Config::default() }).await
 }
 
-async fn instance(sandbox: &Handle, shadow_of: Option<&str>) -> Instance {
-    let parts = InstanceConfig { shadow_of: shadow_of.map(String::from), ..parts(sandbox).await };
-    Instance::start(parts).await.expect("an instance")
+async fn instance(sandbox: &Handle) -> Instance {
+    Instance::start(parts(sandbox.kube_config()).await).await.expect("an instance")
 }
 
 /// Waits for a snapshot that satisfies a condition.
@@ -56,14 +55,10 @@ fn is_placed(pod: &Pod) -> bool {
     node_of(pod).is_some()
 }
 
-fn theirs(pod: Value) -> Value {
-    with(pod, "schedulerName", json!("theirs"))
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_pod_is_told_why_and_is_woken_by_a_node() {
     let (sandbox, client) = sandbox(vec![node("small", "z", 2)]).await;
-    let mut instance = instance(&sandbox, None).await;
+    let mut instance = instance(&sandbox).await;
     sandbox.create(pod("big", 4000)).expect("a pod");
     let told = wait_for_pod(&client, "big", |p| message(p).is_some()).await;
     assert_eq!(
@@ -124,7 +119,7 @@ async fn nothing_is_decided_before_both_lists_are_there() {
     sandbox.create(pod("early", 1000)).expect("a pod");
     // The list of nodes succeeds only at the second try, long after that of the pods.
     sandbox.faults().times(Match::new("GET", "/api/v1/nodes"), Fault::Status(500), 1);
-    let mut instance = instance(&sandbox, None).await;
+    let mut instance = instance(&sandbox).await;
     wait_for_pod(&client, "early", is_placed).await;
     let snapshot = wait(&mut instance, "the binding", |snapshot| bound(snapshot) == 1).await;
     assert_eq!((snapshot.counters.attempts, snapshot.counters.refused), (1, 0));
@@ -146,7 +141,7 @@ async fn faults_lose_nothing_and_place_nothing_twice() {
     faults.times(Match::new("GET", "status.phase"), Fault::DropMidLine, 2);
     faults.times(Match::new("GET", "status.phase"), Fault::GoneEvent, 1);
     faults.times(Match::new("GET", "status.phase"), Fault::DuplicateEvent, 2);
-    let mut instance = instance(&sandbox, None).await;
+    let mut instance = instance(&sandbox).await;
     for n in 0..PODS {
         sandbox.create(pod(&format!("p{n}"), 300)).expect("a pod");
     }
@@ -178,7 +173,7 @@ async fn another_server_at_the_same_address_is_listed_anew() {
     let (first, _) = sandbox(vec![node("old-1", "z", 4), node("old-2", "z", 4)]).await;
     first.compact(1_000);
     let address = first.address();
-    let mut instance = instance(&first, None).await;
+    let mut instance = instance(&first).await;
     wait(&mut instance, "the old nodes", |snapshot| snapshot.cluster.present().len() == 2).await;
     first.stop().await;
     let objects = vec![node("new", "z", 4)];
@@ -196,47 +191,6 @@ async fn another_server_at_the_same_address_is_listed_anew() {
     wait(&mut instance, "the binding", |snapshot| bound(snapshot) == 1).await;
     instance.stop().await;
     second.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn shadow_mode_writes_nothing_and_counts_agreement() {
-    let (sandbox, client) = sandbox(vec![node("only", "z", 4)]).await;
-    let mut instance = instance(&sandbox, Some("theirs")).await;
-    sandbox.create(theirs(pod("fits", 1000))).expect("a pod");
-    sandbox.create(theirs(pod("too-big", 64_000))).expect("a pod");
-    wait(&mut instance, "two decisions", |snapshot| snapshot.counters.attempts >= 2).await;
-    let binding = json!({"metadata": {"name": "fits"}, "target": {"kind": "Node", "name": "only"}});
-    let binding: Binding = serde_json::from_value(binding).expect("a binding");
-    let pods: Api<Pod> = Api::namespaced(client.clone(), "default");
-    let _: k8s_openapi::apimachinery::pkg::apis::meta::v1::Status = pods
-        .create_subresource("binding", "fits", &PostParams::default(), &binding)
-        .await
-        .expect("bound by them");
-    let snapshot = wait(&mut instance, "the comparison", |snapshot| {
-        snapshot.shadow.as_ref().is_some_and(|s| s.agreed + s.disagreed + s.not_compared == 1)
-    })
-    .await;
-    let tally = snapshot.shadow.as_ref().expect("a tally");
-    assert_eq!((tally.agreed, tally.disagreed, tally.not_compared), (1, 0, 0));
-    let body = client::get(instance.address, "/apis/v1/shadow").json();
-    assert_eq!(body["agreementPercent"], 100.0);
-    let judged = &body["judged"];
-    assert_eq!(
-        (&judged["bindings"], &judged["sameNode"], &judged["feasiblePercent"]),
-        (&json!(1), &json!(1), &json!(100.0))
-    );
-    assert!(
-        judged["oursTook"]["pods"] == 1 && judged["theirsTook"]["p50"].as_f64() > Some(0.0),
-        "{judged:#}"
-    );
-    let refused = pods.get("too-big").await.expect("a pod");
-    assert_eq!(message(&refused), None, "shadow mode wrote a condition");
-    let events: Api<Event> = Api::all(client.clone());
-    let ours = events.list(&ListParams::default()).await.expect("events");
-    assert!(ours.items.iter().all(|e| e.reporting_controller.as_deref() != Some("pellucid")));
-    assert_eq!(instance.io.queues.counts().binds.into, 0);
-    instance.stop().await;
-    sandbox.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,12 +9,11 @@ use kube::api::PostParams;
 use kube::client::Body;
 use kube::{Api, Client, Config};
 use parking_lot::Mutex;
-use pellucid::app::clock;
-use pellucid::app::instance::{Instance, InstanceConfig};
-use pellucid::kubernetes::Connection;
-use pellucid::{config, plugins};
+use pellucid::app::instance::Instance;
+use pellucid::config;
 use serde_json::{Value, json};
 
+use crate::common::running::parts;
 use crate::common::{PATIENCE, client};
 use crate::suite::{NAMESPACE, SCHEDULER, Suite};
 
@@ -56,25 +55,11 @@ impl Schedulers {
             },
             "profiles": [{"schedulerName": SCHEDULER}],
         });
-        let registry = Arc::new(plugins::registry());
-        let configuration = config::parse(&settings.to_string(), "the suite's", &registry);
-        let mut connection =
-            Connection::with_config(self.config.clone(), "the suite", PATIENCE).await.expect("a connection");
-        connection.read = self.noting(connection.read);
-        connection.write = self.noting(connection.write);
-        let parts = InstanceConfig {
-            connection,
-            configuration: configuration.unwrap_or_else(|wrong| panic!("{wrong}")),
-            registry,
-            listen: ([127, 0, 0, 1], 0).into(),
-            secure: None,
-            seed: 7,
-            shadow_of: None,
-            log: None,
-            clock: clock::system(),
-            consistency: Default::default(),
-            decisions: None,
-        };
+        let mut parts = parts(self.config.clone()).await;
+        let configuration = config::parse(&settings.to_string(), "the suite's", &parts.registry);
+        parts.configuration = configuration.unwrap_or_else(|wrong| panic!("{wrong}"));
+        parts.connection.read = self.noting(parts.connection.read);
+        parts.connection.write = self.noting(parts.connection.write);
         Instance::start(parts).await.expect("an instance")
     }
 

@@ -106,10 +106,10 @@ pub async fn sandbox(config: Config) -> (Handle, Client) {
     (sandbox, Client::try_from(settings).expect("a client"))
 }
 
-/// Returns the parts of a scheduler that is connected to a sandbox and has the default configuration.
-pub async fn parts(sandbox: &Handle) -> InstanceConfig {
+/// Returns the parts of a scheduler that connects to an API server with these settings and has the default configuration.
+pub async fn parts(settings: kube::Config) -> InstanceConfig {
     let registry = Arc::new(plugins::registry());
-    let connection = Connection::with_config(sandbox.kube_config(), "test", PATIENCE).await;
+    let connection = Connection::with_config(settings, "test", PATIENCE).await;
     InstanceConfig {
         connection: connection.expect("a connection"),
         configuration: config::default(&registry).expect("the default configuration"),
@@ -134,7 +134,7 @@ async fn start_on(
     let kubelet = Some(Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::from_secs(3600) });
     let (sandbox, client) = sandbox(Config { objects, clock, kubelet, ..Config::default() }).await;
     let clock = hand.as_ref().map_or_else(clock::system, Hand::clock);
-    let parts = InstanceConfig { configuration, clock, ..parts(&sandbox).await };
+    let parts = InstanceConfig { configuration, clock, ..parts(sandbox.kube_config()).await };
     let instance = Instance::start(parts).await.expect("an instance");
     let pods = Arc::default();
     let (changes, changed) = watch::channel(0);

@@ -49,7 +49,7 @@ fn each_kind_of_decision_is_told_apart() {
     bound(&mut core, &theirs("p2", 500), other);
     let all = judged(&mut core);
     assert_eq!((all.lower_score, all.within_sampling), (1, 0));
-    let example = all.examples.back().expect("an example");
+    let example = all.disagreements.back().expect("an example");
     let Judgement::LowerScore { totals: (theirs_total, best), better: 1, feasible: 2, .. } =
         example.judgement
     else {
@@ -78,7 +78,7 @@ fn our_own_plan_is_not_in_the_way() {
         core.see(&on(pod, node));
     }
     let all = judged(&mut core);
-    assert_eq!((all.bindings(), all.infeasible, all.lower_score), (20, 0, 0), "{:?}", all.examples);
+    assert_eq!((all.bindings(), all.infeasible, all.lower_score), (20, 0, 0), "{:?}", all.disagreements);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_pod_they_refuse_is_judged_once_and_only_if_we_find_a_node() {
         core.see(&refused(pod));
     }
     let all = judged(&mut core);
-    assert_eq!((all.refused_by_them, all.examples.len()), (1, 1));
+    assert_eq!((all.refused_by_them, all.disagreements.len()), (1, 1));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn the_same_scheduler_with_other_ties_is_always_best_by_score() {
     }
     let all = judged(&mut core);
     assert!(all.bindings() > 100, "{all:?}");
-    assert_eq!((all.infeasible, all.lower_score, all.refused_by_them), (0, 0, 0), "{:?}", all.examples);
+    assert_eq!((all.infeasible, all.lower_score, all.refused_by_them), (0, 0, 0), "{:?}", all.disagreements);
     assert!(all.equal_score > 0 && all.same_node > 0, "ties are broken otherwise: {all:?}");
     let (n, p50, _) = all.theirs_took.quantiles().expect("times");
     assert!(n > 100 && p50 == SECOND / 100, "{n} {p50:?}");

@@ -27,7 +27,10 @@ pub(crate) fn version() -> serde_json::Value {
         "gitTreeState": "clean", "buildDate": "", "goVersion": "", "compiler": "gc", "platform": ""})
 }
 
-async fn open(file: &tempfile::NamedTempFile, patience: Duration) -> Result<Connection, ConnectError> {
+pub(crate) async fn open(
+    file: &tempfile::NamedTempFile,
+    patience: Duration,
+) -> Result<Connection, ConnectError> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     Connection::open(Some(file.path()), patience).await
 }
@@ -89,7 +92,7 @@ async fn a_server_that_answers_tells_its_version_and_binds_over_real_connections
 }
 
 /// Writes a kubeconfig with a server and the fields of a user.
-fn kubeconfig_of(server: &str, user: &str) -> tempfile::NamedTempFile {
+pub(crate) fn kubeconfig_of(server: &str, user: &str) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     let text = format!(
         "apiVersion: v1\nkind: Config\ncurrent-context: c\n\

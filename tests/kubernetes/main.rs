@@ -1,4 +1,4 @@
-//! The I/O rooms against a scripted API server: watches, outages, binder, evictor, objects, statuses, PodGroups,
+//! The I/O rooms against a scripted API server: watches, outages, credentials, binder, evictor, objects, statuses, PodGroups,
 //! events, shadow mode, shutdown.
 //!
 //! The server is an axum router in this process, so time can be virtual: a pause costs nothing, and a request that
@@ -7,6 +7,7 @@
 mod mock;
 
 mod connect;
+mod credentials;
 mod evicting;
 mod group_writing;
 mod groups;

@@ -107,6 +107,7 @@ pub(crate) struct Mock {
     script: Arc<Mutex<Script>>,
     changed: Arc<Notify>,
     fault: watch::Sender<Option<Fault>>,
+    cut: Arc<Notify>,
 }
 
 impl Mock {
@@ -206,6 +207,11 @@ impl Mock {
         self.fault.send_replace(fault);
     }
 
+    /// Breaks the open watches of [`Answer::Watch`].
+    pub(crate) fn cut_watches(&self) {
+        self.cut.notify_waiters();
+    }
+
     /// Starts the I/O rooms against this server.
     pub(crate) fn start_io(&self, change: impl FnOnce(&mut ClusterIoConfig)) -> (ClusterIo, Receiver<Input>) {
         let connection = Connection::of_clients(self.client(), self.client());
@@ -264,7 +270,7 @@ async fn answer(State(mock): State<Mock>, request: Request) -> Response {
             json_response(201, &json!({}))
         }
         Some(Answer::Watch(events)) => {
-            let silence = stream::once(broken(mock.fault.subscribe()));
+            let silence = stream::once(broken(mock.fault.subscribe(), mock.cut.clone()));
             Body::from_stream(lines(events).chain(silence)).into_response()
         }
         Some(Answer::Breaks(after)) => {
@@ -294,12 +300,21 @@ fn lines(events: Vec<Value>) -> impl futures_util::Stream<Item = Result<Bytes, s
     stream::iter(events.into_iter().map(|event| Ok(Bytes::from(format!("{event}\n")))))
 }
 
-/// Ends a watch when the fault breaks its connection.
-async fn broken(mut fault: watch::Receiver<Option<Fault>>) -> Result<Bytes, std::io::Error> {
+/// Ends a watch when the fault breaks its connection, or when it is cut.
+async fn broken(
+    mut fault: watch::Receiver<Option<Fault>>,
+    cut: Arc<Notify>,
+) -> Result<Bytes, std::io::Error> {
     let breaks =
         |fault: &Option<Fault>| matches!(fault, Some(Fault::Refuse | Fault::Unavailable | Fault::EndAtOnce));
-    if fault.wait_for(breaks).await.is_err() {
-        std::future::pending::<()>().await;
+    let broken = async {
+        if fault.wait_for(breaks).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        () = broken => {}
+        () = cut.notified() => {}
     }
     Err(std::io::ErrorKind::ConnectionReset.into())
 }

@@ -12,6 +12,7 @@
 mod common;
 
 mod chaos;
+mod gang_log;
 mod hand_overs;
 mod load;
 mod log_checks;

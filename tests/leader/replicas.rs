@@ -5,18 +5,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::header::{HeaderValue, USER_AGENT};
-use pellucid::app::clock;
 use pellucid::app::consistency::ConsistencyConfig;
 use pellucid::app::instance::{Instance, InstanceConfig};
+use pellucid::config;
 use pellucid::cycle::Snapshot;
-use pellucid::kubernetes::Connection;
 use pellucid::kubernetes::lease::leadership::{LeadershipReport, Role};
 use pellucid::sandbox::{Config, Handle, Sandbox};
-use pellucid::{config, plugins};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 
+use crate::common::running::parts;
 use crate::common::{PATIENCE, client};
 
 /// Short times, so that a crash costs a test two seconds and not fifteen.
@@ -61,22 +60,10 @@ impl Replica {
         settings.headers.push((USER_AGENT, HeaderValue::from_str(&agent).expect("a header")));
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
         let starting = runtime.spawn(async move {
-            let registry = Arc::new(plugins::registry());
-            let configuration = config::parse(ELECTION, "the test's", &registry);
-            let connection = Connection::with_config(settings, "test", PATIENCE).await;
-            let parts = InstanceConfig {
-                connection: connection.expect("a connection"),
-                configuration: configuration.unwrap_or_else(|wrong| panic!("{wrong}")),
-                registry,
-                listen: ([127, 0, 0, 1], 0).into(),
-                secure: None,
-                seed: 7,
-                shadow_of: None,
-                log: None,
-                clock: clock::system(),
-                consistency: SWEEPS,
-                decisions: None,
-            };
+            let parts = parts(settings).await;
+            let configuration = config::parse(ELECTION, "the test's", &parts.registry);
+            let configuration = configuration.unwrap_or_else(|wrong| panic!("{wrong}"));
+            let parts = InstanceConfig { configuration, consistency: SWEEPS, ..parts };
             Instance::start(parts).await.expect("an instance")
         });
         Self { agent, instance: starting.await.expect("started"), runtime }

@@ -8,6 +8,7 @@ mod common;
 
 mod explain;
 mod preempt;
+mod shadow;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use common::driver::{Core, default_profile, settings};
 use pellucid::cluster::Input;
 use pellucid::cycle::NodeResultCache;
 use pellucid::cycle::attempt::node_result_cache::CycleContext;
-use pellucid::cycle::scheduler::PluginTally;
+use pellucid::cycle::scheduler::{PluginTally, Settings};
 use pellucid::framework::View;
 use pellucid::framework::profile::Profile;
 use pellucid::kubernetes::decode::Decoder;
@@ -43,8 +44,14 @@ struct Case {
 
 impl Case {
     fn read(case: &Value) -> Self {
+        Self::read_with(case, None)
+    }
+
+    /// Reads a case for a scheduler that shadows another one, or decides itself.
+    fn read_with(case: &Value, shadow_of: Option<&str>) -> Self {
         let profile = default_profile("default-scheduler");
-        let mut core = Core::new(settings(profile.clone()));
+        let shadow_of = shadow_of.map(Into::into);
+        let mut core = Core::new(Settings { shadow_of, ..settings(profile.clone()) });
         for namespace in preempt::namespaces() {
             core.apply(Input::ObjectApplied(Arc::new(namespace)));
         }

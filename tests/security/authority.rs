@@ -83,7 +83,7 @@ pub(crate) async fn start(objects: Vec<Value>) -> Secure {
         certificate: Certificate::Files { certificate: files.0, key: files.1 },
         client_ca_file: None,
     };
-    let parts = InstanceConfig { secure: Some(secure), ..parts(&sandbox).await };
+    let parts = InstanceConfig { secure: Some(secure), ..parts(sandbox.kube_config()).await };
     let instance = Instance::start(parts).await.expect("an instance");
     Secure { sandbox, instance, ca, folder }
 }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Meta;
+use super::explain::ReasonBody;
 
 /// A pod that went elsewhere than this scheduler would have sent it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -29,11 +30,13 @@ pub struct ShadowShare {
 }
 
 /// A decision of the other scheduler that is not ours, judged on the state right before it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ShadowExample {
+pub struct ShadowDisagreement {
     /// `namespace/name`.
     pub pod: String,
+    /// Priority of the pod.
+    pub priority: i32,
     /// When its Binding or refusal arrived, RFC 3339.
     #[schema(format = DateTime)]
     pub at: String,
@@ -58,8 +61,8 @@ pub struct ShadowExample {
     /// Whether kube-scheduler's default sampling of nodes alone may explain it; absent where nothing was scored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_sampling: Option<bool>,
-    /// Why we refuse its node, one sentence a reason.
-    pub reasons: Vec<String>,
+    /// Why we refuse its node; empty where PreFilter does not consider the node.
+    pub reasons: Vec<ReasonBody>,
     /// The plugins whose weighted scores differ between the two nodes.
     pub shares: Vec<ShadowShare>,
 }
@@ -130,20 +133,22 @@ pub struct ShadowJudged {
     /// From first seeing a pod to the arrival of its Binding; absent before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theirs_took: Option<ShadowTimes>,
-    /// The newest disagreements, the newest first, at most 50.
-    pub examples: Vec<ShadowExample>,
 }
 
 /// `GET /apis/v1/shadow`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Shadow {
-    /// What state this was read from.
+    /// What state this was read from, and how the list of disagreements goes on.
     pub meta: Meta,
     /// The scheduler that is shadowed.
     pub of: String,
     /// Their decisions, each judged on the state right before it: what to look at before switching.
     pub judged: ShadowJudged,
+    /// Number of disagreements that are remembered and that the filters admit.
+    pub count: usize,
+    /// Their decisions that are not ours, the newest first. The newest 1,000 are remembered.
+    pub disagreements: Vec<ShadowDisagreement>,
     /// Pods that went where our own plan had put them. The plan runs ahead and counts on itself, so ties and bursts make
     /// it differ; `judged` does not.
     pub agreed: u64,
@@ -157,6 +162,6 @@ pub struct Shadow {
     pub expired: u64,
     /// Agreed of all compared, in percent.
     pub agreement_percent: f64,
-    /// The newest differences from our plan.
+    /// The newest differences from our plan, at most 50.
     pub examples: Vec<DisagreementBody>,
 }

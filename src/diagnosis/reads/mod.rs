@@ -16,6 +16,7 @@ use pellucid_api::rest::node_explain::NodeLine;
 use pellucid_api::rest::nodes::{NodeSummary, QuarantinedBody};
 use pellucid_api::rest::pending::PendingRow;
 use pellucid_api::rest::queue::QueuedUnit;
+use pellucid_api::rest::shadow::ShadowDisagreement;
 
 use crate::facts::{OF_PODS, OF_UNITS};
 use crate::reads::gang_reads::gang_reads;
@@ -320,14 +321,15 @@ fn own_reads() -> Vec<SnapshotRead> {
             |snapshot, _, list, now| Ok(node_views::quarantine(snapshot, list, now)),
         )
         .rows("/objects", ""),
-        SnapshotRead::new(
+        SnapshotRead::list::<_, ShadowDisagreement>(
             "/apis/v1/shadow",
             "explain",
-            "How the shadowed scheduler's decisions compare with ours (run --shadow-of)",
-            |snapshot, _, now| shadow_view::shadow(snapshot, now),
+            "How the shadowed scheduler's decisions compare with ours, and those that do not (run --shadow-of)",
+            ("disagreements", shadow_view::OF_DISAGREEMENTS),
+            |snapshot, _, list, now| shadow_view::shadow(snapshot, list, now),
         )
         .rows(
-            "/judged/examples",
+            "/disagreements",
             "Pod /pod, At /at, Judgement /judgement, Theirs /theirs, Ours /ours, Their total /theirTotal, \
              Best total /bestTotal, Better nodes /better, Feasible nodes /feasible, Within sampling /withinSampling",
         )

@@ -23,6 +23,8 @@ pub enum Attribute {
     Gang,
     /// Stage of the queue or of a gang: `stage=active`.
     Stage,
+    /// What a decision of another scheduler is to us: `judgement=Infeasible`.
+    Judgement,
     /// Labels: `selector=app=web,tier!=db`.
     Labels,
     /// Time since creation: `olderThan=5m`, `youngerThan=1h`.
@@ -42,6 +44,7 @@ impl Attribute {
             Self::Node => "node",
             Self::Gang => "gang",
             Self::Stage => "stage",
+            Self::Judgement => "judgement",
             Self::Labels => "selector",
             Self::Age => "age",
             Self::Priority => "priority",
@@ -71,6 +74,8 @@ pub struct Facts<'a> {
     pub gangs: Vec<(&'a str, &'a str)>,
     /// Stage.
     pub stage: &'a str,
+    /// What it is to us, of a decision of another scheduler.
+    pub judgement: &'a str,
     /// Labels.
     pub labels: Option<&'a Labels>,
     /// When it was created, since 1970.
@@ -95,6 +100,7 @@ impl Facts<'_> {
             Attribute::Node => self.nodes.contains(&wanted),
             Attribute::Gang => self.gangs.iter().any(|(namespace, name)| is_named(namespace, name)),
             Attribute::Stage => self.stage == wanted,
+            Attribute::Judgement => self.judgement == wanted,
             Attribute::Labels | Attribute::Age | Attribute::Priority => false,
         }
     }
@@ -109,6 +115,7 @@ impl Facts<'_> {
             Attribute::Node => self.nodes.first().cmp(&other.nodes.first()),
             Attribute::Gang => self.gangs.first().cmp(&other.gangs.first()),
             Attribute::Stage => self.stage.cmp(other.stage),
+            Attribute::Judgement => self.judgement.cmp(other.judgement),
             Attribute::Labels => Ordering::Equal,
             Attribute::Age => other.created.cmp(&self.created),
             Attribute::Priority => self.priority.cmp(&other.priority),

@@ -50,6 +50,10 @@ const fn filters(attribute: Attribute) -> &'static [(&'static str, &'static str)
             &[("gang", "Only items of this gang, `namespace/name` or its name; several with commas")]
         }
         Attribute::Stage => &[("stage", "Only items in this stage; several with commas")],
+        Attribute::Judgement => &[(
+            "judgement",
+            "Only decisions that are this to us: `LowerScore`, `Infeasible`, `RefusedByThem`; several with commas",
+        )],
         Attribute::Labels => {
             &[("selector", "Only items whose labels it selects, as in kubectl: `app=web,tier!=db`")]
         }

@@ -1,8 +1,8 @@
 //! Bearer tokens that expire: those of a credential plugin, and those in a file that is replaced now and then.
 //!
-//! A token is renewed shortly before its end, one of a file every minute, and before the next request after the server
-//! rejected one with 401. kube renews after fixed times only, so each request of up to a minute would fail after a token was
-//! revoked.
+//! A token is renewed shortly before its end, one of a file every minute, and when the server rejects one with 401: the
+//! request is then sent once more with the new token, for a server that does not know the user has done nothing. kube renews
+//! after fixed times only, so each request of up to a minute would fail after a token was revoked.
 //!
 //! Not here: tokens without an end and passwords, which kube adds.
 
@@ -165,6 +165,17 @@ fn token(text: &str, end: Option<Timestamp>) -> Option<Token> {
     Some(Token { header, end, made: Instant::now(), is_rejected: false })
 }
 
+/// Copies a request; `None` if its body is a stream, which can be sent only once.
+fn copy(request: &Request<Body>) -> Option<Request<Body>> {
+    let mut copy = Request::new(request.body().try_clone()?);
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.version_mut() = request.version();
+    *copy.headers_mut() = request.headers().clone();
+    *copy.extensions_mut() = request.extensions().clone();
+    Some(copy)
+}
+
 #[expect(clippy::disallowed_methods, reason = "the end of a token is given in wall time")]
 fn now() -> Timestamp {
     Timestamp::now()
@@ -202,11 +213,21 @@ where
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let Self { inner, token } = self.clone();
         let answered = async move {
+            let again = copy(&request);
             let header = token.header().await?;
             request.headers_mut().insert(AUTHORIZATION, header.clone());
-            let response = inner.oneshot(request).await?;
+            let response = inner.clone().oneshot(request).await?;
+            if response.status() != StatusCode::UNAUTHORIZED {
+                return Ok(response);
+            }
+            token.reject(&header).await;
+            // The old answer says more than why there is no new token, which the next request will meet.
+            let new = token.header().await.ok().filter(|new| *new != header);
+            let (Some(mut again), Some(new)) = (again, new) else { return Ok(response) };
+            again.headers_mut().insert(AUTHORIZATION, new.clone());
+            let response = inner.oneshot(again).await?;
             if response.status() == StatusCode::UNAUTHORIZED {
-                token.reject(&header).await;
+                token.reject(&new).await;
             }
             Ok(response)
         };
@@ -217,6 +238,7 @@ where
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
 
@@ -298,26 +320,43 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_request_fails_after_a_token_was_replaced_and_the_next_one_passes() {
+    async fn a_request_with_a_replaced_token_is_sent_once_more_and_not_more_often() {
         let (file, mut user) = file("one");
         let token = BearerToken::of(&mut user).await.expect("a token").expect("a file");
-        // A server that takes the token that the file has now.
-        let path = file.path().to_owned();
+        let right = Arc::new(parking_lot::Mutex::new("one"));
+        let asked = Arc::new(AtomicUsize::new(0));
+        let (known, counted) = (right.clone(), asked.clone());
         let server = tower::service_fn(move |request: Request<Body>| {
-            let right = format!("Bearer {}", std::fs::read_to_string(&path).expect("a token"));
+            counted.fetch_add(1, Ordering::Relaxed);
+            let right = format!("Bearer {}", known.lock());
             let is_known = request.headers()[AUTHORIZATION] == *right;
             let status = if is_known { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
             let response = Response::builder().status(status).body(()).expect("a response");
             std::future::ready(Ok::<_, BoxError>(response))
         });
         let client = token.layer(server);
-        let ask =
-            async || client.clone().oneshot(Request::new(Body::empty())).await.expect("an answer").status();
-        assert_eq!(ask().await, StatusCode::OK);
+        let ask = async || {
+            let status =
+                client.clone().oneshot(Request::new(Body::empty())).await.expect("an answer").status();
+            (status, asked.swap(0, Ordering::Relaxed))
+        };
+        let set = |token| *right.lock() = token;
+        assert_eq!(ask().await, (StatusCode::OK, 1));
         tokio::time::advance(AGAIN).await;
         std::fs::write(&file, "two").expect("it is written");
-        assert_eq!(ask().await, StatusCode::UNAUTHORIZED);
-        assert_eq!(ask().await, StatusCode::OK);
+        set("two");
+        assert_eq!(ask().await, (StatusCode::OK, 2));
+        // The new one may be wrong as well; what has just been renewed is not renewed again.
+        tokio::time::advance(AGAIN).await;
+        std::fs::write(&file, "wrong").expect("it is written");
+        set("three");
+        assert_eq!(ask().await, (StatusCode::UNAUTHORIZED, 2));
+        assert_eq!(ask().await, (StatusCode::UNAUTHORIZED, 1));
+        tokio::time::advance(AGAIN).await;
+        assert_eq!(ask().await, (StatusCode::UNAUTHORIZED, 1), "a token that stays the same is sent once");
+        tokio::time::advance(AGAIN).await;
+        std::fs::write(&file, "three").expect("it is written");
+        assert_eq!(ask().await, (StatusCode::OK, 1));
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! What the judgements of the shadowed scheduler's Bindings came to: classes, distances, causes, times and examples.
+//! What the judgements of the shadowed scheduler's Bindings came to: classes, distances, causes, times and disagreements.
 //!
 //! Numbers and shared values only; `diagnosis` makes text of them.
 
@@ -9,10 +9,12 @@ use std::time::Duration;
 use pellucid_framework::Cause;
 use pellucid_model::{Name, PodKey};
 
-/// Number of disagreements that are kept as examples.
-const EXAMPLES: usize = 50;
+/// Number of the newest disagreements that are kept.
+const KEPT: usize = 1_000;
 /// Number of the newest times of which quantiles are taken.
 const TIMES: usize = 1_000;
+/// What infeasible Bindings to a node that PreFilter does not consider are counted as.
+pub const LEFT_OUT: &str = "LeftOut";
 /// Upper bounds of the buckets of score distances; the last bucket has no bound.
 pub const DISTANCES: [i64; 7] = [1, 2, 5, 10, 20, 50, 100];
 
@@ -48,11 +50,13 @@ pub enum Judgement {
 /// The weighted scores of a plugin for our node and for theirs; `None` where the plugin was skipped.
 pub type Shares = (&'static str, Option<i64>, Option<i64>);
 
-/// A pod about which we disagree.
+/// A decision of the shadowed scheduler, and what it is to us.
 #[derive(Clone, Debug)]
-pub struct Example {
+pub struct JudgedDecision {
     /// Namespace and name of the pod.
     pub pod: PodKey,
+    /// Priority of the pod.
+    pub priority: i32,
     /// Wall time of the judgement, since 1970.
     pub at: Duration,
     /// Where it put the pod; `None` when it refused it.
@@ -118,7 +122,7 @@ pub struct Judged {
     /// From first seeing a pod to the arrival of its Binding.
     pub theirs_took: Times,
     /// The newest disagreements, the oldest first.
-    pub examples: VecDeque<Arc<Example>>,
+    pub disagreements: VecDeque<Arc<JudgedDecision>>,
 }
 
 impl Judged {
@@ -128,8 +132,8 @@ impl Judged {
     }
 
     /// Counts a judgement, and keeps it if it is a disagreement.
-    pub(super) fn count(&mut self, example: Example) {
-        match &example.judgement {
+    pub(super) fn count(&mut self, decision: JudgedDecision) {
+        match &decision.judgement {
             Judgement::SameNode => return self.same_node += 1,
             Judgement::EqualScore => return self.equal_score += 1,
             Judgement::LowerScore { totals: (theirs, best), is_within_sampling, .. } => {
@@ -143,14 +147,14 @@ impl Judged {
                 self.infeasible += 1;
                 self.infeasible_everywhere += u64::from(*is_everywhere);
                 let reason = cause.as_ref().and_then(|cause| cause.reasons.first());
-                *self.causes.entry(reason.map_or("LeftOut", |reason| reason.code.as_str())).or_default() += 1;
+                *self.causes.entry(reason.map_or(LEFT_OUT, |reason| reason.code.as_str())).or_default() += 1;
             }
             Judgement::RefusedByThem => self.refused_by_them += 1,
         }
-        if self.examples.len() == EXAMPLES {
-            self.examples.pop_front();
+        if self.disagreements.len() == KEPT {
+            self.disagreements.pop_front();
         }
-        self.examples.push_back(Arc::new(example));
+        self.disagreements.push_back(Arc::new(decision));
     }
 }
 
@@ -158,15 +162,16 @@ impl Judged {
 mod tests {
     use super::*;
 
-    fn lower(theirs: i64, best: i64) -> Example {
+    fn lower(theirs: i64, best: i64) -> JudgedDecision {
         let judgement = Judgement::LowerScore {
             totals: (theirs, best),
             better: 1,
             feasible: 9,
             is_within_sampling: false,
         };
-        Example {
+        JudgedDecision {
             pod: PodKey::new("d", "p"),
+            priority: 0,
             at: Duration::ZERO,
             theirs: None,
             ours: None,
@@ -182,9 +187,9 @@ mod tests {
             judged.count(lower(theirs, best));
         }
         assert_eq!(judged.distances, [1, 0, 1, 1, 0, 0, 1, 1]);
-        assert_eq!((judged.lower_score, judged.bindings(), judged.examples.len()), (5, 5, 5));
-        (0..100).for_each(|_| judged.count(lower(0, 1)));
-        assert_eq!(judged.examples.len(), EXAMPLES);
+        assert_eq!((judged.lower_score, judged.bindings(), judged.disagreements.len()), (5, 5, 5));
+        (0..KEPT).for_each(|_| judged.count(lower(0, 1)));
+        assert_eq!(judged.disagreements.len(), KEPT);
     }
 
     #[test]

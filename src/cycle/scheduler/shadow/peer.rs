@@ -14,7 +14,7 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::{Name, NodeIdx, Now, Pod, PodId, PodKey};
 use pellucid_recording::Decision;
 
-use super::judged::{Example, Judged, Judgement, Shares};
+use super::judged::{Judged, JudgedDecision, Judgement, Shares};
 use crate::attempt::question::{Answer, Question};
 
 /// Most judgements in a second of the monotonic clock. One costs about as much as an attempt at a pod of a new shape.
@@ -130,8 +130,9 @@ impl Peer {
             Judgement::LowerScore { .. } => shares(&mut question, &self.profile, ours, node),
             _ => Vec::new(),
         };
-        judged.count(Example {
+        judged.count(JudgedDecision {
             pod: pod.key.clone(),
+            priority: pod.priority,
             at: now.wall,
             theirs: Some(theirs.clone()),
             ours: ours.map(|node| self.cluster.slot(node).name.clone()),
@@ -150,8 +151,9 @@ impl Peer {
         }
         let ours = Question::ask(&self.cluster, &self.profile, id).and_then(|question| chosen(&question));
         let Some(ours) = ours else { return };
-        judged.count(Example {
+        judged.count(JudgedDecision {
             pod: pod.key.clone(),
+            priority: pod.priority,
             at: now.wall,
             theirs: None,
             ours: Some(self.cluster.slot(ours).name.clone()),
