@@ -28,6 +28,7 @@ pub mod coscheduling;
 pub mod default_binder;
 pub mod default_preemption;
 pub mod dynamic_resources;
+pub mod elastic_quota;
 pub mod image_locality;
 pub mod inter_pod_affinity;
 pub mod load_aware_scheduling;
