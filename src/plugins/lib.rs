@@ -9,7 +9,8 @@
 //! - `listing` bounds the lists in endpoint responses;
 //! - `node_mask` stores a set of nodes as bits;
 //! - `relations` counts placed pods by label class and node, and maps nodes to topology domains;
-//! - `scored` selects the resources and amounts that the resource scores use.
+//! - `scored` selects the resources and amounts that the resource scores use;
+//! - `water_filling` shares an amount among claimants with guarantees, weights and requests.
 
 use pellucid_framework::{PluginFactory, args};
 
@@ -47,6 +48,7 @@ pub mod taint_toleration;
 pub mod volume_binding;
 pub mod volume_restrictions;
 pub mod volume_zone;
+pub mod water_filling;
 
 /// Returns every plugin in this binary, in the order of the default configuration. Filters run in this order, which
 /// also orders causes.
