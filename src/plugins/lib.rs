@@ -70,6 +70,7 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
         Box::new(pod_topology_spread::registration()),
         Box::new(inter_pod_affinity::registration()),
         Box::new(dynamic_resources::registration()),
+        Box::new(elastic_quota::registration()),
         Box::new(default_preemption::registration()),
         Box::new(node_resources_balanced_allocation::registration()),
         Box::new(image_locality::registration()),

@@ -163,6 +163,13 @@ impl ElasticQuota {
         self.shared_weight.as_ref().filter(|weights| weights.values().any(|w| *w > 0)).unwrap_or(&self.max)
     }
 
+    /// Returns whether another version says the same, but for what the scheduler wrote.
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        let mut same = self.clone();
+        same.written.clone_from(&other.written);
+        same == *other
+    }
+
     /// Writes the manifest that [`Self::read`] reads alike. Labels and annotations that could not be read are written as
     /// they stood.
     pub fn manifest(&self) -> Value {
@@ -223,20 +230,20 @@ pub fn resource_list(amounts: &Amounts) -> Value {
 }
 
 /// Reads a resource list, which is empty when absent.
-fn amounts(field: &Field<'_>) -> Result<Amounts, FieldError> {
+pub(super) fn amounts(field: &Field<'_>) -> Result<Amounts, FieldError> {
     let read = |(name, field): (&str, Field<'_>)| Ok((name.into(), field.quantity(name)?.unwrap_or(0)));
     field.entries()?.into_iter().map(read).collect()
 }
 
 /// Reads a list of names.
-fn names(field: &Field<'_>) -> Result<Vec<Name>, FieldError> {
+pub(super) fn names(field: &Field<'_>) -> Result<Vec<Name>, FieldError> {
     let read = |field: Field<'_>| Ok(field.text()?.unwrap_or_default().into());
     field.elements()?.into_iter().map(read).collect()
 }
 
 /// Reads JSON that stands as text in an annotation; `None` when the annotation is absent or empty. Fails with the
 /// annotation as a whole.
-fn within<T>(
+pub(super) fn within<T>(
     annotation: &Field<'_>,
     read: impl FnOnce(&Field<'_>) -> Result<T, FieldError>,
 ) -> Result<Option<T>, FieldError> {
