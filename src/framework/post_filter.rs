@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use pellucid_cluster::{Cluster, PodRecord};
 use pellucid_cluster::preemptions::{CandidateResult, Plan};
+use pellucid_cluster::{Cluster, PodRecord};
 use pellucid_model::cause::{Cause, Code};
 use pellucid_model::object::Budget;
 use pellucid_model::{NodeIdx, Pod, PodId};

@@ -280,10 +280,13 @@ impl Case {
         let node: Option<Name> = node.or_else(|| cluster.nominator().of(id).map(|n| n.node.clone()));
         let nodes = cluster.present().len();
         let fits = |seen: &Value| {
-            let theirs: BTreeSet<String> = array(&seen["victims"]).iter().map(|v| text(v).to_owned()).collect();
+            let theirs: BTreeSet<String> =
+                array(&seen["victims"]).iter().map(|v| text(v).to_owned()).collect();
             // With several nodes other choices can be right.
             match seen["node"].as_str() {
-                Some(name) => node.as_deref() == Some(name) && theirs == victims || nodes > 1 && node.is_some(),
+                Some(name) => {
+                    node.as_deref() == Some(name) && theirs == victims || nodes > 1 && node.is_some()
+                }
                 None => node.is_none() && theirs == victims,
             }
         };

@@ -154,3 +154,139 @@ pub struct QuotaRow {
     /// What its pods use.
     pub used: String,
 }
+
+/// `explain/quotas/:name`: how a quota's runtime comes about.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaExplanation {
+    /// Name of the quota.
+    pub name: String,
+    /// Name of its tree; empty for the default tree.
+    pub tree: String,
+    /// The quotas from the root down to it.
+    pub path: Vec<String>,
+    /// In one sentence per resource, how it stands.
+    pub sentences: Vec<String>,
+    /// By resource.
+    pub resources: Vec<QuotaShare>,
+    /// Its overuse; absent while it is within its runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overuse: Option<QuotaOveruse>,
+    /// What is wrong with it.
+    pub problems: Vec<QuotaProblem>,
+}
+
+/// One resource of a quota.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaShare {
+    /// The resource.
+    pub resource: String,
+    /// Its min.
+    pub min: String,
+    /// Its min as far as there is enough for the mins of all siblings.
+    pub scaled_min: String,
+    /// How mins are scaled; absent when there is enough for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<MinScaling>,
+    /// Its max; absent when it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<String>,
+    /// Its weight.
+    pub weight: i64,
+    /// What its pods and children ask for.
+    pub request: String,
+    /// What it asks of its parent: its request, at most max.
+    pub limited_request: String,
+    /// What it may use now.
+    pub runtime: String,
+    /// What its pods use.
+    pub used: String,
+    /// What its parent shares out.
+    pub total: String,
+    /// What its runtime has beyond its min.
+    pub borrowed: String,
+    /// What others may use of its min.
+    pub lent: String,
+    /// Of whose min it may use how much; what belongs to nobody's min is `""`.
+    pub borrows_from: BTreeMap<String, String>,
+    /// Who may use how much of its min.
+    pub lends_to: BTreeMap<String, String>,
+    /// What keeps it from more; absent when its request is met.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<QuotaLimit>,
+    /// It and its siblings, by name, as they take part.
+    pub siblings: Vec<QuotaClaim>,
+    /// The rounds in which is shared out what is left over once all have their first part.
+    pub rounds: Vec<QuotaRound>,
+}
+
+/// How mins are scaled down to what there is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MinScaling {
+    /// What there is.
+    pub total: String,
+    /// Sum of the mins of all siblings.
+    pub mins: String,
+}
+
+/// What keeps a quota from more.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaLimit {
+    /// The quota where it is short: itself, or one above it.
+    pub quota: String,
+    /// `max`: that quota's max; `share`: what its parent has is shared with siblings; `weight`: it has no weight.
+    pub reason: String,
+}
+
+/// A quota in the distribution.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaClaim {
+    /// Name of the quota.
+    pub quota: String,
+    /// What it asks for.
+    pub request: String,
+    /// What it gets first, if it asks for that much.
+    pub guaranteed: String,
+    /// Its weight.
+    pub weight: i64,
+    /// Whether it lends what it does not request.
+    pub lends: bool,
+    /// What it may use in the end.
+    pub runtime: String,
+}
+
+/// One round of the distribution.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaRound {
+    /// What is shared out.
+    pub amount: String,
+    /// Sum of the weights of those that take part.
+    pub weights: String,
+    /// What each gets.
+    pub shares: BTreeMap<String, String>,
+    /// What was taken back from those whose request is met.
+    pub excess: String,
+}
+
+/// The overuse of a quota.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaOveruse {
+    /// By how much it uses more than its runtime.
+    pub excess: Quantities,
+    /// Whether pods are evicted for it (`monitorAllQuotas`).
+    pub monitored: bool,
+    /// For how long it is over, in seconds, since its last eviction; absent where it is not monitored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_seconds: Option<u64>,
+    /// In how many seconds pods are evicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evicts_in_seconds: Option<u64>,
+    /// The pods that would be evicted now, in order.
+    pub would_evict: Vec<String>,
+}

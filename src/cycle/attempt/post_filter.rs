@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use pellucid_cluster::{Place, PodRecord};
 use pellucid_cluster::preemptions::CandidateResult;
 use pellucid_cluster::state::TrialOverlay;
+use pellucid_cluster::{Place, PodRecord};
 use pellucid_framework::plugin::Evaluator;
 use pellucid_framework::post_filter::PostFiltered;
 use pellucid_framework::{Cause, Code, View};

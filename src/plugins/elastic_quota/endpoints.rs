@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pellucid_api::keys::elastic_quota as keys;
 use pellucid_api::rest::elastic_quota::{
-    Quantities, QuotaPod, QuotaRow, QuotaState, QuotaSummaries, QuotaSummary,
+    Quantities, QuotaExplanation, QuotaPod, QuotaRow, QuotaState, QuotaSummaries, QuotaSummary,
 };
 use pellucid_framework::endpoint::{Endpoint, Query, QueryKind, ReadContext, ReadError};
 use pellucid_model::Name;
@@ -34,6 +34,12 @@ pub(super) fn all() -> Vec<Endpoint> {
             "As `quotas/:name`, with pods: Koordinator 0.7's path",
             |cx| read_one(cx, true),
         ),
+        Endpoint::of::<QuotaExplanation>(
+            "quotas/:name",
+            "How a quota's runtime comes about: rounds, loans, what limits it, and who would be evicted",
+            super::explain::read,
+        )
+        .explaining(),
     ]
 }
 
@@ -139,7 +145,7 @@ impl Quotas {
     }
 }
 
-fn state<'a>(cx: &ReadContext<'a>) -> Result<&'a Quotas, ReadError> {
+pub(super) fn state<'a>(cx: &ReadContext<'a>) -> Result<&'a Quotas, ReadError> {
     cx.view.state::<Quotas>().ok_or_else(|| ReadError::NotFound {
         code: "PluginNotEnabled",
         message: "no profile enables ElasticQuota".to_owned(),

@@ -18,7 +18,9 @@ mod accounting;
 mod admission;
 mod args;
 mod endpoints;
+mod explain;
 mod objects;
+mod overuse;
 mod preemption;
 mod problems;
 pub mod profile;
@@ -26,6 +28,7 @@ pub mod quota;
 mod quotas;
 mod shares;
 mod tree;
+mod writes;
 
 pub use profile::ElasticQuotaProfile;
 pub use quota::ElasticQuota;

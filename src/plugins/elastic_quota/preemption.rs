@@ -32,8 +32,7 @@ impl VictimRules for ElasticQuotaPlugin {
     fn may_be_victim(&self, view: View<'_>, preemptor: &Preemptor<'_>, victim: &PodRecord) -> bool {
         let Some(quotas) = view.state::<Quotas>() else { return false };
         let quota = quotas.quota_of(&preemptor.pod.spec);
-        victim.pod.priority < preemptor.below
-            && quotas.quota_of(&victim.pod.spec) == quota
+        victim.pod.priority < preemptor.below && quotas.quota_of(&victim.pod.spec) == quota
     }
 
     fn has_no_victims(&self, view: View<'_>, preemptor: &Preemptor<'_>) -> bool {

@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use pellucid_api::keys::elastic_quota as keys;
 use pellucid_cluster::derived::{DerivedState, HookContext, Placed, Touched};
+use pellucid_model::effect::{ObjectWrite, WriteOutcome};
 use pellucid_model::{CustomObject, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey, PodSpec};
 
 use super::accounting::Part;
 use super::args::QuotaArgs;
 use super::objects::{Consequence, Objects};
+use super::overuse::Overuse;
 use super::tree::{DEFAULT, QuotaIdx, Tree};
+use super::writes::{SETTLING, Sync};
 
 /// What of a pod is counted where.
 #[derive(Clone, Debug)]
@@ -61,6 +64,10 @@ pub(super) struct Quotas {
     pub(super) pods: Pages<Option<Arc<Counted>>>,
     totals: Arc<super::shares::Totals>,
     unsettled: Unsettled,
+    /// Whether amounts have changed that readers of the objects, or of overuse, do not know of.
+    has_news: bool,
+    pub(super) sync: Sync,
+    pub(super) overuse: Overuse,
 }
 
 /// The labels of pods that are read, as names.
@@ -83,6 +90,9 @@ impl Quotas {
             pods: Pages::default(),
             totals,
             unsettled: Unsettled::Tree,
+            has_news: false,
+            sync: Sync::default(),
+            overuse: Overuse::default(),
         }
     }
 
@@ -109,6 +119,7 @@ impl Quotas {
     /// Adds what of a pod counts to the tree, or takes it off.
     fn count(&mut self, charge: &Charge, part: Part, times: i128) {
         // A tree that is to be made anew counts all pods then.
+        self.has_news = true;
         if self.unsettled == Unsettled::Tree {
             return;
         }
@@ -257,12 +268,17 @@ impl DerivedState for Quotas {
 
     fn custom_changed(
         &mut self,
-        _cx: &HookContext<'_>,
+        cx: &HookContext<'_>,
         old: Option<&CustomObject>,
         new: Option<&CustomObject>,
     ) -> Touched {
         match self.objects.change(old, new) {
-            Consequence::Nothing | Consequence::Rewritten => {}
+            Consequence::Nothing => {}
+            Consequence::Rewritten => {
+                if let Some(object) = new {
+                    self.sync.came_back(&object.name, cx.now);
+                }
+            }
             Consequence::Totals => self.unsettled = self.unsettled.max(Unsettled::Totals),
             Consequence::Tree => self.unsettled = Unsettled::Tree,
         }
@@ -270,10 +286,46 @@ impl DerivedState for Quotas {
     }
 
     fn next_deadline(&self, now: Now) -> Option<Duration> {
-        (self.unsettled != Unsettled::Nothing).then_some(now.monotonic)
+        if self.unsettled != Unsettled::Nothing {
+            return Some(now.monotonic);
+        }
+        let overuse = self.overuse.deadline().filter(|_| self.monitors());
+        // The next tick, which comes after a second at the latest, takes the news up.
+        let news = self.has_news.then_some(now.monotonic + SETTLING);
+        self.sync.deadline().into_iter().chain(overuse).chain(news).min()
     }
 
-    fn expire(&mut self, _now: Now) -> Touched {
-        if self.settle() { Touched::Attempts } else { Touched::Nothing }
+    fn expire(&mut self, now: Now) -> Touched {
+        let has_changed = self.settle();
+        if has_changed || std::mem::take(&mut self.has_news) {
+            self.sync.note(now);
+            self.overuse.note();
+        }
+        self.sync.expire(now);
+        self.look_for_overuse(now);
+        if has_changed { Touched::Attempts } else { Touched::Nothing }
+    }
+
+    fn due_writes(&mut self, cx: &HookContext<'_>) -> Vec<ObjectWrite> {
+        let mut all = self.due_evictions();
+        all.extend(self.due_syncs(cx.now));
+        all
+    }
+
+    fn write_settled(
+        &mut self,
+        cx: &HookContext<'_>,
+        write: &ObjectWrite,
+        outcome: &WriteOutcome,
+    ) -> Touched {
+        if let WriteOutcome::Refused { .. } = outcome {
+            match write {
+                // Evicted again when the quota has been over for the time once more.
+                ObjectWrite::Evict { pod, .. } => drop(self.overuse.ordered.remove(&pod.uid)),
+                ObjectWrite::Patch { object, .. } => self.sync.refused(&object.name, cx.now),
+                ObjectWrite::Create { .. } | ObjectWrite::Delete { .. } => {}
+            }
+        }
+        Touched::Nothing
     }
 }
