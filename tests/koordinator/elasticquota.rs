@@ -20,6 +20,7 @@ use pellucid::model::time::NoProbe;
 use pellucid::model::{CustomKindRef, Name, PodKey, quantity};
 use pellucid::plugins::elastic_quota::{ELASTIC_QUOTA, NAME};
 use pellucid::plugins::registry;
+use pellucid::recording::Outcome;
 use serde_json::{Value, json};
 
 use crate::common::driver::{Core, settings};
@@ -264,7 +265,10 @@ impl Case {
             return;
         }
         let steps = self.core.run();
-        let refusal = steps.first().and_then(|step| step.verdict.refusal().map(|r| r.message().to_string()));
+        let refusal = steps.first().and_then(|step| match &step.verdict.outcome {
+            Outcome::Refused(refusal) => Some(refusal.message().to_string()),
+            _ => None,
+        });
         let mut victims = BTreeSet::new();
         let mut node = None;
         for effect in self.core.scheduler.take_effects() {

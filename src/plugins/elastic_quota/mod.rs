@@ -26,8 +26,11 @@ mod problems;
 pub mod profile;
 pub mod quota;
 mod quotas;
+mod reclaim;
 mod shares;
 mod tree;
+#[cfg(test)]
+mod tree_tests;
 mod writes;
 
 pub use profile::ElasticQuotaProfile;

@@ -169,7 +169,7 @@ impl Quotas {
         all
     }
 
-    fn uses(&self, charge: &Charge, r: usize) -> i128 {
+    pub(super) fn uses(&self, charge: &Charge, r: usize) -> i128 {
         let counts = self.tree.get(charge.quota).cells[r].max.is_some();
         if counts { i128::from(charge.spec.requests.list.amount(&self.tree.resources[r])) } else { 0 }
     }

@@ -1,7 +1,7 @@
 //! Preemption inside a quota: pods of lower priority go when one of higher priority does not fit the quota.
 //!
 //! Victims are pods of the same quota alone. They go only if the pod then fits quota and node, so that nobody is evicted
-//! in vain; the search itself is the framework's.
+//! in vain; the search itself is the framework's. `reclaim` is asked where this finds nobody.
 
 use pellucid_cluster::PodRecord;
 use pellucid_framework::plugin::{Evaluator, PostFilter};
@@ -10,13 +10,17 @@ use pellucid_framework::victim_search::{self, VictimRules};
 use pellucid_framework::{Cause, VictimGuard, View};
 use pellucid_model::NodeIdx;
 
-use super::ElasticQuotaPlugin;
 use super::quotas::Quotas;
 use super::tree::DEFAULT;
+use super::{ElasticQuotaPlugin, reclaim};
 
 impl PostFilter for ElasticQuotaPlugin {
     fn post_filter(&self, evaluator: &mut dyn Evaluator) -> PostFiltered {
-        victim_search::post_filter(self, evaluator)
+        let found = victim_search::post_filter(self, evaluator);
+        if !self.args.reclaims || matches!(found, PostFiltered::Nominate(_)) {
+            return found;
+        }
+        reclaim::post_filter(self, evaluator).unwrap_or(found)
     }
 
     fn condition(&self, view: View<'_>, preemptor: &Preemptor<'_>, _node: NodeIdx) -> Result<(), Cause> {
@@ -24,7 +28,7 @@ impl PostFilter for ElasticQuotaPlugin {
     }
 
     fn evicts_lower_only(&self) -> bool {
-        true
+        !self.args.reclaims
     }
 }
 
