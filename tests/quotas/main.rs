@@ -212,7 +212,8 @@ fn pods_that_are_not_preemptible_stay_within_min() {
 #[test]
 fn parents_are_checked_on_request() {
     for (checks, expected) in [(false, 2), (true, 1)] {
-        let mut core = core_with(json!({"enableCheckParentQuota": checks}), 100_000);
+        let mut core =
+            core_with(json!({"enableCheckParentQuota": checks, "enableMinQuotaScale": false}), 100_000);
         see(&mut core, &manifest("org", 1, 1));
         for name in ["team-a", "team-b"] {
             let mut child = manifest(name, 1, 10);

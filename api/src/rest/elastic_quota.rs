@@ -8,9 +8,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Quantities by resource name.
-pub type Quantities = BTreeMap<String, String>;
-
 /// `ElasticQuota/quotas`: the quotas by name, without roots.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
@@ -36,49 +33,49 @@ pub struct QuotaSummary {
     /// Name of its tree; empty for the default tree.
     pub tree: String,
     /// What it never exceeds.
-    pub max: Quantities,
+    pub max: BTreeMap<String, String>,
     /// What it gets whatever others request.
-    pub min: Quantities,
+    pub min: BTreeMap<String, String>,
     /// Its min as far as there is enough for the mins of all siblings.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub auto_scale_min: Quantities,
+    pub auto_scale_min: BTreeMap<String, String>,
     /// What pods with a place use, in it and below it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub used: Quantities,
+    pub used: BTreeMap<String, String>,
     /// The part of `used` of pods that are not preemptible.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub non_preemptible_used: Quantities,
+    pub non_preemptible_used: BTreeMap<String, String>,
     /// What it asks for: `childRequest`, or at least its min when it does not lend.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub request: Quantities,
+    pub request: BTreeMap<String, String>,
     /// What pods that are not preemptible request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub non_preemptible_request: Quantities,
+    pub non_preemptible_request: BTreeMap<String, String>,
     /// Its weight in the distribution of what is left over.
-    pub shared_weight: Quantities,
+    pub shared_weight: BTreeMap<String, String>,
     /// What it may use now.
-    pub runtime: Quantities,
+    pub runtime: BTreeMap<String, String>,
     /// What its pods request and its children ask for.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub child_request: Quantities,
+    pub child_request: BTreeMap<String, String>,
     /// What its pods use and is guaranteed to its children; only where usage is guaranteed.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub allocated: Quantities,
+    pub allocated: BTreeMap<String, String>,
     /// The greater of min and `allocated`; only where usage is guaranteed.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub guaranteed: Quantities,
+    pub guaranteed: BTreeMap<String, String>,
     /// What its own pods use.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub self_used: Quantities,
+    pub self_used: BTreeMap<String, String>,
     /// What its own pods use that are not preemptible.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub self_non_preemptible_used: Quantities,
+    pub self_non_preemptible_used: BTreeMap<String, String>,
     /// What its own pods request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub self_request: Quantities,
+    pub self_request: BTreeMap<String, String>,
     /// What its own pods request that are not preemptible.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub self_non_preemptible_request: Quantities,
+    pub self_non_preemptible_request: BTreeMap<String, String>,
     /// Its own pods, by namespace and name, if they are asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_cache: Option<BTreeMap<String, QuotaPod>>,
@@ -93,8 +90,8 @@ pub struct QuotaSummary {
 pub struct QuotaPod {
     /// Whether it has a place.
     pub is_assigned: bool,
-    /// What it requests of the resources that the quota counts.
-    pub resource: Quantities,
+    /// What it requests, of all resources.
+    pub resource: BTreeMap<String, String>,
 }
 
 /// Something wrong with a quota. Everything else goes on.
@@ -122,7 +119,7 @@ pub struct QuotaState {
     /// Number of pods that are counted.
     pub pods: usize,
     /// What the default tree has to share out.
-    pub total: Quantities,
+    pub total: BTreeMap<String, String>,
     /// One row per quota, by tree and name, the first thousand.
     pub rows: Vec<QuotaRow>,
     /// What is wrong with quotas.
@@ -278,7 +275,7 @@ pub struct QuotaRound {
 #[serde(rename_all = "camelCase")]
 pub struct QuotaOveruse {
     /// By how much it uses more than its runtime.
-    pub excess: Quantities,
+    pub excess: BTreeMap<String, String>,
     /// Whether pods are evicted for it (`monitorAllQuotas`).
     pub monitored: bool,
     /// For how long it is over, in seconds, since its last eviction; absent where it is not monitored.

@@ -110,12 +110,11 @@ impl Tree {
 
     /// Works out all sums above the leaves from what each quota's own pods add up to.
     pub(super) fn add_up(&mut self) {
-        let order: Vec<QuotaIdx> = self.bottom_up();
+        let (order, guarantees) = (self.bottom_up(), self.guarantees_usage);
         for at in 0..self.quotas.len() {
             let cells = &mut self.get_mut(at).cells;
-            cells
-                .iter_mut()
-                .for_each(|cell: &mut Cell| (cell.all, cell.allocated) = (cell.own, cell.own.used));
+            let allocated = |cell: &Cell| if guarantees { cell.own.used } else { 0 };
+            cells.iter_mut().for_each(|cell| (cell.all, cell.allocated) = (cell.own, allocated(cell)));
         }
         for at in order {
             let Some(parent) = self.quotas[at].parent else { continue };
@@ -125,7 +124,9 @@ impl Tree {
                 let up = Sums { request: i128::from(cell.limited_request(lends)), ..cell.all };
                 let above = &mut self.get_mut(parent).cells[r];
                 above.all.add(&up, 1);
-                above.allocated += i128::from(cell.guaranteed());
+                if guarantees {
+                    above.allocated += i128::from(cell.guaranteed());
+                }
             }
         }
         for at in self.downwards.clone().iter() {

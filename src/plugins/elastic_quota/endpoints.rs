@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pellucid_api::keys::elastic_quota as keys;
 use pellucid_api::rest::elastic_quota::{
-    Quantities, QuotaExplanation, QuotaPod, QuotaRow, QuotaState, QuotaSummaries, QuotaSummary,
+    QuotaExplanation, QuotaPod, QuotaRow, QuotaState, QuotaSummaries, QuotaSummary,
 };
 use pellucid_framework::endpoint::{Endpoint, Query, QueryKind, ReadContext, ReadError};
 use pellucid_model::Name;
@@ -15,6 +15,9 @@ use super::super::listing::{MAX_ROWS, cut};
 use super::quota::Amounts;
 use super::quotas::{Charge, Quotas};
 use super::tree::{Cell, QuotaIdx, Role, Sums, clamp};
+
+/// Quantities by resource name.
+type Quantities = BTreeMap<String, String>;
 
 const INCLUDE_PODS: Query = Query::new("includePods", QueryKind::Boolean, "Adds the pods of each quota");
 const TREE: Query =
@@ -91,7 +94,9 @@ impl Quotas {
         let (non_preemptible_request, self_non_preemptible_request) = sums(|s| s.fixed_request);
         let (child_request, self_request) = sums(|s| s.request);
         let guarantees = self.args.guarantees_usage;
-        let scaled = cells().filter(|(_, cell)| cell.min.is_some() || cell.is_scaled);
+        // A quota without any min has nothing to scale.
+        let has_min = object.is_some_and(|object| !object.min.is_empty());
+        let scaled = cells().filter(|(_, cell)| cell.min.is_some() || (cell.is_scaled && has_min));
         let is_ordinary = quota.role == Role::Ordinary;
         let parent = quota.parent.filter(|_| is_ordinary);
         let runtime =
@@ -137,7 +142,9 @@ impl Quotas {
             else {
                 continue;
             };
-            let resource = self.quantities(self.asked(*quota, spec));
+            let named = spec.requests.list.named();
+            let resource =
+                named.map(|(name, amount)| (name.to_string(), format_amount(&name, amount))).collect();
             let pod = QuotaPod { is_assigned: counted.used.is_some(), resource };
             all.entry(*quota).or_default().insert(counted.key.to_string(), pod);
         }

@@ -87,7 +87,8 @@ impl Tree {
             for (at, (child, runtime)) in children.iter().zip(fill(total, &claims)).enumerate() {
                 if self.quotas[*child].cells[r].runtime != runtime {
                     let child = self.get_mut(*child);
-                    (child.cells[r].runtime, child.is_dirty, changed[at]) = (runtime, true, true);
+                    (child.cells[r].runtime, changed[at]) = (runtime, true);
+                    child.is_dirty = !child.children.is_empty();
                 }
             }
         }

@@ -371,7 +371,7 @@ fn root(n_resources: usize) -> Quota {
         lends: true,
         cells: vec![Cell::default(); n_resources].into(),
         version: 1,
-        is_dirty: true,
+        is_dirty: false,
     }
 }
 

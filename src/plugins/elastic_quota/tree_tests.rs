@@ -322,7 +322,7 @@ fn a_change_of_a_leaf_works_out_its_path_alone() {
     for p in 0..10 {
         let parent = format!("p{p}");
         objects.push(quota(&parent, None, 100, 10_000));
-        objects.extend((0..10).map(|i| quota(&format!("p{p}-{i}"), Some(&parent), 10, 1000)));
+        objects.extend((0..10).map(|i| quota(&format!("p{p}-{i}"), Some(&parent), 0, 1000)));
     }
     let mut tree = tree_of(objects, &args);
     let totals = totals(&tree, 1_000_000, 0);
