@@ -1,4 +1,5 @@
-//! Laws of plugins that own objects, holds and time, in random histories: LoadAwareScheduling, and LicenceSeats from outside.
+//! Laws of plugins that own objects, holds and time, in random histories: LoadAwareScheduling, ElasticQuota, and LicenceSeats
+//! from outside.
 //!
 //! What a plugin knows equals what a scheduler knows that is given the objects alone, or a dump. What is undone leaves
 //! nothing behind. Results kept per node are those made anew. A trial gives what the placement gives.
@@ -37,6 +38,8 @@ const POOLS: [&str; 2] = ["mesher", "solver"];
 const START: u64 = 1_800_000_000;
 const HELD: &str = "example.com/held-licence-seats";
 const LOAD_AWARE: &str = "LoadAwareScheduling";
+const ELASTIC_QUOTA: &str = "ElasticQuota";
+const QUOTAS: [&str; 2] = ["team-a", "team-b"];
 
 /// Returns the plugins of this crate, the example, and one that counts what its hooks are told.
 pub(crate) fn registry() -> Vec<Box<dyn PluginFactory>> {
@@ -52,7 +55,7 @@ fn profile() -> Profile {
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{
             "schedulerName": SCHEDULER,
-            "plugins": {"multiPoint": {"enabled": [{"name": LOAD_AWARE}]}},
+            "plugins": {"multiPoint": {"enabled": [{"name": LOAD_AWARE}, {"name": ELASTIC_QUOTA}]}},
             "pluginConfig": [{"name": LOAD_AWARE, "args": {
                 "nodeMetricExpirationSeconds": 100, "enableScheduleWhenNodeMetricsExpired": false,
             }}],
@@ -96,6 +99,9 @@ enum Happening {
     /// What a node uses, in thousandths, and how many seconds ago.
     Report(usize, u64, u64),
     ReportGone(usize),
+    /// A quota with min and max of CPU, in thousandths; the second may be below the first.
+    Quota(usize, u64, u64, bool),
+    QuotaGone(usize),
     Steps(usize),
     Wait(u64),
     /// The API server carries out an order, and says so or not.
@@ -118,6 +124,9 @@ fn happening() -> impl Strategy<Value = Happening> {
         1 => (0..POOLS.len()).prop_map(PoolGone),
         3 => (0..NODES, 0..4_000u64, 0..130u64).prop_map(|(i, milli, age)| Report(i, milli, age)),
         1 => (0..NODES).prop_map(ReportGone),
+        3 => (0..QUOTAS.len(), 0..10u64, 0..20u64, any::<bool>())
+            .prop_map(|(i, min, max, below)| Quota(i, min * 100, max * 100, below)),
+        1 => (0..QUOTAS.len()).prop_map(QuotaGone),
         6 => (1..4usize).prop_map(Steps),
         3 => (0..40u64).prop_map(Wait),
         5 => (0..PODS, any::<bool>()).prop_map(|(i, reports)| Bound(i, reports)),
@@ -175,7 +184,9 @@ impl Life {
 
     fn set_custom(&mut self, kind: &str, name: &str, mut object: Value) {
         let kind = self.kind(kind);
-        object["metadata"] = json!({"name": name, "uid": name, "resourceVersion": self.next_version()});
+        for (field, value) in [("name", name), ("uid", name), ("resourceVersion", &*self.next_version())] {
+            object["metadata"][field] = json!(value);
+        }
         let read = self.decoder.custom(kind, &object).expect("readable");
         self.custom.insert((kind, name.to_owned()), object);
         self.core.apply(Input::CustomApplied(Arc::new(read)));
@@ -218,8 +229,12 @@ impl Life {
                 let annotations =
                     wanted.map_or(json!({}), |wanted| json!({"example.com/licence-seats": wanted}));
                 let requests = json!({"cpu": format!("{milli}m"), "memory": "100Mi"});
+                // The third quota of pods does not exist.
+                let quota = QUOTAS.get(at % 4).unwrap_or(&"team-c");
+                let labels = json!({"quota.scheduling.koordinator.sh/name": quota});
+                let labels = if at % 4 == 3 { json!({}) } else { labels };
                 let pod = json!({
-                    "metadata": {"namespace": "ns", "name": name, "uid": uid, "annotations": annotations},
+                    "metadata": {"namespace": "ns", "name": name, "uid": uid, "annotations": annotations, "labels": labels},
                     "spec": {"schedulerName": SCHEDULER,
                         "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]},
                 });
@@ -255,6 +270,16 @@ impl Life {
                 self.set_custom("NodeMetric", &format!("n{i}"), metric);
             }
             Happening::ReportGone(i) => self.forget_custom("NodeMetric", &format!("n{i}")),
+            Happening::Quota(i, min, max, below) => {
+                let parent = if *below && *i == 1 { QUOTAS[0] } else { "" };
+                let amount = |milli: &u64| json!({"cpu": format!("{milli}m")});
+                let quota = json!({
+                    "metadata": {"labels": {"quota.scheduling.koordinator.sh/parent": parent}},
+                    "spec": {"min": amount(min), "max": amount(max)},
+                });
+                self.set_custom("ElasticQuota", QUOTAS[*i], quota);
+            }
+            Happening::QuotaGone(i) => self.forget_custom("ElasticQuota", QUOTAS[*i]),
             Happening::Steps(n) => {
                 let steps: Vec<Step> = (0..*n).map_while(|_| self.core.step()).collect();
                 self.orders.extend(self.core.orders());

@@ -111,6 +111,13 @@ fn placed<'a>(core: &Core, pods: impl IntoIterator<Item = &'a Pod>) -> usize {
     pods.into_iter().filter(|pod| core.node_of(pod).is_some()).count()
 }
 
+/// Returns the code of the reason for which a pod is refused as a whole.
+fn code(core: &Core, pod: &Pod) -> &'static str {
+    let verdict = core.scheduler.verdict(core.id(pod).expect("known")).expect("decided");
+    let Outcome::Refused(refusal) = verdict.outcome else { panic!("{verdict:?}") };
+    refusal.pod_cause.as_ref().expect("refused as a whole").reasons[0].code.as_str()
+}
+
 /// Returns the message of a pod's refusal.
 fn refusal(core: &Core, pod: &Pod) -> String {
     let verdict = core.scheduler.verdict(core.id(pod).expect("known")).expect("decided");
@@ -129,10 +136,10 @@ fn a_quota_of_twenty_takes_twenty_however_fast_pods_come() {
     core.run();
     assert_eq!((placed(&core, &pods), used(&core, "team-a").as_str()), (20, "20"));
     let message = refusal(&core, &pods[25]);
-    let words = "0/1 nodes are available: Insufficient quotas, quotaName: team-a, runtime: cpu:20,memory:0, used: cpu:20, \
+    let words = "0/1 nodes are available: Insufficient quotas, quotaName: team-a, runtime: cpu:20, used: cpu:20, \
                  pod's request: cpu:1, exceedDimensions: [cpu]";
-    let words = words.replace(",memory:0", "");
-    assert!(message.starts_with(&words), "{message}");
+    assert!(message.starts_with(words), "{message}");
+    assert_eq!(code(&core, &pods[25]), "InsufficientQuota");
 }
 
 #[test]
@@ -200,6 +207,7 @@ fn pods_that_are_not_preemptible_stay_within_min() {
     assert_eq!(placed(&core, &pods), 2);
     let waits = pods.iter().find(|pod| core.node_of(pod).is_none()).expect("one waits");
     let message = refusal(&core, waits);
+    assert_eq!(code(&core, waits), "InsufficientNonPreemptibleQuota");
     assert!(
         message.contains("Insufficient non-preemptible quotas, quotaName: team-a, min: cpu:2, "),
         "{message}"

@@ -28,7 +28,7 @@ pub struct QuotaSummary {
     pub is_parent: bool,
     /// Whether others may use what it does not request of its min.
     pub allow_lent_resource: bool,
-    /// Counts the changes of its runtime.
+    /// Another number whenever its runtime is another.
     pub runtime_version: u64,
     /// Name of its tree; empty for the default tree.
     pub tree: String,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::super::listing::{MAX_ROWS, cut};
 use super::quota::Amounts;
 use super::quotas::{Charge, Quotas};
-use super::tree::{Cell, QuotaIdx, Role, Sums, clamp};
+use super::tree::{Cell, QuotaIdx, ROOT, Role, Sums, clamp};
 
 /// Quantities by resource name.
 type Quantities = BTreeMap<String, String>;
@@ -108,7 +108,7 @@ impl Quotas {
             parent_name: self.parent_name(at),
             is_parent: object.is_some_and(|object| object.is_parent),
             allow_lent_resource: quota.lends,
-            runtime_version: quota.version,
+            runtime_version: self.tree.version(at),
             tree: quota.tree.to_string(),
             max: object.filter(|_| is_ordinary).map_or_else(max, |object| of(&object.max)),
             min: object.map(|object| of(&object.min)).unwrap_or_default(),
@@ -172,7 +172,7 @@ pub(super) fn not_found(name: &str) -> ReadError {
 }
 
 fn read_all(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
-    let quotas = state(cx)?;
+    let Some(quotas) = cx.view.state::<Quotas>() else { return Ok(json!(QuotaSummaries::default())) };
     let tree = cx.params.get("tree").map_or("", String::as_str);
     let mut pods = includes_pods(cx).then(|| quotas.pods_by_quota());
     let mut all = BTreeMap::new();
@@ -197,7 +197,7 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     });
     let rows = ordered.iter().flat_map(|at| (0..tree.resources.len()).filter_map(|r| row(quotas, *at, r)));
     let (rows, truncated) = cut(rows.collect(), MAX_ROWS);
-    let root = tree.get(super::tree::ROOT).cells.iter().enumerate();
+    let total = |r: usize| (r, clamp(tree.total(ROOT, r, &quotas.totals)));
     let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
     let counted = || quotas.pods.iter().flatten();
     for charge in counted().filter_map(|counted| counted.requested.as_ref()) {
@@ -208,7 +208,7 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     Ok(json!(QuotaState {
         quotas: tree.quotas.iter().filter(|quota| quota.role == Role::Ordinary).count(),
         pods: counted().count(),
-        total: quotas.quantities(root.map(|(r, cell)| (r, cell.runtime)).filter(|(_, amount)| *amount != 0)),
+        total: quotas.quantities((0..tree.resources.len()).map(total).filter(|(_, amount)| *amount != 0)),
         rows,
         problems: quotas.problems(),
         unknown_quotas: unknown,

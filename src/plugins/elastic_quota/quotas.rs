@@ -15,7 +15,8 @@ use super::accounting::Part;
 use super::args::QuotaArgs;
 use super::objects::{Consequence, Objects};
 use super::overuse::Overuse;
-use super::tree::{DEFAULT, QuotaIdx, Tree};
+use super::shares::Totals;
+use super::tree::{DEFAULT, QuotaIdx, ROOT, Tree};
 use super::writes::{SETTLING, Sync};
 
 /// What of a pod is counted where.
@@ -62,7 +63,7 @@ pub(super) struct Quotas {
     pub(super) objects: Objects,
     pub(super) tree: Tree,
     pub(super) pods: Pages<Option<Arc<Counted>>>,
-    totals: Arc<super::shares::Totals>,
+    pub(super) totals: Arc<Totals>,
     unsettled: Unsettled,
     /// Whether amounts have changed that readers of the objects, or of overuse, do not know of.
     has_news: bool,
@@ -118,14 +119,15 @@ impl Quotas {
 
     /// Adds what of a pod counts to the tree, or takes it off.
     fn count(&mut self, charge: &Charge, part: Part, times: i128) {
-        // A tree that is to be made anew counts all pods then.
         self.has_news = true;
+        // A tree that is to be made anew counts all pods then.
         if self.unsettled == Unsettled::Tree {
             return;
         }
         self.tree.count(charge.quota, &charge.spec.requests.list, charge.is_fixed, part, times);
-        // What is used decides about shares only where it is guaranteed, or taken off the total.
-        if part == Part::Request || self.args.guarantees_usage || charge.quota <= DEFAULT {
+        // What is used decides about shares only where it is guaranteed, or taken off a total that others share.
+        let is_taken_off = || charge.quota <= DEFAULT && !self.tree.get(ROOT).children.is_empty();
+        if part == Part::Request || self.args.guarantees_usage || is_taken_off() {
             self.unsettled = self.unsettled.max(Unsettled::Shares);
         }
     }

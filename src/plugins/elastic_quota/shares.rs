@@ -29,7 +29,7 @@ impl Tree {
         let mut has_changed = false;
         for at in self.downwards.clone().iter().copied() {
             if self.quotas[at].role == Role::Root && self.set_total(at, totals) {
-                (has_changed, self.get_mut(at).is_dirty) = (true, true);
+                self.get_mut(at).is_dirty = true;
             }
             if self.quotas[at].is_dirty {
                 has_changed |= self.distribute(at, scales_min);
@@ -52,7 +52,8 @@ impl Tree {
         has_changed
     }
 
-    fn total(&self, root: QuotaIdx, r: usize, totals: &Totals) -> i128 {
+    /// Returns what a root has, exactly.
+    pub(super) fn total(&self, root: QuotaIdx, r: usize, totals: &Totals) -> i128 {
         if root != ROOT {
             let own = totals.trees.iter().filter(|(at, _)| self.quotas[*at].parent == Some(root));
             return own.map(|(_, total)| total[r]).sum();
@@ -69,33 +70,32 @@ impl Tree {
     /// Shares out what a quota has among its children. Returns whether a share changed.
     fn distribute(&mut self, parent: QuotaIdx, scales_min: bool) -> bool {
         let children = self.quotas[parent].children.clone();
-        let mut changed = vec![false; children.len()];
+        let mut has_changed = false;
         let mut claims = Vec::with_capacity(children.len());
         for r in 0..self.resources.len() {
             let total = self.quotas[parent].cells[r].runtime;
             let scaling = self.scaling(parent, r, scales_min);
             claims.clear();
-            for (child, changed) in children.iter().zip(&mut changed) {
+            for child in children.iter() {
                 let before = self.quotas[*child].cells[r];
                 let scaled_min = scaling.map_or(before.floor(), |scaling| scaling.min_of(&before));
                 if (before.scaled_min, before.is_scaled) != (scaled_min, scaling.is_some()) {
                     let cell = &mut self.get_mut(*child).cells[r];
-                    (cell.scaled_min, cell.is_scaled, *changed) = (scaled_min, scaling.is_some(), true);
+                    (cell.scaled_min, cell.is_scaled) = (scaled_min, scaling.is_some());
+                    has_changed = true;
                 }
                 claims.push(self.claim(&self.quotas[*child], r));
             }
-            for (at, (child, runtime)) in children.iter().zip(fill(total, &claims)).enumerate() {
+            for (child, runtime) in children.iter().zip(fill(total, &claims)) {
                 if self.quotas[*child].cells[r].runtime != runtime {
                     let child = self.get_mut(*child);
-                    (child.cells[r].runtime, changed[at]) = (runtime, true);
+                    child.cells[r].runtime = runtime;
                     child.is_dirty = !child.children.is_empty();
+                    has_changed = true;
                 }
             }
         }
-        for (child, _) in children.iter().zip(&changed).filter(|(_, changed)| **changed) {
-            self.get_mut(*child).version += 1;
-        }
-        changed.contains(&true)
+        has_changed
     }
 
     /// Returns what a quota claims of its parent.

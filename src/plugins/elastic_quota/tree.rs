@@ -9,6 +9,7 @@ use std::sync::Arc;
 use pellucid_api::keys::elastic_quota as keys;
 use pellucid_model::Name;
 use pellucid_model::collections::FxHashMap;
+use pellucid_model::stable_hash::StableHash;
 
 use super::args::QuotaArgs;
 use super::quota::{Amounts, ElasticQuota};
@@ -129,8 +130,6 @@ pub(super) struct Quota {
     pub(super) lends: bool,
     /// By resource, in the order of [`Tree::resources`].
     pub(super) cells: Box<[Cell]>,
-    /// Counts changes of its runtime.
-    pub(super) version: u64,
     /// Whether the shares of its children must be worked out again.
     pub(super) is_dirty: bool,
 }
@@ -317,6 +316,16 @@ impl Tree {
         Arc::make_mut(&mut self.quotas[at])
     }
 
+    /// Returns a number that changes, but for chance, whenever the quota's runtime does, and with nothing else.
+    pub(super) fn version(&self, at: QuotaIdx) -> u64 {
+        let mut hash = StableHash::default();
+        for (cell, name) in self.quotas[at].cells.iter().zip(self.resources.iter()) {
+            hash.add_text(name);
+            hash.add_number(cell.runtime.unsigned_abs());
+        }
+        hash.finish() >> 1
+    }
+
     /// Iterates from a quota up to its root.
     pub(super) fn upwards(&self, at: QuotaIdx) -> impl Iterator<Item = QuotaIdx> {
         std::iter::successors(Some(at), |at| self.quotas[*at].parent)
@@ -370,7 +379,6 @@ fn root(n_resources: usize) -> Quota {
         cut_off: None,
         lends: true,
         cells: vec![Cell::default(); n_resources].into(),
-        version: 1,
         is_dirty: false,
     }
 }

@@ -327,7 +327,7 @@ fn a_change_of_a_leaf_works_out_its_path_alone() {
     let mut tree = tree_of(objects, &args);
     let totals = totals(&tree, 1_000_000, 0);
     tree.refresh(&totals, true);
-    let before: Vec<u64> = tree.quotas.iter().map(|quota| quota.version).collect();
+    let before = by_name(&tree);
     tree.count(at(&tree, "p3-4"), &request(50, 0), false, Part::Request, 1);
     let dirty = |tree: &Tree| {
         let dirty = tree.quotas.iter().filter(|quota| quota.is_dirty);
@@ -336,9 +336,9 @@ fn a_change_of_a_leaf_works_out_its_path_alone() {
     assert_eq!(dirty(&tree), ["koordinator-root-quota", "p3"]);
     tree.refresh(&totals, true);
     assert_eq!(dirty(&tree), Vec::<String>::new());
-    let changed = tree.quotas.iter().zip(before).filter(|(quota, version)| quota.version != *version);
-    let mut changed: Vec<String> = changed.map(|(quota, _)| quota.name.to_string()).collect();
-    changed.sort();
+    let after = by_name(&tree);
+    let changed: Vec<&str> =
+        after.iter().filter(|(name, now)| before[name].0 != now.0).map(|(name, _)| &**name).collect();
     assert_eq!(changed, ["p3", "p3-4"]);
     assert_eq!(clamp(cpu(&tree, "p3").all.request), 50);
 }
