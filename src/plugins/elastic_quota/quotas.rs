@@ -137,7 +137,7 @@ impl Quotas {
         &mut self.pods[id.index()]
     }
 
-    /// Replaces what of a pod counts as `part`. Returns what was counted before.
+    /// Replaces what of a pod counts as `part`.
     fn set_charge(&mut self, id: PodId, pod: &Pod, part: Part, new: Option<Charge>) {
         let before = self.pods.get(id.index()).and_then(Option::as_deref);
         let before = before.and_then(|counted| counted.of(part)).cloned();
@@ -274,13 +274,12 @@ impl DerivedState for Quotas {
         old: Option<&CustomObject>,
         new: Option<&CustomObject>,
     ) -> Touched {
-        match self.objects.change(old, new) {
-            Consequence::Nothing => {}
-            Consequence::Rewritten => {
-                if let Some(object) = new {
-                    self.sync.came_back(&object.name, cx.now);
-                }
-            }
+        let consequence = self.objects.change(old, new);
+        if let (Consequence::Rewritten | Consequence::Tree, Some(object)) = (consequence, new.or(old)) {
+            self.sync.came_back(&object.name, cx.now);
+        }
+        match consequence {
+            Consequence::Nothing | Consequence::Rewritten => {}
             Consequence::Totals => self.unsettled = self.unsettled.max(Unsettled::Totals),
             Consequence::Tree => self.unsettled = Unsettled::Tree,
         }

@@ -92,7 +92,10 @@ impl Quotas {
         if self.sync.look != Look::Due {
             return Vec::new();
         }
-        self.sync.look = Look::Never;
+        let (sync, tree) = (&mut self.sync, &self.tree);
+        sync.look = Look::Never;
+        sync.seen.retain(|name, _| tree.find(name).is_some());
+        sync.ordered.retain(|name, _| tree.find(name).is_some());
         let mut all = Vec::new();
         for at in 0..self.tree.quotas.len() {
             if all.len() >= AT_A_TIME {
