@@ -2,14 +2,16 @@
 //!
 //! Prints a table with the floors and aims of the design. It is a plain program, because it reports rates and not
 //! distributions:
-//! - `cargo bench --bench decision` runs everything except `hostile`, `explain`, `fixes`, `routes`, `reads`, `l0` and `load`;
+//! - `cargo bench --bench decision` runs everything except `hostile`, `explain`, `fixes`, `routes`, `reads`, `l0`, `load` and
+//!   `quotas`;
 //! - `-- gangs` runs only gangs;
 //! - `-- relations` runs only affinity and spread, compared with basic pods without reuse;
 //! - `-- hostile` measures the wait of plain pods next to gangs that take long;
 //! - `-- routes` measures every route of the REST API while pods are placed, `-- reads` what each answer costs by itself;
 //! - `-- explain` compares runs with and without readers, `-- fixes` with and without readers who ask for fixes, `-- l0` with
 //!   and without always-on diagnosis;
-//! - `-- load` compares runs with and without LoadAwareScheduling, and with NodeMetrics that arrive meanwhile.
+//! - `-- load` compares runs with and without LoadAwareScheduling, and with NodeMetrics that arrive meanwhile; `-- quotas` with
+//!   and without ElasticQuota and 1,000 quotas.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
 #[path = "decision/explain.rs"]
@@ -24,6 +26,8 @@ mod hostile;
 mod level0;
 #[path = "decision/load.rs"]
 mod load;
+#[path = "decision/quotas.rs"]
+mod quotas;
 #[path = "decision/reads.rs"]
 mod reads;
 #[path = "decision/relations.rs"]
@@ -112,6 +116,9 @@ fn main() {
     }
     if std::env::args().any(|arg| arg == "load") {
         return load::print();
+    }
+    if std::env::args().any(|arg| arg == "quotas") {
+        return quotas::print();
     }
     if std::env::args().any(|arg| arg == "hostile") {
         return hostile::print();

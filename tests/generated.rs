@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use pellucid::kubernetes::rights::{Rule, cluster_rules};
-use pellucid_api::reason::{REGISTRY, ReasonCode, STATES};
+use pellucid_api::reason::{REGISTRY, ReasonCode, ReasonEntry, STATES};
 
 /// Compares a file with its expected content, or writes it with `UPDATE=1`.
 fn check(path: &str, fresh: &str) {
@@ -49,16 +49,17 @@ fn reasons_md_is_fresh() {
          them; `{}` stands for what it is about, such as a resource. `GET /apis/v1/reasons` serves the same table, and the\n\
          reasons of all plugins. A reason is the last word on one node, on the pod as a whole or on its gang, until\n\
          something changes. The names in the examples are made up.\n\n\
-         This file is made of `api/src/reason.rs`; `UPDATE=1 cargo test --test generated` writes it.\n\n\
+         This file is made of `api/src/reason.rs` and of what plugins register; `UPDATE=1 cargo test --test generated` writes it.\n\n\
          | code | given by | last word on | message |\n|---|---|---|---|\n",
     );
-    for entry in REGISTRY {
+    let entries = all_reasons();
+    for entry in &entries {
         let (code, anchor) = (entry.code.as_str(), entry.code.as_str().to_lowercase());
         let terminal = entry.code.terminal_for().as_str();
         writeln!(text, "| [{code}](#{anchor}) | {} | {terminal} | `{}` |", entry.plugin, entry.message)
             .unwrap();
     }
-    for entry in REGISTRY {
+    for entry in &entries {
         let code = entry.code.as_str();
         writeln!(text, "\n## {code}\n\n{}\n", entry.meaning).unwrap();
         writeln!(text, "- Message: `{}`", entry.message).unwrap();
@@ -80,6 +81,13 @@ fn reasons_md_is_fresh() {
         writeln!(text, "| {} | {} | {} |", entry.code, entry.where_seen, entry.meaning).unwrap();
     }
     check("docs/reasons.md", &text);
+}
+
+/// Returns the built-in reasons, then those that the plugins of this repository register.
+fn all_reasons() -> Vec<ReasonEntry> {
+    let plugins = pellucid::plugins::registry();
+    let registered = plugins.iter().flat_map(|factory| factory.reasons());
+    REGISTRY.iter().copied().chain(registered.map(|reason| ReasonCode::Plugin(reason).entry())).collect()
 }
 
 #[test]

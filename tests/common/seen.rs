@@ -44,7 +44,7 @@ pub fn seen_by(cluster: &Cluster, registry: &[Box<dyn PluginFactory>]) -> BTreeM
                     list: &List::default(),
                 });
                 let what = format!("read {} {} {params:?}", factory.name(), endpoint.path);
-                all.insert(what, body.expect("what it asks for exists"));
+                all.insert(what, body.unwrap_or_else(|error| json!(format!("{error:?}"))));
             }
         }
     }
@@ -75,6 +75,10 @@ fn asked(view: View<'_>, path: &str) -> Vec<PathParams> {
     if path.contains(":nodeName") {
         let names: BTreeSet<_> = view.nodes().iter().map(|n| view.name(*n).to_string()).collect();
         names.iter().map(|name| PathParams::from([one("nodeName", name)])).collect()
+    } else if path.contains(":name") && !path.contains(":namespace") {
+        // Quotas; of those that a history may have, and one that is always there.
+        let names = ["team-a", "team-b", "koordinator-default-quota"];
+        names.iter().map(|name| PathParams::from([one("name", name)])).collect()
     } else if path.contains(":name") {
         let keys: BTreeSet<&PodKey> = view.cluster().pods().map(|(_, r)| &r.pod.key).collect();
         let of = |key: &&PodKey| PathParams::from([one("namespace", &key.namespace), one("name", &key.name)]);

@@ -1,6 +1,7 @@
 //! The RBAC rules in `deploy/` match the calls: none is missing and none is unused.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid::cluster::input::Input;
@@ -8,12 +9,14 @@ use pellucid::kubernetes::decode::Decoder;
 use pellucid::kubernetes::reviews::{Access, Reviewed, Reviews};
 use pellucid::kubernetes::rights::{Rule, cluster_rules};
 use pellucid::model::ObjectKind;
-use pellucid::model::effect::EffectReport;
+use pellucid::model::effect::{Effect, EffectReport, ObjectPart, ObjectRef, ObjectWrite, Precondition};
+use pellucid::plugins::elastic_quota::ELASTIC_QUOTA;
 use serde_json::{Value, json};
 
 use crate::leading::{election, serve_lease};
 use crate::mock::{
-    Answer, Mock, bind, bind_done, bind_volume, condition, event, evict, failure, group_status, select_node,
+    Answer, Mock, bind, bind_done, bind_volume, condition, event, evict, failure, group_status, object,
+    select_node,
 };
 
 /// API versions that serve PodGroups.
@@ -105,15 +108,21 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
         mock.on(&format!("GET /apis/{path}/namespaces/ns/podgroups/g{n}"), [Answer::Json(200, group)]);
     }
     mock.serve("/apis/slo.koordinator.sh/v1alpha1/nodemetrics", []);
+    mock.serve("/apis/scheduling.sigs.k8s.io/v1alpha1/elasticquotas", []);
+    mock.serve("/apis/quota.koordinator.sh/v1alpha1/elasticquotaprofiles", []);
+    let quota = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/ns/elasticquotas/q";
+    mock.on(&format!("PATCH {quota}"), lost());
+    mock.on(&format!("PATCH {quota}/status"), [Answer::Json(200, json!({}))]);
     mock.serve("/apis/scheduling.k8s.io/v1/priorityclasses", []);
     let (io, mut inputs) =
         mock.start_io(|config| config.decoder = Decoder::of(&pellucid::plugins::registry()));
     io.queues.push_all([bind(1, "p"), condition("p", "m"), event("p", "m"), event("p", "m")]);
     bind_done(&mut inputs).await;
-    io.queues.push_all([evict(2, "v"), bind_volume(3), select_node(4)]);
-    // The three reports arrive in any order.
+    let of_quota = [ObjectPart::Main, ObjectPart::Status].map(|part| patch_quota(5 + part as u64, part));
+    io.queues.push_all([evict(2, "v"), bind_volume(3), select_node(4)].into_iter().chain(of_quota));
+    // The five reports arrive in any order.
     let mut reports = 0;
-    while reports < 3 {
+    while reports < 5 {
         let input = inputs.recv().await.expect("an input");
         reports += u32::from(matches!(
             input,
@@ -121,7 +130,7 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
         ));
     }
     tokio::spawn(async move { while inputs.recv().await.is_some() {} });
-    mock.wait("WATCH", 25).await;
+    mock.wait("WATCH", 27).await;
     let kinds = ObjectKind::POD_GROUPS.into_iter().enumerate();
     io.queues.push_all(kinds.map(|(n, kind)| group_status(kind, &format!("g{n}"), 1, Some("m"))));
     for (n, path) in GROUPS.iter().enumerate() {
@@ -147,6 +156,17 @@ async fn the_role_grants_exactly_the_requests_for_the_lease() {
     let of_lease = mock.seen("").into_iter().filter(|seen| seen.what.contains("/leases"));
     let used: BTreeSet<_> = of_lease.filter_map(|seen| right(&seen.what)).collect();
     assert_eq!(used, granted("Role"));
+}
+
+/// Orders a patch of an ElasticQuota.
+fn patch_quota(id: u64, part: ObjectPart) -> Effect {
+    let write = ObjectWrite::Patch {
+        object: ObjectRef::custom(&ELASTIC_QUOTA, &"ns".into(), &"q".into()),
+        part,
+        precondition: Precondition::uid("uid-q".into()),
+        patch: Arc::new(json!({"metadata": {"annotations": {"a": "b"}}})),
+    };
+    object(id, write)
 }
 
 /// Asks who a user is and what the user may.

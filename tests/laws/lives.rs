@@ -1,4 +1,5 @@
-//! Laws of plugins that own objects, holds and time, in random histories: LoadAwareScheduling, and LicenceSeats from outside.
+//! Laws of plugins that own objects, holds and time, in random histories: LoadAwareScheduling, ElasticQuota, and LicenceSeats
+//! from outside.
 //!
 //! What a plugin knows equals what a scheduler knows that is given the objects alone, or a dump. What is undone leaves
 //! nothing behind. Results kept per node are those made anew. A trial gives what the placement gives.
@@ -28,15 +29,14 @@ use crate::common::cluster::{SCHEDULER, config};
 use crate::common::driver::Core;
 use crate::common::dumps::{dump, state};
 use crate::common::seen::seen_by;
+use crate::happening::{Happening, POOLS, QUOTAS, happening};
 use crate::{census, filter, licence_seats, score};
 
-const NODES: usize = 3;
-const PODS: usize = 8;
-const POOLS: [&str; 2] = ["mesher", "solver"];
 /// When the histories start, in seconds since 1970.
 const START: u64 = 1_800_000_000;
 const HELD: &str = "example.com/held-licence-seats";
 const LOAD_AWARE: &str = "LoadAwareScheduling";
+const ELASTIC_QUOTA: &str = "ElasticQuota";
 
 /// Returns the plugins of this crate, the example, and one that counts what its hooks are told.
 pub(crate) fn registry() -> Vec<Box<dyn PluginFactory>> {
@@ -52,7 +52,7 @@ fn profile() -> Profile {
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{
             "schedulerName": SCHEDULER,
-            "plugins": {"multiPoint": {"enabled": [{"name": LOAD_AWARE}]}},
+            "plugins": {"multiPoint": {"enabled": [{"name": LOAD_AWARE}, {"name": ELASTIC_QUOTA}]}},
             "pluginConfig": [{"name": LOAD_AWARE, "args": {
                 "nodeMetricExpirationSeconds": 100, "enableScheduleWhenNodeMetricsExpired": false,
             }}],
@@ -72,58 +72,6 @@ fn core(reuse: bool) -> Core {
     });
     core.switches.set_reuse(reuse);
     core
-}
-
-/// A random change; indices are taken modulo the number of elements.
-#[derive(Clone, Debug)]
-enum Happening {
-    /// A node with this CPU in thousandths, and thresholds of its own.
-    Node(usize, u64, bool),
-    NodeGone(usize),
-    /// A pod that asks for seats of a pool.
-    Pod {
-        at: usize,
-        milli: u64,
-        pool: usize,
-        seats: usize,
-    },
-    PodGone(usize),
-    /// Requests of a bound pod change in place.
-    Resized(usize, u64),
-    /// A pool with these seats, and a lease in seconds, 0 for none.
-    Pool(usize, u64, u64),
-    PoolGone(usize),
-    /// What a node uses, in thousandths, and how many seconds ago.
-    Report(usize, u64, u64),
-    ReportGone(usize),
-    Steps(usize),
-    Wait(u64),
-    /// The API server carries out an order, and says so or not.
-    Bound(usize, bool),
-    Refused(usize),
-    /// The watch shows a pod as it is.
-    Shown(usize),
-}
-
-fn happening() -> impl Strategy<Value = Happening> {
-    use Happening::*;
-    prop_oneof![
-        2 => (0..NODES, 1..5u64, any::<bool>()).prop_map(|(i, cpu, own)| Node(i, cpu * 1_000, own)),
-        1 => (0..NODES).prop_map(NodeGone),
-        6 => (0..PODS, 1..8u64, 0..3usize, 1..4usize)
-            .prop_map(|(at, milli, pool, seats)| Pod { at, milli: milli * 100, pool, seats }),
-        2 => (0..PODS).prop_map(PodGone),
-        1 => (0..PODS, 1..8u64).prop_map(|(i, milli)| Resized(i, milli * 100)),
-        3 => (0..POOLS.len(), 0..6u64, 0..3u64).prop_map(|(i, seats, lease)| Pool(i, seats, lease * 20)),
-        1 => (0..POOLS.len()).prop_map(PoolGone),
-        3 => (0..NODES, 0..4_000u64, 0..130u64).prop_map(|(i, milli, age)| Report(i, milli, age)),
-        1 => (0..NODES).prop_map(ReportGone),
-        6 => (1..4usize).prop_map(Steps),
-        3 => (0..40u64).prop_map(Wait),
-        5 => (0..PODS, any::<bool>()).prop_map(|(i, reports)| Bound(i, reports)),
-        1 => (0..PODS).prop_map(Refused),
-        4 => (0..PODS).prop_map(Shown),
-    ]
 }
 
 /// The objects of the API server and a scheduler.
@@ -175,7 +123,9 @@ impl Life {
 
     fn set_custom(&mut self, kind: &str, name: &str, mut object: Value) {
         let kind = self.kind(kind);
-        object["metadata"] = json!({"name": name, "uid": name, "resourceVersion": self.next_version()});
+        for (field, value) in [("name", name), ("uid", name), ("resourceVersion", &*self.next_version())] {
+            object["metadata"][field] = json!(value);
+        }
         let read = self.decoder.custom(kind, &object).expect("readable");
         self.custom.insert((kind, name.to_owned()), object);
         self.core.apply(Input::CustomApplied(Arc::new(read)));
@@ -218,8 +168,12 @@ impl Life {
                 let annotations =
                     wanted.map_or(json!({}), |wanted| json!({"example.com/licence-seats": wanted}));
                 let requests = json!({"cpu": format!("{milli}m"), "memory": "100Mi"});
+                // The third quota of pods does not exist.
+                let quota = QUOTAS.get(at % 4).unwrap_or(&"team-c");
+                let labels = json!({"quota.scheduling.koordinator.sh/name": quota});
+                let labels = if at % 4 == 3 { json!({}) } else { labels };
                 let pod = json!({
-                    "metadata": {"namespace": "ns", "name": name, "uid": uid, "annotations": annotations},
+                    "metadata": {"namespace": "ns", "name": name, "uid": uid, "annotations": annotations, "labels": labels},
                     "spec": {"schedulerName": SCHEDULER,
                         "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]},
                 });
@@ -255,6 +209,16 @@ impl Life {
                 self.set_custom("NodeMetric", &format!("n{i}"), metric);
             }
             Happening::ReportGone(i) => self.forget_custom("NodeMetric", &format!("n{i}")),
+            Happening::Quota(i, min, max, below) => {
+                let parent = if *below && *i == 1 { QUOTAS[0] } else { "" };
+                let amount = |milli: &u64| json!({"cpu": format!("{milli}m")});
+                let quota = json!({
+                    "metadata": {"labels": {"quota.scheduling.koordinator.sh/parent": parent}},
+                    "spec": {"min": amount(min), "max": amount(max)},
+                });
+                self.set_custom("ElasticQuota", QUOTAS[*i], quota);
+            }
+            Happening::QuotaGone(i) => self.forget_custom("ElasticQuota", QUOTAS[*i]),
             Happening::Steps(n) => {
                 let steps: Vec<Step> = (0..*n).map_while(|_| self.core.step()).collect();
                 self.orders.extend(self.core.orders());

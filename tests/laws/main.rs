@@ -9,6 +9,7 @@ mod census;
 mod changes;
 #[path = "../common/mod.rs"]
 mod common;
+mod happening;
 #[allow(dead_code, unreachable_pub, reason = "the tests need the plugin, not its binary")]
 #[path = "../../examples/licence_seats.rs"]
 mod licence_seats;

@@ -84,6 +84,7 @@ impl Scheduler {
 
     /// Ends the restoration: updates units and gates, and discards all orders.
     pub fn restore_end(&mut self, starts: Vec<usize>, now: Now) {
+        self.settle_plugin_state(now);
         if starts.len() == self.profiles.starts.len() {
             self.profiles.starts = starts;
         }

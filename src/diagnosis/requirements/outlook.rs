@@ -65,6 +65,10 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
     }
     let emptied = Emptied::of(snapshot, asked);
     match emptied.takes() {
+        // What refuses the pod as a whole, such as its quota, may be used on other nodes.
+        Some(true) if asked.masks.pod.is_some() => {
+            return of(NOT_NOW, "a node would take it if other pods ended, on whichever nodes they are");
+        }
         Some(true) => return of(NOT_NOW, "a node would take it if the pods on it ended"),
         Some(false) => {
             return of(NOT_NOW, "a node would take it if the pods on it ended that it does not need");

@@ -1,0 +1,138 @@
+//! ElasticQuota: what 1,000 quotas cost, when 10,000 pods of 200 of them are placed, and what one more pod of a quota costs.
+//!
+//! Pods of each quota have a shape of their own on both sides: the label that names the quota is part of it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pellucid::cluster::Input;
+use pellucid::cycle::Scheduler;
+use pellucid::kubernetes::decode::Decoder;
+use pellucid::model::selector::Labels;
+use pellucid::model::time::NoProbe;
+use pellucid::model::{CustomKindRef, Pod, PodKey};
+use pellucid::plugins::elastic_quota::{ELASTIC_QUOTA, NAME};
+use pellucid::plugins::registry;
+use serde_json::json;
+
+use super::steady::{Stretch, in_turn};
+use super::world::{NODES, node, now, pod, scheduler_of, spec};
+
+const QUOTAS: usize = 1_000;
+/// Quotas that have pods.
+const USED: usize = 200;
+/// Number of pods placed at a time.
+const BATCH: usize = 10_000;
+/// For how long the comparison runs.
+const LONG: Duration = Duration::from_secs(20);
+const LABEL: &str = "quota.scheduling.koordinator.sh/name";
+
+struct Loaded {
+    scheduler: Scheduler,
+    batches: usize,
+}
+
+impl Loaded {
+    fn new(is_enabled: bool) -> Self {
+        let enabled = if is_enabled { vec![json!({"name": NAME})] } else { Vec::new() };
+        let config = json!({
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{
+                "schedulerName": pellucid::config::DEFAULT_SCHEDULER_NAME,
+                "plugins": {"multiPoint": {"enabled": enabled}},
+            }],
+        });
+        let parsed = pellucid::config::parse(&config.to_string(), "the bench's", &registry());
+        let mut scheduler = scheduler_of(parsed.expect("valid").profiles, true);
+        let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
+        scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
+        let kind = CustomKindRef(&ELASTIC_QUOTA);
+        let decoder = Decoder::of(&registry());
+        let quota = |i: usize| {
+            // Twenty parents, and below each forty-nine leaves.
+            let parent = (i % 50 != 0)
+                .then(|| json!({"quota.scheduling.koordinator.sh/parent": format!("q{}", i / 50 * 50)}));
+            let manifest = json!({
+                "metadata": {
+                    "name": format!("q{i}"), "namespace": "quotas", "uid": "u", "resourceVersion": "1", "labels": parent,
+                },
+                "spec": {"min": {"cpu": 10, "memory": "10Gi"}, "max": {"cpu": 100_000, "memory": "100000Gi"}},
+            });
+            Arc::new(decoder.custom(kind, &manifest).expect("a quota that can be read"))
+        };
+        if is_enabled {
+            let objects = (0..QUOTAS).map(quota).collect();
+            scheduler.apply(Input::CustomReset { kind, objects, quarantined: Vec::new() }, now());
+        }
+        Self { scheduler, batches: 0 }
+    }
+
+    /// Makes a pod of a quota.
+    fn pod(&self, i: usize) -> Arc<Pod> {
+        // Leaves of the first parents.
+        let (of, name) = (i % USED, format!("pod-{}-{i:05}", self.batches));
+        let mut made = Pod::clone(&pod(&name, spec(of)));
+        let quota = format!("q{}", of + of / 49 + 1);
+        made.labels = Labels::new([(LABEL.into(), quota.as_str().into())]);
+        let labels = made.labels.clone();
+        Arc::make_mut(&mut made.spec).labels = labels;
+        Arc::new(made)
+    }
+
+    /// Places one batch, and returns how long its pods took to arrive too.
+    fn place(&mut self) -> (Stretch, Duration) {
+        self.batches += 1;
+        let pods: Vec<Arc<Pod>> = (0..BATCH).map(|i| self.pod(i)).collect();
+        let keys: Vec<PodKey> = pods.iter().map(|pod| pod.key.clone()).collect();
+        let start = Instant::now();
+        for pod in pods {
+            self.scheduler.apply(Input::PodApplied(pod), now());
+        }
+        let arrived = start.elapsed();
+        let start = Instant::now();
+        let mut count = 0;
+        while self.scheduler.step(now(), &NoProbe).is_some() {
+            count += 1;
+            if count % 64 == 0 {
+                drop(self.scheduler.take_effects());
+            }
+        }
+        let took = start.elapsed();
+        drop(self.scheduler.take_effects());
+        assert_eq!(count, BATCH);
+        for key in keys {
+            self.scheduler.apply(Input::PodDeleted(key), now());
+        }
+        (Stretch { pods: BATCH, took }, arrived)
+    }
+
+    /// Returns how long it takes to work the shares out again after one pod came and went.
+    fn change(&mut self) -> Duration {
+        self.batches += 1;
+        let changed = 1_000;
+        let start = Instant::now();
+        for i in 0..changed {
+            let pod = self.pod(i);
+            let key = pod.key.clone();
+            self.scheduler.apply(Input::PodApplied(pod), now());
+            self.scheduler.tick(now());
+            self.scheduler.apply(Input::PodDeleted(key), now());
+            self.scheduler.tick(now());
+        }
+        start.elapsed() / changed as u32 / 2
+    }
+}
+
+pub(crate) fn print() {
+    println!("{QUOTAS} quotas, {BATCH} pods of {USED} of them on {NODES} nodes, lost pods/s:");
+    let (mut without, mut with) = (Loaded::new(false), Loaded::new(true));
+    for (side, name) in [(&mut without, "without"), (&mut with, "with")] {
+        let (stretch, arrived) = side.place();
+        println!("  {name}: {:.0} pods/s, arrival {:.1} ms", stretch.rate(), arrived.as_secs_f64() * 1e3);
+    }
+    in_turn("ElasticQuota on", LONG, |on| if on { with.place().0 } else { without.place().0 });
+    for (side, name) in [(&mut without, "without"), (&mut with, "with")] {
+        println!("  a pod that comes or goes, {name}: {:.1} µs", side.change().as_secs_f64() * 1e6);
+    }
+}
