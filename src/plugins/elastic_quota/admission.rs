@@ -106,23 +106,27 @@ impl Quotas {
         at: QuotaIdx,
         spec: &'a PodSpec,
     ) -> impl Iterator<Item = usize> + 'a {
-        let cells = &self.tree.get(at).cells;
-        let is_shared = move |r: usize| at == own || cells[r].max.is_some();
-        let asked = self.asked(own, spec).filter(move |(r, _)| is_shared(*r));
-        let over = move |(r, amount): &(usize, i64)| {
-            cells[*r].all.used + i128::from(*amount) > i128::from(self.limit(args, at, *r))
-        };
-        asked.filter(over).map(|(r, _)| r)
+        let asked = self.asked(own, spec);
+        asked.filter(move |(r, amount)| self.is_over(args, at, *r, *amount)).map(|(r, _)| r)
+    }
+
+    /// Returns whether a quota would use more of a resource than it may, with this amount more.
+    fn is_over(&self, args: &QuotaArgs, at: QuotaIdx, r: usize, amount: i64) -> bool {
+        let cell = &self.tree.get(at).cells[r];
+        let limit = i128::from(self.limit(args, at, r));
+        cell.max.is_some() && cell.all.used + i128::from(amount) > limit
     }
 
     /// Returns the resources in which a pod that is not preemptible is too much for its quota's min.
     fn exceeded_fixed<'a>(&'a self, at: QuotaIdx, spec: &'a PodSpec) -> impl Iterator<Item = usize> + 'a {
-        let cells = &self.tree.get(at).cells;
-        // Without a min for a resource there is no bound, as in Koordinator.
-        let over = move |(r, amount): &(usize, i64)| {
-            cells[*r].min.is_some_and(|min| cells[*r].all.fixed_used + i128::from(*amount) > i128::from(min))
-        };
-        self.asked(at, spec).filter(over).map(|(r, _)| r)
+        self.asked(at, spec).filter(move |(r, amount)| self.is_over_fixed(at, *r, *amount)).map(|(r, _)| r)
+    }
+
+    /// Returns whether pods that are not preemptible would use more than a quota's min, with this amount more. Without a
+    /// min for a resource there is no bound, as in Koordinator.
+    fn is_over_fixed(&self, at: QuotaIdx, r: usize, amount: i64) -> bool {
+        let cell = &self.tree.get(at).cells[r];
+        cell.min.is_some_and(|min| cell.all.fixed_used + i128::from(amount) > i128::from(min))
     }
 
     /// Returns the refusal of a pod.
@@ -131,10 +135,13 @@ impl Quotas {
         let request = self.list(self.asked(own, spec));
         let cells = &self.tree.get(lack.quota).cells;
         let all = 0..self.tree.resources.len();
+        // Whatever is too much is named, also what the pod does not ask for.
+        let with_request = all.clone().map(|r| (r, spec.requests.list.amount(&self.tree.resources[r])));
         let (reason, text) = if lack.is_fixed {
             let min = self.list(all.clone().filter_map(|r| Some((r, cells[r].min?))));
             let used = self.list(all.map(|r| (r, clamp(cells[r].all.fixed_used))).filter(|(_, n)| *n != 0));
-            let exceeded = self.names(self.exceeded_fixed(own, spec));
+            let over = with_request.filter(|(r, amount)| self.is_over_fixed(own, *r, *amount));
+            let exceeded = self.names(over.map(|(r, _)| r));
             let name = &self.tree.get(own).name;
             let numbers = format!("min: {min}, nonPreemptibleUsed: {used}");
             (
@@ -146,7 +153,8 @@ impl Quotas {
         } else {
             let limit = self.list(self.limited(lack.quota).map(|r| (r, self.limit(args, lack.quota, r))));
             let used = self.list(all.map(|r| (r, clamp(cells[r].all.used))).filter(|(_, n)| *n != 0));
-            let exceeded = self.names(self.exceeded(args, own, lack.quota, spec));
+            let over = with_request.filter(|(r, amount)| self.is_over(args, lack.quota, *r, *amount));
+            let exceeded = self.names(over.map(|(r, _)| r));
             let name = self.path(args, own, lack.quota);
             let numbers = format!("runtime: {limit}, used: {used}");
             (

@@ -156,11 +156,6 @@ impl Objects {
         let nodes = self.nodes.iter().flatten().map(|facts| &**facts).filter(selects);
         profile.part_of(nodes.map(|facts| i128::from(facts.allocatable.amount(resource))).sum())
     }
-
-    /// Whether the labels of nodes matter.
-    pub(super) fn has_profiles(&self) -> bool {
-        !self.profiles.is_empty()
-    }
 }
 
 /// Returns the position of a quota's object in the tree, if it counts.
