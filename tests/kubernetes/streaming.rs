@@ -1,12 +1,13 @@
 //! Lists that come as streams: a watch that begins with all objects.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pellucid::cluster::input::Input;
 use pellucid::kubernetes::{ClusterIo, ClusterIoConfig, Connection};
 use pellucid::sandbox::{Config, Sandbox};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
+use tokio::time::Instant;
 
 use crate::mock::{Answer, Mock, clock, failure, list, pod};
 use crate::watching::{event, next};
