@@ -14,7 +14,8 @@ pub(super) async fn create(client: &kube::Client, object: &Value) -> Result<(), 
     let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
     let path = DynamicObject::url_path(&resource, namespace);
     let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
-    let request = Request::new(path).create(&PostParams::default(), body).map_err(kube::Error::BuildRequest)?;
+    let request =
+        Request::new(path).create(&PostParams::default(), body).map_err(kube::Error::BuildRequest)?;
     client.request_text(request).await.map(|_| ())
 }
 

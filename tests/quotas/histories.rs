@@ -60,7 +60,7 @@ fn used_is_the_sum_over_the_pods_after_any_history() {
         let pod_of = |random: &mut Random, i: u64| {
             let quota = ["team-a", "team-b", "alone", "nobody"][random.below(4) as usize];
             let pod = of(quota, &format!("p{i}"), 500 * (1 + random.below(6)) as i64);
-            if i % 5 == 0 { in_gang(pod, "g", 3) } else { pod }
+            if i.is_multiple_of(5) { in_gang(pod, "g", 3) } else { pod }
         };
         for step in 0..80 {
             let i = random.below(20);
