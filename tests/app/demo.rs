@@ -88,8 +88,9 @@ fn concrete(template: &str) -> Vec<(String, u16)> {
             .map(|f| found(&format!("/debug/flags/{f}")))
             .to_vec();
     }
-    if template == "/apis/v1/shadow" {
-        return vec![(template.into(), 404)];
+    // The demo shadows nobody, and has no quotas.
+    if template == "/apis/v1/shadow" || template.contains("/quota") && template.contains(":name") {
+        return vec![(template.replace(":name", "none"), 404)];
     }
     if !template.contains(':') {
         return vec![found(template)];
