@@ -35,6 +35,7 @@ mod pods;
 pub mod probe;
 mod queue;
 mod queue_text;
+mod quotas;
 mod replicas;
 mod scores;
 mod server;
@@ -66,6 +67,8 @@ pub enum Ask {
     Nodes(nodes::NodesArgs),
     /// List what waits, by stage and controller, or say who is ahead of a pod or gang
     Queue(queue::QueueArgs),
+    /// List the quotas as a tree with what each may use, or explain the share of one
+    Quotas(quotas::QuotasArgs),
     /// Say what would make a pod fit, or give a gang its quorum
     Suggestions(suggestions::SuggestionsArgs),
     /// Say what happened to a pod, also after it is gone
@@ -146,6 +149,7 @@ impl Ask {
             Self::Gangs(args) => gangs::run(&args)?,
             Self::Nodes(args) => nodes::run(&args)?,
             Self::Queue(args) => queue::run(&args)?,
+            Self::Quotas(args) => args.server.print(&quotas::run(&args)?)?,
             Self::Suggestions(args) => args.server().print(&suggestions::run(&args)?)?,
             Self::History(args) => args.server.print(&history::run(&args)?)?,
             Self::Events(args) => events::run(&args)?,

@@ -23,6 +23,7 @@ mod consistency;
 mod dashboards;
 mod demo;
 mod health;
+mod quotas;
 mod relations;
 mod run;
 mod shadow;
