@@ -1,8 +1,11 @@
-//! The label and annotation keys that declare a gang, for the dialects that use keys.
+//! The label and annotation keys that declare a gang, for the dialects that use keys, and those of quotas
+//! ([`elastic_quota`]).
 //!
 //! Only the text of the keys; the code that parses pods knows who reads a key, from where and with which default. Keys
-//! of other APIs are reproduced exactly. The native dialect has no key: a pod names its PodGroup in
+//! of other APIs are reproduced exactly. The native dialect of gangs has no key: a pod names its PodGroup in
 //! `spec.schedulingGroup.podGroupName`.
+
+pub mod elastic_quota;
 
 /// The unicore dialect: two labels on the pod, no group object.
 pub mod unicore {

@@ -112,6 +112,7 @@ pub(super) fn profile(
     }
     profile.topology_hints = everywhere(&profile.plugins, |plugin| plugin.topology_hints().is_some());
     profile.node_overrides = everywhere(&profile.plugins, |plugin| plugin.node_overrides().is_some());
+    profile.victim_guards = everywhere(&profile.plugins, |plugin| plugin.victim_guard().is_some());
     for args in args.iter().filter(|args| !is_used(&args.name)) {
         diagnostics
             .note(&args.at, format_args!("{} is not enabled, its arguments have no effect", args.name));

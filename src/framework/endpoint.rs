@@ -95,7 +95,7 @@ pub struct ListSpec {
 /// One registered endpoint.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// Path below `/apis/v1/plugins/<Plugin>/`, with `:name` parameters.
+    /// Path below `/apis/v1/plugins/<Plugin>/`, or [`/apis/v1/explain/`](Self::explaining), with `:name` parameters.
     pub path: &'static str,
     /// What the endpoint returns, in one sentence.
     pub summary: &'static str,
@@ -107,6 +107,8 @@ pub struct Endpoint {
     pub list: Option<ListSpec>,
     /// Query parameters, besides those of lists.
     pub query: &'static [Query],
+    /// Whether it explains something: its path lies below `/apis/v1/explain/` then.
+    pub explains: bool,
     /// Computes the body.
     pub read: Read,
 }
@@ -128,7 +130,16 @@ impl Endpoint {
         body: BodySchema,
         read: impl for<'a> Fn(&ReadContext<'a>) -> Result<Value, ReadError> + Send + Sync + 'static,
     ) -> Self {
-        Self { path, summary, body, rows: None, list: None, query: &[], read: Arc::new(read) }
+        Self {
+            path,
+            summary,
+            body,
+            rows: None,
+            list: None,
+            query: &[],
+            explains: false,
+            read: Arc::new(read),
+        }
     }
 
     /// Makes the endpoint a list of `I`, which lies in the field `array` of the body; it is its table too. The read cuts
@@ -136,6 +147,12 @@ impl Endpoint {
     pub fn with_pages<I: ToSchema>(mut self, array: &'static str, attributes: &'static [Attribute]) -> Self {
         self.list = Some(ListSpec { array, attributes, item: BodySchema::of::<I>() });
         self.with_rows(array)
+    }
+
+    /// Puts the endpoint below `/apis/v1/explain/`, beside the explanations of pods and gangs.
+    pub fn explaining(mut self) -> Self {
+        self.explains = true;
+        self
     }
 
     /// Declares query parameters.

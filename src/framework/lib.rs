@@ -42,7 +42,7 @@ pub use pellucid_model::manifest;
 pub use plugin::{
     Bind, CycleValue, DeclaredKeys, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin,
     PluginFactory, PostBind, PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore,
-    PreScored, QueueSort, Reads, Reservation, Reserve, Score,
+    PreScored, QueueSort, Reads, Reservation, Reserve, Score, VictimGuard,
 };
 pub use post_filter::PostFiltered;
 pub use registration::Registration;

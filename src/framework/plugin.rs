@@ -22,7 +22,7 @@ use super::view::View;
 use super::whole_cause::EveryReason;
 
 pub use super::factory::{ArgsError, DeclaredKeys, PluginFactory, derived_states};
-pub use super::post_filter::{Evaluator, PostFilter};
+pub use super::post_filter::{Evaluator, PostFilter, VictimGuard};
 
 /// What a plugin computed in PreFilter or PreScore for the rest of a cycle. Cached per shape when [`Reads`] allows it.
 pub type CycleValue = Arc<dyn Any + Send + Sync>;
@@ -430,6 +430,7 @@ macro_rules! point {
     (topology_hints) => { $crate::point!(topology_hints -> TopologyHints); };
     (node_overrides) => { $crate::point!(node_overrides -> NodeOverrides); };
     (gangs) => { $crate::point!(gangs -> GangPolicy); };
+    (victim_guard) => { $crate::point!(victim_guard -> VictimGuard); };
     ($name:ident -> $point:ident) => {
         fn $name(&self) -> Option<&dyn $crate::$point> {
             Some(self)
@@ -463,6 +464,7 @@ pub trait Plugin: Send + Sync {
         topology_hints -> TopologyHints;
         node_overrides -> NodeOverrides;
         gangs -> GangPolicy;
+        victim_guard -> VictimGuard;
     }
     /// Makes the empty derived states that the plugin needs. Of several plugins' states of one type there is only one;
     /// it takes over what the others were made with ([`DerivedState::merge`]).

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use pellucid_cluster::Cluster;
 use pellucid_cluster::preemptions::{CandidateResult, Plan};
+use pellucid_cluster::{Cluster, PodRecord};
 use pellucid_model::cause::{Cause, Code};
 use pellucid_model::object::Budget;
 use pellucid_model::{NodeIdx, Pod, PodId};
@@ -94,8 +94,20 @@ pub trait Evaluator {
     /// be called for a result that depends on anything else, such as a budget or another node.
     #[inline]
     fn remember(&mut self, _node: NodeIdx, _found: &CandidateResult) {}
+    /// Returns whether a plugin of the profile protects a placed pod ([`VictimGuard`]).
+    #[inline]
+    fn is_protected(&self, _pod: &PodRecord) -> bool {
+        false
+    }
     /// Returns the pods that are evicted already for other members of the pod's gang. They are off their nodes.
     fn earlier(&self) -> &[PodId];
+}
+
+/// Protects pods from eviction in favour of others, whichever plugin looks for victims. Of a profile all plugins that
+/// return one are asked, at whichever points they are enabled.
+pub trait VictimGuard: Send + Sync {
+    /// Returns whether a placed pod is never evicted for another one. Must depend on the pod's spec alone.
+    fn protects(&self, view: View<'_>, pod: &PodRecord) -> bool;
 }
 
 /// PostFilter: looks for a way to place a pod that no node can take.

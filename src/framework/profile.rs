@@ -55,6 +55,8 @@ pub struct Profile {
     pub topology_hints: Vec<Enabled>,
     /// Those of `plugins` that override nodes. The configuration has no such point.
     pub node_overrides: Vec<Enabled>,
+    /// Those of `plugins` that protect pods from eviction. The configuration has no such point.
+    pub victim_guards: Vec<Enabled>,
 }
 
 impl Profile {

@@ -9,7 +9,8 @@
 //! - `listing` bounds the lists in endpoint responses;
 //! - `node_mask` stores a set of nodes as bits;
 //! - `relations` counts placed pods by label class and node, and maps nodes to topology domains;
-//! - `scored` selects the resources and amounts that the resource scores use.
+//! - `scored` selects the resources and amounts that the resource scores use;
+//! - `water_filling` shares an amount among claimants with guarantees, weights and requests.
 
 use pellucid_framework::{PluginFactory, args};
 
@@ -28,6 +29,7 @@ pub mod coscheduling;
 pub mod default_binder;
 pub mod default_preemption;
 pub mod dynamic_resources;
+pub mod elastic_quota;
 pub mod image_locality;
 pub mod inter_pod_affinity;
 pub mod load_aware_scheduling;
@@ -46,6 +48,7 @@ pub mod taint_toleration;
 pub mod volume_binding;
 pub mod volume_restrictions;
 pub mod volume_zone;
+pub mod water_filling;
 
 /// Returns every plugin in this binary, in the order of the default configuration. Filters run in this order, which
 /// also orders causes.
@@ -67,6 +70,7 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
         Box::new(pod_topology_spread::registration()),
         Box::new(inter_pod_affinity::registration()),
         Box::new(dynamic_resources::registration()),
+        Box::new(elastic_quota::registration()),
         Box::new(default_preemption::registration()),
         Box::new(node_resources_balanced_allocation::registration()),
         Box::new(image_locality::registration()),

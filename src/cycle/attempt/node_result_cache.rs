@@ -282,7 +282,7 @@ impl NodeResultCache {
     }
 
     /// Returns why PreFilter refused the pod as a whole, if it did.
-    pub(crate) fn refused_as_a_whole(&self) -> Option<&Cause> {
+    pub fn refused_as_a_whole(&self) -> Option<&Cause> {
         let of_attempt = self.attempt.as_ref().and_then(|a| a.refused.as_ref());
         of_attempt.or(self.prepared.refused.as_ref().map(|(_, cause)| cause))
     }

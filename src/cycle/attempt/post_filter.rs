@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use pellucid_cluster::Place;
 use pellucid_cluster::preemptions::CandidateResult;
 use pellucid_cluster::state::TrialOverlay;
+use pellucid_cluster::{Place, PodRecord};
 use pellucid_framework::plugin::Evaluator;
 use pellucid_framework::post_filter::PostFiltered;
 use pellucid_framework::{Cause, Code, View};
@@ -102,6 +102,12 @@ impl Evaluator for Questions<'_> {
             AttemptKind::Preemptor { below, .. } => below,
             AttemptKind::Alone | AttemptKind::Member(_) => self.filter.attempt.pod.priority,
         }
+    }
+
+    fn is_protected(&self, pod: &PodRecord) -> bool {
+        let guards = self.filter.attempt.profile.victim_guards.iter();
+        let mut guards = guards.filter_map(|enabled| enabled.plugin.victim_guard());
+        guards.any(|guard| guard.protects(self.view(), pod))
     }
 
     fn earlier(&self) -> &[PodId] {

@@ -285,6 +285,14 @@ impl Scheduler {
         asked || !events.is_empty()
     }
 
+    /// Handles the deadlines of plugins that have come, so that what is decided or published next reads states that are
+    /// up to date.
+    pub(crate) fn settle_plugin_state(&mut self, now: Now) {
+        if self.cluster.next_plugin_deadline(now).is_some_and(|at| at <= now.monotonic) {
+            self.expire_plugin_state(now);
+        }
+    }
+
     /// Takes the effects ordered since the last call, including updates of PodGroups. A standby has none.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         if self.is_leading {
@@ -295,6 +303,7 @@ impl Scheduler {
 
     /// Makes a snapshot of the current state.
     pub fn publish(&mut self, now: Now) -> Snapshot {
+        self.settle_plugin_state(now);
         self.generation += 1;
         Snapshot {
             generation: self.generation,

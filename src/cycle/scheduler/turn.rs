@@ -43,6 +43,7 @@ impl Scheduler {
     /// units have their turn.
     pub fn advance(&mut self, now: Now, probe: &dyn Probe) -> Advance {
         self.cluster.set_now(now);
+        self.settle_plugin_state(now);
         let before = self.turns.work;
         let is_paused = self.is_turn_of_paused();
         if !self.is_leading() {

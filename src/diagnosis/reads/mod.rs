@@ -358,9 +358,13 @@ fn plugin_reads(factory: &dyn PluginFactory) -> Vec<SnapshotRead> {
             move |snapshot, _, _| plugin_views::schema(snapshot, name),
         ),
     ];
-    all.extend(
-        factory.endpoints().into_iter().map(|endpoint| plugin_read(name, path(endpoint.path), endpoint)),
-    );
+    all.extend(factory.endpoints().into_iter().map(|endpoint| {
+        let at = match endpoint.explains {
+            true => format!("/apis/v1/explain/{}", endpoint.path),
+            false => path(endpoint.path),
+        };
+        plugin_read(name, at, endpoint)
+    }));
     all
 }
 

@@ -30,7 +30,8 @@ mod tests;
 /// What a plugin decides about a search for victims.
 pub trait VictimRules: Plugin + PostFilter {
     /// Returns whether a placed pod may be evicted for the preemptor. Asked once per pod on a node, before any of them
-    /// is removed.
+    /// is removed. Pods that another plugin protects ([`VictimGuard`](super::post_filter::VictimGuard)) are no victims
+    /// in any case.
     fn may_be_victim(&self, view: View<'_>, preemptor: &Preemptor<'_>, victim: &PodRecord) -> bool;
 
     /// Returns whether it is known without looking at the nodes that no pod may be evicted.

@@ -132,6 +132,7 @@ impl<R: VictimRules> Search<'_, R> {
         let on_node = cluster.slot(node).pods.iter().filter_map(|id| Some((*id, cluster.pod(*id)?)));
         let mut pool: Vec<Target> = on_node
             .filter(|(_, record)| self.rules.may_be_victim(view, &self.preemptor, record))
+            .filter(|(_, record)| !evaluator.is_protected(record))
             .map(|(id, record)| Target::new(id, record.pod.clone()))
             .collect();
         if pool.is_empty() {

@@ -41,7 +41,7 @@ pub struct CustomKind {
     pub verbs: &'static [&'static str],
     /// Reads a manifest. Fails with the first field that cannot be read; the object is then quarantined.
     pub decode: fn(&Value) -> Result<CustomValue, FieldError>,
-    /// Writes what was read as a manifest that `decode` reads alike, without `metadata`, for dumps.
+    /// Writes what was read as a manifest that `decode` reads alike, for dumps. Of `metadata` it has what `decode` reads.
     pub encode: fn(&CustomValue) -> Value,
 }
 

@@ -1,0 +1,292 @@
+//! Bodies of the endpoints of ElasticQuota.
+//!
+//! Amounts are quantities by resource name, as in Kubernetes (`cpu: 1500m`). Names of `quotas`, `quotas/:name` and
+//! `quota/:name` are Koordinator's.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Quantities by resource name.
+pub type Quantities = BTreeMap<String, String>;
+
+/// `ElasticQuota/quotas`: the quotas by name, without roots.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(transparent)]
+pub struct QuotaSummaries(pub BTreeMap<String, QuotaSummary>);
+
+/// `ElasticQuota/quotas/:name`: what a quota may use and what its pods request and use.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaSummary {
+    /// Name of the quota.
+    pub name: String,
+    /// Namespace of its object; absent for a built-in quota without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Name of its parent.
+    pub parent_name: String,
+    /// Whether it may have children.
+    pub is_parent: bool,
+    /// Whether others may use what it does not request of its min.
+    pub allow_lent_resource: bool,
+    /// Counts the changes of its runtime.
+    pub runtime_version: u64,
+    /// Name of its tree; empty for the default tree.
+    pub tree: String,
+    /// What it never exceeds.
+    pub max: Quantities,
+    /// What it gets whatever others request.
+    pub min: Quantities,
+    /// Its min as far as there is enough for the mins of all siblings.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub auto_scale_min: Quantities,
+    /// What pods with a place use, in it and below it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub used: Quantities,
+    /// The part of `used` of pods that are not preemptible.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub non_preemptible_used: Quantities,
+    /// What it asks for: `childRequest`, or at least its min when it does not lend.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub request: Quantities,
+    /// What pods that are not preemptible request.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub non_preemptible_request: Quantities,
+    /// Its weight in the distribution of what is left over.
+    pub shared_weight: Quantities,
+    /// What it may use now.
+    pub runtime: Quantities,
+    /// What its pods request and its children ask for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub child_request: Quantities,
+    /// What its pods use and is guaranteed to its children; only where usage is guaranteed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub allocated: Quantities,
+    /// The greater of min and `allocated`; only where usage is guaranteed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub guaranteed: Quantities,
+    /// What its own pods use.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub self_used: Quantities,
+    /// What its own pods use that are not preemptible.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub self_non_preemptible_used: Quantities,
+    /// What its own pods request.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub self_request: Quantities,
+    /// What its own pods request that are not preemptible.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub self_non_preemptible_request: Quantities,
+    /// Its own pods, by namespace and name, if they are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_cache: Option<BTreeMap<String, QuotaPod>>,
+    /// What is wrong with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<QuotaProblem>,
+}
+
+/// A pod of a quota.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaPod {
+    /// Whether it has a place.
+    pub is_assigned: bool,
+    /// What it requests of the resources that the quota counts.
+    pub resource: Quantities,
+}
+
+/// Something wrong with a quota. Everything else goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaProblem {
+    /// Name of the quota.
+    pub quota: String,
+    /// Namespace of the quota.
+    pub namespace: String,
+    /// The field, label or annotation.
+    pub field: String,
+    /// Its value.
+    pub value: String,
+    /// What is wrong, and what holds instead.
+    pub problem: String,
+}
+
+/// `ElasticQuota/state`: how many quotas there are, those that are over or short of their share, and all problems.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaState {
+    /// Number of quotas, without built-in ones.
+    pub quotas: usize,
+    /// Number of pods that are counted.
+    pub pods: usize,
+    /// What the default tree has to share out.
+    pub total: Quantities,
+    /// One row per quota, by tree and name, the first thousand.
+    pub rows: Vec<QuotaRow>,
+    /// What is wrong with quotas.
+    pub problems: Vec<QuotaProblem>,
+    /// Pods that name a quota that does not exist, by that name. They belong to the default quota.
+    pub unknown_quotas: BTreeMap<String, usize>,
+    /// Whether rows are missing.
+    pub truncated: bool,
+}
+
+/// One quota and one resource.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaRow {
+    /// Name of the quota.
+    pub quota: String,
+    /// Name of the parent.
+    pub parent: String,
+    /// The resource.
+    pub resource: String,
+    /// Its min.
+    pub min: String,
+    /// Its max.
+    pub max: String,
+    /// What it asks for.
+    pub request: String,
+    /// What it may use now.
+    pub runtime: String,
+    /// What its pods use.
+    pub used: String,
+}
+
+/// `explain/quotas/:name`: how a quota's runtime comes about.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaExplanation {
+    /// Name of the quota.
+    pub name: String,
+    /// Name of its tree; empty for the default tree.
+    pub tree: String,
+    /// The quotas from the root down to it.
+    pub path: Vec<String>,
+    /// In one sentence per resource, how it stands.
+    pub sentences: Vec<String>,
+    /// By resource.
+    pub resources: Vec<QuotaShare>,
+    /// Its overuse; absent while it is within its runtime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overuse: Option<QuotaOveruse>,
+    /// What is wrong with it.
+    pub problems: Vec<QuotaProblem>,
+}
+
+/// One resource of a quota.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaShare {
+    /// The resource.
+    pub resource: String,
+    /// Its min.
+    pub min: String,
+    /// Its min as far as there is enough for the mins of all siblings.
+    pub scaled_min: String,
+    /// How mins are scaled; absent when there is enough for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<MinScaling>,
+    /// Its max; absent when it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max: Option<String>,
+    /// Its weight.
+    pub weight: i64,
+    /// What its pods and children ask for.
+    pub request: String,
+    /// What it asks of its parent: its request, at most max.
+    pub limited_request: String,
+    /// What it may use now.
+    pub runtime: String,
+    /// What its pods use.
+    pub used: String,
+    /// What its parent shares out.
+    pub total: String,
+    /// What its runtime has beyond its min.
+    pub borrowed: String,
+    /// What others may use of its min.
+    pub lent: String,
+    /// Of whose min it may use how much; what belongs to nobody's min is `""`.
+    pub borrows_from: BTreeMap<String, String>,
+    /// Who may use how much of its min.
+    pub lends_to: BTreeMap<String, String>,
+    /// What keeps it from more; absent when its request is met.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<QuotaLimit>,
+    /// It and its siblings, by name, as they take part.
+    pub siblings: Vec<QuotaClaim>,
+    /// The rounds in which is shared out what is left over once all have their first part.
+    pub rounds: Vec<QuotaRound>,
+}
+
+/// How mins are scaled down to what there is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MinScaling {
+    /// What there is.
+    pub total: String,
+    /// Sum of the mins of all siblings.
+    pub mins: String,
+}
+
+/// What keeps a quota from more.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaLimit {
+    /// The quota where it is short: itself, or one above it.
+    pub quota: String,
+    /// `max`: that quota's max; `share`: what its parent has is shared with siblings; `weight`: it has no weight.
+    pub reason: String,
+}
+
+/// A quota in the distribution.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaClaim {
+    /// Name of the quota.
+    pub quota: String,
+    /// What it asks for.
+    pub request: String,
+    /// What it gets first, if it asks for that much.
+    pub guaranteed: String,
+    /// Its weight.
+    pub weight: i64,
+    /// Whether it lends what it does not request.
+    pub lends: bool,
+    /// What it may use in the end.
+    pub runtime: String,
+}
+
+/// One round of the distribution.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaRound {
+    /// What is shared out.
+    pub amount: String,
+    /// Sum of the weights of those that take part.
+    pub weights: String,
+    /// What each gets.
+    pub shares: BTreeMap<String, String>,
+    /// What was taken back from those whose request is met.
+    pub excess: String,
+}
+
+/// The overuse of a quota.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaOveruse {
+    /// By how much it uses more than its runtime.
+    pub excess: Quantities,
+    /// Whether pods are evicted for it (`monitorAllQuotas`).
+    pub monitored: bool,
+    /// For how long it is over, in seconds, since its last eviction; absent where it is not monitored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub for_seconds: Option<u64>,
+    /// In how many seconds pods are evicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evicts_in_seconds: Option<u64>,
+    /// The pods that would be evicted now, in order.
+    pub would_evict: Vec<String>,
+}

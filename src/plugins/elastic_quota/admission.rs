@@ -1,0 +1,199 @@
+//! Admission: whether a pod fits its quota, and the refusal if it does not.
+//!
+//! A pod is judged by the resources that it requests alone: a quota that is over its runtime in memory still takes a pod
+//! that asks for none. The words are Koordinator's.
+
+use pellucid_api::reason::{Example, PluginReason, ReasonCode, Resolver, TerminalFor};
+use pellucid_framework::{Cause, Code, Reason};
+use pellucid_model::quantity::format_amount;
+use pellucid_model::{Name, PodSpec};
+
+use super::NAME;
+use super::args::QuotaArgs;
+use super::quotas::Quotas;
+use super::tree::{QuotaIdx, Role, clamp};
+
+/// Refuses a pod for which its quota has too little.
+pub(super) static INSUFFICIENT: PluginReason = PluginReason {
+    code: "InsufficientQuota",
+    plugin: NAME,
+    message: "Insufficient quotas, {}",
+    resolver: Resolver::ClusterAdmin,
+    terminal_for: TerminalFor::Pod,
+    meaning: "What the pods of the quota use, with the pod's request, is more than the quota may use now: its runtime, \
+              which is its min and its share of what others leave over, or its max.",
+    remedy: "Wait until pods of the quota end, raise its min or max, move the pod to another quota, or wait until other \
+             quotas request less.",
+    example: Example {
+        subject: "quotaName: team-a, runtime: cpu:40, used: cpu:38, pod's request: cpu:4, exceedDimensions: [cpu]",
+        message: "Insufficient quotas, quotaName: team-a, runtime: cpu:40, used: cpu:38, pod's request: cpu:4, \
+                  exceedDimensions: [cpu]",
+        situation: "Pods of team-a use 38 cores of the 40 that it may use now, and a pod asks for 4.",
+    },
+};
+
+/// Refuses a pod that is not preemptible, and for which its quota's min has too little.
+pub(super) static INSUFFICIENT_FIXED: PluginReason = PluginReason {
+    code: "InsufficientNonPreemptibleQuota",
+    plugin: NAME,
+    message: "Insufficient non-preemptible quotas, {}",
+    resolver: Resolver::ClusterAdmin,
+    terminal_for: TerminalFor::Pod,
+    meaning: "Pods with label quota.scheduling.koordinator.sh/preemptible=false may use the quota's min and nothing that \
+              is borrowed, and with the pod's request they would use more.",
+    remedy: "Wait until such pods of the quota end, raise its min, or make the pod preemptible.",
+    example: Example {
+        subject: "quotaName: team-a, min: cpu:10, nonPreemptibleUsed: cpu:8, pod's request: cpu:4, exceedDimensions: [cpu]",
+        message: "Insufficient non-preemptible quotas, quotaName: team-a, min: cpu:10, nonPreemptibleUsed: cpu:8, pod's \
+                  request: cpu:4, exceedDimensions: [cpu]",
+        situation: "Pods of team-a that are not preemptible use 8 cores of its min of 10, and another asks for 4.",
+    },
+};
+
+/// What a pod lacks in one quota.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lack {
+    /// The quota, the pod's own or one above it.
+    pub(super) quota: QuotaIdx,
+    /// Whether it lacks min as a pod that is not preemptible.
+    pub(super) is_fixed: bool,
+}
+
+impl Quotas {
+    /// Returns what is too little for one more pod with this spec, `None` when it fits.
+    pub(super) fn lack(&self, args: &QuotaArgs, spec: &PodSpec) -> Option<Lack> {
+        let at = self.quota_of(spec);
+        let of = |quota, is_fixed| Some(Lack { quota, is_fixed });
+        if self.exceeded(args, at, at, spec).next().is_some() {
+            return of(at, false);
+        }
+        if self.is_fixed(spec) && self.exceeded_fixed(at, spec).next().is_some() {
+            return of(at, true);
+        }
+        if !args.checks_parents {
+            return None;
+        }
+        let mut above = self.tree.upwards(at).skip(1).filter(|up| self.tree.get(*up).role == Role::Ordinary);
+        above.find(|up| self.exceeded(args, at, *up, spec).next().is_some()).and_then(|up| of(up, false))
+    }
+
+    /// Returns what a quota may use of a resource.
+    pub(super) fn limit(&self, args: &QuotaArgs, at: QuotaIdx, r: usize) -> i64 {
+        let quota = self.tree.get(at);
+        let cell = &quota.cells[r];
+        match args.limits_runtime && quota.role == Role::Ordinary {
+            true => cell.runtime,
+            false => cell.max.unwrap_or(i64::MAX),
+        }
+    }
+
+    /// Returns the resources that a pod requests, with amounts, as far as its quota counts them.
+    pub(super) fn asked<'a>(
+        &'a self,
+        own: QuotaIdx,
+        spec: &'a PodSpec,
+    ) -> impl Iterator<Item = (usize, i64)> + 'a {
+        let cells = &self.tree.get(own).cells;
+        let amounts = self.tree.resources.iter().enumerate().filter(|(r, _)| cells[*r].max.is_some());
+        amounts.map(|(r, name)| (r, spec.requests.list.amount(name))).filter(|(_, amount)| *amount > 0)
+    }
+
+    /// Returns the resources in which a pod of the quota `own` is too much for the quota `at`.
+    fn exceeded<'a>(
+        &'a self,
+        args: &'a QuotaArgs,
+        own: QuotaIdx,
+        at: QuotaIdx,
+        spec: &'a PodSpec,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let cells = &self.tree.get(at).cells;
+        let is_shared = move |r: usize| at == own || cells[r].max.is_some();
+        let asked = self.asked(own, spec).filter(move |(r, _)| is_shared(*r));
+        let over = move |(r, amount): &(usize, i64)| {
+            cells[*r].all.used + i128::from(*amount) > i128::from(self.limit(args, at, *r))
+        };
+        asked.filter(over).map(|(r, _)| r)
+    }
+
+    /// Returns the resources in which a pod that is not preemptible is too much for its quota's min.
+    fn exceeded_fixed<'a>(&'a self, at: QuotaIdx, spec: &'a PodSpec) -> impl Iterator<Item = usize> + 'a {
+        let cells = &self.tree.get(at).cells;
+        // Without a min for a resource there is no bound, as in Koordinator.
+        let over = move |(r, amount): &(usize, i64)| {
+            cells[*r].min.is_some_and(|min| cells[*r].all.fixed_used + i128::from(*amount) > i128::from(min))
+        };
+        self.asked(at, spec).filter(over).map(|(r, _)| r)
+    }
+
+    /// Returns the refusal of a pod.
+    pub(super) fn refusal(&self, args: &QuotaArgs, spec: &PodSpec, lack: Lack) -> Cause {
+        let own = self.quota_of(spec);
+        let request = self.list(self.asked(own, spec));
+        let cells = &self.tree.get(lack.quota).cells;
+        let all = 0..self.tree.resources.len();
+        let (reason, text) = if lack.is_fixed {
+            let min = self.list(all.clone().filter_map(|r| Some((r, cells[r].min?))));
+            let used = self.list(all.map(|r| (r, clamp(cells[r].all.fixed_used))).filter(|(_, n)| *n != 0));
+            let exceeded = self.names(self.exceeded_fixed(own, spec));
+            let name = &self.tree.get(own).name;
+            let numbers = format!("min: {min}, nonPreemptibleUsed: {used}");
+            (
+                &INSUFFICIENT_FIXED,
+                format!(
+                    "quotaName: {name}, {numbers}, pod's request: {request}, exceedDimensions: [{exceeded}]"
+                ),
+            )
+        } else {
+            let limit = self.list(self.limited(lack.quota).map(|r| (r, self.limit(args, lack.quota, r))));
+            let used = self.list(all.map(|r| (r, clamp(cells[r].all.used))).filter(|(_, n)| *n != 0));
+            let exceeded = self.names(self.exceeded(args, own, lack.quota, spec));
+            let name = self.path(args, own, lack.quota);
+            let numbers = format!("runtime: {limit}, used: {used}");
+            (
+                &INSUFFICIENT,
+                format!("{name}, {numbers}, pod's request: {request}, exceedDimensions: [{exceeded}]"),
+            )
+        };
+        Cause::new(NAME, Code::Unschedulable, Reason::about(ReasonCode::Plugin(reason), text.as_str()))
+    }
+
+    /// Returns the resources for which a quota has a limit.
+    fn limited(&self, at: QuotaIdx) -> Box<dyn Iterator<Item = usize> + '_> {
+        let quota = self.tree.get(at);
+        match quota.parent.filter(|_| quota.role == Role::Ordinary) {
+            Some(parent) => Box::new(self.tree.shared_resources(parent)),
+            None => Box::new((0..self.tree.resources.len()).filter(|r| quota.cells[*r].max.is_some())),
+        }
+    }
+
+    /// Names the quota that lacks something; where parents are checked, with the way down to the pod's own.
+    fn path(&self, args: &QuotaArgs, own: QuotaIdx, at: QuotaIdx) -> String {
+        if !args.checks_parents {
+            return format!("quotaName: {}", self.tree.get(at).name);
+        }
+        let mut names: Vec<&str> = Vec::new();
+        for up in self.tree.upwards(own) {
+            names.push(&self.tree.get(up).name);
+            if up == at {
+                break;
+            }
+        }
+        names.reverse();
+        format!("quotaNameTopo: [{}]", names.join(" "))
+    }
+
+    /// Writes amounts in the way of a message: `cpu:4,memory:8Gi`.
+    fn list(&self, amounts: impl Iterator<Item = (usize, i64)>) -> String {
+        let of = |(r, amount): (usize, i64)| {
+            let name: &Name = &self.tree.resources[r];
+            format!("{name}:{}", format_amount(name, amount))
+        };
+        let all: Vec<String> = amounts.map(of).collect();
+        if all.is_empty() { "<empty>".to_owned() } else { all.join(",") }
+    }
+
+    fn names(&self, resources: impl Iterator<Item = usize>) -> String {
+        let all: Vec<&str> = resources.map(|r| self.tree.resources[r].as_str()).collect();
+        all.join(" ")
+    }
+}

@@ -1,0 +1,222 @@
+//! Explains a quota: how its runtime comes about, round by round, who borrows from whom, and who would be evicted.
+
+use std::collections::BTreeMap;
+
+use pellucid_api::rest::elastic_quota::{
+    MinScaling, QuotaClaim, QuotaExplanation, QuotaLimit, QuotaOveruse, QuotaRound, QuotaShare,
+};
+use pellucid_framework::endpoint::{ReadContext, ReadError};
+use pellucid_model::Now;
+use pellucid_model::quantity::format_amount;
+use serde_json::{Value, json};
+
+use super::super::water_filling::{Claim, fill};
+use super::endpoints::{not_found, state};
+use super::quotas::Quotas;
+use super::tree::{QuotaIdx, Role, clamp};
+
+/// Answers `explain/quotas/:name`.
+pub(super) fn read(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let quotas = state(cx)?;
+    let name = cx.params.get("name").map_or("", String::as_str);
+    let at = quotas.named(name).ok_or_else(|| not_found(name))?;
+    Ok(json!(quotas.explain(at, cx.now)))
+}
+
+impl Quotas {
+    fn explain(&self, at: QuotaIdx, now: Now) -> QuotaExplanation {
+        let quota = self.tree.get(at);
+        let mut path: Vec<String> =
+            self.tree.upwards(at).map(|up| self.tree.get(up).name.to_string()).collect();
+        path.reverse();
+        let parent = quota.parent.filter(|_| quota.role == Role::Ordinary);
+        let shares: Vec<QuotaShare> = parent.map_or_else(Vec::new, |parent| {
+            self.tree.shared_resources(parent).map(|r| self.share(at, parent, r)).collect()
+        });
+        QuotaExplanation {
+            name: quota.name.to_string(),
+            tree: quota.tree.to_string(),
+            path,
+            sentences: shares.iter().map(|share| sentence(&quota.name, share)).collect(),
+            resources: shares,
+            overuse: self.explain_overuse(at, now),
+            problems: quota.object.as_ref().map(|object| self.problems_of(object)).unwrap_or_default(),
+        }
+    }
+
+    fn share(&self, at: QuotaIdx, parent: QuotaIdx, r: usize) -> QuotaShare {
+        let (quota, above, resource) = (self.tree.get(at), self.tree.get(parent), &self.tree.resources[r]);
+        let (cell, lends) = (&quota.cells[r], self.tree.lends(quota));
+        let text = |amount: i64| format_amount(resource, amount);
+        let (claims, rounds) = self.tree.rounds(parent, r);
+        let name = |i: usize| self.tree.get(above.children[i]).name.to_string();
+        let own = above.children.iter().position(|child| *child == at).unwrap_or(0);
+        let loans = Loans::of(
+            &claims,
+            &above.children.iter().map(|c| self.tree.get(*c).cells[r].runtime).collect::<Vec<_>>(),
+        );
+        let scaling = self.tree.scaling(parent, r, self.args.scales_min);
+        let named = |parts: Vec<(Option<usize>, i64)>| -> BTreeMap<String, String> {
+            parts.into_iter().map(|(i, amount)| (i.map_or_else(String::new, name), text(amount))).collect()
+        };
+        let claim = |(i, claim): (usize, &Claim)| QuotaClaim {
+            quota: name(i),
+            request: text(claim.request),
+            guaranteed: text(claim.guaranteed),
+            weight: claim.weight,
+            lends: claim.lends,
+            runtime: text(self.tree.get(above.children[i]).cells[r].runtime),
+        };
+        let round = |round: super::super::water_filling::Round| QuotaRound {
+            amount: text(round.amount),
+            weights: round.weights.to_string(),
+            shares: round.shares.iter().map(|(i, share)| (name(*i), text(*share))).collect(),
+            excess: text(round.excess),
+        };
+        QuotaShare {
+            resource: resource.to_string(),
+            min: text(cell.floor()),
+            scaled_min: text(cell.scaled_min),
+            scaling: scaling.map(|s| MinScaling { total: text(s.total), mins: text(clamp(s.mins)) }),
+            max: cell.max.map(text),
+            weight: cell.weight,
+            request: text(cell.request(lends)),
+            limited_request: text(cell.limited_request(lends)),
+            runtime: text(cell.runtime),
+            used: text(clamp(cell.all.used)),
+            total: text(above.cells[r].runtime),
+            borrowed: text(loans.borrowed[own]),
+            lent: text(loans.lent[own]),
+            borrows_from: named(loans.from(own)),
+            lends_to: named(loans.to(own).into_iter().map(|(i, amount)| (Some(i), amount)).collect()),
+            limited_by: self.limited_by(at, r),
+            siblings: claims.iter().enumerate().map(claim).collect(),
+            rounds: rounds.into_iter().map(round).collect(),
+        }
+    }
+
+    /// Returns what keeps a quota from more of a resource, `None` when its request is met.
+    fn limited_by(&self, at: QuotaIdx, r: usize) -> Option<QuotaLimit> {
+        let mut short = None;
+        for at in self.tree.upwards(at) {
+            let quota = self.tree.get(at);
+            let (cell, lends) = (&quota.cells[r], self.tree.lends(quota));
+            if quota.role != Role::Ordinary || cell.runtime >= cell.request(lends) {
+                break;
+            }
+            let reason = match cell.runtime >= cell.limited_request(lends) {
+                true => "max",
+                false if cell.weight == 0 => "weight",
+                false => "share",
+            };
+            short = Some(QuotaLimit { quota: quota.name.to_string(), reason: reason.to_owned() });
+            if reason != "share" {
+                break;
+            }
+        }
+        short
+    }
+
+    fn explain_overuse(&self, at: QuotaIdx, now: Now) -> Option<QuotaOveruse> {
+        let excess = self.excess(at);
+        if excess.is_empty() || self.tree.get(at).role == Role::Root {
+            return None;
+        }
+        let since = self.overuse.since(&self.tree.get(at).name).filter(|_| self.monitors());
+        let lasted = since.map(|since| now.monotonic.saturating_sub(since));
+        let left = lasted.map(|lasted| self.args.delay_evict.saturating_sub(lasted).as_secs());
+        Some(QuotaOveruse {
+            excess: self.quantities(excess.into_iter().map(|(r, amount)| (r, clamp(amount)))),
+            monitored: self.monitors(),
+            for_seconds: lasted.map(|lasted| lasted.as_secs()),
+            evicts_in_seconds: left,
+            would_evict: self.revocable(at).iter().map(|counted| counted.key.to_string()).collect(),
+        })
+    }
+}
+
+fn sentence(name: &str, share: &QuotaShare) -> String {
+    let QuotaShare { resource, used, runtime, request, min, .. } = share;
+    let mut text =
+        format!("{resource}: {name} uses {used} of its runtime {runtime}, requests {request}, min {min}");
+    for (from, amount) in &share.borrows_from {
+        let whose =
+            if from.is_empty() { "what is nobody's min".to_owned() } else { format!("the min of {from}") };
+        text.push_str(&format!("; it borrows {amount} of {whose}"));
+    }
+    for (to, amount) in &share.lends_to {
+        text.push_str(&format!("; {to} borrows {amount} of its min"));
+    }
+    if let Some(limit) = &share.limited_by {
+        let why = match limit.reason.as_str() {
+            "max" => "its max",
+            "weight" => "it has no weight, so it gets nothing beyond its min",
+            _ => "its siblings' shares",
+        };
+        text.push_str(&format!("; {} keeps it from more: {why}", limit.quota));
+    }
+    text
+}
+
+/// Who borrows from whom among siblings. Every borrower has the same part of what each lender lends.
+struct Loans {
+    /// Of each, what it has beyond its guaranteed part.
+    borrowed: Vec<i64>,
+    /// Of each, what others have of its guaranteed part.
+    lent: Vec<i64>,
+}
+
+impl Loans {
+    fn of(claims: &[Claim], runtimes: &[i64]) -> Self {
+        let pairs = || claims.iter().zip(runtimes);
+        let borrowed: Vec<i64> = pairs().map(|(claim, has)| (has - claim.guaranteed).max(0)).collect();
+        let open: Vec<i64> = pairs().map(|(claim, has)| (claim.guaranteed - has).max(0)).collect();
+        // No more is lent than is borrowed; the rest lies idle.
+        let all = clamp(borrowed.iter().copied().map(i128::from).sum());
+        let lent = split(all, &open);
+        Self { borrowed, lent }
+    }
+
+    /// Returns from whom one borrows how much, `None` for what is nobody's.
+    fn from(&self, i: usize) -> Vec<(Option<usize>, i64)> {
+        let own: Vec<i64> = self.lent.iter().map(|lent| split(*lent, &self.borrowed)[i]).collect();
+        let lent: i64 = own.iter().sum();
+        let mut all: Vec<(Option<usize>, i64)> =
+            own.into_iter().enumerate().map(|(lender, amount)| (Some(lender), amount)).collect();
+        all.push((None, self.borrowed[i] - lent));
+        all.retain(|(_, amount)| *amount > 0);
+        all
+    }
+
+    /// Returns who borrows how much from one.
+    fn to(&self, i: usize) -> Vec<(usize, i64)> {
+        let mut all: Vec<(usize, i64)> =
+            split(self.lent[i], &self.borrowed).into_iter().enumerate().collect();
+        all.retain(|(_, amount)| *amount > 0);
+        all
+    }
+}
+
+/// Splits an amount by what each can take, in proportion to it.
+fn split(amount: i64, can_take: &[i64]) -> Vec<i64> {
+    let claim = |most: &i64| Claim { weight: *most, request: *most, guaranteed: 0, lends: true };
+    fill(amount, &can_take.iter().map(claim).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loans_add_up_and_the_rest_is_nobodys() {
+        let claim = |guaranteed| Claim { weight: 1, request: 100, guaranteed, lends: true };
+        // The article: mins 10, 15, 20, 15 of 100, runtimes 5, 20, 35, 40.
+        let loans = Loans::of(&[claim(10), claim(15), claim(20), claim(15)], &[5, 20, 35, 40]);
+        assert_eq!((&loans.borrowed[..], &loans.lent[..]), (&[0, 5, 15, 25][..], &[5, 0, 0, 0][..]));
+        assert_eq!(loans.to(0).iter().map(|(_, amount)| amount).sum::<i64>(), 5);
+        for i in 1..4 {
+            assert_eq!(loans.from(i).iter().map(|(_, amount)| amount).sum::<i64>(), loans.borrowed[i]);
+        }
+        assert_eq!(loans.from(0), []);
+    }
+}

@@ -1,0 +1,331 @@
+//! The state of all quotas: objects, nodes and pods, and the tree that follows from them.
+//!
+//! Hooks of pods and nodes keep the sums of the tree current; its shares are worked out when the state is settled, once
+//! for many changes. A changed object of a quota has the tree made anew, with all pods counted again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_api::keys::elastic_quota as keys;
+use pellucid_cluster::derived::{DerivedState, HookContext, Placed, Touched};
+use pellucid_model::effect::{ObjectWrite, WriteOutcome};
+use pellucid_model::{CustomObject, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey, PodSpec};
+
+use super::accounting::Part;
+use super::args::QuotaArgs;
+use super::objects::{Consequence, Objects};
+use super::overuse::Overuse;
+use super::tree::{DEFAULT, QuotaIdx, Tree};
+use super::writes::{SETTLING, Sync};
+
+/// What of a pod is counted where.
+#[derive(Clone, Debug)]
+pub(super) struct Charge {
+    pub(super) quota: QuotaIdx,
+    pub(super) spec: Arc<PodSpec>,
+    /// Whether the pod is not preemptible.
+    pub(super) is_fixed: bool,
+}
+
+/// A pod as it is counted.
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    pub(super) key: PodKey,
+    pub(super) uid: Arc<str>,
+    pub(super) priority: i32,
+    /// When it started, in seconds since 1970.
+    pub(super) started: Option<i64>,
+    pub(super) is_deleting: bool,
+    /// What it requests.
+    pub(super) requested: Option<Charge>,
+    /// What it uses; `None` while it has no place.
+    pub(super) used: Option<Charge>,
+}
+
+/// What was changed since the tree was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Unsettled {
+    Nothing,
+    /// Requests, or what there is to share out.
+    Shares,
+    /// Nodes or profiles.
+    Totals,
+    /// Objects of quotas.
+    Tree,
+}
+
+/// The state of all quotas.
+#[derive(Clone)]
+pub(super) struct Quotas {
+    pub(super) args: Arc<QuotaArgs>,
+    keys: Arc<LabelKeys>,
+    pub(super) objects: Objects,
+    pub(super) tree: Tree,
+    pub(super) pods: Pages<Option<Arc<Counted>>>,
+    totals: Arc<super::shares::Totals>,
+    unsettled: Unsettled,
+    /// Whether amounts have changed that readers of the objects, or of overuse, do not know of.
+    has_news: bool,
+    pub(super) sync: Sync,
+    pub(super) overuse: Overuse,
+}
+
+/// The labels of pods that are read, as names.
+struct LabelKeys {
+    name: Name,
+    preemptible: Name,
+}
+
+impl Quotas {
+    pub(super) fn new(args: Arc<QuotaArgs>) -> Self {
+        let tree = Tree::new(&[], &args);
+        let keys = LabelKeys { name: keys::NAME.into(), preemptible: keys::PREEMPTIBLE.into() };
+        let objects = Objects::default();
+        let totals = Arc::new(objects.totals(&tree));
+        Self {
+            args,
+            keys: Arc::new(keys),
+            objects,
+            tree,
+            pods: Pages::default(),
+            totals,
+            unsettled: Unsettled::Tree,
+            has_news: false,
+            sync: Sync::default(),
+            overuse: Overuse::default(),
+        }
+    }
+
+    /// Returns the quota of a pod with this spec.
+    pub(super) fn quota_of(&self, spec: &PodSpec) -> QuotaIdx {
+        self.tree.of_pod(spec.labels.get(&self.keys.name), &spec.namespace)
+    }
+
+    /// Returns whether a pod with this spec is never evicted for others, and counts against min.
+    pub(super) fn is_fixed(&self, spec: &PodSpec) -> bool {
+        spec.labels.get(&self.keys.preemptible).is_some_and(|value| &**value == "false")
+    }
+
+    /// Returns the quota that a pod names, if no quota has that name.
+    pub(super) fn unknown_quota(&self, spec: &PodSpec) -> Option<Name> {
+        let named = spec.labels.get(&self.keys.name).filter(|name| !name.is_empty())?;
+        self.tree.find(named).is_none().then(|| named.clone())
+    }
+
+    fn charge(&self, spec: &Arc<PodSpec>) -> Charge {
+        Charge { quota: self.quota_of(spec), spec: spec.clone(), is_fixed: self.is_fixed(spec) }
+    }
+
+    /// Adds what of a pod counts to the tree, or takes it off.
+    fn count(&mut self, charge: &Charge, part: Part, times: i128) {
+        // A tree that is to be made anew counts all pods then.
+        self.has_news = true;
+        if self.unsettled == Unsettled::Tree {
+            return;
+        }
+        self.tree.count(charge.quota, &charge.spec.requests.list, charge.is_fixed, part, times);
+        // What is used decides about shares only where it is guaranteed, or taken off the total.
+        if part == Part::Request || self.args.guarantees_usage || charge.quota <= DEFAULT {
+            self.unsettled = self.unsettled.max(Unsettled::Shares);
+        }
+    }
+
+    fn pod_mut(&mut self, id: PodId) -> &mut Option<Arc<Counted>> {
+        self.pods.grow(id.index() + 1);
+        &mut self.pods[id.index()]
+    }
+
+    /// Replaces what of a pod counts as `part`. Returns what was counted before.
+    fn set_charge(&mut self, id: PodId, pod: &Pod, part: Part, new: Option<Charge>) {
+        let before = self.pods.get(id.index()).and_then(Option::as_deref);
+        let before = before.and_then(|counted| counted.of(part)).cloned();
+        if let Some(old) = &before {
+            self.count(old, part, -1);
+        }
+        if let Some(new) = &new {
+            self.count(new, part, 1);
+        }
+        let slot = self.pod_mut(id);
+        let mut counted = match slot.take() {
+            Some(known) => Arc::unwrap_or_clone(known).described(pod),
+            None => Counted::new(pod),
+        };
+        match part {
+            Part::Request => counted.requested = new,
+            Part::Used => counted.used = new,
+        }
+        if counted.requested.is_some() || counted.used.is_some() {
+            *slot = Some(Arc::new(counted));
+        }
+    }
+
+    /// Makes the tree anew and counts all pods in it.
+    fn rebuild(&mut self) {
+        self.tree = Tree::new(&self.objects.counting(), &self.args);
+        for at in 0..self.pods.len() {
+            let Some(counted) = &self.pods[at] else { continue };
+            let counted = Counted {
+                requested: counted.requested.as_ref().map(|charge| self.charge(&charge.spec)),
+                used: counted.used.as_ref().map(|charge| self.charge(&charge.spec)),
+                ..Counted::clone(counted)
+            };
+            for part in [Part::Request, Part::Used] {
+                if let Some(charge) = counted.of(part) {
+                    let (list, is_fixed) = (&charge.spec.requests.list, charge.is_fixed);
+                    self.tree.count_own(charge.quota, list, is_fixed, part);
+                }
+            }
+            self.pods[at] = Some(Arc::new(counted));
+        }
+        self.tree.add_up();
+    }
+
+    /// Brings tree and shares up to date. Returns whether a share changed.
+    fn settle(&mut self) -> bool {
+        let unsettled = std::mem::replace(&mut self.unsettled, Unsettled::Nothing);
+        if unsettled == Unsettled::Tree {
+            self.rebuild();
+        }
+        if unsettled >= Unsettled::Totals {
+            self.totals = Arc::new(self.objects.totals(&self.tree));
+        }
+        let changed = unsettled > Unsettled::Nothing && self.tree.refresh(&self.totals, self.args.scales_min);
+        changed || unsettled == Unsettled::Tree
+    }
+}
+
+impl Counted {
+    fn new(pod: &Pod) -> Self {
+        Self {
+            key: pod.key.clone(),
+            uid: pod.uid.clone(),
+            priority: pod.priority,
+            started: pod.started,
+            is_deleting: pod.deleting,
+            requested: None,
+            used: None,
+        }
+    }
+
+    /// Takes over what a newer object says, except for what is counted.
+    fn described(self, pod: &Pod) -> Self {
+        Self { requested: self.requested, used: self.used, ..Self::new(pod) }
+    }
+
+    pub(super) fn of(&self, part: Part) -> Option<&Charge> {
+        match part {
+            Part::Request => self.requested.as_ref(),
+            Part::Used => self.used.as_ref(),
+        }
+    }
+}
+
+impl DerivedState for Quotas {
+    fn fork(&self) -> Box<dyn DerivedState> {
+        Box::new(self.clone())
+    }
+
+    fn plugin(&self) -> &'static str {
+        super::NAME
+    }
+
+    fn pod_came(&mut self, _cx: &HookContext<'_>, id: PodId, pod: &Pod) -> Touched {
+        let charge = self.charge(&pod.spec);
+        self.set_charge(id, pod, Part::Request, Some(charge));
+        Touched::Nothing
+    }
+
+    fn pod_changed(&mut self, _cx: &HookContext<'_>, id: PodId, old: &Pod, new: &Pod) -> Touched {
+        if !Arc::ptr_eq(&old.spec, &new.spec) {
+            let charge = self.charge(&new.spec);
+            self.set_charge(id, new, Part::Request, Some(charge));
+        } else if let Some(counted) = self.pod_mut(id) {
+            *counted = Arc::new(Counted::clone(counted).described(new));
+        }
+        Touched::Nothing
+    }
+
+    fn pod_left(&mut self, _cx: &HookContext<'_>, id: PodId, pod: &Pod) -> Touched {
+        self.set_charge(id, pod, Part::Request, None);
+        Touched::Nothing
+    }
+
+    fn pod_added(&mut self, placed: &Placed<'_>) {
+        let charge = self.charge(&placed.pod.spec);
+        self.set_charge(placed.id, placed.pod, Part::Used, Some(charge));
+    }
+
+    fn pod_removed(&mut self, placed: &Placed<'_>) {
+        self.set_charge(placed.id, placed.pod, Part::Used, None);
+    }
+
+    fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) -> Touched {
+        if self.objects.change_node(node, old, new) {
+            self.unsettled = self.unsettled.max(Unsettled::Totals);
+        }
+        Touched::Nothing
+    }
+
+    fn custom_changed(
+        &mut self,
+        cx: &HookContext<'_>,
+        old: Option<&CustomObject>,
+        new: Option<&CustomObject>,
+    ) -> Touched {
+        match self.objects.change(old, new) {
+            Consequence::Nothing => {}
+            Consequence::Rewritten => {
+                if let Some(object) = new {
+                    self.sync.came_back(&object.name, cx.now);
+                }
+            }
+            Consequence::Totals => self.unsettled = self.unsettled.max(Unsettled::Totals),
+            Consequence::Tree => self.unsettled = Unsettled::Tree,
+        }
+        Touched::Nothing
+    }
+
+    fn next_deadline(&self, now: Now) -> Option<Duration> {
+        if self.unsettled != Unsettled::Nothing {
+            return Some(now.monotonic);
+        }
+        let overuse = self.overuse.deadline().filter(|_| self.monitors());
+        // The next tick, which comes after a second at the latest, takes the news up.
+        let news = self.has_news.then_some(now.monotonic + SETTLING);
+        self.sync.deadline().into_iter().chain(overuse).chain(news).min()
+    }
+
+    fn expire(&mut self, now: Now) -> Touched {
+        let has_changed = self.settle();
+        if has_changed || std::mem::take(&mut self.has_news) {
+            self.sync.note(now);
+            self.overuse.note();
+        }
+        self.sync.expire(now);
+        self.look_for_overuse(now);
+        if has_changed { Touched::Attempts } else { Touched::Nothing }
+    }
+
+    fn due_writes(&mut self, cx: &HookContext<'_>) -> Vec<ObjectWrite> {
+        let mut all = self.due_evictions();
+        all.extend(self.due_syncs(cx.now));
+        all
+    }
+
+    fn write_settled(
+        &mut self,
+        cx: &HookContext<'_>,
+        write: &ObjectWrite,
+        outcome: &WriteOutcome,
+    ) -> Touched {
+        if let WriteOutcome::Refused { .. } = outcome {
+            match write {
+                // Evicted again when the quota has been over for the time once more.
+                ObjectWrite::Evict { pod, .. } => drop(self.overuse.ordered.remove(&pod.uid)),
+                ObjectWrite::Patch { object, .. } => self.sync.refused(&object.name, cx.now),
+                ObjectWrite::Create { .. } | ObjectWrite::Delete { .. } => {}
+            }
+        }
+        Touched::Nothing
+    }
+}
