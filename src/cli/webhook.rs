@@ -34,9 +34,6 @@ pub(super) struct WebhookArgs {
     /// Private key of the server, PEM; read again when it changes
     #[arg(long, value_name = "FILE")]
     tls_private_key_file: PathBuf,
-    /// Authority of client certificates, PEM. Clients that show a certificate need one of this authority
-    #[arg(long, value_name = "FILE")]
-    client_ca_file: Option<PathBuf>,
     /// Allow a quota to have a max for only some of its parent's resources
     #[arg(long)]
     enable_update_resource_key: bool,
@@ -56,8 +53,7 @@ pub(super) fn run(args: &WebhookArgs) -> anyhow::Result<()> {
         certificate: args.tls_cert_file.clone(),
         key: args.tls_private_key_file.clone(),
     };
-    let client_ca = ClientCa { file: args.client_ca_file.clone(), cluster: None };
-    let tls = Tls::new(certificate, client_ca)?;
+    let tls = Tls::new(certificate, ClientCa::default())?;
     let (_log, _guard) = telemetry::init(args.verbosity)?;
     block_on(serve(args, tls))?
 }

@@ -11,6 +11,11 @@ use crate::review::{Review, set_entries};
 /// Answers the mutating webhook: fills in what is missing. What cannot be read is left to the validating one.
 pub(crate) fn mutate(review: &Review<'_>, quotas: &Quotas, gates: Gates) -> Value {
     let Ok(new) = ElasticQuota::read(review.object) else { return review.allow(&[]) };
+    if ElasticQuota::read(review.old)
+        .is_ok_and(|old| review.operation == "UPDATE" && rules::is_unchanged(&old, &new))
+    {
+        return review.allow(&[]);
+    }
     let none = |_: &str| Vec::new();
     let known = Known::new(quotas.values().map(|quota| &**quota), &none, gates);
     let defaults = defaulting::defaults(&known, &new);

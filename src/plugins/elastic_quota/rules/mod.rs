@@ -83,10 +83,16 @@ pub fn create(known: &Known<'_>, new: &ElasticQuota) -> Vec<QuotaProblem> {
     all
 }
 
+/// Returns whether a change concerns nothing but what the scheduler writes, and other labels and annotations. Such a change
+/// is always allowed, and nothing is filled in.
+pub fn is_unchanged(old: &ElasticQuota, new: &ElasticQuota) -> bool {
+    old.says_the_same(new)
+}
+
 /// Judges the change of a quota. A change of nothing but what the scheduler writes is always allowed, so that a quota which
 /// slipped past the rules can be accounted for and deleted.
 pub fn update(known: &Known<'_>, old: &ElasticQuota, new: &ElasticQuota) -> Vec<QuotaProblem> {
-    if old.says_the_same(new) {
+    if is_unchanged(old, new) {
         return Vec::new();
     }
     if is_built_in(&old.name) {
