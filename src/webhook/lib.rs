@@ -17,7 +17,7 @@ mod review;
 mod server;
 
 pub use pellucid_plugins::elastic_quota::rules::Gates;
-pub use server::{Webhook, WebhookConfig};
+pub use server::{Webhook, WebhookConfig, watched};
 
 /// Path of the mutating webhook of ElasticQuotas.
 pub const MUTATE_QUOTA: &str = "/mutate-elasticquota";

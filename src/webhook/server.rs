@@ -33,6 +33,11 @@ const REVIEW: usize = 4 << 20;
 /// Longest wait for a fresh list of quotas before a refusal. Below the 10 s that an API server waits.
 const FRESH: Duration = Duration::from_secs(3);
 
+/// Returns the kinds that the webhook watches.
+pub fn watched() -> [Kind; 2] {
+    [Kind::Pod, Kind::Custom(CustomKindRef(&ELASTIC_QUOTA))]
+}
+
 /// Configuration for [`Webhook::start`].
 pub struct WebhookConfig {
     /// Clients of the API server.
@@ -63,12 +68,11 @@ impl Webhook {
     /// have listed quotas and pods, `/readyz` and all reviews say so.
     pub async fn start(config: WebhookConfig) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let (inputs, received) = mpsc::channel(INPUTS);
-        let kinds = [Kind::Pod, Kind::Custom(CustomKindRef(&ELASTIC_QUOTA))];
         let observer = Observer::start(
             &config.connection,
             config.clock.clone(),
             WatchLimits::default(),
-            (Decoder::default(), &kinds),
+            (Decoder::default(), &watched()),
             &inputs,
         );
         let cache = Arc::new(Cache::default());

@@ -1,4 +1,4 @@
-//! Rows of the catalogue for webhook configurations, with their defaults and their validation.
+//! Rows of the catalogue for webhook configurations and admission policies, with their defaults and their validation.
 //!
 //! `crate::webhooks` calls the webhooks that these objects register.
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::errors::FieldError;
 use crate::fields::{list, text};
-use crate::kinds::catalog::{BASE, Row};
+use crate::kinds::catalog::{BASE, Row, STATUS};
 use crate::kinds::decode;
 use crate::kinds::defaults::fill;
 use crate::kinds::printers::{AGE, Column, NAME, count};
@@ -47,6 +47,28 @@ pub(crate) const ROWS: &[Row] = &[
         defaults: validating_defaults,
         validate: validating,
         columns: COLUMNS,
+        ..BASE
+    },
+    // Policies are stored and served. Nothing evaluates them: the sandbox has no CEL.
+    Row {
+        group: GROUP,
+        kind: "ValidatingAdmissionPolicy",
+        plural: "validatingadmissionpolicies",
+        categories: &["api-extensions"],
+        namespaced: false,
+        subresources: &[STATUS],
+        generation: true,
+        decode: Some(decode::typed::<admission::ValidatingAdmissionPolicy>),
+        ..BASE
+    },
+    Row {
+        group: GROUP,
+        kind: "ValidatingAdmissionPolicyBinding",
+        plural: "validatingadmissionpolicybindings",
+        categories: &["api-extensions"],
+        namespaced: false,
+        generation: true,
+        decode: Some(decode::typed::<admission::ValidatingAdmissionPolicyBinding>),
         ..BASE
     },
 ];
