@@ -7,14 +7,14 @@ use std::time::Duration;
 use pellucid_api::rest::BodySchema;
 use pellucid_cluster::input::Input;
 use pellucid_http::{
-    HealthCheck, Kind as ParamKind, Limits, Names, Param, Parts, ReadError, Renderer, Route, Server, Tls,
-    Version,
+    HealthCheck, Kind as ParamKind, Limits, Names, Observation, Param, Parts, ReadError, Renderer, Route,
+    Server, Tls, Version,
 };
 use pellucid_kubernetes::decode::Decoder;
 use pellucid_kubernetes::kinds::Kind;
 use pellucid_kubernetes::watches::lister::Lister;
 use pellucid_kubernetes::{Clock, Connection, Observer, WatchLimits};
-use pellucid_model::CustomKindRef;
+use pellucid_model::{CustomKindRef, Viewer};
 use pellucid_plugins::elastic_quota::ELASTIC_QUOTA;
 use pellucid_plugins::elastic_quota::rules::Gates;
 use serde_json::{Value, json};
@@ -183,9 +183,8 @@ impl Reviewer {
         Ok(match review.operation {
             "DELETE" => review.allow(&[]),
             _ => {
-                let is_known = |quotas: &Quotas| quotas::has_parent(&review, quotas);
-                let known = cache.read(|objects| is_known(&objects.quotas)).then_some(());
-                let fresh = if known.is_some() { None } else { self.fresh() };
+                let is_known = cache.read(|objects| quotas::has_parent(&review, &objects.quotas));
+                let fresh = if is_known { None } else { self.fresh() };
                 cache.read(|objects| {
                     quotas::mutate(&review, fresh.as_ref().unwrap_or(&objects.quotas), self.gates)
                 })
@@ -238,10 +237,10 @@ fn parts(reviewer: &Arc<Reviewer>, cache: Arc<Cache>, now: Clock, version: Versi
         configz: Arc::new(|| json!({})),
         version,
         now,
-        observe: Arc::new(|_| {}),
+        observe: Arc::new(|_: Observation<'_>| {}),
         limits: Limits { reads: 4, question_body: REVIEW, ..Limits::default() },
         authority: None,
-        redact: Arc::new(|_, _| Arc::new(Everything)),
+        redact: Arc::new(|_: &Cache, _: &Viewer| -> Arc<dyn Names> { Arc::new(Everything) }),
     }
 }
 

@@ -64,6 +64,8 @@ impl Clients {
         if let Some(client) = clients.get(&identity) {
             return Ok(client.clone());
         }
+        // This fails only if a provider is already installed, which is fine.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = kube::Config::new(target.base.parse().map_err(|error| format!("{error}"))?);
         config.root_cert.clone_from(&target.authorities);
         config.tls_server_name.clone_from(&target.server_name);

@@ -195,8 +195,10 @@ fn changes_are_judged_with_children_pods_and_the_tree() {
     changing("solo", |quota| quota.is_parent = true, &[pods]);
     let sum = "quota org: spec.min.cpu \"10\": the mins of its children add up to 14";
     changing("org", |quota| drop(quota.min.insert("cpu".into(), 10_000)), &[sum]);
+    let sum_of_a =
+        "quota org: spec.min.cpu \"20\": the mins of the children of a add up to 20, more than its min, 8";
     let circle = "quota org: metadata.labels.Q/parent \"a\": its label Q/is-parent is not \"true\", so it may not have children";
-    changing("org", |quota| quota.parent = Some("a".into()), &[circle]);
+    changing("org", |quota| quota.parent = Some("a".into()), &[circle, sum_of_a]);
     changing(
         "org",
         |quota| quota.tree = Some("t".into()),
