@@ -119,7 +119,7 @@ fn sum_of_mins(
         let sum: i128 = mins.map(|min| i128::from((*min).max(0))).sum();
         // An own min of 0 makes no sum too large.
         let is_part = with.is_none_or(|child| child.min.get(name).is_some_and(|own| *own > 0));
-        if sum <= i128::from(*min) || !is_part {
+        if sum <= i128::from((*min).max(0)) || !is_part {
             continue;
         }
         let sum = amount(name, i64::try_from(sum).unwrap_or(i64::MAX));

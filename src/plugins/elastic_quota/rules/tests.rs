@@ -194,7 +194,7 @@ fn changes_are_judged_with_children_pods_and_the_tree() {
     let pods = "quota solo: metadata.labels.Q/is-parent \"true\": it has pods: x/p1, x/p2, ...";
     changing("solo", |quota| quota.is_parent = true, &[pods]);
     let sum = "quota org: spec.min.cpu \"10\": the mins of its children add up to 14";
-    changing("org", |quota| drop(quota.min.insert("cpu".into(), 10_000)), &[sum]);
+    changing("org", |quota| quota.min = Amounts::from([("cpu".into(), 10_000)]), &[sum]);
     let sum_of_a =
         "quota org: spec.min.cpu \"20\": the mins of the children of a add up to 20, more than its min, 8";
     let circle = "quota org: metadata.labels.Q/parent \"a\": its label Q/is-parent is not \"true\", so it may not have children";
@@ -213,7 +213,7 @@ fn changes_are_judged_with_children_pods_and_the_tree() {
         },
         &[used],
     );
-    let memory = |quota: &mut ElasticQuota| drop(quota.max.insert("memory".into(), 4));
+    let memory = |quota: &mut ElasticQuota| quota.max.extend([("memory".into(), 4)]);
     changing(
         "org",
         memory,
