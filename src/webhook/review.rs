@@ -67,11 +67,6 @@ impl Review<'_> {
         let status = json!({"code": 403, "reason": "Forbidden", "message": problems.join("; ")});
         self.answer(json!({"allowed": false, "status": status}))
     }
-
-    /// Refuses the write because of a field that cannot be read.
-    pub(crate) fn refuse(&self, problem: &str) -> Value {
-        self.judge(&[problem.to_owned()])
-    }
 }
 
 /// Returns the JSON patch that sets entries of a map in the metadata, which may be absent.
