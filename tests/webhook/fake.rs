@@ -1,13 +1,18 @@
-//! A webhook that answers as a test wants: HTTPS, one request per connection.
+//! A webhook that answers as a test wants, by HTTPS.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -57,16 +62,21 @@ impl Fake {
                 tokio::spawn(async move {
                     // Clients that do not trust the certificate leave here.
                     let Ok(stream) = acceptor.accept(stream).await else { return };
-                    let mut stream = BufReader::new(stream);
-                    let Some((path, review)) = read(&mut stream).await else { return };
-                    let (status, body) = answer(&path, &review);
-                    all.lock().push((path, review));
-                    let head = format!(
-                        "HTTP/1.1 {status} x\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-                        body.len()
-                    );
-                    let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
-                    let _ = stream.shutdown().await;
+                    let service = service_fn(move |request: Request<Incoming>| {
+                        let (answer, all) = (answer.clone(), all.clone());
+                        async move {
+                            let path = request.uri().path_and_query().unwrap().to_string();
+                            let body = request.into_body().collect().await?.to_bytes();
+                            let review: Value = serde_json::from_slice(&body).unwrap();
+                            let (status, body) = answer(&path, &review);
+                            all.lock().push((path, review));
+                            let response = Response::builder().status(status);
+                            let response = response.header("Content-Type", "application/json");
+                            Ok::<_, hyper::Error>(response.body(Full::new(Bytes::from(body))).unwrap())
+                        }
+                    });
+                    // Clients leave when they like.
+                    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
                 });
             }
         });
@@ -83,25 +93,4 @@ impl Fake {
         let of = seen.iter().filter(|(on, _)| on.split('?').next() == Some(path));
         of.map(|(_, review)| review["request"].clone()).collect()
     }
-}
-
-async fn read(stream: &mut (impl AsyncBufReadExt + AsyncReadExt + Unpin)) -> Option<(String, Value)> {
-    let (mut line, mut path, mut length) = (String::new(), None, 0);
-    loop {
-        line.clear();
-        stream.read_line(&mut line).await.ok()?;
-        match line.trim_end() {
-            "" => break,
-            head if path.is_none() => path = Some(head.split(' ').nth(1)?.to_owned()),
-            header => {
-                let (name, value) = header.split_once(':')?;
-                if name.eq_ignore_ascii_case("content-length") {
-                    length = value.trim().parse().ok()?;
-                }
-            }
-        }
-    }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await.ok()?;
-    Some((path?, serde_json::from_slice(&body).ok()?))
 }
