@@ -73,7 +73,7 @@ async fn operations_and_subresources_are_asked_about_as_the_rules_say() {
         .map(|request| {
             let text = |key: &str| request[key].as_str().unwrap_or("-").to_owned();
             let parts = [text("operation"), text("subResource"), text("name")];
-            let has = |key: &str| if request[key].is_object() { key } else { "-" };
+            let has = |key: &'static str| if request[key].is_object() { key } else { "-" };
             let dry = if request["dryRun"] == true { " dry" } else { "" };
             format!("{} {} {}{dry}", parts.join(" "), has("object"), has("oldObject"))
         })
