@@ -36,6 +36,8 @@ pub use pellucid_replay as replay;
 
 pub use pellucid_client as client;
 
+pub use pellucid_webhook as webhook;
+
 // What puts them together.
 
 pub mod app;

@@ -131,6 +131,19 @@ fn custom_resource_definitions_are_fresh() {
 }
 
 #[test]
+fn the_rights_of_the_webhook_are_fresh() {
+    let mut text = String::from(
+        "# Made of what `pellucid webhook` watches; `UPDATE=1 cargo test --test generated` writes it.\n",
+    );
+    for kind in pellucid::webhook::watched() {
+        let resource = kind.resource();
+        let (group, plural) = (resource.group, resource.plural);
+        write!(text, "- apiGroups: [{group:?}]\n  resources: [{plural}]\n  verbs: [list, watch]\n").unwrap();
+    }
+    check("deploy/chart/files/webhook-rules.yaml", &text);
+}
+
+#[test]
 fn the_rules_of_the_cluster_role_are_fresh() {
     let decoder = pellucid::kubernetes::decode::Decoder::of(&pellucid::plugins::registry());
     let mut text = String::from(

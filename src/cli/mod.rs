@@ -15,6 +15,7 @@ mod demo;
 mod replay;
 pub mod run;
 mod sandbox;
+mod webhook;
 
 /// A Kubernetes scheduler whose every decision can be read while it runs.
 #[derive(Debug, Parser)]
@@ -36,6 +37,8 @@ enum Command {
     Sandbox(sandbox::Args),
     /// Schedule a trace of a real cluster and report what became of it
     Replay(replay::ReplayArgs),
+    /// Serve the admission rules of quotas to an API server
+    Webhook(webhook::WebhookArgs),
     /// Measure a scheduler through an API server, and what that server takes
     Bench(bench::BenchArgs),
     /// Ask a running scheduler
@@ -70,6 +73,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Demo(args) => demo::run(&args)?,
         Command::Sandbox(args) => block_on(sandbox::run(args))??,
         Command::Replay(args) => replay::run(&args)?,
+        Command::Webhook(args) => webhook::run(&args)?,
         Command::Bench(args) => bench::run(args)?,
         Command::Ask(ask) => return ask.run(),
         Command::Openapi => print_openapi()?,

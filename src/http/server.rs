@@ -205,6 +205,12 @@ impl Server {
         self.bound(address, Some(tls)).await
     }
 
+    /// Binds an address for HTTPS that whoever reaches it may use. This is for servers whose clients have no identity, such as
+    /// the API server when it calls a webhook.
+    pub async fn bind_tls_for_all(&self, address: SocketAddr, tls: Tls) -> Result<Bound, ServeError> {
+        Bound::bind(address, Some(tls), self.routers.clone(), self.limits, self.end_feeds.clone()).await
+    }
+
     async fn bound(&self, address: SocketAddr, tls: Option<Tls>) -> Result<Bound, ServeError> {
         let is_safe = tls.is_some() && self.is_guarded;
         if !is_safe && !address.ip().to_canonical().is_loopback() {

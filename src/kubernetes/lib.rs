@@ -31,6 +31,7 @@ pub use connection::kubeconfig::is_in_cluster;
 pub use connection::limits::WatchLimits;
 pub use connection::service_proxy::ServiceProxy;
 pub use connection::transport::Pools;
+pub use watches::observer::Observer;
 
 use pellucid_model::Now;
 

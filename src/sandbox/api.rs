@@ -9,12 +9,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, seconds};
 use crate::errors::{ApiError, ApiResult};
 use crate::fields::copy;
 use crate::kinds::catalog;
-use crate::kinds::crd;
 use crate::kinds::events;
 use crate::kinds::groups;
 use crate::kinds::meta::{self, Identities};
@@ -27,6 +27,7 @@ use crate::options::{FieldValidation, Options};
 use crate::requests::patch::{self, PatchKind};
 use crate::requests::render::json_size;
 use crate::store::{Key, Object, Store};
+use crate::webhooks::{Operation, Webhooks, Write};
 
 /// Most bytes of an object: the limit of etcd.
 const MAX_OBJECT: usize = 3 * 1024 * 1024 / 2;
@@ -42,7 +43,9 @@ pub(super) struct Api {
     /// The source of uids and generated names.
     pub identities: Identities,
     /// Held while the set of served kinds changes.
-    definitions: Mutex<()>,
+    pub definitions: Mutex<()>,
+    /// Calls admission webhooks.
+    pub webhooks: Webhooks,
 }
 
 /// The result of a write.
@@ -65,8 +68,15 @@ pub(super) enum Part {
 
 impl Api {
     /// Returns an API with the built-in kinds and no objects.
-    pub(super) fn new(clock: Clock, seed: u64, history: usize, has_gangs: bool) -> Self {
+    pub(super) fn new(
+        clock: Clock,
+        seed: u64,
+        history: usize,
+        has_gangs: bool,
+        shutdown: CancellationToken,
+    ) -> Self {
         Self {
+            webhooks: Webhooks::new(clock.clone(), seed, shutdown),
             store: Store::new(clock.clone(), history),
             kinds: ArcSwap::from_pointee(catalog::registry(has_gangs)),
             clock,
@@ -95,31 +105,36 @@ impl Api {
         options: &Options,
     ) -> ApiResult<Written> {
         let (mut object, warnings) = self.read(kind, object, options)?;
-        self.identify(kind, namespace, &mut object)?;
-        if kind.form == Form::Event {
-            events::store(&mut object);
-        }
-        // A status is written through its subresource. Only a node may bring its own.
-        if kind.subresource("status").is_some() && &*kind.storage != "nodes" {
-            object.as_object_mut().map(|fields| fields.remove("status"));
-        }
-        if pods::is_pod(kind) {
-            pods::admit(self, &mut object)?;
-            placement::merge_label_keys(&mut object);
-            groups::drop_unserved(self, &mut object);
-        }
-        storage::admit(self, kind, &mut object);
-        groups::admit(self, kind, &mut object)?;
-        if &*kind.storage == pods::PRIORITY_CLASSES {
-            pods::only_default(self, &object)?;
-        }
-        (kind.defaults)(&mut object);
-        if pods::is_pod(kind) {
-            pods::gated_condition(&mut object, &seconds(self.clock.now()));
+        let is_named = !meta::text(&object, "name").is_empty();
+        self.complete(kind, namespace, &mut object)?;
+        let write = options.requester.as_ref().map(|requester| Write {
+            kind,
+            subresource: "",
+            operation: Operation::Create,
+            namespace,
+            name: "",
+            dry_run: options.dry_run,
+            requester,
+        });
+        if let Some(write) = write {
+            let mut shown = object.clone();
+            let fields = meta::metadata(&mut shown);
+            fields.retain(|key, _| !["uid", "creationTimestamp"].contains(&key.as_str()));
+            if !is_named {
+                fields.remove("name");
+            }
+            let write = Write { name: meta::text(&shown, "name"), ..write };
+            if let Some(mutated) = self.mutate(&write, Some(&shown), None)? {
+                object = self.read(kind, mutated, &Options::patched())?.0;
+                self.complete(kind, namespace, &mut object)?;
+            }
         }
         self.check(kind, &object, None)?;
         if kind.namespaced {
             self.check_namespace(namespace)?;
+        }
+        if let Some(write) = write {
+            self.validate(&Write { name: meta::text(&object, "name"), ..write }, Some(&object), None)?;
         }
         let key: Key = (namespace.into(), meta::text(&object, "name").into());
         let exists = || ApiError::already_exists(&kind.group, &kind.plural, &key.1);
@@ -132,6 +147,33 @@ impl Api {
         let object = self.store.put(kind, None, object).ok_or_else(exists)?;
         self.after_write(kind, &object);
         Ok(Written { object, is_new: true, warnings })
+    }
+
+    /// Sets what the server itself sets in a new object: identity, defaults, and what admission adds.
+    fn complete(&self, kind: &Kind, namespace: &str, object: &mut Value) -> ApiResult<()> {
+        self.identify(kind, namespace, object)?;
+        if kind.form == Form::Event {
+            events::store(object);
+        }
+        // A status is written through its subresource. Only a node may bring its own.
+        if kind.subresource("status").is_some() && &*kind.storage != "nodes" {
+            object.as_object_mut().map(|fields| fields.remove("status"));
+        }
+        if pods::is_pod(kind) {
+            pods::admit(self, object)?;
+            placement::merge_label_keys(object);
+            groups::drop_unserved(self, object);
+        }
+        storage::admit(self, kind, object);
+        groups::admit(self, kind, object)?;
+        if &*kind.storage == pods::PRIORITY_CLASSES {
+            pods::only_default(self, object)?;
+        }
+        (kind.defaults)(object);
+        if pods::is_pod(kind) {
+            pods::gated_condition(object, &seconds(self.clock.now()));
+        }
+        Ok(())
     }
 
     /// Updates an object. `change` receives the stored object as the client sees it and returns the wanted one.
@@ -152,7 +194,8 @@ impl Api {
             }
             let wanted = change(&shown)?;
             let (wanted, warnings) = self.read(kind, wanted, options)?;
-            let new = self.prepare(kind, key, part, &old, wanted)?;
+            preconditions(kind, key, &old, &wanted)?;
+            let new = self.admit_update(kind, key, part, &old, wanted, options)?;
             if new == old {
                 return Ok(Written { object: current, is_new: false, warnings });
             }
@@ -316,48 +359,37 @@ impl Api {
     }
 
     /// Returns the next state of an object for a client's wanted one, or why the change is refused.
-    fn prepare(
+    fn admit_update(
         &self,
         kind: &Kind,
         key: &Key,
         part: Part,
         old: &Value,
-        mut wanted: Value,
+        wanted: Value,
+        options: &Options,
     ) -> ApiResult<Value> {
-        preconditions(kind, key, old, &wanted)?;
-        if kind.form == Form::Event {
-            events::store(&mut wanted);
-        }
-        let has_status = kind.subresource("status").is_some();
-        let mut new = match part {
-            Part::Status => {
-                let mut new = old.clone();
-                copy(&wanted, &mut new, "status");
-                new
-            }
-            Part::Main if has_status => {
-                copy(old, &mut wanted, "status");
-                wanted
-            }
-            _ => wanted,
-        };
-        for field in
-            ["namespace", "name", "uid", "creationTimestamp", "generation", "resourceVersion", "generateName"]
+        let mut new = shape(kind, part, old, wanted);
+        let write = options.requester.as_ref().map(|requester| Write {
+            kind,
+            subresource: &options.subresource,
+            operation: Operation::Update,
+            namespace: &key.0,
+            name: &key.1,
+            dry_run: options.dry_run,
+            requester,
+        });
+        if let Some(write) = &write
+            && let Some(mutated) = self.mutate(write, Some(&new), Some(old))?
         {
-            copy(&old["metadata"], &mut new["metadata"], field);
+            new = shape(kind, part, old, self.read(kind, mutated, &Options::patched())?.0);
         }
-        if part != Part::All {
-            for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-                copy(&old["metadata"], &mut new["metadata"], field);
-            }
-        }
-        drop_empty_maps(&mut new);
-        groups::keep_priority(kind, &mut new, old);
-        (kind.defaults)(&mut new);
         self.check(kind, &new, Some(old))?;
         if kind.generation && !same_spec(&new, old) {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
             new["metadata"]["generation"] = generation.into();
+        }
+        if let Some(write) = &write {
+            self.validate(write, Some(&new), Some(old))?;
         }
         Ok(new)
     }
@@ -369,36 +401,45 @@ impl Api {
         }
     }
 
-    /// Serves the kinds of a CustomResourceDefinition and sets its status.
-    fn serve_definition(&self, kind: &Kind, key: &Key) {
-        let _one_at_a_time = self.definitions.lock();
-        let Some(current) = self.store.get(&kind.storage, key) else { return };
-        let definition = current.value();
-        let mut registry = Registry::clone(&self.kinds.load());
-        let (group, plural) = crd::resource(&definition);
-        registry.replace(group, plural, crd::kinds(&definition));
-        self.kinds.store(Arc::new(registry));
-        if definition["status"]["conditions"].is_null() {
-            let mut new = definition.clone();
-            new["status"] = crd::established(&definition, &seconds(self.clock.now()));
-            // If the definition has changed meanwhile, that write serves it again.
-            self.store.put(kind, Some(current.revision), new);
-        }
-    }
-
-    /// Stops serving the kinds of a CustomResourceDefinition.
-    pub(super) fn withdraw_definition(&self, definition: &Value) {
-        let _one_at_a_time = self.definitions.lock();
-        let mut registry = Registry::clone(&self.kinds.load());
-        let (group, plural) = crd::resource(definition);
-        registry.remove(group, plural);
-        self.kinds.store(Arc::new(registry));
-    }
-
     /// Returns the Status for a successful write whose answer carries no object.
     pub(super) fn success(code: u16) -> Value {
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})
     }
+}
+
+/// Returns the next state of an object before it is checked: the wanted one, with what its writer may not change taken from
+/// the old one, and with defaults.
+fn shape(kind: &Kind, part: Part, old: &Value, mut wanted: Value) -> Value {
+    if kind.form == Form::Event {
+        events::store(&mut wanted);
+    }
+    let has_status = kind.subresource("status").is_some();
+    let mut new = match part {
+        Part::Status => {
+            let mut new = old.clone();
+            copy(&wanted, &mut new, "status");
+            new
+        }
+        Part::Main if has_status => {
+            copy(old, &mut wanted, "status");
+            wanted
+        }
+        _ => wanted,
+    };
+    for field in
+        ["namespace", "name", "uid", "creationTimestamp", "generation", "resourceVersion", "generateName"]
+    {
+        copy(&old["metadata"], &mut new["metadata"], field);
+    }
+    if part != Part::All {
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            copy(&old["metadata"], &mut new["metadata"], field);
+        }
+    }
+    drop_empty_maps(&mut new);
+    groups::keep_priority(kind, &mut new, old);
+    (kind.defaults)(&mut new);
+    new
 }
 
 /// Fails if a client's wanted object has another name or uid than the stored one, or an outdated revision.

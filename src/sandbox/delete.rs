@@ -16,6 +16,7 @@ use crate::kinds::pods;
 use crate::kinds::registry::Kind;
 use crate::options::DeleteOptions;
 use crate::store::{Key, Object};
+use crate::webhooks::{Operation, Write};
 
 /// The result of a delete.
 pub(super) struct Deleted {
@@ -32,6 +33,7 @@ impl Api {
             let current = self.get(kind, key)?;
             preconditions(kind, &current, options)?;
             let mut value = current.value();
+            self.admit_delete(kind, key, &value, options)?;
             if options.propagation == "Orphan" && !options.dry_run {
                 self.orphan(&current.uid);
             }
@@ -63,6 +65,22 @@ impl Api {
                 return Ok(Deleted { object, is_gone: true });
             }
         }
+    }
+
+    /// Asks the webhooks about a delete.
+    fn admit_delete(&self, kind: &Kind, key: &Key, object: &Value, options: &DeleteOptions) -> ApiResult<()> {
+        let Some(requester) = &options.requester else { return Ok(()) };
+        let write = Write {
+            kind,
+            subresource: "",
+            operation: Operation::Delete,
+            namespace: &key.0,
+            name: if options.of_collection { "" } else { &key.1 },
+            dry_run: options.dry_run,
+            requester,
+        };
+        self.mutate(&write, None, Some(object))?;
+        self.validate(&write, None, Some(object))
     }
 
     /// Removes an object that is marked for deletion, unless a finalizer holds it.

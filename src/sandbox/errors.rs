@@ -3,6 +3,8 @@
 //! [`ApiError`] has the fields of a `metav1.Status`. The constructors hold the messages that clients match on; they
 //! know nothing of stores or requests.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 /// The error response to a request.
@@ -10,7 +12,7 @@ use serde_json::{Value, json};
 pub(super) struct ApiError {
     pub code: u16,
     /// The machine-readable reason, empty if there is none.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// The message for people.
     pub message: String,
     /// The `details` of the Status.
@@ -87,8 +89,14 @@ impl FieldError {
 }
 
 impl ApiError {
-    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Box<Self> {
-        Box::new(Self { code, reason, message: message.into(), details: None, continue_token: None })
+    fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Box<Self> {
+        Box::new(Self {
+            code,
+            reason: reason.into(),
+            message: message.into(),
+            details: None,
+            continue_token: None,
+        })
     }
 
     fn with(mut self: Box<Self>, details: Value) -> Box<Self> {
@@ -196,6 +204,33 @@ impl ApiError {
         Self::new(500, "", message)
     }
 
+    /// Returns a 500 with the reason InternalError.
+    pub(super) fn internal_error(why: &str) -> Box<Self> {
+        let message = format!("Internal error occurred: {why}");
+        Self::new(500, "InternalError", message).with(json!({"causes": [{"message": why}]}))
+    }
+
+    /// Returns the error for a webhook that could not be asked, or whose answer cannot be used.
+    pub(super) fn failed_webhook(name: &str, why: &str) -> Box<Self> {
+        Self::internal_error(&format!("failed calling webhook \"{name}\": {why}"))
+    }
+
+    /// Returns the error for a write that a webhook denies; `status` is its answer's, null if it has none.
+    pub(super) fn denied(name: &str, status: &Value) -> Box<Self> {
+        let text = |key: &str| status[key].as_str().unwrap_or_default();
+        let why = match (text("message"), text("reason")) {
+            ("", "") => " without explanation".to_owned(),
+            ("", reason) => format!(": {reason}"),
+            (message, _) => format!(": {message}"),
+        };
+        // A denial is never sent as a success.
+        let code = status["code"].as_u64().filter(|code| (400..600).contains(code)).unwrap_or(400);
+        let message = format!("admission webhook \"{name}\" denied the request{why}");
+        let mut error = Self::new(u16::try_from(code).unwrap_or(400), text("reason").to_owned(), message);
+        error.details = status["details"].is_object().then(|| status["details"].clone());
+        error
+    }
+
     /// Returns a 410 for history that was dropped.
     pub(super) fn expired(message: impl Into<String>) -> Box<Self> {
         Self::new(410, "Expired", message)
@@ -249,7 +284,7 @@ impl ApiError {
             "message": self.message, "code": self.code,
         });
         if !self.reason.is_empty() {
-            status["reason"] = self.reason.into();
+            status["reason"] = json!(self.reason);
         }
         if let Some(details) = &self.details {
             status["details"] = details.clone();

@@ -138,7 +138,13 @@ impl Sandbox {
         let listener = TcpListener::bind(config.listen).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
         let shutdown = CancellationToken::new();
-        let api = Api::new(config.clock.clone(), config.seed, config.history, config.gangs.native);
+        let api = Api::new(
+            config.clock.clone(),
+            config.seed,
+            config.history,
+            config.gangs.native,
+            shutdown.clone(),
+        );
         let connections = Connections::new(config.clock.clone());
         let server = Arc::new(Server {
             api,

@@ -11,6 +11,7 @@
 //! - `api`, `delete`, `watch`: the operations on objects.
 //! - `store`, `follow`: objects, revisions and history, and how it is followed from inside.
 //! - `kinds`: the served kinds, one row per built-in kind, and the rules that rows name; `options`, `selectors`.
+//! - `webhooks`: asks admission webhooks about writes.
 //! - `controllers`, `kubelet`, `node_metrics`: clients of `api` that follow the store's history, as a watch does.
 //! - `clock`, `faults`, `errors`: time and misbehaviour under a test's control; refusals.
 //! - `write_log`: which client wrote what, for tests of several schedulers.
@@ -36,6 +37,7 @@ mod selectors;
 mod store;
 mod users;
 mod watch;
+mod webhooks;
 mod write_log;
 
 pub use clock::Clock;

@@ -1,8 +1,12 @@
 //! Request options: query parameters, media types and delete options.
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::errors::{ApiError, ApiResult};
+use crate::users::AUTHENTICATED;
 
 /// How unknown fields are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -60,6 +64,37 @@ pub(crate) struct Options {
     pub include_object: String,
     /// Set for writes by the sandbox itself, whose objects need no decoding.
     pub is_internal: bool,
+    /// On whose behalf admission webhooks are asked; they are not asked without.
+    pub requester: Option<Requester>,
+    /// The subresource that the request names, empty for the object itself.
+    pub subresource: String,
+}
+
+/// Who sends a write that admission webhooks are asked about, and what they warn of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Requester {
+    /// Name of the user.
+    pub user: String,
+    pub groups: Vec<String>,
+    warnings: Arc<Mutex<Vec<String>>>,
+}
+
+impl Requester {
+    /// Returns a user of these groups, and of the group of everybody who is authenticated.
+    pub(crate) fn new(user: &str, groups: &[String]) -> Self {
+        let mut groups = groups.to_vec();
+        groups.push(AUTHENTICATED.to_owned());
+        Self { user: user.to_owned(), groups, warnings: Arc::default() }
+    }
+
+    /// Keeps warnings for the response.
+    pub(crate) fn warn(&self, warnings: Vec<String>) {
+        self.warnings.lock().extend(warnings);
+    }
+
+    pub(crate) fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.warnings.lock())
+    }
 }
 
 impl Options {
@@ -76,6 +111,16 @@ impl Options {
     /// Returns the options for a write by the sandbox itself.
     pub(crate) fn internal() -> Self {
         Self { is_internal: true, ..Self::default() }
+    }
+
+    /// Returns the options for a write by a controller, which webhooks are asked about.
+    pub(crate) fn controller() -> Self {
+        Self { requester: Some(controller()), ..Self::internal() }
+    }
+
+    /// Returns the options for an object that webhooks have changed.
+    pub(crate) fn patched() -> Self {
+        Self { validation: FieldValidation::Ignore, ..Self::default() }
     }
 
     fn set(&mut self, key: &str, value: String) -> ApiResult<()> {
@@ -162,6 +207,14 @@ pub(crate) struct DeleteOptions {
     pub propagation: String,
     /// Whether nothing is written.
     pub dry_run: bool,
+    /// On whose behalf admission webhooks are asked; they are not asked without.
+    pub requester: Option<Requester>,
+    /// Whether the request names a collection instead of the object.
+    pub of_collection: bool,
+}
+
+fn controller() -> Requester {
+    Requester::new("system:kube-controller-manager", &[])
 }
 
 impl DeleteOptions {
@@ -174,6 +227,13 @@ impl DeleteOptions {
             revision: text(&body["preconditions"]["resourceVersion"]),
             propagation: text(&body["propagationPolicy"]).unwrap_or_else(|| options.propagation.clone()),
             dry_run: options.dry_run || body["dryRun"].as_array().is_some_and(|d| !d.is_empty()),
+            requester: options.requester.clone(),
+            of_collection: false,
         }
+    }
+
+    /// Returns the options for a delete by a controller, which webhooks are asked about.
+    pub(crate) fn controller() -> Self {
+        Self { requester: Some(controller()), ..Self::default() }
     }
 }

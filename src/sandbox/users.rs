@@ -7,9 +7,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::errors::{ApiError, ApiResult};
+use crate::options::Requester;
 
 /// Group of every authenticated user.
-const AUTHENTICATED: &str = "system:authenticated";
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 
 /// A user that reviews know.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -57,6 +58,15 @@ impl Right {
         }
         let namespace: Vec<String> = self.namespace.iter().cloned().collect();
         pods["resource"] == "pods" && has(&self.verbs, &pods["verb"]) && has(&namespace, &pods["namespace"])
+    }
+}
+
+/// Returns who sends a request with an `Authorization` header: the user with that token, otherwise the administrator.
+pub(crate) fn requester(users: &[User], authorization: &str) -> Requester {
+    let token = authorization.strip_prefix("Bearer ").filter(|token| !token.is_empty());
+    match token.and_then(|token| users.iter().find(|user| user.token.as_deref() == Some(token))) {
+        Some(user) => Requester::new(&user.name, &user.groups),
+        None => Requester::new("kubernetes-admin", &["system:masters".to_owned()]),
     }
 }
 

@@ -24,6 +24,11 @@ pub(crate) const ELSEWHERE: &[(&str, &str, &str)] = &[
         "helm install pellucid-shadow",
         "needs a cluster; tests/kubectl applies the chart",
     ),
+    (
+        "docs/operations.md",
+        "helm upgrade pellucid",
+        "needs a cluster; tests/webhook has the webhook behind an API",
+    ),
     ("docs/operations.md", "pellucid shadow", "needs another scheduler; tests/core and tests/app have one"),
     ("docs/operations.md", "helm upgrade pellucid", "needs a cluster; tests/kubectl applies the chart"),
     ("docs/diagnostics.md", "PELLUCID_TRUTH_SEEDS=3000", "takes the better part of an hour"),

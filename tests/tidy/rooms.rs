@@ -82,11 +82,12 @@ const NARROW: &[(&str, &[&str])] = &[
 
 /// Files that may use `kube` outside `kubernetes/`, each with its reason.
 const KUBE_FILES: &[&str] = &[
-    "src/app/bench/",        // measures a scheduler as an ordinary API client
-    "src/app/client.rs",     // plain calls of demo and replay, which are ordinary API clients
-    "src/app/demo/",         // creates the demo's objects through that client
-    "src/app/replay/",       // creates the trace's objects through that client
-    "src/sandbox/handle.rs", // hands out the client configuration that reaches it
+    "src/app/bench/",                 // measures a scheduler as an ordinary API client
+    "src/app/client.rs",              // plain calls of demo and replay, which are ordinary API clients
+    "src/app/demo/",                  // creates the demo's objects through that client
+    "src/app/replay/",                // creates the trace's objects through that client
+    "src/sandbox/handle.rs",          // hands out the client configuration that reaches it
+    "src/sandbox/webhooks/client.rs", // calls webhooks over HTTPS
 ];
 
 /// Files that may read the machine's clock. Credential plugins and token files state the expiry of a token in wall time.

@@ -18,3 +18,24 @@ labels:
 {{- define "pellucid.serviceAccount" -}}
 {{ .Values.serviceAccount.existing | default .Release.Name }}
 {{- end }}
+
+{{- define "pellucid.webhookLabels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}-webhook
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "pellucid.webhookCall" -}}
+clientConfig:
+  service:
+    namespace: {{ .root.Release.Namespace }}
+    name: {{ .root.Release.Name }}-webhook
+    path: {{ .path }}
+  {{- with .root.Values.webhook.caBundle }}
+  caBundle: {{ . }}
+  {{- end }}
+admissionReviewVersions: [v1]
+sideEffects: None
+failurePolicy: {{ .policy }}
+matchPolicy: Equivalent
+timeoutSeconds: {{ .root.Values.webhook.timeoutSeconds }}
+{{- end }}

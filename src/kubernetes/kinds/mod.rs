@@ -98,7 +98,7 @@ impl Kind {
     }
 
     /// Returns where the kind is served and what it takes.
-    pub(crate) fn resource(self) -> Resource {
+    pub fn resource(self) -> Resource {
         match self {
             Self::Pod => pod::POD.resource,
             Self::Node => node::NODE.resource,

@@ -2,7 +2,8 @@
 //!
 //! See README.md for the rules. `quota` and `profile` read the objects, `objects` keeps them, `tree` joins the quotas,
 //! `accounting` counts pods in them, `shares` distributes what there is (by `water_filling`), and `quotas` is the state
-//! that holds all of it. `admission` judges a pod, `preemption` finds victims inside a quota.
+//! that holds all of it. `admission` judges a pod, `preemption` finds victims inside a quota. `rules` says what may be
+//! written, for the webhook and of objects that are stored.
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ pub mod profile;
 pub mod quota;
 mod quotas;
 mod reclaim;
+pub mod rules;
 mod shares;
 mod tree;
 #[cfg(test)]

@@ -163,6 +163,13 @@ impl ElasticQuota {
         self.shared_weight.as_ref().filter(|weights| weights.values().any(|w| *w > 0)).unwrap_or(&self.max)
     }
 
+    /// Returns what the scheduler last wrote as guaranteed; nothing if there is no such annotation, or no resource list in it.
+    pub(super) fn guaranteed(&self) -> Amounts {
+        let text = self.written.annotations.get(keys::GUARANTEED);
+        let value: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        amounts(&Field::root(&value)).unwrap_or_default()
+    }
+
     /// Returns whether another version says the same, but for what the scheduler wrote.
     pub(super) fn says_the_same(&self, other: &Self) -> bool {
         let mut same = self.clone();

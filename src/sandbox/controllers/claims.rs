@@ -24,6 +24,6 @@ pub(super) fn reconcile(api: &Api, key: &Key) {
         claim["metadata"]["name"] = format!("{}-{name}", key.1).into();
         claim["metadata"]["ownerReferences"] = owner(&pod_kind, &pod);
         // An existing claim is this pod's own, or a clash that the pod must wait out.
-        let _ = api.create(&kind, &key.0, claim, &Options::internal());
+        let _ = api.create(&kind, &key.0, claim, &Options::controller());
     }
 }

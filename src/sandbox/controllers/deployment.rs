@@ -53,7 +53,7 @@ pub(super) fn reconcile(api: &Api, key: &Key) {
         let limit = value["spec"]["revisionHistoryLimit"].as_u64().unwrap_or(10) as usize;
         let idle: Vec<&Set> = old.iter().filter(|set| set.wanted == 0 && set.replicas == 0).collect();
         for set in idle.iter().take(idle.len().saturating_sub(limit)) {
-            let _ = api.delete(&set_kind, &set.key, &DeleteOptions::default());
+            let _ = api.delete(&set_kind, &set.key, &DeleteOptions::controller());
         }
     }
     let status = status(api, &value, wanted, new.first(), &old);
@@ -93,7 +93,7 @@ fn create(
         },
         "spec": {"replicas": replicas, "selector": selector, "template": template}
     });
-    let written = api.create(set_kind, &name.0, set, &Options::internal()).ok()?;
+    let written = api.create(set_kind, &name.0, set, &Options::controller()).ok()?;
     Some(numbers(&written.object))
 }
 

@@ -9,7 +9,7 @@ pub(super) fn collect(api: &Api, owner: &str) {
     for (table, key) in api.store.dependents(owner) {
         let (Some(kind), Some(object)) = (api.kind_of(&table), api.store.get(&table, &key)) else { continue };
         if object.owners.iter().all(|other| **other == *owner) {
-            let how = DeleteOptions { uid: Some(object.uid.to_string()), ..DeleteOptions::default() };
+            let how = DeleteOptions { uid: Some(object.uid.to_string()), ..DeleteOptions::controller() };
             // It may be deleted already.
             let _ = api.delete(&kind, &key, &how);
         }
@@ -20,7 +20,7 @@ pub(super) fn collect(api: &Api, owner: &str) {
 pub(super) fn empty(api: &Api, name: &str) {
     let key: Key = ("".into(), name.into());
     let Some(namespace) = api.store.get("namespaces", &key).filter(|n| n.is_deleting) else { return };
-    let now = DeleteOptions { grace: Some(0), ..DeleteOptions::default() };
+    let now = DeleteOptions { grace: Some(0), ..DeleteOptions::controller() };
     let kinds = api.kinds.load_full();
     let mut is_empty = true;
     for kind in kinds.iter().filter(|kind| kind.namespaced) {

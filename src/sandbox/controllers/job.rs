@@ -46,7 +46,7 @@ pub(super) fn reconcile(api: &Api, key: &Key) {
     };
     for pod in active.drain(wanted.min(active.len())..).take(BATCH) {
         // It may be deleted already.
-        let _ = api.delete(&pod_kind, &pod.key, &DeleteOptions::default());
+        let _ = api.delete(&pod_kind, &pod.key, &DeleteOptions::controller());
     }
     let mut taken = indexes(&all);
     for _ in active.len()..wanted.min(active.len() + BATCH) {
@@ -54,7 +54,7 @@ pub(super) fn reconcile(api: &Api, key: &Key) {
         if spec["completionMode"] == "Indexed" {
             give_index(&mut pod, &mut taken);
         }
-        match api.create(&pod_kind, &key.0, pod, &Options::internal()) {
+        match api.create(&pod_kind, &key.0, pod, &Options::controller()) {
             Ok(written) => active.push(written.object),
             Err(_) => break,
         }

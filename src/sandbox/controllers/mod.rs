@@ -98,14 +98,15 @@ pub(super) async fn run(server: Arc<Server>) {
     };
     loop {
         garbage.borrow_and_update();
-        let mut is_idle = controllers.collect_garbage();
+        let mut is_idle;
+        (controllers, is_idle) = within(&server, controllers, Controllers::collect_garbage).await;
         for (table, follower) in &mut followers {
             let news = follower.take();
             news.events.iter().for_each(|event| controllers.notice(table, event));
             is_idle &= news.is_empty();
         }
         is_idle &= controllers.work.is_empty();
-        controllers.turn();
+        (controllers, ()) = within(&server, controllers, Controllers::turn).await;
         if !is_idle {
             tokio::task::yield_now().await;
             continue;
@@ -117,6 +118,19 @@ pub(super) async fn run(server: Arc<Server>) {
             () = server.shutdown.cancelled() => return,
         }
     }
+}
+
+/// Lets the controllers do something that may wait for webhooks.
+async fn within<T: Send + 'static>(
+    server: &Server,
+    mut controllers: Controllers,
+    work: fn(&mut Controllers) -> T,
+) -> (Controllers, T) {
+    let work = move || {
+        let done = work(&mut controllers);
+        (controllers, done)
+    };
+    server.api.run(work).await
 }
 
 impl Controllers {

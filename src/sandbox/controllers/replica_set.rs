@@ -20,7 +20,7 @@ pub(super) fn reconcile(api: &Api, table: &str, key: &Key) {
     if living.len() < wanted {
         let pod = pod_of(&kind, &value);
         for _ in 0..(wanted - living.len()).min(BATCH) {
-            match api.create(&pod_kind, &key.0, pod.clone(), &Options::internal()) {
+            match api.create(&pod_kind, &key.0, pod.clone(), &Options::controller()) {
                 Ok(written) => living.push(written.object),
                 Err(_) => break,
             }
@@ -30,7 +30,7 @@ pub(super) fn reconcile(api: &Api, table: &str, key: &Key) {
         let surplus = (living.len() - wanted).min(BATCH);
         for pod in living.drain(..surplus) {
             // It may be deleted already.
-            let _ = api.delete(&pod_kind, &pod.key, &DeleteOptions::default());
+            let _ = api.delete(&pod_kind, &pod.key, &DeleteOptions::controller());
         }
     }
     set_status(api, &kind, key, &status(&value, &living));

@@ -88,7 +88,7 @@ impl Set<'_> {
         let name = format!("{}-{number}", self.key.1);
         let pod = self.pod(&name, number);
         self.claims(&name)?;
-        let written = self.api.create(&self.pod_kind, &self.key.0, pod, &Options::internal());
+        let written = self.api.create(&self.pod_kind, &self.key.0, pod, &Options::controller());
         // The name may be in use by another pod and become free later.
         written.ok().map(|written| written.object)
     }
@@ -142,7 +142,7 @@ impl Set<'_> {
             for (label, value) in labels.into_iter().flatten() {
                 claim["metadata"]["labels"][label] = value.clone();
             }
-            self.api.create(&kind, &self.key.0, claim, &Options::internal()).ok()?;
+            self.api.create(&kind, &self.key.0, claim, &Options::controller()).ok()?;
         }
         Some(())
     }
@@ -187,7 +187,7 @@ impl Set<'_> {
     fn delete(&mut self, pod: &Object) {
         if !pod.is_deleting && self.left > 0 {
             self.left -= 1;
-            let how = DeleteOptions { uid: Some(pod.uid.to_string()), ..DeleteOptions::default() };
+            let how = DeleteOptions { uid: Some(pod.uid.to_string()), ..DeleteOptions::controller() };
             // It may be deleted already.
             let _ = self.api.delete(&self.pod_kind, &pod.key, &how);
         }

@@ -6,12 +6,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::api::Api;
+use crate::clock::seconds;
 use crate::errors::FieldError;
 use crate::fields::{self, add, list};
 use crate::kinds::catalog::{self, BASE, STATUS};
-use crate::kinds::registry::{Cell, Column, Kind, Selectable, Text};
+use crate::kinds::registry::{Cell, Column, Kind, Registry, Selectable, Text};
 use crate::kinds::schema::Schema;
 use crate::kinds::validate::among;
+use crate::store::Key;
 
 /// The annotation with which a definition in a protected group of the Kubernetes community links its approval.
 const API_APPROVED: &str = "api-approved.kubernetes.io";
@@ -98,6 +101,34 @@ pub(crate) fn established(object: &Value, now: &str) -> Value {
 pub(crate) fn kinds(object: &Value) -> Vec<Arc<Kind>> {
     let versions = list(&object["spec"]["versions"]).iter();
     versions.filter(|v| v["served"] == true).map(|v| Arc::new(kind(&object["spec"], v))).collect()
+}
+
+impl Api {
+    /// Serves the kinds of a CustomResourceDefinition and sets its status.
+    pub(crate) fn serve_definition(&self, kind: &Kind, key: &Key) {
+        let _one_at_a_time = self.definitions.lock();
+        let Some(current) = self.store.get(&kind.storage, key) else { return };
+        let definition = current.value();
+        let mut registry = Registry::clone(&self.kinds.load());
+        let (group, plural) = resource(&definition);
+        registry.replace(group, plural, kinds(&definition));
+        self.kinds.store(Arc::new(registry));
+        if definition["status"]["conditions"].is_null() {
+            let mut new = definition.clone();
+            new["status"] = established(&definition, &seconds(self.clock.now()));
+            // If the definition has changed meanwhile, that write serves it again.
+            self.store.put(kind, Some(current.revision), new);
+        }
+    }
+
+    /// Stops serving the kinds of a CustomResourceDefinition.
+    pub(crate) fn withdraw_definition(&self, definition: &Value) {
+        let _one_at_a_time = self.definitions.lock();
+        let mut registry = Registry::clone(&self.kinds.load());
+        let (group, plural) = resource(definition);
+        registry.remove(group, plural);
+        self.kinds.store(Arc::new(registry));
+    }
 }
 
 fn text(value: &Value) -> Text {

@@ -162,6 +162,7 @@ pub(crate) fn set_condition(pod: &mut Value, mut condition: Value, now: &str) {
 impl Api {
     /// Applies a Binding, or refuses it as a real server does.
     pub(crate) fn bind(&self, kind: &Kind, key: &Key, binding: &Value, options: &Options) -> ApiResult<()> {
+        let binding = &self.admit_body(kind, key, options, binding.clone(), None)?;
         let name = meta::text(binding, "name");
         if !name.is_empty() && name != &*key.1 {
             return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
@@ -196,6 +197,7 @@ impl Api {
 
     /// Applies an Eviction: checks the disruption budget, then deletes the pod.
     pub(crate) fn evict(&self, kind: &Kind, key: &Key, eviction: &Value, options: &Options) -> ApiResult<()> {
+        let eviction = &self.admit_body(kind, key, options, eviction.clone(), None)?;
         let name = meta::text(eviction, "name");
         if !name.is_empty() && name != &*key.1 {
             let message = format!("name in URL does not match name in Eviction object: {} vs {name}", key.1);
@@ -204,6 +206,7 @@ impl Api {
         let pod = self.get(kind, key)?;
         let mut delete = DeleteOptions::new(options, &eviction["deleteOptions"]);
         delete.dry_run |= options.dry_run;
+        delete.requester = None;
         if !is_finished(&pod) && !pod.is_deleting && pod.field(PHASE) != "Pending" {
             self.ask_budget(&pod, delete.dry_run)?;
         }

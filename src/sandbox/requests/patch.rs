@@ -80,7 +80,7 @@ fn json(object: &mut Value, patch: &Value) -> ApiResult<()> {
 fn unprocessable(why: &str) -> Box<ApiError> {
     let message = format!("the server rejected our request due to an error in our request: {why}");
     let mut refusal = ApiError::bad_request(message);
-    (refusal.code, refusal.reason) = (422, "Invalid");
+    (refusal.code, refusal.reason) = (422, "Invalid".into());
     refusal
 }
 

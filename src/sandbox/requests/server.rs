@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT, WARNING};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT, WARNING};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ use crate::faults::{Caller, Fault, Faults, Moment};
 use crate::kinds::pods;
 use crate::kinds::registry::Kind;
 use crate::kinds::scale;
-use crate::options::{self, DeleteOptions, Options, View};
+use crate::options::{self, DeleteOptions, Options, Requester, View};
 use crate::requests::body;
 use crate::requests::connection::{Connections, Cut};
 use crate::requests::discovery;
@@ -107,10 +107,12 @@ pub(crate) async fn handle(
     if matches!(fault, Some(Fault::Drop | Fault::Reset | Fault::BlackHole)) {
         return plain(StatusCode::OK, "");
     }
-    let response = match read(request, (path, user_agent), cut.clone()).await {
+    let requester = users::requester(&server.users, &header(request.headers(), AUTHORIZATION));
+    let response = match read(request, (path, user_agent), cut.clone(), requester.clone()).await {
         Ok(call) => {
             let body = call.body.clone();
-            let response = server.answer(call).unwrap_or_else(|error| refusal(&error));
+            let mut response = answer(&server, call).await.unwrap_or_else(|error| refusal(&error));
+            requester.take_warnings().iter().for_each(|warning| warn(&mut response, warning));
             server.writes.carried_out(write, body, response.status(), server.api.clock.now());
             response
         }
@@ -126,11 +128,26 @@ pub(crate) async fn handle(
     }
 }
 
-async fn read(request: Request, (path, user_agent): (String, String), cut: Cut) -> ApiResult<Call> {
+/// Carries out a call. Writes run where they may wait for webhooks.
+async fn answer(server: &Arc<Server>, call: Call) -> ApiResult<Response> {
+    if call.method == Method::GET || call.method == Method::HEAD {
+        return server.answer(call);
+    }
+    let carried_out = Arc::clone(server);
+    server.api.run(move || carried_out.answer(call)).await
+}
+
+async fn read(
+    request: Request,
+    (path, user_agent): (String, String),
+    cut: Cut,
+    requester: Requester,
+) -> ApiResult<Call> {
     let (parts, body) = request.into_parts();
     let text = |name: http::HeaderName| header(&parts.headers, name);
     let (accept, content_type) = (text(ACCEPT), text(CONTENT_TYPE));
-    let options = Options::parse(parts.uri.query().unwrap_or_default())?;
+    let mut options = Options::parse(parts.uri.query().unwrap_or_default())?;
+    options.requester = Some(requester);
     let body = axum::body::to_bytes(body, BODY_LIMIT).await.map_err(|_| ApiError::too_large(BODY_LIMIT))?;
     let content_type = content_type.split(';').next().unwrap_or_default().trim().to_owned();
     let view = options::view(&accept);
@@ -222,7 +239,8 @@ impl Server {
             }
             Method::DELETE if allows("deletecollection") => {
                 let selection = Selection::new(&kind, &namespace, &call.options)?;
-                let how = DeleteOptions::new(&call.options, &body::options(&call.body)?);
+                let mut how = DeleteOptions::new(&call.options, &body::options(&call.body)?);
+                how.of_collection = true;
                 let list = self.api.list(&kind, &selection, &call.options)?;
                 for object in &list.items {
                     match self.api.delete(&kind, &object.key, &how) {
@@ -254,8 +272,9 @@ impl Server {
         }
     }
 
-    fn subresource(&self, target: Target, call: Call) -> ApiResult<Response> {
+    fn subresource(&self, target: Target, mut call: Call) -> ApiResult<Response> {
         let Target { kind, key, subresource } = target;
+        call.options.subresource.clone_from(&subresource);
         match (subresource.as_str(), &call.method) {
             ("binding", &Method::POST) => {
                 let binding = body::any(&call.content_type, &call.body, "Binding")?;
@@ -308,11 +327,15 @@ impl Server {
             true => (None, body::any(&call.content_type, &call.body, "Scale")?),
             false => patch_of(false, call).map(|(how, patch)| (Some(how), patch))?,
         };
-        self.api.update(kind, key, Part::Main, &call.options, |object| {
+        // Webhooks are asked about the Scale, not about the object that it changes.
+        let options = Options { requester: None, ..call.options.clone() };
+        self.api.update(kind, key, Part::Main, &options, |object| {
+            let old = scale::show(object);
             let scaled = match how {
                 None => change.clone(),
-                Some(how) => patch::apply(how, &scale::show(object), &change, false)?,
+                Some(how) => patch::apply(how, &old, &change, false)?,
             };
+            let scaled = self.api.admit_body(kind, key, &call.options, scaled, Some(&old))?;
             Ok(scale::apply(object, &scaled))
         })
     }
@@ -320,13 +343,16 @@ impl Server {
     fn written(&self, kind: &Kind, call: &Call, written: &Written) -> Response {
         let code = if written.is_new { StatusCode::CREATED } else { StatusCode::OK };
         let mut response = json(code, self.renderer(kind, call).object(&written.object));
-        for warning in &written.warnings {
-            let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
-            if let Ok(value) = HeaderValue::from_str(&text) {
-                response.headers_mut().append(WARNING, value);
-            }
-        }
+        written.warnings.iter().for_each(|warning| warn(&mut response, warning));
         response
+    }
+}
+
+/// Adds a warning to a response.
+fn warn(response: &mut Response, warning: &str) {
+    let text = format!("299 - \"{}\"", warning.replace('\\', "\\\\").replace('"', "\\\""));
+    if let Ok(value) = HeaderValue::from_str(&text) {
+        response.headers_mut().append(WARNING, value);
     }
 }
 
