@@ -17,8 +17,6 @@ mod amounts;
 mod endpoints;
 mod queues;
 mod shares;
-#[cfg(test)]
-mod tests;
 
 use admission::Lack;
 use queues::{Keys, Queues};
