@@ -161,6 +161,7 @@ fn sums_and_shares_are_those_of_the_pods_after_any_history() {
             }
             core.run_after(Duration::from_millis(1));
             orders.extend(core.orders());
+            core.wait(Duration::ZERO);
             check(&core, &objects, total, &format!("seed {seed}, step {step}"));
         }
     }
