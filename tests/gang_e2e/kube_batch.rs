@@ -100,7 +100,8 @@ async fn manifests_of_kube_batch_share_the_cluster_by_the_weights_of_their_queue
     }
     running.create(nodes(1, 15));
     // Fifteen cores: research has twice the weight of production, tests may hold one, and shadow groups want two.
-    for (job, runs, waits) in [("research-", 8, 4), ("production-", 4, 8), ("tests-", 1, 2), ("loose-", 2, 0)] {
+    for (job, runs, waits) in [("research-", 8, 4), ("production-", 4, 8), ("tests-", 1, 2), ("loose-", 2, 0)]
+    {
         running.run_and_wait(job, runs, waits).await;
     }
     // Pods without requests run in a queue that deserves nothing.

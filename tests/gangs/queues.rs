@@ -237,7 +237,11 @@ fn pods_without_requests_are_placed_in_an_overused_queue() {
     let (busy, idle) = (members("a", 1), member("a", "idle", 0));
     see_all(&mut core, busy.iter().chain([&idle]));
     core.run();
-    assert_eq!((placed(&core, &busy), placed(&core, [&idle])), (0, 1), "a queue of weight 0 deserves nothing");
+    assert_eq!(
+        (placed(&core, &busy), placed(&core, [&idle])),
+        (0, 1),
+        "a queue of weight 0 deserves nothing"
+    );
 }
 
 #[test]
@@ -342,8 +346,14 @@ fn gpus_are_shared_out_in_parts() {
     // 600 thousandths each: a queue that holds one has more than that, so no queue has two.
     let state = read(&core, "state", "");
     let rows = state["rows"].as_array().expect("rows");
-    let of = |row: &&Value| row["deserved"] == "600m" && ["0", "1"].contains(&row["allocated"].as_str().unwrap_or(""));
-    assert_eq!(rows.iter().filter(|row| row["resource"] == "nvidia.com/gpu").filter(of).count(), 5, "{state}");
+    let of = |row: &&Value| {
+        row["deserved"] == "600m" && ["0", "1"].contains(&row["allocated"].as_str().unwrap_or(""))
+    };
+    assert_eq!(
+        rows.iter().filter(|row| row["resource"] == "nvidia.com/gpu").filter(of).count(),
+        5,
+        "{state}"
+    );
 }
 
 #[test]
@@ -355,7 +365,10 @@ fn bad_queues_are_named_and_everything_else_goes_on() {
         decoder.object(ObjectKind::QueueIncubator, &manifest).expect("its name can be read")
     };
     core.see_object(bad("negative", json!({"weight": -2, "capability": {"cpu": "-1", "memory": "1Gi"}})));
-    core.see_object(bad("unreadable", json!({"weight": "two", "capability": {"cpu": "much", "memory": "1Gi"}})));
+    core.see_object(bad(
+        "unreadable",
+        json!({"weight": "two", "capability": {"cpu": "much", "memory": "1Gi"}}),
+    ));
     core.see_object(bad("shapeless", json!("?")));
     core.see_object(bad("fine", json!({"weight": 2, "capability": {"cpu": 3}})));
     core.see_object(Object::QueueSigsDev(queue("fine", 5)));
@@ -373,7 +386,10 @@ fn bad_queues_are_named_and_everything_else_goes_on() {
     let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
     let has = |queue: &str, field: &str, value: &str, words: &str| {
         let is = |p: &&Value| {
-            p["queue"] == queue && p["field"] == field && p["value"] == value && text(&p["problem"]).contains(words)
+            p["queue"] == queue
+                && p["field"] == field
+                && p["value"] == value
+                && text(&p["problem"]).contains(words)
         };
         assert_eq!(problems.iter().filter(is).count(), 1, "{queue} {field}: {problems:#?}");
     };

@@ -1,7 +1,7 @@
 //! PodGroup and Queue `scheduling.sigs.dev/v1alpha2`: kube-batch.
 //!
-//! Has a status subresource, as kube-batch's definition of this version. A Queue exists only by name: nothing is shared
-//! out between queues.
+//! Has a status subresource, as kube-batch's definition of this version. Plugin Proportion shares the
+//! cluster out among Queues.
 
 use kube::CustomResource;
 use schemars::JsonSchema;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::super::listing::{Examples, MAX_ROWS, cut, pending};
 use super::amounts::{Amounts, of_model, text};
-use super::queues::{Member, Queues};
+use super::queues::{Declared, Member, Queues, Tenant};
 
 /// The API groups of Queues, in order of precedence.
 const API_GROUPS: [&str; 2] = ["scheduling.incubator.k8s.io", "scheduling.sigs.dev"];
@@ -43,7 +43,7 @@ fn state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let Some(queues) = cx.view.state::<Queues>() else { return Ok(json!(ProportionState::default())) };
     let names = queues.shown();
     let resources = queues.resources();
-    let rows = names.iter().flat_map(|queue| resources.iter().map(|resource| queues.row(queue, resource)));
+    let rows = names.iter().flat_map(|queue| resources.iter().map(move |r| queues.row(queue, r)));
     let (rows, truncated) = cut(rows.take(MAX_ROWS + 1).collect(), MAX_ROWS);
     let total = resources.iter().map(|r| (r.to_string(), text(r, queues.total.get(r)))).collect();
     let unknown = queues.tenants.iter().filter(|(queue, _)| !queues.exists(queue));
@@ -97,7 +97,7 @@ impl Queues {
 
     fn row(&self, queue: &Name, resource: &Name) -> QueueRow {
         let tenant = self.tenants.get(queue);
-        let of = |amounts: fn(&super::queues::Tenant) -> &Amounts| {
+        let of = |amounts: fn(&Tenant) -> &Amounts| {
             text(resource, tenant.map_or(0, |tenant| amounts(tenant).get(resource)))
         };
         QueueRow {
@@ -137,7 +137,8 @@ impl Queues {
         if let [Some(first), Some(second)] = &declared.0
             && (first.weight, &first.capability) != (second.weight, &second.capability)
         {
-            let problem = format!("a Queue of this name in {} counts, and says something else", API_GROUPS[0]);
+            let problem =
+                format!("a Queue of this name in {} counts, and says something else", API_GROUPS[0]);
             all.push(of(1, "metadata.name", queue, problem));
         }
         all
@@ -168,7 +169,7 @@ impl Queues {
             amounts.iter().map(|(r, amount)| (r.to_string(), text(r, *amount))).collect()
         };
         let declared = self.declared.get(queue);
-        let limits = declared.and_then(|d| d.counting()).map_or(&[][..], |counting| &*counting.capability);
+        let limits = declared.and_then(Declared::counting).map_or(&[][..], |counting| &*counting.capability);
         let groups = declared.iter().flat_map(|d| API_GROUPS.iter().zip(&d.0));
         let reason = |waiters: &Waiters<'_>| {
             let lack = self.lack(view.cluster().gangs(), &waiters.first?.pod.spec)?;

@@ -190,12 +190,10 @@ impl Queues {
         let Some(member) = self.member(spec) else { return };
         let queue = match &member {
             Member::Shadow => Some(self.keys.default.clone()),
-            Member::Group(key) => {
-                self.change_job(key, |job| {
-                    job.sums.count(spec, part, times);
-                    job.queue().cloned()
-                })
-            }
+            Member::Group(key) => self.change_job(key, |job| {
+                job.sums.count(spec, part, times);
+                job.queue().cloned()
+            }),
         };
         let Some(queue) = queue else { return };
         self.change_tenant(&queue, |sums| sums.count(spec, part, times));

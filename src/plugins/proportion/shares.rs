@@ -6,8 +6,8 @@ use std::sync::Arc;
 use pellucid_model::Name;
 
 use super::super::water_filling::{Claim, fill};
-use super::amounts::clamp;
-use super::queues::Queues;
+use super::amounts::{Amounts, clamp};
+use super::queues::{Queues, Tenant};
 
 /// The resources whose shares must be worked out anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,10 @@ impl Stale {
     pub(super) fn add_everything(&mut self) {
         self.is_everything = true;
         self.resources.clear();
+    }
+
+    fn contains(&self, resource: &Name) -> bool {
+        self.is_everything || self.resources.contains(resource)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -63,13 +67,13 @@ impl Queues {
 
     /// Takes back the shares of queues that do not exist any more.
     fn forget_missing(&mut self) -> bool {
-        let is_missing = |(queue, _): &(&Name, &Arc<super::queues::Tenant>)| !self.exists(queue);
+        let is_missing = |(queue, _): &(&Name, &Arc<Tenant>)| !self.exists(queue);
         let missing = self.tenants.iter().filter(is_missing);
         let missing = missing.filter(|(_, tenant)| !tenant.deserved.is_empty());
         let missing: Vec<Name> = missing.map(|(queue, _)| queue.clone()).collect();
         for queue in &missing {
             if let Some(tenant) = self.tenants.get_mut(queue) {
-                Arc::make_mut(tenant).deserved = super::amounts::Amounts::default();
+                Arc::make_mut(tenant).deserved = Amounts::default();
             }
             self.forget_unused(queue);
         }
@@ -77,7 +81,7 @@ impl Queues {
     }
 
     fn forget_unused(&mut self, queue: &Name) {
-        if self.tenants.get(queue).is_some_and(|tenant| **tenant == super::queues::Tenant::default()) {
+        if self.tenants.get(queue).is_some_and(|tenant| **tenant == Tenant::default()) {
             self.tenants.remove(queue);
         }
     }
@@ -119,13 +123,12 @@ impl Queues {
     /// other request open then, since otherwise its share does not depend on one pod more.
     pub(super) fn deserved_with(&self, queue: &Name, resource: &Name, amount: i128) -> i128 {
         let tenant = self.tenants.get(queue);
-        let is_open = |t: &&Arc<super::queues::Tenant>| {
-            t.sums.requested.get(resource) > t.sums.allocated.get(resource)
-        };
-        if let Some(tenant) = tenant.filter(is_open) {
+        let is_open = |t: &Arc<Tenant>| t.sums.requested.get(resource) > t.sums.allocated.get(resource);
+        let is_open = tenant.is_some_and(is_open);
+        if let Some(tenant) = tenant.filter(|_| is_open && !self.stale.contains(resource)) {
             return tenant.deserved.get(resource);
         }
-        let claims = self.claims(resource, Some((queue, amount)));
+        let claims = self.claims(resource, (!is_open).then_some((queue, amount)));
         let shares = fill(clamp(self.total.get(resource)), &claims);
         let at = self.existing.binary_search(queue).ok();
         at.and_then(|at| shares.get(at)).map_or(0, |share| i128::from(*share))

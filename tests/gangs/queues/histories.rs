@@ -177,8 +177,12 @@ fn the_order_in_which_things_come_does_not_matter() {
         let mut seen = Vec::new();
         for round in 0..4 {
             let mut core = core_with(8);
-            let mut inputs: Vec<Input> = bound.iter().map(|pod| Input::PodApplied(Arc::new(pod.clone()))).collect();
-            let queues = QUEUES.iter().zip(&weights).map(|(name, weight)| Object::QueueIncubator(queue(name, *weight)));
+            let mut inputs: Vec<Input> =
+                bound.iter().map(|pod| Input::PodApplied(Arc::new(pod.clone()))).collect();
+            let queues = QUEUES
+                .iter()
+                .zip(&weights)
+                .map(|(name, weight)| Object::QueueIncubator(queue(name, *weight)));
             let groups = GROUPS.iter().zip(&of_group).map(|(name, queue)| group(name, QUEUES[*queue], 1));
             inputs.extend(queues.chain(groups).map(|object| Input::ObjectApplied(Arc::new(object))));
             let mut order = Random(seed * 31 + round + 1);
