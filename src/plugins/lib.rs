@@ -43,6 +43,7 @@ pub mod node_unschedulable;
 pub mod node_volume_limits;
 pub mod pod_topology_spread;
 pub mod priority_sort;
+pub mod proportion;
 pub mod scheduling_gates;
 pub mod taint_toleration;
 pub mod volume_binding;
@@ -71,6 +72,7 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
         Box::new(inter_pod_affinity::registration()),
         Box::new(dynamic_resources::registration()),
         Box::new(elastic_quota::registration()),
+        Box::new(proportion::registration()),
         Box::new(default_preemption::registration()),
         Box::new(node_resources_balanced_allocation::registration()),
         Box::new(image_locality::registration()),

@@ -1,8 +1,8 @@
-//! kube-batch: a group contains the pods of several Jobs, and belongs to a queue.
+//! kube-batch: a group contains the pods of several Jobs, and belongs to a queue, which has a part of the cluster.
 
 use serde_json::{Value, json};
 
-use crate::common::running::{pod, start};
+use crate::common::running::{pod, start, start_with};
 use crate::made::{KUBE_BATCH, document, group, names, nodes};
 
 fn in_queue(mut group: Value, queue: &str) -> Value {
@@ -79,5 +79,42 @@ async fn a_group_waits_for_its_queue_and_needs_none_for_the_default() {
     running.refused_for("named-0", "GangQueueMissing");
     running.create([json!({"apiVersion": KUBE_BATCH, "kind": "Queue", "metadata": {"name": "research"}, "spec": {"weight": 1}})]);
     running.all_run(&names("named", 2)).await;
+    running.stop().await;
+}
+
+/// A profile with kube-batch's scheduler name, for manifests that were made for it.
+const CONFIGURATION: &str = r#"{
+    "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+    "profiles": [{"schedulerName": "kube-batch"}]
+}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn manifests_of_kube_batch_share_the_cluster_by_the_weights_of_their_queues() {
+    let mut running = start_with(Vec::new(), Some(CONFIGURATION), None).await;
+    running.create(document("queues"));
+    // The node comes when everybody has asked.
+    let all = "/apis/v1/plugins/Proportion/queues";
+    for (queue, cores) in [("research", "12"), ("production", "12"), ("tests", "3"), ("default", "2")] {
+        let asks = |queue: &Value| queue["request"]["cpu"] == cores;
+        running.wait(&format!("{all}/{queue}"), "its pods are known", asks);
+    }
+    running.create(nodes(1, 15));
+    // Fifteen cores: research has twice the weight of production, tests may hold one, and shadow groups want two.
+    for (job, runs, waits) in [("research-", 8, 4), ("production-", 4, 8), ("tests-", 1, 2), ("loose-", 2, 0)]
+    {
+        running.run_and_wait(job, runs, waits).await;
+    }
+    // Pods without requests run in a queue that deserves nothing.
+    running.run_and_wait("idle-", 2, 0).await;
+    let of = |queue: &str| running.read(&format!("{all}/{queue}"));
+    let research = of("research");
+    assert_eq!((&research["deserved"]["cpu"], &research["allocated"]["cpu"]), (&json!("8"), &json!("8")));
+    assert_eq!(research["apiGroups"], json!(["scheduling.sigs.dev"]));
+    assert_eq!(research["waiting"][0]["reason"], "QueueOverused");
+    let tests = of("tests");
+    assert_eq!((&tests["capability"]["cpu"], &tests["overused"]), (&json!("1"), &json!(["cpu"])));
+    assert_eq!(tests["waiting"][0]["reason"], "QueueCapabilityExceeded");
+    assert_eq!(of("idle")["deserved"], json!({}));
+    assert_eq!(running.status_of(&format!("{all}/nobody")), 404);
     running.stop().await;
 }

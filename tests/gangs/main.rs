@@ -10,6 +10,7 @@
 //! - `large`: groups of many gangs; `slices`: attempts that take long
 //! - `outlook`, `outlook_random`: whether a quorum fits now, later or never, and that it is true when tried
 //! - `topology`: whether one zone, rack or node has places for all
+//! - `queues`: kube-batch's Queues
 //! - `random`: what must hold in any history
 
 #[path = "../common/mod.rs"]
@@ -24,6 +25,7 @@ mod outlook;
 mod outlook_random;
 mod patience;
 mod preempting;
+mod queues;
 mod random;
 mod reading;
 mod sessions;

@@ -1,7 +1,7 @@
 //! PodGroup and Queue `scheduling.incubator.k8s.io/v1alpha1`: kube-batch.
 //!
-//! kube-batch's definition of this version has no status subresource; this one has. A Queue exists only by name:
-//! nothing is shared out between queues.
+//! kube-batch's definition of this version has no status subresource; this one has. Plugin Proportion shares
+//! the cluster out among Queues.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
@@ -98,11 +98,11 @@ pub struct PodGroupCondition {
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp","description":"Time since creation."}"#
 )]
 pub struct QueueSpec {
-    /// Share among the queues.
+    /// Part of the cluster, relative to the weights of the other queues; 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub weight: Option<i32>,
-    /// The most that the queue's groups may use.
+    /// The most that the pods of the queue may hold, by resource; no limit when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<ResourceList>,
 }

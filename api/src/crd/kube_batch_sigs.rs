@@ -1,7 +1,7 @@
 //! PodGroup and Queue `scheduling.sigs.dev/v1alpha2`: kube-batch.
 //!
-//! Has a status subresource, as kube-batch's definition of this version. A Queue exists only by name: nothing is shared
-//! out between queues.
+//! Has a status subresource, as kube-batch's definition of this version. Plugin Proportion shares the
+//! cluster out among Queues.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -54,11 +54,11 @@ pub struct PodGroupSpec {
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp","description":"Time since creation."}"#
 )]
 pub struct QueueSpec {
-    /// Share among the queues.
+    /// Part of the cluster, relative to the weights of the other queues; 1 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub weight: Option<i32>,
-    /// The most that the queue's groups may use.
+    /// The most that the pods of the queue may hold, by resource; no limit when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<ResourceList>,
 }

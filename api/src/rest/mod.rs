@@ -21,6 +21,7 @@ pub mod pending;
 pub mod plugins;
 pub mod preemption;
 pub mod profiles;
+pub mod proportion;
 pub mod queue;
 pub mod relations;
 pub mod requirements;

@@ -176,10 +176,13 @@ pub(crate) fn amounts(map: &Map<QuantityText>, field: &str) -> Result<Amounts, F
     if matches!(map, Lenient::Absent) {
         return Ok(Vec::new());
     }
-    map.entries(field, |resource, QuantityText(text)| {
-        let parsed = if resource.as_str() == "cpu" { quantity::milli(text) } else { quantity::units(text) };
-        parsed.map_err(|e| Fault::new("", text, format!("not a quantity: {}", e.problem)))
-    })
+    map.entries(field, amount)
+}
+
+/// Reads one entry of a resource list. Faults lack the resource.
+pub(crate) fn amount(resource: &Name, QuantityText(text): &QuantityText) -> Result<i64, Fault> {
+    let parsed = if resource.as_str() == "cpu" { quantity::milli(text) } else { quantity::units(text) };
+    parsed.map_err(|e| Fault::new("", text, format!("not a quantity: {}", e.problem)))
 }
 
 /// Builds a resource list from amounts.

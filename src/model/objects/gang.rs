@@ -252,10 +252,25 @@ impl Default for PodGroup {
     }
 }
 
-/// An object of which only the name matters: a kube-batch Queue or a native Workload.
+/// A kube-batch Queue: a tenant of the cluster. Values that cannot be used are left out and listed as problems.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Queue {
+    /// Name of the object. Queues have no namespace.
+    pub name: Name,
+    /// `spec.weight`, 0 or more; `None` when absent.
+    pub weight: Option<i64>,
+    /// `spec.capability`, 0 or more each: thousandths for `cpu`, whole units for the rest. Sorted by name. A resource
+    /// that is named with 0 differs from one that is not named.
+    pub capability: Box<[(Name, i64)]>,
+    /// The declared values that cannot be used.
+    pub problems: Box<[GangProblem]>,
+}
+
+/// An object of which only the name matters: a native Workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
-    /// Namespace; empty for a Queue.
+    /// Namespace of the object.
     pub namespace: Name,
     /// Name of the object.
     pub name: Name,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::Name;
-use crate::gang::{Controller, Named, PodGroup};
+use crate::gang::{Controller, Named, PodGroup, Queue};
 use crate::relations::OwnerKind;
 use crate::selector::{LabelSelector, Labels};
 use crate::storage::{
@@ -134,8 +134,8 @@ pub enum Object {
     VolumeAttachment(VolumeAttachment),
     /// A PodGroup of any API group; its `kind` says which.
     PodGroup(PodGroup),
-    QueueIncubator(Named),
-    QueueSigsDev(Named),
+    QueueIncubator(Queue),
+    QueueSigsDev(Queue),
     WorkloadNative(Named),
 }
 

@@ -88,6 +88,9 @@ pub struct PodSpec {
     pub owner: Option<Owner>,
     /// Whether a DaemonSet owns the pod.
     pub is_daemon: bool,
+    /// Whether the pod is in a shadow group: kube-batch's for pods of its scheduler name that name no PodGroup.
+    #[serde(default)]
+    pub has_shadow_group: bool,
     /// Annotations that a plugin declares, see `framework::DeclaredKeys`.
     pub annotations: Labels,
     /// The resources that the pod requests.

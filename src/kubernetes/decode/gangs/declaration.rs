@@ -81,6 +81,9 @@ pub(crate) fn add_gang(pod: &mut Pod, meta: &wire::Meta, spec: &wire::PodSpec) -
     let words = Words { labels: &labels, annotations, scheduling_group: scheduling_group.as_deref() };
     pod.gang_warning = words.half_a_unicore_gang().map(Arc::new);
     let mark = words.mark(pod).or_else(|| is_of_kube_batch.then(|| words.shadow(pod)));
+    if mark.as_ref().is_some_and(|mark| mark.is_shadow) {
+        Arc::make_mut(&mut pod.spec).has_shadow_group = true;
+    }
     pod.gang = mark.map(Arc::new);
     Ok(())
 }

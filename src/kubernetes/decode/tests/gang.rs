@@ -228,8 +228,11 @@ fn a_pod_of_kube_batch_without_a_group_has_one_of_its_own() {
         let mut object = manifest(&[], annotations, json!({"schedulerName": "kube-batch"}));
         object["metadata"]["ownerReferences"] = owner;
         let pod = Decoder::default().pod(&object).expect("readable");
+        assert!(pod.spec.has_shadow_group);
         GangDeclaration::clone(&pod.gang.expect("a gang"))
     };
+    let named = manifest(&[], &[(BATCH, "g")], json!({"schedulerName": "kube-batch"}));
+    assert!(!Decoder::default().pod(&named).expect("readable").spec.has_shadow_group);
     let owner = json!([{"kind": "Node", "name": "n", "uid": "x"},
         {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "job-uid", "controller": true}]);
     let of_job = shadow(owner, &[(kube_batch::GROUP_MIN_MEMBER, "3")]);

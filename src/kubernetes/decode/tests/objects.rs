@@ -268,3 +268,28 @@ fn classes_and_what_drivers_say() {
     let attachment = read_as!(VolumeAttachment, json!({"metadata": {"name": "a"}, "spec": spec}));
     assert_eq!((&*attachment.driver, &*attachment.node, &*attachment.volume), ("d", "n", "pv"));
 }
+
+#[test]
+fn a_queue_that_cannot_be_used_is_there_and_says_why() {
+    let of = |spec: Value| read_as!(QueueIncubator, json!({"metadata": {"name": "q"}, "spec": spec}));
+    let plain = of(json!({"weight": 3, "capability": {"memory": "1Gi", "cpu": "1500m", "nvidia.com/gpu": 0}}));
+    assert_eq!((plain.weight, plain.problems.len()), (Some(3), 0));
+    let limits = plain.capability.iter().map(|(name, amount)| (name.as_str(), *amount));
+    assert_eq!(limits.collect::<Vec<_>>(), [("cpu", 1500), ("memory", 1 << 30), ("nvidia.com/gpu", 0)]);
+    let bad = of(json!({"weight": -1, "capability": {"cpu": "-2", "memory": {}, "x/y": "much", "z/y": null}}));
+    let lines: Vec<String> = bad.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            "spec.weight: negative; it counts as 0, so the queue deserves nothing, got -1",
+            "spec.capability.cpu: negative; it counts as 0, got -2",
+            "spec.capability.memory: not a quantity; the resource has no limit, got (object)",
+            "spec.capability.x/y: not a quantity: it has no digits; the resource has no limit, got much",
+        ]
+    );
+    assert_eq!((bad.weight, &*bad.capability), (Some(0), &[(Name::new("cpu"), 0)][..]));
+    let weight = of(json!({"weight": 1.5}));
+    assert_eq!((weight.weight, weight.problems.len()), (None, 1));
+    let shapeless = of(json!([]));
+    assert_eq!((shapeless.weight, &*shapeless.problems[0].field), (None, "spec"));
+}

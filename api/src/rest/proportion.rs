@@ -1,0 +1,125 @@
+//! Bodies of the endpoints of Proportion: kube-batch's Queues.
+//!
+//! Amounts are quantities by resource name, as in Kubernetes (`cpu: 1500m`).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::elastic_quota::Quantities;
+
+/// `Proportion/state`: all queues in short, and what is wrong with them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProportionState {
+    /// Number of queues that exist, the default one included.
+    pub queues: usize,
+    /// Whether there is a Queue. Without one the plugin decides nothing.
+    pub is_active: bool,
+    /// What all nodes offer of the resources that queues request.
+    pub total: Quantities,
+    /// One row per queue and resource.
+    pub rows: Vec<QueueRow>,
+    /// What is wrong with Queues.
+    pub problems: Vec<QueueProblem>,
+    /// Queues that PodGroups name and that do not exist, with the number of their pods.
+    pub unknown_queues: BTreeMap<String, i64>,
+    /// Whether rows were left out.
+    pub truncated: bool,
+}
+
+/// A queue's part of one resource.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueRow {
+    /// Name of the queue.
+    pub queue: String,
+    /// Name of the resource.
+    pub resource: String,
+    /// Its weight among the queues.
+    pub weight: i64,
+    /// What its pods request, pending ones included.
+    pub request: String,
+    /// Its part of the cluster: by weight, at most what it requests and its capability.
+    pub deserved: String,
+    /// What its pods with a place hold.
+    pub allocated: String,
+    /// The most that it may hold; absent without a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capability: Option<String>,
+    /// Whether it holds what it deserves, so that pods which request the resource wait.
+    pub is_overused: bool,
+}
+
+/// Something wrong with a Queue. Everything else goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueProblem {
+    /// Name of the queue.
+    pub queue: String,
+    /// API group of its object.
+    pub api_group: String,
+    /// The field.
+    pub field: String,
+    /// Its value.
+    pub value: String,
+    /// What is wrong, and what holds instead.
+    pub problem: String,
+}
+
+/// `Proportion/queues`: the queues, by name.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueSummaries {
+    /// The queues that exist.
+    pub queues: Vec<QueueSummary>,
+    /// Whether queues were left out.
+    pub truncated: bool,
+}
+
+/// `Proportion/queues/:name`: what a queue deserves, what its pods request and hold, and which of them wait.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueSummary {
+    /// Name of the queue.
+    pub name: String,
+    /// API groups that have an object of this name. The first one's counts; the default queue needs none.
+    pub api_groups: Vec<String>,
+    /// Its weight among the queues.
+    pub weight: i64,
+    /// Its part of the cluster: by weight, at most what it requests and its capability.
+    pub deserved: Quantities,
+    /// What its pods with a place hold.
+    pub allocated: Quantities,
+    /// What its pods request, pending ones included.
+    pub request: Quantities,
+    /// The most that it may hold; resources without a limit are absent.
+    pub capability: Quantities,
+    /// The resources of which it holds what it deserves, while it requests more.
+    pub overused: Vec<String>,
+    /// Number of its pods that have a place.
+    pub placed_pods: i64,
+    /// Its pods that wait, by PodGroup; those without one singly.
+    pub waiting: Vec<QueueWaiting>,
+    /// Whether waiting pods were left out.
+    pub truncated: bool,
+    /// What is wrong with its objects.
+    pub problems: Vec<QueueProblem>,
+}
+
+/// Pods of a queue that wait.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueWaiting {
+    /// Namespace and name of the PodGroup; absent for a pod without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_group: Option<String>,
+    /// Number of pods that wait.
+    pub pods: usize,
+    /// Some of them, by name.
+    pub examples: Vec<String>,
+    /// Reason for which the queue would refuse the first of them now; absent when they wait for something else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
