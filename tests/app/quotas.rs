@@ -21,7 +21,9 @@ fn definition() -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "elasticquotas.scheduling.sigs.k8s.io"},
+        "metadata": {"name": "elasticquotas.scheduling.sigs.k8s.io", "annotations": {
+            "api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins/pull/52"
+        }},
         "spec": {
             "group": "scheduling.sigs.k8s.io", "scope": "Namespaced",
             "names": {"plural": "elasticquotas", "kind": "ElasticQuota"},

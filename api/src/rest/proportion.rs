@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::elastic_quota::Quantities;
+/// Quantities by resource name.
+pub type Quantities = BTreeMap<String, String>;
 
 /// `Proportion/state`: all queues in short, and what is wrong with them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pellucid_api::rest::elastic_quota::Quantities;
 use pellucid_api::rest::proportion::{
-    ProportionState, QueueProblem, QueueRow, QueueSummaries, QueueSummary, QueueWaiting,
+    ProportionState, Quantities, QueueProblem, QueueRow, QueueSummaries, QueueSummary, QueueWaiting,
 };
 use pellucid_cluster::PodRecord;
 use pellucid_framework::View;

@@ -272,11 +272,13 @@ fn classes_and_what_drivers_say() {
 #[test]
 fn a_queue_that_cannot_be_used_is_there_and_says_why() {
     let of = |spec: Value| read_as!(QueueIncubator, json!({"metadata": {"name": "q"}, "spec": spec}));
-    let plain = of(json!({"weight": 3, "capability": {"memory": "1Gi", "cpu": "1500m", "nvidia.com/gpu": 0}}));
+    let plain =
+        of(json!({"weight": 3, "capability": {"memory": "1Gi", "cpu": "1500m", "nvidia.com/gpu": 0}}));
     assert_eq!((plain.weight, plain.problems.len()), (Some(3), 0));
     let limits = plain.capability.iter().map(|(name, amount)| (name.as_str(), *amount));
     assert_eq!(limits.collect::<Vec<_>>(), [("cpu", 1500), ("memory", 1 << 30), ("nvidia.com/gpu", 0)]);
-    let bad = of(json!({"weight": -1, "capability": {"cpu": "-2", "memory": {}, "x/y": "much", "z/y": null}}));
+    let bad =
+        of(json!({"weight": -1, "capability": {"cpu": "-2", "memory": {}, "x/y": "much", "z/y": null}}));
     let lines: Vec<String> = bad.problems.iter().map(ToString::to_string).collect();
     assert_eq!(
         lines,
