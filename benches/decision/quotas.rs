@@ -51,7 +51,7 @@ impl Loaded {
         let decoder = Decoder::of(&registry());
         let quota = |i: usize| {
             // Twenty parents, and below each forty-nine leaves.
-            let parent = (i % 50 != 0)
+            let parent = (!i.is_multiple_of(50))
                 .then(|| json!({"quota.scheduling.koordinator.sh/parent": format!("q{}", i / 50 * 50)}));
             let manifest = json!({
                 "metadata": {
