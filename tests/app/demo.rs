@@ -88,8 +88,10 @@ fn concrete(template: &str) -> Vec<(String, u16)> {
             .map(|f| found(&format!("/debug/flags/{f}")))
             .to_vec();
     }
-    // The demo shadows nobody, and has no quotas.
-    if template == "/apis/v1/shadow" || template.contains("/quota") && template.contains(":name") {
+    // The demo shadows nobody, and has neither quotas nor Queues.
+    let is_absent =
+        ["/quota/:name", "/quotas/:name", "/queues/:name"].iter().any(|end| template.ends_with(end));
+    if template == "/apis/v1/shadow" || is_absent {
         return vec![(template.replace(":name", "none"), 404)];
     }
     if !template.contains(':') {
