@@ -7,9 +7,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Quantities by resource name.
-pub type Quantities = BTreeMap<String, String>;
-
 /// `Proportion/state`: all queues in short, and what is wrong with them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -19,7 +16,7 @@ pub struct ProportionState {
     /// Whether there is a Queue. Without one the plugin decides nothing.
     pub is_active: bool,
     /// What all nodes offer of the resources that queues request.
-    pub total: Quantities,
+    pub total: BTreeMap<String, String>,
     /// One row per queue and resource.
     pub rows: Vec<QueueRow>,
     /// What is wrong with Queues.
@@ -90,13 +87,13 @@ pub struct QueueSummary {
     /// Its weight among the queues.
     pub weight: i64,
     /// Its part of the cluster: by weight, at most what it requests and its capability.
-    pub deserved: Quantities,
+    pub deserved: BTreeMap<String, String>,
     /// What its pods with a place hold.
-    pub allocated: Quantities,
+    pub allocated: BTreeMap<String, String>,
     /// What its pods request, pending ones included.
-    pub request: Quantities,
+    pub request: BTreeMap<String, String>,
     /// The most that it may hold; resources without a limit are absent.
-    pub capability: Quantities,
+    pub capability: BTreeMap<String, String>,
     /// The resources of which it holds what it deserves, while it requests more.
     pub overused: Vec<String>,
     /// Number of its pods that have a place.

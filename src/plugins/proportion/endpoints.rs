@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pellucid_api::rest::proportion::{
-    ProportionState, Quantities, QueueProblem, QueueRow, QueueSummaries, QueueSummary, QueueWaiting,
+    ProportionState, QueueProblem, QueueRow, QueueSummaries, QueueSummary, QueueWaiting,
 };
 use pellucid_cluster::PodRecord;
 use pellucid_framework::View;
@@ -164,7 +164,7 @@ impl Queues {
 
     fn summary(&self, view: View<'_>, queue: &Name, waiting: Waiting<'_>) -> QueueSummary {
         let tenant = self.tenants.get(queue).cloned().unwrap_or_default();
-        let show = |amounts: &Amounts| -> Quantities {
+        let show = |amounts: &Amounts| -> BTreeMap<String, String> {
             amounts.iter().map(|(r, amount)| (r.to_string(), text(r, *amount))).collect()
         };
         let declared = self.declared.get(queue);
