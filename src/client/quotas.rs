@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use pellucid_api::rest::elastic_quota::{QuotaExplanation, QuotaShare, QuotaSummaries, QuotaSummary};
+use pellucid_api::rest::elastic_quota::{QuotaExplanation, QuotaShare, QuotaSummary};
 use pellucid_model::quantity::{format_amount, milli, units};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::filters::encoded;
 use super::out::{Paint, Style, fitted, width};
@@ -32,6 +34,15 @@ pub struct QuotasArgs {
     all: bool,
 }
 
+/// The quotas of an answer. `meta` stands beside them and is none.
+#[derive(Deserialize)]
+struct Summaries {
+    #[serde(rename = "meta")]
+    _meta: Option<IgnoredAny>,
+    #[serde(flatten)]
+    quotas: BTreeMap<String, QuotaSummary>,
+}
+
 pub(crate) fn run(args: &QuotasArgs) -> anyhow::Result<String> {
     let paint = Paint::for_stdout();
     if let Some(name) = &args.quota {
@@ -40,7 +51,7 @@ pub(crate) fn run(args: &QuotasArgs) -> anyhow::Result<String> {
     }
     let tree = args.tree.as_deref().map(|tree| format!("?tree={}", encoded(tree))).unwrap_or_default();
     let rows = if args.all { usize::MAX } else { ROWS };
-    args.server.show(&format!("{QUOTAS}{tree}"), |body: &QuotaSummaries| listed(&body.0, rows, paint))
+    args.server.show(&format!("{QUOTAS}{tree}"), |body: &Summaries| listed(&body.quotas, rows, paint))
 }
 
 /// Returns the quotas with their depth, each below its parent, siblings by name.

@@ -37,50 +37,50 @@ pub struct QuotaSummary {
     /// What it gets whatever others request.
     pub min: BTreeMap<String, String>,
     /// Its min as far as there is enough for the mins of all siblings.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub auto_scale_min: BTreeMap<String, String>,
     /// What pods with a place use, in it and below it.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub used: BTreeMap<String, String>,
     /// The part of `used` of pods that are not preemptible.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub non_preemptible_used: BTreeMap<String, String>,
     /// What it asks for: `childRequest`, or at least its min when it does not lend.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub request: BTreeMap<String, String>,
     /// What pods that are not preemptible request.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub non_preemptible_request: BTreeMap<String, String>,
     /// Its weight in the distribution of what is left over.
     pub shared_weight: BTreeMap<String, String>,
     /// What it may use now.
     pub runtime: BTreeMap<String, String>,
     /// What its pods request and its children ask for.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub child_request: BTreeMap<String, String>,
     /// What its pods use and is guaranteed to its children; only where usage is guaranteed.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allocated: BTreeMap<String, String>,
     /// The greater of min and `allocated`; only where usage is guaranteed.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub guaranteed: BTreeMap<String, String>,
     /// What its own pods use.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub self_used: BTreeMap<String, String>,
     /// What its own pods use that are not preemptible.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub self_non_preemptible_used: BTreeMap<String, String>,
     /// What its own pods request.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub self_request: BTreeMap<String, String>,
     /// What its own pods request that are not preemptible.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub self_non_preemptible_request: BTreeMap<String, String>,
     /// Its own pods, by namespace and name, if they are asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_cache: Option<BTreeMap<String, QuotaPod>>,
     /// What is wrong with it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<QuotaProblem>,
 }
 
@@ -286,4 +286,21 @@ pub struct QuotaOveruse {
     pub evicts_in_seconds: Option<u64>,
     /// The pods that would be evicted now, in order.
     pub would_evict: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Amounts that are empty are left out of an answer, so a reader has to do without them.
+    #[test]
+    fn a_quota_without_amounts_is_read_back() {
+        let written =
+            serde_json::to_string(&QuotaSummary { name: "team-a".to_owned(), ..QuotaSummary::default() });
+        let written = written.expect("JSON");
+        assert!(!written.contains("autoScaleMin"), "{written}");
+        let read: QuotaSummary = serde_json::from_str(&written).expect("a quota");
+        assert_eq!(read.name, "team-a");
+        assert!(read.auto_scale_min.is_empty() && read.used.is_empty() && read.problems.is_empty());
+    }
 }
