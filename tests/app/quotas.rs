@@ -77,13 +77,11 @@ async fn a_borrower_is_refused_once_the_lender_wants_its_share_back() {
     assert!(said.contains(numbers), "{said}");
 
     // The numbers stand on the objects.
-    let written = |wanted: &'static str| {
-        move |object: &Value| {
-            object["metadata"]["annotations"]["quota.scheduling.koordinator.sh/runtime"] == wanted
-        }
+    let is_written = |object: &Value| {
+        let runtime = &object["metadata"]["annotations"]["quota.scheduling.koordinator.sh/runtime"];
+        *runtime == r#"{"cpu":"5"}"# && object["status"]["used"] == json!({"cpu": "6"})
     };
-    let object = cluster.object(KIND, "team-a", "its runtime", written(r#"{"cpu":"5"}"#)).await;
-    assert_eq!(object["status"]["used"], json!({"cpu": "6"}));
+    cluster.object(KIND, "team-a", "its runtime and what it uses", is_written).await;
 
     let listed = fits(address, &["quotas"]);
     for said in ["dept", "  team-a", "  team-b", "over by 1"] {

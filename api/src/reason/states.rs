@@ -130,6 +130,7 @@ pub const STATES: &[StateEntry] = &[
     refused(404, "PluginNotEnabled", "No profile enables the plugin, so it has no state."),
     refused(404, "PluginNotFound", "There is no such plugin."),
     refused(404, "PodNotFound", "There is no such pod that the scheduler knows."),
+    refused(404, "QueueNotFound", "There is no such Queue."),
     refused(404, "QuotaNotFound", "There is no such quota."),
     refused(404, "RecordingNotFound", "There is no such recording."),
     refused(400, "RepeatedParameter", "A parameter stands in the query more than once."),

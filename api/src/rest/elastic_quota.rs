@@ -8,12 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// `ElasticQuota/quotas`: the quotas by name, without roots.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(transparent)]
-pub struct QuotaSummaries(pub BTreeMap<String, QuotaSummary>);
-
-/// `ElasticQuota/quotas/:name`: what a quota may use and what its pods request and use.
+/// `ElasticQuota/quotas/:name`, and the values of `quotas`: what a quota may use and what its pods request and use.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct QuotaSummary {

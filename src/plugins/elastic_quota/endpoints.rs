@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use pellucid_api::keys::elastic_quota as keys;
-use pellucid_api::rest::elastic_quota::{
-    QuotaExplanation, QuotaPod, QuotaRow, QuotaState, QuotaSummaries, QuotaSummary,
-};
+use pellucid_api::rest::BodySchema;
+use pellucid_api::rest::elastic_quota::{QuotaExplanation, QuotaPod, QuotaRow, QuotaState, QuotaSummary};
 use pellucid_framework::endpoint::{Endpoint, Query, QueryKind, ReadContext, ReadError};
 use pellucid_model::Name;
 use pellucid_model::quantity::format_amount;
@@ -28,8 +27,13 @@ pub(super) fn all() -> Vec<Endpoint> {
     vec![
         Endpoint::of::<QuotaState>("state", "All quotas in short, and what is wrong with them", read_state)
             .with_rows("rows"),
-        Endpoint::of::<QuotaSummaries>("quotas", "All quotas but roots, by name", read_all)
-            .with_query(&[TREE, INCLUDE_PODS]),
+        Endpoint::new(
+            "quotas",
+            "All quotas but roots, by name",
+            BodySchema::map_of::<QuotaSummary>(),
+            read_all,
+        )
+        .with_query(&[TREE, INCLUDE_PODS]),
         Endpoint::of::<QuotaSummary>("quotas/:name", one, |cx| read_one(cx, includes_pods(cx)))
             .with_query(&[INCLUDE_PODS]),
         Endpoint::of::<QuotaSummary>(
@@ -172,7 +176,7 @@ pub(super) fn not_found(name: &str) -> ReadError {
 }
 
 fn read_all(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
-    let Some(quotas) = cx.view.state::<Quotas>() else { return Ok(json!(QuotaSummaries::default())) };
+    let Some(quotas) = cx.view.state::<Quotas>() else { return Ok(json!({})) };
     let tree = cx.params.get("tree").map_or("", String::as_str);
     let mut pods = includes_pods(cx).then(|| quotas.pods_by_quota());
     let mut all = BTreeMap::new();
@@ -183,7 +187,7 @@ fn read_all(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
         let own = pods.as_mut().map(|pods| pods.remove(&at).unwrap_or_default());
         all.insert(quota.name.to_string(), quotas.summary(at, own));
     }
-    Ok(json!(QuotaSummaries(all)))
+    Ok(json!(all))
 }
 
 fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
