@@ -331,7 +331,14 @@ impl Shape for KnownAnnotations {
                 KnownAnnotation::SelectedNode => known.selected_node = map.next_value()?,
                 KnownAnnotation::Class => known.class = map.next_value()?,
                 KnownAnnotation::MigratedPlugins => known.migrated_plugins = map.next_value()?,
-                KnownAnnotation::Gang(key) => known.gang.push((key, map.next_value()?)),
+                KnownAnnotation::Gang(key) => {
+                    let value: Lenient<Arc<str>> = map.next_value()?;
+                    // A plugin may read it too. What is no text is a problem of the gang alone.
+                    if let Some(text) = value.good().filter(|_| decoder::is_declared(key)) {
+                        known.declared.push((Name::new(key), Lenient::Good(Name::new(text))));
+                    }
+                    known.gang.push((key, value));
+                }
                 KnownAnnotation::Declared(key) => known.declared.push((key, map.next_value()?)),
                 KnownAnnotation::Mirror | KnownAnnotation::BindCompleted | KnownAnnotation::Other => {
                     known.is_mirror |= matches!(mark, KnownAnnotation::Mirror);
