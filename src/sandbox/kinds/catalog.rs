@@ -3,7 +3,7 @@
 //! A row states only what differs from [`BASE`], an ordinary namespaced resource. The rules that rows name are in
 //! `defaults.rs`, `validate.rs` and `printers.rs`. The rows of volumes and claims are in `storage/rows.rs`, those of
 //! native gangs in `groups/rows.rs`, and those of accounts, rights and configuration in `installation.rs`, those of
-//! admission webhooks in `crate::webhooks::kinds`.
+//! admission webhooks in `webhooks/`.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::kinds::registry::{
 };
 use crate::kinds::storage;
 use crate::kinds::validate;
-use crate::webhooks;
+use crate::kinds::webhooks;
 
 /// One row of the catalogue. What has no comment is as in [`Kind`].
 pub(crate) struct Row {
@@ -338,9 +338,7 @@ const ROWS: &[Row] = &[
 pub(crate) fn registry(has_gangs: bool) -> Registry {
     let mut registry = Registry::default();
     let gangs = if has_gangs { groups::ROWS } else { &[] };
-    for row in
-        ROWS.iter().chain(installation::ROWS).chain(webhooks::kinds::ROWS).chain(storage::ROWS).chain(gangs)
-    {
+    for row in ROWS.iter().chain(installation::ROWS).chain(webhooks::ROWS).chain(storage::ROWS).chain(gangs) {
         registry.insert(Arc::new(kind(row)));
     }
     registry

@@ -26,3 +26,4 @@ pub(crate) mod schema;
 pub(crate) mod storage;
 pub(crate) mod usage;
 pub(crate) mod validate;
+pub(crate) mod webhooks;

@@ -12,8 +12,8 @@ use super::configured::{Rule, Webhook};
 use crate::api::Api;
 use crate::kinds::meta;
 use crate::kinds::registry::{Form, Kind};
+use crate::kinds::webhooks::GROUP;
 use crate::store::Key;
-use crate::webhooks::kinds::GROUP;
 
 impl Api {
     /// Returns the kind as which a webhook is asked about a write, or `None` if it is not asked. It is another version or

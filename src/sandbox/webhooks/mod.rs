@@ -5,7 +5,7 @@
 //! is asked about: creates, updates and deletes over HTTP with their subresources, and what the workload controllers
 //! create and delete. Statuses that controllers and the kubelet write, and seeds ([`crate::Handle`]), are not.
 //!
-//! - `kinds`: the kinds of configurations; `configured`: webhooks as the configurations state them; `matching`: whether one is asked about a request.
+//! - `configured`: webhooks as the configurations state them; `matching`: whether one is asked about a request.
 //! - `review`: the AdmissionReview that is sent, and what an answer means.
 //! - `client`: the HTTPS calls; `address`: where a webhook listens.
 //!
@@ -15,7 +15,6 @@
 mod address;
 mod client;
 mod configured;
-pub(super) mod kinds;
 mod matching;
 mod review;
 
@@ -33,12 +32,12 @@ use crate::errors::{ApiError, ApiResult};
 use crate::kinds::events;
 use crate::kinds::meta::Identities;
 use crate::kinds::registry::{Form, Kind};
+use crate::kinds::webhooks::{MUTATING, VALIDATING};
 use crate::options::{Options, Requester};
 use crate::requests::patch::{self, PatchKind};
 use crate::store::Key;
 use crate::webhooks::client::Clients;
 use crate::webhooks::configured::Webhook;
-use crate::webhooks::kinds::{MUTATING, VALIDATING};
 use crate::webhooks::review::Verdict;
 
 /// What a request does to an object.
