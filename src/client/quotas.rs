@@ -113,7 +113,10 @@ fn listed(all: &BTreeMap<String, QuotaSummary>, most: usize, paint: Paint) -> St
     if problems > 0 {
         text += &format!("\n{} in quotas: -o json, or name the quota.", count(problems, "problem"));
     }
-    let worst = all.values().find(|quota| resources(quota).iter().any(|r| state(quota, r) != "-"));
+    let first = |begin: &str| {
+        all.values().find(|quota| resources(quota).iter().any(|r| state(quota, r).starts_with(begin)))
+    };
+    let worst = first("over").or_else(|| first("short"));
     let example = worst.or_else(|| all.values().next()).map(|quota| quota.name.as_str()).unwrap_or_default();
     format!("{text}\n{}", next(&format!("quotas {example}")))
 }
