@@ -15,7 +15,7 @@ use pellucid::plugins::registry;
 use serde_json::json;
 
 use super::steady::{Stretch, in_turn};
-use super::world::{NODES, node, now, pod, scheduler_of, spec};
+use super::world::{NODES, node, now, pod, scheduler_with, spec};
 
 /// How often a NodeMetric arrives: 100 a second, as from 5,000 nodes that report every 50 s.
 const REPORT_EVERY: Duration = Duration::from_millis(10);
@@ -53,19 +53,7 @@ fn report(i: usize, version: usize) -> Arc<CustomObject> {
 
 impl Loaded {
     fn new(shapes: usize, is_enabled: bool) -> Self {
-        let enabled = if is_enabled { vec![json!({"name": NAME})] } else { Vec::new() };
-        let config = json!({
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "profiles": [{
-                "schedulerName": pellucid::config::DEFAULT_SCHEDULER_NAME,
-                "plugins": {"multiPoint": {"enabled": enabled}},
-            }],
-        });
-        let parsed = pellucid::config::parse(&config.to_string(), "the bench's", &registry());
-        let mut scheduler = scheduler_of(parsed.expect("valid").profiles, true);
-        let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
-        scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
+        let mut scheduler = scheduler_with(NAME, is_enabled);
         let objects = (0..NODES).map(|i| report(i, 0)).collect();
         let kind = CustomKindRef(&NODE_METRIC);
         scheduler.apply(Input::CustomReset { kind, objects, quarantined: Vec::new() }, now());

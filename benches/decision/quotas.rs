@@ -16,7 +16,7 @@ use pellucid::plugins::registry;
 use serde_json::json;
 
 use super::steady::{Stretch, in_turn};
-use super::world::{NODES, node, now, pod, scheduler_of, spec};
+use super::world::{NODES, now, pod, scheduler_with, spec};
 
 const QUOTAS: usize = 1_000;
 /// Quotas that have pods.
@@ -34,19 +34,7 @@ struct Loaded {
 
 impl Loaded {
     fn new(is_enabled: bool) -> Self {
-        let enabled = if is_enabled { vec![json!({"name": NAME})] } else { Vec::new() };
-        let config = json!({
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "profiles": [{
-                "schedulerName": pellucid::config::DEFAULT_SCHEDULER_NAME,
-                "plugins": {"multiPoint": {"enabled": enabled}},
-            }],
-        });
-        let parsed = pellucid::config::parse(&config.to_string(), "the bench's", &registry());
-        let mut scheduler = scheduler_of(parsed.expect("valid").profiles, true);
-        let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
-        scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
+        let mut scheduler = scheduler_with(NAME, is_enabled);
         let kind = CustomKindRef(&ELASTIC_QUOTA);
         let decoder = Decoder::of(&registry());
         let quota = |i: usize| {

@@ -16,6 +16,7 @@ use pellucid::model::selector::Labels;
 use pellucid::model::{GangKey, Name, Node, Now, Pod, PodKey, PodSpec};
 use pellucid::queue::QueueLimits;
 use pellucid::recording::switches::Switches;
+use serde_json::json;
 
 pub(crate) const NODES: usize = 5_000;
 pub(crate) const PODS: usize = 10_000;
@@ -81,6 +82,24 @@ pub(crate) fn scheduler_of(profiles: Vec<Profile>, reuse: bool) -> Scheduler {
         switches,
         shadow_of: None,
     })
+}
+
+/// Returns a scheduler of the default profile, with or without one more plugin, and all nodes.
+pub(crate) fn scheduler_with(plugin: &str, is_enabled: bool) -> Scheduler {
+    let enabled = if is_enabled { vec![json!({"name": plugin})] } else { Vec::new() };
+    let config = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{
+            "schedulerName": pellucid::config::DEFAULT_SCHEDULER_NAME,
+            "plugins": {"multiPoint": {"enabled": enabled}},
+        }],
+    });
+    let parsed = pellucid::config::parse(&config.to_string(), "the bench's", &pellucid::plugins::registry());
+    let mut scheduler = scheduler_of(parsed.expect("valid").profiles, true);
+    let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
+    scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
+    scheduler
 }
 
 pub(crate) fn spec(shape: usize) -> PodSpec {

@@ -10,6 +10,22 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::storage::{ClaimUse, PersistentVolumeClaim};
 use pellucid_model::{Name, Node, NodeIdx, Pod, PodKey, PodSpec};
 
+/// A small generator (xorshift), so that random cases are the same everywhere.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+
+    pub(super) fn is(&mut self, one_in: u64) -> bool {
+        self.below(one_in) == 0
+    }
+}
+
 /// A cluster with the derived state of every plugin.
 pub(super) struct TestCluster {
     pub(super) cluster: Cluster,

@@ -108,6 +108,7 @@ fn share_out(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Random;
 
     /// The claims of article 001 on Koordinator, with C's request as given; `unit` is 1 for cores, 1000 for millicores.
     fn article(c_request: i64, unit: i64) -> Vec<Claim> {
@@ -158,30 +159,19 @@ mod tests {
         assert_eq!(fill(100, &[]), [0i64; 0]);
     }
 
-    /// A small generator, so that the cases are the same everywhere.
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, n: u64) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            self.0 % n
-        }
-
-        fn claims(&mut self) -> (i64, Vec<Claim>) {
-            let top = [10, 1000, i64::MAX as u64][self.below(3) as usize];
-            let amount = |r: &mut Self| if r.below(5) == 0 { 0 } else { r.below(top) as i64 };
-            let n = 1 + self.below(8);
-            let total = amount(self);
-            let claim = |r: &mut Self| Claim {
-                weight: amount(r),
-                request: amount(r),
-                guaranteed: amount(r) / 4,
-                lends: r.below(4) > 0,
-            };
-            (total, (0..n).map(|_| claim(self)).collect())
-        }
+    /// Makes a total and up to eight claims.
+    fn case(random: &mut Random) -> (i64, Vec<Claim>) {
+        let top = [10, 1000, i64::MAX as u64][random.below(3) as usize];
+        let amount = |r: &mut Random| if r.below(5) == 0 { 0 } else { r.below(top) as i64 };
+        let n = 1 + random.below(8);
+        let total = amount(random);
+        let claim = |r: &mut Random| Claim {
+            weight: amount(r),
+            request: amount(r),
+            guaranteed: amount(r) / 4,
+            lends: r.below(4) > 0,
+        };
+        (total, (0..n).map(|_| claim(random)).collect())
     }
 
     fn sum(all: &[i64]) -> i128 {
@@ -192,7 +182,7 @@ mod tests {
     fn nothing_is_given_twice_and_nothing_that_is_wanted_is_kept_back() {
         let mut random = Random(7);
         for _ in 0..20_000 {
-            let (total, claims) = random.claims();
+            let (total, claims) = case(&mut random);
             let given = fill(total, &claims);
             let least = sum(&claims.iter().map(at_first).collect::<Vec<_>>());
             let at = || format!("{total} {claims:?} {given:?}");
@@ -211,7 +201,7 @@ mod tests {
     fn the_order_of_claims_matters_by_one_unit_a_round_at_most() {
         let mut random = Random(11);
         for _ in 0..5_000 {
-            let (total, claims) = random.claims();
+            let (total, claims) = case(&mut random);
             let mut backwards = claims.clone();
             backwards.reverse();
             let mut other = fill(total, &backwards);
@@ -227,7 +217,7 @@ mod tests {
     fn nobody_loses_by_a_greater_guarantee_of_his_own() {
         let mut random = Random(13);
         for _ in 0..20_000 {
-            let (total, mut claims) = random.claims();
+            let (total, mut claims) = case(&mut random);
             let before = fill(total, &claims);
             let i = random.below(claims.len() as u64) as usize;
             let more = 1 + random.below(1 + (claims[i].request / 2).unsigned_abs()) as i64;

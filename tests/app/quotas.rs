@@ -92,7 +92,7 @@ async fn a_borrower_is_refused_once_the_lender_wants_its_share_back() {
         assert!(explained.contains(said), "{said} is not in\n{explained}");
     }
     let unknown = run(address, 100, &["quotas", "nobody"]);
-    assert_ne!(unknown.code, Some(0), "{}", unknown.stdout);
+    assert_eq!(unknown.code, Some(1), "{}", unknown.stdout);
     assert!(unknown.stderr.contains("nobody"), "{}", unknown.stderr);
     cluster.stop().await;
 }

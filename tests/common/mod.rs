@@ -7,12 +7,13 @@
 //! - `dialects`: one gang in each dialect
 //! - `cluster`: random clusters; `seen`: everything visible of one; `dumps`: schedulers rebuilt from dumps
 //! - `cases`: recorded cases of real schedulers
-//! - `rng`: random numbers from a seed
+//! - `rng`: random numbers from a seed; `certificates`: an authority that signs them
 //! - `openapi`: whether a body is as the document says
 #![allow(dead_code, unreachable_pub, reason = "every test binary includes all of it and uses a part")]
 #![allow(clippy::disallowed_methods, reason = "a test that waits for something gives up some time")]
 
 pub mod cases;
+pub mod certificates;
 pub mod client;
 pub mod cluster;
 pub mod demo;

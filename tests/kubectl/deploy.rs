@@ -13,6 +13,11 @@ use crate::common::process::finish;
 use crate::{Kubectl, PATIENCE, contains, kubectl_is_there, with_kubectl};
 
 const CHART: &str = "deploy/chart";
+/// Settings of a chart with the webhook of quotas.
+const WEBHOOK: [&str; 4] =
+    ["--set", "webhook.enabled=true,webhook.tlsSecret=certificate", "--api-versions", POLICIES];
+/// The kind of the policy that the chart has where the cluster knows it.
+const POLICIES: &str = "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy";
 const BASE: &str = "deploy/base";
 
 fn root() -> &'static Path {
@@ -101,6 +106,7 @@ fn the_configuration_of_base_and_chart_is_the_same() {
 fn the_chart_is_well_formed_and_refuses_wrong_values() {
     let Some(helm) = helm() else { return };
     says(&helm, &["lint", "--strict", CHART]);
+    says(&helm, &[&["lint", "--strict", CHART][..], &WEBHOOK[..2]].concat());
     for (setting, part) in [
         ("replicas=many", "replicas"),
         ("replicas=0", "replicas"),
@@ -137,12 +143,21 @@ fn accepted(kubectl: &Kubectl) {
     let real = kubectl.says(&["apply", "-k", &base]);
     assert_eq!(names(&real), golden.lines().collect::<Vec<_>>(), "{real}");
     let Some(helm) = helm() else { return };
-    let text = says(&helm, &["template", "pellucid", CHART, "--namespace", "pellucid", "--include-crds"]);
     let folder = tempfile::tempdir().expect("a directory");
     let file = folder.path().join("chart.yaml");
-    fs::write(&file, text).expect("written");
-    let dry = kubectl.says(&["apply", "--dry-run=server", "-f", &file.display().to_string()]);
-    contains(&dry, &["configmap/pellucid created", "podgroups.scheduling.x-k8s.io configured"]);
+    let template = ["template", "pellucid", CHART, "--namespace", "pellucid", "--include-crds"];
+    let dry = |settings: &[&str]| {
+        fs::write(&file, says(&helm, &[&template[..], settings].concat())).expect("written");
+        kubectl.says(&["apply", "--dry-run=server", "-f", &file.display().to_string()])
+    };
+    contains(&dry(&[]), &["configmap/pellucid created", "podgroups.scheduling.x-k8s.io configured"]);
+    let with_webhook = [
+        "deployment.apps/pellucid-webhook created",
+        "mutatingwebhookconfiguration.admissionregistration.k8s.io/pellucid-webhook created",
+        "validatingadmissionpolicy.admissionregistration.k8s.io/pellucid-elasticquota created",
+        "validatingwebhookconfiguration.admissionregistration.k8s.io/pellucid-webhook created",
+    ];
+    contains(&dry(&WEBHOOK), &with_webhook);
 }
 
 /// Returns the objects that kubectl says it applied, without the hash of the configuration.

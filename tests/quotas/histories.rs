@@ -3,22 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::*;
-
-/// A small generator, so that the histories are the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
+use crate::common::rng::Rng;
 
 const QUOTAS: [&str; 4] = ["org", "team-a", "team-b", "alone"];
 
-fn quota(name: &str, random: &mut Random) -> Value {
+fn quota(name: &str, random: &mut Rng) -> Value {
     let mut made = manifest(name, random.below(6) as i64, 2 + random.below(12) as i64);
     if name.starts_with("team") && random.below(4) > 0 {
         made["metadata"]["labels"] = json!({"quota.scheduling.koordinator.sh/parent": "org"});
@@ -53,12 +42,12 @@ fn check(core: &Core, quotas: &BTreeMap<String, Option<String>>, at: &str) {
 #[test]
 fn used_is_the_sum_over_the_pods_after_any_history() {
     for seed in 1..40u64 {
-        let mut random = Random(seed * 7919);
+        let mut random = Rng::new(seed);
         let mut core = core_with(json!({"enableReclaim": seed % 2 == 0}), 20_000);
         let mut quotas: BTreeMap<String, Option<String>> = BTreeMap::new();
         let mut orders = Vec::new();
-        let pod_of = |random: &mut Random, i: u64| {
-            let quota = ["team-a", "team-b", "alone", "nobody"][random.below(4) as usize];
+        let pod_of = |random: &mut Rng, i: usize| {
+            let quota = ["team-a", "team-b", "alone", "nobody"][random.below(4)];
             let pod = of(quota, &format!("p{i}"), 500 * (1 + random.below(6)) as i64);
             if i.is_multiple_of(5) { in_gang(pod, "g", 3) } else { pod }
         };
@@ -66,7 +55,7 @@ fn used_is_the_sum_over_the_pods_after_any_history() {
             let i = random.below(20);
             match random.below(10) {
                 0 => {
-                    let name = QUOTAS[random.below(4) as usize];
+                    let name = QUOTAS[random.below(4)];
                     let made = quota(name, &mut random);
                     let parent =
                         made["metadata"]["labels"]["quota.scheduling.koordinator.sh/parent"].as_str();
@@ -74,7 +63,7 @@ fn used_is_the_sum_over_the_pods_after_any_history() {
                     see(&mut core, &made);
                 }
                 1 if random.below(2) == 0 => {
-                    let name = QUOTAS[random.below(4) as usize];
+                    let name = QUOTAS[random.below(4)];
                     quotas.remove(name);
                     forget(&mut core, name);
                 }
@@ -89,7 +78,7 @@ fn used_is_the_sum_over_the_pods_after_any_history() {
                 }
                 6 => core.delete(&pod(&format!("p{i}"), 0)),
                 7 if !orders.is_empty() => {
-                    let order = orders.swap_remove(random.below(orders.len() as u64) as usize);
+                    let order = orders.swap_remove(random.below(orders.len()));
                     core.report(&order, crate::common::made::refused());
                 }
                 8 if !orders.is_empty() => {

@@ -7,41 +7,15 @@ use pellucid::app::access::SecureServing;
 use pellucid::app::instance::{Instance, InstanceConfig};
 use pellucid::http::Certificate;
 use pellucid::sandbox::{Config, Handle, Kubelet, User};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::caller::Caller;
+pub(crate) use crate::common::certificates::Ca;
 use crate::common::running::{parts, sandbox};
 
 /// The namespace of the tenant who asks.
 pub(crate) const MINE: &str = "team-a";
-
-/// A certificate authority.
-pub(crate) struct Ca {
-    pub(crate) pem: String,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Ca {
-    pub(crate) fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "test authority");
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Self { pem, issuer: Issuer::new(params, key) }
-    }
-
-    /// Returns a certificate and its key, for a user or for an address.
-    pub(crate) fn sign(&self, user: &str, addresses: &[&str]) -> (String, String) {
-        let addresses: Vec<String> = addresses.iter().map(|address| (*address).to_owned()).collect();
-        let mut params = CertificateParams::new(addresses).unwrap();
-        params.distinguished_name.push(DnType::CommonName, user);
-        let key = KeyPair::generate().unwrap();
-        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
-    }
-}
 
 /// A scheduler that serves HTTPS, with the cluster that knows its users.
 pub(crate) struct Secure {

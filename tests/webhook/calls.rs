@@ -5,7 +5,7 @@ use pellucid::sandbox::Config;
 use serde_json::{Value, json};
 
 use crate::fake::{Fake, patching, response};
-use crate::fixture::{Ca, Cluster, PODS, pod, until};
+use crate::fixture::{Ca, Cluster, PODS, bundle, pod, until};
 
 fn label(key: &str, value: &str) -> Value {
     json!([{"op": "add", "path": format!("/metadata/labels/{key}"), "value": value}])
@@ -21,7 +21,7 @@ async fn mutations_come_first_in_order_and_again_after_a_later_change() {
     })
     .await;
     let cluster = Cluster::start(Config::default()).await;
-    let at = |path: &str| json!({"url": fake.url(path), "caBundle": ca.bundle()});
+    let at = |path: &str| json!({"url": fake.url(path), "caBundle": bundle(&ca)});
     let again = json!({"clientConfig": at("/first"), "reinvocationPolicy": "IfNeeded"});
     cluster.register("Mutating", "a", &again).await.done();
     cluster.register("Mutating", "b", &json!({"clientConfig": at("/second")})).await.done();
@@ -54,7 +54,7 @@ async fn operations_and_subresources_are_asked_about_as_the_rules_say() {
     let fake = Fake::start(&ca, |_, review| response(review, json!({"allowed": true}))).await;
     let cluster = Cluster::start(Config { kubelet: None, ..Config::default() }).await;
     let webhook = json!({
-        "clientConfig": {"url": fake.url("/"), "caBundle": ca.bundle()},
+        "clientConfig": {"url": fake.url("/"), "caBundle": bundle(&ca)},
         "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/*"], "scope": "Namespaced"}]
     });
     cluster.register("Validating", "all", &webhook).await.done();
@@ -99,7 +99,7 @@ async fn selectors_and_scope_choose() {
     let fake = Fake::start(&ca, |_, review| response(review, json!({"allowed": true}))).await;
     let cluster = Cluster::start(Config::default()).await;
     let with = |path: &str, rest: Value| {
-        let mut webhook = json!({"clientConfig": {"url": fake.url(path), "caBundle": ca.bundle()}});
+        let mut webhook = json!({"clientConfig": {"url": fake.url(path), "caBundle": bundle(&ca)}});
         json_patch::merge(&mut webhook, &rest);
         webhook
     };
@@ -143,7 +143,7 @@ async fn denials_are_passed_on() {
     for (name, code, end) in
         [("message", 403, ": no room"), ("reason", 400, ": Teapot"), ("nothing", 400, " without explanation")]
     {
-        let config = json!({"clientConfig": {"url": fake.url(&format!("/{name}")), "caBundle": ca.bundle()}});
+        let config = json!({"clientConfig": {"url": fake.url(&format!("/{name}")), "caBundle": bundle(&ca)}});
         cluster.register("Validating", name, &config).await.done();
         let said = cluster.post(PODS, &pod("p")).await;
         let expected = format!("admission webhook \"{name}.test.example\" denied the request{end}");
@@ -159,7 +159,7 @@ async fn what_controllers_create_is_reviewed_too() {
     let ca = Ca::new();
     let fake = Fake::start(&ca, |_, review| patching(review, &label("seen", "yes"))).await;
     let cluster = Cluster::start(Config::default()).await;
-    let config = json!({"clientConfig": {"url": fake.url("/"), "caBundle": ca.bundle()}});
+    let config = json!({"clientConfig": {"url": fake.url("/"), "caBundle": bundle(&ca)}});
     cluster.register("Mutating", "pods", &config).await.done();
     let set = json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "r"},

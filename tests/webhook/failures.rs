@@ -6,7 +6,7 @@ use pellucid::sandbox::{Clock, Config};
 use serde_json::{Value, json};
 
 use crate::fake::{Fake, patching, response};
-use crate::fixture::{Ca, Cluster, PODS, pod, until};
+use crate::fixture::{Ca, Cluster, PODS, bundle, pod, until};
 
 /// Asserts that a failing webhook refuses a pod with these words, and lets it pass under the policy Ignore.
 async fn fails(cluster: &Cluster, config: Value, words: &str) {
@@ -50,8 +50,8 @@ async fn the_failure_policy_decides_whatever_is_wrong() {
     })
     .await;
     let cluster = Cluster::start(Config::default()).await;
-    let at = |path: &str| json!({"url": fake.url(path), "caBundle": ca.bundle()});
-    let bundle = |pem: &str| json!(k8s_openapi::ByteString(pem.as_bytes().to_vec()));
+    let at = |path: &str| json!({"url": fake.url(path), "caBundle": bundle(&ca)});
+    let text = |pem: &str| json!(k8s_openapi::ByteString(pem.as_bytes().to_vec()));
     fails(&cluster, at("/500"), "an error on the server (\"broken\") has prevented the request").await;
     fails(&cluster, at("/404"), "the server could not find the requested resource").await;
     fails(&cluster, at("/text"), "received invalid webhook response: expected").await;
@@ -59,13 +59,13 @@ async fn the_failure_policy_decides_whatever_is_wrong() {
     fails(&cluster, at("/empty"), "webhook response was absent").await;
     fails(&cluster, at("/uid"), "got \"another\"").await;
     fails(&cluster, at("/patch"), "response.patch but not response.patchType").await;
-    fails(&cluster, json!({"url": fake.url("/"), "caBundle": other.bundle()}), "certificate").await;
-    fails(&cluster, json!({"url": fake.url("/"), "caBundle": bundle("x")}), "unable to load root").await;
+    fails(&cluster, json!({"url": fake.url("/"), "caBundle": bundle(&other)}), "certificate").await;
+    fails(&cluster, json!({"url": fake.url("/"), "caBundle": text("x")}), "unable to load root").await;
     // Nobody listens on a port that was just given up.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let away = json!({"url": format!("https://127.0.0.1:{port}/"), "caBundle": ca.bundle()});
+    let away = json!({"url": format!("https://127.0.0.1:{port}/"), "caBundle": bundle(&ca)});
     fails(&cluster, away, "refused").await;
-    let service = json!({"service": {"namespace": "default", "name": "fake"}, "caBundle": ca.bundle()});
+    let service = json!({"service": {"namespace": "default", "name": "fake"}, "caBundle": bundle(&ca)});
     fails(&cluster, service, "Post \"https://fake.default.svc:443\": service \"fake\" not found").await;
 }
 
@@ -77,7 +77,7 @@ async fn a_late_answer_is_none() {
         (Clock::manual("2026-01-01T00:00:00Z".parse().unwrap()), listener.local_addr().unwrap().port());
     let cluster = Cluster::start(Config { clock: clock.clone(), ..Config::default() }).await;
     let config = json!({
-        "timeoutSeconds": 3, "clientConfig": {"url": format!("https://127.0.0.1:{port}/late"), "caBundle": ca.bundle()}
+        "timeoutSeconds": 3, "clientConfig": {"url": format!("https://127.0.0.1:{port}/late"), "caBundle": bundle(&ca)}
     });
     cluster.register("Validating", "late", &config).await.done();
     let object = pod("p");
@@ -108,7 +108,7 @@ async fn a_service_stands_for_a_port_of_this_machine() {
     server["spec"]["containers"][0]["ports"] = json!([{"name": "https", "containerPort": port}]);
     cluster.post(PODS, &server).await.done();
     let at = json!({"namespace": "default", "name": "fake", "port": 8443, "path": "check"});
-    let config = json!({"clientConfig": {"service": at, "caBundle": ca.bundle()}});
+    let config = json!({"clientConfig": {"service": at, "caBundle": bundle(&ca)}});
     cluster.register("Validating", "service", &config).await.done();
     cluster.post(PODS, &pod("p")).await.done();
     let named = json!([{"op": "replace", "path": "/spec/ports/0/targetPort", "value": "https"}]);
@@ -124,7 +124,7 @@ async fn a_delete_cannot_be_patched_and_a_validating_webhook_patches_nothing() {
     let fake = Fake::start(&ca, |_, review| patching(review, &json!([]))).await;
     let cluster = Cluster::start(Config::default()).await;
     cluster.post(PODS, &pod("p")).await.done();
-    let config = json!({"clientConfig": {"url": fake.url("/"), "caBundle": ca.bundle()}});
+    let config = json!({"clientConfig": {"url": fake.url("/"), "caBundle": bundle(&ca)}});
     cluster.register("Validating", "v", &config).await.done();
     let said = cluster.post(PODS, &pod("q")).await;
     assert!(

@@ -47,7 +47,7 @@ impl Fake {
         answer: impl Fn(&str, &Value) -> (u16, String) + Send + Sync + 'static,
     ) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let (certificate, key) = ca.sign(&["127.0.0.1", "fake.default.svc"]);
+        let (certificate, key) = ca.sign("webhook", &["127.0.0.1", "fake.default.svc"]);
         let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
         let config = rustls::ServerConfig::builder().with_no_client_auth();

@@ -6,41 +6,16 @@ use http::{Method, Request};
 use k8s_openapi::ByteString;
 use kube::client::Body;
 use pellucid::sandbox::{Config, Handle};
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
+pub(crate) use crate::common::certificates::Ca;
 use crate::common::running::sandbox;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A certificate authority.
-pub(crate) struct Ca {
-    pub(crate) pem: String,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Ca {
-    pub(crate) fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "test authority");
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Self { pem, issuer: Issuer::new(params, key) }
-    }
-
-    /// Returns a certificate for some names, and its key.
-    pub(crate) fn sign(&self, names: &[&str]) -> (String, String) {
-        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let params = CertificateParams::new(names).unwrap();
-        let key = KeyPair::generate().unwrap();
-        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
-    }
-
-    /// Returns its `caBundle`.
-    pub(crate) fn bundle(&self) -> Value {
-        json!(ByteString(self.pem.clone().into_bytes()))
-    }
+/// Returns the `caBundle` of an authority.
+pub(crate) fn bundle(ca: &Ca) -> Value {
+    json!(ByteString(ca.pem.clone().into_bytes()))
 }
 
 /// An answer of the API server.

@@ -7,7 +7,7 @@ use pellucid::sandbox::Config;
 use pellucid::webhook::{Gates, MUTATE_QUOTA, VALIDATE_POD, VALIDATE_QUOTA, Webhook, WebhookConfig};
 use serde_json::{Value, json};
 
-use crate::fixture::{Ca, Cluster, PODS, pod, until};
+use crate::fixture::{Ca, Cluster, PODS, bundle, pod, until};
 
 const QUOTAS: &str = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/kube-system/elasticquotas";
 const PREFIX: &str = "quota.scheduling.koordinator.sh/";
@@ -39,7 +39,7 @@ async fn guarded(objects: Vec<Value>) -> Guarded {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (ca, folder) = (Ca::new(), tempfile::tempdir().unwrap());
     let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
-    let pem = ca.sign(&["127.0.0.1"]);
+    let pem = ca.sign("webhook", &["127.0.0.1"]);
     std::fs::write(&certificate, pem.0).unwrap();
     std::fs::write(&key, pem.1).unwrap();
     let objects = [vec![definition()], objects].concat();
@@ -65,7 +65,7 @@ async fn guarded(objects: Vec<Value>) -> Guarded {
         ("Validating", "pods", VALIDATE_POD, &pods),
     ] {
         let url = format!("https://{}{path}", webhook.address);
-        let config = json!({"clientConfig": {"url": url, "caBundle": ca.bundle()}, "rules": rules});
+        let config = json!({"clientConfig": {"url": url, "caBundle": bundle(&ca)}, "rules": rules});
         cluster.register(kind, name, &config).await.done();
     }
     let made = Guarded { cluster, webhook, _folder: folder };

@@ -22,8 +22,8 @@ pub(super) static INSUFFICIENT: PluginReason = PluginReason {
     terminal_for: TerminalFor::Pod,
     meaning: "What the pods of the quota use, with the pod's request, is more than the quota may use now: its runtime, \
               which is its min and its share of what others leave over, or its max.",
-    remedy: "Wait until pods of the quota end, raise its min or max, move the pod to another quota, or wait until other \
-             quotas request less.",
+    remedy: "Wait until pods of the quota end or other quotas request less, raise its max where that is the limit, or its \
+             min where its parent has enough for the mins of all children, or move the pod to another quota.",
     example: Example {
         subject: "quotaName: team-a, runtime: cpu:40, used: cpu:38, pod's request: cpu:4, exceedDimensions: [cpu]",
         message: "Insufficient quotas, quotaName: team-a, runtime: cpu:40, used: cpu:38, pod's request: cpu:4, \

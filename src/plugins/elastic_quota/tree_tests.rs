@@ -6,27 +6,12 @@ use std::sync::Arc;
 use pellucid_model::Name;
 use pellucid_model::requests::ResourceList;
 
+use super::super::testing::Random;
 use super::accounting::Part;
 use super::args::QuotaArgs;
 use super::quota::{Amounts, ElasticQuota};
 use super::shares::Totals;
 use super::tree::{Cell, CutOff, DEFAULT, QuotaIdx, ROOT, Role, SYSTEM, Tree, clamp};
-
-/// A small generator, so that the cases are the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-
-    fn is(&mut self, one_in: u64) -> bool {
-        self.below(one_in) == 0
-    }
-}
 
 fn amounts(pairs: &[(&str, i64)]) -> Amounts {
     pairs.iter().map(|(name, amount)| ((*name).into(), *amount)).collect()

@@ -10,18 +10,7 @@ use pellucid::plugins::water_filling::{Claim, fill};
 
 use super::*;
 use crate::common::made::refused;
-
-/// A small generator, so that the histories are the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
+use crate::common::rng::Rng;
 
 const QUEUES: [&str; 4] = ["a", "b", "c", "default"];
 const GROUPS: [&str; 4] = ["g0", "g1", "g2", "g3"];
@@ -84,18 +73,18 @@ fn check(core: &Core, objects: &Objects, total: i64, at: &str) {
     }
 }
 
-fn random_pod(random: &mut Random, i: u64) -> Pod {
+fn random_pod(random: &mut Rng, i: usize) -> Pod {
     let milli_cpu = 500 * random.below(6) as i64;
     match random.below(5) {
         0 => shadow(&format!("p{i}"), milli_cpu),
         1 => single(&format!("p{i}"), milli_cpu),
-        _ => member(GROUPS[random.below(4) as usize], &format!("p{i}"), milli_cpu),
+        _ => member(GROUPS[random.below(4)], &format!("p{i}"), milli_cpu),
     }
 }
 
-fn change_object(core: &mut Core, objects: &mut Objects, random: &mut Random) {
-    let name = QUEUES[random.below(4) as usize];
-    let group_name = GROUPS[random.below(4) as usize];
+fn change_object(core: &mut Core, objects: &mut Objects, random: &mut Rng) {
+    let name = QUEUES[random.below(4)];
+    let group_name = GROUPS[random.below(4)];
     match random.below(6) {
         0 => {
             objects.queues.remove(name);
@@ -127,7 +116,7 @@ fn change_object(core: &mut Core, objects: &mut Objects, random: &mut Random) {
 #[test]
 fn sums_and_shares_are_those_of_the_pods_after_any_history() {
     for seed in 1..40u64 {
-        let mut random = Random(seed * 7919);
+        let mut random = Rng::new(seed);
         let (mut core, mut total) = (core_with(8), 8000);
         let mut objects = Objects::default();
         let mut orders: Vec<BindOrder> = Vec::new();
@@ -146,7 +135,7 @@ fn sums_and_shares_are_those_of_the_pods_after_any_history() {
                 }
                 6 => core.delete(&single(&format!("p{i}"), 0)),
                 7 if !orders.is_empty() => {
-                    let order = orders.swap_remove(random.below(orders.len() as u64) as usize);
+                    let order = orders.swap_remove(random.below(orders.len()));
                     core.report(&order, refused());
                 }
                 8 if !orders.is_empty() => {
@@ -170,10 +159,10 @@ fn sums_and_shares_are_those_of_the_pods_after_any_history() {
 #[test]
 fn the_order_in_which_things_come_does_not_matter() {
     for seed in 1..30u64 {
-        let mut random = Random(seed * 104_729);
+        let mut random = Rng::new(seed);
         let bound: Vec<Pod> = (0..12).map(|i| on(&random_pod(&mut random, i), "a")).collect();
         let weights: Vec<i64> = QUEUES.iter().map(|_| random.below(5) as i64).collect();
-        let of_group: Vec<usize> = GROUPS.iter().map(|_| random.below(4) as usize).collect();
+        let of_group: Vec<usize> = GROUPS.iter().map(|_| random.below(4)).collect();
         let mut seen = Vec::new();
         for round in 0..4 {
             let mut core = core_with(8);
@@ -185,9 +174,9 @@ fn the_order_in_which_things_come_does_not_matter() {
                 .map(|(name, weight)| Object::QueueIncubator(queue(name, *weight)));
             let groups = GROUPS.iter().zip(&of_group).map(|(name, queue)| group(name, QUEUES[*queue], 1));
             inputs.extend(queues.chain(groups).map(|object| Input::ObjectApplied(Arc::new(object))));
-            let mut order = Random(seed * 31 + round + 1);
+            let mut order = Rng::new(seed * 31 + round);
             for at in (1..inputs.len()).rev() {
-                inputs.swap(at, order.below(at as u64 + 1) as usize);
+                inputs.swap(at, order.below(at + 1));
             }
             inputs.into_iter().for_each(|input| core.apply(input));
             core.wait(Duration::ZERO);
