@@ -166,13 +166,22 @@ fn explained(body: &QuotaExplanation, paint: Paint) -> String {
     }
     if let Some(overuse) = &body.overuse {
         let over: Vec<String> = overuse.excess.iter().map(|(name, n)| format!("{n} {name}")).collect();
-        let when = match (overuse.monitored, overuse.evicts_in_seconds) {
-            (false, _) => "Nobody is evicted for it (monitorAllQuotas is off).".to_owned(),
-            (true, Some(seconds)) => {
-                format!("In {seconds} s would be evicted: {}", overuse.would_evict.join(", "))
-            }
-            (true, None) => format!("Would be evicted: {}", overuse.would_evict.join(", ")),
+        let who = match overuse.would_evict.join(", ") {
+            none if none.is_empty() => "nobody".to_owned(),
+            pods => pods,
         };
+        let mut when = match (overuse.monitored, overuse.evicts_in_seconds) {
+            (false, _) => "Nobody is evicted for it (monitorAllQuotas is off).".to_owned(),
+            (true, Some(seconds)) => format!("In {seconds} s would be evicted: {who}"),
+            (true, None) => format!("Would be evicted: {who}"),
+        };
+        if overuse.monitored && !overuse.held_back.is_empty() {
+            let kept = overuse.held_back.iter().map(|(pod, budget)| format!("{pod} (by {budget})"));
+            when.push_str(&format!(
+                "; kept by a PodDisruptionBudget: {}",
+                kept.collect::<Vec<_>>().join(", ")
+            ));
+        }
         parts.push(fitted(&clean(&format!("Over its runtime by {}. {when}", over.join(", "))), width()));
     }
     let problems = body.problems.iter();

@@ -7,7 +7,8 @@ use pellucid_cluster::preemptions::{CandidateResult, Plan};
 use pellucid_cluster::{Cluster, PodRecord};
 use pellucid_model::cause::{Cause, Code};
 use pellucid_model::object::Budget;
-use pellucid_model::{NodeIdx, Pod, PodId};
+use pellucid_model::selector::Labels;
+use pellucid_model::{NodeIdx, Pod, PodId, PodKey};
 
 use super::view::View;
 
@@ -17,20 +18,24 @@ pub struct Budgets(Vec<(Budget, i32)>);
 impl Budgets {
     /// Returns the budgets of a state in which the `earlier` pods are being evicted already.
     pub fn beside(cluster: &Cluster, earlier: &[PodId]) -> Self {
-        let all = cluster.objects().all_budgets().into_iter();
-        let mut budgets = Self(all.map(|budget| (budget.clone(), budget.allowed)).collect());
+        let mut budgets = Self::of(cluster.objects().all_budgets());
         for record in earlier.iter().filter_map(|id| cluster.pod(*id)) {
-            budgets.take(&record.pod);
+            budgets.take(&record.pod.key, &record.pod.labels);
         }
         budgets
     }
 
+    /// Takes over budgets as they stand.
+    pub fn of<'b>(budgets: impl IntoIterator<Item = &'b Budget>) -> Self {
+        Self(budgets.into_iter().map(|budget| (budget.clone(), budget.allowed)).collect())
+    }
+
     /// Counts the eviction of a pod. Returns whether it goes beyond what a budget allows. A pod that a budget counts as
     /// disrupted already costs nothing.
-    fn take(&mut self, pod: &Pod) -> bool {
+    pub fn take(&mut self, pod: &PodKey, labels: &Labels) -> bool {
         let mut violates = false;
         for (budget, allowed) in &mut self.0 {
-            if budget.protects(pod) && !budget.disrupted.contains(&pod.key.name) {
+            if budget.protects(pod, labels) && !budget.disrupted.contains(&pod.name) {
                 *allowed -= 1;
                 violates |= *allowed < 0;
             }
@@ -38,15 +43,24 @@ impl Budgets {
         violates
     }
 
+    /// Returns the budget that one more eviction would exceed, if there is one.
+    pub fn exceeded_by(&self, pod: &PodKey, labels: &Labels) -> Option<&Budget> {
+        let is_full = |(budget, allowed): &&(Budget, i32)| {
+            *allowed <= 0 && budget.protects(pod, labels) && !budget.disrupted.contains(&pod.name)
+        };
+        self.0.iter().find(is_full).map(|(budget, _)| budget)
+    }
+
     /// Returns whether a budget protects one of the pods.
     pub fn concern<'p>(&self, pods: impl IntoIterator<Item = &'p Pod>) -> bool {
-        !self.0.is_empty() && pods.into_iter().any(|pod| self.0.iter().any(|(b, _)| b.protects(pod)))
+        !self.0.is_empty()
+            && pods.into_iter().any(|pod| self.0.iter().any(|(b, _)| b.protects(&pod.key, &pod.labels)))
     }
 
     /// Returns for each pod whether its eviction, after those before it, goes beyond what its budgets allow.
     pub fn violated<'p>(&self, pods: impl IntoIterator<Item = &'p Pod>) -> Vec<bool> {
         let mut left = Self(self.0.clone());
-        pods.into_iter().map(|pod| left.take(pod)).collect()
+        pods.into_iter().map(|pod| left.take(&pod.key, &pod.labels)).collect()
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn ranked(name: &str, milli_cpu: i64, priority: i32) -> Pod {
 
 /// Returns the same pod with one label.
 pub(crate) fn labelled(pod: Pod, key: &str, value: &str) -> Pod {
-    Pod { labels: Labels::new([(key.into(), value.into())]), ..pod }
+    Pod { labels: pod.labels.with(key.into(), value.into()), ..pod }
 }
 
 /// Makes the mark of a member of one of Koordinator's gangs, in which later members are independent of the quorum.

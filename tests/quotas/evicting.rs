@@ -1,5 +1,8 @@
 //! Who is evicted: inside a quota, by quotas below their min, and from quotas that are over.
 
+use pellucid::model::object::{Budget, Object};
+use pellucid::model::selector::LabelSelector;
+
 use super::*;
 use crate::common::made::ranked;
 
@@ -148,4 +151,33 @@ fn overuse_takes_the_fewest_and_spares_pods_that_are_not_preemptible() {
     }
     // The small one alone would not do, and with the large one gone it can stay.
     assert_eq!(evicted(&mut core), ["large"]);
+}
+
+#[test]
+fn overuse_leaves_pods_to_their_disruption_budgets() {
+    let args = json!({"monitorAllQuotas": true, "delayEvictTime": "1s"});
+    let mut core = core_with(args, 10_000);
+    see(&mut core, &manifest("a", 4, 10));
+    see(&mut core, &manifest("b", 6, 10));
+    let budget = |allowed| {
+        let selector = LabelSelector::of_pairs(&[("app".into(), "web".into())]);
+        let names = (Name::from("ns"), Name::from("web"));
+        let budget = Budget { namespace: names.0, name: names.1, allowed, ..Budget::default() };
+        Object::PodDisruptionBudget(Budget { selector: Some(selector), ..budget })
+    };
+    core.see_object(budget(1));
+    for i in 0..3 {
+        let web = labelled(of("a", &format!("web{i}"), 2000), "app", "web");
+        core.see(&Pod { started: Some(i), ..on(&rank(with_spec_labels(web), 0), "a") });
+    }
+    core.see(&on(&rank(of("a", "batch", 2000), 5), "a"));
+    core.see(&of("b", "waits", 6000));
+    core.wait(SECOND);
+    let overuse = read(&core, "explain/quotas/:name", "a")["overuse"].clone();
+    assert_eq!(overuse["wouldEvict"], json!(["ns/web2", "ns/batch"]), "{overuse}");
+    assert_eq!(overuse["heldBack"], json!({"ns/web0": "web", "ns/web1": "web"}));
+    for _ in 0..3 {
+        core.wait(SECOND);
+    }
+    assert_eq!(evicted(&mut core), ["web2", "batch"]);
 }

@@ -11,7 +11,10 @@ fn problems(core: &Core) -> Vec<(String, String, String)> {
 
 fn with_parent(name: &str, parent: &str) -> Value {
     let mut made = manifest(name, 1, 10);
-    made["metadata"]["labels"] = json!({"quota.scheduling.koordinator.sh/parent": parent});
+    made["metadata"]["labels"] = json!({
+        "quota.scheduling.koordinator.sh/parent": parent,
+        "quota.scheduling.koordinator.sh/is-parent": "true",
+    });
     made
 }
 
@@ -40,10 +43,10 @@ fn each_bad_object_is_named_and_the_others_work() {
         let is = |p: &(String, String, String)| p.0 == quota && p.1.ends_with(field) && p.2.contains(words);
         assert!(found.iter().any(is), "{quota} {field}: {found:#?}");
     };
-    has("lost", "/parent", "there is no quota nobody");
-    has("x", "/parent", "lead back to it");
-    has("y", "/parent", "lead back to it");
-    has("upside-down", "spec.min.cpu", "above max (3)");
+    has("lost", "/parent", "there is no quota of this name; the quota has its min and gets nothing");
+    has("x", "/parent", "the parents of y lead back to the quota, by y; the quota has its min");
+    has("y", "/parent", "the parents of x lead back to the quota, by x");
+    has("upside-down", "spec.min.cpu", "above max, 3, which limits requests");
     has("negative", "spec.min.cpu", "counts as 0");
     has("unknown", "spec.min.example.com/dragons", "max does not have the resource");
     has("fine", "metadata.name", "namespace koordinator-system is older");

@@ -151,19 +151,24 @@ async fn every_rule_is_refused_with_quota_key_and_numbers() {
     let (cluster, none) = (&guarded.cluster, || json!({}));
     let cpu = |min: i64, max: i64| json!({"min": {"cpu": min}, "max": {"cpu": max}});
     for (labels, annotations, spec, words) in [
-        (none(), none(), cpu(-1, 1), "quota n: spec.min.cpu \"-1\": it is below 0"),
-        (none(), none(), cpu(12, 10), "quota n: spec.min.cpu \"12\": it is above max, 10"),
+        (none(), none(), cpu(-1, 1), "quota n: spec.min.cpu \"-1\": it is below 0, which counts as 0"),
+        (
+            none(),
+            none(),
+            cpu(12, 10),
+            "quota n: spec.min.cpu \"12\": it is above max, 10, which limits requests",
+        ),
         (
             none(),
             json!({"shared-weight": "{\"cpu\": -3}"}),
             cpu(0, 1),
-            "quota n: metadata.annotations.Q/shared-weight.cpu \"-3\": it is below 0",
+            "quota n: metadata.annotations.Q/shared-weight.cpu \"-3\": it is below 0, which counts as 0",
         ),
         (
             none(),
             none(),
             json!({"min": {"memory": 1}, "max": {"cpu": 1}}),
-            "quota n: spec.min.memory \"1\": max does not have the resource",
+            "quota n: spec.min.memory \"1\": max does not have the resource, so it does not count",
         ),
         (
             json!({"parent": "no"}),
@@ -296,7 +301,7 @@ async fn what_slipped_past_can_be_mended_and_accounted_for() {
     assert_eq!(made["metadata"]["annotations"], written["metadata"]["annotations"]);
     // Any other change is judged as a whole.
     let said = cluster.merge(&path, &json!({"spec": {"max": {"cpu": 1}}})).await;
-    let words = "quota slipped: spec.min.cpu \"3\": it is above max, 1; quota slipped: metadata.labels.Q/parent \"nobody\": \
+    let words = "quota slipped: spec.min.cpu \"3\": it is above max, 1, which limits requests; quota slipped: metadata.labels.Q/parent \"nobody\": \
         there is no quota of this name";
     guarded.refused(&said, "validate", words);
     let mended =

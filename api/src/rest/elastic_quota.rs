@@ -281,6 +281,9 @@ pub struct QuotaOveruse {
     pub evicts_in_seconds: Option<u64>,
     /// The pods that would be evicted now, in order.
     pub would_evict: Vec<String>,
+    /// The pods that would go before some of them, but for the PodDisruptionBudget named beside each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub held_back: BTreeMap<String, String>,
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Name;
 use crate::gang::{Controller, Named, PodGroup, Queue};
 use crate::relations::OwnerKind;
 use crate::selector::{LabelSelector, Labels};
@@ -13,6 +12,7 @@ use crate::storage::{
     CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
     VolumeAttachment,
 };
+use crate::{Name, PodKey};
 
 /// A namespace with the labels that selectors read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,9 +56,9 @@ pub struct Budget {
 
 impl Budget {
     /// Returns whether the budget protects a pod. As in kube-scheduler, an empty selector protects none.
-    pub fn protects(&self, pod: &crate::Pod) -> bool {
-        let selects = |s: &LabelSelector| !s.is_empty() && s.matches(&pod.labels);
-        self.namespace == pod.key.namespace && self.selector.as_ref().is_some_and(selects)
+    pub fn protects(&self, pod: &PodKey, labels: &Labels) -> bool {
+        let selects = |s: &LabelSelector| !s.is_empty() && s.matches(labels);
+        self.namespace == pod.namespace && self.selector.as_ref().is_some_and(selects)
     }
 }
 

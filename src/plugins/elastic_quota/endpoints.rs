@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::super::listing::{MAX_ROWS, cut};
 use super::quota::Amounts;
 use super::quotas::{Charge, Quotas};
+use super::rules::Known;
 use super::tree::{Cell, QuotaIdx, ROOT, Role, Sums, clamp};
 
 /// Quantities by resource name.
@@ -79,7 +80,12 @@ impl Quotas {
         parent.unwrap_or_else(|| keys::ROOT_QUOTA[0].to_owned())
     }
 
-    fn summary(&self, at: QuotaIdx, pods: Option<BTreeMap<String, QuotaPod>>) -> QuotaSummary {
+    fn summary(
+        &self,
+        known: &Known<'_>,
+        at: QuotaIdx,
+        pods: Option<BTreeMap<String, QuotaPod>>,
+    ) -> QuotaSummary {
         let quota = self.tree.get(at);
         let of = |amounts: &Amounts| {
             amounts
@@ -105,7 +111,7 @@ impl Quotas {
         let parent = quota.parent.filter(|_| is_ordinary);
         let runtime =
             parent.map(|parent| self.tree.shared_resources(parent).map(|r| (r, quota.cells[r].runtime)));
-        let problems = object.map(|object| self.problems_of(object)).unwrap_or_default();
+        let problems = object.map(|object| self.problems_of(known, object)).unwrap_or_default();
         QuotaSummary {
             name: quota.name.to_string(),
             namespace: object.map(|object| object.namespace.to_string()),
@@ -168,7 +174,7 @@ fn read_one(cx: &ReadContext<'_>, with_pods: bool) -> Result<Value, ReadError> {
     let name = cx.params.get("name").map_or("", String::as_str);
     let at = quotas.named(name).ok_or_else(|| not_found(name))?;
     let pods = with_pods.then(|| quotas.pods_by_quota().remove(&at).unwrap_or_default());
-    Ok(json!(quotas.summary(at, pods)))
+    Ok(json!(quotas.summary(&quotas.known(), at, pods)))
 }
 
 pub(super) fn not_found(name: &str) -> ReadError {
@@ -179,13 +185,13 @@ fn read_all(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let Some(quotas) = cx.view.state::<Quotas>() else { return Ok(json!({})) };
     let tree = cx.params.get("tree").map_or("", String::as_str);
     let mut pods = includes_pods(cx).then(|| quotas.pods_by_quota());
-    let mut all = BTreeMap::new();
+    let (known, mut all) = (quotas.known(), BTreeMap::new());
     for (at, quota) in quotas.tree.quotas.iter().enumerate() {
         if quota.role == Role::Root || !(tree.is_empty() || &*quota.tree == tree) {
             continue;
         }
         let own = pods.as_mut().map(|pods| pods.remove(&at).unwrap_or_default());
-        all.insert(quota.name.to_string(), quotas.summary(at, own));
+        all.insert(quota.name.to_string(), quotas.summary(&known, at, own));
     }
     Ok(json!(all))
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::water_filling::{Claim, fill};
 use super::endpoints::{not_found, state};
+use super::overuse::Revocable;
 use super::quotas::Quotas;
 use super::tree::{QuotaIdx, Role, clamp};
 
@@ -33,6 +34,8 @@ impl Quotas {
         let shares: Vec<QuotaShare> = parent.map_or_else(Vec::new, |parent| {
             self.tree.shared_resources(parent).map(|r| self.share(at, parent, r)).collect()
         });
+        let problems = quota.object.as_ref().map(|object| self.problems_of(&self.known(), object));
+        let problems = problems.unwrap_or_default();
         QuotaExplanation {
             name: quota.name.to_string(),
             tree: quota.tree.to_string(),
@@ -40,7 +43,7 @@ impl Quotas {
             sentences: shares.iter().map(|share| sentence(&quota.name, share)).collect(),
             resources: shares,
             overuse: self.explain_overuse(at, now),
-            problems: quota.object.as_ref().map(|object| self.problems_of(object)).unwrap_or_default(),
+            problems,
         }
     }
 
@@ -125,12 +128,17 @@ impl Quotas {
         let since = self.overuse.since(&self.tree.get(at).name).filter(|_| self.monitors());
         let lasted = since.map(|since| now.monotonic.saturating_sub(since));
         let left = lasted.map(|lasted| self.args.delay_evict.saturating_sub(lasted).as_secs());
+        let Revocable { going, held_back } = self.revocable(at);
         Some(QuotaOveruse {
             excess: self.quantities(excess.into_iter().map(|(r, amount)| (r, clamp(amount)))),
             monitored: self.monitors(),
             for_seconds: lasted.map(|lasted| lasted.as_secs()),
             evicts_in_seconds: left,
-            would_evict: self.revocable(at).iter().map(|counted| counted.key.to_string()).collect(),
+            would_evict: going.iter().map(|counted| counted.key.to_string()).collect(),
+            held_back: held_back
+                .into_iter()
+                .map(|(counted, budget)| (counted.key.to_string(), budget.to_string()))
+                .collect(),
         })
     }
 }

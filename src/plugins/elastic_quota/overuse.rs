@@ -2,15 +2,17 @@
 //!
 //! A quota is over when others take back what it borrowed. After `delayEvictTime` without a break its least important
 //! pods go: the lowest priority first, then the latest start. Only pods that use something of what is too much are
-//! looked at, and one that can stay in the end stays. Pods that are not preemptible, and pods on their way out, are left
-//! alone; what the latter use counts as free.
+//! looked at, and one that can stay in the end stays. Pods that are not preemptible, pods whose PodDisruptionBudget allows
+//! no more, and pods on their way out are left alone; what the latter use counts as free.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_framework::post_filter::Budgets;
 use pellucid_model::effect::{ObjectWrite, PodRef};
+use pellucid_model::object::{Budget, Object};
 use pellucid_model::{Name, Now};
 
 use super::quotas::{Charge, Counted, Quotas};
@@ -28,6 +30,8 @@ pub(super) struct Overuse {
     triggered: BTreeSet<Name>,
     /// uids of pods whose eviction was ordered.
     pub(super) ordered: BTreeSet<Arc<str>>,
+    /// All PodDisruptionBudgets, by namespace and name.
+    budgets: Arc<BTreeMap<(Name, Name), Budget>>,
     /// Whether something has changed since the last look.
     has_news: bool,
     next_look: Duration,
@@ -39,6 +43,16 @@ impl Overuse {
         self.has_news = true;
     }
 
+    /// Takes over a changed PodDisruptionBudget; other objects are none of its business.
+    pub(super) fn change_budget(&mut self, old: Option<&Object>, new: Option<&Object>) {
+        if let Some(Object::PodDisruptionBudget(budget)) = new {
+            let key = (budget.namespace.clone(), budget.name.clone());
+            Arc::make_mut(&mut self.budgets).insert(key, budget.clone());
+        } else if let Some(Object::PodDisruptionBudget(budget)) = old {
+            Arc::make_mut(&mut self.budgets).remove(&(budget.namespace.clone(), budget.name.clone()));
+        }
+    }
+
     /// Returns when quotas are looked at again.
     pub(super) fn deadline(&self) -> Option<Duration> {
         (self.has_news || !self.since.is_empty()).then_some(self.next_look)
@@ -48,6 +62,14 @@ impl Overuse {
     pub(super) fn since(&self, name: &Name) -> Option<Duration> {
         self.since.get(name).copied()
     }
+}
+
+/// Who would be evicted from a quota.
+pub(super) struct Revocable {
+    /// The pods that go, the least important first.
+    pub(super) going: Vec<Arc<Counted>>,
+    /// Pods that are less important than some that go, each with the budget that keeps it.
+    pub(super) held_back: Vec<(Arc<Counted>, Name)>,
 }
 
 impl Quotas {
@@ -103,7 +125,7 @@ impl Quotas {
                 self.args.delay_evict
             )
             .into();
-            for counted in self.revocable(at) {
+            for counted in self.revocable(at).going {
                 self.overuse.ordered.insert(counted.uid.clone());
                 let pod = PodRef { key: counted.key.clone(), uid: counted.uid.clone() };
                 all.push(ObjectWrite::Evict { pod, reason: REASON, message: message.clone() });
@@ -112,8 +134,10 @@ impl Quotas {
         all
     }
 
-    /// Returns the pods that would be evicted from a quota now, the least important first.
-    pub(super) fn revocable(&self, at: QuotaIdx) -> Vec<Arc<Counted>> {
+    /// Returns the pods that would be evicted from a quota now.
+    pub(super) fn revocable(&self, at: QuotaIdx) -> Revocable {
+        let mut budgets = Budgets::of(self.overuse.budgets.values());
+        let mut held_back = Vec::new();
         let mut excess = self.excess(at);
         let below: BTreeSet<QuotaIdx> = self.below(at);
         let mut pods: Vec<(&Arc<Counted>, &Charge)> = Vec::new();
@@ -122,7 +146,12 @@ impl Quotas {
                 continue;
             };
             match counted.is_deleting || self.overuse.ordered.contains(&counted.uid) {
-                true => self.take_off(&mut excess, charge, 1),
+                true => {
+                    if !counted.is_deleting {
+                        budgets.take(&counted.key, &counted.labels);
+                    }
+                    self.take_off(&mut excess, charge, 1);
+                }
                 false if charge.is_fixed => {}
                 false => pods.push((counted, charge)),
             }
@@ -138,12 +167,18 @@ impl Quotas {
             }
             let helps = |(r, over): &(usize, i128)| *over > 0 && self.uses(charge, *r) > 0;
             if excess.iter().any(helps) {
+                if let Some(budget) = budgets.exceeded_by(&counted.key, &counted.labels) {
+                    held_back.push((counted.clone(), budget.name.clone()));
+                    continue;
+                }
+                budgets.take(&counted.key, &counted.labels);
                 self.take_off(&mut excess, charge, 1);
                 taken.push((counted, charge));
             }
         }
         if is_over(&excess) {
-            return taken.into_iter().map(|(counted, _)| counted.clone()).collect();
+            let going = taken.into_iter().map(|(counted, _)| counted.clone()).collect();
+            return Revocable { going, held_back };
         }
         // From the most important one back, each that can stay stays.
         let mut going = Vec::new();
@@ -155,7 +190,7 @@ impl Quotas {
             }
         }
         going.reverse();
-        going
+        Revocable { going, held_back }
     }
 
     /// Returns a quota and all below it.

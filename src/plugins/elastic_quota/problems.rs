@@ -1,34 +1,56 @@
 //! What is wrong with quotas. A quota with a problem still works as far as it can, and everything else goes on.
 //!
-//! Here: what cannot be read, and what the tree found. What the admission rules say of an object that slipped past them
-//! belongs to `rules`.
+//! Here: what cannot be read, which quota of two with one name does not count, and what follows for the tree. What
+//! contradicts what is judged by `rules`, as the webhook judges it before an object is stored.
 
 use pellucid_api::keys::elastic_quota as keys;
 use pellucid_api::rest::elastic_quota::QuotaProblem;
 
 use super::objects::position;
-use super::quota::{Amounts, ElasticQuota, resource_list};
+use super::quota::ElasticQuota;
 use super::quotas::Quotas;
-use super::tree::{CutOff, built_in};
+use super::rules::{self, Gates, Known};
+use super::tree::built_in;
+
+/// No rule about stored quotas asks for pods.
+fn no_pods(_: &str) -> Vec<String> {
+    Vec::new()
+}
+
+/// The widest rules: what the webhook allows by a gate is no problem, as the scheduler does not know the gates.
+const GATES: Gates = Gates { enable_update_resource_key: true, support_parent_quota_submit_pod: true };
 
 impl Quotas {
     /// Returns the problems of all quotas, by name and namespace.
     pub(super) fn problems(&self) -> Vec<QuotaProblem> {
-        self.objects.quotas().flat_map(|object| self.problems_of(&object.quota)).collect()
+        let known = self.known();
+        self.objects.quotas().flat_map(|object| self.problems_of(&known, &object.quota)).collect()
+    }
+
+    /// Returns what the rules know of all quotas.
+    pub(super) fn known(&self) -> Known<'_> {
+        Known::new(self.objects.quotas().map(|object| &*object.quota), &no_pods, GATES)
     }
 
     /// Returns the problems of one object.
-    pub(super) fn problems_of(&self, quota: &ElasticQuota) -> Vec<QuotaProblem> {
-        let mut all: Vec<QuotaProblem> = quota
-            .problems
-            .iter()
-            .map(|error| {
-                of(quota, &error.field, error.value.clone(), format!("{}; its default holds", error.problem))
-            })
-            .collect();
-        all.extend(self.shadowing(quota));
-        all.extend(self.cut_off(quota));
-        all.extend(amounts(quota));
+    pub(super) fn problems_of(&self, known: &Known<'_>, quota: &ElasticQuota) -> Vec<QuotaProblem> {
+        let mut all = rules::unreadable(quota);
+        all.iter_mut().for_each(|problem| problem.problem.push_str("; its default holds"));
+        if let Some(shadowed) = self.shadowing(quota) {
+            all.push(shadowed);
+            return all;
+        }
+        let at = position(&self.tree, quota);
+        let is_cut_off = at.is_some_and(|at| self.tree.get(at).cut_off.is_some());
+        let field = rules::label(keys::PARENT);
+        for mut problem in rules::standing(known, quota) {
+            if is_cut_off && problem.field == field {
+                problem
+                    .problem
+                    .push_str("; the quota has its min and gets nothing of what others leave over");
+            }
+            all.push(problem);
+        }
         all
     }
 
@@ -44,61 +66,6 @@ impl Quotas {
             "names of quotas count across namespaces, and the one in namespace {} is older; this one does not count",
             winner.namespace
         );
-        Some(of(quota, "metadata.name", quota.name.to_string(), problem))
-    }
-
-    fn cut_off(&self, quota: &ElasticQuota) -> Option<QuotaProblem> {
-        let why = self.tree.get(position(&self.tree, quota)?).cut_off?;
-        let parent = quota.parent.as_ref()?.to_string();
-        let what = match why {
-            CutOff::UnknownParent => format!("there is no quota {parent} that may be a parent"),
-            CutOff::Circle => "the parents of the quota lead back to it".to_owned(),
-        };
-        let problem = format!("{what}; the quota has its min and gets nothing of what others leave over");
-        Some(of(quota, &format!("metadata.labels.{}", keys::PARENT), parent, problem))
-    }
-}
-
-/// Returns what is wrong with min and max.
-fn amounts(quota: &ElasticQuota) -> Vec<QuotaProblem> {
-    let mut all = Vec::new();
-    for (field, list) in [("spec.min", &quota.min), ("spec.max", &quota.max)] {
-        for (name, _) in list.iter().filter(|(_, amount)| **amount < 0) {
-            all.push(of(
-                quota,
-                &format!("{field}.{name}"),
-                text(list, name),
-                "it is negative, and counts as 0".into(),
-            ));
-        }
-    }
-    for (name, min) in &quota.min {
-        let field = format!("spec.min.{name}");
-        match quota.max.get(name) {
-            None => {
-                let problem = "max does not have the resource, so the quota does not count it";
-                all.push(of(quota, &field, text(&quota.min, name), problem.into()));
-            }
-            Some(max) if max < min => {
-                let problem = format!("it is above max ({}), which limits requests", text(&quota.max, name));
-                all.push(of(quota, &field, text(&quota.min, name), problem));
-            }
-            Some(_) => {}
-        }
-    }
-    all
-}
-
-fn text(list: &Amounts, name: &str) -> String {
-    resource_list(list)[name].as_str().unwrap_or_default().to_owned()
-}
-
-fn of(quota: &ElasticQuota, field: &str, value: String, problem: String) -> QuotaProblem {
-    QuotaProblem {
-        quota: quota.name.to_string(),
-        namespace: quota.namespace.to_string(),
-        field: field.to_owned(),
-        value,
-        problem,
+        Some(rules::problem_of(quota, "metadata.name", quota.name.to_string(), problem))
     }
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 use pellucid_api::keys::elastic_quota as keys;
 use pellucid_cluster::derived::{DerivedState, HookContext, Placed, Touched};
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
+use pellucid_model::object::Object;
+use pellucid_model::selector::Labels;
 use pellucid_model::{CustomObject, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey, PodSpec};
 
 use super::accounting::Part;
@@ -33,6 +35,8 @@ pub(super) struct Charge {
 pub(super) struct Counted {
     pub(super) key: PodKey,
     pub(super) uid: Arc<str>,
+    /// All labels, by which disruption budgets select.
+    pub(super) labels: Labels,
     pub(super) priority: i32,
     /// When it started, in seconds since 1970.
     pub(super) started: Option<i64>,
@@ -201,6 +205,7 @@ impl Counted {
         Self {
             key: pod.key.clone(),
             uid: pod.uid.clone(),
+            labels: pod.labels.clone(),
             priority: pod.priority,
             started: pod.started,
             is_deleting: pod.deleting,
@@ -265,6 +270,11 @@ impl DerivedState for Quotas {
         if self.objects.change_node(node, old, new) {
             self.unsettled = self.unsettled.max(Unsettled::Totals);
         }
+        Touched::Nothing
+    }
+
+    fn object_changed(&mut self, old: Option<&Object>, new: Option<&Object>) -> Touched {
+        self.overuse.change_budget(old, new);
         Touched::Nothing
     }
 

@@ -15,14 +15,16 @@ pub(super) fn own(quota: &ElasticQuota) -> Vec<QuotaProblem> {
     let weight_field = annotation(keys::SHARED_WEIGHT);
     for (field, list) in [("spec.max", &quota.max), ("spec.min", &quota.min), (&*weight_field, weight)] {
         for (name, _) in list.iter().filter(|(_, amount)| **amount < 0) {
-            let problem = "it is below 0".to_owned();
+            let problem = "it is below 0, which counts as 0".to_owned();
             all.push(problem_of(quota, &format!("{field}.{name}"), text(list, name), problem));
         }
     }
     for (name, min) in &quota.min {
         let problem = match quota.max.get(name) {
-            None => "max does not have the resource".to_owned(),
-            Some(max) if max < min => format!("it is above max, {}", text(&quota.max, name)),
+            None => "max does not have the resource, so it does not count".to_owned(),
+            Some(max) if max < min => {
+                format!("it is above max, {}, which limits requests", text(&quota.max, name))
+            }
             Some(_) => continue,
         };
         all.push(problem_of(quota, &format!("spec.min.{name}"), text(&quota.min, name), problem));
@@ -37,24 +39,37 @@ pub(super) fn own(quota: &ElasticQuota) -> Vec<QuotaProblem> {
     all
 }
 
-/// Judges a quota beside its parent, its siblings and its children.
-pub(super) fn among_relatives(known: &Known<'_>, quota: &ElasticQuota) -> Vec<QuotaProblem> {
+/// Judges a quota below its parent, and the mins of its children together. Over all quotas each contradiction is found
+/// once.
+pub(super) fn below_parent(known: &Known<'_>, quota: &ElasticQuota) -> Vec<QuotaProblem> {
     let mut all = Vec::new();
     if let Some(parent) = known.parent(quota) {
         all.extend(resources(known, quota, parent, quota));
-        let is_free = quota.is_tree_root || quota.allows_force_update;
-        if !is_free {
-            all.extend(sum_of_mins(known, quota, parent, Some(quota)));
+        if !is_free(quota) {
             all.extend(guarantees(known, quota, parent));
         }
-    }
-    for child in known.children(&quota.name, quota) {
-        all.extend(resources(known, child, quota, quota));
     }
     if !quota.allows_force_update {
         all.extend(sum_of_mins(known, quota, quota, None));
     }
     all
+}
+
+/// Judges what a written quota brings about at others: the sum of mins below its parent, and its children's resources.
+pub(super) fn at_relatives(known: &Known<'_>, quota: &ElasticQuota) -> Vec<QuotaProblem> {
+    let mut all = Vec::new();
+    if let Some(parent) = known.parent(quota).filter(|_| !is_free(quota)) {
+        all.extend(sum_of_mins(known, quota, parent, Some(quota)));
+    }
+    for child in known.children(&quota.name, quota) {
+        all.extend(resources(known, child, quota, quota));
+    }
+    all
+}
+
+/// Returns whether the mins above a quota do not bind it.
+fn is_free(quota: &ElasticQuota) -> bool {
+    quota.is_tree_root || quota.allows_force_update
 }
 
 /// Judges whether a child has the resources that its parent allows. `judged` is the one of both that is written.
@@ -146,12 +161,12 @@ fn guarantees(known: &Known<'_>, quota: &ElasticQuota, parent: &ElasticQuota) ->
     };
     let mut all = Vec::new();
     for (name, min) in quota.min.iter().filter(|(_, min)| **min > 0) {
-        let (mut child, mut above) = (quota.clone(), Some(parent));
+        let (mut child, mut above) = (quota, Some(parent));
         let mut needed = i128::from(*min).max(guaranteed(quota, name));
         // A circle of parents is no longer than there are quotas.
         for _ in 0..known.quotas.len() {
             let Some(parent) = above else { break };
-            needed += known.children(&parent.name, &child).map(|other| guaranteed(other, name)).sum::<i128>();
+            needed += known.children(&parent.name, child).map(|other| guaranteed(other, name)).sum::<i128>();
             let Some(max) = parent.max.get(name) else { break };
             if needed > i128::from(*max) {
                 let problem = format!(
@@ -164,7 +179,7 @@ fn guarantees(known: &Known<'_>, quota: &ElasticQuota, parent: &ElasticQuota) ->
                 break;
             }
             needed = needed.max(guaranteed(parent, name));
-            child = parent.clone();
+            child = parent;
             above = if parent.is_tree_root { None } else { parent_of(parent).and_then(|up| known.find(up)) };
         }
     }

@@ -40,6 +40,8 @@ pub struct Known<'a> {
     /// All objects, by name and namespace.
     quotas: BTreeMap<(&'a str, &'a str), &'a ElasticQuota>,
     children: BTreeMap<&'a str, Vec<&'a ElasticQuota>>,
+    /// The quotas that each namespace is bound to.
+    bound: BTreeMap<&'a str, Vec<&'a ElasticQuota>>,
     pods: PodsOf<'a>,
     gates: Gates,
 }
@@ -47,11 +49,15 @@ pub struct Known<'a> {
 impl<'a> Known<'a> {
     /// Indexes the quotas that exist.
     pub fn new(quotas: impl IntoIterator<Item = &'a ElasticQuota>, pods: PodsOf<'a>, gates: Gates) -> Self {
-        let mut known = Self { quotas: BTreeMap::new(), children: BTreeMap::new(), pods, gates };
+        let mut known =
+            Self { quotas: BTreeMap::new(), children: BTreeMap::new(), bound: BTreeMap::new(), pods, gates };
         for quota in quotas {
             known.quotas.insert((quota.name.as_str(), quota.namespace.as_str()), quota);
             if let Some(parent) = parent_of(quota) {
                 known.children.entry(parent).or_default().push(quota);
+            }
+            for namespace in &quota.namespaces {
+                known.bound.entry(namespace).or_default().push(quota);
             }
         }
         known
@@ -80,6 +86,7 @@ pub fn create(known: &Known<'_>, new: &ElasticQuota) -> Vec<QuotaProblem> {
     let mut all = unreadable(new);
     all.extend(places::namesake(known, new));
     all.extend(standing(known, new));
+    all.extend(amounts::at_relatives(known, new));
     all
 }
 
@@ -102,6 +109,7 @@ pub fn update(known: &Known<'_>, old: &ElasticQuota, new: &ElasticQuota) -> Vec<
     let mut all = unreadable(new);
     all.extend(places::changes(known, old, new));
     all.extend(standing(known, new));
+    all.extend(amounts::at_relatives(known, new));
     all
 }
 
@@ -117,7 +125,7 @@ pub fn delete(known: &Known<'_>, old: &ElasticQuota) -> Vec<QuotaProblem> {
     }
     let children: Vec<&str> = known.children(&old.name, old).map(|child| child.name.as_str()).collect();
     if !children.is_empty() {
-        return refuse(format!("it has {} children: {}", children.len(), first_two(&children)));
+        return refuse(has_children(&children));
     }
     match (known.pods)(&old.name) {
         pods if pods.is_empty() => Vec::new(),
@@ -125,18 +133,18 @@ pub fn delete(known: &Known<'_>, old: &ElasticQuota) -> Vec<QuotaProblem> {
     }
 }
 
-/// Judges a quota as it stands, whoever wrote it. Each problem is one that [`create`] or [`update`] would refuse.
+/// Judges a quota as it stands, whoever wrote it. Each problem is one that [`create`] and [`update`] refuse.
 pub fn standing(known: &Known<'_>, quota: &ElasticQuota) -> Vec<QuotaProblem> {
     if is_built_in(&quota.name) {
         return Vec::new();
     }
     let mut all = amounts::own(quota);
     all.extend(places::place(known, quota));
-    all.extend(amounts::among_relatives(known, quota));
+    all.extend(amounts::below_parent(known, quota));
     all
 }
 
-fn unreadable(quota: &ElasticQuota) -> Vec<QuotaProblem> {
+pub(super) fn unreadable(quota: &ElasticQuota) -> Vec<QuotaProblem> {
     let of = |error: &pellucid_framework::manifest::FieldError| {
         problem_of(quota, &error.field, error.value.clone(), error.problem.clone())
     };
@@ -164,6 +172,11 @@ fn first_two<T: AsRef<str>>(names: &[T]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
+fn has_children(names: &[&str]) -> String {
+    let noun = if names.len() == 1 { "child" } else { "children" };
+    format!("it has {} {noun}: {}", names.len(), first_two(names))
+}
+
 /// Writes the amount of a resource.
 fn text(amounts: &Amounts, name: &Name) -> String {
     resource_list(amounts)[name.as_str()].as_str().unwrap_or("0").to_owned()
@@ -176,7 +189,7 @@ fn amount(name: &Name, amount: i64) -> String {
 }
 
 /// Returns the field of a label or an annotation.
-fn label(key: &str) -> String {
+pub(super) fn label(key: &str) -> String {
     format!("metadata.labels.{key}")
 }
 
@@ -184,7 +197,7 @@ fn annotation(key: &str) -> String {
     format!("metadata.annotations.{key}")
 }
 
-fn problem_of(quota: &ElasticQuota, field: &str, value: String, problem: String) -> QuotaProblem {
+pub(super) fn problem_of(quota: &ElasticQuota, field: &str, value: String, problem: String) -> QuotaProblem {
     QuotaProblem {
         quota: quota.name.to_string(),
         namespace: quota.namespace.to_string(),

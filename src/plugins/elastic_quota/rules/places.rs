@@ -4,7 +4,7 @@ use pellucid_api::keys::elastic_quota as keys;
 use pellucid_api::rest::elastic_quota::QuotaProblem;
 use pellucid_model::Name;
 
-use super::{Known, annotation, first_two, label, parent_of, problem_of};
+use super::{Known, annotation, first_two, has_children, label, parent_of, problem_of};
 use crate::elastic_quota::quota::ElasticQuota;
 
 /// Names of quotas count across namespaces.
@@ -33,9 +33,6 @@ fn parent(known: &Known<'_>, quota: &ElasticQuota) -> Option<QuotaProblem> {
         return refuse("the quota is its own parent".to_owned());
     }
     let Some(parent) = known.find(name) else { return refuse("there is no quota of this name".to_owned()) };
-    if !parent.is_parent {
-        return refuse(format!("its label {} is not \"true\", so it may not have children", keys::IS_PARENT));
-    }
     let mut ancestor = parent;
     for _ in 0..known.quotas.len() {
         match parent_of(ancestor).and_then(|up| known.find(up)) {
@@ -43,8 +40,11 @@ fn parent(known: &Known<'_>, quota: &ElasticQuota) -> Option<QuotaProblem> {
                 return refuse(format!("the parents of {name} lead back to the quota, by {}", ancestor.name));
             }
             Some(up) => ancestor = up,
-            None => return None,
+            None => break,
         }
+    }
+    if !parent.is_parent {
+        return refuse(format!("its label {} is not \"true\", so it may not have children", keys::IS_PARENT));
     }
     None
 }
@@ -79,15 +79,13 @@ fn children(known: &Known<'_>, quota: &ElasticQuota) -> Option<QuotaProblem> {
     if quota.is_parent || children.is_empty() {
         return None;
     }
-    let problem = format!("it has {} children: {}", children.len(), first_two(&children));
-    Some(problem_of(quota, &label(keys::IS_PARENT), "false".to_owned(), problem))
+    Some(problem_of(quota, &label(keys::IS_PARENT), "false".to_owned(), has_children(&children)))
 }
 
 /// A namespace is bound to one quota.
 fn namespaces(known: &Known<'_>, quota: &ElasticQuota) -> Vec<QuotaProblem> {
     let taken = |namespace: &Name| {
-        let others = known.quotas.values().filter(|other| other.name != quota.name);
-        let other = others.into_iter().find(|other| other.namespaces.contains(namespace))?;
+        let other = known.bound.get(namespace.as_str())?.iter().find(|other| other.name != quota.name)?;
         let problem = format!("the namespace is bound to quota {} already", other.name);
         Some(problem_of(quota, &annotation(keys::NAMESPACES), namespace.to_string(), problem))
     };

@@ -73,23 +73,23 @@ fn amounts_are_refused_with_both_numbers() {
         org(),
         json!({}),
         json!({"min": {"cpu": 12}, "max": {"cpu": 10}}),
-        &["quota a: spec.min.cpu \"12\": it is above max, 10"],
+        &["quota a: spec.min.cpu \"12\": it is above max, 10, which limits requests"],
     );
     creating(
         json!({}),
         json!({"shared-weight": "{\"cpu\": -3}"}),
         json!({"min": {"cpu": -1}, "max": {"cpu": -1, "memory": 1}}),
         &[
-            "quota a: spec.max.cpu \"-1\": it is below 0",
-            "quota a: spec.min.cpu \"-1\": it is below 0",
-            "quota a: metadata.annotations.Q/shared-weight.cpu \"-3\": it is below 0",
+            "quota a: spec.max.cpu \"-1\": it is below 0, which counts as 0",
+            "quota a: spec.min.cpu \"-1\": it is below 0, which counts as 0",
+            "quota a: metadata.annotations.Q/shared-weight.cpu \"-3\": it is below 0, which counts as 0",
         ],
     );
     creating(
         json!({}),
         json!({}),
         json!({"min": {"memory": 1}, "max": {"cpu": 1}}),
-        &["quota a: spec.min.memory \"1\": max does not have the resource"],
+        &["quota a: spec.min.memory \"1\": max does not have the resource, so it does not count"],
     );
     creating(
         org(),
@@ -197,7 +197,7 @@ fn changes_are_judged_with_children_pods_and_the_tree() {
     changing("org", |quota| quota.min = Amounts::from([("cpu".into(), 10_000)]), &[sum]);
     let sum_of_a =
         "quota org: spec.min.cpu \"20\": the mins of the children of a add up to 20, more than its min, 8";
-    let circle = "quota org: metadata.labels.Q/parent \"a\": its label Q/is-parent is not \"true\", so it may not have children";
+    let circle = "quota org: metadata.labels.Q/parent \"a\": the parents of a lead back to the quota, by a";
     changing("org", |quota| quota.parent = Some("a".into()), &[circle, sum_of_a]);
     changing(
         "org",
@@ -316,4 +316,16 @@ fn pods_name_leaves_and_stay_preemptible_or_not() {
     assert_eq!(said(strict, Some(labels("org", "")), labels("org", "")), [""; 0]);
     let changed = said(strict, Some(labels("a", "false")), labels("a", "true"));
     assert!(changed[0].ends_with("\"true\": it cannot change, and was \"false\""), "{changed:?}");
+}
+
+#[test]
+fn of_stored_quotas_each_contradiction_is_said_once() {
+    let mut all = existing();
+    all[1].min = Amounts::from([("cpu".into(), 18_000)]);
+    all[2].max.insert("memory".into(), 1);
+    let known = Known::new(&all, &pods, Gates::default());
+    let said: Vec<String> = all.iter().flat_map(|quota| sentences(&standing(&known, quota))).collect();
+    let sum = "quota org: spec.min.cpu \"20\": the mins of its children add up to 24";
+    let resource = "quota b: spec.max.memory \"1\": its parent org has no max for the resource";
+    assert_eq!(said, [sum, resource]);
 }
