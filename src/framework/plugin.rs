@@ -127,6 +127,18 @@ pub trait PreFilter: Send + Sync {
     fn reads(&self) -> Reads;
     /// Prepares Filter for pods with this spec, or refuses them.
     fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered;
+    /// Returns whether [`beside_nominees`](Self::beside_nominees) can refuse pods. Needs [`Reads::Everything`].
+    #[inline]
+    fn counts_nominees(&self) -> bool {
+        false
+    }
+    /// Returns why a pod that passed `pre_filter` must leave what all nodes share, such as a quota, to pods that are
+    /// nominated to a node and have no place yet: those of higher priority and, unless the pod is nominated itself, of
+    /// equal priority. Where they are nominated to, filters see them placed; this is about all other nodes.
+    #[inline]
+    fn beside_nominees(&self, _view: View<'_>, _spec: &PodSpec, _nominees: &[&Pod]) -> Option<Cause> {
+        None
+    }
 }
 
 /// The numbers behind a refusal for something countable, of which there is too little or too much.

@@ -10,7 +10,6 @@ use pellucid::model::effect::{BindOrder, BindOutcome, EffectReport};
 use pellucid::model::gang::{Dialect, GangDeclaration, GangTerms};
 use pellucid::model::pod::PodPhase;
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
-use pellucid::model::selector::Labels;
 use pellucid::model::{GangKey, Node, Object, Pod, PodId, PodKey, PodSpec};
 use pellucid::queue::{QueueStage, Unit};
 

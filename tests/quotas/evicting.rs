@@ -181,3 +181,49 @@ fn overuse_leaves_pods_to_their_disruption_budgets() {
     }
     assert_eq!(evicted(&mut core), ["web2", "batch"]);
 }
+
+#[test]
+fn what_victims_free_is_kept_for_the_pod_they_went_for() {
+    let mut core = core_with(json!({}), 100_000);
+    core.see_node(&node("b", 100_000));
+    see(&mut core, &manifest("team-a", 4, 4));
+    let running = ["a0", "a1"].map(|name| on(&rank(of("team-a", name, 2000), 0), "a"));
+    running.iter().for_each(|pod| core.see(pod));
+    let urgent = rank(of("team-a", "urgent", 3000), 10);
+    core.see(&urgent);
+    core.run();
+    assert_eq!(core.ordered().victims(), ["a0", "a1"]);
+    core.delete(&running[0]);
+    // It fits what is free now, on another node than the nominated one too.
+    let late = rank(of("team-a", "late", 2000), 5);
+    core.see(&late);
+    core.run();
+    assert_eq!(placed(&core, [&urgent, &late]), 0);
+    let message = refusal(&core, &late);
+    assert!(message.contains("used: cpu:2, nominated: cpu:3, pod's request: cpu:2"), "{message}");
+    core.delete(&running[1]);
+    core.run();
+    assert_eq!(placed(&core, [&urgent]), 1);
+    core.delete(&urgent);
+    core.run_after(2 * SECOND);
+    assert_eq!(placed(&core, [&late]), 1, "the room is free once the pod is gone");
+}
+
+#[test]
+fn a_claim_ends_with_the_pod_that_made_it() {
+    let mut core = core_with(json!({}), 100_000);
+    see(&mut core, &manifest("team-a", 4, 4));
+    let running = ["a0", "a1"].map(|name| on(&rank(of("team-a", name, 2000), 0), "a"));
+    running.iter().for_each(|pod| core.see(pod));
+    let urgent = rank(of("team-a", "urgent", 4000), 10);
+    core.see(&urgent);
+    core.run();
+    core.delete(&running[0]);
+    let late = rank(of("team-a", "late", 2000), 5);
+    core.see(&late);
+    core.run();
+    assert_eq!(placed(&core, [&late]), 0);
+    core.delete(&urgent);
+    core.run_after(2 * SECOND);
+    assert_eq!(placed(&core, [&late]), 1);
+}

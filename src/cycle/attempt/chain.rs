@@ -90,7 +90,11 @@ pub(crate) fn prepare(places: &Places, ctx: &CycleContext<'_>, tally: &mut [Plug
         };
         let enabled = &ctx.profile.pre_filter[place];
         let Some(plugin) = enabled.plugin.pre_filter() else { continue };
-        match plugin.pre_filter(ctx.view, ctx.spec) {
+        let prefiltered = match plugin.pre_filter(ctx.view, ctx.spec) {
+            PreFiltered::Refused(cause) => PreFiltered::Refused(cause),
+            passed => ctx.refused_beside_nominees(plugin).map_or(passed, PreFiltered::Refused),
+        };
+        match prefiltered {
             PreFiltered::Skip => {}
             PreFiltered::Ready { value, nodes } => {
                 prepared.is_concerned = true;
@@ -253,7 +257,13 @@ mod tests {
             enabled.map(|(index, plugin)| Enabled { plugin: plugin.clone(), weight: 0, index }).collect();
         let profile = Profile { plugins, pre_filter, ..Profile::default() };
         let (cluster, spec) = (Cluster::new(0, [], Vec::new()), PodSpec::default());
-        let ctx = CycleContext { profile: &profile, view: View::new(&cluster), spec: &spec, probe: &NoProbe };
+        let ctx = CycleContext {
+            profile: &profile,
+            view: View::new(&cluster),
+            spec: &spec,
+            claimant: None,
+            probe: &NoProbe,
+        };
         let prepared = prepare(&places(&profile, |_| true), &ctx, &mut [PluginTally::default(); 2]);
         let (_, cause) = prepared.refused.expect("it is refused");
         assert_eq!(cause.reasons[0].code, ReasonCode::PluginsDisagree);

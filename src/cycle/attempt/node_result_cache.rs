@@ -22,6 +22,7 @@ use pellucid_recording::Refusal;
 use crate::attempt::alignment::Alignment;
 use crate::attempt::chain::{self, FilterChain, PluginTally, Prepared};
 use crate::attempt::global_plugins::{Attempt, Globals};
+use crate::attempt::nominations::Claimant;
 use crate::attempt::scores::{Recomputed, Scores};
 use crate::attempt::work;
 
@@ -33,6 +34,8 @@ pub struct CycleContext<'a> {
     pub view: View<'a>,
     /// The pod's spec.
     pub spec: &'a PodSpec,
+    /// The pod, where pods that are nominated count against it.
+    pub claimant: Option<Claimant<'a>>,
     /// Times the plugins. No decision depends on it.
     pub probe: &'a dyn Probe,
 }

@@ -6,6 +6,7 @@
 //! one added pods.
 
 use pellucid_cluster::Cluster;
+use pellucid_framework::plugin::PreFilter;
 use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, View};
 use pellucid_model::time::Probe;
@@ -32,8 +33,50 @@ pub(crate) struct AttemptContext<'a> {
 impl<'a> AttemptContext<'a> {
     /// Returns the inputs of a cycle for the pod in a state.
     pub(crate) fn on(self, cluster: &'a Cluster) -> CycleContext<'a> {
-        let Self { profile, pod, probe, .. } = self;
-        CycleContext { profile, view: View::new(cluster), spec: &pod.spec, probe }
+        let Self { profile, id, pod, probe, kind } = self;
+        let claimant = Some(Claimant { id, pod, group: kind.group() });
+        CycleContext { profile, view: View::new(cluster), spec: &pod.spec, claimant, probe }
+    }
+}
+
+/// A pod against which nominated pods count, but for those of the gangs that are planned together with it.
+#[derive(Clone, Copy)]
+pub struct Claimant<'a> {
+    /// Id of the pod.
+    pub id: PodId,
+    /// The pod.
+    pub pod: &'a Pod,
+    /// The gangs that are planned together with it.
+    pub group: &'a [GangKey],
+}
+
+impl Claimant<'_> {
+    /// Returns whether a nominated pod counts: one without a place, of equal or higher priority.
+    fn concedes_to(&self, cluster: &Cluster, other: PodId) -> bool {
+        let is_sibling =
+            |other: &Pod| other.gang.as_ref().is_some_and(|mark| self.group.contains(&mark.gang));
+        other != self.id
+            && cluster.pod(other).is_some_and(|record| {
+                record.node.is_none() && record.pod.priority >= self.pod.priority && !is_sibling(&record.pod)
+            })
+    }
+}
+
+impl CycleContext<'_> {
+    /// Returns why a plugin must leave what all nodes share to nominated pods. Of pods of equal priority that are
+    /// nominated each has its part, so they do not wait for each other.
+    pub(crate) fn refused_beside_nominees(&self, plugin: &dyn PreFilter) -> Option<Cause> {
+        let (claimant, cluster) = (self.claimant.as_ref()?, self.view.cluster());
+        let nominator = cluster.nominator();
+        if nominator.is_empty() || !plugin.counts_nominees() {
+            return None;
+        }
+        let is_nominated = nominator.of(claimant.id).is_some();
+        let counts = |pod: &&Pod| !is_nominated || pod.priority > claimant.pod.priority;
+        let all = nominator.nodes().flat_map(|(_, pods)| pods).copied();
+        let all = all.filter(|other| claimant.concedes_to(cluster, *other));
+        let pods: Vec<&Pod> = all.filter_map(|id| Some(&*cluster.pod(id)?.pod)).filter(counts).collect();
+        if pods.is_empty() { None } else { plugin.beside_nominees(self.view, self.spec, &pods) }
     }
 }
 
@@ -169,12 +212,7 @@ pub(crate) fn nominees(
     if nominator.is_empty() {
         return SmallVec::new();
     }
-    let is_sibling = |other: &Pod| other.gang.as_ref().is_some_and(|mark| group.contains(&mark.gang));
-    let counts = |other: &&PodId| {
-        let record = cluster.pod(**other);
-        **other != id
-            && record
-                .is_some_and(|r| r.node.is_none() && r.pod.priority >= pod.priority && !is_sibling(&r.pod))
-    };
-    nominator.on(&cluster.slot(node).name).iter().filter(counts).copied().collect()
+    let claimant = Claimant { id, pod, group };
+    let on_node = nominator.on(&cluster.slot(node).name).iter().copied();
+    on_node.filter(|other| claimant.concedes_to(cluster, *other)).collect()
 }

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use crate::attempt::alignment::Alignment;
 use crate::attempt::chain::{PluginTally, places, prepare};
 use crate::attempt::node_result_cache::CycleContext;
-use crate::attempt::nominations::nominees;
+use crate::attempt::nominations::{Claimant, nominees};
 use crate::attempt::overrides::{leave, of_pod};
 use crate::attempt::reserve::place_nominee;
 
@@ -240,8 +240,11 @@ pub fn masks_of_pod_on(
     (id, spec): (PodId, &PodSpec),
     nodes: &[NodeIdx],
 ) -> Masks {
+    let pod = cluster.pod(id).map(|record| record.pod.clone());
+    let group: Vec<GangKey> = pod.iter().filter_map(|pod| pod.member_of().cloned()).collect();
+    let claimant = pod.as_deref().map(|pod| Claimant { id, pod, group: &group });
     let ask = |cluster: &Cluster, nodes: &[NodeIdx]| {
-        masks_on(&CycleContext { profile, view: View::new(cluster), spec, probe: &NoProbe }, nodes)
+        masks_on(&CycleContext { profile, view: View::new(cluster), spec, claimant, probe: &NoProbe }, nodes)
     };
     let overridden = overridden_among(cluster, profile, (id, spec), nodes);
     let absent =

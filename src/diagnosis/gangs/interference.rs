@@ -74,7 +74,7 @@ type Lacks = FxHashMap<(usize, ShapeId), FxHashMap<NodeIdx, Vec<Name>>>;
 fn lacks_of(snapshot: &Snapshot, profile: usize, record: &PodRecord) -> FxHashMap<NodeIdx, Vec<Name>> {
     let Some(profile) = snapshot.profiles.get(profile) else { return FxHashMap::default() };
     let view = View::new(&snapshot.cluster);
-    let ctx = CycleContext { profile, view, spec: &record.pod.spec, probe: &NoProbe };
+    let ctx = CycleContext { profile, view, spec: &record.pod.spec, claimant: None, probe: &NoProbe };
     let mut rows = NodeResultCache::default();
     let mut tally = vec![Default::default(); profile.plugins.len()];
     rows.run_filters(&ctx, false, &mut tally);

@@ -6,12 +6,13 @@
 use pellucid_api::reason::{Example, PluginReason, ReasonCode, Resolver, TerminalFor};
 use pellucid_framework::{Cause, Code, Reason};
 use pellucid_model::quantity::format_amount;
-use pellucid_model::{Name, PodSpec};
+use pellucid_model::{Name, Pod, PodSpec};
 
 use super::NAME;
+use super::accounting::Part;
 use super::args::QuotaArgs;
 use super::quotas::Quotas;
-use super::tree::{QuotaIdx, Role, clamp};
+use super::tree::{Cell, QuotaIdx, Role, clamp};
 
 /// Refuses a pod for which its quota has too little.
 pub(super) static INSUFFICIENT: PluginReason = PluginReason {
@@ -20,8 +21,8 @@ pub(super) static INSUFFICIENT: PluginReason = PluginReason {
     message: "Insufficient quotas, {}",
     resolver: Resolver::ClusterAdmin,
     terminal_for: TerminalFor::Pod,
-    meaning: "What the pods of the quota use, with the pod's request, is more than the quota may use now: its runtime, \
-              which is its min and its share of what others leave over, or its max.",
+    meaning: "What the pods of the quota use, with what pods nominated to a node will use and the pod's request, is more \
+              than the quota may use now: its runtime, which is its min and its share of what others leave over, or its max.",
     remedy: "Wait until pods of the quota end or other quotas request less, raise its max where that is the limit, or its \
              min where its parent has enough for the mins of all children, or move the pod to another quota.",
     example: Example {
@@ -129,17 +130,46 @@ impl Quotas {
         cell.min.is_some_and(|min| cell.all.fixed_used + i128::from(amount) > i128::from(min))
     }
 
-    /// Returns the refusal of a pod.
-    pub(super) fn refusal(&self, args: &QuotaArgs, spec: &PodSpec, lack: Lack) -> Cause {
+    /// Returns the refusal of a pod that fits its quota, but not beside pods which are nominated to a node and use the
+    /// quota as soon as they are placed there.
+    pub(super) fn refusal_beside(
+        &self,
+        args: &QuotaArgs,
+        spec: &PodSpec,
+        nominees: &[&Pod],
+    ) -> Option<Cause> {
+        let own = self.quota_of(spec);
+        let charges = nominees.iter().map(|pod| self.charge(&pod.spec));
+        let mut charges = charges.filter(|of| of.quota == own || args.checks_parents).peekable();
+        charges.peek()?;
+        let mut with = self.clone();
+        for charge in charges {
+            with.tree.count(charge.quota, &charge.spec.requests.list, charge.is_fixed, Part::Used, 1);
+        }
+        let lack = with.lack(args, spec)?;
+        Some(with.refusal(args, spec, lack, self))
+    }
+
+    /// Returns the refusal of a pod. `now` has what is used; what is used beyond it in `self` is for nominated pods.
+    pub(super) fn refusal(&self, args: &QuotaArgs, spec: &PodSpec, lack: Lack, now: &Self) -> Cause {
         let own = self.quota_of(spec);
         let request = self.list(self.asked(own, spec));
         let cells = &self.tree.get(lack.quota).cells;
+        let placed = &now.tree.get(lack.quota).cells;
+        let of = |cell: &Cell| if lack.is_fixed { cell.all.fixed_used } else { cell.all.used };
         let all = 0..self.tree.resources.len();
         // Whatever is too much is named, also what the pod does not ask for.
         let with_request = all.clone().map(|r| (r, spec.requests.list.amount(&self.tree.resources[r])));
+        let amounts = |of: &dyn Fn(usize) -> i128| {
+            self.list(all.clone().map(|r| (r, clamp(of(r)))).filter(|(_, n)| *n != 0))
+        };
+        let mut used = amounts(&|r| of(&placed[r]));
+        let nominated = |r: usize| of(&cells[r]) - of(&placed[r]);
+        if all.clone().any(|r| nominated(r) != 0) {
+            used.push_str(&format!(", nominated: {}", amounts(&nominated)));
+        }
         let (reason, text) = if lack.is_fixed {
-            let min = self.list(all.clone().filter_map(|r| Some((r, cells[r].min?))));
-            let used = self.list(all.map(|r| (r, clamp(cells[r].all.fixed_used))).filter(|(_, n)| *n != 0));
+            let min = self.list(all.filter_map(|r| Some((r, cells[r].min?))));
             let over = with_request.filter(|(r, amount)| self.is_over_fixed(own, *r, *amount));
             let exceeded = self.names(over.map(|(r, _)| r));
             let name = &self.tree.get(own).name;
@@ -152,7 +182,6 @@ impl Quotas {
             )
         } else {
             let limit = self.list(self.limited(lack.quota).map(|r| (r, self.limit(args, lack.quota, r))));
-            let used = self.list(all.map(|r| (r, clamp(cells[r].all.used))).filter(|(_, n)| *n != 0));
             let over = with_request.filter(|(r, amount)| self.is_over(args, lack.quota, *r, *amount));
             let exceeded = self.names(over.map(|(r, _)| r));
             let name = self.path(args, own, lack.quota);

@@ -118,7 +118,7 @@ impl ElasticQuotaPlugin {
     fn judge(&self, view: View<'_>, spec: &PodSpec) -> Option<Cause> {
         let quotas = view.state::<Quotas>()?;
         let lack = quotas.lack(&self.args, spec)?;
-        Some(quotas.refusal(&self.args, spec, lack))
+        Some(quotas.refusal(&self.args, spec, lack, quotas))
     }
 }
 
@@ -130,6 +130,14 @@ impl PreFilter for ElasticQuotaPlugin {
 
     fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered {
         self.judge(view, spec).map_or(PreFiltered::Skip, PreFiltered::Refused)
+    }
+
+    fn counts_nominees(&self) -> bool {
+        true
+    }
+
+    fn beside_nominees(&self, view: View<'_>, spec: &PodSpec, nominees: &[&Pod]) -> Option<Cause> {
+        view.state::<Quotas>()?.refusal_beside(&self.args, spec, nominees)
     }
 }
 

@@ -117,7 +117,7 @@ impl Quotas {
         self.tree.find(named).is_none().then(|| named.clone())
     }
 
-    fn charge(&self, spec: &Arc<PodSpec>) -> Charge {
+    pub(super) fn charge(&self, spec: &Arc<PodSpec>) -> Charge {
         Charge { quota: self.quota_of(spec), spec: spec.clone(), is_fixed: self.is_fixed(spec) }
     }
 
