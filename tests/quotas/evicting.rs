@@ -6,7 +6,7 @@ use pellucid::model::selector::LabelSelector;
 use super::*;
 use crate::common::made::ranked;
 
-fn rank(pod: Pod, priority: i32) -> Pod {
+pub(super) fn rank(pod: Pod, priority: i32) -> Pod {
     let mut pod = Pod { priority, ..pod };
     Arc::make_mut(&mut pod.spec).priority = priority;
     pod

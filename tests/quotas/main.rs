@@ -7,6 +7,7 @@ mod common;
 mod evicting;
 mod histories;
 mod problems;
+mod together;
 mod trees;
 
 use std::sync::Arc;
