@@ -1,6 +1,7 @@
 //! ElasticQuota: what 1,000 quotas cost, when 10,000 pods of 200 of them are placed, and what one more pod of a quota costs.
 //!
-//! Pods of each quota have a shape of their own on both sides: the label that names the quota is part of it.
+//! The pods are of a few kinds, and each quota has some of every kind: without quotas as many shapes as kinds, with them one
+//! for each kind in each quota.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ use super::world::{NODES, now, pod, scheduler_with, spec};
 const QUOTAS: usize = 1_000;
 /// Quotas that have pods.
 const USED: usize = 200;
+/// Kinds of pods by what they request.
+const KINDS: usize = 20;
 /// Number of pods placed at a time.
 const BATCH: usize = 10_000;
 /// For how long the comparison runs.
@@ -60,7 +63,7 @@ impl Loaded {
     fn pod(&self, i: usize) -> Arc<Pod> {
         // Leaves of the first parents.
         let (of, name) = (i % USED, format!("pod-{}-{i:05}", self.batches));
-        let mut made = Pod::clone(&pod(&name, spec(of)));
+        let mut made = Pod::clone(&pod(&name, spec(i / USED % KINDS)));
         let quota = format!("q{}", of + of / 49 + 1);
         made.labels = Labels::new([(LABEL.into(), quota.as_str().into())]);
         let labels = made.labels.clone();
@@ -113,7 +116,9 @@ impl Loaded {
 }
 
 pub(crate) fn print() {
-    println!("{QUOTAS} quotas, {BATCH} pods of {USED} of them on {NODES} nodes, lost pods/s:");
+    println!(
+        "{QUOTAS} quotas, {BATCH} pods of {KINDS} kinds in {USED} of them on {NODES} nodes, lost pods/s:"
+    );
     let (mut without, mut with) = (Loaded::new(false), Loaded::new(true));
     for (side, name) in [(&mut without, "without"), (&mut with, "with")] {
         let (stretch, arrived) = side.place();

@@ -29,10 +29,28 @@ pub struct DeclaredKeys {
     pub pod_labels: &'static [&'static str],
     /// Annotations of pods ([`PodSpec::annotations`](pellucid_model::PodSpec::annotations)). They are part of the shape.
     pub pod_annotations: &'static [&'static str],
+    /// Labels of pods that say nothing about nodes, such as a quota's name. They are part of the shape, but pods that differ
+    /// in them alone share what is known about nodes; only plugins asked at every attempt
+    /// ([`Reads::Everything`](crate::plugin::Reads::Everything)), hints and states may read them.
+    pub pod_wide_labels: &'static [&'static str],
+    /// Annotations of pods that say nothing about nodes, as `pod_wide_labels`.
+    pub pod_wide_annotations: &'static [&'static str],
     /// Annotations of pods with which its Bindings say what is held ([`Pod::marks`](pellucid_model::Pod::marks)). They are not part of the shape.
     pub binding_annotations: &'static [&'static str],
     /// Annotations of nodes ([`Node::annotations`](pellucid_model::Node::annotations)).
     pub node_annotations: &'static [&'static str],
+}
+
+impl DeclaredKeys {
+    /// Iterates over the labels of pods that are read.
+    pub fn labels_of_pods(&self) -> impl Iterator<Item = &'static &'static str> + use<> {
+        self.pod_labels.iter().chain(self.pod_wide_labels)
+    }
+
+    /// Iterates over the annotations of pods that are read, but for those of holds.
+    pub fn annotations_of_pods(&self) -> impl Iterator<Item = &'static &'static str> + use<> {
+        self.pod_annotations.iter().chain(self.pod_wide_annotations)
+    }
 }
 
 /// Returns the derived states of plugins, one of each type, in their order.

@@ -56,7 +56,13 @@ fn the_cycle_runs_on_a_root_and_decides_alike() {
     let p = pod("p", 100);
     let snapshot = core.scheduler.publish(core.now);
     let profile = &snapshot.profiles[0];
-    let of = CycleContext { profile, view: View::new(&snapshot.cluster), spec: &p.spec, probe: &NoProbe };
+    let of = CycleContext {
+        profile,
+        view: View::new(&snapshot.cluster),
+        spec: &p.spec,
+        claimant: None,
+        probe: &NoProbe,
+    };
     let mut rows = NodeResultCache::default();
     let mut tally = vec![PluginTally::default(); profile.plugins.len()];
     rows.run_filters(&of, true, &mut tally);

@@ -200,6 +200,7 @@ impl Case {
             profile: &self.profile,
             view: View::new(cluster),
             spec: &record.pod.spec,
+            claimant: None,
             probe: &NoProbe,
         };
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];

@@ -107,6 +107,7 @@ impl Case {
             profile: &self.profile,
             view: View::new(self.core.scheduler.cluster()),
             spec: &self.pod.spec,
+            claimant: None,
             probe: &NoProbe,
         };
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];

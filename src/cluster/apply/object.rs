@@ -10,6 +10,7 @@ use crate::event::ClusterEvent;
 use crate::input::Quarantined;
 use crate::objects::ObjectKey;
 use crate::selected_keys::KeyCounts;
+use crate::shapes::NodeKeys;
 use crate::state::Cluster;
 
 impl Cluster {
@@ -66,10 +67,12 @@ impl Cluster {
         self.reset_quarantined(kind.as_str(), bad, out);
     }
 
-    /// Adds label keys of pods that plugins read. Must be called before there are pods.
-    pub fn declare_labels(&mut self, keys: impl Iterator<Item = &'static &'static str>) {
+    /// Sets the keys of pods that plugins read: labels of any meaning, and what decides about nodes. Must be called before
+    /// there are pods.
+    pub fn declare_keys(&mut self, labels: impl Iterator<Item = &'static &'static str>, of_nodes: NodeKeys) {
         debug_assert!(self.pods.is_empty());
-        self.selected.declare(keys.copied());
+        self.selected.declare(labels.copied());
+        self.shapes.declare(of_nodes);
     }
 
     /// Removes the labels that no selector reads from a pod's spec; the pod's own selectors count as well, until

@@ -29,7 +29,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_cluster::Cluster;
-use pellucid_framework::plugin::derived_states;
+use pellucid_cluster::shapes::NodeKeys;
+use pellucid_framework::plugin::{DeclaredKeys, derived_states};
 use pellucid_framework::profile::Profile;
 use pellucid_model::effect::Effect;
 use pellucid_model::{GangKey, Name, Now, Pod, PodId};
@@ -337,6 +338,11 @@ fn empty_cluster(seed: u64, profiles: &Profiles, registry: &Registry) -> Cluster
     let plugins = || profiles.all.iter().flat_map(|profile| &profile.plugins);
     let mut cluster = Cluster::new(seed, profiles.by_name.keys().cloned(), derived_states(plugins()));
     let used = registry.iter().filter(|f| plugins().any(|plugin| plugin.name() == f.name()));
-    cluster.declare_labels(used.flat_map(|f| f.keys().pod_labels));
+    let keys: Vec<DeclaredKeys> = used.map(|factory| factory.keys()).collect();
+    let of_nodes = NodeKeys {
+        labels: keys.iter().flat_map(|keys| keys.pod_labels).copied().collect(),
+        annotations: keys.iter().flat_map(|keys| keys.pod_annotations).copied().collect(),
+    };
+    cluster.declare_keys(keys.iter().flat_map(DeclaredKeys::labels_of_pods), of_nodes);
     cluster
 }

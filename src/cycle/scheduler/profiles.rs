@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pellucid_cluster::ShapeId;
+use pellucid_cluster::shapes::Shapes;
 use pellucid_framework::profile::Profile;
 use pellucid_model::Name;
 use pellucid_model::collections::FxHashMap;
@@ -54,15 +55,23 @@ struct CachedShape {
     used: u64,
 }
 
-/// The node results of the most recently used shapes.
+/// The node results of the most recently used node shapes.
 #[derive(Default)]
 pub(crate) struct CacheByShape {
     results: FxHashMap<(usize, ShapeId), CachedShape>,
 }
 
 impl CacheByShape {
-    /// Returns the results of a shape. They are empty if the cached ones belong to an earlier shape with the same id.
-    pub(crate) fn of(&mut self, key: (usize, ShapeId), generation: u32, cycle: u64) -> &mut NodeResultCache {
+    /// Returns the results for a profile and a shape, shared with all shapes of its node shape. They are empty if the
+    /// cached ones belong to an earlier node shape with the same id.
+    pub(crate) fn of(
+        &mut self,
+        (profile, shape): (usize, ShapeId),
+        shapes: &Shapes,
+        cycle: u64,
+    ) -> &mut NodeResultCache {
+        let (node_shape, generation) = shapes.node_shape(shape);
+        let key = (profile, node_shape);
         if self.results.len() >= SHAPES_KEPT && !self.results.contains_key(&key) {
             let oldest = self.results.iter().min_by_key(|(_, c)| c.used).map(|(k, _)| *k);
             if let Some(oldest) = oldest {

@@ -90,8 +90,7 @@ impl Scheduler {
     ) -> Decided {
         cancellation::check();
         let probe: &dyn Probe = &self.timer(clock, now);
-        let generation = self.cluster.shapes().generation(shape);
-        let results = self.profiles.results.of((profile, shape), generation, self.cycle);
+        let results = self.profiles.results.of((profile, shape), self.cluster.shapes(), self.cycle);
         let tally = &mut self.profiles.tally[profile];
         let start = &mut self.profiles.starts[profile];
         let profile = &self.profiles.all[profile];

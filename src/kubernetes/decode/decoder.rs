@@ -67,7 +67,7 @@ impl Decoder {
         let mut kinds: Vec<&'static CustomKind> = Vec::new();
         for plugin in plugins {
             let keys = plugin.keys();
-            read.extend(keys.pod_annotations.iter().chain(keys.node_annotations));
+            read.extend(keys.annotations_of_pods().chain(keys.node_annotations));
             marks.extend(keys.binding_annotations);
             kinds.extend(plugin.kinds());
         }

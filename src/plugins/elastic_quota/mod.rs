@@ -46,8 +46,10 @@ pub const NAME: &str = "ElasticQuota";
 
 /// What the plugin reads of pods.
 const KEYS: DeclaredKeys = DeclaredKeys {
-    pod_labels: &[keys::NAME, keys::PREEMPTIBLE],
+    pod_labels: &[],
     pod_annotations: &[],
+    pod_wide_labels: &[keys::NAME, keys::PREEMPTIBLE],
+    pod_wide_annotations: &[],
     binding_annotations: &[],
     node_annotations: &[],
 };

@@ -27,7 +27,9 @@ pub const NAME: &str = "Proportion";
 /// What the plugin reads of pods.
 const KEYS: DeclaredKeys = DeclaredKeys {
     pod_labels: &[],
-    pod_annotations: &[kube_batch::GROUP_NAME],
+    pod_annotations: &[],
+    pod_wide_labels: &[],
+    pod_wide_annotations: &[kube_batch::GROUP_NAME],
     binding_annotations: &[],
     node_annotations: &[],
 };

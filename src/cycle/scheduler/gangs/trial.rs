@@ -197,8 +197,7 @@ impl Scheduler {
         node: NodeIdx,
         probe: &dyn Probe,
     ) -> bool {
-        let generation = self.cluster.shapes().generation(member.shape);
-        let results = self.profiles.results.of(member.kind(), generation, self.cycle);
+        let results = self.profiles.results.of(member.kind(), self.cluster.shapes(), self.cycle);
         let profile = &self.profiles.all[member.profile];
         let tally = &mut self.profiles.tally[member.profile];
         let kind = AttemptKind::Member(&attempt.keys);
