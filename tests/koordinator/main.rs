@@ -7,6 +7,7 @@ mod common;
 mod elasticquota;
 mod loadaware;
 mod loadaware_model;
+mod numa;
 
 use common::cases::Cases;
 use serde_json::Value;
