@@ -69,7 +69,8 @@ fn report(server: &Server, kind: &Kind, key: &Key, machine: Machine, node: &Valu
 fn memory(node: &Value) -> Vec<(String, u64)> {
     let amounts = node["status"]["allocatable"].as_object().into_iter().flatten();
     let memory = amounts.filter(|(name, _)| *name == "memory" || name.starts_with("hugepages-"));
-    let bytes = |value: &Value| quantity::units(value.as_str()?).ok().and_then(|bytes| u64::try_from(bytes).ok());
+    let bytes =
+        |value: &Value| quantity::units(value.as_str()?).ok().and_then(|bytes| u64::try_from(bytes).ok());
     memory.filter_map(|(name, value)| Some((name.clone(), bytes(value)?))).collect()
 }
 

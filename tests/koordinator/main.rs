@@ -8,6 +8,7 @@ mod elasticquota;
 mod loadaware;
 mod loadaware_model;
 mod numa;
+mod numa_histories;
 
 use common::cases::Cases;
 use serde_json::Value;

@@ -63,7 +63,7 @@ fn admitted(pod: &Value) -> Value {
     pod
 }
 
-fn profile(args: &Value) -> Profile {
+pub(crate) fn profile(args: &Value) -> Profile {
     let mut enabled = vec![json!({"name": NAME})];
     if has_device_share() {
         enabled.push(json!({"name": DEVICE_SHARE}));
@@ -170,7 +170,8 @@ impl Case {
         self.profile = profile(&self.args);
         self.core = Core::new(settings(self.profile.clone()));
         let objects: Vec<Value> = std::mem::take(&mut self.objects).into_values().collect();
-        let (pods, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(|object| object["kind"] == "Pod");
+        let (pods, others): (Vec<_>, Vec<_>) =
+            objects.into_iter().partition(|object| object["kind"] == "Pod");
         pods.iter().chain(others.iter().rev()).for_each(|object| self.apply(object));
     }
 
@@ -251,7 +252,8 @@ impl Case {
         results.run_filters(&ctx, true, &mut tally);
         results.run_global_filters(&ctx, &mut tally);
         let feasible: Vec<NodeIdx> = results.feasible().collect();
-        let names = |nodes: &[NodeIdx]| nodes.iter().map(|n| view.name(*n).to_string()).collect::<BTreeSet<_>>();
+        let names =
+            |nodes: &[NodeIdx]| nodes.iter().map(|n| view.name(*n).to_string()).collect::<BTreeSet<_>>();
         out.check(at, "feasible", &names(&feasible), &recorded.keys().cloned().collect());
         let plugin = self.profile.score.iter().position(|e| e.plugin.name() == NAME).expect("it scores");
         for scored in results.top_of(&ctx, &feasible, usize::MAX, &mut tally) {
@@ -296,7 +298,8 @@ impl Case {
             return;
         }
         for (field, theirs) in theirs.as_object().into_iter().flatten() {
-            out.check(at, field, &plain(&ours[field]), &plain(theirs));
+            let made = |value: &Value| Some(plain(value)).filter(|value| !is_empty(value));
+            out.check(at, field, &made(&ours[field]), &made(theirs));
         }
     }
 }
@@ -309,11 +312,17 @@ fn plain(value: &Value) -> Value {
             let kept = kept.map(|(name, value)| (name.clone(), amount(name, value)));
             Value::Object(kept.filter(|(_, value)| !is_empty(value)).collect())
         }
-        Value::Array(all) => all.iter().map(plain).collect(),
+        Value::Array(all) => all.iter().filter(|value| !is_nothing(value)).map(plain).collect(),
         Value::String(text) if text.parse::<f64>().is_ok() => json!(text.parse::<f64>().unwrap_or(0.0)),
         Value::Number(number) => json!(number.as_f64()),
         other => other.clone(),
     }
+}
+
+/// Returns whether a NUMA node is listed with amounts of 0 alone: theirs keeps those of pods that have gone.
+fn is_nothing(value: &Value) -> bool {
+    let amounts = value["resources"].as_object();
+    amounts.is_some_and(|amounts| amounts.values().all(|amount| amount == "0"))
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -358,8 +367,46 @@ fn reasons(message: &str) -> BTreeSet<String> {
     message.trim_end_matches('.').split(", ").map(one).collect()
 }
 
-/// Cases in which ours differs on purpose, with what differs and why.
-const QUIRKS: &[(&str, &[&str], &str)] = &[];
+/// Why ours differs on purpose, and where: case, pod or node, and what.
+const QUIRKS: &[(&str, &[&str])] = &[
+    (
+        "Under SingleNUMANode theirs takes the only NUMA node of a node for no affinity at all, so no amounts are \
+         recorded and memory is not counted by zone.",
+        &[
+            "31x31 p0 status",
+            "31x31 p1 status",
+            "31x31 p3 status",
+            "31x31 n0 allocatedNUMANodeResources",
+            "31x31 n0 allocatedPods",
+            "31x31 n0 remainingNUMANodeResources",
+            "32x4 p3 status",
+            "32x4 p4 status",
+            "32x4 n1 allocatedNUMANodeResources",
+            "32x4 n1 allocatedPods",
+            "32x4 n1 remainingNUMANodeResources",
+            "32x24 p1 status",
+            "32x24 p2 status",
+            "32x24 p3 status",
+            "32x24 n0 allocatedNUMANodeResources",
+            "32x24 n0 allocatedPods",
+            "32x24 n0 remainingNUMANodeResources",
+        ],
+    ),
+    (
+        "When amounts are split, theirs orders NUMA nodes by what others have left: it compares by position in the set. \
+         So a set that has enough fails (31x40: 2 and 1 CPUs left for 3), and a wider one is taken (32x6).",
+        &["31x40 p5 node", "32x6 p5 status"],
+    ),
+    (
+        "A request of cpu 0 counts in theirs, and NUMA nodes without free CPU are no hint for it.",
+        &["31x37 p6 node", "33x15 p6 status"],
+    ),
+    (
+        "Theirs finds at Reserve that the node has not enough CPUs, and names that node alone; ours at Filter, beside the \
+         other node's reason.",
+        &["32x22 p7 message"],
+    ),
+];
 
 #[test]
 fn node_numa_resource_agrees_with_koordinator() {
@@ -391,7 +438,7 @@ fn node_numa_resource_agrees_with_koordinator() {
     let mut unknown = Vec::new();
     let mut met = BTreeSet::new();
     for (at, difference) in &out.differences {
-        let quirk = QUIRKS.iter().position(|(_, places, _)| places.iter().any(|place| place == at));
+        let quirk = QUIRKS.iter().position(|(_, places)| places.iter().any(|place| place == at));
         match quirk {
             Some(quirk) => drop(met.insert((quirk, at.as_str()))),
             None => unknown.push(format!("{at}: {difference}")),
@@ -400,7 +447,9 @@ fn node_numa_resource_agrees_with_koordinator() {
     assert!(unknown.is_empty(), "{} differences:\n{}", unknown.len(), unknown.join("\n"));
     if own_copy() {
         assert!(cases.len() >= ALL, "{} cases", cases.len());
-        let listed: usize = QUIRKS.iter().map(|(_, places, _)| places.len()).sum();
+        let listed: usize = QUIRKS.iter().map(|(_, places)| places.len()).sum();
         assert_eq!(met.len(), listed, "every listed difference is one: {met:?}");
+        assert!(out.placed >= 360 && out.refused >= 213, "{} {}", out.placed, out.refused);
+        assert!(out.scores >= 80 && out.answers >= 120, "{} {}", out.scores, out.answers);
     }
 }

@@ -83,7 +83,11 @@ pub(super) struct Request {
 pub(super) struct NotEnough;
 
 /// Returns exactly `request.n` free CPUs. Fails only when fewer are free.
-pub(super) fn allocate(topology: &CpuTopology, taken: &Taken, request: &Request) -> Result<CpuSet, NotEnough> {
+pub(super) fn allocate(
+    topology: &CpuTopology,
+    taken: &Taken,
+    request: &Request,
+) -> Result<CpuSet, NotEnough> {
     let free = taken.free.and(&topology.cpus);
     if free.len() < request.n {
         return Err(NotEnough);
@@ -111,7 +115,13 @@ struct Pick<'a> {
 }
 
 impl<'a> Pick<'a> {
-    fn of(topology: &'a CpuTopology, taken: &'a Taken, request: &'a Request, free: CpuSet, need: usize) -> Self {
+    fn of(
+        topology: &'a CpuTopology,
+        taken: &'a Taken,
+        request: &'a Request,
+        free: CpuSet,
+        need: usize,
+    ) -> Self {
         Self { topology, taken, request, free, need, result: CpuSet::default() }
     }
 
@@ -253,7 +263,8 @@ impl<'a> Pick<'a> {
     fn full_across_sockets(&mut self) {
         let whole = self.whole(&self.free);
         let sockets = self.topology.sockets.iter().map(|socket| (socket.cpus.and(&whole), socket.id));
-        let mut sockets: SmallVec<[(CpuSet, u16); 2]> = sockets.filter(|(cpus, _)| !cpus.is_empty()).collect();
+        let mut sockets: SmallVec<[(CpuSet, u16); 2]> =
+            sockets.filter(|(cpus, _)| !cpus.is_empty()).collect();
         sockets.sort_by_key(|(cpus, id)| (Reverse(cpus.len()), *id));
         let mut left: SmallVec<[(CpuSet, u16); 2]> = SmallVec::new();
         for (cpus, id) in sockets {

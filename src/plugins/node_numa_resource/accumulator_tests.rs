@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use super::accumulator::{AllocateStrategy, BindPolicy, ExclusivePolicy, NotEnough, Request, Taken, allocate};
+use super::accumulator::{
+    AllocateStrategy, BindPolicy, ExclusivePolicy, NotEnough, Request, Taken, allocate,
+};
 use super::cpu_set::CpuSet;
 use super::cpu_topology::{CpuTopology, machine};
 use crate::testing::Random;
@@ -65,11 +67,21 @@ fn exclusive_pods_keep_apart_while_they_can() {
     let held = |cpus: &str| CpuSet::parse(cpus).expect("a list");
     let mut taken = Taken { pcpu_level: held("0"), ..free("1-7") };
     let least = AllocateStrategy::LeastAllocated;
-    let apart = Request { exclusive: ExclusivePolicy::PcpuLevel, ..request(1, SPREAD, AllocateStrategy::MostAllocated) };
+    let apart = Request {
+        exclusive: ExclusivePolicy::PcpuLevel,
+        ..request(1, SPREAD, AllocateStrategy::MostAllocated)
+    };
     assert_eq!(picked(&machine, &taken, &apart), "1", "core 0 is held");
-    assert_eq!(picked(&machine, &Taken { pcpu_level: held("0-3"), ..free("4-7") }, &apart), "4", "all are held");
+    assert_eq!(
+        picked(&machine, &Taken { pcpu_level: held("0-3"), ..free("4-7") }, &apart),
+        "4",
+        "all are held"
+    );
     taken = Taken { numa_node_level: held("0"), ..free("1-7") };
-    let apart = Request { exclusive: ExclusivePolicy::NumaNodeLevel, ..request(2, FULL, AllocateStrategy::MostAllocated) };
+    let apart = Request {
+        exclusive: ExclusivePolicy::NumaNodeLevel,
+        ..request(2, FULL, AllocateStrategy::MostAllocated)
+    };
     assert_eq!(picked(&machine, &taken, &apart), "2,6", "NUMA node 0 is held");
     assert_eq!(picked(&machine, &taken, &Request { n: 5, ..apart }).len(), "1-3,6-7".len());
     let plain = request(2, FULL, least);
@@ -147,7 +159,9 @@ fn every_pick_is_exact_free_and_near() {
                 assert_eq!(got, want, "one NUMA node, by the strategy: {}", at());
             }
         } else if is_plain && threads > 1 {
-            let cores = |node: &super::cpu_topology::Domain| machine.one_of_each_core(&node.cpus.and(&taken.free)).len();
+            let cores = |node: &super::cpu_topology::Domain| {
+                machine.one_of_each_core(&node.cpus.and(&taken.free)).len()
+            };
             if machine.nodes.iter().any(|node| cores(node) >= request.n) {
                 assert_eq!(machine.one_of_each_core(&cpus), cpus, "each on a core of its own: {}", at());
                 assert_eq!(machine.nodes_of(&cpus).count_ones(), 1, "in one NUMA node: {}", at());
@@ -159,20 +173,27 @@ fn every_pick_is_exact_free_and_near() {
 
 /// A pod keeps apart from others of its policy where one NUMA node has enough for that.
 fn exclusive(machine: &CpuTopology, taken: &Taken, request: &Request, cpus: &CpuSet, at: &str) {
-    let touched = |held: &CpuSet| CpuSet::of(machine.cpus.iter().filter(|cpu| {
-        held.iter().any(|other| machine.core_of(other) == machine.core_of(*cpu))
-    }));
+    let touched = |held: &CpuSet| {
+        CpuSet::of(
+            machine
+                .cpus
+                .iter()
+                .filter(|cpu| held.iter().any(|other| machine.core_of(other) == machine.core_of(*cpu))),
+        )
+    };
     match (request.exclusive, request.bind) {
         (ExclusivePolicy::PcpuLevel, BindPolicy::SpreadByPcpus) if machine.cpus_per_core() > 1 => {
             let apart = taken.free.without(&touched(&taken.pcpu_level));
-            let cores = machine.nodes.iter().map(|node| machine.one_of_each_core(&node.cpus.and(&apart)).len());
+            let cores =
+                machine.nodes.iter().map(|node| machine.one_of_each_core(&node.cpus.and(&apart)).len());
             if cores.max().is_some_and(|n| n >= request.n) {
                 assert!(cpus.and(&touched(&taken.pcpu_level)).is_empty(), "no core is shared: {at}");
             }
         }
         (ExclusivePolicy::NumaNodeLevel, BindPolicy::FullPcpus) => {
             let whole = machine.whole_cores(&taken.free);
-            let is_held = |node: &&super::cpu_topology::Domain| !node.cpus.and(&taken.numa_node_level).is_empty();
+            let is_held =
+                |node: &&super::cpu_topology::Domain| !node.cpus.and(&taken.numa_node_level).is_empty();
             let mut open = machine.nodes.iter().filter(|node| !is_held(node));
             if open.any(|node| node.cpus.and(&whole).len() >= request.n) {
                 let held = machine.nodes.iter().filter(is_held).any(|node| !node.cpus.and(cpus).is_empty());
@@ -227,7 +248,8 @@ fn a_pick_of_128_cpus_is_measured() {
     for (bind, n) in [(FULL, 8), (SPREAD, 8), (FULL, 40), (SPREAD, 33)] {
         let asked = request(n, bind, AllocateStrategy::MostAllocated);
         let start = Instant::now();
-        let picked: usize = (0..rounds).filter_map(|_| allocate(&machine, &taken, &asked).ok()).map(|c| c.len()).sum();
+        let picked: usize =
+            (0..rounds).filter_map(|_| allocate(&machine, &taken, &asked).ok()).map(|c| c.len()).sum();
         let nanos = start.elapsed().as_nanos() / rounds as u128;
         println!("{n} CPUs under {}: {nanos} ns", bind.as_str());
         assert_eq!(picked, rounds * n);

@@ -35,7 +35,11 @@ pub(super) struct NodeRequest<'a> {
 
 impl<'a> NodeRequest<'a> {
     /// Joins pod and node. Fails when they contradict each other, before what is free is looked at.
-    pub(super) fn of(on: &'a OnNode, pod: &'a PodRequest, strategy: AllocateStrategy) -> Result<Self, Refusal> {
+    pub(super) fn of(
+        on: &'a OnNode,
+        pod: &'a PodRequest,
+        strategy: AllocateStrategy,
+    ) -> Result<Self, Refusal> {
         let policy = match (on.policy(), pod.policy) {
             (NumaPolicy::None, own) => own,
             (of_node, NumaPolicy::None) => of_node,
@@ -115,7 +119,11 @@ impl<'a> NodeRequest<'a> {
     }
 
     /// As [`Self::allocate`], with what is left of the NUMA nodes.
-    pub(super) fn allocate_of(&self, mask: Option<NumaMask>, left: Option<&Left>) -> Result<Holding, Refusal> {
+    pub(super) fn allocate_of(
+        &self,
+        mask: Option<NumaMask>,
+        left: Option<&Left>,
+    ) -> Result<Holding, Refusal> {
         let mut made = Holding::default();
         if let (Some(mask), Some(left)) = (mask, left) {
             made.zones = self.split(mask, left)?;
@@ -171,7 +179,9 @@ impl<'a> NodeRequest<'a> {
 
     /// Picks the CPUs, on each NUMA node as many as the split says, or anywhere without a split.
     fn pick(&self, zones: &[(u16, Amounts)]) -> Result<CpuSet, Refusal> {
-        let (Some(machine), Some(bind)) = (self.on.machine(), self.bind) else { return Err(Refusal::BadTopology) };
+        let (Some(machine), Some(bind)) = (self.on.machine(), self.bind) else {
+            return Err(Refusal::BadTopology);
+        };
         let n = self.pod.n_cpus();
         let mut taken = Taken {
             free: self.free(machine),

@@ -44,7 +44,11 @@ pub(super) struct NumaArgs {
 
 impl Default for NumaArgs {
     fn default() -> Self {
-        Self { default_bind: BindPolicy::FullPcpus, scoring: Strategy::default(), numa_scoring: Strategy::default() }
+        Self {
+            default_bind: BindPolicy::FullPcpus,
+            scoring: Strategy::default(),
+            numa_scoring: Strategy::default(),
+        }
     }
 }
 
@@ -92,9 +96,8 @@ impl NumaArgs {
 
     /// Returns the arguments in the form of the configuration file.
     pub(super) fn show(&self) -> Value {
-        let strategy = |of: &Strategy| {
-            json!({"type": of.kind.as_str(), "resources": show_resources(&of.resources)})
-        };
+        let strategy =
+            |of: &Strategy| json!({"type": of.kind.as_str(), "resources": show_resources(&of.resources)});
         json!({
             "defaultCPUBindPolicy": self.default_bind.as_str(),
             "scoringStrategy": strategy(&self.scoring),
@@ -104,7 +107,9 @@ impl NumaArgs {
 }
 
 fn strategy(problems: &mut Problems, path: &str, value: &Value) -> Strategy {
-    let Some(fields) = problems.object(path, value, &["type", "resources"]) else { return Strategy::default() };
+    let Some(fields) = problems.object(path, value, &["type", "resources"]) else {
+        return Strategy::default();
+    };
     let given = kind(problems, &join(path, "type"), field(fields, "type"));
     let resources = read_resources(problems, &join(path, "resources"), field(fields, "resources"));
     for (i, resource) in resources.iter().enumerate() {
@@ -169,9 +174,14 @@ mod tests {
         assert_eq!(read.allocate_strategy(), AllocateStrategy::MostAllocated);
         assert_eq!(NumaArgs::read(&read.show()), Ok(read));
         assert_eq!(NumaArgs::read(&Value::Null), Ok(NumaArgs::default()));
-        let old = NumaArgs::read(&json!({"preferredCPUBindPolicy": "SpreadByPCPUs", "numaAllocateStrategy": "MostAllocated"}));
+        let old = NumaArgs::read(
+            &json!({"preferredCPUBindPolicy": "SpreadByPCPUs", "numaAllocateStrategy": "MostAllocated"}),
+        );
         let old = old.expect("arguments of 0.7");
-        assert_eq!((old.default_bind, old.numa_scoring.kind), (BindPolicy::SpreadByPcpus, StrategyKind::MostAllocated));
+        assert_eq!(
+            (old.default_bind, old.numa_scoring.kind),
+            (BindPolicy::SpreadByPcpus, StrategyKind::MostAllocated)
+        );
     }
 
     #[test]

@@ -194,7 +194,8 @@ impl CpuTopology {
     /// Returns the first CPU of each core that has one in a set.
     pub(super) fn one_of_each_core(&self, free: &CpuSet) -> CpuSet {
         let mut seen = vec![false; self.cores.len()];
-        let first = |cpu: &usize| self.core_of(*cpu).is_some_and(|core| !std::mem::replace(&mut seen[core], true));
+        let first =
+            |cpu: &usize| self.core_of(*cpu).is_some_and(|core| !std::mem::replace(&mut seen[core], true));
         CpuSet::of(free.iter().filter(first))
     }
 }

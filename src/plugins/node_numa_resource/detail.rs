@@ -25,7 +25,13 @@ fn is_about(cause: &Cause, reason: &'static pellucid_api::reason::PluginReason) 
 
 impl NodeNumaResource {
     /// Returns the numbers behind a refusal, over the nodes refused with it.
-    pub(super) fn measures(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
+    pub(super) fn measures(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        cause: &Cause,
+        nodes: &[NodeIdx],
+    ) -> Vec<Measure> {
         let Ok(pod) = PodRequest::of(spec, self.args.default_bind) else { return Vec::new() };
         let asked = |node: &NodeIdx| {
             let asked = NodeRequest::of(self.on(view, *node), &pod, self.args.allocate_strategy()).ok()?;
@@ -33,9 +39,8 @@ impl NodeNumaResource {
         };
         // Of equal nodes the first by name.
         let best = |all: Vec<(i64, i64, NodeIdx)>| {
-            all.into_iter().min_by(|a, b| {
-                (a.0 - a.1).cmp(&(b.0 - b.1)).then_with(|| view.name(a.2).cmp(view.name(b.2)))
-            })
+            all.into_iter()
+                .min_by(|a, b| (a.0 - a.1).cmp(&(b.0 - b.1)).then_with(|| view.name(a.2).cmp(view.name(b.2))))
         };
         let measure = |resource: &str, found: Option<(i64, i64, NodeIdx)>| {
             let (requested, available, best_node) = found?;
@@ -62,7 +67,8 @@ impl NodeNumaResource {
         });
         let names = short.filter_map(|reason| reason.subject.as_ref());
         let of_name = |name: &Name| {
-            let requested = pod.amounts.iter().find(|(known, _)| known == name).map_or(0, |(_, amount)| *amount);
+            let requested =
+                pod.amounts.iter().find(|(known, _)| known == name).map_or(0, |(_, amount)| *amount);
             let of = |(node, asked): (NodeIdx, NodeRequest<'_>)| {
                 let left = asked.left().into_iter().filter_map(|(_, left)| left.get(name));
                 // A pod on one NUMA node alone has what the best of them has left.
@@ -78,7 +84,13 @@ impl NodeNumaResource {
     }
 
     /// Returns why a node refuses a pod for a cause, if it does.
-    pub(super) fn words(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, node: NodeIdx) -> Option<String> {
+    pub(super) fn words(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        cause: &Cause,
+        node: NodeIdx,
+    ) -> Option<String> {
         let pod = PodRequest::of(spec, self.args.default_bind).ok()?;
         let on = self.on(view, node);
         if is_about(cause, &reasons::POLICY_MISMATCH) {
@@ -118,7 +130,10 @@ impl NodeNumaResource {
         let machine = on.machine();
         if is_about(cause, &reasons::NOT_WHOLE_CORES) {
             let threads = machine?.cpus_per_core();
-            return Some(format!("its cores have {threads} threads, and the pod asks for {} CPUs", pod.n_cpus()));
+            return Some(format!(
+                "its cores have {threads} threads, and the pod asks for {} CPUs",
+                pod.n_cpus()
+            ));
         }
         if is_about(cause, &reasons::NOT_ENOUGH_CPUS) {
             return Some(domains(&asked, machine?));
@@ -140,7 +155,9 @@ fn bad_topology(on: &OnNode) -> String {
     };
     let problem = topology.problems.iter().find(|problem| problem.field == keys::CPU_TOPOLOGY);
     match problem {
-        Some(problem) => format!("annotation {} of its NodeResourceTopology: {}", keys::CPU_TOPOLOGY, problem.problem),
+        Some(problem) => {
+            format!("annotation {} of its NodeResourceTopology: {}", keys::CPU_TOPOLOGY, problem.problem)
+        }
         None => format!("its NodeResourceTopology has no annotation {}", keys::CPU_TOPOLOGY),
     }
 }
@@ -148,7 +165,8 @@ fn bad_topology(on: &OnNode) -> String {
 /// Says of each NUMA node what is free for a pod with CPUs of its own, and who is in the way of whole cores.
 fn domains(asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
     let free = asked.on.free();
-    let texts = machine.nodes.iter().map(|node| format!("NUMA {}: {}", node.id, domain(asked, machine, node, &free)));
+    let texts =
+        machine.nodes.iter().map(|node| format!("NUMA {}: {}", node.id, domain(asked, machine, node, &free)));
     let wants = match asked.bind {
         Some(bind) if asked.is_required => format!(" under {}", bind.as_str()),
         _ => String::new(),
@@ -170,7 +188,11 @@ fn domain(asked: &NodeRequest<'_>, machine: &CpuTopology, node: &Domain, free: &
     let mut text = format!("{} of {n_cores} cores free in whole", whole.len() / threads.max(1));
     let halves = machine.one_of_each_core(&own.without(&whole));
     if !halves.is_empty() {
-        text.push_str(&format!(", {} half used{}", count(halves.len(), "core"), by_whom(asked.on, machine, &halves)));
+        text.push_str(&format!(
+            ", {} half used{}",
+            count(halves.len(), "core"),
+            by_whom(asked.on, machine, &halves)
+        ));
     }
     text
 }

@@ -30,9 +30,12 @@ const OF_NODES: &[Attribute] = &[Attribute::Name, Attribute::Labels];
 pub(super) fn all() -> Vec<Endpoint> {
     let body = BodySchema::of::<NumaState>;
     vec![
-        Endpoint::new("state", "CPUs and NUMA nodes of nodes that report them, the first thousand", body(), |cx| {
-            read_nodes(cx, &List::first(MAX_ROWS))
-        })
+        Endpoint::new(
+            "state",
+            "CPUs and NUMA nodes of nodes that report them, the first thousand",
+            body(),
+            |cx| read_nodes(cx, &List::first(MAX_ROWS)),
+        )
         .with_rows("nodes"),
         Endpoint::new("nodes", "CPUs and NUMA nodes of all nodes that report them, in pages", body(), |cx| {
             read_nodes(cx, cx.list)
@@ -128,7 +131,11 @@ fn row(view: View<'_>, node: NodeIdx) -> NumaNode {
     }
 }
 
-fn details(machine: &CpuTopology, cpus: &CpuSet, of: impl Fn(usize) -> (u16, &'static str)) -> BTreeMap<String, CpuDetail> {
+fn details(
+    machine: &CpuTopology,
+    cpus: &CpuSet,
+    of: impl Fn(usize) -> (u16, &'static str),
+) -> BTreeMap<String, CpuDetail> {
     let detail = |(cpu, core): (usize, &super::cpu_topology::Core)| {
         let (ref_count, exclusive_policy) = of(cpu);
         let detail = CpuDetail {
@@ -203,11 +210,16 @@ fn detail(view: View<'_>, node: NodeIdx) -> NumaNodeDetail {
     let topology = on.topology.as_deref();
     let mut pods: Vec<NumaPod> = on.holders.iter().map(pod).collect();
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-    let allocated_of = |zone: &super::node_topology::Zone| on.used_of(zone.node).map(|used| resource(zone.node, &used));
+    let allocated_of =
+        |zone: &super::node_topology::Zone| on.used_of(zone.node).map(|used| resource(zone.node, &used));
     NumaNodeDetail {
         name: view.name(node).to_string(),
         options: options(on),
-        remaining_numa_node_resources: on.zones.iter().map(|zone| resource(zone.node, &on.left_of(zone))).collect(),
+        remaining_numa_node_resources: on
+            .zones
+            .iter()
+            .map(|zone| resource(zone.node, &on.left_of(zone)))
+            .collect(),
         allocated_numa_node_resources: on.zones.iter().filter_map(allocated_of).collect(),
         available_cpus: on.free().to_string(),
         allocated_cpus: allocated(on),

@@ -53,7 +53,9 @@ impl TopologyHints for NodeNumaResource {
         node: NodeIdx,
     ) -> Result<Vec<ResourceHints>, Cause> {
         let asked = self.asked(view, value, node);
-        let Some(asked) = asked.transpose().map_err(|refusal| refusal.cause())? else { return Ok(Vec::new()) };
+        let Some(asked) = asked.transpose().map_err(|refusal| refusal.cause())? else {
+            return Ok(Vec::new());
+        };
         self.hints_of(&asked).map_err(|refusal| refusal.cause())
     }
 

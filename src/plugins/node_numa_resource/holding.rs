@@ -44,7 +44,8 @@ impl Holding {
         if !self.cpus.is_empty() {
             status.insert("cpuset".to_owned(), json!(self.cpus.to_string()));
         }
-        let zone = |(node, amounts): &(u16, Amounts)| json!({"node": node, "resources": amounts.quantities()});
+        let zone =
+            |(node, amounts): &(u16, Amounts)| json!({"node": node, "resources": amounts.quantities()});
         if !self.zones.is_empty() {
             status.insert("numaNodeResources".to_owned(), self.zones.iter().map(zone).collect());
         }
@@ -87,7 +88,9 @@ mod tests {
 
     #[test]
     fn a_pod_with_nothing_or_with_nonsense_holds_nothing() {
-        for text in ["{}", "x", r#"{"cpuset": "a"}"#, r#"{"cpuset": ""}"#, r#"{"numaNodeResources": [{"node": -1}]}"#] {
+        for text in
+            ["{}", "x", r#"{"cpuset": "a"}"#, r#"{"cpuset": ""}"#, r#"{"numaNodeResources": [{"node": -1}]}"#]
+        {
             assert_eq!(Holding::of(&pod(text)), None, "{text}");
         }
         assert_eq!(Holding::of(&Pod::default()), None);

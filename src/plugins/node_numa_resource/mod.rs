@@ -162,7 +162,9 @@ type Reserved = Result<Option<Reservation>, Cause>;
 /// Checks the CPU of an amplified node. Pods with CPUs of their own take real ones, so theirs count amplified
 /// (Koordinator's `filterAmplifiedCPUs`).
 fn check_amplified(view: View<'_>, asked: &NodeRequest<'_>, node: NodeIdx) -> Result<(), Refusal> {
-    let Some(settings) = asked.on.settings.as_deref().filter(|_| asked.pod.milli_cpu > 0) else { return Ok(()) };
+    let Some(settings) = asked.on.settings.as_deref().filter(|_| asked.pod.milli_cpu > 0) else {
+        return Ok(());
+    };
     if settings.has_bad_ratios {
         return Err(Refusal::BadRatios);
     }
@@ -223,7 +225,14 @@ impl Filter for NodeNumaResource {
         self.measures(view, spec, cause, nodes)
     }
 
-    fn detail(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, node: NodeIdx, _now: Now) -> Option<String> {
+    fn detail(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        cause: &Cause,
+        node: NodeIdx,
+        _now: Now,
+    ) -> Option<String> {
         self.words(view, spec, cause, node)
     }
 }
@@ -261,12 +270,16 @@ impl Hints for NodeNumaResource {
             ClusterEvent::NodeAdded(node)
             | ClusterEvent::PodReleased { node, .. }
             | ClusterEvent::PodShrunk { node, .. } => Some(*node),
-            ClusterEvent::NodeUpdated { node, change, .. } if concerns.iter().any(|c| change.any(*c)) => Some(*node),
+            ClusterEvent::NodeUpdated { node, change, .. } if concerns.iter().any(|c| change.any(*c)) => {
+                Some(*node)
+            }
             ClusterEvent::NominationEnded { node, .. } => view.cluster().find_node(node),
             ClusterEvent::CustomChanged { old, new } => new.as_deref().or(old.as_deref()).and_then(find),
             ClusterEvent::PendingUpdated { old, .. } if old.spec != pod.spec => return Hint::Queue,
             ClusterEvent::PluginStateChanged { nodes } => {
-                let Ok(request) = PodRequest::of(&pod.spec, self.args.default_bind) else { return Hint::Skip };
+                let Ok(request) = PodRequest::of(&pod.spec, self.args.default_bind) else {
+                    return Hint::Skip;
+                };
                 let helps = nodes.iter().any(|node| self.accepts(view, &request, *node));
                 return if helps { Hint::Queue } else { Hint::Skip };
             }

@@ -32,7 +32,9 @@ impl NodeSettings {
                 "" | "None" => {}
                 "FullPCPUsOnly" => made.bind = Some(BindPolicy::FullPcpus),
                 "SpreadByPCPUs" => made.bind = Some(BindPolicy::SpreadByPcpus),
-                _ => made.complain(keys::CPU_BIND_POLICY, text, "must be None, FullPCPUsOnly or SpreadByPCPUs"),
+                _ => {
+                    made.complain(keys::CPU_BIND_POLICY, text, "must be None, FullPCPUsOnly or SpreadByPCPUs")
+                }
             }
         }
         if let Some(text) = node.labels.text(keys::NUMA_ALLOCATE_STRATEGY).filter(|text| !text.is_empty()) {
@@ -103,7 +105,10 @@ mod tests {
                 (keys::SYSTEM_QOS_RESOURCE, r#"{"cpuset": "7", "cpusetExclusive": false}"#),
             ],
         );
-        assert_eq!((made.bind, made.strategy), (Some(BindPolicy::FullPcpus), Some(AllocateStrategy::DistributeEvenly)));
+        assert_eq!(
+            (made.bind, made.strategy),
+            (Some(BindPolicy::FullPcpus), Some(AllocateStrategy::DistributeEvenly))
+        );
         assert_eq!((made.policy, made.ratios.of("cpu")), (NumaPolicy::SingleNumaNode, 2.0));
         assert_eq!((made.reserved.to_string().as_str(), made.problems.len()), ("0-1", 0));
     }

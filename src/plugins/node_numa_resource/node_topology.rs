@@ -119,7 +119,8 @@ impl NodeTopology {
         }
         for policy in root.get("topologyPolicies")?.elements()? {
             let read = policy.text()?.and_then(kubelet_policy);
-            made.policy = if made.policy == NumaPolicy::None { read.unwrap_or_default() } else { made.policy };
+            made.policy =
+                if made.policy == NumaPolicy::None { read.unwrap_or_default() } else { made.policy };
         }
         for zone in root.get("zones")?.elements()? {
             made.read_zone(&zone)?;
@@ -363,9 +364,7 @@ fn read_pools(text: &str) -> Result<Vec<(u16, u16, CpuSet)>, String> {
 }
 
 fn show_pools(pools: &[(u16, u16, CpuSet)]) -> Value {
-    let pool = |(socket, node, cpus): &(u16, u16, CpuSet)| {
-        json!({"socket": socket, "node": node, "cpuset": cpus.to_string()})
-    };
+    let pool = |(socket, node, cpus): &(u16, u16, CpuSet)| json!({"socket": socket, "node": node, "cpuset": cpus.to_string()});
     pools.iter().map(pool).collect()
 }
 
@@ -413,7 +412,10 @@ mod tests {
                 json!([{"namespace": "a", "name": "b", "uid": "u", "cpuset": "2", "managedByKubelet": true},
                     {"namespace": "a", "name": "c", "uid": "v", "cpuset": "4"}]),
             ),
-            (keys::CPU_MANAGER_POLICY, json!({"policy": "static", "options": {"full-pcpus-only": "true"}, "reservedCPUs": "0"})),
+            (
+                keys::CPU_MANAGER_POLICY,
+                json!({"policy": "static", "options": {"full-pcpus-only": "true"}, "reservedCPUs": "0"}),
+            ),
             (keys::RESERVATION, json!({"reservedCPUs": "1"})),
             (keys::SYSTEM_QOS_RESOURCE, json!({"cpuset": "7"})),
             (keys::CPU_SHARED_POOLS, json!([{"socket": 0, "node": 1, "cpuset": "4-7"}])),
@@ -431,8 +433,12 @@ mod tests {
 
     #[test]
     fn kubelets_without_options_are_read() {
-        for options in [json!({"policy": "static", "reservedCPUs": "0-1"}), json!({"policy": "static", "options": null, "reservedCPUs": "0-1"})] {
-            let read = NodeTopology::read(&manifest(&[(keys::CPU_MANAGER_POLICY, options)])).expect("it can be read");
+        for options in [
+            json!({"policy": "static", "reservedCPUs": "0-1"}),
+            json!({"policy": "static", "options": null, "reservedCPUs": "0-1"}),
+        ] {
+            let read = NodeTopology::read(&manifest(&[(keys::CPU_MANAGER_POLICY, options)]))
+                .expect("it can be read");
             assert_eq!((read.kubelet.reserved.len(), read.kubelet.is_full_pcpus_only()), (2, false));
             assert_eq!(NodeTopology::read(&read.manifest()), Ok(read));
         }

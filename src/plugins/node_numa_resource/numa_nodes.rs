@@ -61,9 +61,8 @@ impl DerivedState for NumaNodes {
     }
 
     fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) -> Touched {
-        let is_same = |old: &Node, new: &Node| {
-            (&old.labels, &old.annotations) == (&new.labels, &new.annotations)
-        };
+        let is_same =
+            |old: &Node, new: &Node| (&old.labels, &old.annotations) == (&new.labels, &new.annotations);
         if old.zip(new).is_some_and(|(old, new)| is_same(old, new)) {
             return Touched::Nothing;
         }

@@ -198,7 +198,8 @@ impl OnNode {
         self.reserved = topology.map_or(of_node, |topology| topology.reserved().or(&of_node));
         let ratios = self.ratios().filter(|_| topology.is_some_and(|topology| topology.ratios.is_none()));
         let zone = |zone: &Zone| {
-            let reserved = self.machine().map_or(0, |machine| machine.in_node(zone.node).and(&self.reserved).len());
+            let reserved =
+                self.machine().map_or(0, |machine| machine.in_node(zone.node).and(&self.reserved).len());
             let real = |name: &str, amount: i64| match name {
                 CPU if amount > 0 => amount - reserved as i64 * 1000,
                 _ => amount,

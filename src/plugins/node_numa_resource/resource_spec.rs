@@ -91,7 +91,8 @@ impl PodRequest {
 
 /// Returns whether a pod may have CPUs of its own: QoS class LSE or LSR, and priority class koord-prod.
 fn may_have_cpus(spec: &PodSpec) -> bool {
-    matches!(spec.labels.text(QOS_CLASS), Some("LSE" | "LSR")) && PriorityClass::of(spec) == PriorityClass::Prod
+    matches!(spec.labels.text(QOS_CLASS), Some("LSE" | "LSR"))
+        && PriorityClass::of(spec) == PriorityClass::Prod
 }
 
 /// Returns the exclusive policy that a pod's annotation names; `None` when it names none or cannot be read.
@@ -164,7 +165,9 @@ mod tests {
 
     #[test]
     fn qos_priority_and_policy_decide_who_wants_cpus() {
-        let wants = |spec: &PodSpec| read(spec).map(|request| (request.wants_cpus, request.required, request.preferred));
+        let wants = |spec: &PodSpec| {
+            read(spec).map(|request| (request.wants_cpus, request.required, request.preferred))
+        };
         let (full, spread) = (BindPolicy::FullPcpus, BindPolicy::SpreadByPcpus);
         assert_eq!(wants(&spec("LSR", 2000, "", "")), Ok((true, None, Some(full))));
         assert_eq!(wants(&spec("LS", 2000, "", "")), Ok((false, None, None)));
@@ -173,7 +176,8 @@ mod tests {
         assert_eq!(wants(&spec("LSE", 1500, "", "")), Err(PodProblem::NotInteger));
         let burst = r#"{"preferredCPUBindPolicy": "ConstrainedBurst"}"#;
         assert_eq!(wants(&spec("LSE", 1500, burst, "")), Ok((false, None, None)));
-        let both = r#"{"requiredCPUBindPolicy": "SpreadByPCPUs", "preferredCPUBindPolicy": "ConstrainedBurst"}"#;
+        let both =
+            r#"{"requiredCPUBindPolicy": "SpreadByPCPUs", "preferredCPUBindPolicy": "ConstrainedBurst"}"#;
         assert_eq!(wants(&spec("LSE", 1000, both, "")), Ok((true, Some(spread), Some(spread))));
         let default = r#"{"requiredCPUBindPolicy": "Default"}"#;
         assert_eq!(wants(&spec("LSE", 1000, default, "")), Ok((true, Some(full), Some(full))));

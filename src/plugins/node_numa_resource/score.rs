@@ -81,9 +81,10 @@ impl NodeNumaResource {
         let strategy = &self.args.scoring;
         Some(strategy_score(strategy, |of| {
             let requested = requested(pod, of);
-            (requested > 0 || !is_scalar(of)).then(|| amount(of)).flatten().map(|(all, used)| {
-                (all, used.saturating_add(own(of, requested)))
-            })
+            (requested > 0 || !is_scalar(of))
+                .then(|| amount(of))
+                .flatten()
+                .map(|(all, used)| (all, used.saturating_add(own(of, requested))))
         }))
     }
 

@@ -92,7 +92,11 @@ fn single(spec: PodSpec) -> PodSpec {
 }
 
 /// Returns code and words of node a's refusal by the filter, `None` when it passes.
-fn refused(plugin: &Arc<dyn Plugin>, cluster: &TestCluster, spec: &PodSpec) -> Option<(&'static str, String)> {
+fn refused(
+    plugin: &Arc<dyn Plugin>,
+    cluster: &TestCluster,
+    spec: &PodSpec,
+) -> Option<(&'static str, String)> {
     let cause = filter_causes(&**plugin, cluster, spec).remove("a")?;
     Some((cause.reasons[0].code.as_str(), said(plugin, cluster, spec, &cause)))
 }
@@ -117,7 +121,13 @@ fn unaligned(plugin: &Arc<dyn Plugin>, cluster: &TestCluster, spec: &PodSpec) ->
 }
 
 /// Binds a pod to node a with what Reserve gives it, on some NUMA nodes or anywhere.
-fn bind(plugin: &Arc<dyn Plugin>, cluster: &mut TestCluster, name: &str, spec: PodSpec, mask: Option<u64>) -> String {
+fn bind(
+    plugin: &Arc<dyn Plugin>,
+    cluster: &mut TestCluster,
+    name: &str,
+    spec: PodSpec,
+    mask: Option<u64>,
+) -> String {
     let pod = Pod { key: PodKey::new("d", name), uid: name.into(), ..pod_with(spec) };
     let (reserve, a) = (plugin.reserve().expect("it reserves"), cluster.idx("a"));
     let affinity = mask.map(|mask| NumaAffinity {
@@ -167,10 +177,30 @@ fn nodes_say_why_they_refuse() {
     let forced = cluster(&plugin, &[(keys::CPU_BIND_POLICY, "FullPCPUsOnly")]);
     let aligned = cluster(&plugin, &[(keys::NUMA_TOPOLOGY_POLICY, "Restricted")]);
     for (cluster, spec, code, words) in [
-        (&forced, spec(1500, 1, &[]), "CpusNotInteger", "it forces FullPCPUs, and the pod requests 1500m CPUs"),
-        (&forced, spec(1000, 1, &[]), "CpusNotWholeCores", "its cores have 2 threads, and the pod asks for 1 CPUs"),
-        (&forced, pinned(2, SPREAD), "CpuBindPolicyConflict", "it forces FullPCPUs, and the pod requires SpreadByPCPUs"),
-        (&plain, pinned(3, FULL), "CpusNotWholeCores", "its cores have 2 threads, and the pod asks for 3 CPUs"),
+        (
+            &forced,
+            spec(1500, 1, &[]),
+            "CpusNotInteger",
+            "it forces FullPCPUs, and the pod requests 1500m CPUs",
+        ),
+        (
+            &forced,
+            spec(1000, 1, &[]),
+            "CpusNotWholeCores",
+            "its cores have 2 threads, and the pod asks for 1 CPUs",
+        ),
+        (
+            &forced,
+            pinned(2, SPREAD),
+            "CpuBindPolicyConflict",
+            "it forces FullPCPUs, and the pod requires SpreadByPCPUs",
+        ),
+        (
+            &plain,
+            pinned(3, FULL),
+            "CpusNotWholeCores",
+            "its cores have 2 threads, and the pod asks for 3 CPUs",
+        ),
         (
             &plain,
             pinned(6, SPREAD),
@@ -233,7 +263,10 @@ fn cpus_of_the_system_and_of_the_kubelet_are_given_to_nobody() {
         "a",
         &topology(&[
             (keys::CPU_MANAGER_POLICY, json!({"policy": "static", "reservedCPUs": "0"})),
-            (keys::POD_CPU_ALLOCS, json!([{"uid": "k", "name": "k", "cpuset": "1,5", "managedByKubelet": true}])),
+            (
+                keys::POD_CPU_ALLOCS,
+                json!([{"uid": "k", "name": "k", "cpuset": "1,5", "managedByKubelet": true}]),
+            ),
             (keys::RESERVATION, json!({"reservedCPUs": "2"})),
             (keys::SYSTEM_QOS_RESOURCE, json!({"cpuset": "3"})),
         ]),
@@ -264,7 +297,10 @@ fn amplified_nodes_count_cpus_as_they_really_are() {
         words,
         "amplified by 1.5, 6 CPUs are left; the pod asks for 5 CPUs of its own, which count as 7500m CPUs; 4 CPUs with pods of their own count as 6 CPUs"
     );
-    assert_eq!(measures(&*plugin, &cluster, &asked), [("amplified cpu".to_owned(), 7500, 6000, "a".to_owned())]);
+    assert_eq!(
+        measures(&*plugin, &cluster, &asked),
+        [("amplified cpu".to_owned(), 7500, 6000, "a".to_owned())]
+    );
     assert_eq!(refused(&plugin, &cluster, &spec(6000, 1, &[])), None);
     cluster.apply(amplified(r#"{"cpu": "1.5"}"#, 12_000));
     let bad = refused(&plugin, &cluster, &spec(1000, 1, &[]));
@@ -295,7 +331,8 @@ fn numa_nodes_that_cannot_serve_are_told_apart() {
     let measured: Vec<_> = measured.iter().map(|m| (m.resource.as_str(), m.requested, m.available)).collect();
     assert_eq!(measured, [("NUMA cpu", 2000, 1000), ("NUMA memory", 4 << 30, 1 << 30)]);
     let lax = spec(2000, 4, &[(keys::NUMA_TOPOLOGY_SPEC, r#"{"numaTopologyPolicy": "BestEffort"}"#)]);
-    let cause = unaligned(&plugin, &cluster, &lax).expect("a node that cannot serve is left before it is chosen");
+    let cause =
+        unaligned(&plugin, &cluster, &lax).expect("a node that cannot serve is left before it is chosen");
     assert_eq!(cause.message(), "Insufficient NUMA memory");
 }
 
@@ -345,11 +382,12 @@ fn an_annotation_that_changes_changes_what_is_held() {
     let pod = Pod { key: PodKey::new("d", "p"), uid: "p".into(), ..pod_with(pinned(2, "")) };
     bound(&mut cluster, &pod, r#"{"cpuset":"6-7"}"#);
     assert_eq!(state(&cluster).taken.to_string(), "6-7");
-    cluster.cluster.apply_pod(
-        Arc::new(Pod { node_name: Some("a".into()), ..pod.clone() }),
-        &mut Vec::new(),
+    cluster.cluster.apply_pod(Arc::new(Pod { node_name: Some("a".into()), ..pod.clone() }), &mut Vec::new());
+    assert_eq!(
+        state(&cluster).taken.to_string(),
+        "6-7",
+        "an object without marks may be older than the Binding"
     );
-    assert_eq!(state(&cluster).taken.to_string(), "6-7", "an object without marks may be older than the Binding");
     cluster.cluster.delete_pod(&pod.key, &mut Vec::new());
     assert!(state(&cluster).taken.is_empty());
 }
@@ -383,7 +421,11 @@ fn scores_count_numa_nodes_under_a_policy_and_the_node_without() {
     assert_eq!(score(&cluster, &single(spec(2000, 1, &[]))), Some(vec![(50 + 25) / 2]));
     let old = object("a", &topology(&[]), "1");
     cluster.cluster.delete_custom(old.kind, &(Name::default(), "a".into()), &mut Vec::new());
-    assert_eq!(score(&cluster, &spec(2000, 1, &[])), None, "without NodeResourceTopologies nothing is scored");
+    assert_eq!(
+        score(&cluster, &spec(2000, 1, &[])),
+        None,
+        "without NodeResourceTopologies nothing is scored"
+    );
 }
 
 #[test]

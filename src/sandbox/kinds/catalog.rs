@@ -20,12 +20,12 @@ use crate::kinds::defaults;
 use crate::kinds::events as event_rules;
 use crate::kinds::groups;
 use crate::kinds::installation;
+use crate::kinds::machine;
 use crate::kinds::printers;
 use crate::kinds::registry::{
     ALL_VERBS, Cell, Column, Decode, Form, Kind, Registry, STATUS_VERBS, Selectable, Subresource, Validate,
 };
 use crate::kinds::storage;
-use crate::kinds::machine;
 use crate::kinds::validate;
 use crate::kinds::webhooks;
 

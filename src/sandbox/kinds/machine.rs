@@ -84,9 +84,7 @@ impl Machine {
     /// Returns the zones of a node with this machine: CPUs as they lie, memory and huge pages in equal parts.
     pub(crate) fn zones(self, memory: &[(String, u64)]) -> Value {
         let n = self.sockets * self.numa;
-        let amount = |name: &str, amount: String| {
-            json!({"name": name, "capacity": amount, "allocatable": amount, "available": amount})
-        };
+        let amount = |name: &str, amount: String| json!({"name": name, "capacity": amount, "allocatable": amount, "available": amount});
         let zone = |id: u64| {
             let mut resources = vec![amount("cpu", (self.cores * self.threads).to_string())];
             resources.extend(memory.iter().map(|(name, bytes)| amount(name, (bytes / n).to_string())));
@@ -103,11 +101,17 @@ mod tests {
     #[test]
     fn the_short_form_is_read() {
         let want = Machine { sockets: 2, numa: 2, cores: 16, threads: 2 };
-        for text in ["2 sockets x 2 NUMA x 16 cores x 2 threads", "2x2x16x2", "2 sockets × 2 numa × 16 cores × 2 threads"] {
+        for text in [
+            "2 sockets x 2 NUMA x 16 cores x 2 threads",
+            "2x2x16x2",
+            "2 sockets × 2 numa × 16 cores × 2 threads",
+        ] {
             assert_eq!(Machine::parse(text), Ok(want), "{text}");
         }
         assert_eq!(Machine::parse("1 socket x 1 NUMA x 1 core x 1 thread").map(Machine::cpus), Ok(1));
-        for bad in ["", "2x2x16", "2 cores x 2 NUMA x 16 cores x 2 threads", "0x1x1x1", "2x2x300x2", "9x9x1x1"] {
+        for bad in
+            ["", "2x2x16", "2 cores x 2 NUMA x 16 cores x 2 threads", "0x1x1x1", "2x2x300x2", "9x9x1x1"]
+        {
             assert!(Machine::parse(bad).is_err(), "{bad}");
         }
     }
