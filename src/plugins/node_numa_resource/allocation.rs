@@ -40,56 +40,67 @@ impl<'a> NodeRequest<'a> {
         pod: &'a PodRequest,
         strategy: AllocateStrategy,
     ) -> Result<Self, Refusal> {
-        let policy = match (on.policy(), pod.policy) {
-            (NumaPolicy::None, own) => own,
-            (of_node, NumaPolicy::None) => of_node,
-            (of_node, own) if of_node == own => own,
-            _ => return Err(Refusal::PolicyMismatch),
-        };
+        let made = Self::unchecked(on, pod, strategy);
+        made.contradictions().next().map_or(Ok(made), Err)
+    }
+
+    /// Joins pod and node, also when they contradict each other: the pod's policy then counts, and whole CPUs.
+    pub(super) fn unchecked(on: &'a OnNode, pod: &'a PodRequest, strategy: AllocateStrategy) -> Self {
+        let policy = if pod.policy == NumaPolicy::None { on.policy() } else { pod.policy };
         let forced = on.forced_bind();
         let own = on.settings.as_deref().and_then(|settings| settings.strategy);
-        let mut made = Self {
-            on,
-            pod,
-            bind: None,
-            is_required: pod.required.or(forced).is_some(),
-            policy,
-            strategy: own.unwrap_or(strategy),
+        let bind = match pod.wants_cpus {
+            true => pod.required.or(forced).or(pod.preferred),
+            false => forced.filter(|_| pod.milli_cpu > 0),
         };
-        if pod.wants_cpus {
-            made.bind = pod.required.or(forced).or(pod.preferred);
-        } else if forced.is_some() && pod.milli_cpu > 0 {
-            if pod.milli_cpu % 1000 != 0 {
-                return Err(Refusal::NotInteger);
-            }
-            made.bind = forced;
-        }
-        Ok(made)
+        let is_required = pod.required.or(forced).is_some();
+        Self { on, pod, bind, is_required, policy, strategy: own.unwrap_or(strategy) }
+    }
+
+    /// Returns how pod and node contradict each other.
+    pub(super) fn contradictions(&self) -> impl Iterator<Item = Refusal> + use<> {
+        let of_node = self.on.policy();
+        let differs = of_node != NumaPolicy::None && of_node != self.policy;
+        let is_fraction = self.bind.is_some() && self.pod.milli_cpu % 1000 != 0;
+        let policy = differs.then_some(Refusal::PolicyMismatch);
+        policy.into_iter().chain(is_fraction.then_some(Refusal::NotInteger))
     }
 
     /// Checks a pod that gets CPUs of its own against the machine. Fails for what stays whichever pods leave.
     pub(super) fn check_machine(&self) -> Result<(), Refusal> {
-        let Some(bind) = self.bind else { return Ok(()) };
-        let Some(machine) = self.on.machine() else { return Err(Refusal::BadTopology) };
-        if let (Some(own), Some(forced)) = (self.pod.required, self.on.forced_bind())
-            && own != forced
-        {
-            return Err(Refusal::BindConflict);
-        }
-        let threads = machine.cpus_per_core().max(1);
-        if self.is_required && bind == BindPolicy::FullPcpus && !self.pod.n_cpus().is_multiple_of(threads) {
-            return Err(Refusal::NotWholeCores);
-        }
-        Ok(())
+        self.misfits().next().map_or(Ok(()), Err)
+    }
+
+    /// Returns how a pod that gets CPUs of its own does not fit the machine.
+    pub(super) fn misfits(&self) -> impl Iterator<Item = Refusal> + use<> {
+        let machine = self.on.machine();
+        let is_unknown = self.bind.is_some() && machine.is_none();
+        let conflicts = self.pod.required.zip(self.on.forced_bind()).is_some_and(|(own, forced)| own != forced);
+        let threads = machine.map_or(1, |machine| machine.cpus_per_core().max(1));
+        let is_odd = self.is_required
+            && self.bind == Some(BindPolicy::FullPcpus)
+            && !self.pod.n_cpus().is_multiple_of(threads);
+        let topology = is_unknown.then_some(Refusal::BadTopology);
+        let conflict = (conflicts && !is_unknown).then_some(Refusal::BindConflict);
+        topology.into_iter().chain(conflict).chain(is_odd.then_some(Refusal::NotWholeCores))
+    }
+
+    /// Returns whether the CPUs of the machine are too few for the pod, whoever has them.
+    fn is_too_small(&self, machine: &CpuTopology) -> bool {
+        self.usable_of(machine, &machine.cpus.without(&self.on.reserved)).len() < self.pod.n_cpus()
     }
 
     /// Returns the CPUs that can be given to the pod under a required bind policy.
     fn free(&self, machine: &CpuTopology) -> CpuSet {
-        let free = self.on.free();
+        self.usable_of(machine, &self.on.free())
+    }
+
+    /// Returns which of some CPUs a required bind policy lets the pod use.
+    fn usable_of(&self, machine: &CpuTopology, free: &CpuSet) -> CpuSet {
         match self.bind {
-            Some(BindPolicy::FullPcpus) if self.is_required => machine.whole_cores(&free),
-            Some(BindPolicy::SpreadByPcpus) if self.is_required => machine.one_of_each_core(&free),
-            _ => free,
+            Some(BindPolicy::FullPcpus) if self.is_required => machine.whole_cores(free),
+            Some(BindPolicy::SpreadByPcpus) if self.is_required => machine.one_of_each_core(free),
+            _ => *free,
         }
     }
 
@@ -196,8 +207,9 @@ impl<'a> NodeRequest<'a> {
             strategy: self.strategy,
             preferred: CpuSet::default(),
         };
+        let not_enough = || Refusal::NotEnoughCpus { is_fixed: self.is_too_small(machine) };
         if zones.is_empty() {
-            return accumulator::allocate(machine, &taken, &request(n)).map_err(|_| Refusal::NotEnoughCpus);
+            return accumulator::allocate(machine, &taken, &request(n)).map_err(|_| not_enough());
         }
         let (all, mut result) = (taken.free, CpuSet::default());
         for (node, amounts) in zones {
@@ -205,8 +217,8 @@ impl<'a> NodeRequest<'a> {
             let share = usize::try_from(amounts.get(CPU).unwrap_or(0) / 1000).unwrap_or(0);
             let share = share.min(taken.free.len());
             let picked = accumulator::allocate(machine, &taken, &request(share));
-            result = result.or(&picked.map_err(|_| Refusal::NotEnoughCpus)?);
+            result = result.or(&picked.map_err(|_| not_enough())?);
         }
-        if result.len() == n { Ok(result) } else { Err(Refusal::NotEnoughCpus) }
+        if result.len() == n { Ok(result) } else { Err(not_enough()) }
     }
 }

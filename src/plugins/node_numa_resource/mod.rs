@@ -14,7 +14,9 @@ use pellucid_framework::plugin::{
     Reservation, Reserve,
 };
 use pellucid_framework::topology::{NumaMask, NumaPolicy};
-use pellucid_framework::{Cause, CauseId, NumaAffinity, Registration, View, points};
+use pellucid_framework::{
+    Cause, CauseId, EveryReason, NodeReason, NumaAffinity, Registration, View, points,
+};
 use pellucid_model::custom::CustomKind;
 use pellucid_model::effect::BindingMarks;
 use pellucid_model::{CustomObject, NodeIdx, Now, Pod, PodSpec};
@@ -119,15 +121,21 @@ impl NodeNumaResource {
             Err(refusal) => return Some(refusal),
         };
         let checked = check_amplified(view, &asked, node).and_then(|()| asked.check_machine());
-        if let Err(refusal) = checked {
-            return Some(refusal);
+        checked.and_then(|()| check_room(&asked)).err()
+    }
+
+    /// Returns everything for which a node cannot take a pod, apart from the alignment of NUMA nodes.
+    fn refusals(&self, view: View<'_>, pod: &PodRequest, node: NodeIdx) -> SmallVec<[Refusal; 4]> {
+        let asked = NodeRequest::unchecked(self.on(view, node), pod, self.args.allocate_strategy());
+        let mut all: SmallVec<[Refusal; 4]> = asked.contradictions().collect();
+        let is_clear = all.is_empty();
+        all.extend(check_amplified(view, &asked, node).err());
+        all.extend(asked.misfits());
+        // What there is room for is known of a pod and a node that agree.
+        if is_clear && asked.check_machine().is_ok() {
+            all.extend(check_room(&asked).err());
         }
-        match asked.policy {
-            NumaPolicy::None if asked.bind.is_some() => asked.allocate(None).err(),
-            NumaPolicy::None => None,
-            _ if asked.on.zones.is_empty() => Some(Refusal::NoZones),
-            _ => None,
-        }
+        all
     }
 
     /// Returns whether a node takes a pod, by this plugin's filter and its own hints.
@@ -159,6 +167,16 @@ impl NodeNumaResource {
 /// What Reserve returns.
 type Reserved = Result<Option<Reservation>, Cause>;
 
+/// Checks that the CPUs of the pod's own are there where no NUMA policy asks for more, and else that there are NUMA nodes.
+fn check_room(asked: &NodeRequest<'_>) -> Result<(), Refusal> {
+    match asked.policy {
+        NumaPolicy::None if asked.bind.is_some() => asked.allocate(None).map(drop),
+        NumaPolicy::None => Ok(()),
+        _ if asked.on.zones.is_empty() => Err(Refusal::NoZones),
+        _ => Ok(()),
+    }
+}
+
 /// Checks the CPU of an amplified node. Pods with CPUs of their own take real ones, so theirs count amplified
 /// (Koordinator's `filterAmplifiedCPUs`).
 fn check_amplified(view: View<'_>, asked: &NodeRequest<'_>, node: NodeIdx) -> Result<(), Refusal> {
@@ -173,7 +191,8 @@ fn check_amplified(view: View<'_>, asked: &NodeRequest<'_>, node: NodeIdx) -> Re
         return Ok(());
     }
     let (requested, free) = amplified(view, asked, node, ratio);
-    if requested > free { Err(Refusal::AmplifiedCpu) } else { Ok(()) }
+    let is_fixed = requested > view.columns().allocatable(node, CPU_COLUMN);
+    if requested > free { Err(Refusal::AmplifiedCpu { is_fixed }) } else { Ok(()) }
 }
 
 /// Returns what a pod requests of an amplified node's CPU, and what is left of it.
@@ -223,6 +242,19 @@ impl Filter for NodeNumaResource {
 
     fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
         self.measures(view, spec, cause, nodes)
+    }
+
+    fn every_reason<'a>(
+        &'a self,
+        view: View<'a>,
+        _spec: &'a PodSpec,
+        value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        let pod = value.downcast_ref::<PodRequest>()?;
+        Some(Box::new(move |node, out| {
+            let all = self.refusals(view, pod, node);
+            out.extend(all.iter().flat_map(|refusal| NodeReason::of_cause(&refusal.cause()).collect::<Vec<_>>()));
+        }))
     }
 
     fn detail(

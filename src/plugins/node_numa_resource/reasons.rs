@@ -14,11 +14,13 @@ pub(super) enum Refusal {
     PolicyMismatch,
     NotInteger,
     BadRatios,
-    AmplifiedCpu,
+    /// `is_fixed` says that the pod would not fit the empty node either.
+    AmplifiedCpu { is_fixed: bool },
     BadTopology,
     BindConflict,
     NotWholeCores,
-    NotEnoughCpus,
+    /// `is_fixed` says that the pod would not fit the empty node either.
+    NotEnoughCpus { is_fixed: bool },
     NoZones,
     /// Resources of which the chosen NUMA nodes have too little.
     Short(SmallVec<[Name; 2]>),
@@ -29,15 +31,16 @@ pub(super) enum Refusal {
 impl Refusal {
     pub(super) fn cause(&self) -> Cause {
         let fixed = Code::UnschedulableAndUnresolvable;
+        let of = |is_fixed| if is_fixed { fixed } else { Code::Unschedulable };
         let (code, reason) = match self {
             Self::PolicyMismatch => (fixed, &POLICY_MISMATCH),
             Self::NotInteger => (fixed, &NOT_INTEGER),
             Self::BadRatios => (fixed, &BAD_RATIOS),
-            Self::AmplifiedCpu => (Code::Unschedulable, &AMPLIFIED_CPU),
+            Self::AmplifiedCpu { is_fixed } => (of(*is_fixed), &AMPLIFIED_CPU),
             Self::BadTopology => (fixed, &BAD_TOPOLOGY),
             Self::BindConflict => (fixed, &BIND_CONFLICT),
             Self::NotWholeCores => (fixed, &NOT_WHOLE_CORES),
-            Self::NotEnoughCpus => (Code::Unschedulable, &NOT_ENOUGH_CPUS),
+            Self::NotEnoughCpus { is_fixed } => (of(*is_fixed), &NOT_ENOUGH_CPUS),
             Self::NoZones => (fixed, &NO_ZONES),
             Self::Short(names) => return about(&SHORT, names),
             Self::Unsatisfied(names) => return about(&UNSATISFIED, names),
