@@ -41,6 +41,11 @@ pub(super) struct Args {
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     pub node_metrics: Option<u64>,
+    /// Report the CPUs and NUMA nodes of each node whose annotation sandbox.pellucid.dev/machine describes its machine,
+    /// such as "2 sockets x 2 NUMA x 16 cores x 2 threads", as a NodeResourceTopology (topology.node.k8s.io). Nodes of
+    /// --nodes with the annotation turn it on.
+    #[arg(long)]
+    pub node_topologies: bool,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -66,6 +71,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         seed,
         kubelet: Some(kubelet),
         node_metrics: args.node_metrics.map(Duration::from_secs),
+        node_topologies: args.node_topologies,
         users: args.users.as_deref().map(users).transpose()?.unwrap_or_default(),
         objects,
         ..Config::default()

@@ -1,26 +1,43 @@
 //! Merges the hints of all providers for one pod on one node into an affinity.
 //!
-//! One hint of each resource makes a combination. Its mask is what the masks of its hints have in common, its score is
-//! the sum of the scores of the hints with exactly that mask, and it is preferred if all of its hints are and the
-//! topology allows the mask. Among combinations with a NUMA node in common the best is preferred, then has the fewest
-//! NUMA nodes, then the greatest score, then the lowest numbers.
+//! One hint of each resource makes a combination. All that name NUMA nodes must name the same ones, because a hint says
+//! what its own NUMA nodes together can give, not what a part of them can. Its score is the sum of theirs, and it is
+//! preferred if all of its hints are and the topology allows the mask. The best combination is preferred, then has the
+//! fewest NUMA nodes, then the greatest score, then the lowest numbers. This is the rule of the kubelet's topology manager
+//! and of Koordinator's; where no masks agree, `best-effort` gives up and takes all NUMA nodes.
 //!
-//! Combinations are not walked through one by one: only the distinct masks that they lead to are kept, resource by
-//! resource. Of the hints of a resource, and of the masks so far, at most [`MOST`] count, the narrowest. No node with 8
-//! NUMA nodes or fewer has more. On larger ones what is left out may keep a strict policy from finding an affinity; it
-//! is always the same that is left out.
+//! Of the hints of a resource at most [`MOST`] count, the narrowest. No node with 8 NUMA nodes or fewer has more. On larger
+//! ones what is left out may keep a strict policy from finding an affinity; it is always the same that is left out.
 
 use std::cmp::Reverse;
 
-use pellucid_model::collections::FxHashSet;
-
 use super::topology::{NumaAffinity, NumaMask, NumaPolicy, NumaTopology, ResourceHints};
 
-/// Maximum number of hints of one resource with different masks, and of masks kept between two resources.
+/// Maximum number of hints of one resource with different masks.
 pub const MOST: usize = 256;
 
-/// The hints of one resource that count: one per mask, with its score, the narrowest first.
-type Choices = Vec<(NumaMask, i64)>;
+/// The hints of one resource that count.
+struct Choices {
+    /// One per mask, with its score, the narrowest first.
+    masks: Vec<(NumaMask, i64)>,
+    /// Whether any other mask is as good, with score 0.
+    takes_any: bool,
+}
+
+impl Choices {
+    const ANY: Self = Self { masks: Vec::new(), takes_any: true };
+
+    /// Returns the score of a mask, or `None` when the resource does not come from it.
+    fn score(&self, mask: NumaMask) -> Option<i64> {
+        let found = self.masks.binary_search_by_key(&key(mask), |(known, _)| key(*known));
+        found.map(|at| self.masks[at].1).ok().or_else(|| self.takes_any.then_some(0))
+    }
+}
+
+/// Masks are sorted by this.
+fn key(mask: NumaMask) -> (u32, NumaMask) {
+    (mask.count(), mask)
+}
 
 /// Returns the affinity that the policy takes, or `None` if it takes none. A topology without NUMA nodes, or with
 /// policy [`NumaPolicy::None`], has none.
@@ -30,68 +47,53 @@ pub fn merge(topology: &NumaTopology, resources: &[ResourceHints]) -> Option<Num
         return None;
     }
     let preferred: Vec<Choices> = resources.iter().map(|of| choices(topology, of, true)).collect();
-    let reached = reach(topology.nodes, &preferred).into_iter().filter(|mask| topology.allows(*mask));
-    if let Some((mask, score)) = best(reached, &preferred) {
+    if let Some((mask, score)) = best(topology, &preferred, |mask| topology.allows(mask)) {
         return Some(NumaAffinity { policy, mask, preferred: true, score });
     }
     if policy != NumaPolicy::BestEffort {
         return None;
     }
     let all: Vec<Choices> = resources.iter().map(|of| choices(topology, of, false)).collect();
-    let (mask, score) = best(reach(topology.nodes, &all), &all).unwrap_or((topology.nodes, 0));
+    let (mask, score) = best(topology, &all, |_| true).unwrap_or((topology.nodes, 0));
     Some(NumaAffinity { policy, mask, preferred: false, score })
 }
 
 /// Returns the hints of a resource that count, the preferred ones or all.
 fn choices(topology: &NumaTopology, of: &ResourceHints, only_preferred: bool) -> Choices {
-    let Some(hints) = &of.hints else { return vec![(topology.nodes, 0)] };
-    if hints.is_empty() && !only_preferred {
-        return vec![(topology.nodes, 0)];
-    }
-    let is_wide = |mask: NumaMask| topology.policy == NumaPolicy::SingleNumaNode && mask.count() != 1;
-    let counts = hints.iter().filter(|hint| {
-        (hint.preferred || !only_preferred)
-            && !hint.mask.is_some_and(|mask| is_wide(mask.and(topology.nodes)))
-    });
-    // A hint for any NUMA nodes has a mask that it does not name, so its score counts for none.
-    let masks = counts.map(|hint| match hint.mask {
-        Some(mask) => (mask.and(topology.nodes), hint.score.max(0)),
-        None => (topology.nodes, 0),
-    });
-    let mut choices: Choices = masks.filter(|(mask, _)| !mask.is_empty()).collect();
-    choices.sort_unstable_by_key(|(mask, score)| (mask.count(), *mask, Reverse(*score)));
-    choices.dedup_by_key(|(mask, _)| *mask);
-    choices.truncate(MOST);
-    choices
-}
-
-/// Returns the masks of all combinations of one choice per resource that have a NUMA node in common.
-fn reach(nodes: NumaMask, resources: &[Choices]) -> Vec<NumaMask> {
-    let mut reached = vec![nodes];
-    for choices in resources {
-        let mut next = Vec::new();
-        let mut seen = FxHashSet::default();
-        for mask in &reached {
-            let common = choices.iter().map(|(choice, _)| mask.and(*choice));
-            next.extend(common.filter(|both| !both.is_empty() && seen.insert(both.0)));
+    let Some(hints) = &of.hints else { return Choices::ANY };
+    let is_single = |mask: NumaMask| topology.policy != NumaPolicy::SingleNumaNode || mask.count() == 1;
+    let mut made = Choices { masks: Vec::new(), takes_any: false };
+    for hint in hints.iter().filter(|hint| hint.preferred || !only_preferred) {
+        let Some(mask) = hint.mask else {
+            made.takes_any = true;
+            continue;
+        };
+        let mask = mask.and(topology.nodes);
+        if !mask.is_empty() && is_single(mask) {
+            made.masks.push((mask, hint.score.max(0)));
         }
-        next.sort_unstable_by_key(|mask| (mask.count(), *mask));
-        next.truncate(MOST);
-        reached = next;
     }
-    reached
+    made.masks.sort_unstable_by_key(|(mask, score)| (key(*mask), Reverse(*score)));
+    made.masks.dedup_by_key(|(mask, _)| *mask);
+    made.masks.truncate(MOST);
+    made
 }
 
-/// Returns the best of some masks with its score.
-///
-/// A combination has the greatest score if each resource with a hint for exactly this mask gives it: the others have a
-/// wider hint each, or the mask would not have been reached.
-fn best(masks: impl IntoIterator<Item = NumaMask>, resources: &[Choices]) -> Option<(NumaMask, i64)> {
+/// Returns the best mask that all resources may come from, with its score.
+fn best(
+    topology: &NumaTopology,
+    resources: &[Choices],
+    allows: impl Fn(NumaMask) -> bool,
+) -> Option<(NumaMask, i64)> {
+    // Where every resource comes from anywhere, so do all together.
+    let anywhere = resources.iter().all(|of| of.takes_any).then_some(topology.nodes);
+    let named = resources.iter().flat_map(|of| of.masks.iter().map(|(mask, _)| *mask));
+    let masks = named.chain(anywhere).filter(|mask| allows(*mask));
     let score = |mask: NumaMask| {
-        let exact = resources.iter().filter_map(|choices| choices.iter().find(|(choice, _)| *choice == mask));
-        exact.fold(0i64, |sum, (_, score)| sum.saturating_add(*score))
+        let mut all = resources.iter();
+        all.try_fold(0i64, |sum, of| Some(sum.saturating_add(of.score(mask)?)))
     };
-    let scored = masks.into_iter().map(|mask| (mask, score(mask)));
+    let scored = masks.filter_map(|mask| Some((mask, score(mask)?)));
     scored.min_by_key(|(mask, score)| (mask.count(), Reverse(*score), *mask))
 }
 
@@ -145,7 +147,7 @@ mod tests {
     #[test]
     fn a_resource_without_an_aligned_way_passes_best_effort_alone() {
         let none = [hints(&[]), hints(&[(0b10, true, 4)])];
-        assert_eq!(merged(NumaPolicy::BestEffort, &none), Some((0b10, false, 4)));
+        assert_eq!(merged(NumaPolicy::BestEffort, &none), Some((0b11, false, 0)));
         assert_eq!(merged(NumaPolicy::Restricted, &none), None);
         assert_eq!(merged(NumaPolicy::SingleNumaNode, &none), None);
     }
@@ -159,10 +161,16 @@ mod tests {
     }
 
     #[test]
-    fn narrow_masks_cut_wide_ones() {
+    fn a_part_of_a_wide_mask_does_not_agree_with_it() {
         let mixed = [hints(&[(0b11, true, 5)]), hints(&[(0b01, true, 2), (0b10, true, 3)])];
-        assert_eq!(merged(NumaPolicy::Restricted, &mixed), Some((0b10, true, 3)));
+        assert_eq!(merged(NumaPolicy::Restricted, &mixed), None);
         assert_eq!(merged(NumaPolicy::SingleNumaNode, &mixed), None);
+        assert_eq!(merged(NumaPolicy::BestEffort, &mixed), Some((0b11, false, 0)));
+        let agreed = [hints(&[(0b11, true, 5)]), hints(&[(0b01, true, 2), (0b11, true, 3)])];
+        assert_eq!(merged(NumaPolicy::Restricted, &agreed), Some((0b11, true, 8)));
+        let lax = [hints(&[(0b11, true, 5)]), hints(&[(0b01, true, 2), (0b11, false, 3)])];
+        assert_eq!(merged(NumaPolicy::Restricted, &lax), None);
+        assert_eq!(merged(NumaPolicy::BestEffort, &lax), Some((0b11, false, 8)));
     }
 
     #[test]
@@ -201,8 +209,8 @@ mod tests {
         let pairs: Vec<(u64, bool, i64)> = pairs.collect();
         let many = vec![hints(&pairs); 6];
         let topology = NumaTopology { policy: NumaPolicy::Restricted, nodes, ..NumaTopology::default() };
-        let found = merge(&topology, &many).expect("single NUMA nodes are in common");
-        assert_eq!((found.mask.count(), found.preferred, found.score), (1, true, 0));
+        let found = merge(&topology, &many).expect("all lists are the same");
+        assert_eq!((found.mask.0, found.preferred, found.score), (0b11, true, 6));
         assert_eq!(merge(&topology, &many), Some(found));
     }
 }

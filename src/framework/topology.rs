@@ -196,8 +196,8 @@ pub trait TopologyHints: Send + Sync {
         node: NodeIdx,
     ) -> Result<Vec<ResourceHints>, Cause>;
 
-    /// Checks that the provider can give the pod what it requests within the merged affinity, which may be narrower
-    /// than each of its hints.
+    /// Checks that the provider can give the pod what it requests within the merged affinity: all NUMA nodes where its
+    /// hints do not agree with those of others under [`NumaPolicy::BestEffort`], or where it has no preference.
     #[inline]
     fn fits(
         &self,

@@ -6,6 +6,7 @@
 //! Modules shared by several plugins:
 //! - `claims` looks up a pod's volume claims;
 //! - `describing` words what nodes do not fulfil;
+//! - `koordinator` reads Koordinator's priority classes of pods;
 //! - `listing` bounds the lists in endpoint responses;
 //! - `node_mask` stores a set of nodes as bits;
 //! - `relations` counts placed pods by label class and node, and maps nodes to topology domains;
@@ -18,6 +19,7 @@ mod claims;
 mod describing;
 #[cfg(test)]
 mod endpoint_tests;
+mod koordinator;
 mod listing;
 mod node_mask;
 mod relations;
@@ -36,6 +38,7 @@ pub mod load_aware_scheduling;
 pub mod node_affinity;
 pub mod node_declared_features;
 pub mod node_name;
+pub mod node_numa_resource;
 pub mod node_ports;
 pub mod node_resources_balanced_allocation;
 pub mod node_resources_fit;
@@ -79,6 +82,7 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
         Box::new(default_binder::registration()),
         Box::new(node_declared_features::registration()),
         Box::new(load_aware_scheduling::registration()),
+        Box::new(node_numa_resource::registration()),
     ]
 }
 

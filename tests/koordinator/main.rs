@@ -7,6 +7,8 @@ mod common;
 mod elasticquota;
 mod loadaware;
 mod loadaware_model;
+mod numa;
+mod numa_histories;
 
 use common::cases::Cases;
 use serde_json::Value;

@@ -33,6 +33,9 @@ pub(crate) enum Happening {
     /// What a node uses, in thousandths, and how many seconds ago.
     Report(usize, u64, u64),
     ReportGone(usize),
+    /// What CPUs and NUMA nodes a node has, and which CPU is reserved.
+    Machine(usize, usize),
+    MachineGone(usize),
     /// A quota with min and max of CPU, in thousandths; the second may be below the first.
     Quota(usize, u64, u64, bool),
     QuotaGone(usize),
@@ -58,6 +61,8 @@ pub(crate) fn happening() -> impl Strategy<Value = Happening> {
         1 => (0..POOLS.len()).prop_map(PoolGone),
         3 => (0..NODES, 0..4_000u64, 0..130u64).prop_map(|(i, milli, age)| Report(i, milli, age)),
         1 => (0..NODES).prop_map(ReportGone),
+        3 => (0..NODES, 0..9usize).prop_map(|(i, reserved)| Machine(i, reserved)),
+        1 => (0..NODES).prop_map(MachineGone),
         3 => (0..QUOTAS.len(), 0..10u64, 0..20u64, any::<bool>())
             .prop_map(|(i, min, max, below)| Quota(i, min * 100, max * 100, below)),
         1 => (0..QUOTAS.len()).prop_map(QuotaGone),

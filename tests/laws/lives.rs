@@ -1,5 +1,5 @@
-//! Laws of plugins that own objects, holds and time, in random histories: LoadAwareScheduling, ElasticQuota, and LicenceSeats
-//! from outside.
+//! Laws of plugins that own objects, holds and time, in random histories: LoadAwareScheduling, ElasticQuota,
+//! NodeNUMAResource, and LicenceSeats from outside.
 //!
 //! What a plugin knows equals what a scheduler knows that is given the objects alone, or a dump. What is undone leaves
 //! nothing behind. Results kept per node are those made anew. A trial gives what the placement gives.
@@ -37,6 +37,8 @@ const START: u64 = 1_800_000_000;
 const HELD: &str = "example.com/held-licence-seats";
 const LOAD_AWARE: &str = "LoadAwareScheduling";
 const ELASTIC_QUOTA: &str = "ElasticQuota";
+const NUMA: &str = "NodeNUMAResource";
+const QOS: &str = "koordinator.sh/qosClass";
 
 /// Returns the plugins of this crate, the example, and one that counts what its hooks are told.
 pub(crate) fn registry() -> Vec<Box<dyn PluginFactory>> {
@@ -52,7 +54,7 @@ fn profile() -> Profile {
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{
             "schedulerName": SCHEDULER,
-            "plugins": {"multiPoint": {"enabled": [{"name": LOAD_AWARE}, {"name": ELASTIC_QUOTA}]}},
+            "plugins": {"multiPoint": {"enabled": [{"name": LOAD_AWARE}, {"name": ELASTIC_QUOTA}, {"name": NUMA}]}},
             "pluginConfig": [{"name": LOAD_AWARE, "args": {
                 "nodeMetricExpirationSeconds": 100, "enableScheduleWhenNodeMetricsExpired": false,
             }}],
@@ -72,6 +74,22 @@ fn core(reuse: bool) -> Core {
     });
     core.switches.set_reuse(reuse);
     core
+}
+
+/// Makes the topology of a node with 2 NUMA nodes of one core with 2 threads, and a reserved CPU if it is one of them.
+fn machine(reserved: usize) -> Value {
+    let cpu = |id: u32| json!({"id": id, "core": id / 2, "socket": 0, "node": id / 2});
+    let amount = |name: &str, of: &str| json!({"name": name, "allocatable": of});
+    let zone = |n: u32| {
+        json!({"name": format!("node-{n}"), "type": "Node", "resources": [amount("cpu", "2"), amount("memory", "4Gi")]})
+    };
+    json!({
+        "metadata": {"annotations": {
+            "node.koordinator.sh/cpu-topology": json!({"detail": (0..4).map(cpu).collect::<Value>()}).to_string(),
+            "node.koordinator.sh/reservation": json!({"reservedCPUs": reserved.to_string()}).to_string(),
+        }},
+        "zones": [zone(0), zone(1)],
+    })
 }
 
 /// The objects of the API server and a scheduler.
@@ -103,6 +121,7 @@ impl Life {
             life.happen(&what);
         }
         life.happen(&Happening::Pool(1, 4, 0));
+        life.happen(&Happening::Machine(0, 9));
         life
     }
 
@@ -167,11 +186,22 @@ impl Life {
                 let wanted = POOLS.get(*pool).map(|pool| format!("{pool}={seats}"));
                 let annotations =
                     wanted.map_or(json!({}), |wanted| json!({"example.com/licence-seats": wanted}));
+                // Some pods get CPUs of their own, some of them on one NUMA node.
+                let is_pinned = at % 3 == 1;
+                let milli = if is_pinned { (milli / 400 + 1) * 1_000 } else { *milli };
+                let mut annotations = annotations;
+                if at % 6 == 4 {
+                    let spec = json!({"numaTopologyPolicy": "SingleNUMANode"}).to_string();
+                    annotations["scheduling.koordinator.sh/numa-topology-spec"] = spec.into();
+                }
                 let requests = json!({"cpu": format!("{milli}m"), "memory": "100Mi"});
                 // The third quota of pods does not exist.
                 let quota = QUOTAS.get(at % 4).unwrap_or(&"team-c");
                 let labels = json!({"quota.scheduling.koordinator.sh/name": quota});
-                let labels = if at % 4 == 3 { json!({}) } else { labels };
+                let mut labels = if at % 4 == 3 { json!({}) } else { labels };
+                if is_pinned {
+                    labels[QOS] = "LSR".into();
+                }
                 let pod = json!({
                     "metadata": {"namespace": "ns", "name": name, "uid": uid, "annotations": annotations, "labels": labels},
                     "spec": {"schedulerName": SCHEDULER,
@@ -209,6 +239,10 @@ impl Life {
                 self.set_custom("NodeMetric", &format!("n{i}"), metric);
             }
             Happening::ReportGone(i) => self.forget_custom("NodeMetric", &format!("n{i}")),
+            Happening::Machine(i, reserved) => {
+                self.set_custom("NodeResourceTopology", &format!("n{i}"), machine(*reserved))
+            }
+            Happening::MachineGone(i) => self.forget_custom("NodeResourceTopology", &format!("n{i}")),
             Happening::Quota(i, min, max, below) => {
                 let parent = if *below && *i == 1 { QUOTAS[0] } else { "" };
                 let amount = |milli: &u64| json!({"cpu": format!("{milli}m")});
@@ -362,7 +396,7 @@ fn check_trials(life: &Life) -> Result<(), TestCaseError> {
     prop_assert_eq!(seen_by(&copy, &registry()), before);
     for (id, _) in pods {
         let Some(spec) = copy.pod(id).map(|record| record.pod.spec.clone()) else { continue };
-        for plugin in profile.plugins.iter().filter(|p| [LOAD_AWARE, "LicenceSeats"].contains(&p.name())) {
+        for plugin in profile.plugins.iter().filter(|p| [LOAD_AWARE, NUMA, "LicenceSeats"].contains(&p.name())) {
             let view = View::new(&copy);
             let together = filter(&**plugin, view, &spec, &nodes);
             let alone: Vec<_> = nodes.iter().flat_map(|n| filter(&**plugin, view, &spec, &[*n])).collect();
@@ -394,7 +428,8 @@ fn check_placements(before: &Cluster, steps: &[Step], life: &Life) -> Result<(),
         trial.pod(id).and_then(|record| marks_of(&record.holds))
     });
     prop_assert_eq!(&given, &marks_of(&record.holds));
-    let asks = record.pod.spec.annotations.text("example.com/licence-seats").is_some();
+    let asks = record.pod.spec.annotations.text("example.com/licence-seats").is_some()
+        || record.pod.labels.text(QOS).is_some();
     prop_assert_eq!(given.is_some(), asks);
     Ok(())
 }

@@ -17,6 +17,7 @@ pub mod load_aware;
 mod meta;
 pub mod node_explain;
 pub mod nodes;
+pub mod numa;
 pub mod pending;
 pub mod plugins;
 pub mod preemption;

@@ -1,20 +1,16 @@
 //! What a pod is estimated to use before its node reports it (Koordinator's default estimator).
 
-use pellucid_model::pod::Qos;
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, PodSpec};
 use smallvec::SmallVec;
 
+pub(super) use super::super::koordinator::{PRIORITY_CLASS, PriorityClass, QOS_CLASS};
 use super::super::scored::amount;
 use super::args::LoadAwareArgs;
 
 /// Amounts in the order of [`LoadAwareArgs::resources`]: CPU in thousandths of a core, the rest in units.
 pub(super) type Amounts = SmallVec<[i64; 2]>;
 
-/// Label with a pod's priority class.
-pub(super) const PRIORITY_CLASS: &str = "koordinator.sh/priority-class";
-/// Label with a pod's QoS class.
-pub(super) const QOS_CLASS: &str = "koordinator.sh/qosClass";
 /// Annotation with a pod's own scaling factors, a JSON object of percents.
 pub(super) const SCALING_FACTORS: &str = "scheduling.koordinator.sh/load-estimated-scaling-factors";
 /// Annotation with a pod's own `estimatedSecondsAfterPodScheduled`.
@@ -29,61 +25,15 @@ const DEFAULT_MILLI_CPU: i64 = 250;
 /// Memory of a pod that requests none, in bytes.
 const DEFAULT_MEMORY: i64 = 200 << 20;
 
-/// Koordinator's priority class of a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PriorityClass {
-    Prod,
-    Mid,
-    Batch,
-    Free,
-}
-
-impl PriorityClass {
-    /// Parses the class of a label or of a NodeMetric; `None` when unknown.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        match text {
-            "koord-prod" => Some(Self::Prod),
-            "koord-mid" => Some(Self::Mid),
-            "koord-batch" => Some(Self::Batch),
-            "koord-free" => Some(Self::Free),
-            _ => None,
-        }
-    }
-
-    /// Returns the class of a pod: by its label, else by its priority, else by its QoS. A label with an unknown value
-    /// leaves only the QoS.
-    pub(super) fn of(spec: &PodSpec) -> Self {
-        let by_priority = || match spec.priority {
-            9000..=9999 => Some(Self::Prod),
-            7000..=7999 => Some(Self::Mid),
-            5000..=5999 => Some(Self::Batch),
-            3000..=3999 => Some(Self::Free),
-            _ => None,
-        };
-        let label = spec.labels.text(PRIORITY_CLASS);
-        let class = label.map_or_else(by_priority, Self::parse);
-        class.unwrap_or_else(|| Self::by_qos(spec))
-    }
-
-    fn by_qos(spec: &PodSpec) -> Self {
-        match spec.labels.text(QOS_CLASS) {
-            Some("BE") => Self::Batch,
-            Some("LSE" | "LSR" | "LS" | "SYSTEM") => Self::Prod,
-            _ if spec.qos == Qos::BestEffort => Self::Batch,
-            _ => Self::Prod,
-        }
-    }
-
-    /// Returns the name under which pods of this class request a resource; `None` when they cannot.
-    fn requests_as(self, resource: &str) -> Option<&str> {
-        match (self, resource) {
-            (Self::Prod, _) => Some(resource),
-            (Self::Batch, "cpu") => Some("kubernetes.io/batch-cpu"),
-            (Self::Batch, "memory") => Some("kubernetes.io/batch-memory"),
-            (Self::Mid, "cpu") => Some("kubernetes.io/mid-cpu"),
-            (Self::Mid, "memory") => Some("kubernetes.io/mid-memory"),
-            _ => None,
-        }
+/// Returns the name under which pods of a class request a resource; `None` when they cannot.
+fn requests_as(class: PriorityClass, resource: &str) -> Option<&str> {
+    match (class, resource) {
+        (PriorityClass::Prod, _) => Some(resource),
+        (PriorityClass::Batch, "cpu") => Some("kubernetes.io/batch-cpu"),
+        (PriorityClass::Batch, "memory") => Some("kubernetes.io/batch-memory"),
+        (PriorityClass::Mid, "cpu") => Some("kubernetes.io/mid-cpu"),
+        (PriorityClass::Mid, "memory") => Some("kubernetes.io/mid-memory"),
+        _ => None,
     }
 }
 
@@ -128,7 +78,7 @@ fn estimate(
     (requests, limits): (&ResourceList, &ResourceList),
     factor: i64,
 ) -> i64 {
-    let Some(name) = class.requests_as(resource) else { return 0 };
+    let Some(name) = requests_as(class, resource) else { return 0 };
     let (request, limit) = (amount(requests, name), amount(limits, name));
     let base = request.max(limit);
     if base <= 0 {
@@ -148,6 +98,7 @@ fn estimate(
 
 #[cfg(test)]
 mod tests {
+    use pellucid_model::pod::Qos;
     use pellucid_model::requests::PodRequests;
     use pellucid_model::selector::Labels;
 
@@ -168,19 +119,6 @@ mod tests {
     fn labelled(mut spec: PodSpec, key: &str, value: &str) -> PodSpec {
         spec.labels = Labels::new([(key.into(), value.into())]);
         spec
-    }
-
-    #[test]
-    fn the_class_comes_from_label_priority_or_qos() {
-        use PriorityClass::{Batch, Free, Mid, Prod};
-        let with_priority = |priority| PodSpec { priority, ..spec(1, 0) };
-        assert_eq!(PriorityClass::of(&with_priority(7500)), Mid);
-        assert_eq!(PriorityClass::of(&with_priority(3000)), Free);
-        assert_eq!(PriorityClass::of(&with_priority(10_000)), Prod);
-        assert_eq!(PriorityClass::of(&PodSpec { qos: Qos::BestEffort, ..spec(0, 0) }), Batch);
-        assert_eq!(PriorityClass::of(&labelled(with_priority(7500), PRIORITY_CLASS, "koord-batch")), Batch);
-        assert_eq!(PriorityClass::of(&labelled(with_priority(7500), PRIORITY_CLASS, "other")), Prod);
-        assert_eq!(PriorityClass::of(&labelled(spec(1, 0), QOS_CLASS, "BE")), Batch);
     }
 
     #[test]

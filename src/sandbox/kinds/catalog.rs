@@ -20,6 +20,7 @@ use crate::kinds::defaults;
 use crate::kinds::events as event_rules;
 use crate::kinds::groups;
 use crate::kinds::installation;
+use crate::kinds::machine;
 use crate::kinds::printers;
 use crate::kinds::registry::{
     ALL_VERBS, Cell, Column, Decode, Form, Kind, Registry, STATUS_VERBS, Selectable, Subresource, Validate,
@@ -128,6 +129,7 @@ const ROWS: &[Row] = &[
         subresources: &[STATUS],
         decode: Some(decode::typed::<core::Node>),
         defaults: defaults::node,
+        validate: |node, _| machine::invalid(node).into_iter().collect(),
         selectable: &[("spec.unschedulable", "/spec/unschedulable", "false")],
         columns: printers::NODES,
         empty: NODE_EMPTY,

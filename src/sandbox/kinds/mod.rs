@@ -14,6 +14,7 @@ pub(crate) mod defaults;
 pub(crate) mod events;
 pub(crate) mod groups;
 pub(crate) mod installation;
+pub(crate) mod machine;
 pub(crate) mod meta;
 pub(crate) mod placement;
 pub(crate) mod pod_diff;

@@ -1,0 +1,156 @@
+//! Sets of logical CPUs as bits, in the text form of Linux' cpuset lists.
+//!
+//! Not here: which core or NUMA node a CPU belongs to; that is `cpu_topology`.
+
+use std::fmt;
+
+/// Number of CPUs that a set can hold: ids from 0 to 1,023.
+pub(super) const MAX_CPUS: usize = 1024;
+
+const WORDS: usize = MAX_CPUS / 64;
+
+/// A set of logical CPUs by their ids.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(super) struct CpuSet([u64; WORDS]);
+
+impl CpuSet {
+    /// Returns the set of these ids. Ids beyond [`MAX_CPUS`] are left out.
+    pub(super) fn of(ids: impl IntoIterator<Item = usize>) -> Self {
+        let mut set = Self::default();
+        ids.into_iter().for_each(|id| set.insert(id));
+        set
+    }
+
+    /// Parses a Linux cpuset list such as `0-3,8`; the empty text is the empty set. Fails with what cannot be read.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let mut set = Self::default();
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let number = |text: &str| text.trim().parse::<usize>().ok().filter(|id| *id < MAX_CPUS);
+            let (Some(first), Some(last)) = (number(first), number(last)) else {
+                return Err(format!("{part:?} is no CPU or range of CPUs below {MAX_CPUS}"));
+            };
+            if first > last {
+                return Err(format!("{part:?} is a range that ends before it begins"));
+            }
+            (first..=last).for_each(|id| set.insert(id));
+        }
+        Ok(set)
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, id: usize) {
+        if let Some(word) = self.0.get_mut(id / 64) {
+            *word |= 1 << (id % 64);
+        }
+    }
+
+    #[inline]
+    pub(super) fn remove(&mut self, id: usize) {
+        if let Some(word) = self.0.get_mut(id / 64) {
+            *word &= !(1 << (id % 64));
+        }
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, id: usize) -> bool {
+        self.0.get(id / 64).is_some_and(|word| word & (1 << (id % 64)) != 0)
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+
+    #[inline]
+    pub(super) fn and(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
+    }
+
+    #[inline]
+    pub(super) fn or(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] | other.0[i]))
+    }
+
+    /// Returns the CPUs of this set that are not in the other one.
+    #[inline]
+    pub(super) fn without(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i] & !other.0[i]))
+    }
+
+    /// Iterates over the ids, ascending.
+    #[inline]
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + use<> {
+        let words = self.0;
+        words.into_iter().enumerate().flat_map(|(at, mut word)| {
+            std::iter::from_fn(move || {
+                (word != 0).then(|| {
+                    let bit = word.trailing_zeros() as usize;
+                    word &= word - 1;
+                    at * 64 + bit
+                })
+            })
+        })
+    }
+}
+
+/// Writes the cpuset list, with ranges of two and more as `a-b`.
+impl fmt::Display for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut ids = self.iter().peekable();
+        let mut comma = "";
+        while let Some(first) = ids.next() {
+            let mut last = first;
+            while let Some(next) = ids.next_if_eq(&(last + 1)) {
+                last = next;
+            }
+            match last == first {
+                true => write!(f, "{comma}{first}")?,
+                false => write!(f, "{comma}{first}-{last}")?,
+            }
+            comma = ",";
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CpuSet({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_written_as_linux_does() {
+        for text in ["", "0", "0-3,8", "1,3,5-6,1023", "63-64"] {
+            assert_eq!(CpuSet::parse(text).expect("a list").to_string(), text);
+        }
+        assert_eq!(CpuSet::parse(" 3, 1-2").expect("a list").to_string(), "1-3");
+        for bad in ["x", "3-1", "1024", "1-", "-1", "0-99999999999999999999"] {
+            assert!(CpuSet::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn operations_are_those_of_sets() {
+        let (a, b) = (CpuSet::of([0, 1, 64, 1023]), CpuSet::of([1, 64, 65]));
+        assert_eq!(a.and(&b), CpuSet::of([1, 64]));
+        assert_eq!(a.or(&b).len(), 5);
+        assert_eq!(a.without(&b).iter().collect::<Vec<_>>(), [0, 1023]);
+        let mut set = a;
+        set.remove(0);
+        set.remove(5000);
+        set.insert(5000);
+        assert!(!set.contains(0) && set.contains(1023) && !set.contains(5000) && !set.is_empty());
+        assert!(CpuSet::default().is_empty());
+    }
+}

@@ -1,0 +1,254 @@
+//! The CPUs of a machine: which logical CPUs share a core, which cores lie in which NUMA node and socket.
+//!
+//! Made once per NodeResourceTopology, so that allocation walks over dense arrays. Not here: which CPUs are taken.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::cpu_set::{CpuSet, MAX_CPUS};
+
+/// One logical CPU as koordlet reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CpuInfo {
+    pub(super) id: u16,
+    /// Core id; unique in its socket.
+    pub(super) core: u16,
+    pub(super) socket: u16,
+    /// NUMA node.
+    pub(super) node: u16,
+}
+
+/// A physical core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Core {
+    /// Id among all cores of the machine: the socket in the upper 16 bits, the reported id in the lower ones, as in
+    /// Koordinator's answers.
+    pub(super) id: u32,
+    /// Index in [`CpuTopology::nodes`].
+    pub(super) node: u16,
+    /// Index in [`CpuTopology::sockets`].
+    pub(super) socket: u16,
+    /// Number of its logical CPUs.
+    pub(super) threads: u16,
+}
+
+/// A NUMA node or a socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Domain {
+    /// Reported id.
+    pub(super) id: u16,
+    pub(super) cpus: CpuSet,
+    /// Index of its socket in [`CpuTopology::sockets`]; of a socket its own.
+    pub(super) socket: u16,
+}
+
+/// The CPUs of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct CpuTopology {
+    /// All logical CPUs.
+    pub(super) cpus: CpuSet,
+    /// By CPU id, the index of its core in `cores`; `u16::MAX` where there is no CPU.
+    core_of: Vec<u16>,
+    /// Ascending by id.
+    pub(super) cores: Vec<Core>,
+    /// NUMA nodes, ascending by id.
+    pub(super) nodes: Vec<Domain>,
+    /// Sockets, ascending by id.
+    pub(super) sockets: Vec<Domain>,
+    /// Number of NUMA nodes, counted once per socket: with NUMA switched off in the firmware, one spans all sockets.
+    pub(super) n_nodes: usize,
+}
+
+fn core_id(info: &CpuInfo) -> u32 {
+    u32::from(info.socket) << 16 | u32::from(info.core)
+}
+
+/// Core ids are unique in their socket only. A core that is reported in two sockets shows by having too few threads in
+/// each of them.
+fn split_between_sockets(cores: &BTreeMap<u32, (u16, u16, u16)>) -> Result<(), String> {
+    let most = cores.values().map(|(_, _, threads)| *threads).max().unwrap_or(0);
+    let mut short: BTreeMap<u16, (u16, u16)> = BTreeMap::new();
+    for (id, (_, socket, threads)) in cores.iter().filter(|(_, (_, _, threads))| *threads < most) {
+        let core = (*id & 0xffff) as u16;
+        if let Some((first, others)) = short.insert(core, (*socket, *threads))
+            && threads + others == most
+        {
+            return Err(format!("core {core} lies in sockets {first} and {socket}"));
+        }
+    }
+    Ok(())
+}
+
+impl CpuTopology {
+    /// Makes a topology of reported CPUs. Fails with the first contradiction, in words.
+    pub(super) fn of(all: &[CpuInfo]) -> Result<Self, String> {
+        if all.is_empty() {
+            return Err("it names no CPUs".to_owned());
+        }
+        let mut made = Self::default();
+        let mut node_sockets: BTreeSet<(u16, u16)> = BTreeSet::new();
+        let mut sockets: BTreeMap<u16, CpuSet> = BTreeMap::new();
+        let mut nodes: BTreeMap<u16, CpuSet> = BTreeMap::new();
+        let mut cores: BTreeMap<u32, (u16, u16, u16)> = BTreeMap::new();
+        for info in all {
+            let id = usize::from(info.id);
+            if id >= MAX_CPUS {
+                return Err(format!("CPU {id} is beyond the {MAX_CPUS} CPUs that a cpuset can name"));
+            }
+            if made.cpus.contains(id) {
+                return Err(format!("CPU {id} is named twice"));
+            }
+            if info.node > 63 {
+                return Err(format!("NUMA node {} is beyond 63, the last that a hint can name", info.node));
+            }
+            made.cpus.insert(id);
+            let core = cores.entry(core_id(info)).or_insert((info.node, info.socket, 0));
+            if core.0 != info.node {
+                let (first, second) = (core.0, info.node);
+                let core = format!("core {} of socket {}", info.core, info.socket);
+                return Err(format!("{core} lies in NUMA nodes {first} and {second}"));
+            }
+            core.2 += 1;
+            node_sockets.insert((info.node, info.socket));
+            sockets.entry(info.socket).or_default().insert(id);
+            nodes.entry(info.node).or_default().insert(id);
+        }
+        split_between_sockets(&cores)?;
+        let socket_at = |id: u16| sockets.keys().position(|known| *known == id).unwrap_or(0) as u16;
+        let node_at = |id: u16| nodes.keys().position(|known| *known == id).unwrap_or(0) as u16;
+        made.sockets = sockets
+            .iter()
+            .enumerate()
+            .map(|(at, (id, cpus))| Domain { id: *id, cpus: *cpus, socket: at as u16 })
+            .collect();
+        let of_node = |(id, cpus): (&u16, &CpuSet)| Domain {
+            id: *id,
+            cpus: *cpus,
+            socket: node_sockets.range((*id, 0)..).next().map_or(0, |(_, socket)| socket_at(*socket)),
+        };
+        made.n_nodes = node_sockets.len();
+        made.nodes = nodes.iter().map(of_node).collect();
+        let core = |(id, (node, socket, threads)): (&u32, &(u16, u16, u16))| Core {
+            id: *id,
+            node: node_at(*node),
+            socket: socket_at(*socket),
+            threads: *threads,
+        };
+        made.cores = cores.iter().map(core).collect();
+        let last = all.iter().map(|info| info.id).max().unwrap_or(0);
+        made.core_of = vec![u16::MAX; usize::from(last) + 1];
+        for info in all {
+            let at = made.cores.partition_point(|core| core.id < core_id(info));
+            made.core_of[usize::from(info.id)] = at as u16;
+        }
+        Ok(made)
+    }
+
+    /// Returns the index of a CPU's core; `None` for a CPU that the machine does not have.
+    #[inline]
+    pub(super) fn core_of(&self, cpu: usize) -> Option<usize> {
+        self.core_of.get(cpu).filter(|at| **at != u16::MAX).map(|at| usize::from(*at))
+    }
+
+    /// Returns how many logical CPUs a core has, on the average.
+    pub(super) fn cpus_per_core(&self) -> usize {
+        self.cpus.len() / self.cores.len().max(1)
+    }
+
+    /// Returns how many logical CPUs a NUMA node has, on the average.
+    pub(super) fn cpus_per_node(&self) -> usize {
+        self.cpus.len() / self.n_nodes.max(1)
+    }
+
+    /// Returns how many logical CPUs a socket has, on the average.
+    pub(super) fn cpus_per_socket(&self) -> usize {
+        self.cpus.len() / self.sockets.len().max(1)
+    }
+
+    /// Returns the CPUs of a NUMA node by its id; none when there is no such node.
+    pub(super) fn in_node(&self, id: u16) -> CpuSet {
+        let found = self.nodes.binary_search_by_key(&id, |node| node.id);
+        found.map_or_else(|_| CpuSet::default(), |at| self.nodes[at].cpus)
+    }
+
+    /// Returns the NUMA nodes of some CPUs as bits by their ids.
+    pub(super) fn nodes_of(&self, cpus: &CpuSet) -> u64 {
+        let touched = self.nodes.iter().filter(|node| !node.cpus.and(cpus).is_empty());
+        touched.fold(0, |mask, node| mask | 1 << node.id)
+    }
+
+    /// Iterates over the logical CPUs, ascending, each with its core.
+    pub(super) fn details(&self) -> impl Iterator<Item = (usize, &Core)> {
+        self.cpus.iter().filter_map(|cpu| Some((cpu, &self.cores[self.core_of(cpu)?])))
+    }
+
+    /// Returns the CPUs of cores of which some CPUs are in a set, all or one of each core: those of cores that lie in it
+    /// whole, or the first of each.
+    pub(super) fn whole_cores(&self, free: &CpuSet) -> CpuSet {
+        let mut counts = vec![0u16; self.cores.len()];
+        let cores = || free.iter().filter_map(|cpu| Some((cpu, self.core_of(cpu)?)));
+        cores().for_each(|(_, core)| counts[core] += 1);
+        let threads = self.cpus_per_core();
+        CpuSet::of(cores().filter(|(_, core)| usize::from(counts[*core]) == threads).map(|(cpu, _)| cpu))
+    }
+
+    /// Returns the first CPU of each core that has one in a set.
+    pub(super) fn one_of_each_core(&self, free: &CpuSet) -> CpuSet {
+        let mut seen = vec![false; self.cores.len()];
+        let first =
+            |cpu: &usize| self.core_of(*cpu).is_some_and(|core| !std::mem::replace(&mut seen[core], true));
+        CpuSet::of(free.iter().filter(first))
+    }
+}
+
+/// Returns a machine whose sockets, NUMA nodes and cores are numbered in order. The threads of a core are numbered next to
+/// each other, or half of all CPUs apart.
+#[cfg(test)]
+pub(super) fn machine(sockets: u16, nodes: u16, cores: u16, threads: u16, is_apart: bool) -> CpuTopology {
+    let all = sockets * nodes * cores;
+    let info = |core: u16, thread: u16| CpuInfo {
+        id: if is_apart { thread * all + core } else { core * threads + thread },
+        core,
+        socket: core / (nodes * cores),
+        node: core / cores,
+    };
+    let infos: Vec<CpuInfo> = (0..all).flat_map(|core| (0..threads).map(move |t| info(core, t))).collect();
+    CpuTopology::of(&infos).expect("a machine without contradictions")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_has_its_domains() {
+        let machine = machine(2, 2, 4, 2, true);
+        assert_eq!((machine.cpus.len(), machine.cores.len()), (32, 16));
+        assert_eq!((machine.nodes.len(), machine.sockets.len()), (4, 2));
+        assert_eq!((machine.cpus_per_core(), machine.cpus_per_node(), machine.cpus_per_socket()), (2, 8, 16));
+        assert_eq!(machine.in_node(1).to_string(), "4-7,20-23");
+        assert_eq!(machine.core_of(0), machine.core_of(16));
+        assert_eq!(machine.cores[8].id, (1 << 16) | 8);
+        assert_eq!(machine.nodes_of(&CpuSet::of([0, 16, 5])), 0b11);
+        let free = CpuSet::of([0, 1, 16, 18]);
+        assert_eq!(machine.whole_cores(&free).to_string(), "0,16");
+        assert_eq!(machine.one_of_each_core(&free).to_string(), "0-1,18");
+    }
+
+    #[test]
+    fn contradictions_are_named() {
+        let cpu = |id, core, socket, node| CpuInfo { id, core, socket, node };
+        for (infos, problem) in [
+            (vec![], "it names no CPUs"),
+            (vec![cpu(1, 0, 0, 0), cpu(1, 1, 0, 0)], "CPU 1 is named twice"),
+            (vec![cpu(1024, 0, 0, 0)], "CPU 1024 is beyond the 1024 CPUs that a cpuset can name"),
+            (vec![cpu(0, 3, 0, 0), cpu(1, 3, 0, 1)], "core 3 of socket 0 lies in NUMA nodes 0 and 1"),
+            (
+                vec![cpu(0, 0, 0, 0), cpu(1, 0, 0, 0), cpu(2, 1, 0, 0), cpu(3, 1, 1, 1)],
+                "core 1 lies in sockets 0 and 1",
+            ),
+            (vec![cpu(0, 0, 0, 64)], "NUMA node 64 is beyond 63, the last that a hint can name"),
+        ] {
+            assert_eq!(CpuTopology::of(&infos), Err(problem.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a pod holds of a node: its CPUs and its amounts on NUMA nodes, and how they stand on the pod.
+//!
+//! Annotation `resource-status` has Koordinator's form, so that koordlet applies it. It is written by the Binding and read
+//! back from whoever bound the pod.
+
+use pellucid_model::{Name, Pod, quantity};
+use serde_json::{Map, Value, json};
+use smallvec::SmallVec;
+
+use super::accumulator::ExclusivePolicy;
+use super::amounts::Amounts;
+use super::cpu_set::CpuSet;
+use super::keys;
+use super::resource_spec::exclusive_policy;
+
+/// What a pod holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Holding {
+    pub(super) cpus: CpuSet,
+    /// The exclusive policy that the pod's annotation names.
+    pub(super) exclusive: Option<ExclusivePolicy>,
+    /// Amounts by NUMA node, ascending.
+    pub(super) zones: SmallVec<[(u16, Amounts); 2]>,
+}
+
+impl Holding {
+    /// Reads what stands on a pod; `None` when nothing does, or nothing that can be read.
+    pub(super) fn of(pod: &Pod) -> Option<Self> {
+        let status: Value = serde_json::from_str(pod.marks.text(keys::RESOURCE_STATUS)?).ok()?;
+        let cpus = CpuSet::parse(status["cpuset"].as_str().unwrap_or("")).ok()?;
+        let mut zones: SmallVec<[(u16, Amounts); 2]> = SmallVec::new();
+        for zone in status["numaNodeResources"].as_array().into_iter().flatten() {
+            let node = zone["node"].as_u64().and_then(|node| u16::try_from(node).ok())?;
+            zones.push((node, amounts(&zone["resources"])));
+        }
+        zones.sort_by_key(|(node, _)| *node);
+        let made = Self { cpus, exclusive: exclusive_policy(&pod.spec), zones };
+        (!made.cpus.is_empty() || !made.zones.is_empty()).then_some(made)
+    }
+
+    /// Returns the annotation's text.
+    pub(super) fn status(&self) -> String {
+        let mut status = Map::new();
+        if !self.cpus.is_empty() {
+            status.insert("cpuset".to_owned(), json!(self.cpus.to_string()));
+        }
+        let zone =
+            |(node, amounts): &(u16, Amounts)| json!({"node": node, "resources": amounts.quantities()});
+        if !self.zones.is_empty() {
+            status.insert("numaNodeResources".to_owned(), self.zones.iter().map(zone).collect());
+        }
+        Value::Object(status).to_string()
+    }
+}
+
+/// Reads a resource list; what is no quantity is left out.
+fn amounts(list: &Value) -> Amounts {
+    let read = |(name, value): (&String, &Value)| {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let amount = if name == "cpu" { quantity::milli(&text) } else { quantity::units(&text) };
+        Some((Name::new(name), amount.ok()?))
+    };
+    list.as_object().into_iter().flatten().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pellucid_model::selector::Labels;
+
+    use super::*;
+
+    fn pod(status: &str) -> Pod {
+        let marks = Labels::new([(keys::RESOURCE_STATUS.into(), status.into())]);
+        Pod { marks, ..Pod::default() }
+    }
+
+    #[test]
+    fn what_is_written_is_read_alike() {
+        let amounts = |cpu: i64| [("cpu".into(), cpu), ("memory".into(), 2 << 30)].into_iter().collect();
+        let zones = [(0, amounts(1500)), (3, amounts(2000))].into_iter().collect();
+        let holding = Holding { cpus: CpuSet::of([0, 1, 7]), exclusive: None, zones };
+        assert_eq!(
+            holding.status(),
+            r#"{"cpuset":"0-1,7","numaNodeResources":[{"node":0,"resources":{"cpu":"1500m","memory":"2Gi"}},{"node":3,"resources":{"cpu":"2","memory":"2Gi"}}]}"#
+        );
+        assert_eq!(Holding::of(&pod(&holding.status())), Some(holding));
+    }
+
+    #[test]
+    fn a_pod_with_nothing_or_with_nonsense_holds_nothing() {
+        for text in
+            ["{}", "x", r#"{"cpuset": "a"}"#, r#"{"cpuset": ""}"#, r#"{"numaNodeResources": [{"node": -1}]}"#]
+        {
+            assert_eq!(Holding::of(&pod(text)), None, "{text}");
+        }
+        assert_eq!(Holding::of(&Pod::default()), None);
+    }
+}

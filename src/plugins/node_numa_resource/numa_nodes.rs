@@ -1,0 +1,142 @@
+//! The NUMA nodes and CPUs of all nodes, as derived state of the cluster.
+//!
+//! Pods, nodes and NodeResourceTopologies may come in any order: what a pod holds counts from the moment the pod is seen,
+//! and finds its cores once the topology is there.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use pellucid_cluster::HoldValue;
+use pellucid_cluster::derived::{DerivedState, HookContext, Placed, Touched};
+use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Pages};
+
+use super::NAME;
+use super::holding::Holding;
+use super::node_settings::NodeSettings;
+use super::node_topology::NodeTopology;
+use super::on_node::{Holder, OnNode};
+
+/// The state of all nodes.
+#[derive(Clone, Default)]
+pub(super) struct NumaNodes {
+    topologies: CowMap<Name, Arc<NodeTopology>>,
+    nodes: Pages<Option<Arc<OnNode>>>,
+}
+
+impl NumaNodes {
+    /// Returns what is known of a node.
+    #[inline]
+    pub(super) fn on(&self, node: NodeIdx) -> Option<&OnNode> {
+        self.nodes.get(node.index())?.as_deref()
+    }
+
+    /// Returns whether there is no NodeResourceTopology.
+    pub(super) fn is_empty(&self) -> bool {
+        self.topologies.is_empty()
+    }
+
+    /// Iterates over the NodeResourceTopologies by name, in no particular order.
+    pub(super) fn topologies(&self) -> impl Iterator<Item = (&Name, &Arc<NodeTopology>)> {
+        self.topologies.iter()
+    }
+
+    fn change(&mut self, node: NodeIdx, change: impl FnOnce(&mut OnNode)) {
+        self.nodes.grow(node.index() + 1);
+        let Some(slot) = self.nodes.get_mut(node.index()) else { return };
+        let on = Arc::make_mut(slot.get_or_insert_default());
+        change(on);
+        if on.is_empty() {
+            *slot = None;
+        }
+    }
+}
+
+impl DerivedState for NumaNodes {
+    fn fork(&self) -> Box<dyn DerivedState> {
+        Box::new(self.clone())
+    }
+
+    fn plugin(&self) -> &'static str {
+        NAME
+    }
+
+    fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) -> Touched {
+        let is_same =
+            |old: &Node, new: &Node| (&old.labels, &old.annotations) == (&new.labels, &new.annotations);
+        if old.zip(new).is_some_and(|(old, new)| is_same(old, new)) {
+            return Touched::Nothing;
+        }
+        let name = new.or(old).map(|n| n.name.clone()).unwrap_or_default();
+        let topology = new.and_then(|_| self.topologies.get(&name).cloned());
+        self.change(node, |on| {
+            on.settings = new.map(|new| Arc::new(NodeSettings::of(new)));
+            on.topology = topology;
+            on.refresh();
+        });
+        Touched::Nothing
+    }
+
+    fn custom_changed(
+        &mut self,
+        cx: &HookContext<'_>,
+        old: Option<&CustomObject>,
+        new: Option<&CustomObject>,
+    ) -> Touched {
+        let Some(object) = new.or(old).filter(|object| object.get::<NodeTopology>().is_some()) else {
+            return Touched::Nothing;
+        };
+        let was_empty = self.topologies.is_empty();
+        let topology: Option<Arc<NodeTopology>> = new.and_then(CustomObject::shared);
+        match &topology {
+            Some(topology) => drop(self.topologies.insert(object.name.clone(), topology.clone())),
+            None => drop(self.topologies.remove(&object.name)),
+        }
+        let node = cx.find_node(&object.name);
+        if let Some(node) = node {
+            // A node without an object takes its topology when the object comes.
+            let has_object = self.on(node).is_some_and(|on| on.settings.is_some());
+            self.change(node, |on| {
+                on.topology = topology.filter(|_| has_object);
+                on.refresh();
+            });
+        }
+        // With the first topology all nodes begin to score.
+        match node {
+            _ if was_empty != self.topologies.is_empty() => Touched::All,
+            Some(node) => Touched::node(node),
+            None => Touched::Nothing,
+        }
+    }
+
+    fn reserved(&mut self, _cx: &HookContext<'_>, placed: &Placed<'_>, hold: &HoldValue) -> Touched {
+        self.hold(placed, hold, true)
+    }
+
+    fn unreserved(&mut self, _cx: &HookContext<'_>, placed: &Placed<'_>, hold: &HoldValue) -> Touched {
+        self.hold(placed, hold, false)
+    }
+
+    fn bound_hold(
+        &self,
+        _cx: &HookContext<'_>,
+        placed: &Placed<'_>,
+        held: Option<&HoldValue>,
+    ) -> Option<HoldValue> {
+        let Some(read) = Holding::of(placed.pod) else { return held.cloned() };
+        let is_same = |held: &&HoldValue| held.downcast_ref::<Holding>() == Some(&read);
+        Some(held.filter(is_same).cloned().unwrap_or_else(|| Arc::new(read)))
+    }
+
+    fn merge(&mut self, other: Box<dyn DerivedState>) {
+        debug_assert!((&*other as &dyn Any).is::<Self>(), "states of one type are merged");
+    }
+}
+
+impl NumaNodes {
+    fn hold(&mut self, placed: &Placed<'_>, hold: &HoldValue, begins: bool) -> Touched {
+        let Ok(holding) = hold.clone().downcast::<Holding>() else { return Touched::Nothing };
+        let (key, uid) = (placed.pod.key.clone(), placed.pod.uid.clone());
+        self.change(placed.node, |on| on.hold(Holder { id: placed.id, key, uid, holding }, begins));
+        Touched::node(placed.node)
+    }
+}

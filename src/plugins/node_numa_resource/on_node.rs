@@ -1,0 +1,221 @@
+//! What is known of one node: its topology, its settings, and what its pods hold.
+//!
+//! The sums are kept beside what they are made of, so that a decision reads integers and bit sets. They are made anew
+//! when a pod's holding or the topology changes; a node has few pods with holdings.
+
+use std::sync::Arc;
+
+use pellucid_framework::topology::{NumaMask, NumaPolicy};
+use pellucid_model::{PodId, PodKey};
+use smallvec::SmallVec;
+
+use super::accumulator::{BindPolicy, ExclusivePolicy};
+use super::amounts::{Amounts, CPU, Ratios, amplify};
+use super::cpu_set::{CpuSet, MAX_CPUS};
+use super::cpu_topology::CpuTopology;
+use super::holding::Holding;
+use super::node_settings::NodeSettings;
+use super::node_topology::{NodeTopology, Zone};
+
+/// How many pods may have a CPU at the same time.
+pub(super) const MAX_REF_COUNT: u16 = 1;
+
+/// A pod with what it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Holder {
+    pub(super) id: PodId,
+    pub(super) key: PodKey,
+    pub(super) uid: Arc<str>,
+    pub(super) holding: Arc<Holding>,
+}
+
+/// What is known of a node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct OnNode {
+    /// Labels and annotations; `None` while there is no node object.
+    pub(super) settings: Option<Arc<NodeSettings>>,
+    pub(super) topology: Option<Arc<NodeTopology>>,
+    /// Pods that hold something, by id.
+    pub(super) holders: Vec<Holder>,
+    /// CPUs that pods have.
+    pub(super) taken: CpuSet,
+    /// CPUs that as many pods have as may.
+    pub(super) full: CpuSet,
+    /// CPUs of pods that share no cores with pods like them.
+    pub(super) pcpu_level: CpuSet,
+    /// CPUs of pods that share no NUMA nodes with pods like them.
+    pub(super) numa_node_level: CpuSet,
+    /// What pods hold on NUMA nodes, ascending by node. CPUs count as they really are.
+    pub(super) used: SmallVec<[(u16, Amounts); 2]>,
+    /// CPUs that no pod is given.
+    pub(super) reserved: CpuSet,
+    /// NUMA nodes with what they offer: amplified, without reserved CPUs.
+    pub(super) zones: Vec<Zone>,
+    /// NUMA nodes of which pods have CPUs that have no CPUs elsewhere.
+    pub(super) single: NumaMask,
+    /// NUMA nodes of which pods have CPUs that have CPUs elsewhere too.
+    pub(super) shared: NumaMask,
+}
+
+impl OnNode {
+    /// Returns the machine's CPUs; `None` when they are not known or contradict each other.
+    #[inline]
+    pub(super) fn machine(&self) -> Option<&CpuTopology> {
+        self.topology.as_deref()?.cpus.as_ref()
+    }
+
+    /// Returns the CPUs that can be given.
+    pub(super) fn free(&self) -> CpuSet {
+        let all = self.machine().map(|machine| machine.cpus).unwrap_or_default();
+        all.without(&self.full).without(&self.reserved)
+    }
+
+    /// Returns the bind policy that the node forces on pods with whole CPUs.
+    #[inline]
+    pub(super) fn forced_bind(&self) -> Option<BindPolicy> {
+        let of_label = self.settings.as_deref().and_then(|settings| settings.bind);
+        if self.topology.as_deref().is_some_and(|topology| topology.kubelet.is_full_pcpus_only()) {
+            return Some(BindPolicy::FullPcpus);
+        }
+        of_label
+    }
+
+    /// Returns the node's NUMA policy: its label's, else its kubelet's.
+    #[inline]
+    pub(super) fn policy(&self) -> NumaPolicy {
+        let of_label = self.settings.as_deref().map(|settings| settings.policy).unwrap_or_default();
+        match of_label {
+            NumaPolicy::None => self.topology.as_deref().map(|topology| topology.policy).unwrap_or_default(),
+            of_label => of_label,
+        }
+    }
+
+    /// Returns the amplification ratios: those of the NodeResourceTopology, else the node's.
+    pub(super) fn ratios(&self) -> Option<&Ratios> {
+        let of_topology = self.topology.as_deref().and_then(|topology| topology.ratios.as_ref());
+        of_topology.or_else(|| self.settings.as_deref().map(|settings| &settings.ratios))
+    }
+
+    /// Returns by how much the node's CPU is amplified.
+    #[inline]
+    pub(super) fn cpu_ratio(&self) -> f64 {
+        self.ratios().map_or(1.0, |ratios| ratios.of(CPU))
+    }
+
+    /// Returns the ids of the NUMA nodes.
+    pub(super) fn zone_mask(&self) -> NumaMask {
+        let bits = self.zones.iter().filter_map(|zone| NumaMask::of(u32::from(zone.node)));
+        bits.fold(NumaMask::default(), NumaMask::or)
+    }
+
+    /// Returns what pods hold of a NUMA node, with CPUs of their own amplified; `None` when none holds any.
+    pub(super) fn used_of(&self, node: u16) -> Option<Amounts> {
+        let (_, used) = self.used.iter().find(|(known, _)| *known == node)?;
+        let ratio = self.cpu_ratio();
+        if ratio <= 1.0 {
+            return Some(used.clone());
+        }
+        let pinned = self.machine().map_or(0, |machine| machine.in_node(node).and(&self.taken).len());
+        let pinned = pinned as i64 * 1000;
+        let mut used = used.clone();
+        used.add(&super::node_topology::cpu_name(), amplify(pinned, ratio) - pinned);
+        Some(used)
+    }
+
+    /// Returns what is left of a NUMA node, at least 0 of each resource.
+    pub(super) fn left_of(&self, zone: &Zone) -> Amounts {
+        let Some(used) = self.used_of(zone.node) else {
+            return zone.amounts.iter().map(|(name, all)| (name.clone(), (*all).max(0))).collect();
+        };
+        let left = |(name, all): &(_, i64)| {
+            let name: &pellucid_model::Name = name;
+            (name.clone(), all.saturating_sub(used.get(name).unwrap_or(0)).max(0))
+        };
+        zone.amounts.iter().map(left).collect()
+    }
+
+    /// Adds a pod with what it holds, or takes it away.
+    pub(super) fn hold(&mut self, holder: Holder, begins: bool) {
+        match (self.holders.binary_search_by_key(&holder.id, |known| known.id), begins) {
+            (Ok(at), true) => self.holders[at] = holder,
+            (Err(at), true) => self.holders.insert(at, holder),
+            (Ok(at), false) => drop(self.holders.remove(at)),
+            (Err(_), false) => return,
+        }
+        self.sum_up();
+    }
+
+    /// Makes the sums anew that depend on what pods hold.
+    pub(super) fn sum_up(&mut self) {
+        let mut refs = [0u16; MAX_CPUS];
+        let mut made = Self {
+            settings: self.settings.take(),
+            topology: self.topology.take(),
+            holders: std::mem::take(&mut self.holders),
+            reserved: self.reserved,
+            zones: std::mem::take(&mut self.zones),
+            ..Self::default()
+        };
+        for Holder { holding, .. } in &made.holders {
+            made.taken = made.taken.or(&holding.cpus);
+            for cpu in holding.cpus.iter() {
+                refs[cpu] += 1;
+                if refs[cpu] >= MAX_REF_COUNT {
+                    made.full.insert(cpu);
+                }
+            }
+            match holding.exclusive {
+                Some(ExclusivePolicy::PcpuLevel) => made.pcpu_level = made.pcpu_level.or(&holding.cpus),
+                Some(ExclusivePolicy::NumaNodeLevel) => {
+                    made.numa_node_level = made.numa_node_level.or(&holding.cpus);
+                }
+                _ => {}
+            }
+            let machine = made.topology.as_deref().and_then(|topology| topology.cpus.as_ref());
+            let nodes = NumaMask(machine.map_or(0, |machine| machine.nodes_of(&holding.cpus)));
+            match nodes.count() {
+                0 => {}
+                1 => made.single = made.single.or(nodes),
+                _ => made.shared = made.shared.or(nodes),
+            }
+            for (node, amounts) in &holding.zones {
+                let at = made.used.partition_point(|(known, _)| known < node);
+                if made.used.get(at).is_none_or(|(known, _)| known != node) {
+                    made.used.insert(at, (*node, Amounts::default()));
+                }
+                amounts.iter().for_each(|(name, amount)| made.used[at].1.add(name, *amount));
+            }
+        }
+        // A NUMA node with pods of both kinds counts as shared.
+        made.single = NumaMask(made.single.0 & !made.shared.0);
+        *self = made;
+    }
+
+    /// Makes everything anew that depends on topology and settings.
+    pub(super) fn refresh(&mut self) {
+        let of_node = self.settings.as_deref().map(|settings| settings.reserved).unwrap_or_default();
+        let topology = self.topology.as_deref();
+        self.reserved = topology.map_or(of_node, |topology| topology.reserved().or(&of_node));
+        let ratios = self.ratios().filter(|_| topology.is_some_and(|topology| topology.ratios.is_none()));
+        let zone = |zone: &Zone| {
+            let reserved =
+                self.machine().map_or(0, |machine| machine.in_node(zone.node).and(&self.reserved).len());
+            let real = |name: &str, amount: i64| match name {
+                CPU if amount > 0 => amount - reserved as i64 * 1000,
+                _ => amount,
+            };
+            let amplified = |(name, amount): &(pellucid_model::Name, i64)| {
+                let ratio = ratios.map_or(1.0, |ratios| ratios.of(name));
+                (name.clone(), amplify(real(name, *amount), ratio))
+            };
+            Zone { node: zone.node, amounts: zone.amounts.iter().map(amplified).collect() }
+        };
+        self.zones = topology.map(|topology| topology.zones.iter().map(zone).collect()).unwrap_or_default();
+        self.sum_up();
+    }
+
+    /// Returns whether nothing is known of the node.
+    pub(super) fn is_empty(&self) -> bool {
+        self.settings.is_none() && self.topology.is_none() && self.holders.is_empty()
+    }
+}

@@ -1,0 +1,194 @@
+//! Scores: how much of a node, or of the NUMA nodes that the pod would get, is requested with the pod.
+
+use std::sync::Arc;
+
+use pellucid_cluster::columns::{CPU as CPU_COLUMN, EPHEMERAL_STORAGE, MEMORY};
+use pellucid_framework::merge::merge;
+use pellucid_framework::plugin::{CycleValue, PreScore, PreScored, Reads, Score};
+use pellucid_framework::topology::{NumaMask, NumaPolicy, NumaTopology};
+use pellucid_framework::{TopologyHints, View};
+use pellucid_model::{NodeIdx, PodSpec};
+
+use super::super::scored::{ScoredResource, is_scalar};
+use super::NodeNumaResource;
+use super::allocation::{Left, NodeRequest};
+use super::amounts::{Amounts, CPU, amplify};
+use super::args::{Strategy, StrategyKind};
+use super::holding::Holding;
+use super::numa_nodes::NumaNodes;
+use super::resource_spec::PodRequest;
+
+impl PreScore for NodeNumaResource {
+    /// Whether there are NodeResourceTopologies changes the results of all nodes.
+    fn reads(&self) -> Reads {
+        Reads::NodeSet
+    }
+
+    fn pre_score(&self, view: View<'_>, spec: &PodSpec, _nodes: &[NodeIdx]) -> PreScored {
+        let request = PodRequest::of(spec, self.args.default_bind).ok();
+        let request = request.filter(|request| !request.amounts.is_empty());
+        let is_known = view.state::<NumaNodes>().is_some_and(|state| !state.is_empty());
+        request.filter(|_| is_known).map_or(PreScored::Skip, |request| PreScored::Ready(Arc::new(request)))
+    }
+}
+
+impl Score for NodeNumaResource {
+    fn reads(&self) -> Reads {
+        Reads::Usage
+    }
+
+    fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        let Some(pod) = value.downcast_ref::<PodRequest>() else { return };
+        for (node, score) in nodes.iter().zip(out) {
+            *score = self.score_of(view, spec, (value, pod), *node).unwrap_or(0);
+        }
+    }
+}
+
+impl NodeNumaResource {
+    /// Returns a node's score; `None` for a node that does not take the pod.
+    fn score_of(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        (value, pod): (&CycleValue, &PodRequest),
+        node: NodeIdx,
+    ) -> Option<i64> {
+        let on = self.on(view, node);
+        let asked = NodeRequest::of(on, pod, self.args.allocate_strategy()).ok()?;
+        asked.check_machine().ok()?;
+        let ratio = on.cpu_ratio();
+        let pinned = |amount: i64| if asked.bind.is_some() { amplify(amount, ratio) } else { amount };
+        let own = |name: &str, amount: i64| if name == CPU { pinned(amount) } else { amount };
+        let taken = on.taken.len() as i64 * 1000;
+        let mask = self.score_mask(view, spec, value, (&asked, node));
+        let holding = match asked.policy {
+            NumaPolicy::None => Holding::default(),
+            _ => asked.allocate(mask).ok()?,
+        };
+        if !holding.zones.is_empty() {
+            return Some(self.score_zones(&asked, &holding, amplify(taken, ratio), own));
+        }
+        let amount = |name: &str| {
+            let (all, mut used) = column(view, node, name)?;
+            if name == CPU && !holding.cpus.is_empty() {
+                used = amplify(taken, ratio);
+            } else if name == CPU && pod.milli_cpu > 0 && asked.policy == NumaPolicy::None && ratio > 1.0 {
+                used += amplify(taken, ratio) - taken;
+            }
+            Some((all, used))
+        };
+        let strategy = &self.args.scoring;
+        Some(strategy_score(strategy, |of| {
+            let requested = requested(pod, of);
+            (requested > 0 || !is_scalar(of))
+                .then(|| amount(of))
+                .flatten()
+                .map(|(all, used)| (all, used.saturating_add(own(of, requested))))
+        }))
+    }
+
+    /// Returns the NUMA nodes that the pod would get by this plugin's own hints, `None` for any. Under BestEffort they
+    /// count only once the node is chosen.
+    fn score_mask(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        value: &CycleValue,
+        (asked, node): (&NodeRequest<'_>, NodeIdx),
+    ) -> Option<NumaMask> {
+        if matches!(asked.policy, NumaPolicy::None | NumaPolicy::BestEffort) {
+            return None;
+        }
+        let topology: NumaTopology = self.topology(view, spec, value, node).ok()??;
+        merge(&topology, &self.hints_of(asked).ok()?).map(|affinity| affinity.mask)
+    }
+
+    /// Scores by the NUMA nodes on which a pod would get amounts. CPUs of pods with their own count for the whole node, as
+    /// in Koordinator.
+    fn score_zones(
+        &self,
+        asked: &NodeRequest<'_>,
+        holding: &Holding,
+        pinned: i64,
+        own: impl Fn(&str, i64) -> i64,
+    ) -> i64 {
+        let on = asked.on;
+        let is_used = |node: u16| holding.zones.iter().any(|(used, _)| *used == node);
+        let zones = || on.zones.iter().filter(|zone| is_used(zone.node));
+        let used: Vec<Amounts> = zones().filter_map(|zone| on.used_of(zone.node)).collect();
+        strategy_score(&self.args.scoring, |name| {
+            let requested = requested(asked.pod, name);
+            if requested == 0 && is_scalar(name) {
+                return None;
+            }
+            let all = zones().filter_map(|zone| zone.amounts.get(name)).sum();
+            let mut sum: i64 = used.iter().filter_map(|used| used.get(name)).sum();
+            if name == CPU && !holding.cpus.is_empty() {
+                sum = pinned;
+            }
+            Some((all, sum.saturating_add(own(name, requested))))
+        })
+    }
+
+    /// Scores a set of NUMA nodes for the choice among them.
+    pub(super) fn zone_score(&self, asked: &NodeRequest<'_>, mask: NumaMask, left: &Left) -> i64 {
+        let ratio = asked.on.cpu_ratio();
+        strategy_score(&self.args.numa_scoring, |name| {
+            let mut requested = requested(asked.pod, name);
+            if requested == 0 && is_scalar(name) {
+                return None;
+            }
+            if name == CPU && asked.bind.is_some() {
+                requested = amplify(requested, ratio);
+            }
+            let zones = asked.on.zones.iter().zip(left);
+            let inside = zones.filter(|(zone, _)| mask.contains(u32::from(zone.node)));
+            let sums = inside.fold((0i64, 0i64), |(all, free), (zone, (_, left))| {
+                (all + zone.amounts.get(name).unwrap_or(0), free + left.get(name).unwrap_or(0))
+            });
+            let used = (sums.0 - sums.1).max(0);
+            Some((sums.0, used.saturating_add(requested)))
+        })
+    }
+}
+
+/// Returns how much a pod requests of a resource.
+fn requested(pod: &PodRequest, name: &str) -> i64 {
+    pod.amounts.iter().find(|(known, _)| known.as_str() == name).map_or(0, |(_, amount)| *amount)
+}
+
+/// Returns the allocatable and the requested amount of a node.
+fn column(view: View<'_>, node: NodeIdx, name: &str) -> Option<(i64, i64)> {
+    let columns = view.columns();
+    let resource = match name {
+        CPU => CPU_COLUMN,
+        "memory" => MEMORY,
+        "ephemeral-storage" => EPHEMERAL_STORAGE,
+        _ => columns.find(&name.into())?,
+    };
+    Some((columns.allocatable(node, resource), columns.requested(node, resource)))
+}
+
+/// Returns the weighted mean of the resources' scores. `amounts` gives what there is and what is requested with the pod;
+/// a resource of which there is nothing does not count.
+fn strategy_score(strategy: &Strategy, amounts: impl Fn(&str) -> Option<(i64, i64)>) -> i64 {
+    let (mut sum, mut weights) = (0, 0);
+    for ScoredResource { name, weight } in &strategy.resources {
+        let Some((all, requested)) = amounts(name).filter(|(all, _)| *all != 0) else { continue };
+        sum += weight * resource_score(strategy.kind, all, requested);
+        weights += weight;
+    }
+    if weights == 0 { 0 } else { sum / weights }
+}
+
+fn resource_score(kind: StrategyKind, all: i64, requested: i64) -> i64 {
+    let (all, requested) = (i128::from(all), i128::from(requested.max(0)));
+    let percent = match kind {
+        _ if all <= 0 => 0,
+        StrategyKind::LeastAllocated if requested > all => 0,
+        StrategyKind::LeastAllocated => (all - requested) * 100 / all,
+        StrategyKind::MostAllocated => requested.min(all) * 100 / all,
+    };
+    percent as i64
+}

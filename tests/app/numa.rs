@@ -1,0 +1,111 @@
+//! CPUs and NUMA nodes through an API server: machines of the sandbox, what a Binding writes, refusals, and a restart.
+
+use pellucid::app::instance::{Instance, InstanceConfig};
+use pellucid::plugins::node_numa_resource::NAME;
+use pellucid::{config, plugins};
+use serde_json::{Value, json};
+
+use crate::common::running::{node, parts, pod, start_with};
+
+const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - schedulerName: pellucid
+    plugins:
+      multiPoint:
+        enabled: [{name: NodeNUMAResource}]
+";
+const STATUS: &str = "scheduling.koordinator.sh/resource-status";
+const MACHINE: &str = "sandbox.pellucid.dev/machine";
+
+fn machine(name: &str, short: &str, cpus: u32, policy: &str) -> Value {
+    let mut made = node(name, "a", cpus);
+    made["metadata"]["annotations"] = json!({MACHINE: short});
+    made["metadata"]["labels"]["node.koordinator.sh/numa-topology-policy"] = json!(policy);
+    made
+}
+
+/// A pod with CPUs of its own, in whole cores, and 4 GiB.
+fn pinned(name: &str, cpus: u32) -> Value {
+    let mut made = pod(name, cpus * 1000);
+    made["metadata"]["labels"]["koordinator.sh/qosClass"] = json!("LSR");
+    let spec = json!({"requiredCPUBindPolicy": "FullPCPUs"}).to_string();
+    made["metadata"]["annotations"] = json!({"scheduling.koordinator.sh/resource-spec": spec});
+    made["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!("4Gi");
+    made
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cpus_are_given_written_and_found_again() {
+    // 2 NUMA nodes of 4 cores with 2 threads; siblings are 8 apart.
+    let short = "1 socket x 2 NUMA x 4 cores x 2 threads";
+    let objects = vec![machine("n1", short, 16, "SingleNUMANode")];
+    let mut cluster = start_with(objects, Some(CONFIGURATION), None).await;
+    let path = format!("/apis/v1/plugins/{NAME}/nodes/n1");
+    cluster.wait(&path, "the machine", |body| body["cpuTopology"]["numCPUs"] == 16);
+
+    cluster.place(pinned("a", 4)).await;
+    let own = |status: &Value| serde_json::from_str::<Value>(status.as_str().unwrap_or("null")).unwrap();
+    let bound = cluster.object("v1/Pod", "a", "marked", |pod| pod["spec"]["nodeName"] == "n1").await;
+    let zone = json!({"node": 0, "resources": {"cpu": "4", "memory": "4Gi"}});
+    assert_eq!(
+        own(&bound["metadata"]["annotations"][STATUS]),
+        json!({"cpuset": "0-1,8-9", "numaNodeResources": [zone]})
+    );
+    let body = cluster.wait(&path, "the pod", |body| body["allocatedPods"][0]["name"] == "a");
+    assert_eq!(body["availableCPUs"], "2-7,10-15");
+    assert_eq!(body["remainingNUMANodeResources"][0]["resources"], json!({"cpu": "4", "memory": "28Gi"}));
+    let available = cluster.read(&format!("/apis/v1/plugins/{NAME}/availableCPUs/n1"));
+    assert_eq!(
+        (&available["availableCPUs"], &available["allocated"]["8"]["coreID"]),
+        (&json!("2-7,10-15"), &json!(0))
+    );
+    let reported = cluster.read(&format!("/apis/v1/plugins/{NAME}/cpuTopologyOptions/n1"));
+    assert_eq!(
+        (&reported["maxRefCount"], &reported["numaTopologyPolicy"]),
+        (&json!(1), &json!("SingleNUMANode"))
+    );
+
+    // 8 CPUs in whole cores are left in NUMA node 1 alone.
+    cluster.place(pinned("b", 8)).await;
+    cluster.create([pinned("c", 6)]);
+    cluster.told("c", "1 Insufficient cpu").await;
+    cluster.create([pinned("d", 3)]);
+    cluster.told("d", "1 node(s) requested cpus not multiple cpus per core").await;
+    let said = cluster.text("/apis/v1/explain/pods/default/d");
+    assert!(said.contains("its cores have 2 threads, and the pod asks for 3 CPUs"), "{said}");
+
+    // Another process finds what stands on the pods.
+    let registry = plugins::registry();
+    let configuration = config::parse(CONFIGURATION, "the test's", &registry).expect("valid");
+    let again = InstanceConfig { configuration, ..parts(cluster.sandbox.kube_config()).await };
+    let again = Instance::start(again).await.expect("an instance");
+    std::mem::replace(&mut cluster.instance, again).stop().await;
+    let body = cluster
+        .wait(&path, "both pods", |body| body["allocatedPods"].as_array().is_some_and(|p| p.len() == 2));
+    assert_eq!(body["availableCPUs"], "2-3,10-11");
+    cluster.kill("a").await;
+    let bound = cluster.object("v1/Pod", "c", "bound", |pod| pod["spec"]["nodeName"] == "n1").await;
+    assert_eq!(own(&bound["metadata"]["annotations"][STATUS])["cpuset"], "0-2,8-10");
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_cannot_align_is_refused_with_what_each_numa_node_lacks() {
+    let objects = vec![machine("n1", "1x2x4x2", 16, "SingleNUMANode")];
+    let mut cluster = start_with(objects, Some(CONFIGURATION), None).await;
+    let path = format!("/apis/v1/plugins/{NAME}/nodes/n1");
+    cluster.wait(&path, "the machine", |body| body["cpuTopology"]["numCPUs"] == 16);
+    cluster.place(pinned("a", 4)).await;
+    cluster.place(pinned("b", 6)).await;
+    cluster.create([pinned("c", 6)]);
+    cluster.told("c", "0/1 nodes are available: 1 node(s) NUMA Topology affinity error.").await;
+    let said = cluster.text("/apis/v1/explain/pods/default/c");
+    let words = "under SingleNUMANode the pod asks for 6 cpu and 4Gi memory; NUMA 0: 4 of 8 cpu, too little alone, 28Gi of 32Gi memory; \
+                 NUMA 1: 2 of 8 cpu, too little alone, 28Gi of 32Gi memory";
+    assert!(said.contains(words), "{said}");
+    let refused = cluster.sandbox.create(machine("n2", "2 sockets x 2 cores", 4, ""));
+    let why = refused.expect_err("no machine").to_string();
+    assert!(why.contains("must be like 2 sockets x 2 NUMA x 16 cores x 2 threads"), "{why}");
+    cluster.stop().await;
+}
