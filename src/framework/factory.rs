@@ -7,6 +7,7 @@ use pellucid_cluster::DerivedState;
 use pellucid_cluster::derived::add_state;
 use pellucid_model::custom::CustomKind;
 
+use super::advice::PodRead;
 use super::endpoint::Endpoint;
 use super::plugin::Plugin;
 
@@ -85,6 +86,16 @@ pub trait PluginFactory: Send + Sync {
     #[inline]
     fn reasons(&self) -> Vec<&'static PluginReason> {
         Vec::new()
+    }
+    /// Returns the read about one pod, if the plugin has one.
+    #[inline]
+    fn pod_read(&self) -> Option<PodRead> {
+        None
+    }
+    /// Returns what the groups of pods are called ([`PodGroups`](super::advice::PodGroups)), if the plugin has groups.
+    #[inline]
+    fn groups(&self) -> Option<&'static str> {
+        None
     }
     /// Returns the endpoints besides `config`, `stats` and `schema`, including `state`.
     fn endpoints(&self) -> Vec<Endpoint>;

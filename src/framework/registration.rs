@@ -8,6 +8,7 @@ use pellucid_api::reason::PluginReason;
 use pellucid_model::custom::CustomKind;
 use serde_json::Value;
 
+use super::advice::PodRead;
 use super::args;
 use super::endpoint::Endpoint;
 use super::plugin::{ArgsError, DeclaredKeys, Plugin, PluginFactory};
@@ -28,6 +29,8 @@ pub struct Registration {
     kinds: Vec<&'static CustomKind>,
     reasons: Vec<&'static PluginReason>,
     endpoints: Vec<Endpoint>,
+    pod_read: Option<PodRead>,
+    groups: Option<&'static str>,
 }
 
 impl Registration {
@@ -52,6 +55,8 @@ impl Registration {
             kinds: Vec::new(),
             reasons: Vec::new(),
             endpoints: Vec::new(),
+            pod_read: None,
+            groups: None,
         }
     }
 
@@ -99,6 +104,19 @@ impl Registration {
         self.endpoints.extend(endpoints);
         self
     }
+
+    /// Adds a read about one pod, which the plugin's [`Advice`](super::Advice) answers.
+    pub fn with_pod_read(mut self, read: PodRead) -> Self {
+        self.pod_read = Some(read);
+        self
+    }
+
+    /// Says what the groups of pods are called that the plugin knows ([`PodGroups`](super::PodGroups)): the name of a
+    /// filter of lists and of a dimension of counts.
+    pub fn with_groups(mut self, name: &'static str) -> Self {
+        self.groups = Some(name);
+        self
+    }
 }
 
 impl PluginFactory for Registration {
@@ -140,6 +158,14 @@ impl PluginFactory for Registration {
 
     fn endpoints(&self) -> Vec<Endpoint> {
         self.endpoints.clone()
+    }
+
+    fn pod_read(&self) -> Option<PodRead> {
+        self.pod_read
+    }
+
+    fn groups(&self) -> Option<&'static str> {
+        self.groups
     }
 }
 
