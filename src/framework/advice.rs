@@ -70,8 +70,17 @@ pub struct PodRead {
     pub summary: &'static str,
     /// Schema of the body.
     pub body: BodySchema,
-    /// Name of the body's array that tables lay out as rows.
+    /// JSON pointer to the array of the body that tables lay out as rows.
     pub rows: &'static str,
+}
+
+/// What the groups of pods are called that a plugin knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grouping {
+    /// Name of the parameter that filters lists by them, and of the dimension by which pods are counted.
+    pub name: &'static str,
+    /// What the parameter does, in one sentence.
+    pub filter: &'static str,
 }
 
 /// Groups pods by something that the plugin knows. Lists filter and counts group by it, under the name that the

@@ -7,7 +7,7 @@ use pellucid_cluster::DerivedState;
 use pellucid_cluster::derived::add_state;
 use pellucid_model::custom::CustomKind;
 
-use super::advice::PodRead;
+use super::advice::{Grouping, PodRead};
 use super::endpoint::Endpoint;
 use super::plugin::Plugin;
 
@@ -94,7 +94,7 @@ pub trait PluginFactory: Send + Sync {
     }
     /// Returns what the groups of pods are called ([`PodGroups`](super::advice::PodGroups)), if the plugin has groups.
     #[inline]
-    fn groups(&self) -> Option<&'static str> {
+    fn groups(&self) -> Option<Grouping> {
         None
     }
     /// Returns the endpoints besides `config`, `stats` and `schema`, including `state`.

@@ -8,7 +8,7 @@ use pellucid_api::reason::PluginReason;
 use pellucid_model::custom::CustomKind;
 use serde_json::Value;
 
-use super::advice::PodRead;
+use super::advice::{Grouping, PodRead};
 use super::args;
 use super::endpoint::Endpoint;
 use super::plugin::{ArgsError, DeclaredKeys, Plugin, PluginFactory};
@@ -30,7 +30,7 @@ pub struct Registration {
     reasons: Vec<&'static PluginReason>,
     endpoints: Vec<Endpoint>,
     pod_read: Option<PodRead>,
-    groups: Option<&'static str>,
+    groups: Option<Grouping>,
 }
 
 impl Registration {
@@ -111,10 +111,9 @@ impl Registration {
         self
     }
 
-    /// Says what the groups of pods are called that the plugin knows ([`PodGroups`](super::PodGroups)): the name of a
-    /// filter of lists and of a dimension of counts.
-    pub fn with_groups(mut self, name: &'static str) -> Self {
-        self.groups = Some(name);
+    /// Says what the groups of pods are called that the plugin knows ([`PodGroups`](super::PodGroups)).
+    pub fn with_groups(mut self, grouping: Grouping) -> Self {
+        self.groups = Some(grouping);
         self
     }
 }
@@ -164,7 +163,7 @@ impl PluginFactory for Registration {
         self.pod_read
     }
 
-    fn groups(&self) -> Option<&'static str> {
+    fn groups(&self) -> Option<Grouping> {
         self.groups
     }
 }

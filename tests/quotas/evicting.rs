@@ -3,7 +3,7 @@
 use super::*;
 use crate::common::made::ranked;
 
-fn rank(pod: Pod, priority: i32) -> Pod {
+pub(super) fn rank(pod: Pod, priority: i32) -> Pod {
     let mut pod = Pod { priority, ..pod };
     Arc::make_mut(&mut pod.spec).priority = priority;
     pod

@@ -8,6 +8,7 @@ mod evicting;
 mod histories;
 mod problems;
 mod trees;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use pellucid_api::keys::elastic_quota as keys;
 use pellucid_api::rest::BodySchema;
-use pellucid_api::rest::elastic_quota::{PodQuota, QuotaExplanation, QuotaPod, QuotaRow, QuotaState, QuotaSummary};
+use pellucid_api::rest::elastic_quota::{
+    PodQuota, QuotaExplanation, QuotaPod, QuotaRow, QuotaState, QuotaSummary,
+};
 use pellucid_framework::advice::PodRead;
 use pellucid_framework::endpoint::{Endpoint, Query, QueryKind, ReadContext, ReadError};
 use pellucid_model::Name;
@@ -28,7 +30,7 @@ pub(super) const POD_READ: PodRead = PodRead {
     path: "quota",
     summary: "Where a pod stands with its quota and the quotas above it, and which of them refuses it by how much",
     body: BodySchema::of::<PodQuota>(),
-    rows: "path",
+    rows: "/path",
 };
 
 pub(super) fn all() -> Vec<Endpoint> {

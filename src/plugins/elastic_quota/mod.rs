@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pellucid_api::keys::elastic_quota as keys;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
-use pellucid_framework::advice::{Advice, PodGroups, Proposal};
+use pellucid_framework::advice::{Advice, Grouping, PodGroups, Proposal};
 use pellucid_framework::plugin::{DeclaredKeys, Hint, Hints, Plugin, PreFilter, PreFiltered, Reads};
 use pellucid_framework::{Cause, Registration, View, points};
 use pellucid_model::custom::CustomKind;
@@ -98,7 +98,10 @@ pub fn registration() -> Registration {
     .with_reasons([&admission::INSUFFICIENT, &admission::INSUFFICIENT_FIXED])
     .with_endpoints(endpoints::all())
     .with_pod_read(endpoints::POD_READ)
-    .with_groups("quota")
+    .with_groups(Grouping {
+        name: "quota",
+        filter: "Only pods of this ElasticQuota, by name; several with commas",
+    })
 }
 
 /// The plugin, as a profile uses it.

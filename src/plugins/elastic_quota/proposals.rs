@@ -185,17 +185,17 @@ impl Refused<'_> {
         self.with(at, object).lack(self.args, self.spec).is_none()
     }
 
-    /// Returns other quotas that would take the pod, those with the most room first.
+    /// Returns other quotas that would take the pod, those with the most room within their mins first.
     fn moves(&self) -> Vec<Proposal> {
         let tree = &self.quotas.tree;
         let room = |at: QuotaIdx| {
             let asked = self.quotas.asked(at, self.spec);
             let left = asked.map(|(r, amount)| {
-                let cell = &tree.get(at).cells[r];
-                let max = i128::from(cell.max.unwrap_or(0));
-                (max - cell.all.used - i128::from(amount)) * 1000 / i128::from(amount)
+                let (cell, amount) = (&tree.get(at).cells[r], i128::from(amount));
+                let left = |of: i64| (i128::from(of) - cell.all.used - amount) * 1000 / amount;
+                (left(cell.max.unwrap_or(0)), left(cell.floor()))
             });
-            left.min().filter(|left| *left >= 0)
+            left.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1))).filter(|(max, _)| *max >= 0).map(|(_, min)| min)
         };
         let takes_pods = |at: &QuotaIdx| {
             let quota = tree.get(*at);
@@ -243,7 +243,8 @@ impl Refused<'_> {
             let Some(parent) = quotas.tree.get(limit).parent else { continue };
             let loans = quotas.loans(parent, of.r);
             let children = quotas.tree.get(parent).children.iter().enumerate();
-            borrowers.extend(children.filter(|(i, c)| **c != limit && loans.borrowed[*i] > 0).map(|(_, c)| *c));
+            borrowers
+                .extend(children.filter(|(i, c)| **c != limit && loans.borrowed[*i] > 0).map(|(_, c)| *c));
         }
         let below: Vec<QuotaIdx> = borrowers.into_iter().flat_map(|at| quotas.below(at)).collect();
         self.ends(|charge| below.contains(&charge.quota))

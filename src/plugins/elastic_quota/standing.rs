@@ -67,14 +67,19 @@ impl Quotas {
         let numbers: Vec<String> = blocked.iter().map(|of| self.numbers(args, lack, of)).collect();
         let above = match lack.quota == own {
             true => String::new(),
-            false => format!(", above {},", self.tree.get(own).name),
+            false => format!(" above {}", self.tree.get(own).name),
         };
         let mut parts = vec![format!("quota {}{above}: {}", quota.name, numbers.join(", "))];
-        let is_shared = |of: &&Blocked| !lack.is_fixed && args.limits_runtime && quota.role == Role::Ordinary
-            && quota.cells[of.r].max.is_some_and(|max| of.limit < max);
+        let is_shared = |of: &&Blocked| {
+            !lack.is_fixed
+                && args.limits_runtime
+                && quota.role == Role::Ordinary
+                && quota.cells[of.r].max.is_some_and(|max| of.limit < max)
+        };
         let shared: Vec<&Blocked> = blocked.iter().filter(is_shared).collect();
         for of in &shared {
-            let resource = if blocked.len() > 1 { format!("{}: ", self.tree.resources[of.r]) } else { String::new() };
+            let resource =
+                if blocked.len() > 1 { format!("{}: ", self.tree.resources[of.r]) } else { String::new() };
             parts.extend(self.held_by(lack.quota, of.r).map(|text| format!("{resource}{text}")));
         }
         let amounts: Vec<String> = blocked
@@ -83,7 +88,11 @@ impl Quotas {
             .collect();
         let kind = if lack.is_fixed { " that are not preemptible" } else { "" };
         let others = if shared.is_empty() { "" } else { ", or others request less" };
-        parts.push(format!("freed when pods of {}{kind} with {} end{others}", quota.name, amounts.join(" and ")));
+        parts.push(format!(
+            "freed when pods of {}{kind} with {} end{others}",
+            quota.name,
+            amounts.join(" and ")
+        ));
         parts.join("; ")
     }
 
@@ -92,7 +101,9 @@ impl Quotas {
         let text = |amount| self.text(of.r, amount);
         let (used, requested, limit) = (text(of.used), text(of.requested), text(of.limit));
         if lack.is_fixed {
-            return format!("{resource} used by pods that are not preemptible {used} + {requested} > min {limit}");
+            return format!(
+                "{resource} used by pods that are not preemptible {used} + {requested} > min {limit}"
+            );
         }
         let max = quota.cells[of.r].max.unwrap_or(of.limit);
         let is_runtime = args.limits_runtime && quota.role == Role::Ordinary && of.limit < max;
@@ -127,18 +138,24 @@ impl Quotas {
         let above = self.tree.get(parent);
         let loans = self.loans(parent, r);
         let name = |i: usize| &self.tree.get(above.children[i]).name;
-        let mut borrowers: Vec<usize> =
-            (0..above.children.len()).filter(|i| above.children[*i] != at && loans.borrowed[*i] > 0).collect();
+        let mut borrowers: Vec<usize> = (0..above.children.len())
+            .filter(|i| above.children[*i] != at && loans.borrowed[*i] > 0)
+            .collect();
         borrowers.sort_by_key(|i| (std::cmp::Reverse(loans.borrowed[*i]), name(*i).clone()));
         if borrowers.is_empty() {
             let others = above.children.iter().filter(|child| **child != at);
             let others: i128 = others.map(|child| i128::from(self.tree.get(*child).cells[r].runtime)).sum();
             let (has, total) = (self.text(r, clamp(others)), self.text(r, above.cells[r].runtime));
-            return format!("the other children of {} have {has} of its {total}, within their mins", above.name);
+            return format!(
+                "the other children of {} have {has} of its {total}, within their mins",
+                above.name
+            );
         }
         let of = |i: &usize| {
             let from = loans.from(*i).into_iter().map(|(lender, amount)| match lender {
-                Some(lender) if above.children[lender] == at => format!("{} of its min", self.text(r, amount)),
+                Some(lender) if above.children[lender] == at => {
+                    format!("{} of its min", self.text(r, amount))
+                }
                 Some(lender) => format!("{} of the min of {}", self.text(r, amount), name(lender)),
                 None => format!("{} of nobody's min", self.text(r, amount)),
             });
@@ -167,7 +184,11 @@ impl Quotas {
                 (amount > 0).then(|| format!("{} {}", self.text(r, amount), self.tree.resources[r]))
             });
             let amounts: Vec<String> = amounts.collect();
-            format!("{} uses {} beyond its runtime and its min", self.tree.get(*at).name, amounts.join(" and "))
+            format!(
+                "{} uses {} beyond its runtime and its min",
+                self.tree.get(*at).name,
+                amounts.join(" and ")
+            )
         };
         let named: Vec<String> = over.iter().take(MOST_NAMED).map(beyond).collect();
         if named.is_empty() {
@@ -176,7 +197,9 @@ impl Quotas {
         let taken_back = match (args.reclaims, self.monitors()) {
             (true, _) => "enableReclaim lets the pod take that back".to_owned(),
             (false, true) => self.revoking(over[0], now),
-            (false, false) => "enableReclaim and monitorAllQuotas are off, so nobody takes that back".to_owned(),
+            (false, false) => {
+                "enableReclaim and monitorAllQuotas are off, so nobody takes that back".to_owned()
+            }
         };
         let (used, requested) = (self.text(r, clamp(cell.all.used)), self.text(r, requested));
         Some(format!(
@@ -193,7 +216,9 @@ impl Quotas {
         let lasted = self.overuse.since(name).map(|since| now.monotonic.saturating_sub(since));
         match lasted.map(|lasted| self.args.delay_evict.saturating_sub(lasted).as_secs()) {
             Some(left) => format!("pods of {name} are evicted for that in {left} s"),
-            None => format!("pods of {name} are evicted for that after {} s", self.args.delay_evict.as_secs()),
+            None => {
+                format!("pods of {name} are evicted for that after {} s", self.args.delay_evict.as_secs())
+            }
         }
     }
 
@@ -280,7 +305,8 @@ impl Quotas {
         let used = self.pods.iter().flatten().filter_map(|counted| {
             let charge = counted.used.as_ref().filter(|charge| below.contains(&charge.quota))?;
             let amount = clamp(self.uses(charge, r));
-            (amount > 0 && (charge.is_fixed || !lack.is_fixed)).then_some((std::cmp::Reverse(amount), counted))
+            (amount > 0 && (charge.is_fixed || !lack.is_fixed))
+                .then_some((std::cmp::Reverse(amount), counted))
         });
         let mut all: Vec<_> = used.collect();
         all.sort_by(|a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
