@@ -9,6 +9,7 @@ use pellucid_model::custom::CustomKind;
 
 use super::advice::{Grouping, PodRead};
 use super::endpoint::Endpoint;
+use super::gauges::GaugeFamily;
 use super::plugin::Plugin;
 
 /// Why an argument of a plugin was rejected.
@@ -96,6 +97,11 @@ pub trait PluginFactory: Send + Sync {
     #[inline]
     fn groups(&self) -> Option<Grouping> {
         None
+    }
+    /// Returns the plugin's gauges in `/metrics`.
+    #[inline]
+    fn gauges(&self) -> &'static [GaugeFamily] {
+        &[]
     }
     /// Returns the endpoints besides `config`, `stats` and `schema`, including `state`.
     fn endpoints(&self) -> Vec<Endpoint>;

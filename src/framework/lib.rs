@@ -14,7 +14,7 @@
 //! - [`advice`]: what a plugin tells people about one pod, and how it groups pods;
 //! - [`overrides`]: nodes that one pod sees without some pods;
 //! - [`victim_search`]: the search for victims that PostFilter plugins share;
-//! - [`endpoint`], [`list`], [`bodies`]: what a plugin lets people read;
+//! - [`endpoint`], [`list`], [`bodies`], [`gauges`]: what a plugin lets people read;
 //! - [`registry`]: whether the plugins of a process get along;
 //! - [`profile`], [`gangs`]: the enabled plugins of a scheduler name, and its gang rules.
 
@@ -24,6 +24,7 @@ pub mod bodies;
 pub mod endpoint;
 mod factory;
 pub mod gangs;
+pub mod gauges;
 pub mod list;
 pub mod merge;
 pub mod overrides;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::advice::{Grouping, PodRead};
 use super::args;
 use super::endpoint::Endpoint;
+use super::gauges::GaugeFamily;
 use super::plugin::{ArgsError, DeclaredKeys, Plugin, PluginFactory};
 
 /// Makes the plugin for a profile, as [`PluginFactory::make`].
@@ -31,6 +32,7 @@ pub struct Registration {
     endpoints: Vec<Endpoint>,
     pod_read: Option<PodRead>,
     groups: Option<Grouping>,
+    gauges: &'static [GaugeFamily],
 }
 
 impl Registration {
@@ -57,6 +59,7 @@ impl Registration {
             endpoints: Vec::new(),
             pod_read: None,
             groups: None,
+            gauges: &[],
         }
     }
 
@@ -111,6 +114,12 @@ impl Registration {
         self
     }
 
+    /// Adds gauges to `/metrics`.
+    pub fn with_gauges(mut self, gauges: &'static [GaugeFamily]) -> Self {
+        self.gauges = gauges;
+        self
+    }
+
     /// Says what the groups of pods are called that the plugin knows ([`PodGroups`](super::PodGroups)).
     pub fn with_groups(mut self, grouping: Grouping) -> Self {
         self.groups = Some(grouping);
@@ -157,6 +166,10 @@ impl PluginFactory for Registration {
 
     fn endpoints(&self) -> Vec<Endpoint> {
         self.endpoints.clone()
+    }
+
+    fn gauges(&self) -> &'static [GaugeFamily] {
+        self.gauges
     }
 
     fn pod_read(&self) -> Option<PodRead> {

@@ -22,6 +22,7 @@ mod admission;
 mod args;
 mod endpoints;
 mod explain;
+mod gauges;
 mod objects;
 mod overuse;
 mod preemption;
@@ -98,6 +99,7 @@ pub fn registration() -> Registration {
     .with_reasons([&admission::INSUFFICIENT, &admission::INSUFFICIENT_FIXED])
     .with_endpoints(endpoints::all())
     .with_pod_read(endpoints::POD_READ)
+    .with_gauges(&gauges::ALL)
     .with_groups(Grouping {
         name: "quota",
         filter: "Only pods of this ElasticQuota, by name; several with commas",
