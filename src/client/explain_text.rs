@@ -38,6 +38,11 @@ pub(crate) fn pod(body: &PodExplanation, paint: Paint) -> String {
     for detail in body.nearest.iter().flat_map(|nearest| &nearest.details) {
         line(&mut out, &clean(&format!("{}: {}", detail.node, detail.text)));
     }
+    for note in &body.notes {
+        if !out.contains(clean(&note.text).as_str()) {
+            line(&mut out, &clean(&format!("{}: {}", note.plugin, note.text)));
+        }
+    }
     section(&mut out, &body.pod_reasons, pod_reasons);
     if let Some(gang) = &body.gang {
         let text = format!("gang {} ({}, {}): {}", gang.gang, gang.state, gang.code, gang.message);

@@ -51,6 +51,12 @@ pub(crate) struct ListArgs {
     /// Only those of this gang
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) gang: Option<String>,
+    /// Only pods of this ElasticQuota
+    #[arg(long, value_name = "NAME")]
+    pub(crate) quota: Option<String>,
+    /// Only pods of this Queue of kube-batch
+    #[arg(long, value_name = "NAME")]
+    pub(crate) queue: Option<String>,
     /// Only those on this node, or nominated to it
     #[arg(long, value_name = "NAME")]
     pub(crate) node: Option<String>,
@@ -117,6 +123,8 @@ impl ListArgs {
             ("owner", self.owner.clone()),
             ("reason", self.reason.clone()),
             ("gang", self.gang.clone()),
+            ("quota", self.quota.clone()),
+            ("queue", self.queue.clone()),
             ("node", self.node.clone()),
             ("stage", self.stage.clone()),
             ("selector", self.selector.clone()),

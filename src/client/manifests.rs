@@ -41,6 +41,13 @@ pub(crate) fn question(documents: Vec<Value>, name: &str, namespace: Option<&str
     Ok(question.into_value())
 }
 
+/// Returns whether an object may be of a plugin's kind: its group is neither Kubernetes' core nor one of the short ones.
+fn is_of_plugin(object: &Value) -> bool {
+    let version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    group.contains('.') && !group.ends_with(".k8s.io") || group.ends_with(".sigs.k8s.io")
+}
+
 #[derive(Default)]
 struct Question {
     pods: Vec<Value>,
@@ -71,9 +78,11 @@ impl Question {
                     self.take(item, namespace)?;
                 }
             }
+            // Which kinds of plugins there are, the scheduler knows.
+            _ if is_of_plugin(&object) => self.edits.push(json!({ "applyObject": object })),
             other => anyhow::bail!(
                 "kind {other} cannot be simulated; known are Pod, PodGroup, Node, Deployment, ReplicaSet, \
-                 StatefulSet, Job and List"
+                 StatefulSet, Job, List, and the kinds of plugins, such as ElasticQuota"
             ),
         }
         Ok(())

@@ -48,6 +48,9 @@ pub(super) fn pod(
     if body.verdict == "refused" && !body.pod_reasons.is_empty() {
         body.requirements = crate::requirements::terms::of_whole(snapshot, id);
     }
+    if body.verdict == "refused" {
+        body.notes = crate::advice::notes(snapshot, record, now);
+    }
     body.owner = crate::owner::owner(&snapshot.cluster, &record.pod);
     body.gang = crate::gangs::of_pod(snapshot, record, now);
     crate::gangs::temper(&mut body, snapshot, (id, record), now);

@@ -7,6 +7,7 @@
 //! - `meta`: the `meta` part of every body
 //! - `explain`: why a pod is where it is, or why it is pending
 //! - `known`: what readers of a snapshot share; `population`: its pods, counted; `owner`: who makes a pod; `facts`: what lists of pods go by
+//! - `advice`: what plugins say of one pod
 //! - `requirements`: what every node fails of a pod's requirements, and the nearest nodes
 //! - [`verdict`]: what keeps a pending pod pending, and whether it can fit
 //! - `not_pending`: where a pod is, how it ended or whose it is, when it is not pending
@@ -19,6 +20,7 @@
 //! - [`tenants`]: which names in a text belong to namespaces that a viewer does not see
 //! - [`dump`]: a snapshot as a document, and a scheduler rebuilt from one
 
+mod advice;
 pub mod consistency;
 pub mod dump;
 mod explain;

@@ -82,12 +82,12 @@ pub struct ReadContext<'a> {
 pub type Read = Arc<dyn for<'a> Fn(&ReadContext<'a>) -> Result<Value, ReadError> + Send + Sync>;
 
 /// What a list lists.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ListSpec {
     /// Name of the body's array.
     pub array: &'static str,
     /// What its items are filtered and sorted by.
-    pub attributes: &'static [Attribute],
+    pub attributes: Arc<[Attribute]>,
     /// Schema of an item.
     pub item: BodySchema,
 }
@@ -145,7 +145,7 @@ impl Endpoint {
     /// Makes the endpoint a list of `I`, which lies in the field `array` of the body; it is its table too. The read cuts
     /// its page with [`ReadContext::list`].
     pub fn with_pages<I: ToSchema>(mut self, array: &'static str, attributes: &'static [Attribute]) -> Self {
-        self.list = Some(ListSpec { array, attributes, item: BodySchema::of::<I>() });
+        self.list = Some(ListSpec { array, attributes: attributes.into(), item: BodySchema::of::<I>() });
         self.with_rows(array)
     }
 

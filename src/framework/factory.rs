@@ -7,7 +7,9 @@ use pellucid_cluster::DerivedState;
 use pellucid_cluster::derived::add_state;
 use pellucid_model::custom::CustomKind;
 
+use super::advice::{Grouping, PodRead};
 use super::endpoint::Endpoint;
+use super::gauges::GaugeFamily;
 use super::plugin::Plugin;
 
 /// Why an argument of a plugin was rejected.
@@ -103,6 +105,21 @@ pub trait PluginFactory: Send + Sync {
     #[inline]
     fn reasons(&self) -> Vec<&'static PluginReason> {
         Vec::new()
+    }
+    /// Returns the read about one pod, if the plugin has one.
+    #[inline]
+    fn pod_read(&self) -> Option<PodRead> {
+        None
+    }
+    /// Returns what the groups of pods are called ([`PodGroups`](super::advice::PodGroups)), if the plugin has groups.
+    #[inline]
+    fn groups(&self) -> Option<Grouping> {
+        None
+    }
+    /// Returns the plugin's gauges in `/metrics`.
+    #[inline]
+    fn gauges(&self) -> &'static [GaugeFamily] {
+        &[]
     }
     /// Returns the endpoints besides `config`, `stats` and `schema`, including `state`.
     fn endpoints(&self) -> Vec<Endpoint>;

@@ -11,17 +11,20 @@
 //! - [`post_filter`]: PostFilter, what it can try and returns, and disruption budgets;
 //! - [`topology`], [`merge`]: hints about NUMA nodes, and what they lead to together;
 //! - [`whole_cause`]: every reason for which a plugin refuses a node;
+//! - [`advice`]: what a plugin tells people about one pod, and how it groups pods;
 //! - [`overrides`]: nodes that one pod sees without some pods;
 //! - [`victim_search`]: the search for victims that PostFilter plugins share;
-//! - [`endpoint`], [`list`], [`bodies`]: what a plugin lets people read;
+//! - [`endpoint`], [`list`], [`bodies`], [`gauges`]: what a plugin lets people read;
 //! - [`registry`]: whether the plugins of a process get along;
 //! - [`profile`], [`gangs`]: the enabled plugins of a scheduler name, and its gang rules.
 
+pub mod advice;
 pub mod args;
 pub mod bodies;
 pub mod endpoint;
 mod factory;
 pub mod gangs;
+pub mod gauges;
 pub mod list;
 pub mod merge;
 pub mod overrides;
@@ -35,6 +38,7 @@ pub mod victim_search;
 pub mod view;
 pub mod whole_cause;
 
+pub use advice::{Advice, PodGroups};
 pub use gangs::GangPolicy;
 pub use overrides::{NodeOverride, NodeOverrides};
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};

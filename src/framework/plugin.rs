@@ -15,6 +15,7 @@ use pellucid_model::effect::{BindingMarks, ObjectWrite};
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
 
+use super::advice::{Advice, PodGroups};
 use super::gangs::GangPolicy;
 use super::overrides::NodeOverrides;
 use super::topology::{NumaAffinity, TopologyHints};
@@ -443,6 +444,8 @@ macro_rules! point {
     (node_overrides) => { $crate::point!(node_overrides -> NodeOverrides); };
     (gangs) => { $crate::point!(gangs -> GangPolicy); };
     (victim_guard) => { $crate::point!(victim_guard -> VictimGuard); };
+    (advice) => { $crate::point!(advice -> Advice); };
+    (pod_groups) => { $crate::point!(pod_groups -> PodGroups); };
     ($name:ident -> $point:ident) => {
         fn $name(&self) -> Option<&dyn $crate::$point> {
             Some(self)
@@ -477,6 +480,8 @@ pub trait Plugin: Send + Sync {
         node_overrides -> NodeOverrides;
         gangs -> GangPolicy;
         victim_guard -> VictimGuard;
+        advice -> Advice;
+        pod_groups -> PodGroups;
     }
     /// Makes the empty derived states that the plugin needs. Of several plugins' states of one type there is only one;
     /// it takes over what the others were made with ([`DerivedState::merge`]).

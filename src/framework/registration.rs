@@ -8,8 +8,10 @@ use pellucid_api::reason::PluginReason;
 use pellucid_model::custom::CustomKind;
 use serde_json::Value;
 
+use super::advice::{Grouping, PodRead};
 use super::args;
 use super::endpoint::Endpoint;
+use super::gauges::GaugeFamily;
 use super::plugin::{ArgsError, DeclaredKeys, Plugin, PluginFactory};
 
 /// Makes the plugin for a profile, as [`PluginFactory::make`].
@@ -28,6 +30,9 @@ pub struct Registration {
     kinds: Vec<&'static CustomKind>,
     reasons: Vec<&'static PluginReason>,
     endpoints: Vec<Endpoint>,
+    pod_read: Option<PodRead>,
+    groups: Option<Grouping>,
+    gauges: &'static [GaugeFamily],
 }
 
 impl Registration {
@@ -52,6 +57,9 @@ impl Registration {
             kinds: Vec::new(),
             reasons: Vec::new(),
             endpoints: Vec::new(),
+            pod_read: None,
+            groups: None,
+            gauges: &[],
         }
     }
 
@@ -99,6 +107,24 @@ impl Registration {
         self.endpoints.extend(endpoints);
         self
     }
+
+    /// Adds a read about one pod, which the plugin's [`Advice`](super::Advice) answers.
+    pub fn with_pod_read(mut self, read: PodRead) -> Self {
+        self.pod_read = Some(read);
+        self
+    }
+
+    /// Adds gauges to `/metrics`.
+    pub fn with_gauges(mut self, gauges: &'static [GaugeFamily]) -> Self {
+        self.gauges = gauges;
+        self
+    }
+
+    /// Says what the groups of pods are called that the plugin knows ([`PodGroups`](super::PodGroups)).
+    pub fn with_groups(mut self, grouping: Grouping) -> Self {
+        self.groups = Some(grouping);
+        self
+    }
 }
 
 impl PluginFactory for Registration {
@@ -140,6 +166,18 @@ impl PluginFactory for Registration {
 
     fn endpoints(&self) -> Vec<Endpoint> {
         self.endpoints.clone()
+    }
+
+    fn gauges(&self) -> &'static [GaugeFamily] {
+        self.gauges
+    }
+
+    fn pod_read(&self) -> Option<PodRead> {
+        self.pod_read
+    }
+
+    fn groups(&self) -> Option<Grouping> {
+        self.groups
     }
 }
 

@@ -96,3 +96,72 @@ async fn a_borrower_is_refused_once_the_lender_wants_its_share_back() {
     assert!(unknown.stderr.contains("nobody"), "{}", unknown.stderr);
     cluster.stop().await;
 }
+
+/// The article's quotas, but for the min of b: what if it were 50?
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quota_can_be_changed_in_a_simulation() {
+    let objects = vec![definition(), node("n1", "a", 100), quota("a", "", 50, 100), quota("b", "", 20, 100)];
+    let mut cluster = start_with(objects, Some(CONFIGURATION), None).await;
+    cluster.wait(&format!("/apis/v1/plugins/{NAME}/state"), "the quotas", |body| body["quotas"] == 2);
+    let of = |name: &str, quota: &str, cpu: u32| {
+        let mut made = member(name, quota);
+        made["spec"]["containers"][0]["resources"]["requests"]["cpu"] = cpu.to_string().into();
+        made
+    };
+    for n in 0..6 {
+        cluster.place(of(&format!("a{n}"), "a", 10)).await;
+    }
+    for n in 0..3 {
+        cluster.place(of(&format!("b{n}"), "b", 10)).await;
+    }
+    // Each requests 100 then. Beyond the mins 30 are left, of which each gets 15.
+    for (pod, quota, cpu, numbers) in [
+        ("a-large", "a", 40, "runtime: cpu:70, used: cpu:60, pod's request: cpu:40"),
+        ("b-large", "b", 70, "runtime: cpu:35, used: cpu:30, pod's request: cpu:70"),
+        ("a6", "a", 10, "runtime: cpu:65, used: cpu:60, pod's request: cpu:10"),
+        ("b3", "b", 10, "runtime: cpu:35, used: cpu:30, pod's request: cpu:10"),
+    ] {
+        cluster.create([of(pod, quota, cpu)]);
+        cluster.told(pod, numbers).await;
+    }
+    let explained = cluster.read("/apis/v1/explain/pods/default/b3");
+    let said = "quota b: cpu used 30 + 10 > runtime 35 of max 100; a borrows 15 of nobody's min; freed when pods of b with \
+                5 cpu end, or others request less";
+    assert_eq!(explained["notes"][0]["text"], said);
+
+    let simulate = |edits: Value| {
+        let body = json!({"include": ["default/b3", "default/a6"], "edits": edits});
+        let reply = cluster.post("/apis/v1/simulate", &body);
+        (reply.status, reply.json())
+    };
+    let names = |list: &Value| -> Vec<String> {
+        let of = |one: &Value| one["pod"].as_str().unwrap_or_default().to_owned();
+        list.as_array().expect("a list").iter().map(of).collect()
+    };
+    let (_, as_it_is) = simulate(json!([]));
+    assert_eq!(names(&as_it_is["refused"]), ["default/a6", "default/b3"]);
+    let (_, with_fifty) = simulate(json!([{"applyObject": quota("b", "", 50, 100)}]));
+    assert_eq!(names(&with_fifty["placements"]), ["default/b3"], "{with_fifty}");
+    let summary = with_fifty["refused"][0]["summary"].as_str().expect("a text");
+    assert!(
+        summary.starts_with("Not placed: quota a: cpu used 60 + 10 > runtime 50 of max 100"),
+        "{summary}"
+    );
+    let (_, without) = simulate(json!([{"deleteObject": {"kind": "ElasticQuota", "name": "b"}}]));
+    assert_eq!(names(&without["placements"]).len(), 1, "there is room for one, and no quota b: {without}");
+    let moved = json!({"pod": "default/b3", "key": "quota.scheduling.koordinator.sh/name", "value": "a"});
+    let (_, moved) = simulate(json!([{"labelPod": moved}]));
+    assert_eq!(names(&moved["placements"]), Vec::<String>::new(), "a has no room either: {moved}");
+
+    let mut bad = quota("b", "", 50, 100);
+    bad["spec"]["min"]["cpu"] = "much".into();
+    let (status, refused) = simulate(json!([{"applyObject": bad}]));
+    let message = refused["message"].as_str().expect("a text").to_owned();
+    assert!(status == 400 && message.contains("edits[0].applyObject.spec.min.cpu: "), "{message}");
+    let (_, refused) = simulate(json!([{"labelPod": {"pod": "default/b3", "key": "a b", "value": "a"}}]));
+    let message = refused["message"].as_str().expect("a text").to_owned();
+    assert!(message.contains("edits[0].labelPod.key: "), "{message}");
+    let listed = fits(cluster.instance.address, &["explain", "pods", "--quota", "b", "--all"]);
+    assert!(listed.contains("b3") && !listed.contains("a6"), "{listed}");
+    cluster.stop().await;
+}

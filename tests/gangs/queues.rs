@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::common::driver::Core;
 use crate::common::made::{self, mark, on};
+use crate::common::reads::{ask, list};
 use crate::made::{SECOND, host, single, terms};
 
 const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
@@ -229,6 +230,19 @@ fn a_capability_is_a_hard_limit() {
     see_all(&mut core, &idle);
     core.run();
     assert_eq!((placed(&core, &a), placed(&core, &idle)), (5, 0));
+}
+
+#[test]
+fn pending_pods_are_filtered_and_counted_by_queue() {
+    let mut core = two_queues(queue("a", 1), queue("b", 1));
+    let (a, b) = (members("a", 8), members("b", 9));
+    see_all(&mut core, a.iter().chain(&b).chain([&single("alone", 50_000)]));
+    core.run();
+    assert_eq!(ask(&mut core, "/apis/v1/explain/pods?queue=a")["count"], 2);
+    let counts = ask(&mut core, "/apis/v1/summary/pending?by=queue&sort=queue");
+    let rows = list(&counts, "/rows").iter().map(|row| (row["groups"]["queue"].clone(), row["pods"].clone()));
+    let expected = [("", 1), ("a", 2), ("b", 3)].map(|(queue, pods)| (json!(queue), json!(pods)));
+    assert_eq!(rows.collect::<Vec<_>>(), expected);
 }
 
 #[test]

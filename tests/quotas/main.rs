@@ -9,6 +9,7 @@ mod histories;
 mod problems;
 mod together;
 mod trees;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -286,6 +286,88 @@ pub struct QuotaOveruse {
     pub held_back: BTreeMap<String, String>,
 }
 
+/// `explain/pods/:namespace/:name/quota`: where a pod stands with its quota and the quotas above it, as the state is now.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodQuota {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// Name of the pod.
+    pub name: String,
+    /// The pod's quota.
+    pub quota: String,
+    /// `Fits`, or the code of the reason for which the pod is refused.
+    pub code: String,
+    /// How it stands, in one sentence; absent when there is nothing to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The quotas from the root down to the pod's own.
+    pub path: Vec<QuotaLevel>,
+}
+
+/// One quota on the way from the root to a pod's quota.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaLevel {
+    /// Name of the quota.
+    pub quota: String,
+    /// Whether pods are checked against it.
+    pub checked: bool,
+    /// Whether it is the one that refuses the pod.
+    pub blocking: bool,
+    /// The amounts of the resource in which the pod is too much; of a pod that fits, of the first that it requests.
+    #[serde(flatten)]
+    pub amounts: LevelAmounts,
+    /// The same of every resource that the pod requests, the first one included.
+    pub resources: Vec<LevelAmounts>,
+    /// Of the quota that refuses the pod, the pods that use most of the resource, at most five.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consumers: Vec<QuotaConsumer>,
+}
+
+/// One resource of a quota beside a pod's request, in base units: thousandths of a core, bytes, or units.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LevelAmounts {
+    /// The resource; empty when the quota counts none.
+    pub resource: String,
+    /// Its min; absent when it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<i64>,
+    /// Its max; absent when it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<i64>,
+    /// What is used that counts against the limit: of a pod that is not preemptible and too much for min, by pods of that
+    /// kind.
+    pub used: i64,
+    /// What it may use now; of the root, what there is.
+    pub runtime: i64,
+    /// What it asks for.
+    pub request: i64,
+    /// What its runtime has beyond its min.
+    pub borrowed: i64,
+    /// What the pod requests.
+    pub requested: i64,
+    /// What may be used; absent where nothing limits it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<i64>,
+    /// Limit minus used; below 0 when the quota is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headroom: Option<i64>,
+    /// By how much the pod is too much: used plus requested minus limit, 0 where it fits.
+    pub shortfall: i64,
+}
+
+/// A pod that uses what another one lacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaConsumer {
+    /// The pod, `namespace/name`.
+    pub pod: String,
+    /// What it uses, in base units.
+    pub used: i64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

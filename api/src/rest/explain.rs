@@ -58,6 +58,19 @@ pub struct NodeNote {
     pub text: String,
 }
 
+/// What a plugin says of a pod, as the state is now, with the numbers that decide.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodNote {
+    /// The plugin.
+    pub plugin: String,
+    /// How the pod stands with it, in one sentence.
+    pub text: String,
+    /// Path of a read with all the numbers, where the plugin has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<String>,
+}
+
 /// The nodes that share one cause. The groups' counts and `notEvaluated` add up to all nodes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -193,6 +206,10 @@ pub struct PodExplanation {
     pub exhaustive: Option<Exhaustive>,
     /// Reasons that concern the pod rather than nodes (gates, PreFilter, an unreadable field).
     pub pod_reasons: Vec<ReasonBody>,
+    /// What plugins say of a pending pod that was refused, such as how it stands with its quota and who has what it
+    /// lacks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<PodNote>,
     /// Where it is, when it is placed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<PlacementBody>,
@@ -230,6 +247,9 @@ pub struct PendingPod {
     /// What it requests, as quantities.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requests: BTreeMap<String, String>,
+    /// Its groups that plugins know, by what they are called: `quota`, `queue`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, String>,
     /// Where its unit stands: active, backoff, unschedulable or gated.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stage: String,

@@ -46,6 +46,10 @@ pub struct PendingRow {
     /// request the same. By `ownerOrShape` it is absent for pods with a controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
+    /// Their groups that plugins know, of those that were asked for, by what they are called: `quota`, `queue`; empty
+    /// for pods of none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, String>,
     /// Number of pods.
     pub pods: usize,
     /// Number of units of the queue that they are in: a gang that is planned as one is one. A unit whose pods are in

@@ -120,6 +120,22 @@ pub struct AddToleration {
     pub taint: TaintOf,
 }
 
+/// A label of pods. A pod keeps its place in the queue with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LabelPod {
+    /// `namespace/name` of a pending pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// `namespace/name` of a gang: its members that are not placed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<String>,
+    /// Key.
+    pub key: String,
+    /// Value.
+    pub value: String,
+}
+
 /// Another weight of a plugin's scores.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -169,6 +185,8 @@ pub enum EditBody {
     SetRequest(SetRequest),
     /// Pods tolerate a taint.
     AddToleration(AddToleration),
+    /// Pods have a label.
+    LabelPod(LabelPod),
     /// Pods do not choose nodes by name or label any more.
     DropNodeAffinity(PodsOf),
     /// Pods take no ports of their host.

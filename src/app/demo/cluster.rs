@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::load;
+use super::{load, quotas};
 
 pub(super) const NAMESPACE: &str = "demo";
 
@@ -14,6 +14,7 @@ struct Pool {
     cpu: &'static str,
     memory: &'static str,
     gpus: u32,
+    fpgas: u32,
     pods: &'static str,
     taint: Option<(&'static str, &'static str)>,
     cordoned: bool,
@@ -25,6 +26,7 @@ const GENERAL: Pool = Pool {
     cpu: "8",
     memory: "32Gi",
     gpus: 0,
+    fpgas: 0,
     pods: "110",
     taint: None,
     cordoned: false,
@@ -32,7 +34,7 @@ const GENERAL: Pool = Pool {
 
 const POOLS: &[Pool] = &[
     GENERAL,
-    Pool { name: "memory", count: 4, cpu: "16", memory: "128Gi", ..GENERAL },
+    Pool { name: "memory", count: 4, cpu: "16", memory: "128Gi", fpgas: quotas::PER_NODE, ..GENERAL },
     Pool { name: "gpu", count: 4, cpu: "32", memory: "256Gi", gpus: 8, taint: GPU_TAINT, ..GENERAL },
     Pool { name: "edge", count: 2, cpu: "4", memory: "8Gi", ..GENERAL },
     Pool { name: "tiny", count: 1, cpu: "2", memory: "4Gi", pods: "2", ..GENERAL },
@@ -52,6 +54,9 @@ fn node(pool: &Pool, n: usize) -> Value {
     });
     if pool.gpus > 0 {
         amounts["nvidia.com/gpu"] = json!(pool.gpus.to_string());
+    }
+    if pool.fpgas > 0 {
+        amounts[quotas::FPGA] = json!(pool.fpgas.to_string());
     }
     let taint = |(key, value): (&str, &str)| json!({"key": key, "value": value, "effect": "NoSchedule"});
     let taints: Vec<Value> = pool.taint.map(taint).into_iter().collect();

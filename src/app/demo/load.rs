@@ -6,6 +6,7 @@ use std::time::Duration;
 use pellucid_cycle::Snapshot;
 use pellucid_model::CustomKindRef;
 use pellucid_model::custom::CustomValue;
+use pellucid_plugins::elastic_quota;
 use pellucid_plugins::load_aware_scheduling::{NAME, NODE_METRIC};
 use serde_json::{Value, json};
 
@@ -23,7 +24,10 @@ pub(super) fn configuration() -> String {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "profiles": [
-            {"schedulerName": pellucid_config::DEFAULT_SCHEDULER_NAME},
+            {
+                "schedulerName": pellucid_config::DEFAULT_SCHEDULER_NAME,
+                "plugins": {"multiPoint": {"enabled": [{"name": elastic_quota::NAME}]}},
+            },
             {
                 "schedulerName": PROFILE,
                 "plugins": {"multiPoint": {"enabled": [{"name": NAME, "weight": 1}]}},

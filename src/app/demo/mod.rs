@@ -3,6 +3,7 @@
 mod cluster;
 mod gangs;
 mod load;
+mod quotas;
 mod summary;
 
 use std::io::Write;
@@ -57,6 +58,7 @@ pub async fn run(
     let patience = Duration::from_secs(10);
     let connection = Connection::with_config(sandbox.kube_config(), "the demo's sandbox", patience).await?;
     let client = connection.write.clone();
+    create(&client, [quotas::definition()]).await?;
     let mut instance = Instance::start(InstanceConfig {
         connection,
         configuration: pellucid_config::parse(&load::configuration(), "the demo's configuration", &registry)?,
@@ -98,6 +100,11 @@ async fn fill(client: &kube::Client, instance: &mut Instance) -> anyhow::Result<
     settle(client, instance).await?;
     // Created last, so that there are pods to preempt, and nodes that are busy.
     create(client, cluster::urgent().into_iter().chain([load::stuck()])).await?;
+    settle(client, instance).await?;
+    // The quota borrows what nobody else asks for yet.
+    create(client, quotas::tree().into_iter().chain(quotas::running())).await?;
+    settle(client, instance).await?;
+    create(client, quotas::waiting()).await?;
     settle(client, instance).await
 }
 

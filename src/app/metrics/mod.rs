@@ -10,6 +10,7 @@ mod effects;
 mod gangs;
 mod leadership;
 mod pending;
+mod plugins;
 pub mod resources;
 mod shadow;
 mod watches;
@@ -290,6 +291,7 @@ pub fn of_snapshot(snapshot: &Snapshot) -> String {
 fn gauges(snapshot: &Snapshot, views: Option<&ClusterIoViews>, log: Option<&LogControl>) -> Registry {
     let mut registry = Registry::default();
     pending::state(snapshot, &mut registry);
+    plugins::gauges(snapshot, &mut registry);
     registry.register(
         "scheduler_cache_size",
         "Nodes, pods and assumed pods in the state",

@@ -217,6 +217,11 @@ fn edit(decoder: &Decoder, body: &EditBody, field: &str) -> Result<Edit, ReadErr
             let of = target(add.pod.as_deref(), add.gang.as_deref(), &at("addToleration"))?;
             Edit::AddToleration { of, taint: taint(&add.taint, &at("addToleration.taint"))? }
         }
+        EditBody::LabelPod(label) => Edit::LabelPod {
+            of: target(label.pod.as_deref(), label.gang.as_deref(), &at("labelPod"))?,
+            key: label_key(&label.key, &at("labelPod.key"))?,
+            value: label_value(&label.value, &at("labelPod.value"))?,
+        },
         EditBody::DropNodeAffinity(of) => Edit::DropNodeAffinity(pods_of(of, "dropNodeAffinity")?),
         EditBody::DropHostPorts(of) => Edit::DropHostPorts(pods_of(of, "dropHostPorts")?),
         EditBody::RelaxSpread(of) => Edit::RelaxSpread(pods_of(of, "relaxSpread")?),

@@ -90,6 +90,15 @@ pub enum Edit {
         /// The taint that they tolerate.
         taint: Taint,
     },
+    /// Sets a label of pods.
+    LabelPod {
+        /// The pods to change.
+        of: Target,
+        /// Key of the label.
+        key: Name,
+        /// Value of the label.
+        value: Name,
+    },
     /// Removes what pods require of their node's name and labels.
     DropNodeAffinity(Target),
     /// Removes the host ports of pods.
@@ -195,6 +204,8 @@ impl Edit {
                 };
                 spec.tolerations = spec.tolerations.iter().cloned().chain([toleration]).collect();
             }
+            // The state copies the labels that somebody reads into the spec.
+            Self::LabelPod { key, value, .. } => pod.labels = pod.labels.with(key.clone(), value.clone()),
             Self::DropNodeAffinity(_) => {
                 let preferred = std::mem::take(&mut spec.affinity.preferred);
                 spec.affinity = NodeAffinity { preferred, ..NodeAffinity::default() };
@@ -209,16 +220,18 @@ impl Edit {
         }
     }
 
-    /// Returns whether the pods that the edit adds or changes queue behind all others. An added toleration is
-    /// the only change for which a pod need not be made anew or leave its gates.
+    /// Returns whether the pods that the edit adds or changes queue behind all others. For an added toleration or a label
+    /// a pod need not be made anew or leave its gates.
     pub(super) fn queues_anew(&self) -> bool {
-        !matches!(self, Self::AddToleration { .. })
+        !matches!(self, Self::AddToleration { .. } | Self::LabelPod { .. })
     }
 
     /// Returns the pods that the edit changes, if it changes pods.
     pub fn target(&self) -> Option<&Target> {
         match self {
-            Self::SetRequest { of, .. } | Self::AddToleration { of, .. } => Some(of),
+            Self::SetRequest { of, .. } | Self::AddToleration { of, .. } | Self::LabelPod { of, .. } => {
+                Some(of)
+            }
             Self::DropNodeAffinity(of)
             | Self::DropHostPorts(of)
             | Self::RelaxSpread(of)

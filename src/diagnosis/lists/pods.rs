@@ -13,7 +13,7 @@ use pellucid_framework::list::{Facts, List};
 use pellucid_model::{Now, PodId, PodKey};
 use pellucid_recording::{Outcome, Refusal, rfc3339};
 
-use crate::facts::{created, facts_of, requests};
+use crate::facts::{created, facts_of, groups_of, named, requests};
 use crate::gangs::gang_state::HeldBack;
 use crate::meta::{of_snapshot, unit_of};
 use crate::not_pending;
@@ -102,7 +102,7 @@ fn facts<'s>(snapshot: &'s Snapshot, item: &Item<'s>, verdicts: &'s Verdicts) ->
             .collect(),
         nodes: nominated.into_iter().collect(),
         stage: unit_of(snapshot, id).map_or("", |unit| unit.stage.as_str()),
-        ..facts_of(snapshot, &record.pod)
+        ..facts_of(snapshot, record)
     }
 }
 
@@ -135,6 +135,7 @@ impl<'s> Lines<'s> {
             priority: pod.priority,
             created_at: rfc3339(created(pod)),
             requests: requests(&pod.spec.requests.list),
+            groups: named(&groups_of(snapshot, record)),
             stage: unit.map(|unit| unit.stage.as_str().to_owned()).unwrap_or_default(),
             attempts: unit.map_or(0, |unit| unit.attempts),
             verdict: verdict.into(),

@@ -24,9 +24,10 @@ pub use crate::reads::snapshot_read::{RowSpec, SnapshotFn, SnapshotRead, Spread,
 pub(crate) use crate::reads::snapshot_read::{gang_key, in_pages, is_on, number, param, pod_key, text};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::PluginFactory;
+use pellucid_framework::advice::PodRead;
 use pellucid_framework::endpoint::{Endpoint, PathParams, Query, QueryKind, ReadContext};
-use pellucid_framework::list::List;
 use pellucid_framework::list::params::queries as list_queries;
+use pellucid_framework::list::{Attribute, List};
 use pellucid_framework::view::View;
 
 use crate::reads::what_if_reads::{suggestion_reads, view_reads};
@@ -34,7 +35,7 @@ use crate::requirements::{asked_by_name, exhaustive};
 use crate::views::{
     debug_view, evictions, node_views, preemption, queue_view, score_views, shadow_view, summary, wakeups,
 };
-use crate::{explain, history, lists};
+use crate::{advice, explain, history, lists};
 
 const POSITION: &[Query] = &[Query::new(
     "position",
@@ -73,11 +74,13 @@ const EVICTIONS: &str = "At /at, Victim /victim, Node /node, Preemptor /preempto
 
 /// Returns every read, in the order of the documentation.
 pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<SnapshotRead> {
+    let groupings: Vec<Attribute> =
+        registry.iter().filter_map(|factory| factory.groups()).map(Attribute::Group).collect();
     let own = [
-        cluster_reads(),
+        cluster_reads(&groupings),
         score_reads(),
-        pod_reads(),
-        pending_reads(),
+        pod_reads(&groupings),
+        pending_reads(&groupings),
         own_reads(),
         gang_reads(),
         view_reads(),
@@ -88,7 +91,7 @@ pub fn reads(registry: &[Box<dyn PluginFactory>]) -> Vec<SnapshotRead> {
 }
 
 /// Returns the reads about profiles, nodes and the queue.
-fn cluster_reads() -> Vec<SnapshotRead> {
+fn cluster_reads(groupings: &[Attribute]) -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::new(
             "/apis/v1/plugins",
@@ -122,7 +125,7 @@ fn cluster_reads() -> Vec<SnapshotRead> {
             "/apis/v1/queue",
             "queue",
             "Each pending unit in exactly one stage, in order; with `position`, who is ahead of one",
-            ("units", OF_UNITS),
+            ("units", &[OF_UNITS, groupings].concat()),
             |snapshot, params, list, now| {
                 queue_view::queue(snapshot, params.get("position").map(String::as_str), list, now)
             },
@@ -175,13 +178,13 @@ fn score_reads() -> Vec<SnapshotRead> {
     ]
 }
 
-fn pod_reads() -> Vec<SnapshotRead> {
+fn pod_reads(groupings: &[Attribute]) -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::list::<_, PendingPod>(
             "/apis/v1/explain/pods",
             "explain",
             "Every pending pod with its verdict",
-            ("pods", OF_PODS),
+            ("pods", &[OF_PODS, groupings].concat()),
             |snapshot, params, list, now| lists::pods::pending(snapshot, text(params, "like")?, list, now),
         )
         .query(LIKE)
@@ -254,7 +257,7 @@ fn pod_reads() -> Vec<SnapshotRead> {
 }
 
 /// Returns the reads about what waits, and what happened to a pod.
-fn pending_reads() -> Vec<SnapshotRead> {
+fn pending_reads(groupings: &[Attribute]) -> Vec<SnapshotRead> {
     vec![
         SnapshotRead::list::<_, Eviction>(
             "/apis/v1/evictions",
@@ -268,7 +271,7 @@ fn pending_reads() -> Vec<SnapshotRead> {
             "/apis/v1/summary/pending",
             "explain",
             "How many pods wait, by what keeps them: each pod counts once, rows add up",
-            ("rows", OF_UNITS),
+            ("rows", &[OF_UNITS, groupings].concat()),
             |snapshot, params, list, now| summary::summary(snapshot, text(params, "by")?, list, now),
         )
         .query(BY)
@@ -367,7 +370,19 @@ fn plugin_reads(factory: &dyn PluginFactory) -> Vec<SnapshotRead> {
         };
         plugin_read(name, at, endpoint)
     }));
+    all.extend(factory.pod_read().map(|read| pod_read(name, read)));
     all
+}
+
+/// Returns the read about one pod that a plugin answers.
+fn pod_read(name: &'static str, of: PodRead) -> SnapshotRead {
+    let path = format!("/apis/v1/explain/pods/:namespace/:name/{}", of.path);
+    SnapshotRead::new(path, "explain", format!("{name}: {}", of.summary), move |snapshot, params, now| {
+        advice::read(snapshot, name, &pod_key(params), now)
+    })
+    .body(of.body)
+    .rows(of.rows, "")
+    .not_found("PodNotFound")
 }
 
 /// Returns the read of an endpoint that a plugin registered.
@@ -377,7 +392,7 @@ fn plugin_read(name: &str, path: String, endpoint: Endpoint) -> SnapshotRead {
         read(&ReadContext { view: View::new(&snapshot.cluster), params, now, list })
     };
     let (mut queries, read): (_, SnapshotFn) = match list {
-        Some(spec) => (list_queries(spec.attributes), in_pages(spec, answer)),
+        Some(spec) => (list_queries(&spec.attributes), in_pages(spec, answer)),
         None => {
             let all = List::default();
             (Vec::new(), Arc::new(move |snapshot, params, now| answer(snapshot, params, &all, now)))

@@ -103,10 +103,10 @@ impl SnapshotRead {
         path: &str,
         tag: &'static str,
         summary: &str,
-        (array, attributes): (&'static str, &'static [Attribute]),
+        (array, attributes): (&'static str, &[Attribute]),
         read: impl Fn(&Snapshot, &PathParams, &List, Now) -> Result<T, ReadError> + Send + Sync + 'static,
     ) -> Self {
-        let spec = ListSpec { array, attributes, item: BodySchema::of::<I>() };
+        let spec = ListSpec { array, attributes: attributes.into(), item: BodySchema::of::<I>() };
         let read =
             in_pages(spec, move |snapshot, params, list, now| Ok(json!(read(snapshot, params, list, now)?)));
         let of = Self::of(path.to_owned(), tag, summary.to_owned(), BodySchema::of::<T>(), read);
@@ -168,7 +168,7 @@ pub(crate) fn in_pages(
 ) -> SnapshotFn {
     let fields = OnceLock::new();
     Arc::new(move |snapshot: &Snapshot, params: &PathParams, now| {
-        let list = List::of(params, spec.attributes, snapshot.generation, now)?;
+        let list = List::of(params, &spec.attributes, snapshot.generation, now)?;
         let mut body = read(snapshot, params, &list, now)?;
         select(&mut body, spec.array, params, fields.get_or_init(|| spec.item.fields()))?;
         Ok(body)

@@ -23,6 +23,7 @@ use crate::requirements::outlook::{self, outlook};
 pub use pending::{Verdicts, verdicts};
 pub(crate) use sentence::sentence;
 
+use crate::advice;
 use crate::gangs::member::{self, InGang, Outlooks};
 use crate::requirements::ask;
 use crate::requirements::nearest::{NearestNodes, nearest_of};
@@ -37,6 +38,8 @@ pub struct PodVerdict {
     /// Number of nodes that the recorded attempt refused for it; 0 if it concerns the pod as a whole.
     pub nodes: usize,
     pub(crate) nearest: Option<NearestNodes>,
+    /// Of a pod that is refused as a whole: how it stands now with the plugin that refuses it, in a sentence.
+    pub(crate) told: Option<String>,
     /// Whether the pod can fit; of a member of a gang without its quorum, whether it can with its gang. `None` where that
     /// was not found out.
     pub outlook: Option<Outlook>,
@@ -125,6 +128,7 @@ fn judge(snapshot: &Snapshot, id: PodId, refusal: &Refusal, is_told: bool, now: 
     let in_gang = snapshot.cluster.pod(id)?.pod.member_of().is_some();
     if let Some(cause) = &refusal.pod_cause {
         let mut verdict = of_whole(cause, in_gang);
+        verdict.told = advice::of_cause(snapshot, id, cause, now);
         if !in_gang {
             let asked = ask(snapshot, id)?;
             verdict.outlook = Some(outlook(snapshot, &asked, now));
@@ -149,6 +153,7 @@ fn judge(snapshot: &Snapshot, id: PodId, refusal: &Refusal, is_told: bool, now: 
         key,
         nodes,
         nearest: Some(nearest),
+        told: None,
         outlook: Some(outlook),
         remedies: Vec::new(),
         resolver: Resolver::Time,
@@ -226,6 +231,7 @@ fn of_whole(cause: &Cause, in_gang: bool) -> PodVerdict {
         plugin: cause.plugin,
         nodes: 0,
         nearest: None,
+        told: None,
         outlook: (!in_gang).then(outlook::held_back),
         remedies,
     }

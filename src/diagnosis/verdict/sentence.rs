@@ -22,6 +22,9 @@ pub(crate) fn sentence(refusal: &Refusal, verdict: &PodVerdict) -> String {
 }
 
 fn why(refusal: &Refusal, verdict: &PodVerdict) -> String {
+    if let Some(told) = verdict.told.as_ref().filter(|_| refusal.pod_cause.is_some()) {
+        return ended(format!("Not placed: {told}"));
+    }
     if let Some(cause) = &refusal.pod_cause {
         return ended(format!("Not placed: {}", described(cause)));
     }

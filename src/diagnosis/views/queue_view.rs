@@ -69,7 +69,7 @@ fn facts<'s>(snapshot: &'s Snapshot, unit: &'s Unit) -> Facts<'s> {
         stage: unit.stage.as_str(),
         created: pods.clone().map(|pod| created(pod)).min(),
         priority: pods.map(|pod| pod.priority).max(),
-        ..facts_of(snapshot, &record.pod)
+        ..facts_of(snapshot, record)
     }
 }
 

@@ -10,15 +10,16 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::pending::{PendingRow, PendingSummary};
 use pellucid_cluster::{PodRecord, ShapeId};
 use pellucid_cycle::Snapshot;
+use pellucid_framework::advice::Grouping;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::list::{Facts, List};
 use pellucid_model::collections::{FxHashMap, FxHashSet};
-use pellucid_model::{GangKey, Now, PodSpec};
+use pellucid_model::{GangKey, Name, Now, PodSpec};
 use pellucid_queue::UnitId;
 use pellucid_recording::rfc3339;
 
 use super::pending::{Waiting, waiting};
-use crate::facts::{facts_of, requests};
+use crate::facts::{facts_of, groups_of, requests};
 use crate::meta::of_snapshot;
 use crate::owner::owner;
 use crate::verdict::verdicts;
@@ -32,7 +33,8 @@ macro_rules! dimensions {
         pub(crate) const BY: &str = concat!(
             "Dimensions with commas, `code` without:",
             $(" ", $name, ",",)+
-            " which is the controller, and the shape for pods without one"
+            " which is the controller, and the shape for pods without one; also what plugins group pods by, each \
+             under the name by which lists are filtered"
         );
     };
 }
@@ -61,10 +63,12 @@ struct Common<'r> {
     owner: Option<String>,
     /// `None` within for a pod that cannot be read.
     shape: Option<Option<ShapeId>>,
+    /// Groups that plugins know, in the order in which they were asked for; empty for a pod of none.
+    groups: Vec<(&'r str, Name)>,
 }
 
 impl<'r> Common<'r> {
-    fn of(pod: &Waiting<'r>, snapshot: &Snapshot, by: &[&str]) -> Self {
+    fn of(pod: &Waiting<'r>, snapshot: &Snapshot, by: &[&'r str]) -> Self {
         let is_asked = |name: &str| by.contains(&name);
         let is_kin = is_asked(OWNER_OR_SHAPE);
         let text = |name: &str, value: &'r str| is_asked(name).then_some(value);
@@ -89,6 +93,7 @@ impl<'r> Common<'r> {
             priority: is_asked("priority").then(|| pod.priority()),
             owner,
             shape: is_split.then(|| pod.record.map(|record| record.shape)),
+            groups: groups(pod, snapshot, by),
         }
     }
 
@@ -107,9 +112,21 @@ impl<'r> Common<'r> {
             priority: self.priority,
             owner: self.owner.clone(),
             shape: self.shape.map(|_| record.map(|record| shape(&record.pod.spec)).unwrap_or_default()),
+            groups: self.groups.iter().map(|(name, group)| ((*name).to_owned(), group.to_string())).collect(),
             ..PendingRow::default()
         }
     }
+}
+
+/// Returns the groups of a pod that are asked for.
+fn groups<'r>(pod: &Waiting<'r>, snapshot: &Snapshot, by: &[&'r str]) -> Vec<(&'r str, Name)> {
+    let asked: Vec<&'r str> = by.iter().copied().filter(|name| !DIMENSIONS.contains(name)).collect();
+    if asked.is_empty() {
+        return Vec::new();
+    }
+    let known = pod.record.map(|record| groups_of(snapshot, record)).unwrap_or_default();
+    let group = |name: &str| known.iter().find(|(of, _)| *of == name).map(|(_, group)| group.clone());
+    asked.into_iter().map(|name| (name, group(name).unwrap_or_default())).collect()
 }
 
 /// What is counted of the pods of a row.
@@ -131,7 +148,7 @@ impl<'r> Waiting<'r> {
     }
 
     fn facts(&self, snapshot: &'r Snapshot) -> Facts<'r> {
-        let of_pod = self.record.map(|record| facts_of(snapshot, &record.pod)).unwrap_or_default();
+        let of_pod = self.record.map(|record| facts_of(snapshot, record)).unwrap_or_default();
         let (namespace, name) = self.key;
         Facts { namespace, name, reasons: vec![self.code.as_str().into()], stage: self.stage, ..of_pod }
     }
@@ -194,7 +211,7 @@ pub(crate) fn summary(
     list: &List,
     now: Now,
 ) -> Result<PendingSummary, ReadError> {
-    let mut by = dimensions(by.unwrap_or("code"))?;
+    let mut by = dimensions(snapshot, by.unwrap_or("code"))?;
     // Controllers in two namespaces may have one name.
     if (by.contains(&"owner") || by.contains(&OWNER_OR_SHAPE)) && !by.contains(&"namespace") {
         by.push("namespace");
@@ -204,7 +221,9 @@ pub(crate) fn summary(
     let total_pending = pods.len();
     let mut rows: Vec<_> = counted(snapshot, &pods, &by).into_iter().map(Counted::finish).collect();
     rows.sort_by_key(|(row, _)| Reverse(row.pods));
-    let page = list.cut(list.sorted(rows.iter().collect(), |(row, oldest)| facts_of_row(row, *oldest)));
+    let groupings: Vec<Grouping> = snapshot.registry.iter().filter_map(|factory| factory.groups()).collect();
+    let sorted = list.sorted(rows.iter().collect(), |(row, oldest)| facts_of_row(row, *oldest, &groupings));
+    let page = list.cut(sorted);
     let by = by.into_iter().map(str::to_owned).collect();
     let mut meta = page.meta(of_snapshot(snapshot, now));
     meta.truncated = verdicts.truncated;
@@ -219,7 +238,7 @@ pub(crate) fn summary(
 
 /// Counts pods by their dimensions. The rows are in the order of those, and of two shapes with equal requests in that of
 /// their numbers.
-fn counted<'r>(snapshot: &Snapshot, pods: &[Waiting<'r>], by: &[&str]) -> Vec<Counted<'r>> {
+fn counted<'r>(snapshot: &Snapshot, pods: &[Waiting<'r>], by: &[&'r str]) -> Vec<Counted<'r>> {
     let mut groups: FxHashMap<Common<'r>, (PendingRow, Counted<'r>)> = FxHashMap::default();
     for pod in pods {
         let common = Common::of(pod, snapshot, by);
@@ -235,7 +254,8 @@ fn counted<'r>(snapshot: &Snapshot, pods: &[Waiting<'r>], by: &[&str]) -> Vec<Co
 }
 
 /// Returns what rows are sorted by: the age of the oldest pod, the greatest priority, the name of the first pod.
-fn facts_of_row(row: &PendingRow, oldest: Option<Duration>) -> Facts<'_> {
+fn facts_of_row<'r>(row: &'r PendingRow, oldest: Option<Duration>, groupings: &[Grouping]) -> Facts<'r> {
+    let group = |of: &Grouping| Some((of.name, Name::new(row.groups.get(of.name)?)));
     let (namespace, name) = row.example.split_once('/').unwrap_or_default();
     let owner = row.owner.as_deref().and_then(|owner| owner.split_once('/'));
     Facts {
@@ -247,18 +267,22 @@ fn facts_of_row(row: &PendingRow, oldest: Option<Duration>) -> Facts<'_> {
         stage: row.stage.as_deref().unwrap_or_default(),
         created: oldest,
         priority: Some(row.max_priority),
+        groups: groupings.iter().filter_map(group).collect(),
         ..Facts::default()
     }
 }
 
-fn dimensions(by: &str) -> Result<Vec<&str>, ReadError> {
+fn dimensions<'b>(snapshot: &Snapshot, by: &'b str) -> Result<Vec<&'b str>, ReadError> {
+    let groupings = snapshot.registry.iter().filter_map(|factory| factory.groups());
+    let known: Vec<&str> =
+        DIMENSIONS.iter().copied().chain(groupings.map(|grouping| grouping.name)).collect();
     let bad = |problem: String| {
-        let message = format!("parameter `by` {problem}; known: {}", DIMENSIONS.join(", "));
+        let message = format!("parameter `by` {problem}; known: {}", known.join(", "));
         ReadError::BadRequest { code: "UnknownDimension", message }
     };
     let mut all = Vec::new();
     for name in by.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        if !DIMENSIONS.contains(&name) {
+        if !known.contains(&name) {
             let shown: String = name.chars().take(100).collect();
             return Err(bad(format!("names the dimension `{shown}`, which is not known")));
         }

@@ -4,7 +4,10 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::time::Duration;
 
+use pellucid_model::Name;
 use pellucid_model::selector::Labels;
+
+use crate::advice::Grouping;
 
 /// What a list can be filtered and sorted by. Each list declares which of them its items have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,8 @@ pub enum Attribute {
     Age,
     /// Priority: `minPriority=0`, `maxPriority=1000`.
     Priority,
+    /// A group of pods that a plugin knows.
+    Group(Grouping),
 }
 
 impl Attribute {
@@ -48,6 +53,7 @@ impl Attribute {
             Self::Labels => "selector",
             Self::Age => "age",
             Self::Priority => "priority",
+            Self::Group(grouping) => grouping.name,
         }
     }
 
@@ -82,9 +88,15 @@ pub struct Facts<'a> {
     pub created: Option<Duration>,
     /// Priority.
     pub priority: Option<i32>,
+    /// Its groups that plugins know, by what they are called.
+    pub groups: Vec<(&'static str, Name)>,
 }
 
 impl Facts<'_> {
+    fn group(&self, grouping: Grouping) -> Option<&Name> {
+        self.groups.iter().find(|(name, _)| *name == grouping.name).map(|(_, group)| group)
+    }
+
     /// Returns whether an attribute is what a filter asks for.
     pub(super) fn is(&self, attribute: Attribute, wanted: &str) -> bool {
         // A qualified name is compared whole, a plain one with the name.
@@ -101,6 +113,7 @@ impl Facts<'_> {
             Attribute::Gang => self.gangs.iter().any(|(namespace, name)| is_named(namespace, name)),
             Attribute::Stage => self.stage == wanted,
             Attribute::Judgement => self.judgement == wanted,
+            Attribute::Group(grouping) => self.group(grouping).is_some_and(|group| &**group == wanted),
             Attribute::Labels | Attribute::Age | Attribute::Priority => false,
         }
     }
@@ -119,6 +132,7 @@ impl Facts<'_> {
             Attribute::Labels => Ordering::Equal,
             Attribute::Age => other.created.cmp(&self.created),
             Attribute::Priority => self.priority.cmp(&other.priority),
+            Attribute::Group(grouping) => self.group(grouping).cmp(&other.group(grouping)),
         }
     }
 }

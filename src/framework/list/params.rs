@@ -27,12 +27,12 @@ pub fn queries(attributes: &[Attribute]) -> Vec<Query> {
         ),
         text(FIELDS, "Fields of the items to return, with commas, dots for inner ones: `name,free.cpu`"),
     ];
-    all.extend(
-        attributes
-            .iter()
-            .flat_map(|attribute| filters(*attribute))
-            .map(|(name, description)| text(name, description)),
-    );
+    for attribute in attributes {
+        match attribute {
+            Attribute::Group(grouping) => all.push(text(grouping.name, grouping.filter)),
+            other => all.extend(filters(*other).iter().map(|(name, description)| text(name, description))),
+        }
+    }
     all
 }
 
@@ -65,6 +65,7 @@ const fn filters(attribute: Attribute) -> &'static [(&'static str, &'static str)
             ("minPriority", "Only items of at least this priority"),
             ("maxPriority", "Only items of at most this priority"),
         ],
+        Attribute::Group(_) => &[],
     }
 }
 

@@ -63,7 +63,11 @@ pub(super) struct Lack {
 impl Quotas {
     /// Returns what is too little for one more pod with this spec, `None` when it fits.
     pub(super) fn lack(&self, args: &QuotaArgs, spec: &PodSpec) -> Option<Lack> {
-        let at = self.quota_of(spec);
+        self.lack_in(args, self.quota_of(spec), spec)
+    }
+
+    /// Returns what is too little for one more pod with this spec if it belonged to the quota `at`.
+    pub(super) fn lack_in(&self, args: &QuotaArgs, at: QuotaIdx, spec: &PodSpec) -> Option<Lack> {
         let of = |quota, is_fixed| Some(Lack { quota, is_fixed });
         if self.exceeded(args, at, at, spec).next().is_some() {
             return of(at, false);

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use pellucid_api::keys::elastic_quota as keys;
 use pellucid_api::rest::BodySchema;
-use pellucid_api::rest::elastic_quota::{QuotaExplanation, QuotaPod, QuotaRow, QuotaState, QuotaSummary};
+use pellucid_api::rest::elastic_quota::{
+    PodQuota, QuotaExplanation, QuotaPod, QuotaRow, QuotaState, QuotaSummary,
+};
+use pellucid_framework::advice::PodRead;
 use pellucid_framework::endpoint::{Endpoint, Query, QueryKind, ReadContext, ReadError};
 use pellucid_model::Name;
 use pellucid_model::quantity::format_amount;
@@ -22,6 +25,14 @@ type Quantities = BTreeMap<String, String>;
 const INCLUDE_PODS: Query = Query::new("includePods", QueryKind::Boolean, "Adds the pods of each quota");
 const TREE: Query =
     Query::new("tree", QueryKind::Text, "Only quotas of this tree; absent or empty: of all trees");
+
+/// The read about a pod.
+pub(super) const POD_READ: PodRead = PodRead {
+    path: "quota",
+    summary: "Where a pod stands with its quota and the quotas above it, and which of them refuses it by how much",
+    body: BodySchema::of::<PodQuota>(),
+    rows: "/path",
+};
 
 pub(super) fn all() -> Vec<Endpoint> {
     let one = "What a quota may use, and what its pods request and use";

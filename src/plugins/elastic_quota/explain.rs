@@ -54,10 +54,7 @@ impl Quotas {
         let (claims, rounds) = self.tree.rounds(parent, r);
         let name = |i: usize| self.tree.get(above.children[i]).name.to_string();
         let own = above.children.iter().position(|child| *child == at).unwrap_or(0);
-        let loans = Loans::of(
-            &claims,
-            &above.children.iter().map(|c| self.tree.get(*c).cells[r].runtime).collect::<Vec<_>>(),
-        );
+        let loans = self.loans(parent, r);
         let scaling = self.tree.scaling(parent, r, self.args.scales_min);
         let named = |parts: Vec<(Option<usize>, i64)>| -> BTreeMap<String, String> {
             parts.into_iter().map(|(i, amount)| (i.map_or_else(String::new, name), text(amount))).collect()
@@ -98,8 +95,22 @@ impl Quotas {
         }
     }
 
+    /// Returns who lends what to whom among the children of a quota.
+    pub(super) fn loans(&self, parent: QuotaIdx, r: usize) -> Loans {
+        let children = || self.tree.get(parent).children.iter().map(|child| self.tree.get(*child));
+        let claims: Vec<Claim> = children().map(|child| self.tree.claim(child, r)).collect();
+        Loans::of(&claims, &children().map(|child| child.cells[r].runtime).collect::<Vec<_>>())
+    }
+
     /// Returns what keeps a quota from more of a resource, `None` when its request is met.
     fn limited_by(&self, at: QuotaIdx, r: usize) -> Option<QuotaLimit> {
+        let (at, reason) = self.limit_of(at, r)?;
+        Some(QuotaLimit { quota: self.tree.get(at).name.to_string(), reason: reason.to_owned() })
+    }
+
+    /// Returns the quota where a quota's request is cut, itself or one above it, and why: `max`, `weight` or `share`.
+    /// `None` when its request is met.
+    pub(super) fn limit_of(&self, at: QuotaIdx, r: usize) -> Option<(QuotaIdx, &'static str)> {
         let mut short = None;
         for at in self.tree.upwards(at) {
             let quota = self.tree.get(at);
@@ -112,7 +123,7 @@ impl Quotas {
                 false if cell.weight == 0 => "weight",
                 false => "share",
             };
-            short = Some(QuotaLimit { quota: quota.name.to_string(), reason: reason.to_owned() });
+            short = Some((at, reason));
             if reason != "share" {
                 break;
             }
@@ -167,9 +178,9 @@ fn sentence(name: &str, share: &QuotaShare) -> String {
 }
 
 /// Who borrows from whom among siblings. Every borrower has the same part of what each lender lends.
-struct Loans {
+pub(super) struct Loans {
     /// Of each, what it has beyond its guaranteed part.
-    borrowed: Vec<i64>,
+    pub(super) borrowed: Vec<i64>,
     /// Of each, what others have of its guaranteed part.
     lent: Vec<i64>,
 }
@@ -186,7 +197,7 @@ impl Loans {
     }
 
     /// Returns from whom one borrows how much, `None` for what is nobody's.
-    fn from(&self, i: usize) -> Vec<(Option<usize>, i64)> {
+    pub(super) fn from(&self, i: usize) -> Vec<(Option<usize>, i64)> {
         let own: Vec<i64> = self.lent.iter().map(|lent| split(*lent, &self.borrowed)[i]).collect();
         let lent: i64 = own.iter().sum();
         let mut all: Vec<(Option<usize>, i64)> =

@@ -194,7 +194,7 @@ impl Quotas {
     }
 
     /// Returns a quota and all below it.
-    fn below(&self, at: QuotaIdx) -> BTreeSet<QuotaIdx> {
+    pub(super) fn below(&self, at: QuotaIdx) -> BTreeSet<QuotaIdx> {
         let mut all = BTreeSet::from([at]);
         let mut open = vec![at];
         while let Some(at) = open.pop() {

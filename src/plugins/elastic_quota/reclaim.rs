@@ -46,7 +46,7 @@ pub(super) fn post_filter(
 impl Quotas {
     /// Returns the quotas from which a pod may take back room, the one furthest above its share first; none when its
     /// own quota would not stay within its min.
-    fn lenders_of(&self, spec: &PodSpec) -> Vec<QuotaIdx> {
+    pub(super) fn lenders_of(&self, spec: &PodSpec) -> Vec<QuotaIdx> {
         let own = self.quota_of(spec);
         let cells = &self.tree.get(own).cells;
         let is_within = |(r, amount): (usize, i64)| {
@@ -74,7 +74,7 @@ impl Quotas {
     }
 
     /// Returns what a quota has beyond its share, and beyond its min.
-    fn reclaimable(&self, at: QuotaIdx, r: usize) -> i128 {
+    pub(super) fn reclaimable(&self, at: QuotaIdx, r: usize) -> i128 {
         let cell = &self.tree.get(at).cells[r];
         cell.all.used - i128::from(cell.runtime.max(cell.floor()))
     }

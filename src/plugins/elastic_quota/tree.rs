@@ -410,7 +410,7 @@ fn ordinary(object: &Arc<ElasticQuota>, resources: &[Name]) -> Quota {
 }
 
 /// Takes over what an object says; a negative amount counts as 0.
-fn set_amounts(cells: &mut [Cell], resources: &[Name], object: &ElasticQuota) {
+pub(super) fn set_amounts(cells: &mut [Cell], resources: &[Name], object: &ElasticQuota) {
     let amount = |of: &Amounts, name: &Name| of.get(name).map(|amount| (*amount).max(0));
     for (cell, name) in cells.iter_mut().zip(resources) {
         cell.max = amount(&object.max, name);

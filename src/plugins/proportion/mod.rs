@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use pellucid_api::keys::kube_batch;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
+use pellucid_framework::advice::{Grouping, PodGroups};
 use pellucid_framework::plugin::{DeclaredKeys, Hint, Hints, Plugin, PreFilter, PreFiltered, Reads};
 use pellucid_framework::{Registration, View, points};
-use pellucid_model::{Pod, PodSpec};
+use pellucid_model::{Name, Pod, PodSpec};
 
 mod admission;
 mod amounts;
@@ -41,6 +42,10 @@ pub fn registration() -> Registration {
         .with_keys(KEYS)
         .with_reasons([&admission::OVERUSED, &admission::CAPABILITY])
         .with_endpoints(endpoints::all())
+        .with_groups(Grouping {
+            name: "queue",
+            filter: "Only pods of this Queue of kube-batch, by name; several with commas",
+        })
 }
 
 #[derive(Default)]
@@ -52,7 +57,7 @@ impl Plugin for Proportion {
     fn name(&self) -> &'static str {
         NAME
     }
-    points! { pre_filter, hints }
+    points! { pre_filter, hints, pod_groups }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(Queues::default())]
     }
@@ -63,6 +68,13 @@ impl Proportion {
         // Most pods concern no queue, and find that out without looking for the state.
         self.keys.member(spec)?;
         view.state::<Queues>()?.lack(view.cluster().gangs(), spec)
+    }
+}
+
+impl PodGroups for Proportion {
+    fn group(&self, view: View<'_>, spec: &PodSpec) -> Option<Name> {
+        self.keys.member(spec)?;
+        view.state::<Queues>().filter(|queues| queues.is_active())?.queue_of(spec).cloned()
     }
 }
 

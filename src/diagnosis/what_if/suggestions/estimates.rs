@@ -20,6 +20,8 @@ pub(super) enum Kind {
     RemoveTaint,
     Tolerate,
     Label,
+    /// Gives the pod a value of this label.
+    LabelPod(Name),
     DropNodeAffinity,
     DropHostPorts,
     RelaxSpread,
@@ -29,6 +31,8 @@ pub(super) enum Kind {
     Request(Name, i64),
     Delete,
     CopyNode,
+    /// Makes an object this one, as a manifest.
+    Object(String),
     Other,
 }
 
@@ -39,6 +43,8 @@ impl Kind {
             Edit::RemoveTaint { .. } => Self::RemoveTaint,
             Edit::AddToleration { .. } => Self::Tolerate,
             Edit::LabelNode { .. } | Edit::RemoveLabel { .. } => Self::Label,
+            Edit::LabelPod { key, .. } => Self::LabelPod(key.clone()),
+            Edit::ApplyCustom(object) => Self::Object((object.kind.0.encode)(&object.value).to_string()),
             Edit::DropNodeAffinity(_) => Self::DropNodeAffinity,
             Edit::DropHostPorts(_) => Self::DropHostPorts,
             Edit::RelaxSpread(_) => Self::RelaxSpread,

@@ -2,11 +2,13 @@
 //!
 //! For one pod, candidates relax the smallest sets of requirements that nodes fail (`search`). A candidate consists
 //! of `parts`, is planned on a copy of the state, and loses every part that it does not need. `estimates` says in which
-//! order nodes are tried, `labels`, `victims` and `owners` make parts, `company` tries a fix with the other pending pods.
+//! order nodes are tried, `labels`, `victims` and `owners` make parts,
+//! `advised` those that plugins propose, `company` tries a fix with the other pending pods.
 //! `conflicts` finds
 //! requirements that no node satisfies together, and `gangs` searches for changes that place a quorum. A reason
 //! without a part, such as a missing volume or claim, has only the remedy in its text.
 
+mod advised;
 mod company;
 mod conflicts;
 mod estimates;

@@ -49,6 +49,7 @@ pub(super) fn command(owner: Option<&OwnerOf>, pod: &Pod, edit: &Edit) -> Option
                 _ => Some(place.filtered(&format!("{}.tolerations += {toleration}", place.spec))),
             }
         }
+        Edit::LabelPod { key, value, .. } => Some(place.labelled(key, value)),
         Edit::DropNodeAffinity(_) => {
             let affinity = &pod.spec.affinity;
             let mut gone = json!({});
@@ -110,6 +111,17 @@ impl Place<'_> {
             How::OnDelete => format!("{command} && {} delete pod {}", self.kubectl(), self.pod.key.name),
             _ => command,
         }
+    }
+
+    /// Returns the command that sets a label of the pods. A pod may get other labels, and pods of a Job are not worth a
+    /// new Job.
+    fn labelled(&self, key: &str, value: &str) -> String {
+        let kubectl = self.kubectl();
+        if matches!(self.how, How::Pod | How::Job) {
+            return format!("{kubectl} label pod {} {key}={value} --overwrite", self.pod.key.name);
+        }
+        let patch = json!({"spec": {"template": {"metadata": {"labels": {key: value}}}}});
+        self.finished(format!("{kubectl} patch {} --type=merge -p '{patch}'", self.object))
     }
 
     /// Returns the command that changes the object by a jq filter.

@@ -102,11 +102,11 @@ pub(super) fn of_pod(
 }
 
 /// Says which controller to change for a change of one pod, and how.
-fn owned(asked: &PodRequirements<'_>, part: Part) -> Part {
+pub(super) fn owned(asked: &PodRequirements<'_>, part: Part) -> Part {
     let pod = &asked.record.pod;
     let owner = crate::owner::owner(&asked.cluster, pod);
     let command = owners::command(owner.as_ref(), pod, &part.edit);
-    let is_patch = matches!(part.edit, Edit::AddToleration { .. });
+    let is_patch = matches!(part.edit, Edit::AddToleration { .. } | Edit::LabelPod { .. });
     let recreate = !is_patch || owner.as_ref().is_some_and(|owner| owner.kind != "Job");
     let is_sum = matches!(part.edit, Edit::SetRequest { .. }) && !pod.requests_of_one;
     let all = if is_sum { ", all its containers together" } else { "" };
@@ -185,7 +185,7 @@ fn drop_part(
 }
 
 /// Returns the target as the `pod` and `gang` fields of an edit's body.
-fn pods_of(of: &Target) -> PodsOf {
+pub(super) fn pods_of(of: &Target) -> PodsOf {
     match of {
         Target::Pod(key) => PodsOf { pod: Some(key.to_string()), gang: None },
         Target::Gang(key) => PodsOf { pod: None, gang: Some(key.to_string()) },

@@ -12,6 +12,7 @@ use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod_on};
 use pellucid_cycle::what_if::simulation::{Fate, Simulation};
 use pellucid_model::{Name, NodeIdx, Now, PodKey, cancellation};
 
+use super::advised;
 use super::company::{Company, InCompany};
 use super::conflicts::conflicts;
 use super::estimates::{Estimate, Kind, is_no_better, kinds};
@@ -165,6 +166,7 @@ impl Line {
         }
         if gates.is_empty() {
             search.of_whole().into_iter().for_each(|parts| line.add(parts));
+            advised::changes(search.asked, &search.of).into_iter().for_each(|parts| line.add(parts));
         } else {
             line.add(gates);
         }

@@ -1,0 +1,61 @@
+//! Changes that a plugin proposes for a pod that it refuses as a whole, as parts of fixes: objects of its kinds, a label or
+//! a smaller request of the pod, and pods that end.
+
+use pellucid_api::rest::simulate::{EditBody, LabelPod};
+use pellucid_cycle::what_if::edit::{Edit, Target};
+use pellucid_framework::View;
+use pellucid_framework::advice::{Change, Proposal};
+use pellucid_model::CustomObject;
+use serde_json::{Value, json};
+
+use super::parts::{Part, owned, pods_of, set_request};
+use super::victims::delete_pod;
+use crate::requirements::PodRequirements;
+
+/// Returns the changes that the plugin proposes which refuses the pod as a whole.
+pub(super) fn changes(asked: &PodRequirements<'_>, of: &Target) -> Vec<Vec<Part>> {
+    let Some(cause) = &asked.masks.pod else { return Vec::new() };
+    let plugin = asked.profile.plugins.iter().find(|plugin| plugin.name() == cause.plugin);
+    let Some(advice) = plugin.and_then(|plugin| plugin.advice()) else { return Vec::new() };
+    let proposals = advice.proposals(View::new(&asked.cluster), &asked.record.pod.spec);
+    proposals.into_iter().map(|proposal| parts(asked, of, proposal)).collect()
+}
+
+fn parts(asked: &PodRequirements<'_>, of: &Target, Proposal { change, text, cost }: Proposal) -> Vec<Part> {
+    let of_pod = |part: Part| match of {
+        Target::Pod(_) => owned(asked, part),
+        Target::Gang(_) => part,
+    };
+    match change {
+        Change::Object { object, command } => {
+            let body = EditBody::ApplyObject(manifest(&object));
+            vec![Part::new(Edit::ApplyCustom(object), body, text, cost).with_command(command)]
+        }
+        Change::Label { key, value } => {
+            let pods = pods_of(of);
+            let body =
+                LabelPod { pod: pods.pod, gang: pods.gang, key: key.to_string(), value: value.to_string() };
+            let edit = Edit::LabelPod { of: of.clone(), key, value };
+            vec![of_pod(Part::new(edit, EditBody::LabelPod(body), text, cost))]
+        }
+        Change::Request(amounts) => {
+            let spec = &asked.record.pod.spec;
+            let part = |(resource, amount)| of_pod(set_request(spec, of, &resource, amount));
+            amounts.into_iter().map(part).collect()
+        }
+        Change::End(pods) => pods.into_iter().map(|key| delete_pod(asked, key)).collect(),
+    }
+}
+
+/// Returns an object of a plugin's kind as the manifest that `applyObject` takes.
+fn manifest(object: &CustomObject) -> Value {
+    let kind = object.kind.0;
+    let mut manifest = (kind.encode)(&object.value);
+    manifest["apiVersion"] = json!(format!("{}/{}", kind.group, kind.version));
+    manifest["kind"] = json!(kind.kind);
+    manifest["metadata"]["name"] = json!(object.name.as_str());
+    if kind.is_namespaced {
+        manifest["metadata"]["namespace"] = json!(object.namespace.as_str());
+    }
+    manifest
+}

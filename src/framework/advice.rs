@@ -1,0 +1,91 @@
+//! What a plugin tells people about one pod beyond the causes of its refusals: where the pod stands, which changes could
+//! help, and which of its groups the pod belongs to.
+//!
+//! Decisions never ask. Changes are proposals: the core tries each on a copy of the state before anybody is told of it.
+
+use std::sync::Arc;
+
+use pellucid_api::rest::BodySchema;
+use pellucid_model::{CustomObject, Name, Now, Pod, PodKey, PodSpec};
+use serde_json::Value;
+
+use super::view::View;
+
+/// A change that could make the plugin accept a pod.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// An object of one of the plugin's kinds becomes this one.
+    Object {
+        /// The object as it would be.
+        object: Arc<CustomObject>,
+        /// The command that changes it.
+        command: String,
+    },
+    /// The pod gets a label.
+    Label {
+        /// Key of the label.
+        key: Name,
+        /// Its value.
+        value: Name,
+    },
+    /// The pod requests this much of some resources, in their base units.
+    Request(Vec<(Name, i64)>),
+    /// These pods end.
+    End(Vec<PodKey>),
+}
+
+/// A proposed change.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// What changes.
+    pub change: Change,
+    /// The change in words, as an imperative clause. Not used for requests and pods that end, which have texts of their own.
+    pub text: String,
+    /// How hard it is to carry out, in the points of docs/diagnostics.md. Not used for requests and pods that end.
+    pub cost: u32,
+}
+
+/// Advice: tells people how pods stand with the plugin. Asked about pending pods for explanations alone, on a state in
+/// which the pod has no place.
+pub trait Advice: Send + Sync {
+    /// Returns how a pod stands with the plugin in this state, in one sentence with its numbers and without a full stop;
+    /// `None` when there is nothing to say.
+    fn sentence(&self, view: View<'_>, spec: &PodSpec, now: Now) -> Option<String>;
+    /// Returns changes that could make the plugin accept a pod that it refuses as a whole.
+    fn proposals(&self, _view: View<'_>, _spec: &PodSpec) -> Vec<Proposal> {
+        Vec::new()
+    }
+    /// Returns the body of the plugin's read about a pod ([`PodRead`]).
+    fn body(&self, _view: View<'_>, _pod: &Pod, _now: Now) -> Value {
+        Value::Null
+    }
+}
+
+/// A read about one pod that a plugin answers by [`Advice::body`], served at `explain/pods/:namespace/:name/<path>`.
+#[derive(Clone, Copy, Debug)]
+pub struct PodRead {
+    /// Last part of the path.
+    pub path: &'static str,
+    /// What is returned, in one sentence.
+    pub summary: &'static str,
+    /// Schema of the body.
+    pub body: BodySchema,
+    /// JSON pointer to the array of the body that tables lay out as rows.
+    pub rows: &'static str,
+}
+
+/// What the groups of pods are called that a plugin knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grouping {
+    /// Name of the parameter that filters lists by them, and of the dimension by which pods are counted.
+    pub name: &'static str,
+    /// What the parameter does, in one sentence.
+    pub filter: &'static str,
+}
+
+/// Groups pods by something that the plugin knows. Lists filter and counts group by it, under the name that the
+/// registration gives ([`Registration::with_groups`](crate::Registration::with_groups)).
+pub trait PodGroups: Send + Sync {
+    /// Returns the group of pods with this spec; `None` for pods of no group.
+    fn group(&self, view: View<'_>, spec: &PodSpec) -> Option<Name>;
+}
