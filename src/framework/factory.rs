@@ -44,6 +44,16 @@ pub struct DeclaredKeys {
 }
 
 impl DeclaredKeys {
+    /// No keys, for constants that name some.
+    pub const NONE: Self = Self {
+        pod_labels: &[],
+        pod_annotations: &[],
+        pod_wide_labels: &[],
+        pod_wide_annotations: &[],
+        binding_annotations: &[],
+        node_annotations: &[],
+    };
+
     /// Iterates over the labels of pods that are read.
     pub fn labels_of_pods(&self) -> impl Iterator<Item = &'static &'static str> + use<> {
         self.pod_labels.iter().chain(self.pod_wide_labels)

@@ -50,14 +50,8 @@ use quotas::Quotas;
 pub const NAME: &str = "ElasticQuota";
 
 /// What the plugin reads of pods.
-const KEYS: DeclaredKeys = DeclaredKeys {
-    pod_labels: &[],
-    pod_annotations: &[],
-    pod_wide_labels: &[keys::NAME, keys::PREEMPTIBLE],
-    pod_wide_annotations: &[],
-    binding_annotations: &[],
-    node_annotations: &[],
-};
+const KEYS: DeclaredKeys =
+    DeclaredKeys { pod_wide_labels: &[keys::NAME, keys::PREEMPTIBLE], ..DeclaredKeys::NONE };
 
 /// ElasticQuotas.
 pub static ELASTIC_QUOTA: CustomKind = CustomKind {

@@ -43,10 +43,8 @@ pub const NAME: &str = "LoadAwareScheduling";
 const KEYS: DeclaredKeys = DeclaredKeys {
     pod_labels: &[estimate::PRIORITY_CLASS, estimate::QOS_CLASS],
     pod_annotations: &[estimate::SCALING_FACTORS, estimate::AFTER_SCHEDULED, estimate::AFTER_INITIALIZED],
-    pod_wide_labels: &[],
-    pod_wide_annotations: &[],
-    binding_annotations: &[],
     node_annotations: &[node_loads::USAGE_THRESHOLDS, node_loads::RAW_ALLOCATABLE],
+    ..DeclaredKeys::NONE
 };
 
 /// Returns the plugin's entry in [`crate::registry`].

@@ -26,14 +26,8 @@ use queues::{Keys, Queues};
 pub const NAME: &str = "Proportion";
 
 /// What the plugin reads of pods.
-const KEYS: DeclaredKeys = DeclaredKeys {
-    pod_labels: &[],
-    pod_annotations: &[],
-    pod_wide_labels: &[],
-    pod_wide_annotations: &[kube_batch::GROUP_NAME],
-    binding_annotations: &[],
-    node_annotations: &[],
-};
+const KEYS: DeclaredKeys =
+    DeclaredKeys { pod_wide_annotations: &[kube_batch::GROUP_NAME], ..DeclaredKeys::NONE };
 
 /// Returns the plugin's entry in [`crate::registry`].
 pub fn registration() -> Registration {
