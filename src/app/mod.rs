@@ -10,6 +10,7 @@ mod client;
 pub mod clock;
 pub mod consistency;
 pub mod core_loop;
+mod definitions;
 pub mod demo;
 mod health;
 pub mod instance;

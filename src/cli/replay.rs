@@ -5,10 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::Args;
+use pellucid_client::manifests::documents;
 use pellucid_client::out;
 use pellucid_client::text::count;
-use pellucid_replay::{Format, GangJob, Pace, SyntheticNodes, Trace, read_jobs, read_openb, span};
+use pellucid_replay::{Format, GangJob, Pace, QuotaFile, SyntheticNodes, Trace, read_jobs, read_openb, span};
 
 use super::block_on;
 use crate::app::log::telemetry;
@@ -50,6 +52,10 @@ pub(super) struct ReplayArgs {
     /// The list of pods, created one by one in this order; of philly the list of jobs
     #[arg(long, value_name = "FILE", required_unless_present = "snapshot")]
     pub pods: Option<PathBuf>,
+    /// philly: ElasticQuotas (YAML or JSON) for the jobs. A job belongs to the quota that lists its model in annotation
+    /// pellucid.dev/users, the others are dealt by turns
+    #[arg(long, value_name = "FILE", conflicts_with = "snapshot")]
+    pub quotas: Option<PathBuf>,
     /// philly: how many seconds of the trace go by in a second, for example 10000
     #[arg(long, value_name = "N", value_parser = speedup)]
     pub speedup: Option<f64>,
@@ -82,6 +88,7 @@ impl ReplayArgs {
     fn trace(&self) -> anyhow::Result<Trace> {
         self.refuse("--synthetic-nodes", self.synthetic_nodes.map(|nodes| nodes.to_string()))?;
         self.refuse("--speedup", self.speedup.map(|speedup| speedup.to_string()))?;
+        self.refuse("--quotas", self.quotas.as_ref().map(|file| file.display().to_string()))?;
         let nodes = self.nodes.as_ref().ok_or_else(|| self.needs("--nodes FILE", "the list of nodes"))?;
         let mut trace = read_openb(nodes, self.pods())?;
         not_empty(nodes, trace.nodes.len(), "nodes")?;
@@ -118,7 +125,11 @@ impl ReplayArgs {
                 "--synthetic-nodes {nodes}: {name} needs {workers} GPUs at once, and there are {gpus}"
             );
         }
-        Ok((jobs, GangReplayOptions { nodes, pace: Pace { speedup }, seed: self.seed }))
+        let quotas = self.quotas.as_deref().map(read_quotas).transpose()?;
+        if let (Some(quotas), Some(file)) = (&quotas, &self.quotas) {
+            quotas.assign(&jobs).map_err(|problem| anyhow::anyhow!("{}: {problem}", file.display()))?;
+        }
+        Ok((jobs, GangReplayOptions { nodes, pace: Pace { speedup }, seed: self.seed, quotas }))
     }
 
     /// Returns the file of pods. The command line requires it with every format.
@@ -142,6 +153,13 @@ impl ReplayArgs {
     fn needs(&self, flag: &str, why: &str) -> anyhow::Error {
         anyhow::anyhow!("--format {} needs {flag}: {why}", self.format_name())
     }
+}
+
+fn read_quotas(file: &Path) -> anyhow::Result<QuotaFile> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
+    let documents = documents(&text, &name)?;
+    QuotaFile::read(documents).map_err(|problem| anyhow::anyhow!("{name}: {problem}"))
 }
 
 fn not_empty(file: &Path, n: usize, what: &str) -> anyhow::Result<()> {
@@ -187,14 +205,14 @@ fn run_pods(args: &ReplayArgs) -> anyhow::Result<bool> {
 fn run_gangs(args: &ReplayArgs) -> anyhow::Result<bool> {
     let (jobs, options) = args.jobs()?;
     let (_log, _guard) = telemetry::init(0)?;
-    out::line(&plan(&jobs, options))?;
+    out::line(&plan(&jobs, &options))?;
     let report = block_on(replay_gangs(jobs, options))??;
     out::line(&format!("\n{report}"))?;
     Ok(report.is_good())
 }
 
 /// Describes the replay, with the shortest time that it takes.
-fn plan(jobs: &[GangJob], options: GangReplayOptions) -> String {
+fn plan(jobs: &[GangJob], options: &GangReplayOptions) -> String {
     let (nodes, pace) = (options.nodes, options.pace);
     let workers: usize = jobs.iter().map(|job| job.workers).sum();
     let submitted = jobs.iter().map(|job| job.submitted_at);

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::GangJob;
 use super::objects::ready_node;
+use super::quota_file::QUOTA_NAME;
 use super::rows::MOST_GPUS;
 
 /// The resource that workers request.
@@ -88,13 +89,14 @@ impl SyntheticNodes {
     }
 }
 
-/// Returns a worker of a job as an API object to create. The worker runs for `runs_for`, not for the job's run time.
+/// Returns a worker of a job as an API object to create. The worker runs for `runs_for`, not for the job's run time, and
+/// belongs to `quota` if there are quotas.
 pub fn to_worker_json(
     job: &GangJob,
     index: usize,
     runs_for: Duration,
-    namespace: &str,
-    scheduler_name: &str,
+    quota: Option<&str>,
+    (namespace, scheduler_name): (&str, &str),
 ) -> Value {
     let workers = job.workers.to_string();
     let annotations = json!({
@@ -117,6 +119,7 @@ pub fn to_worker_json(
         "metadata": {
             "namespace": namespace,
             "name": format!("{}-{index}", job.name),
+            "labels": quota.map_or_else(|| json!({}), |quota| json!({ QUOTA_NAME: quota })),
             "annotations": annotations,
         },
         "spec": { "schedulerName": scheduler_name, "restartPolicy": "Never", "containers": [container] },
@@ -157,8 +160,10 @@ mod tests {
             runs_for: Duration::from_secs(41),
             model: "Net (size 4)".into(),
         };
-        let worker = to_worker_json(&job, 2, Duration::from_micros(4100), "default", "pellucid");
+        let worker =
+            to_worker_json(&job, 2, Duration::from_micros(4100), Some("team-a"), ("default", "pellucid"));
         assert_eq!(worker["metadata"]["name"], "j-2");
+        assert_eq!(worker["metadata"]["labels"], json!({ QUOTA_NAME: "team-a" }));
         let annotations = json!({
             GANG_NAME: "j", GANG_MIN: "3", GANG_TOTAL: "3", MODEL: "Net (size 4)", RUN_SECONDS: "0.004100000",
         });

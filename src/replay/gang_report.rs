@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use comfy_table::CellAlignment;
 
+use super::fairness::FairnessReport;
 use super::gang_check::{GangOutcome, JobResult};
 use super::words::{columns, grouped, span};
 
@@ -50,6 +51,8 @@ pub struct GangReport {
     pub lag: Duration,
     /// Additional lines for the report.
     pub notes: Vec<String>,
+    /// What each quota got, if there are quotas.
+    pub fairness: Option<FairnessReport>,
 }
 
 impl GangReport {
@@ -175,6 +178,9 @@ impl fmt::Display for GangReport {
             writeln!(f, "{note}")?;
         }
         writeln!(f)?;
+        if let Some(fairness) = &self.fairness {
+            writeln!(f, "{fairness}\n")?;
+        }
         self.faults(f)?;
         let (finished, all) = (grouped(self.finished() as u64), grouped(results.len() as u64));
         let violations = grouped(self.outcome.fault_count as u64);
@@ -209,6 +215,7 @@ mod tests {
             last_due: Duration::from_millis(450_844),
             lag: Duration::from_millis(31),
             notes: Vec::new(),
+            fairness: None,
         }
     }
 

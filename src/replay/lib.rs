@@ -12,13 +12,15 @@
 //!
 //! In the format `philly`, pods come and go in gangs: `philly` reads it, `gang_objects` makes workers of its jobs,
 //! `gang_check` judges every watch event (`node_ledger` tracks what nodes hold, `gang_faults` defines the violations),
-//! and `gang_report` formats the result.
+//! and `gang_report` formats the result. With quotas, `quota_file` says whose jobs belong to which, and `fairness` follows
+//! what each got.
 
 use std::fmt;
 use std::path::Path;
 
 mod audit;
 mod decisions;
+mod fairness;
 mod gang_check;
 mod gang_faults;
 mod gang_objects;
@@ -28,18 +30,21 @@ mod objects;
 mod openb;
 mod philly;
 mod quantity;
+mod quota_file;
 mod report;
 mod rows;
 mod words;
 
 pub use audit::{AuditResult, Overcommitted, Total, audit};
 pub use decisions::write_decisions;
+pub use fairness::{Fairness, FairnessReport, QuotaFairness};
 pub use gang_check::{GangCheck, GangOutcome, JobResult, Seen};
 pub use gang_faults::Fault;
 pub use gang_objects::{GANG_MIN, GANG_NAME, GANG_TOTAL, GPU, SyntheticNodes, to_worker_json};
 pub use gang_report::{GangReport, Pace};
 pub use objects::{GPU_CORE, GPU_MODEL_LABEL, PODS_PER_NODE, QOS_LABEL, to_node_json, to_pod_json};
 pub use philly::{GangJob, read_jobs};
+pub use quota_file::{LeafQuota, QUOTA_NAME, QuotaFile, USERS};
 pub use report::{Allocated, Report};
 pub use words::span;
 

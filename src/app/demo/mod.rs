@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use crate::app::client;
 use crate::app::clock;
+use crate::app::definitions;
 use crate::app::instance::{Instance, InstanceConfig};
 use crate::app::log::telemetry::LogControl;
 
@@ -58,7 +59,7 @@ pub async fn run(
     let patience = Duration::from_secs(10);
     let connection = Connection::with_config(sandbox.kube_config(), "the demo's sandbox", patience).await?;
     let client = connection.write.clone();
-    create(&client, [quotas::definition()]).await?;
+    create(&client, [definitions::elastic_quota()]).await?;
     let mut instance = Instance::start(InstanceConfig {
         connection,
         configuration: pellucid_config::parse(&load::configuration(), "the demo's configuration", &registry)?,

@@ -12,38 +12,6 @@ pub(super) const FPGA: &str = "example.com/fpga";
 /// FPGAs of a node of the memory pool.
 pub(super) const PER_NODE: u32 = 5;
 
-/// Returns the definition of ElasticQuota, as Koordinator installs it. It must exist before the scheduler starts, which
-/// otherwise finds the kind only when it looks again.
-pub(super) fn definition() -> Value {
-    let kind = &ELASTIC_QUOTA;
-    let quantity = json!({
-        "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true,
-    });
-    let list = json!({"type": "object", "additionalProperties": quantity});
-    let lists = |names: &[&str]| {
-        let each = names.iter().map(|name| ((*name).to_owned(), list.clone()));
-        json!({"type": "object", "properties": each.collect::<serde_json::Map<_, _>>()})
-    };
-    let schema = json!({"type": "object", "properties": {
-        "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"},
-        "spec": lists(&["min", "max"]), "status": lists(&["used"]),
-    }});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{}.{}", kind.plural, kind.group), "annotations": {
-            "api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins/pull/52",
-        }},
-        "spec": {
-            "group": kind.group, "scope": "Namespaced",
-            "names": {"plural": kind.plural, "singular": "elasticquota", "kind": kind.kind, "shortNames": ["eq", "eqs"]},
-            "versions": [{
-                "name": kind.version, "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": schema},
-            }],
-        },
-    })
-}
-
 /// Returns the quotas, parents first.
 pub(super) fn tree() -> Vec<Value> {
     vec![

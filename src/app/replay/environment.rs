@@ -6,13 +6,21 @@ use std::time::Duration;
 use anyhow::Context;
 use pellucid_cycle::{Registry, Snapshot};
 use pellucid_kubernetes::Connection;
+use pellucid_model::CustomKindRef;
+use pellucid_plugins::elastic_quota::ELASTIC_QUOTA;
 use pellucid_sandbox::{Kubelet, Sandbox};
 use serde_json::Value;
 
 use crate::app::instance::{Instance, InstanceConfig};
 use crate::app::replay::quantiles::Durations;
-use crate::app::{client, clock};
+use crate::app::{client, clock, definitions};
 
+const WITH_QUOTAS: &str = "apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: pellucid
+  plugins: {multiPoint: {enabled: [{name: ElasticQuota}]}}
+";
 /// How long the scheduler may publish nothing before the replay gives up.
 const STALL_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -26,12 +34,14 @@ pub(in crate::app) struct ReplayEnvironment {
 }
 
 impl ReplayEnvironment {
-    /// Starts the sandbox and the scheduler, creates the nodes, and waits until the scheduler knows them.
+    /// Starts the sandbox and the scheduler, creates nodes and quotas, and waits until the scheduler knows them. With
+    /// quotas, the plugin ElasticQuota is enabled.
     pub(in crate::app) async fn start(
         nodes: &[Value],
         seed: u64,
         kubelet: Kubelet,
         decisions: Option<Arc<Durations>>,
+        quotas: &[Value],
     ) -> anyhow::Result<Self> {
         let sandbox = Sandbox::start(pellucid_sandbox::Config {
             kubelet: Some(kubelet),
@@ -43,9 +53,18 @@ impl ReplayEnvironment {
         let connection =
             Connection::with_config(sandbox.kube_config(), "the replay's sandbox", patience).await?;
         let client = connection.write.clone();
+        let configuration = if quotas.is_empty() {
+            pellucid_config::default(&registry)?
+        } else {
+            // The scheduler looks for kinds when it starts.
+            client::create(&client, &definitions::elastic_quota())
+                .await
+                .context("cannot define ElasticQuota")?;
+            pellucid_config::parse(WITH_QUOTAS, "the replay's configuration", &registry)?
+        };
         let instance = Instance::start(InstanceConfig {
             connection,
-            configuration: pellucid_config::default(&registry)?,
+            configuration,
             registry,
             listen: ([127, 0, 0, 1], 0).into(),
             secure: None,
@@ -58,10 +77,20 @@ impl ReplayEnvironment {
         })
         .await?;
         let mut environment = Self { sandbox, instance, client };
+        for quota in quotas {
+            let name = &quota["metadata"]["name"];
+            client::create(&environment.client, quota)
+                .await
+                .with_context(|| format!("cannot create quota {name}"))?;
+        }
         for node in nodes {
             client::create(&environment.client, node).await.context("cannot create a node")?;
         }
-        environment.wait(|snapshot| snapshot.cluster.present().len() == nodes.len()).await?;
+        let is_there = |snapshot: &Snapshot| {
+            let known = snapshot.cluster.custom_objects().iter(CustomKindRef(&ELASTIC_QUOTA)).count();
+            snapshot.cluster.present().len() == nodes.len() && known == quotas.len()
+        };
+        environment.wait(is_there).await?;
         Ok(environment)
     }
 

@@ -157,7 +157,7 @@ fn confirm(scheduler: &mut Scheduler, clock: &Clock) {
 async fn through_api(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Replayed> {
     let decisions = Arc::new(Durations::default());
     let mut environment =
-        ReplayEnvironment::start(&nodes, seed, Kubelet::default(), Some(decisions.clone())).await?;
+        ReplayEnvironment::start(&nodes, seed, Kubelet::default(), Some(decisions.clone()), &[]).await?;
 
     let bar = progress(pods.len(), BAR);
     let stopwatch = Stopwatch::start();
