@@ -252,7 +252,7 @@ type Rank = (bool, u32, Reverse<i64>, u64);
 
 /// Returns the hints of a resource as they are combined.
 fn choices(topology: &NumaTopology, of: &ResourceHints) -> Vec<Choice> {
-    let hints = match &of.hints {
+    let hints: Vec<Choice> = match &of.hints {
         None => return vec![(None, true, 0)],
         Some(hints) => {
             let choice =
