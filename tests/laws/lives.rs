@@ -80,9 +80,7 @@ fn core(reuse: bool) -> Core {
 fn machine(reserved: usize) -> Value {
     let cpu = |id: u32| json!({"id": id, "core": id / 2, "socket": 0, "node": id / 2});
     let amount = |name: &str, of: &str| json!({"name": name, "allocatable": of});
-    let zone = |n: u32| {
-        json!({"name": format!("node-{n}"), "type": "Node", "resources": [amount("cpu", "2"), amount("memory", "4Gi")]})
-    };
+    let zone = |n: u32| json!({"name": format!("node-{n}"), "type": "Node", "resources": [amount("cpu", "2"), amount("memory", "4Gi")]});
     json!({
         "metadata": {"annotations": {
             "node.koordinator.sh/cpu-topology": json!({"detail": (0..4).map(cpu).collect::<Value>()}).to_string(),
@@ -396,7 +394,9 @@ fn check_trials(life: &Life) -> Result<(), TestCaseError> {
     prop_assert_eq!(seen_by(&copy, &registry()), before);
     for (id, _) in pods {
         let Some(spec) = copy.pod(id).map(|record| record.pod.spec.clone()) else { continue };
-        for plugin in profile.plugins.iter().filter(|p| [LOAD_AWARE, NUMA, "LicenceSeats"].contains(&p.name())) {
+        for plugin in
+            profile.plugins.iter().filter(|p| [LOAD_AWARE, NUMA, "LicenceSeats"].contains(&p.name()))
+        {
             let view = View::new(&copy);
             let together = filter(&**plugin, view, &spec, &nodes);
             let alone: Vec<_> = nodes.iter().flat_map(|n| filter(&**plugin, view, &spec, &[*n])).collect();

@@ -75,7 +75,8 @@ impl<'a> NodeRequest<'a> {
     pub(super) fn misfits(&self) -> impl Iterator<Item = Refusal> + use<> {
         let machine = self.on.machine();
         let is_unknown = self.bind.is_some() && machine.is_none();
-        let conflicts = self.pod.required.zip(self.on.forced_bind()).is_some_and(|(own, forced)| own != forced);
+        let conflicts =
+            self.pod.required.zip(self.on.forced_bind()).is_some_and(|(own, forced)| own != forced);
         let threads = machine.map_or(1, |machine| machine.cpus_per_core().max(1));
         let is_odd = self.is_required
             && self.bind == Some(BindPolicy::FullPcpus)

@@ -14,9 +14,7 @@ use pellucid_framework::plugin::{
     Reservation, Reserve,
 };
 use pellucid_framework::topology::{NumaMask, NumaPolicy};
-use pellucid_framework::{
-    Cause, CauseId, EveryReason, NodeReason, NumaAffinity, Registration, View, points,
-};
+use pellucid_framework::{Cause, CauseId, EveryReason, NodeReason, NumaAffinity, Registration, View, points};
 use pellucid_model::custom::CustomKind;
 use pellucid_model::effect::BindingMarks;
 use pellucid_model::{CustomObject, NodeIdx, Now, Pod, PodSpec};
@@ -253,7 +251,9 @@ impl Filter for NodeNumaResource {
         let pod = value.downcast_ref::<PodRequest>()?;
         Some(Box::new(move |node, out| {
             let all = self.refusals(view, pod, node);
-            out.extend(all.iter().flat_map(|refusal| NodeReason::of_cause(&refusal.cause()).collect::<Vec<_>>()));
+            out.extend(
+                all.iter().flat_map(|refusal| NodeReason::of_cause(&refusal.cause()).collect::<Vec<_>>()),
+            );
         }))
     }
 

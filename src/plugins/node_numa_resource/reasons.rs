@@ -15,12 +15,16 @@ pub(super) enum Refusal {
     NotInteger,
     BadRatios,
     /// `is_fixed` says that the pod would not fit the empty node either.
-    AmplifiedCpu { is_fixed: bool },
+    AmplifiedCpu {
+        is_fixed: bool,
+    },
     BadTopology,
     BindConflict,
     NotWholeCores,
     /// `is_fixed` says that the pod would not fit the empty node either.
-    NotEnoughCpus { is_fixed: bool },
+    NotEnoughCpus {
+        is_fixed: bool,
+    },
     NoZones,
     /// Resources of which the chosen NUMA nodes have too little.
     Short(SmallVec<[Name; 2]>),
