@@ -15,10 +15,10 @@ use pellucid_model::{NodeIdx, PodKey};
 use serde_json::{Value, json};
 
 use super::super::listing::{MAX_ROWS, cut, node_of};
-use super::accumulator::{BindPolicy, ExclusivePolicy};
 use super::amounts::Amounts;
-use super::cpu_set::CpuSet;
-use super::cpu_topology::CpuTopology;
+use super::cpus::accumulator::{BindPolicy, ExclusivePolicy};
+use super::cpus::set::CpuSet;
+use super::cpus::topology::CpuTopology;
 use super::holding::Holding;
 use super::keys;
 use super::node_topology::Problem;
@@ -137,7 +137,7 @@ fn details(
     cpus: &CpuSet,
     of: impl Fn(usize) -> (u16, &'static str),
 ) -> BTreeMap<String, CpuDetail> {
-    let detail = |(cpu, core): (usize, &super::cpu_topology::Core)| {
+    let detail = |(cpu, core): (usize, &super::cpus::topology::Core)| {
         let (ref_count, exclusive_policy) = of(cpu);
         let detail = CpuDetail {
             cpu_id: cpu,

@@ -7,9 +7,9 @@ use pellucid_model::{Name, Pod, quantity};
 use serde_json::{Map, Value, json};
 use smallvec::SmallVec;
 
-use super::accumulator::ExclusivePolicy;
 use super::amounts::Amounts;
-use super::cpu_set::CpuSet;
+use super::cpus::accumulator::ExclusivePolicy;
+use super::cpus::set::CpuSet;
 use super::keys;
 use super::resource_spec::exclusive_policy;
 

@@ -10,7 +10,7 @@ use pellucid_model::selector::Labels;
 use pellucid_model::{CustomKindRef, Name, Node, PodKey};
 use serde_json::json;
 
-use super::cpu_topology::CpuInfo;
+use super::cpus::topology::CpuInfo;
 use super::holding::Holding;
 use super::*;
 use crate::testing::{TestCluster, filter_causes, measures, node, pod_with, pre_filter};
