@@ -17,9 +17,9 @@ use crate::errors::ApiError;
 use crate::faults::Faults;
 use crate::kinds::groups::{self, Gangs};
 use crate::kinds::meta;
+use crate::koordlet::metrics::{self, Reports};
+use crate::koordlet::topologies;
 use crate::kubelet;
-use crate::node_metrics::{self, Reports};
-use crate::node_topologies;
 use crate::options::Options;
 use crate::requests::connection::{Connections, Cut, CuttableListener};
 use crate::requests::server::{Server, handle};
@@ -166,10 +166,9 @@ impl Sandbox {
                 .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
         }
         let mut missing = if config.gangs.custom { groups::definitions() } else { Vec::new() };
-        missing.extend(config.node_metrics.map(|_| node_metrics::definition()));
-        let has_machines =
-            config.node_topologies || config.objects.iter().any(node_topologies::describes_machine);
-        missing.extend(has_machines.then(node_topologies::definition));
+        missing.extend(config.node_metrics.map(|_| metrics::definition()));
+        let has_machines = config.node_topologies || config.objects.iter().any(topologies::describes_machine);
+        missing.extend(has_machines.then(topologies::definition));
         missing.retain(|definition| !config.objects.iter().any(|object| brings(object, definition)));
         missing.into_iter().try_for_each(|definition| handle_of_it.create(definition))?;
         if config.controllers {
@@ -181,7 +180,7 @@ impl Sandbox {
             handle_of_it.tasks.push(tokio::spawn(kubelet::run(server.clone(), kubelet, reports)));
         }
         if has_machines {
-            handle_of_it.tasks.push(tokio::spawn(node_topologies::run(server.clone())));
+            handle_of_it.tasks.push(tokio::spawn(topologies::run(server.clone())));
         }
         for object in config.objects {
             handle_of_it.create(object)?;

@@ -3,7 +3,7 @@
 //! Each step is due at a fixed time after the one before it, no matter when this task learns of that, so that a manual
 //! clock gives the same lifecycle every time. A pod that is in trouble does not end until the trouble is lifted.
 //!
-//! Between these steps it reports what nodes use, if that is wanted (`node_metrics`).
+//! Between these steps it reports what nodes use, if that is wanted (`koordlet::metrics`).
 //!
 //! One task serves all nodes. It runs no containers; the annotation [`RUN_SECONDS`] of a pod sets how long it runs. A
 //! node that does not exist runs nothing.
@@ -23,7 +23,7 @@ use crate::handle::Kubelet;
 use crate::kinds::meta;
 use crate::kinds::pods::{self, NODE_NAME, PHASE};
 use crate::kinds::registry::Kind;
-use crate::node_metrics::{self, Reports};
+use crate::koordlet::metrics::{self, Reports};
 use crate::requests::server::Server;
 use crate::store::{Change, Key, Object};
 
@@ -87,7 +87,7 @@ pub(super) async fn run(server: Arc<Server>, delays: Kubelet, mut reports: Optio
         let next = next.into_iter().chain(reports.as_ref().map(Reports::next_due)).min();
         tokio::select! {
             () = follower.changed() => {}
-            () = node_metrics::changed(reports.as_mut()) => {}
+            () = metrics::changed(reports.as_mut()) => {}
             _ = troubles.changed() => node.release(),
             () = server.api.clock.wait_until_some(next) => {}
             () = server.shutdown.cancelled() => return,

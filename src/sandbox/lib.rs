@@ -12,7 +12,7 @@
 //! - `store`, `follow`: objects, revisions and history, and how it is followed from inside.
 //! - `kinds`: the served kinds, one row per built-in kind, and the rules that rows name; `options`, `selectors`.
 //! - `webhooks`: asks admission webhooks about writes.
-//! - `controllers`, `kubelet`, `node_metrics`: clients of `api` that follow the store's history, as a watch does.
+//! - `controllers`, `kubelet`, `koordlet`: clients of `api` that follow the store's history, as a watch does.
 //! - `clock`, `faults`, `errors`: time and misbehaviour under a test's control; refusals.
 //! - `write_log`: which client wrote what, for tests of several schedulers.
 //! - `users`: users that TokenReview and SubjectAccessReview know.
@@ -29,9 +29,8 @@ mod follow;
 mod handle;
 mod inside;
 mod kinds;
+mod koordlet;
 mod kubelet;
-mod node_metrics;
-mod node_topologies;
 mod options;
 mod requests;
 mod selectors;

@@ -7,10 +7,10 @@ use pellucid_framework::topology::{NumaMask, NumaPolicy};
 use pellucid_model::Name;
 use smallvec::SmallVec;
 
-use super::accumulator::{self, AllocateStrategy, BindPolicy, Request, Taken};
 use super::amounts::{Amounts, CPU};
-use super::cpu_set::CpuSet;
-use super::cpu_topology::CpuTopology;
+use super::cpus::accumulator::{self, AllocateStrategy, BindPolicy, Request, Taken};
+use super::cpus::set::CpuSet;
+use super::cpus::topology::CpuTopology;
 use super::holding::Holding;
 use super::on_node::OnNode;
 use super::reasons::Refusal;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::args::{Problems, field, join};
 use super::super::scored::{ScoredResource, cpu_and_memory, read_resources, show_resources};
-use super::accumulator::{AllocateStrategy, BindPolicy};
+use super::cpus::accumulator::{AllocateStrategy, BindPolicy};
 
 pellucid_model::named! {
     /// Which nodes, or NUMA nodes, score high.

@@ -9,11 +9,11 @@ use pellucid_framework::{Cause, View};
 use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, NodeIdx, PodSpec};
 
-use super::accumulator::BindPolicy;
 use super::allocation::NodeRequest;
 use super::amounts::{CPU, amplify};
-use super::cpu_set::CpuSet;
-use super::cpu_topology::{CpuTopology, Domain};
+use super::cpus::accumulator::BindPolicy;
+use super::cpus::set::CpuSet;
+use super::cpus::topology::{CpuTopology, Domain};
 use super::on_node::OnNode;
 use super::resource_spec::PodRequest;
 use super::{NodeNumaResource, amplified, endpoints, keys, reasons};

@@ -11,15 +11,16 @@ use pellucid_framework::View;
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::list::{Attribute, Facts, List};
 use pellucid_framework::topology::NumaPolicy;
-use pellucid_model::NodeIdx;
+use pellucid_model::{NodeIdx, PodKey};
 use serde_json::{Value, json};
 
 use super::super::listing::{MAX_ROWS, cut, node_of};
-use super::accumulator::{BindPolicy, ExclusivePolicy};
 use super::amounts::Amounts;
-use super::cpu_set::CpuSet;
-use super::cpu_topology::CpuTopology;
+use super::cpus::accumulator::{BindPolicy, ExclusivePolicy};
+use super::cpus::set::CpuSet;
+use super::cpus::topology::CpuTopology;
 use super::holding::Holding;
+use super::keys;
 use super::node_topology::Problem;
 use super::numa_nodes::NumaNodes;
 use super::on_node::{Holder, MAX_REF_COUNT, OnNode};
@@ -136,7 +137,7 @@ fn details(
     cpus: &CpuSet,
     of: impl Fn(usize) -> (u16, &'static str),
 ) -> BTreeMap<String, CpuDetail> {
-    let detail = |(cpu, core): (usize, &super::cpu_topology::Core)| {
+    let detail = |(cpu, core): (usize, &super::cpus::topology::Core)| {
         let (ref_count, exclusive_policy) = of(cpu);
         let detail = CpuDetail {
             cpu_id: cpu,
@@ -227,8 +228,45 @@ fn detail(view: View<'_>, node: NodeIdx) -> NumaNodeDetail {
         kubelet_pods: topology.map(kubelet_pods).unwrap_or_default(),
         shared_pools: topology.map(|topology| pools(&topology.shared_pools)).unwrap_or_default(),
         be_shared_pools: topology.map(|topology| pools(&topology.be_shared_pools)).unwrap_or_default(),
-        problems: problems(on).map(problem).collect(),
+        problems: problems(on).map(problem).chain(of_pods(view, node, on)).collect(),
     }
+}
+
+/// Returns what is wrong with what stands on the pods of a node: annotations that cannot be read, and CPUs of several
+/// pods, or of a pod and the system.
+fn of_pods(view: View<'_>, node: NodeIdx, on: &OnNode) -> Vec<NumaProblem> {
+    let cluster = view.cluster();
+    let pods = cluster.slot(node).pods.iter().filter_map(|id| cluster.pod(*id));
+    let unread = pods.filter_map(|record| {
+        let problem = Holding::read(&record.pod).err()?;
+        let problem = format!("{problem}; the pod counts as holding nothing");
+        Some(problem_of_pod(&record.pod.key, record.pod.marks.text(keys::RESOURCE_STATUS)?, problem))
+    });
+    let mut all: Vec<NumaProblem> = unread.collect();
+    let mut seen = CpuSet::default();
+    let mut holders: Vec<&Holder> = on.holders.iter().collect();
+    holders.sort_by(|a, b| a.key.cmp(&b.key));
+    for holder in holders {
+        let cpus = &holder.holding.cpus;
+        for (others, whose) in [(seen, "another pod has"), (on.reserved, "the system has")] {
+            let both = others.and(cpus);
+            if !both.is_empty() {
+                all.push(problem_of_pod(
+                    &holder.key,
+                    &cpus.to_string(),
+                    format!("{whose} its CPUs {both} too"),
+                ));
+            }
+        }
+        seen = seen.or(cpus);
+    }
+    all.sort_by(|a, b| (&a.field, &a.problem).cmp(&(&b.field, &b.problem)));
+    all
+}
+
+fn problem_of_pod(key: &PodKey, value: &str, problem: String) -> NumaProblem {
+    let field = format!("{} of pod {key}", keys::RESOURCE_STATUS);
+    NumaProblem { field, value: value.to_owned(), problem }
 }
 
 fn pod(holder: &Holder) -> NumaPod {

@@ -7,9 +7,9 @@ use pellucid_model::{Name, Pod, quantity};
 use serde_json::{Map, Value, json};
 use smallvec::SmallVec;
 
-use super::accumulator::ExclusivePolicy;
 use super::amounts::Amounts;
-use super::cpu_set::CpuSet;
+use super::cpus::accumulator::ExclusivePolicy;
+use super::cpus::set::CpuSet;
 use super::keys;
 use super::resource_spec::exclusive_policy;
 
@@ -26,16 +26,23 @@ pub(super) struct Holding {
 impl Holding {
     /// Reads what stands on a pod; `None` when nothing does, or nothing that can be read.
     pub(super) fn of(pod: &Pod) -> Option<Self> {
-        let status: Value = serde_json::from_str(pod.marks.text(keys::RESOURCE_STATUS)?).ok()?;
-        let cpus = CpuSet::parse(status["cpuset"].as_str().unwrap_or("")).ok()?;
+        Self::read(pod).ok().flatten()
+    }
+
+    /// Reads what stands on a pod; `None` when nothing does. Fails with what cannot be read.
+    pub(super) fn read(pod: &Pod) -> Result<Option<Self>, String> {
+        let Some(text) = pod.marks.text(keys::RESOURCE_STATUS) else { return Ok(None) };
+        let status: Value = serde_json::from_str(text).map_err(|e| format!("no JSON: {e}"))?;
+        let cpus = CpuSet::parse(status["cpuset"].as_str().unwrap_or(""))?;
         let mut zones: SmallVec<[(u16, Amounts); 2]> = SmallVec::new();
         for zone in status["numaNodeResources"].as_array().into_iter().flatten() {
-            let node = zone["node"].as_u64().and_then(|node| u16::try_from(node).ok())?;
+            let node = zone["node"].as_u64().and_then(|node| u16::try_from(node).ok());
+            let node = node.ok_or_else(|| format!("no NUMA node: {}", zone["node"]))?;
             zones.push((node, amounts(&zone["resources"])));
         }
         zones.sort_by_key(|(node, _)| *node);
         let made = Self { cpus, exclusive: exclusive_policy(&pod.spec), zones };
-        (!made.cpus.is_empty() || !made.zones.is_empty()).then_some(made)
+        Ok((!made.cpus.is_empty() || !made.zones.is_empty()).then_some(made))
     }
 
     /// Returns the annotation's text.
@@ -58,7 +65,7 @@ fn amounts(list: &Value) -> Amounts {
     let read = |(name, value): (&String, &Value)| {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let amount = if name == "cpu" { quantity::milli(&text) } else { quantity::units(&text) };
-        Some((Name::new(name), amount.ok()?))
+        Some((Name::new(name), amount.ok()?.max(0)))
     };
     list.as_object().into_iter().flatten().filter_map(read).collect()
 }
@@ -93,6 +100,8 @@ mod tests {
         {
             assert_eq!(Holding::of(&pod(text)), None, "{text}");
         }
+        assert_eq!(Holding::read(&pod("{}")), Ok(None));
+        assert!(Holding::read(&pod(r#"{"cpuset": "a"}"#)).is_err_and(|problem| problem.contains("\"a\"")));
         assert_eq!(Holding::of(&Pod::default()), None);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! See README.md for the rules. `node_topology` and `node_settings` read what nodes report, `resource_spec` what pods ask
 //! for, `holding` what they hold. `on_node` adds up one node and `numa_nodes` is the state of all. `allocation` says what a
-//! pod would get on a node, with CPUs picked by `accumulator`; `hints` offers NUMA nodes to the framework.
+//! pod would get on a node, with CPUs picked by `cpus::accumulator`; `hints` offers NUMA nodes to the framework.
 
 use std::sync::Arc;
 
@@ -21,14 +21,10 @@ use pellucid_model::{CustomObject, NodeIdx, Now, Pod, PodSpec};
 use serde_json::Value;
 use smallvec::SmallVec;
 
-mod accumulator;
-#[cfg(test)]
-mod accumulator_tests;
 mod allocation;
 mod amounts;
 mod args;
-mod cpu_set;
-mod cpu_topology;
+mod cpus;
 mod detail;
 mod endpoints;
 mod hints;

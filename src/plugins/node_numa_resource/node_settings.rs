@@ -3,9 +3,9 @@
 use pellucid_framework::topology::NumaPolicy;
 use pellucid_model::Node;
 
-use super::accumulator::{AllocateStrategy, BindPolicy};
 use super::amounts::Ratios;
-use super::cpu_set::CpuSet;
+use super::cpus::accumulator::{AllocateStrategy, BindPolicy};
+use super::cpus::set::CpuSet;
 use super::keys;
 use super::node_topology::{Problem, reserved_cpus, system_qos_cpus};
 

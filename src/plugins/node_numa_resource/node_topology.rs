@@ -11,8 +11,8 @@ use pellucid_model::Name;
 use serde_json::{Map, Value, json};
 
 use super::amounts::{Amounts, Ratios};
-use super::cpu_set::CpuSet;
-use super::cpu_topology::{CpuInfo, CpuTopology};
+use super::cpus::set::CpuSet;
+use super::cpus::topology::{CpuInfo, CpuTopology};
 use super::keys;
 
 /// Something about a node that cannot be used.
@@ -294,7 +294,7 @@ fn read_cpus(text: &str) -> Result<CpuTopology, String> {
 }
 
 fn show_cpus(cpus: &CpuTopology) -> Value {
-    let info = |(id, core): (usize, &super::cpu_topology::Core)| {
+    let info = |(id, core): (usize, &super::cpus::topology::Core)| {
         let (socket, node) = (&cpus.sockets[usize::from(core.socket)], &cpus.nodes[usize::from(core.node)]);
         json!({"id": id, "core": core.id & 0xffff, "socket": socket.id, "node": node.id})
     };

@@ -9,10 +9,10 @@ use pellucid_framework::topology::{NumaMask, NumaPolicy};
 use pellucid_model::{PodId, PodKey};
 use smallvec::SmallVec;
 
-use super::accumulator::{BindPolicy, ExclusivePolicy};
 use super::amounts::{Amounts, CPU, Ratios, amplify};
-use super::cpu_set::{CpuSet, MAX_CPUS};
-use super::cpu_topology::CpuTopology;
+use super::cpus::accumulator::{BindPolicy, ExclusivePolicy};
+use super::cpus::set::{CpuSet, MAX_CPUS};
+use super::cpus::topology::CpuTopology;
 use super::holding::Holding;
 use super::node_settings::NodeSettings;
 use super::node_topology::{NodeTopology, Zone};

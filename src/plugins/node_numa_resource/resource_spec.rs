@@ -6,7 +6,7 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::super::koordinator::{PriorityClass, QOS_CLASS};
-use super::accumulator::{BindPolicy, ExclusivePolicy};
+use super::cpus::accumulator::{BindPolicy, ExclusivePolicy};
 use super::keys;
 
 /// What a pod asks for.

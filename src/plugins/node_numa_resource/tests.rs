@@ -10,7 +10,7 @@ use pellucid_model::selector::Labels;
 use pellucid_model::{CustomKindRef, Name, Node, PodKey};
 use serde_json::json;
 
-use super::cpu_topology::CpuInfo;
+use super::cpus::topology::CpuInfo;
 use super::holding::Holding;
 use super::*;
 use crate::testing::{TestCluster, filter_causes, measures, node, pod_with, pre_filter};
@@ -426,6 +426,56 @@ fn scores_count_numa_nodes_under_a_policy_and_the_node_without() {
         None,
         "without NodeResourceTopologies nothing is scored"
     );
+}
+
+#[test]
+fn what_is_wrong_with_a_node_is_shown() {
+    let plugin = plugin(json!({}));
+    let mut cluster = cluster(&plugin, &[(keys::CPU_BIND_POLICY, "Full")]);
+    report(&mut cluster, "a", &topology(&[(keys::RESERVATION, json!({"reservedCPUs": "1,99"}))]));
+    for (name, status) in [("p", r#"{"cpuset":"0-1"}"#), ("q", r#"{"cpuset":"0"}"#), ("r", "x")] {
+        let pod = Pod { key: PodKey::new("d", name), uid: name.into(), ..pod_with(pinned(1, "")) };
+        bound(&mut cluster, &pod, status);
+    }
+    let all = endpoints::all();
+    let read = |path: &str| {
+        let endpoint = all.iter().find(|endpoint| endpoint.path == path).expect("it is registered");
+        let params = [("nodeName".to_owned(), "a".to_owned())].into();
+        let list = pellucid_framework::list::List::default();
+        let cx = pellucid_framework::endpoint::ReadContext {
+            view: cluster.view(),
+            params: &params,
+            now: Now::default(),
+            list: &list,
+        };
+        (endpoint.read)(&cx).expect("an answer")
+    };
+    let body = read("nodes/:nodeName");
+    let problems: Vec<String> = body["problems"]
+        .as_array()
+        .expect("problems")
+        .iter()
+        .map(|problem| {
+            format!(
+                "{} {}",
+                problem["value"].as_str().unwrap_or(""),
+                problem["problem"].as_str().unwrap_or("")
+            )
+        })
+        .collect();
+    assert_eq!(
+        problems,
+        [
+            "Full must be None, FullPCPUsOnly or SpreadByPCPUs",
+            "99 the node does not have these CPUs, so they count for nothing",
+            "0-1 the system has its CPUs 1 too",
+            "0 another pod has its CPUs 0 too",
+            "x no JSON: expected value at line 1 column 1; the pod counts as holding nothing",
+        ]
+    );
+    assert_eq!((&body["availableCPUs"], &body["allocatedCPUs"]["0"]["refCount"]), (&json!("2-7"), &json!(2)));
+    let state = read("state");
+    assert_eq!((&state["withProblems"], &state["nodes"][0]["problems"]), (&json!(1), &json!(2)));
 }
 
 #[test]

@@ -14,13 +14,13 @@ use k8s_openapi::api::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use serde_json::Value;
 
+use crate::kinds::annotations::machine;
 use crate::kinds::crd;
 use crate::kinds::decode;
 use crate::kinds::defaults;
 use crate::kinds::events as event_rules;
 use crate::kinds::groups;
 use crate::kinds::installation;
-use crate::kinds::machine;
 use crate::kinds::printers;
 use crate::kinds::registry::{
     ALL_VERBS, Cell, Column, Decode, Form, Kind, Registry, STATUS_VERBS, Selectable, Subresource, Validate,

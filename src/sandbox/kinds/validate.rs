@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::errors::FieldError;
 use crate::fields::{list, text};
+use crate::kinds::annotations::usage;
 use crate::kinds::placement;
 use crate::kinds::pod_diff;
 use crate::kinds::ports;
-use crate::kinds::usage;
 
 /// Most bytes of all annotations of an object, keys and values together.
 const MAX_ANNOTATIONS: usize = 256 * 1024;

@@ -1,5 +1,5 @@
 //! The CPUs and NUMA nodes of nodes, as koordlet reports them: one NodeResourceTopology (`topology.node.k8s.io/v1alpha1`)
-//! for each node whose annotation describes a machine (`kinds::machine`), with the node's name.
+//! for each node whose annotation describes a machine (`kinds::annotations::machine`), with the node's name.
 //!
 //! What somebody else writes into such an object is kept, except for the CPUs and zones. Nodes without the annotation are
 //! left alone, so that topologies can be written by hand.
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::api::Part;
 use crate::follow::Follower;
-use crate::kinds::machine::{self, Machine};
+use crate::kinds::annotations::machine::{self, Machine};
 use crate::kinds::registry::Kind;
 use crate::options::{DeleteOptions, Options};
 use crate::requests::server::Server;
@@ -21,7 +21,7 @@ const TOPOLOGIES: &str = "noderesourcetopologies.topology.node.k8s.io";
 const CPU_TOPOLOGY: &str = "node.koordinator.sh/cpu-topology";
 
 /// Reports machines until the sandbox stops.
-pub(super) async fn run(server: Arc<Server>) {
+pub(crate) async fn run(server: Arc<Server>) {
     let mut nodes = Follower::new(&server, "nodes");
     loop {
         for event in &nodes.take().events {
@@ -75,13 +75,13 @@ fn memory(node: &Value) -> Vec<(String, u64)> {
 }
 
 /// Returns whether an object, or an item of a list, is a node with a machine.
-pub(super) fn describes_machine(object: &Value) -> bool {
+pub(crate) fn describes_machine(object: &Value) -> bool {
     let is_one = object["kind"] == "Node" && machine::of(object).is_some();
     is_one || object["items"].as_array().into_iter().flatten().any(describes_machine)
 }
 
 /// Returns the definition of the kind. It accepts any fields.
-pub(super) fn definition() -> Value {
+pub(crate) fn definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -5,24 +5,24 @@
 use std::fmt;
 
 /// Number of CPUs that a set can hold: ids from 0 to 1,023.
-pub(super) const MAX_CPUS: usize = 1024;
+pub(crate) const MAX_CPUS: usize = 1024;
 
 const WORDS: usize = MAX_CPUS / 64;
 
 /// A set of logical CPUs by their ids.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(super) struct CpuSet([u64; WORDS]);
+pub(crate) struct CpuSet([u64; WORDS]);
 
 impl CpuSet {
     /// Returns the set of these ids. Ids beyond [`MAX_CPUS`] are left out.
-    pub(super) fn of(ids: impl IntoIterator<Item = usize>) -> Self {
+    pub(crate) fn of(ids: impl IntoIterator<Item = usize>) -> Self {
         let mut set = Self::default();
         ids.into_iter().for_each(|id| set.insert(id));
         set
     }
 
     /// Parses a Linux cpuset list such as `0-3,8`; the empty text is the empty set. Fails with what cannot be read.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut set = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -39,53 +39,53 @@ impl CpuSet {
     }
 
     #[inline]
-    pub(super) fn insert(&mut self, id: usize) {
+    pub(crate) fn insert(&mut self, id: usize) {
         if let Some(word) = self.0.get_mut(id / 64) {
             *word |= 1 << (id % 64);
         }
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, id: usize) {
+    pub(crate) fn remove(&mut self, id: usize) {
         if let Some(word) = self.0.get_mut(id / 64) {
             *word &= !(1 << (id % 64));
         }
     }
 
     #[inline]
-    pub(super) fn contains(&self, id: usize) -> bool {
+    pub(crate) fn contains(&self, id: usize) -> bool {
         self.0.get(id / 64).is_some_and(|word| word & (1 << (id % 64)) != 0)
     }
 
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
     #[inline]
-    pub(super) fn and(&self, other: &Self) -> Self {
+    pub(crate) fn and(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
     #[inline]
-    pub(super) fn or(&self, other: &Self) -> Self {
+    pub(crate) fn or(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
     /// Returns the CPUs of this set that are not in the other one.
     #[inline]
-    pub(super) fn without(&self, other: &Self) -> Self {
+    pub(crate) fn without(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] & !other.0[i]))
     }
 
     /// Iterates over the ids, ascending.
     #[inline]
-    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + use<> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + use<> {
         let words = self.0;
         words.into_iter().enumerate().flat_map(|(at, mut word)| {
             std::iter::from_fn(move || {

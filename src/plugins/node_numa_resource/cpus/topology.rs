@@ -4,58 +4,58 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cpu_set::{CpuSet, MAX_CPUS};
+use super::set::{CpuSet, MAX_CPUS};
 
 /// One logical CPU as koordlet reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CpuInfo {
-    pub(super) id: u16,
+pub(crate) struct CpuInfo {
+    pub(crate) id: u16,
     /// Core id; unique in its socket.
-    pub(super) core: u16,
-    pub(super) socket: u16,
+    pub(crate) core: u16,
+    pub(crate) socket: u16,
     /// NUMA node.
-    pub(super) node: u16,
+    pub(crate) node: u16,
 }
 
 /// A physical core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Core {
+pub(crate) struct Core {
     /// Id among all cores of the machine: the socket in the upper 16 bits, the reported id in the lower ones, as in
     /// Koordinator's answers.
-    pub(super) id: u32,
+    pub(crate) id: u32,
     /// Index in [`CpuTopology::nodes`].
-    pub(super) node: u16,
+    pub(crate) node: u16,
     /// Index in [`CpuTopology::sockets`].
-    pub(super) socket: u16,
+    pub(crate) socket: u16,
     /// Number of its logical CPUs.
-    pub(super) threads: u16,
+    pub(crate) threads: u16,
 }
 
 /// A NUMA node or a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Domain {
+pub(crate) struct Domain {
     /// Reported id.
-    pub(super) id: u16,
-    pub(super) cpus: CpuSet,
+    pub(crate) id: u16,
+    pub(crate) cpus: CpuSet,
     /// Index of its socket in [`CpuTopology::sockets`]; of a socket its own.
-    pub(super) socket: u16,
+    pub(crate) socket: u16,
 }
 
 /// The CPUs of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct CpuTopology {
+pub(crate) struct CpuTopology {
     /// All logical CPUs.
-    pub(super) cpus: CpuSet,
+    pub(crate) cpus: CpuSet,
     /// By CPU id, the index of its core in `cores`; `u16::MAX` where there is no CPU.
     core_of: Vec<u16>,
     /// Ascending by id.
-    pub(super) cores: Vec<Core>,
+    pub(crate) cores: Vec<Core>,
     /// NUMA nodes, ascending by id.
-    pub(super) nodes: Vec<Domain>,
+    pub(crate) nodes: Vec<Domain>,
     /// Sockets, ascending by id.
-    pub(super) sockets: Vec<Domain>,
+    pub(crate) sockets: Vec<Domain>,
     /// Number of NUMA nodes, counted once per socket: with NUMA switched off in the firmware, one spans all sockets.
-    pub(super) n_nodes: usize,
+    pub(crate) n_nodes: usize,
 }
 
 fn core_id(info: &CpuInfo) -> u32 {
@@ -80,7 +80,7 @@ fn split_between_sockets(cores: &BTreeMap<u32, (u16, u16, u16)>) -> Result<(), S
 
 impl CpuTopology {
     /// Makes a topology of reported CPUs. Fails with the first contradiction, in words.
-    pub(super) fn of(all: &[CpuInfo]) -> Result<Self, String> {
+    pub(crate) fn of(all: &[CpuInfo]) -> Result<Self, String> {
         if all.is_empty() {
             return Err("it names no CPUs".to_owned());
         }
@@ -145,45 +145,45 @@ impl CpuTopology {
 
     /// Returns the index of a CPU's core; `None` for a CPU that the machine does not have.
     #[inline]
-    pub(super) fn core_of(&self, cpu: usize) -> Option<usize> {
+    pub(crate) fn core_of(&self, cpu: usize) -> Option<usize> {
         self.core_of.get(cpu).filter(|at| **at != u16::MAX).map(|at| usize::from(*at))
     }
 
     /// Returns how many logical CPUs a core has, on the average.
-    pub(super) fn cpus_per_core(&self) -> usize {
+    pub(crate) fn cpus_per_core(&self) -> usize {
         self.cpus.len() / self.cores.len().max(1)
     }
 
     /// Returns how many logical CPUs a NUMA node has, on the average.
-    pub(super) fn cpus_per_node(&self) -> usize {
+    pub(crate) fn cpus_per_node(&self) -> usize {
         self.cpus.len() / self.n_nodes.max(1)
     }
 
     /// Returns how many logical CPUs a socket has, on the average.
-    pub(super) fn cpus_per_socket(&self) -> usize {
+    pub(crate) fn cpus_per_socket(&self) -> usize {
         self.cpus.len() / self.sockets.len().max(1)
     }
 
     /// Returns the CPUs of a NUMA node by its id; none when there is no such node.
-    pub(super) fn in_node(&self, id: u16) -> CpuSet {
+    pub(crate) fn in_node(&self, id: u16) -> CpuSet {
         let found = self.nodes.binary_search_by_key(&id, |node| node.id);
         found.map_or_else(|_| CpuSet::default(), |at| self.nodes[at].cpus)
     }
 
     /// Returns the NUMA nodes of some CPUs as bits by their ids.
-    pub(super) fn nodes_of(&self, cpus: &CpuSet) -> u64 {
+    pub(crate) fn nodes_of(&self, cpus: &CpuSet) -> u64 {
         let touched = self.nodes.iter().filter(|node| !node.cpus.and(cpus).is_empty());
         touched.fold(0, |mask, node| mask | 1 << node.id)
     }
 
     /// Iterates over the logical CPUs, ascending, each with its core.
-    pub(super) fn details(&self) -> impl Iterator<Item = (usize, &Core)> {
+    pub(crate) fn details(&self) -> impl Iterator<Item = (usize, &Core)> {
         self.cpus.iter().filter_map(|cpu| Some((cpu, &self.cores[self.core_of(cpu)?])))
     }
 
     /// Returns the CPUs of cores of which some CPUs are in a set, all or one of each core: those of cores that lie in it
     /// whole, or the first of each.
-    pub(super) fn whole_cores(&self, free: &CpuSet) -> CpuSet {
+    pub(crate) fn whole_cores(&self, free: &CpuSet) -> CpuSet {
         let mut counts = vec![0u16; self.cores.len()];
         let cores = || free.iter().filter_map(|cpu| Some((cpu, self.core_of(cpu)?)));
         cores().for_each(|(_, core)| counts[core] += 1);
@@ -192,7 +192,7 @@ impl CpuTopology {
     }
 
     /// Returns the first CPU of each core that has one in a set.
-    pub(super) fn one_of_each_core(&self, free: &CpuSet) -> CpuSet {
+    pub(crate) fn one_of_each_core(&self, free: &CpuSet) -> CpuSet {
         let mut seen = vec![false; self.cores.len()];
         let first =
             |cpu: &usize| self.core_of(*cpu).is_some_and(|core| !std::mem::replace(&mut seen[core], true));
@@ -203,7 +203,7 @@ impl CpuTopology {
 /// Returns a machine whose sockets, NUMA nodes and cores are numbered in order. The threads of a core are numbered next to
 /// each other, or half of all CPUs apart.
 #[cfg(test)]
-pub(super) fn machine(sockets: u16, nodes: u16, cores: u16, threads: u16, is_apart: bool) -> CpuTopology {
+pub(crate) fn machine(sockets: u16, nodes: u16, cores: u16, threads: u16, is_apart: bool) -> CpuTopology {
     let all = sockets * nodes * cores;
     let info = |core: u16, thread: u16| CpuInfo {
         id: if is_apart { thread * all + core } else { core * threads + thread },

@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 
 use smallvec::SmallVec;
 
-use super::cpu_set::CpuSet;
-use super::cpu_topology::{CpuTopology, Domain};
+use super::set::CpuSet;
+use super::topology::{CpuTopology, Domain};
 
 pellucid_model::named! {
     /// How a pod's CPUs lie on cores.
@@ -54,36 +54,36 @@ pellucid_model::named! {
 
 /// What others have, as the pick sees it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     /// CPUs that may be given.
-    pub(super) free: CpuSet,
+    pub(crate) free: CpuSet,
     /// How many pods have a CPU, by id; CPUs beyond its end have none. Empty unless CPUs may be shared.
-    pub(super) refs: Vec<u8>,
+    pub(crate) refs: Vec<u8>,
     /// CPUs of pods with [`ExclusivePolicy::PcpuLevel`].
-    pub(super) pcpu_level: CpuSet,
+    pub(crate) pcpu_level: CpuSet,
     /// CPUs of pods with [`ExclusivePolicy::NumaNodeLevel`].
-    pub(super) numa_node_level: CpuSet,
+    pub(crate) numa_node_level: CpuSet,
 }
 
 /// What a pod asks for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
+pub(crate) struct Request {
     /// Number of CPUs.
-    pub(super) n: usize,
+    pub(crate) n: usize,
     /// [`BindPolicy::FullPcpus`], or anything else for spreading.
-    pub(super) bind: BindPolicy,
-    pub(super) exclusive: ExclusivePolicy,
-    pub(super) strategy: AllocateStrategy,
+    pub(crate) bind: BindPolicy,
+    pub(crate) exclusive: ExclusivePolicy,
+    pub(crate) strategy: AllocateStrategy,
     /// CPUs that are given first, as far as they are free.
-    pub(super) preferred: CpuSet,
+    pub(crate) preferred: CpuSet,
 }
 
 /// Fewer CPUs are free than a pod asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NotEnough;
+pub(crate) struct NotEnough;
 
 /// Returns exactly `request.n` free CPUs. Fails only when fewer are free.
-pub(super) fn allocate(
+pub(crate) fn allocate(
     topology: &CpuTopology,
     taken: &Taken,
     request: &Request,

@@ -5,8 +5,8 @@ use std::time::Instant;
 use super::accumulator::{
     AllocateStrategy, BindPolicy, ExclusivePolicy, NotEnough, Request, Taken, allocate,
 };
-use super::cpu_set::CpuSet;
-use super::cpu_topology::{CpuTopology, machine};
+use super::set::CpuSet;
+use super::topology::{CpuTopology, machine};
 use crate::testing::Random;
 
 const FULL: BindPolicy = BindPolicy::FullPcpus;
@@ -159,9 +159,8 @@ fn every_pick_is_exact_free_and_near() {
                 assert_eq!(got, want, "one NUMA node, by the strategy: {}", at());
             }
         } else if is_plain && threads > 1 {
-            let cores = |node: &super::cpu_topology::Domain| {
-                machine.one_of_each_core(&node.cpus.and(&taken.free)).len()
-            };
+            let cores =
+                |node: &super::topology::Domain| machine.one_of_each_core(&node.cpus.and(&taken.free)).len();
             if machine.nodes.iter().any(|node| cores(node) >= request.n) {
                 assert_eq!(machine.one_of_each_core(&cpus), cpus, "each on a core of its own: {}", at());
                 assert_eq!(machine.nodes_of(&cpus).count_ones(), 1, "in one NUMA node: {}", at());
@@ -192,8 +191,7 @@ fn exclusive(machine: &CpuTopology, taken: &Taken, request: &Request, cpus: &Cpu
         }
         (ExclusivePolicy::NumaNodeLevel, BindPolicy::FullPcpus) => {
             let whole = machine.whole_cores(&taken.free);
-            let is_held =
-                |node: &&super::cpu_topology::Domain| !node.cpus.and(&taken.numa_node_level).is_empty();
+            let is_held = |node: &&super::topology::Domain| !node.cpus.and(&taken.numa_node_level).is_empty();
             let mut open = machine.nodes.iter().filter(|node| !is_held(node));
             if open.any(|node| node.cpus.and(&whole).len() >= request.n) {
                 let held = machine.nodes.iter().filter(is_held).any(|node| !node.cpus.and(cpus).is_empty());

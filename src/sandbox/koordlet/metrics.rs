@@ -16,9 +16,9 @@ use crate::api::Part;
 use crate::clock::{later, seconds};
 use crate::fields::text;
 use crate::follow::Follower;
+use crate::kinds::annotations::usage::{self, Amounts};
 use crate::kinds::pods::{NODE_NAME, PHASE};
 use crate::kinds::registry::Kind;
-use crate::kinds::usage::{self, Amounts};
 use crate::options::{DeleteOptions, Options};
 use crate::requests::server::Server;
 use crate::store::{Change, Key};
@@ -39,7 +39,7 @@ struct PodUse {
 }
 
 /// The reports of all nodes.
-pub(super) struct Reports {
+pub(crate) struct Reports {
     server: Arc<Server>,
     nodes: Follower,
     every: Duration,
@@ -49,7 +49,7 @@ pub(super) struct Reports {
 
 impl Reports {
     /// Returns the reports from now on, at least a second apart.
-    pub(super) fn new(server: &Arc<Server>, every: Duration) -> Self {
+    pub(crate) fn new(server: &Arc<Server>, every: Duration) -> Self {
         Self {
             server: server.clone(),
             nodes: Follower::new(server, "nodes"),
@@ -59,12 +59,12 @@ impl Reports {
     }
 
     /// Returns when the next report is due.
-    pub(super) fn next_due(&self) -> Timestamp {
+    pub(crate) fn next_due(&self) -> Timestamp {
         later(self.last, self.every)
     }
 
     /// Returns the latest time up to `now` at which a report is due. Earlier ones that were missed are left out.
-    pub(super) fn due(&self, now: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn due(&self, now: Timestamp) -> Option<Timestamp> {
         let passed = Duration::try_from(now.duration_since(self.last)).ok()?;
         if passed < self.every {
             return None;
@@ -74,7 +74,7 @@ impl Reports {
     }
 
     /// Reports the nodes that are new, and all of them for `due`. Returns whether there was anything to do.
-    pub(super) fn carry_out(&mut self, due: Option<Timestamp>) -> bool {
+    pub(crate) fn carry_out(&mut self, due: Option<Timestamp>) -> bool {
         let news = self.nodes.take();
         let api = &self.server.api;
         let Some(kind) = api.kind_of(NODE_METRICS) else {
@@ -148,7 +148,7 @@ impl Reports {
 }
 
 /// Waits until there may be a new node; forever if nothing is reported.
-pub(super) async fn changed(reports: Option<&mut Reports>) {
+pub(crate) async fn changed(reports: Option<&mut Reports>) {
     match reports {
         Some(reports) => reports.nodes.changed().await,
         None => std::future::pending().await,
@@ -156,7 +156,7 @@ pub(super) async fn changed(reports: Option<&mut Reports>) {
 }
 
 /// Returns the definition of the kind. It accepts any fields.
-pub(super) fn definition() -> Value {
+pub(crate) fn definition() -> Value {
     let amount = |name: &str, resource: &str| {
         let path = format!(".status.nodeMetric.nodeUsage.resources.{resource}");
         json!({"name": name, "type": "string", "description": "What the node uses.", "jsonPath": path})
