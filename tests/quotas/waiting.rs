@@ -219,3 +219,17 @@ fn lists_and_counts_know_the_quota_of_a_pod() {
     assert_eq!(ask(&mut core, "/apis/v1/summary/pending?by=owner&quota=team-a")["totalPending"], 1);
     assert_eq!(code_of(try_ask(&mut core, "/apis/v1/summary/pending?by=quotas")), "UnknownDimension");
 }
+
+#[test]
+fn where_the_nodes_are_full_too_a_fix_has_both_parts() {
+    let mut core = core_with(json!({}), 10_000);
+    see(&mut core, &manifest("team-a", 2, 4));
+    see(&mut core, &manifest("team-b", 2, 10));
+    core.see(&on(&fixed(&of("team-a", "a", 4000)), "a"));
+    core.see(&on(&of("team-b", "b", 6000), "a"));
+    core.see(&of("team-a", "late", 2000));
+    core.run();
+    let fixes = fixes(&mut core, "late");
+    let both = fix(&fixes, "raise max of cpu from 4 to 6 of quota team-a, and let pod ns/b go");
+    assert_eq!((&both["verified"], list(both, "/parts").len()), (&json!(true), 2));
+}

@@ -20,8 +20,8 @@ use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId, PodKey, cancellation};
 
 use super::conflicts::conflicts;
 use super::gang_parts::{set_quorum, with_command};
-use super::parts::{Part, copy_node, cost, of_cluster, of_pod, remove_gates, set_request};
-use super::search::{Candidate, Found, changed, is_known, rank};
+use super::parts::{Part, changed, copy_node, cost, of_cluster, of_pod, remove_gates, set_request};
+use super::search::{Candidate, Found, is_known, rank};
 use super::victims::delete_pod;
 use crate::gangs::outlook::GangOutlook;
 use crate::requirements::{PodRequirements, ask, requested};
