@@ -233,3 +233,24 @@ fn where_the_nodes_are_full_too_a_fix_has_both_parts() {
     let both = fix(&fixes, "raise max of cpu from 4 to 6 of quota team-a, and let pod ns/b go");
     assert_eq!((&both["verified"], list(both, "/parts").len()), (&json!(true), 2));
 }
+
+#[test]
+fn a_gang_is_told_what_its_quorum_needs() {
+    let mut core = core_with(json!({}), 100_000);
+    see(&mut core, &manifest("team-a", 2, 6));
+    see(&mut core, &manifest("team-b", 2, 20));
+    core.see(&on(&of("team-a", "a", 1000), "a"));
+    let members: Vec<Pod> = (0..4).map(|i| in_gang(of("team-a", &format!("m{i}"), 2000), "g", 4)).collect();
+    members.iter().for_each(|pod| core.see(pod));
+    core.run();
+    assert_eq!(placed(&core, &members), 0, "all or none");
+    let body = ask(&mut core, "/apis/v1/explain/gangs/ns/g/suggestions?max=20");
+    let fixes = list(&body, "/fixes");
+    // One core is used, and four members want eight.
+    let raised = fix(fixes, "raise max of cpu from 6 to 9 of quota team-a");
+    assert_eq!((&raised["slots"], &raised["gang"]["all"]), (&json!(4), &json!(true)));
+    fix(fixes, "move it to quota team-b");
+    see(&mut core, &manifest("team-a", 2, 9));
+    core.run_after(30 * SECOND);
+    assert_eq!(placed(&core, &members), 4);
+}

@@ -6,7 +6,7 @@ use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::masks_of_pod_on;
 use pellucid_framework::View;
 use pellucid_framework::advice::{Change, Proposal};
-use pellucid_model::{CustomObject, NodeIdx};
+use pellucid_model::{CustomObject, NodeIdx, PodSpec};
 use serde_json::{Value, json};
 
 use super::parts::{Part, Side, changed, owned, pods_of, set_request};
@@ -25,6 +25,28 @@ pub(super) fn changes(asked: &PodRequirements<'_>, of: &Target) -> Vec<Vec<Part>
     let Some(advice) = plugin.and_then(|plugin| plugin.advice()) else { return Vec::new() };
     let proposals = advice.proposals(View::new(&asked.cluster), &asked.record.pod.spec);
     proposals.into_iter().map(|proposal| parts(asked, of, proposal)).collect()
+}
+
+/// Returns the changes that plugins propose so that a number of pods like this one is accepted together.
+pub(super) fn for_several(asked: &PodRequirements<'_>, of: &Target, n: i64) -> Vec<Vec<Part>> {
+    let together = times(&asked.record.pod.spec, n);
+    let advice = asked.profile.plugins.iter().filter_map(|plugin| plugin.advice());
+    let proposals = advice.flat_map(|advice| advice.proposals(View::new(&asked.cluster), &together));
+    // A smaller request would be that of all pods together.
+    let proposals = proposals.filter(|proposal| !matches!(proposal.change, Change::Request(_)));
+    proposals.map(|proposal| parts(asked, of, proposal)).collect()
+}
+
+/// Returns a spec that requests what `n` pods of a spec do.
+fn times(spec: &PodSpec, n: i64) -> PodSpec {
+    let mut spec = spec.clone();
+    let list = &mut spec.requests.list;
+    for amount in [&mut list.milli_cpu, &mut list.memory, &mut list.ephemeral_storage, &mut list.pods] {
+        *amount = amount.saturating_mul(n);
+    }
+    list.scalars =
+        list.scalars.iter().map(|(name, amount)| (name.clone(), amount.saturating_mul(n))).collect();
+    spec
 }
 
 impl Search<'_> {
