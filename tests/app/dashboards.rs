@@ -9,7 +9,7 @@ use pellucid::app::instance::{Instance, InstanceConfig};
 use serde_json::Value;
 
 use crate::common::client;
-use crate::common::running::{node, parts, pod, start};
+use crate::common::running::{node, parts, pod, start_with};
 
 /// Labels that Prometheus adds or defines.
 const OTHER_LABELS: &[&str] = &["instance", "job", "le"];
@@ -56,8 +56,16 @@ fn unknown(used: &Used, known: &Known) -> Vec<String> {
 /// Runs a scheduler until it has placed one pod and refused another, one that takes part in leader election and one that
 /// shadows another. Returns their `/metrics`.
 async fn metrics_of_running_schedulers() -> String {
-    let objects = vec![node("a", "z", 4), node("b", "z", 4), pod("fits", 1000), pod("too-big", 100_000)];
-    let running = start(objects).await;
+    let objects = vec![
+        crate::quotas::definition(),
+        crate::quotas::quota("team-a", "", 1, 2),
+        node("a", "z", 4),
+        node("b", "z", 4),
+        pod("fits", 1000),
+        pod("too-big", 100_000),
+    ];
+    // Decisions wait until the quotas are known.
+    let running = start_with(objects, Some(crate::quotas::CONFIGURATION), None).await;
     let settled = || {
         let snapshot = running.instance.snapshot();
         snapshot.counters.bound >= 1 && snapshot.queue.counts().unschedulable >= 1

@@ -42,7 +42,8 @@ fn demo_settles_and_names_every_reason_in_words() {
         "demo/render 2 waiting, 1 pending; 3 make a quorum",
         "node(s) were unschedulable",
         "node(s) cpu usage exceed threshold",
-        "Settled: 34 pods placed, 18 pending",
+        "Not placed: quota vision: example.com/fpga used 16 + 4 > runtime 12 of max 20",
+        "Settled: 38 pods placed, 21 pending",
     ] {
         assert!(text.contains(words), "{words:?} is missing in {text}");
     }
@@ -212,7 +213,7 @@ fn health_metrics_and_odd_requests() {
     let metrics = demo.get("/metrics");
     for name in [
         "scheduler_schedule_attempts_total{result=\"scheduled\",profile=\"pellucid\"}",
-        "scheduler_pending_pods{queue=\"unschedulable\"} 12",
+        "scheduler_pending_pods{queue=\"unschedulable\"} 15",
         "scheduler_pending_pods{queue=\"gated\"} 3",
         "scheduler_cache_size{type=\"nodes\"} 30",
         "pellucid_quarantined_objects 1",

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::command_lists::{fits, follow, run};
 use crate::common::running::{node, pod, start_with};
 
-const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1
+pub(crate) const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:
   - schedulerName: pellucid
@@ -17,7 +17,7 @@ profiles:
 const KIND: &str = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota";
 
 /// Makes the definition of the kind, as Koordinator installs it, without its schema.
-fn definition() -> Value {
+pub(crate) fn definition() -> Value {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -33,7 +33,7 @@ fn definition() -> Value {
     })
 }
 
-fn quota(name: &str, parent: &str, min: u32, max: u32) -> Value {
+pub(crate) fn quota(name: &str, parent: &str, min: u32, max: u32) -> Value {
     let is_parent = parent.is_empty().to_string();
     json!({
         "apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota",

@@ -241,7 +241,8 @@ fn pending_pods_are_filtered_and_counted_by_queue() {
     assert_eq!(ask(&mut core, "/apis/v1/explain/pods?queue=a")["count"], 2);
     let counts = ask(&mut core, "/apis/v1/summary/pending?by=queue&sort=queue");
     let rows = list(&counts, "/rows").iter().map(|row| (row["groups"]["queue"].clone(), row["pods"].clone()));
-    let expected = [("", 1), ("a", 2), ("b", 3)].map(|(queue, pods)| (json!(queue), json!(pods)));
+    // Those whose Bindings are not confirmed are pending too.
+    let expected = [("", 1), ("a", 8), ("b", 9)].map(|(queue, pods)| (json!(queue), json!(pods)));
     assert_eq!(rows.collect::<Vec<_>>(), expected);
 }
 

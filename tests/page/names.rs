@@ -54,6 +54,7 @@ fn everything_has_a_name_for_screen_readers() {
         ("#/gangs/demo/render", "document.querySelector('[data-set]')"),
         ("#/nodes/tiny-01", "document.querySelector('#view table')"),
         ("#/queue", "document.querySelector('#view tbody tr')"),
+        ("#/quotas", "document.querySelectorAll('#view .quota').length === 6"),
     ];
     for (view, is_there) in views {
         browser.in_new_page(&format!("http://{}/{view}", demo.rest));

@@ -98,3 +98,40 @@ fn the_queue_is_shown_in_its_order_page_by_page() {
     browser.run("[...document.querySelectorAll('.walk button')].find((button) => button.textContent === 'First').click()");
     browser.wait(&format!("return {rows}.length === 50"));
 }
+
+#[test]
+fn quotas_are_nested_bars_that_say_who_borrows_and_who_is_short() {
+    let Some(browser) = Browser::start() else { return };
+    let demo = Demo::start(&["--still"]);
+    open(&browser, &demo, "#/");
+    // The list of what waits leads there.
+    browser.wait("const to = document.querySelector('#pending a[href=\"#/quotas\"]'); return to.checkVisibility() && (to.click(), true)");
+    let nested = browser.wait(
+        "const all = [...document.querySelectorAll('#view .quota')];
+         return all.length === 6 && all.map((one) => [one.dataset.quota, one.closest('.quotas .quotas')?.parentElement.querySelector('.quota').dataset.quota ?? ''])",
+    );
+    let expected = [
+        ("product", ""),
+        ("search", "product"),
+        ("research", ""),
+        ("nlp", "research"),
+        ("speech", "research"),
+        ("vision", "research"),
+    ];
+    assert_eq!(nested, json!(expected.map(|(quota, parent)| [quota, parent])));
+    let said = browser.wait(
+        "const of = (name) => document.querySelector(`[data-quota=${name}]`);
+         return of('vision').innerText.includes('1 pod waiting') && ['vision', 'nlp'].map((name) => of(name).querySelector('[role=img]').ariaLabel + '; ' + [...of(name).querySelectorAll('.chip')].map((chip) => chip.textContent.replace(/^\\W+/, '')).join(', '))",
+    );
+    assert_eq!(
+        said,
+        json!([
+            "vision uses 16 of 12 that it may use now; min 4, max 20, requests 20, borrows 8; over by 4, borrows 8, 1 pod waiting",
+            "nlp uses 0 of 4 that it may use now; min 4, max 12, requests 4; 4 short of its min, 1 pod waiting",
+        ])
+    );
+    // Widths are shares of one length.
+    let widths = browser.run("return ['quota-max', 'quota-runtime', 'quota-used'].map((kind) => document.querySelector(`[data-quota=vision] .${kind}`).style.inlineSize)");
+    assert_eq!(widths, json!(["100%", "60%", "80%"]));
+    crate::assert_quiet(&browser, demo.rest);
+}

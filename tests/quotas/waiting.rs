@@ -219,3 +219,40 @@ fn lists_and_counts_know_the_quota_of_a_pod() {
     assert_eq!(ask(&mut core, "/apis/v1/summary/pending?by=owner&quota=team-a")["totalPending"], 1);
     assert_eq!(code_of(try_ask(&mut core, "/apis/v1/summary/pending?by=quotas")), "UnknownDimension");
 }
+
+#[test]
+fn where_the_nodes_are_full_too_a_fix_has_both_parts() {
+    let mut core = core_with(json!({}), 10_000);
+    see(&mut core, &manifest("team-a", 2, 4));
+    see(&mut core, &manifest("team-b", 2, 10));
+    core.see(&on(&fixed(&of("team-a", "a", 4000)), "a"));
+    core.see(&on(&of("team-b", "b", 6000), "a"));
+    core.see(&of("team-a", "late", 2000));
+    core.run();
+    println!("{:#}", ask(&mut core, "/apis/v1/explain/pods/ns/late/suggestions?max=20"));
+    println!("{:#}", explained(&mut core, "late"));
+    let fixes = fixes(&mut core, "late");
+    let both = fix(&fixes, "raise max of cpu from 4 to 6 of quota team-a, and let pod ns/b go");
+    assert_eq!((&both["verified"], list(both, "/parts").len()), (&json!(true), 2));
+}
+
+#[test]
+fn a_gang_is_told_what_its_quorum_needs() {
+    let mut core = core_with(json!({}), 100_000);
+    see(&mut core, &manifest("team-a", 2, 6));
+    see(&mut core, &manifest("team-b", 2, 20));
+    core.see(&on(&of("team-a", "a", 1000), "a"));
+    let members: Vec<Pod> = (0..4).map(|i| in_gang(of("team-a", &format!("m{i}"), 2000), "g", 4)).collect();
+    members.iter().for_each(|pod| core.see(pod));
+    core.run();
+    assert_eq!(placed(&core, &members), 0, "all or none");
+    let body = ask(&mut core, "/apis/v1/explain/gangs/ns/g/suggestions?max=20");
+    let fixes = list(&body, "/fixes");
+    // One core is used, and four members want eight.
+    let raised = fix(fixes, "raise max of cpu from 6 to 9 of quota team-a");
+    assert_eq!((&raised["slots"], &raised["gang"]["all"]), (&json!(4), &json!(true)));
+    fix(fixes, "move it to quota team-b");
+    see(&mut core, &manifest("team-a", 2, 9));
+    core.run_after(30 * SECOND);
+    assert_eq!(placed(&core, &members), 4);
+}

@@ -145,6 +145,9 @@ pub struct QuotaRow {
     pub runtime: String,
     /// What its pods use.
     pub used: String,
+    /// What its runtime has beyond its min.
+    #[serde(default)]
+    pub borrowed: String,
 }
 
 /// `explain/quotas/:name`: how a quota's runtime comes about.

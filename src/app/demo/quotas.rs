@@ -52,7 +52,7 @@ pub(super) fn running() -> Vec<Value> {
     (1..=4).map(|n| of("vision", n)).collect()
 }
 
-/// Returns the pods that come then: one is beyond its quota's share, and two are within their quotas' mins.
+/// Returns the pods that come then: two are within their quotas' mins, and one is beyond its quota's share for that.
 pub(super) fn waiting() -> Vec<Value> {
-    vec![of("vision", 5), of("nlp", 1), of("search", 1)]
+    vec![of("nlp", 1), of("search", 1), of("vision", 5)]
 }

@@ -251,5 +251,10 @@ fn row(quotas: &Quotas, at: QuotaIdx, r: usize) -> Option<QuotaRow> {
         request: text(cell.request(quotas.tree.lends(quota))),
         runtime: text(if quota.role == Role::Ordinary { cell.runtime } else { max }),
         used: text(clamp(cell.all.used)),
+        borrowed: text(if quota.role == Role::Ordinary {
+            (cell.runtime - cell.scaled_min).max(0)
+        } else {
+            0
+        }),
     })
 }

@@ -2,39 +2,36 @@
 //!
 //! See README.md for the rules. `quota` and `profile` read the objects, `objects` keeps them, `tree` joins the quotas,
 //! `accounting` counts pods in them, `shares` distributes what there is (by `water_filling`), and `quotas` is the state
-//! that holds all of it. `admission` judges a pod, `standing` says where it
-//! stands, `proposals` what would help; `preemption` finds victims inside a quota. `rules` says what may be
-//! written, for the webhook and of objects that are stored.
+//! that holds all of it. `admission` judges a pod, `advice` tells people of it, `preemption` finds victims inside a
+//! quota. `rules` says what may be written, for the webhook and of objects that are stored.
 
 use std::sync::Arc;
 
 use pellucid_api::keys::elastic_quota as keys;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
-use pellucid_framework::advice::{Advice, Grouping, PodGroups, Proposal};
+use pellucid_framework::advice::Grouping;
 use pellucid_framework::plugin::{DeclaredKeys, Hint, Hints, Plugin, PreFilter, PreFiltered, Reads};
 use pellucid_framework::{Cause, Registration, View, points};
 use pellucid_model::custom::CustomKind;
-use pellucid_model::{Name, Now, Pod, PodSpec};
-use serde_json::{Value, json};
+use pellucid_model::{Pod, PodSpec};
+use serde_json::Value;
 
 mod accounting;
 mod admission;
+mod advice;
 mod args;
 mod endpoints;
 mod explain;
-mod gauges;
 mod objects;
 mod overuse;
 mod preemption;
 mod problems;
 pub mod profile;
-mod proposals;
 pub mod quota;
 mod quotas;
 mod reclaim;
 pub mod rules;
 mod shares;
-mod standing;
 mod tree;
 #[cfg(test)]
 mod tree_tests;
@@ -95,7 +92,7 @@ pub fn registration() -> Registration {
     .with_reasons([&admission::INSUFFICIENT, &admission::INSUFFICIENT_FIXED])
     .with_endpoints(endpoints::all())
     .with_pod_read(endpoints::POD_READ)
-    .with_gauges(&gauges::ALL)
+    .with_gauges(&advice::gauges::ALL)
     .with_groups(Grouping {
         name: "quota",
         filter: "Only pods of this ElasticQuota, by name; several with commas",
@@ -126,27 +123,6 @@ impl ElasticQuotaPlugin {
         let quotas = view.state::<Quotas>()?;
         let lack = quotas.lack(&self.args, spec)?;
         Some(quotas.refusal(&self.args, spec, lack, quotas))
-    }
-}
-
-impl Advice for ElasticQuotaPlugin {
-    fn sentence(&self, view: View<'_>, spec: &PodSpec, now: Now) -> Option<String> {
-        view.state::<Quotas>()?.sentence(&self.args, spec, now)
-    }
-
-    fn proposals(&self, view: View<'_>, spec: &PodSpec) -> Vec<Proposal> {
-        view.state::<Quotas>().map(|quotas| quotas.proposals(&self.args, spec)).unwrap_or_default()
-    }
-
-    fn body(&self, view: View<'_>, pod: &Pod, now: Now) -> Value {
-        view.state::<Quotas>().map_or(Value::Null, |quotas| json!(quotas.of_pod(&self.args, pod, now)))
-    }
-}
-
-impl PodGroups for ElasticQuotaPlugin {
-    fn group(&self, view: View<'_>, spec: &PodSpec) -> Option<Name> {
-        let quotas = view.state::<Quotas>()?;
-        Some(quotas.tree.get(quotas.quota_of(spec)).name.clone())
     }
 }
 

@@ -3,14 +3,20 @@
 
 use pellucid_api::rest::simulate::{EditBody, LabelPod};
 use pellucid_cycle::what_if::edit::{Edit, Target};
+use pellucid_cycle::what_if::exhaustive::masks_of_pod_on;
 use pellucid_framework::View;
 use pellucid_framework::advice::{Change, Proposal};
-use pellucid_model::CustomObject;
+use pellucid_model::{CustomObject, NodeIdx, PodSpec};
 use serde_json::{Value, json};
 
-use super::parts::{Part, owned, pods_of, set_request};
+use super::parts::{Part, Side, changed, owned, pods_of, set_request};
+use super::search::{MOST_ROUNDS, Search, requirements};
 use super::victims::delete_pod;
 use crate::requirements::PodRequirements;
+use crate::requirements::nearest::order;
+
+/// Number of proposals that are tried together with changes of a node.
+const MOST_COMBINED: usize = 4;
 
 /// Returns the changes that the plugin proposes which refuses the pod as a whole.
 pub(super) fn changes(asked: &PodRequirements<'_>, of: &Target) -> Vec<Vec<Part>> {
@@ -19,6 +25,64 @@ pub(super) fn changes(asked: &PodRequirements<'_>, of: &Target) -> Vec<Vec<Part>
     let Some(advice) = plugin.and_then(|plugin| plugin.advice()) else { return Vec::new() };
     let proposals = advice.proposals(View::new(&asked.cluster), &asked.record.pod.spec);
     proposals.into_iter().map(|proposal| parts(asked, of, proposal)).collect()
+}
+
+/// Returns the changes that plugins propose so that a number of pods like this one is accepted together.
+pub(super) fn for_several(asked: &PodRequirements<'_>, of: &Target, n: i64) -> Vec<Vec<Part>> {
+    let together = times(&asked.record.pod.spec, n);
+    let advice = asked.profile.plugins.iter().filter_map(|plugin| plugin.advice());
+    let proposals = advice.flat_map(|advice| advice.proposals(View::new(&asked.cluster), &together));
+    // A smaller request would be that of all pods together.
+    let proposals = proposals.filter(|proposal| !matches!(proposal.change, Change::Request(_)));
+    proposals.map(|proposal| parts(asked, of, proposal)).collect()
+}
+
+/// Returns a spec that requests what `n` pods of a spec do.
+fn times(spec: &PodSpec, n: i64) -> PodSpec {
+    let mut spec = spec.clone();
+    let list = &mut spec.requests.list;
+    for amount in [&mut list.milli_cpu, &mut list.memory, &mut list.ephemeral_storage, &mut list.pods] {
+        *amount = amount.saturating_mul(n);
+    }
+    list.scalars =
+        list.scalars.iter().map(|(name, amount)| (name.clone(), amount.saturating_mul(n))).collect();
+    spec
+}
+
+impl Search<'_> {
+    /// Returns the proposed changes that are not enough because all nodes refuse the pod too, each with what the nearest
+    /// node needs then.
+    pub(super) fn advised_with_nodes(&self) -> Vec<Vec<Part>> {
+        let changes = changes(self.asked, &self.of).into_iter().take(MOST_COMBINED);
+        changes.filter_map(|parts| self.with_nearest(parts)).collect()
+    }
+
+    fn with_nearest(&self, mut parts: Vec<Part>) -> Option<Vec<Part>> {
+        let mut nearest: Option<NodeIdx> = None;
+        for _ in 0..MOST_ROUNDS {
+            let simulation = changed(self.snapshot, &parts, self.now)?;
+            let mut cluster = simulation.scheduler().cluster().fork();
+            let record = cluster.pod(self.asked.id)?.clone();
+            let PodRequirements { id, profile, .. } = *self.asked;
+            let nodes = nearest.map_or_else(|| cluster.present().to_vec(), |node| vec![node]);
+            let masks = masks_of_pod_on(&mut cluster, profile, (id, &record.pod.spec), &nodes);
+            if masks.pod.is_some() {
+                return None;
+            }
+            let asked = PodRequirements { id, record: &record, profile, cluster, masks };
+            let node = match nearest {
+                Some(node) => node,
+                None => order(&asked).first()?.node,
+            };
+            nearest = Some(node);
+            let open = requirements(&asked.masks, node);
+            if open.is_empty() {
+                return Some(parts);
+            }
+            parts.extend(self.round(&asked, node, Side::Cheapest, &open)?);
+        }
+        None
+    }
 }
 
 fn parts(asked: &PodRequirements<'_>, of: &Target, Proposal { change, text, cost }: Proposal) -> Vec<Part> {

@@ -132,6 +132,9 @@ fn program(edit: &Edit, is_single: bool) -> Option<String> {
             });
             format!("{spec}.tolerations += [{toleration}]")
         }
+        Edit::LabelPod { key, value, .. } => {
+            format!(".spec.template.metadata.labels[\"{key}\"] = \"{value}\"")
+        }
         Edit::DropNodeAffinity(_) => {
             format!("del({spec}.nodeName, {spec}.nodeSelector, {spec}.affinity.nodeAffinity.{required})")
         }

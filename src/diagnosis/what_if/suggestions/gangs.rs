@@ -18,10 +18,11 @@ use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::Reason;
 use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId, PodKey, cancellation};
 
+use super::advised;
 use super::conflicts::conflicts;
 use super::gang_parts::{set_quorum, with_command};
-use super::parts::{Part, copy_node, cost, of_cluster, of_pod, remove_gates, set_request};
-use super::search::{Candidate, Found, changed, is_known, rank};
+use super::parts::{Part, changed, copy_node, cost, of_cluster, of_pod, remove_gates, set_request};
+use super::search::{Candidate, Found, is_known, rank};
 use super::victims::delete_pod;
 use crate::gangs::outlook::GangOutlook;
 use crate::requirements::{PodRequirements, ask, requested};
@@ -134,6 +135,7 @@ impl<'s> Search<'s> {
         let mut tried: Vec<Tried> = self.by_gates().into_iter().chain(self.by_quorum(look)).collect();
         // While the group cannot be planned, no room helps.
         if let Some(asked) = asked.filter(|_| look.slots_now.is_some()) {
+            tried.extend(self.by_advice(asked));
             tried.extend(self.by_leaving(asked, of.outlook()));
             tried.extend(self.by_pods(asked));
             tried.extend(self.by_new_nodes(asked, MOST_MODELS));
@@ -184,6 +186,12 @@ impl<'s> Search<'s> {
         let key = |text: &String| text.split_once('/').map(|(namespace, name)| PodKey::new(namespace, name));
         let parts = pods.iter().filter_map(key).map(|key| delete_pod(asked, key)).collect();
         (1..=MOST_LEAVING).contains(&pods.len()).then_some(Tried { parts, slots: None })
+    }
+
+    /// Takes what plugins propose for as many members as need places.
+    fn by_advice(&self, asked: &PodRequirements<'_>) -> Vec<Tried> {
+        let all = advised::for_several(asked, &self.of, self.need);
+        all.into_iter().map(|parts| Tried { parts, slots: None }).collect()
     }
 
     fn pending(&self) -> impl Iterator<Item = PodId> {

@@ -6,11 +6,13 @@ use pellucid_api::rest::explain::OwnerOf;
 use pellucid_api::rest::simulate::{
     AddToleration, CopyNode, EditBody, PodsOf, RemoveTaint, SetRequest, TaintOf,
 };
+use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::Requirement;
+use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_model::quantity::{format_amount, format_milli};
 use pellucid_model::taint::{Taint, TaintEffect, tolerated};
-use pellucid_model::{Name, NodeIdx, PodKey, PodSpec};
+use pellucid_model::{Name, NodeIdx, Now, PodKey, PodSpec};
 use serde_json::json;
 
 use super::victims::delete_pod;
@@ -305,4 +307,16 @@ pub(super) fn copy_node(like: &Name, number: usize) -> Part {
     let edit = Edit::CopyNode { node: like.clone(), name: Name::new(&name) };
     let body = EditBody::CopyNode(CopyNode { node: like.to_string(), name });
     Part::new(edit, body, format!("add a node like {like}"), 120)
+}
+
+/// Returns a copy of the state with a change applied, in the order in which its parts are listed: a new node is like the
+/// changed one. Returns `None` when an edit cannot be applied.
+pub(super) fn changed(snapshot: &Snapshot, parts: &[Part], now: Now) -> Option<Simulation> {
+    let mut simulation = Simulation::of(snapshot, now);
+    let mut parts = parts.to_vec();
+    put_in_order(&mut parts);
+    for part in &parts {
+        simulation.edit(&part.edit).ok()?;
+    }
+    Some(simulation)
 }

@@ -9,20 +9,20 @@ use pellucid_api::rest::suggestions::Conflict;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod_on};
-use pellucid_cycle::what_if::simulation::{Fate, Simulation};
+use pellucid_cycle::what_if::simulation::Fate;
 use pellucid_model::{Name, NodeIdx, Now, PodKey, cancellation};
 
 use super::advised;
 use super::company::{Company, InCompany};
 use super::conflicts::conflicts;
 use super::estimates::{Estimate, Kind, is_no_better, kinds};
-use super::parts::{Part, Side, copy_node, cost, of_pod, put_in_order, relax, remove_gates};
+use super::parts::{Part, Side, changed, copy_node, cost, of_pod, relax, remove_gates};
 use super::victims::{delete_pod, related};
 use crate::requirements::PodRequirements;
 use crate::requirements::nearest::order;
 
 /// Rounds of relaxing what a node still fails.
-const MOST_ROUNDS: usize = 4;
+pub(super) const MOST_ROUNDS: usize = 4;
 /// Number of plans per search.
 const MOST_PLANS: usize = 300;
 /// Number of nodes and sides for which a change is made from what the node fails.
@@ -69,9 +69,11 @@ pub(super) fn fixes(snapshot: &Snapshot, asked: &PodRequirements<'_>, most: usiz
         return found;
     }
     let mut line = Line::of(&search);
-    while found.fixes.len() < most {
-        let Some(fix) = search.next(&mut line, &found.fixes) else { break };
-        found.fixes.push(fix);
+    search.take(&mut line, &mut found.fixes, most);
+    if found.fixes.is_empty() {
+        // What the plugin asks for may not be all.
+        search.advised_with_nodes().into_iter().for_each(|parts| line.add(parts));
+        search.take(&mut line, &mut found.fixes, most);
     }
     let deletes = |fix: &Candidate| kinds(&fix.parts).contains(&Kind::Delete);
     if found.fixes.len() < most && !found.fixes.iter().any(deletes) {
@@ -187,11 +189,11 @@ impl Line {
     }
 }
 
-struct Search<'s> {
-    snapshot: &'s Snapshot,
-    asked: &'s PodRequirements<'s>,
-    of: Target,
-    now: Now,
+pub(super) struct Search<'s> {
+    pub(super) snapshot: &'s Snapshot,
+    pub(super) asked: &'s PodRequirements<'s>,
+    pub(super) of: Target,
+    pub(super) now: Now,
     plans: usize,
     made: usize,
     is_cut: bool,
@@ -200,6 +202,15 @@ struct Search<'s> {
 impl Search<'_> {
     fn key(&self) -> &PodKey {
         &self.asked.record.pod.key
+    }
+
+    /// Adds fixes until there are `most`.
+    fn take(&mut self, line: &mut Line, fixes: &mut Vec<Candidate>, most: usize) {
+        while fixes.len() < most
+            && let Some(fix) = self.next(line, fixes)
+        {
+            fixes.push(fix);
+        }
     }
 
     /// Returns the next fix that adds something to the known ones.
@@ -430,7 +441,7 @@ impl Search<'_> {
 
     /// Returns the parts of one round. Requirements that removing pods cannot satisfy come first: only then is it
     /// visible which pods are in the way.
-    fn round(
+    pub(super) fn round(
         &self,
         asked: &PodRequirements<'_>,
         node: NodeIdx,
@@ -470,22 +481,10 @@ impl Search<'_> {
 }
 
 /// A failed requirement, and whether removing pods cannot satisfy it.
-type Open = (Requirement, bool);
+pub(super) type Open = (Requirement, bool);
 
-fn requirements(masks: &Masks, node: NodeIdx) -> Vec<Open> {
+pub(super) fn requirements(masks: &Masks, node: NodeIdx) -> Vec<Open> {
     let fixed = masks.fixed_of(node);
     let open = masks.requirements(masks.of(node));
     open.map(|(bit, requirement)| (requirement.clone(), fixed & (1 << bit) != 0)).collect()
-}
-
-/// Returns a copy of the state with a change applied, in the order in which its parts are listed: a new node is like the
-/// changed one. Returns `None` when an edit cannot be applied.
-pub(super) fn changed(snapshot: &Snapshot, parts: &[Part], now: Now) -> Option<Simulation> {
-    let mut simulation = Simulation::of(snapshot, now);
-    let mut parts = parts.to_vec();
-    put_in_order(&mut parts);
-    for part in &parts {
-        simulation.edit(&part.edit).ok()?;
-    }
-    Some(simulation)
 }

@@ -14,10 +14,11 @@ import { turnClocks } from "./parts.js";
 import * as pending from "./pending.js";
 import * as pod from "./pod.js";
 import * as queue from "./queue.js";
+import * as quotas from "./quotas.js";
 import * as strip from "./strip.js";
 import * as theme from "./theme.js";
 
-const VIEWS = { pods: [pod, 2], gangs: [gang, 2], nodes: [node, 1], owners: [owner, 3], queue: [queue, 0] };
+const VIEWS = { pods: [pod, 2], gangs: [gang, 2], nodes: [node, 1], owners: [owner, 3], queue: [queue, 0], quotas: [quotas, 0] };
 
 const byId = (id) => document.getElementById(id);
 const view = byId("view");
@@ -113,6 +114,8 @@ function keys(event) {
     byId("pending").querySelector("[data-roving]")?.focus();
   } else if (event.key === "q") {
     location.hash = "#/queue";
+  } else if (event.key === "u") {
+    location.hash = "#/quotas";
   } else if (event.key === "v") {
     view.querySelector("#view-title")?.focus();
   } else if (event.key === "t") {
@@ -158,6 +161,9 @@ watch("/apis/v1/nodes?limit=0&fields=name,ready,unschedulable,pods,allocatable,r
 read("/apis/v1/reasons").then((answer) => {
   if (!answer.ok) return;
   pending.explainReasons(answer.body.reasons ?? []);
+});
+read(quotas.STATE).then((answer) => {
+  byId("pending").querySelector("[data-part=quotas]").hidden = !(answer.ok && answer.body.quotas > 0);
 });
 read("/version").then((answer) => answer.ok && say(byId("version"), answer.body.gitVersion ?? ""));
 window.addEventListener("hashchange", navigate);

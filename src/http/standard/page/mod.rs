@@ -60,6 +60,7 @@ const ASSETS: &[(&str, &str, &str)] = &[
     file!("pending.js", SCRIPT),
     file!("pod.js", SCRIPT),
     file!("queue.js", SCRIPT),
+    file!("quotas.js", SCRIPT),
     file!("scores.js", SCRIPT),
     file!("sign_in.js", SCRIPT),
     file!("strip.js", SCRIPT),

@@ -82,6 +82,7 @@ function verdict(pod) {
       pod.profile && chip(`profile ${pod.profile}`),
       meta.stale && chip("the cluster has changed since", "plain")),
     h("p", { class: "lead" }, pod.summary),
+    (pod.notes ?? []).filter((note) => !pod.summary.includes(note.text)).map((note) => h("p", { class: "aside" }, h("strong", {}, note.plugin), `: ${note.text}. `, note.more && h("a", { href: note.more, target: "_blank", rel: "noopener", "data-key": `note ${note.plugin}` }, "Its numbers"))),
     pod.owner && h("p", { class: "aside" }, "Made by ", h("a", { href: link("owners", `${pod.namespace}/${pod.owner.kind}/${pod.owner.name}`), "data-key": "owner" }, `${pod.owner.kind} ${pod.owner.name}`), ": all its pods that wait."),
     pod.gang && gang(pod.gang),
     (pod.podReasons ?? []).length > 0 && section("About the pod itself", reasons(pod.podReasons)),

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use pellucid_framework::View;
 use pellucid_framework::gauges::GaugeFamily;
 
-use super::quotas::Quotas;
-use super::tree::{QuotaIdx, Role, clamp};
+use super::super::quotas::Quotas;
+use super::super::tree::{QuotaIdx, Role, clamp};
 
 /// Largest number of quotas with gauges. Each has six per resource.
 const MOST_QUOTAS: usize = 200;
 
-pub(super) static ALL: [GaugeFamily; 3] = [
+pub(in crate::elastic_quota) static ALL: [GaugeFamily; 3] = [
     GaugeFamily {
         name: "pellucid_elasticquota",
         help: "Amounts of ElasticQuotas in cores, bytes or units: min, max, runtime, used, request, borrowed (the part of \

@@ -13,15 +13,15 @@ use pellucid_model::quantity::{format_amount, format_milli};
 use pellucid_model::{CustomKindRef, CustomObject, PodSpec};
 use serde_json::{Map, Value, json};
 
-use super::ELASTIC_QUOTA;
-use super::accounting::Part;
-use super::admission::Lack;
-use super::args::QuotaArgs;
-use super::quota::ElasticQuota;
-use super::quotas::{Charge, Counted, Quotas};
-use super::rules::{self, Gates, Known};
+use super::super::ELASTIC_QUOTA;
+use super::super::accounting::Part;
+use super::super::admission::Lack;
+use super::super::args::QuotaArgs;
+use super::super::quota::ElasticQuota;
+use super::super::quotas::{Charge, Counted, Quotas};
+use super::super::rules::{self, Gates, Known};
+use super::super::tree::{QuotaIdx, Role, set_amounts};
 use super::standing::Blocked;
-use super::tree::{QuotaIdx, Role, set_amounts};
 
 /// Costs of changes, in the points of docs/diagnostics.md.
 const MOVE: u32 = 30;

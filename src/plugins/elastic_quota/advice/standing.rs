@@ -7,10 +7,10 @@ use pellucid_api::rest::elastic_quota::{LevelAmounts, PodQuota, QuotaConsumer, Q
 use pellucid_model::quantity::format_amount;
 use pellucid_model::{Now, Pod, PodSpec};
 
-use super::admission::{INSUFFICIENT, INSUFFICIENT_FIXED, Lack};
-use super::args::QuotaArgs;
-use super::quotas::Quotas;
-use super::tree::{QuotaIdx, Role, clamp};
+use super::super::admission::{INSUFFICIENT, INSUFFICIENT_FIXED, Lack};
+use super::super::args::QuotaArgs;
+use super::super::quotas::Quotas;
+use super::super::tree::{QuotaIdx, Role, clamp};
 
 /// Number of quotas that a sentence names for what they borrow, or for what they use beyond their runtime.
 const MOST_NAMED: usize = 3;
@@ -88,11 +88,12 @@ impl Quotas {
             .collect();
         let kind = if lack.is_fixed { " that are not preemptible" } else { "" };
         let others = if shared.is_empty() { "" } else { ", or others request less" };
-        parts.push(format!(
-            "freed when pods of {}{kind} with {} end{others}",
-            quota.name,
-            amounts.join(" and ")
-        ));
+        // Where usage is guaranteed, the runtime falls with what is used.
+        let with = match self.tree.guarantees_usage && !shared.is_empty() {
+            true => String::new(),
+            false => format!(" with {}", amounts.join(" and ")),
+        };
+        parts.push(format!("freed when pods of {}{kind}{with} end{others}", quota.name));
         parts.join("; ")
     }
 
