@@ -28,6 +28,7 @@ mod testing;
 pub mod coscheduling;
 pub mod default_binder;
 pub mod default_preemption;
+pub mod device_share;
 pub mod dynamic_resources;
 pub mod elastic_quota;
 pub mod image_locality;
