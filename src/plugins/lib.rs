@@ -80,6 +80,7 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
         Box::new(default_binder::registration()),
         Box::new(node_declared_features::registration()),
         Box::new(load_aware_scheduling::registration()),
+        Box::new(device_share::registration()),
     ]
 }
 

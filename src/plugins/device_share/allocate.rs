@@ -82,7 +82,8 @@ pub(super) fn allocate(row: &Row, request: &Request, terms: &Terms<'_>) -> Resul
     for (at, part) in request.parts.iter().enumerate() {
         if chosen[at].is_none() {
             let count = count_of(part, &candidates[at]);
-            chosen[at] = Some(attempt.choose(part, &candidates[at], Wanted { least: count, most: count, near: 0 })?);
+            chosen[at] =
+                Some(attempt.choose(part, &candidates[at], Wanted { least: count, most: count, near: 0 })?);
         }
     }
     Ok(chosen.into_iter().flatten().flatten().collect())
@@ -93,9 +94,9 @@ pub(super) fn allocation(row: &Row, request: &Request, choices: &Choices) -> All
     let given = |choice: &Choice| {
         let card = row.cards.get(usize::from(choice.card))?;
         let info = row.info(card)?;
-        let function = choice.function.and_then(|(group, at)| {
-            info.vf_groups.get(usize::from(group))?.functions.get(usize::from(at))
-        });
+        let function = choice
+            .function
+            .and_then(|(group, at)| info.vf_groups.get(usize::from(group))?.functions.get(usize::from(at)));
         Some(Given {
             kind: card.kind.clone(),
             minor: card.minor,
@@ -278,7 +279,12 @@ impl Attempt<'_> {
     }
 
     /// Chooses the best cards one by one.
-    pub(super) fn choose_cards(&self, part: &Part, candidates: &[u16], wanted: Wanted) -> Result<Choices, Lack> {
+    pub(super) fn choose_cards(
+        &self,
+        part: &Part,
+        candidates: &[u16],
+        wanted: Wanted,
+    ) -> Result<Choices, Lack> {
         let mut ranked: SmallVec<[(bool, i64, u16); 16]> = SmallVec::new();
         for at in candidates.iter().copied().filter(|at| self.fits(part, *at)) {
             let card = self.card(at);

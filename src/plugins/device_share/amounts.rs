@@ -107,12 +107,6 @@ impl Amounts {
         self.named & resource.bit() != 0
     }
 
-    /// Returns whether no resource is named.
-    #[inline]
-    pub(super) fn is_empty(&self) -> bool {
-        self.named == 0
-    }
-
     /// Names a resource with an amount.
     #[inline]
     pub(super) fn set(&mut self, resource: Resource, amount: i64) {

@@ -201,7 +201,8 @@ impl Device {
             match device(&field, &mut self.problems) {
                 Ok(device) if known.insert((device.kind.clone(), device.minor)) => self.devices.push(device),
                 Ok(device) => {
-                    let problem = format!("{} {} is there already; this one does not count", device.kind, device.minor);
+                    let problem =
+                        format!("{} {} is there already; this one does not count", device.kind, device.minor);
                     self.problems.push(field.error(problem));
                 }
                 Err(problem) => self.problems.push(problem),
@@ -221,9 +222,9 @@ impl Device {
 fn source(manifest: &Value) -> Box<str> {
     let metadata = &manifest["metadata"];
     let only = |part: &str, keys: &[&str]| match &metadata[part] {
-        Value::Object(all) => {
-            Value::Object(keys.iter().filter_map(|key| Some(((*key).to_owned(), all.get(*key)?.clone()))).collect())
-        }
+        Value::Object(all) => Value::Object(
+            keys.iter().filter_map(|key| Some(((*key).to_owned(), all.get(*key)?.clone()))).collect(),
+        ),
         other => other.clone(),
     };
     let kept = json!({
@@ -238,7 +239,8 @@ fn source(manifest: &Value) -> Box<str> {
 
 fn device(field: &Field<'_>, problems: &mut Vec<FieldError>) -> Result<DeviceInfo, FieldError> {
     let kind = field.get("type")?;
-    let kind_text = kind.text()?.filter(|text| !text.is_empty()).ok_or_else(|| kind.error("must be given"))?;
+    let kind_text =
+        kind.text()?.filter(|text| !text.is_empty()).ok_or_else(|| kind.error("must be given"))?;
     let minor = field.get("minor")?;
     let number = minor.integer()?.unwrap_or(0);
     if number < 0 {
@@ -265,7 +267,9 @@ fn device(field: &Field<'_>, problems: &mut Vec<FieldError>) -> Result<DeviceInf
             bus: place.get("busID")?.text()?.unwrap_or_default().into(),
         }),
     };
-    let words = |field: &Field<'_>, name| Ok::<_, FieldError>(field.get(name)?.text()?.unwrap_or_default().to_owned());
+    let words = |field: &Field<'_>, name| {
+        Ok::<_, FieldError>(field.get(name)?.text()?.unwrap_or_default().to_owned())
+    };
     let condition = |field: Field<'_>| {
         Ok(Condition {
             kind: words(&field, "type")?,
@@ -284,7 +288,12 @@ fn device(field: &Field<'_>, problems: &mut Vec<FieldError>) -> Result<DeviceInf
         labels: labels(&field.get("labels")?)?,
         topology,
         vf_groups: field.get("vfGroups")?.elements()?.iter().map(vf_group).collect::<Result<_, _>>()?,
-        conditions: field.get("conditions")?.elements()?.into_iter().map(condition).collect::<Result<_, FieldError>>()?,
+        conditions: field
+            .get("conditions")?
+            .elements()?
+            .into_iter()
+            .map(condition)
+            .collect::<Result<_, FieldError>>()?,
     })
 }
 
@@ -323,7 +332,8 @@ fn partitions(field: &Field<'_>) -> Result<PartitionTable, FieldError> {
 
 fn partition(field: &Field<'_>) -> Result<Partition, FieldError> {
     let minor = |field: Field<'_>| field.integer()?.ok_or_else(|| field.error("must be a number"));
-    let mut minors = field.get("minors")?.elements()?.into_iter().map(minor).collect::<Result<Vec<_>, _>>()?;
+    let mut minors =
+        field.get("minors")?.elements()?.into_iter().map(minor).collect::<Result<Vec<_>, _>>()?;
     minors.sort_unstable();
     minors.dedup();
     let bandwidth = field.get("ringBusBandwidth")?.quantity("ringBusBandwidth")?.unwrap_or(0);

@@ -118,8 +118,12 @@ fn hint(field: &Field<'_>) -> Result<Hint, FieldError> {
         &field.get("allocateStrategy")?,
         &[("ApplyForAll", Strategy::ApplyForAll), ("RequestsAsCount", Strategy::RequestsAsCount)],
     )?;
-    let scopes =
-        [("Device", Scope::Device), ("PCIe", Scope::Pcie), ("NUMANode", Scope::NumaNode), ("Node", Scope::Node)];
+    let scopes = [
+        ("Device", Scope::Device),
+        ("PCIe", Scope::Pcie),
+        ("NUMANode", Scope::NumaNode),
+        ("Node", Scope::Node),
+    ];
     let exclusive = [("DeviceLevel", Exclusive::Device), ("PCIeLevel", Exclusive::Pcie)];
     Ok(Hint {
         selector: field.get("selector")?.selector()?,

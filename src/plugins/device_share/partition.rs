@@ -29,7 +29,9 @@ pub(super) fn choose(
         let bit = usize::from(*at) - first;
         set | u32::try_from(bit).ok().and_then(|bit| 1u64.checked_shl(bit)).unwrap_or(0)
     });
-    let cards = |set: u64| (0..u64::BITS as usize).filter(move |bit| set >> bit & 1 == 1).map(|bit| (bit + first) as u16);
+    let cards = |set: u64| {
+        (0..u64::BITS as usize).filter(move |bit| set >> bit & 1 == 1).map(|bit| (bit + first) as u16)
+    };
     let bandwidth = attempt.request.hints.partition.unwrap_or(0);
     let fits = |set: u64| set & !free == 0 && cards(set).all(|at| attempt.fits(part, at));
     let able = of_size().filter(|entry| entry.bandwidth >= bandwidth && entry.cards.is_some_and(fits));
@@ -44,7 +46,8 @@ fn left(table: &[Entry], free: u64) -> i64 {
     let worth = |(size, worth): (usize, i64)| {
         let of_size = || table.iter().filter(move |entry| entry.size == size);
         let least = of_size().map(|entry| entry.score).min();
-        let is_free = |entry: &&Entry| Some(entry.score) == least && entry.cards.is_some_and(|set| set & !free == 0);
+        let is_free =
+            |entry: &&Entry| Some(entry.score) == least && entry.cards.is_some_and(|set| set & !free == 0);
         worth * of_size().filter(is_free).count() as i64
     };
     WORTH.into_iter().map(worth).sum()

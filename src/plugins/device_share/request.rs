@@ -72,7 +72,9 @@ impl Request {
             parts.push(gpus(&gpu)?);
         }
         for (resource, kind) in [(RDMA, DeviceType::Rdma), (FPGA, DeviceType::Fpga)] {
-            if let Some((name, amount)) = others.iter().find(|(name, _)| Resource::find(name) == Some(resource)) {
+            if let Some((name, amount)) =
+                others.iter().find(|(name, _)| Resource::find(name) == Some(resource))
+            {
                 percent(name, *amount)?;
                 parts.push(plain(kind, resource, *amount));
             }
@@ -80,7 +82,8 @@ impl Request {
         let hints = Hints::read(&spec.annotations).map_err(Invalid::Unreadable)?;
         for part in &mut parts {
             part.hint = hints.of(&part.kind).cloned().unwrap_or_default();
-            let total = part.each.iter().next().map_or(0, |(_, amount)| amount).saturating_mul(part.count as i64);
+            let total =
+                part.each.iter().next().map_or(0, |(_, amount)| amount).saturating_mul(part.count as i64);
             if part.hint.strategy == Strategy::RequestsAsCount && part.kind != DeviceType::Gpu {
                 let resource = part.each.iter().next().map_or(RDMA, |(resource, _)| resource);
                 part.count = usize::try_from(total).unwrap_or(usize::MAX);
@@ -192,7 +195,10 @@ mod tests {
     fn read(wanted: &[(&str, i64)]) -> Result<Option<Request>, Invalid> {
         let scalars = wanted.iter().map(|(name, amount)| (Name::new(name), *amount)).collect();
         let list = ResourceList { scalars, ..ResourceList::default() };
-        Request::of(&PodSpec { requests: PodRequests { list, ..PodRequests::default() }, ..PodSpec::default() })
+        Request::of(&PodSpec {
+            requests: PodRequests { list, ..PodRequests::default() },
+            ..PodSpec::default()
+        })
     }
 
     /// Returns count, amounts per device, and whether they are shared.
@@ -204,8 +210,12 @@ mod tests {
 
     #[test]
     fn every_valid_combination_is_translated() {
-        let (core, memory, ratio, shared) =
-            ("koordinator.sh/gpu-core", "koordinator.sh/gpu-memory", "koordinator.sh/gpu-memory-ratio", SHARED);
+        let (core, memory, ratio, shared) = (
+            "koordinator.sh/gpu-core",
+            "koordinator.sh/gpu-memory",
+            "koordinator.sh/gpu-memory-ratio",
+            SHARED,
+        );
         for whole in WHOLE {
             assert_eq!(only(&[(whole, 2)]), (2, vec![(CORE, 100), (RATIO, 100)], false));
         }
@@ -233,7 +243,8 @@ mod tests {
     fn anything_else_is_refused_with_what_it_combines() {
         let (core, memory, ratio) =
             ("koordinator.sh/gpu-core", "koordinator.sh/gpu-memory", "koordinator.sh/gpu-memory-ratio");
-        let combination = |names: &[&str]| Err(Invalid::Combination(names.iter().map(|name| Name::new(name)).collect()));
+        let combination =
+            |names: &[&str]| Err(Invalid::Combination(names.iter().map(|name| Name::new(name)).collect()));
         assert_eq!(read(&[(core, 50)]), combination(&[core]));
         assert_eq!(read(&[(SHARED, 2)]), combination(&[SHARED]));
         assert_eq!(read(&[(PERCENT, 50), ("nvidia.com/gpu", 1)]), combination(&[PERCENT, "nvidia.com/gpu"]));

@@ -132,12 +132,13 @@ impl Row {
             self.pods.push(pod);
         }
         let facts = self.node.as_ref();
-        let policy = device.as_deref().and_then(|device| device.policy).or(facts.and_then(|facts| facts.policy));
+        let policy =
+            device.as_deref().and_then(|device| device.policy).or(facts.and_then(|facts| facts.policy));
         self.honors_partitions = policy == Some(PartitionPolicy::Honor);
         let model = facts.and_then(|facts| facts.model.as_deref());
-        let table = device.as_deref().and_then(|device| {
-            device.partitions.clone().or_else(|| model.and_then(built_in_partitions))
-        });
+        let table = device
+            .as_deref()
+            .and_then(|device| device.partitions.clone().or_else(|| model.and_then(built_in_partitions)));
         self.partitions = table.map(|table| self.entries(&table));
     }
 
@@ -155,6 +156,11 @@ impl Row {
             bandwidth: partition.bandwidth,
         };
         sized.map(entry).collect()
+    }
+
+    /// Returns whether devices that are allocated beside others take no part in the node's score.
+    pub(super) fn is_well_planned(&self) -> bool {
+        self.device.as_deref().is_some_and(|device| device.is_well_planned)
     }
 
     /// Returns the positions of the cards of a type.
@@ -175,6 +181,12 @@ impl Row {
             *minor == card.minor && used == bus && *kind == card.kind
         };
         self.functions.iter().any(is_it)
+    }
+
+    /// Returns how many virtual functions of a card are in use.
+    pub(super) fn functions_used(&self, card: &Card) -> usize {
+        let is_of = |(kind, minor, _): &&(DeviceType, i64, Name)| *minor == card.minor && *kind == card.kind;
+        self.functions.iter().filter(is_of).count()
     }
 
     /// Adds the allocation of a pod.
@@ -260,7 +272,8 @@ fn card(at: usize, info: &DeviceInfo, switches: &[(i64, Name)]) -> Card {
 /// Returns the PCIe switches of a node, by NUMA node and id.
 fn switches(device: &Device) -> Vec<(i64, Name)> {
     let topologies = device.devices.iter().filter_map(|info| info.topology.as_ref());
-    let mut all: Vec<(i64, Name)> = topologies.map(|topology| (topology.numa, topology.pcie.clone())).collect();
+    let mut all: Vec<(i64, Name)> =
+        topologies.map(|topology| (topology.numa, topology.pcie.clone())).collect();
     all.sort();
     all.dedup();
     all
