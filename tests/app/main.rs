@@ -22,6 +22,7 @@ mod config;
 mod consistency;
 mod dashboards;
 mod demo;
+mod devices;
 mod health;
 mod quotas;
 mod relations;

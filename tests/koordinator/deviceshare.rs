@@ -31,12 +31,11 @@ const ALL: usize = 100;
 /// Annotation with what a pod has.
 const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
 
-/// Decisions of Koordinator that we do not follow: case, pod, and why.
-const DIFFERENT: [(&str, &str, &str); 3] = [
-    ("11x20", "d11x20-p5", "a card that the pod would fill is preferred to one of which less is used"),
-    ("11x41", "d11x41-p2", "a card that the pod would fill is preferred to one of which less is used"),
-    ("11x30", "d11x30-p1", "the node lacks GPUs and RDMA; either may be named"),
-];
+/// Decisions of Koordinator that we do not follow, by pod. Other files may have more of the two kinds.
+///
+/// Of shared GPUs Koordinator can prefer a card that the pod would just fill to one of which less is used; here the score
+/// decides. When a node lacks devices of several types, Koordinator names any of them.
+const DIFFERENT: [&str; 3] = ["d11x20-p5", "d11x30-p1", "d11x41-p2"];
 
 fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
@@ -61,12 +60,13 @@ fn profile(args: &Value) -> Profile {
     parsed.profiles.remove(0)
 }
 
-/// Resources by name, in whole units.
+/// Resources by name, in whole units, without zeros: Koordinator goes on to name what was used once.
 type Amounts = BTreeMap<String, i64>;
 
 fn amounts(list: &Value) -> Amounts {
     let all = list.as_object().into_iter().flatten();
-    all.map(|(name, amount)| (name.clone(), quantity::units(text(amount)).expect("a quantity"))).collect()
+    let all = all.map(|(name, amount)| (name.clone(), quantity::units(text(amount)).expect("a quantity")));
+    all.filter(|(_, amount)| *amount != 0).collect()
 }
 
 /// One device of an allocation: minor, amounts, id, and bus addresses of virtual functions.
@@ -235,8 +235,11 @@ impl Case {
         self.core.apply(Input::PodDeleted(pod.key.clone()));
         if let Some(difference) = difference {
             compared.different.insert(pod.key.name.to_string());
-            let is_known = DIFFERENT.iter().any(|(_, name, _)| *name == &*pod.key.name);
-            assert!(is_known && own_copy(), "{at}: {difference}");
+            let is_known = match result["node"].as_str() {
+                Some(node) => self.fills_a_card(node, &allocation(&result["device-allocated"])),
+                None => types(&pod) > 1 && text(&result["message"]).contains(" devices"),
+            };
+            assert!(is_known, "{at}: {difference}");
         }
         if let Some(node) = result["node"].as_str() {
             let mut placed = step["pod"].clone();
@@ -267,6 +270,15 @@ impl Case {
         (scores != recorded).then(|| format!("scores {scores:?} instead of {recorded:?}"))
     }
 
+    /// Returns whether an allocation takes all computing power that is free of a card in use.
+    fn fills_a_card(&self, node: &str, allocation: &BTreeMap<String, Vec<Given>>) -> bool {
+        let summary = self.summary(node);
+        let [(minor, amounts, ..)] = &allocation["gpu"][..] else { return false };
+        let free = &summary["deviceFreeDetail"]["gpu"][minor.to_string()]["koordinator.sh/gpu-core"];
+        let (taken, free) = (amounts.get("koordinator.sh/gpu-core"), text(free).parse().ok());
+        taken < Some(&100) && taken == free.as_ref()
+    }
+
     fn summary(&self, node: &str) -> Value {
         let registry = registry();
         let factory = registry.iter().find(|f| f.name() == NAME).expect("it is registered");
@@ -289,12 +301,24 @@ impl Case {
             for field in ["deviceTotal", "deviceFree", "deviceUsed"] {
                 assert_eq!(amounts(&ours[field]), amounts(&theirs[field]), "{at}: {field}");
             }
-            for field in ["deviceTotalDetail", "deviceFreeDetail", "deviceUsedDetail"] {
+            for field in ["deviceTotalDetail", "deviceFreeDetail"] {
                 assert_eq!(by_key(&ours[field], 2), by_key(&theirs[field], 2), "{at}: {field}");
             }
+            let used = |summary: &Value| {
+                let mut used = by_key(&summary["deviceUsedDetail"], 2);
+                used.retain(|_, amounts| !amounts.is_empty());
+                used
+            };
+            assert_eq!(used(&ours), used(theirs), "{at}: deviceUsedDetail");
             assert_eq!(by_key(&ours["allocateSet"], 3), by_key(&theirs["allocateSet"], 3), "{at}");
         }
     }
+}
+
+/// Returns of how many types a pod requests devices.
+fn types(pod: &Pod) -> usize {
+    let asks = |word: &str| pod.spec.requests.list.named().any(|(name, _)| name.contains(word));
+    ["gpu", "rdma", "fpga"].iter().filter(|word| asks(word)).count()
 }
 
 /// Flattens nested maps of resource lists: amounts by path.
@@ -338,10 +362,10 @@ fn device_share_agrees_with_koordinator() {
     if own_copy() {
         assert!(cases.len() >= ALL, "{} cases", cases.len());
         assert!(
-            *placed > 350 && *refused > 200 && *scored > 100 && *answers > 150,
+            *placed > 330 && *refused > 300 && *scored > 120 && *answers > 165,
             "{placed} {refused} {scored} {answers}"
         );
-        let known: BTreeSet<String> = DIFFERENT.iter().map(|(_, pod, _)| (*pod).to_owned()).collect();
+        let known: BTreeSet<String> = DIFFERENT.iter().map(|pod| (*pod).to_owned()).collect();
         assert_eq!(*different, known, "what is listed as different is");
     }
 }

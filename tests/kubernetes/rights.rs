@@ -109,6 +109,7 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     }
     mock.serve("/apis/slo.koordinator.sh/v1alpha1/nodemetrics", []);
     mock.serve("/apis/scheduling.sigs.k8s.io/v1alpha1/elasticquotas", []);
+    mock.serve("/apis/scheduling.koordinator.sh/v1alpha1/devices", []);
     mock.serve("/apis/quota.koordinator.sh/v1alpha1/elasticquotaprofiles", []);
     let quota = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/ns/elasticquotas/q";
     mock.on(&format!("PATCH {quota}"), lost());
@@ -130,7 +131,7 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
         ));
     }
     tokio::spawn(async move { while inputs.recv().await.is_some() {} });
-    mock.wait("WATCH", 27).await;
+    mock.wait("WATCH", 28).await;
     let kinds = ObjectKind::POD_GROUPS.into_iter().enumerate();
     io.queues.push_all(kinds.map(|(n, kind)| group_status(kind, &format!("g{n}"), 1, Some("m"))));
     for (n, path) in GROUPS.iter().enumerate() {

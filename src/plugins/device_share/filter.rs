@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_framework::plugin::{
-    CycleValue, Filter, Nodes, Normalize, PreFilter, PreFiltered, PreScore, PreScored, Reads, Score,
+    CycleValue, Filter, Measure, Nodes, Normalize, PreFilter, PreFiltered, PreScore, PreScored, Reads, Score,
 };
-use pellucid_framework::{CauseId, View};
-use pellucid_model::{NodeIdx, PodSpec};
+use pellucid_framework::{Cause, CauseId, View};
+use pellucid_model::{NodeIdx, Now, PodSpec};
 use smallvec::SmallVec;
 
 use super::DeviceShare;
@@ -57,6 +58,25 @@ impl Filter for DeviceShare {
             known.push((found, cause));
             cause
         });
+    }
+
+    fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
+        self.measures(view, spec, cause, nodes)
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        self.describe(view, spec, refused)
+    }
+
+    fn detail(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        cause: &Cause,
+        node: NodeIdx,
+        _now: Now,
+    ) -> Option<String> {
+        self.words(view, spec, cause, node)
     }
 }
 

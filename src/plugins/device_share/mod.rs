@@ -23,6 +23,7 @@ mod amounts;
 mod args;
 pub mod device;
 mod endpoints;
+mod explain;
 mod filter;
 mod hints;
 mod node_devices;
@@ -34,6 +35,8 @@ mod request;
 mod row;
 mod scope;
 mod score;
+#[cfg(test)]
+mod tests;
 
 pub use device::Device;
 
@@ -76,6 +79,7 @@ pub fn registration() -> Registration {
         Ok(DeviceShare { args: Arc::new(DeviceArgs::read(args)?) })
     })
     .with_weight(1)
+    .off_by_default()
     .with_keys(KEYS)
     .with_resource_aliases(&amounts::OLD_NAMES)
     .with_kinds([&DEVICE])
