@@ -105,6 +105,12 @@ pub trait PluginFactory: Send + Sync {
     fn keys(&self) -> DeclaredKeys {
         DeclaredKeys::default()
     }
+    /// Returns old names of resources, each with the name that counts instead in requests of pods and amounts of nodes.
+    /// Where a list has both, the old one is left out.
+    #[inline]
+    fn resource_aliases(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
     /// Returns the kinds that the plugin brings. They are watched where the API server has them.
     #[inline]
     fn kinds(&self) -> Vec<&'static CustomKind> {

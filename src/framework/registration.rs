@@ -27,6 +27,7 @@ pub struct Registration {
     weight: i64,
     is_default: bool,
     keys: DeclaredKeys,
+    resource_aliases: &'static [(&'static str, &'static str)],
     kinds: Vec<&'static CustomKind>,
     reasons: Vec<&'static PluginReason>,
     endpoints: Vec<Endpoint>,
@@ -54,6 +55,7 @@ impl Registration {
             weight: 0,
             is_default: true,
             keys: DeclaredKeys::default(),
+            resource_aliases: &[],
             kinds: Vec::new(),
             reasons: Vec::new(),
             endpoints: Vec::new(),
@@ -87,6 +89,12 @@ impl Registration {
     /// Declares the labels and annotations that the plugin reads besides those that selectors name.
     pub fn with_keys(mut self, keys: DeclaredKeys) -> Self {
         self.keys = keys;
+        self
+    }
+
+    /// Declares old names of resources, each with the name that counts instead.
+    pub fn with_resource_aliases(mut self, aliases: &'static [(&'static str, &'static str)]) -> Self {
+        self.resource_aliases = aliases;
         self
     }
 
@@ -154,6 +162,10 @@ impl PluginFactory for Registration {
 
     fn keys(&self) -> DeclaredKeys {
         self.keys
+    }
+
+    fn resource_aliases(&self) -> &'static [(&'static str, &'static str)] {
+        self.resource_aliases
     }
 
     fn kinds(&self) -> Vec<&'static CustomKind> {

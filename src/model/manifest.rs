@@ -6,7 +6,8 @@
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
-use crate::{duration, quantity};
+use crate::selector::{LabelSelector, Operator, Requirement};
+use crate::{Name, duration, quantity};
 use serde_json::Value;
 
 /// A field of an object that cannot be read.
@@ -153,6 +154,36 @@ impl<'a> Field<'a> {
         let Some(text) = self.text()? else { return Ok(None) };
         let parsed = text.parse::<jiff::Timestamp>();
         parsed.map(|t| Some(t.as_second())).map_err(|_| self.error("not a point in time"))
+    }
+
+    /// Returns a label selector (`matchLabels` and `matchExpressions`). An empty object selects everything.
+    pub fn selector(&self) -> Result<Option<LabelSelector>, FieldError> {
+        if self.is_absent() {
+            return Ok(None);
+        }
+        let mut all = Vec::new();
+        for (key, value) in self.get("matchLabels")?.entries()? {
+            let values = Box::new([value.text()?.unwrap_or_default().into()]);
+            all.push(Requirement { key: key.into(), operator: Operator::In, values });
+        }
+        for expression in self.get("matchExpressions")?.elements()? {
+            let operator = expression.get("operator")?;
+            let read = match operator.text()? {
+                Some("In") => Operator::In,
+                Some("NotIn") => Operator::NotIn,
+                Some("Exists") => Operator::Exists,
+                Some("DoesNotExist") => Operator::DoesNotExist,
+                _ => return Err(operator.error("must be In, NotIn, Exists or DoesNotExist")),
+            };
+            let value = |field: Self| Ok::<Name, FieldError>(field.text()?.unwrap_or_default().into());
+            let values = expression.get("values")?.elements()?.into_iter().map(value);
+            all.push(Requirement {
+                key: expression.get("key")?.text()?.unwrap_or_default().into(),
+                operator: read,
+                values: values.collect::<Result<Vec<_>, _>>()?.into(),
+            });
+        }
+        Ok(Some(LabelSelector::new(all)))
     }
 
     /// Returns a duration in Go's syntax, such as `5m0s`.

@@ -30,6 +30,7 @@ mod testing;
 pub mod coscheduling;
 pub mod default_binder;
 pub mod default_preemption;
+pub mod device_share;
 pub mod dynamic_resources;
 pub mod elastic_quota;
 pub mod image_locality;
@@ -83,6 +84,7 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
         Box::new(node_declared_features::registration()),
         Box::new(load_aware_scheduling::registration()),
         Box::new(node_numa_resource::registration()),
+        Box::new(device_share::registration()),
     ]
 }
 

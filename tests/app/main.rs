@@ -23,6 +23,7 @@ mod config;
 mod consistency;
 mod dashboards;
 mod demo;
+mod devices;
 mod health;
 mod numa;
 mod quotas;

@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod deviceshare;
 mod elasticquota;
 mod loadaware;
 mod loadaware_model;

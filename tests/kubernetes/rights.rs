@@ -110,6 +110,7 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     mock.serve("/apis/slo.koordinator.sh/v1alpha1/nodemetrics", []);
     mock.serve("/apis/topology.node.k8s.io/v1alpha1/noderesourcetopologies", []);
     mock.serve("/apis/scheduling.sigs.k8s.io/v1alpha1/elasticquotas", []);
+    mock.serve("/apis/scheduling.koordinator.sh/v1alpha1/devices", []);
     mock.serve("/apis/quota.koordinator.sh/v1alpha1/elasticquotaprofiles", []);
     let quota = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/ns/elasticquotas/q";
     mock.on(&format!("PATCH {quota}"), lost());

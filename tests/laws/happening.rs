@@ -39,6 +39,9 @@ pub(crate) enum Happening {
     /// A quota with min and max of CPU, in thousandths; the second may be below the first.
     Quota(usize, u64, u64, bool),
     QuotaGone(usize),
+    /// The Device of a node, with cards of which one may be unhealthy (the number of cards for none).
+    Device(usize, usize, usize),
+    DeviceGone(usize),
     Steps(usize),
     Wait(u64),
     /// The API server carries out an order, and says so or not.
@@ -66,6 +69,8 @@ pub(crate) fn happening() -> impl Strategy<Value = Happening> {
         3 => (0..QUOTAS.len(), 0..10u64, 0..20u64, any::<bool>())
             .prop_map(|(i, min, max, below)| Quota(i, min * 100, max * 100, below)),
         1 => (0..QUOTAS.len()).prop_map(QuotaGone),
+        4 => (0..NODES, 1..4usize, 0..4usize).prop_map(|(i, cards, sick)| Device(i, cards, sick)),
+        1 => (0..NODES).prop_map(DeviceGone),
         6 => (1..4usize).prop_map(Steps),
         3 => (0..40u64).prop_map(Wait),
         5 => (0..PODS, any::<bool>()).prop_map(|(i, reports)| Bound(i, reports)),

@@ -1,5 +1,5 @@
 //! Laws of plugins that own objects, holds and time, in random histories: LoadAwareScheduling, ElasticQuota,
-//! NodeNUMAResource, and LicenceSeats from outside.
+//! NodeNUMAResource, DeviceShare, and LicenceSeats from outside.
 //!
 //! What a plugin knows equals what a scheduler knows that is given the objects alone, or a dump. What is undone leaves
 //! nothing behind. Results kept per node are those made anew. A trial gives what the placement gives.
@@ -39,6 +39,8 @@ const LOAD_AWARE: &str = "LoadAwareScheduling";
 const ELASTIC_QUOTA: &str = "ElasticQuota";
 const NUMA: &str = "NodeNUMAResource";
 const QOS: &str = "koordinator.sh/qosClass";
+const DEVICE_SHARE: &str = "DeviceShare";
+const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
 
 /// Returns the plugins of this crate, the example, and one that counts what its hooks are told.
 pub(crate) fn registry() -> Vec<Box<dyn PluginFactory>> {
@@ -54,7 +56,9 @@ fn profile() -> Profile {
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{
             "schedulerName": SCHEDULER,
-            "plugins": {"multiPoint": {"enabled": [{"name": LOAD_AWARE}, {"name": ELASTIC_QUOTA}, {"name": NUMA}]}},
+            "plugins": {"multiPoint": {"enabled": [
+                {"name": LOAD_AWARE}, {"name": ELASTIC_QUOTA}, {"name": NUMA}, {"name": DEVICE_SHARE},
+            ]}},
             "pluginConfig": [{"name": LOAD_AWARE, "args": {
                 "nodeMetricExpirationSeconds": 100, "enableScheduleWhenNodeMetricsExpired": false,
             }}],
@@ -88,6 +92,34 @@ fn machine(reserved: usize) -> Value {
         }},
         "zones": [zone(0), zone(1)],
     })
+}
+
+/// What pods request of devices, by the number of the pod.
+const DEVICES: [(&str, &str); 6] = [
+    ("koordinator.sh/gpu", "50"),
+    ("nvidia.com/gpu", "1"),
+    ("koordinator.sh/gpu", "30"),
+    ("koordinator.sh/gpu-memory", "4Gi"),
+    ("koordinator.sh/gpu", "200"),
+    ("koordinator.sh/rdma", "40"),
+];
+
+/// Makes a Device with GPUs of 8 GiB on two PCIe switches, and an RDMA adapter. The GPU with a certain number is not
+/// healthy.
+fn device(cards: usize, sick: usize) -> Value {
+    let place =
+        |at: usize| json!({"socketID": 0, "nodeID": at / 2, "pcieID": format!("p{}", at / 2), "busID": ""});
+    let gpu = |at: usize| {
+        json!({
+            "type": "gpu", "minor": at, "id": format!("GPU-{at}"), "health": at != sick, "topology": place(at),
+            "resources": {"koordinator.sh/gpu-core": 100, "koordinator.sh/gpu-memory": "8Gi",
+                "koordinator.sh/gpu-memory-ratio": 100},
+        })
+    };
+    let rdma = json!({"type": "rdma", "minor": 0, "id": "a", "health": true, "topology": place(0),
+        "resources": {"koordinator.sh/rdma": 100}});
+    let devices: Vec<Value> = (0..cards).map(gpu).chain([rdma]).collect();
+    json!({"spec": {"devices": devices}})
 }
 
 /// The objects of the API server and a scheduler.
@@ -163,7 +195,8 @@ impl Life {
                 let annotations = json!({"scheduling.koordinator.sh/usage-thresholds": thresholds});
                 let node = json!({
                     "metadata": {"name": name, "uid": name, "annotations": if *own { annotations } else { json!({}) }},
-                    "status": {"allocatable": {"cpu": format!("{milli}m"), "memory": "8Gi", "pods": "20"}},
+                    "status": {"allocatable": {"cpu": format!("{milli}m"), "memory": "8Gi", "pods": "20", "nvidia.com/gpu": 9,
+                        "koordinator.sh/gpu": 900, "koordinator.sh/gpu-memory": "80Gi", "koordinator.sh/rdma": 900}},
                 });
                 let read = self.decoder.node(&node).expect("readable");
                 self.nodes.insert(name, node);
@@ -192,7 +225,10 @@ impl Life {
                     let spec = json!({"numaTopologyPolicy": "SingleNUMANode"}).to_string();
                     annotations["scheduling.koordinator.sh/numa-topology-spec"] = spec.into();
                 }
-                let requests = json!({"cpu": format!("{milli}m"), "memory": "100Mi"});
+                let mut requests = json!({"cpu": format!("{milli}m"), "memory": "100Mi"});
+                if let Some((resource, amount)) = DEVICES.get(*at) {
+                    requests[*resource] = (*amount).into();
+                }
                 // The third quota of pods does not exist.
                 let quota = QUOTAS.get(at % 4).unwrap_or(&"team-c");
                 let labels = json!({"quota.scheduling.koordinator.sh/name": quota});
@@ -251,6 +287,11 @@ impl Life {
                 self.set_custom("ElasticQuota", QUOTAS[*i], quota);
             }
             Happening::QuotaGone(i) => self.forget_custom("ElasticQuota", QUOTAS[*i]),
+            Happening::Device(i, cards, sick) => {
+                let name = format!("n{i}");
+                self.set_custom("Device", &name, device(*cards, *sick));
+            }
+            Happening::DeviceGone(i) => self.forget_custom("Device", &format!("n{i}")),
             Happening::Steps(n) => {
                 let steps: Vec<Step> = (0..*n).map_while(|_| self.core.step()).collect();
                 self.orders.extend(self.core.orders());
@@ -338,6 +379,32 @@ fn check_seats(life: &Life) {
     }
 }
 
+/// Checks that the pods of the API server have no more of a card than there is, and that a whole card is nobody else's.
+fn check_cards(life: &Life) {
+    let mut taken: BTreeMap<(String, String, u64), (i64, usize, bool)> = BTreeMap::new();
+    for pod in life.pods.values() {
+        let annotation = pod["metadata"]["annotations"][ALLOCATED].as_str();
+        let (Some(text), Some(node)) = (annotation, pod["spec"]["nodeName"].as_str()) else { continue };
+        let allocated: Value = serde_json::from_str(text).expect("it is JSON");
+        for (kind, cards) in allocated.as_object().expect("types") {
+            for card in cards.as_array().expect("cards") {
+                let amount = |resource: &str| {
+                    let text = card["resources"][format!("koordinator.sh/{resource}")].as_str();
+                    text.map_or(0, |text| text.parse().expect("a number"))
+                };
+                let percent = amount("gpu-memory-ratio").max(amount("gpu-core")).max(amount("rdma"));
+                let minor = card["minor"].as_u64().expect("a minor");
+                let of = taken.entry((node.to_owned(), kind.clone(), minor)).or_default();
+                *of = (of.0 + percent, of.1 + 1, of.2 || percent >= 100);
+            }
+        }
+    }
+    for (card, (percent, pods, is_whole)) in taken {
+        assert!(percent <= 100, "{card:?} has {percent} %");
+        assert!(!is_whole || pods == 1, "{card:?} is given as a whole and to {pods} pods");
+    }
+}
+
 /// Checks that what the scheduler knows equals what the objects say, once nothing is under way.
 fn check_restart(life: &mut Life) -> Result<(), TestCaseError> {
     while !life.orders.is_empty() {
@@ -394,8 +461,10 @@ fn check_trials(life: &Life) -> Result<(), TestCaseError> {
     prop_assert_eq!(seen_by(&copy, &registry()), before);
     for (id, _) in pods {
         let Some(spec) = copy.pod(id).map(|record| record.pod.spec.clone()) else { continue };
-        for plugin in
-            profile.plugins.iter().filter(|p| [LOAD_AWARE, NUMA, "LicenceSeats"].contains(&p.name()))
+        for plugin in profile
+            .plugins
+            .iter()
+            .filter(|p| [LOAD_AWARE, NUMA, DEVICE_SHARE, "LicenceSeats"].contains(&p.name()))
         {
             let view = View::new(&copy);
             let together = filter(&**plugin, view, &spec, &nodes);
@@ -428,9 +497,8 @@ fn check_placements(before: &Cluster, steps: &[Step], life: &Life) -> Result<(),
         trial.pod(id).and_then(|record| marks_of(&record.holds))
     });
     prop_assert_eq!(&given, &marks_of(&record.holds));
-    let asks = record.pod.spec.annotations.text("example.com/licence-seats").is_some()
-        || record.pod.labels.text(QOS).is_some();
-    prop_assert_eq!(given.is_some(), asks);
+    let asks = record.pod.spec.annotations.text("example.com/licence-seats").is_some();
+    prop_assert_eq!(given.is_some_and(|marks| marks.annotations.contains_key(HELD)), asks);
     Ok(())
 }
 
@@ -445,6 +513,7 @@ proptest! {
             let what = if before.is_some() { Happening::Steps(1) } else { what };
             let steps = life.happen(&what);
             check_seats(&life);
+            check_cards(&life);
             census::check(life.cluster())?;
             if let Some(before) = before {
                 check_placements(&before, &steps, &life)?;

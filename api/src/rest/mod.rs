@@ -6,6 +6,7 @@
 pub mod consistency;
 pub mod contrast;
 pub mod debug;
+pub mod device_share;
 pub mod elastic_quota;
 mod error;
 pub mod evictions;

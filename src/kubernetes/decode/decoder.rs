@@ -1,4 +1,4 @@
-//! What plugins add to decoding: annotations that they read, and kinds that they bring.
+//! What plugins add to decoding: annotations that they read, kinds that they bring, and names of resources.
 //!
 //! The types of `wire` are deserialised without a context, so the keys of the [`Decoder`] at work are known to the
 //! thread while it reads an object.
@@ -9,16 +9,18 @@ use std::sync::Arc;
 
 use pellucid_framework::PluginFactory;
 use pellucid_framework::profile::Profile;
-use pellucid_model::CustomKindRef;
 use pellucid_model::custom::CustomKind;
+use pellucid_model::{CustomKindRef, Name};
 
-/// Annotation keys. One that ends in `*` stands for all that begin so.
+/// Annotation keys, and names of resources. A key that ends in `*` stands for all that begin so.
 #[derive(Clone, Debug, Default)]
 struct Keys {
     /// Those that plugins read.
     read: Arc<[&'static str]>,
     /// Those that Bindings add to pods.
     marks: Arc<[&'static str]>,
+    /// Old names of resources, with the names that count instead.
+    aliases: Arc<[(&'static str, &'static str)]>,
 }
 
 thread_local! {
@@ -43,10 +45,28 @@ pub(super) fn is_mark(key: &str) -> bool {
     DECLARED.with_borrow(|keys| has(&keys.marks, key))
 }
 
+/// Gives resources the names that plugins declare to count. Of two with one name, the one that had it stays.
+pub(super) fn rename_resources(amounts: &mut Vec<(Name, i64)>) {
+    DECLARED.with_borrow(|keys| {
+        if keys.aliases.is_empty() {
+            return;
+        }
+        let new =
+            |name: &str| keys.aliases.iter().find(|(old, _)| *old == name).map(|(_, new)| Name::new(new));
+        let renamed: Vec<(Name, i64)> = amounts.extract_if(.., |(name, _)| new(name).is_some()).collect();
+        for (name, amount) in renamed {
+            let Some(name) = new(&name) else { continue };
+            if !amounts.iter().any(|(known, _)| *known == name) {
+                amounts.push((name, amount));
+            }
+        }
+    });
+}
+
 /// Reads objects, with what plugins declare. How it decodes a manifest is in [`kinds`](crate::kinds).
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
-    annotations: Keys,
+    declared: Keys,
     kinds: Arc<[CustomKindRef]>,
 }
 
@@ -65,10 +85,12 @@ impl Decoder {
     pub fn of<'a>(plugins: impl IntoIterator<Item = &'a Box<dyn PluginFactory>>) -> Self {
         let (mut read, mut marks): (Vec<&'static str>, Vec<&'static str>) = Default::default();
         let mut kinds: Vec<&'static CustomKind> = Vec::new();
+        let mut aliases: Vec<(&'static str, &'static str)> = Vec::new();
         for plugin in plugins {
             let keys = plugin.keys();
             read.extend(keys.annotations_of_pods().chain(keys.node_annotations));
             marks.extend(keys.binding_annotations);
+            aliases.extend(plugin.resource_aliases());
             kinds.extend(plugin.kinds());
         }
         for keys in [&mut read, &mut marks] {
@@ -78,7 +100,10 @@ impl Decoder {
         let mut kinds: Vec<CustomKindRef> = kinds.into_iter().map(CustomKindRef).collect();
         kinds.sort();
         kinds.dedup();
-        Self { annotations: Keys { read: read.into(), marks: marks.into() }, kinds: kinds.into() }
+        aliases.sort_unstable();
+        aliases.dedup();
+        let declared = Keys { read: read.into(), marks: marks.into(), aliases: aliases.into() };
+        Self { declared, kinds: kinds.into() }
     }
 
     /// Returns the kinds that plugins bring.
@@ -86,9 +111,9 @@ impl Decoder {
         &self.kinds
     }
 
-    /// Runs `read` with the declared annotations.
+    /// Runs `read` with what plugins declare.
     pub(crate) fn with<T>(&self, read: impl FnOnce() -> T) -> T {
-        let before = DECLARED.replace(self.annotations.clone());
+        let before = DECLARED.replace(self.declared.clone());
         let made = read();
         DECLARED.set(before);
         made

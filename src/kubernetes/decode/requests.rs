@@ -5,6 +5,7 @@ use pellucid_model::requests::{ContainerRequests, PodRequests, RequestInputs, Re
 use pellucid_model::{Name, quantity};
 
 use crate::decode::containers::is_sidecar;
+use crate::decode::decoder::rename_resources;
 use crate::decode::fields::name;
 use crate::decode::lenient::{Fault, Lenient, List, Map, QuantityText};
 use crate::decode::wire;
@@ -176,7 +177,9 @@ pub(crate) fn amounts(map: &Map<QuantityText>, field: &str) -> Result<Amounts, F
     if matches!(map, Lenient::Absent) {
         return Ok(Vec::new());
     }
-    map.entries(field, amount)
+    let mut amounts = map.entries(field, amount)?;
+    rename_resources(&mut amounts);
+    Ok(amounts)
 }
 
 /// Reads one entry of a resource list. Faults lack the resource.

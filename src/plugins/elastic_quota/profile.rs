@@ -42,7 +42,7 @@ impl ElasticQuotaProfile {
             name: name(&metadata, "name")?,
             namespace: name(&metadata, "namespace")?,
             quota: name(&spec, "quotaName")?,
-            nodes: selector(&spec.get("nodeSelector")?)?,
+            nodes: spec.get("nodeSelector")?.selector()?,
             ratio: match ratio.text()?.filter(|text| !text.is_empty()) {
                 None => WHOLE,
                 Some(text) => parts(text).ok_or_else(|| ratio.error("must be a number from 0 to 1"))?,
@@ -90,30 +90,6 @@ const OPERATORS: [(Operator, &str); 4] = [
 
 fn word(operator: Operator) -> &'static str {
     OPERATORS.iter().find(|(known, _)| *known == operator).map_or("", |(_, word)| word)
-}
-
-/// Reads a label selector; `None` when it is absent.
-fn selector(field: &Field<'_>) -> Result<Option<LabelSelector>, FieldError> {
-    if field.is_absent() {
-        return Ok(None);
-    }
-    let mut all = Vec::new();
-    for (key, value) in field.get("matchLabels")?.entries()? {
-        let values = Box::new([value.text()?.unwrap_or_default().into()]);
-        all.push(Requirement { key: key.into(), operator: Operator::In, values });
-    }
-    for expression in field.get("matchExpressions")?.elements()? {
-        let operator = expression.get("operator")?;
-        let known = OPERATORS.iter().find(|(_, word)| operator.text() == Ok(Some(word)));
-        let (operator, _) =
-            known.ok_or_else(|| operator.error("must be In, NotIn, Exists or DoesNotExist"))?;
-        all.push(Requirement {
-            key: expression.get("key")?.text()?.unwrap_or_default().into(),
-            operator: *operator,
-            values: names(&expression.get("values")?)?.into(),
-        });
-    }
-    Ok(Some(LabelSelector::new(all)))
 }
 
 /// Parses a decimal number from 0 to 1 into thousand-millionths; digits beyond are cut.

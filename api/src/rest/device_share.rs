@@ -1,0 +1,131 @@
+//! Bodies of the endpoints of DeviceShare.
+//!
+//! Names of `nodeDeviceSummaries` are Koordinator's. Amounts are quantities by resource name.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Quantities by resource name.
+pub type Quantities = BTreeMap<String, String>;
+/// Quantities by type of devices, then minor.
+pub type ByDevice = BTreeMap<String, BTreeMap<String, Quantities>>;
+
+/// `DeviceShare/nodeDeviceSummaries/:name`: the devices of a node, what is free of them, and who has them.
+///
+/// A device that is not healthy has nothing. What is free is never negative, so free and used may exceed the total where
+/// others overcommitted a device.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeDeviceSummary {
+    /// What all devices have.
+    pub device_total: Quantities,
+    /// What is free of all devices.
+    pub device_free: Quantities,
+    /// What pods have of all devices.
+    pub device_used: Quantities,
+    /// What each device has, by type and minor.
+    pub device_total_detail: ByDevice,
+    /// What is free of each device, by type and minor.
+    pub device_free_detail: ByDevice,
+    /// What pods have of each device, by type and minor.
+    pub device_used_detail: ByDevice,
+    /// What each pod has, by type, pod (`namespace/name`) and minor.
+    pub allocate_set: BTreeMap<String, BTreeMap<String, BTreeMap<String, Quantities>>>,
+    /// What is wrong with the Device, and with what pods say that they have.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub problems: Vec<DeviceProblem>,
+    /// Pods on the node that request devices and do not say which they have (`namespace/name`), sorted.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unknown_pods: Vec<String>,
+}
+
+/// Something wrong with devices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceProblem {
+    /// Name of the node.
+    pub node_name: String,
+    /// The pod (`namespace/name`), when its annotation is what is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// The field of the Device or of the pod.
+    pub field: String,
+    /// Its value.
+    pub value: String,
+    /// What is wrong, and what follows from it.
+    pub problem: String,
+}
+
+/// `DeviceShare/state`: all devices in short, by node, type and minor.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceShareState {
+    /// Number of nodes with a Device.
+    pub nodes: usize,
+    /// The devices, at most a thousand.
+    pub rows: Vec<DeviceRow>,
+    /// Whether there are more devices.
+    pub truncated: bool,
+    /// What is wrong, at most a thousand.
+    pub problems: Vec<DeviceProblem>,
+}
+
+/// One device.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceRow {
+    /// Name of the node.
+    pub node_name: String,
+    /// Type: `gpu`, `rdma`, `fpga`, or another one.
+    pub device_type: String,
+    /// Number among the devices of that type on the node.
+    pub minor: i64,
+    /// Id of the device.
+    pub id: String,
+    /// Whether it is healthy.
+    pub healthy: bool,
+    /// Number of its NUMA node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub numa_node: Option<i64>,
+    /// Id of its PCIe switch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pcie_id: Option<String>,
+    /// What it has.
+    pub total: Quantities,
+    /// What is free of it.
+    pub free: Quantities,
+    /// Number of its virtual functions, and how many are in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub virtual_functions: Option<VirtualFunctionCount>,
+    /// The pods that have a part of it (`namespace/name`), sorted.
+    pub pods: Vec<String>,
+    /// Its conditions.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub conditions: Vec<DeviceCondition>,
+}
+
+/// Virtual functions of a device.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VirtualFunctionCount {
+    /// All of them.
+    pub total: usize,
+    /// Those that pods have.
+    pub used: usize,
+}
+
+/// A condition of a device.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceCondition {
+    /// Type of the condition.
+    pub r#type: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Why, as one word.
+    pub reason: String,
+    /// Why, in words.
+    pub message: String,
+}

@@ -1,0 +1,151 @@
+//! What a pod has of a node's devices, and the annotation `device-allocated` that says so.
+//!
+//! The scheduler writes the annotation with the Binding and reads it back after a restart. Pods that another scheduler
+//! placed count by it too. Entries that make no sense are problems, and the rest counts.
+
+use pellucid_framework::manifest::{Field, FieldError};
+use pellucid_model::Name;
+use pellucid_model::effect::BindingMarks;
+use serde_json::{Map, Value, json};
+use smallvec::SmallVec;
+
+use super::amounts::{Amounts, Resource};
+use super::device::DeviceType;
+use super::hints::Exclusive;
+
+/// Annotation of a pod: the devices that it has.
+pub(super) const DEVICE_ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
+
+/// A device that a pod has a part of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Given {
+    pub(super) kind: DeviceType,
+    pub(super) minor: i64,
+    pub(super) amounts: Amounts,
+    pub(super) id: Name,
+    /// Virtual functions: minor and bus address.
+    pub(super) functions: SmallVec<[(i64, Name); 1]>,
+}
+
+/// The devices of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Allocation {
+    /// By type; those of a type in the order in which they were chosen.
+    pub(super) given: Vec<Given>,
+    /// What the pod does not share, by type.
+    pub(super) exclusive: SmallVec<[(DeviceType, Exclusive); 1]>,
+}
+
+impl Allocation {
+    /// Reads the annotation. Fails when it is no JSON object of lists; entries that cannot be read are left out and
+    /// returned as problems.
+    pub(super) fn read(text: &str) -> Result<(Self, Vec<FieldError>), FieldError> {
+        let value: Value = serde_json::from_str(text).map_err(|e| FieldError {
+            field: String::new(),
+            value: text.to_owned(),
+            problem: format!("not JSON: {e}"),
+        })?;
+        let (mut made, mut problems) = (Self::default(), Vec::new());
+        for (kind, list) in Field::root(&value).entries()? {
+            let kind = DeviceType::read(kind);
+            for entry in list.elements()? {
+                match given(&kind, &entry, &mut problems) {
+                    Ok(given) => made.given.push(given),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+        }
+        made.given.sort_by(|a, b| a.kind.cmp(&b.kind));
+        Ok((made, problems))
+    }
+
+    /// Writes the annotation.
+    pub(super) fn text(&self) -> String {
+        let mut all: Map<String, Value> = Map::new();
+        for given in &self.given {
+            let mut entry = json!({"minor": given.minor, "resources": given.amounts.show()});
+            if !given.id.is_empty() {
+                entry["id"] = given.id.as_str().into();
+            }
+            if !given.functions.is_empty() {
+                let function = |(minor, bus): &(i64, Name)| json!({"minor": minor, "busID": bus.as_str()});
+                entry["extension"] = json!({"vfs": given.functions.iter().map(function).collect::<Vec<_>>()});
+            }
+            let list = all.entry(given.kind.as_str()).or_insert_with(|| json!([]));
+            if let Value::Array(list) = list {
+                list.push(entry);
+            }
+        }
+        Value::Object(all).to_string()
+    }
+
+    /// Returns what the Binding adds to the pod.
+    pub(super) fn marks(&self) -> BindingMarks {
+        BindingMarks::annotation(DEVICE_ALLOCATED, &self.text())
+    }
+}
+
+fn given(kind: &DeviceType, entry: &Field<'_>, problems: &mut Vec<FieldError>) -> Result<Given, FieldError> {
+    let minor = entry.get("minor")?;
+    let number = minor.integer()?.ok_or_else(|| minor.error("must be a number"))?;
+    let mut amounts = Amounts::default();
+    for (name, field) in entry.get("resources")?.entries()? {
+        let amount = field.quantity(name)?.unwrap_or(0);
+        if amount < 0 {
+            problems.push(field.error("must not be negative; it counts as 0"));
+        }
+        if let Some(resource) = Resource::find(name) {
+            amounts.set(resource, amount.max(0));
+        }
+    }
+    let function = |field: Field<'_>| {
+        Ok((
+            field.get("minor")?.integer()?.unwrap_or(0),
+            field.get("busID")?.text()?.unwrap_or_default().into(),
+        ))
+    };
+    let functions = entry.at(&["extension", "vfs"])?.elements()?.into_iter().map(function);
+    Ok(Given {
+        kind: kind.clone(),
+        minor: number,
+        amounts,
+        id: entry.get("id")?.text()?.unwrap_or_default().into(),
+        functions: functions.collect::<Result<_, FieldError>>()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::amounts::{CORE, MEMORY};
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_alike() {
+        let given = |kind, minor, functions| Given {
+            kind,
+            minor,
+            amounts: Amounts::of([(CORE, 50), (MEMORY, 8 << 30)]),
+            id: "GPU-0".into(),
+            functions,
+        };
+        let functions = SmallVec::from_iter([(1, "0000:20:01.0".into())]);
+        let made = Allocation {
+            given: vec![given(DeviceType::Gpu, 3, SmallVec::new()), given(DeviceType::Rdma, 0, functions)],
+            exclusive: SmallVec::new(),
+        };
+        assert_eq!(Allocation::read(&made.text()), Ok((made, Vec::new())));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_left_out_and_named() {
+        let text = r#"{"gpu":[{"minor":0,"resources":{"kubernetes.io/gpu-core":"-5"}},{"resources":{}},{"minor":1}]}"#;
+        let (read, problems) = Allocation::read(text).expect("it is an object of lists");
+        assert_eq!(read.given.iter().map(|given| given.minor).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(read.given[0].amounts.iter().collect::<Vec<_>>(), [(CORE, 0)]);
+        let fields: Vec<&str> = problems.iter().map(|problem| problem.field.as_str()).collect();
+        assert_eq!(fields, ["gpu[0].resources.kubernetes.io/gpu-core", "gpu[1].minor"]);
+        for broken in ["", "{", "[]", r#"{"gpu":{}}"#] {
+            assert!(Allocation::read(broken).is_err(), "{broken}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Amounts of the resources that devices have, as a flat array: one slot per resource, and which slots are named.
+//!
+//! A resource that is named with 0 differs from one that is not named: an allocation of GPU memory alone names no
+//! `gpu-core`. Cards are compared slot by slot in the filter, so this type is `Copy` and allocates nothing.
+
+use pellucid_model::quantity::format_amount;
+use serde_json::{Map, Value, json};
+
+/// Number of resources.
+const RESOURCES: usize = 8;
+
+/// A resource of a device, by its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Resource(pub(super) u8);
+
+/// Computing power of a GPU; 100 is one card.
+pub(super) const CORE: Resource = Resource(0);
+/// Memory of a GPU, in bytes.
+pub(super) const MEMORY: Resource = Resource(1);
+/// Memory of a GPU, in percent of one card.
+pub(super) const RATIO: Resource = Resource(2);
+/// RDMA bandwidth; 100 is one device.
+pub(super) const RDMA: Resource = Resource(3);
+/// FPGA; 100 is one device.
+pub(super) const FPGA: Resource = Resource(4);
+/// AI cores of a Huawei NPU.
+pub(super) const NPU_CORE: Resource = Resource(5);
+/// AI CPUs of a Huawei NPU.
+pub(super) const NPU_CPU: Resource = Resource(6);
+/// Video units of a Huawei NPU.
+pub(super) const NPU_DVPP: Resource = Resource(7);
+
+/// Names by slot.
+const NAMES: [&str; RESOURCES] = [
+    "koordinator.sh/gpu-core",
+    "koordinator.sh/gpu-memory",
+    "koordinator.sh/gpu-memory-ratio",
+    "koordinator.sh/rdma",
+    "koordinator.sh/fpga",
+    "huawei.com/npu-core",
+    "huawei.com/npu-cpu",
+    "huawei.com/npu-dvpp",
+];
+
+/// Names of Koordinator 0.7, each with the one that counts instead.
+pub(super) const OLD_NAMES: [(&str, &str); 6] = [
+    ("kubernetes.io/gpu", "koordinator.sh/gpu"),
+    ("kubernetes.io/gpu-core", "koordinator.sh/gpu-core"),
+    ("kubernetes.io/gpu-memory", "koordinator.sh/gpu-memory"),
+    ("kubernetes.io/gpu-memory-ratio", "koordinator.sh/gpu-memory-ratio"),
+    ("kubernetes.io/rdma", "koordinator.sh/rdma"),
+    ("kubernetes.io/fpga", "koordinator.sh/fpga"),
+];
+
+impl Resource {
+    /// Finds a resource by its name, or by that of Koordinator 0.7.
+    pub(super) fn find(name: &str) -> Option<Self> {
+        let name = OLD_NAMES.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new);
+        NAMES.iter().position(|known| *known == name).map(|at| Self(at as u8))
+    }
+
+    /// Returns the resource's name.
+    pub(super) fn name(self) -> &'static str {
+        NAMES[self.slot()]
+    }
+
+    /// Iterates over all resources.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        (0..RESOURCES as u8).map(Self)
+    }
+
+    fn slot(self) -> usize {
+        usize::from(self.0) % RESOURCES
+    }
+
+    fn bit(self) -> u8 {
+        1 << self.slot()
+    }
+}
+
+/// Amounts by resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Amounts {
+    named: u8,
+    of: [i64; RESOURCES],
+}
+
+impl Amounts {
+    /// Makes amounts of these resources.
+    pub(super) fn of(all: impl IntoIterator<Item = (Resource, i64)>) -> Self {
+        let mut made = Self::default();
+        for (resource, amount) in all {
+            made.set(resource, amount);
+        }
+        made
+    }
+
+    /// Returns the amount of a resource, 0 when it is not named.
+    #[inline]
+    pub(super) fn get(&self, resource: Resource) -> i64 {
+        self.of[resource.slot()]
+    }
+
+    /// Returns whether a resource is named.
+    #[inline]
+    pub(super) fn has(&self, resource: Resource) -> bool {
+        self.named & resource.bit() != 0
+    }
+
+    /// Names a resource with an amount.
+    #[inline]
+    pub(super) fn set(&mut self, resource: Resource, amount: i64) {
+        self.named |= resource.bit();
+        self.of[resource.slot()] = amount;
+    }
+
+    /// Iterates over the named resources.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Resource, i64)> + '_ {
+        Resource::all().filter(|resource| self.has(*resource)).map(|resource| (resource, self.get(resource)))
+    }
+
+    /// Adds other amounts. Saturates.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.named |= other.named;
+        for (own, other) in self.of.iter_mut().zip(other.of) {
+            *own = own.saturating_add(other);
+        }
+    }
+
+    /// Returns the part of the named amounts that is left when others are taken, never negative.
+    pub(super) fn less(&self, taken: &Self) -> Self {
+        let mut left = *self;
+        for (own, taken) in left.of.iter_mut().zip(taken.of) {
+            *own = own.saturating_sub(taken).max(0);
+        }
+        left
+    }
+
+    /// Returns the amounts divided by a count.
+    pub(super) fn each(&self, count: i64) -> Self {
+        let mut made = *self;
+        for own in &mut made.of {
+            *own /= count.max(1);
+        }
+        made
+    }
+
+    /// Returns whether each named amount is at most the other one.
+    #[inline]
+    pub(super) fn fits(&self, free: &Self) -> bool {
+        self.of.iter().zip(free.of).all(|(wanted, free)| *wanted <= free)
+    }
+
+    /// Writes a resource list.
+    pub(super) fn show(&self) -> Map<String, Value> {
+        let named = self.iter().map(|(resource, amount)| {
+            (resource.name().to_owned(), json!(format_amount(resource.name(), amount)))
+        });
+        named.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_that_is_not_named_is_none() {
+        let mut amounts = Amounts::of([(MEMORY, 1 << 30), (RATIO, 0)]);
+        assert!(!amounts.has(CORE) && amounts.has(RATIO));
+        assert_eq!(
+            amounts.show().into_iter().collect::<Vec<_>>(),
+            [
+                ("koordinator.sh/gpu-memory".to_owned(), json!("1Gi")),
+                ("koordinator.sh/gpu-memory-ratio".to_owned(), json!("0")),
+            ]
+        );
+        assert!(amounts.fits(&Amounts::of([(MEMORY, 1 << 30)])));
+        amounts.set(CORE, 1);
+        assert!(!amounts.fits(&Amounts::of([(MEMORY, 1 << 30)])));
+        let left = Amounts::of([(CORE, 100)]).less(&Amounts::of([(CORE, 130), (RATIO, 5)]));
+        assert_eq!(left.iter().collect::<Vec<_>>(), [(CORE, 0)]);
+    }
+
+    #[test]
+    fn old_names_stand_for_the_new_ones() {
+        assert_eq!(Resource::find("kubernetes.io/gpu-core"), Some(CORE));
+        assert_eq!(Resource::find("koordinator.sh/gpu-core"), Some(CORE));
+        assert_eq!(Resource::find("kubernetes.io/gpu"), None, "it is no resource of a card");
+        assert!(Resource::all().all(|resource| Resource::find(resource.name()) == Some(resource)));
+    }
+}

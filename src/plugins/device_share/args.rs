@@ -1,0 +1,149 @@
+//! The arguments of DeviceShare.
+
+use pellucid_framework::plugin::ArgsError;
+use serde_json::{Value, json};
+
+use super::super::args::{Problems, field};
+use super::amounts::{FPGA, MEMORY, RATIO, RDMA, Resource};
+use super::score::{Scoring, Strategy};
+
+/// The arguments of DeviceShare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DeviceArgs {
+    pub(super) scoring: Scoring,
+    /// Whether devices take no part when a node's NUMA policy is kept.
+    pub(super) ignores_numa: bool,
+}
+
+const NO_ALIGNMENT: &str = "disableDeviceNUMATopologyAlignment";
+
+impl DeviceArgs {
+    /// Parses the arguments. Fails with every problem found, not only the first.
+    pub(super) fn read(args: &Value) -> Result<Self, Vec<ArgsError>> {
+        let mut problems = Problems::default();
+        let weights = [RATIO, MEMORY, RDMA, FPGA].map(|resource| (resource, 1)).to_vec();
+        let mut made =
+            Self { scoring: Scoring { strategy: Strategy::LeastAllocated, weights }, ignores_numa: false };
+        if let Some(fields) = problems.object("", args, &["scoringStrategy", NO_ALIGNMENT]) {
+            match field(fields, NO_ALIGNMENT) {
+                Value::Null => {}
+                Value::Bool(on) => made.ignores_numa = *on,
+                other => problems.add(NO_ALIGNMENT, "must be true or false", other),
+            }
+            made.read_strategy(&mut problems, field(fields, "scoringStrategy"));
+        }
+        problems.into_result().map(|()| made)
+    }
+
+    fn read_strategy(&mut self, problems: &mut Problems, value: &Value) {
+        const PATH: &str = "scoringStrategy";
+        let Some(fields) = problems.object(PATH, value, &["type", "resources"]) else { return };
+        let kind = field(fields, "type");
+        match problems.text("scoringStrategy.type", kind).unwrap_or("") {
+            "" | "LeastAllocated" => {}
+            "MostAllocated" => self.scoring.strategy = Strategy::MostAllocated,
+            _ => problems.add("scoringStrategy.type", "must be LeastAllocated or MostAllocated", kind),
+        }
+        let mut weights = Vec::new();
+        for (i, element) in
+            problems.list("scoringStrategy.resources", field(fields, "resources")).iter().enumerate()
+        {
+            let at = format!("scoringStrategy.resources[{i}]");
+            let Some(fields) = problems.object(&at, element, &["name", "weight"]) else { continue };
+            let name = field(fields, "name");
+            let resource = problems.text(&format!("{at}.name"), name).and_then(Resource::find);
+            let weight = field(fields, "weight");
+            let number = problems.integer(&format!("{at}.weight"), weight).filter(|n| *n != 0).unwrap_or(1);
+            if !(1..=100).contains(&number) {
+                problems.add(format!("{at}.weight"), "must be 1 to 100", weight);
+            }
+            match resource {
+                Some(resource) => weights.push((resource, number)),
+                None => problems.add(format!("{at}.name"), "must be a resource of devices", name),
+            }
+        }
+        if !weights.is_empty() {
+            self.scoring.weights = weights;
+        }
+    }
+
+    /// Returns the arguments in the form of the configuration file.
+    pub(super) fn show(&self) -> Value {
+        let resources = self.scoring.weights.iter();
+        let resources =
+            resources.map(|(resource, weight)| json!({"name": resource.name(), "weight": weight}));
+        let kind = match self.scoring.strategy {
+            Strategy::LeastAllocated => "LeastAllocated",
+            Strategy::MostAllocated => "MostAllocated",
+        };
+        json!({
+            "scoringStrategy": {"type": kind, "resources": resources.collect::<Vec<_>>()},
+            NO_ALIGNMENT: self.ignores_numa,
+        })
+    }
+}
+
+/// Returns the JSON schema of the arguments.
+pub(super) fn schema() -> Value {
+    let names: Vec<&str> = Resource::all().map(Resource::name).collect();
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "scoringStrategy": {
+                "type": "object",
+                "additionalProperties": false,
+                "properties": {
+                    "type": {"enum": ["LeastAllocated", "MostAllocated"]},
+                    "resources": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "additionalProperties": false,
+                            "required": ["name"],
+                            "properties": {
+                                "name": {"enum": names},
+                                "weight": {"type": "integer", "minimum": 1, "maximum": 100},
+                            },
+                        },
+                    },
+                },
+            },
+            NO_ALIGNMENT: {"type": "boolean"},
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_and_shown_alike() {
+        let default = DeviceArgs::read(&Value::Null).expect("valid");
+        assert_eq!(DeviceArgs::read(&default.show()), Ok(default));
+        let given = json!({
+            "scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "koordinator.sh/rdma", "weight": 3}]},
+            NO_ALIGNMENT: true,
+        });
+        let read = DeviceArgs::read(&given).expect("valid");
+        assert_eq!(read.show(), given);
+    }
+
+    #[test]
+    fn every_problem_is_named() {
+        let resources = json!([{"name": "cpu"}, {"name": "koordinator.sh/fpga", "weight": 101}]);
+        let given = json!({"scoringStrategy": {"type": "Best", "resources": resources}, NO_ALIGNMENT: 1});
+        let problems = DeviceArgs::read(&given).expect_err("invalid");
+        let fields: Vec<&str> = problems.iter().map(|problem| problem.field.as_str()).collect();
+        assert_eq!(
+            fields,
+            [
+                NO_ALIGNMENT,
+                "scoringStrategy.type",
+                "scoringStrategy.resources[0].name",
+                "scoringStrategy.resources[1].weight"
+            ]
+        );
+    }
+}

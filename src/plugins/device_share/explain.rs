@@ -1,0 +1,284 @@
+//! What explanations say of refusals: the numbers behind them, what each node lacks, and how many nodes have enough.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use pellucid_api::rest::requirements::RequirementDetail;
+use pellucid_framework::plugin::Measure;
+use pellucid_framework::{Cause, View};
+use pellucid_model::quantity::format_amount;
+use pellucid_model::{Name, NodeIdx, PodSpec};
+
+use super::super::describing::detail;
+use super::allocate::{Attempt, Lack, Terms, allocate, count_of, filled, name};
+use super::hints::Exclusive;
+use super::node_devices::NodeDevices;
+use super::reasons;
+use super::request::{Part, Request};
+use super::row::{Card, CardList, Row};
+use super::{DeviceShare, NAME};
+
+/// Maximum number of scopes that a sentence names.
+const MAX_SCOPES: usize = 4;
+
+impl DeviceShare {
+    fn attempt<'a>(&'a self, row: &'a Row, request: &'a Request, terms: &'a Terms<'a>) -> Attempt<'a> {
+        Attempt { row, request, terms }
+    }
+
+    /// Returns how many devices of a node have what one device's part of the request is, and how many are wanted there.
+    fn fitting(&self, row: &Row, request: &Request, part: &Part, is_empty: bool) -> (usize, usize) {
+        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty };
+        let attempt = self.attempt(row, request, &terms);
+        let candidates: CardList = attempt.candidates(part).unwrap_or_default();
+        let fits = candidates.iter().filter(|at| attempt.fits(part, **at)).count();
+        (fits, count_of(part, &candidates).max(1))
+    }
+
+    /// Returns the number of devices that are wanted and the most that a node has, for causes that are about numbers.
+    pub(super) fn measures(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        cause: &Cause,
+        nodes: &[NodeIdx],
+    ) -> Vec<Measure> {
+        let (Ok(Some(request)), Some(devices)) = (Request::of(spec), view.state::<NodeDevices>()) else {
+            return Vec::new();
+        };
+        let is_about = |part: &&Part| {
+            let kind = name(&part.kind);
+            let gpus = [Lack::Gpus, Lack::ScopedGpus, Lack::Partition].map(reasons::reason);
+            cause.reasons.iter().any(|reason| {
+                *reason == reasons::reason(Lack::Devices(kind)) || (kind == "gpu" && gpus.contains(reason))
+            })
+        };
+        let measure = |part: &Part| {
+            let count = |node: &NodeIdx| {
+                let (fits, wanted) = self.fitting(devices.row(*node)?, &request, part, false);
+                Some((fits, wanted, *node))
+            };
+            let best = nodes.iter().filter_map(count);
+            let (fits, wanted, best_node) =
+                best.min_by_key(|(fits, _, node)| (Reverse(*fits), view.name(*node)))?;
+            let resource = Name::new(&format!("{} devices with {} free", name(&part.kind), share(part)));
+            Some(Measure { resource, requested: wanted as i64, available: fits as i64, best_node })
+        };
+        request.parts.iter().filter(is_about).filter_map(measure).collect()
+    }
+
+    /// Returns why a node refuses a pod for a cause, if it does.
+    pub(super) fn words(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        cause: &Cause,
+        node: NodeIdx,
+    ) -> Option<String> {
+        let row = view.state::<NodeDevices>()?.row(node)?;
+        let request = Request::of(spec).ok()??;
+        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty: false };
+        let lack = allocate(row, &request, &terms).err()?;
+        if !cause.reasons.contains(&reasons::reason(lack)) {
+            return None;
+        }
+        let attempt = self.attempt(row, &request, &terms);
+        let part_of = |kind: &str| request.parts.iter().find(|part| name(&part.kind) == kind);
+        match lack {
+            Lack::Devices(kind) => Some(cards(&attempt, part_of(kind)?)),
+            Lack::Gpus => Some(cards(&attempt, part_of("gpu")?)),
+            Lack::ScopedGpus => {
+                let part = part_of("gpu")?;
+                Some(format!("{}; by PCIe switch: {}", cards(&attempt, part), by_switch(&attempt, part)))
+            }
+            Lack::Joint => {
+                let all = request
+                    .parts
+                    .iter()
+                    .map(|part| format!("{} {}", name(&part.kind), by_switch(&attempt, part)));
+                Some(format!("free on PCIe switches: {}", all.collect::<Vec<_>>().join("; ")))
+            }
+            Lack::Functions(kind) => Some(functions(row, part_of(kind)?)),
+            Lack::Partition => Some(partitions(&attempt, part_of("gpu")?)),
+            Lack::PartitionSize => {
+                let mut sizes: Vec<String> =
+                    row.partitions.iter().flatten().map(|entry| entry.size.to_string()).collect();
+                sizes.dedup();
+                Some(format!(
+                    "{} GPUs are requested, and there are partitions of {}",
+                    part_of("gpu")?.count,
+                    sizes.join(", ")
+                ))
+            }
+            Lack::PartitionTable | Lack::Topology | Lack::SharedScope => None,
+        }
+    }
+
+    /// Describes each type of devices of which some refusing node has too few.
+    pub(super) fn describe(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        refused: &[NodeIdx],
+    ) -> Vec<RequirementDetail> {
+        let (Ok(Some(request)), Some(devices)) = (Request::of(spec), view.state::<NodeDevices>()) else {
+            return Vec::new();
+        };
+        let has = |part: &Part, node: NodeIdx, is_empty| {
+            devices.row(node).map(|row| self.fitting(row, &request, part, is_empty))
+        };
+        let is_lacking = |part: &&Part| {
+            refused.iter().any(|node| has(part, *node, false).is_some_and(|(fits, wanted)| fits < wanted))
+        };
+        let describe = |part: &Part| {
+            let code = reasons::reason(Lack::Devices(name(&part.kind))).code;
+            let (mut nodes, mut empty, mut best) = (0, 0, None);
+            for node in view.cluster().by_name() {
+                let Some((fits, wanted)) = has(part, *node, false) else { continue };
+                nodes += usize::from(fits >= wanted);
+                empty += usize::from(has(part, *node, true).is_some_and(|(fits, wanted)| fits >= wanted));
+                if best.is_none_or(|(most, _)| fits > most) {
+                    best = Some((fits, *node));
+                }
+            }
+            let what = format!("{} with {} free", counted(part.count, name(&part.kind)), share(part));
+            let of = detail(view, NAME, code, what.clone());
+            let most = best.map_or_else(String::new, |(most, node)| {
+                format!(" (the most is {most} on {})", view.name(node))
+            });
+            let total = of.total_nodes;
+            let text =
+                format!("{what}: {nodes} of {total} nodes have them{most}, {empty} would without any pods");
+            RequirementDetail { text, nodes, ..of }
+        };
+        request.parts.iter().filter(is_lacking).map(describe).collect()
+    }
+}
+
+/// Returns a number of devices, for people.
+fn counted(n: usize, kind: &str) -> String {
+    if n == 1 { format!("1 {kind} device") } else { format!("{n} {kind} devices, each") }
+}
+
+/// Returns one device's part of a request, for people: `gpu-core 50 and gpu-memory 4Gi`.
+fn share(part: &Part) -> String {
+    let named = part.each.iter().map(|(resource, amount)| {
+        format!("{} {}", short(resource.name()), format_amount(resource.name(), amount))
+    });
+    named.collect::<Vec<_>>().join(" and ")
+}
+
+/// Returns the name of a resource without its prefix.
+fn short(resource: &str) -> &str {
+    resource.rsplit('/').next().unwrap_or(resource)
+}
+
+/// Why a card does not do.
+fn lacking(attempt: &Attempt<'_>, part: &Part, at: u16) -> Option<String> {
+    let card = attempt.card(at);
+    let info = attempt.row.info(card);
+    let selects = |labels| part.hint.selector.as_ref().is_none_or(|selector| selector.matches(labels));
+    if info.is_none() {
+        return Some("no longer there".to_owned());
+    }
+    if !card.healthy {
+        return Some("not healthy".to_owned());
+    }
+    if !info.is_some_and(|info| selects(&info.labels)) {
+        return Some("not selected".to_owned());
+    }
+    let wanted = filled(&part.each, &card.total);
+    let free = attempt.free(card);
+    let short_of = wanted.iter().find(|(resource, amount)| *amount > free.get(*resource));
+    if let Some((resource, _)) = short_of {
+        return Some(format!("short of {}", short(resource.name())));
+    }
+    let is_kept =
+        |card: &Card| [Exclusive::Device, Exclusive::Pcie].iter().any(|policy| card.exclusive(*policy) > 0);
+    (part.hint.exclusive.is_some() && is_kept(card)).then(|| "kept by a pod of its own".to_owned())
+}
+
+/// Returns how many devices would do, and what the others lack.
+fn cards(attempt: &Attempt<'_>, part: &Part) -> String {
+    let range = attempt.row.of(&part.kind);
+    let (total, mut able) = (range.len(), 0);
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    for at in range {
+        match lacking(attempt, part, at as u16) {
+            None => able += 1,
+            Some(reason) => *reasons.entry(reason).or_default() += 1,
+        }
+    }
+    let kind = name(&part.kind);
+    let others: Vec<String> = reasons.into_iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+    let others = if others.is_empty() { String::new() } else { format!(": {}", others.join(", ")) };
+    format!(
+        "{} {kind} devices with {} free each are wanted; {able} of {total} do{others}",
+        part.count,
+        share(part)
+    )
+}
+
+/// Returns how many devices would do by PCIe switch.
+fn by_switch(attempt: &Attempt<'_>, part: &Part) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for at in attempt.row.of(&part.kind) {
+        let card = attempt.card(at as u16);
+        let info = attempt.row.info(card);
+        let switch = info.and_then(|info| info.topology.as_ref()).map_or("none", |topology| &*topology.pcie);
+        let does = lacking(attempt, part, at as u16).is_none();
+        *counts.entry(switch.to_owned()).or_default() += usize::from(does);
+    }
+    let more = counts.len() > MAX_SCOPES;
+    let mut all: Vec<(String, usize)> = counts.into_iter().collect();
+    all.sort_by_key(|(switch, n)| (Reverse(*n), switch.clone()));
+    let all = all.iter().take(MAX_SCOPES).map(|(switch, n)| format!("{n} on {switch}"));
+    format!("{}{}", all.collect::<Vec<_>>().join(", "), if more { ", …" } else { "" })
+}
+
+/// Returns how many virtual functions there are, and how many of them are in use.
+fn functions(row: &Row, part: &Part) -> String {
+    let (mut total, mut used) = (0, 0);
+    for card in &row.cards[row.of(&part.kind)] {
+        let groups = row.info(card).into_iter().flat_map(|info| &info.vf_groups);
+        let selected =
+            groups.filter(|group| part.hint.functions.as_ref().is_some_and(|s| s.matches(&group.labels)));
+        for function in selected.flat_map(|group| &group.functions) {
+            total += 1;
+            used += usize::from(row.is_function_used(card, &function.bus));
+        }
+    }
+    format!(
+        "{} devices with a virtual function are wanted; {used} of {total} that are selected are in use",
+        part.count
+    )
+}
+
+/// Returns what the entries of the partition table lack.
+fn partitions(attempt: &Attempt<'_>, part: &Part) -> String {
+    let first = attempt.row.of(&part.kind).start;
+    let (mut total, mut slow, mut missing, mut busy) = (0, 0, 0, 0);
+    for entry in attempt.row.partitions.iter().flatten().filter(|entry| entry.size == part.count) {
+        total += 1;
+        let is_busy = |set: u64| {
+            let mut cards =
+                (0..64).filter(|bit| set >> bit & 1 == 1).map(|bit| attempt.card((bit + first) as u16));
+            cards.any(|card| card.pods > 0)
+        };
+        match entry.cards {
+            _ if entry.bandwidth < attempt.request.hints.partition.unwrap_or(0) => slow += 1,
+            None => missing += 1,
+            Some(set) if is_busy(set) => busy += 1,
+            Some(_) => {}
+        }
+    }
+    let rest = total - slow - missing - busy;
+    let all = [
+        (busy, "with a GPU in use"),
+        (slow, "with too little bandwidth"),
+        (missing, "with a GPU that is not there"),
+        (rest, "with a GPU that is not healthy, not selected or too small"),
+    ];
+    let all = all.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+    format!("of {total} partitions of {} GPUs: {}", part.count, all.collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,141 @@
+//! Filter and Score: which nodes have the devices that a pod requests, and how much of them would be used.
+
+use std::sync::Arc;
+
+use pellucid_api::rest::requirements::RequirementDetail;
+use pellucid_framework::plugin::{
+    CycleValue, Filter, Measure, Nodes, Normalize, PreFilter, PreFiltered, PreScore, PreScored, Reads, Score,
+};
+use pellucid_framework::{Cause, CauseId, View};
+use pellucid_model::{NodeIdx, Now, PodSpec};
+use smallvec::SmallVec;
+
+use super::DeviceShare;
+use super::allocate::Lack;
+use super::amounts::Amounts;
+use super::node_devices::NodeDevices;
+use super::reasons;
+use super::request::{Part, Request};
+use super::row::Row;
+
+impl PreFilter for DeviceShare {
+    /// Whether there is any Device matters too; the state invalidates all results when that changes.
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        if view.state::<NodeDevices>().is_none_or(NodeDevices::is_idle) {
+            return PreFiltered::Skip;
+        }
+        match Request::of(spec) {
+            Ok(None) => PreFiltered::Skip,
+            Ok(Some(request)) => PreFiltered::Ready { value: Arc::new(request), nodes: None },
+            Err(invalid) => PreFiltered::Refused(reasons::refusal(&invalid)),
+        }
+    }
+}
+
+impl Filter for DeviceShare {
+    fn reads(&self) -> Reads {
+        Reads::Usage
+    }
+
+    fn filter(&self, view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
+        let (Some(request), Some(devices)) = (value.downcast_ref::<Request>(), view.state::<NodeDevices>())
+        else {
+            return;
+        };
+        let mut known: SmallVec<[((Lack, bool), CauseId); 4]> = SmallVec::new();
+        nodes.refuse_with(|causes, node| {
+            let Some(row) = devices.row(node) else { return CauseId::FEASIBLE };
+            let Err(lack) = self.allocate(row, request, None) else { return CauseId::FEASIBLE };
+            let found = (lack, self.lacks_even_empty(row, request));
+            if let Some((_, cause)) = known.iter().find(|(same, _)| *same == found) {
+                return *cause;
+            }
+            let cause = causes.id(reasons::cause(found.0, found.1));
+            known.push((found, cause));
+            cause
+        });
+    }
+
+    fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
+        self.measures(view, spec, cause, nodes)
+    }
+
+    fn requirements(&self, view: View<'_>, spec: &PodSpec, refused: &[NodeIdx]) -> Vec<RequirementDetail> {
+        self.describe(view, spec, refused)
+    }
+
+    fn detail(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        cause: &Cause,
+        node: NodeIdx,
+        _now: Now,
+    ) -> Option<String> {
+        self.words(view, spec, cause, node)
+    }
+}
+
+impl PreScore for DeviceShare {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn pre_score(&self, view: View<'_>, spec: &PodSpec, _nodes: &[NodeIdx]) -> PreScored {
+        if view.state::<NodeDevices>().is_none_or(NodeDevices::is_idle) {
+            return PreScored::Skip;
+        }
+        match Request::of(spec) {
+            Ok(Some(request)) => PreScored::Ready(Arc::new(request)),
+            Ok(None) | Err(_) => PreScored::Skip,
+        }
+    }
+}
+
+impl Score for DeviceShare {
+    fn reads(&self) -> Reads {
+        Reads::Usage
+    }
+
+    fn score(&self, view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        let (Some(request), Some(devices)) = (value.downcast_ref::<Request>(), view.state::<NodeDevices>())
+        else {
+            return;
+        };
+        for (node, score) in nodes.iter().zip(out) {
+            *score = devices.row(*node).map_or(0, |row| self.node_score(row, request));
+        }
+    }
+
+    fn normalize(&self) -> Normalize {
+        Normalize::Proportional
+    }
+}
+
+impl DeviceShare {
+    /// Scores a node: the sum over the requested types of what would be used, or left, of the devices that are selected.
+    fn node_score(&self, row: &Row, request: &Request) -> i64 {
+        let secondary = |part: &&Part| {
+            let joint = request.hints.joint.as_ref().filter(|_| row.is_well_planned());
+            !joint.is_some_and(|joint| joint.types[1..].contains(&part.kind))
+        };
+        let score = |part: &Part| {
+            let (mut total, mut used) = (Amounts::default(), Amounts::default());
+            for card in &row.cards[row.of(&part.kind)] {
+                let info = row.info(card);
+                let selector = part.hint.selector.as_ref();
+                if selector.is_none_or(|s| info.is_some_and(|info| s.matches(&info.labels))) {
+                    total.add(&card.total);
+                    // What a card is overcommitted by is taken from no other card.
+                    used.add(&card.total.less(&card.total.less(&card.used)));
+                }
+            }
+            self.args.scoring.score(&part.each, &total, &used)
+        };
+        request.parts.iter().filter(secondary).map(score).sum()
+    }
+}

@@ -1,0 +1,209 @@
+//! DeviceShare: gives pods GPUs, RDMA adapters and FPGAs card by card, whole or shared.
+//!
+//! See README.md for the rules. `device` reads what a node has, `request` and `hints` what a pod wants, `allocate` (with
+//! `partition`, `scope` and `score`) chooses the cards, `allocation` is what a pod has of them, and `node_devices` keeps a
+//! `row` of cards per node. `filter` and `numa` implement the extension points besides Reserve; `endpoints`, `problems`
+//! and `explain` are for people.
+//!
+//! On a node without a Device, resources of devices are ordinary ones, which NodeResourcesFit counts.
+
+use std::sync::Arc;
+
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
+use pellucid_framework::plugin::{DeclaredKeys, Hint, Hints as EventHints, Plugin, Reservation, Reserve};
+use pellucid_framework::topology::NumaMask;
+use pellucid_framework::{Cause, NumaAffinity, Registration, View, points};
+use pellucid_model::custom::CustomKind;
+use pellucid_model::{CustomObject, NodeIdx, Pod, PodSpec};
+use serde_json::Value;
+
+mod allocate;
+mod allocation;
+mod amounts;
+mod args;
+pub mod device;
+mod endpoints;
+mod explain;
+mod filter;
+mod hints;
+mod node_devices;
+mod numa;
+mod partition;
+mod problems;
+mod reasons;
+mod request;
+mod row;
+mod scope;
+mod score;
+#[cfg(test)]
+mod tests;
+
+pub use device::Device;
+
+use allocate::{Choices, Lack, Terms, allocate};
+use args::DeviceArgs;
+use node_devices::NodeDevices;
+use request::Request;
+use row::Row;
+
+/// Plugin name in the scheduler configuration.
+pub const NAME: &str = "DeviceShare";
+
+/// What the plugin reads of pods, and writes to them.
+const KEYS: DeclaredKeys = DeclaredKeys {
+    pod_annotations: &[hints::ALLOCATE_HINT, hints::JOINT_ALLOCATE, hints::PARTITION_SPEC],
+    binding_annotations: &[allocation::DEVICE_ALLOCATED],
+    ..DeclaredKeys::NONE
+};
+
+/// Devices, one per node and with its name.
+pub static DEVICE: CustomKind = CustomKind {
+    group: "scheduling.koordinator.sh",
+    version: "v1alpha1",
+    kind: "Device",
+    plural: "devices",
+    qualified: "Device.scheduling.koordinator.sh",
+    is_namespaced: false,
+    is_required: false,
+    is_decisive: true,
+    verbs: &[],
+    decode: |manifest| Ok(Arc::new(Device::read(manifest)?)),
+    encode: |value| value.downcast_ref().map_or(Value::Null, Device::manifest),
+};
+
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Gives pods GPUs, RDMA adapters and FPGAs card by card, whole or shared";
+    Registration::new(NAME, summary, args::schema, |args| {
+        Ok(DeviceShare { args: Arc::new(DeviceArgs::read(args)?) })
+    })
+    .with_weight(1)
+    .off_by_default()
+    .with_keys(KEYS)
+    .with_resource_aliases(&amounts::OLD_NAMES)
+    .with_kinds([&DEVICE])
+    .with_reasons(reasons::all())
+    .with_endpoints(endpoints::all())
+}
+
+/// The plugin, as a profile uses it.
+struct DeviceShare {
+    args: Arc<DeviceArgs>,
+}
+
+impl Plugin for DeviceShare {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        self.args.show()
+    }
+    points! { pre_filter, filter, pre_score, score, reserve, hints, topology_hints }
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        vec![Box::new(NodeDevices::default())]
+    }
+}
+
+impl DeviceShare {
+    /// Returns what a node gives a pod. `numa` are the NUMA nodes that devices may come from; `None` for all.
+    fn allocate(&self, row: &Row, request: &Request, numa: Option<NumaMask>) -> Result<Choices, Lack> {
+        allocate(row, request, &Terms { scoring: &self.args.scoring, numa, is_empty: false })
+    }
+
+    /// Returns whether a node would lack something even if no pod were on it.
+    fn lacks_even_empty(&self, row: &Row, request: &Request) -> bool {
+        allocate(row, request, &Terms { scoring: &self.args.scoring, numa: None, is_empty: true }).is_err()
+    }
+
+    fn cause(&self, row: &Row, request: &Request, lack: Lack) -> Cause {
+        reasons::cause(lack, self.lacks_even_empty(row, request))
+    }
+
+    fn choose(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        node: NodeIdx,
+        numa: Option<NumaMask>,
+    ) -> Result<Option<Reservation>, Cause> {
+        let Some(row) = view.state::<NodeDevices>().and_then(|devices| devices.row(node)) else {
+            return Ok(None);
+        };
+        let Some(request) = Request::of(spec).map_err(|invalid| reasons::refusal(&invalid))? else {
+            return Ok(None);
+        };
+        let chosen = self.allocate(row, &request, numa).map_err(|lack| self.cause(row, &request, lack))?;
+        let what = allocate::allocation(row, &request, &chosen);
+        let marks = Some(Arc::new(what.marks()));
+        Ok(Some(Reservation { what: Arc::new(what), marks }))
+    }
+}
+
+impl Reserve for DeviceShare {
+    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause> {
+        self.choose(view, &pod.spec, node, None)
+    }
+
+    fn reserve_aligned(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        affinity: NumaAffinity,
+    ) -> Result<Option<Reservation>, Cause> {
+        self.choose(view, &pod.spec, node, Some(affinity.mask).filter(|_| !self.args.ignores_numa))
+    }
+}
+
+impl EventHints for DeviceShare {
+    fn events(&self) -> EventKinds {
+        EventKinds::NODE_ADD
+            .with(EventKinds::NODE_LABEL)
+            .with(EventKinds::POD_DELETE)
+            .with(EventKinds::POD_SCALE_DOWN)
+            .with(EventKinds::POD_SELF)
+            .with(EventKinds::CUSTOM_OBJECT)
+            .with(EventKinds::PLUGIN_STATE)
+    }
+
+    fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let helps = match event {
+            ClusterEvent::NodeAdded(node) => self.accepts(view, pod, *node),
+            ClusterEvent::NodeUpdated { node, change, .. } if change.any(NodeChange::LABELS) => {
+                self.accepts(view, pod, *node)
+            }
+            ClusterEvent::PodReleased { node, .. } | ClusterEvent::PodShrunk { node, .. } => {
+                self.accepts(view, pod, *node)
+            }
+            ClusterEvent::PluginStateChanged { nodes } => {
+                nodes.iter().any(|node| self.accepts(view, pod, *node))
+            }
+            ClusterEvent::CustomChanged { old, new } => {
+                let object: Option<&CustomObject> = new.as_deref().or(old.as_deref());
+                let device = object.filter(|object| object.get::<Device>().is_some());
+                let node = device.and_then(|device| view.cluster().find_node(&device.name));
+                // Without any Device no request is refused.
+                let is_last =
+                    device.is_some() && view.state::<NodeDevices>().is_none_or(NodeDevices::is_idle);
+                is_last || node.is_some_and(|node| self.accepts(view, pod, node))
+            }
+            ClusterEvent::PendingUpdated { old, .. } => old.spec != pod.spec,
+            _ => false,
+        };
+        if helps { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+impl DeviceShare {
+    /// Returns whether the filter accepts a node for a pod.
+    fn accepts(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> bool {
+        let Some(row) = view.state::<NodeDevices>().and_then(|devices| devices.row(node)) else {
+            return true;
+        };
+        match Request::of(&pod.spec) {
+            Ok(Some(request)) => self.allocate(row, &request, None).is_ok(),
+            Ok(None) => true,
+            Err(_) => false,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The rows of all nodes, as derived state of the cluster: made of Devices and Nodes, and kept in step with the holds of
+//! pods. A changed Device makes one row anew.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use pellucid_cluster::HoldValue;
+use pellucid_cluster::derived::{DerivedState, HookContext, Placed, Touched};
+use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Pages};
+
+use super::NAME;
+use super::allocation::{Allocation, DEVICE_ALLOCATED};
+use super::device::{Device, PARTITION_POLICY, PartitionPolicy};
+use super::request::Request;
+use super::row::{NodeFacts, PodOnCards, Row};
+
+/// Label of a Node: the model of its GPUs.
+const GPU_MODEL: &str = "node.koordinator.sh/gpu-model";
+
+/// The rows of all nodes.
+#[derive(Clone, Default)]
+pub(super) struct NodeDevices {
+    /// By name.
+    devices: CowMap<Name, Arc<Device>>,
+    rows: Pages<Option<Arc<Row>>>,
+}
+
+impl NodeDevices {
+    /// Returns the row of a node that has a Device; `None` for others, whose resources are ordinary ones.
+    #[inline]
+    pub(super) fn row(&self, node: NodeIdx) -> Option<&Row> {
+        self.known(node).filter(|row| row.device.is_some())
+    }
+
+    /// Returns what is known of a node, with or without a Device.
+    pub(super) fn known(&self, node: NodeIdx) -> Option<&Row> {
+        self.rows.get(node.index())?.as_deref()
+    }
+
+    /// Returns whether no node has a Device.
+    pub(super) fn is_idle(&self) -> bool {
+        self.devices.is_empty()
+    }
+
+    fn change(&mut self, node: NodeIdx, change: impl FnOnce(&mut Row)) {
+        self.rows.grow(node.index() + 1);
+        let row = self.rows[node.index()].get_or_insert_default();
+        let row = Arc::make_mut(row);
+        change(row);
+        if row.is_empty() {
+            self.rows[node.index()] = None;
+        }
+    }
+}
+
+fn facts(node: &Node) -> NodeFacts {
+    let label = |key: &str| node.labels.get(&key.into());
+    NodeFacts {
+        policy: label(PARTITION_POLICY).and_then(|text| PartitionPolicy::read(text)),
+        model: label(GPU_MODEL).cloned(),
+    }
+}
+
+impl DerivedState for NodeDevices {
+    fn fork(&self) -> Box<dyn DerivedState> {
+        Box::new(self.clone())
+    }
+
+    fn plugin(&self) -> &'static str {
+        NAME
+    }
+
+    fn merge(&mut self, _other: Box<dyn DerivedState>) {}
+
+    fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) -> Touched {
+        let now = new.map(facts);
+        let is_same = old.is_some() && new.is_some() && old.map(facts) == now;
+        if is_same || (new.is_none() && self.known(node).is_none()) {
+            return Touched::Nothing;
+        }
+        let device = new.and_then(|new| self.devices.get(&new.name).cloned());
+        self.change(node, |row| {
+            (row.node, row.device) = (now, device);
+            row.rebuild();
+        });
+        Touched::Nothing
+    }
+
+    fn custom_changed(
+        &mut self,
+        cx: &HookContext<'_>,
+        old: Option<&CustomObject>,
+        new: Option<&CustomObject>,
+    ) -> Touched {
+        let Some(object) = new.or(old).filter(|object| object.get::<Device>().is_some()) else {
+            return Touched::Nothing;
+        };
+        let was_idle = self.is_idle();
+        let device: Option<Arc<Device>> = new.and_then(CustomObject::shared);
+        match &device {
+            Some(device) => drop(self.devices.insert(object.name.clone(), device.clone())),
+            None => drop(self.devices.remove(&object.name)),
+        }
+        let node = cx.find_node(&object.name);
+        let node = node.filter(|node| self.known(*node).is_some_and(|row| row.node.is_some()));
+        if let Some(node) = node {
+            self.change(node, |row| {
+                row.device = device;
+                row.rebuild();
+            });
+        }
+        match node {
+            // Whether invalid requests are refused depends on whether there is any Device.
+            _ if was_idle != self.is_idle() => Touched::All,
+            Some(node) => Touched::node(node),
+            None => Touched::Nothing,
+        }
+    }
+
+    fn reserved(&mut self, _cx: &HookContext<'_>, placed: &Placed<'_>, hold: &HoldValue) -> Touched {
+        if let Ok(what) = hold.clone().downcast::<Allocation>() {
+            let pod = PodOnCards { id: placed.id, key: placed.pod.key.clone(), what };
+            self.change(placed.node, |row| row.add(pod));
+        }
+        Touched::Nothing
+    }
+
+    fn unreserved(&mut self, _cx: &HookContext<'_>, placed: &Placed<'_>, _hold: &HoldValue) -> Touched {
+        if self.known(placed.node).is_some() {
+            self.change(placed.node, |row| row.remove(placed.id));
+        }
+        Touched::Nothing
+    }
+
+    fn bound_hold(
+        &self,
+        _cx: &HookContext<'_>,
+        placed: &Placed<'_>,
+        held: Option<&HoldValue>,
+    ) -> Option<HoldValue> {
+        let Some(text) = placed.pod.marks.text(DEVICE_ALLOCATED) else { return held.cloned() };
+        let (mut read, _) = Allocation::read(text).ok()?;
+        if read.given.is_empty() {
+            return None;
+        }
+        read.exclusive = Request::exclusives(&placed.pod.spec);
+        let is_same = |known: &&HoldValue| (***known).downcast_ref::<Allocation>() == Some(&read);
+        let known = held.filter(is_same).cloned();
+        known.or_else(|| Some(Arc::new(read) as Arc<dyn Any + Send + Sync>))
+    }
+}

@@ -1,0 +1,102 @@
+//! Hints about NUMA nodes: where a node's devices for a pod could come from, so that CPUs and memory come from there too.
+//!
+//! The policy of a node is another plugin's matter; here is only what it is applied to.
+
+use std::sync::Arc;
+
+use pellucid_framework::plugin::CycleValue;
+use pellucid_framework::topology::{NumaMask, NumaTopology, ResourceHints, TopologyHint, TopologyHints};
+use pellucid_framework::{Cause, NumaAffinity, View};
+use pellucid_model::{NodeIdx, PodSpec};
+use smallvec::smallvec;
+
+use super::DeviceShare;
+use super::node_devices::NodeDevices;
+use super::request::{Part, Request};
+use super::row::Row;
+
+/// Number of NUMA nodes up to which all sets of them are tried; beyond, single ones and all together.
+const MAX_NUMA_NODES: u32 = 8;
+
+impl TopologyHints for DeviceShare {
+    fn prepare(&self, spec: &PodSpec) -> Option<CycleValue> {
+        let request = if self.args.ignores_numa { None } else { Request::of(spec).ok().flatten() };
+        request.map(|request| Arc::new(request) as CycleValue)
+    }
+
+    fn topology(
+        &self,
+        _view: View<'_>,
+        _spec: &PodSpec,
+        _value: &CycleValue,
+        _node: NodeIdx,
+    ) -> Result<Option<NumaTopology>, Cause> {
+        Ok(None)
+    }
+
+    fn hints(
+        &self,
+        view: View<'_>,
+        _spec: &PodSpec,
+        value: &CycleValue,
+        node: NodeIdx,
+    ) -> Result<Vec<ResourceHints>, Cause> {
+        let row = view.state::<NodeDevices>().and_then(|devices| devices.row(node));
+        let (Some(request), Some(row)) = (value.downcast_ref::<Request>(), row) else {
+            return Ok(Vec::new());
+        };
+        self.allocate(row, request, None).map_err(|lack| self.cause(row, request, lack))?;
+        Ok(request.parts.iter().map(|part| self.hints_of(row, request, part)).collect())
+    }
+
+    fn fits(
+        &self,
+        view: View<'_>,
+        _spec: &PodSpec,
+        value: &CycleValue,
+        node: NodeIdx,
+        affinity: NumaAffinity,
+    ) -> Result<(), Cause> {
+        let row = view.state::<NodeDevices>().and_then(|devices| devices.row(node));
+        let (Some(request), Some(row)) = (value.downcast_ref::<Request>(), row) else { return Ok(()) };
+        let chosen = self.allocate(row, request, Some(affinity.mask));
+        chosen.map(drop).map_err(|lack| self.cause(row, request, lack))
+    }
+}
+
+impl DeviceShare {
+    /// Returns the sets of NUMA nodes whose devices would do for one type; the smallest are preferred.
+    fn hints_of(&self, row: &Row, request: &Request, part: &Part) -> ResourceHints {
+        let resource =
+            part.each.iter().next().map(|(resource, _)| resource.name().into()).unwrap_or_default();
+        let cards = &row.cards[row.of(&part.kind)];
+        let places = cards.iter().filter_map(|card| NumaMask::of(u32::from(card.numa?)));
+        let all = places.fold(NumaMask::default(), NumaMask::or);
+        if all.is_empty() {
+            return ResourceHints { resource, hints: None };
+        }
+        let alone = Request { parts: smallvec![part.clone()], hints: request.hints.clone() };
+        let does = |mask: &NumaMask| self.allocate(row, &alone, Some(*mask)).is_ok();
+        let able: Vec<NumaMask> = sets(all).into_iter().filter(does).collect();
+        let least = able.iter().map(|mask| mask.count()).min();
+        let hint = |mask: NumaMask| TopologyHint {
+            mask: Some(mask),
+            preferred: Some(mask.count()) == least,
+            score: 0,
+        };
+        ResourceHints { resource, hints: Some(able.into_iter().map(hint).collect()) }
+    }
+}
+
+/// Returns the sets of NUMA nodes that are tried.
+fn sets(all: NumaMask) -> Vec<NumaMask> {
+    let singles: Vec<NumaMask> = all.numbers().filter_map(NumaMask::of).collect();
+    if all.count() > MAX_NUMA_NODES {
+        return singles.into_iter().chain([all]).collect();
+    }
+    let pick = |set: u32| {
+        let members = singles.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1);
+        members.fold(NumaMask::default(), |mask, (_, single)| mask.or(*single))
+    };
+    (1..1u32 << singles.len()).map(pick).collect()
+}

@@ -1,0 +1,129 @@
+//! What is wrong with devices: parts of a Device that cannot be read, and what pods say that cannot be. Whatever is wrong,
+//! the rest counts, and no device is given twice by this scheduler.
+
+use pellucid_api::rest::device_share::DeviceProblem;
+use pellucid_cluster::{PodRecord, Stage};
+use pellucid_framework::View;
+use pellucid_model::NodeIdx;
+use pellucid_model::quantity::format_amount;
+
+use super::allocation::{Allocation, DEVICE_ALLOCATED};
+use super::request::Request;
+use super::row::{Card, Row};
+
+/// Maximum number of pods that a problem names.
+const MAX_NAMED: usize = 5;
+
+/// Returns what is wrong on a node: with its Device first, then with its pods.
+pub(super) fn of_node(view: View<'_>, node: NodeIdx, row: &Row) -> Vec<DeviceProblem> {
+    let node_name = || view.name(node).to_string();
+    let device = row.device.iter().flat_map(|device| &device.problems).map(|error| DeviceProblem {
+        node_name: node_name(),
+        pod: None,
+        field: error.field.clone(),
+        value: error.value.clone(),
+        problem: error.problem.clone(),
+    });
+    let mut all: Vec<DeviceProblem> = device.collect();
+    for card in &row.cards {
+        all.extend(overcommitted(row, card).map(|(field, value, problem)| DeviceProblem {
+            node_name: node_name(),
+            pod: None,
+            field,
+            value,
+            problem,
+        }));
+    }
+    let mut of_pods: Vec<DeviceProblem> = Vec::new();
+    for record in pods(view, node) {
+        of_pods.extend(of_pod(record, row).into_iter().map(|(value, problem)| DeviceProblem {
+            node_name: node_name(),
+            pod: Some(record.pod.key.to_string()),
+            field: format!("metadata.annotations.{DEVICE_ALLOCATED}"),
+            value,
+            problem,
+        }));
+    }
+    of_pods.sort();
+    all.extend(of_pods);
+    all
+}
+
+/// Returns the pods on a node that request devices and do not say which they have.
+pub(super) fn unknown_pods(view: View<'_>, node: NodeIdx, row: &Row) -> Vec<String> {
+    let is_unknown = |record: &&PodRecord| {
+        let has = row.pods.iter().any(|pod| pod.key == record.pod.key);
+        !has && record.stage == Stage::Bound
+            && row.device.is_some()
+            && !matches!(Request::of(&record.pod.spec), Ok(None))
+    };
+    let mut all: Vec<String> =
+        pods(view, node).filter(is_unknown).map(|record| record.pod.key.to_string()).collect();
+    all.sort();
+    all
+}
+
+fn pods<'a>(view: View<'a>, node: NodeIdx) -> impl Iterator<Item = &'a PodRecord> {
+    let cluster = view.cluster();
+    cluster.slot(node).pods.iter().filter_map(|id| cluster.pod(*id))
+}
+
+/// Returns field, value and problem of a card of which pods have more than there is.
+fn overcommitted(row: &Row, card: &Card) -> Option<(String, String, String)> {
+    if card.info.is_none() || card.pods == 0 {
+        return None;
+    }
+    let field = format!("spec.devices[{} {}]", card.kind, card.minor);
+    let who = || {
+        let has = |pod: &&super::row::PodOnCards| {
+            pod.what.given.iter().any(|given| given.minor == card.minor && given.kind == card.kind)
+        };
+        let mut names: Vec<String> = row.pods.iter().filter(has).map(|pod| pod.key.to_string()).collect();
+        names.sort();
+        let more = names.len().saturating_sub(MAX_NAMED);
+        names.truncate(MAX_NAMED);
+        let names = names.join(", ");
+        if more == 0 { names } else { format!("{names} and {more} more") }
+    };
+    if !card.healthy {
+        return Some((
+            field,
+            "false".to_owned(),
+            format!("the device is not healthy, and pods have it: {}", who()),
+        ));
+    }
+    let (resource, used) = card.used.iter().find(|(resource, used)| *used > card.total.get(*resource))?;
+    let name = resource.name();
+    let (used, all) = (format_amount(name, used), format_amount(name, card.total.get(resource)));
+    let problem =
+        format!("pods have {used} of its {all} {name}: {}; nothing of it is given to others", who());
+    Some((field, all, problem))
+}
+
+/// Returns values and problems of what a pod says that it has.
+fn of_pod(record: &PodRecord, row: &Row) -> Vec<(String, String)> {
+    if record.stage != Stage::Bound {
+        return Vec::new();
+    }
+    let Some(text) = record.pod.marks.text(DEVICE_ALLOCATED) else { return Vec::new() };
+    let (read, problems) = match Allocation::read(text) {
+        Ok(read) => read,
+        Err(error) => {
+            return vec![(error.value, format!("{}; the pod counts without devices", error.problem))];
+        }
+    };
+    let mut all: Vec<(String, String)> = problems
+        .into_iter()
+        .map(|error| (error.value, format!("{}: {}", error.field, error.problem)))
+        .collect();
+    let is_there = |kind, minor| {
+        row.cards.iter().any(|card| card.info.is_some() && (&card.kind, card.minor) == (kind, minor))
+    };
+    for given in read.given.iter().filter(|given| !is_there(&given.kind, given.minor)) {
+        all.push((
+            given.minor.to_string(),
+            format!("the node's Device has no {} {}", given.kind, given.minor),
+        ));
+    }
+    all
+}

@@ -1,0 +1,283 @@
+//! The cards of one node as the allocator sees them: a flat array by type and minor, with what is used of each.
+//!
+//! A row is made of a Device and of the allocations of the pods on the node. A card that only an allocation names is part
+//! of it, without anything to give. Invariant: what is used of a card is the sum of the allocations.
+
+use std::sync::Arc;
+
+use pellucid_model::{Name, PodId, PodKey};
+use smallvec::SmallVec;
+
+use super::allocation::{Allocation, Given};
+use super::amounts::Amounts;
+use super::device::{Device, DeviceInfo, DeviceType, PartitionPolicy, PartitionTable, built_in_partitions};
+use super::hints::Exclusive;
+
+/// Number of PCIe switches that are told apart; further ones count as one.
+const MAX_SWITCHES: usize = 127;
+/// Number of GPUs that partitions may name.
+const MAX_GPUS: usize = 64;
+
+/// A set of PCIe switches of a node, by number.
+pub(super) type Switches = u128;
+
+/// A card of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Card {
+    pub(super) kind: DeviceType,
+    pub(super) minor: i64,
+    /// What there is; nothing of a card that is not healthy or not known.
+    pub(super) total: Amounts,
+    pub(super) used: Amounts,
+    /// Position in the Device; `None` when the Device has no such card.
+    pub(super) info: Option<u16>,
+    pub(super) healthy: bool,
+    /// Number of the PCIe switch; cards without topology share the number 0.
+    pub(super) switch: u8,
+    /// Number of the NUMA node, if it is known.
+    pub(super) numa: Option<u8>,
+    pub(super) has_topology: bool,
+    /// Number of allocations on the card.
+    pub(super) pods: u16,
+    /// Allocations that do not share the device, and the switch.
+    exclusive: [u16; 2],
+}
+
+impl Card {
+    fn new(kind: DeviceType, minor: i64) -> Self {
+        Self {
+            kind,
+            minor,
+            total: Amounts::default(),
+            used: Amounts::default(),
+            info: None,
+            healthy: false,
+            switch: 0,
+            numa: None,
+            has_topology: false,
+            pods: 0,
+            exclusive: [0; 2],
+        }
+    }
+
+    /// Returns how many allocations do not share the device or the switch.
+    pub(super) fn exclusive(&self, policy: Exclusive) -> u16 {
+        self.exclusive[policy as usize]
+    }
+}
+
+/// An entry of the partition table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) size: usize,
+    /// The GPUs, one bit each by their order in the row; `None` when one of them is not there.
+    pub(super) cards: Option<u64>,
+    pub(super) score: i64,
+    pub(super) bandwidth: i64,
+}
+
+/// What of a Node object matters here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct NodeFacts {
+    pub(super) policy: Option<PartitionPolicy>,
+    /// Label `node.koordinator.sh/gpu-model`.
+    pub(super) model: Option<Name>,
+}
+
+/// An allocation of a pod on the node.
+#[derive(Clone, Debug)]
+pub(super) struct PodOnCards {
+    pub(super) id: PodId,
+    pub(super) key: PodKey,
+    pub(super) what: Arc<Allocation>,
+}
+
+/// The cards of a node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Row {
+    /// `None` while the node has no Device, or no Node object.
+    pub(super) device: Option<Arc<Device>>,
+    /// `None` while there is no Node object.
+    pub(super) node: Option<NodeFacts>,
+    /// By type, then minor.
+    pub(super) cards: Vec<Card>,
+    pub(super) pods: Vec<PodOnCards>,
+    /// By size and score; `None` when the node has no table.
+    pub(super) partitions: Option<Vec<Entry>>,
+    pub(super) honors_partitions: bool,
+    pub(super) has_gpu_topology: bool,
+    /// Virtual functions in use, by device and bus address.
+    functions: Vec<(DeviceType, i64, Name)>,
+}
+
+impl Row {
+    /// Returns whether nothing is known of the node's devices.
+    pub(super) fn is_empty(&self) -> bool {
+        self.device.is_none() && self.node.is_none() && self.pods.is_empty()
+    }
+
+    /// Computes everything anew from the Device, the Node and the allocations.
+    pub(super) fn rebuild(&mut self) {
+        let device = self.device.clone();
+        self.cards.clear();
+        self.functions.clear();
+        let switches = device.as_deref().map(switches).unwrap_or_default();
+        for (at, info) in device.iter().flat_map(|device| device.devices.iter().enumerate()) {
+            self.cards.push(card(at, info, &switches));
+        }
+        let is_placed = |card: &Card| card.kind == DeviceType::Gpu && card.has_topology;
+        self.has_gpu_topology = self.cards.iter().any(is_placed);
+        for pod in std::mem::take(&mut self.pods) {
+            self.count(&pod.what, true);
+            self.pods.push(pod);
+        }
+        let facts = self.node.as_ref();
+        let policy =
+            device.as_deref().and_then(|device| device.policy).or(facts.and_then(|facts| facts.policy));
+        self.honors_partitions = policy == Some(PartitionPolicy::Honor);
+        let model = facts.and_then(|facts| facts.model.as_deref());
+        let table = device
+            .as_deref()
+            .and_then(|device| device.partitions.clone().or_else(|| model.and_then(built_in_partitions)));
+        self.partitions = table.map(|table| self.entries(&table));
+    }
+
+    fn entries(&self, table: &PartitionTable) -> Vec<Entry> {
+        let gpus = self.of(&DeviceType::Gpu);
+        let bit = |minor: &i64| {
+            let known = self.cards[gpus.clone()].iter().take(MAX_GPUS).position(|card| card.minor == *minor);
+            known.map(|at| 1u64 << at)
+        };
+        let sized = table.iter().flat_map(|(size, all)| all.iter().map(move |partition| (*size, partition)));
+        let entry = |(size, partition): (usize, &super::device::Partition)| Entry {
+            size,
+            cards: partition.minors.iter().map(bit).try_fold(0, |set, bit| Some(set | bit?)),
+            score: partition.score,
+            bandwidth: partition.bandwidth,
+        };
+        sized.map(entry).collect()
+    }
+
+    /// Returns whether devices that are allocated beside others take no part in the node's score.
+    pub(super) fn is_well_planned(&self) -> bool {
+        self.device.as_deref().is_some_and(|device| device.is_well_planned)
+    }
+
+    /// Returns the positions of the cards of a type.
+    pub(super) fn of(&self, kind: &DeviceType) -> std::ops::Range<usize> {
+        let start = self.cards.partition_point(|card| card.kind < *kind);
+        let end = self.cards.partition_point(|card| card.kind <= *kind);
+        start..end
+    }
+
+    /// Returns what the Device says about a card.
+    pub(super) fn info(&self, card: &Card) -> Option<&DeviceInfo> {
+        self.device.as_deref()?.devices.get(usize::from(card.info?))
+    }
+
+    /// Returns whether a virtual function of a card is in use.
+    pub(super) fn is_function_used(&self, card: &Card, bus: &Name) -> bool {
+        let is_it = |(kind, minor, used): &(DeviceType, i64, Name)| {
+            *minor == card.minor && used == bus && *kind == card.kind
+        };
+        self.functions.iter().any(is_it)
+    }
+
+    /// Returns how many virtual functions of a card are in use.
+    pub(super) fn functions_used(&self, card: &Card) -> usize {
+        let is_of = |(kind, minor, _): &&(DeviceType, i64, Name)| *minor == card.minor && *kind == card.kind;
+        self.functions.iter().filter(is_of).count()
+    }
+
+    /// Adds the allocation of a pod.
+    pub(super) fn add(&mut self, pod: PodOnCards) {
+        self.count(&pod.what, true);
+        self.pods.push(pod);
+    }
+
+    /// Removes the allocation of a pod.
+    pub(super) fn remove(&mut self, id: PodId) {
+        let Some(at) = self.pods.iter().rposition(|pod| pod.id == id) else { return };
+        let pod = self.pods.swap_remove(at);
+        self.count(&pod.what, false);
+        // A card that was there for the allocation alone goes with it.
+        self.cards.retain(|card| card.info.is_some() || card.pods > 0);
+    }
+
+    fn count(&mut self, what: &Allocation, begins: bool) {
+        for given in &what.given {
+            let at = self.find_or_insert(given);
+            let card = &mut self.cards[at];
+            let change = |number: &mut u16| {
+                *number = if begins { number.saturating_add(1) } else { number.saturating_sub(1) };
+            };
+            change(&mut card.pods);
+            for (_, policy) in what.exclusive.iter().filter(|(kind, _)| *kind == given.kind) {
+                change(&mut card.exclusive[*policy as usize]);
+            }
+            for (_, bus) in &given.functions {
+                let key = (given.kind.clone(), given.minor, bus.clone());
+                if begins {
+                    self.functions.push(key);
+                } else if let Some(at) = self.functions.iter().position(|known| *known == key) {
+                    self.functions.swap_remove(at);
+                }
+            }
+            match begins {
+                true => self.cards[at].used.add(&given.amounts),
+                false => self.sum_up(at),
+            }
+        }
+    }
+
+    /// Computes what is used of a card from the allocations that are left. Amounts saturate, so they cannot be
+    /// subtracted.
+    fn sum_up(&mut self, at: usize) {
+        let card = &mut self.cards[at];
+        card.used = Amounts::default();
+        for given in self.pods.iter().flat_map(|pod| &pod.what.given) {
+            if given.minor == card.minor && given.kind == card.kind {
+                card.used.add(&given.amounts);
+            }
+        }
+    }
+
+    fn find_or_insert(&mut self, given: &Given) -> usize {
+        let key = |card: &Card| (card.kind.clone(), card.minor);
+        match self.cards.binary_search_by(|card| key(card).cmp(&(given.kind.clone(), given.minor))) {
+            Ok(at) => at,
+            Err(at) => {
+                self.cards.insert(at, Card::new(given.kind.clone(), given.minor));
+                at
+            }
+        }
+    }
+}
+
+fn card(at: usize, info: &DeviceInfo, switches: &[(i64, Name)]) -> Card {
+    let switch = info.topology.as_ref().and_then(|topology| {
+        switches.iter().position(|(numa, pcie)| (*numa, pcie) == (topology.numa, &topology.pcie))
+    });
+    Card {
+        total: if info.healthy { info.resources } else { Amounts::default() },
+        info: u16::try_from(at).ok(),
+        healthy: info.healthy,
+        switch: switch.map_or(0, |at| (at + 1).min(MAX_SWITCHES) as u8),
+        numa: info.topology.as_ref().and_then(|topology| u8::try_from(topology.numa).ok()),
+        has_topology: info.topology.is_some(),
+        ..Card::new(info.kind.clone(), info.minor)
+    }
+}
+
+/// Returns the PCIe switches of a node, by NUMA node and id.
+fn switches(device: &Device) -> Vec<(i64, Name)> {
+    let topologies = device.devices.iter().filter_map(|info| info.topology.as_ref());
+    let mut all: Vec<(i64, Name)> =
+        topologies.map(|topology| (topology.numa, topology.pcie.clone())).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Positions of cards in a row.
+pub(super) type CardList = SmallVec<[u16; 16]>;

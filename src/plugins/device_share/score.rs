@@ -1,0 +1,77 @@
+//! Scores of cards and of nodes: how much would be used, or left, with the pod.
+//!
+//! A resource that the pod does not name counts with what is used of it already, as in Koordinator.
+
+use pellucid_framework::plugin::MAX_SCORE;
+
+use super::amounts::{Amounts, Resource};
+
+/// Which cards and nodes are preferred.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Strategy {
+    /// Those of which the least is used.
+    #[default]
+    LeastAllocated,
+    /// Those of which the most is used.
+    MostAllocated,
+}
+
+/// How cards and nodes are scored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Scoring {
+    pub(super) strategy: Strategy,
+    /// By resource; 0 for one that does not count.
+    pub(super) weights: Vec<(Resource, i64)>,
+}
+
+impl Scoring {
+    /// Scores from 0 to 100 what has these totals, with a request on top of what is used: the weighted mean over the
+    /// resources that it has.
+    pub(super) fn score(&self, request: &Amounts, total: &Amounts, used: &Amounts) -> i64 {
+        let (mut sum, mut weights) = (0, 0);
+        for (resource, weight) in self.weights.iter().copied() {
+            let all = total.get(resource);
+            if all <= 0 {
+                continue;
+            }
+            let taken = used.get(resource).saturating_add(request.get(resource));
+            weights += weight;
+            if taken <= all {
+                let part = match self.strategy {
+                    Strategy::LeastAllocated => all - taken,
+                    Strategy::MostAllocated => taken,
+                };
+                sum += weight * percent(part, all);
+            }
+        }
+        if weights == 0 { 0 } else { sum / weights }
+    }
+}
+
+fn percent(part: i64, all: i64) -> i64 {
+    match part.checked_mul(MAX_SCORE) {
+        Some(hundredfold) => hundredfold / all,
+        None => (i128::from(part) * i128::from(MAX_SCORE) / i128::from(all)) as i64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::amounts::{CORE, MEMORY, RATIO};
+    use super::*;
+
+    #[test]
+    fn what_is_not_requested_counts_with_what_is_used() {
+        let of = |strategy| Scoring { strategy, weights: vec![(RATIO, 1), (MEMORY, 1)] };
+        let total = Amounts::of([(CORE, 100), (MEMORY, 80), (RATIO, 100)]);
+        let used = Amounts::of([(MEMORY, 16), (RATIO, 20)]);
+        let request = Amounts::of([(RATIO, 50)]);
+        // 30 % of the ratio and 80 % of the memory are left; 70 % and 20 % are taken.
+        assert_eq!(of(Strategy::LeastAllocated).score(&request, &total, &used), 55);
+        assert_eq!(of(Strategy::MostAllocated).score(&request, &total, &used), 45);
+        assert_eq!(of(Strategy::MostAllocated).score(&Amounts::of([(RATIO, 90)]), &total, &used), 10);
+        assert_eq!(of(Strategy::MostAllocated).score(&request, &Amounts::default(), &used), 0);
+        let huge = Amounts::of([(MEMORY, i64::MAX)]);
+        assert_eq!(of(Strategy::LeastAllocated).score(&Amounts::default(), &huge, &Amounts::default()), 100);
+    }
+}
