@@ -35,6 +35,7 @@ static LICENCE_POOL: CustomKind = CustomKind {
     is_required: false,
     is_decisive: true,
     verbs: &["get", "status/patch"],
+    pod: None,
     decode: |manifest| Ok(Arc::new(Licences::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, Licences::manifest),
 };

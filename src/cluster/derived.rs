@@ -4,9 +4,11 @@
 //! the inverse hooks in reverse order. Not for caches of one cycle; `framework::CycleValue` is.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
+use pellucid_model::requests::PodRequests;
 use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Object, Pod, PodId};
 use smallvec::{SmallVec, smallvec};
 
@@ -170,6 +172,17 @@ pub trait DerivedState: Any + Send + Sync {
     fn unreserved(&mut self, _cx: &HookContext<'_>, _placed: &Placed<'_>, _hold: &HoldValue) -> Touched {
         Touched::Nothing
     }
+
+    /// Returns the pods that take less on their nodes than they request, or again all of it, since this was asked last:
+    /// pods in whose room those stand that the plugin's holds let in. What a pod gives up is part of what it requests;
+    /// `pods` in it is 1 when the pod takes no place for a pod either. Asked after each hook that can change it.
+    fn given_up(&mut self) -> Vec<(PodId, Option<Arc<PodRequests>>)> {
+        Vec::new()
+    }
+
+    /// Handles that a pod which stands for an object ([`StandsFor`](pellucid_model::pod::StandsFor)) was refused: its
+    /// plugin tells it on the object, since the API server has no such pod.
+    fn stand_in_refused(&mut self, _cx: &HookContext<'_>, _pod: &Pod, _message: &Arc<str>) {}
 
     /// Returns what the plugin holds for a bound pod, by its object and by what was held so far.
     ///

@@ -191,5 +191,6 @@ impl Cluster {
             };
             self.changes.push_touched(&touched);
         }
+        self.settle_given();
     }
 }

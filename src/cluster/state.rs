@@ -5,11 +5,13 @@
 //! log and the undo log in step. `apply` turns watch events into such changes.
 
 use std::any::{Any, TypeId};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_model::collections::{FxHashMap, FxHashSet};
+use pellucid_model::requests::PodRequests;
 use pellucid_model::{CowMap, GangKey, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey, stable_hash};
 use smallvec::SmallVec;
 
@@ -45,6 +47,17 @@ pub struct PodRecord {
     pub since: Duration,
     /// What plugins hold for the pod, in the order of their Reserve.
     pub holds: SmallVec<[Hold; 1]>,
+    /// What of its requests it does not take on its node, because others stand in its room
+    /// ([`DerivedState::given_up`](crate::DerivedState::given_up)). `pods` is 1 when it takes no place for a pod either.
+    pub given: Option<Arc<PodRequests>>,
+}
+
+impl PodRecord {
+    /// Returns what the pod takes on its node of all that it requests.
+    pub fn taken(&self) -> Cow<'_, PodRequests> {
+        let own = &self.pod.spec.requests;
+        self.given.as_ref().map_or(Cow::Borrowed(own), |given| Cow::Owned(own.less(given)))
+    }
 }
 
 /// A node slot. A node that is deleted while pods are on it keeps its slot, without an object.
@@ -344,8 +357,8 @@ impl Cluster {
         record.since = since;
         let from = std::mem::replace(&mut record.stage, stage);
         let pod = record.pod.clone();
+        self.columns.take(node, &record.taken(), 1);
         self.gangs.stage_changed(&pod, from, stage);
-        self.columns.take(node, &pod.spec.requests, 1);
         Arc::make_mut(&mut self.nodes[node.index()].pods).push(id);
         let placed = Placed { id, pod: &pod, node, stage, since };
         for derived in &mut self.derived {
@@ -376,8 +389,8 @@ impl Cluster {
         self.undo.push(Undo::Place { id, node, stage: record.stage, since });
         let from = std::mem::replace(&mut record.stage, Stage::Pending);
         let pod = record.pod.clone();
+        self.columns.take(node, &record.taken(), -1);
         self.gangs.stage_changed(&pod, from, Stage::Pending);
-        self.columns.take(node, &pod.spec.requests, -1);
         let placed = Placed { id, pod: &pod, node, stage: from, since };
         for derived in self.derived.iter_mut().rev() {
             derived.pod_removed(&placed);
@@ -389,6 +402,32 @@ impl Cluster {
         self.changes.push(node, Changed::Usage);
         self.free_ghost(node);
         Some(node)
+    }
+
+    /// Sets what a pod gives up of its requests, placed or not.
+    fn give(&mut self, id: PodId, given: Option<Arc<PodRequests>>) {
+        let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        if record.given == given {
+            return;
+        }
+        if let Some(node) = record.node {
+            self.columns.take(node, &record.taken(), -1);
+        }
+        let given = std::mem::replace(&mut record.given, given);
+        if let Some(node) = record.node {
+            self.columns.take(node, &record.taken(), 1);
+            self.changes.push(node, Changed::Usage);
+        }
+        self.undo.push(Undo::Give { id, given });
+    }
+
+    /// Has pods take less or more on their nodes, as the states of plugins say since they were asked last.
+    pub(crate) fn settle_given(&mut self) {
+        for at in 0..self.derived.len() {
+            for (pod, given) in self.derived[at].given_up() {
+                self.give(pod, given);
+            }
+        }
     }
 
     /// Moves a placed pod to another stage on the same node.
@@ -451,6 +490,7 @@ impl Cluster {
                 Undo::Stage { id, stage } => self.set_stage(id, stage),
                 Undo::Reserve { id, hold } => self.reserve(id, hold),
                 Undo::Unreserve { id } => drop(self.unreserve_last(id)),
+                Undo::Give { id, given } => self.give(id, given),
             }
         }
         self.undo.end_undo();

@@ -1,7 +1,9 @@
 //! The undo log: the inverse of every change since the outermost overlay began.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_model::requests::PodRequests;
 use pellucid_model::{NodeIdx, PodId};
 use smallvec::SmallVec;
 
@@ -19,6 +21,8 @@ pub(super) enum Undo {
     Unreserve { id: PodId },
     /// Undoes an unreserve.
     Reserve { id: PodId, hold: Hold },
+    /// Undoes a change of what the pod gives up.
+    Give { id: PodId, given: Option<Arc<PodRequests>> },
     /// Undoes a change of stage: the pod was in `stage` before.
     Stage { id: PodId, stage: Stage },
 }

@@ -7,19 +7,35 @@
 use pellucid_cluster::{Cluster, Columns, DerivedState};
 use pellucid_model::selector::Labels;
 use pellucid_model::taint::Taint;
-use pellucid_model::{Name, NodeIdx};
+use pellucid_model::{Name, NodeIdx, Pod};
 
 /// A read-only view of the state. Cheap to copy.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     cluster: &'a Cluster,
+    pod: Option<&'a Pod>,
 }
 
 impl<'a> View<'a> {
     /// Makes a view of a state.
     #[inline]
     pub fn new(cluster: &'a Cluster) -> Self {
-        Self { cluster }
+        Self { cluster, pod: None }
+    }
+
+    /// Returns the view of an attempt at a pod.
+    #[inline]
+    pub fn for_pod(self, pod: &'a Pod) -> Self {
+        Self { pod: Some(pod), ..self }
+    }
+
+    /// Returns the pod that the plugin is asked about, for what its spec does not say: its own labels, its name, its
+    /// owner. `None` in questions about a spec alone. Only plugins that read
+    /// [`Reads::Everything`](super::plugin::Reads::Everything) may look at it: what the others say is kept for all pods
+    /// with an equal spec.
+    #[inline]
+    pub fn pod(self) -> Option<&'a Pod> {
+        self.pod
     }
 
     /// Returns the whole state, for endpoints and explanations.

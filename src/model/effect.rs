@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::gang::GroupStatus;
+use crate::pod::StandsFor;
 use crate::{GangKey, Name, ObjectKind, PodKey};
 
 pub use crate::object_write::{ObjectOrder, ObjectPart, ObjectRef, ObjectWrite, Precondition, WriteOutcome};
@@ -170,8 +171,10 @@ pub enum EventType {
 /// An order to write an event (`events.k8s.io/v1`) about a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventOrder {
-    /// The pod that the event regards.
+    /// The pod that the event regards, or which stands for the object that it regards.
     pub pod: PodRef,
+    /// The object that the event regards, for a pod that stands for one.
+    pub object: Option<Arc<StandsFor>>,
     /// `Normal` or `Warning`.
     pub kind: EventType,
     /// `Scheduled`, `FailedScheduling`, ...

@@ -27,6 +27,7 @@ pub(crate) static NOTICE: CustomKind = CustomKind {
     is_required: false,
     is_decisive: true,
     verbs: &["create", "get", "patch"],
+    pod: None,
     decode: node_of,
     encode: manifest_of,
 };

@@ -439,6 +439,7 @@ pub(crate) fn group_status(kind: ObjectKind, name: &str, running: u32, message: 
 
 pub(crate) fn event(name: &str, note: &str) -> Effect {
     Effect::Event(EventOrder {
+        object: None,
         pod: pod_ref(name),
         kind: EventType::Warning,
         reason: "FailedScheduling",

@@ -236,6 +236,7 @@ static NEEDED: CustomKind = CustomKind {
     is_required: true,
     is_decisive: true,
     verbs: &[],
+    pod: None,
     decode: |_| Ok(Arc::new(())),
     encode: |_| Value::Null,
 };
@@ -250,6 +251,7 @@ static LIKED: CustomKind = CustomKind {
     is_required: false,
     is_decisive: false,
     verbs: &[],
+    pod: None,
     decode: |_| Ok(Arc::new(())),
     encode: |_| Value::Null,
 };

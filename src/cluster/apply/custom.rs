@@ -22,6 +22,12 @@ impl Cluster {
         }
         let old = self.custom.insert(object.clone());
         self.notify_plugins(|state, cx| state.custom_changed(cx, old.as_deref(), Some(&object)));
+        self.settle_given();
+        match &object.pod {
+            Some(Ok(pod)) => self.apply_pod(pod.clone(), out),
+            Some(Err(_)) => self.delete_stand_in(old.as_deref(), out),
+            None => {}
+        }
         out.push(ClusterEvent::CustomChanged { old, new: Some(object) });
     }
 
@@ -30,7 +36,24 @@ impl Cluster {
         self.forget_quarantined(kind.0.qualified, &key.0, &key.1);
         let Some(old) = self.custom.remove(kind, key) else { return };
         self.notify_plugins(|state, cx| state.custom_changed(cx, Some(&old), None));
+        self.delete_stand_in(Some(&old), out);
         out.push(ClusterEvent::CustomChanged { old: Some(old), new: None });
+    }
+
+    /// Removes the pod that stood for an object.
+    fn delete_stand_in(&mut self, object: Option<&CustomObject>, out: &mut Vec<ClusterEvent>) {
+        if let Some(Ok(pod)) = object.and_then(|object| object.pod.as_ref()) {
+            let key = pod.key.clone();
+            self.delete_pod(&key, out);
+        }
+    }
+
+    /// Tells the plugins that a pod which stands for an object was refused.
+    pub fn stand_in_refused(&mut self, pod: &Pod, message: &Arc<str>) {
+        self.notify_plugins(|state, cx| {
+            state.stand_in_refused(cx, pod, message);
+            Touched::Nothing
+        });
     }
 
     /// Applies a complete list of objects of a plugin's kind: objects that are not in it are deleted.

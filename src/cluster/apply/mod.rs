@@ -105,7 +105,9 @@ impl Cluster {
     pub fn reset_pods(&mut self, pods: Vec<Arc<Pod>>, bad: Vec<Quarantined>, out: &mut Vec<ClusterEvent>) {
         let unreadable = bad.iter().map(|q| PodKey { namespace: q.namespace.clone(), name: q.name.clone() });
         let live: HashSet<PodKey> = pods.iter().map(|p| p.key.clone()).chain(unreadable).collect();
-        let known = self.pods().map(|(_, r)| &r.pod.key).chain(self.ended.keys()).chain(self.outside.keys());
+        // Pods that stand for objects come and go with these.
+        let listed = self.pods().filter(|(_, r)| r.pod.stands_for.is_none());
+        let known = listed.map(|(_, r)| &r.pod.key).chain(self.ended.keys()).chain(self.outside.keys());
         let mut gone: Vec<PodKey> = known.filter(|key| !live.contains(*key)).cloned().collect();
         gone.sort();
         gone.dedup();
@@ -173,7 +175,7 @@ impl Cluster {
         }
         for record in self.pods.iter().flatten() {
             if let Some(node) = record.node {
-                self.columns.take_new(node, &record.pod.spec.requests, &new);
+                self.columns.take_new(node, &record.taken(), &new);
             }
         }
     }
@@ -344,12 +346,14 @@ impl Cluster {
                 stage: Stage::Pending,
                 since: Duration::ZERO,
                 holds: SmallVec::new(),
+                given: None,
             }),
         );
         self.join_gang(id);
         if let Some(pod) = self.pod(id).map(|record| record.pod.clone()) {
             self.notify_plugins(|state, cx| state.pod_came(cx, id, &pod));
         }
+        self.settle_given();
         id
     }
 

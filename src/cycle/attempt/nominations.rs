@@ -35,7 +35,7 @@ impl<'a> AttemptContext<'a> {
     pub(crate) fn on(self, cluster: &'a Cluster) -> CycleContext<'a> {
         let Self { profile, id, pod, probe, kind } = self;
         let claimant = Some(Claimant { id, pod, group: kind.group() });
-        CycleContext { profile, view: View::new(cluster), spec: &pod.spec, claimant, probe }
+        CycleContext { profile, view: View::new(cluster).for_pod(pod), spec: &pod.spec, claimant, probe }
     }
 }
 

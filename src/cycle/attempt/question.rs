@@ -113,8 +113,8 @@ impl<'a> Question<'a> {
     /// Returns the feasible nodes with their totals, in no particular order.
     pub fn totals(&mut self) -> Vec<(NodeIdx, i64)> {
         let (profile, spec) = (self.profile, &self.pod.spec);
-        let ctx =
-            CycleContext { profile, view: View::new(&self.cluster), spec, claimant: None, probe: &NoProbe };
+        let view = View::new(&self.cluster).for_pod(&self.pod);
+        let ctx = CycleContext { profile, view, spec, claimant: None, probe: &NoProbe };
         if self.results.refused_as_a_whole().is_some() {
             return Vec::new();
         }
@@ -124,8 +124,8 @@ impl<'a> Question<'a> {
     /// Returns the feasible nodes with their scores, the best first.
     pub fn scores(&mut self) -> Vec<Scored> {
         let (profile, spec) = (self.profile, &self.pod.spec);
-        let ctx =
-            CycleContext { profile, view: View::new(&self.cluster), spec, claimant: None, probe: &NoProbe };
+        let view = View::new(&self.cluster).for_pod(&self.pod);
+        let ctx = CycleContext { profile, view, spec, claimant: None, probe: &NoProbe };
         if self.results.refused_as_a_whole().is_some() {
             return Vec::new();
         }

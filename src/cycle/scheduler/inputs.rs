@@ -207,7 +207,9 @@ impl Scheduler {
         if let Some(pod) = &pod {
             self.record_event((id, &pod.key), &name, FlightEvent::Bound, now);
         }
-        let was_ordered = self.in_flight.effect_of.contains_key(&id);
+        // What binds an object for which a pod stands is a write of its plugin's PreBind.
+        let was_ordered =
+            self.in_flight.effect_of.contains_key(&id) || self.in_flight.pre_binding.contains_key(&id);
         let as_decided = self.last_attempt(id).node() == Some(node);
         if let (Some(pod), true) = (pod, was_ordered && as_decided) {
             self.records.counters.bound += 1;

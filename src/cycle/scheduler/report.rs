@@ -79,6 +79,10 @@ impl Scheduler {
         message: Arc<str>,
         nomination: Option<Option<Name>>,
     ) {
+        if pod.stands_for.is_some() {
+            self.cluster.stand_in_refused(pod, &message);
+            return self.order_event(pod_ref(pod), EventType::Warning, ("FailedScheduling", "Scheduling"), message);
+        }
         let known = pod.scheduled.as_ref();
         let is_known = known.is_some_and(|c| !c.is_true && &*c.reason == reason && c.message == message);
         let condition = (!is_known).then(|| ConditionText { reason, message: message.clone() });
@@ -106,11 +110,16 @@ impl Scheduler {
         (reason, action): (&'static str, &'static str),
         note: Arc<str>,
     ) {
-        self.order(Effect::Event(EventOrder { pod, kind, reason, action, note }));
+        let object = self.cluster.find_pod(&pod.key).and_then(|id| self.cluster.pod(id));
+        let object = object.and_then(|record| record.pod.stands_for.clone());
+        self.order(Effect::Event(EventOrder { pod, object, kind, reason, action, note }));
     }
 
     /// Orders the change of a pod's nomination in the API.
     pub(crate) fn order_nomination(&mut self, pod: &Pod, node: Option<Name>) {
+        if pod.stands_for.is_some() {
+            return;
+        }
         let (pod, nomination) = (pod_ref(pod), Some(node));
         self.order(Effect::Status(StatusOrder { pod, condition: None, nomination }));
     }

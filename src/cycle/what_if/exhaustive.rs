@@ -244,7 +244,9 @@ pub fn masks_of_pod_on(
     let group: Vec<GangKey> = pod.iter().filter_map(|pod| pod.member_of().cloned()).collect();
     let claimant = pod.as_deref().map(|pod| Claimant { id, pod, group: &group });
     let ask = |cluster: &Cluster, nodes: &[NodeIdx]| {
-        masks_on(&CycleContext { profile, view: View::new(cluster), spec, claimant, probe: &NoProbe }, nodes)
+        let view = View::new(cluster);
+        let view = pod.as_deref().map_or(view, |pod| view.for_pod(pod));
+        masks_on(&CycleContext { profile, view, spec, claimant, probe: &NoProbe }, nodes)
     };
     let overridden = overridden_among(cluster, profile, (id, spec), nodes);
     let absent =

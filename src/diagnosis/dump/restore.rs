@@ -10,7 +10,7 @@ use pellucid_cycle::{Registry, Scheduler};
 use pellucid_framework::profile::Profile;
 use pellucid_model::collections::{HashMap, HashSet};
 use pellucid_model::gang::{Dialect, GangDeclaration, GangTerms};
-use pellucid_model::{CustomKindRef, CustomObject, GangKey, Now, ObjectKind, Pod, PodKey};
+use pellucid_model::{CustomKindRef, CustomObject, GangKey, Name, Now, ObjectKind, Pod, PodKey};
 use pellucid_queue::QueueLimits;
 use pellucid_recording::Outcome;
 use pellucid_recording::switches::Switches;
@@ -135,7 +135,7 @@ fn apply_objects(
         let objects = state.objects.iter().filter(|o| o.kind() == kind).cloned().collect();
         scheduler.apply(Input::ObjectsReset { kind, objects, quarantined: of_kind(kind.as_str()) }, now);
     }
-    let mut plugin_objects = plugin_objects(&state.plugin_objects, kinds)?;
+    let mut plugin_objects = plugin_objects(state, kinds)?;
     for kind in kinds {
         let objects = plugin_objects.extract_if(.., |object| object.kind == *kind).collect();
         let quarantined = of_kind(kind.0.qualified);
@@ -185,7 +185,7 @@ fn time(dump: &Dump, at: u64) -> Now {
 }
 
 /// Reads the objects of plugins' kinds. Fails when no plugin knows the kind, or it cannot read the object.
-fn plugin_objects(all: &[PluginObject], kinds: &[CustomKindRef]) -> Result<Vec<Arc<CustomObject>>, String> {
+fn plugin_objects(state: &State, kinds: &[CustomKindRef]) -> Result<Vec<Arc<CustomObject>>, String> {
     let read = |(i, object): (usize, &PluginObject)| {
         let PluginObject { kind: word, namespace, name, uid, resource_version, content } = object;
         let of = |problem: String| format!("state.pluginObjects[{i}], {word} {name}: {problem}");
@@ -199,9 +199,19 @@ fn plugin_objects(all: &[PluginObject], kinds: &[CustomKindRef]) -> Result<Vec<A
             uid: uid.clone(),
             resource_version: resource_version.clone(),
             value,
+            pod: state.pods.iter().map(|p| &p.pod).find(|pod| stands_for(pod, kind, (namespace, name))).cloned().map(Ok),
         }))
     };
-    all.iter().enumerate().map(read).collect()
+    state.plugin_objects.iter().enumerate().map(read).collect()
+}
+
+/// Returns whether a pod stands for this object.
+fn stands_for(pod: &Pod, CustomKindRef(kind): CustomKindRef, object: (&Name, &Name)) -> bool {
+    pod.stands_for.as_ref().is_some_and(|of| {
+        &*of.kind == kind.kind
+            && of.api_version.split_once('/') == Some((kind.group, kind.version))
+            && (&of.namespace, &of.name) == object
+    })
 }
 
 /// Returns the gangs whose placed members are all undone: their quorum is planned again.

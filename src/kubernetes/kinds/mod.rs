@@ -151,6 +151,6 @@ impl Decoder {
 
     /// Decodes a manifest of a plugin's kind. Fails with the field that cannot be read.
     pub fn custom(&self, kind: CustomKindRef, manifest: &Value) -> Result<CustomObject, Quarantined> {
-        from_manifest(kind.0.qualified, manifest, |text| custom::read(kind, text))
+        self.with(|| from_manifest(kind.0.qualified, manifest, |text| custom::read(kind, text)))
     }
 }

@@ -39,7 +39,7 @@ fn object(id: u64) -> Effect {
 
 fn event(note: &str) -> Effect {
     let (kind, reason, action) = (EventType::Warning, "FailedScheduling", "Scheduling");
-    Effect::Event(EventOrder { pod: pod("p"), kind, reason, action, note: note.into() })
+    Effect::Event(EventOrder { pod: pod("p"), object: None, kind, reason, action, note: note.into() })
 }
 
 fn queues(binds: usize, statuses: usize, events: usize) -> EffectQueues {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use pellucid_model::collections::HashMap;
 use pellucid_model::effect::{EventOrder, EventType};
+use pellucid_model::pod::StandsFor;
 use pellucid_model::{Now, PodKey};
 
 /// Writes that a pod's full budget allows at once.
@@ -34,6 +35,8 @@ pub(crate) struct EventKey {
 pub(crate) struct EventWrite {
     pub(crate) key: EventKey,
     pub(crate) pod: PodKey,
+    /// The object that it regards, for a pod that stands for one.
+    pub(crate) object: Option<Arc<StandsFor>>,
     /// Name of the event object.
     pub(crate) name: String,
     /// Whether to create the object; otherwise only its series is patched.
@@ -57,6 +60,7 @@ pub(crate) enum EventOutcome {
 
 struct Entry {
     pod: PodKey,
+    object: Option<Arc<StandsFor>>,
     name: String,
     created: bool,
     seen: u32,
@@ -77,13 +81,13 @@ pub(crate) struct EventCorrelator {
 impl EventCorrelator {
     /// Records an occurrence. Returns the write that is due now, if any.
     pub(crate) fn record(&mut self, order: EventOrder, now: Now) -> Option<EventWrite> {
-        let EventOrder { pod, kind, reason, action, note } = order;
+        let EventOrder { pod, object, kind, reason, action, note } = order;
         let key = EventKey { uid: pod.uid, kind, reason, action, note };
         if !self.entries.contains_key(&key) {
             self.make_room(now);
-            let name = self.name(&pod.key, now);
+            let name = self.name(object.as_ref().map_or(&*pod.key.name, |of| &of.name), now);
             let (created, seen, written, in_flight) = (false, 0, 0, false);
-            let entry = Entry { pod: pod.key, name, created, seen, written, in_flight, last: now };
+            let entry = Entry { pod: pod.key, object, name, created, seen, written, in_flight, last: now };
             self.entries.insert(key.clone(), entry);
         }
         let entry = self.entries.get_mut(&key)?;
@@ -99,7 +103,7 @@ impl EventCorrelator {
         outcome: EventOutcome,
         now: Now,
     ) -> Option<EventWrite> {
-        let fresh_name = self.name(&write.pod, now);
+        let fresh_name = self.name(write.object.as_ref().map_or(&*write.pod.name, |of| &of.name), now);
         let entry = self.entries.get_mut(&write.key)?;
         entry.in_flight = false;
         match outcome {
@@ -131,6 +135,7 @@ impl EventCorrelator {
         entry.in_flight = true;
         Some(EventWrite {
             pod: entry.pod.clone(),
+            object: entry.object.clone(),
             name: entry.name.clone(),
             create: !entry.created,
             count: entry.seen,
@@ -139,12 +144,12 @@ impl EventCorrelator {
         })
     }
 
-    /// Returns a unique name for an event object: the pod's name and a number.
-    fn name(&mut self, pod: &PodKey, now: Now) -> String {
+    /// Returns a unique name for an event object: the name of what it regards and a number.
+    fn name(&mut self, regards: &str, now: Now) -> String {
         self.n_named += 1;
         let unique = u64::try_from(now.wall.as_nanos()).unwrap_or_default().wrapping_add(self.n_named);
-        // Object names have at most 253 characters; pod names are ASCII.
-        let stem = pod.name.get(..pod.name.len().min(230)).unwrap_or_default();
+        // Object names have at most 253 characters, which are ASCII.
+        let stem = regards.get(..regards.len().min(230)).unwrap_or_default();
         format!("{stem}.{unique:x}")
     }
 
@@ -203,6 +208,7 @@ mod tests {
 
     fn order(pod: &str, note: &str) -> EventOrder {
         EventOrder {
+            object: None,
             pod: PodRef { key: PodKey::new("ns", pod), uid: pod.into() },
             kind: EventType::Warning,
             reason: "FailedScheduling",

@@ -79,7 +79,7 @@ impl EventWriter {
     }
 
     async fn send(&self, write: &EventWrite) -> Result<(), WriteError> {
-        let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", write.pod.namespace);
+        let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", namespace(write));
         let sent = if write.create {
             self.with.writer.post(path, &self.event(write)).await
         } else {
@@ -92,7 +92,7 @@ impl EventWriter {
         let mut event = json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"namespace": write.pod.namespace.as_str(), "name": write.name},
+            "metadata": {"namespace": namespace(write), "name": write.name},
             "eventTime": MicroTime(timestamp(write.last)),
             "reportingController": CONTROLLER,
             "reportingInstance": self.instance,
@@ -111,6 +111,17 @@ impl EventWriter {
                 EventType::Warning => "Warning",
             },
         });
+        if let Some(of) = &write.object {
+            event["regarding"] = json!({
+                "apiVersion": of.api_version.as_str(),
+                "kind": of.kind.as_str(),
+                "name": of.name.as_str(),
+                "uid": write.key.uid,
+            });
+            if !of.namespace.is_empty() {
+                event["regarding"]["namespace"] = json!(of.namespace.as_str());
+            }
+        }
         if write.count > 1 {
             event["series"] = series(write);
         }
@@ -121,4 +132,10 @@ impl EventWriter {
 /// Returns a series, which the API accepts from the second occurrence on.
 fn series(write: &EventWrite) -> Value {
     json!({"count": write.count, "lastObservedTime": MicroTime(timestamp(write.last))})
+}
+
+/// Returns the namespace of an event: that of the object it regards, and `default` for an object without one.
+fn namespace(write: &EventWrite) -> &str {
+    let of = write.object.as_ref().map_or(&write.pod.namespace, |of| &of.namespace);
+    if of.is_empty() { "default" } else { of.as_str() }
 }

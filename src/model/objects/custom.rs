@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::Name;
+use crate::{Name, Pod};
 use crate::manifest::FieldError;
 
 /// What a plugin read of an object.
@@ -41,6 +41,10 @@ pub struct CustomKind {
     pub verbs: &'static [&'static str],
     /// Reads a manifest. Fails with the first field that cannot be read; the object is then quarantined.
     pub decode: fn(&Value) -> Result<CustomValue, FieldError>,
+    /// Makes the manifest of the pod that stands for an object which is scheduled as a pod is: bound once the object has
+    /// its node, ended once it needs no room. Its key must be that of no pod, so its name has a colon. `None` for a kind
+    /// whose objects are not scheduled. May be called with a manifest that `decode` cannot read.
+    pub pod: Option<fn(&Value) -> Value>,
     /// Writes what was read as a manifest that `decode` reads alike, for dumps. Of `metadata` it has what `decode` reads.
     pub encode: fn(&CustomValue) -> Value,
 }
@@ -116,7 +120,12 @@ pub struct CustomObject {
     pub resource_version: Arc<str>,
     /// What the plugin read of it.
     pub value: CustomValue,
+    /// The pod that stands for it, if its kind is scheduled.
+    pub pod: Option<StandIn>,
 }
+
+/// The pod that stands for an object, or the first field of it that cannot be read, with what is wrong.
+pub type StandIn = Result<Arc<Pod>, Arc<str>>;
 
 impl CustomObject {
     /// Returns the plugin's value, or `None` when it is of another type.

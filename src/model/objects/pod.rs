@@ -186,6 +186,20 @@ pub struct ScheduledCondition {
     pub message: Arc<str>,
 }
 
+/// The object for which a pod of the state stands: one of a plugin's kind that is scheduled as a pod is. The API server
+/// has no such pod; what is decided about it is written to the object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StandsFor {
+    /// `apiVersion` of the object.
+    pub api_version: Name,
+    /// `kind` of the object.
+    pub kind: Name,
+    /// Namespace; empty for a kind without namespaces.
+    pub namespace: Name,
+    /// Name of the object. Its uid is that of the pod.
+    pub name: Name,
+}
+
 /// An immutable pod object.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Pod {
@@ -237,6 +251,9 @@ pub struct Pod {
     pub gang: Option<Arc<GangDeclaration>>,
     /// Gang keys of the pod that do not make it a member of a gang.
     pub gang_warning: Option<Arc<GangProblem>>,
+    /// The object for which the pod stands; `None` for a pod of the API server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_for: Option<Arc<StandsFor>>,
     /// The fields that decide where the pod fits.
     pub spec: Arc<PodSpec>,
 }

@@ -92,6 +92,24 @@ pub struct PodRequests {
 }
 
 impl PodRequests {
+    /// Returns these requests without those in `given`, which are part of them; `pods` is taken over from `given`.
+    #[must_use]
+    pub fn less(&self, given: &Self) -> Self {
+        let (own, part) = (&self.list, &given.list);
+        let scalars = own.scalars.iter();
+        Self {
+            list: ResourceList {
+                milli_cpu: own.milli_cpu - part.milli_cpu,
+                memory: own.memory - part.memory,
+                ephemeral_storage: own.ephemeral_storage - part.ephemeral_storage,
+                pods: part.pods,
+                scalars: scalars.map(|(name, amount)| (name.clone(), amount - part.scalar(name))).collect(),
+            },
+            non_zero_milli_cpu: self.non_zero_milli_cpu - given.non_zero_milli_cpu,
+            non_zero_memory: self.non_zero_memory - given.non_zero_memory,
+        }
+    }
+
     /// Computes the requests of a pod. Per resource it takes the larger of two sums, the containers with all sidecars
     /// and the peak of the init sequence, and adds overhead. Pod-level requests replace the larger sum for the
     /// resources they name (KEP-2837); overhead is added to them as well.

@@ -67,6 +67,7 @@ pub static DEVICE: CustomKind = CustomKind {
     is_required: false,
     is_decisive: true,
     verbs: &[],
+    pod: None,
     decode: |manifest| Ok(Arc::new(Device::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, Device::manifest),
 };

@@ -61,6 +61,7 @@ pub static ELASTIC_QUOTA: CustomKind = CustomKind {
     is_required: false,
     is_decisive: true,
     verbs: &["get", "patch", "status/patch"],
+    pod: None,
     decode: |manifest| Ok(Arc::new(ElasticQuota::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, ElasticQuota::manifest),
 };
@@ -76,6 +77,7 @@ pub static ELASTIC_QUOTA_PROFILE: CustomKind = CustomKind {
     is_required: false,
     is_decisive: true,
     verbs: &[],
+    pod: None,
     decode: |manifest| Ok(Arc::new(ElasticQuotaProfile::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, ElasticQuotaProfile::manifest),
 };

@@ -74,6 +74,7 @@ pub static NODE_METRIC: CustomKind = CustomKind {
     is_required: false,
     is_decisive: true,
     verbs: &[],
+    pod: None,
     decode: |manifest| Ok(Arc::new(NodeMetric::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, NodeMetric::manifest),
 };

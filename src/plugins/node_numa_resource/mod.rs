@@ -72,6 +72,7 @@ pub static NODE_RESOURCE_TOPOLOGY: CustomKind = CustomKind {
     is_required: false,
     is_decisive: true,
     verbs: &[],
+    pod: None,
     decode: |manifest| Ok(Arc::new(NodeTopology::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, NodeTopology::manifest),
 };

@@ -42,6 +42,7 @@ fn object(name: &str, manifest: &Value, version: &str) -> Arc<CustomObject> {
         uid: "u".into(),
         resource_version: version.into(),
         value: (NODE_RESOURCE_TOPOLOGY.decode)(manifest).expect("a NodeResourceTopology"),
+        pod: None,
     })
 }
 

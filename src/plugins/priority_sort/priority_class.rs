@@ -20,6 +20,7 @@ pub static PRIORITY_CLASS: CustomKind = CustomKind {
     is_required: false,
     is_decisive: false,
     verbs: &[],
+    pod: None,
     decode: |manifest| Ok(Arc::new(PriorityClass::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, PriorityClass::manifest),
 };

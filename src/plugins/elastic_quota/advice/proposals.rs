@@ -340,6 +340,7 @@ fn proposal_of(old: &ElasticQuota, mut new: ElasticQuota, cost: u32) -> Proposal
         uid: Arc::default(),
         resource_version: Arc::default(),
         value: Arc::new(new),
+        pod: None,
     };
     Proposal {
         change: Change::Object { object: Arc::new(object), command },
