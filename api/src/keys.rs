@@ -6,6 +6,7 @@
 //! `spec.schedulingGroup.podGroupName`.
 
 pub mod elastic_quota;
+pub mod reservation;
 
 /// The unicore dialect: two labels on the pod, no group object.
 pub mod unicore {

@@ -48,6 +48,7 @@ pub mod node_volume_limits;
 pub mod pod_topology_spread;
 pub mod priority_sort;
 pub mod proportion;
+pub mod reservation;
 pub mod scheduling_gates;
 pub mod taint_toleration;
 pub mod volume_binding;
@@ -82,6 +83,7 @@ pub fn registry() -> Vec<Box<dyn PluginFactory>> {
         Box::new(image_locality::registration()),
         Box::new(default_binder::registration()),
         Box::new(node_declared_features::registration()),
+        Box::new(reservation::registration()),
         Box::new(load_aware_scheduling::registration()),
         Box::new(node_numa_resource::registration()),
         Box::new(device_share::registration()),

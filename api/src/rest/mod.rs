@@ -28,6 +28,7 @@ pub mod queue;
 pub mod relations;
 pub mod requirements;
 mod schema;
+pub mod reservation;
 pub mod scores;
 mod services;
 pub mod shadow;

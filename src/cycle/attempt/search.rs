@@ -328,6 +328,10 @@ fn refused_by<'c>(profile: &Profile, causes: impl Iterator<Item = &'c Cause>) ->
             by.insert(enabled.index);
         }
     }
+    // What they keep for the pod may come to stand where another plugin refused it.
+    for enabled in &profile.node_overrides {
+        by.insert(enabled.index);
+    }
     by
 }
 

@@ -58,6 +58,7 @@ fn report(cluster: &mut TestCluster, name: &str, milli: i64, second: i64) -> Clu
         uid: "u".into(),
         resource_version: format!("{second}-{milli}").as_str().into(),
         value: (NODE_METRIC.decode)(&manifest).expect("a NodeMetric that can be read"),
+        pod: None,
     };
     let mut events = Vec::new();
     cluster.cluster.apply_custom(Arc::new(object), &mut events);

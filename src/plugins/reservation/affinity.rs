@@ -1,0 +1,170 @@
+//! What a pod says of the reservations that it wants, in labels and annotations.
+
+use pellucid_api::keys::reservation as keys;
+use pellucid_framework::manifest::{Field, FieldError};
+use pellucid_model::selector::{LabelSelector, Labels};
+use pellucid_model::taint::{TaintEffect, Toleration, TolerationOperator};
+use pellucid_model::{Name, PodSpec};
+use serde_json::{Value, json};
+
+/// The wishes of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wishes {
+    /// Which reservations may be used; `None`: any, and the pod may do without.
+    pub(super) affinity: Option<Affinity>,
+    /// Resources of which a reservation must hold just what the pod requests.
+    pub(super) exact: Vec<Name>,
+}
+
+/// A reservation affinity. The pod needs a reservation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Affinity {
+    /// Name of the reservation; `None`: of any name.
+    pub(super) name: Option<Name>,
+    /// Terms of which one must match; empty: all do.
+    terms: Vec<Term>,
+    /// Labels that the reservation must have.
+    selector: LabelSelector,
+    /// Tolerations of taints of reservations.
+    pub(super) tolerations: Vec<Toleration>,
+}
+
+/// Requirements on labels and on the name of a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term {
+    labels: LabelSelector,
+    fields: LabelSelector,
+}
+
+const TERMS: &str = "reservationSelectorTerms";
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+
+impl Affinity {
+    fn read(root: &Field<'_>) -> Result<Self, FieldError> {
+        let terms = root.at(&[REQUIRED, TERMS])?.elements()?;
+        let pairs = root.get("reservationSelector")?.entries()?.into_iter();
+        let pairs = pairs.map(|(key, value)| Ok((key.into(), value.text()?.unwrap_or_default().into())));
+        let pairs = pairs.collect::<Result<Vec<(Name, Name)>, FieldError>>()?;
+        let name = root.get("name")?.text()?.filter(|name| !name.is_empty());
+        let tolerations = root.get("tolerations")?.elements()?;
+        Ok(Self {
+            name: name.map(Name::new),
+            terms: terms.iter().map(Term::read).collect::<Result<_, FieldError>>()?,
+            selector: LabelSelector::of_pairs(&pairs),
+            tolerations: tolerations.iter().map(toleration).collect::<Result<_, FieldError>>()?,
+        })
+    }
+
+    /// Returns whether a reservation with this name, on a node with these labels, is selected. A label of the reservation
+    /// counts before one of its node.
+    pub(super) fn selects(&self, name: &Name, own: &Labels, of_node: Option<&Labels>) -> bool {
+        let get = |key: &Name| own.get(key).or_else(|| of_node.and_then(|labels| labels.get(key)));
+        let holds = |selector: &LabelSelector| selector.requirements().iter().all(|r| r.matches(get(&r.key)));
+        let named = |selector: &LabelSelector| selector.requirements().iter().all(|r| r.matches(Some(name)));
+        let is_empty = |term: &Term| term.labels.is_empty() && term.fields.is_empty();
+        let any = |term: &Term| !is_empty(term) && holds(&term.labels) && named(&term.fields);
+        holds(&self.selector) && (self.terms.is_empty() || self.terms.iter().any(any))
+    }
+}
+
+impl Term {
+    fn read(field: &Field<'_>) -> Result<Self, FieldError> {
+        let labels = field.selector()?.unwrap_or_default();
+        let mut fields = Vec::new();
+        for one in field.get("matchFields")?.elements()? {
+            let key = one.get("key")?;
+            if key.text()? != Some("metadata.name") {
+                return Err(key.error("must be metadata.name"));
+            }
+            let values = one.get("values")?.elements()?;
+            let values: Vec<&str> =
+                values.iter().map(|v| Ok(v.text()?.unwrap_or_default())).collect::<Result<_, FieldError>>()?;
+            let operator = one.get("operator")?.text()?.unwrap_or_default();
+            fields.push(json!({"key": "metadata.name", "operator": operator, "values": values}));
+        }
+        let as_selector = json!({"matchExpressions": fields});
+        let fields = Field::root(&as_selector).selector().map_err(|e| field.error(e))?;
+        Ok(Self { labels, fields: fields.unwrap_or_default() })
+    }
+}
+
+fn toleration(field: &Field<'_>) -> Result<Toleration, FieldError> {
+    let text = |name| Ok::<Name, FieldError>(field.get(name)?.text()?.unwrap_or_default().into());
+    let operator = match &*text("operator")? {
+        "" | "Equal" => TolerationOperator::Equal,
+        "Exists" => TolerationOperator::Exists,
+        _ => TolerationOperator::Unknown,
+    };
+    let effect = text("effect")?;
+    let effect = TaintEffect::ALL.into_iter().find(|known| known.as_str() == &*effect);
+    Ok(Toleration { key: text("key")?, operator, value: text("value")?, effect })
+}
+
+/// Returns whether a pod uses nodes as if there were no reservations.
+pub(super) fn ignores_all(spec: &PodSpec) -> bool {
+    spec.labels.text(keys::RESERVATION_IGNORED) == Some("true")
+}
+
+/// Reads what a pod wants. Fails with the annotation, the field and what is wrong with it.
+pub(super) fn wishes(spec: &PodSpec) -> Result<Wishes, String> {
+    let affinity = read(spec, keys::RESERVATION_AFFINITY, Affinity::read)?;
+    let exact = read(spec, keys::EXACT_MATCH_RESERVATION, |root| {
+        let names = root.get("resourceNames")?.elements()?;
+        names.iter().map(|n| Ok(Name::new(n.text()?.unwrap_or_default()))).collect::<Result<_, FieldError>>()
+    })?;
+    Ok(Wishes { affinity, exact: exact.unwrap_or_default() })
+}
+
+fn read<T>(
+    spec: &PodSpec,
+    key: &str,
+    read: impl FnOnce(&Field<'_>) -> Result<T, FieldError>,
+) -> Result<Option<T>, String> {
+    let Some(text) = spec.annotations.text(key) else { return Ok(None) };
+    let value: Value = serde_json::from_str(text).map_err(|e| format!("annotation {key}: no JSON: {e}"))?;
+    read(&Field::root(&value)).map(Some).map_err(|e| format!("annotation {key}: {e}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(key: &str, value: &Value) -> PodSpec {
+        let annotations = Labels::new([(key.into(), Name::new(&value.to_string()))]);
+        PodSpec { annotations, ..PodSpec::default() }
+    }
+
+    fn selects(affinity: &Value) -> bool {
+        let affinity = wishes(&spec(keys::RESERVATION_AFFINITY, affinity)).expect("readable").affinity;
+        let label = |key: &str, value: &str| Labels::new([(key.into(), value.into())]);
+        affinity.expect("one").selects(&"r".into(), &label("pool", "a"), Some(&label("zone", "z")))
+    }
+
+    #[test]
+    fn labels_of_reservation_and_node_and_the_name_are_selected_by() {
+        let term = |term: Value| json!({REQUIRED: {TERMS: [term]}});
+        let is = |key: &str, value: &str| json!({"key": key, "operator": "In", "values": [value]});
+        for (affinity, is_selected) in [
+            (json!({}), true),
+            (json!({"reservationSelector": {"pool": "a"}}), true),
+            (json!({"reservationSelector": {"pool": "b"}}), false),
+            (term(json!({"matchExpressions": [is("zone", "z")]})), true),
+            (term(json!({"matchExpressions": [is("zone", "y")]})), false),
+            (term(json!({"matchFields": [is("metadata.name", "r")]})), true),
+            (term(json!({"matchFields": [is("metadata.name", "q")]})), false),
+            (term(json!({})), false),
+        ] {
+            assert_eq!(selects(&affinity), is_selected, "{affinity}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let wrong = spec(keys::EXACT_MATCH_RESERVATION, &json!({"resourceNames": [1]}));
+        let said = wishes(&wrong).expect_err("a number is no name");
+        assert_eq!(
+            said,
+            "annotation scheduling.koordinator.sh/exact-match-reservation: resourceNames[0]: not a text (1)"
+        );
+    }
+}

@@ -1,0 +1,164 @@
+//! Which of the reservations of one node a pod takes, and what it lacks where it takes none.
+//!
+//! A pod takes one reservation. Those that it does not take keep what is left of them, so it must fit beside them. The
+//! same questions are asked by the filter, in a trial without the pods of all that match, and by Reserve, when the pod is
+//! on its node already.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use pellucid_cluster::columns::PODS;
+use pellucid_model::{Name, NodeIdx};
+
+use super::matching::{Match, Seeker};
+use super::object::{Amounts, Policy, named};
+use super::reservations::Entry;
+
+/// What a pod lacks for a reservation, or beside all of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Lack {
+    /// The node, with what is left of this reservation, has too little of a resource.
+    Node(Name),
+    /// The reservation has too little of a resource.
+    Reservation { resource: Name, requested: i64, used: i64, capacity: i64 },
+}
+
+/// The reservations of one node, as a pod sees them.
+pub(super) struct Choice<'a> {
+    /// The reservation to take.
+    pub(super) taken: Option<Match<'a>>,
+    /// Whether the pod can be on the node without a reservation.
+    pub(super) fits_beside: bool,
+    /// What it lacks, when it can neither take one nor be there without.
+    pub(super) lacks: BTreeSet<Lack>,
+}
+
+/// Whether the pod of a question is on the node already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stand {
+    Outside,
+    OnNode,
+}
+
+/// What the pod finds on a node.
+struct Room<'s, 'a> {
+    seeker: &'s Seeker<'a>,
+    node: NodeIdx,
+    wanted: Amounts,
+    stand: Stand,
+    /// The reservations that match.
+    matches: Vec<Match<'a>>,
+}
+
+/// Returns what a pod without a node takes on one: the place for a pod.
+fn slot(entry: &Entry) -> i64 {
+    i64::from(entry.owners().next().is_none())
+}
+
+impl Room<'_, '_> {
+    /// Whether the reservation's pod is on the node in this state, and not away for a trial.
+    fn is_placed(&self, of: &Match<'_>) -> bool {
+        self.seeker.view.cluster().pod(of.stand_in.id).is_some_and(|record| record.node == Some(self.node))
+    }
+
+    /// Returns what the node lacks for the pod with the room of one reservation, or of none, while the others keep
+    /// what they have.
+    fn lacks_with(&self, own: Option<&Match<'_>>) -> BTreeSet<Lack> {
+        let columns = self.seeker.view.columns();
+        let is_own = |of: &Match<'_>| own.is_some_and(|own| own.name == of.name);
+        let free = |of_node: i64, left: &dyn Fn(&Entry) -> i64| {
+            self.matches.iter().fold(of_node, |free, of| match (is_own(of), self.is_placed(of)) {
+                (true, true) => free.saturating_add(left(of.entry)),
+                (false, false) => free.saturating_sub(left(of.entry)),
+                _ => free,
+            })
+        };
+        let more = |wanted: i64| if self.stand == Stand::OnNode { 0 } else { wanted };
+        let mut lacks = BTreeSet::new();
+        if more(1) > free(columns.free(self.node, PODS), &slot) {
+            lacks.insert(Lack::Node(Name::new("pods")));
+        }
+        for (resource, wanted) in &self.wanted {
+            let of_node = columns.find(resource).map_or(0, |column| columns.free(self.node, column));
+            if more(*wanted) > free(of_node, &|entry| entry.left(resource)) {
+                lacks.insert(Lack::Node(resource.clone()));
+            }
+        }
+        lacks
+    }
+
+    /// Returns what a reservation itself lacks for the pod, under its policy.
+    fn lacks_in(&self, of: &Match<'_>) -> BTreeSet<Lack> {
+        let spec = &of.known.spec;
+        if spec.policy != Policy::Restricted {
+            return BTreeSet::new();
+        }
+        let capacities = of.entry.allocatable();
+        let is_restricted = |name: &Name| {
+            spec.restricted.as_ref().map_or_else(|| capacities.contains_key(name), |only| only.contains(name))
+        };
+        let wanted = self.wanted.iter().filter(|(name, _)| is_restricted(name));
+        let lack = |(resource, requested): (&Name, &i64)| {
+            let capacity = capacities.get(resource).copied().unwrap_or(0);
+            let used = of.entry.used(resource);
+            let (resource, requested) = (resource.clone(), *requested);
+            (requested > capacity.saturating_sub(used)).then_some(Lack::Reservation {
+                resource,
+                requested,
+                used,
+                capacity,
+            })
+        };
+        wanted.filter_map(lack).collect()
+    }
+
+    /// Whether the pod requests anything of what is reserved. One that does not goes beside the reservation, unless it
+    /// must have one.
+    fn concerns(&self, of: &Match<'_>) -> bool {
+        self.seeker.affinity().is_some() || shares(&of.entry.allocatable(), &self.wanted)
+    }
+}
+
+/// Whether a pod requests anything of what is reserved.
+pub(super) fn shares(reserved: &Amounts, wanted: &Amounts) -> bool {
+    wanted.keys().any(|name| reserved.contains_key(name))
+}
+
+/// Returns the score of a reservation for a pod, 0 to 100: the mean share of its resources in use with the pod. A resource
+/// that overflows counts 0.
+pub(super) fn score(entry: &Entry, wanted: &Amounts) -> i64 {
+    let capacities = entry.allocatable();
+    let share = |(name, capacity): (&Name, &i64)| {
+        let used = entry.used(name).saturating_add(wanted.get(name).copied().unwrap_or(0));
+        if used > *capacity { 0 } else { (i128::from(used) * 100 / i128::from(*capacity)) as i64 }
+    };
+    let sum: i64 = capacities.iter().map(share).sum();
+    sum / (capacities.len().max(1) as i64)
+}
+
+/// Returns what a pod would do on a node. Of the reservations that it fits in, it takes the one of the least order, then
+/// of the highest score, then the first by name.
+pub(super) fn choose<'a>(seeker: &Seeker<'a>, node: NodeIdx, stand: Stand) -> Choice<'a> {
+    let room = Room { seeker, node, wanted: named(&seeker.spec.requests.list), stand, matches: seeker.on(node) };
+    let mut lacks = BTreeSet::new();
+    let mut usable: Vec<Match<'a>> = Vec::new();
+    for of in room.matches.iter().filter(|of| room.concerns(of)) {
+        let (by_node, own) = (room.lacks_with(Some(of)), room.lacks_in(of));
+        if by_node.is_empty() && own.is_empty() {
+            usable.push(*of);
+        }
+        lacks.extend(by_node);
+        lacks.extend(own);
+    }
+    let key = |of: &&Match<'a>| {
+        let order = of.known.spec.order;
+        (order.is_none(), order, Reverse(score(of.entry, &room.wanted)), of.name.clone())
+    };
+    let taken = usable.iter().min_by_key(key).copied();
+    let beside = if taken.is_none() && seeker.affinity().is_none() { room.lacks_with(None) } else { BTreeSet::new() };
+    let fits_beside = seeker.affinity().is_none() && beside.is_empty();
+    if lacks.is_empty() {
+        lacks = beside;
+    }
+    Choice { taken, fits_beside, lacks }
+}

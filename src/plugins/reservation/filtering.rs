@@ -1,0 +1,135 @@
+//! PreFilter and Filter: pods that must have a reservation, pods that may use one, and reservations themselves.
+
+use std::sync::Arc;
+
+use pellucid_cluster::Cluster;
+use pellucid_framework::plugin::{CycleValue, Filter, Measure, Nodes, PreFilter, PreFiltered, Reads};
+use pellucid_framework::{Cause, CauseId, Code, View};
+use pellucid_model::{Name, NodeIdx, PodSpec};
+
+use super::ReservationPlugin;
+use super::affinity::ignores_all;
+use super::choosing::{Lack, Stand, choose};
+use super::matching::Seeker;
+use super::object::Policy;
+use super::reasons::{self, cause};
+use super::reservations::{Reservations, reservation_of};
+
+/// What the filter judges.
+enum Judged {
+    /// A pod that may use reservations.
+    Owner,
+    /// A reservation with this policy.
+    Reservation(Policy),
+}
+
+impl ReservationPlugin {
+    fn prepare(view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        let Some(pod) = view.pod() else { return PreFiltered::Skip };
+        if let Some(name) = reservation_of(pod) {
+            let known = view.state::<Reservations>().and_then(|all| all.get(name)?.known.as_ref());
+            return known.map_or(PreFiltered::Skip, |known| PreFiltered::Ready {
+                value: Arc::new(Judged::Reservation(known.spec.policy)),
+                nodes: None,
+            });
+        }
+        if ignores_all(spec) {
+            return PreFiltered::Skip;
+        }
+        let refused = |reason, subject: &str| {
+            PreFiltered::Refused(cause(Code::UnschedulableAndUnresolvable, reason, subject))
+        };
+        let seeker = match Seeker::of(view, pod, spec) {
+            Ok(Some(seeker)) => seeker,
+            Ok(None) => return PreFiltered::Skip,
+            Err(text) => return refused(&reasons::UNREADABLE, &text),
+        };
+        let value: CycleValue = Arc::new(Judged::Owner);
+        if seeker.affinity().is_some() {
+            let nodes: Vec<NodeIdx> = seeker.matches().into_keys().collect();
+            if nodes.is_empty() {
+                return refused(&reasons::NO_MATCH, "");
+            }
+            return PreFiltered::Ready { value, nodes: Some(nodes) };
+        }
+        match seeker.has_match() {
+            true => PreFiltered::Ready { value, nodes: None },
+            false => PreFiltered::Skip,
+        }
+    }
+
+    /// Returns why a node is refused to an owner.
+    fn refusal(seeker: &Seeker<'_>, node: NodeIdx) -> Option<Cause> {
+        if seeker.affinity().is_none() && seeker.on(node).is_empty() {
+            return None;
+        }
+        let choice = choose(seeker, node, Stand::Outside);
+        let is_feasible = choice.taken.is_some() || choice.fits_beside;
+        (!is_feasible).then(|| reasons::lacking(&choice.lacks, seeker.affinity()))
+    }
+}
+
+/// Whether a node has a reservation that does not share it with one of this policy.
+fn conflicts(cluster: &Cluster, all: &Reservations, node: NodeIdx, policy: Policy) -> bool {
+    let pods = cluster.slot(node).pods.iter().filter_map(|id| cluster.pod(*id));
+    let known = pods.filter_map(|record| all.get(reservation_of(&record.pod)?)?.known.as_ref());
+    known.into_iter().any(|known| !known.spec.policy.agrees_with(policy))
+}
+
+impl PreFilter for ReservationPlugin {
+    /// Owners are known by their names and owners, and reservations by objects of their own.
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        Self::prepare(view, spec)
+    }
+}
+
+impl Filter for ReservationPlugin {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
+        match value.downcast_ref::<Judged>() {
+            Some(Judged::Reservation(policy)) => {
+                let Some(all) = view.state::<Reservations>() else { return };
+                let of = cause(Code::Unschedulable, &reasons::POLICY_CONFLICT, "");
+                let refused = nodes.cause(of);
+                nodes.refuse(|node| match conflicts(view.cluster(), all, node, *policy) {
+                    true => refused,
+                    false => CauseId::FEASIBLE,
+                });
+            }
+            Some(Judged::Owner) => {
+                let Some(Ok(Some(seeker))) = view.pod().map(|pod| Seeker::of(view, pod, spec)) else { return };
+                nodes.refuse_with(|causes, node| {
+                    Self::refusal(&seeker, node).map_or(CauseId::FEASIBLE, |cause| causes.id(cause))
+                });
+            }
+            None => {}
+        }
+    }
+
+    fn measure(&self, view: View<'_>, spec: &PodSpec, _cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
+        let Some(Ok(Some(seeker))) = view.pod().map(|pod| Seeker::of(view, pod, spec)) else {
+            return Vec::new();
+        };
+        let mut all: Vec<Measure> = Vec::new();
+        for node in nodes {
+            for lack in choose(&seeker, *node, Stand::Outside).lacks {
+                let Lack::Reservation { resource, requested, used, capacity } = lack else { continue };
+                let resource = Name::new(&format!("{resource} of the reservation"));
+                let (available, best_node) = (capacity.saturating_sub(used), *node);
+                match all.iter_mut().find(|known| known.resource == resource) {
+                    Some(known) if known.available >= available => {}
+                    Some(known) => (known.available, known.best_node) = (available, best_node),
+                    None => all.push(Measure { resource, requested, available, best_node }),
+                }
+            }
+        }
+        all
+    }
+}

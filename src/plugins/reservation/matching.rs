@@ -1,0 +1,147 @@
+//! Which reservations a pod may use, and why not the others.
+
+use std::collections::BTreeMap;
+
+use pellucid_framework::View;
+use pellucid_model::taint::{TaintEffect, tolerated};
+use pellucid_model::{Name, NodeIdx, Pod, PodSpec};
+
+use super::affinity::{Affinity, Wishes, wishes};
+use super::owners;
+use super::reservations::{Entry, Known, Reservations, StandIn, amount};
+
+/// Why an owner may not use a reservation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Mismatch {
+    Unschedulable,
+    /// The pod asks for another one by name.
+    Name,
+    Affinity,
+    /// A taint that is not tolerated, as `{key: value}`.
+    Taint(String),
+    NotExact,
+}
+
+impl Mismatch {
+    /// Returns what a number of reservations is said to be.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Unschedulable => "is unschedulable".into(),
+            Self::Name => "didn't match the requested reservation name".into(),
+            Self::Affinity => "didn't match affinity rules".into(),
+            Self::Taint(taint) => format!("had untolerated taint {taint}"),
+            Self::NotExact => "is not exact matched".into(),
+        }
+    }
+}
+
+/// A pod and what it wants of reservations.
+pub(super) struct Seeker<'a> {
+    pub(super) view: View<'a>,
+    pub(super) all: &'a Reservations,
+    pod: &'a Pod,
+    /// The spec in question, which may differ from the pod's.
+    pub(super) spec: &'a PodSpec,
+    pub(super) wishes: Wishes,
+}
+
+/// A reservation that the pod may use.
+#[derive(Clone, Copy)]
+pub(super) struct Match<'a> {
+    pub(super) name: &'a Name,
+    pub(super) entry: &'a Entry,
+    pub(super) known: &'a Known,
+    pub(super) stand_in: &'a StandIn,
+    pub(super) node: NodeIdx,
+}
+
+impl<'a> Seeker<'a> {
+    /// Makes it for a pod. `None` when there is no reservation or when the pod stands for one. Fails with what is wrong
+    /// with its annotations.
+    pub(super) fn of(view: View<'a>, pod: &'a Pod, spec: &'a PodSpec) -> Result<Option<Self>, String> {
+        let Some(all) = view.state::<Reservations>() else { return Ok(None) };
+        let wishes = wishes(spec)?;
+        if pod.stands_for.is_some() || all.is_empty() && wishes.affinity.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Self { view, all, pod, spec, wishes }))
+    }
+
+    /// Returns the affinity of a pod that must have a reservation.
+    pub(super) fn affinity(&self) -> Option<&Affinity> {
+        self.wishes.affinity.as_ref()
+    }
+
+    /// Returns what of a reservation keeps the pod from using it; `None` when the pod is no owner or the reservation is
+    /// not there to be used.
+    pub(super) fn judge(&self, name: &'a Name, entry: &'a Entry) -> Option<Result<Match<'a>, Mismatch>> {
+        let (known, stand_in) = entry.available()?;
+        if !owners::matches(known.spec.owners.as_deref().ok()?, self.pod) {
+            return None;
+        }
+        let node = *self.all.nodes.get(known.spec.status.node.as_ref()?)?;
+        Some(match self.mismatch(name, known, stand_in, node) {
+            Some(mismatch) => Err(mismatch),
+            None => Ok(Match { name, entry, known, stand_in, node }),
+        })
+    }
+
+    fn mismatch(&self, name: &Name, known: &Known, stand_in: &StandIn, node: NodeIdx) -> Option<Mismatch> {
+        let spec = &known.spec;
+        if spec.unschedulable {
+            return Some(Mismatch::Unschedulable);
+        }
+        let affinity = self.affinity();
+        if affinity.and_then(|affinity| affinity.name.as_ref()).is_some_and(|wanted| wanted != name) {
+            return Some(Mismatch::Name);
+        }
+        if affinity.is_some_and(|affinity| !affinity.selects(name, &spec.labels, self.view.labels(node))) {
+            return Some(Mismatch::Affinity);
+        }
+        let tolerations = affinity.map_or(&[][..], |affinity| &affinity.tolerations);
+        let is_hard = |effect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
+        let taint = spec.taints.iter().find(|taint| is_hard(taint.effect) && !tolerated(tolerations, taint));
+        if let Some(taint) = taint {
+            return Some(Mismatch::Taint(format!("{{{}: {}}}", taint.key, taint.value)));
+        }
+        let (own, wanted) = (&stand_in.requests.list, &self.spec.requests.list);
+        let differs = |resource: &Name| amount(own, resource) != amount(wanted, resource);
+        self.wishes.exact.iter().any(differs).then_some(Mismatch::NotExact)
+    }
+
+    /// Returns the reservations that the pod may use, by node and name.
+    pub(super) fn matches(&self) -> BTreeMap<NodeIdx, Vec<Match<'a>>> {
+        let mut all: BTreeMap<NodeIdx, Vec<Match<'a>>> = BTreeMap::new();
+        for (name, entry, _) in self.all.iter() {
+            if let Some(Ok(found)) = self.judge(name, entry) {
+                all.entry(found.node).or_default().push(found);
+            }
+        }
+        all.values_mut().for_each(|matches| matches.sort_by_key(|found| found.name.clone()));
+        all
+    }
+
+    /// Returns whether the pod may use any reservation.
+    pub(super) fn has_match(&self) -> bool {
+        self.all.iter().any(|(name, entry, _)| matches!(self.judge(name, entry), Some(Ok(_))))
+    }
+
+    /// Returns the reservations of a node that the pod may use, by name.
+    pub(super) fn on(&self, node: NodeIdx) -> Vec<Match<'a>> {
+        let all = self.all.on_node(self.view.name(node));
+        all.filter_map(|(name, entry)| self.judge(name, entry)?.ok()).collect()
+    }
+
+    /// Returns how many reservations have the pod as an owner, and what keeps it from how many.
+    pub(super) fn counts(&self) -> (usize, BTreeMap<Mismatch, usize>) {
+        let (mut owned, mut others) = (0, BTreeMap::new());
+        for (name, entry, _) in self.all.iter() {
+            let Some(judged) = self.judge(name, entry) else { continue };
+            owned += 1;
+            if let Err(mismatch) = judged {
+                *others.entry(mismatch).or_insert(0) += 1;
+            }
+        }
+        (owned, others)
+    }
+}

@@ -1,0 +1,283 @@
+//! What is read of a Reservation.
+//!
+//! Owners that cannot be read do not make the object unreadable: the problem is told in its status.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pellucid_api::keys::reservation as keys;
+use pellucid_framework::manifest::{Field, FieldError};
+use pellucid_model::Name;
+use pellucid_model::quantity::format_amount;
+use pellucid_model::requests::ResourceList;
+use pellucid_model::selector::Labels;
+use pellucid_model::taint::{Taint, TaintEffect};
+use serde_json::{Value, json};
+
+use super::owners::{self, OwnerTerm};
+
+/// Amounts by resource name, in the model's units.
+pub(super) type Amounts = BTreeMap<Name, i64>;
+
+/// Time that a reservation lasts when nothing is said.
+const TTL: Duration = Duration::from_secs(24 * 3600);
+
+/// How pods may use a reservation's room (`spec.allocatePolicy`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Policy {
+    /// Room of the reservation and of its node, on a node without reservations of another policy.
+    #[default]
+    Default,
+    /// As `Default`.
+    Aligned,
+    /// Of the restricted resources the reservation's room alone.
+    Restricted,
+}
+
+impl Policy {
+    /// Returns the word of the API; empty for the default.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "",
+            Self::Aligned => "Aligned",
+            Self::Restricted => "Restricted",
+        }
+    }
+
+    /// Returns whether reservations of both policies may share a node.
+    pub(super) fn agrees_with(self, other: Self) -> bool {
+        (self == Self::Default) == (other == Self::Default)
+    }
+}
+
+/// `status.phase`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing was written yet.
+    #[default]
+    New,
+    Pending,
+    /// Placed; pods may use it.
+    Available,
+    /// Used up.
+    Succeeded,
+    /// Expired, or its node is gone.
+    Failed,
+}
+
+impl Phase {
+    /// Returns the word of the API; `Pending` for one that was never written.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::New | Self::Pending => "Pending",
+            Self::Available => "Available",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+        }
+    }
+
+    /// Returns whether the reservation holds nothing any more.
+    pub(super) fn has_ended(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+}
+
+/// The part of the status that the scheduler compares with what should stand there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Status {
+    pub(super) phase: Phase,
+    pub(super) node: Option<Name>,
+    pub(super) allocated: Amounts,
+    /// `namespace/name` of the current owners, sorted.
+    pub(super) owners: Vec<String>,
+    /// The conditions as they stand.
+    pub(super) conditions: Vec<Value>,
+}
+
+/// A Reservation.
+#[derive(Clone, Debug)]
+pub(super) struct Reservation {
+    /// `metadata.labels`, which affinities select by.
+    pub(super) labels: Labels,
+    /// Seconds since 1970 at which the object was created.
+    pub(super) created: i64,
+    /// The owners, or what is wrong with them.
+    pub(super) owners: Result<Vec<OwnerTerm>, String>,
+    /// Seconds since 1970 at which it expires; `None`: never.
+    pub(super) expires: Option<i64>,
+    /// Whether one owner uses it up.
+    pub(super) once: bool,
+    pub(super) policy: Policy,
+    /// The resources that [`Policy::Restricted`] is about; `None`: all that it holds.
+    pub(super) restricted: Option<Vec<Name>>,
+    pub(super) unschedulable: bool,
+    pub(super) taints: Vec<Taint>,
+    /// Rank among the reservations of which one is taken; the least comes first. `None`: after those that have one.
+    pub(super) order: Option<i64>,
+    pub(super) status: Status,
+    /// What was read, for dumps and answers.
+    manifest: Value,
+}
+
+fn phase(field: &Field<'_>) -> Result<Phase, FieldError> {
+    Ok(match field.text()?.unwrap_or_default() {
+        "" => Phase::New,
+        "Pending" => Phase::Pending,
+        // Koordinator declares Waiting, and nothing sets it.
+        "Available" | "Waiting" => Phase::Available,
+        "Succeeded" => Phase::Succeeded,
+        "Failed" => Phase::Failed,
+        _ => return Err(field.error("must be Pending, Available, Succeeded or Failed")),
+    })
+}
+
+fn policy(field: &Field<'_>) -> Result<Policy, FieldError> {
+    Ok(match field.text()?.unwrap_or_default() {
+        "" => Policy::Default,
+        "Aligned" => Policy::Aligned,
+        "Restricted" => Policy::Restricted,
+        _ => return Err(field.error("must be empty, Aligned or Restricted")),
+    })
+}
+
+fn taint(field: &Field<'_>) -> Result<Taint, FieldError> {
+    let text = |name| Ok::<Name, FieldError>(field.get(name)?.text()?.unwrap_or_default().into());
+    let effect = field.get("effect")?;
+    let parsed = TaintEffect::ALL.into_iter().find(|known| Some(known.as_str()) == effect.text().ok().flatten());
+    let parsed = parsed.ok_or_else(|| effect.error("must be NoSchedule, PreferNoSchedule or NoExecute"))?;
+    Ok(Taint { key: text("key")?, value: text("value")?, effect: parsed })
+}
+
+/// Reads a resource list, which is empty when absent.
+fn amounts(field: &Field<'_>) -> Result<Amounts, FieldError> {
+    let read = |(name, field): (&str, Field<'_>)| Ok((name.into(), field.quantity(name)?.unwrap_or(0)));
+    field.entries()?.into_iter().map(read).collect()
+}
+
+/// Returns a resource list as the API has it.
+pub(super) fn resource_list(amounts: &Amounts) -> Value {
+    let named = amounts.iter().map(|(name, amount)| (name.to_string(), json!(format_amount(name, *amount))));
+    Value::Object(named.collect())
+}
+
+/// Returns the amounts of a list that are not 0, by name.
+pub(super) fn named(list: &ResourceList) -> Amounts {
+    let fixed = [("cpu", list.milli_cpu), ("memory", list.memory), ("ephemeral-storage", list.ephemeral_storage)];
+    let fixed = fixed.into_iter().map(|(name, amount)| (Name::new(name), amount));
+    fixed.chain(list.scalars.iter().cloned()).filter(|(_, amount)| *amount != 0).collect()
+}
+
+fn status(field: &Field<'_>) -> Result<Status, FieldError> {
+    let node = field.get("nodeName")?.text()?.filter(|name| !name.is_empty());
+    let owner = |owner: Field<'_>| {
+        let text = |name| Ok::<String, FieldError>(owner.get(name)?.text()?.unwrap_or_default().to_owned());
+        Ok(format!("{}/{}", text("namespace")?, text("name")?))
+    };
+    let owners = field.get("currentOwners")?.elements()?.into_iter().map(owner);
+    let mut owners: Vec<String> = owners.collect::<Result<_, FieldError>>()?;
+    owners.sort();
+    Ok(Status {
+        phase: phase(&field.get("phase")?)?,
+        node: node.map(Name::new),
+        allocated: amounts(&field.get("allocated")?)?,
+        owners,
+        conditions: Vec::new(),
+    })
+}
+
+fn restricted(annotation: &Field<'_>) -> Result<Option<Vec<Name>>, FieldError> {
+    let Some(text) = annotation.text()? else { return Ok(None) };
+    let options: Value = serde_json::from_str(text).map_err(|e| annotation.error(format_args!("no JSON: {e}")))?;
+    let names = Field::root(&options).get("resources").and_then(|field| field.elements());
+    let names = names.and_then(|all| {
+        all.iter().map(|name| Ok(Name::new(name.text()?.unwrap_or_default()))).collect::<Result<_, FieldError>>()
+    });
+    names.map(|names: Vec<Name>| (!names.is_empty()).then_some(names)).map_err(|e| annotation.error(e))
+}
+
+impl Reservation {
+    /// Reads a manifest.
+    pub(super) fn read(manifest: &Value) -> Result<Self, FieldError> {
+        let root = Field::root(manifest);
+        let (meta, spec) = (root.get("metadata")?, root.get("spec")?);
+        let pairs = meta.get("labels")?.entries()?.into_iter();
+        let pairs = pairs.map(|(key, value)| Ok((key.into(), value.text()?.unwrap_or_default().into())));
+        let labels = Labels::new(pairs.collect::<Result<Vec<(Name, Name)>, FieldError>>()?);
+        let created = meta.get("creationTimestamp")?.moment()?.unwrap_or(0);
+        let ttl = spec.get("ttl")?.duration()?.unwrap_or(TTL);
+        let by_ttl = (!ttl.is_zero()).then(|| created.saturating_add_unsigned(ttl.as_secs()));
+        let order = labels.text(keys::RESERVATION_ORDER).and_then(|text| text.parse().ok());
+        let conditions = manifest["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let annotations = meta.get("annotations")?;
+        Ok(Self {
+            created,
+            owners: owners::read(&spec.get("owners")?).map_err(|e| e.to_string()),
+            expires: spec.get("expires")?.moment()?.or(by_ttl),
+            once: spec.get("allocateOnce")?.boolean()?.unwrap_or(true),
+            policy: policy(&spec.get("allocatePolicy")?)?,
+            restricted: restricted(&annotations.get(keys::RESERVATION_RESTRICTED_OPTIONS)?)?,
+            unschedulable: spec.get("unschedulable")?.boolean()?.unwrap_or(false),
+            taints: spec.get("taints")?.elements()?.iter().map(taint).collect::<Result<_, FieldError>>()?,
+            order: order.filter(|order: &i64| *order != 0),
+            status: Status { conditions, ..status(&root.get("status")?)? },
+            labels,
+            manifest: kept(manifest),
+        })
+    }
+
+    /// Writes what was read.
+    pub(super) fn manifest(&self) -> Value {
+        self.manifest.clone()
+    }
+
+    /// Returns `spec.owners` as it stands.
+    pub(super) fn owners_as_written(&self) -> Value {
+        self.manifest["spec"]["owners"].clone()
+    }
+
+    /// Returns when the reservation ended, in seconds since 1970, as its conditions say.
+    pub(super) fn ended_at(&self) -> i64 {
+        let ready = self.status.conditions.iter().find(|of| of["type"] == "Ready");
+        let at = ready.and_then(|of| Field::root(of).get("lastTransitionTime").ok()?.moment().ok()?);
+        at.unwrap_or(self.created)
+    }
+
+    /// Returns why the reservation cannot be placed as it is written, with the field.
+    pub(super) fn problem(&self) -> Option<String> {
+        problem(&self.manifest, self.owners.as_ref().err())
+    }
+}
+
+/// Returns what is wrong with what a reservation asks for.
+fn problem(manifest: &Value, owners: Option<&String>) -> Option<String> {
+    let spec = &manifest["spec"];
+    if let Some(problem) = owners {
+        return Some(format!("spec.owners{}{problem}", if problem.starts_with('[') { "" } else { ": " }));
+    }
+    if !spec["template"].is_object() {
+        return Some("spec.template: must say what is reserved".into());
+    }
+    (spec["preAllocation"] == json!(true))
+        .then(|| "spec.preAllocation: room that others use cannot be reserved by this scheduler".into())
+}
+
+/// Returns whether the object can be placed as it is written.
+pub(super) fn is_placeable(manifest: &Value) -> bool {
+    let owners = &manifest["spec"]["owners"];
+    problem(manifest, owners::read(&Field::root(owners)).err().map(|e| e.to_string()).as_ref()).is_none()
+}
+
+/// Returns the parts of a manifest that are kept.
+fn kept(manifest: &Value) -> Value {
+    let mut meta = serde_json::Map::new();
+    for field in ["name", "uid", "labels", "annotations", "creationTimestamp"] {
+        if let Some(value) = manifest["metadata"].get(field) {
+            meta.insert(field.to_owned(), value.clone());
+        }
+    }
+    let mut kept = json!({"metadata": meta, "spec": manifest["spec"]});
+    if manifest["status"].is_object() {
+        kept["status"] = manifest["status"].clone();
+    }
+    kept
+}

@@ -1,0 +1,442 @@
+//! The state of the plugin: all reservations, who stands in the room of which, and what is left of it.
+//!
+//! A reservation's pod takes what is left: the hold of an owner has it give up what the owner takes of its room. What
+//! stands on objects (`status` of the reservation, the annotation of the owner) is enough to make all of it again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_api::keys::reservation as keys;
+use pellucid_cluster::derived::{HookContext, Placed, Touched};
+use pellucid_cluster::{DerivedState, HoldValue, Stage};
+use pellucid_model::effect::{BindingMarks, ObjectWrite, WriteOutcome};
+use pellucid_model::requests::{PodRequests, ResourceList};
+use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Pod, PodId, PodKey};
+use serde_json::{Value, json};
+
+use super::NAME;
+use super::args::ReservationArgs;
+use super::object::{Amounts, Phase, Reservation, named};
+use super::writes::Writes;
+
+/// What an owner holds: its place in a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// Name of the reservation.
+    pub(super) name: Name,
+    /// Its uid.
+    pub(super) uid: Arc<str>,
+    /// Whether the API server has confirmed the owner's Binding.
+    pub(super) is_bound: bool,
+}
+
+impl Taken {
+    /// Returns the annotation from which it is read back.
+    pub(super) fn marks(&self) -> BindingMarks {
+        let text = json!({"name": self.name.as_str(), "uid": &*self.uid}).to_string();
+        BindingMarks::annotation(keys::RESERVATION_ALLOCATED, &text)
+    }
+
+    fn read(pod: &Pod) -> Option<Self> {
+        let value: Value = serde_json::from_str(pod.marks.text(keys::RESERVATION_ALLOCATED)?).ok()?;
+        let (name, uid) = (value["name"].as_str()?, value["uid"].as_str()?);
+        Some(Self { name: name.into(), uid: uid.into(), is_bound: true })
+    }
+}
+
+/// A pod that stands in a reservation's room.
+#[derive(Clone, Debug)]
+pub(super) struct Owner {
+    pub(super) key: PodKey,
+    pub(super) uid: Arc<str>,
+    pub(super) requests: PodRequests,
+    pub(super) is_bound: bool,
+    /// uid of the reservation that it holds.
+    of: Arc<str>,
+}
+
+/// A reservation's object.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) spec: Arc<Reservation>,
+    pub(super) uid: Arc<str>,
+    /// What is wrong with its owners or its template.
+    pub(super) problem: Option<Arc<str>>,
+}
+
+/// The pod that stands for a reservation.
+#[derive(Clone, Debug)]
+pub(super) struct StandIn {
+    pub(super) id: PodId,
+    /// What it requests: all that is reserved.
+    pub(super) requests: PodRequests,
+}
+
+/// A reservation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Entry {
+    /// `None` while only owners are known.
+    pub(super) known: Option<Known>,
+    pub(super) stand_in: Option<StandIn>,
+    owners: BTreeMap<PodId, Owner>,
+    /// Why it could not be placed at the last try.
+    pub(super) refused: Option<Arc<str>>,
+    pub(super) is_expired: bool,
+    /// What its pod gives up to owners.
+    given: Option<Arc<PodRequests>>,
+}
+
+impl Entry {
+    /// Iterates over the pods in its room, in no meaningful order.
+    pub(super) fn owners(&self) -> impl Iterator<Item = &Owner> {
+        let uid = self.known.as_ref().map(|known| known.uid.clone());
+        self.owners.values().filter(move |owner| uid.as_ref() == Some(&owner.of))
+    }
+
+    /// Returns what is reserved.
+    pub(super) fn allocatable(&self) -> Amounts {
+        self.stand_in.as_ref().map(|pod| named(&pod.requests.list)).unwrap_or_default()
+    }
+
+    /// Returns what owners request of a resource, including what overflows the reservation.
+    pub(super) fn used(&self, resource: &Name) -> i64 {
+        self.owners().map(|owner| amount(&owner.requests.list, resource)).fold(0, i64::saturating_add)
+    }
+
+    /// Returns what its pod still takes of a resource on the node.
+    pub(super) fn left(&self, resource: &Name) -> i64 {
+        let all = self.stand_in.as_ref().map_or(0, |pod| amount(&pod.requests.list, resource));
+        (all - self.used(resource)).max(0)
+    }
+
+    /// Returns the object, if pods may use the reservation: it is placed, has not expired, and no owner has used it up.
+    pub(super) fn available(&self) -> Option<(&Known, &StandIn)> {
+        let (known, stand_in) = (self.known.as_ref()?, self.stand_in.as_ref()?);
+        let is_used_up = known.spec.once && self.owners().next().is_some();
+        let is_open = known.spec.status.phase == Phase::Available && !self.is_expired && !is_used_up;
+        is_open.then_some((known, stand_in))
+    }
+
+    /// Returns what its pod should give up: what owners take, up to what it has.
+    fn to_give(&self) -> Option<Arc<PodRequests>> {
+        let own = &self.stand_in.as_ref()?.requests;
+        self.owners().next()?;
+        let sum = |of: &dyn Fn(&PodRequests) -> i64| {
+            let all = self.owners().map(|owner| of(&owner.requests)).fold(0, i64::saturating_add);
+            all.clamp(0, of(own).max(0))
+        };
+        let scalars = own.list.scalars.iter();
+        let scalars = scalars.map(|(name, _)| (name.clone(), sum(&|of| of.list.scalar(name)))).collect();
+        Some(Arc::new(PodRequests {
+            list: ResourceList {
+                milli_cpu: sum(&|of| of.list.milli_cpu),
+                memory: sum(&|of| of.list.memory),
+                ephemeral_storage: sum(&|of| of.list.ephemeral_storage),
+                pods: 1,
+                scalars,
+            },
+            non_zero_milli_cpu: sum(&|of| of.non_zero_milli_cpu),
+            non_zero_memory: sum(&|of| of.non_zero_memory),
+        }))
+    }
+}
+
+/// Returns the amount of a resource in a list.
+pub(super) fn amount(list: &ResourceList, resource: &Name) -> i64 {
+    match &**resource {
+        "cpu" => list.milli_cpu,
+        "memory" => list.memory,
+        "ephemeral-storage" => list.ephemeral_storage,
+        _ => list.scalar(resource),
+    }
+}
+
+/// All reservations.
+#[derive(Clone, Debug)]
+pub(super) struct Reservations {
+    pub(super) args: Arc<ReservationArgs>,
+    all: CowMap<Name, Arc<Entry>>,
+    /// Names of the placed reservations of each node, sorted.
+    by_node: CowMap<Name, Arc<Vec<Name>>>,
+    /// Names of the nodes that exist.
+    pub(super) nodes: CowMap<Name, NodeIdx>,
+    n_known: usize,
+    /// When something changes by time alone, as seconds since 1970.
+    deadlines: BTreeSet<(i64, Name)>,
+    pub(super) writes: Writes,
+    /// Pods that give up another amount than was said last.
+    given: Vec<(PodId, Option<Arc<PodRequests>>)>,
+}
+
+impl Reservations {
+    pub(super) fn new(args: Arc<ReservationArgs>) -> Self {
+        Self {
+            args,
+            all: CowMap::default(),
+            by_node: CowMap::default(),
+            nodes: CowMap::default(),
+            n_known: 0,
+            deadlines: BTreeSet::new(),
+            writes: Writes::default(),
+            given: Vec::new(),
+        }
+    }
+
+    /// Returns whether there is no reservation.
+    pub(super) fn is_empty(&self) -> bool {
+        self.n_known == 0
+    }
+
+    /// Iterates over the reservations that have an object, in no particular order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Name, &Entry, &Known)> {
+        self.all.iter().filter_map(|(name, entry)| Some((name, &**entry, entry.known.as_ref()?)))
+    }
+
+    pub(super) fn get(&self, name: &Name) -> Option<&Entry> {
+        self.all.get(name).map(|entry| &**entry)
+    }
+
+    /// Iterates over the placed reservations of a node, by name.
+    pub(super) fn on_node(&self, node: &Name) -> impl Iterator<Item = (&Name, &Entry)> {
+        let names = self.by_node.get(node).into_iter().flat_map(|names| names.iter());
+        names.filter_map(|name| Some((name, self.get(name)?)))
+    }
+
+    /// Changes a reservation, and has its pod give up what it must. What is left of it without object and owners goes.
+    fn change(&mut self, name: &Name, change: impl FnOnce(&mut Entry)) {
+        let mut entry = self.all.get(name).map(|entry| Entry::clone(entry)).unwrap_or_default();
+        let was_known = entry.known.is_some();
+        change(&mut entry);
+        self.n_known = self.n_known + usize::from(entry.known.is_some()) - usize::from(was_known);
+        let given = entry.to_give();
+        if let Some(pod) = entry.stand_in.as_ref().filter(|_| given != entry.given) {
+            self.given.push((pod.id, given.clone()));
+        }
+        entry.given = given;
+        if entry.known.is_none() && entry.owners.is_empty() && entry.stand_in.is_none() {
+            self.all.remove(name);
+        } else {
+            self.all.insert(name.clone(), Arc::new(entry));
+        }
+    }
+
+    /// Takes an owner in (`owner` is its hold), or out.
+    fn change_owner(&mut self, placed: &Placed<'_>, hold: &HoldValue, comes: bool) -> Touched {
+        let Some(taken) = hold.downcast_ref::<Taken>() else { return Touched::Nothing };
+        let pod = placed.pod;
+        if taken.is_bound {
+            self.writes.note(&taken.name);
+        }
+        self.change(&taken.name, |entry| {
+            if comes {
+                let owner = Owner {
+                    key: pod.key.clone(),
+                    uid: pod.uid.clone(),
+                    requests: pod.spec.requests.clone(),
+                    is_bound: taken.is_bound,
+                    of: taken.uid.clone(),
+                };
+                entry.owners.insert(placed.id, owner);
+            } else {
+                entry.owners.remove(&placed.id);
+            }
+        });
+        Touched::node(placed.node)
+    }
+
+    fn index(&mut self, name: &Name, old: Option<&Name>, new: Option<&Name>) {
+        if old == new {
+            return;
+        }
+        if let Some(names) = old.and_then(|node| self.by_node.get_mut(node)) {
+            Arc::make_mut(names).retain(|known| known != name);
+        }
+        if let Some(node) = new {
+            let mut names = self.by_node.get(node).cloned().unwrap_or_default();
+            let list = Arc::make_mut(&mut names);
+            let at = list.partition_point(|known| known < name);
+            list.insert(at, name.clone());
+            self.by_node.insert(node.clone(), names);
+        }
+    }
+
+    /// Returns the node that the object's status names, while the reservation is there to be used.
+    fn node_of(object: Option<&CustomObject>) -> Option<Name> {
+        let spec = object?.get::<Reservation>()?;
+        spec.status.node.clone().filter(|_| spec.status.phase == Phase::Available)
+    }
+
+    /// Returns when a reservation changes by time alone, in seconds since 1970: it expires, or is to be deleted.
+    fn deadline(&self, spec: &Reservation) -> Option<i64> {
+        match spec.status.phase.has_ended() {
+            false => spec.expires,
+            true => self.args.deleted_at(spec),
+        }
+    }
+}
+
+/// Returns the name of the reservation for which a pod stands.
+pub(super) fn reservation_of(pod: &Pod) -> Option<&Name> {
+    let of = pod.stands_for.as_ref()?;
+    (&*of.kind == super::RESERVATION.kind && of.api_version.starts_with(super::RESERVATION.group))
+        .then_some(&of.name)
+}
+
+impl DerivedState for Reservations {
+    fn fork(&self) -> Box<dyn DerivedState> {
+        Box::new(Self { deadlines: self.deadlines.clone(), ..self.clone() })
+    }
+
+    fn plugin(&self) -> &'static str {
+        NAME
+    }
+
+    fn pod_came(&mut self, _cx: &HookContext<'_>, id: PodId, pod: &Pod) -> Touched {
+        let Some(name) = reservation_of(pod) else { return Touched::Nothing };
+        let stand_in = StandIn { id, requests: pod.spec.requests.clone() };
+        self.change(&name.clone(), |entry| {
+            (entry.stand_in, entry.given) = (Some(stand_in), None);
+        });
+        Touched::Attempts
+    }
+
+    fn pod_changed(&mut self, _cx: &HookContext<'_>, id: PodId, old: &Pod, new: &Pod) -> Touched {
+        if old.spec.requests == new.spec.requests {
+            return Touched::Nothing;
+        }
+        if let Some(name) = reservation_of(new) {
+            let stand_in = StandIn { id, requests: new.spec.requests.clone() };
+            self.change(&name.clone(), |entry| entry.stand_in = Some(stand_in));
+            return Touched::Attempts;
+        }
+        Touched::Nothing
+    }
+
+    fn pod_left(&mut self, _cx: &HookContext<'_>, _id: PodId, pod: &Pod) -> Touched {
+        let Some(name) = reservation_of(pod) else { return Touched::Nothing };
+        self.change(&name.clone(), |entry| entry.stand_in = None);
+        Touched::Attempts
+    }
+
+    fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) -> Touched {
+        match (old, new) {
+            (None, Some(new)) => drop(self.nodes.insert(new.name.clone(), node)),
+            (Some(old), None) => {
+                self.nodes.remove(&old.name);
+                let names: Vec<Name> = self.on_node(&old.name).map(|(name, _)| name.clone()).collect();
+                names.iter().for_each(|name| self.writes.note(name));
+            }
+            _ => {}
+        }
+        Touched::Nothing
+    }
+
+    fn custom_changed(
+        &mut self,
+        cx: &HookContext<'_>,
+        old: Option<&CustomObject>,
+        new: Option<&CustomObject>,
+    ) -> Touched {
+        let Some(object) = new.or(old).filter(|object| object.get::<Reservation>().is_some()) else {
+            return Touched::Nothing;
+        };
+        let name = &object.name;
+        self.index(name, Self::node_of(old).as_ref(), Self::node_of(new).as_ref());
+        let spec_of = |object: Option<&CustomObject>| object.and_then(CustomObject::shared::<Reservation>);
+        if let Some(at) = spec_of(old).and_then(|spec| self.deadline(&spec)) {
+            self.deadlines.remove(&(at, name.clone()));
+        }
+        let known = new.zip(spec_of(new)).map(|(object, spec)| {
+            let of_template = object.pod.as_ref().and_then(|pod| pod.as_ref().err());
+            let of_template = of_template.map(|problem| Arc::from(format!("spec.template.{problem}")));
+            let problem = spec.problem().map(Arc::from).or(of_template);
+            Known { spec, uid: object.uid.clone(), problem }
+        });
+        let is_new = old.map(|old| &old.uid) != new.map(|new| &new.uid);
+        if let Some(at) = known.as_ref().and_then(|known| self.deadline(&known.spec)) {
+            self.deadlines.insert((at, name.clone()));
+        }
+        self.writes.came_back(name);
+        self.change(name, |entry| {
+            if is_new {
+                (entry.refused, entry.is_expired) = (None, false);
+            }
+            let is_late = |known: &Known| known.spec.expires.is_some_and(|at| at <= seconds(cx.now));
+            entry.is_expired |= known.as_ref().is_some_and(is_late);
+            entry.known = known;
+        });
+        Touched::Attempts
+    }
+
+    fn stand_in_refused(&mut self, _cx: &HookContext<'_>, pod: &Pod, message: &Arc<str>) {
+        let Some(name) = reservation_of(pod) else { return };
+        if self.get(name).is_some_and(|entry| entry.refused.as_ref() != Some(message)) {
+            self.writes.note(name);
+            self.change(&name.clone(), |entry| entry.refused = Some(message.clone()));
+        }
+    }
+
+    fn given_up(&mut self) -> Vec<(PodId, Option<Arc<PodRequests>>)> {
+        std::mem::take(&mut self.given)
+    }
+
+    fn next_deadline(&self, now: Now) -> Option<Duration> {
+        let at = self.deadlines.first().map(|(at, _)| {
+            let wall = Duration::from_secs(u64::try_from(*at).unwrap_or(0));
+            now.monotonic + wall.saturating_sub(now.wall)
+        });
+        at.into_iter().chain(self.writes.deadline()).min()
+    }
+
+    fn expire(&mut self, now: Now) -> Touched {
+        self.writes.expire(now);
+        let mut touched = Touched::Nothing;
+        while let Some((at, name)) = self.deadlines.first().filter(|(at, _)| *at <= seconds(now)).cloned() {
+            self.deadlines.remove(&(at, name.clone()));
+            self.writes.note(&name);
+            self.change(&name, |entry| entry.is_expired = true);
+            touched = Touched::Attempts;
+        }
+        touched
+    }
+
+    fn due_writes(&mut self, cx: &HookContext<'_>) -> Vec<ObjectWrite> {
+        let mut writes = std::mem::take(&mut self.writes);
+        let due = writes.due(self, cx.now);
+        self.writes = writes;
+        due
+    }
+
+    fn write_settled(&mut self, cx: &HookContext<'_>, write: &ObjectWrite, outcome: &WriteOutcome) -> Touched {
+        self.writes.settled(write, outcome, cx.now);
+        Touched::Nothing
+    }
+
+    fn reserved(&mut self, _cx: &HookContext<'_>, placed: &Placed<'_>, hold: &HoldValue) -> Touched {
+        self.change_owner(placed, hold, true)
+    }
+
+    fn unreserved(&mut self, _cx: &HookContext<'_>, placed: &Placed<'_>, hold: &HoldValue) -> Touched {
+        self.change_owner(placed, hold, false)
+    }
+
+    fn bound_hold(
+        &self,
+        _cx: &HookContext<'_>,
+        placed: &Placed<'_>,
+        held: Option<&HoldValue>,
+    ) -> Option<HoldValue> {
+        let known = held.and_then(|held| Some((held, held.downcast_ref::<Taken>()?)));
+        match known {
+            Some((held, taken)) if taken.is_bound || placed.stage != Stage::Bound => Some(held.clone()),
+            Some((_, taken)) => Some(Arc::new(Taken { is_bound: true, ..taken.clone() })),
+            None => Taken::read(placed.pod).map(|taken| Arc::new(taken) as HoldValue),
+        }
+    }
+}
+
+/// Returns the wall time in whole seconds.
+pub(super) fn seconds(now: Now) -> i64 {
+    i64::try_from(now.wall.as_secs()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,64 @@
+//! PreScore and Score: nodes on which the pod can use a reservation come first, by how much of it is in use then.
+
+use std::sync::Arc;
+
+use pellucid_framework::View;
+use pellucid_framework::plugin::{CycleValue, Normalize, PreScore, PreScored, Reads, Score};
+use pellucid_model::{NodeIdx, PodSpec};
+
+use super::ReservationPlugin;
+use super::affinity::ignores_all;
+use super::choosing::{Stand, choose, score};
+use super::matching::Seeker;
+use super::object::named;
+
+/// Raw score of the node whose reservation has the least order: ten times the greatest of the others.
+const FIRST: i64 = 1000;
+
+/// The node whose reservation has the least order, if any has one.
+struct Preferred(Option<NodeIdx>);
+
+impl PreScore for ReservationPlugin {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn pre_score(&self, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]) -> PreScored {
+        let seeker = view.pod().map(|pod| Seeker::of(view, pod, spec));
+        let Some(Ok(Some(seeker))) = seeker.filter(|_| !ignores_all(spec)) else { return PreScored::Skip };
+        if !seeker.has_match() {
+            return PreScored::Skip;
+        }
+        let order = |node: &NodeIdx| {
+            let taken = choose(&seeker, *node, Stand::Outside).taken?;
+            Some((taken.known.spec.order?, *node))
+        };
+        let least = nodes.iter().filter(|node| !seeker.on(**node).is_empty()).filter_map(order).min();
+        PreScored::Ready(Arc::new(Preferred(least.map(|(_, node)| node))))
+    }
+}
+
+impl Score for ReservationPlugin {
+    fn reads(&self) -> Reads {
+        Reads::Everything
+    }
+
+    fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        let seeker = view.pod().map(|pod| Seeker::of(view, pod, spec));
+        let (Some(Ok(Some(seeker))), Some(Preferred(first))) = (seeker, value.downcast_ref()) else { return };
+        let wanted = named(&spec.requests.list);
+        for (node, score_of_node) in nodes.iter().zip(out) {
+            *score_of_node = match *first == Some(*node) {
+                true => FIRST,
+                false => {
+                    let choice = choose(&seeker, *node, Stand::Outside);
+                    choice.taken.map_or(0, |taken| score(taken.entry, &wanted))
+                }
+            };
+        }
+    }
+
+    fn normalize(&self) -> Normalize {
+        Normalize::Proportional
+    }
+}
