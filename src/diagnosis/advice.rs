@@ -16,7 +16,8 @@ use crate::not_pending;
 pub(crate) fn of_cause(snapshot: &Snapshot, id: PodId, cause: &Cause, now: Now) -> Option<String> {
     let record = snapshot.cluster.pod(id).filter(|record| record.node.is_none())?;
     let plugin = plugin_of(snapshot, record, cause.plugin)?;
-    plugin.advice()?.sentence(View::new(&snapshot.cluster), &record.pod.spec, now)
+    let view = View::new(&snapshot.cluster).for_pod(&record.pod);
+    plugin.advice()?.sentence(view, &record.pod.spec, now)
 }
 
 /// Returns what the plugins of its profile say of a pending pod.
@@ -26,7 +27,8 @@ pub(crate) fn notes(snapshot: &Snapshot, record: &PodRecord, now: Now) -> Vec<Po
     };
     let key = &record.pod.key;
     let note = |plugin: &dyn Plugin| {
-        let text = plugin.advice()?.sentence(View::new(&snapshot.cluster), &record.pod.spec, now)?;
+        let view = View::new(&snapshot.cluster).for_pod(&record.pod);
+        let text = plugin.advice()?.sentence(view, &record.pod.spec, now)?;
         let factory = snapshot.registry.iter().find(|factory| factory.name() == plugin.name());
         let read = factory.and_then(|factory| factory.pod_read());
         let more = read.map(|of| format!("/apis/v1/explain/pods/{}/{}/{}", key.namespace, key.name, of.path));

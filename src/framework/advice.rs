@@ -46,7 +46,7 @@ pub struct Proposal {
 }
 
 /// Advice: tells people how pods stand with the plugin. Asked about pending pods for explanations alone, on a state in
-/// which the pod has no place.
+/// which the pod has no place; [`View::pod`] is the pod, where there is one.
 pub trait Advice: Send + Sync {
     /// Returns how a pod stands with the plugin in this state, in one sentence with its numbers and without a full stop;
     /// `None` when there is nothing to say.

@@ -83,6 +83,7 @@ pub(crate) fn seen(manifest: &Value) -> Arc<CustomObject> {
         uid: text("uid").into(),
         resource_version: text("resourceVersion").into(),
         value: (NOTICE.decode)(manifest).expect("it is readable"),
+        pod: None,
     })
 }
 

@@ -10,6 +10,7 @@ mod loadaware;
 mod loadaware_model;
 mod numa;
 mod numa_histories;
+mod reservation;
 
 use common::cases::Cases;
 use serde_json::Value;

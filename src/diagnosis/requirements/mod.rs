@@ -53,8 +53,9 @@ impl PodRequirements<'_> {
 
     /// Returns what to ask plugins about single nodes, for a reader at this time.
     pub(crate) fn details(&self, now: Now) -> Details<'_> {
-        let spec = &self.record.pod.spec;
-        Details { profile: self.profile, view: View::new(&self.cluster), spec, now }
+        let pod = &self.record.pod;
+        let view = View::new(&self.cluster).for_pod(pod);
+        Details { profile: self.profile, view, spec: &pod.spec, now }
     }
 }
 

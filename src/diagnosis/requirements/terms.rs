@@ -58,6 +58,7 @@ fn of_plugin_on(asked: &PodRequirements<'_>, plugin: &str, refused: &[NodeIdx]) 
     cancellation::check();
     let enabled = asked.profile.filter.iter().find(|enabled| enabled.plugin.name() == plugin);
     let filter = enabled.and_then(|enabled| enabled.plugin.filter());
-    let (view, spec) = (View::new(&asked.cluster), &asked.record.pod.spec);
+    let pod = &asked.record.pod;
+    let (view, spec) = (View::new(&asked.cluster).for_pod(pod), &pod.spec);
     filter.map(|filter| filter.requirements(view, spec, refused)).unwrap_or_default()
 }

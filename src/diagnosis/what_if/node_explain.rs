@@ -73,7 +73,8 @@ pub(crate) fn node(
             Answer::Takes => body.accepts.push(AcceptedPod { pod, gang }),
             answer => {
                 let spec = &record.pod.spec;
-                let details = Details { profile, view: View::new(&snapshot.cluster), spec, now };
+                let view = View::new(&snapshot.cluster).for_pod(&record.pod);
+                let details = Details { profile, view, spec, now };
                 let refused = |cause: Cow<'_, Cause>| refused((pod, gang), &cause, details.of(&cause, node));
                 body.refuses.extend(cause_of(&answer).map(refused));
             }

@@ -180,7 +180,8 @@ impl<'s> Refusals<'s> {
         let known = planned.find_pod(key);
         let details = known.and_then(|(_, record)| {
             let (_, profile) = planned.profile_of(record)?;
-            Some(Details { profile, view: View::new(&planned.cluster), spec: &record.pod.spec, now })
+            let view = View::new(&planned.cluster).for_pod(&record.pod);
+            Some(Details { profile, view, spec: &record.pod.spec, now })
         });
         let verdict =
             known.and_then(|(id, _)| of_refusal_among(&mut self.outlooks, planned, (id, refusal), now));

@@ -11,10 +11,10 @@ use std::time::Duration;
 use pellucid_api::keys::reservation as keys;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, PodRecord};
 use pellucid_framework::plugin::{
-    DeclaredKeys, Hint, Hints, Plugin, PreBind, PreBound, Reserve, VictimGuard,
+    DeclaredKeys, Hint, Hints, Permit, Plugin, PreBind, PreBound, Reserve, VictimGuard,
 };
 use pellucid_framework::{
-    Advice, Cause, Code, CycleValue, NodeOverride, NodeOverrides, Registration, View, points,
+    Advice, Cause, Code, CycleValue, NodeOverride, NodeOverrides, Permitted, Registration, View, points,
 };
 use pellucid_model::custom::CustomKind;
 use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
@@ -100,7 +100,7 @@ impl Plugin for ReservationPlugin {
         self.args.show()
     }
     points! {
-        pre_filter, filter, pre_score, score, reserve, pre_bind, hints, node_overrides, victim_guard, advice
+        pre_filter, filter, pre_score, score, reserve, permit, pre_bind, hints, node_overrides, victim_guard, advice
     }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(Reservations::new(self.args.clone()))]
@@ -150,6 +150,22 @@ impl Reserve for ReservationPlugin {
         let what = Taken { name: taken.name.clone(), uid: taken.known.uid.clone(), is_bound: false };
         let marks = Some(Arc::new(what.marks()));
         Ok(Some(pellucid_framework::Reservation { what: Arc::new(what), marks }))
+    }
+}
+
+impl Permit for ReservationPlugin {
+    /// Refuses a reservation that holds more than amounts, because that could not be handed on to owners.
+    fn permit(&self, view: View<'_>, pod: &Pod, _node: NodeIdx) -> Permitted {
+        if reservation_of(pod).is_none() {
+            return Permitted::Yes;
+        }
+        let record = view.cluster().find_pod(&pod.key).and_then(|id| view.cluster().pod(id));
+        match record.and_then(|record| record.holds.first()) {
+            Some(hold) => {
+                Permitted::No(reasons::cause(Code::UnschedulableAndUnresolvable, &reasons::NOT_HANDED_ON, hold.plugin))
+            }
+            None => Permitted::Yes,
+        }
     }
 }
 

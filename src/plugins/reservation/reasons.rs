@@ -91,8 +91,26 @@ pub(super) static POLICY_CONFLICT: PluginReason = PluginReason {
     },
 };
 
+/// Refuses a reservation for which another plugin would hold what owners cannot get.
+pub(super) static NOT_HANDED_ON: PluginReason = PluginReason {
+    code: "ReservationHoldsMore",
+    plugin: NAME,
+    message: "a reservation cannot hand on to its owners what {} gives it",
+    resolver: Resolver::ClusterAdmin,
+    terminal_for: TerminalFor::Pod,
+    meaning: "The template asks for more than amounts, such as cards, CPUs of its own or volumes, which the plugin named would \
+              hold for the reservation. Owners get amounts alone, so nobody could use it.",
+    remedy: "Leave devices, exclusive CPUs and volumes out of the reservation's template.",
+    example: Example {
+        subject: "DeviceShare",
+        message: "a reservation cannot hand on to its owners what DeviceShare gives it",
+        situation: "The template of a reservation requests nvidia.com/gpu, which DeviceShare gives card by card.",
+    },
+};
+
 /// All of them.
-pub(super) const ALL: [&PluginReason; 5] = [&NO_MATCH, &UNREADABLE, &BY_NODE, &IN_RESERVATION, &POLICY_CONFLICT];
+pub(super) const ALL: [&PluginReason; 6] =
+    [&NO_MATCH, &UNREADABLE, &BY_NODE, &IN_RESERVATION, &POLICY_CONFLICT, &NOT_HANDED_ON];
 
 /// Makes the cause of one reason.
 pub(super) fn cause(code: Code, reason: &'static PluginReason, subject: &str) -> Cause {

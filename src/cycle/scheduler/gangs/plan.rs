@@ -213,7 +213,8 @@ impl Scheduler {
             }
             self.turns.work += work::ASK;
             let profile = &self.profiles.all[member.profile];
-            let filters = plugins_that_filter(profile, View::new(&self.cluster), &member.pod.spec);
+            let view = View::new(&self.cluster).for_pod(&member.pod);
+            let filters = plugins_that_filter(profile, view, &member.pod.spec);
             if !filters.is_empty() {
                 ways.push((WakeGroup::with_place(member.shape, member.profile, filters), member.id));
             }

@@ -1,0 +1,497 @@
+//! Reservation: where reservations and pods go, which reservation a pod takes, what stands in the status, what refusals say,
+//! scores, and the endpoint's answers.
+//!
+//! Writes are carried out on objects in memory, and each decision is left to ours. A case ends at its first difference.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid::cluster::Input;
+use pellucid::cycle::what_if::question::Question;
+use pellucid::framework::View;
+use pellucid::framework::endpoint::{PathParams, ReadContext};
+use pellucid::framework::list::List;
+use pellucid::framework::profile::Profile;
+use pellucid::kubernetes::decode::Decoder;
+use pellucid::model::effect::{
+    BindOutcome, Effect, EffectReport, ObjectPart, ObjectWrite, WriteOutcome,
+};
+use pellucid::model::manifest::format_moment;
+use pellucid::model::{CustomKindRef, Name, Now, PodKey, quantity};
+use pellucid::plugins::registry;
+use pellucid::plugins::reservation::{NAME, RESERVATION};
+use pellucid::recording::Outcome;
+use serde_json::{Value, json};
+
+use crate::common::driver::{Core, settings};
+use crate::{lines, own_copy};
+
+/// Number of cases of this repository.
+const ALL: usize = 72;
+/// When the cases begin, in seconds since 1970.
+const BEGIN: u64 = 1_790_000_000;
+/// Annotation with the reservation that a pod took.
+const TAKEN: &str = "scheduling.koordinator.sh/reservation-allocated";
+
+/// Places where ours differs on purpose, with the reason.
+const QUIRKS: &[(&str, &[&str])] = &[];
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
+fn profile() -> Profile {
+    let config = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{
+            "schedulerName": "koord-scheduler",
+            "plugins": {"multiPoint": {"enabled": [
+                {"name": NAME}, {"name": "LoadAwareScheduling"}, {"name": "NodeNUMAResource"},
+            ]}},
+        }],
+    });
+    let mut parsed =
+        pellucid::config::parse(&config.to_string(), "case", &registry()).expect("valid arguments");
+    parsed.profiles.remove(0)
+}
+
+/// Carries out a JSON merge patch.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (name, value) in fields {
+        match value {
+            Value::Null => drop(target.as_object_mut().and_then(|of| of.remove(name))),
+            value => merge(&mut target[name.as_str()], value),
+        }
+    }
+}
+
+/// Returns the amounts of a resource list.
+fn amounts(list: &Value) -> BTreeMap<String, i64> {
+    let amount = |(name, value): (&String, &Value)| {
+        let read = if name == "cpu" { quantity::milli(text(value)) } else { quantity::units(text(value)) };
+        (name.clone(), read.expect("a quantity"))
+    };
+    list.as_object().into_iter().flatten().map(amount).filter(|(_, amount)| *amount != 0).collect()
+}
+
+/// What was compared, and where ours differs.
+#[derive(Default)]
+struct Compared {
+    placed: usize,
+    refused: usize,
+    reservations: usize,
+    scores: usize,
+    answers: usize,
+    differences: Vec<(String, String)>,
+}
+
+impl Compared {
+    fn check<T: PartialEq + std::fmt::Debug>(&mut self, at: &str, what: &str, ours: &T, theirs: &T) {
+        if ours != theirs {
+            self.differences.push((format!("{at} {what}"), format!("{ours:?}, recorded {theirs:?}")));
+        }
+    }
+}
+
+struct Case {
+    id: String,
+    core: Core,
+    profile: Profile,
+    decoder: Decoder,
+    version: u64,
+    pods: BTreeMap<PodKey, Value>,
+    reservations: BTreeMap<String, Value>,
+}
+
+impl Case {
+    fn new(case: &Value) -> Self {
+        let profile = profile();
+        let mut core = Core::new(settings(profile.clone()));
+        core.now = Now { monotonic: Duration::from_secs(1), wall: Duration::from_secs(BEGIN) };
+        let decoder = Decoder::of(&registry());
+        let mut made = Self {
+            id: text(&case["id"]).to_owned(),
+            core,
+            profile,
+            decoder,
+            version: 0,
+            pods: BTreeMap::new(),
+            reservations: BTreeMap::new(),
+        };
+        let objects = &case["objects"];
+        for node in array(&objects["nodes"]) {
+            let node = Arc::new(made.decoder.node(node).expect("a node"));
+            made.core.apply(Input::NodeApplied(node));
+        }
+        for pod in array(&objects["pods"]) {
+            made.create_pod(pod);
+        }
+        for reservation in array(&objects["reservations"]) {
+            let mut reservation = reservation.clone();
+            let name = text(&reservation["metadata"]["name"]).to_owned();
+            reservation["metadata"]["uid"] = json!(format!("{name}-uid"));
+            reservation["metadata"]["creationTimestamp"] = json!(made.moment());
+            made.put_reservation(reservation);
+            made.settle();
+        }
+        made
+    }
+
+    fn moment(&self) -> String {
+        format_moment(self.core.now.wall.as_secs().cast_signed())
+    }
+
+    fn versioned(&mut self, mut object: Value) -> Value {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
+        object
+    }
+
+    fn put_reservation(&mut self, object: Value) {
+        let object = self.versioned(object);
+        let read = self.decoder.custom(CustomKindRef(&RESERVATION), &object).expect("a reservation");
+        self.reservations.insert(text(&object["metadata"]["name"]).to_owned(), object);
+        self.core.apply(Input::CustomApplied(Arc::new(read)));
+    }
+
+    fn delete_reservation(&mut self, name: &str) {
+        self.reservations.remove(name);
+        self.core.apply(Input::CustomDeleted(CustomKindRef(&RESERVATION), (Name::default(), name.into())));
+    }
+
+    fn create_pod(&mut self, pod: &Value) -> PodKey {
+        let mut pod = pod.clone();
+        pod["metadata"]["uid"] = json!(format!("{}-uid", text(&pod["metadata"]["name"])));
+        pod["metadata"]["creationTimestamp"] = json!(self.moment());
+        self.put_pod(pod)
+    }
+
+    fn put_pod(&mut self, pod: Value) -> PodKey {
+        let pod = self.versioned(pod);
+        let read = self.decoder.pod(&pod).expect("a pod");
+        let key = read.key.clone();
+        self.pods.insert(key.clone(), pod);
+        self.core.apply(Input::PodApplied(Arc::new(read)));
+        key
+    }
+
+    fn delete_pod(&mut self, key: &PodKey) {
+        self.pods.remove(key);
+        self.core.apply(Input::PodDeleted(key.clone()));
+    }
+
+    /// Decides and carries out what is ordered until nothing is.
+    fn settle(&mut self) {
+        for _ in 0..100 {
+            self.core.scheduler.tick(self.core.now);
+            self.core.run();
+            self.core.scheduler.order_due_writes(self.core.now);
+            let effects = self.core.scheduler.take_effects();
+            if effects.is_empty() {
+                return;
+            }
+            effects.into_iter().for_each(|effect| self.carry_out(effect));
+        }
+        panic!("{}: it never settles", self.id);
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Bind(order) => {
+                let mut pod = self.pods[&order.pod.key].clone();
+                pod["spec"]["nodeName"] = json!(order.node.as_str());
+                for (key, value) in order.marks.iter().flat_map(|marks| &marks.annotations) {
+                    pod["metadata"]["annotations"][&**key] = json!(&**value);
+                }
+                self.put_pod(pod);
+                let (id, uid, outcome) = (order.id, order.pod.uid, BindOutcome::Bound);
+                self.core.apply(Input::Report(EffectReport::BindDone { id, uid, outcome }));
+            }
+            Effect::Object(order) => {
+                match &order.write {
+                    ObjectWrite::Patch { object, part, patch, .. } => {
+                        assert_eq!((object.plural, *part), ("reservations", ObjectPart::Status));
+                        let mut changed = self.reservations[object.name.as_str()].clone();
+                        merge(&mut changed, patch);
+                        self.put_reservation(changed);
+                    }
+                    ObjectWrite::Delete { object, .. } => self.delete_reservation(&object.name),
+                    other => panic!("{other}"),
+                }
+                let (id, outcome) = (order.id, WriteOutcome::Written);
+                self.core.apply(Input::Report(EffectReport::ObjectDone { id, outcome }));
+            }
+            Effect::Status(_) | Effect::Event(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn play(&mut self, case: &Value, compared: &mut Compared) {
+        let id = self.id.clone();
+        self.check_reservations(&case["reservations"], &id, compared);
+        for (i, step) in array(&case["steps"]).iter().enumerate() {
+            if !compared.differences.is_empty() {
+                return;
+            }
+            let at = format!("{id} {i}");
+            if step["pod"].is_object() && !self.try_pod(step, &at, compared) {
+                return;
+            }
+            if let Some(key) = step["delete"]["pod"].as_str() {
+                let (namespace, name) = key.split_once('/').expect("namespace and name");
+                self.delete_pod(&PodKey::new(namespace, name));
+            }
+            if let Some(name) = step["delete"]["reservation"].as_str() {
+                self.delete_reservation(name);
+            }
+            if let Some(seconds) = step["wait"].as_u64() {
+                self.core.now.monotonic += Duration::from_secs(seconds);
+                self.core.now.wall += Duration::from_secs(seconds);
+            }
+            self.settle();
+            self.check_reservations(&step["reservations"], &at, compared);
+        }
+        if compared.differences.is_empty() && case["result"].is_object() {
+            self.check_result(&case["result"], &id, compared);
+        }
+    }
+
+    /// Creates the pod of a step and compares what becomes of it. Returns whether the case goes on.
+    fn try_pod(&mut self, step: &Value, at: &str, compared: &mut Compared) -> bool {
+        let key = self.create_pod(&step["pod"]);
+        let cluster = self.core.scheduler.cluster();
+        let id = cluster.find_pod(&key).expect("the pod is known");
+        if step["totals"].is_object() {
+            self.check_scores(&key, step, at, compared);
+        }
+        let sentence = self.sentence(&key);
+        self.core.run();
+        let outcome = self.core.scheduler.verdict(id).expect("it was tried").outcome;
+        match &outcome {
+            Outcome::Placed(placement) => {
+                let cluster = self.core.scheduler.cluster();
+                let node = cluster.slot(placement.node).name.to_string();
+                compared.placed += 1;
+                let ties: BTreeSet<&str> = array(&step["tie"]).iter().map(text).collect();
+                if !ties.is_empty() {
+                    compared.check(at, "is one of equals", &ties.contains(node.as_str()), &true);
+                    if node != text(&step["node"]) {
+                        return false;
+                    }
+                }
+                self.settle();
+                let taken = text(&self.pods[&key]["metadata"]["annotations"][TAKEN]).to_owned();
+                let taken: Value = serde_json::from_str(&taken).unwrap_or_default();
+                let ours = (node.as_str(), text(&taken["name"]));
+                if !step["overcommitted"].is_null() {
+                    compared.check(at, "is not overcommitted", &(ours.0 == text(&step["node"])), &false);
+                    return false;
+                }
+                let theirs = (text(&step["node"]), text(&step["reservation"]));
+                compared.check(at, "node and reservation", &ours, &theirs);
+            }
+            Outcome::Refused(refusal) => {
+                compared.refused += 1;
+                if !step["overcommitted"].is_null() {
+                    return false;
+                }
+                if step["node"].is_string() {
+                    let theirs = (text(&step["node"]), text(&step["reservation"]));
+                    compared.check(at, "refused", &format!("{}", refusal.message()).as_str(), &theirs.0);
+                    return false;
+                }
+                let (ours, _) = parts(&refusal.message());
+                let (theirs, said) = parts(text(&step["message"]));
+                compared.check(at, "message", &ours, &theirs);
+                let said: BTreeSet<String> = said
+                    .into_iter()
+                    .filter(|part| !part.contains("for node reason that") && !part.contains("exactly matches"))
+                    .collect();
+                let ours: BTreeSet<String> =
+                    sentence.iter().flat_map(|text| text.split(", ")).map(str::to_owned).collect();
+                compared.check(at, "sentence", &ours, &said);
+                self.delete_pod(&key);
+            }
+            other => panic!("{at}: {other:?}"),
+        }
+        true
+    }
+
+    fn sentence(&self, key: &PodKey) -> Option<String> {
+        let cluster = self.core.scheduler.cluster();
+        let record = cluster.find_pod(key).and_then(|id| cluster.pod(id)).expect("the pod waits");
+        let plugin = self.profile.plugins.iter().find(|plugin| plugin.name() == NAME).expect("it is enabled");
+        let view = View::new(cluster).for_pod(&record.pod);
+        plugin.advice().expect("it gives advice").sentence(view, &record.pod.spec, self.core.now)
+    }
+
+    fn check_scores(&mut self, key: &PodKey, step: &Value, at: &str, compared: &mut Compared) {
+        let cluster = self.core.scheduler.cluster();
+        let id = cluster.find_pod(key).expect("the pod is known");
+        let mut question = Question::ask(cluster, &self.profile, id).expect("it is known");
+        let mut ours: BTreeMap<String, i64> = BTreeMap::new();
+        let mut own: BTreeMap<String, i64> = BTreeMap::new();
+        let place = self.profile.score.iter().position(|e| e.plugin.name() == NAME);
+        let default = |name: &str| {
+            // Scores of plugins that have no part in the recordings are the same on all nodes.
+            ["TaintToleration", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "NodeNUMAResource", NAME]
+                .contains(&name)
+        };
+        for scored in question.scores() {
+            let node = cluster.slot(scored.node).name.to_string();
+            let shares = self.profile.score.iter().zip(&scored.shares);
+            let known = shares.filter(|(e, _)| default(e.plugin.name()));
+            let total = known.filter_map(|(_, share)| share.map(|(_, _, weighted)| weighted)).sum();
+            let mine = place.and_then(|at| scored.shares[at]).map_or(0, |(_, _, weighted)| weighted);
+            ours.insert(node.clone(), total);
+            own.insert(node, mine);
+        }
+        let theirs = step["scores"].as_object().expect("scores by node");
+        let sum = |of: &Value| of.as_object().into_iter().flatten().filter_map(|(_, n)| n.as_i64()).sum();
+        let totals: BTreeMap<String, i64> = theirs.iter().map(|(node, of)| (node.clone(), sum(of))).collect();
+        let reserved = theirs.iter().map(|(node, of)| (node.clone(), of[NAME].as_i64().unwrap_or(0))).collect();
+        compared.check(at, "score", &own, &reserved);
+        compared.check(at, "totals", &ours, &totals);
+        compared.scores += totals.len();
+    }
+
+    fn check_reservations(&self, theirs: &Value, at: &str, compared: &mut Compared) {
+        let theirs = theirs.as_object().expect("reservations by name");
+        let names = |of: Vec<&String>| of.into_iter().cloned().collect::<BTreeSet<String>>();
+        let ours = names(self.reservations.keys().collect());
+        compared.check(at, "reservations", &ours, &names(theirs.keys().collect()));
+        for (name, theirs) in theirs {
+            let Some(ours) = self.reservations.get(name).map(|object| &object["status"]) else { continue };
+            let at = format!("{at} {name}");
+            for field in ["phase", "nodeName"] {
+                compared.check(&at, field, &text(&ours[field]), &text(&theirs[field]));
+            }
+            for field in ["allocatable", "allocated"] {
+                compared.check(&at, field, &amounts(&ours[field]), &amounts(&theirs[field]));
+            }
+            let owner = |of: &Value| format!("{}/{}", text(&of["namespace"]), text(&of["name"]));
+            let owners: Vec<String> = array(&ours["currentOwners"]).iter().map(owner).collect();
+            let recorded: Vec<String> =
+                array(&theirs["currentOwners"]).iter().map(|of| text(of).to_owned()).collect();
+            compared.check(&at, "currentOwners", &owners, &recorded);
+            compared.check(&at, "conditions", &conditions(ours), &conditions(theirs));
+            compared.reservations += 1;
+        }
+    }
+
+    fn read(&self, path: &str, node: &str) -> Value {
+        let registry = registry();
+        let factory = registry.iter().find(|f| f.name() == NAME).expect("it is registered");
+        let endpoint = factory.endpoints().into_iter().find(|e| e.path == path).expect("it is there");
+        let params = PathParams::from([("nodeName".to_owned(), node.to_owned())]);
+        let view = View::new(self.core.scheduler.cluster());
+        let cx = ReadContext { view, params: &params, now: self.core.now, list: &List::default() };
+        (endpoint.read)(&cx).expect("an answer")
+    }
+
+    fn check_result(&self, result: &Value, at: &str, compared: &mut Compared) {
+        for (node, theirs) in result.as_object().expect("nodes by name") {
+            let at = format!("{at} {node}");
+            let ours = self.read("nodeReservations/:nodeName", node);
+            let item = |of: &Value| {
+                let mut of = of.clone();
+                let lists = [&of["allocatable"], &of["allocated"]].map(amounts);
+                let pod = |pod: &Value| match pod.as_str() {
+                    Some(key) => key.to_owned(),
+                    None => format!("{}/{}", text(&pod["Namespace"]), text(&pod["Name"])),
+                };
+                let pods: Vec<String> = array(&of["assignedPods"]).iter().map(pod).collect();
+                let fields = of.as_object_mut().expect("an item");
+                for field in ["uid", "allocatable", "allocated", "assignedPods"] {
+                    fields.remove(field);
+                }
+                (of, lists, pods)
+            };
+            let items = |of: &Value| array(of).iter().map(item).collect::<Vec<_>>();
+            compared.check(&at, "items", &items(&ours["items"]), &items(&theirs["nodeReservations"]));
+            compared.answers += 1;
+            // Theirs counts what owners took of a reservation twice.
+            let cluster = self.core.scheduler.cluster();
+            let slot = cluster.slot(cluster.find_node(&node.as_str().into()).expect("it is there"));
+            let whole = |of: &dyn Fn(&pellucid::model::requests::ResourceList) -> i64| -> i64 {
+                let pods = slot.pods.iter().filter_map(|id| cluster.pod(*id));
+                pods.map(|record| of(&record.pod.spec.requests.list)).sum()
+            };
+            let ours = (whole(&|list| list.milli_cpu), whole(&|list| list.memory));
+            let requested = &theirs["requested"];
+            let recorded = |field: &str| requested[field].as_i64().unwrap_or(0);
+            compared.check(&at, "requested", &ours, &(recorded("MilliCPU"), recorded("Memory")));
+        }
+    }
+}
+
+/// Returns the conditions as the recordings have them: the message of a pending reservation up to the preemption's part.
+fn conditions(status: &Value) -> Vec<(String, String, String, BTreeSet<String>)> {
+    let word = |of: &Value, field: &str| text(&of[field]).to_owned();
+    let condition = |of: &Value| {
+        let message = parts(text(&of["message"])).0;
+        let is_told = word(of, "reason") == "Unschedulable";
+        let message = if is_told { message } else { BTreeSet::new() };
+        (word(of, "type"), word(of, "status"), word(of, "reason"), message)
+    };
+    array(&status["conditions"]).iter().map(condition).collect()
+}
+
+/// Splits a message into what it says of nodes and what it says of reservations.
+fn parts(message: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+    let own = message.split("preemption:").next().unwrap_or_default();
+    let own = own.trim().trim_end_matches([',', '.']);
+    let (nodes, others) = own.split_once(". ").unwrap_or((own, ""));
+    let set = |text: &str| -> BTreeSet<String> {
+        let parts = text.split(", ").filter(|part| !part.is_empty());
+        parts.flat_map(|part| part.split(": ")).map(str::to_owned).collect()
+    };
+    (set(nodes), others.split(", ").filter(|part| !part.is_empty()).map(str::to_owned).collect())
+}
+
+#[test]
+fn reservations_and_their_owners_go_where_koordinator_puts_them() {
+    let all = lines("reservation.jsonl");
+    let (mut sums, mut differences) = (Compared::default(), Vec::new());
+    for case in &all {
+        let mut compared = Compared::default();
+        Case::new(case).play(case, &mut compared);
+        for (sum, own) in [
+            (&mut sums.placed, compared.placed),
+            (&mut sums.refused, compared.refused),
+            (&mut sums.reservations, compared.reservations),
+            (&mut sums.scores, compared.scores),
+            (&mut sums.answers, compared.answers),
+        ] {
+            *sum += own;
+        }
+        differences.append(&mut compared.differences);
+    }
+    let known = |at: &str| QUIRKS.iter().any(|(_, places)| places.contains(&at));
+    let unknown: Vec<String> =
+        differences.iter().filter(|(at, _)| !known(at)).map(|(at, what)| format!("{at}: {what}")).collect();
+    let said = format!(
+        "{} placed, {} refused, {} reservations, {} scores, {} answers",
+        sums.placed, sums.refused, sums.reservations, sums.scores, sums.answers
+    );
+    assert!(unknown.is_empty(), "{} differences in {said}:\n{}", unknown.len(), unknown.join("\n"));
+    if own_copy() {
+        assert_eq!(all.len(), ALL);
+        let met: BTreeSet<&str> = differences.iter().map(|(at, _)| at.as_str()).collect();
+        let listed: BTreeSet<&str> = QUIRKS.iter().flat_map(|(_, places)| places.iter().copied()).collect();
+        assert_eq!(met, listed, "every quirk is met");
+    }
+}
