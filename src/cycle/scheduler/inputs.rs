@@ -208,8 +208,9 @@ impl Scheduler {
             self.record_event((id, &pod.key), &name, FlightEvent::Bound, now);
         }
         // What binds an object for which a pod stands is a write of its plugin's PreBind.
-        let was_ordered =
-            self.in_flight.effect_of.contains_key(&id) || self.in_flight.pre_binding.contains_key(&id);
+        let is_stand_in = pod.as_ref().is_some_and(|pod| pod.stands_for.is_some());
+        let was_ordered = self.in_flight.effect_of.contains_key(&id)
+            || is_stand_in && self.in_flight.pre_binding.contains_key(&id);
         let as_decided = self.last_attempt(id).node() == Some(node);
         if let (Some(pod), true) = (pod, was_ordered && as_decided) {
             self.records.counters.bound += 1;

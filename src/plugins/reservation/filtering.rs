@@ -33,9 +33,6 @@ impl ReservationPlugin {
                 nodes: None,
             });
         }
-        if ignores_all(spec) {
-            return PreFiltered::Skip;
-        }
         let refused = |reason, subject: &str| {
             PreFiltered::Refused(cause(Code::UnschedulableAndUnresolvable, reason, subject))
         };
@@ -44,6 +41,14 @@ impl ReservationPlugin {
             Ok(None) => return PreFiltered::Skip,
             Err(text) => return refused(&reasons::UNREADABLE, &text),
         };
+        if ignores_all(spec) {
+            // With an affinity too, the pod goes where there are reservations, of whoever.
+            return match seeker.affinity().map(|_| seeker.all.placed_on()) {
+                None => PreFiltered::Skip,
+                Some(nodes) if nodes.is_empty() => refused(&reasons::NO_MATCH, ""),
+                Some(nodes) => PreFiltered::Ready { value: Arc::new(()), nodes: Some(nodes) },
+            };
+        }
         let value: CycleValue = Arc::new(Judged::Owner);
         if seeker.affinity().is_some() {
             let nodes: Vec<NodeIdx> = seeker.matches().into_keys().collect();

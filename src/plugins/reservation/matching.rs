@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pellucid_framework::View;
-use pellucid_model::taint::{TaintEffect, tolerated};
+use pellucid_model::taint::{Taint, TaintEffect, tolerated};
 use pellucid_model::{Name, NodeIdx, Pod, PodSpec};
 
 use super::affinity::{Affinity, Wishes, wishes};
@@ -98,11 +98,13 @@ impl<'a> Seeker<'a> {
         if affinity.is_some_and(|affinity| !affinity.selects(name, &spec.labels, self.view.labels(node))) {
             return Some(Mismatch::Affinity);
         }
-        let tolerations = affinity.map_or(&[][..], |affinity| &affinity.tolerations);
-        let is_hard = |effect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
-        let taint = spec.taints.iter().find(|taint| is_hard(taint.effect) && !tolerated(tolerations, taint));
-        if let Some(taint) = taint {
-            return Some(Mismatch::Taint(format!("{{{}: {}}}", taint.key, taint.value)));
+        // As in Koordinator, taints keep out pods that look for a reservation, not those that name it or may do without.
+        if let Some(looking) = affinity.filter(|affinity| affinity.name.is_none()) {
+            let is_hard = |effect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
+            let keeps_out = |taint: &&Taint| is_hard(taint.effect) && !tolerated(&looking.tolerations, taint);
+            if let Some(taint) = spec.taints.iter().find(keeps_out) {
+                return Some(Mismatch::Taint(format!("{{{}: {}}}", taint.key, taint.value)));
+            }
         }
         let (own, wanted) = (&stand_in.requests.list, &self.spec.requests.list);
         let differs = |resource: &Name| amount(own, resource) != amount(wanted, resource);

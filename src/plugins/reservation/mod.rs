@@ -217,7 +217,7 @@ impl Advice for ReservationPlugin {
     /// Counts in Koordinator's words the reservations of which the pod is an owner.
     fn sentence(&self, view: View<'_>, spec: &PodSpec, _now: Now) -> Option<String> {
         let seeker = Seeker::of(view, view.pod()?, spec).ok()??;
-        let (owned, others) = seeker.counts();
+        let (owned, others) = if affinity::ignores_all(spec) { Default::default() } else { seeker.counts() };
         if owned == 0 && seeker.affinity().is_none() {
             return None;
         }

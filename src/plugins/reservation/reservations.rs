@@ -203,6 +203,16 @@ impl Reservations {
         names.filter_map(|name| Some((name, self.get(name)?)))
     }
 
+    /// Returns the nodes with available reservations, ascending.
+    pub(super) fn placed_on(&self) -> Vec<NodeIdx> {
+        let known = self.iter().filter_map(|(_, entry, _)| entry.available());
+        let node = |(known, _): (&Known, &StandIn)| self.nodes.get(known.spec.status.node.as_ref()?).copied();
+        let mut all: Vec<NodeIdx> = known.filter_map(node).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// Changes a reservation, and has its pod give up what it must. What is left of it without object and owners goes.
     fn change(&mut self, name: &Name, change: impl FnOnce(&mut Entry)) {
         let mut entry = self.all.get(name).map(|entry| Entry::clone(entry)).unwrap_or_default();

@@ -234,14 +234,11 @@ fn wanted(of: &Reservations, entry: &Entry, known: &Known) -> Option<Wanted> {
         let wanted = Wanted { phase: Phase::Pending, conditions, fields: Map::new() };
         return (is_new || !wanted.conditions.is_empty()).then_some(wanted);
     }
-    let mut fields = owners(entry, status);
+    let fields = owners(entry, status);
     let is_used_up = spec.once && entry.owners().any(|owner| owner.is_bound);
     let conditions: Vec<Condition> =
         is_used_up.then(|| Condition::new(READY, false, "Succeeded", "")).into_iter().collect();
     let phase = if is_used_up { Phase::Succeeded } else { Phase::Available };
-    if is_used_up && status.owners.is_empty() && fields.is_empty() {
-        fields = Map::new();
-    }
     (is_used_up || !fields.is_empty()).then_some(Wanted { phase, conditions, fields })
 }
 
