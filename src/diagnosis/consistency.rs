@@ -128,8 +128,10 @@ fn of_objects<'a, T: PartialEq + Serialize + 'a>(
 
 fn of_pods(cluster: &Cluster, theirs: &[Arc<Pod>], unread: impl Fn(&PodKey) -> bool) -> Differences {
     let records = cluster.pods().map(|(_, record)| &*record.pod);
-    let mut ours: FxHashMap<&PodKey, &Pod> =
-        records.filter(|pod| pod.stands_for.is_none() && !unread(&pod.key)).map(|pod| (&pod.key, pod)).collect();
+    let mut ours: FxHashMap<&PodKey, &Pod> = records
+        .filter(|pod| pod.stands_for.is_none() && !unread(&pod.key))
+        .map(|pod| (&pod.key, pod))
+        .collect();
     let mut all = Differences::new();
     for theirs in theirs {
         let is_kept = is_kept(cluster, theirs);

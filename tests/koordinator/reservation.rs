@@ -14,9 +14,7 @@ use pellucid::framework::endpoint::{PathParams, ReadContext};
 use pellucid::framework::list::List;
 use pellucid::framework::profile::Profile;
 use pellucid::kubernetes::decode::Decoder;
-use pellucid::model::effect::{
-    BindOutcome, Effect, EffectReport, ObjectPart, ObjectWrite, WriteOutcome,
-};
+use pellucid::model::effect::{BindOutcome, Effect, EffectReport, ObjectPart, ObjectWrite, WriteOutcome};
 use pellucid::model::manifest::format_moment;
 use pellucid::model::{CustomKindRef, Name, Now, PodKey, quantity};
 use pellucid::plugins::registry;
@@ -221,17 +219,23 @@ impl Case {
                 self.core.apply(Input::Report(EffectReport::BindDone { id, uid, outcome }));
             }
             Effect::Object(order) => {
+                let mut outcome = WriteOutcome::Written;
                 match &order.write {
-                    ObjectWrite::Patch { object, part, patch, .. } => {
+                    ObjectWrite::Patch { object, part, patch, precondition } => {
                         assert_eq!((object.plural, *part), ("reservations", ObjectPart::Status));
                         let mut changed = self.reservations[object.name.as_str()].clone();
-                        merge(&mut changed, patch);
-                        self.put_reservation(changed);
+                        let version = text(&changed["metadata"]["resourceVersion"]);
+                        if precondition.resource_version.as_deref().is_none_or(|wanted| wanted == version) {
+                            merge(&mut changed, patch);
+                            self.put_reservation(changed);
+                        } else {
+                            outcome = WriteOutcome::Refused { status: 409, message: "it has changed".into() };
+                        }
                     }
                     ObjectWrite::Delete { object, .. } => self.delete_reservation(&object.name),
                     other => panic!("{other}"),
                 }
-                let (id, outcome) = (order.id, WriteOutcome::Written);
+                let id = order.id;
                 self.core.apply(Input::Report(EffectReport::ObjectDone { id, outcome }));
             }
             Effect::Status(_) | Effect::Event(_) => {}
@@ -318,7 +322,9 @@ impl Case {
                 compared.check(at, "message", &ours, &theirs);
                 let said: BTreeSet<String> = said
                     .into_iter()
-                    .filter(|part| !part.contains("for node reason that") && !part.contains("exactly matches"))
+                    .filter(|part| {
+                        !part.contains("for node reason that") && !part.contains("exactly matches")
+                    })
                     .collect();
                 let ours: BTreeSet<String> =
                     sentence.iter().flat_map(|text| text.split(", ")).map(str::to_owned).collect();
@@ -347,8 +353,14 @@ impl Case {
         let place = self.profile.score.iter().position(|e| e.plugin.name() == NAME);
         let default = |name: &str| {
             // Scores of plugins that have no part in the recordings are the same on all nodes.
-            ["TaintToleration", "NodeResourcesFit", "NodeResourcesBalancedAllocation", "NodeNUMAResource", NAME]
-                .contains(&name)
+            [
+                "TaintToleration",
+                "NodeResourcesFit",
+                "NodeResourcesBalancedAllocation",
+                "NodeNUMAResource",
+                NAME,
+            ]
+            .contains(&name)
         };
         for scored in question.scores() {
             let node = cluster.slot(scored.node).name.to_string();
@@ -362,7 +374,8 @@ impl Case {
         let theirs = step["scores"].as_object().expect("scores by node");
         let sum = |of: &Value| of.as_object().into_iter().flatten().filter_map(|(_, n)| n.as_i64()).sum();
         let totals: BTreeMap<String, i64> = theirs.iter().map(|(node, of)| (node.clone(), sum(of))).collect();
-        let reserved = theirs.iter().map(|(node, of)| (node.clone(), of[NAME].as_i64().unwrap_or(0))).collect();
+        let reserved =
+            theirs.iter().map(|(node, of)| (node.clone(), of[NAME].as_i64().unwrap_or(0))).collect();
         compared.check(at, "score", &own, &reserved);
         compared.check(at, "totals", &ours, &totals);
         compared.scores += totals.len();

@@ -81,7 +81,12 @@ impl Scheduler {
     ) {
         if pod.stands_for.is_some() {
             self.cluster.stand_in_refused(pod, &message);
-            return self.order_event(pod_ref(pod), EventType::Warning, ("FailedScheduling", "Scheduling"), message);
+            return self.order_event(
+                pod_ref(pod),
+                EventType::Warning,
+                ("FailedScheduling", "Scheduling"),
+                message,
+            );
         }
         let known = pod.scheduled.as_ref();
         let is_known = known.is_some_and(|c| !c.is_true && &*c.reason == reason && c.message == message);

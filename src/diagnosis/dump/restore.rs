@@ -199,7 +199,13 @@ fn plugin_objects(state: &State, kinds: &[CustomKindRef]) -> Result<Vec<Arc<Cust
             uid: uid.clone(),
             resource_version: resource_version.clone(),
             value,
-            pod: state.pods.iter().map(|p| &p.pod).find(|pod| stands_for(pod, kind, (namespace, name))).cloned().map(Ok),
+            pod: state
+                .pods
+                .iter()
+                .map(|p| &p.pod)
+                .find(|pod| stands_for(pod, kind, (namespace, name)))
+                .cloned()
+                .map(Ok),
         }))
     };
     state.plugin_objects.iter().enumerate().map(read).collect()

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{Name, Pod};
 use crate::manifest::FieldError;
+use crate::{Name, Pod};
 
 /// What a plugin read of an object.
 pub type CustomValue = Arc<dyn Any + Send + Sync>;

@@ -77,8 +77,10 @@ impl Term {
                 return Err(key.error("must be metadata.name"));
             }
             let values = one.get("values")?.elements()?;
-            let values: Vec<&str> =
-                values.iter().map(|v| Ok(v.text()?.unwrap_or_default())).collect::<Result<_, FieldError>>()?;
+            let values: Vec<&str> = values
+                .iter()
+                .map(|v| Ok(v.text()?.unwrap_or_default()))
+                .collect::<Result<_, FieldError>>()?;
             let operator = one.get("operator")?.text()?.unwrap_or_default();
             fields.push(json!({"key": "metadata.name", "operator": operator, "values": values}));
         }

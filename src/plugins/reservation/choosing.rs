@@ -139,7 +139,8 @@ pub(super) fn score(entry: &Entry, wanted: &Amounts) -> i64 {
 /// Returns what a pod would do on a node. Of the reservations that it fits in, it takes the one of the least order, then
 /// of the highest score, then the first by name.
 pub(super) fn choose<'a>(seeker: &Seeker<'a>, node: NodeIdx, stand: Stand) -> Choice<'a> {
-    let room = Room { seeker, node, wanted: named(&seeker.spec.requests.list), stand, matches: seeker.on(node) };
+    let room =
+        Room { seeker, node, wanted: named(&seeker.spec.requests.list), stand, matches: seeker.on(node) };
     let mut lacks = BTreeSet::new();
     let mut usable: Vec<Match<'a>> = Vec::new();
     for of in room.matches.iter().filter(|of| room.concerns(of)) {
@@ -155,7 +156,8 @@ pub(super) fn choose<'a>(seeker: &Seeker<'a>, node: NodeIdx, stand: Stand) -> Ch
         (order.is_none(), order, Reverse(score(of.entry, &room.wanted)), of.name.clone())
     };
     let taken = usable.iter().min_by_key(key).copied();
-    let beside = if taken.is_none() && seeker.affinity().is_none() { room.lacks_with(None) } else { BTreeSet::new() };
+    let beside =
+        if taken.is_none() && seeker.affinity().is_none() { room.lacks_with(None) } else { BTreeSet::new() };
     let fits_beside = seeker.affinity().is_none() && beside.is_empty();
     if lacks.is_empty() {
         lacks = beside;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use pellucid_api::rest::Meta;
 use pellucid_api::rest::reservation::{
-    AssignedReservationPod, NodeReservation, NodeReservations, ReservationDetail, ReservationList, ReservationRow,
-    ReservationState, ReservedAmounts,
+    AssignedReservationPod, NodeReservation, NodeReservations, ReservationDetail, ReservationList,
+    ReservationRow, ReservationState, ReservedAmounts,
 };
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::list::{Attribute, Facts};
@@ -24,7 +24,8 @@ const OF_RESERVATIONS: &[Attribute] =
     &[Attribute::Name, Attribute::Stage, Attribute::Node, Attribute::Labels, Attribute::Age];
 
 pub(super) fn all() -> Vec<Endpoint> {
-    let state = "How many reservations there are, what they hold, and which cannot be placed as they are written";
+    let state =
+        "How many reservations there are, what they hold, and which cannot be placed as they are written";
     let one = "A reservation: what is left of it, who uses it, and why it is pending";
     vec![
         Endpoint::of::<ReservationState>("state", state, read_state),
@@ -104,7 +105,9 @@ fn read_node(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let known = all.on_node(&node).filter(|_| all.nodes.get(&node).is_some());
     let known = known.filter_map(|(name, entry)| Some((name, entry, entry.known.as_ref()?)));
     let items = known.filter(|(_, entry, _)| !entry.is_expired).take(MAX_ROWS);
-    Ok(json!(NodeReservations { items: items.map(|(name, entry, known)| item(name, entry, known)).collect() }))
+    Ok(json!(NodeReservations {
+        items: items.map(|(name, entry, known)| item(name, entry, known)).collect()
+    }))
 }
 
 fn row(name: &Name, entry: &Entry, known: &Known) -> ReservationRow {

@@ -109,7 +109,9 @@ impl Filter for ReservationPlugin {
                 });
             }
             Some(Judged::Owner) => {
-                let Some(Ok(Some(seeker))) = view.pod().map(|pod| Seeker::of(view, pod, spec)) else { return };
+                let Some(Ok(Some(seeker))) = view.pod().map(|pod| Seeker::of(view, pod, spec)) else {
+                    return;
+                };
                 nodes.refuse_with(|causes, node| {
                     Self::refusal(&seeker, node).map_or(CauseId::FEASIBLE, |cause| causes.id(cause))
                 });

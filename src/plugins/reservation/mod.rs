@@ -139,13 +139,19 @@ impl Reserve for ReservationPlugin {
         if affinity::ignores_all(&pod.spec) {
             return Ok(None);
         }
-        let unreadable = |text: String| reasons::cause(Code::UnschedulableAndUnresolvable, &reasons::UNREADABLE, &text);
+        let unreadable =
+            |text: String| reasons::cause(Code::UnschedulableAndUnresolvable, &reasons::UNREADABLE, &text);
         let Some(seeker) = Seeker::of(view, pod, &pod.spec).map_err(unreadable)? else { return Ok(None) };
         let choice = choose(&seeker, node, Stand::OnNode);
         let Some(taken) = choice.taken else {
             // Where nothing matches, the other plugins have said whether the pod fits.
-            let is_refused = !choice.fits_beside && (seeker.affinity().is_some() || !seeker.on(node).is_empty());
-            return if is_refused { Err(reasons::lacking(&choice.lacks, seeker.affinity())) } else { Ok(None) };
+            let is_refused =
+                !choice.fits_beside && (seeker.affinity().is_some() || !seeker.on(node).is_empty());
+            return if is_refused {
+                Err(reasons::lacking(&choice.lacks, seeker.affinity()))
+            } else {
+                Ok(None)
+            };
         };
         let what = Taken { name: taken.name.clone(), uid: taken.known.uid.clone(), is_bound: false };
         let marks = Some(Arc::new(what.marks()));
@@ -161,9 +167,11 @@ impl Permit for ReservationPlugin {
         }
         let record = view.cluster().find_pod(&pod.key).and_then(|id| view.cluster().pod(id));
         match record.and_then(|record| record.holds.first()) {
-            Some(hold) => {
-                Permitted::No(reasons::cause(Code::UnschedulableAndUnresolvable, &reasons::NOT_HANDED_ON, hold.plugin))
-            }
+            Some(hold) => Permitted::No(reasons::cause(
+                Code::UnschedulableAndUnresolvable,
+                &reasons::NOT_HANDED_ON,
+                hold.plugin,
+            )),
             None => Permitted::Yes,
         }
     }

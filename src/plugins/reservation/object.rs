@@ -143,7 +143,8 @@ fn policy(field: &Field<'_>) -> Result<Policy, FieldError> {
 fn taint(field: &Field<'_>) -> Result<Taint, FieldError> {
     let text = |name| Ok::<Name, FieldError>(field.get(name)?.text()?.unwrap_or_default().into());
     let effect = field.get("effect")?;
-    let parsed = TaintEffect::ALL.into_iter().find(|known| Some(known.as_str()) == effect.text().ok().flatten());
+    let parsed =
+        TaintEffect::ALL.into_iter().find(|known| Some(known.as_str()) == effect.text().ok().flatten());
     let parsed = parsed.ok_or_else(|| effect.error("must be NoSchedule, PreferNoSchedule or NoExecute"))?;
     Ok(Taint { key: text("key")?, value: text("value")?, effect: parsed })
 }
@@ -162,7 +163,8 @@ pub(super) fn resource_list(amounts: &Amounts) -> Value {
 
 /// Returns the amounts of a list that are not 0, by name.
 pub(super) fn named(list: &ResourceList) -> Amounts {
-    let fixed = [("cpu", list.milli_cpu), ("memory", list.memory), ("ephemeral-storage", list.ephemeral_storage)];
+    let fixed =
+        [("cpu", list.milli_cpu), ("memory", list.memory), ("ephemeral-storage", list.ephemeral_storage)];
     let fixed = fixed.into_iter().map(|(name, amount)| (Name::new(name), amount));
     fixed.chain(list.scalars.iter().cloned()).filter(|(_, amount)| *amount != 0).collect()
 }
@@ -187,10 +189,13 @@ fn status(field: &Field<'_>) -> Result<Status, FieldError> {
 
 fn restricted(annotation: &Field<'_>) -> Result<Option<Vec<Name>>, FieldError> {
     let Some(text) = annotation.text()? else { return Ok(None) };
-    let options: Value = serde_json::from_str(text).map_err(|e| annotation.error(format_args!("no JSON: {e}")))?;
+    let options: Value =
+        serde_json::from_str(text).map_err(|e| annotation.error(format_args!("no JSON: {e}")))?;
     let names = Field::root(&options).get("resources").and_then(|field| field.elements());
     let names = names.and_then(|all| {
-        all.iter().map(|name| Ok(Name::new(name.text()?.unwrap_or_default()))).collect::<Result<_, FieldError>>()
+        all.iter()
+            .map(|name| Ok(Name::new(name.text()?.unwrap_or_default())))
+            .collect::<Result<_, FieldError>>()
     });
     names.map(|names: Vec<Name>| (!names.is_empty()).then_some(names)).map_err(|e| annotation.error(e))
 }

@@ -61,6 +61,7 @@ pub(super) struct Owner {
 pub(super) struct Known {
     pub(super) spec: Arc<Reservation>,
     pub(super) uid: Arc<str>,
+    pub(super) resource_version: Arc<str>,
     /// What is wrong with its owners or its template.
     pub(super) problem: Option<Arc<str>>,
 }
@@ -361,7 +362,8 @@ impl DerivedState for Reservations {
             let of_template = object.pod.as_ref().and_then(|pod| pod.as_ref().err());
             let of_template = of_template.map(|problem| Arc::from(format!("spec.template.{problem}")));
             let problem = spec.problem().map(Arc::from).or(of_template);
-            Known { spec, uid: object.uid.clone(), problem }
+            let (uid, resource_version) = (object.uid.clone(), object.resource_version.clone());
+            Known { spec, uid, resource_version, problem }
         });
         let is_new = old.map(|old| &old.uid) != new.map(|new| &new.uid);
         if let Some(at) = known.as_ref().and_then(|known| self.deadline(&known.spec)) {
@@ -418,7 +420,12 @@ impl DerivedState for Reservations {
         due
     }
 
-    fn write_settled(&mut self, cx: &HookContext<'_>, write: &ObjectWrite, outcome: &WriteOutcome) -> Touched {
+    fn write_settled(
+        &mut self,
+        cx: &HookContext<'_>,
+        write: &ObjectWrite,
+        outcome: &WriteOutcome,
+    ) -> Touched {
         self.writes.settled(write, outcome, cx.now);
         Touched::Nothing
     }

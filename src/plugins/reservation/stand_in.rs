@@ -98,16 +98,19 @@ mod tests {
         assert_eq!(made["metadata"]["labels"], json!({"app": "web", "koordinator.sh/priority": "7"}));
         assert_eq!((&made["spec"]["priority"], &made["status"]["phase"]), (&json!(7), &json!("Pending")));
         assert_eq!(made["spec"].get("nodeName"), None);
-        let terms = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+        let terms =
+            "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
         let field = json!({"key": "metadata.name", "operator": "In", "values": ["n"]});
         assert_eq!(made.pointer(terms), Some(&json!([{"matchFields": [field]}])));
     }
 
     #[test]
     fn phases_are_those_of_a_pod() {
-        for (phase, node, of_pod) in
-            [("Available", Some("n"), "Running"), ("Succeeded", None, "Succeeded"), ("Failed", None, "Failed")]
-        {
+        for (phase, node, of_pod) in [
+            ("Available", Some("n"), "Running"),
+            ("Succeeded", None, "Succeeded"),
+            ("Failed", None, "Failed"),
+        ] {
             let made = pod(&reservation(phase));
             assert_eq!(made["status"]["phase"], of_pod);
             assert_eq!(made["spec"].get("nodeName").and_then(Value::as_str), node, "{phase}");

@@ -82,7 +82,8 @@ impl Writes {
         while all.len() < AT_A_TIME
             && let Some(name) = self.changed.pop_first()
         {
-            let Some((entry, known)) = of.get(&name).and_then(|entry| Some((entry, entry.known.as_ref()?))) else {
+            let Some((entry, known)) = of.get(&name).and_then(|entry| Some((entry, entry.known.as_ref()?)))
+            else {
                 self.ordered.remove(&name);
                 continue;
             };
@@ -101,7 +102,12 @@ impl Writes {
                 continue;
             }
             self.ordered.insert(name.clone(), wanted.key());
-            all.push(patch(&name, known, wanted.status(status, now.wall)));
+            // So that it never undoes the write that places the reservation, which may be under way.
+            let precondition = Precondition {
+                uid: Some(known.uid.clone()),
+                resource_version: Some(known.resource_version.clone()),
+            };
+            all.push(patch(&name, precondition, wanted.status(status, now.wall)));
         }
         all
     }
@@ -111,11 +117,11 @@ fn object(name: &Name) -> ObjectRef {
     ObjectRef::custom(&RESERVATION, &Name::default(), name)
 }
 
-fn patch(name: &Name, known: &Known, status: Value) -> ObjectWrite {
+fn patch(name: &Name, precondition: Precondition, status: Value) -> ObjectWrite {
     ObjectWrite::Patch {
         object: object(name),
         part: ObjectPart::Status,
-        precondition: Precondition::uid(known.uid.clone()),
+        precondition,
         patch: Arc::new(json!({"status": status})),
     }
 }
@@ -133,7 +139,7 @@ pub(super) fn placed(name: &Name, entry: &Entry, known: &Known, node: &Name, at:
             ("allocatable".to_owned(), resource_list(&entry.allocatable())),
         ]),
     };
-    patch(name, known, wanted.status(&known.spec.status, at))
+    patch(name, Precondition::uid(known.uid.clone()), wanted.status(&known.spec.status, at))
 }
 
 const SCHEDULED: &str = "Scheduled";
@@ -230,9 +236,9 @@ fn wanted(of: &Reservations, entry: &Entry, known: &Known) -> Option<Wanted> {
         let message = known.problem.as_ref().or(entry.refused.as_ref());
         let conditions = message.map(|text| Condition::new(SCHEDULED, false, "Unschedulable", text.clone()));
         let conditions: Vec<Condition> = conditions.into_iter().filter(|c| !c.stands_in(status)).collect();
-        let is_new = status.phase == Phase::New;
+        // Before the first try nothing is said: the write that places it may come next.
         let wanted = Wanted { phase: Phase::Pending, conditions, fields: Map::new() };
-        return (is_new || !wanted.conditions.is_empty()).then_some(wanted);
+        return (!wanted.conditions.is_empty()).then_some(wanted);
     }
     let fields = owners(entry, status);
     let is_used_up = spec.once && entry.owners().any(|owner| owner.is_bound);
