@@ -4,7 +4,8 @@
 //! events change it, overlays undo changes, and [`Cluster::fork`](state::Cluster::fork) makes a copy for readers.
 //!
 //! - [`state`]: the state itself, and `place` and `release`, through which every change of node usage goes;
-//! - `stage`, `hold`: the stage of a pod between queue and node, and what plugins hold for it;
+//! - `stage`, `hold`, `given`: the stage of a pod between queue and node, what plugins hold for it, and what it gives up for
+//!   others;
 //! - [`input`], `apply`, [`event`]: what the API server reports, how it changes the state, and what changed;
 //! - [`columns`], `resource_table`: allocatable and requested amounts per node, in pages;
 //! - [`shapes`], `selected_keys`: which pods count as equal;
@@ -21,6 +22,7 @@ mod custom;
 pub mod derived;
 pub mod event;
 pub mod gangs;
+mod given;
 mod hold;
 pub mod input;
 mod nominator;

@@ -5,7 +5,6 @@
 //! log and the undo log in step. `apply` turns watch events into such changes.
 
 use std::any::{Any, TypeId};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,14 +49,6 @@ pub struct PodRecord {
     /// What of its requests it does not take on its node, because others stand in its room
     /// ([`DerivedState::given_up`](crate::DerivedState::given_up)). `pods` is 1 when it takes no place for a pod either.
     pub given: Option<Arc<PodRequests>>,
-}
-
-impl PodRecord {
-    /// Returns what the pod takes on its node of all that it requests.
-    pub fn taken(&self) -> Cow<'_, PodRequests> {
-        let own = &self.pod.spec.requests;
-        self.given.as_ref().map_or(Cow::Borrowed(own), |given| Cow::Owned(own.less(given)))
-    }
 }
 
 /// A node slot. A node that is deleted while pods are on it keeps its slot, without an object.
@@ -404,32 +395,6 @@ impl Cluster {
         Some(node)
     }
 
-    /// Sets what a pod gives up of its requests, placed or not.
-    fn give(&mut self, id: PodId, given: Option<Arc<PodRequests>>) {
-        let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
-        if record.given == given {
-            return;
-        }
-        if let Some(node) = record.node {
-            self.columns.take(node, &record.taken(), -1);
-        }
-        let given = std::mem::replace(&mut record.given, given);
-        if let Some(node) = record.node {
-            self.columns.take(node, &record.taken(), 1);
-            self.changes.push(node, Changed::Usage);
-        }
-        self.undo.push(Undo::Give { id, given });
-    }
-
-    /// Has pods take less or more on their nodes, as the states of plugins say since they were asked last.
-    pub(crate) fn settle_given(&mut self) {
-        for at in 0..self.derived.len() {
-            for (pod, given) in self.derived[at].given_up() {
-                self.give(pod, given);
-            }
-        }
-    }
-
     /// Moves a placed pod to another stage on the same node.
     #[inline]
     pub fn set_stage(&mut self, id: PodId, stage: Stage) {
@@ -526,12 +491,4 @@ impl Cluster {
     }
 }
 
-pub use crate::undo::Overlay;
-
-/// An overlay that [`Cluster::end_trial`] undoes.
-#[derive(Debug)]
-#[must_use = "a trial is undone in end_trial"]
-pub struct TrialOverlay {
-    overlay: Overlay,
-    paused: bool,
-}
+pub use crate::undo::{Overlay, TrialOverlay};

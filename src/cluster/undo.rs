@@ -34,6 +34,14 @@ pub struct Overlay {
     at: usize,
 }
 
+/// An overlay that [`Cluster::end_trial`](crate::Cluster::end_trial) undoes.
+#[derive(Debug)]
+#[must_use = "a trial is undone in end_trial"]
+pub struct TrialOverlay {
+    pub(super) overlay: Overlay,
+    pub(super) paused: bool,
+}
+
 /// The log. Invariant: empty while no overlay is open.
 #[derive(Debug, Default)]
 pub(super) struct UndoLog {

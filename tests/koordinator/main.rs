@@ -11,6 +11,8 @@ mod loadaware_model;
 mod numa;
 mod numa_histories;
 mod reservation;
+mod reservation_cluster;
+mod reservation_rules;
 
 use common::cases::Cases;
 use serde_json::Value;

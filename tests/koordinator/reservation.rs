@@ -4,77 +4,24 @@
 //! Writes are carried out on objects in memory, and each decision is left to ours. A case ends at its first difference.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid::cluster::Input;
 use pellucid::cycle::what_if::question::Question;
-use pellucid::framework::View;
-use pellucid::framework::endpoint::{PathParams, ReadContext};
-use pellucid::framework::list::List;
-use pellucid::framework::profile::Profile;
-use pellucid::kubernetes::decode::Decoder;
-use pellucid::model::effect::{BindOutcome, Effect, EffectReport, ObjectPart, ObjectWrite, WriteOutcome};
-use pellucid::model::manifest::format_moment;
-use pellucid::model::{CustomKindRef, Name, Now, PodKey, quantity};
-use pellucid::plugins::registry;
-use pellucid::plugins::reservation::{NAME, RESERVATION};
+use pellucid::model::{PodKey, quantity};
+use pellucid::plugins::reservation::NAME;
 use pellucid::recording::Outcome;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::common::driver::{Core, settings};
+use crate::reservation_cluster::{Case, array, text};
 use crate::{lines, own_copy};
 
 /// Number of cases of this repository.
 const ALL: usize = 72;
-/// When the cases begin, in seconds since 1970.
-const BEGIN: u64 = 1_790_000_000;
 /// Annotation with the reservation that a pod took.
 const TAKEN: &str = "scheduling.koordinator.sh/reservation-allocated";
 
 /// Places where ours differs on purpose, with the reason.
 const QUIRKS: &[(&str, &[&str])] = &[];
-
-fn array(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("")
-}
-
-fn profile() -> Profile {
-    let config = json!({
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [{
-            "schedulerName": "koord-scheduler",
-            "plugins": {"multiPoint": {"enabled": [
-                {"name": NAME}, {"name": "LoadAwareScheduling"}, {"name": "NodeNUMAResource"},
-            ]}},
-        }],
-    });
-    let mut parsed =
-        pellucid::config::parse(&config.to_string(), "case", &registry()).expect("valid arguments");
-    parsed.profiles.remove(0)
-}
-
-/// Carries out a JSON merge patch.
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(fields) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    for (name, value) in fields {
-        match value {
-            Value::Null => drop(target.as_object_mut().and_then(|of| of.remove(name))),
-            value => merge(&mut target[name.as_str()], value),
-        }
-    }
-}
 
 /// Returns the amounts of a resource list.
 fn amounts(list: &Value) -> BTreeMap<String, i64> {
@@ -104,145 +51,7 @@ impl Compared {
     }
 }
 
-struct Case {
-    id: String,
-    core: Core,
-    profile: Profile,
-    decoder: Decoder,
-    version: u64,
-    pods: BTreeMap<PodKey, Value>,
-    reservations: BTreeMap<String, Value>,
-}
-
 impl Case {
-    fn new(case: &Value) -> Self {
-        let profile = profile();
-        let mut core = Core::new(settings(profile.clone()));
-        core.now = Now { monotonic: Duration::from_secs(1), wall: Duration::from_secs(BEGIN) };
-        let decoder = Decoder::of(&registry());
-        let mut made = Self {
-            id: text(&case["id"]).to_owned(),
-            core,
-            profile,
-            decoder,
-            version: 0,
-            pods: BTreeMap::new(),
-            reservations: BTreeMap::new(),
-        };
-        let objects = &case["objects"];
-        for node in array(&objects["nodes"]) {
-            let node = Arc::new(made.decoder.node(node).expect("a node"));
-            made.core.apply(Input::NodeApplied(node));
-        }
-        for pod in array(&objects["pods"]) {
-            made.create_pod(pod);
-        }
-        for reservation in array(&objects["reservations"]) {
-            let mut reservation = reservation.clone();
-            let name = text(&reservation["metadata"]["name"]).to_owned();
-            reservation["metadata"]["uid"] = json!(format!("{name}-uid"));
-            reservation["metadata"]["creationTimestamp"] = json!(made.moment());
-            made.put_reservation(reservation);
-            made.settle();
-        }
-        made
-    }
-
-    fn moment(&self) -> String {
-        format_moment(self.core.now.wall.as_secs().cast_signed())
-    }
-
-    fn versioned(&mut self, mut object: Value) -> Value {
-        self.version += 1;
-        object["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        object
-    }
-
-    fn put_reservation(&mut self, object: Value) {
-        let object = self.versioned(object);
-        let read = self.decoder.custom(CustomKindRef(&RESERVATION), &object).expect("a reservation");
-        self.reservations.insert(text(&object["metadata"]["name"]).to_owned(), object);
-        self.core.apply(Input::CustomApplied(Arc::new(read)));
-    }
-
-    fn delete_reservation(&mut self, name: &str) {
-        self.reservations.remove(name);
-        self.core.apply(Input::CustomDeleted(CustomKindRef(&RESERVATION), (Name::default(), name.into())));
-    }
-
-    fn create_pod(&mut self, pod: &Value) -> PodKey {
-        let mut pod = pod.clone();
-        pod["metadata"]["uid"] = json!(format!("{}-uid", text(&pod["metadata"]["name"])));
-        pod["metadata"]["creationTimestamp"] = json!(self.moment());
-        self.put_pod(pod)
-    }
-
-    fn put_pod(&mut self, pod: Value) -> PodKey {
-        let pod = self.versioned(pod);
-        let read = self.decoder.pod(&pod).expect("a pod");
-        let key = read.key.clone();
-        self.pods.insert(key.clone(), pod);
-        self.core.apply(Input::PodApplied(Arc::new(read)));
-        key
-    }
-
-    fn delete_pod(&mut self, key: &PodKey) {
-        self.pods.remove(key);
-        self.core.apply(Input::PodDeleted(key.clone()));
-    }
-
-    /// Decides and carries out what is ordered until nothing is.
-    fn settle(&mut self) {
-        for _ in 0..100 {
-            self.core.scheduler.tick(self.core.now);
-            self.core.run();
-            self.core.scheduler.order_due_writes(self.core.now);
-            let effects = self.core.scheduler.take_effects();
-            if effects.is_empty() {
-                return;
-            }
-            effects.into_iter().for_each(|effect| self.carry_out(effect));
-        }
-        panic!("{}: it never settles", self.id);
-    }
-
-    fn carry_out(&mut self, effect: Effect) {
-        match effect {
-            Effect::Bind(order) => {
-                let mut pod = self.pods[&order.pod.key].clone();
-                pod["spec"]["nodeName"] = json!(order.node.as_str());
-                for (key, value) in order.marks.iter().flat_map(|marks| &marks.annotations) {
-                    pod["metadata"]["annotations"][&**key] = json!(&**value);
-                }
-                self.put_pod(pod);
-                let (id, uid, outcome) = (order.id, order.pod.uid, BindOutcome::Bound);
-                self.core.apply(Input::Report(EffectReport::BindDone { id, uid, outcome }));
-            }
-            Effect::Object(order) => {
-                let mut outcome = WriteOutcome::Written;
-                match &order.write {
-                    ObjectWrite::Patch { object, part, patch, precondition } => {
-                        assert_eq!((object.plural, *part), ("reservations", ObjectPart::Status));
-                        let mut changed = self.reservations[object.name.as_str()].clone();
-                        let version = text(&changed["metadata"]["resourceVersion"]);
-                        if precondition.resource_version.as_deref().is_none_or(|wanted| wanted == version) {
-                            merge(&mut changed, patch);
-                            self.put_reservation(changed);
-                        } else {
-                            outcome = WriteOutcome::Refused { status: 409, message: "it has changed".into() };
-                        }
-                    }
-                    ObjectWrite::Delete { object, .. } => self.delete_reservation(&object.name),
-                    other => panic!("{other}"),
-                }
-                let id = order.id;
-                self.core.apply(Input::Report(EffectReport::ObjectDone { id, outcome }));
-            }
-            Effect::Status(_) | Effect::Event(_) => {}
-            other => panic!("{other:?}"),
-        }
-    }
-
     fn play(&mut self, case: &Value, compared: &mut Compared) {
         let id = self.id.clone();
         self.check_reservations(&case["reservations"], &id, compared);
@@ -336,14 +145,6 @@ impl Case {
         true
     }
 
-    fn sentence(&self, key: &PodKey) -> Option<String> {
-        let cluster = self.core.scheduler.cluster();
-        let record = cluster.find_pod(key).and_then(|id| cluster.pod(id)).expect("the pod waits");
-        let plugin = self.profile.plugins.iter().find(|plugin| plugin.name() == NAME).expect("it is enabled");
-        let view = View::new(cluster).for_pod(&record.pod);
-        plugin.advice().expect("it gives advice").sentence(view, &record.pod.spec, self.core.now)
-    }
-
     fn check_scores(&mut self, key: &PodKey, step: &Value, at: &str, compared: &mut Compared) {
         let cluster = self.core.scheduler.cluster();
         let id = cluster.find_pod(key).expect("the pod is known");
@@ -403,16 +204,6 @@ impl Case {
             compared.check(&at, "conditions", &conditions(ours), &conditions(theirs));
             compared.reservations += 1;
         }
-    }
-
-    fn read(&self, path: &str, node: &str) -> Value {
-        let registry = registry();
-        let factory = registry.iter().find(|f| f.name() == NAME).expect("it is registered");
-        let endpoint = factory.endpoints().into_iter().find(|e| e.path == path).expect("it is there");
-        let params = PathParams::from([("nodeName".to_owned(), node.to_owned())]);
-        let view = View::new(self.core.scheduler.cluster());
-        let cx = ReadContext { view, params: &params, now: self.core.now, list: &List::default() };
-        (endpoint.read)(&cx).expect("an answer")
     }
 
     fn check_result(&self, result: &Value, at: &str, compared: &mut Compared) {

@@ -1,0 +1,189 @@
+//! Rules of Reservation that the recordings do not have, or in which theirs is wrong.
+
+use pellucid::framework::View;
+use pellucid::model::PodKey;
+use pellucid::recording::Outcome;
+use serde_json::{Value, json};
+
+use crate::reservation_cluster::{Case, text};
+
+fn node(name: &str, cpu: &str) -> Value {
+    let offer = json!({"cpu": cpu, "memory": "64Gi", "pods": "110"});
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": offer}})
+}
+
+fn containers(cpu: &str) -> Value {
+    json!([{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}])
+}
+
+fn reservation(name: &str, cpu: &str, more: &Value) -> Value {
+    let mut made = json!({
+        "apiVersion": "scheduling.koordinator.sh/v1alpha1",
+        "kind": "Reservation",
+        "metadata": {"name": name},
+        "spec": {
+            "owners": [{"labelSelector": {"matchLabels": {"app": "web"}}}],
+            "template": {"spec": {"schedulerName": "koord-scheduler", "containers": containers(cpu)}},
+        },
+    });
+    for (field, value) in more.as_object().into_iter().flatten() {
+        made["spec"][field.as_str()] = value.clone();
+    }
+    made
+}
+
+fn pod(name: &str, app: &str, cpu: &str) -> Value {
+    let spec = json!({"schedulerName": "koord-scheduler", "containers": containers(cpu)});
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "spec": spec,
+        "metadata": {"name": name, "namespace": "default", "labels": {"app": app}, "annotations": {}},
+    })
+}
+
+fn cluster(nodes: Value, reservations: Value) -> Case {
+    Case::new(&json!({"id": "rules", "objects": {"nodes": nodes, "pods": [], "reservations": reservations}}))
+}
+
+/// Creates a pod. Returns its node and the code of the first reason for which it has none.
+fn try_pod(case: &mut Case, pod: &Value) -> (Option<String>, Option<String>) {
+    let key = case.create_pod(pod);
+    case.settle();
+    let scheduler = &case.core.scheduler;
+    let id = scheduler.cluster().find_pod(&key).expect("it is known");
+    let node = case.pods[&key]["spec"]["nodeName"].as_str().map(str::to_owned);
+    let code = match scheduler.verdict(id).expect("it was tried").outcome {
+        Outcome::Refused(refusal) => {
+            refusal.reasons().next().map(|(reason, _)| reason.code.as_str().to_owned())
+        }
+        _ => None,
+    };
+    (node, code)
+}
+
+fn status<'c>(case: &'c Case, name: &str) -> &'c Value {
+    &case.reservations[name]["status"]
+}
+
+/// Returns the CPU that is free on a node, in thousandths of a core.
+fn free(case: &Case, node: &str) -> i64 {
+    let view = View::new(case.core.scheduler.cluster());
+    let at = view.cluster().find_node(&node.into()).expect("it is there");
+    view.columns().free(at, pellucid::cluster::columns::CPU)
+}
+
+fn is_on(node: &str) -> (Option<String>, Option<String>) {
+    (Some(node.to_owned()), None)
+}
+
+fn is_refused(code: &str) -> (Option<String>, Option<String>) {
+    (None, Some(code.to_owned()))
+}
+
+#[test]
+fn what_owners_overflow_is_not_taken_from_other_reservations() {
+    let others = json!({
+        "owners": [{"object": {"name": "nobody"}}], "allocatePolicy": "Aligned", "allocateOnce": false,
+    });
+    let own = json!({"allocatePolicy": "Aligned", "allocateOnce": false});
+    let reservations = json!([reservation("mine", "2", &own), reservation("theirs", "6", &others)]);
+    let mut case = cluster(json!([node("n", "10")]), reservations);
+    assert_eq!(free(&case, "n"), 2000);
+    assert_eq!(try_pod(&mut case, &pod("a", "web", "4")), is_on("n"));
+    assert_eq!(free(&case, "n"), 0, "2 of the reservation and the 2 that were free");
+    assert_eq!(text(&status(&case, "mine")["allocated"]["cpu"]), "4");
+    let (on, code) = try_pod(&mut case, &pod("b", "web", "1"));
+    assert_eq!((on, code.as_deref()), (None, Some("InsufficientResource")));
+    case.delete_pod(&PodKey::new("default", "a"));
+    case.settle();
+    assert_eq!(free(&case, "n"), 2000, "the reservation has its room again");
+}
+
+#[test]
+fn one_owner_uses_up_a_reservation_and_the_rest_is_free() {
+    let mut case = cluster(json!([node("n", "4")]), json!([reservation("r", "4", &json!({}))]));
+    assert_eq!(try_pod(&mut case, &pod("other", "db", "1")), is_refused("InsufficientResource"));
+    assert_eq!(try_pod(&mut case, &pod("owner", "web", "1")), is_on("n"));
+    assert_eq!(text(&status(&case, "r")["phase"]), "Succeeded");
+    // What was refused has its turn after a backoff.
+    case.core.wait(std::time::Duration::from_secs(30));
+    case.settle();
+    assert_eq!(free(&case, "n"), 2000);
+}
+
+#[test]
+fn refusals_name_their_reasons() {
+    let restricted = json!({"allocatePolicy": "Restricted", "allocateOnce": false});
+    let mut case = cluster(json!([node("n", "10")]), json!([reservation("r", "2", &restricted)]));
+    let wanting = |name: &str, app: &str, cpu: &str, annotation: &str, value: &str| {
+        let mut pod = pod(name, app, cpu);
+        let key = format!("scheduling.koordinator.sh/{annotation}");
+        pod["metadata"]["annotations"][key] = json!(value);
+        pod
+    };
+    for (pod, code) in [
+        (wanting("a", "web", "3", "reservation-affinity", "{}"), "InsufficientReservation"),
+        (wanting("b", "db", "1", "reservation-affinity", "{}"), "NoReservationMatches"),
+        (wanting("c", "web", "1", "reservation-affinity", "{"), "ReservationWishUnreadable"),
+        (wanting("d", "web", "1", "reservation-affinity", r#"{"name": "q"}"#), "NoReservationMatches"),
+        (wanting("e", "web", "11", "reservation-affinity", r#"{"name": "r"}"#), "InsufficientResource"),
+    ] {
+        assert_eq!(try_pod(&mut case, &pod), is_refused(code), "{pod}");
+    }
+    // Memory differs; a resource that neither has does not end the comparison.
+    let exact = r#"{"resourceNames": ["example.com/none", "cpu"]}"#;
+    let unequal = wanting("f", "web", "1", "exact-match-reservation", exact);
+    assert_eq!(try_pod(&mut case, &unequal), is_on("n"));
+    assert!(status(&case, "r")["currentOwners"].is_null(), "the pod went beside the reservation");
+    let equal = wanting("g", "web", "2", "exact-match-reservation", exact);
+    assert_eq!(try_pod(&mut case, &equal), is_on("n"));
+    assert_eq!(text(&status(&case, "r")["currentOwners"][0]["name"]), "g");
+}
+
+#[test]
+fn reservations_that_cannot_be_placed_say_why_and_hold_nothing() {
+    let aligned = json!({"allocatePolicy": "Aligned"});
+    let mut unowned = reservation("unowned", "1", &json!({}));
+    unowned["spec"]["owners"] = json!([]);
+    let mut misspelt = reservation("misspelt", "1", &json!({}));
+    misspelt["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("one");
+    let ahead = reservation("ahead", "1", &json!({"preAllocation": true}));
+    let conflicting = reservation("conflicting", "1", &json!({}));
+    let all = json!([reservation("first", "2", &aligned), unowned, misspelt, ahead, conflicting]);
+    let case = cluster(json!([node("n", "10")]), all);
+    assert_eq!(free(&case, "n"), 8000);
+    for (name, said) in [
+        ("unowned", "spec.owners: must name who may use the reservation ([])"),
+        ("misspelt", "spec.template.spec.containers[0].resources.requests.cpu: "),
+        ("ahead", "spec.preAllocation: "),
+        ("conflicting", "0/1 nodes are available: 1 node(s) reservation allocate policy conflict."),
+    ] {
+        let status = status(&case, name);
+        assert_eq!(text(&status["phase"]), "Pending", "{name}: {status}");
+        let message = text(&status["conditions"][0]["message"]);
+        assert!(message.starts_with(said), "{name}: {message}");
+    }
+    assert_eq!(case.read("state", "")["problems"].as_object().map(serde_json::Map::len), Some(3));
+}
+
+#[test]
+fn reservations_of_which_none_is_large_enough_keep_what_they_have() {
+    let own = json!({"allocatePolicy": "Aligned", "allocateOnce": false});
+    let both = json!([reservation("a", "2", &own), reservation("b", "2", &own)]);
+    let mut case = cluster(json!([node("n", "4")]), both);
+    assert_eq!(try_pod(&mut case, &pod("large", "web", "3")), is_refused("InsufficientBesideReservations"));
+    assert_eq!(try_pod(&mut case, &pod("small", "web", "2")), is_on("n"));
+    assert_eq!(try_pod(&mut case, &pod("next", "web", "2")), is_on("n"));
+    assert_eq!(free(&case, "n"), 0);
+}
+
+#[test]
+fn who_stands_where_is_read_back_from_the_objects() {
+    let own = json!({"allocatePolicy": "Aligned", "allocateOnce": false});
+    let mut case = cluster(json!([node("n", "4")]), json!([reservation("r", "2", &own)]));
+    assert_eq!(try_pod(&mut case, &pod("a", "web", "1")), is_on("n"));
+    let before = (free(&case, "n"), case.read("nodeReservations/:nodeName", "n"));
+    for order in [[true, false], [false, true]] {
+        let again = case.restarted(&[node("n", "4")], order);
+        assert_eq!((free(&again, "n"), again.read("nodeReservations/:nodeName", "n")), before);
+    }
+}
