@@ -28,6 +28,7 @@ mod health;
 mod numa;
 mod quotas;
 mod relations;
+mod reservations;
 mod run;
 mod shadow;
 mod volumes;
