@@ -11,7 +11,7 @@ profiles:
   - schedulerName: pellucid
     plugins:
       multiPoint:
-        enabled: [{name: Reservation}]
+        enabled: [{name: Reservation, weight: 5000}]
 ";
 const KIND: &str = "scheduling.koordinator.sh/v1alpha1/Reservation";
 const TAKEN: &str = "scheduling.koordinator.sh/reservation-allocated";

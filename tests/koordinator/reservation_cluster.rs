@@ -36,7 +36,9 @@ fn profile() -> Profile {
         "profiles": [{
             "schedulerName": "koord-scheduler",
             "plugins": {"multiPoint": {"enabled": [
-                {"name": NAME}, {"name": "LoadAwareScheduling"}, {"name": "NodeNUMAResource"},
+                {"name": NAME, "weight": 5000},
+                // Theirs scores free amounts a second time in NodeNUMAResource.
+                {"name": "NodeResourcesFit", "weight": 2},
             ]}},
         }],
     });

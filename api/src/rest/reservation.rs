@@ -66,8 +66,8 @@ pub struct ReservedAmounts {
     pub ephemeral_storage: i64,
     /// 0: pods are not counted here.
     pub allowed_pod_number: i64,
-    /// Other resources, in their base units; `null` when there are none.
-    pub scalar_resources: Option<BTreeMap<String, i64>>,
+    /// Other resources by name, in their base units; `null` when there are none.
+    pub scalar_resources: Value,
 }
 
 /// A pod in the room of a reservation.

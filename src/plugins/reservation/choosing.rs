@@ -148,8 +148,7 @@ pub(super) fn choose<'a>(seeker: &Seeker<'a>, node: NodeIdx, stand: Stand) -> Ch
         if by_node.is_empty() && own.is_empty() {
             usable.push(*of);
         }
-        lacks.extend(by_node);
-        lacks.extend(own);
+        lacks.extend(if by_node.is_empty() { own } else { by_node });
     }
     let key = |of: &&Match<'a>| {
         let order = of.known.spec.order;

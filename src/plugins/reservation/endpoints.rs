@@ -74,7 +74,7 @@ fn reserved(amounts: &Amounts) -> ReservedAmounts {
         memory: get("memory"),
         ephemeral_storage: get("ephemeral-storage"),
         allowed_pod_number: 0,
-        scalar_resources: (!others.is_empty()).then_some(others),
+        scalar_resources: if others.is_empty() { Value::Null } else { json!(others) },
     }
 }
 

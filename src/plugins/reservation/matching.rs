@@ -73,13 +73,18 @@ impl<'a> Seeker<'a> {
     }
 
     /// Returns what of a reservation keeps the pod from using it; `None` when the pod is no owner or the reservation is
-    /// not there to be used.
+    /// not there to be used, or is on a node that the pod does not select.
     pub(super) fn judge(&self, name: &'a Name, entry: &'a Entry) -> Option<Result<Match<'a>, Mismatch>> {
         let (known, stand_in) = entry.available()?;
         if !owners::matches(known.spec.owners.as_deref().ok()?, self.pod) {
             return None;
         }
         let node = *self.all.nodes.get(known.spec.status.node.as_ref()?)?;
+        // One on a node that the pod does not want is not there for it.
+        let labels = self.view.labels(node)?;
+        if !self.spec.affinity.accepts(self.view.name(node), labels) {
+            return None;
+        }
         Some(match self.mismatch(name, known, stand_in, node) {
             Some(mismatch) => Err(mismatch),
             None => Ok(Match { name, entry, known, stand_in, node }),
@@ -88,15 +93,15 @@ impl<'a> Seeker<'a> {
 
     fn mismatch(&self, name: &Name, known: &Known, stand_in: &StandIn, node: NodeIdx) -> Option<Mismatch> {
         let spec = &known.spec;
-        if spec.unschedulable {
-            return Some(Mismatch::Unschedulable);
-        }
         let affinity = self.affinity();
         if affinity.and_then(|affinity| affinity.name.as_ref()).is_some_and(|wanted| wanted != name) {
             return Some(Mismatch::Name);
         }
         if affinity.is_some_and(|affinity| !affinity.selects(name, &spec.labels, self.view.labels(node))) {
             return Some(Mismatch::Affinity);
+        }
+        if spec.unschedulable {
+            return Some(Mismatch::Unschedulable);
         }
         // As in Koordinator, taints keep out pods that look for a reservation, not those that name it or may do without.
         if let Some(looking) = affinity.filter(|affinity| affinity.name.is_none()) {

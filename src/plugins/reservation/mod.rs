@@ -17,7 +17,7 @@ use pellucid_framework::{
     Advice, Cause, Code, CycleValue, NodeOverride, NodeOverrides, Permitted, Registration, View, points,
 };
 use pellucid_model::custom::CustomKind;
-use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
+use pellucid_model::{CustomObject, NodeIdx, Now, Pod, PodSpec};
 use serde_json::Value;
 use smallvec::smallvec;
 
@@ -210,10 +210,15 @@ impl Hints for ReservationPlugin {
 
     /// Room that comes free helps where a reservation is, so without any only changed reservations count.
     fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let spec_of = |object: &Option<Arc<CustomObject>>| {
+            object.as_ref().and_then(|object| object.shared::<Reservation>())
+        };
         let may_help = match event {
-            ClusterEvent::CustomChanged { old, new } => {
-                new.as_ref().or(old.as_ref()).is_some_and(|object| object.get::<Reservation>().is_some())
+            // Another reservation helps one that waits by its end alone.
+            ClusterEvent::CustomChanged { old, new } if pod.stands_for.is_some() => {
+                spec_of(old).is_some() && spec_of(new).is_none_or(|spec| spec.status.phase.has_ended())
             }
+            ClusterEvent::CustomChanged { old, new } => spec_of(new).or(spec_of(old)).is_some(),
             ClusterEvent::PendingUpdated { old, .. } => old.spec != pod.spec || old.labels != pod.labels,
             _ => view.state::<Reservations>().is_some_and(|all| !all.is_empty()),
         };

@@ -257,7 +257,7 @@ impl Reservation {
 fn problem(manifest: &Value, owners: Option<&String>) -> Option<String> {
     let spec = &manifest["spec"];
     if let Some(problem) = owners {
-        return Some(format!("spec.owners{}{problem}", if problem.starts_with('[') { "" } else { ": " }));
+        return Some(problem.clone());
     }
     if !spec["template"].is_object() {
         return Some("spec.template: must say what is reserved".into());
