@@ -35,8 +35,9 @@ pub struct NodeOverride {
 ///
 /// - names only pods whose room it can take back: what runs on the node keeps its room, and is a victim, not an override;
 /// - gives up, in [`Reserve`](super::plugin::Reserve) or with the hook
-///   [`reserved`](pellucid_cluster::DerivedState::reserved) of its state, what the pod takes of the promised room, and
-///   gets it back in `unreserved`. Its Reserve refuses the pod when it cannot;
+///   [`reserved`](pellucid_cluster::DerivedState::reserved) of its state, what the pod takes of the promised room
+///   ([`given_up`](pellucid_cluster::DerivedState::given_up)), and gets it back in `unreserved`. Its Reserve refuses the
+///   pod when it cannot;
 /// - names an absent pod only as long as all of its room is there: what other pods stand in already must not be promised
 ///   a second time.
 ///

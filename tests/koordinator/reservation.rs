@@ -28,9 +28,26 @@ const COMPARED: [&str; 4] = ["TaintToleration", "NodeResourcesFit", "NodeResourc
 const QUIRKS: &[(&str, &[&str])] = &[
     (
         "Of resources that the restricted options leave out, theirs says that what an owner uses is still there.",
-        &["rs202x50 rs202x50-n0 items"],
+        &["rs202x48 rs202x48-n0 items", "rs202x50 rs202x50-n0 items"],
     ),
-    ("Theirs counts a reason once per reservation of a node.", &["rs202x60 0 message"]),
+    ("Theirs counts a reason once per reservation of a node.", &["rs202x51 1 message", "rs202x60 0 message"]),
+    (
+        "Theirs puts a node first for the order of a reservation that the pod does not fit in, and so does not take.",
+        &[
+            "rs202x21 5 score",
+            "rs202x21 5 totals",
+            "rs202x21 5 node and reservation",
+            "rs202x54 1 score",
+            "rs202x54 1 totals",
+            "rs202x54 1 node and reservation",
+            "rs202x54 1 rs202x54-r0 phase",
+            "rs202x54 1 rs202x54-r0 allocated",
+            "rs202x54 1 rs202x54-r0 currentOwners",
+            "rs202x54 1 rs202x54-r0 conditions",
+            "rs202x64 2 score",
+            "rs202x64 2 totals",
+        ],
+    ),
 ];
 
 /// Returns the amounts of a resource list.

@@ -141,6 +141,7 @@ pub const STATES: &[StateEntry] = &[
     refused(404, "RecordingNotFound", "There is no such recording."),
     refused(400, "RepeatedParameter", "A parameter stands in the query more than once."),
     refused(403, "OriginRefused", "A page of another origin may not change anything here."),
+    refused(404, "ReservationNotFound", "There is no such Reservation."),
     refused(400, "SameNode", "The two nodes to compare are one."),
     refused(404, "ScoresNotRecorded", "No score table of the pod was recorded."),
     refused(503, "ShuttingDown", "The scheduler is about to end."),

@@ -120,7 +120,7 @@ impl Room<'_, '_> {
 }
 
 /// Whether a pod requests anything of what is reserved.
-pub(super) fn shares(reserved: &Amounts, wanted: &Amounts) -> bool {
+fn shares(reserved: &Amounts, wanted: &Amounts) -> bool {
     wanted.keys().any(|name| reserved.contains_key(name))
 }
 
@@ -141,14 +141,15 @@ pub(super) fn score(entry: &Entry, wanted: &Amounts) -> i64 {
 pub(super) fn choose<'a>(seeker: &Seeker<'a>, node: NodeIdx, stand: Stand) -> Choice<'a> {
     let room =
         Room { seeker, node, wanted: named(&seeker.spec.requests.list), stand, matches: seeker.on(node) };
-    let mut lacks = BTreeSet::new();
+    let (mut of_node, mut of_reservations) = (BTreeSet::new(), BTreeSet::new());
     let mut usable: Vec<Match<'a>> = Vec::new();
     for of in room.matches.iter().filter(|of| room.concerns(of)) {
         let (by_node, own) = (room.lacks_with(Some(of)), room.lacks_in(of));
         if by_node.is_empty() && own.is_empty() {
             usable.push(*of);
         }
-        lacks.extend(if by_node.is_empty() { own } else { by_node });
+        of_node.extend(by_node);
+        of_reservations.extend(own);
     }
     let key = |of: &&Match<'a>| {
         let order = of.known.spec.order;
@@ -158,8 +159,8 @@ pub(super) fn choose<'a>(seeker: &Seeker<'a>, node: NodeIdx, stand: Stand) -> Ch
     let beside =
         if taken.is_none() && seeker.affinity().is_none() { room.lacks_with(None) } else { BTreeSet::new() };
     let fits_beside = seeker.affinity().is_none() && beside.is_empty();
-    if lacks.is_empty() {
-        lacks = beside;
-    }
+    // What the node lacks comes first, as in Koordinator.
+    let all = [of_node, of_reservations, beside];
+    let lacks = all.into_iter().find(|lacks| !lacks.is_empty()).unwrap_or_default();
     Choice { taken, fits_beside, lacks }
 }

@@ -97,12 +97,6 @@ impl<'a> Seeker<'a> {
         if affinity.and_then(|affinity| affinity.name.as_ref()).is_some_and(|wanted| wanted != name) {
             return Some(Mismatch::Name);
         }
-        if affinity.is_some_and(|affinity| !affinity.selects(name, &spec.labels, self.view.labels(node))) {
-            return Some(Mismatch::Affinity);
-        }
-        if spec.unschedulable {
-            return Some(Mismatch::Unschedulable);
-        }
         // As in Koordinator, taints keep out pods that look for a reservation, not those that name it or may do without.
         if let Some(looking) = affinity.filter(|affinity| affinity.name.is_none()) {
             let is_hard = |effect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
@@ -110,6 +104,12 @@ impl<'a> Seeker<'a> {
             if let Some(taint) = spec.taints.iter().find(keeps_out) {
                 return Some(Mismatch::Taint(format!("{{{}: {}}}", taint.key, taint.value)));
             }
+        }
+        if affinity.is_some_and(|affinity| !affinity.selects(name, &spec.labels, self.view.labels(node))) {
+            return Some(Mismatch::Affinity);
+        }
+        if spec.unschedulable && affinity.is_none_or(|affinity| affinity.name.is_none()) {
+            return Some(Mismatch::Unschedulable);
         }
         let (own, wanted) = (&stand_in.requests.list, &self.spec.requests.list);
         let differs = |resource: &Name| amount(own, resource) != amount(wanted, resource);
@@ -142,7 +142,14 @@ impl<'a> Seeker<'a> {
     /// Returns how many reservations have the pod as an owner, and what keeps it from how many.
     pub(super) fn counts(&self) -> (usize, BTreeMap<Mismatch, usize>) {
         let (mut owned, mut others) = (0, BTreeMap::new());
+        // A pod that names its reservation looks at the node of that one alone.
+        let named = self.affinity().and_then(|affinity| affinity.name.as_ref());
+        let node_of = |entry: &Entry| entry.known.as_ref().and_then(|known| known.spec.status.node.clone());
+        let only = named.and_then(|name| node_of(self.all.get(name)?));
         for (name, entry, _) in self.all.iter() {
+            if only.is_some() && node_of(entry) != only {
+                continue;
+            }
             let Some(judged) = self.judge(name, entry) else { continue };
             owned += 1;
             if let Err(mismatch) = judged {

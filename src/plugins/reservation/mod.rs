@@ -36,9 +36,9 @@ mod stand_in;
 mod writes;
 
 use args::ReservationArgs;
-use choosing::{Stand, choose, shares};
+use choosing::{Stand, choose};
 use matching::Seeker;
-use object::{Reservation, named};
+use object::Reservation;
 use reservations::{Reservations, Taken, reservation_of};
 
 /// Plugin name in the scheduler configuration.
@@ -121,11 +121,8 @@ impl NodeOverrides for ReservationPlugin {
             return placed.collect();
         }
         let Ok(Some(seeker)) = Seeker::of(view, pod, spec) else { return Vec::new() };
-        let wanted = named(&spec.requests.list);
-        let is_needed = seeker.affinity().is_some();
         let matches = seeker.matches().into_iter().flat_map(|(_, matches)| matches);
-        let used = matches.filter(|of| is_needed || shares(&of.entry.allocatable(), &wanted));
-        used.map(|of| NodeOverride { node: of.node, absent: smallvec![of.stand_in.id] }).collect()
+        matches.map(|of| NodeOverride { node: of.node, absent: smallvec![of.stand_in.id] }).collect()
     }
 }
 
@@ -238,5 +235,41 @@ impl Advice for ReservationPlugin {
         let mut all: Vec<String> = others.collect();
         all.push(format!("{owned} Reservation(s) matched owner total"));
         Some(all.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pellucid_cluster::{Cluster, Hold, Input};
+    use pellucid_model::PodKey;
+    use pellucid_model::pod::StandsFor;
+
+    use super::*;
+
+    #[test]
+    fn a_reservation_for_which_another_plugin_holds_something_is_refused() {
+        let mut cluster = Cluster::new(0, [], Vec::new());
+        let of = StandsFor {
+            api_version: "scheduling.koordinator.sh/v1alpha1".into(),
+            kind: "Reservation".into(),
+            name: "r".into(),
+            ..StandsFor::default()
+        };
+        let pod = Pod {
+            key: PodKey::new("default", "reservation:r"),
+            node_name: Some("n".into()),
+            stands_for: Some(Arc::new(of)),
+            ..Pod::default()
+        };
+        cluster.apply(Input::PodApplied(Arc::new(pod.clone())), &mut Vec::new());
+        let id = cluster.find_pod(&pod.key).expect("it is known");
+        let node = cluster.find_node(&"n".into()).expect("it has a slot");
+        let plugin = ReservationPlugin { args: Arc::new(ReservationArgs::default()) };
+        let said = |cluster: &Cluster| plugin.permit(View::new(cluster), &pod, node);
+        assert_eq!(said(&cluster), Permitted::Yes);
+        cluster.reserve(id, Hold { plugin: "DeviceShare", what: Arc::new(()), marks: None });
+        let Permitted::No(cause) = said(&cluster) else { panic!("{:?}", said(&cluster)) };
+        assert_eq!(cause.reasons[0].code.as_str(), "ReservationHoldsMore");
+        assert_eq!(cause.message(), "a reservation cannot hand on to its owners what DeviceShare gives it");
     }
 }
