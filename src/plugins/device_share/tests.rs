@@ -55,6 +55,7 @@ fn report(cluster: &mut TestCluster, name: &str, device: &Value, version: &str) 
         uid: "u".into(),
         resource_version: version.into(),
         value: (DEVICE.decode)(device).expect("a Device that can be read"),
+        pod: None,
     };
     let mut events = Vec::new();
     cluster.cluster.apply_custom(Arc::new(object), &mut events);

@@ -265,7 +265,7 @@ mod tests {
         let id = cluster.find_pod(&pod.key).expect("it is known");
         let node = cluster.find_node(&"n".into()).expect("it has a slot");
         let plugin = ReservationPlugin { args: Arc::new(ReservationArgs::default()) };
-        let said = |cluster: &Cluster| plugin.permit(View::new(cluster), &pod, node);
+        let said = |cluster: &Cluster| Permit::permit(&plugin, View::new(cluster), &pod, node);
         assert_eq!(said(&cluster), Permitted::Yes);
         cluster.reserve(id, Hold { plugin: "DeviceShare", what: Arc::new(()), marks: None });
         let Permitted::No(cause) = said(&cluster) else { panic!("{:?}", said(&cluster)) };
