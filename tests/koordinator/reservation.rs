@@ -28,9 +28,13 @@ const COMPARED: [&str; 4] = ["TaintToleration", "NodeResourcesFit", "NodeResourc
 const QUIRKS: &[(&str, &[&str])] = &[
     (
         "Of resources that the restricted options leave out, theirs says that what an owner uses is still there.",
-        &["rs202x48 rs202x48-n0 items", "rs202x50 rs202x50-n0 items"],
+        &["rs202x48 rs202x48-n0 items", "rs202x50 rs202x50-n0 items", "rs202x63 rs202x63-n0 items"],
     ),
-    ("Theirs counts a reason once per reservation of a node.", &["rs202x51 1 message", "rs202x60 0 message"]),
+    (
+        "Theirs scores nodes by other sums than ours where there are owners of reservations that the pod does not match.",
+        &["rs202x25 2 totals", "rs202x36 3 totals", "rs202x45 4 totals"],
+    ),
+    ("Theirs counts a reason once per reservation of a node.", &["rs202x60 0 message"]),
     (
         "Theirs puts a node first for the order of a reservation that the pod does not fit in, and so does not take.",
         &[

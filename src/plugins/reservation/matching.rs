@@ -108,7 +108,14 @@ impl<'a> Seeker<'a> {
         if affinity.is_some_and(|affinity| !affinity.selects(name, &spec.labels, self.view.labels(node))) {
             return Some(Mismatch::Affinity);
         }
-        if spec.unschedulable && affinity.is_none_or(|affinity| affinity.name.is_none()) {
+        // Tolerated as the taint that a cordoned node has.
+        let cordoned = Taint {
+            key: "node.kubernetes.io/unschedulable".into(),
+            value: Name::default(),
+            effect: TaintEffect::NoSchedule,
+        };
+        let is_let_in = |of: &Affinity| of.name.is_some() || tolerated(&of.tolerations, &cordoned);
+        if spec.unschedulable && !affinity.is_some_and(is_let_in) {
             return Some(Mismatch::Unschedulable);
         }
         let (own, wanted) = (&stand_in.requests.list, &self.spec.requests.list);

@@ -121,7 +121,7 @@ impl NodeOverrides for ReservationPlugin {
             return placed.collect();
         }
         let Ok(Some(seeker)) = Seeker::of(view, pod, spec) else { return Vec::new() };
-        let matches = seeker.matches().into_iter().flat_map(|(_, matches)| matches);
+        let matches = seeker.matches().into_values().flatten();
         matches.map(|of| NodeOverride { node: of.node, absent: smallvec![of.stand_in.id] }).collect()
     }
 }
