@@ -66,7 +66,7 @@ fn read_one(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
 
 fn quantities(amounts: &Amounts) -> Quantities {
     let named = amounts.iter();
-    named.map(|(resource, n)| (resource.name().to_owned(), format_amount(resource.name(), n))).collect()
+    named.map(|(resource, n)| (resource.name().to_owned(), resource.format(n))).collect()
 }
 
 /// Sums of amounts by resource name.
@@ -80,13 +80,11 @@ impl Sums {
     }
 
     fn quantities(self) -> Quantities {
-        self.0
-            .into_iter()
-            .map(|(name, sum)| {
-                let text = format_amount(&name, sum);
-                (name, text)
-            })
-            .collect()
+        let format = |(name, sum): (String, i64)| {
+            let text = Resource::find(&name).map_or_else(|| format_amount(&name, sum), |r| r.format(sum));
+            (name, text)
+        };
+        self.0.into_iter().map(format).collect()
     }
 }
 

@@ -282,7 +282,11 @@ fn pods_that_share_nothing_keep_apart() {
     cluster.cluster.apply_pod(Arc::new(pod), &mut Vec::new());
     let ten = |policy: &str| spec(&[("koordinator.sh/gpu", 10)], &[(HINT, &hint(policy))]);
     assert_eq!(minors(&plugin, &cluster, ten("PCIeLevel")), gpus(&[2]), "the other switch");
-    assert_eq!(minors(&plugin, &cluster, ten("DeviceLevel")), gpus(&[1]), "nobody keeps a device to itself");
+    assert_eq!(
+        minors(&plugin, &cluster, ten("DeviceLevel")),
+        gpus(&[0]),
+        "the other pod keeps a switch, and no device"
+    );
 }
 
 #[test]
