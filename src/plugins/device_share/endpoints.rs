@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::device_share::{
-    ByDevice, DeviceCondition, DeviceProblem, DeviceRow, DeviceShareState, NodeDeviceSummary, Quantities,
-    VirtualFunctionCount,
+    DeviceCondition, DeviceProblem, DeviceRow, DeviceShareState, NodeDeviceSummary, VirtualFunctionCount,
 };
 use pellucid_framework::View;
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
@@ -18,6 +17,11 @@ use super::amounts::{Amounts, Resource};
 use super::node_devices::NodeDevices;
 use super::problems;
 use super::row::{Card, Row};
+
+/// Quantities by resource name.
+type Quantities = BTreeMap<String, String>;
+/// Quantities by type of devices, then minor.
+type ByDevice = BTreeMap<String, BTreeMap<String, Quantities>>;
 
 pub(super) fn all() -> Vec<Endpoint> {
     let one = "The devices of a node, what is free of them, and which pod has what";
