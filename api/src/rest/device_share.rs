@@ -7,11 +7,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Quantities by resource name.
-pub type Quantities = BTreeMap<String, String>;
-/// Quantities by type of devices, then minor.
-pub type ByDevice = BTreeMap<String, BTreeMap<String, Quantities>>;
-
 /// `DeviceShare/nodeDeviceSummaries/:name`: the devices of a node, what is free of them, and who has them.
 ///
 /// A device that is not healthy has nothing. What is free is never negative, so free and used may exceed the total where
@@ -20,19 +15,19 @@ pub type ByDevice = BTreeMap<String, BTreeMap<String, Quantities>>;
 #[serde(rename_all = "camelCase")]
 pub struct NodeDeviceSummary {
     /// What all devices have.
-    pub device_total: Quantities,
+    pub device_total: BTreeMap<String, String>,
     /// What is free of all devices.
-    pub device_free: Quantities,
+    pub device_free: BTreeMap<String, String>,
     /// What pods have of all devices.
-    pub device_used: Quantities,
+    pub device_used: BTreeMap<String, String>,
     /// What each device has, by type and minor.
-    pub device_total_detail: ByDevice,
+    pub device_total_detail: BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>,
     /// What is free of each device, by type and minor.
-    pub device_free_detail: ByDevice,
+    pub device_free_detail: BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>,
     /// What pods have of each device, by type and minor.
-    pub device_used_detail: ByDevice,
+    pub device_used_detail: BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>,
     /// What each pod has, by type, pod (`namespace/name`) and minor.
-    pub allocate_set: BTreeMap<String, BTreeMap<String, BTreeMap<String, Quantities>>>,
+    pub allocate_set: BTreeMap<String, BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>>,
     /// What is wrong with the Device, and with what pods say that they have.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub problems: Vec<DeviceProblem>,
@@ -93,9 +88,9 @@ pub struct DeviceRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie_id: Option<String>,
     /// What it has.
-    pub total: Quantities,
+    pub total: BTreeMap<String, String>,
     /// What is free of it.
-    pub free: Quantities,
+    pub free: BTreeMap<String, String>,
     /// Number of its virtual functions, and how many are in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_functions: Option<VirtualFunctionCount>,

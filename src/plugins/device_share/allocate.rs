@@ -334,6 +334,22 @@ impl Attempt<'_> {
         filled(&part.each, &card.total).fits(&self.free(card))
     }
 
+    /// Returns an upper bound of the number of pods with this part that the node takes.
+    pub(super) fn at_most(&self, part: &Part) -> u64 {
+        let Ok(candidates) = self.candidates(part) else { return 0 };
+        let times = |at: &u16| {
+            let card = self.card(*at);
+            let (wanted, free) = (filled(&part.each, &card.total), self.free(card));
+            let named = wanted.iter().filter(|(_, amount)| *amount > 0);
+            named
+                .map(|(resource, amount)| (free.get(resource) / amount).unsigned_abs())
+                .min()
+                .unwrap_or(u64::MAX)
+        };
+        let parts = candidates.iter().map(times).fold(0, u64::saturating_add);
+        parts / (count_of(part, &candidates).max(1) as u64)
+    }
+
     /// Returns whether a pod has a part of a card.
     pub(super) fn is_used(&self, card: &Card) -> bool {
         !self.terms.is_empty && card.pods > 0

@@ -30,6 +30,8 @@ mod node_devices;
 mod numa;
 mod partition;
 mod problems;
+#[cfg(test)]
+mod reason_tests;
 mod reasons;
 mod request;
 mod row;
