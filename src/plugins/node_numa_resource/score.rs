@@ -6,7 +6,7 @@ use pellucid_cluster::columns::{CPU as CPU_COLUMN, EPHEMERAL_STORAGE, MEMORY};
 use pellucid_framework::merge::merge;
 use pellucid_framework::plugin::{CycleValue, PreScore, PreScored, Reads, Score};
 use pellucid_framework::topology::{NumaMask, NumaPolicy, NumaTopology};
-use pellucid_framework::{TopologyHints, View};
+use pellucid_framework::{NumaAffinity, TopologyHints, View};
 use pellucid_model::{NodeIdx, PodSpec};
 
 use super::super::scored::{ScoredResource, is_scalar};
@@ -37,10 +37,28 @@ impl Score for NodeNumaResource {
         Reads::Usage
     }
 
+    fn reads_affinity(&self) -> bool {
+        true
+    }
+
+    /// Takes the NUMA nodes of this plugin's own hints.
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        let own = |node: &NodeIdx| (*node, self.own_affinity(view, spec, value, *node));
+        let nodes: Vec<_> = nodes.iter().map(own).collect();
+        self.score_aligned(view, spec, value, &nodes, out);
+    }
+
+    fn score_aligned(
+        &self,
+        view: View<'_>,
+        _spec: &PodSpec,
+        value: &CycleValue,
+        nodes: &[(NodeIdx, Option<NumaAffinity>)],
+        out: &mut [i64],
+    ) {
         let Some(pod) = value.downcast_ref::<PodRequest>() else { return };
-        for (node, score) in nodes.iter().zip(out) {
-            *score = self.score_of(view, spec, (value, pod), *node).unwrap_or(0);
+        for ((node, affinity), score) in nodes.iter().zip(out) {
+            *score = self.score_of(view, pod, *node, *affinity).unwrap_or(0);
         }
     }
 }
@@ -50,9 +68,9 @@ impl NodeNumaResource {
     fn score_of(
         &self,
         view: View<'_>,
-        spec: &PodSpec,
-        (value, pod): (&CycleValue, &PodRequest),
+        pod: &PodRequest,
         node: NodeIdx,
+        affinity: Option<NumaAffinity>,
     ) -> Option<i64> {
         let on = self.on(view, node);
         let asked = NodeRequest::of(on, pod, self.args.allocate_strategy()).ok()?;
@@ -61,10 +79,11 @@ impl NodeNumaResource {
         let pinned = |amount: i64| if asked.bind.is_some() { amplify(amount, ratio) } else { amount };
         let own = |name: &str, amount: i64| if name == CPU { pinned(amount) } else { amount };
         let taken = on.taken.len() as i64 * 1000;
-        let mask = self.score_mask(view, spec, value, (&asked, node));
         let holding = match asked.policy {
             NumaPolicy::None => Holding::default(),
-            _ => asked.allocate(mask).ok()?,
+            // The NUMA nodes count only once the node is chosen.
+            NumaPolicy::BestEffort => asked.allocate(None).ok()?,
+            _ => asked.allocate(Some(affinity?.mask)).ok()?,
         };
         if !holding.zones.is_empty() {
             return Some(self.score_zones(&asked, &holding, amplify(taken, ratio), own));
@@ -88,20 +107,16 @@ impl NodeNumaResource {
         }))
     }
 
-    /// Returns the NUMA nodes that the pod would get by this plugin's own hints, `None` for any. Under BestEffort they
-    /// count only once the node is chosen.
-    fn score_mask(
+    /// Returns the NUMA nodes that the pod would get by this plugin's own hints.
+    fn own_affinity(
         &self,
         view: View<'_>,
         spec: &PodSpec,
         value: &CycleValue,
-        (asked, node): (&NodeRequest<'_>, NodeIdx),
-    ) -> Option<NumaMask> {
-        if matches!(asked.policy, NumaPolicy::None | NumaPolicy::BestEffort) {
-            return None;
-        }
+        node: NodeIdx,
+    ) -> Option<NumaAffinity> {
         let topology: NumaTopology = self.topology(view, spec, value, node).ok()??;
-        merge(&topology, &self.hints_of(asked).ok()?).map(|affinity| affinity.mask)
+        merge(&topology, &self.hints(view, spec, value, node).ok()?)
     }
 
     /// Scores by the NUMA nodes on which a pod would get amounts. CPUs of pods with their own count for the whole node, as
