@@ -15,6 +15,7 @@ use super::allocation::{Left, NodeRequest};
 use super::amounts::{Amounts, CPU, amplify};
 use super::args::{Strategy, StrategyKind};
 use super::holding::Holding;
+use super::node_topology::Zone;
 use super::numa_nodes::NumaNodes;
 use super::resource_spec::PodRequest;
 
@@ -137,8 +138,8 @@ impl NodeNumaResource {
             if requested == 0 && is_scalar(name) {
                 return None;
             }
-            let all = zones().filter_map(|zone| zone.amounts.get(name)).sum();
-            let mut sum: i64 = used.iter().filter_map(|used| used.get(name)).sum();
+            let all = total(zones().filter_map(|zone| zone.amounts.get(name)));
+            let mut sum = total(used.iter().filter_map(|used| used.get(name)));
             if name == CPU && !holding.cpus.is_empty() {
                 sum = pinned;
             }
@@ -159,13 +160,20 @@ impl NodeNumaResource {
             }
             let zones = asked.on.zones.iter().zip(left);
             let inside = zones.filter(|(zone, _)| mask.contains(u32::from(zone.node)));
-            let sums = inside.fold((0i64, 0i64), |(all, free), (zone, (_, left))| {
-                (all + zone.amounts.get(name).unwrap_or(0), free + left.get(name).unwrap_or(0))
+            let amounts = |(zone, (_, left)): (&Zone, &(u16, Amounts))| {
+                (zone.amounts.get(name).unwrap_or(0), left.get(name).unwrap_or(0))
+            };
+            let (all, free) = inside.map(amounts).fold((0i64, 0i64), |(all, free), (of_all, of_free)| {
+                (all.saturating_add(of_all), free.saturating_add(of_free))
             });
-            let used = (sums.0 - sums.1).max(0);
-            Some((sums.0, used.saturating_add(requested)))
+            Some((all, all.saturating_sub(free).max(0).saturating_add(requested)))
         })
     }
+}
+
+/// Adds amounts up; what is more than fits is as much as fits.
+pub(super) fn total(amounts: impl Iterator<Item = i64>) -> i64 {
+    amounts.fold(0, i64::saturating_add)
 }
 
 /// Returns how much a pod requests of a resource.
