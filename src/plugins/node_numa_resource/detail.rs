@@ -74,7 +74,7 @@ impl NodeNumaResource {
                 // A pod on one NUMA node alone has what the best of them has left.
                 let most: i64 = match asked.policy {
                     NumaPolicy::SingleNumaNode => left.max().unwrap_or(0),
-                    _ => left.sum(),
+                    _ => super::score::total(left),
                 };
                 (requested, most, node)
             };
