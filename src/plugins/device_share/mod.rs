@@ -2,7 +2,8 @@
 //!
 //! See README.md for the rules. `device` reads what a node has, `request` and `hints` what a pod wants, `allocator`
 //! chooses the cards, `allocation` is what a pod has of them, and `node_devices` keeps a `row` of cards per node. `filter`
-//! and `numa` implement the extension points besides Reserve; `endpoints`, `problems` and `explain` are for people.
+//! and `numa` implement the extension points besides Reserve; `endpoints`, `fragmentation`, `problems` and
+//! `explain` are for people.
 //!
 //! On a node without a Device, resources of devices are ordinary ones, which NodeResourcesFit counts.
 
@@ -24,6 +25,7 @@ pub mod device;
 mod endpoints;
 mod explain;
 mod filter;
+mod fragmentation;
 mod hints;
 mod node_devices;
 mod numa;
