@@ -1,5 +1,6 @@
 //! Devices through an API server: cards on the pods' annotations, what the endpoints say, and what refuses a pod.
 
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use pellucid::plugins::device_share::NAME;
 use serde_json::{Value, json};
 
@@ -123,9 +124,12 @@ async fn two_free_halves_are_no_card_until_one_is_mended() {
     assert!(explained.contains(said), "{explained}");
     assert!(explained.contains("InsufficientDevices"), "{explained}");
 
-    let patch = kube::api::Patch::Merge(device("n1", &[true, true, true]));
-    let devices = cluster.api(KIND);
-    devices.patch("n1", &kube::api::PatchParams::default(), &patch).await.expect("patched");
+    let patch = Patch::Merge(device("n1", &[true, true, true]));
+    let (group, kind) = KIND.rsplit_once('/').expect("version/Kind");
+    let (group, version) = group.split_once('/').expect("group/version");
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let devices: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+    devices.patch("n1", &PatchParams::default(), &patch).await.expect("patched");
     assert_eq!(cluster.bound("full").await, "n1");
     cluster.stop().await;
 }

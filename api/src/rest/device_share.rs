@@ -124,3 +124,56 @@ pub struct DeviceCondition {
     /// Why, in words.
     pub message: String,
 }
+
+/// `DeviceShare/fragmentation`: how much of the GPUs is free, and how much of that is in parts of cards.
+///
+/// Percentages are of single cards: 350 is three and a half cards. What is free of a card is the less of computing power
+/// and memory.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuFragmentation {
+    /// Number of nodes with GPUs in a Device.
+    pub nodes: usize,
+    /// All nodes together; `nodeName` is empty.
+    pub total: FragmentationRow,
+    /// How many pods of a size would fit, each size for itself.
+    pub room: Vec<GpuRoom>,
+    /// The nodes, by name, at most a thousand.
+    pub rows: Vec<FragmentationRow>,
+    /// Whether there are more nodes.
+    pub truncated: bool,
+}
+
+/// The GPUs of a node.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FragmentationRow {
+    /// Name of the node.
+    pub node_name: String,
+    /// Number of GPUs.
+    pub cards: usize,
+    /// GPUs that are not healthy.
+    pub unhealthy: usize,
+    /// GPUs of which no pod has a part.
+    pub unused: usize,
+    /// GPUs of which pods have a part and a part is free.
+    pub shared: usize,
+    /// GPUs of which pods have all.
+    pub full: usize,
+    /// What is free, in percent of a card.
+    pub free_percent: i64,
+    /// What is free of shared GPUs, in percent of a card: no whole card can come of it.
+    pub fragment_percent: i64,
+}
+
+/// Room for pods of one size.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuRoom {
+    /// Size of the request, in percent of a card: 50 is half a card, 200 two whole ones.
+    pub percent: i64,
+    /// Number of nodes with room for one.
+    pub nodes: usize,
+    /// Number of pods that fit on all nodes, whatever else they request and by no hints.
+    pub pods: usize,
+}

@@ -4,8 +4,8 @@ use pellucid_framework::plugin::ArgsError;
 use serde_json::{Value, json};
 
 use super::super::args::{Problems, field};
+use super::allocator::{Scoring, ScoringStrategy as Strategy};
 use super::amounts::{FPGA, MEMORY, RATIO, RDMA, Resource};
-use super::score::{Scoring, Strategy};
 
 /// The arguments of DeviceShare.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::device_share::{
-    DeviceCondition, DeviceProblem, DeviceRow, DeviceShareState, NodeDeviceSummary, VirtualFunctionCount,
+    DeviceCondition, DeviceProblem, DeviceRow, DeviceShareState, GpuFragmentation, NodeDeviceSummary,
+    VirtualFunctionCount,
 };
 use pellucid_framework::View;
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::super::listing::MAX_ROWS;
 use super::amounts::{Amounts, Resource};
+use super::fragmentation;
 use super::node_devices::NodeDevices;
 use super::problems;
 use super::row::{Card, Row};
@@ -39,6 +41,12 @@ pub(super) fn all() -> Vec<Endpoint> {
             read_all,
         ),
         Endpoint::of::<NodeDeviceSummary>("nodeDeviceSummaries/:name", one, read_one),
+        Endpoint::of::<GpuFragmentation>(
+            "fragmentation",
+            "How much of the GPUs is free, and how much of that in parts of cards",
+            fragmentation::read,
+        )
+        .with_rows("rows"),
     ]
 }
 

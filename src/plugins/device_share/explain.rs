@@ -9,7 +9,7 @@ use pellucid_framework::{Cause, View};
 use pellucid_model::{Name, NodeIdx, PodSpec};
 
 use super::super::describing::detail;
-use super::allocate::{Attempt, Lack, Terms, allocate, count_of, filled, name};
+use super::allocator::{Attempt, Lack, Terms, allocate, count_of, filled, name};
 use super::hints::Exclusive;
 use super::node_devices::NodeDevices;
 use super::reasons;

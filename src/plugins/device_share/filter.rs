@@ -12,7 +12,7 @@ use pellucid_model::{NodeIdx, Now, PodSpec};
 use smallvec::SmallVec;
 
 use super::DeviceShare;
-use super::allocate::{Attempt, Lack, Terms};
+use super::allocator::{Attempt, Lack, Terms};
 use super::amounts::Amounts;
 use super::node_devices::NodeDevices;
 use super::reasons;

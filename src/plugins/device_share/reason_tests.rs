@@ -1,6 +1,6 @@
 //! Each reason with a node that gives it, and what is said of that node.
 
-use pellucid_framework::Code;
+use pellucid_framework::{Code, PluginFactory};
 use pellucid_model::Now;
 use serde_json::json;
 
@@ -156,4 +156,38 @@ fn each_reason_is_given_with_its_numbers() {
             situation.annotations
         );
     }
+}
+
+#[test]
+fn parts_of_cards_are_fragments() {
+    let plugin = plugin(Value::Null);
+    let mut cluster = cluster(&plugin);
+    report(&mut cluster, "a", &devices(&[gpu(0, 0), gpu(1, 0), gpu(2, 1)]), "1");
+    let mut sick = gpu(0, 0);
+    sick["health"] = json!(false);
+    report(&mut cluster, "b", &devices(&[sick, gpu(1, 0)]), "2");
+    bound(&mut cluster, "p", "a", FIRST);
+    let full = r#"{"gpu":[{"minor":1,"resources":{"koordinator.sh/gpu-core":"100","koordinator.sh/gpu-memory-ratio":"100"}}]}"#;
+    bound(&mut cluster, "q", "a", full);
+    let endpoint = registration().endpoints().into_iter().find(|endpoint| endpoint.path == "fragmentation");
+    let (params, list) = (Default::default(), pellucid_framework::list::List::default());
+    let cx = pellucid_framework::endpoint::ReadContext {
+        view: cluster.view(),
+        params: &params,
+        now: Now::default(),
+        list: &list,
+    };
+    let read = (endpoint.expect("it is registered").read)(&cx).expect("an answer");
+    let total = &read["total"];
+    let counts = ["cards", "unhealthy", "unused", "shared", "full", "freePercent", "fragmentPercent"]
+        .map(|n| &total[n]);
+    assert_eq!(json!(counts), json!([5, 1, 2, 1, 1, 240, 40]), "{read}");
+    let room: Vec<Value> = read["room"]
+        .as_array()
+        .expect("sizes")
+        .iter()
+        .map(|r| json!([r["percent"], r["nodes"], r["pods"]]))
+        .collect();
+    assert_eq!(room[..4], [json!([25, 2, 9]), json!([50, 2, 4]), json!([100, 2, 2]), json!([200, 0, 0])]);
+    assert_eq!(read["rows"][0]["nodeName"], "a");
 }

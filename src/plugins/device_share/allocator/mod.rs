@@ -14,11 +14,14 @@ use super::allocation::{Allocation, Given};
 use super::amounts::{Amounts, MEMORY, RATIO};
 use super::device::{DeviceType, VirtualFunction};
 use super::hints::{Exclusive, Strategy};
-use super::partition;
 use super::request::{Part, Request};
 use super::row::{Card, CardList, Row, Switches};
-use super::scope;
-use super::score::Scoring;
+
+mod partition;
+mod scope;
+mod score;
+
+pub(super) use score::{Scoring, Strategy as ScoringStrategy};
 
 /// What a node lacks for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

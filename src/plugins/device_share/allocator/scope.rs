@@ -8,11 +8,11 @@ use std::cmp::Reverse;
 
 use smallvec::SmallVec;
 
-use super::allocate::{Attempt, Choices, Lack, Wanted};
-use super::device::DeviceType;
-use super::hints::Scope;
-use super::request::Part;
-use super::row::{Card, CardList};
+use super::super::device::DeviceType;
+use super::super::hints::Scope;
+use super::super::request::Part;
+use super::super::row::{Card, CardList};
+use super::{Attempt, Choices, Lack, Wanted};
 
 /// A scope by which cards are grouped: its number among those of its width.
 fn group(scope: Scope, card: &Card) -> u16 {
