@@ -128,7 +128,13 @@ impl Quotas {
                 let it = if limit == at { "it " } else { "" };
                 Some(format!("{above}{it}has no weight, so it gets nothing beyond its min"))
             }
-            _ => Some(self.shared_with(limit, r)),
+            _ if limit == at => Some(self.shared_with(limit, r)),
+            _ => Some(format!(
+                "{}, above it, gets {}: {}",
+                quota.name,
+                text(quota.cells[r].runtime),
+                self.shared_with(limit, r)
+            )),
         }
     }
 
