@@ -19,7 +19,8 @@ fn settled(seed: u64) -> (Core, Vec<Pod>) {
     for name in QUOTAS {
         let min = random.below(4) as i64;
         let mut made = manifest(name, min, min + 1 + random.below(10) as i64);
-        made["metadata"]["labels"] = json!({"quota.scheduling.koordinator.sh/is-parent": (name == "org").to_string()});
+        made["metadata"]["labels"] =
+            json!({"quota.scheduling.koordinator.sh/is-parent": (name == "org").to_string()});
         if name == "org" {
             made["spec"] = json!({"min": {"cpu": 12}, "max": {"cpu": 10 + random.below(12)}});
         }
@@ -73,7 +74,8 @@ fn what_is_said_to_help_does() {
         let (mut core, pods) = settled(seed);
         let waiting = pods.iter().filter(|pod| core.node_of(pod).is_none()).cloned().collect::<Vec<_>>();
         for pod in waiting.iter().take(3) {
-            let body = ask(&mut core, &format!("/apis/v1/explain/pods/ns/{}/suggestions?max=8", pod.key.name));
+            let body =
+                ask(&mut core, &format!("/apis/v1/explain/pods/ns/{}/suggestions?max=8", pod.key.name));
             for fix in list(&body, "/fixes").iter().filter(|fix| fix["inCompany"] == "holds") {
                 if list(fix, "/edits").iter().any(|edit| edit.get("copyNode").is_some()) {
                     continue;
