@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 
 use super::topology::{NumaAffinity, NumaMask, NumaPolicy, NumaTopology, ResourceHints};
 
-/// The score of a mask that a resource does not name: it leaves the score to the others.
+/// The score of a mask for a resource that takes any: it leaves the score to the others.
 const ANY_SCORE: i64 = i64::MAX;
 /// Maximum number of hints of one resource with different masks.
 pub const MOST: usize = 256;
@@ -22,17 +22,20 @@ pub const MOST: usize = 256;
 struct Choices {
     /// One per mask, with its score, the narrowest first.
     masks: Vec<(NumaMask, i64)>,
-    /// Whether any other mask is as good, with score 0.
+    /// Whether any mask is as good.
     takes_any: bool,
 }
 
 impl Choices {
     const ANY: Self = Self { masks: Vec::new(), takes_any: true };
 
-    /// Returns the score of a mask, [`ANY_SCORE`] when the resource names none, or `None` when it does not come from it.
+    /// Returns the score of a mask, [`ANY_SCORE`] when any is as good, or `None` when the resource does not come from it.
     fn score(&self, mask: NumaMask) -> Option<i64> {
+        if self.takes_any {
+            return Some(ANY_SCORE);
+        }
         let found = self.masks.binary_search_by_key(&key(mask), |(known, _)| key(*known));
-        found.map(|at| self.masks[at].1).ok().or_else(|| self.takes_any.then_some(ANY_SCORE))
+        found.map(|at| self.masks[at].1).ok()
     }
 }
 
