@@ -115,8 +115,8 @@ impl NodeNumaResource {
                 let pinned = on.taken.len() as i64 * 1000;
                 let (asks, counts) = (cores(pod.milli_cpu), cores(requested));
                 format!(
-                    "amplified by {ratio}, {} are left; the pod asks for {asks}{own}, which count as {counts}; {} with \
-                     pods of their own count as {}",
+                    "amplified by {ratio}, {} are left; the pod asks for {asks}{own}, which count as {counts}; {} that \
+                     pods have of their own count as {}",
                     cores(free),
                     cores(pinned),
                     cores(amplify(pinned, ratio))

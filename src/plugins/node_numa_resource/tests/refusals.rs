@@ -134,7 +134,7 @@ fn amplified_nodes_count_cpus_as_they_really_are() {
     assert_eq!(code, "InsufficientAmplifiedCpu");
     assert_eq!(
         words,
-        "amplified by 1.5, 6 CPUs are left; the pod asks for 5 CPUs of its own, which count as 7.5 CPUs; 4 CPUs with pods of their own count as 6 CPUs"
+        "amplified by 1.5, 6 CPUs are left; the pod asks for 5 CPUs of its own, which count as 7.5 CPUs; 4 CPUs that pods have of their own count as 6 CPUs"
     );
     assert_eq!(
         measures(&*plugin, &cluster, &asked),
