@@ -21,17 +21,12 @@ fn nodes_say_why_they_refuse() {
     let forced = cluster(&plugin, &[(keys::CPU_BIND_POLICY, "FullPCPUsOnly")]);
     let aligned = cluster(&plugin, &[(keys::NUMA_TOPOLOGY_POLICY, "Restricted")]);
     for (cluster, spec, code, words) in [
-        (
-            &forced,
-            spec(1500, 1, &[]),
-            "CpusNotInteger",
-            "it forces FullPCPUs, and the pod requests 1500m CPUs",
-        ),
+        (&forced, spec(1500, 1, &[]), "CpusNotInteger", "it forces FullPCPUs, and the pod requests 1.5 CPUs"),
         (
             &forced,
             spec(1000, 1, &[]),
             "CpusNotWholeCores",
-            "its cores have 2 threads, and the pod asks for 1 CPUs",
+            "its cores have 2 threads, and the pod asks for 1 CPU",
         ),
         (
             &forced,
@@ -139,7 +134,7 @@ fn amplified_nodes_count_cpus_as_they_really_are() {
     assert_eq!(code, "InsufficientAmplifiedCpu");
     assert_eq!(
         words,
-        "amplified by 1.5, 6 CPUs are left; the pod asks for 5 CPUs of its own, which count as 7500m CPUs; 4 CPUs with pods of their own count as 6 CPUs"
+        "amplified by 1.5, 6 CPUs are left; the pod asks for 5 CPUs of its own, which count as 7.5 CPUs; 4 CPUs that pods have of their own count as 6 CPUs"
     );
     assert_eq!(
         measures(&*plugin, &cluster, &asked),
