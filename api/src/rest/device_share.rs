@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 ///
 /// A device that is not healthy has nothing. What is free is never negative, so free and used may exceed the total where
 /// others overcommitted a device.
+#[expect(clippy::type_complexity, reason = "the shape is Koordinator's, and an alias would have no schema")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeDeviceSummary {
