@@ -19,7 +19,8 @@ fn settled(seed: u64) -> (Core, Vec<Pod>) {
     for name in QUOTAS {
         let min = random.below(4) as i64;
         let mut made = manifest(name, min, min + 1 + random.below(10) as i64);
-        made["metadata"]["labels"] = json!({"quota.scheduling.koordinator.sh/is-parent": (name == "org").to_string()});
+        made["metadata"]["labels"] =
+            json!({"quota.scheduling.koordinator.sh/is-parent": (name == "org").to_string()});
         if name == "org" {
             made["spec"] = json!({"min": {"cpu": 12}, "max": {"cpu": 10 + random.below(12)}});
         }
@@ -45,8 +46,9 @@ fn settled(seed: u64) -> (Core, Vec<Pod>) {
 }
 
 /// Carries out an edit of a fix, as its command would.
-fn carry_out(core: &mut Core, pods: &[Pod], edit: &Value) {
-    let named = |key: &str| pods.iter().find(|pod| pod.key.to_string() == key).expect("a pod of the cluster");
+fn carry_out(core: &mut Core, pods: &mut [Pod], edit: &Value) {
+    let mut named =
+        |key: &str| pods.iter_mut().find(|pod| pod.key.to_string() == key).expect("a pod of the cluster");
     if let Some(object) = edit.get("applyObject") {
         see(core, object);
     } else if let Some(key) = edit["deletePod"].as_str() {
@@ -54,13 +56,13 @@ fn carry_out(core: &mut Core, pods: &[Pod], edit: &Value) {
     } else if let Some(label) = edit.get("labelPod") {
         let pod = named(text(label, "/pod"));
         let labels = pod.labels.with(text(label, "/key").into(), text(label, "/value").into());
-        core.see(&with_spec_labels(Pod { labels, ..pod.clone() }));
+        *pod = with_spec_labels(Pod { labels, ..pod.clone() });
+        core.see(pod);
     } else if let Some(set) = edit.get("setRequest") {
         let pod = named(text(set, "/pod"));
         let milli = pellucid::model::quantity::milli(text(set, "/amount")).expect("a quantity");
-        let mut changed = pod.clone();
-        Arc::make_mut(&mut changed.spec).requests = crate::common::made::requests(milli);
-        core.see(&changed);
+        Arc::make_mut(&mut pod.spec).requests = crate::common::made::requests(milli);
+        core.see(pod);
     } else {
         panic!("an edit that this test does not know: {edit}");
     }
@@ -73,14 +75,15 @@ fn what_is_said_to_help_does() {
         let (mut core, pods) = settled(seed);
         let waiting = pods.iter().filter(|pod| core.node_of(pod).is_none()).cloned().collect::<Vec<_>>();
         for pod in waiting.iter().take(3) {
-            let body = ask(&mut core, &format!("/apis/v1/explain/pods/ns/{}/suggestions?max=8", pod.key.name));
+            let body =
+                ask(&mut core, &format!("/apis/v1/explain/pods/ns/{}/suggestions?max=8", pod.key.name));
             for fix in list(&body, "/fixes").iter().filter(|fix| fix["inCompany"] == "holds") {
                 if list(fix, "/edits").iter().any(|edit| edit.get("copyNode").is_some()) {
                     continue;
                 }
-                let (mut core, pods) = settled(seed);
+                let (mut core, mut pods) = settled(seed);
                 for edit in list(fix, "/edits") {
-                    carry_out(&mut core, &pods, edit);
+                    carry_out(&mut core, &mut pods, edit);
                 }
                 // Whoever waits for a backoff is tried again after it.
                 for _ in 0..3 {
