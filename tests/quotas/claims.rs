@@ -45,21 +45,23 @@ fn settled(seed: u64) -> (Core, Vec<Pod>) {
     (core, pods)
 }
 
+fn named<'p>(pods: &'p mut [Pod], key: &str) -> &'p mut Pod {
+    pods.iter_mut().find(|pod| pod.key.to_string() == key).expect("a pod of the cluster")
+}
+
 /// Carries out an edit of a fix, as its command would.
 fn carry_out(core: &mut Core, pods: &mut [Pod], edit: &Value) {
-    let mut named =
-        |key: &str| pods.iter_mut().find(|pod| pod.key.to_string() == key).expect("a pod of the cluster");
     if let Some(object) = edit.get("applyObject") {
         see(core, object);
     } else if let Some(key) = edit["deletePod"].as_str() {
-        core.delete(named(key));
+        core.delete(named(pods, key));
     } else if let Some(label) = edit.get("labelPod") {
-        let pod = named(text(label, "/pod"));
+        let pod = named(pods, text(label, "/pod"));
         let labels = pod.labels.with(text(label, "/key").into(), text(label, "/value").into());
         *pod = with_spec_labels(Pod { labels, ..pod.clone() });
         core.see(pod);
     } else if let Some(set) = edit.get("setRequest") {
-        let pod = named(text(set, "/pod"));
+        let pod = named(pods, text(set, "/pod"));
         let milli = pellucid::model::quantity::milli(text(set, "/amount")).expect("a quantity");
         Arc::make_mut(&mut pod.spec).requests = crate::common::made::requests(milli);
         core.see(pod);
