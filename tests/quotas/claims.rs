@@ -45,23 +45,26 @@ fn settled(seed: u64) -> (Core, Vec<Pod>) {
     (core, pods)
 }
 
+fn named<'p>(pods: &'p mut [Pod], key: &str) -> &'p mut Pod {
+    pods.iter_mut().find(|pod| pod.key.to_string() == key).expect("a pod of the cluster")
+}
+
 /// Carries out an edit of a fix, as its command would.
-fn carry_out(core: &mut Core, pods: &[Pod], edit: &Value) {
-    let named = |key: &str| pods.iter().find(|pod| pod.key.to_string() == key).expect("a pod of the cluster");
+fn carry_out(core: &mut Core, pods: &mut [Pod], edit: &Value) {
     if let Some(object) = edit.get("applyObject") {
         see(core, object);
     } else if let Some(key) = edit["deletePod"].as_str() {
-        core.delete(named(key));
+        core.delete(named(pods, key));
     } else if let Some(label) = edit.get("labelPod") {
-        let pod = named(text(label, "/pod"));
+        let pod = named(pods, text(label, "/pod"));
         let labels = pod.labels.with(text(label, "/key").into(), text(label, "/value").into());
-        core.see(&with_spec_labels(Pod { labels, ..pod.clone() }));
+        *pod = with_spec_labels(Pod { labels, ..pod.clone() });
+        core.see(pod);
     } else if let Some(set) = edit.get("setRequest") {
-        let pod = named(text(set, "/pod"));
+        let pod = named(pods, text(set, "/pod"));
         let milli = pellucid::model::quantity::milli(text(set, "/amount")).expect("a quantity");
-        let mut changed = pod.clone();
-        Arc::make_mut(&mut changed.spec).requests = crate::common::made::requests(milli);
-        core.see(&changed);
+        Arc::make_mut(&mut pod.spec).requests = crate::common::made::requests(milli);
+        core.see(pod);
     } else {
         panic!("an edit that this test does not know: {edit}");
     }
@@ -80,9 +83,9 @@ fn what_is_said_to_help_does() {
                 if list(fix, "/edits").iter().any(|edit| edit.get("copyNode").is_some()) {
                     continue;
                 }
-                let (mut core, pods) = settled(seed);
+                let (mut core, mut pods) = settled(seed);
                 for edit in list(fix, "/edits") {
-                    carry_out(&mut core, &pods, edit);
+                    carry_out(&mut core, &mut pods, edit);
                 }
                 // Whoever waits for a backoff is tried again after it.
                 for _ in 0..3 {
