@@ -9,7 +9,7 @@ const QUOTAS: [&str; 5] = ["org", "team-a", "team-b", "team-c", "alone"];
 /// A random cluster, the same for one seed: three nodes, a tree of quotas, pods that run and pods that come.
 fn settled(seed: u64) -> (Core, Vec<Pod>) {
     let mut random = Rng::new(seed);
-    let args = json!({"enableCheckParentQuota": seed % 3 == 0, "enableRuntimeQuota": seed % 4 != 0});
+    let args = json!({"enableCheckParentQuota": seed.is_multiple_of(3), "enableRuntimeQuota": !seed.is_multiple_of(4)});
     let mut core = core_with(args, 6000 + 1000 * random.below(6) as i64);
     for name in ["b", "c"] {
         let mut node = node(name, 4000 + 1000 * random.below(6) as i64);
