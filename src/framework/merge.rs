@@ -31,9 +31,11 @@ impl Choices {
 
     /// Returns the score of a mask, [`ANY_SCORE`] when any is as good, or `None` when the resource does not come from it.
     fn score(&self, mask: NumaMask) -> Option<i64> {
-        if self.takes_any {
-            return Some(ANY_SCORE);
-        }
+        if self.takes_any { Some(ANY_SCORE) } else { self.own_score(mask) }
+    }
+
+    /// Returns the score of a mask that the resource names.
+    fn own_score(&self, mask: NumaMask) -> Option<i64> {
         let found = self.masks.binary_search_by_key(&key(mask), |(known, _)| key(*known));
         found.map(|at| self.masks[at].1).ok()
     }
@@ -97,7 +99,11 @@ fn best(
     let score = |mask: NumaMask| {
         let mut all = resources.iter();
         let least = all.try_fold(ANY_SCORE, |least, of| Some(least.min(of.score(mask)?)))?;
-        Some(if least == ANY_SCORE { 0 } else { least })
+        if least < ANY_SCORE {
+            return Some(least);
+        }
+        // Each takes any; one that names this mask beside that gives it its score.
+        Some(resources.iter().filter_map(|of| of.own_score(mask)).max().unwrap_or(0))
     };
     let scored = masks.filter_map(|mask| Some((mask, score(mask)?)));
     scored.min_by_key(|(mask, score)| (mask.count(), Reverse(*score), *mask))
