@@ -1,8 +1,8 @@
 //! Merges the hints of all providers for one pod on one node into an affinity.
 //!
 //! One hint of each resource makes a combination. All that name NUMA nodes must name the same ones, because a hint says
-//! what its own NUMA nodes together can give, not what a part of them can. Its score is the sum of theirs, and it is
-//! preferred if all of its hints are and the topology allows the mask. The best combination is preferred, then has the
+//! what its own NUMA nodes together can give, not what a part of them can. Its score is the least of theirs, so where one
+//! resource does not tell masks apart, the order of numbers does; it is preferred if all of its hints are and the topology allows the mask. The best combination is preferred, then has the
 //! fewest NUMA nodes, then the greatest score, then the lowest numbers. This is the rule of the kubelet's topology manager
 //! and of Koordinator's; where no masks agree, `best-effort` gives up and takes all NUMA nodes.
 //!
@@ -13,6 +13,8 @@ use std::cmp::Reverse;
 
 use super::topology::{NumaAffinity, NumaMask, NumaPolicy, NumaTopology, ResourceHints};
 
+/// The score of a mask for a resource that takes any: it leaves the score to the others.
+const ANY_SCORE: i64 = i64::MAX;
 /// Maximum number of hints of one resource with different masks.
 pub const MOST: usize = 256;
 
@@ -20,17 +22,22 @@ pub const MOST: usize = 256;
 struct Choices {
     /// One per mask, with its score, the narrowest first.
     masks: Vec<(NumaMask, i64)>,
-    /// Whether any other mask is as good, with score 0.
+    /// Whether any mask is as good.
     takes_any: bool,
 }
 
 impl Choices {
     const ANY: Self = Self { masks: Vec::new(), takes_any: true };
 
-    /// Returns the score of a mask, or `None` when the resource does not come from it.
+    /// Returns the score of a mask, [`ANY_SCORE`] when any is as good, or `None` when the resource does not come from it.
     fn score(&self, mask: NumaMask) -> Option<i64> {
+        if self.takes_any { Some(ANY_SCORE) } else { self.own_score(mask) }
+    }
+
+    /// Returns the score of a mask that the resource names.
+    fn own_score(&self, mask: NumaMask) -> Option<i64> {
         let found = self.masks.binary_search_by_key(&key(mask), |(known, _)| key(*known));
-        found.map(|at| self.masks[at].1).ok().or_else(|| self.takes_any.then_some(0))
+        found.map(|at| self.masks[at].1).ok()
     }
 }
 
@@ -91,7 +98,12 @@ fn best(
     let masks = named.chain(anywhere).filter(|mask| allows(*mask));
     let score = |mask: NumaMask| {
         let mut all = resources.iter();
-        all.try_fold(0i64, |sum, of| Some(sum.saturating_add(of.score(mask)?)))
+        let least = all.try_fold(ANY_SCORE, |least, of| Some(least.min(of.score(mask)?)))?;
+        if least < ANY_SCORE {
+            return Some(least);
+        }
+        // Each takes any; one that names this mask beside that gives it its score.
+        Some(resources.iter().filter_map(|of| of.own_score(mask)).max().unwrap_or(0))
     };
     let scored = masks.filter_map(|mask| Some((mask, score(mask)?)));
     scored.min_by_key(|(mask, score)| (mask.count(), Reverse(*score), *mask))

@@ -267,6 +267,26 @@ pub trait Score: Send + Sync {
     fn reads(&self) -> Reads;
     /// Fills one raw score per node, in the order of `nodes`. `value` is what PreScore returned.
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]);
+    /// Returns whether the score of a node depends on the NUMA nodes that a pod would get there. Then
+    /// [`score_aligned`](Self::score_aligned) is called in place of [`score`](Self::score).
+    #[inline]
+    fn reads_affinity(&self) -> bool {
+        false
+    }
+    /// Like [`score`](Self::score), with the NUMA nodes on which all providers agree ([`TopologyHints`]), one per node;
+    /// `None` where the node demands no agreement, or does not take the pod.
+    #[inline]
+    fn score_aligned(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        value: &CycleValue,
+        nodes: &[(NodeIdx, Option<NumaAffinity>)],
+        out: &mut [i64],
+    ) {
+        let nodes: Vec<NodeIdx> = nodes.iter().map(|(node, _)| *node).collect();
+        self.score(view, spec, value, &nodes, out);
+    }
     /// Returns how raw scores are normalised.
     #[inline]
     fn normalize(&self) -> Normalize {

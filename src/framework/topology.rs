@@ -158,7 +158,7 @@ pub struct NumaAffinity {
     pub mask: NumaMask,
     /// Whether every hint behind it is preferred.
     pub preferred: bool,
-    /// Sum of the scores of the hints with exactly this mask.
+    /// Least score of the hints with exactly this mask.
     pub score: i64,
 }
 

@@ -5,10 +5,10 @@
 //! something is `(Σx)² / (n Σx²)` with x the part of its demand that a quota uses: 1 when all get the same part, 1/n when one
 //! gets everything (R. Jain, D. Chiu, W. Hawe 1984).
 
-use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
 
+use pellucid_model::collections::HashMap;
 use serde_json::Value;
 
 use super::audit::text;
@@ -52,7 +52,7 @@ impl Fairness {
             figures: vec![Figures::default(); leaves.len()],
             leaves,
             by_name,
-            pods: HashMap::new(),
+            pods: HashMap::default(),
             last: Duration::ZERO,
             jain_seconds: 0.0,
             busy_seconds: 0.0,

@@ -89,11 +89,13 @@ fn concrete(template: &str) -> Vec<(String, u16)> {
             .map(|f| found(&format!("/debug/flags/{f}")))
             .to_vec();
     }
-    // The demo shadows nobody, and has neither quotas nor Queues.
-    let is_absent =
-        ["/quota/:name", "/quotas/:name", "/queues/:name"].iter().any(|end| template.ends_with(end));
-    if template == "/apis/v1/shadow" || is_absent {
+    // The demo shadows nobody, and has neither Queues nor Devices.
+    let ends = |ends: &[&str]| ends.iter().any(|end| template.ends_with(end));
+    if template == "/apis/v1/shadow" || ends(&["/queues/:name", "/nodeDeviceSummaries/:name"]) {
         return vec![(template.replace(":name", "none"), 404)];
+    }
+    if ends(&["/quota/:name", "/quotas/:name"]) {
+        return vec![found(&template.replace(":name", "vision")), (template.replace(":name", "none"), 404)];
     }
     if !template.contains(':') {
         return vec![found(template)];

@@ -1,5 +1,6 @@
 //! Devices through an API server: cards on the pods' annotations, what the endpoints say, and what refuses a pod.
 
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use pellucid::plugins::device_share::NAME;
 use serde_json::{Value, json};
 
@@ -16,18 +17,10 @@ profiles:
 const KIND: &str = "scheduling.koordinator.sh/v1alpha1/Device";
 const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
 
-/// Makes the definition of the kind, as Koordinator installs it, without its schema.
-fn definition() -> Value {
-    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "devices.scheduling.koordinator.sh"},
-        "spec": {
-            "group": "scheduling.koordinator.sh", "scope": "Cluster",
-            "names": {"plural": "devices", "kind": "Device"},
-            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": schema}],
-        },
-    })
+/// Returns the objects of the example: the definition of the kind, a node, its Device, and three pods.
+fn example() -> Vec<Value> {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/devices.yaml");
+    serde_saphyr::from_multiple(&std::fs::read_to_string(file).expect("the example")).expect("YAML")
 }
 
 /// Makes a node with cards of 8 GiB, whose amounts are published as koord-manager does.
@@ -75,7 +68,8 @@ fn cards(text: &str) -> Vec<(i64, Value)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_card_and_two_halves_get_cards_of_their_own() {
-    let objects = vec![definition(), gpu_node("n1", 2), device("n1", &[true, true])];
+    let mut objects = example();
+    let pods = objects.split_off(3);
     let mut cluster = start_with(objects, Some(CONFIGURATION), None).await;
     let state = format!("/apis/v1/plugins/{NAME}/state");
     cluster.wait(&state, "the Device", |body| body["rows"].as_array().is_some_and(|rows| rows.len() == 2));
@@ -84,12 +78,13 @@ async fn a_full_card_and_two_halves_get_cards_of_their_own() {
         json!({"koordinator.sh/gpu-core": core, "koordinator.sh/gpu-memory": memory,
             "koordinator.sh/gpu-memory-ratio": ratio})
     };
-    for (name, core, memory, minor, has) in [
-        ("full", 100, "8Gi", 0, of("100", "8Gi", "100")),
-        ("half-1", 50, "4Gi", 1, of("50", "4Gi", "50")),
-        ("half-2", 50, "4Gi", 1, of("50", "4Gi", "50")),
+    for (pod, minor, has) in [
+        (&pods[0], 0, of("100", "8Gi", "100")),
+        (&pods[1], 1, of("50", "4Gi", "50")),
+        (&pods[2], 1, of("50", "4Gi", "50")),
     ] {
-        assert_eq!(cluster.place(sharing(name, core, memory)).await, "n1");
+        let name = pod["metadata"]["name"].as_str().expect("a name");
+        assert_eq!(cluster.place(pod.clone()).await, "gpu-1");
         let bound = cluster.pod(name, "with cards", |pod| {
             pod.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(ALLOCATED))
         });
@@ -97,16 +92,16 @@ async fn a_full_card_and_two_halves_get_cards_of_their_own() {
         let text = &bound.metadata.annotations.expect("annotations")[ALLOCATED];
         assert_eq!(cards(text), [(minor, has)], "{name}");
     }
-    let summary = cluster.read(&format!("/apis/v1/plugins/{NAME}/nodeDeviceSummaries/n1"));
+    let summary = cluster.read(&format!("/apis/v1/plugins/{NAME}/nodeDeviceSummaries/gpu-1"));
     assert_eq!(summary["deviceFree"]["koordinator.sh/gpu-core"], "0", "{summary}");
     assert_eq!(summary["allocateSet"]["gpu"]["default/half-2"]["1"], of("50", "4Gi", "50"), "{summary}");
-    assert_eq!(cluster.status_of(&format!("/apis/v1/plugins/{NAME}/nodeDeviceSummaries/n2")), 404);
+    assert_eq!(cluster.status_of(&format!("/apis/v1/plugins/{NAME}/nodeDeviceSummaries/other")), 404);
     cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_free_halves_are_no_card_until_one_is_mended() {
-    let objects = vec![definition(), gpu_node("n1", 3), device("n1", &[true, true, false])];
+    let objects = vec![example().swap_remove(0), gpu_node("n1", 3), device("n1", &[true, true, false])];
     let mut cluster = start_with(objects, Some(CONFIGURATION), None).await;
     let state = format!("/apis/v1/plugins/{NAME}/state");
     cluster.wait(&state, "the Device", |body| body["rows"].as_array().is_some_and(|rows| rows.len() == 3));
@@ -123,9 +118,12 @@ async fn two_free_halves_are_no_card_until_one_is_mended() {
     assert!(explained.contains(said), "{explained}");
     assert!(explained.contains("InsufficientDevices"), "{explained}");
 
-    let patch = kube::api::Patch::Merge(device("n1", &[true, true, true]));
-    let devices = cluster.api(KIND);
-    devices.patch("n1", &kube::api::PatchParams::default(), &patch).await.expect("patched");
+    let patch = Patch::Merge(device("n1", &[true, true, true]));
+    let (group, kind) = KIND.rsplit_once('/').expect("version/Kind");
+    let (group, version) = group.split_once('/').expect("group/version");
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let devices: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+    devices.patch("n1", &PatchParams::default(), &patch).await.expect("patched");
     assert_eq!(cluster.bound("full").await, "n1");
     cluster.stop().await;
 }

@@ -282,7 +282,7 @@ fn walk(topology: &NumaTopology, lists: &[Vec<Choice>], chosen: &mut Vec<Choice>
     }
     let apart = if mask.count_ones() == 1 { topology.never_alone } else { topology.only_alone };
     let preferred = chosen.iter().all(|c| c.1) && mask & apart.0 == 0;
-    let score = chosen.iter().filter(|c| c.0 == Some(mask)).map(|c| c.2.max(0)).sum();
+    let score = chosen.iter().filter(|c| c.0 == Some(mask)).map(|c| c.2.max(0)).min().unwrap_or(0);
     *best = (*best).min((!preferred, mask.count_ones(), Reverse(score), mask));
 }
 

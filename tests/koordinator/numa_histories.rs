@@ -100,7 +100,7 @@ impl World {
     /// CPUs that some pod has on a node, as the API server knows.
     fn held(&self, node: &str) -> BTreeSet<usize> {
         let on = self.pods.values().filter(|pod| pod["spec"]["nodeName"] == *node);
-        on.flat_map(|pod| own_cpus(pod)).collect()
+        on.flat_map(own_cpus).collect()
     }
 
     /// A topology of 2 NUMA nodes with 4 cores of 2 threads. CPUs are reserved, and given to the kubelet's pods, only while

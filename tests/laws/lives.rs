@@ -30,7 +30,7 @@ use crate::common::driver::Core;
 use crate::common::dumps::{dump, state};
 use crate::common::seen::seen_by;
 use crate::happening::{Happening, POOLS, QUOTAS, happening};
-use crate::{census, filter, licence_seats, score};
+use crate::{cards, census, filter, licence_seats, score};
 
 /// When the histories start, in seconds since 1970.
 const START: u64 = 1_800_000_000;
@@ -40,7 +40,6 @@ const ELASTIC_QUOTA: &str = "ElasticQuota";
 const NUMA: &str = "NodeNUMAResource";
 const QOS: &str = "koordinator.sh/qosClass";
 const DEVICE_SHARE: &str = "DeviceShare";
-const ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
 
 /// Returns the plugins of this crate, the example, and one that counts what its hooks are told.
 pub(crate) fn registry() -> Vec<Box<dyn PluginFactory>> {
@@ -92,34 +91,6 @@ fn machine(reserved: usize) -> Value {
         }},
         "zones": [zone(0), zone(1)],
     })
-}
-
-/// What pods request of devices, by the number of the pod.
-const DEVICES: [(&str, &str); 6] = [
-    ("koordinator.sh/gpu", "50"),
-    ("nvidia.com/gpu", "1"),
-    ("koordinator.sh/gpu", "30"),
-    ("koordinator.sh/gpu-memory", "4Gi"),
-    ("koordinator.sh/gpu", "200"),
-    ("koordinator.sh/rdma", "40"),
-];
-
-/// Makes a Device with GPUs of 8 GiB on two PCIe switches, and an RDMA adapter. The GPU with a certain number is not
-/// healthy.
-fn device(cards: usize, sick: usize) -> Value {
-    let place =
-        |at: usize| json!({"socketID": 0, "nodeID": at / 2, "pcieID": format!("p{}", at / 2), "busID": ""});
-    let gpu = |at: usize| {
-        json!({
-            "type": "gpu", "minor": at, "id": format!("GPU-{at}"), "health": at != sick, "topology": place(at),
-            "resources": {"koordinator.sh/gpu-core": 100, "koordinator.sh/gpu-memory": "8Gi",
-                "koordinator.sh/gpu-memory-ratio": 100},
-        })
-    };
-    let rdma = json!({"type": "rdma", "minor": 0, "id": "a", "health": true, "topology": place(0),
-        "resources": {"koordinator.sh/rdma": 100}});
-    let devices: Vec<Value> = (0..cards).map(gpu).chain([rdma]).collect();
-    json!({"spec": {"devices": devices}})
 }
 
 /// The objects of the API server and a scheduler.
@@ -226,7 +197,7 @@ impl Life {
                     annotations["scheduling.koordinator.sh/numa-topology-spec"] = spec.into();
                 }
                 let mut requests = json!({"cpu": format!("{milli}m"), "memory": "100Mi"});
-                if let Some((resource, amount)) = DEVICES.get(*at) {
+                if let Some((resource, amount)) = cards::WANTED.get(*at) {
                     requests[*resource] = (*amount).into();
                 }
                 // The third quota of pods does not exist.
@@ -289,7 +260,7 @@ impl Life {
             Happening::QuotaGone(i) => self.forget_custom("ElasticQuota", QUOTAS[*i]),
             Happening::Device(i, cards, sick) => {
                 let name = format!("n{i}");
-                self.set_custom("Device", &name, device(*cards, *sick));
+                self.set_custom("Device", &name, cards::device(*cards, *sick));
             }
             Happening::DeviceGone(i) => self.forget_custom("Device", &format!("n{i}")),
             Happening::Steps(n) => {
@@ -376,32 +347,6 @@ fn check_seats(life: &Life) {
             let other = taken.insert((pool.to_owned(), seat), name);
             assert!(other.is_none(), "{name} and {other:?} have seat {seat} of {pool}");
         }
-    }
-}
-
-/// Checks that the pods of the API server have no more of a card than there is, and that a whole card is nobody else's.
-fn check_cards(life: &Life) {
-    let mut taken: BTreeMap<(String, String, u64), (i64, usize, bool)> = BTreeMap::new();
-    for pod in life.pods.values() {
-        let annotation = pod["metadata"]["annotations"][ALLOCATED].as_str();
-        let (Some(text), Some(node)) = (annotation, pod["spec"]["nodeName"].as_str()) else { continue };
-        let allocated: Value = serde_json::from_str(text).expect("it is JSON");
-        for (kind, cards) in allocated.as_object().expect("types") {
-            for card in cards.as_array().expect("cards") {
-                let amount = |resource: &str| {
-                    let text = card["resources"][format!("koordinator.sh/{resource}")].as_str();
-                    text.map_or(0, |text| text.parse().expect("a number"))
-                };
-                let percent = amount("gpu-memory-ratio").max(amount("gpu-core")).max(amount("rdma"));
-                let minor = card["minor"].as_u64().expect("a minor");
-                let of = taken.entry((node.to_owned(), kind.clone(), minor)).or_default();
-                *of = (of.0 + percent, of.1 + 1, of.2 || percent >= 100);
-            }
-        }
-    }
-    for (card, (percent, pods, is_whole)) in taken {
-        assert!(percent <= 100, "{card:?} has {percent} %");
-        assert!(!is_whole || pods == 1, "{card:?} is given as a whole and to {pods} pods");
     }
 }
 
@@ -513,7 +458,7 @@ proptest! {
             let what = if before.is_some() { Happening::Steps(1) } else { what };
             let steps = life.happen(&what);
             check_seats(&life);
-            check_cards(&life);
+            cards::check(life.pods.values());
             census::check(life.cluster())?;
             if let Some(before) = before {
                 check_placements(&before, &steps, &life)?;

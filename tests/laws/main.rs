@@ -5,6 +5,7 @@
 //! overlay must leave no trace. `changes` has what the API server reports and what wakes pods, `lives` the laws of
 //! plugins that own objects, holds and time.
 
+mod cards;
 mod census;
 mod changes;
 #[path = "../common/mod.rs"]

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod claims;
 mod evicting;
 mod histories;
 mod problems;

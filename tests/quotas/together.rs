@@ -124,12 +124,12 @@ impl World {
         self.bindings.extend(ordered.bindings);
         for order in &ordered.evictions {
             self.core.evicted(order, EvictOutcome::Deleted);
-            self.leave(&order.victim.key.name.to_string());
+            self.leave(order.victim.key.name.as_ref());
         }
         for order in &ordered.writes {
             self.core.settle(order, WriteOutcome::Written);
             if let ObjectWrite::Evict { pod, .. } = &order.write {
-                self.leave(&pod.key.name.to_string());
+                self.leave(pod.key.name.as_ref());
             }
         }
     }

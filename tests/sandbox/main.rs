@@ -9,6 +9,7 @@ mod groups;
 mod kinds;
 mod limits;
 mod node_metrics;
+mod node_topologies;
 mod outages;
 mod placement;
 mod pods;

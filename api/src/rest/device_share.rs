@@ -7,32 +7,28 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Quantities by resource name.
-pub type Quantities = BTreeMap<String, String>;
-/// Quantities by type of devices, then minor.
-pub type ByDevice = BTreeMap<String, BTreeMap<String, Quantities>>;
-
 /// `DeviceShare/nodeDeviceSummaries/:name`: the devices of a node, what is free of them, and who has them.
 ///
 /// A device that is not healthy has nothing. What is free is never negative, so free and used may exceed the total where
 /// others overcommitted a device.
+#[expect(clippy::type_complexity, reason = "the shape is Koordinator's, and an alias would have no schema")]
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeDeviceSummary {
     /// What all devices have.
-    pub device_total: Quantities,
+    pub device_total: BTreeMap<String, String>,
     /// What is free of all devices.
-    pub device_free: Quantities,
+    pub device_free: BTreeMap<String, String>,
     /// What pods have of all devices.
-    pub device_used: Quantities,
+    pub device_used: BTreeMap<String, String>,
     /// What each device has, by type and minor.
-    pub device_total_detail: ByDevice,
+    pub device_total_detail: BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>,
     /// What is free of each device, by type and minor.
-    pub device_free_detail: ByDevice,
+    pub device_free_detail: BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>,
     /// What pods have of each device, by type and minor.
-    pub device_used_detail: ByDevice,
+    pub device_used_detail: BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>,
     /// What each pod has, by type, pod (`namespace/name`) and minor.
-    pub allocate_set: BTreeMap<String, BTreeMap<String, BTreeMap<String, Quantities>>>,
+    pub allocate_set: BTreeMap<String, BTreeMap<String, BTreeMap<String, BTreeMap<String, String>>>>,
     /// What is wrong with the Device, and with what pods say that they have.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub problems: Vec<DeviceProblem>,
@@ -93,9 +89,9 @@ pub struct DeviceRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcie_id: Option<String>,
     /// What it has.
-    pub total: Quantities,
+    pub total: BTreeMap<String, String>,
     /// What is free of it.
-    pub free: Quantities,
+    pub free: BTreeMap<String, String>,
     /// Number of its virtual functions, and how many are in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_functions: Option<VirtualFunctionCount>,
@@ -128,4 +124,57 @@ pub struct DeviceCondition {
     pub reason: String,
     /// Why, in words.
     pub message: String,
+}
+
+/// `DeviceShare/fragmentation`: how much of the GPUs is free, and how much of that is in parts of cards.
+///
+/// Percentages are of single cards: 350 is three and a half cards. What is free of a card is the less of computing power
+/// and memory.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuFragmentation {
+    /// Number of nodes with GPUs in a Device.
+    pub nodes: usize,
+    /// All nodes together; `nodeName` is empty.
+    pub total: FragmentationRow,
+    /// How many pods of a size would fit, each size for itself.
+    pub room: Vec<GpuRoom>,
+    /// The nodes, by name, at most a thousand.
+    pub rows: Vec<FragmentationRow>,
+    /// Whether there are more nodes.
+    pub truncated: bool,
+}
+
+/// The GPUs of a node.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FragmentationRow {
+    /// Name of the node.
+    pub node_name: String,
+    /// Number of GPUs.
+    pub cards: usize,
+    /// GPUs that are not healthy.
+    pub unhealthy: usize,
+    /// GPUs of which no pod has a part.
+    pub unused: usize,
+    /// GPUs of which pods have a part and a part is free.
+    pub shared: usize,
+    /// GPUs of which pods have all.
+    pub full: usize,
+    /// What is free, in percent of a card.
+    pub free_percent: i64,
+    /// What is free of shared GPUs, in percent of a card: no whole card can come of it.
+    pub fragment_percent: i64,
+}
+
+/// Room for pods of one size.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GpuRoom {
+    /// Size of the request, in percent of a card: 50 is half a card, 200 two whole ones.
+    pub percent: i64,
+    /// Number of nodes with room for one.
+    pub nodes: usize,
+    /// Number of pods that fit on all nodes, whatever else they request and by no hints.
+    pub pods: usize,
 }

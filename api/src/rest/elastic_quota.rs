@@ -299,8 +299,9 @@ pub struct PodQuota {
     pub name: String,
     /// The pod's quota.
     pub quota: String,
-    /// `Fits`, or the code of the reason for which the pod is refused.
-    pub code: String,
+    /// Code of the reason for which its quota, or one above it, refuses the pod; absent when they take it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// How it stands, in one sentence; absent when there is nothing to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,

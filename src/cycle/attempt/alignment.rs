@@ -126,6 +126,13 @@ pub(crate) fn affinity(
     Alignment::of(profile, spec).affinity(profile, view, spec, node)
 }
 
+/// Returns nodes with the affinities of a pod on them, `None` where the node demands none or the hints do not agree.
+pub(crate) fn affinities(ctx: &CycleContext<'_>, nodes: &[NodeIdx]) -> Vec<(NodeIdx, Option<NumaAffinity>)> {
+    let alignment = Alignment::of(ctx.profile, ctx.spec);
+    let of = |node: &NodeIdx| alignment.affinity(ctx.profile, ctx.view, ctx.spec, *node).ok().flatten();
+    nodes.iter().map(|node| (*node, of(node))).collect()
+}
+
 /// Iterates over the providers that have something to say about a pod, by their index in the profile's list of plugins.
 pub(crate) fn providers(profile: &Profile, spec: &PodSpec) -> impl Iterator<Item = usize> {
     let providers = Alignment::of(profile, spec).providers.into_iter();

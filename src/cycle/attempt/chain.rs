@@ -10,6 +10,7 @@ use pellucid_model::NodeIdx;
 use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason};
 use smallvec::SmallVec;
 
+use crate::attempt::alignment;
 use crate::attempt::node_result_cache::CycleContext;
 
 /// Counters of one plugin, for its `stats` endpoint and `/metrics`.
@@ -212,7 +213,12 @@ pub(crate) fn score(
     out.clear();
     out.resize(nodes.len(), 0);
     let start = ctx.probe.elapsed();
-    plugin.score(ctx.view, ctx.spec, value, nodes, out);
+    if plugin.reads_affinity() {
+        let nodes = alignment::affinities(ctx, nodes);
+        plugin.score_aligned(ctx.view, ctx.spec, value, &nodes, out);
+    } else {
+        plugin.score(ctx.view, ctx.spec, value, nodes, out);
+    }
     let tally = &mut tally[enabled.index];
     tally.nanos += (ctx.probe.elapsed() - start).as_nanos() as u64;
     tally.score_calls += 1;

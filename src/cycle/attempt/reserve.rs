@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{Cluster, Hold, Stage};
 use pellucid_framework::profile::Profile;
-use pellucid_framework::{Cause, Code, NumaAffinity, Reason, View};
+use pellucid_framework::{Cause, Code, NumaAffinity, Reason, Reservation, View};
 use pellucid_model::effect::BindingMarks;
 use pellucid_model::{NodeIdx, Pod, PodId};
 
@@ -21,6 +21,29 @@ pub(crate) fn reserve(
     node: NodeIdx,
     affinity: Option<NumaAffinity>,
 ) -> Result<(), Cause> {
+    reserve_if(cluster, profile, (id, pod), node, affinity, |_| true)
+}
+
+/// Does the same for a state that is rebuilt, whose pod has its marks already: a plugin that would mark the pod held
+/// nothing for it, whatever it would choose now.
+pub(crate) fn reserve_unmarked(
+    cluster: &mut Cluster,
+    profile: &Profile,
+    pod: (PodId, &Pod),
+    node: NodeIdx,
+    affinity: Option<NumaAffinity>,
+) -> Result<(), Cause> {
+    reserve_if(cluster, profile, pod, node, affinity, |chosen| chosen.marks.is_none())
+}
+
+fn reserve_if(
+    cluster: &mut Cluster,
+    profile: &Profile,
+    (id, pod): (PodId, &Pod),
+    node: NodeIdx,
+    affinity: Option<NumaAffinity>,
+    counts: impl Fn(&Reservation) -> bool,
+) -> Result<(), Cause> {
     for enabled in &profile.reserve {
         let Some(plugin) = enabled.plugin.reserve() else { continue };
         let held = cluster.pod(id).map_or(&[][..], |record| &record.holds);
@@ -32,7 +55,7 @@ pub(crate) fn reserve(
             Some(affinity) => plugin.reserve_aligned(View::new(cluster), pod, node, affinity)?,
             None => plugin.reserve(View::new(cluster), pod, node)?,
         };
-        let Some(chosen) = chosen else { continue };
+        let Some(chosen) = chosen.filter(&counts) else { continue };
         let plugin = enabled.plugin.name();
         let hold = Hold { plugin, what: chosen.what, marks: chosen.marks };
         if let Err((other, key)) = agrees(cluster, id, &hold) {
@@ -78,7 +101,7 @@ pub fn marks_of(holds: &[Hold]) -> Option<Arc<BindingMarks>> {
 #[cfg(test)]
 mod tests {
     use pellucid_framework::profile::Enabled;
-    use pellucid_framework::{Plugin, Reservation, Reserve, points};
+    use pellucid_framework::{Plugin, Reserve, points};
     use pellucid_model::Name;
 
     use super::*;

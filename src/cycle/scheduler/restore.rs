@@ -14,7 +14,7 @@ use pellucid_queue::QueueStage;
 use pellucid_recording::Verdict;
 
 use crate::attempt::overrides::affinity;
-use crate::attempt::reserve::reserve;
+use crate::attempt::reserve::reserve_unmarked;
 use crate::scheduler::Scheduler;
 
 impl Scheduler {
@@ -24,7 +24,7 @@ impl Scheduler {
     }
 
     /// Places a pod on its node as at the wall time `since`. What its plugins held is read back from the marks of its
-    /// Binding, or else reserved again, as far as the state allows.
+    /// Binding; what leaves no marks is reserved again, as far as the state allows.
     pub fn restore_place(
         &mut self,
         key: &PodKey,
@@ -57,7 +57,7 @@ impl Scheduler {
         }
         let place = self.cluster.pod(id).and_then(|r| r.node);
         let (Some(node), Some(profile)) = (place, profile) else { return };
-        drop(reserve(&mut self.cluster, &profile, (id, &pod), node, aligned));
+        drop(reserve_unmarked(&mut self.cluster, &profile, (id, &pod), node, aligned));
     }
 
     /// Replaces all nominations.

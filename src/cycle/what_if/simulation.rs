@@ -179,6 +179,11 @@ impl Simulation {
         Ok(())
     }
 
+    /// Brings the plugins' states up to date with the edits, as the next attempt does.
+    pub fn settle_plugins(&mut self) {
+        self.scheduler.settle_plugin_state(self.now);
+    }
+
     /// Lets controllers replace the pods that are deleted from now on.
     pub fn replace_removed(&mut self) {
         self.replaces = true;

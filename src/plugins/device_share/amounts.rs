@@ -3,7 +3,7 @@
 //! A resource that is named with 0 differs from one that is not named: an allocation of GPU memory alone names no
 //! `gpu-core`. Cards are compared slot by slot in the filter, so this type is `Copy` and allocates nothing.
 
-use pellucid_model::quantity::format_amount;
+use pellucid_model::quantity::format_bytes;
 use serde_json::{Map, Value, json};
 
 /// Number of resources.
@@ -67,6 +67,11 @@ impl Resource {
     /// Iterates over all resources.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         (0..RESOURCES as u8).map(Self)
+    }
+
+    /// Writes an amount as a quantity: memory with a binary suffix.
+    pub(super) fn format(self, amount: i64) -> String {
+        if self == MEMORY { format_bytes(amount) } else { amount.to_string() }
     }
 
     fn slot(self) -> usize {
@@ -153,9 +158,7 @@ impl Amounts {
 
     /// Writes a resource list.
     pub(super) fn show(&self) -> Map<String, Value> {
-        let named = self.iter().map(|(resource, amount)| {
-            (resource.name().to_owned(), json!(format_amount(resource.name(), amount)))
-        });
+        let named = self.iter().map(|(resource, n)| (resource.name().to_owned(), json!(resource.format(n))));
         named.collect()
     }
 }

@@ -4,8 +4,8 @@ use pellucid_framework::plugin::ArgsError;
 use serde_json::{Value, json};
 
 use super::super::args::{Problems, field};
+use super::allocator::{Scoring, ScoringStrategy as Strategy};
 use super::amounts::{FPGA, MEMORY, RATIO, RDMA, Resource};
-use super::score::{Scoring, Strategy};
 
 /// The arguments of DeviceShare.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,12 +25,12 @@ impl DeviceArgs {
         let mut made =
             Self { scoring: Scoring { strategy: Strategy::LeastAllocated, weights }, ignores_numa: false };
         if let Some(fields) = problems.object("", args, &["scoringStrategy", NO_ALIGNMENT]) {
+            made.read_strategy(&mut problems, field(fields, "scoringStrategy"));
             match field(fields, NO_ALIGNMENT) {
                 Value::Null => {}
                 Value::Bool(on) => made.ignores_numa = *on,
                 other => problems.add(NO_ALIGNMENT, "must be true or false", other),
             }
-            made.read_strategy(&mut problems, field(fields, "scoringStrategy"));
         }
         problems.into_result().map(|()| made)
     }
@@ -139,10 +139,10 @@ mod tests {
         assert_eq!(
             fields,
             [
-                NO_ALIGNMENT,
                 "scoringStrategy.type",
                 "scoringStrategy.resources[0].name",
-                "scoringStrategy.resources[1].weight"
+                "scoringStrategy.resources[1].weight",
+                NO_ALIGNMENT
             ]
         );
     }

@@ -278,6 +278,12 @@ fn device(field: &Field<'_>, problems: &mut Vec<FieldError>) -> Result<DeviceInf
             message: words(&field, "message")?,
         })
     };
+    let conditions = field.get("conditions")?.elements()?.into_iter().map(condition);
+    // They are for people, so the device counts without them.
+    let conditions = conditions.collect::<Result<_, FieldError>>().unwrap_or_else(|problem| {
+        problems.push(problem);
+        Vec::new()
+    });
     Ok(DeviceInfo {
         kind: DeviceType::read(kind_text),
         minor: number,
@@ -288,12 +294,7 @@ fn device(field: &Field<'_>, problems: &mut Vec<FieldError>) -> Result<DeviceInf
         labels: labels(&field.get("labels")?)?,
         topology,
         vf_groups: field.get("vfGroups")?.elements()?.iter().map(vf_group).collect::<Result<_, _>>()?,
-        conditions: field
-            .get("conditions")?
-            .elements()?
-            .into_iter()
-            .map(condition)
-            .collect::<Result<_, FieldError>>()?,
+        conditions,
     })
 }
 

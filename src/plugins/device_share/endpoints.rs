@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::device_share::{
-    ByDevice, DeviceCondition, DeviceProblem, DeviceRow, DeviceShareState, NodeDeviceSummary, Quantities,
+    DeviceCondition, DeviceProblem, DeviceRow, DeviceShareState, GpuFragmentation, NodeDeviceSummary,
     VirtualFunctionCount,
 };
 use pellucid_framework::View;
@@ -15,9 +15,15 @@ use serde_json::{Value, json};
 
 use super::super::listing::MAX_ROWS;
 use super::amounts::{Amounts, Resource};
+use super::fragmentation;
 use super::node_devices::NodeDevices;
 use super::problems;
 use super::row::{Card, Row};
+
+/// Quantities by resource name.
+type Quantities = BTreeMap<String, String>;
+/// Quantities by type of devices, then minor.
+type ByDevice = BTreeMap<String, BTreeMap<String, Quantities>>;
 
 pub(super) fn all() -> Vec<Endpoint> {
     let one = "The devices of a node, what is free of them, and which pod has what";
@@ -35,6 +41,12 @@ pub(super) fn all() -> Vec<Endpoint> {
             read_all,
         ),
         Endpoint::of::<NodeDeviceSummary>("nodeDeviceSummaries/:name", one, read_one),
+        Endpoint::of::<GpuFragmentation>(
+            "fragmentation",
+            "How much of the GPUs is free, and how much of that in parts of cards",
+            fragmentation::read,
+        )
+        .with_rows("rows"),
     ]
 }
 
@@ -66,7 +78,7 @@ fn read_one(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
 
 fn quantities(amounts: &Amounts) -> Quantities {
     let named = amounts.iter();
-    named.map(|(resource, n)| (resource.name().to_owned(), format_amount(resource.name(), n))).collect()
+    named.map(|(resource, n)| (resource.name().to_owned(), resource.format(n))).collect()
 }
 
 /// Sums of amounts by resource name.
@@ -80,13 +92,11 @@ impl Sums {
     }
 
     fn quantities(self) -> Quantities {
-        self.0
-            .into_iter()
-            .map(|(name, sum)| {
-                let text = format_amount(&name, sum);
-                (name, text)
-            })
-            .collect()
+        let format = |(name, sum): (String, i64)| {
+            let text = Resource::find(&name).map_or_else(|| format_amount(&name, sum), |r| r.format(sum));
+            (name, text)
+        };
+        self.0.into_iter().map(format).collect()
     }
 }
 

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_framework::plugin::Measure;
 use pellucid_framework::{Cause, View};
-use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, NodeIdx, PodSpec};
 
 use super::super::describing::detail;
-use super::allocate::{Attempt, Lack, Terms, allocate, count_of, filled, name};
+use super::allocator::{Attempt, Lack, Terms, allocate, count_of, filled, name};
 use super::hints::Exclusive;
 use super::node_devices::NodeDevices;
 use super::reasons;
@@ -162,9 +161,10 @@ fn counted(n: usize, kind: &str) -> String {
 
 /// Returns one device's part of a request, for people: `gpu-core 50 and gpu-memory 4Gi`.
 fn share(part: &Part) -> String {
-    let named = part.each.iter().map(|(resource, amount)| {
-        format!("{} {}", short(resource.name()), format_amount(resource.name(), amount))
-    });
+    let named = part
+        .each
+        .iter()
+        .map(|(resource, amount)| format!("{} {}", short(resource.name()), resource.format(amount)));
     named.collect::<Vec<_>>().join(" and ")
 }
 
@@ -212,11 +212,7 @@ fn cards(attempt: &Attempt<'_>, part: &Part) -> String {
     let kind = name(&part.kind);
     let others: Vec<String> = reasons.into_iter().map(|(reason, n)| format!("{n} {reason}")).collect();
     let others = if others.is_empty() { String::new() } else { format!(": {}", others.join(", ")) };
-    format!(
-        "{} {kind} devices with {} free each are wanted; {able} of {total} do{others}",
-        part.count,
-        share(part)
-    )
+    format!("{} with {} free wanted; {able} of {total} do{others}", counted(part.count, kind), share(part))
 }
 
 /// Returns how many devices would do by PCIe switch.
@@ -249,8 +245,8 @@ fn functions(row: &Row, part: &Part) -> String {
         }
     }
     format!(
-        "{} devices with a virtual function are wanted; {used} of {total} that are selected are in use",
-        part.count
+        "{} with a virtual function wanted; {used} of {total} that are selected are in use",
+        counted(part.count, name(&part.kind))
     )
 }
 

@@ -7,11 +7,12 @@ use pellucid_framework::plugin::{
     CycleValue, Filter, Measure, Nodes, Normalize, PreFilter, PreFiltered, PreScore, PreScored, Reads, Score,
 };
 use pellucid_framework::{Cause, CauseId, View};
+use pellucid_model::requests::ResourceList;
 use pellucid_model::{NodeIdx, Now, PodSpec};
 use smallvec::SmallVec;
 
 use super::DeviceShare;
-use super::allocate::Lack;
+use super::allocator::{Attempt, Lack, Terms};
 use super::amounts::Amounts;
 use super::node_devices::NodeDevices;
 use super::reasons;
@@ -58,6 +59,15 @@ impl Filter for DeviceShare {
             known.push((found, cause));
             cause
         });
+    }
+
+    fn at_most(&self, view: View<'_>, spec: &PodSpec, node: NodeIdx, gone: &ResourceList) -> u64 {
+        let row = view.state::<NodeDevices>().and_then(|devices| devices.row(node));
+        let (Some(row), Ok(Some(request))) = (row, Request::of(spec)) else { return u64::MAX };
+        let is_empty = *gone != ResourceList::default();
+        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty };
+        let attempt = Attempt { row, request: &request, terms: &terms };
+        request.parts.iter().map(|part| attempt.at_most(part)).min().unwrap_or(u64::MAX)
     }
 
     fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {

@@ -1,9 +1,9 @@
 //! DeviceShare: gives pods GPUs, RDMA adapters and FPGAs card by card, whole or shared.
 //!
-//! See README.md for the rules. `device` reads what a node has, `request` and `hints` what a pod wants, `allocate` (with
-//! `partition`, `scope` and `score`) chooses the cards, `allocation` is what a pod has of them, and `node_devices` keeps a
-//! `row` of cards per node. `filter` and `numa` implement the extension points besides Reserve; `endpoints`, `problems`
-//! and `explain` are for people.
+//! See README.md for the rules. `device` reads what a node has, `request` and `hints` what a pod wants, `allocator`
+//! chooses the cards, `allocation` is what a pod has of them, and `node_devices` keeps a `row` of cards per node. `filter`
+//! and `numa` implement the extension points besides Reserve; `endpoints`, `fragmentation`, `problems` and
+//! `explain` are for people.
 //!
 //! On a node without a Device, resources of devices are ordinary ones, which NodeResourcesFit counts.
 
@@ -17,30 +17,30 @@ use pellucid_model::custom::CustomKind;
 use pellucid_model::{CustomObject, NodeIdx, Pod, PodSpec};
 use serde_json::Value;
 
-mod allocate;
 mod allocation;
+mod allocator;
 mod amounts;
 mod args;
 pub mod device;
 mod endpoints;
 mod explain;
 mod filter;
+mod fragmentation;
 mod hints;
 mod node_devices;
 mod numa;
-mod partition;
 mod problems;
+#[cfg(test)]
+mod reason_tests;
 mod reasons;
 mod request;
 mod row;
-mod scope;
-mod score;
 #[cfg(test)]
 mod tests;
 
 pub use device::Device;
 
-use allocate::{Choices, Lack, Terms, allocate};
+use allocator::{Choices, Lack, Terms, allocate};
 use args::DeviceArgs;
 use node_devices::NodeDevices;
 use request::Request;
@@ -134,7 +134,7 @@ impl DeviceShare {
             return Ok(None);
         };
         let chosen = self.allocate(row, &request, numa).map_err(|lack| self.cause(row, &request, lack))?;
-        let what = allocate::allocation(row, &request, &chosen);
+        let what = allocator::allocation(row, &request, &chosen);
         let marks = Some(Arc::new(what.marks()));
         Ok(Some(Reservation { what: Arc::new(what), marks }))
     }
@@ -175,6 +175,10 @@ impl EventHints for DeviceShare {
             }
             ClusterEvent::PodReleased { node, .. } | ClusterEvent::PodShrunk { node, .. } => {
                 self.accepts(view, pod, *node)
+            }
+            ClusterEvent::NominationEnded { node, .. } => {
+                let node = view.cluster().find_node(node);
+                node.is_some_and(|node| self.accepts(view, pod, node))
             }
             ClusterEvent::PluginStateChanged { nodes } => {
                 nodes.iter().any(|node| self.accepts(view, pod, *node))

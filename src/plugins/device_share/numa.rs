@@ -8,7 +8,6 @@ use pellucid_framework::plugin::CycleValue;
 use pellucid_framework::topology::{NumaMask, NumaTopology, ResourceHints, TopologyHint, TopologyHints};
 use pellucid_framework::{Cause, NumaAffinity, View};
 use pellucid_model::{NodeIdx, PodSpec};
-use smallvec::smallvec;
 
 use super::DeviceShare;
 use super::node_devices::NodeDevices;
@@ -46,7 +45,7 @@ impl TopologyHints for DeviceShare {
             return Ok(Vec::new());
         };
         self.allocate(row, request, None).map_err(|lack| self.cause(row, request, lack))?;
-        Ok(request.parts.iter().map(|part| self.hints_of(row, request, part)).collect())
+        Ok(self.hints_of(row, request))
     }
 
     fn fits(
@@ -65,26 +64,29 @@ impl TopologyHints for DeviceShare {
 }
 
 impl DeviceShare {
-    /// Returns the sets of NUMA nodes whose devices would do for one type; the smallest are preferred.
-    fn hints_of(&self, row: &Row, request: &Request, part: &Part) -> ResourceHints {
-        let resource =
-            part.each.iter().next().map(|(resource, _)| resource.name().into()).unwrap_or_default();
-        let cards = &row.cards[row.of(&part.kind)];
-        let places = cards.iter().filter_map(|card| NumaMask::of(u32::from(card.numa?)));
-        let all = places.fold(NumaMask::default(), NumaMask::or);
-        if all.is_empty() {
-            return ResourceHints { resource, hints: None };
-        }
-        let alone = Request { parts: smallvec![part.clone()], hints: request.hints.clone() };
-        let does = |mask: &NumaMask| self.allocate(row, &alone, Some(*mask)).is_ok();
+    /// Returns the sets of NUMA nodes whose devices would do, for each type; the smallest are preferred. All types come from
+    /// one set, so a set is a hint of each when it does for all. A type without known places comes from anywhere.
+    fn hints_of(&self, row: &Row, request: &Request) -> Vec<ResourceHints> {
+        let places = |part: &Part| {
+            let cards = row.cards[row.of(&part.kind)].iter();
+            let places = cards.filter_map(|card| NumaMask::of(u32::from(card.numa?)));
+            places.fold(NumaMask::default(), NumaMask::or)
+        };
+        let all = request.parts.iter().map(places).fold(NumaMask::default(), NumaMask::or);
+        let does = |mask: &NumaMask| self.allocate(row, request, Some(*mask)).is_ok();
         let able: Vec<NumaMask> = sets(all).into_iter().filter(does).collect();
         let least = able.iter().map(|mask| mask.count()).min();
-        let hint = |mask: NumaMask| TopologyHint {
-            mask: Some(mask),
+        let hint = |mask: &NumaMask| TopologyHint {
+            mask: Some(*mask),
             preferred: Some(mask.count()) == least,
             score: 0,
         };
-        ResourceHints { resource, hints: Some(able.into_iter().map(hint).collect()) }
+        let of = |part: &Part| {
+            let resource = part.each.iter().next().map(|(resource, _)| resource.name().into());
+            let hints = (!places(part).is_empty()).then(|| able.iter().map(hint).collect());
+            ResourceHints { resource: resource.unwrap_or_default(), hints }
+        };
+        request.parts.iter().map(of).collect()
     }
 }
 

@@ -5,7 +5,6 @@ use pellucid_api::rest::device_share::DeviceProblem;
 use pellucid_cluster::{PodRecord, Stage};
 use pellucid_framework::View;
 use pellucid_model::NodeIdx;
-use pellucid_model::quantity::format_amount;
 
 use super::allocation::{Allocation, DEVICE_ALLOCATED};
 use super::request::Request;
@@ -94,7 +93,7 @@ fn overcommitted(row: &Row, card: &Card) -> Option<(String, String, String)> {
     }
     let (resource, used) = card.used.iter().find(|(resource, used)| *used > card.total.get(*resource))?;
     let name = resource.name();
-    let (used, all) = (format_amount(name, used), format_amount(name, card.total.get(resource)));
+    let (used, all) = (resource.format(used), resource.format(card.total.get(resource)));
     let problem =
         format!("pods have {used} of its {all} {name}: {}; nothing of it is given to others", who());
     Some((field, all, problem))

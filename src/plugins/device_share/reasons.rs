@@ -5,7 +5,7 @@ use pellucid_api::reason::{Example, PluginReason, ReasonCode, Resolver, Terminal
 use pellucid_framework::{Cause, Code, Reason};
 
 use super::NAME;
-use super::allocate::Lack;
+use super::allocator::Lack;
 use super::request::Invalid;
 
 /// Declares a reason that refuses nodes.

@@ -17,16 +17,16 @@ use crate::testing::{TestCluster, filter_all, filter_causes, measures, node, pod
 
 const GI: i64 = 1 << 30;
 
-fn plugin(args: Value) -> Arc<dyn Plugin> {
+pub(super) fn plugin(args: Value) -> Arc<dyn Plugin> {
     registration().make(&args).expect("valid arguments")
 }
 
-fn cluster(plugin: &Arc<dyn Plugin>) -> TestCluster {
+pub(super) fn cluster(plugin: &Arc<dyn Plugin>) -> TestCluster {
     TestCluster::with(std::slice::from_ref(plugin), [node("a"), node("b")])
 }
 
 /// Makes a GPU of 16 GiB. Those of a switch share its number, two switches a NUMA node.
-fn gpu(minor: i64, switch: i64) -> Value {
+pub(super) fn gpu(minor: i64, switch: i64) -> Value {
     json!({
         "type": "gpu", "minor": minor, "id": format!("GPU-{minor}"), "health": true,
         "resources": {"koordinator.sh/gpu-core": 100, "koordinator.sh/gpu-memory": "16Gi",
@@ -35,7 +35,7 @@ fn gpu(minor: i64, switch: i64) -> Value {
     })
 }
 
-fn rdma(minor: i64, switch: i64, functions: usize) -> Value {
+pub(super) fn rdma(minor: i64, switch: i64, functions: usize) -> Value {
     let functions: Vec<Value> =
         (0..functions).map(|n| json!({"minor": n, "busID": format!("{minor}.{n}")})).collect();
     json!({
@@ -47,7 +47,12 @@ fn rdma(minor: i64, switch: i64, functions: usize) -> Value {
 }
 
 /// Applies a Device, or deletes it. Returns the events.
-fn report(cluster: &mut TestCluster, name: &str, device: &Value, version: &str) -> Vec<ClusterEvent> {
+pub(super) fn report(
+    cluster: &mut TestCluster,
+    name: &str,
+    device: &Value,
+    version: &str,
+) -> Vec<ClusterEvent> {
     let object = CustomObject {
         kind: CustomKindRef(&DEVICE),
         namespace: Name::default(),
@@ -62,11 +67,11 @@ fn report(cluster: &mut TestCluster, name: &str, device: &Value, version: &str) 
     events
 }
 
-fn devices(all: &[Value]) -> Value {
+pub(super) fn devices(all: &[Value]) -> Value {
     json!({"metadata": {"name": "a"}, "spec": {"devices": all}})
 }
 
-fn spec(wanted: &[(&str, i64)], annotations: &[(&str, &str)]) -> PodSpec {
+pub(super) fn spec(wanted: &[(&str, i64)], annotations: &[(&str, &str)]) -> PodSpec {
     let mut scalars: Vec<(Name, i64)> = wanted.iter().map(|(name, n)| (Name::new(name), *n)).collect();
     scalars.sort();
     let list = ResourceList { scalars: scalars.into(), ..ResourceList::default() };
@@ -79,7 +84,7 @@ fn spec(wanted: &[(&str, i64)], annotations: &[(&str, &str)]) -> PodSpec {
 }
 
 /// Adds a bound pod that says what it has.
-fn bound(cluster: &mut TestCluster, name: &str, node: &str, allocated: &str) {
+pub(super) fn bound(cluster: &mut TestCluster, name: &str, node: &str, allocated: &str) {
     let pod = Pod {
         key: PodKey::new("d", name),
         uid: name.into(),
@@ -109,8 +114,8 @@ fn gpus(minors: &[i64]) -> BTreeMap<String, Vec<i64>> {
     BTreeMap::from([("gpu".to_owned(), minors.to_vec())])
 }
 
-const HINT: &str = hints::ALLOCATE_HINT;
-const JOINT: &str = hints::JOINT_ALLOCATE;
+pub(super) const HINT: &str = hints::ALLOCATE_HINT;
+pub(super) const JOINT: &str = hints::JOINT_ALLOCATE;
 
 #[test]
 fn a_node_without_a_device_takes_what_it_offers_and_a_cluster_without_any_asks_nothing() {
@@ -148,6 +153,17 @@ fn cards_in_use_are_filled_in_their_scope_and_others_stay_whole() {
     assert_eq!(minors(&plugin, &cluster, spec(&[("nvidia.com/gpu", 2)], &[])), gpus(&[0, 1]));
     assert_eq!(minors(&plugin, &cluster, spec(&[("nvidia.com/gpu", 3)], &[])), gpus(&[0, 1, 2]));
     assert_eq!(minors(&plugin, &cluster, spec(&[("nvidia.com/gpu", 4)], &[])), gpus(&[0, 1, 2, 4]));
+
+    let bound_of = |wanted: &[(&str, i64)], gone: ResourceList| {
+        let filter = plugin.filter().expect("it filters");
+        filter.at_most(cluster.view(), &spec(wanted, &[]), cluster.idx("a"), &gone)
+    };
+    assert_eq!(bound_of(&[("koordinator.sh/gpu", 50)], ResourceList::default()), 9);
+    assert_eq!(bound_of(&[("nvidia.com/gpu", 2)], ResourceList::default()), 2);
+    assert_eq!(
+        bound_of(&[("koordinator.sh/gpu", 50)], ResourceList { milli_cpu: 1, ..ResourceList::default() }),
+        10
+    );
 
     let most = self::plugin(json!({"scoringStrategy": {"type": "MostAllocated"}}));
     assert_eq!(minors(&most, &cluster, spec(&[("koordinator.sh/gpu", 50)], &[])), gpus(&[3]));
@@ -283,7 +299,11 @@ fn pods_that_share_nothing_keep_apart() {
     cluster.cluster.apply_pod(Arc::new(pod), &mut Vec::new());
     let ten = |policy: &str| spec(&[("koordinator.sh/gpu", 10)], &[(HINT, &hint(policy))]);
     assert_eq!(minors(&plugin, &cluster, ten("PCIeLevel")), gpus(&[2]), "the other switch");
-    assert_eq!(minors(&plugin, &cluster, ten("DeviceLevel")), gpus(&[1]), "nobody keeps a device to itself");
+    assert_eq!(
+        minors(&plugin, &cluster, ten("DeviceLevel")),
+        gpus(&[0]),
+        "the other pod keeps a switch, and no device"
+    );
 }
 
 #[test]

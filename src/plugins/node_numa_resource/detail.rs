@@ -74,7 +74,7 @@ impl NodeNumaResource {
                 // A pod on one NUMA node alone has what the best of them has left.
                 let most: i64 = match asked.policy {
                     NumaPolicy::SingleNumaNode => left.max().unwrap_or(0),
-                    _ => left.sum(),
+                    _ => super::score::total(left),
                 };
                 (requested, most, node)
             };
@@ -115,8 +115,8 @@ impl NodeNumaResource {
                 let pinned = on.taken.len() as i64 * 1000;
                 let (asks, counts) = (cores(pod.milli_cpu), cores(requested));
                 format!(
-                    "amplified by {ratio}, {} are left; the pod asks for {asks}{own}, which count as {counts}; {} with \
-                     pods of their own count as {}",
+                    "amplified by {ratio}, {} are left; the pod asks for {asks}{own}, which count as {counts}; {} that \
+                     pods have of their own count as {}",
                     cores(free),
                     cores(pinned),
                     cores(amplify(pinned, ratio))
@@ -131,8 +131,8 @@ impl NodeNumaResource {
         if is_about(cause, &reasons::NOT_WHOLE_CORES) {
             let threads = machine?.cpus_per_core();
             return Some(format!(
-                "its cores have {threads} threads, and the pod asks for {} CPUs",
-                pod.n_cpus()
+                "its cores have {threads} threads, and the pod asks for {}",
+                cores(pod.milli_cpu)
             ));
         }
         if is_about(cause, &reasons::NOT_ENOUGH_CPUS) {
@@ -144,9 +144,14 @@ impl NodeNumaResource {
     }
 }
 
-/// Formats thousandths of a core.
+/// Formats thousandths of a CPU, with up to three decimals.
 fn cores(milli: i64) -> String {
-    format!("{} CPUs", format_amount(CPU, milli))
+    let (sign, whole) = (if milli < 0 { "-" } else { "" }, milli.unsigned_abs() / 1000);
+    let decimals = format!("{:03}", milli.unsigned_abs() % 1000);
+    let decimals = decimals.trim_end_matches('0');
+    let point = if decimals.is_empty() { "" } else { "." };
+    let unit = if milli == 1000 { "CPU" } else { "CPUs" };
+    format!("{sign}{whole}{point}{decimals} {unit}")
 }
 
 fn bad_topology(on: &OnNode) -> String {
@@ -171,7 +176,11 @@ fn domains(asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
         Some(bind) if asked.is_required => format!(" under {}", bind.as_str()),
         _ => String::new(),
     };
-    format!("the pod asks for {} CPUs{wants}; {}", asked.pod.n_cpus(), texts.collect::<Vec<_>>().join("; "))
+    format!(
+        "the pod asks for {}{wants}; {}",
+        cores(asked.pod.milli_cpu),
+        texts.collect::<Vec<_>>().join("; ")
+    )
 }
 
 fn domain(asked: &NodeRequest<'_>, machine: &CpuTopology, node: &Domain, free: &CpuSet) -> String {

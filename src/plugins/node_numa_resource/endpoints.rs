@@ -156,7 +156,7 @@ fn details(
 fn allocated(on: &OnNode) -> BTreeMap<String, CpuDetail> {
     let of = |cpu: usize| {
         let holders = on.holders.iter().filter(|holder| holder.holding.cpus.contains(cpu));
-        let exclusive = holders.clone().last().and_then(|holder| holder.holding.exclusive);
+        let exclusive = holders.clone().next_back().and_then(|holder| holder.holding.exclusive);
         (holders.count() as u16, exclusive.map(ExclusivePolicy::as_str).unwrap_or_default())
     };
     let mut all = on.machine().map(|machine| details(machine, &on.taken, of)).unwrap_or_default();

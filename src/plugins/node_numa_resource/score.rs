@@ -6,7 +6,7 @@ use pellucid_cluster::columns::{CPU as CPU_COLUMN, EPHEMERAL_STORAGE, MEMORY};
 use pellucid_framework::merge::merge;
 use pellucid_framework::plugin::{CycleValue, PreScore, PreScored, Reads, Score};
 use pellucid_framework::topology::{NumaMask, NumaPolicy, NumaTopology};
-use pellucid_framework::{TopologyHints, View};
+use pellucid_framework::{NumaAffinity, TopologyHints, View};
 use pellucid_model::{NodeIdx, PodSpec};
 
 use super::super::scored::{ScoredResource, is_scalar};
@@ -15,6 +15,7 @@ use super::allocation::{Left, NodeRequest};
 use super::amounts::{Amounts, CPU, amplify};
 use super::args::{Strategy, StrategyKind};
 use super::holding::Holding;
+use super::node_topology::Zone;
 use super::numa_nodes::NumaNodes;
 use super::resource_spec::PodRequest;
 
@@ -37,10 +38,28 @@ impl Score for NodeNumaResource {
         Reads::Usage
     }
 
+    fn reads_affinity(&self) -> bool {
+        true
+    }
+
+    /// Takes the NUMA nodes of this plugin's own hints.
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        let own = |node: &NodeIdx| (*node, self.own_affinity(view, spec, value, *node));
+        let nodes: Vec<_> = nodes.iter().map(own).collect();
+        self.score_aligned(view, spec, value, &nodes, out);
+    }
+
+    fn score_aligned(
+        &self,
+        view: View<'_>,
+        _spec: &PodSpec,
+        value: &CycleValue,
+        nodes: &[(NodeIdx, Option<NumaAffinity>)],
+        out: &mut [i64],
+    ) {
         let Some(pod) = value.downcast_ref::<PodRequest>() else { return };
-        for (node, score) in nodes.iter().zip(out) {
-            *score = self.score_of(view, spec, (value, pod), *node).unwrap_or(0);
+        for ((node, affinity), score) in nodes.iter().zip(out) {
+            *score = self.score_of(view, pod, *node, *affinity).unwrap_or(0);
         }
     }
 }
@@ -50,9 +69,9 @@ impl NodeNumaResource {
     fn score_of(
         &self,
         view: View<'_>,
-        spec: &PodSpec,
-        (value, pod): (&CycleValue, &PodRequest),
+        pod: &PodRequest,
         node: NodeIdx,
+        affinity: Option<NumaAffinity>,
     ) -> Option<i64> {
         let on = self.on(view, node);
         let asked = NodeRequest::of(on, pod, self.args.allocate_strategy()).ok()?;
@@ -61,10 +80,11 @@ impl NodeNumaResource {
         let pinned = |amount: i64| if asked.bind.is_some() { amplify(amount, ratio) } else { amount };
         let own = |name: &str, amount: i64| if name == CPU { pinned(amount) } else { amount };
         let taken = on.taken.len() as i64 * 1000;
-        let mask = self.score_mask(view, spec, value, (&asked, node));
         let holding = match asked.policy {
             NumaPolicy::None => Holding::default(),
-            _ => asked.allocate(mask).ok()?,
+            // The NUMA nodes count only once the node is chosen.
+            NumaPolicy::BestEffort => asked.allocate(None).ok()?,
+            _ => asked.allocate(Some(affinity?.mask)).ok()?,
         };
         if !holding.zones.is_empty() {
             return Some(self.score_zones(&asked, &holding, amplify(taken, ratio), own));
@@ -88,20 +108,16 @@ impl NodeNumaResource {
         }))
     }
 
-    /// Returns the NUMA nodes that the pod would get by this plugin's own hints, `None` for any. Under BestEffort they
-    /// count only once the node is chosen.
-    fn score_mask(
+    /// Returns the NUMA nodes that the pod would get by this plugin's own hints.
+    fn own_affinity(
         &self,
         view: View<'_>,
         spec: &PodSpec,
         value: &CycleValue,
-        (asked, node): (&NodeRequest<'_>, NodeIdx),
-    ) -> Option<NumaMask> {
-        if matches!(asked.policy, NumaPolicy::None | NumaPolicy::BestEffort) {
-            return None;
-        }
+        node: NodeIdx,
+    ) -> Option<NumaAffinity> {
         let topology: NumaTopology = self.topology(view, spec, value, node).ok()??;
-        merge(&topology, &self.hints_of(asked).ok()?).map(|affinity| affinity.mask)
+        merge(&topology, &self.hints(view, spec, value, node).ok()?)
     }
 
     /// Scores by the NUMA nodes on which a pod would get amounts. CPUs of pods with their own count for the whole node, as
@@ -122,8 +138,8 @@ impl NodeNumaResource {
             if requested == 0 && is_scalar(name) {
                 return None;
             }
-            let all = zones().filter_map(|zone| zone.amounts.get(name)).sum();
-            let mut sum: i64 = used.iter().filter_map(|used| used.get(name)).sum();
+            let all = total(zones().filter_map(|zone| zone.amounts.get(name)));
+            let mut sum = total(used.iter().filter_map(|used| used.get(name)));
             if name == CPU && !holding.cpus.is_empty() {
                 sum = pinned;
             }
@@ -144,13 +160,20 @@ impl NodeNumaResource {
             }
             let zones = asked.on.zones.iter().zip(left);
             let inside = zones.filter(|(zone, _)| mask.contains(u32::from(zone.node)));
-            let sums = inside.fold((0i64, 0i64), |(all, free), (zone, (_, left))| {
-                (all + zone.amounts.get(name).unwrap_or(0), free + left.get(name).unwrap_or(0))
+            let amounts = |(zone, (_, left)): (&Zone, &(u16, Amounts))| {
+                (zone.amounts.get(name).unwrap_or(0), left.get(name).unwrap_or(0))
+            };
+            let (all, free) = inside.map(amounts).fold((0i64, 0i64), |(all, free), (of_all, of_free)| {
+                (all.saturating_add(of_all), free.saturating_add(of_free))
             });
-            let used = (sums.0 - sums.1).max(0);
-            Some((sums.0, used.saturating_add(requested)))
+            Some((all, all.saturating_sub(free).max(0).saturating_add(requested)))
         })
     }
+}
+
+/// Adds amounts up; what is more than fits is as much as fits.
+pub(super) fn total(amounts: impl Iterator<Item = i64>) -> i64 {
+    amounts.fold(0, i64::saturating_add)
 }
 
 /// Returns how much a pod requests of a resource.

@@ -60,7 +60,8 @@ impl Search<'_> {
     fn with_nearest(&self, mut parts: Vec<Part>) -> Option<Vec<Part>> {
         let mut nearest: Option<NodeIdx> = None;
         for _ in 0..MOST_ROUNDS {
-            let simulation = changed(self.snapshot, &parts, self.now)?;
+            let mut simulation = changed(self.snapshot, &parts, self.now)?;
+            simulation.settle_plugins();
             let mut cluster = simulation.scheduler().cluster().fork();
             let record = cluster.pod(self.asked.id)?.clone();
             let PodRequirements { id, profile, .. } = *self.asked;

@@ -128,7 +128,13 @@ impl Quotas {
                 let it = if limit == at { "it " } else { "" };
                 Some(format!("{above}{it}has no weight, so it gets nothing beyond its min"))
             }
-            _ => Some(self.shared_with(limit, r)),
+            _ if limit == at => Some(self.shared_with(limit, r)),
+            _ => Some(format!(
+                "{}, above it, gets {}: {}",
+                quota.name,
+                text(quota.cells[r].runtime),
+                self.shared_with(limit, r)
+            )),
         }
     }
 
@@ -230,11 +236,7 @@ impl Quotas {
         let blocked = lack.map(|lack| self.blocked(args, spec, lack)).unwrap_or_default();
         let asked: Vec<(usize, i64)> = self.asked(own, spec).collect();
         let key = blocked.first().map(|of| of.r).or_else(|| asked.first().map(|(r, _)| *r));
-        let code = match lack {
-            None => "Fits",
-            Some(lack) if lack.is_fixed => INSUFFICIENT_FIXED.code,
-            Some(_) => INSUFFICIENT.code,
-        };
+        let code = lack.map(|lack| if lack.is_fixed { INSUFFICIENT_FIXED.code } else { INSUFFICIENT.code });
         let mut path: Vec<QuotaLevel> = self
             .tree
             .upwards(own)
@@ -258,7 +260,7 @@ impl Quotas {
             namespace: pod.key.namespace.to_string(),
             name: pod.key.name.to_string(),
             quota: self.tree.get(own).name.to_string(),
-            code: code.to_owned(),
+            code: code.map(str::to_owned),
             text: self.sentence(args, spec, now),
             path,
         }

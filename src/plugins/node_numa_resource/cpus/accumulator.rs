@@ -141,7 +141,7 @@ impl<'a> Pick<'a> {
             return self.result;
         }
         for respects in [true, false] {
-            self.from_anywhere(respects);
+            self.take_anywhere(respects);
         }
         self.result
     }
@@ -346,7 +346,7 @@ impl<'a> Pick<'a> {
 
     /// Any free CPUs, near those that the pod has: sockets with most CPUs of the pod first, then sockets and NUMA nodes by
     /// their free CPUs, and cores that are used already before free ones.
-    fn from_anywhere(&mut self, respects: bool) {
+    fn take_anywhere(&mut self, respects: bool) {
         if self.need == 0 {
             return;
         }

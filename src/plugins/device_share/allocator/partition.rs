@@ -6,9 +6,9 @@
 
 use std::cmp::Reverse;
 
-use super::allocate::{Attempt, Lack};
-use super::request::Part;
-use super::row::{CardList, Entry};
+use super::super::request::Part;
+use super::super::row::{CardList, Entry};
+use super::{Attempt, Lack};
 
 /// What a free entry is worth that an allocation leaves, by its number of GPUs.
 const WORTH: [(usize, i64); 3] = [(8, 10_000), (4, 100), (2, 1)];

@@ -14,11 +14,14 @@ use super::allocation::{Allocation, Given};
 use super::amounts::{Amounts, MEMORY, RATIO};
 use super::device::{DeviceType, VirtualFunction};
 use super::hints::{Exclusive, Strategy};
-use super::partition;
 use super::request::{Part, Request};
 use super::row::{Card, CardList, Row, Switches};
-use super::scope;
-use super::score::Scoring;
+
+mod partition;
+mod scope;
+mod score;
+
+pub(super) use score::{Scoring, Strategy as ScoringStrategy};
 
 /// What a node lacks for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -332,6 +335,22 @@ impl Attempt<'_> {
     pub(super) fn fits(&self, part: &Part, at: u16) -> bool {
         let card = self.card(at);
         filled(&part.each, &card.total).fits(&self.free(card))
+    }
+
+    /// Returns an upper bound of the number of pods with this part that the node takes.
+    pub(super) fn at_most(&self, part: &Part) -> u64 {
+        let Ok(candidates) = self.candidates(part) else { return 0 };
+        let times = |at: &u16| {
+            let card = self.card(*at);
+            let (wanted, free) = (filled(&part.each, &card.total), self.free(card));
+            let named = wanted.iter().filter(|(_, amount)| *amount > 0);
+            named
+                .map(|(resource, amount)| (free.get(resource) / amount).unsigned_abs())
+                .min()
+                .unwrap_or(u64::MAX)
+        };
+        let parts = candidates.iter().map(times).fold(0, u64::saturating_add);
+        parts / (count_of(part, &candidates).max(1) as u64)
     }
 
     /// Returns whether a pod has a part of a card.

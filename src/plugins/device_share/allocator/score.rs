@@ -4,11 +4,11 @@
 
 use pellucid_framework::plugin::MAX_SCORE;
 
-use super::amounts::{Amounts, Resource};
+use super::super::amounts::{Amounts, Resource};
 
 /// Which cards and nodes are preferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Strategy {
+pub(in super::super) enum Strategy {
     /// Those of which the least is used.
     #[default]
     LeastAllocated,
@@ -18,16 +18,16 @@ pub(super) enum Strategy {
 
 /// How cards and nodes are scored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Scoring {
-    pub(super) strategy: Strategy,
+pub(in super::super) struct Scoring {
+    pub(in super::super) strategy: Strategy,
     /// By resource; 0 for one that does not count.
-    pub(super) weights: Vec<(Resource, i64)>,
+    pub(in super::super) weights: Vec<(Resource, i64)>,
 }
 
 impl Scoring {
     /// Scores from 0 to 100 what has these totals, with a request on top of what is used: the weighted mean over the
     /// resources that it has.
-    pub(super) fn score(&self, request: &Amounts, total: &Amounts, used: &Amounts) -> i64 {
+    pub(in super::super) fn score(&self, request: &Amounts, total: &Amounts, used: &Amounts) -> i64 {
         let (mut sum, mut weights) = (0, 0);
         for (resource, weight) in self.weights.iter().copied() {
             let all = total.get(resource);
@@ -57,7 +57,7 @@ fn percent(part: i64, all: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::amounts::{CORE, MEMORY, RATIO};
+    use super::super::super::amounts::{CORE, MEMORY, RATIO};
     use super::*;
 
     #[test]

@@ -8,11 +8,11 @@ use std::cmp::Reverse;
 
 use smallvec::SmallVec;
 
-use super::allocate::{Attempt, Choices, Lack, Wanted};
-use super::device::DeviceType;
-use super::hints::Scope;
-use super::request::Part;
-use super::row::{Card, CardList};
+use super::super::device::DeviceType;
+use super::super::hints::Scope;
+use super::super::request::Part;
+use super::super::row::{Card, CardList};
+use super::{Attempt, Choices, Lack, Wanted};
 
 /// A scope by which cards are grouped: its number among those of its width.
 fn group(scope: Scope, card: &Card) -> u16 {
@@ -44,6 +44,9 @@ pub(super) fn choose(
     Err(if demanded.is_some() { Lack::ScopedGpus } else { Lack::Gpus })
 }
 
+/// The lesser is taken: whether no GPU of the scope, and of its NUMA node, is in use; then the score of its best card.
+type Rank = (bool, bool, Reverse<i64>);
+
 /// Returns the cards of the best scope that has enough of them, if one has.
 fn best(
     attempt: &Attempt<'_>,
@@ -62,7 +65,7 @@ fn best(
         let is_in = |card: &&Card| card.healthy && card.has_topology && group(scope, card) == number;
         cards.iter().filter(is_in).any(|card| attempt.is_used(card))
     };
-    let mut found: Option<((bool, bool, Reverse<i64>), CardList)> = None;
+    let mut found: Option<(Rank, CardList)> = None;
     for number in groups {
         let cards = members(number);
         if cards.len() < least {
