@@ -179,17 +179,17 @@ mod tests {
         assert_eq!(merged(NumaPolicy::SingleNumaNode, &mixed), None);
         assert_eq!(merged(NumaPolicy::BestEffort, &mixed), Some((0b11, false, 0)));
         let agreed = [hints(&[(0b11, true, 5)]), hints(&[(0b01, true, 2), (0b11, true, 3)])];
-        assert_eq!(merged(NumaPolicy::Restricted, &agreed), Some((0b11, true, 8)));
+        assert_eq!(merged(NumaPolicy::Restricted, &agreed), Some((0b11, true, 3)));
         let lax = [hints(&[(0b11, true, 5)]), hints(&[(0b01, true, 2), (0b11, false, 3)])];
         assert_eq!(merged(NumaPolicy::Restricted, &lax), None);
-        assert_eq!(merged(NumaPolicy::BestEffort, &lax), Some((0b11, false, 8)));
+        assert_eq!(merged(NumaPolicy::BestEffort, &lax), Some((0b11, false, 3)));
     }
 
     #[test]
-    fn scores_of_equal_masks_add_up_and_decide_ties() {
+    fn a_mask_is_as_good_as_its_worst_resource_and_scores_decide_ties() {
         let of = |left, right| hints(&[(0b01, true, left), (0b10, true, right)]);
-        assert_eq!(merged(NumaPolicy::SingleNumaNode, &[of(5, 4), of(1, 3)]), Some((0b10, true, 7)));
-        assert_eq!(merged(NumaPolicy::SingleNumaNode, &[of(5, 5), of(1, 1)]), Some((0b01, true, 6)));
+        assert_eq!(merged(NumaPolicy::SingleNumaNode, &[of(5, 4), of(1, 3)]), Some((0b10, true, 3)));
+        assert_eq!(merged(NumaPolicy::SingleNumaNode, &[of(5, 5), of(1, 1)]), Some((0b01, true, 1)));
         assert_eq!(merged(NumaPolicy::Restricted, &[of(-8, -9)]), Some((0b01, true, 0)));
         let great = [of(i64::MAX, 0), of(i64::MAX, 0)];
         assert_eq!(merged(NumaPolicy::Restricted, &great), Some((0b01, true, i64::MAX)));
@@ -222,7 +222,7 @@ mod tests {
         let many = vec![hints(&pairs); 6];
         let topology = NumaTopology { policy: NumaPolicy::Restricted, nodes, ..NumaTopology::default() };
         let found = merge(&topology, &many).expect("all lists are the same");
-        assert_eq!((found.mask.0, found.preferred, found.score), (0b11, true, 6));
+        assert_eq!((found.mask.0, found.preferred, found.score), (0b11, true, 1));
         assert_eq!(merge(&topology, &many), Some(found));
     }
 }

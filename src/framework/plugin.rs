@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
-use pellucid_model::cause::{Cause, CauseId, Causes};
+use pellucid_model::cause::Cause;
 use pellucid_model::effect::{BindingMarks, ObjectWrite};
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
@@ -23,6 +23,7 @@ use super::view::View;
 use super::whole_cause::EveryReason;
 
 pub use super::factory::{ArgsError, DeclaredKeys, PluginFactory, derived_states};
+pub use super::nodes::Nodes;
 pub use super::post_filter::{Evaluator, PostFilter, VictimGuard};
 
 /// What a plugin computed in PreFilter or PreScore for the rest of a cycle. Cached per shape when [`Reads`] allows it.
@@ -39,53 +40,6 @@ pub enum Reads {
     NodeSet,
     /// Anything: pods on other nodes, volumes, workloads. Never cached from one attempt to the next.
     Everything,
-}
-
-/// The nodes that no plugin has refused for the pod so far, ascending.
-pub struct Nodes<'a> {
-    nodes: &'a mut Vec<NodeIdx>,
-    causes: &'a mut Causes,
-    mask: &'a mut [CauseId],
-}
-
-impl<'a> Nodes<'a> {
-    /// Makes a set. `mask` has one entry per node slot and receives the cause of each refused node.
-    #[inline]
-    pub fn new(nodes: &'a mut Vec<NodeIdx>, causes: &'a mut Causes, mask: &'a mut [CauseId]) -> Self {
-        Self { nodes, causes, mask }
-    }
-
-    /// Returns the id of a cause, for use in [`refuse`](Self::refuse).
-    #[inline]
-    pub fn cause(&mut self, cause: Cause) -> CauseId {
-        self.causes.id(cause)
-    }
-
-    /// Returns the nodes in the set.
-    #[inline]
-    pub fn members(&self) -> &[NodeIdx] {
-        self.nodes
-    }
-
-    /// Calls `cause_of` for every node and removes those with a cause other than [`CauseId::FEASIBLE`].
-    pub fn refuse(&mut self, mut cause_of: impl FnMut(NodeIdx) -> CauseId) {
-        let mask = &mut *self.mask;
-        self.nodes.retain(|node| {
-            let cause = cause_of(*node);
-            mask[node.index()] = cause;
-            cause.is_feasible()
-        });
-    }
-
-    /// Like [`refuse`](Self::refuse), with access to the table for causes that are known only per node.
-    pub fn refuse_with(&mut self, mut cause_of: impl FnMut(&mut Causes, NodeIdx) -> CauseId) {
-        let (mask, causes) = (&mut *self.mask, &mut *self.causes);
-        self.nodes.retain(|node| {
-            let cause = cause_of(causes, *node);
-            mask[node.index()] = cause;
-            cause.is_feasible()
-        });
-    }
 }
 
 /// PreEnqueue: decides whether a pod may enter the queue.

@@ -30,7 +30,7 @@ use crate::common::driver::Core;
 use crate::common::dumps::{dump, state};
 use crate::common::seen::seen_by;
 use crate::happening::{Happening, POOLS, QUOTAS, happening};
-use crate::{cards, census, filter, licence_seats, score};
+use crate::{cards, census, filter, licence_seats, machines, score};
 
 /// When the histories start, in seconds since 1970.
 const START: u64 = 1_800_000_000;
@@ -77,20 +77,6 @@ fn core(reuse: bool) -> Core {
     });
     core.switches.set_reuse(reuse);
     core
-}
-
-/// Makes the topology of a node with 2 NUMA nodes of one core with 2 threads, and a reserved CPU if it is one of them.
-fn machine(reserved: usize) -> Value {
-    let cpu = |id: u32| json!({"id": id, "core": id / 2, "socket": 0, "node": id / 2});
-    let amount = |name: &str, of: &str| json!({"name": name, "allocatable": of});
-    let zone = |n: u32| json!({"name": format!("node-{n}"), "type": "Node", "resources": [amount("cpu", "2"), amount("memory", "4Gi")]});
-    json!({
-        "metadata": {"annotations": {
-            "node.koordinator.sh/cpu-topology": json!({"detail": (0..4).map(cpu).collect::<Value>()}).to_string(),
-            "node.koordinator.sh/reservation": json!({"reservedCPUs": reserved.to_string()}).to_string(),
-        }},
-        "zones": [zone(0), zone(1)],
-    })
 }
 
 /// The objects of the API server and a scheduler.
@@ -245,7 +231,7 @@ impl Life {
             }
             Happening::ReportGone(i) => self.forget_custom("NodeMetric", &format!("n{i}")),
             Happening::Machine(i, reserved) => {
-                self.set_custom("NodeResourceTopology", &format!("n{i}"), machine(*reserved))
+                self.set_custom("NodeResourceTopology", &format!("n{i}"), machines::machine(*reserved))
             }
             Happening::MachineGone(i) => self.forget_custom("NodeResourceTopology", &format!("n{i}")),
             Happening::Quota(i, min, max, below) => {

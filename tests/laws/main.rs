@@ -15,6 +15,7 @@ mod happening;
 #[path = "../../examples/licence_seats.rs"]
 mod licence_seats;
 mod lives;
+mod machines;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
