@@ -11,6 +11,7 @@ use pellucid::kubernetes::rights::{Rule, cluster_rules};
 use pellucid::model::ObjectKind;
 use pellucid::model::effect::{Effect, EffectReport, ObjectPart, ObjectRef, ObjectWrite, Precondition};
 use pellucid::plugins::elastic_quota::ELASTIC_QUOTA;
+use pellucid::plugins::reservation::RESERVATION;
 use serde_json::{Value, json};
 
 use crate::leading::{election, serve_lease};
@@ -115,6 +116,10 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     let quota = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/ns/elasticquotas/q";
     mock.on(&format!("PATCH {quota}"), lost());
     mock.on(&format!("PATCH {quota}/status"), [Answer::Json(200, json!({}))]);
+    mock.serve("/apis/scheduling.koordinator.sh/v1alpha1/reservations", []);
+    let reservation = "/apis/scheduling.koordinator.sh/v1alpha1/reservations/r";
+    mock.on(&format!("PATCH {reservation}/status"), lost());
+    mock.on(&format!("DELETE {reservation}"), [Answer::Json(200, json!({}))]);
     mock.serve("/apis/scheduling.k8s.io/v1/priorityclasses", []);
     let (io, mut inputs) =
         mock.start_io(|config| config.decoder = Decoder::of(&pellucid::plugins::registry()));
@@ -122,9 +127,10 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     bind_done(&mut inputs).await;
     let of_quota = [ObjectPart::Main, ObjectPart::Status].map(|part| patch_quota(5 + part as u64, part));
     io.queues.push_all([evict(2, "v"), bind_volume(3), select_node(4)].into_iter().chain(of_quota));
-    // The five reports arrive in any order.
+    io.queues.push_all(writes_of_reservation());
+    // The seven reports arrive in any order.
     let mut reports = 0;
-    while reports < 5 {
+    while reports < 7 {
         let input = inputs.recv().await.expect("an input");
         reports += u32::from(matches!(
             input,
@@ -132,7 +138,8 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
         ));
     }
     tokio::spawn(async move { while inputs.recv().await.is_some() {} });
-    mock.wait("WATCH", 28).await;
+    let watched = granted("ClusterRole").iter().filter(|right| right.ends_with(" watch")).count();
+    mock.wait("WATCH", watched).await;
     let kinds = ObjectKind::POD_GROUPS.into_iter().enumerate();
     io.queues.push_all(kinds.map(|(n, kind)| group_status(kind, &format!("g{n}"), 1, Some("m"))));
     for (n, path) in GROUPS.iter().enumerate() {
@@ -169,6 +176,20 @@ fn patch_quota(id: u64, part: ObjectPart) -> Effect {
         patch: Arc::new(json!({"metadata": {"annotations": {"a": "b"}}})),
     };
     object(id, write)
+}
+
+/// Orders a patch of a Reservation's status, and the deletion of the Reservation.
+fn writes_of_reservation() -> [Effect; 2] {
+    let object_ref = || ObjectRef::custom(&RESERVATION, &"".into(), &"r".into());
+    let precondition = || Precondition::uid("uid-r".into());
+    let patch = ObjectWrite::Patch {
+        object: object_ref(),
+        part: ObjectPart::Status,
+        precondition: precondition(),
+        patch: Arc::new(json!({"status": {"phase": "Failed"}})),
+    };
+    let delete = ObjectWrite::Delete { object: object_ref(), precondition: precondition() };
+    [object(7, patch), object(8, delete)]
 }
 
 /// Asks who a user is and what the user may.
