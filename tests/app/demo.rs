@@ -89,9 +89,11 @@ fn concrete(template: &str) -> Vec<(String, u16)> {
             .map(|f| found(&format!("/debug/flags/{f}")))
             .to_vec();
     }
-    // The demo shadows nobody, and has neither Queues nor Devices.
+    // The demo shadows nobody, and has neither Queues nor Devices nor Reservations.
     let ends = |ends: &[&str]| ends.iter().any(|end| template.ends_with(end));
-    if template == "/apis/v1/shadow" || ends(&["/queues/:name", "/nodeDeviceSummaries/:name"]) {
+    if template == "/apis/v1/shadow"
+        || ends(&["/queues/:name", "/nodeDeviceSummaries/:name", "/reservations/:name"])
+    {
         return vec![(template.replace(":name", "none"), 404)];
     }
     if ends(&["/quota/:name", "/quotas/:name"]) {

@@ -37,7 +37,7 @@ fn reservation(name: &str, milli_cpu: u32) -> Value {
     let spec = pod("template", milli_cpu)["spec"].clone();
     json!({
         "apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Reservation", "metadata": {"name": name},
-        "spec": {"owners": [{"labelSelector": {"matchLabels": {"app": "web"}}}], "template": {"spec": spec}},
+        "spec": {"ttl": "0s", "owners": [{"labelSelector": {"matchLabels": {"app": "web"}}}], "template": {"spec": spec}},
     })
 }
 

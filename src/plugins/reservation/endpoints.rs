@@ -15,7 +15,7 @@ use pellucid_model::Name;
 use pellucid_model::quantity::format_amount;
 use serde_json::{Value, json};
 
-use super::super::listing::MAX_ROWS;
+use super::super::listing::{MAX_ROWS, node_of};
 use super::object::{Amounts, Phase, Policy, named};
 use super::reservations::{Entry, Known, Reservations};
 
@@ -31,7 +31,7 @@ pub(super) fn all() -> Vec<Endpoint> {
         Endpoint::of::<ReservationState>("state", state, read_state),
         Endpoint::of::<NodeReservations>(
             "nodeReservations/:nodeName",
-            "The available reservations of a node, none of a node that does not exist",
+            "The available reservations of a node",
             read_node,
         )
         .with_rows("items"),
@@ -100,7 +100,7 @@ fn item(name: &Name, entry: &Entry, known: &Known) -> NodeReservation {
 }
 
 fn read_node(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
-    let node = Name::new(cx.params.get("nodeName").map_or("", String::as_str));
+    let node = cx.view.name(node_of(cx)?).clone();
     let Some(all) = cx.view.state::<Reservations>() else { return Ok(json!(NodeReservations::default())) };
     let known = all.on_node(&node).filter(|_| all.nodes.get(&node).is_some());
     let known = known.filter_map(|(name, entry)| Some((name, entry, entry.known.as_ref()?)));
