@@ -299,7 +299,7 @@ impl Columns {
         add(&mut page.fixed[0].requested[at], requests.list.milli_cpu);
         add(&mut page.fixed[1].requested[at], requests.list.memory);
         add(&mut page.fixed[2].requested[at], requests.list.ephemeral_storage);
-        add(&mut page.fixed[3].requested[at], 1i64.saturating_sub(requests.list.pods));
+        add(&mut page.fixed[3].requested[at], 1 - requests.list.pods.clamp(0, 1));
         add(&mut page.non_zero_cpu[at], requests.non_zero_milli_cpu);
         add(&mut page.non_zero_memory[at], requests.non_zero_memory);
         for (resource, amount) in scalars {
