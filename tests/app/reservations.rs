@@ -72,7 +72,7 @@ async fn a_reservation_keeps_its_room_until_its_owner_comes() {
     let used = cluster.object(KIND, "web", "used up", |object| phase(object) == "Succeeded").await;
     assert_eq!(used["status"]["currentOwners"][0]["name"], "web", "{used}");
     let path = format!("/apis/v1/plugins/{NAME}/reservations?stage=Succeeded");
-    assert_eq!(cluster.read(&path)["items"][0]["name"], "web");
+    cluster.wait(&path, "it is listed as used up", |body| body["items"][0]["name"] == "web");
     assert_eq!(cluster.status_of(&format!("/apis/v1/plugins/{NAME}/reservations/none")), 404);
     cluster.stop().await;
 }
