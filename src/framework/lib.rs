@@ -27,7 +27,6 @@ pub mod gangs;
 pub mod gauges;
 pub mod list;
 pub mod merge;
-mod nodes;
 pub mod overrides;
 pub mod plugin;
 pub mod post_filter;

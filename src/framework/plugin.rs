@@ -19,11 +19,11 @@ use super::advice::{Advice, PodGroups};
 use super::gangs::GangPolicy;
 use super::overrides::NodeOverrides;
 use super::topology::{NumaAffinity, TopologyHints};
+pub use super::view::Nodes;
 use super::view::View;
 use super::whole_cause::EveryReason;
 
 pub use super::factory::{ArgsError, DeclaredKeys, PluginFactory, derived_states};
-pub use super::nodes::Nodes;
 pub use super::post_filter::{Evaluator, PostFilter, VictimGuard};
 
 /// What a plugin computed in PreFilter or PreScore for the rest of a cycle. Cached per shape when [`Reads`] allows it.
