@@ -45,7 +45,7 @@ impl Profiles {
     }
 }
 
-/// Maximum number of cached shapes; the least recently used one is dropped first. At 5,000 nodes a shape takes about
+/// Maximum number of cached node shapes; the least recently used one is dropped first. At 5,000 nodes one takes about
 /// 200 kB.
 const SHAPES_KEPT: usize = 256;
 
