@@ -4,6 +4,7 @@
 //! Reserve on, also in trials. A change walks up from the pod's quota, and ends where nothing changes any more.
 
 use pellucid_model::requests::ResourceList;
+use smallvec::SmallVec;
 
 use super::tree::{Cell, QuotaIdx, Sums, Tree};
 
@@ -16,6 +17,22 @@ pub(super) enum Part {
     Used,
 }
 
+impl Sums {
+    /// Adds an amount, which may be negative.
+    fn add(&mut self, amount: i128, is_fixed: bool, part: Part) {
+        let fixed = if is_fixed { amount } else { 0 };
+        match part {
+            Part::Request => {
+                (self.request, self.fixed_request) = (self.request + amount, self.fixed_request + fixed)
+            }
+            Part::Used => (self.used, self.fixed_used) = (self.used + amount, self.fixed_used + fixed),
+        }
+    }
+}
+
+/// What a pod requests of the resources that its quota counts.
+type Amounts = SmallVec<[(usize, i128); 4]>;
+
 impl Tree {
     /// Counts a pod (`times` is 1) or no longer counts it (-1) in a quota and above.
     pub(super) fn count(
@@ -26,58 +43,71 @@ impl Tree {
         part: Part,
         times: i128,
     ) {
-        for r in 0..self.resources.len() {
-            let Some(sums) = self.sums(at, r, requests, is_fixed, part) else { continue };
-            self.get_mut(at).cells[r].own.add(&sums, times);
-            self.add(at, r, &sums, times);
-        }
-        if part == Part::Used {
-            self.guarantee(at);
+        let mut amounts = self.amounts(at, requests);
+        amounts.iter_mut().for_each(|(_, amount)| *amount *= times);
+        match part {
+            Part::Request => {
+                let own = self.get_mut(at);
+                for (r, amount) in &amounts {
+                    own.cells[*r].own.add(*amount, is_fixed, part);
+                }
+                for (r, amount) in amounts {
+                    self.add_request(at, r, amount, if is_fixed { amount } else { 0 });
+                }
+            }
+            Part::Used => {
+                self.add_used(at, &amounts, is_fixed);
+                self.guarantee(at);
+            }
         }
     }
 
     /// Counts a pod in its own quota alone; [`add_up`](Self::add_up) follows.
     pub(super) fn count_own(&mut self, at: QuotaIdx, requests: &ResourceList, is_fixed: bool, part: Part) {
-        for r in 0..self.resources.len() {
-            if let Some(sums) = self.sums(at, r, requests, is_fixed, part) {
-                self.get_mut(at).cells[r].own.add(&sums, 1);
+        let amounts = self.amounts(at, requests);
+        let quota = self.get_mut(at);
+        for (r, amount) in amounts {
+            quota.cells[r].own.add(amount, is_fixed, part);
+        }
+    }
+
+    /// Returns what counts of a pod of a quota. A resource without a max is not counted.
+    fn amounts(&self, at: QuotaIdx, requests: &ResourceList) -> Amounts {
+        let cells = self.quotas[at].cells.iter().zip(self.resources.iter()).enumerate();
+        let counted = cells.filter(|(_, (cell, _))| cell.max.is_some());
+        let amounts = counted.map(|(r, (_, name))| (r, i128::from(requests.amount(name))));
+        amounts.filter(|(_, amount)| *amount != 0).collect()
+    }
+
+    /// Adds what is used to a quota and to those above it.
+    fn add_used(&mut self, at: QuotaIdx, amounts: &Amounts, is_fixed: bool) {
+        let mut next = Some(at);
+        while let Some(up) = next {
+            let quota = self.get_mut(up);
+            for (r, amount) in amounts {
+                let cell = &mut quota.cells[*r];
+                cell.all.add(*amount, is_fixed, Part::Used);
+                if up == at {
+                    cell.own.add(*amount, is_fixed, Part::Used);
+                }
             }
+            next = quota.parent;
         }
     }
 
-    /// Returns what a pod adds in one resource, `None` for nothing. A resource without a max is not counted.
-    fn sums(
-        &self,
-        at: QuotaIdx,
-        r: usize,
-        requests: &ResourceList,
-        is_fixed: bool,
-        part: Part,
-    ) -> Option<Sums> {
-        let amount = i128::from(requests.amount(&self.resources[r]));
-        if amount == 0 || self.quotas[at].cells[r].max.is_none() {
-            return None;
-        }
-        let fixed = if is_fixed { amount } else { 0 };
-        Some(match part {
-            Part::Request => Sums { request: amount, fixed_request: fixed, ..Sums::default() },
-            Part::Used => Sums { used: amount, fixed_used: fixed, ..Sums::default() },
-        })
-    }
-
-    /// Adds sums of one resource to a quota, and what follows to those above it.
-    fn add(&mut self, at: QuotaIdx, r: usize, sums: &Sums, times: i128) {
-        let (mut at, mut change) = (at, Sums::default());
-        change.add(sums, times);
-        while change != Sums::default() {
+    /// Adds a request for one resource to a quota, and what follows to those above it: each asks its parent for what it
+    /// requests within its limits.
+    fn add_request(&mut self, mut at: QuotaIdx, r: usize, mut request: i128, fixed: i128) {
+        while request != 0 || fixed != 0 {
             let lends = self.lends(&self.quotas[at]);
             let quota = self.get_mut(at);
             let (cell, parent) = (&mut quota.cells[r], quota.parent);
             let before = i128::from(cell.limited_request(lends));
-            cell.all.add(&change, 1);
-            change.request = i128::from(cell.limited_request(lends)) - before;
+            cell.all.request += request;
+            cell.all.fixed_request += fixed;
+            request = i128::from(cell.limited_request(lends)) - before;
             let Some(parent) = parent else { return };
-            if change.request != 0 {
+            if request != 0 {
                 self.get_mut(parent).is_dirty = true;
             }
             at = parent;
@@ -121,9 +151,11 @@ impl Tree {
             let lends = self.lends(&self.quotas[at]);
             for r in 0..self.resources.len() {
                 let cell = self.quotas[at].cells[r];
-                let up = Sums { request: i128::from(cell.limited_request(lends)), ..cell.all };
                 let above = &mut self.get_mut(parent).cells[r];
-                above.all.add(&up, 1);
+                above.all.request += i128::from(cell.limited_request(lends));
+                above.all.used += cell.all.used;
+                above.all.fixed_request += cell.all.fixed_request;
+                above.all.fixed_used += cell.all.fixed_used;
                 if guarantees {
                     above.allocated += i128::from(cell.guaranteed());
                 }

@@ -121,47 +121,29 @@ impl Quotas {
         Charge { quota: self.quota_of(spec), spec: spec.clone(), is_fixed: self.is_fixed(spec) }
     }
 
-    /// Adds what of a pod counts to the tree, or takes it off.
-    fn count(&mut self, charge: &Charge, part: Part, times: i128) {
-        self.has_news = true;
-        // A tree that is to be made anew counts all pods then.
-        if self.unsettled == Unsettled::Tree {
-            return;
-        }
-        self.tree.count(charge.quota, &charge.spec.requests.list, charge.is_fixed, part, times);
-        // What is used decides about shares only where it is guaranteed, or taken off a total that others share.
-        let is_taken_off = || charge.quota <= DEFAULT && !self.tree.get(ROOT).children.is_empty();
-        if part == Part::Request || self.args.guarantees_usage || is_taken_off() {
-            self.unsettled = self.unsettled.max(Unsettled::Shares);
-        }
-    }
-
-    fn pod_mut(&mut self, id: PodId) -> &mut Option<Arc<Counted>> {
-        self.pods.grow(id.index() + 1);
-        &mut self.pods[id.index()]
-    }
-
     /// Replaces what of a pod counts as `part`.
     fn set_charge(&mut self, id: PodId, pod: &Pod, part: Part, new: Option<Charge>) {
-        let before = self.pods.get(id.index()).and_then(Option::as_deref);
-        let before = before.and_then(|counted| counted.of(part)).cloned();
-        if let Some(old) = &before {
-            self.count(old, part, -1);
-        }
-        if let Some(new) = &new {
-            self.count(new, part, 1);
-        }
-        let slot = self.pod_mut(id);
-        let mut counted = match slot.take() {
-            Some(known) => Arc::unwrap_or_clone(known).described(pod),
-            None => Counted::new(pod),
+        self.has_news = true;
+        self.pods.grow(id.index() + 1);
+        let slot = &mut self.pods[id.index()];
+        let counted = Arc::make_mut(slot.get_or_insert_with(|| Arc::new(Counted::new(pod))));
+        let before = match part {
+            Part::Request => std::mem::replace(&mut counted.requested, new),
+            Part::Used => std::mem::replace(&mut counted.used, new),
         };
-        match part {
-            Part::Request => counted.requested = new,
-            Part::Used => counted.used = new,
+        // A tree that is to be made anew counts all pods then.
+        let is_kept = self.unsettled != Unsettled::Tree;
+        for (charge, times) in [(before.as_ref(), -1), (counted.of(part), 1)] {
+            let Some(charge) = charge.filter(|_| is_kept) else { continue };
+            self.tree.count(charge.quota, &charge.spec.requests.list, charge.is_fixed, part, times);
+            // What is used decides about shares only where it is guaranteed, or taken off a total that others share.
+            let is_taken_off = charge.quota <= DEFAULT && !self.tree.get(ROOT).children.is_empty();
+            if part == Part::Request || self.args.guarantees_usage || is_taken_off {
+                self.unsettled = self.unsettled.max(Unsettled::Shares);
+            }
         }
-        if counted.requested.is_some() || counted.used.is_some() {
-            *slot = Some(Arc::new(counted));
+        if counted.requested.is_none() && counted.used.is_none() {
+            *slot = None;
         }
     }
 
@@ -215,8 +197,9 @@ impl Counted {
     }
 
     /// Takes over what a newer object says, except for what is counted.
-    fn described(self, pod: &Pod) -> Self {
-        Self { requested: self.requested, used: self.used, ..Self::new(pod) }
+    fn describe(&mut self, pod: &Pod) {
+        let (requested, used) = (self.requested.take(), self.used.take());
+        *self = Self { requested, used, ..Self::new(pod) };
     }
 
     pub(super) fn of(&self, part: Part) -> Option<&Charge> {
@@ -243,11 +226,12 @@ impl DerivedState for Quotas {
     }
 
     fn pod_changed(&mut self, _cx: &HookContext<'_>, id: PodId, old: &Pod, new: &Pod) -> Touched {
+        if let Some(Some(counted)) = self.pods.get_mut(id.index()) {
+            Arc::make_mut(counted).describe(new);
+        }
         if !Arc::ptr_eq(&old.spec, &new.spec) {
             let charge = self.charge(&new.spec);
             self.set_charge(id, new, Part::Request, Some(charge));
-        } else if let Some(counted) = self.pod_mut(id) {
-            *counted = Arc::new(Counted::clone(counted).described(new));
         }
         Touched::Nothing
     }
@@ -258,7 +242,11 @@ impl DerivedState for Quotas {
     }
 
     fn pod_added(&mut self, placed: &Placed<'_>) {
-        let charge = self.charge(&placed.pod.spec);
+        let spec = &placed.pod.spec;
+        let known = self.pods.get(placed.id.index()).and_then(Option::as_ref);
+        let requested = known.and_then(|counted| counted.requested.as_ref());
+        let charge = requested.filter(|charge| Arc::ptr_eq(&charge.spec, spec)).cloned();
+        let charge = charge.unwrap_or_else(|| self.charge(spec));
         self.set_charge(placed.id, placed.pod, Part::Used, Some(charge));
     }
 

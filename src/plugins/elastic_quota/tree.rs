@@ -55,16 +55,6 @@ pub(super) struct Sums {
     pub(super) fixed_used: i128,
 }
 
-impl Sums {
-    /// Adds other sums `times` times, which may be -1.
-    pub(super) fn add(&mut self, other: &Self, times: i128) {
-        self.request += times * other.request;
-        self.used += times * other.used;
-        self.fixed_request += times * other.fixed_request;
-        self.fixed_used += times * other.fixed_used;
-    }
-}
-
 /// The amounts of one resource in one quota.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cell {
