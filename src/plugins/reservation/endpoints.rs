@@ -16,8 +16,9 @@ use pellucid_model::quantity::format_amount;
 use serde_json::{Value, json};
 
 use super::super::listing::{MAX_ROWS, node_of};
+use super::entry::{Entry, Known, Owner};
 use super::object::{Amounts, Phase, Policy, named};
-use super::reservations::{Entry, Known, Reservations};
+use super::reservations::Reservations;
 
 /// What reservations are filtered and sorted by; their stage is the phase.
 const OF_RESERVATIONS: &[Attribute] =
@@ -49,13 +50,13 @@ fn quantities(amounts: &Amounts) -> Quantities {
 
 /// Returns the amounts of resources that `of` gives for what a reservation holds.
 fn amounts(entry: &Entry, of: impl Fn(&Name) -> i64) -> Amounts {
-    entry.allocatable().into_keys().map(|name| (name.clone(), of(&name))).collect()
+    entry.allocatable().keys().map(|name| (name.clone(), of(name))).collect()
 }
 
 fn pods(entry: &Entry) -> Vec<AssignedReservationPod> {
     let mut all: Vec<_> = entry.owners().collect();
     all.sort_by(|a, b| a.key.cmp(&b.key));
-    let pod = |owner: &super::reservations::Owner| AssignedReservationPod {
+    let pod = |owner: &Owner| AssignedReservationPod {
         namespace: owner.key.namespace.to_string(),
         name: owner.key.name.to_string(),
         uid: owner.uid.to_string(),
@@ -89,7 +90,7 @@ fn item(name: &Name, entry: &Entry, known: &Known) -> NodeReservation {
         kind: "Reservation".into(),
         available: entry.available().is_some(),
         allocate_once: spec.once,
-        allocatable: quantities(&entry.allocatable()),
+        allocatable: quantities(entry.allocatable()),
         available_resource: reserved(&amounts(entry, |name| entry.left(name))),
         allocated_resource: reserved(&allocated),
         allocated: quantities(&allocated),
@@ -119,7 +120,7 @@ fn row(name: &Name, entry: &Entry, known: &Known) -> ReservationRow {
         name: name.to_string(),
         phase: status.phase.as_str().into(),
         node: status.node.as_ref().map(ToString::to_string),
-        allocatable: quantities(&entry.allocatable()),
+        allocatable: quantities(entry.allocatable()),
         left: if is_open { quantities(&amounts(entry, |name| entry.left(name))) } else { Quantities::new() },
         owners: entry.owners().count(),
         expires: spec.expires.map(format_moment),
@@ -181,8 +182,8 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
             continue;
         }
         for (resource, amount) in entry.allocatable() {
-            let free = entry.left(&resource);
-            for (sums, amount) in [(&mut holds, amount), (&mut left, free)] {
+            let free = entry.left(resource);
+            for (sums, amount) in [(&mut holds, *amount), (&mut left, free)] {
                 let sum = sums.entry(resource.clone()).or_insert(0);
                 *sum = sum.saturating_add(amount);
             }

@@ -2,7 +2,8 @@
 //!
 //! See README.md for the rules. A reservation is scheduled as the pod that `stand_in` makes of it. `object` reads it,
 //! `owners` says who may use it, `affinity` what a pod wants, `matching` joins both, `choosing` takes one of a node's.
-//! `reservations` is the state, `writes` what it orders, `filtering` and `scoring` the points of the cycle, `reasons` words
+//! `reservations` is the state of
+//! all, `entry` that of one, `index` finds them, `writes` what it orders, `filtering` and `scoring` the points of the cycle, `reasons` words
 //! refusals, `endpoints` serves.
 
 use std::sync::Arc;
@@ -25,7 +26,9 @@ mod affinity;
 mod args;
 mod choosing;
 mod endpoints;
+mod entry;
 mod filtering;
+mod index;
 mod matching;
 mod object;
 mod owners;
@@ -37,9 +40,10 @@ mod writes;
 
 use args::ReservationArgs;
 use choosing::{Stand, choose};
+use entry::Taken;
 use matching::Seeker;
 use object::Reservation;
-use reservations::{Reservations, Taken, reservation_of};
+use reservations::{Reservations, reservation_of};
 
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "Reservation";

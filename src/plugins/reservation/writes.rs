@@ -13,8 +13,9 @@ use pellucid_model::{Name, Now};
 use serde_json::{Map, Value, json};
 
 use super::RESERVATION;
+use super::entry::{Entry, Known, Owner, amount};
 use super::object::{Amounts, Phase, Status, resource_list};
-use super::reservations::{Entry, Known, Reservations, seconds};
+use super::reservations::{Reservations, seconds};
 
 /// Time from a refused write to the next try.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -136,7 +137,7 @@ pub(super) fn placed(name: &Name, entry: &Entry, known: &Known, node: &Name, at:
         ],
         fields: Map::from_iter([
             ("nodeName".to_owned(), json!(node.as_str())),
-            ("allocatable".to_owned(), resource_list(&entry.allocatable())),
+            ("allocatable".to_owned(), resource_list(entry.allocatable())),
         ]),
     };
     patch(name, Precondition::uid(known.uid.clone()), wanted.status(&known.spec.status, at))
@@ -254,15 +255,15 @@ fn owners(entry: &Entry, status: &Status) -> Map<String, Value> {
     bound.sort_by(|a, b| a.key.cmp(&b.key));
     let names: Vec<String> = bound.iter().map(|owner| owner.key.to_string()).collect();
     let mut allocated = Amounts::new();
-    for name in entry.allocatable().into_keys() {
-        let used = bound.iter().map(|owner| super::reservations::amount(&owner.requests.list, &name));
+    for name in entry.allocatable().keys() {
+        let used = bound.iter().map(|owner| amount(&owner.requests.list, name));
         let sum = used.fold(0, i64::saturating_add);
-        allocated.insert(name, sum);
+        allocated.insert(name.clone(), sum);
     }
     allocated.retain(|_, amount| *amount != 0);
     let mut fields = Map::new();
     if names != status.owners {
-        let owner = |owner: &&super::reservations::Owner| {
+        let owner = |owner: &&Owner| {
             json!({
                 "namespace": owner.key.namespace.as_str(),
                 "name": &*owner.key.name,
