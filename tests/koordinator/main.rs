@@ -12,6 +12,7 @@ mod numa;
 mod numa_histories;
 mod reservation;
 mod reservation_cluster;
+mod reservation_histories;
 mod reservation_rules;
 
 use common::cases::Cases;

@@ -109,9 +109,17 @@ impl Case {
         made
     }
 
-    /// Makes a scheduler that is given the objects as they stand, reservations first or pods first.
+    /// Makes a scheduler that is given the objects as they stand, reservations first or pods first, and settles.
     pub(crate) fn restarted(&self, nodes: &[Value], order: [bool; 2]) -> Self {
+        let mut made = self.rebuilt(nodes, order);
+        made.settle();
+        made
+    }
+
+    /// Makes a scheduler that is given the objects as they stand and decides nothing yet.
+    pub(crate) fn rebuilt(&self, nodes: &[Value], order: [bool; 2]) -> Self {
         let mut made = Self::new(&json!({"id": self.id, "objects": {"nodes": nodes}}));
+        made.core.now = self.core.now;
         for is_reservation in order {
             if is_reservation {
                 self.reservations.values().for_each(|object| made.put_reservation(object.clone()));
@@ -119,7 +127,6 @@ impl Case {
                 self.pods.values().for_each(|pod| drop(made.put_pod(pod.clone())));
             }
         }
-        made.settle();
         made
     }
 
