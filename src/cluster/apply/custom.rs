@@ -81,8 +81,8 @@ impl Cluster {
     /// Notifies plugins that the object of a placed pod changed while its spec did not.
     pub(super) fn notify_placed_pod_changed(&mut self, id: PodId, old: &Pod) {
         let Some(record) = self.pod(id) else { return };
-        let (Some(node), pod) = (record.node, record.pod.clone()) else { return };
-        let placed = Placed { id, pod: &pod, node, stage: record.stage, since: record.since };
+        let (Some(node), record) = (record.node, record.clone()) else { return };
+        let placed = Placed::of(id, &record, node);
         self.notify_plugins(|state, _| state.placed_pod_changed(&placed, old));
     }
 

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::keys::elastic_quota as keys;
+use pellucid_cluster::Given;
 use pellucid_cluster::derived::{DerivedState, HookContext, Placed, Touched};
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
 use pellucid_model::object::Object;
+use pellucid_model::requests::ResourceList;
 use pellucid_model::selector::Labels;
 use pellucid_model::{CustomObject, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey, PodSpec};
 
@@ -26,8 +28,17 @@ use super::writes::{SETTLING, Sync};
 pub(super) struct Charge {
     pub(super) quota: QuotaIdx,
     pub(super) spec: Arc<PodSpec>,
+    /// What of its requests counts, of a pod in whose room others stand; `None`: all. What those take counts for them.
+    pub(super) taken: Option<Arc<ResourceList>>,
     /// Whether the pod is not preemptible.
     pub(super) is_fixed: bool,
+}
+
+impl Charge {
+    /// Returns what counts.
+    pub(super) fn list(&self) -> &ResourceList {
+        self.taken.as_deref().unwrap_or(&self.spec.requests.list)
+    }
 }
 
 /// A pod as it is counted.
@@ -118,7 +129,17 @@ impl Quotas {
     }
 
     pub(super) fn charge(&self, spec: &Arc<PodSpec>) -> Charge {
-        Charge { quota: self.quota_of(spec), spec: spec.clone(), is_fixed: self.is_fixed(spec) }
+        Charge { quota: self.quota_of(spec), spec: spec.clone(), taken: None, is_fixed: self.is_fixed(spec) }
+    }
+
+    fn charge_of(&self, placed: &Placed<'_>) -> Charge {
+        let taken = placed.given.map(|_| Arc::new(placed.taken().into_owned().list));
+        Charge { taken, ..self.charge(&placed.pod.spec) }
+    }
+
+    /// Returns a charge in the tree as it is now.
+    fn charged_anew(&self, charge: &Charge) -> Charge {
+        Charge { taken: charge.taken.clone(), ..self.charge(&charge.spec) }
     }
 
     /// Adds what of a pod counts to the tree, or takes it off.
@@ -128,7 +149,7 @@ impl Quotas {
         if self.unsettled == Unsettled::Tree {
             return;
         }
-        self.tree.count(charge.quota, &charge.spec.requests.list, charge.is_fixed, part, times);
+        self.tree.count(charge.quota, charge.list(), charge.is_fixed, part, times);
         // What is used decides about shares only where it is guaranteed, or taken off a total that others share.
         let is_taken_off = || charge.quota <= DEFAULT && !self.tree.get(ROOT).children.is_empty();
         if part == Part::Request || self.args.guarantees_usage || is_taken_off() {
@@ -171,14 +192,13 @@ impl Quotas {
         for at in 0..self.pods.len() {
             let Some(counted) = &self.pods[at] else { continue };
             let counted = Counted {
-                requested: counted.requested.as_ref().map(|charge| self.charge(&charge.spec)),
-                used: counted.used.as_ref().map(|charge| self.charge(&charge.spec)),
+                requested: counted.requested.as_ref().map(|charge| self.charged_anew(charge)),
+                used: counted.used.as_ref().map(|charge| self.charged_anew(charge)),
                 ..Counted::clone(counted)
             };
             for part in [Part::Request, Part::Used] {
                 if let Some(charge) = counted.of(part) {
-                    let (list, is_fixed) = (&charge.spec.requests.list, charge.is_fixed);
-                    self.tree.count_own(charge.quota, list, is_fixed, part);
+                    self.tree.count_own(charge.quota, charge.list(), charge.is_fixed, part);
                 }
             }
             self.pods[at] = Some(Arc::new(counted));
@@ -258,8 +278,19 @@ impl DerivedState for Quotas {
     }
 
     fn pod_added(&mut self, placed: &Placed<'_>) {
-        let charge = self.charge(&placed.pod.spec);
+        let charge = self.charge_of(placed);
+        let known = self.pods.get(placed.id.index()).and_then(|counted| counted.as_ref()?.requested.as_ref());
+        if known.is_some_and(|known| known.taken != charge.taken) {
+            self.set_charge(placed.id, placed.pod, Part::Request, Some(charge.clone()));
+        }
         self.set_charge(placed.id, placed.pod, Part::Used, Some(charge));
+    }
+
+    fn given_changed(&mut self, placed: &Placed<'_>, _before: Option<&Given>) {
+        for part in [Part::Request, Part::Used] {
+            let charge = self.charge_of(placed);
+            self.set_charge(placed.id, placed.pod, part, Some(charge));
+        }
     }
 
     fn pod_removed(&mut self, placed: &Placed<'_>) {

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid_api::keys::reservation as keys;
+use pellucid_cluster::Given;
 use pellucid_model::effect::BindingMarks;
 use pellucid_model::requests::{PodRequests, ResourceList};
 use pellucid_model::{Name, Pod, PodId, PodKey};
 use serde_json::{Value, json};
 
-use super::object::{Amounts, Phase, Reservation, named};
+use super::object::{Amounts, Phase, Policy, Reservation, named};
 use super::owners::OwnerTerm;
 
 /// What an owner holds: its place in a reservation.
@@ -85,7 +86,7 @@ pub(super) struct Entry {
     pub(super) refused: Option<Arc<str>>,
     pub(super) is_expired: bool,
     /// What its pod gives up to owners.
-    pub(super) given: Option<Arc<PodRequests>>,
+    pub(super) given: Option<Arc<Given>>,
 }
 
 impl Entry {
@@ -129,7 +130,7 @@ impl Entry {
     }
 
     /// Returns what its pod should give up: what owners take, up to what it has.
-    pub(super) fn to_give(&self) -> Option<Arc<PodRequests>> {
+    pub(super) fn to_give(&self) -> Option<Arc<Given>> {
         let own = &self.stand_in.as_ref()?.requests;
         self.owners().next()?;
         let sum = |of: &dyn Fn(&PodRequests) -> i64| {
@@ -138,7 +139,7 @@ impl Entry {
         };
         let scalars = own.list.scalars.iter();
         let scalars = scalars.map(|(name, _)| (name.clone(), sum(&|of| of.list.scalar(name)))).collect();
-        Some(Arc::new(PodRequests {
+        let amounts = PodRequests {
             list: ResourceList {
                 milli_cpu: sum(&|of| of.list.milli_cpu),
                 memory: sum(&|of| of.list.memory),
@@ -148,7 +149,11 @@ impl Entry {
             },
             non_zero_milli_cpu: sum(&|of| of.non_zero_milli_cpu),
             non_zero_memory: sum(&|of| of.non_zero_memory),
-        }))
+        };
+        let known = self.known.as_ref()?;
+        let guests = self.all_owners.iter().filter(|(_, owner)| owner.of == known.uid).map(|(id, _)| *id);
+        let is_limit = known.spec.policy == Policy::Restricted;
+        Some(Arc::new(Given { amounts, guests: guests.collect(), is_limit }))
     }
 }
 

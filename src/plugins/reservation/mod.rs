@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::keys::reservation as keys;
-use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, PodRecord};
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, PodRecord, marks_of};
 use pellucid_framework::plugin::{
     DeclaredKeys, Hint, Hints, Permit, Plugin, PreBind, PreBound, Reserve, VictimGuard,
 };
@@ -71,7 +71,7 @@ pub static RESERVATION: CustomKind = CustomKind {
     is_namespaced: false,
     is_required: false,
     is_decisive: true,
-    verbs: &["get", "delete", "status/patch"],
+    verbs: &["get", "delete", "patch", "status/patch"],
     pod: Some(stand_in::pod),
     decode: |manifest| Ok(Arc::new(Reservation::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, Reservation::manifest),
@@ -161,13 +161,14 @@ impl Reserve for ReservationPlugin {
 }
 
 impl Permit for ReservationPlugin {
-    /// Refuses a reservation that holds more than amounts, because that could not be handed on to owners.
+    /// Refuses a reservation for which a plugin holds what it cannot hand on to owners.
     fn permit(&self, view: View<'_>, pod: &Pod, _node: NodeIdx) -> Permitted {
         if reservation_of(pod).is_none() {
             return Permitted::Yes;
         }
         let record = view.cluster().find_pod(&pod.key).and_then(|id| view.cluster().pod(id));
-        match record.and_then(|record| record.holds.first()) {
+        let mut holds = record.into_iter().flat_map(|record| &record.holds);
+        match holds.find(|hold| !view.cluster().shares_holds(hold.plugin)) {
             Some(hold) => Permitted::No(reasons::cause(
                 Code::UnschedulableAndUnresolvable,
                 &reasons::NOT_HANDED_ON,
@@ -179,14 +180,19 @@ impl Permit for ReservationPlugin {
 }
 
 impl PreBind for ReservationPlugin {
-    /// Places a reservation by a write of its status. Once the object says so, its pod is bound.
+    /// Places a reservation by a write of its status. Once the object says so, its pod is bound. What plugins hold for it
+    /// stands on the object before, from where it is read back.
     fn pre_bind(&self, view: View<'_>, pod: &Pod, node: NodeIdx, _held: Option<&CycleValue>) -> PreBound {
         let Some(name) = reservation_of(pod) else { return PreBound::Ready };
         let entry = view.state::<Reservations>().and_then(|all| all.get(name));
         let known = entry.and_then(|entry| Some((entry, entry.known.as_ref()?)));
         let record = view.cluster().find_pod(&pod.key).and_then(|id| view.cluster().pod(id));
         let writes = known.zip(record).map(|((entry, known), record)| {
-            writes::placed(name, entry, known, view.name(node), record.since)
+            let marks = marks_of(&record.holds).filter(|marks| !known.spec.has(marks));
+            match marks {
+                Some(marks) => writes::marked(name, known, &marks),
+                None => writes::placed(name, entry, known, view.name(node), record.since),
+            }
         });
         PreBound::Wait { writes: writes.into_iter().collect(), at_most: PLACING }
     }
@@ -251,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reservation_for_which_another_plugin_holds_something_is_refused() {
+    fn a_reservation_for_which_a_plugin_holds_what_it_does_not_share_is_refused() {
         let mut cluster = Cluster::new(0, [], Vec::new());
         let of = StandsFor {
             api_version: "scheduling.koordinator.sh/v1alpha1".into(),
@@ -271,9 +277,9 @@ mod tests {
         let plugin = ReservationPlugin { args: Arc::new(ReservationArgs::default()) };
         let said = |cluster: &Cluster| Permit::permit(&plugin, View::new(cluster), &pod, node);
         assert_eq!(said(&cluster), Permitted::Yes);
-        cluster.reserve(id, Hold { plugin: "DeviceShare", what: Arc::new(()), marks: None });
+        cluster.reserve(id, Hold { plugin: "VolumeBinding", what: Arc::new(()), marks: None, whole: None });
         let Permitted::No(cause) = said(&cluster) else { panic!("{:?}", said(&cluster)) };
         assert_eq!(cause.reasons[0].code.as_str(), "ReservationHoldsMore");
-        assert_eq!(cause.message(), "a reservation cannot hand on to its owners what DeviceShare gives it");
+        assert_eq!(cause.message(), "a reservation cannot hand on to its owners what VolumeBinding gives it");
     }
 }

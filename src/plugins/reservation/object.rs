@@ -9,6 +9,7 @@ use std::time::Duration;
 use pellucid_api::keys::reservation as keys;
 use pellucid_framework::manifest::{Field, FieldError};
 use pellucid_model::Name;
+use pellucid_model::effect::BindingMarks;
 use pellucid_model::quantity::format_amount;
 use pellucid_model::requests::ResourceList;
 use pellucid_model::selector::Labels;
@@ -243,6 +244,12 @@ impl Reservation {
     /// Returns `spec.owners` as it stands.
     pub(super) fn owners_as_written(&self) -> Value {
         self.manifest["spec"]["owners"].clone()
+    }
+
+    /// Returns whether the object has these annotations.
+    pub(super) fn has(&self, marks: &BindingMarks) -> bool {
+        let annotations = &self.manifest["metadata"]["annotations"];
+        marks.annotations.iter().all(|(key, value)| annotations[&**key] == **value)
     }
 
     /// Returns when the reservation ended, in seconds since 1970, as its conditions say.

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_cluster::derived::{HookContext, Placed, Touched};
-use pellucid_cluster::{DerivedState, HoldValue, Stage};
+use pellucid_cluster::{DerivedState, Given, HoldValue, Stage};
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
-use pellucid_model::requests::PodRequests;
 use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Pod, PodId};
 
 use super::NAME;
@@ -42,7 +41,7 @@ pub(super) struct Reservations {
     deadlines: Arc<BTreeSet<(i64, Name)>>,
     pub(super) writes: Writes,
     /// Pods that give up another amount than was said last.
-    given: Vec<(PodId, Option<Arc<PodRequests>>)>,
+    given: Vec<(PodId, Option<Arc<Given>>)>,
 }
 
 impl Reservations {
@@ -320,7 +319,7 @@ impl DerivedState for Reservations {
         }
     }
 
-    fn given_up(&mut self) -> Vec<(PodId, Option<Arc<PodRequests>>)> {
+    fn given_up(&mut self) -> Vec<(PodId, Option<Arc<Given>>)> {
         std::mem::take(&mut self.given)
     }
 

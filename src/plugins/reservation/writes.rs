@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_framework::manifest::format_moment;
-use pellucid_model::effect::{ObjectPart, ObjectRef, ObjectWrite, Precondition, WriteOutcome};
+use pellucid_model::effect::{BindingMarks, ObjectPart, ObjectRef, ObjectWrite, Precondition, WriteOutcome};
 use pellucid_model::{Name, Now};
 use serde_json::{Map, Value, json};
 
@@ -124,6 +124,18 @@ fn patch(name: &Name, precondition: Precondition, status: Value) -> ObjectWrite 
         part: ObjectPart::Status,
         precondition,
         patch: Arc::new(json!({"status": status})),
+    }
+}
+
+/// Returns the write of what plugins hold for a reservation.
+pub(super) fn marked(name: &Name, known: &Known, marks: &BindingMarks) -> ObjectWrite {
+    let pairs = marks.annotations.iter().map(|(key, value)| (key.to_string(), json!(&**value)));
+    let annotations: Map<String, Value> = pairs.collect();
+    ObjectWrite::Patch {
+        object: object(name),
+        part: ObjectPart::Main,
+        precondition: Precondition::uid(known.uid.clone()),
+        patch: Arc::new(json!({"metadata": {"annotations": annotations}})),
     }
 }
 

@@ -288,7 +288,7 @@ impl Refused<'_> {
         for counted in pods {
             for part in [Part::Request, Part::Used] {
                 if let Some(charge) = counted.of(part) {
-                    quotas.tree.count(charge.quota, &charge.spec.requests.list, charge.is_fixed, part, -1);
+                    quotas.tree.count(charge.quota, charge.list(), charge.is_fixed, part, -1);
                 }
             }
         }
