@@ -14,6 +14,7 @@ mod reservation;
 mod reservation_cluster;
 mod reservation_histories;
 mod reservation_rules;
+mod reservation_shares;
 
 use common::cases::Cases;
 use serde_json::Value;

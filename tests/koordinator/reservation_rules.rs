@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use crate::reservation_cluster::{Case, text};
 
-fn node(name: &str, cpu: &str) -> Value {
+pub(crate) fn node(name: &str, cpu: &str) -> Value {
     let offer = json!({"cpu": cpu, "memory": "64Gi", "pods": "110"});
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": offer}})
 }
 
-fn containers(cpu: &str) -> Value {
+pub(crate) fn containers(cpu: &str) -> Value {
     json!([{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}])
 }
 
-fn reservation(name: &str, cpu: &str, more: &Value) -> Value {
+pub(crate) fn reservation(name: &str, cpu: &str, more: &Value) -> Value {
     let mut made = json!({
         "apiVersion": "scheduling.koordinator.sh/v1alpha1",
         "kind": "Reservation",
@@ -32,7 +32,7 @@ fn reservation(name: &str, cpu: &str, more: &Value) -> Value {
     made
 }
 
-fn pod(name: &str, app: &str, cpu: &str) -> Value {
+pub(crate) fn pod(name: &str, app: &str, cpu: &str) -> Value {
     let spec = json!({"schedulerName": "koord-scheduler", "containers": containers(cpu)});
     json!({
         "apiVersion": "v1", "kind": "Pod", "spec": spec,
@@ -45,7 +45,7 @@ fn cluster(nodes: Value, reservations: Value) -> Case {
 }
 
 /// Creates a pod. Returns its node and the code of the first reason for which it has none.
-fn try_pod(case: &mut Case, pod: &Value) -> (Option<String>, Option<String>) {
+pub(crate) fn try_pod(case: &mut Case, pod: &Value) -> (Option<String>, Option<String>) {
     let key = case.create_pod(pod);
     case.settle();
     let scheduler = &case.core.scheduler;
@@ -60,22 +60,22 @@ fn try_pod(case: &mut Case, pod: &Value) -> (Option<String>, Option<String>) {
     (node, code)
 }
 
-fn status<'c>(case: &'c Case, name: &str) -> &'c Value {
+pub(crate) fn status<'c>(case: &'c Case, name: &str) -> &'c Value {
     &case.reservations[name]["status"]
 }
 
 /// Returns the CPU that is free on a node, in thousandths of a core.
-fn free(case: &Case, node: &str) -> i64 {
+pub(crate) fn free(case: &Case, node: &str) -> i64 {
     let view = View::new(case.core.scheduler.cluster());
     let at = view.cluster().find_node(&node.into()).expect("it is there");
     view.columns().free(at, pellucid::cluster::columns::CPU)
 }
 
-fn is_on(node: &str) -> (Option<String>, Option<String>) {
+pub(crate) fn is_on(node: &str) -> (Option<String>, Option<String>) {
     (Some(node.to_owned()), None)
 }
 
-fn is_refused(code: &str) -> (Option<String>, Option<String>) {
+pub(crate) fn is_refused(code: &str) -> (Option<String>, Option<String>) {
     (None, Some(code.to_owned()))
 }
 

@@ -87,7 +87,7 @@ impl<'a> Seeker<'a> {
 
     /// Returns what of a reservation keeps the pod from using it; `None` when the pod is no owner or the reservation is
     /// not there to be used, or is on a node that the pod does not select.
-    fn judge(&self, name: &'a Name, entry: &'a Entry) -> Option<Result<Match<'a>, Mismatch>> {
+    pub(super) fn judge(&self, name: &'a Name, entry: &'a Entry) -> Option<Result<Match<'a>, Mismatch>> {
         let owners = entry.known.as_ref()?.spec.owners.as_deref().ok()?;
         if owners::matches(owners, self.pod) { self.judge_owned(name, entry) } else { None }
     }

@@ -4,7 +4,7 @@
 //! `owners` says who may use it, `affinity` what a pod wants, `matching` joins both, `choosing` takes one of a node's.
 //! `reservations` is the state of
 //! all, `entry` that of one, `index` finds them, `writes` what it orders, `filtering` and `scoring` the points of the cycle, `reasons` words
-//! refusals, `endpoints` serves.
+//! refusals, `reading` serves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +25,13 @@ use smallvec::smallvec;
 mod affinity;
 mod args;
 mod choosing;
-mod endpoints;
 mod entry;
 mod filtering;
 mod index;
 mod matching;
 mod object;
 mod owners;
+mod reading;
 mod reasons;
 mod reservations;
 mod scoring;
@@ -88,7 +88,8 @@ pub fn registration() -> Registration {
     .with_keys(KEYS)
     .with_kinds([&RESERVATION])
     .with_reasons(reasons::ALL)
-    .with_endpoints(endpoints::all())
+    .with_endpoints(reading::all())
+    .with_gauges(&reading::gauges::ALL)
 }
 
 /// The plugin, as a profile uses it.

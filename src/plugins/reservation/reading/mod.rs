@@ -1,4 +1,5 @@
-//! The endpoints: reservations of a node in Koordinator's form, all reservations, one, and the state in short.
+//! Reading reservations: the endpoints (those of a node in Koordinator's form, all, one, and the state in short), who could
+//! use one, and gauges.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,14 +16,17 @@ use pellucid_model::Name;
 use pellucid_model::quantity::format_amount;
 use serde_json::{Value, json};
 
-use super::super::listing::{MAX_ROWS, node_of};
 use super::entry::{Entry, Known, Owner};
 use super::object::{Amounts, Phase, Policy, named};
 use super::reservations::Reservations;
+use crate::listing::{MAX_ROWS, node_of};
 
 /// What reservations are filtered and sorted by; their stage is the phase.
 const OF_RESERVATIONS: &[Attribute] =
     &[Attribute::Name, Attribute::Stage, Attribute::Node, Attribute::Labels, Attribute::Age];
+
+mod candidates;
+pub(super) mod gauges;
 
 pub(super) fn all() -> Vec<Endpoint> {
     let state =
@@ -155,6 +159,7 @@ fn read_one(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     };
     let pod = entry.stand_in.as_ref().and_then(|pod| cx.view.cluster().pod(pod.id));
     let pending = pod.filter(|record| record.node.is_none());
+    let (candidates, candidates_truncated) = candidates::of(cx.view, (&name, entry, known));
     let path = |key: &pellucid_model::PodKey| format!("/apis/v1/explain/pods/{}/{}", key.namespace, key.name);
     Ok(json!(ReservationDetail {
         row: row(&name, entry, known),
@@ -163,6 +168,8 @@ fn read_one(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
         allocate_policy: known.spec.policy.as_str().into(),
         owner_terms: known.spec.owners_as_written(),
         current_owners: pods(entry),
+        candidates,
+        candidates_truncated,
         explanation: pending.map(|record| path(&record.pod.key)),
     }))
 }
