@@ -225,6 +225,10 @@ pub trait DerivedState: Any + Send + Sync {
     /// plugin tells it on the object, since the API server has no such pod.
     fn stand_in_refused(&mut self, _cx: &HookContext<'_>, _pod: &Pod, _message: &Arc<str>) {}
 
+    /// Handles that a bound pod which stands for an object is evicted for another: its plugin ends the object, with which
+    /// the pod goes. Until then the other waits.
+    fn stand_in_evicted(&mut self, _cx: &HookContext<'_>, _pod: &Pod, _message: &Arc<str>) {}
+
     /// Returns what the plugin holds for a bound pod, by its object and by what was held so far.
     ///
     /// Called when the pod is bound, by us or by others, at the start, and whenever its object changes. An object

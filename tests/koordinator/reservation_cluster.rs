@@ -11,7 +11,9 @@ use pellucid::framework::list::List;
 use pellucid::framework::profile::Profile;
 use pellucid::kubernetes::decode::Decoder;
 use pellucid::model::custom::CustomKind;
-use pellucid::model::effect::{BindOutcome, Effect, EffectReport, ObjectPart, ObjectWrite, WriteOutcome};
+use pellucid::model::effect::{
+    BindOutcome, Effect, EffectReport, EvictOutcome, ObjectPart, ObjectWrite, WriteOutcome,
+};
 use pellucid::model::manifest::format_moment;
 use pellucid::model::{CustomKindRef, Name, Now, PodKey, quantity};
 use pellucid::plugins::device_share::DEVICE;
@@ -34,7 +36,7 @@ pub(crate) fn text(value: &Value) -> &str {
 }
 
 /// Returns the profile with the plugin and these.
-fn profile(others: &[&str]) -> Profile {
+fn profile(others: &[&str], args: &Value) -> Profile {
     let others = others.iter().map(|name| json!({"name": name}));
     // Theirs scores free amounts a second time in NodeNUMAResource.
     let own = [json!({"name": NAME, "weight": 5000}), json!({"name": "NodeResourcesFit", "weight": 2})];
@@ -45,6 +47,7 @@ fn profile(others: &[&str]) -> Profile {
         "profiles": [{
             "schedulerName": "koord-scheduler",
             "plugins": {"multiPoint": {"enabled": enabled}},
+            "pluginConfig": [{"name": NAME, "args": args}],
         }],
     });
     let mut parsed =
@@ -78,6 +81,8 @@ pub(crate) struct Case {
     pub(crate) version: u64,
     pub(crate) pods: BTreeMap<PodKey, Value>,
     pub(crate) reservations: BTreeMap<String, Value>,
+    /// Pods that were evicted.
+    pub(crate) evicted: Vec<PodKey>,
     plugins: Vec<&'static str>,
     /// Objects of other kinds that plugins bring.
     others: Vec<Value>,
@@ -98,7 +103,7 @@ impl Case {
 
     /// Makes it with further plugins enabled, before the others.
     pub(crate) fn with(case: &Value, plugins: &[&'static str]) -> Self {
-        let profile = profile(plugins);
+        let profile = profile(plugins, &case["args"]);
         let mut core = Core::new(settings(profile.clone()));
         core.now = Now { monotonic: Duration::from_secs(1), wall: Duration::from_secs(BEGIN) };
         let decoder = Decoder::of(&registry());
@@ -110,6 +115,7 @@ impl Case {
             version: 0,
             pods: BTreeMap::new(),
             reservations: BTreeMap::new(),
+            evicted: Vec::new(),
             plugins: plugins.to_vec(),
             others: Vec::new(),
         };
@@ -259,8 +265,14 @@ impl Case {
                 let id = order.id;
                 self.core.apply(Input::Report(EffectReport::ObjectDone { id, outcome }));
             }
-            Effect::Status(_) | Effect::Event(_) => {}
-            other => panic!("{other:?}"),
+            Effect::Evict(order) => {
+                let (id, uid) = (order.id, order.victim.uid.clone());
+                self.delete_pod(&order.victim.key);
+                self.evicted.push(order.victim.key);
+                let outcome = EvictOutcome::Deleted;
+                self.core.apply(Input::Report(EffectReport::EvictDone { id, uid, outcome }));
+            }
+            Effect::Status(_) | Effect::Event(_) | Effect::GroupStatus(_) => {}
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pellucid::cluster::Input;
 use pellucid::cluster::columns::{CPU, MEMORY, PODS};
 use pellucid::framework::View;
-use pellucid::model::effect::{BindOutcome, Effect, EffectReport, EvictOutcome};
+use pellucid::model::effect::{BindOutcome, Effect, EffectReport};
 use pellucid::model::{PodKey, quantity};
 use serde_json::{Value, json};
 
@@ -49,7 +49,9 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         let nodes: Vec<Value> = NODES.iter().map(|(name, cores)| node(name, *cores)).collect();
-        let case = Case::new(&json!({"id": format!("seed {seed}"), "objects": {"nodes": nodes}}));
+        let args = json!({"enablePreemption": seed.is_multiple_of(2)});
+        let case = json!({"id": format!("seed {seed}"), "objects": {"nodes": nodes}, "args": args});
+        let case = Case::new(&case);
         Self { case, random: Rng::new(seed), there: NODES.into(), made: 0, seen: BTreeMap::new() }
     }
 
@@ -72,6 +74,9 @@ impl World {
         let mut labels = json!({});
         if self.random.below(4) == 0 {
             labels["scheduling.koordinator.sh/reservation-order"] = json!("1");
+        }
+        if self.random.below(2) == 0 {
+            labels["koordinator.sh/priority"] = json!((self.random.below(3) * 100).to_string());
         }
         let name = format!("r{}", self.made);
         let created = self.case.moment();
@@ -200,15 +205,12 @@ impl World {
                 let (id, uid) = (order.id, order.pod.uid);
                 self.case.core.apply(Input::Report(EffectReport::BindDone { id, uid, outcome: refused() }));
             }
-            Effect::Evict(order) => {
-                self.saw("evictions");
-                let (id, uid) = (order.id, order.victim.uid.clone());
-                self.case.delete_pod(&order.victim.key);
-                let outcome = EvictOutcome::Deleted;
-                self.case.core.apply(Input::Report(EffectReport::EvictDone { id, uid, outcome }));
+            other => {
+                if matches!(other, Effect::Evict(_)) {
+                    self.saw("evictions");
+                }
+                self.case.carry_out(other);
             }
-            Effect::GroupStatus(_) => {}
-            other => self.case.carry_out(other),
         }
     }
 
@@ -254,8 +256,10 @@ impl World {
             let owners = self.owners(&reservation["metadata"]["uid"]);
             let sums = owners.values().fold([0; 2], |sums, of| [sums[0] + of[0], sums[1] + of[1]]);
             if status["phase"] != "Available" {
-                if status["conditions"][1]["reason"] == "Expired" {
-                    said.push("expired");
+                match status["conditions"][1]["reason"].as_str() {
+                    Some("Expired") => said.push("expired"),
+                    Some("Preempted") => said.push("preempted"),
+                    _ => {}
                 }
                 continue;
             }
@@ -324,7 +328,9 @@ fn nothing_is_counted_twice_or_lost_whatever_happens() {
         }
         world.seen.into_iter().for_each(|(what, n)| *seen.entry(what).or_default() += n);
     }
-    for what in ["lost nodes", "failed Bindings", "evictions", "expired", "empty", "owned", "restarts"] {
+    for what in
+        ["lost nodes", "failed Bindings", "evictions", "expired", "preempted", "empty", "owned", "restarts"]
+    {
         assert!(seen.get(what).copied().unwrap_or(0) > 50, "{what}: {seen:?}");
     }
 }

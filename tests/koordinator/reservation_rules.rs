@@ -187,3 +187,66 @@ fn who_stands_where_is_read_back_from_the_objects() {
         assert_eq!((free(&again, "n"), again.read("nodeReservations/:nodeName", "n")), before);
     }
 }
+
+fn of_priority(mut pod: Value, priority: i32) -> Value {
+    pod["spec"]["priority"] = json!(priority);
+    pod
+}
+
+#[test]
+fn nobody_is_evicted_for_room_that_a_pod_has_reserved() {
+    let own = json!({"allocatePolicy": "Aligned", "allocateOnce": false});
+    let mut case = cluster(json!([node("n", "8")]), json!([reservation("r", "4", &own)]));
+    assert_eq!(try_pod(&mut case, &of_priority(pod("filler", "db", "4"), 0)), is_on("n"));
+    assert_eq!(try_pod(&mut case, &of_priority(pod("owner", "web", "4"), 100)), is_on("n"));
+    assert_eq!(case.evicted, []);
+    case.delete_pod(&PodKey::new("default", "owner"));
+    case.settle();
+    // What others have reserved is no room either, so nobody is evicted in vain.
+    assert_eq!(try_pod(&mut case, &of_priority(pod("stranger", "db", "6"), 100)).0, None);
+    assert_eq!(case.evicted, []);
+    // The reservation and the node together are too small while the filler is there.
+    try_pod(&mut case, &of_priority(pod("large", "web", "6"), 100));
+    assert_eq!(case.evicted, [PodKey::new("default", "filler")]);
+    let large = &case.pods[&PodKey::new("default", "large")];
+    assert_eq!(large["spec"]["nodeName"], "n", "it goes there at once");
+    assert_eq!(free(&case, "n"), 2000);
+}
+
+#[test]
+fn nobody_is_evicted_for_what_a_restricted_reservation_lacks() {
+    let own = json!({"allocatePolicy": "Restricted", "allocateOnce": false});
+    let mut case = cluster(json!([node("n", "8")]), json!([reservation("r", "4", &own)]));
+    assert_eq!(try_pod(&mut case, &of_priority(pod("filler", "db", "4"), 0)), is_on("n"));
+    let mut wanting = of_priority(pod("owner", "web", "6"), 100);
+    wanting["metadata"]["annotations"]["scheduling.koordinator.sh/reservation-affinity"] = json!("{}");
+    assert_eq!(try_pod(&mut case, &wanting).0, None);
+    assert_eq!(case.evicted, []);
+}
+
+#[test]
+fn a_reservation_is_evicted_for_a_pod_of_higher_priority_where_the_argument_says_so() {
+    for is_allowed in [false, true] {
+        let mut held = reservation("r", "4", &json!({"allocateOnce": false, "allocatePolicy": "Aligned"}));
+        held["metadata"]["labels"] = json!({"koordinator.sh/priority": "50"});
+        let mut kept = held.clone();
+        kept["metadata"] = json!({"name": "kept", "labels": {"koordinator.sh/priority": "500"}});
+        let objects = json!({"nodes": [node("n", "8")], "reservations": [held, kept]});
+        let args = json!({"enablePreemption": is_allowed});
+        let mut case = Case::new(&json!({"id": "preempted", "objects": objects, "args": args}));
+        let (on, _) = try_pod(&mut case, &of_priority(pod("urgent", "db", "3"), 100));
+        assert_eq!(case.evicted, [], "the API server has no such pod");
+        assert_eq!(text(&status(&case, "kept")["phase"]), "Available");
+        if !is_allowed {
+            assert_eq!((on, text(&status(&case, "r")["phase"])), (None, "Available"));
+            continue;
+        }
+        assert_eq!(text(&status(&case, "r")["phase"]), "Failed");
+        let ready = &status(&case, "r")["conditions"][1];
+        assert_eq!((text(&ready["status"]), text(&ready["reason"])), ("False", "Preempted"));
+        assert!(text(&ready["message"]).starts_with("Preempted by pod urgent-uid on node n"), "{ready}");
+        let urgent = &case.pods[&PodKey::new("default", "urgent")];
+        assert_eq!(urgent["spec"]["nodeName"], "n", "its room is the pod's");
+        assert_eq!(free(&case, "n"), 1000);
+    }
+}

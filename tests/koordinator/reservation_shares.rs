@@ -4,9 +4,7 @@ use pellucid::model::PodKey;
 use serde_json::{Value, json};
 
 use crate::reservation_cluster::{Case, text};
-use crate::reservation_rules::{
-    containers, free, is_on, is_refused, node, pod, reservation, status, try_pod,
-};
+use crate::reservation_rules::{containers, free, is_on, node, pod, reservation, status, try_pod};
 
 const CARDS: &str = "scheduling.koordinator.sh/device-allocated";
 const CPUS: &str = "scheduling.koordinator.sh/resource-status";
@@ -14,7 +12,7 @@ const CPUS: &str = "scheduling.koordinator.sh/resource-status";
 /// Containers that request a number of hundredths of a card.
 fn on_cards(hundredths: i64) -> Value {
     let requests = json!({
-        "cpu": "1", "memory": "1Gi",
+        "cpu": "100m", "memory": "100Mi",
         "koordinator.sh/gpu-core": hundredths.to_string(), "koordinator.sh/gpu-memory-ratio": hundredths.to_string(),
     });
     json!([{"name": "c", "image": "i", "resources": {"requests": requests, "limits": requests}}])
@@ -47,7 +45,14 @@ fn gpu_cluster(cards: i64, reservations: Value) -> Case {
 
 fn with_cards(mut object: Value, hundredths: i64) -> Value {
     let at = if object["kind"] == "Pod" { "/spec/containers" } else { "/spec/template/spec/containers" };
-    *object.pointer_mut(at).expect("containers") = on_cards(hundredths);
+    let mut containers = on_cards(hundredths);
+    if object["kind"] == "Reservation" {
+        // Enough for some owners.
+        let amounts = &mut containers[0]["resources"]["requests"];
+        (amounts["cpu"], amounts["memory"]) = (json!("4"), json!("4Gi"));
+        containers[0]["resources"]["limits"] = amounts.clone();
+    }
+    *object.pointer_mut(at).expect("containers") = containers;
     object
 }
 
@@ -60,6 +65,15 @@ fn cards(object: &Value) -> Vec<(i64, String)> {
         (card["minor"].as_i64().expect("a minor"), core.as_str().map_or(core.to_string(), str::to_owned))
     };
     held["gpu"].as_array().into_iter().flatten().map(card).collect()
+}
+
+/// Tries a pod that is refused, and takes it away.
+fn fails(case: &mut Case, pod: &Value) -> Option<String> {
+    let (node, code) = try_pod(case, pod);
+    assert_eq!(node, None, "{pod}");
+    case.delete_pod(&PodKey::new("default", text(&pod["metadata"]["name"])));
+    case.settle();
+    code
 }
 
 fn of<'c>(case: &'c Case, name: &str) -> &'c Value {
@@ -84,7 +98,7 @@ fn the_card_of_a_reservation_is_handed_on_half_by_half() {
         let mut case = gpu_cluster(1, json!([held]));
         assert_eq!(cards(&case.reservations["r"]), [(0, "100".to_owned())], "it stands on the object");
         let other = with_cards(pod("other", "db", "1"), 50);
-        assert_eq!(try_pod(&mut case, &other).0, None, "the card is reserved");
+        fails(&mut case, &other); // the card is reserved
         for name in ["a", "b"] {
             assert_eq!(try_pod(&mut case, &with_cards(pod(name, "web", "1"), 50)), is_on("n"), "{policy}");
             assert_eq!(cards(of(&case, name)), [(0, "50".to_owned())]);
@@ -93,11 +107,11 @@ fn the_card_of_a_reservation_is_handed_on_half_by_half() {
                 if name == "a" { "50" } else { "100" }
             );
         }
-        assert_eq!(try_pod(&mut case, &with_cards(pod("c", "web", "1"), 50)).0, None, "nothing is left");
+        fails(&mut case, &with_cards(pod("c", "web", "1"), 50)); // nothing is left
         // An owner goes: the reservation has its half again, and nobody else gets it.
         case.delete_pod(&PodKey::new("default", "a"));
         case.settle();
-        assert_eq!(try_pod(&mut case, &with_cards(pod("d", "db", "1"), 10)).0, None);
+        fails(&mut case, &with_cards(pod("d", "db", "1"), 10));
         assert_eq!(try_pod(&mut case, &with_cards(pod("e", "web", "1"), 50)), is_on("n"));
     }
 }
@@ -112,13 +126,13 @@ fn owners_get_the_cards_of_their_reservation_before_others() {
     assert_eq!(try_pod(&mut case, &with_cards(pod("b", "db", "1"), 100)), is_on("n"));
     assert_ne!(cards(of(&case, "b"))[0].0, mine);
     // Two whole cards: that of the reservation is in use, and one beside it is free.
-    assert_eq!(try_pod(&mut case, &with_cards(pod("c", "web", "1"), 200)).0, None);
+    fails(&mut case, &with_cards(pod("c", "web", "1"), 200));
     case.delete_pod(&PodKey::new("default", "a"));
     case.settle();
     assert_eq!(try_pod(&mut case, &with_cards(pod("d", "web", "1"), 200)), is_on("n"));
     let all: Vec<i64> = cards(of(&case, "d")).into_iter().map(|(minor, _)| minor).collect();
     assert!(all.contains(&mine) && all.len() == 2, "{all:?}");
-    assert_eq!(try_pod(&mut case, &with_cards(pod("e", "db", "1"), 10)).0, None, "all three are in use");
+    fails(&mut case, &with_cards(pod("e", "db", "1"), 10)); // all three are in use
 }
 
 #[test]
@@ -126,10 +140,8 @@ fn a_restricted_reservation_gives_its_cards_alone() {
     let held = with_cards(reservation("r", "1", &shared("Restricted")), 100);
     let mut case = gpu_cluster(2, json!([held]));
     assert_eq!(try_pod(&mut case, &needing(with_cards(pod("a", "web", "1"), 60))), is_on("n"));
-    assert_eq!(
-        try_pod(&mut case, &needing(with_cards(pod("b", "web", "1"), 60))),
-        is_refused("InsufficientReservation")
-    );
+    let refused = fails(&mut case, &needing(with_cards(pod("b", "web", "1"), 60)));
+    assert_eq!(refused.as_deref(), Some("InsufficientReservation"));
     assert_eq!(try_pod(&mut case, &needing(with_cards(pod("c", "web", "1"), 40))), is_on("n"));
     assert_eq!(cards(of(&case, "c"))[0].0, cards(of(&case, "a"))[0].0);
 }
@@ -144,8 +156,8 @@ fn cards_are_read_back_after_a_restart() {
     machine["status"]["allocatable"]["koordinator.sh/gpu-memory-ratio"] = json!("100");
     for order in [[true, false], [false, true]] {
         let mut again = case.restarted(std::slice::from_ref(&machine), order);
-        assert_eq!(try_pod(&mut again, &with_cards(pod("b", "db", "1"), 10)).0, None);
-        assert_eq!(try_pod(&mut again, &with_cards(pod("c", "web", "1"), 50)).0, None);
+        fails(&mut again, &with_cards(pod("b", "db", "1"), 10));
+        fails(&mut again, &with_cards(pod("c", "web", "1"), 50));
         assert_eq!(try_pod(&mut again, &with_cards(pod("d", "web", "1"), 40)), is_on("n"));
     }
 }
@@ -175,9 +187,16 @@ fn numa_cluster(reservations: Value) -> Case {
 fn pinned(mut object: Value, cpu: &str) -> Value {
     let mut containers = containers(cpu);
     containers[0]["resources"]["limits"] = containers[0]["resources"]["requests"].clone();
-    let at = if object["kind"] == "Pod" { &mut object } else { &mut object["spec"]["template"] };
+    let is_reservation = object["kind"] == "Reservation";
+    let at = if is_reservation { &mut object["spec"]["template"] } else { &mut object };
     at["metadata"]["labels"]["koordinator.sh/qosClass"] = json!("LSR");
     at["spec"]["priority"] = json!(9500);
+    if is_reservation {
+        // Enough for some owners.
+        for amounts in ["requests", "limits"] {
+            containers[0]["resources"][amounts]["memory"] = json!("8Gi");
+        }
+    }
     at["spec"]["containers"] = containers;
     object
 }
@@ -205,7 +224,7 @@ fn the_cpus_of_a_reservation_are_handed_on() {
     case.delete_pod(&PodKey::new("default", "a"));
     case.settle();
     let mut again = case.restarted(&[node("n", "8")], [false, true]);
-    assert_eq!(try_pod(&mut again, &pinned(pod("c", "db", "4"), "4")).0, None, "two are free");
+    fails(&mut again, &pinned(pod("c", "db", "4"), "4")); // two are free
     assert_eq!(try_pod(&mut again, &pinned(pod("d", "db", "2"), "2")), is_on("n"));
     assert_eq!(cpus(of(&again, "d")), "6-7");
     assert_eq!(try_pod(&mut again, &needing(pinned(pod("e", "web", "2"), "2"))), is_on("n"));
@@ -242,7 +261,8 @@ fn a_quota_pays_for_a_reservation_and_its_owners_once() {
     // Who stands in the room pays: a pod of another quota takes the charge along.
     assert_eq!(try_pod(&mut case, &in_quota(pod("b", "web", "1"), "guest")), is_on("n"));
     assert_eq!((used(&case, "team"), used(&case, "guest")), (3000, 1000));
-    assert_eq!(try_pod(&mut case, &in_quota(pod("c", "db", "3"), "team")), is_refused("InsufficientQuota"));
+    let refused = fails(&mut case, &in_quota(pod("c", "db", "3"), "team"));
+    assert_eq!(refused.as_deref(), Some("InsufficientQuota"));
     assert_eq!(try_pod(&mut case, &in_quota(pod("d", "db", "2"), "team")), is_on("n"));
     case.delete_pod(&PodKey::new("default", "a"));
     case.settle();
@@ -259,6 +279,7 @@ fn a_quota_pays_for_a_reservation_and_its_owners_once() {
 fn spread_counts_a_reservation_or_its_owners() {
     let spread = json!([{
         "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+        "nodeAffinityPolicy": "Ignore",
         "labelSelector": {"matchLabels": {"app": "web"}},
     }]);
     let named = |name: &str| {
@@ -281,8 +302,8 @@ fn spread_counts_a_reservation_or_its_owners() {
     };
     assert_eq!(try_pod(&mut case, &on("first", Some("a"))), is_on("a"));
     // One pod on a, none on b. If the reservation counted beside its owner, b could take three.
-    assert_eq!(try_pod(&mut case, &on("second", Some("a"))).0, None);
+    fails(&mut case, &on("second", Some("a")));
     assert_eq!(try_pod(&mut case, &on("third", Some("b"))), is_on("b"));
     assert_eq!(try_pod(&mut case, &on("fourth", Some("b"))).0.as_deref(), Some("b"));
-    assert_eq!(try_pod(&mut case, &on("fifth", Some("b"))).0, None, "two on b, one on a");
+    fails(&mut case, &on("fifth", Some("b"))); // two on b, one on a
 }

@@ -56,6 +56,14 @@ impl Cluster {
         });
     }
 
+    /// Tells the plugins that a pod which stands for an object is evicted.
+    pub fn stand_in_evicted(&mut self, pod: &Pod, message: &Arc<str>) {
+        self.notify_plugins(|state, cx| {
+            state.stand_in_evicted(cx, pod, message);
+            Touched::Nothing
+        });
+    }
+
     /// Applies a complete list of objects of a plugin's kind: objects that are not in it are deleted.
     pub fn reset_custom(
         &mut self,

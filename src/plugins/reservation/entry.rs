@@ -84,6 +84,8 @@ pub(super) struct Entry {
     pub(super) all_owners: BTreeMap<PodId, Owner>,
     /// Why it could not be placed at the last try.
     pub(super) refused: Option<Arc<str>>,
+    /// Why it is evicted, until its object says that it has ended.
+    pub(super) evicted: Option<Arc<str>>,
     pub(super) is_expired: bool,
     /// What its pod gives up to owners.
     pub(super) given: Option<Arc<Given>>,
@@ -117,7 +119,10 @@ impl Entry {
     pub(super) fn available(&self) -> Option<(&Known, &StandIn)> {
         let (known, stand_in) = (self.known.as_ref()?, self.stand_in.as_ref()?);
         let is_used_up = known.spec.once && self.owners().next().is_some();
-        let is_open = known.spec.status.phase == Phase::Available && !self.is_expired && !is_used_up;
+        let is_open = known.spec.status.phase == Phase::Available
+            && !self.is_expired
+            && self.evicted.is_none()
+            && !is_used_up;
         is_open.then_some((known, stand_in))
     }
 

@@ -4,6 +4,7 @@
 //! found by a key that every pod which one of its terms matches has: a uid, a name, a label, a namespace. A pod looks up
 //! the keys that it has, of the sorts that are in use. Only reservations that pods may use are in the index.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use pellucid_model::selector::Operator;
@@ -11,9 +12,6 @@ use pellucid_model::{CowMap, Name, Pod};
 use smallvec::{SmallVec, smallvec};
 
 use super::owners::{self, OwnerTerm};
-
-/// More keys of labels than these are looked up pod label by pod label.
-const FEW: usize = 16;
 
 /// What a pod must have for a term to match it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,21 +29,39 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// Number of sorts of keys.
-    const SORTS: usize = 8;
-
-    fn sort(&self) -> usize {
+    fn sort(&self) -> Sort {
         match self {
-            Self::Uid(_) => 0,
-            Self::Name(_) => 1,
-            Self::ControllerUid(_) => 2,
-            Self::ControllerName(_) => 3,
-            Self::Label(..) => 4,
-            Self::HasLabel(_) => 5,
-            Self::Namespace(_) => 6,
-            Self::Any => 7,
+            Self::Uid(_) => Sort::Uid,
+            Self::Name(_) => Sort::Name,
+            Self::ControllerUid(_) => Sort::ControllerUid,
+            Self::ControllerName(_) => Sort::ControllerName,
+            Self::Label(..) | Self::HasLabel(_) => Sort::Label,
+            Self::Namespace(_) => Sort::Namespace,
+            Self::Any => Sort::Any,
         }
     }
+}
+
+/// Sorts of keys.
+#[derive(Clone, Copy, Debug)]
+enum Sort {
+    Uid,
+    Name,
+    ControllerUid,
+    ControllerName,
+    Label,
+    Namespace,
+    Any,
+}
+
+/// Texts of groups, in no particular order.
+type Texts = Arc<Vec<Name>>;
+
+/// The groups with keys of one label.
+#[derive(Clone, Debug, Default)]
+struct LabelKeys {
+    by_value: CowMap<Name, Texts>,
+    of_any: Texts,
 }
 
 /// The reservations that are written for the same owners.
@@ -68,12 +84,11 @@ impl Group {
 pub(super) struct Index {
     /// By the text of `spec.owners`.
     groups: CowMap<Name, Arc<Group>>,
-    /// Texts of the groups with a key, in no particular order.
-    by_key: CowMap<Key, Arc<Vec<Name>>>,
-    /// How many groups have keys of a sort.
-    sorts: [u32; Key::SORTS],
-    /// The keys of labels in `by_key`, each with its number of groups.
-    labels: Arc<Vec<(Name, u32)>>,
+    by_key: CowMap<Key, Texts>,
+    /// How many groups have keys of each sort.
+    sorts: [u32; 7],
+    /// By label, so that a pod's labels are looked up as they stand.
+    labels: Arc<Vec<(Name, LabelKeys)>>,
 }
 
 impl Index {
@@ -89,10 +104,8 @@ impl Index {
         let group = Group { terms: terms.clone(), open: vec![name.clone()] };
         self.groups.insert(owners.clone(), Arc::new(group));
         self.each_key(terms, |index, key| {
-            let mut all = index.by_key.get(&key).cloned().unwrap_or_default();
-            Arc::make_mut(&mut all).push(owners.clone());
-            index.count(&key, true);
-            index.by_key.insert(key, all);
+            index.sorts[key.sort() as usize] += 1;
+            index.change(&key, |texts| texts.push(owners.clone()));
         });
     }
 
@@ -109,13 +122,9 @@ impl Index {
         let terms = group.terms.clone();
         self.groups.remove(owners);
         self.each_key(&terms, |index, key| {
-            index.count(&key, false);
-            let Some(all) = index.by_key.get_mut(&key) else { return };
-            let all = Arc::make_mut(all);
-            all.retain(|known| known != owners);
-            if all.is_empty() {
-                index.by_key.remove(&key);
-            }
+            let n = &mut index.sorts[key.sort() as usize];
+            *n = n.saturating_sub(1);
+            index.change(&key, |texts| texts.retain(|known| known != owners));
         });
     }
 
@@ -129,52 +138,88 @@ impl Index {
         keys.into_iter().for_each(|key| change(self, key));
     }
 
-    fn count(&mut self, key: &Key, comes: bool) {
-        let change = |n: &mut u32| *n = if comes { *n + 1 } else { n.saturating_sub(1) };
-        change(&mut self.sorts[key.sort()]);
-        let (Key::Label(label, _) | Key::HasLabel(label)) = key else { return };
+    /// Changes the groups with a key.
+    fn change(&mut self, key: &Key, change: impl FnOnce(&mut Vec<Name>)) {
+        let (Key::Label(label, _) | Key::HasLabel(label)) = key else {
+            return change_texts(&mut self.by_key, key, change);
+        };
         let labels = Arc::make_mut(&mut self.labels);
         let at = labels.iter().position(|(known, _)| known == label).unwrap_or_else(|| {
-            labels.push((label.clone(), 0));
+            labels.push((label.clone(), LabelKeys::default()));
             labels.len() - 1
         });
-        change(&mut labels[at].1);
-        if labels[at].1 == 0 {
+        let keys = &mut labels[at].1;
+        match key {
+            Key::Label(_, value) => change_texts(&mut keys.by_value, value, change),
+            _ => change(Arc::make_mut(&mut keys.of_any)),
+        }
+        if keys.of_any.is_empty() && keys.by_value.is_empty() {
             labels.swap_remove(at);
         }
     }
 
     /// Returns the groups that have a pod as an owner, each once.
     pub(super) fn of_pod(&self, pod: &Pod) -> SmallVec<[&Group; 2]> {
-        let mut found: SmallVec<[&Group; 2]> = smallvec![];
-        let mut look_up = |key: Key| {
-            for group in self.by_key.get(&key).into_iter().flat_map(|all| all.iter()) {
-                let Some(group) = self.groups.get(group) else { continue };
-                let is_new = !found.iter().any(|known| std::ptr::eq(*known, &**group));
-                if is_new && owners::matches(&group.terms, pod) {
-                    found.push(group);
-                }
-            }
-        };
-        let has = |key: &Key| self.sorts[key.sort()] > 0;
-        let own = [Key::Uid(pod.uid.clone()), Key::Name(pod.key.name.clone())];
-        own.into_iter().filter(has).for_each(&mut look_up);
-        if let Some(controller) = &pod.controller {
-            let all =
-                [Key::ControllerUid(controller.uid.clone()), Key::ControllerName(controller.name.clone())];
-            all.into_iter().filter(has).for_each(&mut look_up);
+        let mut found = Found { index: self, pod, groups: smallvec![] };
+        let has = |sort: Sort| self.sorts[sort as usize] > 0;
+        if has(Sort::Uid) {
+            found.add(self.by_key.get(&Key::Uid(pod.uid.clone())));
         }
-        if !self.labels.is_empty() {
-            let is_read =
-                |key: &Name| self.labels.len() > FEW || self.labels.iter().any(|(known, _)| known == key);
-            for (key, value) in pod.labels.iter().filter(|(key, _)| is_read(key)) {
-                let all = [Key::Label(key.clone(), value.clone()), Key::HasLabel(key.clone())];
-                all.into_iter().filter(has).for_each(&mut look_up);
+        if has(Sort::Name) {
+            found.add(self.by_key.get(&Key::Name(pod.key.name.clone())));
+        }
+        if let Some(of) = &pod.controller {
+            if has(Sort::ControllerUid) {
+                found.add(self.by_key.get(&Key::ControllerUid(of.uid.clone())));
+            }
+            if has(Sort::ControllerName) {
+                found.add(self.by_key.get(&Key::ControllerName(of.name.clone())));
             }
         }
-        let all = [Key::Namespace(pod.key.namespace.clone()), Key::Any];
-        all.into_iter().filter(has).for_each(&mut look_up);
-        found
+        for (label, keys) in self.labels.iter() {
+            if let Some(value) = pod.labels.get(label) {
+                found.add(keys.by_value.get(value));
+                found.add(Some(&keys.of_any));
+            }
+        }
+        if has(Sort::Namespace) {
+            found.add(self.by_key.get(&Key::Namespace(pod.key.namespace.clone())));
+        }
+        if has(Sort::Any) {
+            found.add(self.by_key.get(&Key::Any));
+        }
+        found.groups
+    }
+}
+
+/// The groups found for a pod.
+struct Found<'a, 'p> {
+    index: &'a Index,
+    pod: &'p Pod,
+    groups: SmallVec<[&'a Group; 2]>,
+}
+
+impl Found<'_, '_> {
+    fn add(&mut self, texts: Option<&Texts>) {
+        for text in texts.into_iter().flat_map(|texts| texts.iter()) {
+            let Some(group) = self.index.groups.get(text) else { continue };
+            let is_new = !self.groups.iter().any(|known| std::ptr::eq(*known, &**group));
+            if is_new && owners::matches(&group.terms, self.pod) {
+                self.groups.push(group);
+            }
+        }
+    }
+}
+
+fn change_texts<K: Clone + Eq + Hash>(
+    all: &mut CowMap<K, Texts>,
+    key: &K,
+    change: impl FnOnce(&mut Vec<Name>),
+) {
+    let mut texts = all.remove(key).unwrap_or_default();
+    change(Arc::make_mut(&mut texts));
+    if !texts.is_empty() {
+        all.insert(key.clone(), texts);
     }
 }
 
@@ -283,6 +328,6 @@ mod tests {
                 (0..=gone).for_each(|member| index.close(text, &Name::new(&format!("r{gone}-{member}"))));
             }
         }
-        assert!(index.by_key.is_empty() && index.labels.is_empty() && index.sorts == [0; Key::SORTS]);
+        assert!(index.by_key.is_empty() && index.labels.is_empty() && index.sorts == [0; 7]);
     }
 }

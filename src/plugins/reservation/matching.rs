@@ -68,12 +68,13 @@ impl<'a> Seeker<'a> {
     /// wrong with its annotations.
     pub(super) fn of(view: View<'a>, pod: &'a Pod, spec: &'a PodSpec) -> Result<Option<Self>, String> {
         let Some(all) = view.state::<Reservations>() else { return Ok(None) };
-        let wishes = wishes(spec)?;
-        if pod.stands_for.is_some() {
+        let groups = all.index.of_pod(pod);
+        // Most pods own no reservation and say nothing of any.
+        if groups.is_empty() && spec.annotations.iter().next().is_none() {
             return Ok(None);
         }
-        let groups = all.index.of_pod(pod);
-        if groups.is_empty() && wishes.affinity.is_none() {
+        let wishes = wishes(spec)?;
+        if pod.stands_for.is_some() || groups.is_empty() && wishes.affinity.is_none() {
             return Ok(None);
         }
         let wanted = named(&spec.requests.list);

@@ -201,7 +201,7 @@ impl PreBind for ReservationPlugin {
 
 impl VictimGuard for ReservationPlugin {
     fn protects(&self, _view: View<'_>, pod: &PodRecord) -> bool {
-        reservation_of(&pod.pod).is_some()
+        !self.args.is_preemptible && reservation_of(&pod.pod).is_some()
     }
 }
 

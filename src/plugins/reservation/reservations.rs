@@ -302,7 +302,7 @@ impl DerivedState for Reservations {
         self.writes.came_back(name);
         self.change(name, |entry| {
             if is_new {
-                (entry.refused, entry.is_expired) = (None, false);
+                (entry.refused, entry.evicted, entry.is_expired) = (None, None, false);
             }
             let is_late = |known: &Known| known.spec.expires.is_some_and(|at| at <= seconds(cx.now));
             entry.is_expired |= known.as_ref().is_some_and(is_late);
@@ -317,6 +317,12 @@ impl DerivedState for Reservations {
             self.writes.note(name);
             self.change(&name.clone(), |entry| entry.refused = Some(message.clone()));
         }
+    }
+
+    fn stand_in_evicted(&mut self, _cx: &HookContext<'_>, pod: &Pod, message: &Arc<str>) {
+        let Some(name) = reservation_of(pod) else { return };
+        self.writes.note(name);
+        self.change(&name.clone(), |entry| entry.evicted = Some(message.clone()));
     }
 
     fn given_up(&mut self) -> Vec<(PodId, Option<Arc<Given>>)> {

@@ -241,6 +241,10 @@ fn wanted(of: &Reservations, entry: &Entry, known: &Known) -> Option<Wanted> {
     let (spec, status) = (&known.spec, &known.spec.status);
     let is_placed = status.phase == Phase::Available;
     let is_homeless = || is_placed && status.node.as_ref().is_none_or(|node| of.nodes.get(node).is_none());
+    if let Some(message) = &entry.evicted {
+        let preempted = Condition::new(READY, false, "Preempted", message.clone());
+        return Some(Wanted { phase: Phase::Failed, conditions: vec![preempted], fields: Map::new() });
+    }
     if entry.is_expired || is_homeless() {
         let expired = Condition::new(READY, false, "Expired", "");
         return Some(Wanted { phase: Phase::Failed, conditions: vec![expired], fields: Map::new() });
