@@ -11,6 +11,7 @@ mod loadaware_model;
 mod numa;
 mod numa_histories;
 mod reservation;
+mod reservation_card_histories;
 mod reservation_cluster;
 mod reservation_histories;
 mod reservation_rules;

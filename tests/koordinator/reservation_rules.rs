@@ -250,3 +250,45 @@ fn a_reservation_is_evicted_for_a_pod_of_higher_priority_where_the_argument_says
         assert_eq!(free(&case, "n"), 1000);
     }
 }
+
+/// Several reservations of one node, and pods that ask for none by name: each owner takes one, and nobody else any.
+#[test]
+fn each_owner_takes_one_of_several_reservations_of_a_node() {
+    let aligned = json!({"allocatePolicy": "Aligned"});
+    let all: Vec<Value> = (0..3).map(|i| reservation(&format!("r{i}"), "2", &aligned)).collect();
+    let mut case = cluster(json!([node("n", "7")]), json!(all));
+    let refused = try_pod(&mut case, &pod("stranger", "db", "2"));
+    assert_eq!(refused, is_refused("InsufficientResource"), "one core is free");
+    case.delete_pod(&PodKey::new("default", "stranger"));
+    for i in 0..3 {
+        assert_eq!(try_pod(&mut case, &pod(&format!("owner-{i}"), "web", "2")), is_on("n"));
+    }
+    let used: Vec<&str> =
+        (0..3).map(|i| text(&status(&case, &format!("r{i}"))["currentOwners"][0]["name"])).collect();
+    assert_eq!(used, ["owner-0", "owner-1", "owner-2"]);
+    assert_eq!(free(&case, "n"), 1000);
+    assert_eq!(try_pod(&mut case, &pod("late", "web", "2")), is_refused("InsufficientResource"));
+}
+
+#[test]
+fn each_of_a_thousand_owners_finds_its_own_among_a_thousand_reservations() {
+    let nodes: Vec<Value> = (0..50).map(|i| node(&format!("n{i}"), "44")).collect();
+    let of = |i: usize| {
+        let mut made = reservation(&format!("r{i:03}"), "2", &json!({"allocatePolicy": "Restricted"}));
+        made["spec"]["owners"] = json!([{"object": {"namespace": "default", "name": format!("p{i:03}")}}]);
+        made
+    };
+    let reservations: Vec<Value> = (0..1000).map(of).collect();
+    let mut case = cluster(json!(nodes), json!(reservations));
+    for i in (0..1000).rev() {
+        case.create_pod(&pod(&format!("p{i:03}"), "web", "2"));
+    }
+    case.settle();
+    for i in 0..1000 {
+        let name = format!("r{i:03}");
+        assert_eq!(text(&status(&case, &name)["phase"]), "Succeeded", "{name}");
+        assert_eq!(text(&status(&case, &name)["currentOwners"][0]["name"]), format!("p{i:03}"));
+        let pod = &case.pods[&PodKey::new("default", &format!("p{i:03}"))];
+        assert_eq!(pod["spec"]["nodeName"], status(&case, &name)["nodeName"]);
+    }
+}

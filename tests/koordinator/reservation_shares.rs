@@ -18,7 +18,8 @@ fn on_cards(hundredths: i64) -> Value {
     json!([{"name": "c", "image": "i", "resources": {"requests": requests, "limits": requests}}])
 }
 
-fn gpu_cluster(cards: i64, reservations: Value) -> Case {
+/// Makes a node with cards.
+pub(crate) fn gpu_node(cards: i64) -> Value {
     let mut machine = node("n", "32");
     for (resource, amount) in [
         ("gpu-core", (100 * cards).to_string()),
@@ -27,6 +28,10 @@ fn gpu_cluster(cards: i64, reservations: Value) -> Case {
     ] {
         machine["status"]["allocatable"][format!("koordinator.sh/{resource}")] = json!(amount);
     }
+    machine
+}
+
+pub(crate) fn gpu_cluster(cards: i64, reservations: Value) -> Case {
     let card = |minor: i64| {
         json!({
             "type": "gpu", "id": format!("GPU-{minor}"), "minor": minor, "health": true,
@@ -39,11 +44,11 @@ fn gpu_cluster(cards: i64, reservations: Value) -> Case {
         "kind": "Device", "metadata": {"name": "n", "uid": "d"},
         "spec": {"devices": (0..cards).map(card).collect::<Vec<_>>()},
     });
-    let objects = json!({"nodes": [machine], "others": [device], "reservations": reservations});
+    let objects = json!({"nodes": [gpu_node(cards)], "others": [device], "reservations": reservations});
     Case::with(&json!({"id": "cards", "objects": objects}), &["DeviceShare"])
 }
 
-fn with_cards(mut object: Value, hundredths: i64) -> Value {
+pub(crate) fn with_cards(mut object: Value, hundredths: i64) -> Value {
     let at = if object["kind"] == "Pod" { "/spec/containers" } else { "/spec/template/spec/containers" };
     let mut containers = on_cards(hundredths);
     if object["kind"] == "Reservation" {
@@ -57,7 +62,7 @@ fn with_cards(mut object: Value, hundredths: i64) -> Value {
 }
 
 /// Returns the cards that an object holds: minor and hundredths.
-fn cards(object: &Value) -> Vec<(i64, String)> {
+pub(crate) fn cards(object: &Value) -> Vec<(i64, String)> {
     let held = &object["metadata"]["annotations"][CARDS];
     let held: Value = serde_json::from_str(text(held)).unwrap_or_default();
     let card = |card: &Value| {
@@ -151,9 +156,7 @@ fn cards_are_read_back_after_a_restart() {
     let held = with_cards(reservation("r", "1", &shared("Aligned")), 100);
     let mut case = gpu_cluster(1, json!([held]));
     assert_eq!(try_pod(&mut case, &with_cards(pod("a", "web", "1"), 60)), is_on("n"));
-    let mut machine = node("n", "32");
-    machine["status"]["allocatable"]["koordinator.sh/gpu-core"] = json!("100");
-    machine["status"]["allocatable"]["koordinator.sh/gpu-memory-ratio"] = json!("100");
+    let machine = gpu_node(1);
     for order in [[true, false], [false, true]] {
         let mut again = case.restarted(std::slice::from_ref(&machine), order);
         fails(&mut again, &with_cards(pod("b", "db", "1"), 10));

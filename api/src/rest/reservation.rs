@@ -161,6 +161,32 @@ pub struct ReservationCandidate {
     pub reason: String,
 }
 
+/// `explain/pods/:namespace/:name/reservations`: the reservations that have a pending pod as an owner.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodReservations {
+    /// The reservations, by name, at most 100.
+    pub rows: Vec<PodReservation>,
+    /// Whether there are more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// A reservation that has a pod as an owner.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodReservation {
+    /// Name of the reservation.
+    pub reservation: String,
+    /// Its phase.
+    pub phase: String,
+    /// The node that it is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// What keeps the pod from it.
+    pub reason: String,
+}
+
 /// `Reservation/state`: how many reservations there are, and what they hold.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -152,7 +152,7 @@ impl Quotas {
                     }
                     self.take_off(&mut excess, charge, 1);
                 }
-                false if charge.is_fixed => {}
+                false if charge.is_fixed || counted.is_stand_in => {}
                 false => pods.push((counted, charge)),
             }
         }

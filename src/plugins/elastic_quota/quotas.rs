@@ -52,6 +52,8 @@ pub(super) struct Counted {
     /// When it started, in seconds since 1970.
     pub(super) started: Option<i64>,
     pub(super) is_deleting: bool,
+    /// Whether it stands for an object, and so cannot be evicted as a pod.
+    pub(super) is_stand_in: bool,
     /// What it requests.
     pub(super) requested: Option<Charge>,
     /// What it uses; `None` while it has no place.
@@ -229,6 +231,7 @@ impl Counted {
             priority: pod.priority,
             started: pod.started,
             is_deleting: pod.deleting,
+            is_stand_in: pod.stands_for.is_some(),
             requested: None,
             used: None,
         }

@@ -19,7 +19,7 @@ use pellucid_framework::{
 };
 use pellucid_model::custom::CustomKind;
 use pellucid_model::{CustomObject, NodeIdx, Now, Pod, PodSpec};
-use serde_json::Value;
+use serde_json::{Value, json};
 use smallvec::smallvec;
 
 mod affinity;
@@ -90,6 +90,7 @@ pub fn registration() -> Registration {
     .with_reasons(reasons::ALL)
     .with_endpoints(reading::all())
     .with_gauges(&reading::gauges::ALL)
+    .with_pod_read(reading::POD_READ)
 }
 
 /// The plugin, as a profile uses it.
@@ -138,12 +139,10 @@ impl Reserve for ReservationPlugin {
         pod: &Pod,
         node: NodeIdx,
     ) -> Result<Option<pellucid_framework::Reservation>, Cause> {
-        if affinity::ignores_all(&pod.spec) {
-            return Ok(None);
-        }
         let unreadable =
             |text: String| reasons::cause(Code::UnschedulableAndUnresolvable, &reasons::UNREADABLE, &text);
-        let Some(seeker) = Seeker::of(view, pod, &pod.spec).map_err(unreadable)? else { return Ok(None) };
+        let seeker = Seeker::of(view, pod, &pod.spec).map_err(unreadable)?;
+        let Some(seeker) = seeker.filter(|_| !affinity::ignores_all(&pod.spec)) else { return Ok(None) };
         let choice = choose(&seeker, node, Stand::OnNode);
         let Some(taken) = choice.taken else {
             // Where nothing matches, the other plugins have said whether the pod fits.
@@ -246,6 +245,10 @@ impl Advice for ReservationPlugin {
         let mut all: Vec<String> = others.collect();
         all.push(format!("{owned} Reservation(s) matched owner total"));
         Some(all.join(", "))
+    }
+
+    fn body(&self, view: View<'_>, pod: &Pod, _now: Now) -> Value {
+        json!(reading::candidates::reservations_of(view, pod))
     }
 }
 

@@ -1,7 +1,11 @@
-//! Who could use a reservation and does not: the pending pods that it has as owners, each with what keeps it from it.
+//! Who could use a reservation and does not: the pending pods that it has as owners, each with what keeps it from it; and
+//! the same for the reservations of a pod.
 
-use pellucid_api::rest::reservation::ReservationCandidate;
+use std::sync::Arc;
+
+use pellucid_api::rest::reservation::{PodReservation, PodReservations, ReservationCandidate};
 use pellucid_framework::View;
+use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, Pod};
 
 use super::super::affinity::ignores_all;
@@ -10,6 +14,7 @@ use super::super::entry::{Entry, Known};
 use super::super::matching::Seeker;
 use super::super::object::Phase;
 use super::super::owners;
+use super::super::reservations::Reservations;
 use crate::listing::{cut, pending};
 
 /// Largest number of pods listed.
@@ -22,15 +27,31 @@ pub(super) fn of(
 ) -> (Vec<ReservationCandidate>, bool) {
     let Ok(terms) = &known.spec.owners else { return (Vec::new(), false) };
     let pods = pending(view).map(|record| &record.pod);
-    let is_owner = |pod: &&std::sync::Arc<Pod>| pod.stands_for.is_none() && owners::matches(terms, pod);
-    let mut all: Vec<&std::sync::Arc<Pod>> = pods.filter(is_owner).collect();
+    let is_owner = |pod: &&Arc<Pod>| pod.stands_for.is_none() && owners::matches(terms, pod);
+    let mut all: Vec<&Arc<Pod>> = pods.filter(is_owner).collect();
     all.sort_by(|a, b| a.key.cmp(&b.key));
     let (all, truncated) = cut(all, MOST);
-    let candidate = |pod: &std::sync::Arc<Pod>| ReservationCandidate {
+    let candidate = |pod: &Arc<Pod>| ReservationCandidate {
         pod: pod.key.to_string(),
         reason: why(view, pod, (name, entry, known)),
     };
     (all.into_iter().map(candidate).collect(), truncated)
+}
+
+/// Returns the reservations that have a pending pod as an owner.
+pub(in crate::reservation) fn reservations_of(view: View<'_>, pod: &Pod) -> PodReservations {
+    let Some(all) = view.state::<Reservations>() else { return PodReservations::default() };
+    let is_owner = |known: &Known| known.spec.owners.as_ref().is_ok_and(|terms| owners::matches(terms, pod));
+    let mut rows: Vec<_> = all.iter().filter(|(.., known)| is_owner(known)).collect();
+    rows.sort_by(|a, b| a.0.cmp(b.0));
+    let (rows, truncated) = cut(rows, MOST);
+    let row = |(name, entry, known): (&Name, &Entry, &Known)| PodReservation {
+        reservation: name.to_string(),
+        phase: known.spec.status.phase.as_str().into(),
+        node: known.spec.status.node.as_ref().map(ToString::to_string),
+        reason: why(view, pod, (name, entry, known)),
+    };
+    PodReservations { rows: rows.into_iter().map(row).collect(), truncated }
 }
 
 /// Says what keeps an owner from a reservation.
@@ -78,6 +99,8 @@ fn lacking(lack: &Lack) -> String {
             format!("too little {resource} on the node, with what is left of the reservation")
         }
         Lack::Reservation { resource, requested, used, capacity } => {
+            let text = |amount: &i64| format_amount(resource, *amount);
+            let (requested, used, capacity) = (text(requested), text(used), text(capacity));
             format!("too little {resource} left: {requested} requested, {used} of {capacity} in use")
         }
     }

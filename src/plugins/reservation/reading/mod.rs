@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pellucid_api::rest::Meta;
 use pellucid_api::rest::reservation::{
-    AssignedReservationPod, NodeReservation, NodeReservations, ReservationDetail, ReservationList,
-    ReservationRow, ReservationState, ReservedAmounts,
+    AssignedReservationPod, NodeReservation, NodeReservations, PodReservations, ReservationDetail,
+    ReservationList, ReservationRow, ReservationState, ReservedAmounts,
 };
+use pellucid_api::rest::{BodySchema, Meta};
+use pellucid_framework::advice::PodRead;
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::list::{Attribute, Facts};
 use pellucid_framework::manifest::format_moment;
@@ -25,8 +26,15 @@ use crate::listing::{MAX_ROWS, node_of};
 const OF_RESERVATIONS: &[Attribute] =
     &[Attribute::Name, Attribute::Stage, Attribute::Node, Attribute::Labels, Attribute::Age];
 
-mod candidates;
+pub(super) mod candidates;
 pub(super) mod gauges;
+
+pub(super) const POD_READ: PodRead = PodRead {
+    path: "reservations",
+    summary: "The reservations that have a pending pod as an owner, and what keeps the pod from each",
+    body: BodySchema::of::<PodReservations>(),
+    rows: "/rows",
+};
 
 pub(super) fn all() -> Vec<Endpoint> {
     let state =
