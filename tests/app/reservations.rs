@@ -132,6 +132,11 @@ async fn a_reservation_is_read_and_can_be_left_out_of_a_simulation() {
     }
     assert_eq!(run(address, 100, &["reservations", "none"]).code, Some(1));
 
+    // Pods that must go are named as what they are.
+    let fixes = cluster.text("/apis/v1/explain/pods/default/other/suggestions");
+    assert!(fixes.contains("kubectl delete reservations.scheduling.koordinator.sh web"), "{fixes}");
+    assert!(!fixes.contains("delete pod reservation:"), "{fixes}");
+
     let simulate = |edits: Value| {
         let body = json!({"include": ["default/other"], "edits": edits});
         cluster.post("/apis/v1/simulate", &body).json()
