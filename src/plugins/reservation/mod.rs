@@ -188,11 +188,9 @@ impl PreBind for ReservationPlugin {
         let known = entry.and_then(|entry| Some((entry, entry.known.as_ref()?)));
         let record = view.cluster().find_pod(&pod.key).and_then(|id| view.cluster().pod(id));
         let writes = known.zip(record).map(|((entry, known), record)| {
-            let marks = marks_of(&record.holds).filter(|marks| !known.spec.has(marks));
-            match marks {
-                Some(marks) => writes::marked(name, known, &marks),
-                None => writes::placed(name, entry, known, view.name(node), record.since),
-            }
+            let marks = marks_of(&record.holds);
+            writes::marked(name, known, (pod, marks.as_deref()))
+                .unwrap_or_else(|| writes::placed(name, entry, known, view.name(node), record.since))
         });
         PreBound::Wait { writes: writes.into_iter().collect(), at_most: PLACING }
     }

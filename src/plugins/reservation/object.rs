@@ -9,7 +9,6 @@ use std::time::Duration;
 use pellucid_api::keys::reservation as keys;
 use pellucid_framework::manifest::{Field, FieldError};
 use pellucid_model::Name;
-use pellucid_model::effect::BindingMarks;
 use pellucid_model::quantity::format_amount;
 use pellucid_model::requests::ResourceList;
 use pellucid_model::selector::Labels;
@@ -246,10 +245,9 @@ impl Reservation {
         self.manifest["spec"]["owners"].clone()
     }
 
-    /// Returns whether the object has these annotations.
-    pub(super) fn has(&self, marks: &BindingMarks) -> bool {
-        let annotations = &self.manifest["metadata"]["annotations"];
-        marks.annotations.iter().all(|(key, value)| annotations[&**key] == **value)
+    /// Returns the text of an annotation.
+    pub(super) fn annotation(&self, key: &str) -> Option<&str> {
+        self.manifest["metadata"]["annotations"][key].as_str()
     }
 
     /// Returns when the reservation ended, in seconds since 1970, as its conditions say.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pellucid_framework::manifest::format_moment;
 use pellucid_model::effect::{BindingMarks, ObjectPart, ObjectRef, ObjectWrite, Precondition, WriteOutcome};
-use pellucid_model::{Name, Now};
+use pellucid_model::{Name, Now, Pod};
 use serde_json::{Map, Value, json};
 
 use super::RESERVATION;
@@ -127,16 +127,25 @@ fn patch(name: &Name, precondition: Precondition, status: Value) -> ObjectWrite 
     }
 }
 
-/// Returns the write of what plugins hold for a reservation.
-pub(super) fn marked(name: &Name, known: &Known, marks: &BindingMarks) -> ObjectWrite {
-    let pairs = marks.annotations.iter().map(|(key, value)| (key.to_string(), json!(&**value)));
-    let annotations: Map<String, Value> = pairs.collect();
-    ObjectWrite::Patch {
+/// Returns the write of what plugins hold for a reservation, unless it stands there. What stands on its pod from an earlier
+/// try goes.
+pub(super) fn marked(
+    name: &Name,
+    known: &Known,
+    (pod, marks): (&Pod, Option<&BindingMarks>),
+) -> Option<ObjectWrite> {
+    let wanted = || marks.into_iter().flat_map(|marks| &marks.annotations);
+    let stale = pod.marks.iter().filter(|(key, _)| wanted().all(|(known, _)| **known != **key));
+    let stale = stale.map(|(key, _)| (key.to_string(), Value::Null));
+    let missing = wanted().filter(|(key, value)| known.spec.annotation(key) != Some(value));
+    let missing = missing.map(|(key, value)| (key.to_string(), json!(&**value)));
+    let annotations: Map<String, Value> = stale.chain(missing).collect();
+    (!annotations.is_empty()).then(|| ObjectWrite::Patch {
         object: object(name),
         part: ObjectPart::Main,
         precondition: Precondition::uid(known.uid.clone()),
         patch: Arc::new(json!({"metadata": {"annotations": annotations}})),
-    }
+    })
 }
 
 /// Returns the write that places a reservation on a node, decided at a wall time.
