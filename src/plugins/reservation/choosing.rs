@@ -97,7 +97,7 @@ impl Room<'_, '_> {
             spec.restricted.as_ref().map_or_else(|| capacities.contains_key(name), |only| only.contains(name))
         };
         let wanted = self.seeker.wanted.iter().filter(|(name, _)| is_restricted(name));
-        let lack = |(resource, requested): (&Name, &i64)| {
+        let lack = |(resource, requested): &(Name, i64)| {
             let capacity = capacities.get(resource).copied().unwrap_or(0);
             let used = of.entry.used(resource);
             let (resource, requested) = (resource.clone(), *requested);
@@ -119,16 +119,18 @@ impl Room<'_, '_> {
 }
 
 /// Whether a pod requests anything of what is reserved.
-fn shares(reserved: &Amounts, wanted: &Amounts) -> bool {
-    wanted.keys().any(|name| reserved.contains_key(name))
+fn shares(reserved: &Amounts, wanted: &[(Name, i64)]) -> bool {
+    wanted.iter().any(|(name, _)| reserved.contains_key(name))
 }
 
 /// Returns the score of a reservation for a pod, 0 to 100: the mean share of its resources in use with the pod. A resource
 /// that overflows counts 0.
-pub(super) fn score(entry: &Entry, wanted: &Amounts) -> i64 {
+pub(super) fn score(entry: &Entry, wanted: &[(Name, i64)]) -> i64 {
     let capacities = entry.allocatable();
     let share = |(name, capacity): (&Name, &i64)| {
-        let used = entry.used(name).saturating_add(wanted.get(name).copied().unwrap_or(0));
+        let used = entry
+            .used(name)
+            .saturating_add(wanted.iter().find(|(known, _)| known == name).map_or(0, |(_, amount)| *amount));
         if used > *capacity { 0 } else { (i128::from(used) * 100 / i128::from(*capacity)) as i64 }
     };
     let sum: i64 = capacities.iter().map(share).sum();

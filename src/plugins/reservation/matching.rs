@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::affinity::{Affinity, Wishes, wishes};
 use super::entry::{Entry, Known, StandIn, amount};
 use super::index::Group;
-use super::object::{Amounts, named};
+use super::object::amounts_of;
 use super::owners;
 use super::reservations::Reservations;
 
@@ -48,7 +48,7 @@ pub(super) struct Seeker<'a> {
     pub(super) spec: &'a PodSpec,
     pub(super) wishes: Wishes,
     /// What it requests.
-    pub(super) wanted: Amounts,
+    pub(super) wanted: SmallVec<[(Name, i64); 4]>,
     /// The reservations that have the pod as an owner.
     groups: SmallVec<[&'a Group; 2]>,
 }
@@ -77,7 +77,7 @@ impl<'a> Seeker<'a> {
         if pod.stands_for.is_some() || groups.is_empty() && wishes.affinity.is_none() {
             return Ok(None);
         }
-        let wanted = named(&spec.requests.list);
+        let wanted = amounts_of(&spec.requests.list).collect();
         Ok(Some(Self { view, all, pod, spec, wishes, wanted, groups }))
     }
 

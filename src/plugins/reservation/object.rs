@@ -167,10 +167,15 @@ pub(super) fn resource_list(amounts: &Amounts) -> Value {
 /// The resources that have fields of their own in a list.
 static FIXED: LazyLock<[Name; 3]> = LazyLock::new(|| ["cpu", "memory", "ephemeral-storage"].map(Name::new));
 
+/// Iterates over the amounts of a list that are not 0.
+pub(super) fn amounts_of(list: &ResourceList) -> impl Iterator<Item = (Name, i64)> {
+    let fixed = FIXED.iter().cloned().zip([list.milli_cpu, list.memory, list.ephemeral_storage]);
+    fixed.chain(list.scalars.iter().cloned()).filter(|(_, amount)| *amount != 0)
+}
+
 /// Returns the amounts of a list that are not 0, by name.
 pub(super) fn named(list: &ResourceList) -> Amounts {
-    let fixed = FIXED.iter().cloned().zip([list.milli_cpu, list.memory, list.ephemeral_storage]);
-    fixed.chain(list.scalars.iter().cloned()).filter(|(_, amount)| *amount != 0).collect()
+    amounts_of(list).collect()
 }
 
 fn status(field: &Field<'_>) -> Result<Status, FieldError> {
