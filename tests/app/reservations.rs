@@ -97,8 +97,7 @@ async fn a_reservation_is_read_and_can_be_left_out_of_a_simulation() {
     };
     assert_eq!(cluster.place(owner("web-1", 2000)).await, "n1");
     cluster.create([owner("web-2", 2000), pod("other", 2000)]);
-    let words = cluster.told("web-2", "Insufficient cpu").await;
-    assert!(words.contains("1 Reservation(s) matched owner total"), "{words}");
+    cluster.told("web-2", "Reservation(s) Insufficient cpu").await;
     cluster.told("other", "Insufficient cpu").await;
 
     let path = format!("/apis/v1/plugins/{NAME}/reservations/web");
@@ -107,6 +106,8 @@ async fn a_reservation_is_read_and_can_be_left_out_of_a_simulation() {
     let reason = "too little cpu left: 2 requested, 2 of 3 in use";
     let waits = detail["candidates"].as_array().expect("a list");
     assert!(waits.iter().any(|of| of["pod"] == "default/web-2" && of["reason"] == reason), "{detail}");
+    let explained = cluster.text("/apis/v1/explain/pods/default/web-2");
+    assert!(explained.contains("1 Reservation(s) matched owner total"), "{explained}");
     let of_pod = cluster.read("/apis/v1/explain/pods/default/web-2/reservations");
     let rows = of_pod["rows"].as_array().expect("rows");
     assert!(rows.iter().any(|row| row["reservation"] == "web" && row["reason"] == reason), "{of_pod}");

@@ -288,7 +288,6 @@ mod tests {
             json!([{"labelSelector": {}}]),
             selector(json!([{"key": "app", "operator": "In", "values": ["a0", "a2"]}])),
             selector(json!([{"key": "three", "operator": "Exists"}])),
-            selector(json!([{"key": "tier", "operator": "Gt", "values": ["2"]}])),
             selector(json!([{"key": "app", "operator": "NotIn", "values": ["a0"]}])),
             json!([{"labelSelector": {"matchLabels": {"app": "a3"}}}, {"object": {"uid": "u3"}}]),
         ]
