@@ -2,8 +2,8 @@
 //!
 //! Prints a table with the floors and aims of the design. It is a plain program, because it reports rates and not
 //! distributions:
-//! - `cargo bench --bench decision` runs everything except `hostile`, `explain`, `fixes`, `routes`, `reads`, `l0`, `load` and
-//!   `quotas`;
+//! - `cargo bench --bench decision` runs everything except `hostile`, `explain`, `fixes`, `routes`, `reads`, `l0`, `load`,
+//!   `quotas` and `reservations`;
 //! - `-- gangs` runs only gangs;
 //! - `-- relations` runs only affinity and spread, compared with basic pods without reuse;
 //! - `-- hostile` measures the wait of plain pods next to gangs that take long;
@@ -11,7 +11,8 @@
 //! - `-- explain` compares runs with and without readers, `-- fixes` with and without readers who ask for fixes, `-- l0` with
 //!   and without always-on diagnosis;
 //! - `-- load` compares runs with and without LoadAwareScheduling, and with NodeMetrics that arrive meanwhile; `-- quotas` with
-//!   and without ElasticQuota and 1,000 quotas.
+//!   and without ElasticQuota and 1,000 quotas;
+//! - `-- reservations` places owners of 10,000 reservations, and compares pods that own none with and without Reservation.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
 #[path = "decision/explain.rs"]
@@ -32,6 +33,8 @@ mod quotas;
 mod reads;
 #[path = "decision/relations.rs"]
 mod relations;
+#[path = "decision/reservations.rs"]
+mod reservations;
 #[path = "decision/routes.rs"]
 mod routes;
 #[path = "decision/steady.rs"]
@@ -119,6 +122,9 @@ fn main() {
     }
     if std::env::args().any(|arg| arg == "quotas") {
         return quotas::print();
+    }
+    if std::env::args().any(|arg| arg == "reservations") {
+        return reservations::print();
     }
     if std::env::args().any(|arg| arg == "hostile") {
         return hostile::print();

@@ -1,6 +1,7 @@
 //! Definitions of custom resources that others own, for sandboxes which need them without their owner.
 
 use pellucid_plugins::elastic_quota::ELASTIC_QUOTA;
+use pellucid_plugins::reservation::RESERVATION;
 use serde_json::{Value, json};
 
 /// Returns the definition of ElasticQuota, as Koordinator installs it. It must exist before the scheduler starts, which
@@ -30,6 +31,23 @@ pub(in crate::app) fn elastic_quota() -> Value {
             "versions": [{
                 "name": kind.version, "served": true, "storage": true, "subresources": {"status": {}},
                 "schema": {"openAPIV3Schema": schema},
+            }],
+        },
+    })
+}
+
+/// Returns the definition of Reservation. As with the one above, it must exist before the scheduler starts.
+pub(in crate::app) fn reservation() -> Value {
+    let kind = &RESERVATION;
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{}.{}", kind.plural, kind.group)},
+        "spec": {
+            "group": kind.group, "scope": "Cluster",
+            "names": {"plural": kind.plural, "singular": "reservation", "kind": kind.kind},
+            "versions": [{
+                "name": kind.version, "served": true, "storage": true, "subresources": {"status": {}}, "schema": schema,
             }],
         },
     })

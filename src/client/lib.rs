@@ -37,6 +37,7 @@ mod queue;
 mod queue_text;
 mod quotas;
 mod replicas;
+mod reservations;
 mod scores;
 mod server;
 mod shadow;
@@ -69,6 +70,8 @@ pub enum Ask {
     Queue(queue::QueueArgs),
     /// List the quotas as a tree with what each may use, or explain the share of one
     Quotas(quotas::QuotasArgs),
+    /// List the reservations with what is left of each, or explain one
+    Reservations(reservations::ReservationsArgs),
     /// Say what would make a pod fit, or give a gang its quorum
     Suggestions(suggestions::SuggestionsArgs),
     /// Say what happened to a pod, also after it is gone
@@ -150,6 +153,7 @@ impl Ask {
             Self::Nodes(args) => nodes::run(&args)?,
             Self::Queue(args) => queue::run(&args)?,
             Self::Quotas(args) => args.server.print(&quotas::run(&args)?)?,
+            Self::Reservations(args) => args.server.print(&reservations::run(&args)?)?,
             Self::Suggestions(args) => args.server().print(&suggestions::run(&args)?)?,
             Self::History(args) => args.server.print(&history::run(&args)?)?,
             Self::Events(args) => events::run(&args)?,

@@ -4,6 +4,7 @@
 //! the inverse hooks in reverse order. Not for caches of one cycle; `framework::CycleValue` is.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +13,10 @@ use pellucid_model::requests::PodRequests;
 use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Object, Pod, PodId};
 use smallvec::{SmallVec, smallvec};
 
+use crate::given::Given;
 use crate::hold::HoldValue;
 use crate::stage::Stage;
+use crate::state::PodRecord;
 
 /// What a hook may read besides its own state.
 pub struct HookContext<'a> {
@@ -42,6 +45,30 @@ pub struct Placed<'a> {
     pub stage: Stage,
     /// When it took its place, as wall time. Undoing a removal keeps it.
     pub since: Duration,
+    /// What it gives up to others, which stand in its room.
+    pub given: Option<&'a Given>,
+}
+
+impl<'a> Placed<'a> {
+    pub(crate) fn of(id: PodId, record: &'a PodRecord, node: NodeIdx) -> Self {
+        let PodRecord { pod, stage, since, given, .. } = record;
+        Self { id, pod, node, stage: *stage, since: *since, given: given.as_deref() }
+    }
+
+    /// Returns what the pod takes on its node of all that it requests.
+    pub fn taken(&self) -> Cow<'a, PodRequests> {
+        Given::left_of(self.given, &self.pod.spec.requests)
+    }
+
+    /// Returns whether the pod counts as one: guests that stand in its room count in its stead.
+    pub fn counts(&self) -> bool {
+        is_counted(self.given)
+    }
+}
+
+/// Returns whether a pod counts as one that gives up this.
+pub fn is_counted(given: Option<&Given>) -> bool {
+    given.is_none_or(|given| given.amounts.list.pods == 0)
 }
 
 /// The nodes whose results a change of a plugin's state invalidates, for plugins that read `Usage` or more.
@@ -174,15 +201,33 @@ pub trait DerivedState: Any + Send + Sync {
     }
 
     /// Returns the pods that take less on their nodes than they request, or again all of it, since this was asked last:
-    /// pods in whose room those stand that the plugin's holds let in. What a pod gives up is part of what it requests;
-    /// `pods` in it is 1 when the pod takes no place for a pod either. Asked after each hook that can change it.
-    fn given_up(&mut self) -> Vec<(PodId, Option<Arc<PodRequests>>)> {
+    /// pods in whose room those stand that the plugin's holds let in. Asked after each hook that can change it.
+    fn given_up(&mut self) -> Vec<(PodId, Option<Arc<Given>>)> {
         Vec::new()
+    }
+
+    /// Handles a placed pod that takes another part of its requests than before. States that sum up what pods take, or
+    /// count pods, follow it; `pod_added` and `pod_removed` say what is taken then.
+    fn given_changed(&mut self, _placed: &Placed<'_>, _before: Option<&Given>) {}
+
+    /// Returns whether what the plugin holds for a pod can be handed on to pods that stand in its room.
+    fn shares_holds(&self) -> bool {
+        false
+    }
+
+    /// Returns what is left of a hold beside what pods hold that stand in the room of its pod. `None`: all of it, for a plugin
+    /// whose holds are not [shared](Self::shares_holds).
+    fn hold_left(&self, _whole: &HoldValue, _guests: &[HoldValue]) -> Option<HoldValue> {
+        None
     }
 
     /// Handles that a pod which stands for an object ([`StandsFor`](pellucid_model::pod::StandsFor)) was refused: its
     /// plugin tells it on the object, since the API server has no such pod.
     fn stand_in_refused(&mut self, _cx: &HookContext<'_>, _pod: &Pod, _message: &Arc<str>) {}
+
+    /// Handles that a bound pod which stands for an object is evicted for another: its plugin ends the object, with which
+    /// the pod goes. Until then the other waits.
+    fn stand_in_evicted(&mut self, _cx: &HookContext<'_>, _pod: &Pod, _message: &Arc<str>) {}
 
     /// Returns what the plugin holds for a bound pod, by its object and by what was held so far.
     ///

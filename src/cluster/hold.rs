@@ -32,12 +32,25 @@ pub struct Hold {
     pub what: HoldValue,
     /// What the Binding adds to the pod, so that the hold can be read back. `None` also for what was read back.
     pub marks: Option<Arc<BindingMarks>>,
+    /// All that was chosen for the pod, while others that stand in its room hold a part of it; else `None`.
+    pub whole: Option<HoldValue>,
 }
 
 impl std::fmt::Debug for Hold {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Hold({})", self.plugin)
     }
+}
+
+/// Returns all that the Binding of a pod adds to it.
+pub fn marks_of(holds: &[Hold]) -> Option<Arc<BindingMarks>> {
+    let mut marks = holds.iter().filter_map(|hold| hold.marks.as_ref());
+    let first = marks.next()?.clone();
+    Some(marks.fold(first, |mut all, marks| {
+        // Reserve has refused holds that disagree.
+        drop(Arc::make_mut(&mut all).add(marks));
+        all
+    }))
 }
 
 /// The place of a pod: its node, its stage, when it was placed, and its holds.
@@ -64,6 +77,19 @@ impl Cluster {
         record.holds.push(hold.clone());
         self.undo.push(Undo::Unreserve { id });
         self.notify_holder(id, &hold, true);
+        self.share_beside(id, hold.plugin);
+    }
+
+    /// Has a host's hold follow a change of what is held for it or for a guest.
+    fn share_beside(&mut self, id: PodId, plugin: &'static str) {
+        let Some(record) = self.pod(id) else { return };
+        let (host, is_host) = (record.host, record.given.is_some());
+        if is_host {
+            self.share_hold(id, plugin);
+        }
+        if let Some(host) = host {
+            self.share_hold(host, plugin);
+        }
     }
 
     /// Gives up everything that is held for a pod, newest first.
@@ -81,7 +107,11 @@ impl Cluster {
         let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return false };
         let hold = record.holds.remove(at);
         self.notify_holder(id, &hold, false);
+        let plugin = hold.plugin;
         self.undo.push(Undo::Reserve { id, hold });
+        if let Some(host) = self.pod(id).and_then(|record| record.host) {
+            self.share_hold(host, plugin);
+        }
         true
     }
 
@@ -128,9 +158,9 @@ impl Cluster {
         for at in 0..self.derived.len() {
             let plugin = self.derived[at].plugin();
             let cx = HookContext { now: self.now, nodes: &self.node_index };
-            let placed = Placed { id, pod: &pod, node, stage: Stage::Bound, since };
+            let placed = Placed { id, pod: &pod, node, stage: Stage::Bound, since, given: None };
             if let Some(what) = self.derived[at].bound_hold(&cx, &placed, None) {
-                self.reserve(id, Hold { plugin, what, marks: Some(marks.clone()) });
+                self.reserve(id, Hold { plugin, what, marks: Some(marks.clone()), whole: None });
             }
         }
     }
@@ -154,9 +184,11 @@ impl Cluster {
             let Some(record) = self.pod(id).filter(|record| record.stage == Stage::Bound) else { break };
             let Some(node) = record.node else { break };
             let known = record.holds.iter().position(|hold| hold.plugin == plugin);
-            let held = known.map(|at| &record.holds[at].what);
+            let all = |hold: &'_ Hold| hold.whole.as_ref().unwrap_or(&hold.what).clone();
+            let held = known.map(|at| all(&record.holds[at]));
+            let held = held.as_ref();
             let cx = HookContext { now: self.now, nodes: &self.node_index };
-            let placed = Placed { id, pod: &record.pod, node, stage: record.stage, since: record.since };
+            let placed = Placed::of(id, record, node);
             let new = self.derived[at].bound_hold(&cx, &placed, held);
             let is_same = match (held, &new) {
                 (None, None) => true,
@@ -170,7 +202,7 @@ impl Cluster {
                 self.unreserve_at(id, at);
             }
             if let Some(what) = new {
-                self.reserve(id, Hold { plugin, what, marks: None });
+                self.reserve(id, Hold { plugin, what, marks: None, whole: None });
             }
             self.changes.push(node, Changed::Usage);
             changed = Some(node);
@@ -179,10 +211,10 @@ impl Cluster {
     }
 
     /// Notifies the plugin's state that a hold begins or ends.
-    fn notify_holder(&mut self, id: PodId, hold: &Hold, begins: bool) {
+    pub(super) fn notify_holder(&mut self, id: PodId, hold: &Hold, begins: bool) {
         let Some(record) = self.pods.get(id.index()).and_then(Option::as_ref) else { return };
         let Some(node) = record.node else { return };
-        let placed = Placed { id, pod: &record.pod, node, stage: record.stage, since: record.since };
+        let placed = Placed::of(id, record, node);
         let cx = HookContext { now: self.now, nodes: &self.node_index };
         for state in self.derived.iter_mut().filter(|state| state.plugin() == hold.plugin) {
             let touched = match begins {

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_model::collections::{FxHashMap, FxHashSet};
-use pellucid_model::requests::PodRequests;
 use pellucid_model::{CowMap, GangKey, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey, stable_hash};
 use smallvec::SmallVec;
 
@@ -20,6 +19,7 @@ use crate::content_hash::NodeHash;
 use crate::custom::CustomObjects;
 use crate::derived::{DerivedState, Placed};
 use crate::gangs::{DeclarationIndex, Gangs};
+use crate::given::Given;
 use crate::hold::Hold;
 use crate::input::Quarantined;
 use crate::nominator::Nominator;
@@ -46,9 +46,10 @@ pub struct PodRecord {
     pub since: Duration,
     /// What plugins hold for the pod, in the order of their Reserve.
     pub holds: SmallVec<[Hold; 1]>,
-    /// What of its requests it does not take on its node, because others stand in its room
-    /// ([`DerivedState::given_up`](crate::DerivedState::given_up)). `pods` is 1 when it takes no place for a pod either.
-    pub given: Option<Arc<PodRequests>>,
+    /// What it gives up to others, which stand in its room ([`DerivedState::given_up`](crate::DerivedState::given_up)).
+    pub given: Option<Arc<Given>>,
+    /// The pod in whose room it stands.
+    pub host: Option<PodId>,
 }
 
 /// A node slot. A node that is deleted while pods are on it keeps its slot, without an object.
@@ -347,11 +348,11 @@ impl Cluster {
         record.node = Some(node);
         record.since = since;
         let from = std::mem::replace(&mut record.stage, stage);
-        let pod = record.pod.clone();
+        let (pod, given) = (record.pod.clone(), record.given.clone());
         self.columns.take(node, &record.taken(), 1);
         self.gangs.stage_changed(&pod, from, stage);
         Arc::make_mut(&mut self.nodes[node.index()].pods).push(id);
-        let placed = Placed { id, pod: &pod, node, stage, since };
+        let placed = Placed { id, pod: &pod, node, stage, since, given: given.as_deref() };
         for derived in &mut self.derived {
             derived.pod_added(&placed);
         }
@@ -379,10 +380,10 @@ impl Cluster {
         let since = record.since;
         self.undo.push(Undo::Place { id, node, stage: record.stage, since });
         let from = std::mem::replace(&mut record.stage, Stage::Pending);
-        let pod = record.pod.clone();
+        let (pod, given) = (record.pod.clone(), record.given.clone());
         self.columns.take(node, &record.taken(), -1);
         self.gangs.stage_changed(&pod, from, Stage::Pending);
-        let placed = Placed { id, pod: &pod, node, stage: from, since };
+        let placed = Placed { id, pod: &pod, node, stage: from, since, given: given.as_deref() };
         for derived in self.derived.iter_mut().rev() {
             derived.pod_removed(&placed);
         }
@@ -456,6 +457,7 @@ impl Cluster {
                 Undo::Reserve { id, hold } => self.reserve(id, hold),
                 Undo::Unreserve { id } => drop(self.unreserve_last(id)),
                 Undo::Give { id, given } => self.give(id, given),
+                Undo::SetHold { id, hold } => self.set_hold(id, hold),
             }
         }
         self.undo.end_undo();

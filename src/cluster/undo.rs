@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_model::requests::PodRequests;
 use pellucid_model::{NodeIdx, PodId};
 use smallvec::SmallVec;
 
+use crate::given::Given;
 use crate::hold::Hold;
 use crate::stage::Stage;
 
@@ -22,7 +22,9 @@ pub(super) enum Undo {
     /// Undoes an unreserve.
     Reserve { id: PodId, hold: Hold },
     /// Undoes a change of what the pod gives up.
-    Give { id: PodId, given: Option<Arc<PodRequests>> },
+    Give { id: PodId, given: Option<Arc<Given>> },
+    /// Undoes a change of a hold that stays.
+    SetHold { id: PodId, hold: Hold },
     /// Undoes a change of stage: the pod was in `stage` before.
     Stage { id: PodId, stage: Stage },
 }
@@ -55,6 +57,10 @@ pub(super) struct UndoLog {
 impl UndoLog {
     pub(super) fn is_open(&self) -> bool {
         self.open > 0
+    }
+
+    pub(super) fn is_undoing(&self) -> bool {
+        self.undoing
     }
 
     pub(super) fn push(&mut self, entry: Undo) {

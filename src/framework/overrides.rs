@@ -41,8 +41,9 @@ pub struct NodeOverride {
 /// - names an absent pod only as long as all of its room is there: what other pods stand in already must not be promised
 ///   a second time.
 ///
-/// The other plugins' Reserve sees the absent pods in place. So the plugin is enabled before them where they choose from
-/// what is free.
+/// Its Reserve runs before that of the others. A plugin that holds something for the pod which gives up its room is then
+/// asked to choose from that ([`reserve_within`](super::plugin::Reserve::reserve_within)), and what it chooses is taken off
+/// what it holds there. The other absent pods are in place at Reserve.
 pub trait NodeOverrides: Send + Sync {
     /// Returns the nodes that the pod sees without some pods; empty for most pods. `spec` is the pod's, or a changed one
     /// in a question about it.

@@ -295,6 +295,31 @@ pub trait Reserve: Send + Sync {
     ) -> Result<Option<Reservation>, Cause> {
         self.reserve(view, pod, node)
     }
+    /// Chooses for a pod that another plugin lets into the room of a pod for which this plugin holds something: from that
+    /// room first, or only. The view is without that pod. `affinity` as in [`reserve_aligned`](Self::reserve_aligned), if
+    /// the node demands one. What is chosen is taken off the room ([`DerivedState::hold_left`]).
+    fn reserve_within(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        affinity: Option<NumaAffinity>,
+        _room: &Room,
+    ) -> Result<Option<Reservation>, Cause> {
+        match affinity {
+            Some(affinity) => self.reserve_aligned(view, pod, node, affinity),
+            None => self.reserve(view, pod, node),
+        }
+    }
+}
+
+/// The room in which a pod is to stand, as one plugin knows it.
+#[derive(Clone)]
+pub struct Room {
+    /// What the plugin holds for the pod that gives it up, without what other pods in the room have.
+    pub what: CycleValue,
+    /// Whether nothing else may be chosen.
+    pub is_limit: bool,
 }
 
 /// The result of PreBind.

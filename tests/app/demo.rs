@@ -96,6 +96,10 @@ fn concrete(template: &str) -> Vec<(String, u16)> {
     {
         return vec![(template.replace(":name", "none"), 404)];
     }
+    // The profile of this pod does without the plugin.
+    if ends(&["/:name/reservations"]) {
+        return vec![(template.replace(":namespace", "demo").replace(":name", "seen"), 404)];
+    }
     if ends(&["/quota/:name", "/quotas/:name"]) {
         return vec![found(&template.replace(":name", "vision")), (template.replace(":name", "none"), 404)];
     }

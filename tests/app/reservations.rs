@@ -3,6 +3,7 @@
 use pellucid::plugins::reservation::NAME;
 use serde_json::{Value, json};
 
+use crate::command_lists::{fits, follow, run};
 use crate::common::running::{node, pod, start_with};
 
 const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1
@@ -74,5 +75,76 @@ async fn a_reservation_keeps_its_room_until_its_owner_comes() {
     let path = format!("/apis/v1/plugins/{NAME}/reservations?stage=Succeeded");
     cluster.wait(&path, "it is listed as used up", |body| body["items"][0]["name"] == "web");
     assert_eq!(cluster.status_of(&format!("/apis/v1/plugins/{NAME}/reservations/none")), 404);
+    cluster.stop().await;
+}
+
+/// One restricted reservation of 3 cores: who stands in it, who does not and why, and what if it did not exist?
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reservation_is_read_and_can_be_left_out_of_a_simulation() {
+    let mut cluster = start_with(vec![definition(), node("n1", "a", 4)], Some(CONFIGURATION), None).await;
+    let address = cluster.instance.address;
+    let mut held = reservation("web", 3000);
+    held["spec"]["allocateOnce"] = json!(false);
+    held["spec"]["allocatePolicy"] = json!("Restricted");
+    cluster.create([held, reservation("large", 9000)]);
+    cluster.object(KIND, "web", "available", |object| phase(object) == "Available").await;
+    cluster.object(KIND, "large", "refused", |of| of["status"]["conditions"].is_array()).await;
+
+    let owner = |name: &str, milli_cpu: u32| {
+        let mut made = pod(name, milli_cpu);
+        made["metadata"]["labels"] = json!({"app": "web"});
+        made
+    };
+    assert_eq!(cluster.place(owner("web-1", 2000)).await, "n1");
+    cluster.create([owner("web-2", 2000), pod("other", 2000)]);
+    cluster.told("web-2", "Reservation(s) Insufficient cpu").await;
+    cluster.told("other", "Insufficient cpu").await;
+
+    let path = format!("/apis/v1/plugins/{NAME}/reservations/web");
+    let detail = cluster.wait(&path, "its owners", |body| body["currentOwners"][0]["Name"] == "web-1");
+    assert_eq!(detail["left"]["cpu"], "1", "{detail}");
+    let reason = "too little cpu left: 2 requested, 2 of 3 in use";
+    let waits = detail["candidates"].as_array().expect("a list");
+    assert!(waits.iter().any(|of| of["pod"] == "default/web-2" && of["reason"] == reason), "{detail}");
+    let explained = cluster.text("/apis/v1/explain/pods/default/web-2");
+    assert!(explained.contains("1 Reservation(s) matched owner total"), "{explained}");
+    let of_pod = cluster.read("/apis/v1/explain/pods/default/web-2/reservations");
+    let rows = of_pod["rows"].as_array().expect("rows");
+    assert!(rows.iter().any(|row| row["reservation"] == "web" && row["reason"] == reason), "{of_pod}");
+    assert!(rows.iter().any(|row| row["reason"] == "the reservation is Pending"), "{of_pod}");
+    assert_eq!(cluster.metric(r#"pellucid_reservations{phase="Available"}"#), 1.0);
+    assert_eq!(
+        cluster.metric(r#"pellucid_reservation_resource{name="web",resource="cpu",type="left"}"#),
+        1.0
+    );
+
+    let listed = fits(address, &["reservations"]);
+    for said in ["large", "Pending", "web", "Available", "n1", "2 reservations."] {
+        assert!(listed.contains(said), "{said} is not in\n{listed}");
+    }
+    // The one that waits, with the verdict on it.
+    let explained = follow(address, &listed);
+    for said in ["large: Pending", "default/reservation:large: refused", "1 Insufficient cpu"] {
+        assert!(explained.contains(said), "{said} is not in\n{explained}");
+    }
+    let one = run(address, 100, &["reservations", "web"]);
+    for said in ["web: Available on n1", "default/web-1", "default/web-2", reason] {
+        assert!(one.stdout.contains(said), "{said} is not in\n{}", one.stdout);
+    }
+    assert_eq!(run(address, 100, &["reservations", "none"]).code, Some(1));
+
+    // Pods that must go are named as what they are.
+    let fixes = cluster.text("/apis/v1/explain/pods/default/other/suggestions");
+    assert!(fixes.contains("kubectl delete reservations.scheduling.koordinator.sh web"), "{fixes}");
+    assert!(!fixes.contains("delete pod reservation:"), "{fixes}");
+
+    let simulate = |edits: Value| {
+        let body = json!({"include": ["default/other"], "edits": edits});
+        cluster.post("/apis/v1/simulate", &body).json()
+    };
+    assert_eq!(simulate(json!([]))["placements"], json!([]));
+    let without = simulate(json!([{"deleteObject": {"kind": "Reservation", "name": "web"}}]));
+    assert_eq!(without["placements"][0]["pod"], "default/other", "{without}");
+    assert_eq!(without["placements"][0]["node"], "n1", "{without}");
     cluster.stop().await;
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid::cluster::Input;
+use pellucid::cluster::marks_of;
 use pellucid::cycle::NodeResultCache;
 use pellucid::cycle::attempt::node_result_cache::CycleContext;
-use pellucid::cycle::attempt::reserve::{marks_of, place_nominee};
+use pellucid::cycle::attempt::reserve::place_nominee;
 use pellucid::cycle::scheduler::PluginTally;
 use pellucid::framework::View;
 use pellucid::framework::endpoint::{PathParams, ReadContext};

@@ -11,8 +11,11 @@ mod loadaware_model;
 mod numa;
 mod numa_histories;
 mod reservation;
+mod reservation_card_histories;
 mod reservation_cluster;
+mod reservation_histories;
 mod reservation_rules;
+mod reservation_shares;
 
 use common::cases::Cases;
 use serde_json::Value;

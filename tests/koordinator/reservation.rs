@@ -31,8 +31,13 @@ const QUIRKS: &[(&str, &[&str])] = &[
         &["rs202x48 rs202x48-n0 items", "rs202x50 rs202x50-n0 items", "rs202x63 rs202x63-n0 items"],
     ),
     (
-        "Theirs scores nodes by other sums than ours where there are owners of reservations that the pod does not match.",
-        &["rs202x25 2 totals", "rs202x36 3 totals", "rs202x45 4 totals"],
+        "So the node counts such a resource of an owner twice in theirs: here 19 GiB of 25, where 12 are requested.",
+        &["rs202x25 2 totals"],
+    ),
+    (
+        "Theirs takes all that owners use off the sum of the node, also what overflowed their reservation, where the pod does \
+         not match it. It is the mistake behind its overcommitted nodes: here 3.5 GiB and half a core too little count.",
+        &["rs202x36 3 totals", "rs202x45 4 totals"],
     ),
     ("Theirs counts a reason once per reservation of a node.", &["rs202x60 0 message"]),
     (

@@ -10,9 +10,15 @@ use pellucid::framework::endpoint::{PathParams, ReadContext};
 use pellucid::framework::list::List;
 use pellucid::framework::profile::Profile;
 use pellucid::kubernetes::decode::Decoder;
-use pellucid::model::effect::{BindOutcome, Effect, EffectReport, ObjectPart, ObjectWrite, WriteOutcome};
+use pellucid::model::custom::CustomKind;
+use pellucid::model::effect::{
+    BindOutcome, Effect, EffectReport, EvictOutcome, ObjectPart, ObjectWrite, WriteOutcome,
+};
 use pellucid::model::manifest::format_moment;
-use pellucid::model::{CustomKindRef, Name, Now, PodKey};
+use pellucid::model::{CustomKindRef, Name, Now, PodKey, quantity};
+use pellucid::plugins::device_share::DEVICE;
+use pellucid::plugins::elastic_quota::ELASTIC_QUOTA;
+use pellucid::plugins::node_numa_resource::NODE_RESOURCE_TOPOLOGY;
 use pellucid::plugins::registry;
 use pellucid::plugins::reservation::{NAME, RESERVATION};
 use serde_json::{Value, json};
@@ -29,17 +35,19 @@ pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }
 
-fn profile() -> Profile {
+/// Returns the profile with the plugin and these.
+fn profile(others: &[&str], args: &Value) -> Profile {
+    let others = others.iter().map(|name| json!({"name": name}));
+    // Theirs scores free amounts a second time in NodeNUMAResource.
+    let own = [json!({"name": NAME, "weight": 5000}), json!({"name": "NodeResourcesFit", "weight": 2})];
+    let enabled: Vec<Value> = others.chain(own).collect();
     let config = json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{
             "schedulerName": "koord-scheduler",
-            "plugins": {"multiPoint": {"enabled": [
-                {"name": NAME, "weight": 5000},
-                // Theirs scores free amounts a second time in NodeNUMAResource.
-                {"name": "NodeResourcesFit", "weight": 2},
-            ]}},
+            "plugins": {"multiPoint": {"enabled": enabled}},
+            "pluginConfig": [{"name": NAME, "args": args}],
         }],
     });
     let mut parsed =
@@ -73,11 +81,29 @@ pub(crate) struct Case {
     pub(crate) version: u64,
     pub(crate) pods: BTreeMap<PodKey, Value>,
     pub(crate) reservations: BTreeMap<String, Value>,
+    /// Pods that were evicted.
+    pub(crate) evicted: Vec<PodKey>,
+    plugins: Vec<&'static str>,
+    /// Objects of other kinds that plugins bring.
+    others: Vec<Value>,
+}
+
+/// Returns the objects of other kinds, each with its kind.
+fn others(case: &Value) -> Vec<(&'static CustomKind, Value)> {
+    let kinds = [&DEVICE, &NODE_RESOURCE_TOPOLOGY, &ELASTIC_QUOTA];
+    let kind =
+        |object: &Value| kinds.into_iter().find(|kind| object["kind"] == kind.kind).expect("a known kind");
+    array(&case["objects"]["others"]).iter().map(|object| (kind(object), object.clone())).collect()
 }
 
 impl Case {
     pub(crate) fn new(case: &Value) -> Self {
-        let profile = profile();
+        Self::with(case, &[])
+    }
+
+    /// Makes it with further plugins enabled, before the others.
+    pub(crate) fn with(case: &Value, plugins: &[&'static str]) -> Self {
+        let profile = profile(plugins, &case["args"]);
         let mut core = Core::new(settings(profile.clone()));
         core.now = Now { monotonic: Duration::from_secs(1), wall: Duration::from_secs(BEGIN) };
         let decoder = Decoder::of(&registry());
@@ -89,11 +115,17 @@ impl Case {
             version: 0,
             pods: BTreeMap::new(),
             reservations: BTreeMap::new(),
+            evicted: Vec::new(),
+            plugins: plugins.to_vec(),
+            others: Vec::new(),
         };
         let objects = &case["objects"];
         for node in array(&objects["nodes"]) {
             let node = Arc::new(made.decoder.node(node).expect("a node"));
             made.core.apply(Input::NodeApplied(node));
+        }
+        for (kind, object) in others(case) {
+            made.put_other(kind, &object);
         }
         for pod in array(&objects["pods"]) {
             made.create_pod(pod);
@@ -109,9 +141,18 @@ impl Case {
         made
     }
 
-    /// Makes a scheduler that is given the objects as they stand, reservations first or pods first.
+    /// Makes a scheduler that is given the objects as they stand, reservations first or pods first, and settles.
     pub(crate) fn restarted(&self, nodes: &[Value], order: [bool; 2]) -> Self {
-        let mut made = Self::new(&json!({"id": self.id, "objects": {"nodes": nodes}}));
+        let mut made = self.rebuilt(nodes, order);
+        made.settle();
+        made
+    }
+
+    /// Makes a scheduler that is given the objects as they stand and decides nothing yet.
+    pub(crate) fn rebuilt(&self, nodes: &[Value], order: [bool; 2]) -> Self {
+        let case = json!({"id": self.id, "objects": {"nodes": nodes, "others": self.others}});
+        let mut made = Self::with(&case, &self.plugins);
+        made.core.now = self.core.now;
         for is_reservation in order {
             if is_reservation {
                 self.reservations.values().for_each(|object| made.put_reservation(object.clone()));
@@ -119,7 +160,6 @@ impl Case {
                 self.pods.values().for_each(|pod| drop(made.put_pod(pod.clone())));
             }
         }
-        made.settle();
         made
     }
 
@@ -131,6 +171,13 @@ impl Case {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         object
+    }
+
+    pub(crate) fn put_other(&mut self, kind: &'static CustomKind, object: &Value) {
+        let versioned = self.versioned(object.clone());
+        let read = self.decoder.custom(CustomKindRef(kind), &versioned).expect("it can be read");
+        self.others.push(object.clone());
+        self.core.apply(Input::CustomApplied(Arc::new(read)));
     }
 
     pub(crate) fn put_reservation(&mut self, object: Value) {
@@ -197,7 +244,12 @@ impl Case {
                 let mut outcome = WriteOutcome::Written;
                 match &order.write {
                     ObjectWrite::Patch { object, part, patch, precondition } => {
-                        assert_eq!((object.plural, *part), ("reservations", ObjectPart::Status));
+                        if object.plural != "reservations" {
+                            // What other plugins write of their objects is not looked at.
+                            let id = order.id;
+                            return self.core.apply(Input::Report(EffectReport::ObjectDone { id, outcome }));
+                        }
+                        assert!(*part == ObjectPart::Status || patch.get("status").is_none());
                         let mut changed = self.reservations[object.name.as_str()].clone();
                         let version = text(&changed["metadata"]["resourceVersion"]);
                         if precondition.resource_version.as_deref().is_none_or(|wanted| wanted == version) {
@@ -213,8 +265,14 @@ impl Case {
                 let id = order.id;
                 self.core.apply(Input::Report(EffectReport::ObjectDone { id, outcome }));
             }
-            Effect::Status(_) | Effect::Event(_) => {}
-            other => panic!("{other:?}"),
+            Effect::Evict(order) => {
+                let (id, uid) = (order.id, order.victim.uid.clone());
+                self.delete_pod(&order.victim.key);
+                self.evicted.push(order.victim.key);
+                let outcome = EvictOutcome::Deleted;
+                self.core.apply(Input::Report(EffectReport::EvictDone { id, uid, outcome }));
+            }
+            Effect::Status(_) | Effect::Event(_) | Effect::GroupStatus(_) => {}
         }
     }
 
@@ -226,11 +284,23 @@ impl Case {
         plugin.advice().expect("it gives advice").sentence(view, &record.pod.spec, self.core.now)
     }
 
-    pub(crate) fn read(&self, path: &str, node: &str) -> Value {
+    /// Returns the CPU that the pods of a quota use, in thousandths of a core.
+    pub(crate) fn used_of_quota(&self, name: &str) -> i64 {
+        let quota = self.read_of("ElasticQuota", "quotas/:name", name);
+        quantity::milli(quota["used"]["cpu"].as_str().unwrap_or("0")).expect("a quantity")
+    }
+
+    pub(crate) fn read(&self, path: &str, name: &str) -> Value {
+        self.read_of(NAME, path, name)
+    }
+
+    fn read_of(&self, plugin: &str, path: &str, name: &str) -> Value {
         let registry = registry();
-        let factory = registry.iter().find(|f| f.name() == NAME).expect("it is registered");
-        let endpoint = factory.endpoints().into_iter().find(|e| e.path == path).expect("it is there");
-        let params = PathParams::from([("nodeName".to_owned(), node.to_owned())]);
+        let factory = registry.iter().find(|f| f.name() == plugin).expect("it is registered");
+        let mut endpoints = factory.endpoints().into_iter();
+        let endpoint = endpoints.find(|e| e.path == path && !e.explains).expect("it is there");
+        let params = ["nodeName", "name"].map(|param| (param.to_owned(), name.to_owned()));
+        let params = PathParams::from(params);
         let view = View::new(self.core.scheduler.cluster());
         let cx = ReadContext { view, params: &params, now: self.core.now, list: &List::default() };
         (endpoint.read)(&cx).expect("an answer")

@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use crate::reservation_cluster::{Case, text};
 
-fn node(name: &str, cpu: &str) -> Value {
+pub(crate) fn node(name: &str, cpu: &str) -> Value {
     let offer = json!({"cpu": cpu, "memory": "64Gi", "pods": "110"});
     json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": offer}})
 }
 
-fn containers(cpu: &str) -> Value {
+pub(crate) fn containers(cpu: &str) -> Value {
     json!([{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}])
 }
 
-fn reservation(name: &str, cpu: &str, more: &Value) -> Value {
+pub(crate) fn reservation(name: &str, cpu: &str, more: &Value) -> Value {
     let mut made = json!({
         "apiVersion": "scheduling.koordinator.sh/v1alpha1",
         "kind": "Reservation",
@@ -32,7 +32,7 @@ fn reservation(name: &str, cpu: &str, more: &Value) -> Value {
     made
 }
 
-fn pod(name: &str, app: &str, cpu: &str) -> Value {
+pub(crate) fn pod(name: &str, app: &str, cpu: &str) -> Value {
     let spec = json!({"schedulerName": "koord-scheduler", "containers": containers(cpu)});
     json!({
         "apiVersion": "v1", "kind": "Pod", "spec": spec,
@@ -45,7 +45,7 @@ fn cluster(nodes: Value, reservations: Value) -> Case {
 }
 
 /// Creates a pod. Returns its node and the code of the first reason for which it has none.
-fn try_pod(case: &mut Case, pod: &Value) -> (Option<String>, Option<String>) {
+pub(crate) fn try_pod(case: &mut Case, pod: &Value) -> (Option<String>, Option<String>) {
     let key = case.create_pod(pod);
     case.settle();
     let scheduler = &case.core.scheduler;
@@ -60,22 +60,22 @@ fn try_pod(case: &mut Case, pod: &Value) -> (Option<String>, Option<String>) {
     (node, code)
 }
 
-fn status<'c>(case: &'c Case, name: &str) -> &'c Value {
+pub(crate) fn status<'c>(case: &'c Case, name: &str) -> &'c Value {
     &case.reservations[name]["status"]
 }
 
 /// Returns the CPU that is free on a node, in thousandths of a core.
-fn free(case: &Case, node: &str) -> i64 {
+pub(crate) fn free(case: &Case, node: &str) -> i64 {
     let view = View::new(case.core.scheduler.cluster());
     let at = view.cluster().find_node(&node.into()).expect("it is there");
     view.columns().free(at, pellucid::cluster::columns::CPU)
 }
 
-fn is_on(node: &str) -> (Option<String>, Option<String>) {
+pub(crate) fn is_on(node: &str) -> (Option<String>, Option<String>) {
     (Some(node.to_owned()), None)
 }
 
-fn is_refused(code: &str) -> (Option<String>, Option<String>) {
+pub(crate) fn is_refused(code: &str) -> (Option<String>, Option<String>) {
     (None, Some(code.to_owned()))
 }
 
@@ -185,5 +185,110 @@ fn who_stands_where_is_read_back_from_the_objects() {
     for order in [[true, false], [false, true]] {
         let again = case.restarted(&[node("n", "4")], order);
         assert_eq!((free(&again, "n"), again.read("nodeReservations/:nodeName", "n")), before);
+    }
+}
+
+fn of_priority(mut pod: Value, priority: i32) -> Value {
+    pod["spec"]["priority"] = json!(priority);
+    pod
+}
+
+#[test]
+fn nobody_is_evicted_for_room_that_a_pod_has_reserved() {
+    let own = json!({"allocatePolicy": "Aligned", "allocateOnce": false});
+    let mut case = cluster(json!([node("n", "8")]), json!([reservation("r", "4", &own)]));
+    assert_eq!(try_pod(&mut case, &of_priority(pod("filler", "db", "4"), 0)), is_on("n"));
+    assert_eq!(try_pod(&mut case, &of_priority(pod("owner", "web", "4"), 100)), is_on("n"));
+    assert_eq!(case.evicted, []);
+    case.delete_pod(&PodKey::new("default", "owner"));
+    case.settle();
+    // What others have reserved is no room either, so nobody is evicted in vain.
+    assert_eq!(try_pod(&mut case, &of_priority(pod("stranger", "db", "6"), 100)).0, None);
+    assert_eq!(case.evicted, []);
+    // The reservation and the node together are too small while the filler is there.
+    try_pod(&mut case, &of_priority(pod("large", "web", "6"), 100));
+    assert_eq!(case.evicted, [PodKey::new("default", "filler")]);
+    let large = &case.pods[&PodKey::new("default", "large")];
+    assert_eq!(large["spec"]["nodeName"], "n", "it goes there at once");
+    assert_eq!(free(&case, "n"), 2000);
+}
+
+#[test]
+fn nobody_is_evicted_for_what_a_restricted_reservation_lacks() {
+    let own = json!({"allocatePolicy": "Restricted", "allocateOnce": false});
+    let mut case = cluster(json!([node("n", "8")]), json!([reservation("r", "4", &own)]));
+    assert_eq!(try_pod(&mut case, &of_priority(pod("filler", "db", "4"), 0)), is_on("n"));
+    let mut wanting = of_priority(pod("owner", "web", "6"), 100);
+    wanting["metadata"]["annotations"]["scheduling.koordinator.sh/reservation-affinity"] = json!("{}");
+    assert_eq!(try_pod(&mut case, &wanting).0, None);
+    assert_eq!(case.evicted, []);
+}
+
+#[test]
+fn a_reservation_is_evicted_for_a_pod_of_higher_priority_where_the_argument_says_so() {
+    for is_allowed in [false, true] {
+        let mut held = reservation("r", "4", &json!({"allocateOnce": false, "allocatePolicy": "Aligned"}));
+        held["metadata"]["labels"] = json!({"koordinator.sh/priority": "50"});
+        let mut kept = held.clone();
+        kept["metadata"] = json!({"name": "kept", "labels": {"koordinator.sh/priority": "500"}});
+        let objects = json!({"nodes": [node("n", "8")], "reservations": [held, kept]});
+        let args = json!({"enablePreemption": is_allowed});
+        let mut case = Case::new(&json!({"id": "preempted", "objects": objects, "args": args}));
+        let (on, _) = try_pod(&mut case, &of_priority(pod("urgent", "db", "3"), 100));
+        assert_eq!(case.evicted, [], "the API server has no such pod");
+        assert_eq!(text(&status(&case, "kept")["phase"]), "Available");
+        if !is_allowed {
+            assert_eq!((on, text(&status(&case, "r")["phase"])), (None, "Available"));
+            continue;
+        }
+        assert_eq!(text(&status(&case, "r")["phase"]), "Failed");
+        let ready = &status(&case, "r")["conditions"][1];
+        assert_eq!((text(&ready["status"]), text(&ready["reason"])), ("False", "Preempted"));
+        assert!(text(&ready["message"]).starts_with("Preempted by pod urgent-uid on node n"), "{ready}");
+        let urgent = &case.pods[&PodKey::new("default", "urgent")];
+        assert_eq!(urgent["spec"]["nodeName"], "n", "its room is the pod's");
+        assert_eq!(free(&case, "n"), 1000);
+    }
+}
+
+/// Several reservations of one node, and pods that ask for none by name: each owner takes one, and nobody else any.
+#[test]
+fn each_owner_takes_one_of_several_reservations_of_a_node() {
+    let aligned = json!({"allocatePolicy": "Aligned"});
+    let all: Vec<Value> = (0..3).map(|i| reservation(&format!("r{i}"), "2", &aligned)).collect();
+    let mut case = cluster(json!([node("n", "7")]), json!(all));
+    let refused = try_pod(&mut case, &pod("stranger", "db", "2"));
+    assert_eq!(refused, is_refused("InsufficientResource"), "one core is free");
+    case.delete_pod(&PodKey::new("default", "stranger"));
+    for i in 0..3 {
+        assert_eq!(try_pod(&mut case, &pod(&format!("owner-{i}"), "web", "2")), is_on("n"));
+    }
+    let used: Vec<&str> =
+        (0..3).map(|i| text(&status(&case, &format!("r{i}"))["currentOwners"][0]["name"])).collect();
+    assert_eq!(used, ["owner-0", "owner-1", "owner-2"]);
+    assert_eq!(free(&case, "n"), 1000);
+    assert_eq!(try_pod(&mut case, &pod("late", "web", "2")), is_refused("InsufficientResource"));
+}
+
+#[test]
+fn each_of_a_thousand_owners_finds_its_own_among_a_thousand_reservations() {
+    let nodes: Vec<Value> = (0..50).map(|i| node(&format!("n{i}"), "44")).collect();
+    let of = |i: usize| {
+        let mut made = reservation(&format!("r{i:03}"), "2", &json!({"allocatePolicy": "Restricted"}));
+        made["spec"]["owners"] = json!([{"object": {"namespace": "default", "name": format!("p{i:03}")}}]);
+        made
+    };
+    let reservations: Vec<Value> = (0..1000).map(of).collect();
+    let mut case = cluster(json!(nodes), json!(reservations));
+    for i in (0..1000).rev() {
+        case.create_pod(&pod(&format!("p{i:03}"), "web", "2"));
+    }
+    case.settle();
+    for i in 0..1000 {
+        let name = format!("r{i:03}");
+        assert_eq!(text(&status(&case, &name)["phase"]), "Succeeded", "{name}");
+        assert_eq!(text(&status(&case, &name)["currentOwners"][0]["name"]), format!("p{i:03}"));
+        let pod = &case.pods[&PodKey::new("default", &format!("p{i:03}"))];
+        assert_eq!(pod["spec"]["nodeName"], status(&case, &name)["nodeName"]);
     }
 }

@@ -119,6 +119,7 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     mock.serve("/apis/scheduling.koordinator.sh/v1alpha1/reservations", []);
     let reservation = "/apis/scheduling.koordinator.sh/v1alpha1/reservations/r";
     mock.on(&format!("PATCH {reservation}/status"), lost());
+    mock.on(&format!("PATCH {reservation}"), lost());
     mock.on(&format!("DELETE {reservation}"), [Answer::Json(200, json!({}))]);
     mock.serve("/apis/scheduling.k8s.io/v1/priorityclasses", []);
     let (io, mut inputs) =
@@ -128,9 +129,9 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     let of_quota = [ObjectPart::Main, ObjectPart::Status].map(|part| patch_quota(5 + part as u64, part));
     io.queues.push_all([evict(2, "v"), bind_volume(3), select_node(4)].into_iter().chain(of_quota));
     io.queues.push_all(writes_of_reservation());
-    // The seven reports arrive in any order.
+    // The eight reports arrive in any order.
     let mut reports = 0;
-    while reports < 7 {
+    while reports < 8 {
         let input = inputs.recv().await.expect("an input");
         reports += u32::from(matches!(
             input,
@@ -178,8 +179,8 @@ fn patch_quota(id: u64, part: ObjectPart) -> Effect {
     object(id, write)
 }
 
-/// Orders a patch of a Reservation's status, and the deletion of the Reservation.
-fn writes_of_reservation() -> [Effect; 2] {
+/// Orders patches of a Reservation and of its status, and its deletion.
+fn writes_of_reservation() -> [Effect; 3] {
     let object_ref = || ObjectRef::custom(&RESERVATION, &"".into(), &"r".into());
     let precondition = || Precondition::uid("uid-r".into());
     let patch = ObjectWrite::Patch {
@@ -188,8 +189,14 @@ fn writes_of_reservation() -> [Effect; 2] {
         precondition: precondition(),
         patch: Arc::new(json!({"status": {"phase": "Failed"}})),
     };
+    let marks = ObjectWrite::Patch {
+        object: object_ref(),
+        part: ObjectPart::Main,
+        precondition: precondition(),
+        patch: Arc::new(json!({"metadata": {"annotations": {"a": "b"}}})),
+    };
     let delete = ObjectWrite::Delete { object: object_ref(), precondition: precondition() };
-    [object(7, patch), object(8, delete)]
+    [object(7, patch), object(8, delete), object(9, marks)]
 }
 
 /// Asks who a user is and what the user may.

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid::cluster::marks_of;
 use pellucid::cluster::{Cluster, Input};
-use pellucid::cycle::attempt::reserve::{marks_of, place_nominee};
+use pellucid::cycle::attempt::reserve::place_nominee;
 use pellucid::cycle::scheduler::{Settings, Step};
 use pellucid::diagnosis::dump::restore::{self, Rewind};
 use pellucid::framework::manifest::format_moment;

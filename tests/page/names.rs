@@ -55,6 +55,10 @@ fn everything_has_a_name_for_screen_readers() {
         ("#/nodes/tiny-01", "document.querySelector('#view table')"),
         ("#/queue", "document.querySelector('#view tbody tr')"),
         ("#/quotas", "document.querySelectorAll('#view .quota').length === 6"),
+        (
+            "#/reservations",
+            "document.querySelector('#view').textContent.includes('There are no reservations.')",
+        ),
     ];
     for (view, is_there) in views {
         browser.in_new_page(&format!("http://{}/{view}", demo.rest));

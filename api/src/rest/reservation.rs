@@ -140,9 +140,51 @@ pub struct ReservationDetail {
     pub owner_terms: Value,
     /// The pods in its room, by namespace and name.
     pub current_owners: Vec<AssignedReservationPod>,
+    /// Pending pods that are its owners, by namespace and name, at most 100, each with what keeps it from the reservation.
+    #[serde(default)]
+    pub candidates: Vec<ReservationCandidate>,
+    /// Whether there are more of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub candidates_truncated: bool,
     /// Where the verdict on it stands while it is pending: it is explained as a pod is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
+}
+
+/// A pending pod that is an owner of a reservation.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReservationCandidate {
+    /// The pod, by namespace and name.
+    pub pod: String,
+    /// What keeps it from the reservation.
+    pub reason: String,
+}
+
+/// `explain/pods/:namespace/:name/reservations`: the reservations that have a pending pod as an owner.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodReservations {
+    /// The reservations, by name, at most 100.
+    pub rows: Vec<PodReservation>,
+    /// Whether there are more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+}
+
+/// A reservation that has a pod as an owner.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodReservation {
+    /// Name of the reservation.
+    pub reservation: String,
+    /// Its phase.
+    pub phase: String,
+    /// The node that it is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// What keeps the pod from it.
+    pub reason: String,
 }
 
 /// `Reservation/state`: how many reservations there are, and what they hold.

@@ -1,13 +1,13 @@
 //! The load of the demo: pods that use more than they request, and a profile with LoadAwareScheduling. The load does
-//! not affect the placements of the default profile.
+//! not affect the placements of the default profile. A third profile has Reservation.
 
 use std::time::Duration;
 
 use pellucid_cycle::Snapshot;
 use pellucid_model::CustomKindRef;
 use pellucid_model::custom::CustomValue;
-use pellucid_plugins::elastic_quota;
 use pellucid_plugins::load_aware_scheduling::{NAME, NODE_METRIC};
+use pellucid_plugins::{elastic_quota, reservation};
 use serde_json::{Value, json};
 
 use super::cluster::{in_pool, pod, with};
@@ -16,6 +16,8 @@ use super::cluster::{in_pool, pod, with};
 pub(super) const REPORT_EVERY: Duration = Duration::from_secs(10);
 /// Scheduler name of the profile with LoadAwareScheduling.
 const PROFILE: &str = "load-aware";
+/// Scheduler name of the profile with Reservation.
+const RESERVING: &str = "reserving";
 const USAGE: &str = "sandbox.pellucid.dev/usage";
 
 /// Returns the configuration of the demo's scheduler, as a file.
@@ -32,6 +34,10 @@ pub(super) fn configuration() -> String {
                 "schedulerName": PROFILE,
                 "plugins": {"multiPoint": {"enabled": [{"name": NAME, "weight": 1}]}},
                 "pluginConfig": [{"name": NAME, "args": {"usageThresholds": {"cpu": 65, "memory": 95}}}],
+            },
+            {
+                "schedulerName": RESERVING,
+                "plugins": {"multiPoint": {"enabled": [{"name": reservation::NAME, "weight": 5000}]}},
             },
         ],
     });

@@ -59,7 +59,7 @@ pub async fn run(
     let patience = Duration::from_secs(10);
     let connection = Connection::with_config(sandbox.kube_config(), "the demo's sandbox", patience).await?;
     let client = connection.write.clone();
-    create(&client, [definitions::elastic_quota()]).await?;
+    create(&client, [definitions::elastic_quota(), definitions::reservation()]).await?;
     let mut instance = Instance::start(InstanceConfig {
         connection,
         configuration: pellucid_config::parse(&load::configuration(), "the demo's configuration", &registry)?,

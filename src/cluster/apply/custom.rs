@@ -56,6 +56,14 @@ impl Cluster {
         });
     }
 
+    /// Tells the plugins that a pod which stands for an object is evicted.
+    pub fn stand_in_evicted(&mut self, pod: &Pod, message: &Arc<str>) {
+        self.notify_plugins(|state, cx| {
+            state.stand_in_evicted(cx, pod, message);
+            Touched::Nothing
+        });
+    }
+
     /// Applies a complete list of objects of a plugin's kind: objects that are not in it are deleted.
     pub fn reset_custom(
         &mut self,
@@ -81,8 +89,8 @@ impl Cluster {
     /// Notifies plugins that the object of a placed pod changed while its spec did not.
     pub(super) fn notify_placed_pod_changed(&mut self, id: PodId, old: &Pod) {
         let Some(record) = self.pod(id) else { return };
-        let (Some(node), pod) = (record.node, record.pod.clone()) else { return };
-        let placed = Placed { id, pod: &pod, node, stage: record.stage, since: record.since };
+        let (Some(node), record) = (record.node, record.clone()) else { return };
+        let placed = Placed::of(id, &record, node);
         self.notify_plugins(|state, _| state.placed_pod_changed(&placed, old));
     }
 

@@ -347,6 +347,7 @@ impl Cluster {
                 since: Duration::ZERO,
                 holds: SmallVec::new(),
                 given: None,
+                host: None,
             }),
         );
         self.join_gang(id);
@@ -397,6 +398,7 @@ impl Cluster {
         let Some(stage) = self.pod(id).map(|record| record.stage) else { return };
         let node = self.release(id);
         let Some(record) = self.pods[id.index()].take() else { return };
+        self.forget_host(&record);
         self.uncount_labels(&record.pod);
         self.pod_index.remove(&record.pod.key);
         self.shapes.release(record.shape);

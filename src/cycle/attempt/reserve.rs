@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{Cluster, Hold, Stage};
+use pellucid_framework::plugin::Room;
 use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, Code, NumaAffinity, Reason, Reservation, View};
 use pellucid_model::effect::BindingMarks;
@@ -51,13 +52,17 @@ fn reserve_if(
             // Read back while a state is rebuilt.
             continue;
         }
-        let chosen = match affinity {
-            Some(affinity) => plugin.reserve_aligned(View::new(cluster), pod, node, affinity)?,
-            None => plugin.reserve(View::new(cluster), pod, node)?,
+        let chosen = match (room_of(cluster, id, enabled.plugin.name()), affinity) {
+            (Some((host, room)), _) => cluster.probe(|cluster| {
+                cluster.release(host);
+                plugin.reserve_within(View::new(cluster), pod, node, affinity, &room)
+            })?,
+            (None, Some(affinity)) => plugin.reserve_aligned(View::new(cluster), pod, node, affinity)?,
+            (None, None) => plugin.reserve(View::new(cluster), pod, node)?,
         };
         let Some(chosen) = chosen.filter(&counts) else { continue };
         let plugin = enabled.plugin.name();
-        let hold = Hold { plugin, what: chosen.what, marks: chosen.marks };
+        let hold = Hold { plugin, what: chosen.what, marks: chosen.marks, whole: None };
         if let Err((other, key)) = agrees(cluster, id, &hold) {
             let reason = Reason::about(ReasonCode::PluginsDisagree, &*format!("{other} {plugin}: {key}"));
             return Err(Cause::new(plugin, Code::Unschedulable, reason));
@@ -65,6 +70,15 @@ fn reserve_if(
         cluster.reserve(id, hold);
     }
     Ok(())
+}
+
+/// Returns the pod in whose room a pod stands, with what a plugin holds for it.
+fn room_of(cluster: &Cluster, id: PodId, plugin: &str) -> Option<(PodId, Room)> {
+    let host = cluster.pod(id)?.host?;
+    let record = cluster.pod(host)?;
+    let hold = record.holds.iter().find(|hold| hold.plugin == plugin)?;
+    let is_limit = record.given.as_ref().is_some_and(|given| given.is_limit);
+    Some((host, Room { what: hold.what.clone(), is_limit }))
 }
 
 /// Places a nominated pod in a trial, with what its node would give it. If a plugin has nothing left for it, the pod
@@ -87,19 +101,9 @@ fn agrees(cluster: &Cluster, id: PodId, hold: &Hold) -> Result<(), (&'static str
     Ok(())
 }
 
-/// Returns all that the Binding of a pod adds to it.
-pub fn marks_of(holds: &[Hold]) -> Option<Arc<BindingMarks>> {
-    let mut marks = holds.iter().filter_map(|hold| hold.marks.as_ref());
-    let first = marks.next()?.clone();
-    Some(marks.fold(first, |mut all, marks| {
-        // Reserve has refused holds that disagree.
-        drop(Arc::make_mut(&mut all).add(marks));
-        all
-    }))
-}
-
 #[cfg(test)]
 mod tests {
+    use pellucid_cluster::marks_of;
     use pellucid_framework::profile::Enabled;
     use pellucid_framework::{Plugin, Reserve, points};
     use pellucid_model::Name;

@@ -335,8 +335,8 @@ fn refused_by<'c>(profile: &Profile, causes: impl Iterator<Item = &'c Cause>) ->
     by
 }
 
-/// Returns the plugins that may refuse nodes to a pod: those that filter, and the providers of topology hints. Plugins
-/// whose PreFilter skips the pod are left out.
+/// Returns the plugins that may refuse nodes to a pod: those that filter, the providers of topology hints, and those that
+/// override nodes. Others whose PreFilter skips the pod are left out.
 pub(crate) fn plugins_that_filter(profile: &Profile, view: View<'_>, spec: &PodSpec) -> RefusedBy {
     let mut all = RefusedBy::default();
     for (place, at) in chain::places(profile, |_| true) {
@@ -348,6 +348,7 @@ pub(crate) fn plugins_that_filter(profile: &Profile, view: View<'_>, spec: &PodS
         }
     }
     alignment::providers(profile, spec).for_each(|plugin| all.insert(plugin));
+    profile.node_overrides.iter().for_each(|enabled| all.insert(enabled.index));
     all
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_cluster::{ClusterEvent, EventKinds, PodRecord, Stage};
+use pellucid_cluster::{ClusterEvent, EventKinds, PodRecord, Stage, marks_of};
 use pellucid_framework::plugin::{Plugin, PreBound};
 use pellucid_framework::profile::Enabled;
 use pellucid_framework::{Cause, Code, Permitted, Reason, View};
@@ -18,7 +18,6 @@ use pellucid_model::{NodeIdx, Now, ObjectKind, PodId};
 use pellucid_queue::{Listening, UnitId};
 use pellucid_recording::{Outcome, Refusal};
 
-use crate::attempt::reserve::marks_of;
 use crate::attempt::search::refusal_of_pod;
 use crate::scheduler::Scheduler;
 use crate::scheduler::object_orders::{Ordered, Wanted};

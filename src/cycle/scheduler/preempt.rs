@@ -161,6 +161,12 @@ impl Scheduler {
                 self.record_eviction((choice, &pod), by, node, now);
                 return Some(line(VictimState::Cancelled, now, true));
             }
+            // The API server has no such pod: its plugin ends the object, which may say already that it is placed.
+            Stage::PreBinding | Stage::Binding | Stage::Bound if pod.stands_for.is_some() => {
+                self.record_eviction((choice, &pod), by, node, now);
+                self.cluster.stand_in_evicted(&pod, &note.as_str().into());
+                VictimState::Ordered
+            }
             Stage::Reserved | Stage::Waiting | Stage::PreBinding => {
                 note.push_str(" (in kube-scheduler memory).");
                 self.record_eviction((choice, &pod), by, node, now);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_cluster::gangs::Gang;
+use pellucid_cluster::marks_of;
 use pellucid_cluster::{NominatedBy, PodRecord};
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::attempt::reserve::marks_of;
 use pellucid_model::{CustomObject, Now, Object, ObjectKind, Pod, PodId, PodKey, cancellation};
 use pellucid_queue::QueueStage;
 use pellucid_recording::{Outcome, Verdict};

@@ -79,6 +79,21 @@ impl Allocation {
         Value::Object(all).to_string()
     }
 
+    /// Returns what is left beside parts of it that others have.
+    pub(super) fn less(&self, others: &[&Self]) -> Self {
+        let others = || others.iter().flat_map(|other| &other.given);
+        let of = |given: &Given| {
+            let mut left = given.clone();
+            for other in others().filter(|other| other.minor == given.minor && other.kind == given.kind) {
+                left.amounts = left.amounts.less(&other.amounts);
+                left.functions.retain(|function| !other.functions.contains(function));
+            }
+            let is_there = left.amounts.iter().any(|(_, amount)| amount > 0);
+            is_there.then_some(left)
+        };
+        Self { given: self.given.iter().filter_map(of).collect(), exclusive: self.exclusive.clone() }
+    }
+
     /// Returns what the Binding adds to the pod.
     pub(super) fn marks(&self) -> BindingMarks {
         BindingMarks::annotation(DEVICE_ALLOCATED, &self.text())

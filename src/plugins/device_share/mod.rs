@@ -10,7 +10,9 @@
 use std::sync::Arc;
 
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
-use pellucid_framework::plugin::{DeclaredKeys, Hint, Hints as EventHints, Plugin, Reservation, Reserve};
+use pellucid_framework::plugin::{
+    DeclaredKeys, Hint, Hints as EventHints, Plugin, Reservation, Reserve, Room,
+};
 use pellucid_framework::topology::NumaMask;
 use pellucid_framework::{Cause, NumaAffinity, Registration, View, points};
 use pellucid_model::custom::CustomKind;
@@ -130,6 +132,15 @@ impl DeviceShare {
         let Some(row) = view.state::<NodeDevices>().and_then(|devices| devices.row(node)) else {
             return Ok(None);
         };
+        self.choose_of(row, spec, numa)
+    }
+
+    fn choose_of(
+        &self,
+        row: &Row,
+        spec: &PodSpec,
+        numa: Option<NumaMask>,
+    ) -> Result<Option<Reservation>, Cause> {
         let Some(request) = Request::of(spec).map_err(|invalid| reasons::refusal(&invalid))? else {
             return Ok(None);
         };
@@ -153,6 +164,25 @@ impl Reserve for DeviceShare {
         affinity: NumaAffinity,
     ) -> Result<Option<Reservation>, Cause> {
         self.choose(view, &pod.spec, node, Some(affinity.mask).filter(|_| !self.args.ignores_numa))
+    }
+
+    fn reserve_within(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        affinity: Option<NumaAffinity>,
+        room: &Room,
+    ) -> Result<Option<Reservation>, Cause> {
+        let numa = affinity.map(|affinity| affinity.mask).filter(|_| !self.args.ignores_numa);
+        let row = view.state::<NodeDevices>().and_then(|devices| devices.row(node));
+        let within = row.zip(room.what.downcast_ref()).map(|(row, room)| row.within(room));
+        let found = within.map(|within| self.choose_of(&within, &pod.spec, numa));
+        match found {
+            Some(Err(cause)) if room.is_limit => Err(cause),
+            Some(Ok(chosen)) => Ok(chosen),
+            _ => self.choose(view, &pod.spec, node, numa),
+        }
     }
 }
 

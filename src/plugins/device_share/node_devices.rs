@@ -132,6 +132,16 @@ impl DerivedState for NodeDevices {
         Touched::Nothing
     }
 
+    fn shares_holds(&self) -> bool {
+        true
+    }
+
+    fn hold_left(&self, whole: &HoldValue, guests: &[HoldValue]) -> Option<HoldValue> {
+        let guests: Vec<&Allocation> =
+            guests.iter().filter_map(|guest| guest.downcast_ref::<Allocation>()).collect();
+        Some(Arc::new(whole.downcast_ref::<Allocation>()?.less(&guests)))
+    }
+
     fn bound_hold(
         &self,
         _cx: &HookContext<'_>,

@@ -204,6 +204,21 @@ impl Row {
         self.cards.retain(|card| card.info.is_some() || card.pods > 0);
     }
 
+    /// Returns the row as if of each card nothing were free but what is left of an allocation.
+    pub(super) fn within(&self, room: &Allocation) -> Self {
+        let mut row = self.clone();
+        for card in &mut row.cards {
+            let own = room.given.iter().filter(|given| given.minor == card.minor && given.kind == card.kind);
+            let mut left = Amounts::default();
+            own.for_each(|given| left.add(&given.amounts));
+            let free = card.total.less(&card.used);
+            let left =
+                Amounts::of(free.iter().map(|(resource, free)| (resource, free.min(left.get(resource)))));
+            card.used = card.total.less(&left);
+        }
+        row
+    }
+
     fn count(&mut self, what: &Allocation, begins: bool) {
         for given in &what.given {
             let at = self.find_or_insert(given);

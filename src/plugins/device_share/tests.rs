@@ -445,7 +445,10 @@ fn what_is_undone_leaves_nothing_behind() {
         .reserve(cluster.view(), &pod, at)
         .expect("it fits")
         .expect("a card");
-    cluster.cluster.reserve(id, pellucid_cluster::Hold { plugin: NAME, what: made.what, marks: made.marks });
+    cluster.cluster.reserve(
+        id,
+        pellucid_cluster::Hold { plugin: NAME, what: made.what, marks: made.marks, whole: None },
+    );
     assert_eq!(used(&cluster), 50);
     cluster.cluster.rollback(overlay);
     assert_eq!(used(&cluster), 0);

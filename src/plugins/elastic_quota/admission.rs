@@ -148,7 +148,7 @@ impl Quotas {
         charges.peek()?;
         let mut with = self.clone();
         for charge in charges {
-            with.tree.count(charge.quota, &charge.spec.requests.list, charge.is_fixed, Part::Used, 1);
+            with.tree.count(charge.quota, charge.list(), charge.is_fixed, Part::Used, 1);
         }
         let lack = with.lack(args, spec)?;
         Some(with.refusal(args, spec, lack, self))

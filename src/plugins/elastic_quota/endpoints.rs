@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::super::listing::{MAX_ROWS, cut};
 use super::quota::Amounts;
-use super::quotas::{Charge, Quotas};
+use super::quotas::Quotas;
 use super::rules::Known;
 use super::tree::{Cell, QuotaIdx, ROOT, Role, Sums, clamp};
 
@@ -159,15 +159,12 @@ impl Quotas {
     fn pods_by_quota(&self) -> BTreeMap<QuotaIdx, BTreeMap<String, QuotaPod>> {
         let mut all: BTreeMap<QuotaIdx, BTreeMap<String, QuotaPod>> = BTreeMap::new();
         for counted in self.pods.iter().flatten() {
-            let Some(Charge { quota, spec, .. }) = counted.requested.as_ref().or(counted.used.as_ref())
-            else {
-                continue;
-            };
-            let named = spec.requests.list.named();
+            let Some(charge) = counted.requested.as_ref().or(counted.used.as_ref()) else { continue };
+            let named = charge.list().named();
             let resource =
                 named.map(|(name, amount)| (name.to_string(), format_amount(&name, amount))).collect();
             let pod = QuotaPod { is_assigned: counted.used.is_some(), resource };
-            all.entry(*quota).or_default().insert(counted.key.to_string(), pod);
+            all.entry(charge.quota).or_default().insert(counted.key.to_string(), pod);
         }
         all
     }

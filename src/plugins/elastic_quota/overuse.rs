@@ -152,7 +152,7 @@ impl Quotas {
                     }
                     self.take_off(&mut excess, charge, 1);
                 }
-                false if charge.is_fixed => {}
+                false if charge.is_fixed || counted.is_stand_in => {}
                 false => pods.push((counted, charge)),
             }
         }
@@ -206,7 +206,7 @@ impl Quotas {
 
     pub(super) fn uses(&self, charge: &Charge, r: usize) -> i128 {
         let counts = self.tree.get(charge.quota).cells[r].max.is_some();
-        if counts { i128::from(charge.spec.requests.list.amount(&self.tree.resources[r])) } else { 0 }
+        if counts { i128::from(charge.list().amount(&self.tree.resources[r])) } else { 0 }
     }
 
     fn take_off(&self, excess: &mut [(usize, i128)], charge: &Charge, times: i128) {

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::keys::elastic_quota as keys;
+use pellucid_cluster::Given;
 use pellucid_cluster::derived::{DerivedState, HookContext, Placed, Touched};
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
 use pellucid_model::object::Object;
+use pellucid_model::requests::ResourceList;
 use pellucid_model::selector::Labels;
 use pellucid_model::{CustomObject, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey, PodSpec};
 
@@ -26,8 +28,17 @@ use super::writes::{SETTLING, Sync};
 pub(super) struct Charge {
     pub(super) quota: QuotaIdx,
     pub(super) spec: Arc<PodSpec>,
+    /// What of its requests counts, of a pod in whose room others stand; `None`: all. What those take counts for them.
+    pub(super) taken: Option<Arc<ResourceList>>,
     /// Whether the pod is not preemptible.
     pub(super) is_fixed: bool,
+}
+
+impl Charge {
+    /// Returns what counts.
+    pub(super) fn list(&self) -> &ResourceList {
+        self.taken.as_deref().unwrap_or(&self.spec.requests.list)
+    }
 }
 
 /// A pod as it is counted.
@@ -41,6 +52,8 @@ pub(super) struct Counted {
     /// When it started, in seconds since 1970.
     pub(super) started: Option<i64>,
     pub(super) is_deleting: bool,
+    /// Whether it stands for an object, and so cannot be evicted as a pod.
+    pub(super) is_stand_in: bool,
     /// What it requests.
     pub(super) requested: Option<Charge>,
     /// What it uses; `None` while it has no place.
@@ -118,7 +131,17 @@ impl Quotas {
     }
 
     pub(super) fn charge(&self, spec: &Arc<PodSpec>) -> Charge {
-        Charge { quota: self.quota_of(spec), spec: spec.clone(), is_fixed: self.is_fixed(spec) }
+        Charge { quota: self.quota_of(spec), spec: spec.clone(), taken: None, is_fixed: self.is_fixed(spec) }
+    }
+
+    fn charge_of(&self, placed: &Placed<'_>) -> Charge {
+        let taken = placed.given.map(|_| Arc::new(placed.taken().into_owned().list));
+        Charge { taken, ..self.charge(&placed.pod.spec) }
+    }
+
+    /// Returns a charge in the tree as it is now.
+    fn charged_anew(&self, charge: &Charge) -> Charge {
+        Charge { taken: charge.taken.clone(), ..self.charge(&charge.spec) }
     }
 
     /// Replaces what of a pod counts as `part`.
@@ -135,7 +158,7 @@ impl Quotas {
         let is_kept = self.unsettled != Unsettled::Tree;
         for (charge, times) in [(before.as_ref(), -1), (counted.of(part), 1)] {
             let Some(charge) = charge.filter(|_| is_kept) else { continue };
-            self.tree.count(charge.quota, &charge.spec.requests.list, charge.is_fixed, part, times);
+            self.tree.count(charge.quota, charge.list(), charge.is_fixed, part, times);
             // What is used decides about shares only where it is guaranteed, or taken off a total that others share.
             let is_taken_off = charge.quota <= DEFAULT && !self.tree.get(ROOT).children.is_empty();
             if part == Part::Request || self.args.guarantees_usage || is_taken_off {
@@ -153,14 +176,13 @@ impl Quotas {
         for at in 0..self.pods.len() {
             let Some(counted) = &self.pods[at] else { continue };
             let counted = Counted {
-                requested: counted.requested.as_ref().map(|charge| self.charge(&charge.spec)),
-                used: counted.used.as_ref().map(|charge| self.charge(&charge.spec)),
+                requested: counted.requested.as_ref().map(|charge| self.charged_anew(charge)),
+                used: counted.used.as_ref().map(|charge| self.charged_anew(charge)),
                 ..Counted::clone(counted)
             };
             for part in [Part::Request, Part::Used] {
                 if let Some(charge) = counted.of(part) {
-                    let (list, is_fixed) = (&charge.spec.requests.list, charge.is_fixed);
-                    self.tree.count_own(charge.quota, list, is_fixed, part);
+                    self.tree.count_own(charge.quota, charge.list(), charge.is_fixed, part);
                 }
             }
             self.pods[at] = Some(Arc::new(counted));
@@ -191,6 +213,7 @@ impl Counted {
             priority: pod.priority,
             started: pod.started,
             is_deleting: pod.deleting,
+            is_stand_in: pod.stands_for.is_some(),
             requested: None,
             used: None,
         }
@@ -242,12 +265,22 @@ impl DerivedState for Quotas {
     }
 
     fn pod_added(&mut self, placed: &Placed<'_>) {
-        let spec = &placed.pod.spec;
-        let known = self.pods.get(placed.id.index()).and_then(Option::as_ref);
-        let requested = known.and_then(|counted| counted.requested.as_ref());
-        let charge = requested.filter(|charge| Arc::ptr_eq(&charge.spec, spec)).cloned();
-        let charge = charge.unwrap_or_else(|| self.charge(spec));
+        let known = self.pods.get(placed.id.index()).and_then(|counted| counted.as_ref()?.requested.as_ref());
+        let is_same = |known: &&Charge| {
+            placed.given.is_none() && known.taken.is_none() && Arc::ptr_eq(&known.spec, &placed.pod.spec)
+        };
+        let charge = known.filter(is_same).cloned().unwrap_or_else(|| self.charge_of(placed));
+        if known.is_some_and(|known| known.taken != charge.taken) {
+            self.set_charge(placed.id, placed.pod, Part::Request, Some(charge.clone()));
+        }
         self.set_charge(placed.id, placed.pod, Part::Used, Some(charge));
+    }
+
+    fn given_changed(&mut self, placed: &Placed<'_>, _before: Option<&Given>) {
+        for part in [Part::Request, Part::Used] {
+            let charge = self.charge_of(placed);
+            self.set_charge(placed.id, placed.pod, part, Some(charge));
+        }
     }
 
     fn pod_removed(&mut self, placed: &Placed<'_>) {

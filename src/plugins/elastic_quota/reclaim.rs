@@ -102,7 +102,7 @@ impl Quotas {
     }
 
     fn uses_of(&self, spec: &std::sync::Arc<PodSpec>, quota: QuotaIdx, r: usize) -> i128 {
-        self.uses(&Charge { quota, spec: spec.clone(), is_fixed: false }, r)
+        self.uses(&Charge { quota, spec: spec.clone(), taken: None, is_fixed: false }, r)
     }
 }
 

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use pellucid_cluster::DerivedState;
-use pellucid_cluster::derived::Placed;
+use pellucid_cluster::derived::{Placed, is_counted};
+use pellucid_cluster::{DerivedState, Given};
 use pellucid_framework::View;
 use pellucid_model::relations::PodAffinityTerm;
 use pellucid_model::selector::{LabelSelector, Labels, Operator};
@@ -241,36 +241,48 @@ fn terms_of(spec: &PodSpec) -> Vec<Term> {
     required.chain(preferred).filter(|t| t.term.selector.is_some()).collect()
 }
 
-impl DerivedState for Terms {
-    fn fork(&self) -> Box<dyn DerivedState> {
-        Box::new(self.clone())
-    }
-
-    fn pod_added(&mut self, placed: &Placed<'_>) {
-        let (node, pod) = (placed.node, placed.pod);
-        if pod.spec.pod_affinity.is_empty() && pod.spec.pod_anti_affinity.is_empty() {
-            return;
-        }
-        for id in self.ids_of(&pod.spec) {
-            if let Some(group) = &mut self.all[id as usize] {
-                Arc::make_mut(group).counts.add(node);
-            }
-        }
-    }
-
-    fn pod_removed(&mut self, placed: &Placed<'_>) {
+impl Terms {
+    fn count(&mut self, placed: &Placed<'_>, comes: bool) {
         let (node, pod) = (placed.node, placed.pod);
         if pod.spec.pod_affinity.is_empty() && pod.spec.pod_anti_affinity.is_empty() {
             return;
         }
         let ids = self.ids_of(&pod.spec);
         for id in &ids {
-            if let Some(group) = &mut self.all[*id as usize] {
-                Arc::make_mut(group).counts.remove(node);
+            let Some(group) = &mut self.all[*id as usize] else { continue };
+            let counts = &mut Arc::make_mut(group).counts;
+            if comes {
+                counts.add(node);
+            } else {
+                counts.remove(node);
             }
         }
-        for id in ids {
-            self.forget_if_empty(id);
+        if !comes {
+            ids.into_iter().for_each(|id| self.forget_if_empty(id));
+        }
+    }
+}
+
+impl DerivedState for Terms {
+    fn fork(&self) -> Box<dyn DerivedState> {
+        Box::new(self.clone())
+    }
+
+    fn pod_added(&mut self, placed: &Placed<'_>) {
+        if placed.counts() {
+            self.count(placed, true);
+        }
+    }
+
+    fn pod_removed(&mut self, placed: &Placed<'_>) {
+        if placed.counts() {
+            self.count(placed, false);
+        }
+    }
+
+    fn given_changed(&mut self, placed: &Placed<'_>, before: Option<&Given>) {
+        if placed.counts() != is_counted(before) {
+            self.count(placed, placed.counts());
         }
     }
 }

@@ -45,6 +45,20 @@ impl Holding {
         Ok((!made.cpus.is_empty() || !made.zones.is_empty()).then_some(made))
     }
 
+    /// Returns what is left beside a part of it that another pod has.
+    pub(super) fn less(&self, other: &Self) -> Self {
+        let left = |(node, amounts): &(u16, Amounts)| {
+            let taken = other.zones.iter().find(|(known, _)| known == node).map(|(_, taken)| taken);
+            let less = |(name, amount): &(Name, i64)| {
+                let taken = taken.and_then(|taken| taken.get(name)).unwrap_or(0);
+                (name.clone(), amount.saturating_sub(taken).max(0))
+            };
+            (*node, amounts.iter().map(less).collect())
+        };
+        let zones = self.zones.iter().map(left).collect();
+        Self { cpus: self.cpus.without(&other.cpus), exclusive: self.exclusive, zones }
+    }
+
     /// Returns the annotation's text.
     pub(super) fn status(&self) -> String {
         let mut status = Map::new();

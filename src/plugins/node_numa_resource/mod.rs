@@ -11,7 +11,7 @@ use pellucid_cluster::derived::DerivedState;
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
 use pellucid_framework::plugin::{
     CycleValue, DeclaredKeys, Filter, Hint, Hints, Measure, Nodes, Plugin, PreFilter, PreFiltered, Reads,
-    Reservation, Reserve,
+    Reservation, Reserve, Room,
 };
 use pellucid_framework::topology::{NumaMask, NumaPolicy};
 use pellucid_framework::{Cause, CauseId, EveryReason, NodeReason, NumaAffinity, Registration, View, points};
@@ -46,6 +46,7 @@ use amounts::amplify;
 use args::NumaArgs;
 use node_topology::NodeTopology;
 use numa_nodes::NumaNodes;
+use on_node::OnNode;
 use reasons::Refusal;
 use resource_spec::{PodRequest, exclusive_policy};
 
@@ -144,8 +145,12 @@ impl NodeNumaResource {
     }
 
     fn reservation(&self, view: View<'_>, pod: &Pod, node: NodeIdx, mask: Option<NumaMask>) -> Reserved {
+        self.reservation_on(self.on(view, node), pod, mask)
+    }
+
+    fn reservation_on(&self, on: &OnNode, pod: &Pod, mask: Option<NumaMask>) -> Reserved {
         let request = PodRequest::of(&pod.spec, self.args.default_bind).map_err(|problem| problem.cause())?;
-        let asked = NodeRequest::of(self.on(view, node), &request, self.args.allocate_strategy());
+        let asked = NodeRequest::of(on, &request, self.args.allocate_strategy());
         let asked = asked.map_err(|refusal| refusal.cause())?;
         if mask.is_none() && asked.bind.is_none() {
             return Ok(None);
@@ -274,6 +279,23 @@ impl Reserve for NodeNumaResource {
 
     fn reserve_aligned(&self, view: View<'_>, pod: &Pod, node: NodeIdx, affinity: NumaAffinity) -> Reserved {
         self.reservation(view, pod, node, Some(affinity.mask))
+    }
+
+    fn reserve_within(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        affinity: Option<NumaAffinity>,
+        room: &Room,
+    ) -> Reserved {
+        let mask = affinity.map(|affinity| affinity.mask);
+        let within = room.what.downcast_ref().map(|room| self.on(view, node).within(room));
+        match within.map(|within| self.reservation_on(&within, pod, mask)) {
+            Some(Err(cause)) if room.is_limit => Err(cause),
+            Some(Ok(chosen)) => Ok(chosen),
+            _ => self.reservation(view, pod, node, mask),
+        }
     }
 }
 

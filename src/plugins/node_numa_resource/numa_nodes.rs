@@ -108,6 +108,16 @@ impl DerivedState for NumaNodes {
         }
     }
 
+    fn shares_holds(&self) -> bool {
+        true
+    }
+
+    fn hold_left(&self, whole: &HoldValue, guests: &[HoldValue]) -> Option<HoldValue> {
+        let guests = guests.iter().filter_map(|guest| guest.downcast_ref::<Holding>());
+        let whole = whole.downcast_ref::<Holding>()?;
+        Some(Arc::new(guests.fold(whole.clone(), |left, guest| left.less(guest))))
+    }
+
     fn reserved(&mut self, _cx: &HookContext<'_>, placed: &Placed<'_>, hold: &HoldValue) -> Touched {
         self.hold(placed, hold, true)
     }

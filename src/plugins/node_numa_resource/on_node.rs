@@ -134,6 +134,23 @@ impl OnNode {
         zone.amounts.iter().map(left).collect()
     }
 
+    /// Returns the node as if nothing of it were free but what is left of a holding: its CPUs, and its amounts where it has
+    /// some.
+    pub(super) fn within(&self, room: &Holding) -> Self {
+        let all = self.machine().map(|machine| machine.cpus).unwrap_or_default();
+        let mut made = Self { reserved: self.reserved.or(&all.without(&room.cpus)), ..self.clone() };
+        for zone in made.zones.iter_mut().filter(|_| !room.zones.is_empty()) {
+            let own = room.zones.iter().find(|(node, _)| *node == zone.node).map(|(_, own)| own);
+            let used = self.used_of(zone.node).unwrap_or_default();
+            let bounded = |(name, all): &(pellucid_model::Name, i64)| {
+                let own = own.and_then(|own| own.get(name)).unwrap_or(0);
+                (name.clone(), (*all).min(used.get(name).unwrap_or(0).saturating_add(own)))
+            };
+            zone.amounts = zone.amounts.iter().map(bounded).collect();
+        }
+        made
+    }
+
     /// Adds a pod with what it holds, or takes it away.
     pub(super) fn hold(&mut self, holder: Holder, begins: bool) {
         match (self.holders.binary_search_by_key(&holder.id, |known| known.id), begins) {

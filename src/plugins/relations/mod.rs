@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use pellucid_cluster::DerivedState;
-use pellucid_cluster::derived::{Placed, Touched};
+use pellucid_cluster::derived::{Placed, Touched, is_counted};
+use pellucid_cluster::{DerivedState, Given};
 use pellucid_model::selector::LabelSelector;
 use pellucid_model::{CowMap, Name, Node, NodeIdx, Object};
 
@@ -39,6 +39,16 @@ impl Relations {
         self.services.get(namespace).map_or(&[], |services| services)
     }
 
+    fn count(&mut self, placed: &Placed<'_>, comes: bool) {
+        let (node, pod) = (placed.node, placed.pod);
+        if comes {
+            self.classes.add(node, pod);
+        } else {
+            self.classes.remove(node, pod);
+        }
+        self.topology.count_users(&pod.spec, if comes { 1 } else { -1 });
+    }
+
     fn set_service(&mut self, object: &Object, is_there: bool) {
         let Object::Service(service) = object else { return };
         let mut all = self.services.remove(&service.namespace).unwrap_or_default();
@@ -60,15 +70,22 @@ impl DerivedState for Relations {
     }
 
     fn pod_added(&mut self, placed: &Placed<'_>) {
-        let (node, pod) = (placed.node, placed.pod);
-        self.classes.add(node, pod);
-        self.topology.count_users(&pod.spec, 1);
+        if placed.counts() {
+            self.count(placed, true);
+        }
     }
 
     fn pod_removed(&mut self, placed: &Placed<'_>) {
-        let (node, pod) = (placed.node, placed.pod);
-        self.classes.remove(node, pod);
-        self.topology.count_users(&pod.spec, -1);
+        if placed.counts() {
+            self.count(placed, false);
+        }
+    }
+
+    /// The pods that stand in a pod's room count in its stead, so that nothing is spread, or kept apart, twice.
+    fn given_changed(&mut self, placed: &Placed<'_>, before: Option<&Given>) {
+        if placed.counts() != is_counted(before) {
+            self.count(placed, placed.counts());
+        }
     }
 
     fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) -> Touched {

@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 use pellucid_cluster::columns::PODS;
 use pellucid_model::{Name, NodeIdx};
 
+use super::entry::Entry;
 use super::matching::{Match, Seeker};
-use super::object::{Amounts, Policy, named};
-use super::reservations::Entry;
+use super::object::{Amounts, Policy};
 
 /// What a pod lacks for a reservation, or beside all of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +44,6 @@ pub(super) enum Stand {
 struct Room<'s, 'a> {
     seeker: &'s Seeker<'a>,
     node: NodeIdx,
-    wanted: Amounts,
     stand: Stand,
     /// The reservations that match.
     matches: Vec<Match<'a>>,
@@ -78,7 +77,7 @@ impl Room<'_, '_> {
         if more(1) > free(columns.free(self.node, PODS), &slot) {
             lacks.insert(Lack::Node(Name::new("pods")));
         }
-        for (resource, wanted) in &self.wanted {
+        for (resource, wanted) in &self.seeker.wanted {
             let of_node = columns.find(resource).map_or(0, |column| columns.free(self.node, column));
             if more(*wanted) > free(of_node, &|entry| entry.left(resource)) {
                 lacks.insert(Lack::Node(resource.clone()));
@@ -97,8 +96,8 @@ impl Room<'_, '_> {
         let is_restricted = |name: &Name| {
             spec.restricted.as_ref().map_or_else(|| capacities.contains_key(name), |only| only.contains(name))
         };
-        let wanted = self.wanted.iter().filter(|(name, _)| is_restricted(name));
-        let lack = |(resource, requested): (&Name, &i64)| {
+        let wanted = self.seeker.wanted.iter().filter(|(name, _)| is_restricted(name));
+        let lack = |(resource, requested): &(Name, i64)| {
             let capacity = capacities.get(resource).copied().unwrap_or(0);
             let used = of.entry.used(resource);
             let (resource, requested) = (resource.clone(), *requested);
@@ -115,21 +114,23 @@ impl Room<'_, '_> {
     /// Whether the pod requests anything of what is reserved. One that does not goes beside the reservation, unless it
     /// must have one.
     fn concerns(&self, of: &Match<'_>) -> bool {
-        self.seeker.affinity().is_some() || shares(&of.entry.allocatable(), &self.wanted)
+        self.seeker.affinity().is_some() || shares(of.entry.allocatable(), &self.seeker.wanted)
     }
 }
 
 /// Whether a pod requests anything of what is reserved.
-fn shares(reserved: &Amounts, wanted: &Amounts) -> bool {
-    wanted.keys().any(|name| reserved.contains_key(name))
+fn shares(reserved: &Amounts, wanted: &[(Name, i64)]) -> bool {
+    wanted.iter().any(|(name, _)| reserved.contains_key(name))
 }
 
 /// Returns the score of a reservation for a pod, 0 to 100: the mean share of its resources in use with the pod. A resource
 /// that overflows counts 0.
-pub(super) fn score(entry: &Entry, wanted: &Amounts) -> i64 {
+pub(super) fn score(entry: &Entry, wanted: &[(Name, i64)]) -> i64 {
     let capacities = entry.allocatable();
     let share = |(name, capacity): (&Name, &i64)| {
-        let used = entry.used(name).saturating_add(wanted.get(name).copied().unwrap_or(0));
+        let used = entry
+            .used(name)
+            .saturating_add(wanted.iter().find(|(known, _)| known == name).map_or(0, |(_, amount)| *amount));
         if used > *capacity { 0 } else { (i128::from(used) * 100 / i128::from(*capacity)) as i64 }
     };
     let sum: i64 = capacities.iter().map(share).sum();
@@ -139,8 +140,7 @@ pub(super) fn score(entry: &Entry, wanted: &Amounts) -> i64 {
 /// Returns what a pod would do on a node. Of the reservations that it fits in, it takes the one of the least order, then
 /// of the highest score, then the first by name.
 pub(super) fn choose<'a>(seeker: &Seeker<'a>, node: NodeIdx, stand: Stand) -> Choice<'a> {
-    let room =
-        Room { seeker, node, wanted: named(&seeker.spec.requests.list), stand, matches: seeker.on(node) };
+    let room = Room { seeker, node, stand, matches: seeker.on(node) };
     let (mut of_node, mut of_reservations) = (BTreeSet::new(), BTreeSet::new());
     let mut usable: Vec<Match<'a>> = Vec::new();
     for of in room.matches.iter().filter(|of| room.concerns(of)) {
@@ -153,7 +153,7 @@ pub(super) fn choose<'a>(seeker: &Seeker<'a>, node: NodeIdx, stand: Stand) -> Ch
     }
     let key = |of: &&Match<'a>| {
         let order = of.known.spec.order;
-        (order.is_none(), order, Reverse(score(of.entry, &room.wanted)), of.name.clone())
+        (order.is_none(), order, Reverse(score(of.entry, &seeker.wanted)), of.name.clone())
     };
     let taken = usable.iter().min_by_key(key).copied();
     let beside =

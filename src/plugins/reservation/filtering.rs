@@ -27,11 +27,14 @@ impl ReservationPlugin {
     fn prepare(view: View<'_>, spec: &PodSpec) -> PreFiltered {
         let Some(pod) = view.pod() else { return PreFiltered::Skip };
         if let Some(name) = reservation_of(pod) {
-            let known = view.state::<Reservations>().and_then(|all| all.get(name)?.known.as_ref());
-            return known.map_or(PreFiltered::Skip, |known| PreFiltered::Ready {
-                value: Arc::new(Judged::Reservation(known.spec.policy)),
-                nodes: None,
-            });
+            let Some(all) = view.state::<Reservations>() else { return PreFiltered::Skip };
+            let policy = all.get(name).and_then(|entry| Some(entry.known.as_ref()?.spec.policy));
+            return match policy.filter(|policy| all.has_conflict(*policy)) {
+                None => PreFiltered::Skip,
+                Some(policy) => {
+                    PreFiltered::Ready { value: Arc::new(Judged::Reservation(policy)), nodes: None }
+                }
+            };
         }
         let refused = |reason, subject: &str| {
             PreFiltered::Refused(cause(Code::UnschedulableAndUnresolvable, reason, subject))
@@ -57,9 +60,10 @@ impl ReservationPlugin {
             }
             return PreFiltered::Ready { value, nodes: Some(nodes) };
         }
-        match seeker.has_match() {
-            true => PreFiltered::Ready { value, nodes: None },
-            false => PreFiltered::Skip,
+        // Nodes with reservations that match are overridden, and asked about in trials.
+        match seeker.away().is_empty() {
+            true => PreFiltered::Skip,
+            false => PreFiltered::Ready { value, nodes: None },
         }
     }
 

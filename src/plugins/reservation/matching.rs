@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use pellucid_framework::View;
 use pellucid_model::taint::{Taint, TaintEffect, tolerated};
 use pellucid_model::{Name, NodeIdx, Pod, PodSpec};
+use smallvec::SmallVec;
 
 use super::affinity::{Affinity, Wishes, wishes};
+use super::entry::{Entry, Known, StandIn, amount};
+use super::index::Group;
+use super::object::amounts_of;
 use super::owners;
-use super::reservations::{Entry, Known, Reservations, StandIn, amount};
+use super::reservations::Reservations;
 
 /// Why an owner may not use a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +47,10 @@ pub(super) struct Seeker<'a> {
     /// The spec in question, which may differ from the pod's.
     pub(super) spec: &'a PodSpec,
     pub(super) wishes: Wishes,
+    /// What it requests.
+    pub(super) wanted: SmallVec<[(Name, i64); 4]>,
+    /// The reservations that have the pod as an owner.
+    groups: SmallVec<[&'a Group; 2]>,
 }
 
 /// A reservation that the pod may use.
@@ -56,15 +64,21 @@ pub(super) struct Match<'a> {
 }
 
 impl<'a> Seeker<'a> {
-    /// Makes it for a pod. `None` when there is no reservation or when the pod stands for one. Fails with what is wrong
-    /// with its annotations.
+    /// Makes it for a pod. `None` when the pod owns no reservation and needs none, or stands for one. Fails with what is
+    /// wrong with its annotations.
     pub(super) fn of(view: View<'a>, pod: &'a Pod, spec: &'a PodSpec) -> Result<Option<Self>, String> {
         let Some(all) = view.state::<Reservations>() else { return Ok(None) };
-        let wishes = wishes(spec)?;
-        if pod.stands_for.is_some() || all.is_empty() && wishes.affinity.is_none() {
+        let groups = all.index.of_pod(pod);
+        // Most pods own no reservation and say nothing of any.
+        if groups.is_empty() && spec.annotations.iter().next().is_none() {
             return Ok(None);
         }
-        Ok(Some(Self { view, all, pod, spec, wishes }))
+        let wishes = wishes(spec)?;
+        if pod.stands_for.is_some() || groups.is_empty() && wishes.affinity.is_none() {
+            return Ok(None);
+        }
+        let wanted = amounts_of(&spec.requests.list).collect();
+        Ok(Some(Self { view, all, pod, spec, wishes, wanted, groups }))
     }
 
     /// Returns the affinity of a pod that must have a reservation.
@@ -75,10 +89,13 @@ impl<'a> Seeker<'a> {
     /// Returns what of a reservation keeps the pod from using it; `None` when the pod is no owner or the reservation is
     /// not there to be used, or is on a node that the pod does not select.
     pub(super) fn judge(&self, name: &'a Name, entry: &'a Entry) -> Option<Result<Match<'a>, Mismatch>> {
+        let owners = entry.known.as_ref()?.spec.owners.as_deref().ok()?;
+        if owners::matches(owners, self.pod) { self.judge_owned(name, entry) } else { None }
+    }
+
+    /// Does the same of a reservation that has the pod as an owner.
+    fn judge_owned(&self, name: &'a Name, entry: &'a Entry) -> Option<Result<Match<'a>, Mismatch>> {
         let (known, stand_in) = entry.available()?;
-        if !owners::matches(known.spec.owners.as_deref().ok()?, self.pod) {
-            return None;
-        }
         let node = *self.all.nodes.get(known.spec.status.node.as_ref()?)?;
         // One on a node that the pod does not want is not there for it.
         let labels = self.view.labels(node)?;
@@ -123,21 +140,41 @@ impl<'a> Seeker<'a> {
         self.wishes.exact.iter().any(differs).then_some(Mismatch::NotExact)
     }
 
+    /// Iterates over the reservations that have the pod as an owner and may be used.
+    fn owned(&self) -> impl Iterator<Item = (&'a Name, &'a Entry)> {
+        let all = self.all;
+        let names = self.groups.iter().flat_map(|group| &group.open);
+        names.filter_map(move |name| Some((name, all.get(name)?)))
+    }
+
+    /// Iterates over the reservations that the pod may use.
+    fn usable(&self) -> impl Iterator<Item = Match<'a>> {
+        let wanted = self.affinity().and_then(|affinity| affinity.name.as_ref());
+        let named = wanted.and_then(|wanted| self.groups.iter().find_map(|group| group.find(wanted)));
+        let named = named.and_then(|name| Some((name, self.all.get(name)?)));
+        let others = wanted.is_none().then(|| self.owned());
+        let all = named.into_iter().chain(others.into_iter().flatten());
+        all.filter_map(|(name, entry)| self.judge_owned(name, entry)?.ok())
+    }
+
     /// Returns the reservations that the pod may use, by node and name.
     pub(super) fn matches(&self) -> BTreeMap<NodeIdx, Vec<Match<'a>>> {
         let mut all: BTreeMap<NodeIdx, Vec<Match<'a>>> = BTreeMap::new();
-        for (name, entry, _) in self.all.iter() {
-            if let Some(Ok(found)) = self.judge(name, entry) {
-                all.entry(found.node).or_default().push(found);
-            }
-        }
-        all.values_mut().for_each(|matches| matches.sort_by_key(|found| found.name.clone()));
+        self.usable().for_each(|found| all.entry(found.node).or_default().push(found));
+        all.values_mut().for_each(|matches| matches.sort_by(|a, b| a.name.cmp(b.name)));
         all
     }
 
     /// Returns whether the pod may use any reservation.
     pub(super) fn has_match(&self) -> bool {
-        self.all.iter().any(|(name, entry, _)| matches!(self.judge(name, entry), Some(Ok(_))))
+        self.usable().next().is_some()
+    }
+
+    /// Returns the nodes of the reservations that the pod may use and whose pods are off their nodes. All others are
+    /// overridden, so what holds for this pod on their nodes is said in trials.
+    pub(super) fn away(&self) -> SmallVec<[NodeIdx; 2]> {
+        let found = self.all.away().filter_map(|(name, entry)| self.judge(name, entry)?.ok());
+        found.map(|found| found.node).collect()
     }
 
     /// Returns the reservations of a node that the pod may use, by name.
@@ -153,11 +190,11 @@ impl<'a> Seeker<'a> {
         let named = self.affinity().and_then(|affinity| affinity.name.as_ref());
         let node_of = |entry: &Entry| entry.known.as_ref().and_then(|known| known.spec.status.node.clone());
         let only = named.and_then(|name| node_of(self.all.get(name)?));
-        for (name, entry, _) in self.all.iter() {
+        for (name, entry) in self.owned() {
             if only.is_some() && node_of(entry) != only {
                 continue;
             }
-            let Some(judged) = self.judge(name, entry) else { continue };
+            let Some(judged) = self.judge_owned(name, entry) else { continue };
             owned += 1;
             if let Err(mismatch) = judged {
                 *others.entry(mismatch).or_insert(0) += 1;

@@ -2,14 +2,15 @@
 //!
 //! See README.md for the rules. A reservation is scheduled as the pod that `stand_in` makes of it. `object` reads it,
 //! `owners` says who may use it, `affinity` what a pod wants, `matching` joins both, `choosing` takes one of a node's.
-//! `reservations` is the state, `writes` what it orders, `filtering` and `scoring` the points of the cycle, `reasons` words
-//! refusals, `endpoints` serves.
+//! `reservations` is the state of
+//! all, `entry` that of one, `index` finds them, `writes` what it orders, `filtering` and `scoring` the points of the cycle, `reasons` words
+//! refusals, `reading` serves.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::keys::reservation as keys;
-use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, PodRecord};
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, PodRecord, marks_of};
 use pellucid_framework::plugin::{
     DeclaredKeys, Hint, Hints, Permit, Plugin, PreBind, PreBound, Reserve, VictimGuard,
 };
@@ -18,17 +19,19 @@ use pellucid_framework::{
 };
 use pellucid_model::custom::CustomKind;
 use pellucid_model::{CustomObject, NodeIdx, Now, Pod, PodSpec};
-use serde_json::Value;
+use serde_json::{Value, json};
 use smallvec::smallvec;
 
 mod affinity;
 mod args;
 mod choosing;
-mod endpoints;
+mod entry;
 mod filtering;
+mod index;
 mod matching;
 mod object;
 mod owners;
+mod reading;
 mod reasons;
 mod reservations;
 mod scoring;
@@ -37,9 +40,10 @@ mod writes;
 
 use args::ReservationArgs;
 use choosing::{Stand, choose};
+use entry::Taken;
 use matching::Seeker;
 use object::Reservation;
-use reservations::{Reservations, Taken, reservation_of};
+use reservations::{Reservations, reservation_of};
 
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "Reservation";
@@ -67,7 +71,7 @@ pub static RESERVATION: CustomKind = CustomKind {
     is_namespaced: false,
     is_required: false,
     is_decisive: true,
-    verbs: &["get", "delete", "status/patch"],
+    verbs: &["get", "delete", "patch", "status/patch"],
     pod: Some(stand_in::pod),
     decode: |manifest| Ok(Arc::new(Reservation::read(manifest)?)),
     encode: |value| value.downcast_ref().map_or(Value::Null, Reservation::manifest),
@@ -84,7 +88,9 @@ pub fn registration() -> Registration {
     .with_keys(KEYS)
     .with_kinds([&RESERVATION])
     .with_reasons(reasons::ALL)
-    .with_endpoints(endpoints::all())
+    .with_endpoints(reading::all())
+    .with_gauges(&reading::gauges::ALL)
+    .with_pod_read(reading::POD_READ)
 }
 
 /// The plugin, as a profile uses it.
@@ -133,12 +139,10 @@ impl Reserve for ReservationPlugin {
         pod: &Pod,
         node: NodeIdx,
     ) -> Result<Option<pellucid_framework::Reservation>, Cause> {
-        if affinity::ignores_all(&pod.spec) {
-            return Ok(None);
-        }
         let unreadable =
             |text: String| reasons::cause(Code::UnschedulableAndUnresolvable, &reasons::UNREADABLE, &text);
-        let Some(seeker) = Seeker::of(view, pod, &pod.spec).map_err(unreadable)? else { return Ok(None) };
+        let seeker = Seeker::of(view, pod, &pod.spec).map_err(unreadable)?;
+        let Some(seeker) = seeker.filter(|_| !affinity::ignores_all(&pod.spec)) else { return Ok(None) };
         let choice = choose(&seeker, node, Stand::OnNode);
         let Some(taken) = choice.taken else {
             // Where nothing matches, the other plugins have said whether the pod fits.
@@ -157,13 +161,14 @@ impl Reserve for ReservationPlugin {
 }
 
 impl Permit for ReservationPlugin {
-    /// Refuses a reservation that holds more than amounts, because that could not be handed on to owners.
+    /// Refuses a reservation for which a plugin holds what it cannot hand on to owners.
     fn permit(&self, view: View<'_>, pod: &Pod, _node: NodeIdx) -> Permitted {
         if reservation_of(pod).is_none() {
             return Permitted::Yes;
         }
         let record = view.cluster().find_pod(&pod.key).and_then(|id| view.cluster().pod(id));
-        match record.and_then(|record| record.holds.first()) {
+        let mut holds = record.into_iter().flat_map(|record| &record.holds);
+        match holds.find(|hold| !view.cluster().shares_holds(hold.plugin)) {
             Some(hold) => Permitted::No(reasons::cause(
                 Code::UnschedulableAndUnresolvable,
                 &reasons::NOT_HANDED_ON,
@@ -175,14 +180,17 @@ impl Permit for ReservationPlugin {
 }
 
 impl PreBind for ReservationPlugin {
-    /// Places a reservation by a write of its status. Once the object says so, its pod is bound.
+    /// Places a reservation by a write of its status. Once the object says so, its pod is bound. What plugins hold for it
+    /// stands on the object before, from where it is read back.
     fn pre_bind(&self, view: View<'_>, pod: &Pod, node: NodeIdx, _held: Option<&CycleValue>) -> PreBound {
         let Some(name) = reservation_of(pod) else { return PreBound::Ready };
         let entry = view.state::<Reservations>().and_then(|all| all.get(name));
         let known = entry.and_then(|entry| Some((entry, entry.known.as_ref()?)));
         let record = view.cluster().find_pod(&pod.key).and_then(|id| view.cluster().pod(id));
         let writes = known.zip(record).map(|((entry, known), record)| {
-            writes::placed(name, entry, known, view.name(node), record.since)
+            let marks = marks_of(&record.holds);
+            writes::marked(name, known, (pod, marks.as_deref()))
+                .unwrap_or_else(|| writes::placed(name, entry, known, view.name(node), record.since))
         });
         PreBound::Wait { writes: writes.into_iter().collect(), at_most: PLACING }
     }
@@ -190,7 +198,7 @@ impl PreBind for ReservationPlugin {
 
 impl VictimGuard for ReservationPlugin {
     fn protects(&self, _view: View<'_>, pod: &PodRecord) -> bool {
-        reservation_of(&pod.pod).is_some()
+        !self.args.is_preemptible && reservation_of(&pod.pod).is_some()
     }
 }
 
@@ -236,6 +244,10 @@ impl Advice for ReservationPlugin {
         all.push(format!("{owned} Reservation(s) matched owner total"));
         Some(all.join(", "))
     }
+
+    fn body(&self, view: View<'_>, pod: &Pod, _now: Now) -> Value {
+        json!(reading::candidates::reservations_of(view, pod))
+    }
 }
 
 #[cfg(test)]
@@ -247,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reservation_for_which_another_plugin_holds_something_is_refused() {
+    fn a_reservation_for_which_a_plugin_holds_what_it_does_not_share_is_refused() {
         let mut cluster = Cluster::new(0, [], Vec::new());
         let of = StandsFor {
             api_version: "scheduling.koordinator.sh/v1alpha1".into(),
@@ -267,9 +279,9 @@ mod tests {
         let plugin = ReservationPlugin { args: Arc::new(ReservationArgs::default()) };
         let said = |cluster: &Cluster| Permit::permit(&plugin, View::new(cluster), &pod, node);
         assert_eq!(said(&cluster), Permitted::Yes);
-        cluster.reserve(id, Hold { plugin: "DeviceShare", what: Arc::new(()), marks: None });
+        cluster.reserve(id, Hold { plugin: "VolumeBinding", what: Arc::new(()), marks: None, whole: None });
         let Permitted::No(cause) = said(&cluster) else { panic!("{:?}", said(&cluster)) };
         assert_eq!(cause.reasons[0].code.as_str(), "ReservationHoldsMore");
-        assert_eq!(cause.message(), "a reservation cannot hand on to its owners what DeviceShare gives it");
+        assert_eq!(cause.message(), "a reservation cannot hand on to its owners what VolumeBinding gives it");
     }
 }

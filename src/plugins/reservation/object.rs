@@ -3,6 +3,7 @@
 //! Owners that cannot be read do not make the object unreadable: the problem is told in its status.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use pellucid_api::keys::reservation as keys;
@@ -102,7 +103,9 @@ pub(super) struct Reservation {
     /// Seconds since 1970 at which the object was created.
     pub(super) created: i64,
     /// The owners, or what is wrong with them.
-    pub(super) owners: Result<Vec<OwnerTerm>, String>,
+    pub(super) owners: Result<Arc<[OwnerTerm]>, String>,
+    /// The text of the owners, by which reservations for the same ones are known.
+    pub(super) owners_text: Name,
     /// Seconds since 1970 at which it expires; `None`: never.
     pub(super) expires: Option<i64>,
     /// Whether one owner uses it up.
@@ -161,12 +164,18 @@ pub(super) fn resource_list(amounts: &Amounts) -> Value {
     Value::Object(named.collect())
 }
 
+/// The resources that have fields of their own in a list.
+static FIXED: LazyLock<[Name; 3]> = LazyLock::new(|| ["cpu", "memory", "ephemeral-storage"].map(Name::new));
+
+/// Iterates over the amounts of a list that are not 0.
+pub(super) fn amounts_of(list: &ResourceList) -> impl Iterator<Item = (Name, i64)> {
+    let fixed = FIXED.iter().cloned().zip([list.milli_cpu, list.memory, list.ephemeral_storage]);
+    fixed.chain(list.scalars.iter().cloned()).filter(|(_, amount)| *amount != 0)
+}
+
 /// Returns the amounts of a list that are not 0, by name.
 pub(super) fn named(list: &ResourceList) -> Amounts {
-    let fixed =
-        [("cpu", list.milli_cpu), ("memory", list.memory), ("ephemeral-storage", list.ephemeral_storage)];
-    let fixed = fixed.into_iter().map(|(name, amount)| (Name::new(name), amount));
-    fixed.chain(list.scalars.iter().cloned()).filter(|(_, amount)| *amount != 0).collect()
+    amounts_of(list).collect()
 }
 
 fn status(field: &Field<'_>) -> Result<Status, FieldError> {
@@ -216,7 +225,8 @@ impl Reservation {
         let annotations = meta.get("annotations")?;
         Ok(Self {
             created,
-            owners: owners::read(&spec.get("owners")?).map_err(|e| e.to_string()),
+            owners: owners::read(&spec.get("owners")?).map(Arc::from).map_err(|e| e.to_string()),
+            owners_text: Name::new(&manifest["spec"]["owners"].to_string()),
             expires: spec.get("expires")?.moment()?.or(by_ttl),
             once: spec.get("allocateOnce")?.boolean()?.unwrap_or(true),
             policy: policy(&spec.get("allocatePolicy")?)?,
@@ -238,6 +248,11 @@ impl Reservation {
     /// Returns `spec.owners` as it stands.
     pub(super) fn owners_as_written(&self) -> Value {
         self.manifest["spec"]["owners"].clone()
+    }
+
+    /// Returns the text of an annotation.
+    pub(super) fn annotation(&self, key: &str) -> Option<&str> {
+        self.manifest["metadata"]["annotations"][key].as_str()
     }
 
     /// Returns when the reservation ended, in seconds since 1970, as its conditions say.

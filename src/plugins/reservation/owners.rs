@@ -10,18 +10,18 @@ use pellucid_model::selector::LabelSelector;
 /// One entry of `spec.owners`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct OwnerTerm {
-    object: Option<Reference>,
-    controller: Option<Reference>,
-    selector: Option<LabelSelector>,
+    pub(super) object: Option<Reference>,
+    pub(super) controller: Option<Reference>,
+    pub(super) selector: Option<LabelSelector>,
 }
 
 /// A pod, or a pod's controller, by what is known of it. An empty field matches anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Reference {
+pub(super) struct Reference {
     kind: String,
-    namespace: String,
-    name: String,
-    uid: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) uid: String,
 }
 
 impl Reference {

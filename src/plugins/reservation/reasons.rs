@@ -98,13 +98,13 @@ pub(super) static NOT_HANDED_ON: PluginReason = PluginReason {
     message: "a reservation cannot hand on to its owners what {} gives it",
     resolver: Resolver::ClusterAdmin,
     terminal_for: TerminalFor::Pod,
-    meaning: "The template asks for more than amounts, such as cards, CPUs of its own or volumes, which the plugin named would \
-              hold for the reservation. Owners get amounts alone, so nobody could use it.",
-    remedy: "Leave devices, exclusive CPUs and volumes out of the reservation's template.",
+    meaning: "The template asks for something, such as a volume, that the plugin named would hold for the reservation and cannot \
+              hand on to owners, so nobody could use it. Amounts, cards and CPUs are handed on.",
+    remedy: "Leave volumes out of the reservation's template.",
     example: Example {
-        subject: "DeviceShare",
-        message: "a reservation cannot hand on to its owners what DeviceShare gives it",
-        situation: "The template of a reservation requests nvidia.com/gpu, which DeviceShare gives card by card.",
+        subject: "VolumeBinding",
+        message: "a reservation cannot hand on to its owners what VolumeBinding gives it",
+        situation: "The template of a reservation has a volume of a claim that is not bound.",
     },
 };
 

@@ -3,155 +3,21 @@
 //! A reservation's pod takes what is left: the hold of an owner has it give up what the owner takes of its room. What
 //! stands on objects (`status` of the reservation, the annotation of the owner) is enough to make all of it again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_api::keys::reservation as keys;
 use pellucid_cluster::derived::{HookContext, Placed, Touched};
-use pellucid_cluster::{DerivedState, HoldValue, Stage};
-use pellucid_model::effect::{BindingMarks, ObjectWrite, WriteOutcome};
-use pellucid_model::requests::{PodRequests, ResourceList};
-use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Pod, PodId, PodKey};
-use serde_json::{Value, json};
+use pellucid_cluster::{DerivedState, Given, HoldValue, Stage};
+use pellucid_model::effect::{ObjectWrite, WriteOutcome};
+use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Pod, PodId};
 
 use super::NAME;
 use super::args::ReservationArgs;
-use super::object::{Amounts, Phase, Reservation, named};
+use super::entry::{Entry, Known, Owner, StandIn, Taken};
+use super::index::Index;
+use super::object::{Phase, Policy, Reservation};
 use super::writes::Writes;
-
-/// What an owner holds: its place in a reservation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Taken {
-    /// Name of the reservation.
-    pub(super) name: Name,
-    /// Its uid.
-    pub(super) uid: Arc<str>,
-    /// Whether the API server has confirmed the owner's Binding.
-    pub(super) is_bound: bool,
-}
-
-impl Taken {
-    /// Returns the annotation from which it is read back.
-    pub(super) fn marks(&self) -> BindingMarks {
-        let text = json!({"name": self.name.as_str(), "uid": &*self.uid}).to_string();
-        BindingMarks::annotation(keys::RESERVATION_ALLOCATED, &text)
-    }
-
-    fn read(pod: &Pod) -> Option<Self> {
-        let value: Value = serde_json::from_str(pod.marks.text(keys::RESERVATION_ALLOCATED)?).ok()?;
-        let (name, uid) = (value["name"].as_str()?, value["uid"].as_str()?);
-        Some(Self { name: name.into(), uid: uid.into(), is_bound: true })
-    }
-}
-
-/// A pod that stands in a reservation's room.
-#[derive(Clone, Debug)]
-pub(super) struct Owner {
-    pub(super) key: PodKey,
-    pub(super) uid: Arc<str>,
-    pub(super) requests: PodRequests,
-    pub(super) is_bound: bool,
-    /// uid of the reservation that it holds.
-    of: Arc<str>,
-}
-
-/// A reservation's object.
-#[derive(Clone, Debug)]
-pub(super) struct Known {
-    pub(super) spec: Arc<Reservation>,
-    pub(super) uid: Arc<str>,
-    pub(super) resource_version: Arc<str>,
-    /// What is wrong with its owners or its template.
-    pub(super) problem: Option<Arc<str>>,
-}
-
-/// The pod that stands for a reservation.
-#[derive(Clone, Debug)]
-pub(super) struct StandIn {
-    pub(super) id: PodId,
-    /// What it requests: all that is reserved.
-    pub(super) requests: PodRequests,
-}
-
-/// A reservation.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Entry {
-    /// `None` while only owners are known.
-    pub(super) known: Option<Known>,
-    pub(super) stand_in: Option<StandIn>,
-    owners: BTreeMap<PodId, Owner>,
-    /// Why it could not be placed at the last try.
-    pub(super) refused: Option<Arc<str>>,
-    pub(super) is_expired: bool,
-    /// What its pod gives up to owners.
-    given: Option<Arc<PodRequests>>,
-}
-
-impl Entry {
-    /// Iterates over the pods in its room, in no meaningful order.
-    pub(super) fn owners(&self) -> impl Iterator<Item = &Owner> {
-        let uid = self.known.as_ref().map(|known| known.uid.clone());
-        self.owners.values().filter(move |owner| uid.as_ref() == Some(&owner.of))
-    }
-
-    /// Returns what is reserved.
-    pub(super) fn allocatable(&self) -> Amounts {
-        self.stand_in.as_ref().map(|pod| named(&pod.requests.list)).unwrap_or_default()
-    }
-
-    /// Returns what owners request of a resource, including what overflows the reservation.
-    pub(super) fn used(&self, resource: &Name) -> i64 {
-        self.owners().map(|owner| amount(&owner.requests.list, resource)).fold(0, i64::saturating_add)
-    }
-
-    /// Returns what its pod still takes of a resource on the node.
-    pub(super) fn left(&self, resource: &Name) -> i64 {
-        let all = self.stand_in.as_ref().map_or(0, |pod| amount(&pod.requests.list, resource));
-        (all - self.used(resource)).max(0)
-    }
-
-    /// Returns the object, if pods may use the reservation: it is placed, has not expired, and no owner has used it up.
-    pub(super) fn available(&self) -> Option<(&Known, &StandIn)> {
-        let (known, stand_in) = (self.known.as_ref()?, self.stand_in.as_ref()?);
-        let is_used_up = known.spec.once && self.owners().next().is_some();
-        let is_open = known.spec.status.phase == Phase::Available && !self.is_expired && !is_used_up;
-        is_open.then_some((known, stand_in))
-    }
-
-    /// Returns what its pod should give up: what owners take, up to what it has.
-    fn to_give(&self) -> Option<Arc<PodRequests>> {
-        let own = &self.stand_in.as_ref()?.requests;
-        self.owners().next()?;
-        let sum = |of: &dyn Fn(&PodRequests) -> i64| {
-            let all = self.owners().map(|owner| of(&owner.requests)).fold(0, i64::saturating_add);
-            all.clamp(0, of(own).max(0))
-        };
-        let scalars = own.list.scalars.iter();
-        let scalars = scalars.map(|(name, _)| (name.clone(), sum(&|of| of.list.scalar(name)))).collect();
-        Some(Arc::new(PodRequests {
-            list: ResourceList {
-                milli_cpu: sum(&|of| of.list.milli_cpu),
-                memory: sum(&|of| of.list.memory),
-                ephemeral_storage: sum(&|of| of.list.ephemeral_storage),
-                pods: 1,
-                scalars,
-            },
-            non_zero_milli_cpu: sum(&|of| of.non_zero_milli_cpu),
-            non_zero_memory: sum(&|of| of.non_zero_memory),
-        }))
-    }
-}
-
-/// Returns the amount of a resource in a list.
-pub(super) fn amount(list: &ResourceList, resource: &Name) -> i64 {
-    match &**resource {
-        "cpu" => list.milli_cpu,
-        "memory" => list.memory,
-        "ephemeral-storage" => list.ephemeral_storage,
-        _ => list.scalar(resource),
-    }
-}
 
 /// All reservations.
 #[derive(Clone, Debug)]
@@ -163,11 +29,19 @@ pub(super) struct Reservations {
     /// Names of the nodes that exist.
     pub(super) nodes: CowMap<Name, NodeIdx>,
     n_known: usize,
+    /// How many that have not ended have a policy, by whether it is the default one.
+    by_policy: [usize; 2],
+    /// How many have an order.
+    n_ordered: usize,
+    /// Those that pods may use.
+    pub(super) index: Index,
+    /// Names of reservations whose pods had a node and are off it: for a trial, or until they are placed again.
+    away: Vec<Name>,
     /// When something changes by time alone, as seconds since 1970.
-    deadlines: BTreeSet<(i64, Name)>,
+    deadlines: Arc<BTreeSet<(i64, Name)>>,
     pub(super) writes: Writes,
     /// Pods that give up another amount than was said last.
-    given: Vec<(PodId, Option<Arc<PodRequests>>)>,
+    given: Vec<(PodId, Option<Arc<Given>>)>,
 }
 
 impl Reservations {
@@ -178,7 +52,11 @@ impl Reservations {
             by_node: CowMap::default(),
             nodes: CowMap::default(),
             n_known: 0,
-            deadlines: BTreeSet::new(),
+            by_policy: [0; 2],
+            n_ordered: 0,
+            index: Index::default(),
+            away: Vec::new(),
+            deadlines: Arc::default(),
             writes: Writes::default(),
             given: Vec::new(),
         }
@@ -204,6 +82,21 @@ impl Reservations {
         names.filter_map(|name| Some((name, self.get(name)?)))
     }
 
+    /// Iterates over the reservations whose pods had a node and are off it.
+    pub(super) fn away(&self) -> impl Iterator<Item = (&Name, &Entry)> {
+        self.away.iter().filter_map(|name| Some((name, self.get(name)?)))
+    }
+
+    /// Returns whether any reservation has an order.
+    pub(super) fn has_order(&self) -> bool {
+        self.n_ordered > 0
+    }
+
+    /// Returns whether any reservation has a policy that does not share a node with this one.
+    pub(super) fn has_conflict(&self, policy: Policy) -> bool {
+        self.by_policy[usize::from(policy == Policy::Default)] > 0
+    }
+
     /// Returns the nodes with available reservations, ascending.
     pub(super) fn placed_on(&self) -> Vec<NodeIdx> {
         let known = self.iter().filter_map(|(_, entry, _)| entry.available());
@@ -216,19 +109,41 @@ impl Reservations {
 
     /// Changes a reservation, and has its pod give up what it must. What is left of it without object and owners goes.
     fn change(&mut self, name: &Name, change: impl FnOnce(&mut Entry)) {
-        let mut entry = self.all.get(name).map(|entry| Entry::clone(entry)).unwrap_or_default();
-        let was_known = entry.known.is_some();
+        let mut entry = self.all.remove(name).map(Arc::unwrap_or_clone).unwrap_or_default();
+        let (was_open, was_known) = (entry.open_to(), entry.known.clone());
         change(&mut entry);
-        self.n_known = self.n_known + usize::from(entry.known.is_some()) - usize::from(was_known);
+        self.count(was_known.as_ref(), entry.known.as_ref());
+        let is_open = entry.open_to();
+        if was_open.as_ref().map(|(owners, _)| owners) != is_open.as_ref().map(|(owners, _)| owners) {
+            if let Some((owners, _)) = was_open {
+                self.index.close(&owners, name);
+            }
+            if let Some((owners, terms)) = is_open {
+                self.index.open(&owners, &terms, name);
+            }
+        }
         let given = entry.to_give();
         if let Some(pod) = entry.stand_in.as_ref().filter(|_| given != entry.given) {
             self.given.push((pod.id, given.clone()));
         }
         entry.given = given;
-        if entry.known.is_none() && entry.owners.is_empty() && entry.stand_in.is_none() {
-            self.all.remove(name);
-        } else {
+        if entry.known.is_some() || !entry.all_owners.is_empty() || entry.stand_in.is_some() {
             self.all.insert(name.clone(), Arc::new(entry));
+        }
+    }
+
+    /// Keeps the numbers of reservations current.
+    fn count(&mut self, old: Option<&Known>, new: Option<&Known>) {
+        for (known, comes) in [(old, false), (new, true)] {
+            let Some(spec) = known.map(|known| &known.spec) else { continue };
+            let change = |n: &mut usize| *n = if comes { *n + 1 } else { n.saturating_sub(1) };
+            change(&mut self.n_known);
+            if spec.order.is_some() {
+                change(&mut self.n_ordered);
+            }
+            if !spec.status.phase.has_ended() {
+                change(&mut self.by_policy[usize::from(spec.policy != Policy::Default)]);
+            }
         }
     }
 
@@ -248,9 +163,9 @@ impl Reservations {
                     is_bound: taken.is_bound,
                     of: taken.uid.clone(),
                 };
-                entry.owners.insert(placed.id, owner);
+                entry.all_owners.insert(placed.id, owner);
             } else {
-                entry.owners.remove(&placed.id);
+                entry.all_owners.remove(&placed.id);
             }
         });
         Touched::node(placed.node)
@@ -296,7 +211,7 @@ pub(super) fn reservation_of(pod: &Pod) -> Option<&Name> {
 
 impl DerivedState for Reservations {
     fn fork(&self) -> Box<dyn DerivedState> {
-        Box::new(Self { deadlines: self.deadlines.clone(), ..self.clone() })
+        Box::new(self.clone())
     }
 
     fn plugin(&self) -> &'static str {
@@ -305,7 +220,7 @@ impl DerivedState for Reservations {
 
     fn pod_came(&mut self, _cx: &HookContext<'_>, id: PodId, pod: &Pod) -> Touched {
         let Some(name) = reservation_of(pod) else { return Touched::Nothing };
-        let stand_in = StandIn { id, requests: pod.spec.requests.clone() };
+        let stand_in = StandIn::new(id, &pod.spec.requests);
         self.change(&name.clone(), |entry| {
             (entry.stand_in, entry.given) = (Some(stand_in), None);
         });
@@ -317,7 +232,7 @@ impl DerivedState for Reservations {
             return Touched::Nothing;
         }
         if let Some(name) = reservation_of(new) {
-            let stand_in = StandIn { id, requests: new.spec.requests.clone() };
+            let stand_in = StandIn::new(id, &new.spec.requests);
             self.change(&name.clone(), |entry| entry.stand_in = Some(stand_in));
             return Touched::Attempts;
         }
@@ -326,8 +241,23 @@ impl DerivedState for Reservations {
 
     fn pod_left(&mut self, _cx: &HookContext<'_>, _id: PodId, pod: &Pod) -> Touched {
         let Some(name) = reservation_of(pod) else { return Touched::Nothing };
+        self.away.retain(|known| known != name);
         self.change(&name.clone(), |entry| entry.stand_in = None);
         Touched::Attempts
+    }
+
+    fn pod_added(&mut self, placed: &Placed<'_>) {
+        if let Some(name) = reservation_of(placed.pod)
+            && let Some(at) = self.away.iter().rposition(|known| known == name)
+        {
+            self.away.swap_remove(at);
+        }
+    }
+
+    fn pod_removed(&mut self, placed: &Placed<'_>) {
+        if let Some(name) = reservation_of(placed.pod) {
+            self.away.push(name.clone());
+        }
     }
 
     fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) -> Touched {
@@ -356,7 +286,7 @@ impl DerivedState for Reservations {
         self.index(name, Self::node_of(old).as_ref(), Self::node_of(new).as_ref());
         let spec_of = |object: Option<&CustomObject>| object.and_then(CustomObject::shared::<Reservation>);
         if let Some(at) = spec_of(old).and_then(|spec| self.deadline(&spec)) {
-            self.deadlines.remove(&(at, name.clone()));
+            Arc::make_mut(&mut self.deadlines).remove(&(at, name.clone()));
         }
         let known = new.zip(spec_of(new)).map(|(object, spec)| {
             let of_template = object.pod.as_ref().and_then(|pod| pod.as_ref().err());
@@ -367,12 +297,12 @@ impl DerivedState for Reservations {
         });
         let is_new = old.map(|old| &old.uid) != new.map(|new| &new.uid);
         if let Some(at) = known.as_ref().and_then(|known| self.deadline(&known.spec)) {
-            self.deadlines.insert((at, name.clone()));
+            Arc::make_mut(&mut self.deadlines).insert((at, name.clone()));
         }
         self.writes.came_back(name);
         self.change(name, |entry| {
             if is_new {
-                (entry.refused, entry.is_expired) = (None, false);
+                (entry.refused, entry.evicted, entry.is_expired) = (None, None, false);
             }
             let is_late = |known: &Known| known.spec.expires.is_some_and(|at| at <= seconds(cx.now));
             entry.is_expired |= known.as_ref().is_some_and(is_late);
@@ -389,7 +319,13 @@ impl DerivedState for Reservations {
         }
     }
 
-    fn given_up(&mut self) -> Vec<(PodId, Option<Arc<PodRequests>>)> {
+    fn stand_in_evicted(&mut self, _cx: &HookContext<'_>, pod: &Pod, message: &Arc<str>) {
+        let Some(name) = reservation_of(pod) else { return };
+        self.writes.note(name);
+        self.change(&name.clone(), |entry| entry.evicted = Some(message.clone()));
+    }
+
+    fn given_up(&mut self) -> Vec<(PodId, Option<Arc<Given>>)> {
         std::mem::take(&mut self.given)
     }
 
@@ -405,7 +341,7 @@ impl DerivedState for Reservations {
         self.writes.expire(now);
         let mut touched = Touched::Nothing;
         while let Some((at, name)) = self.deadlines.first().filter(|(at, _)| *at <= seconds(now)).cloned() {
-            self.deadlines.remove(&(at, name.clone()));
+            Arc::make_mut(&mut self.deadlines).remove(&(at, name.clone()));
             self.writes.note(&name);
             self.change(&name, |entry| entry.is_expired = true);
             touched = Touched::Attempts;

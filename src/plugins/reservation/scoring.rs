@@ -10,7 +10,6 @@ use super::ReservationPlugin;
 use super::affinity::ignores_all;
 use super::choosing::{Stand, choose, score};
 use super::matching::Seeker;
-use super::object::named;
 
 /// Raw score of the node whose reservation has the least order: ten times the greatest of the others.
 const FIRST: i64 = 1000;
@@ -29,11 +28,15 @@ impl PreScore for ReservationPlugin {
         if !seeker.has_match() {
             return PreScored::Skip;
         }
+        if !seeker.all.has_order() {
+            return PreScored::Ready(Arc::new(Preferred(None)));
+        }
         let order = |node: &NodeIdx| {
             let taken = choose(&seeker, *node, Stand::Outside).taken?;
             Some((taken.known.spec.order?, *node))
         };
-        let least = nodes.iter().filter(|node| !seeker.on(**node).is_empty()).filter_map(order).min();
+        let matches = seeker.matches();
+        let least = nodes.iter().filter(|node| matches.contains_key(node)).filter_map(order).min();
         PreScored::Ready(Arc::new(Preferred(least.map(|(_, node)| node))))
     }
 }
@@ -46,13 +49,15 @@ impl Score for ReservationPlugin {
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
         let seeker = view.pod().map(|pod| Seeker::of(view, pod, spec));
         let (Some(Ok(Some(seeker))), Some(Preferred(first))) = (seeker, value.downcast_ref()) else { return };
-        let wanted = named(&spec.requests.list);
+        // The scores of the other nodes with reservations that match come from trials.
+        let away = seeker.away();
         for (node, score_of_node) in nodes.iter().zip(out) {
             *score_of_node = match *first == Some(*node) {
                 true => FIRST,
+                false if !away.contains(node) => 0,
                 false => {
                     let choice = choose(&seeker, *node, Stand::Outside);
-                    choice.taken.map_or(0, |taken| score(taken.entry, &wanted))
+                    choice.taken.map_or(0, |taken| score(taken.entry, &seeker.wanted))
                 }
             };
         }

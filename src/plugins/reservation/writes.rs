@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_framework::manifest::format_moment;
-use pellucid_model::effect::{ObjectPart, ObjectRef, ObjectWrite, Precondition, WriteOutcome};
-use pellucid_model::{Name, Now};
+use pellucid_model::effect::{BindingMarks, ObjectPart, ObjectRef, ObjectWrite, Precondition, WriteOutcome};
+use pellucid_model::{Name, Now, Pod};
 use serde_json::{Map, Value, json};
 
 use super::RESERVATION;
+use super::entry::{Entry, Known, Owner, amount};
 use super::object::{Amounts, Phase, Status, resource_list};
-use super::reservations::{Entry, Known, Reservations, seconds};
+use super::reservations::{Reservations, seconds};
 
 /// Time from a refused write to the next try.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -126,6 +127,27 @@ fn patch(name: &Name, precondition: Precondition, status: Value) -> ObjectWrite 
     }
 }
 
+/// Returns the write of what plugins hold for a reservation, unless it stands there. What stands on its pod from an earlier
+/// try goes.
+pub(super) fn marked(
+    name: &Name,
+    known: &Known,
+    (pod, marks): (&Pod, Option<&BindingMarks>),
+) -> Option<ObjectWrite> {
+    let wanted = || marks.into_iter().flat_map(|marks| &marks.annotations);
+    let stale = pod.marks.iter().filter(|(key, _)| wanted().all(|(known, _)| **known != **key));
+    let stale = stale.map(|(key, _)| (key.to_string(), Value::Null));
+    let missing = wanted().filter(|(key, value)| known.spec.annotation(key) != Some(value));
+    let missing = missing.map(|(key, value)| (key.to_string(), json!(&**value)));
+    let annotations: Map<String, Value> = stale.chain(missing).collect();
+    (!annotations.is_empty()).then(|| ObjectWrite::Patch {
+        object: object(name),
+        part: ObjectPart::Main,
+        precondition: Precondition::uid(known.uid.clone()),
+        patch: Arc::new(json!({"metadata": {"annotations": annotations}})),
+    })
+}
+
 /// Returns the write that places a reservation on a node, decided at a wall time.
 pub(super) fn placed(name: &Name, entry: &Entry, known: &Known, node: &Name, at: Duration) -> ObjectWrite {
     let wanted = Wanted {
@@ -136,7 +158,7 @@ pub(super) fn placed(name: &Name, entry: &Entry, known: &Known, node: &Name, at:
         ],
         fields: Map::from_iter([
             ("nodeName".to_owned(), json!(node.as_str())),
-            ("allocatable".to_owned(), resource_list(&entry.allocatable())),
+            ("allocatable".to_owned(), resource_list(entry.allocatable())),
         ]),
     };
     patch(name, Precondition::uid(known.uid.clone()), wanted.status(&known.spec.status, at))
@@ -228,6 +250,10 @@ fn wanted(of: &Reservations, entry: &Entry, known: &Known) -> Option<Wanted> {
     let (spec, status) = (&known.spec, &known.spec.status);
     let is_placed = status.phase == Phase::Available;
     let is_homeless = || is_placed && status.node.as_ref().is_none_or(|node| of.nodes.get(node).is_none());
+    if let Some(message) = &entry.evicted {
+        let preempted = Condition::new(READY, false, "Preempted", message.clone());
+        return Some(Wanted { phase: Phase::Failed, conditions: vec![preempted], fields: Map::new() });
+    }
     if entry.is_expired || is_homeless() {
         let expired = Condition::new(READY, false, "Expired", "");
         return Some(Wanted { phase: Phase::Failed, conditions: vec![expired], fields: Map::new() });
@@ -254,15 +280,15 @@ fn owners(entry: &Entry, status: &Status) -> Map<String, Value> {
     bound.sort_by(|a, b| a.key.cmp(&b.key));
     let names: Vec<String> = bound.iter().map(|owner| owner.key.to_string()).collect();
     let mut allocated = Amounts::new();
-    for name in entry.allocatable().into_keys() {
-        let used = bound.iter().map(|owner| super::reservations::amount(&owner.requests.list, &name));
+    for name in entry.allocatable().keys() {
+        let used = bound.iter().map(|owner| amount(&owner.requests.list, name));
         let sum = used.fold(0, i64::saturating_add);
-        allocated.insert(name, sum);
+        allocated.insert(name.clone(), sum);
     }
     allocated.retain(|_, amount| *amount != 0);
     let mut fields = Map::new();
     if names != status.owners {
-        let owner = |owner: &&super::reservations::Owner| {
+        let owner = |owner: &&Owner| {
             json!({
                 "namespace": owner.key.namespace.as_str(),
                 "name": &*owner.key.name,

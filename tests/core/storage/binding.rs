@@ -40,7 +40,7 @@ pub(crate) fn reserve(cluster: &mut Cluster, id: PodId, node: &str) -> Result<Op
     let held = reserve.reserve(View::new(cluster), &pod, node).map_err(|cause| cause.message())?;
     let held = held.map(|chosen| chosen.what);
     if let Some(what) = held.clone() {
-        cluster.reserve(id, Hold { plugin: NAME, what, marks: None });
+        cluster.reserve(id, Hold { plugin: NAME, what, marks: None, whole: None });
     }
     Ok(held)
 }

@@ -1,11 +1,12 @@
 //! Parts of fixes that remove pods, and which pods to consider. `verdict::victims` finds who must leave one node.
 
-use pellucid_api::rest::simulate::EditBody;
+use pellucid_api::rest::simulate::{EditBody, ObjectOf};
 use pellucid_cycle::what_if::edit::Edit;
 use pellucid_cycle::what_if::exhaustive::Requirement;
+use pellucid_model::pod::StandsFor;
 use pellucid_model::relations::{PodAffinityTerm, PodTerms};
 use pellucid_model::selector::LabelSelector;
-use pellucid_model::{NodeIdx, Pod, PodId, PodKey};
+use pellucid_model::{CustomKindRef, NodeIdx, Pod, PodId, PodKey};
 
 use super::parts::Part;
 use crate::requirements::victims::{MOST_VICTIMS, movable};
@@ -17,14 +18,35 @@ const MOST_RELATED: usize = 32;
 pub(super) const DELETE: u32 = 60;
 const DELETE_HIGHER: u32 = 100;
 
-/// Builds the part that deletes a pod.
+/// Builds the part that deletes a pod, or the object for which it stands.
 pub(super) fn delete_pod(asked: &PodRequirements<'_>, key: PodKey) -> Part {
     let record = asked.cluster.find_pod(&key).and_then(|id| asked.cluster.pod(id));
     let is_higher = record.is_some_and(|r| r.pod.priority > asked.record.pod.priority);
     let cost = if is_higher { DELETE_HIGHER } else { DELETE };
+    let stands_for = record.and_then(|record| record.pod.stands_for.as_deref());
+    if let Some(part) = stands_for.and_then(|of| delete_object(asked, of, cost)) {
+        return part;
+    }
     let (text, body) = (format!("let pod {key} go"), EditBody::DeletePod(key.to_string()));
     let command = format!("kubectl -n {} delete pod {}", key.namespace, key.name);
     Part::new(Edit::DeletePod(key), body, text, cost).with_command(command)
+}
+
+/// Builds the part that deletes an object with a pod that stands for it.
+fn delete_object(asked: &PodRequirements<'_>, of: &StandsFor, cost: u32) -> Option<Part> {
+    let is_kind = |kind: &CustomKindRef| {
+        let group = of.api_version.split_once('/').map_or("", |(group, _)| group);
+        kind.0.kind == of.kind.as_str() && kind.0.group == group
+    };
+    let kind = asked.cluster.custom_objects().kinds().find(is_kind)?;
+    let CustomKindRef(about) = kind;
+    let namespace = about.is_namespaced.then(|| of.namespace.to_string());
+    let at = namespace.as_ref().map(|namespace| format!("-n {namespace} ")).unwrap_or_default();
+    let command = format!("kubectl {at}delete {}.{} {}", about.plural, about.group, of.name);
+    let body = ObjectOf { kind: about.qualified.to_owned(), namespace, name: of.name.to_string() };
+    let edit = Edit::DeleteCustom(kind, (of.namespace.clone(), of.name.clone()));
+    let text = format!("let {} {} go", about.kind, of.name);
+    Some(Part::new(edit, EditBody::DeleteObject(body), text, cost).with_command(command))
 }
 
 /// Returns how many pods at least must leave a node for its missing resources, or `None` when not even all that can

@@ -15,10 +15,11 @@ import * as pending from "./pending.js";
 import * as pod from "./pod.js";
 import * as queue from "./queue.js";
 import * as quotas from "./quotas.js";
+import * as reservations from "./reservations.js";
 import * as strip from "./strip.js";
 import * as theme from "./theme.js";
 
-const VIEWS = { pods: [pod, 2], gangs: [gang, 2], nodes: [node, 1], owners: [owner, 3], queue: [queue, 0], quotas: [quotas, 0] };
+const VIEWS = { pods: [pod, 2], gangs: [gang, 2], nodes: [node, 1], owners: [owner, 3], queue: [queue, 0], quotas: [quotas, 0], reservations: [reservations, 0, 1] };
 
 const byId = (id) => document.getElementById(id);
 const view = byId("view");
@@ -32,10 +33,10 @@ let health = { trouble: null, lastHeard: 0, generation: 0 };
 /** Returns the view and the name in the address. */
 function route() {
   const [kind = "", ...rest] = location.hash.replace(/^#\/?/, "").split("/");
-  const [module, parts] = VIEWS[kind] ?? [overview, 0];
+  const [module, ...parts] = VIEWS[kind] ?? [overview, 0];
   try {
     const name = rest.map(decodeURIComponent).join("/");
-    return VIEWS[kind] && rest.length === parts && rest.every(Boolean) ? { kind, module, name } : { kind: "", module: overview, name: "" };
+    return VIEWS[kind] && parts.includes(rest.length) && rest.every(Boolean) ? { kind, module, name } : { kind: "", module: overview, name: "" };
   } catch {
     return { kind: "", module: overview, name: "" };
   }
@@ -116,6 +117,8 @@ function keys(event) {
     location.hash = "#/queue";
   } else if (event.key === "u") {
     location.hash = "#/quotas";
+  } else if (event.key === "r") {
+    location.hash = "#/reservations";
   } else if (event.key === "v") {
     view.querySelector("#view-title")?.focus();
   } else if (event.key === "t") {
@@ -164,6 +167,9 @@ read("/apis/v1/reasons").then((answer) => {
 });
 read(quotas.STATE).then((answer) => {
   byId("pending").querySelector("[data-part=quotas]").hidden = !(answer.ok && answer.body.quotas > 0);
+});
+read(reservations.STATE).then((answer) => {
+  byId("pending").querySelector("[data-part=reservations]").hidden = !(answer.ok && Object.keys(answer.body.phases ?? {}).length > 0);
 });
 read("/version").then((answer) => answer.ok && say(byId("version"), answer.body.gitVersion ?? ""));
 window.addEventListener("hashchange", navigate);

@@ -61,6 +61,7 @@ const ASSETS: &[(&str, &str, &str)] = &[
     file!("pod.js", SCRIPT),
     file!("queue.js", SCRIPT),
     file!("quotas.js", SCRIPT),
+    file!("reservations.js", SCRIPT),
     file!("scores.js", SCRIPT),
     file!("sign_in.js", SCRIPT),
     file!("strip.js", SCRIPT),

@@ -262,7 +262,9 @@ impl Refused<'_> {
         let helps = |charge: &Charge| self.blocked.iter().any(|of| quotas.uses(charge, of.r) > 0);
         let going = |counted: &&Arc<Counted>| {
             let used = counted.used.as_ref().filter(|used| is_of(used) && helps(used));
-            used.is_some_and(|used| used.is_fixed == self.lack.is_fixed) && !counted.is_deleting
+            used.is_some_and(|used| used.is_fixed == self.lack.is_fixed)
+                && !counted.is_deleting
+                && !counted.is_stand_in
         };
         let mut pods: Vec<&Arc<Counted>> = quotas.pods.iter().flatten().filter(going).collect();
         pods.sort_by_key(|counted| {
@@ -288,7 +290,7 @@ impl Refused<'_> {
         for counted in pods {
             for part in [Part::Request, Part::Used] {
                 if let Some(charge) = counted.of(part) {
-                    quotas.tree.count(charge.quota, &charge.spec.requests.list, charge.is_fixed, part, -1);
+                    quotas.tree.count(charge.quota, charge.list(), charge.is_fixed, part, -1);
                 }
             }
         }

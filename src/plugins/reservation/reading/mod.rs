@@ -1,13 +1,15 @@
-//! The endpoints: reservations of a node in Koordinator's form, all reservations, one, and the state in short.
+//! Reading reservations: the endpoints (those of a node in Koordinator's form, all, one, and the state in short), who could
+//! use one, and gauges.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pellucid_api::rest::Meta;
 use pellucid_api::rest::reservation::{
-    AssignedReservationPod, NodeReservation, NodeReservations, ReservationDetail, ReservationList,
-    ReservationRow, ReservationState, ReservedAmounts,
+    AssignedReservationPod, NodeReservation, NodeReservations, PodReservations, ReservationDetail,
+    ReservationList, ReservationRow, ReservationState, ReservedAmounts,
 };
+use pellucid_api::rest::{BodySchema, Meta};
+use pellucid_framework::advice::PodRead;
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_framework::list::{Attribute, Facts};
 use pellucid_framework::manifest::format_moment;
@@ -15,13 +17,24 @@ use pellucid_model::Name;
 use pellucid_model::quantity::format_amount;
 use serde_json::{Value, json};
 
-use super::super::listing::{MAX_ROWS, node_of};
+use super::entry::{Entry, Known, Owner};
 use super::object::{Amounts, Phase, Policy, named};
-use super::reservations::{Entry, Known, Reservations};
+use super::reservations::Reservations;
+use crate::listing::{MAX_ROWS, node_of};
 
 /// What reservations are filtered and sorted by; their stage is the phase.
 const OF_RESERVATIONS: &[Attribute] =
     &[Attribute::Name, Attribute::Stage, Attribute::Node, Attribute::Labels, Attribute::Age];
+
+pub(super) mod candidates;
+pub(super) mod gauges;
+
+pub(super) const POD_READ: PodRead = PodRead {
+    path: "reservations",
+    summary: "The reservations that have a pending pod as an owner, and what keeps the pod from each",
+    body: BodySchema::of::<PodReservations>(),
+    rows: "/rows",
+};
 
 pub(super) fn all() -> Vec<Endpoint> {
     let state =
@@ -49,13 +62,13 @@ fn quantities(amounts: &Amounts) -> Quantities {
 
 /// Returns the amounts of resources that `of` gives for what a reservation holds.
 fn amounts(entry: &Entry, of: impl Fn(&Name) -> i64) -> Amounts {
-    entry.allocatable().into_keys().map(|name| (name.clone(), of(&name))).collect()
+    entry.allocatable().keys().map(|name| (name.clone(), of(name))).collect()
 }
 
 fn pods(entry: &Entry) -> Vec<AssignedReservationPod> {
     let mut all: Vec<_> = entry.owners().collect();
     all.sort_by(|a, b| a.key.cmp(&b.key));
-    let pod = |owner: &super::reservations::Owner| AssignedReservationPod {
+    let pod = |owner: &Owner| AssignedReservationPod {
         namespace: owner.key.namespace.to_string(),
         name: owner.key.name.to_string(),
         uid: owner.uid.to_string(),
@@ -89,7 +102,7 @@ fn item(name: &Name, entry: &Entry, known: &Known) -> NodeReservation {
         kind: "Reservation".into(),
         available: entry.available().is_some(),
         allocate_once: spec.once,
-        allocatable: quantities(&entry.allocatable()),
+        allocatable: quantities(entry.allocatable()),
         available_resource: reserved(&amounts(entry, |name| entry.left(name))),
         allocated_resource: reserved(&allocated),
         allocated: quantities(&allocated),
@@ -119,7 +132,7 @@ fn row(name: &Name, entry: &Entry, known: &Known) -> ReservationRow {
         name: name.to_string(),
         phase: status.phase.as_str().into(),
         node: status.node.as_ref().map(ToString::to_string),
-        allocatable: quantities(&entry.allocatable()),
+        allocatable: quantities(entry.allocatable()),
         left: if is_open { quantities(&amounts(entry, |name| entry.left(name))) } else { Quantities::new() },
         owners: entry.owners().count(),
         expires: spec.expires.map(format_moment),
@@ -154,6 +167,7 @@ fn read_one(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     };
     let pod = entry.stand_in.as_ref().and_then(|pod| cx.view.cluster().pod(pod.id));
     let pending = pod.filter(|record| record.node.is_none());
+    let (candidates, candidates_truncated) = candidates::of(cx.view, (&name, entry, known));
     let path = |key: &pellucid_model::PodKey| format!("/apis/v1/explain/pods/{}/{}", key.namespace, key.name);
     Ok(json!(ReservationDetail {
         row: row(&name, entry, known),
@@ -162,6 +176,8 @@ fn read_one(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
         allocate_policy: known.spec.policy.as_str().into(),
         owner_terms: known.spec.owners_as_written(),
         current_owners: pods(entry),
+        candidates,
+        candidates_truncated,
         explanation: pending.map(|record| path(&record.pod.key)),
     }))
 }
@@ -181,8 +197,8 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
             continue;
         }
         for (resource, amount) in entry.allocatable() {
-            let free = entry.left(&resource);
-            for (sums, amount) in [(&mut holds, amount), (&mut left, free)] {
+            let free = entry.left(resource);
+            for (sums, amount) in [(&mut holds, *amount), (&mut left, free)] {
                 let sum = sums.entry(resource.clone()).or_insert(0);
                 *sum = sum.saturating_add(amount);
             }
