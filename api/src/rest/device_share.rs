@@ -178,3 +178,87 @@ pub struct GpuRoom {
     /// Number of pods that fit on all nodes, whatever else they request and by no hints.
     pub pods: usize,
 }
+
+/// `explain/pods/:namespace/:name/devices`: where a pod stands with devices.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodDevices {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// Name of the pod.
+    pub name: String,
+    /// Code of the reason of the nearest node, or of the pod as a whole; absent when a node has the devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The whole in a sentence; absent when no node refuses the pod for devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What the pod requests, by type.
+    pub requests: Vec<RequestedDevices>,
+    /// Number of nodes with a Device.
+    pub total_nodes: usize,
+    /// Number of them that have all the devices.
+    pub accepting_nodes: usize,
+    /// The nodes, the nearest first, at most a thousand.
+    pub nodes: Vec<DevicesOnNode>,
+    /// Whether there are more nodes.
+    pub truncated: bool,
+}
+
+/// Requested devices of one type.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestedDevices {
+    /// Type.
+    pub device_type: String,
+    /// Number of devices.
+    pub count: usize,
+    /// What is requested of each, by resource.
+    pub each: BTreeMap<String, String>,
+    /// Number of nodes with as many devices with that much free.
+    pub nodes_with_enough: usize,
+    /// Number of nodes that would have them without any pods.
+    pub nodes_with_enough_if_empty: usize,
+    /// The node with the most such devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_node: Option<String>,
+    /// How many it has.
+    pub best_count: usize,
+}
+
+/// How a node stands towards a pod.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DevicesOnNode {
+    /// Name of the node.
+    pub node_name: String,
+    /// Whether it has all the devices, together and as the pod's hints demand.
+    pub accepts: bool,
+    /// Whether it would have them without any pods.
+    pub if_empty: bool,
+    /// Code of what it lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// What it lacks, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Its devices, by requested type.
+    pub requests: Vec<WantedOnNode>,
+}
+
+/// The devices of one type on a node, for one pod.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WantedOnNode {
+    /// Type.
+    pub device_type: String,
+    /// Number of devices that the pod wants.
+    pub wanted: usize,
+    /// Number of devices that would do, each alone.
+    pub fitting: usize,
+    /// Number of devices of the type.
+    pub devices: usize,
+    /// Devices that would not do, counted by what they lack first: `health`, `selection`, `exclusive`, `gone`, or a resource
+    /// such as `gpu-core`.
+    pub lacking: BTreeMap<String, usize>,
+}

@@ -10,6 +10,7 @@ use pellucid_plugins::elastic_quota;
 use pellucid_plugins::load_aware_scheduling::{NAME, NODE_METRIC};
 use serde_json::{Value, json};
 
+use super::accelerators;
 use super::cluster::{in_pool, pod, with};
 
 /// Interval of the usage reports of nodes.
@@ -33,6 +34,7 @@ pub(super) fn configuration() -> String {
                 "plugins": {"multiPoint": {"enabled": [{"name": NAME, "weight": 1}]}},
                 "pluginConfig": [{"name": NAME, "args": {"usageThresholds": {"cpu": 65, "memory": 95}}}],
             },
+            accelerators::profile(),
         ],
     });
     file.to_string()

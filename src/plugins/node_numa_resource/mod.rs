@@ -21,6 +21,7 @@ use pellucid_model::{CustomObject, NodeIdx, Now, Pod, PodSpec};
 use serde_json::Value;
 use smallvec::SmallVec;
 
+mod advice;
 mod allocation;
 mod amounts;
 mod args;
@@ -103,7 +104,7 @@ impl Plugin for NodeNumaResource {
     fn args(&self) -> Value {
         self.args.show()
     }
-    points! { pre_filter, filter, pre_score, score, reserve, hints, topology_hints }
+    points! { pre_filter, filter, pre_score, score, reserve, hints, topology_hints, advice }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(NumaNodes::default())]
     }

@@ -87,7 +87,7 @@ function reverse({ accepts = [], refuses = [], stranded = [], pendingTotal = 0, 
         refuses.slice(0, REFUSALS).map((one) => h("li", {}, chip("refuses", "bad"), " ", podLink(one.pod), " ", h("span", { class: "plugin" }, one.plugin), " ", h("span", { class: "quiet" }, one.message)))),
       refuses.length > REFUSALS && h("p", { class: "quiet" }, `and ${count(refuses.length - REFUSALS)} more`)),
     stranded.length > 0 && section("Stranded", h("ul", { class: "rows" }, stranded.map((one) =>
-      h("li", {}, h("strong", {}, `${resourceName(one.resource)}: ${amount(one.resource, one.amount)}`), ` that none of the ${plural(one.pods, "pod")} asking for it can use, for lack of ${one.blockedBy}`)))),
+      h("li", {}, h("strong", {}, `${resourceName(one.resource)}: ${amount(one.resource, one.amount)}`), `${one.part ? ` of ${one.part}` : ""} that none of the ${plural(one.pods, "pod")} asking for it can use, for lack of ${one.blockedBy}`)))),
     source(explain),
   ];
 }
