@@ -262,3 +262,48 @@ pub struct WantedOnNode {
     /// such as `gpu-core`.
     pub lacking: BTreeMap<String, usize>,
 }
+
+/// `DeviceShare/nodes/:nodeName`: the devices of a node where they lie, with what each pod has of them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DevicesOfNode {
+    /// Name of the node.
+    pub node_name: String,
+    /// The devices, by type and minor; none of a node without a Device.
+    pub devices: Vec<PlacedDevice>,
+    /// What is wrong.
+    pub problems: Vec<DeviceProblem>,
+    /// Pods on the node that request devices and do not say which they have (`namespace/name`), sorted.
+    pub unknown_pods: Vec<String>,
+}
+
+/// A device where it lies.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlacedDevice {
+    /// The device.
+    #[serde(flatten)]
+    pub device: DeviceRow,
+    /// Number of its socket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket: Option<i64>,
+    /// Address on its bus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bus_id: Option<String>,
+    /// What is free of it, in percent: the least of its resources'.
+    pub free_percent: i64,
+    /// What pods have of it, by name of the pod.
+    pub shares: Vec<DeviceShareOfPod>,
+}
+
+/// What a pod has of a device.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceShareOfPod {
+    /// The pod (`namespace/name`).
+    pub pod: String,
+    /// The part of the device, in percent: the most of its resources'. Of a device that has nothing to give 100.
+    pub percent: i64,
+    /// The amounts by resource.
+    pub amounts: BTreeMap<String, String>,
+}

@@ -1,7 +1,7 @@
 //! The devices and NUMA nodes of the demo: three nodes with four GPUs and two RDMA adapters each, with a profile of their own. A
-//! gang has GPUs and RDMA adapters beside each other, pods share the other cards by halves, and a gang has most of the CPUs of
-//! every NUMA node. What comes then finds no place: another such gang, a pod that wants a whole card, and one that wants more
-//! CPUs than a NUMA node has left.
+//! gang has GPUs and RDMA adapters beside each other, trainings and notebooks share the other cards, and a gang has most of the
+//! CPUs of every NUMA node. When all trainings but one have ended, a part of every card is used by a notebook, and what comes
+//! then finds no place: another such gang, a pod that wants a whole card, and one that wants more CPUs than a NUMA node has left.
 
 use pellucid_cycle::Snapshot;
 use pellucid_model::CustomKindRef;
@@ -19,6 +19,8 @@ const PROFILE: &str = "accelerators";
 pub(super) const POOL: &str = "rig";
 /// Number of nodes.
 pub(super) const NODES: usize = 3;
+/// Number of cards that are shared.
+const SHARED: u32 = 8;
 /// Taint of the nodes.
 pub(super) const TAINT: (&str, &str) = ("accelerator", "present");
 /// What is on a node, for the sandbox.
@@ -44,8 +46,18 @@ pub(super) fn fitting() -> Vec<Value> {
     let mut all = joint("allreduce");
     all.push(pod_group("solver", 6));
     all.extend((1..=6).map(|n| of_group("solver", pinned(&format!("solver-{n}"), 12))));
-    all.extend((1..=8).map(|n| requesting(of_profile(&format!("notebook-{n}"), "100m"), &[("koordinator.sh/gpu", "50")])));
+    let sharing = |name: &'static str, percent: &'static str| {
+        move |n: u32| requesting(of_profile(&format!("{name}-{n}"), "100m"), &[("koordinator.sh/gpu", percent)])
+    };
+    // No two trainings fit on a card, so each card gets one, and a notebook beside it.
+    all.extend((1..=SHARED).map(sharing("training-share", "70")));
+    all.extend((1..=SHARED).map(sharing("notebook", "30")));
     all
+}
+
+/// Returns the names of the pods that end once all have their places.
+pub(super) fn ending() -> impl Iterator<Item = String> {
+    (2..=SHARED).map(|n| format!("training-share-{n}"))
 }
 
 /// Returns the pods that come then.

@@ -112,6 +112,9 @@ async fn fill(client: &kube::Client, instance: &mut Instance) -> anyhow::Result<
     settle(client, instance).await?;
     create(client, accelerators::fitting()).await?;
     settle(client, instance).await?;
+    for name in accelerators::ending() {
+        client::delete(client, &format!("/api/v1/namespaces/{}/pods/{name}", cluster::NAMESPACE)).await?;
+    }
     create(client, accelerators::stuck()).await?;
     settle(client, instance).await
 }

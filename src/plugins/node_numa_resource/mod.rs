@@ -2,7 +2,8 @@
 //!
 //! See README.md for the rules. `node_topology` and `node_settings` read what nodes report, `resource_spec` what pods ask
 //! for, `holding` what they hold. `on_node` adds up one node and `numa_nodes` is the state of all. `allocation` says what a
-//! pod would get on a node, with CPUs picked by `cpus::accumulator`; `hints` offers NUMA nodes to the framework.
+//! pod would get on a node, with CPUs picked by `cpus::accumulator`; `hints` offers NUMA nodes to the framework. `detail` and
+//! `advice` are for people.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
-// View of a node: its resources and their use, its pods, and the pending pods that it would refuse.
+// View of a node: its resources and their use, its pods and hardware, and the pending pods that it would refuse.
 
 import { path, watch, watchServed } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { amount, count, percent, plural, resourceName } from "./format.js";
+import { show as showHardware } from "./hardware.js";
 import { chip, facts, failure, head, meter, podLink, section, source } from "./parts.js";
 
 const LONGEST = 200;
@@ -12,8 +13,10 @@ const REFUSALS = 40;
 export function show(view, name) {
   const target = path("apis", "v1", "nodes", name);
   const body = h("div");
+  const hardware = h("div");
   const refusals = h("div");
-  put(view, body, refusals);
+  put(view, body, hardware, refusals);
+  const endHardware = showHardware(hardware, name);
   const watched = watch(target, 3000, (answer) => {
     if (!answer.ok && body.childElementCount && answer.status !== 404) return;
     const { meta, ...seen } = answer.ok ? answer.body : answer;
@@ -28,6 +31,7 @@ export function show(view, name) {
   return () => {
     watched.stop();
     explained.stop();
+    endHardware();
   };
 }
 
