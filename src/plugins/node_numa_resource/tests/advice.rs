@@ -58,8 +58,9 @@ fn the_policy_of_the_pod_gives_way_where_the_node_has_none() {
     let plugin = plugin(json!({}));
     let cluster = halved(&plugin, &[]);
     let texts = proposals(&plugin, &cluster, &single(pinned(4, FULL)));
-    let want = "ask for NUMA policy Restricted instead of SingleNUMANode: \
-                scheduling.koordinator.sh/numa-topology-spec={\"numaTopologyPolicy\":\"Restricted\"}";
+    // Under Restricted it would take NUMA nodes of pods that have one each.
+    let want = "ask for NUMA policy BestEffort instead of SingleNUMANode: \
+                scheduling.koordinator.sh/numa-topology-spec={\"numaTopologyPolicy\":\"BestEffort\"}";
     assert_eq!(texts[0], want, "{texts:?}");
 }
 
