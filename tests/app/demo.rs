@@ -94,9 +94,7 @@ fn concrete(template: &str) -> Vec<(String, u16)> {
     }
     // The demo shadows nobody, and has neither Queues nor Reservations.
     let ends = |ends: &[&str]| ends.iter().any(|end| template.ends_with(end));
-    if template == "/apis/v1/shadow"
-        || ends(&["/queues/:name", "/reservations/:name"])
-    {
+    if template == "/apis/v1/shadow" || ends(&["/queues/:name", "/reservations/:name"]) {
         return vec![(template.replace(":name", "none"), 404)];
     }
     if ends(&["/quota/:name", "/quotas/:name"]) {
@@ -173,7 +171,7 @@ fn what_a_node_uses_is_reported_and_keeps_pods_away() {
     assert_eq!(node["load"]["used"]["cpu"], "3700m", "{node}");
     assert_eq!(node["load"]["percent"]["cpu"], 93, "{node}");
     let all = demo.get("/apis/v1/plugins/LoadAwareScheduling/nodes").json();
-    assert_eq!((&all["reported"], &all["exceeded"]), (&json!(30), &json!(2)), "{all}");
+    assert_eq!((&all["reported"], &all["exceeded"]), (&json!(33), &json!(2)), "{all}");
     demo.create_pod("aware", &json!({"schedulerName": "load-aware"}));
     demo.wait("/apis/v1/explain/pods/demo/aware", |pod| pod["verdict"] == "placed");
 }
@@ -227,7 +225,7 @@ fn health_metrics_and_odd_requests() {
     let metrics = demo.get("/metrics");
     for name in [
         "scheduler_schedule_attempts_total{result=\"scheduled\",profile=\"pellucid\"}",
-        "scheduler_pending_pods{queue=\"unschedulable\"} 15",
+        "scheduler_pending_pods{queue=\"unschedulable\"} 19",
         "scheduler_pending_pods{queue=\"gated\"} 3",
         "scheduler_cache_size{type=\"nodes\"} 33",
         "pellucid_quarantined_objects 1",

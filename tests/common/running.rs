@@ -197,9 +197,7 @@ impl Running {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         match kind {
             "Namespace" | "Node" | "PersistentVolume" | "StorageClass" | "PriorityClass" | "Reservation"
-            | "Device" => {
-                Api::all_with(self.client.clone(), &resource)
-            }
+            | "Device" => Api::all_with(self.client.clone(), &resource),
             _ => Api::default_namespaced_with(self.client.clone(), &resource),
         }
     }

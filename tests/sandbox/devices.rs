@@ -32,7 +32,9 @@ async fn devices_are_reported_published_break_and_go_with_their_node() {
     nodes.create(&PostParams::default(), &node("n1", form)).await.expect("created");
     let has = |n: usize| {
         move |device: Option<&DynamicObject>| {
-            device.is_some_and(|device| device.data["spec"]["devices"].as_array().is_some_and(|all| all.len() == n))
+            device.is_some_and(|device| {
+                device.data["spec"]["devices"].as_array().is_some_and(|all| all.len() == n)
+            })
         }
     };
     let found = until(devices.clone(), "n1", "reported", has(6)).await.expect("a Device");
@@ -52,7 +54,8 @@ async fn devices_are_reported_published_break_and_go_with_their_node() {
     let mut device = devices.get("n1").await.expect("it is there");
     device.data["spec"]["devices"][0]["health"] = json!(false);
     devices.replace("n1", &PostParams::default(), &device).await.expect("replaced");
-    until(nodes.clone(), "n1", "two are broken", offers("allocatable", "koordinator.sh/gpu-core", "200")).await;
+    until(nodes.clone(), "n1", "two are broken", offers("allocatable", "koordinator.sh/gpu-core", "200"))
+        .await;
 
     nodes.delete("n1", &DeleteParams::default()).await.expect("deleted");
     until(devices, "n1", "gone", |device| device.is_none()).await;

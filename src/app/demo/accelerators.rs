@@ -10,7 +10,7 @@ use pellucid_plugins::node_numa_resource::NODE_RESOURCE_TOPOLOGY;
 use pellucid_plugins::{device_share, node_numa_resource};
 use serde_json::{Value, json};
 
-use super::cluster::{pod, with};
+use super::cluster::{in_pool, pod, with};
 use super::gangs::{of_group, pod_group};
 
 /// Scheduler name of the profile with DeviceShare and NodeNUMAResource.
@@ -47,7 +47,7 @@ pub(super) fn fitting() -> Vec<Value> {
     all.push(pod_group("solver", 6));
     all.extend((1..=6).map(|n| of_group("solver", pinned(&format!("solver-{n}"), 12))));
     let sharing = |name: &'static str, percent: &'static str| {
-        move |n: u32| requesting(of_profile(&format!("{name}-{n}"), "100m"), &[("koordinator.sh/gpu", percent)])
+        move |n: u32| requesting(of_profile(&format!("{name}-{n}"), "0"), &[("koordinator.sh/gpu", percent)])
     };
     // No two trainings fit on a card, so each card gets one, and a notebook beside it.
     all.extend((1..=SHARED).map(sharing("training-share", "70")));
@@ -63,7 +63,7 @@ pub(super) fn ending() -> impl Iterator<Item = String> {
 /// Returns the pods that come then.
 pub(super) fn stuck() -> Vec<Value> {
     let mut all = joint("allgather");
-    all.push(requesting(of_profile("whole-card", "100m"), &[("nvidia.com/gpu", "1")]));
+    all.push(requesting(of_profile("whole-card", "0"), &[("nvidia.com/gpu", "1")]));
     all.push(pinned("six-cores", 6));
     all
 }
@@ -72,7 +72,7 @@ pub(super) fn stuck() -> Vec<Value> {
 fn joint(name: &str) -> Vec<Value> {
     let member = |n: u32| {
         let wanted = [("nvidia.com/gpu", "2"), ("koordinator.sh/rdma", "100")];
-        let pod = requesting(of_profile(&format!("{name}-{n}"), "100m"), &wanted);
+        let pod = requesting(of_profile(&format!("{name}-{n}"), "0"), &wanted);
         let joint = json!({"deviceTypes": ["gpu", "rdma"], "requiredScope": "SamePCIe"});
         let key = "scheduling.koordinator.sh/device-joint-allocate";
         of_group(name, with(pod, "/metadata/annotations", json!({key: joint.to_string()})))
@@ -84,13 +84,14 @@ fn joint(name: &str) -> Vec<Value> {
 fn pinned(name: &str, cpus: u32) -> Value {
     let spec = json!({"requiredCPUBindPolicy": "FullPCPUs"}).to_string();
     let pod = of_profile(name, &cpus.to_string());
-    let mut pod = with(pod, "/metadata/annotations", json!({"scheduling.koordinator.sh/resource-spec": spec}));
+    let mut pod =
+        with(pod, "/metadata/annotations", json!({"scheduling.koordinator.sh/resource-spec": spec}));
     pod["metadata"]["labels"]["koordinator.sh/qosClass"] = json!("LSR");
     pod
 }
 
 fn of_profile(name: &str, cpu: &str) -> Value {
-    let pod = with(pod(name, cpu, "256Mi"), "/spec/schedulerName", json!(PROFILE));
+    let pod = with(in_pool(pod(name, cpu, "256Mi"), POOL), "/spec/schedulerName", json!(PROFILE));
     with(pod, "/spec/tolerations", json!([{"key": TAINT.0, "operator": "Exists"}]))
 }
 
@@ -112,5 +113,6 @@ pub(super) fn is_known(snapshot: &Snapshot) -> bool {
         let rdma = columns.find(&"koordinator.sh/rdma".into());
         rdma.is_some_and(|rdma| columns.allocatable(*node, rdma) > 0)
     };
-    counts == [NODES; 2] && snapshot.cluster.present().iter().filter(|node| has_amounts(node)).count() == NODES
+    counts == [NODES; 2]
+        && snapshot.cluster.present().iter().filter(|node| has_amounts(node)).count() == NODES
 }

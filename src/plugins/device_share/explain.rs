@@ -21,12 +21,23 @@ use super::{DeviceShare, NAME};
 const MAX_SCOPES: usize = 4;
 
 impl DeviceShare {
-    pub(super) fn attempt<'a>(&'a self, row: &'a Row, request: &'a Request, terms: &'a Terms<'a>) -> Attempt<'a> {
+    pub(super) fn attempt<'a>(
+        &'a self,
+        row: &'a Row,
+        request: &'a Request,
+        terms: &'a Terms<'a>,
+    ) -> Attempt<'a> {
         Attempt { row, request, terms }
     }
 
     /// Returns how many devices of a node have what one device's part of the request is, and how many are wanted there.
-    pub(super) fn fitting(&self, row: &Row, request: &Request, part: &Part, is_empty: bool) -> (usize, usize) {
+    pub(super) fn fitting(
+        &self,
+        row: &Row,
+        request: &Request,
+        part: &Part,
+        is_empty: bool,
+    ) -> (usize, usize) {
         let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty };
         let attempt = self.attempt(row, request, &terms);
         let candidates: CardList = attempt.candidates(part).unwrap_or_default();
@@ -131,10 +142,11 @@ pub(super) fn words(attempt: &Attempt<'_>, lack: Lack) -> Option<String> {
     let part_of = |kind: &str| request.parts.iter().find(|part| name(&part.kind) == kind);
     match lack {
         Lack::Devices(kind) => Some(with_switches(attempt, cards(attempt, part_of(kind)?))),
-        Lack::Gpus => Some(cards(attempt, part_of("gpu")?)),
+        Lack::Gpus => Some(with_switches(attempt, cards(attempt, part_of("gpu")?))),
         Lack::ScopedGpus => {
             let part = part_of("gpu")?;
-            Some(format!("{}; by PCIe switch: {}", cards(attempt, part), by_switch(attempt, part)))
+            let text = format!("{}; by PCIe switch: {}", cards(attempt, part), by_switch(attempt, part));
+            Some(with_switches(attempt, text))
         }
         Lack::Joint => Some(switches(attempt)),
         Lack::Functions(kind) => Some(functions(row, part_of(kind)?)),
@@ -229,9 +241,8 @@ pub(super) fn lacking(attempt: &Attempt<'_>, part: &Part, at: u16) -> Option<Unf
     if let Some((resource, _)) = short_of {
         return Some(Unfit::Short(resource.name()));
     }
-    let is_kept = |card: &Card| {
-        [Exclusive::Device, Exclusive::Pcie].iter().any(|policy| card.exclusive(*policy) > 0)
-    };
+    let is_kept =
+        |card: &Card| [Exclusive::Device, Exclusive::Pcie].iter().any(|policy| card.exclusive(*policy) > 0);
     (part.hint.exclusive.is_some() && is_kept(card)).then_some(Unfit::Kept)
 }
 

@@ -51,7 +51,8 @@ impl Advice for NodeNumaResource {
 
     fn proposals_on(&self, view: View<'_>, spec: &PodSpec, refused: &[NodeIdx]) -> Vec<Proposal> {
         let Ok(pod) = PodRequest::of(spec, self.args.default_bind) else { return Vec::new() };
-        let lacks = |node: &NodeIdx| Some((*node, self.on(view, *node))).filter(|(_, on)| on.topology.is_some());
+        let lacks =
+            |node: &NodeIdx| Some((*node, self.on(view, *node))).filter(|(_, on)| on.topology.is_some());
         let mut nodes = self.nearest(&pod, refused.iter().filter_map(lacks).collect());
         nodes.retain(|(_, on)| !self.takes(on, &pod));
         nodes.truncate(MOST_NODES);
@@ -138,7 +139,9 @@ impl NodeNumaResource {
         let list = &spec.requests.list;
         let has_room = |node: NodeIdx| {
             let columns = view.columns();
-            let free = |(name, amount): (Name, i64)| columns.find(&name).is_some_and(|r| columns.free(node, r) >= amount);
+            let free = |(name, amount): (Name, i64)| {
+                columns.find(&name).is_some_and(|r| columns.free(node, r) >= amount)
+            };
             list.named().all(free)
         };
         let mut others = self.known(view).into_iter().filter(|(node, _)| *node != from);
@@ -155,7 +158,8 @@ impl NodeNumaResource {
         nodes: &[(NodeIdx, &OnNode)],
     ) -> Vec<Proposal> {
         let takes = |key: &str, value: &Name| {
-            let spec = PodSpec { annotations: spec.annotations.with(key.into(), value.clone()), ..spec.clone() };
+            let spec =
+                PodSpec { annotations: spec.annotations.with(key.into(), value.clone()), ..spec.clone() };
             let pod = PodRequest::of(&spec, self.args.default_bind);
             pod.is_ok_and(|pod| nodes.iter().any(|(_, on)| self.takes(on, &pod)))
         };
@@ -168,7 +172,9 @@ impl NodeNumaResource {
         if let Some(required) = pod.required {
             let (own, bind) = (read(spec, keys::RESOURCE_SPEC), required.as_str());
             let looser = with_field(&own, "preferredCPUBindPolicy", bind, "requiredCPUBindPolicy");
-            let text = format!("prefer {bind} instead of requiring it (preferredCPUBindPolicy in its resource-spec)");
+            let text = format!(
+                "prefer {bind} instead of requiring it (preferredCPUBindPolicy in its resource-spec)"
+            );
             all.extend(annotated(keys::RESOURCE_SPEC, looser, text));
         }
         let weaker = |policy: NumaPolicy| -> &'static [NumaPolicy] {
@@ -181,7 +187,8 @@ impl NodeNumaResource {
         for policy in weaker(pod.policy) {
             let name = endpoints::policy_name(*policy);
             let own = read(spec, keys::NUMA_TOPOLOGY_SPEC);
-            let text = format!("ask for NUMA policy {name} instead of {}", endpoints::policy_name(pod.policy));
+            let text =
+                format!("ask for NUMA policy {name} instead of {}", endpoints::policy_name(pod.policy));
             let changed = with_field(&own, "numaTopologyPolicy", name, "");
             all.extend(annotated(keys::NUMA_TOPOLOGY_SPEC, changed, text));
         }

@@ -173,11 +173,7 @@ fn domains(asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
         Some(bind) if asked.is_required => format!(" under {}", bind.as_str()),
         _ => String::new(),
     };
-    format!(
-        "the pod asks for {}{wants}; {}",
-        cores(asked.pod.milli_cpu),
-        cores_by_node(asked, machine)
-    )
+    format!("the pod asks for {}{wants}; {}", cores(asked.pod.milli_cpu), cores_by_node(asked, machine))
 }
 
 fn domain(asked: &NodeRequest<'_>, machine: &CpuTopology, node: &Domain, free: &CpuSet) -> String {
@@ -226,15 +222,12 @@ fn by_whom(on: &OnNode, machine: &CpuTopology, cores: &CpuSet) -> String {
     }
 }
 
-/// Says of each NUMA node what it has for a pod: whole cores and their pods where the pod gets CPUs of its own and a required
-/// bind policy, and what is left of each resource under a NUMA policy. `None` for a pod that asks for neither.
+/// Says of each NUMA node what it has for a pod: whole cores and who is in their way, what is left of each resource under a
+/// NUMA policy. `None` for a pod that gets no CPUs of its own on a node without a policy.
 pub(super) fn by_numa_node(asked: &NodeRequest<'_>) -> Option<String> {
     match (asked.bind, asked.policy, asked.on.machine()) {
         (Some(_), NumaPolicy::None, Some(machine)) => Some(domains(asked, machine)),
         (_, NumaPolicy::None, _) => None,
-        (Some(_), _, Some(machine)) if asked.is_required => {
-            Some(format!("{}; {}", zones(asked), cores_by_node(asked, machine)))
-        }
         _ => Some(zones(asked)),
     }
 }
@@ -245,6 +238,13 @@ fn cores_by_node(asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
     let texts =
         machine.nodes.iter().map(|node| format!("NUMA {}: {}", node.id, domain(asked, machine, node, &free)));
     texts.collect::<Vec<_>>().join("; ")
+}
+
+/// Says how many cores of a NUMA node are free for a pod that must have whole ones, or a CPU of each.
+fn own_cores(asked: &NodeRequest<'_>, node: u16) -> Option<String> {
+    let machine = asked.on.machine().filter(|_| asked.bind.is_some() && asked.is_required)?;
+    let domain_of = machine.nodes.iter().find(|known| known.id == node)?;
+    Some(domain(asked, machine, domain_of, &asked.on.free()))
 }
 
 /// Says of each NUMA node what is left of each resource that the pod requests.
@@ -259,7 +259,8 @@ fn zones(asked: &NodeRequest<'_>) -> String {
             let amount = |amount| format_amount(name, amount);
             parts.insert(name, format!("{} of {} {name}{lacks}", amount(left), amount(all)));
         }
-        let parts: Vec<String> = parts.into_values().collect();
+        let mut parts: Vec<String> = parts.into_values().collect();
+        parts.extend(own_cores(asked, *node));
         texts.push(format!("NUMA {node}: {}", parts.join(", ")));
     }
     let asks: Vec<String> = asked

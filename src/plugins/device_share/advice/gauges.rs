@@ -70,7 +70,8 @@ fn amounts(view: View<'_>) -> Vec<(Vec<String>, f64)> {
     sums(view, |card| {
         let left = card.total.less(&card.used);
         let of = |(resource, total): (Resource, i64)| {
-            let of = |state: &str, amount: i64| ([resource.name().to_owned(), state.to_owned()], amount as f64);
+            let of =
+                |state: &str, amount: i64| ([resource.name().to_owned(), state.to_owned()], amount as f64);
             [of("total", total), of("allocated", card.used.get(resource)), of("free", left.get(resource))]
         };
         card.total.iter().flat_map(of).collect()

@@ -29,7 +29,8 @@ impl DeviceShare {
             }
         }
         let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty: false };
-        let lacks: Vec<_> = requests.iter().map(|(request, _)| allocate(row, request, &terms).err()).collect();
+        let lacks: Vec<_> =
+            requests.iter().map(|(request, _)| allocate(row, request, &terms).err()).collect();
         let mut all = Vec::new();
         for (at, card) in row.cards.iter().enumerate().filter(|(_, card)| card.healthy) {
             let left = card.total.less(&card.used);

@@ -44,8 +44,7 @@ impl DeviceShare {
             let less = if part.count == 1 { self.less_of_one(spec, &request, part, &rows) } else { None };
             all.extend(fewer.or(less.filter(|amounts| takes(amounts))));
         }
-        let proposal =
-            |amounts| Proposal { change: Change::Request(amounts), text: String::new(), cost: 0 };
+        let proposal = |amounts| Proposal { change: Change::Request(amounts), text: String::new(), cost: 0 };
         all.into_iter().filter(|amounts| !amounts.is_empty()).map(proposal).collect()
     }
 
@@ -57,7 +56,8 @@ impl DeviceShare {
         part: &Part,
         rows: &[&Row],
     ) -> Option<Vec<(Name, i64)>> {
-        let terms = super::super::allocator::Terms { scoring: &self.args.scoring, numa: None, is_empty: false };
+        let terms =
+            super::super::allocator::Terms { scoring: &self.args.scoring, numa: None, is_empty: false };
         let mut best: Option<(i64, Amounts)> = None;
         for row in rows {
             let attempt = self.attempt(row, request, &terms);
@@ -78,7 +78,8 @@ impl DeviceShare {
             Some(resource) => fits.get(resource),
             None => least,
         };
-        let amounts = of_kind(spec, &part.kind).map(|(name, wanted)| (name.clone(), amount(name).min(wanted)));
+        let amounts =
+            of_kind(spec, &part.kind).map(|(name, wanted)| (name.clone(), amount(name).min(wanted)));
         let amounts: Vec<(Name, i64)> = amounts.collect();
         amounts.iter().all(|(_, amount)| *amount > 0).then_some(amounts)
     }

@@ -35,11 +35,7 @@ fn advice(plugin: &Arc<dyn Plugin>) -> &dyn Advice {
     plugin.advice().expect("it gives advice")
 }
 
-fn proposals(
-    plugin: &Arc<dyn Plugin>,
-    cluster: &TestCluster,
-    spec: &PodSpec,
-) -> Vec<Proposal> {
+fn proposals(plugin: &Arc<dyn Plugin>, cluster: &TestCluster, spec: &PodSpec) -> Vec<Proposal> {
     let nodes = ["a", "b"].map(|name| cluster.idx(name));
     advice(plugin).proposals_on(cluster.view(), spec, &nodes)
 }
@@ -113,7 +109,10 @@ fn fewer_cards_and_looser_hints_are_proposed_where_they_do() {
     assert_eq!(of(&cluster, &three), ["[(\"nvidia.com/gpu\", 2)]"]);
     let scoped = r#"{"gpu":{"requiredTopologyScope":"PCIe"}}"#;
     let scoped = spec(&[("nvidia.com/gpu", 2)], &[(HINT, scoped)]);
-    assert_eq!(of(&cluster, &scoped), ["[(\"nvidia.com/gpu\", 1)]".to_owned(), format!("{HINT}={{\"gpu\":{{}}}}")]);
+    assert_eq!(
+        of(&cluster, &scoped),
+        ["[(\"nvidia.com/gpu\", 1)]".to_owned(), format!("{HINT}={{\"gpu\":{{}}}}")]
+    );
     let joint = r#"{"deviceTypes":["gpu","rdma"],"requiredScope":"SamePCIe"}"#;
     let joint = spec(&[("nvidia.com/gpu", 1), ("koordinator.sh/rdma", 100)], &[(JOINT, joint)]);
     assert_eq!(of(&cluster, &joint), [format!("{JOINT}={{\"deviceTypes\":[\"gpu\",\"rdma\"]}}")]);

@@ -88,9 +88,9 @@ fn a_sentence_counts_nodes_and_names_the_nearest() {
         said(&cluster, &asked).as_deref(),
         Some(
             "none of 1 nodes with known CPUs gives the pod its CPUs and NUMA nodes; on a, the nearest of the others, under \
-             SingleNUMANode the pod asks for 4 cpu and 1Gi memory; NUMA 0: 2 of 4 cpu, too little alone, 3Gi of 4Gi memory; \
-             NUMA 1: 2 of 4 cpu, too little alone, 3Gi of 4Gi memory; NUMA 0: 1 of 2 cores free in whole; NUMA 1: 1 of 2 \
-             cores free in whole"
+             SingleNUMANode the pod asks for 4 cpu and 1Gi memory; NUMA 0: 2 of 4 cpu, too little alone, 3Gi of 4Gi memory, \
+             1 of 2 cores free in whole; NUMA 1: 2 of 4 cpu, too little alone, 3Gi of 4Gi memory, 1 of 2 cores free in \
+             whole"
         )
     );
     cluster.apply(labelled("b", &[]));

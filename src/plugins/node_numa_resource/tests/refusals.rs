@@ -71,7 +71,10 @@ fn half_used_cores_are_told_with_their_pods() {
         words,
         "the pod asks for 8 CPUs under FullPCPUs; NUMA 0: 1 of 2 cores free in whole, 1 core half used by web-3; NUMA 1: 2 of 2 cores free in whole"
     );
-    assert_eq!(measures(&*plugin, &cluster, &asked), [("CPUs of its own free".to_owned(), 8, 6, "a".to_owned())]);
+    assert_eq!(
+        measures(&*plugin, &cluster, &asked),
+        [("CPUs of its own free".to_owned(), 8, 6, "a".to_owned())]
+    );
 }
 
 #[test]

@@ -14,7 +14,8 @@ const DEVICES: &str = "sandbox.pellucid.dev/devices";
 const UNHEALTHY: &str = "sandbox.pellucid.dev/unhealthy-devices";
 /// Most devices of a type.
 const MAX: u64 = 64;
-const FORM: &str = "must be like 8 GPUs x 80Gi, 2 per switch, 4 per NUMA, 4 RDMA; all but the first part may be left out";
+const FORM: &str =
+    "must be like 8 GPUs x 80Gi, 2 per switch, 4 per NUMA, 4 RDMA; all but the first part may be left out";
 
 /// The devices of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,8 +91,7 @@ impl Devices {
             return Err(format!("{memory:?} is no amount of memory; {FORM}"));
         }
         let gpus = number(count, 1)?;
-        let mut made =
-            Self { gpus, memory, per_switch: 2, per_numa: 4, rdma: 0, unhealthy: BTreeSet::new() };
+        let mut made = Self { gpus, memory, per_switch: 2, per_numa: 4, rdma: 0, unhealthy: BTreeSet::new() };
         for part in parts {
             let (digits, what) = part.split_once(' ').ok_or(FORM)?;
             match what.trim() {
@@ -152,7 +152,9 @@ mod tests {
         assert_eq!((full.gpus, full.rdma, &*full.memory), (8, 4, "80Gi"));
         assert_eq!(Devices::parse("8x80Gi"), Ok(Devices { rdma: 0, ..full }));
         assert_eq!(Devices::parse("1 GPU x 16Gi").map(|of| of.gpus), Ok(1));
-        for bad in ["", "8", "8 GPUs", "0x80Gi", "8x", "8x-1", "8x80Gi, 3 per switch", "8x80Gi, 2 fans", "99x1Gi"] {
+        for bad in
+            ["", "8", "8 GPUs", "0x80Gi", "8x", "8x-1", "8x80Gi, 3 per switch", "8x80Gi, 2 fans", "99x1Gi"]
+        {
             assert!(Devices::parse(bad).is_err(), "{bad}");
         }
     }
