@@ -10,8 +10,8 @@ pod filler 2
 eventually bound filler n1
 gpus='{"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}}]}}'
 # More than the demo's own pods, which request GPUs and do not tolerate the taint.
-for i in 1 2 3 4 5 6; do pod "p$i" 1 "$gpus"; done
-for i in 1 2 3 4 5 6; do becomes "p$i" refused; done
+for i in 1 2 3 4 5 6 7 8 9; do pod "p$i" 1 "$gpus"; done
+for i in 1 2 3 4 5 6 7 8 9; do becomes "p$i" refused; done
 check $n1 '(.accepts | length) + (.refuses | length) == .pendingConsidered and .pendingConsidered == .pendingTotal'
 check $n1 '.stranded[] | select(.resource == "nvidia.com/gpu") | .blockedBy == "cpu" and .amount == 4 and .pods >= 6'
 check $n1 '[.refuses[].pod] | index("default/p1") != null and index("default/p2") != null'

@@ -31,13 +31,13 @@ fn devices_and_cores_are_drawn_by_pod_where_they_lie() {
     let bar = browser.run("const bar = document.querySelector('[data-device=\"gpu 0\"] [role=img]'); return [bar.ariaLabel, bar.querySelector('i').style.inlineSize]");
     let free = device["freePercent"].as_i64().expect("percent");
     assert_eq!(bar, json!([format!("gpu 0: {pod} {percent} %, {free} % free"), format!("{percent}%")]));
-    // 8 cores of 2 threads on each NUMA node, 6 of them of one pod.
+    // 8 cores of 2 threads on each NUMA node, 5 of them of one pod.
     let cores = browser.run(
         "return [...document.querySelectorAll('.numa')].map((numa) => [numa.querySelectorAll('.core').length, numa.querySelectorAll('[data-cpu]').length, numa.querySelectorAll('[data-cpu].free').length])",
     );
-    assert_eq!(cores, json!([[8, 16, 4], [8, 16, 4]]));
+    assert_eq!(cores, json!([[8, 16, 6], [8, 16, 6]]));
     let said = browser.run("return document.querySelector('.cores').ariaLabel");
     let said = said.as_str().unwrap_or_default();
-    assert!(said.starts_with("CPUs of NUMA 0: demo/solver-") && said.ends_with(" 12, 4 free"), "{said}");
+    assert!(said.starts_with("CPUs of NUMA 0: demo/solver-") && said.ends_with(" 10, 6 free"), "{said}");
     assert_quiet(&browser, demo.rest);
 }

@@ -45,7 +45,7 @@ pub(super) fn profile() -> Value {
 pub(super) fn fitting() -> Vec<Value> {
     let mut all = joint("allreduce");
     all.push(pod_group("solver", 6));
-    all.extend((1..=6).map(|n| of_group("solver", pinned(&format!("solver-{n}"), 12))));
+    all.extend((1..=6).map(|n| of_group("solver", pinned(&format!("solver-{n}"), 10))));
     let sharing = |name: &'static str, percent: &'static str| {
         move |n: u32| requesting(of_profile(&format!("{name}-{n}"), "0"), &[("koordinator.sh/gpu", percent)])
     };
@@ -64,7 +64,7 @@ pub(super) fn ending() -> impl Iterator<Item = String> {
 pub(super) fn stuck() -> Vec<Value> {
     let mut all = joint("allgather");
     all.push(requesting(of_profile("whole-card", "0"), &[("nvidia.com/gpu", "1")]));
-    all.push(pinned("six-cores", 6));
+    all.push(pinned("eight-cpus", 8));
     all
 }
 

@@ -73,7 +73,7 @@ function numaNode(node, { devices, cpus }, { left, owners, hue }) {
   const said = [cpus.length > 0 && `${free} of ${plural(cpus.length, "CPU")} free`,
     left && Object.entries(left).filter(([name]) => name !== "cpu").map(([name, text]) => `${text} of ${name} left`).join(", ")].filter(Boolean);
   const switches = new Map();
-  for (const one of devices) switches.set(one.pcieID ?? "", [...(switches.get(one.pcieID ?? "") ?? []), one]);
+  for (const one of devices) switches.set(one.pcieId ?? "", [...(switches.get(one.pcieId ?? "") ?? []), one]);
   const name = node === undefined ? "NUMA node unknown" : `NUMA ${node}`;
   return h("div", { class: "numa", "data-numa": String(node ?? "") },
     h("p", {}, h("strong", {}, name), said.length > 0 && h("span", { class: "quiet" }, ` ${said.join(" · ")}`)),
