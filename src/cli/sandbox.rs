@@ -46,6 +46,12 @@ pub(super) struct Args {
     /// --nodes with the annotation turn it on.
     #[arg(long)]
     pub node_topologies: bool,
+    /// Report the devices of each node whose annotation sandbox.pellucid.dev/devices describes them, such as
+    /// "8 GPUs x 80Gi, 2 per switch, 4 per NUMA, 4 RDMA", as a Device (scheduling.koordinator.sh), and publish their amounts
+    /// on the node. With a value, nodes of --nodes that offer nvidia.com/gpu have these. Nodes of --nodes with the annotation
+    /// turn it on.
+    #[arg(long, value_name = "DEVICES", num_args = 0..=1, default_missing_value = "")]
+    pub gpus: Option<String>,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -72,6 +78,8 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         kubelet: Some(kubelet),
         node_metrics: args.node_metrics.map(Duration::from_secs),
         node_topologies: args.node_topologies,
+        devices: args.gpus.is_some(),
+        gpus: args.gpus.filter(|form| !form.is_empty()),
         users: args.users.as_deref().map(users).transpose()?.unwrap_or_default(),
         objects,
         ..Config::default()

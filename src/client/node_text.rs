@@ -40,6 +40,7 @@ struct Refused {
 #[serde(default, rename_all = "camelCase")]
 struct Stranded {
     resource: String,
+    part: Option<String>,
     amount: Value,
     blocked_by: Option<String>,
 }
@@ -72,7 +73,8 @@ pub(crate) fn node(name: &str, body: &NodeView, paint: Paint) -> String {
         let mut table = table(&["IDLE RESOURCE", "AMOUNT", "NOBODY CAN USE IT FOR LACK OF"], [1]);
         for idle in &body.stranded {
             let amount = amount(&idle.resource, &idle.amount);
-            table.add_row([one(&idle.resource), one(amount), cell(&idle.blocked_by)]);
+            let part = idle.part.as_ref().map(|part| format!(" of {part}")).unwrap_or_default();
+            table.add_row([one(format!("{}{part}", idle.resource)), one(amount), cell(&idle.blocked_by)]);
         }
         let _ = write!(out, "\n{}\n", table.text());
     }
@@ -92,7 +94,8 @@ mod tests {
             "accepts": [{"pod": "a/small"}],
             "refuses": [{"pod": "a/big", "plugin": "NodeResourcesFit", "code": "InsufficientResource",
                          "message": "Insufficient cpu"}, {"pod": "a/\u{1b}[2J"}],
-            "stranded": [{"resource": "nvidia.com/gpu", "amount": 4, "blockedBy": "cpu"}],
+            "stranded": [{"resource": "nvidia.com/gpu", "amount": 4, "blockedBy": "cpu"},
+                         {"resource": "koordinator.sh/gpu-core", "part": "gpu 3", "amount": 50, "blockedBy": "gpu-core"}],
         });
         let text = node("n1", &serde_json::from_value(body).unwrap(), Paint::plain());
         for part in ["n1: of 3 pending pods it would take 1 and refuse 2", "a/small", "Insufficient cpu"] {
@@ -100,6 +103,7 @@ mod tests {
         }
         let gpu = text.lines().find(|line| line.contains("nvidia.com/gpu")).unwrap();
         assert!(gpu.contains('4') && gpu.ends_with("cpu"), "{gpu}");
+        assert!(text.contains("koordinator.sh/gpu-core of gpu 3"), "{text}");
         assert!(!text.contains('\u{1b}'));
         let nothing = node("n1", &NodeView::default(), Paint::plain());
         assert_eq!(nothing, "n1: of 0 pending pods it would take 0 and refuse 0\n");

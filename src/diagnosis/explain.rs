@@ -266,7 +266,13 @@ pub(super) fn shortfall(of: &GroupMeasure) -> Shortfall {
 
 pub(crate) fn shortfall_text(of: &GroupMeasure) -> String {
     let GroupMeasure { resource, requested, available, best_node: node } = of;
-    // No resource name contains a space: a subject with a space names something that exceeds its limit.
+    // A phrase that ends so names something of which there is too little, in the unit of its last word.
+    if let Some(phrase) = resource.strip_suffix(" free") {
+        let unit = phrase.rsplit(' ').next().unwrap_or(phrase);
+        let amount = |v: i64| format_amount(unit, v);
+        return format!("requested {}, at most {} free (on {node})", amount(*requested), amount(*available));
+    }
+    // No resource name contains a space: any other phrase names something that exceeds its limit.
     if let Some((subject, what)) = resource.split_once(' ') {
         // What is used of a resource is in the resource's unit, ages are in seconds; other subjects are plain numbers.
         let amount = |v: i64| match what {

@@ -1,12 +1,12 @@
 //! What a plugin tells people about one pod beyond the causes of its refusals: where the pod stands, which changes could
-//! help, and which of its groups the pod belongs to.
+//! help, and which of its groups the pod belongs to; and about one node, what of it no pending pod can use.
 //!
 //! Decisions never ask. Changes are proposals: the core tries each on a copy of the state before anybody is told of it.
 
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
-use pellucid_model::{CustomObject, Name, Now, Pod, PodKey, PodSpec};
+use pellucid_model::{CustomObject, Name, NodeIdx, Now, Pod, PodKey, PodSpec};
 use serde_json::Value;
 
 use super::view::View;
@@ -28,10 +28,39 @@ pub enum Change {
         /// Its value.
         value: Name,
     },
+    /// The pod gets an annotation.
+    Annotation {
+        /// Key of the annotation.
+        key: Name,
+        /// Its value.
+        value: Name,
+    },
+    /// A node gets a label.
+    NodeLabel {
+        /// Name of the node.
+        node: Name,
+        /// Key of the label.
+        key: Name,
+        /// Its value.
+        value: Name,
+    },
+    /// Placed pods are made anew on other nodes. Counts only when all of them find their places there too.
+    Move(Vec<PodMove>),
     /// The pod requests this much of some resources, in their base units.
     Request(Vec<(Name, i64)>),
     /// These pods end.
     End(Vec<PodKey>),
+}
+
+/// A placed pod that is made anew on another node.
+#[derive(Clone, Debug)]
+pub struct PodMove {
+    /// The pod.
+    pub pod: PodKey,
+    /// Name of the other node.
+    pub to: Name,
+    /// The move in words, as an imperative clause.
+    pub text: String,
 }
 
 /// A proposed change.
@@ -39,10 +68,27 @@ pub enum Change {
 pub struct Proposal {
     /// What changes.
     pub change: Change,
-    /// The change in words, as an imperative clause. Not used for requests and pods that end, which have texts of their own.
+    /// The change in words, as an imperative clause. Not used for requests and for pods that move or end, which have texts
+    /// of their own.
     pub text: String,
-    /// How hard it is to carry out, in the points of docs/diagnostics.md. Not used for requests and pods that end.
+    /// How hard it is to carry out, in the points of docs/diagnostics.md; of pods that move, each. Not used for requests and
+    /// pods that end.
     pub cost: u32,
+}
+
+/// What is free of a part of a node, such as a GPU, and of no use to any pending pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdlePart {
+    /// The part, such as `gpu 3`.
+    pub part: String,
+    /// Name of the resource.
+    pub resource: Name,
+    /// What is free of it, in the resource's base unit.
+    pub amount: i64,
+    /// What most pods that ask for such a part lack there.
+    pub blocked_by: String,
+    /// Number of pods that ask for such a part.
+    pub pods: usize,
 }
 
 /// Advice: tells people how pods stand with the plugin. Asked about pending pods for explanations alone, on a state in
@@ -53,6 +99,14 @@ pub trait Advice: Send + Sync {
     fn sentence(&self, view: View<'_>, spec: &PodSpec, now: Now) -> Option<String>;
     /// Returns changes that could make the plugin accept a pod that it refuses as a whole.
     fn proposals(&self, _view: View<'_>, _spec: &PodSpec) -> Vec<Proposal> {
+        Vec::new()
+    }
+    /// Returns changes that could make one of the nodes accept a pod that this plugin refuses there, the best first.
+    fn proposals_on(&self, _view: View<'_>, _spec: &PodSpec, _refused: &[NodeIdx]) -> Vec<Proposal> {
+        Vec::new()
+    }
+    /// Returns what is free of single parts of a node and of no use to pods with these specs.
+    fn idle_parts(&self, _view: View<'_>, _node: NodeIdx, _pending: &[&PodSpec]) -> Vec<IdlePart> {
         Vec::new()
     }
     /// Returns the body of the plugin's read about a pod ([`PodRead`]).

@@ -99,7 +99,8 @@ pub trait PreFilter: Send + Sync {
 /// The numbers behind a refusal for something countable, of which there is too little or too much.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
-    /// What is counted: a resource name, or a phrase such as `skew of zone` where there is too much.
+    /// What is counted: a resource name, a phrase that ends with `free`, such as `NUMA memory free`, in the unit of the
+    /// word before, or another phrase, such as `skew of zone`, where there is too much.
     pub resource: pellucid_model::Name,
     /// What the pod requests, in the resource's base unit; where there is too much, the least amount on any node.
     pub requested: i64,

@@ -15,10 +15,11 @@ use crate::clock::Clock;
 use crate::controllers;
 use crate::errors::ApiError;
 use crate::faults::Faults;
+use crate::kinds::annotations::devices::{Devices, describe};
 use crate::kinds::groups::{self, Gangs};
 use crate::kinds::meta;
 use crate::koordlet::metrics::{self, Reports};
-use crate::koordlet::topologies;
+use crate::koordlet::{devices, topologies};
 use crate::kubelet;
 use crate::options::Options;
 use crate::requests::connection::{Connections, Cut, CuttableListener};
@@ -58,6 +59,11 @@ pub struct Config {
     /// Whether nodes whose annotation describes a machine report it as NodeResourceTopologies. Initial nodes with such an
     /// annotation turn it on.
     pub node_topologies: bool,
+    /// Whether nodes whose annotation describes devices report them as Devices, with amounts of the nodes. Initial nodes with
+    /// such an annotation turn it on.
+    pub devices: bool,
+    /// Devices of the initial nodes that offer `nvidia.com/gpu` and have no such annotation, in its form.
+    pub gpus: Option<String>,
     /// Whether the controllers run: workloads, disruption budgets, volumes, garbage collection and the protection of
     /// PodGroups. Without them a deleted native PodGroup keeps its finalizer, as on an API server without a controller
     /// manager.
@@ -85,6 +91,8 @@ impl Default for Config {
             kubelet: Some(Kubelet::default()),
             node_metrics: None,
             node_topologies: false,
+            devices: false,
+            gpus: None,
             controllers: true,
             history: 32_768,
             seed: 1,
@@ -117,6 +125,14 @@ pub enum StartError {
         #[source]
         source: std::io::Error,
     },
+    /// The devices of initial nodes cannot be read.
+    #[error("devices {form:?}: {why}")]
+    Gpus {
+        /// The short form.
+        form: String,
+        /// What is wrong.
+        why: String,
+    },
     /// An initial object was rejected.
     #[error("object {kind} {name:?} was refused: {message}")]
     Object {
@@ -135,9 +151,13 @@ pub struct Sandbox;
 
 impl Sandbox {
     /// Starts a sandbox on the current tokio runtime. It stops when the handle is dropped.
-    pub async fn start(config: Config) -> Result<Handle, StartError> {
+    pub async fn start(mut config: Config) -> Result<Handle, StartError> {
         if !config.beyond_loopback && !config.listen.ip().to_canonical().is_loopback() {
             return Err(StartError::NotLoopback { address: config.listen });
+        }
+        if let Some(form) = &config.gpus {
+            Devices::parse(form).map_err(|why| StartError::Gpus { form: form.clone(), why })?;
+            config.objects.iter_mut().for_each(|object| describe(object, form));
         }
         let refuse = |source| StartError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(refuse)?;
@@ -169,6 +189,8 @@ impl Sandbox {
         missing.extend(config.node_metrics.map(|_| metrics::definition()));
         let has_machines = config.node_topologies || config.objects.iter().any(topologies::describes_machine);
         missing.extend(has_machines.then(topologies::definition));
+        let has_devices = config.devices || config.objects.iter().any(devices::describes_devices);
+        missing.extend(has_devices.then(devices::definition));
         missing.retain(|definition| !config.objects.iter().any(|object| brings(object, definition)));
         missing.into_iter().try_for_each(|definition| handle_of_it.create(definition))?;
         if config.controllers {
@@ -181,6 +203,9 @@ impl Sandbox {
         }
         if has_machines {
             handle_of_it.tasks.push(tokio::spawn(topologies::run(server.clone())));
+        }
+        if has_devices {
+            handle_of_it.tasks.push(tokio::spawn(devices::run(server.clone())));
         }
         for object in config.objects {
             handle_of_it.create(object)?;

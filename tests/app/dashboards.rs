@@ -11,6 +11,16 @@ use serde_json::Value;
 use crate::common::client;
 use crate::common::running::{node, parts, pod, start_with};
 
+/// Enables the plugins that have gauges.
+const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - schedulerName: pellucid
+    plugins:
+      multiPoint:
+        enabled: [{name: ElasticQuota}, {name: DeviceShare}]
+";
+
 /// Labels that Prometheus adds or defines.
 const OTHER_LABELS: &[&str] = &["instance", "job", "le"];
 
@@ -56,7 +66,10 @@ fn unknown(used: &Used, known: &Known) -> Vec<String> {
 /// Runs a scheduler until it has placed one pod and refused another, one that takes part in leader election and one that
 /// shadows another. Returns their `/metrics`.
 async fn metrics_of_running_schedulers() -> String {
+    let [definition, device] = crate::devices::broken_device("a");
     let objects = vec![
+        definition,
+        device,
         crate::quotas::definition(),
         crate::quotas::quota("team-a", "", 1, 2),
         node("a", "z", 4),
@@ -64,8 +77,8 @@ async fn metrics_of_running_schedulers() -> String {
         pod("fits", 1000),
         pod("too-big", 100_000),
     ];
-    // Decisions wait until the quotas are known.
-    let running = start_with(objects, Some(crate::quotas::CONFIGURATION), None).await;
+    // Decisions wait until quotas and devices are known.
+    let running = start_with(objects, Some(CONFIGURATION), None).await;
     let settled = || {
         let snapshot = running.instance.snapshot();
         snapshot.counters.bound >= 1 && snapshot.queue.counts().unschedulable >= 1

@@ -40,10 +40,13 @@ fn demo_settles_and_names_every_reason_in_words() {
         "Not tried: waiting for the pods of gang demo/crew: 2 of 3 are there.",
         "demo/too-many-gpus: 1 of 3 members that its quorum needs can be placed",
         "demo/render 2 waiting, 1 pending; 3 make a quorum",
+        "demo/allreduce 2 bound; 2 make a quorum Has its quorum.",
+        "demo/solver 6 bound; 6 make a quorum Has its quorum.",
+        "demo/allgather: 0 of 2 members that its quorum needs can be placed",
         "node(s) were unschedulable",
         "node(s) cpu usage exceed threshold",
         "Not placed: quota vision: example.com/fpga used 16 + 4 > runtime 12 of max 20",
-        "Settled: 38 pods placed, 21 pending",
+        "Settled: 55 pods placed, 25 pending",
     ] {
         assert!(text.contains(words), "{words:?} is missing in {text}");
     }
@@ -89,11 +92,9 @@ fn concrete(template: &str) -> Vec<(String, u16)> {
             .map(|f| found(&format!("/debug/flags/{f}")))
             .to_vec();
     }
-    // The demo shadows nobody, and has neither Queues nor Devices nor Reservations.
+    // The demo shadows nobody, and has neither Queues nor Reservations.
     let ends = |ends: &[&str]| ends.iter().any(|end| template.ends_with(end));
-    if template == "/apis/v1/shadow"
-        || ends(&["/queues/:name", "/nodeDeviceSummaries/:name", "/reservations/:name"])
-    {
+    if template == "/apis/v1/shadow" || ends(&["/queues/:name", "/reservations/:name"]) {
         return vec![(template.replace(":name", "none"), 404)];
     }
     // The profile of this pod does without the plugin.
@@ -102,6 +103,13 @@ fn concrete(template: &str) -> Vec<(String, u16)> {
     }
     if ends(&["/quota/:name", "/quotas/:name"]) {
         return vec![found(&template.replace(":name", "vision")), (template.replace(":name", "none"), 404)];
+    }
+    if template.ends_with("/nodeDeviceSummaries/:name") {
+        return vec![found(&template.replace(":name", "rig-01")), (template.replace(":name", "none"), 404)];
+    }
+    if template.ends_with("/:name/devices") {
+        let of = |name: &str| template.replace(":namespace", "demo").replace(":name", name);
+        return vec![found(&of("whole-card")), (of("no-such-pod"), 404)];
     }
     if !template.contains(':') {
         return vec![found(template)];
@@ -167,7 +175,7 @@ fn what_a_node_uses_is_reported_and_keeps_pods_away() {
     assert_eq!(node["load"]["used"]["cpu"], "3700m", "{node}");
     assert_eq!(node["load"]["percent"]["cpu"], 93, "{node}");
     let all = demo.get("/apis/v1/plugins/LoadAwareScheduling/nodes").json();
-    assert_eq!((&all["reported"], &all["exceeded"]), (&json!(30), &json!(2)), "{all}");
+    assert_eq!((&all["reported"], &all["exceeded"]), (&json!(33), &json!(2)), "{all}");
     demo.create_pod("aware", &json!({"schedulerName": "load-aware"}));
     demo.wait("/apis/v1/explain/pods/demo/aware", |pod| pod["verdict"] == "placed");
 }
@@ -221,9 +229,9 @@ fn health_metrics_and_odd_requests() {
     let metrics = demo.get("/metrics");
     for name in [
         "scheduler_schedule_attempts_total{result=\"scheduled\",profile=\"pellucid\"}",
-        "scheduler_pending_pods{queue=\"unschedulable\"} 15",
+        "scheduler_pending_pods{queue=\"unschedulable\"} 19",
         "scheduler_pending_pods{queue=\"gated\"} 3",
-        "scheduler_cache_size{type=\"nodes\"} 30",
+        "scheduler_cache_size{type=\"nodes\"} 33",
         "pellucid_quarantined_objects 1",
     ] {
         assert!(metrics.text().contains(name), "{name} is missing in {}", metrics.text());

@@ -4,7 +4,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchP
 use pellucid::plugins::device_share::NAME;
 use serde_json::{Value, json};
 
-use crate::common::running::{node, pod, start_with};
+use crate::common::running::{Running, node, pod, start_with};
 
 const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -49,6 +49,11 @@ fn device(name: &str, healthy: &[bool]) -> Value {
         "apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device",
         "metadata": {"name": name}, "spec": {"devices": cards.collect::<Vec<_>>()},
     })
+}
+
+/// Returns the definition of the kind, and the Device of a node of which one card is broken.
+pub(crate) fn broken_device(node: &str) -> [Value; 2] {
+    [example().swap_remove(0), device(node, &[true, false])]
 }
 
 /// Makes a pod of article 001: amounts under the names of Koordinator 0.7.
@@ -117,6 +122,8 @@ async fn two_free_halves_are_no_card_until_one_is_mended() {
                 gpu-core";
     assert!(explained.contains(said), "{explained}");
     assert!(explained.contains("InsufficientDevices"), "{explained}");
+    // What is short is no limit that is exceeded.
+    assert!(explained.contains("requested 1, at most 0 free (on n1)"), "{explained}");
 
     let patch = Patch::Merge(device("n1", &[true, true, true]));
     let (group, kind) = KIND.rsplit_once('/').expect("version/Kind");
@@ -125,5 +132,122 @@ async fn two_free_halves_are_no_card_until_one_is_mended() {
     let devices: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
     devices.patch("n1", &PatchParams::default(), &patch).await.expect("patched");
     assert_eq!(cluster.bound("full").await, "n1");
+    cluster.stop().await;
+}
+
+/// Requires a pod to be on one node.
+fn only_on(mut pod: Value, node: &str) -> Value {
+    let term = json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]});
+    let required = json!({"nodeSelectorTerms": [term]});
+    pod["spec"]["affinity"] =
+        json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}});
+    pod
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_that_is_proposed_frees_the_card_when_it_is_made() {
+    let definition = example().swap_remove(0);
+    let nodes = ["n1", "n2"].map(|name| [gpu_node(name, 1), device(name, &[true])]);
+    let objects = std::iter::once(definition).chain(nodes.into_iter().flatten()).collect();
+    let mut cluster = start_with(objects, Some(CONFIGURATION), None).await;
+    let state = format!("/apis/v1/plugins/{NAME}/state");
+    cluster.wait(&state, "the Devices", |body| body["rows"].as_array().is_some_and(|rows| rows.len() == 2));
+    for (name, node) in [("half-1", "n1"), ("half-2", "n2")] {
+        assert_eq!(cluster.place(only_on(sharing(name, 50, "4Gi"), node)).await, node);
+    }
+    cluster.create([sharing("full", 100, "8Gi")]);
+    cluster.told("full", "Insufficient koordinator.sh/gpu-core").await;
+    let said = cluster.text("/apis/v1/explain/pods/default/full");
+    assert!(said.contains("1 of 1 free cards are fragments"), "{said}");
+    let read = cluster.read("/apis/v1/explain/pods/default/full/devices");
+    assert_eq!((&read["totalNodes"], &read["acceptingNodes"]), (&json!(2), &json!(0)));
+    assert_eq!(read["nodes"][0]["requests"][0]["lacking"], json!({"gpu-core": 1}));
+
+    // The pods themselves say where they may be, so the moves do not hold; without that one does.
+    let fixes = |cluster: &Running| {
+        let body = cluster.read("/apis/v1/explain/pods/default/full/suggestions?max=10");
+        body["fixes"].as_array().cloned().unwrap_or_default()
+    };
+    let moved = |fix: &Value| fix["parts"][0]["edit"]["movePod"].is_object();
+    assert!(!fixes(&cluster).iter().any(moved), "{:#?}", fixes(&cluster));
+    cluster.kill("half-1").await;
+    assert_eq!(cluster.bound("full").await, "n1");
+    cluster.kill("full").await;
+    assert_eq!(cluster.place(sharing("half-3", 50, "4Gi")).await, "n1");
+    cluster.create([sharing("full-2", 100, "8Gi")]);
+    cluster.told("full-2", "Insufficient koordinator.sh/gpu-core").await;
+    let body = cluster.read("/apis/v1/explain/pods/default/full-2/suggestions?max=10");
+    let fix = body["fixes"].as_array().and_then(|all| all.iter().find(|fix| moved(fix)));
+    let fix = fix.unwrap_or_else(|| panic!("{body:#}"));
+    assert_eq!(fix["text"], "move pod default/half-3 from gpu 0 of n1 to n2");
+    assert_eq!(
+        (&fix["node"], &fix["verified"], &fix["inCompany"]),
+        (&json!("n1"), &json!(true), &json!("holds"))
+    );
+    let tried = json!({"include": ["default/full-2"], "edits": fix["edits"]});
+    let simulated = cluster.post("/apis/v1/simulate", &tried).json();
+    let placed: Vec<&str> =
+        simulated["placements"].as_array().into_iter().flatten().filter_map(|p| p["node"].as_str()).collect();
+    assert_eq!(placed.len(), 2, "{simulated}");
+
+    cluster.kill("half-3").await;
+    cluster.create([only_on(sharing("half-4", 50, "4Gi"), "n2")]);
+    assert_eq!(
+        (cluster.bound("half-4").await, cluster.bound("full-2").await),
+        ("n2".to_owned(), "n1".to_owned())
+    );
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_joint_gang_is_told_which_switch_lacks_what() {
+    let topology =
+        |switch: u32| json!({"socketID": 0, "nodeID": 0, "pcieID": format!("p{switch}"), "busID": ""});
+    let gpu = |minor: u32| {
+        json!({"type": "gpu", "id": format!("GPU-{minor}"), "minor": minor, "health": true, "topology": topology(minor / 2),
+            "resources": {"koordinator.sh/gpu-core": 100, "koordinator.sh/gpu-memory": "8Gi", "koordinator.sh/gpu-memory-ratio": 100}})
+    };
+    let rdma = |minor: u32| {
+        json!({"type": "rdma", "id": format!("mlx{minor}"), "minor": minor, "health": minor == 0, "topology": topology(minor),
+            "resources": {"koordinator.sh/rdma": 100}})
+    };
+    let devices: Vec<Value> = (0..4).map(gpu).chain((0..2).map(rdma)).collect();
+    let mut device = device("n1", &[]);
+    device["spec"]["devices"] = json!(devices);
+    let mut node = gpu_node("n1", 4);
+    node["status"]["allocatable"]["nvidia.com/gpu"] = json!("4");
+    node["status"]["allocatable"]["koordinator.sh/rdma"] = json!("200");
+    let mut cluster =
+        start_with(vec![example().swap_remove(0), node, device], Some(CONFIGURATION), None).await;
+    let state = format!("/apis/v1/plugins/{NAME}/state");
+    cluster.wait(&state, "the Device", |body| body["rows"].as_array().is_some_and(|rows| rows.len() == 6));
+    let joint = json!({"deviceTypes": ["gpu", "rdma"], "requiredScope": "SamePCIe"}).to_string();
+    let member = |n: u32| {
+        let mut made = pod(&format!("m{n}"), 100);
+        let amounts = json!({"nvidia.com/gpu": "2", "koordinator.sh/rdma": "100"});
+        made["spec"]["containers"][0]["resources"] = json!({"requests": amounts, "limits": amounts});
+        made["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = json!("g");
+        made["metadata"]["annotations"] = json!({"scheduling.koordinator.sh/device-joint-allocate": joint});
+        made
+    };
+    cluster.create([json!({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 2}})]);
+    cluster.create([member(1), member(2)]);
+    let gang = "/apis/v1/explain/gangs/default/g";
+    let refused =
+        |body: &Value| body["rootCause"]["nodeGroups"].as_array().is_some_and(|all| !all.is_empty());
+    let body = cluster.wait(gang, "refused", refused);
+    assert_eq!((&body["counts"]["placeable"], &body["counts"]["wanted"]), (&json!(1), &json!(2)));
+    let said = body["rootCause"]["nodeGroups"][0]["details"][0]["text"].as_str().unwrap_or_default();
+    let words = "free by PCIe switch: p1 2 of 2 gpu and 0 of 1 rdma; p0 0 of 2 gpu and 0 of 1 rdma";
+    assert!(said.contains(words), "{body:#}");
+    // Once the adapter is mended the gang is placed, each member on a switch.
+    let mut mended = devices;
+    mended[5]["health"] = json!(true);
+    let patch = Patch::Merge(json!({"spec": {"devices": mended}}));
+    cluster.api(KIND).patch("n1", &PatchParams::default(), &patch).await.expect("patched");
+    for name in ["m1", "m2"] {
+        assert_eq!(cluster.bound(name).await, "n1");
+    }
     cluster.stop().await;
 }

@@ -102,8 +102,8 @@ async fn a_node_that_cannot_align_is_refused_with_what_each_numa_node_lacks() {
     cluster.create([pinned("c", 6)]);
     cluster.told("c", "0/1 nodes are available: 1 node(s) NUMA Topology affinity error.").await;
     let said = cluster.text("/apis/v1/explain/pods/default/c");
-    let words = "under SingleNUMANode the pod asks for 6 cpu and 4Gi memory; NUMA 0: 4 of 8 cpu, too little alone, 28Gi of 32Gi memory; \
-                 NUMA 1: 2 of 8 cpu, too little alone, 28Gi of 32Gi memory";
+    let words = "under SingleNUMANode the pod asks for 6 cpu and 4Gi memory; NUMA 0: 4 of 8 cpu, too little alone, 28Gi of 32Gi memory, \
+                 2 of 4 cores free in whole; NUMA 1: 2 of 8 cpu, too little alone, 28Gi of 32Gi memory, 1 of 4 cores free in whole";
     assert!(said.contains(words), "{said}");
     let refused = cluster.sandbox.create(machine("n2", "2 sockets x 2 cores", 4, ""));
     let why = refused.expect_err("no machine").to_string();

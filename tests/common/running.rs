@@ -196,9 +196,8 @@ impl Running {
         let (group, version) = version.split_once('/').unwrap_or(("", version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         match kind {
-            "Namespace" | "Node" | "PersistentVolume" | "StorageClass" | "PriorityClass" | "Reservation" => {
-                Api::all_with(self.client.clone(), &resource)
-            }
+            "Namespace" | "Node" | "PersistentVolume" | "StorageClass" | "PriorityClass" | "Reservation"
+            | "Device" => Api::all_with(self.client.clone(), &resource),
             _ => Api::default_namespaced_with(self.client.clone(), &resource),
         }
     }

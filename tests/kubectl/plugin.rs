@@ -90,7 +90,7 @@ fn kubectl_runs_the_plugin_against_a_demo() {
 
     plugin.shows(
         &["explain", "demo/needs-500-cores"],
-        &["demo/needs-500-cores: refused", "Insufficient cpu", "NODES", "30 nodes refused"],
+        &["demo/needs-500-cores: refused", "Insufficient cpu", "NODES", "33 nodes refused"],
     );
     plugin.shows(&["explain", "pod", "ingress-1", "-n", "demo"], &["placed", "on edge-0"]);
     plugin.shows(&["explain", "gang", "too-many-gpus", "-n", "demo"], &["PLACEABLE", "nvidia.com/gpu"]);

@@ -9,6 +9,7 @@ mod common;
 
 mod browser;
 mod fixture;
+mod hardware;
 mod hour;
 mod large;
 mod live;
@@ -54,9 +55,9 @@ fn the_demo_is_shown_and_adds_up() {
     let demo = Demo::start(&[]);
     browser.prefer("light");
     browser.open(&url(&demo, ""));
-    browser.wait(&format!("return {STRIP}.dataset.nodes === '30'"));
+    browser.wait(&format!("return {STRIP}.dataset.nodes === '33'"));
     let node = browser.run("const option = document.querySelector('#strip-option'); return [option.textContent, option.getAttribute('aria-setsize')]");
-    assert_eq!(node[1], "30");
+    assert_eq!(node[1], "33");
     assert!(
         node[0].as_str().is_some_and(|text| text.starts_with("edge-01 · ready · 1 pod · CPU 13")),
         "{node}"
@@ -83,13 +84,13 @@ fn the_demo_is_shown_and_adds_up() {
         browser.open(&url(&demo, &format!("#/pods/demo/{pod}")));
         browser.wait(&format!("return {TITLE} === 'demo/{pod}'"));
         let sums = browser.wait("const bar = document.querySelector('.adds-up'); return bar && [bar.dataset.sum, bar.dataset.total, document.querySelectorAll('.groups > li').length, bar.querySelectorAll('.seg').length]");
-        assert_eq!((&sums[0], &sums[1]), (&json!("30"), &json!("30")), "{pod}");
+        assert_eq!((&sums[0], &sums[1]), (&json!("33"), &json!("33")), "{pod}");
         assert!(sums[2].as_u64() > Some(2) && sums[2] == sums[3], "{pod}: {sums}");
     }
     let text = browser.run("return document.querySelector('#view').innerText");
     let text = text.as_str().unwrap_or_default();
     for words in
-        ["NodePorts", "HostPortConflict", "use another host port", "Pod/Delete", "0/30 nodes are available"]
+        ["NodePorts", "HostPortConflict", "use another host port", "Pod/Delete", "0/33 nodes are available"]
     {
         assert!(text.contains(words), "{words:?} is missing in {text}");
     }
@@ -172,7 +173,7 @@ fn light_and_dark_differ_by_system_and_by_choice() {
     let demo = Demo::start(&[]);
     browser.open(&url(&demo, ""));
     browser.wait(&format!(
-        "return {STRIP}.dataset.nodes === '30' && document.querySelectorAll('.gangs li').length === 4"
+        "return {STRIP}.dataset.nodes === '33' && document.querySelectorAll('.gangs li').length === 7"
     ));
     let colours = "return [getComputedStyle(document.body).backgroundColor, document.querySelector('#nodes canvas').toDataURL().length, getComputedStyle(document.body).color]";
     let mut seen = Vec::new();
@@ -263,7 +264,7 @@ fn a_scheduler_that_goes_away_is_said_so_and_comes_back() {
     browser.wait("const banner = document.querySelector('#banner'); return !banner.hidden && banner.innerText.includes('does not answer')");
     // The last content remains visible.
     assert_eq!(browser.run("return document.querySelectorAll('.groups > li').length > 2"), true);
-    assert_eq!(browser.run(&format!("return {STRIP}.dataset.nodes")), "30");
+    assert_eq!(browser.run(&format!("return {STRIP}.dataset.nodes")), "33");
     let _again = Demo::start_at(&address, &[]);
     browser.run("document.querySelector('#again').click()");
     browser.wait("return document.querySelector('#banner').hidden && document.querySelector('#state').dataset.state === 'live'");

@@ -4,6 +4,7 @@
 mod common;
 
 mod deletion;
+mod devices;
 mod faults;
 mod groups;
 mod kinds;

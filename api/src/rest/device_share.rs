@@ -178,3 +178,132 @@ pub struct GpuRoom {
     /// Number of pods that fit on all nodes, whatever else they request and by no hints.
     pub pods: usize,
 }
+
+/// `explain/pods/:namespace/:name/devices`: where a pod stands with devices.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodDevices {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// Name of the pod.
+    pub name: String,
+    /// Code of the reason of the nearest node, or of the pod as a whole; absent when a node has the devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The whole in a sentence; absent when no node refuses the pod for devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What the pod requests, by type.
+    pub requests: Vec<RequestedDevices>,
+    /// Number of nodes with a Device.
+    pub total_nodes: usize,
+    /// Number of them that have all the devices.
+    pub accepting_nodes: usize,
+    /// The nodes, the nearest first, at most a thousand.
+    pub nodes: Vec<DevicesOnNode>,
+    /// Whether there are more nodes.
+    pub truncated: bool,
+}
+
+/// Requested devices of one type.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestedDevices {
+    /// Type.
+    pub device_type: String,
+    /// Number of devices.
+    pub count: usize,
+    /// What is requested of each, by resource.
+    pub each: BTreeMap<String, String>,
+    /// Number of nodes with as many devices with that much free.
+    pub nodes_with_enough: usize,
+    /// Number of nodes that would have them without any pods.
+    pub nodes_with_enough_if_empty: usize,
+    /// The node with the most such devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub best_node: Option<String>,
+    /// How many it has.
+    pub best_count: usize,
+}
+
+/// How a node stands towards a pod.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DevicesOnNode {
+    /// Name of the node.
+    pub node_name: String,
+    /// Whether it has all the devices, together and as the pod's hints demand.
+    pub accepts: bool,
+    /// Whether it would have them without any pods.
+    pub if_empty: bool,
+    /// Code of what it lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// What it lacks, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Its devices, by requested type.
+    pub requests: Vec<WantedOnNode>,
+}
+
+/// The devices of one type on a node, for one pod.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WantedOnNode {
+    /// Type.
+    pub device_type: String,
+    /// Number of devices that the pod wants.
+    pub wanted: usize,
+    /// Number of devices that would do, each alone.
+    pub fitting: usize,
+    /// Number of devices of the type.
+    pub devices: usize,
+    /// Devices that would not do, counted by what they lack first: `health`, `selection`, `exclusive`, `gone`, or a resource
+    /// such as `gpu-core`.
+    pub lacking: BTreeMap<String, usize>,
+}
+
+/// `DeviceShare/nodes/:nodeName`: the devices of a node where they lie, with what each pod has of them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DevicesOfNode {
+    /// Name of the node.
+    pub node_name: String,
+    /// The devices, by type and minor; none of a node without a Device.
+    pub devices: Vec<PlacedDevice>,
+    /// What is wrong.
+    pub problems: Vec<DeviceProblem>,
+    /// Pods on the node that request devices and do not say which they have (`namespace/name`), sorted.
+    pub unknown_pods: Vec<String>,
+}
+
+/// A device where it lies.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PlacedDevice {
+    /// The device.
+    #[serde(flatten)]
+    pub device: DeviceRow,
+    /// Number of its socket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub socket: Option<i64>,
+    /// Address on its bus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bus_id: Option<String>,
+    /// What is free of it, in percent: the least of its resources'.
+    pub free_percent: i64,
+    /// What pods have of it, by name of the pod.
+    pub shares: Vec<DeviceShareOfPod>,
+}
+
+/// What a pod has of a device.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceShareOfPod {
+    /// The pod (`namespace/name`).
+    pub pod: String,
+    /// The part of the device, in percent: the most of its resources'. Of a device that has nothing to give 100.
+    pub percent: i64,
+    /// The amounts by resource.
+    pub amounts: BTreeMap<String, String>,
+}

@@ -49,6 +49,9 @@ pub struct RefusedPod {
 pub struct Stranded {
     /// Resource.
     pub resource: String,
+    /// The part of the node that has it, such as `gpu 3`; absent when it is the node's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
     /// How much is free, in base units.
     pub amount: i64,
     /// The same for people.

@@ -136,6 +136,32 @@ pub struct LabelPod {
     pub value: String,
 }
 
+/// An annotation of pods. A pod keeps its place in the queue with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AnnotatePod {
+    /// `namespace/name` of a pending pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<String>,
+    /// `namespace/name` of a gang: its members that are not placed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gang: Option<String>,
+    /// Key.
+    pub key: String,
+    /// Value.
+    pub value: String,
+}
+
+/// Another node for a placed pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MovePod {
+    /// `namespace/name` of a placed pod.
+    pub pod: String,
+    /// Name of the other node.
+    pub node: String,
+}
+
 /// Another weight of a plugin's scores.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -187,6 +213,10 @@ pub enum EditBody {
     AddToleration(AddToleration),
     /// Pods have a label.
     LabelPod(LabelPod),
+    /// Pods have an annotation. It matters when an enabled plugin reads it.
+    AnnotatePod(AnnotatePod),
+    /// A placed pod is made anew, and only another node may take it.
+    MovePod(MovePod),
     /// Pods do not choose nodes by name or label any more.
     DropNodeAffinity(PodsOf),
     /// Pods take no ports of their host.

@@ -1,9 +1,9 @@
-//! The cluster of `pellucid demo`: thirty nodes of a small company, pods that fit, and pods that do not, each for a
+//! The cluster of `pellucid demo`: thirty-three nodes of a small company, pods that fit, and pods that do not, each for a
 //! different reason.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{load, quotas};
+use super::{accelerators, load, quotas};
 
 pub(super) const NAMESPACE: &str = "demo";
 
@@ -40,6 +40,14 @@ const POOLS: &[Pool] = &[
     Pool { name: "tiny", count: 1, cpu: "2", memory: "4Gi", pods: "2", ..GENERAL },
     Pool { name: "repair", count: 2, cordoned: true, ..GENERAL },
     Pool { name: "finance", count: 1, taint: Some(("team", "finance")), ..GENERAL },
+    Pool {
+        name: accelerators::POOL,
+        count: accelerators::NODES,
+        cpu: "32",
+        memory: "64Gi",
+        taint: Some(accelerators::TAINT),
+        ..GENERAL
+    },
 ];
 const GPU_TAINT: Option<(&str, &str)> = Some(("nvidia.com/gpu", "present"));
 
@@ -58,13 +66,18 @@ fn node(pool: &Pool, n: usize) -> Value {
     if pool.fpgas > 0 {
         amounts[quotas::FPGA] = json!(pool.fpgas.to_string());
     }
+    let is_described = pool.name == accelerators::POOL;
+    let annotations = accelerators::ANNOTATIONS.iter().filter(|_| is_described);
+    let annotations: Map<String, Value> =
+        annotations.map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
     let taint = |(key, value): (&str, &str)| json!({"key": key, "value": value, "effect": "NoSchedule"});
     let taints: Vec<Value> = pool.taint.map(taint).into_iter().collect();
-    json!({
+    let mut node = json!({
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {
             "name": name,
+            "annotations": annotations,
             "labels": {
                 "kubernetes.io/hostname": name,
                 "kubernetes.io/os": "linux",
@@ -81,7 +94,12 @@ fn node(pool: &Pool, n: usize) -> Value {
                 {"names": ["registry.example/web:1.4"], "sizeBytes": if n.is_multiple_of(2) { 480_000_000 } else { 0 }},
             ],
         },
-    })
+    });
+    if is_described {
+        let (key, value) = accelerators::POLICY;
+        node["metadata"]["labels"][key] = json!(value);
+    }
+    node
 }
 
 /// Returns a plain pod, for callers to extend.

@@ -29,7 +29,7 @@ pub(super) fn objects() -> Vec<Value> {
     all
 }
 
-fn pod_group(name: &str, min: u32) -> Value {
+pub(super) fn pod_group(name: &str, min: u32) -> Value {
     json!({
         "apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
         "metadata": {"name": name, "namespace": NAMESPACE},
@@ -37,7 +37,7 @@ fn pod_group(name: &str, min: u32) -> Value {
     })
 }
 
-fn of_group(group: &str, mut pod: Value) -> Value {
+pub(super) fn of_group(group: &str, mut pod: Value) -> Value {
     pod["metadata"]["labels"][POD_GROUP] = group.into();
     pod
 }

@@ -10,6 +10,7 @@ use pellucid_plugins::load_aware_scheduling::{NAME, NODE_METRIC};
 use pellucid_plugins::{elastic_quota, reservation};
 use serde_json::{Value, json};
 
+use super::accelerators;
 use super::cluster::{in_pool, pod, with};
 
 /// Interval of the usage reports of nodes.
@@ -39,6 +40,7 @@ pub(super) fn configuration() -> String {
                 "schedulerName": RESERVING,
                 "plugins": {"multiPoint": {"enabled": [{"name": reservation::NAME, "weight": 5000}]}},
             },
+            accelerators::profile(),
         ],
     });
     file.to_string()

@@ -1,5 +1,6 @@
 //! `pellucid demo`: a sandbox with a scheduler, with pods that fit and pods that do not.
 
+mod accelerators;
 mod cluster;
 mod gangs;
 mod load;
@@ -52,6 +53,8 @@ pub async fn run(
     let sandbox = Sandbox::start(pellucid_sandbox::Config {
         listen: options.api_listen,
         node_metrics: Some(load::REPORT_EVERY),
+        node_topologies: true,
+        devices: true,
         ..pellucid_sandbox::Config::default()
     })
     .await?;
@@ -106,6 +109,13 @@ async fn fill(client: &kube::Client, instance: &mut Instance) -> anyhow::Result<
     create(client, quotas::tree().into_iter().chain(quotas::running())).await?;
     settle(client, instance).await?;
     create(client, quotas::waiting()).await?;
+    settle(client, instance).await?;
+    create(client, accelerators::fitting()).await?;
+    settle(client, instance).await?;
+    for name in accelerators::ending() {
+        client::delete(client, &format!("/api/v1/namespaces/{}/pods/{name}", cluster::NAMESPACE)).await?;
+    }
+    create(client, accelerators::stuck()).await?;
     settle(client, instance).await
 }
 
@@ -177,7 +187,7 @@ fn is_quiet(snapshot: &Snapshot) -> bool {
     // Gang members that wait for each other stay in flight.
     let is_under_way = counts.in_flight > gangs::waiting(snapshot);
     let is_idle = counts.active == 0 && counts.backoff == 0 && !is_under_way && !is_preempting;
-    is_idle && load::is_known(snapshot)
+    is_idle && load::is_known(snapshot) && accelerators::is_known(snapshot)
 }
 
 fn is_known(snapshot: &Snapshot, pod: &Value) -> bool {

@@ -69,6 +69,7 @@ pub(super) fn write_curls(url: &str, out: &mut dyn Write) -> io::Result<()> {
          \x20 curl -s {url}/apis/v1/plugins/NodeResourcesFit/state\n\
          \x20 curl -s '{url}/apis/v1/plugins/LoadAwareScheduling/nodes?format=table'\n\
          \x20 curl -s {url}/apis/v1/explain/pods/demo/waits-for-a-calm-edge | jq .summary\n\
+         \x20 curl -s {url}/apis/v1/explain/pods/demo/whole-card/devices | jq .text\n\
          \x20 curl -s {url}/apis/v1/__services__\n\
          \x20 pellucid explain pod demo/third-on-port-443 --server {url}"
     )

@@ -67,7 +67,7 @@ fn each<T, U>(
 }
 
 fn asks_for_pods(edit: &Edit) -> bool {
-    matches!(edit, Edit::ApplyPod(_)) || edit.target().is_some()
+    matches!(edit, Edit::ApplyPod(_) | Edit::MovePod { .. }) || edit.target().is_some()
 }
 
 fn bound(field: &str, n: usize, most: usize) -> Result<(), ReadError> {
@@ -221,6 +221,15 @@ fn edit(decoder: &Decoder, body: &EditBody, field: &str) -> Result<Edit, ReadErr
             of: target(label.pod.as_deref(), label.gang.as_deref(), &at("labelPod"))?,
             key: label_key(&label.key, &at("labelPod.key"))?,
             value: label_value(&label.value, &at("labelPod.value"))?,
+        },
+        EditBody::AnnotatePod(set) => Edit::AnnotatePod {
+            of: target(set.pod.as_deref(), set.gang.as_deref(), &at("annotatePod"))?,
+            key: label_key(&set.key, &at("annotatePod.key"))?,
+            value: Name::new(&set.value),
+        },
+        EditBody::MovePod(moved) => Edit::MovePod {
+            pod: pod_key(&moved.pod, &at("movePod.pod"))?,
+            to: node(&moved.node, "movePod.node")?,
         },
         EditBody::DropNodeAffinity(of) => Edit::DropNodeAffinity(pods_of(of, "dropNodeAffinity")?),
         EditBody::DropHostPorts(of) => Edit::DropHostPorts(pods_of(of, "dropHostPorts")?),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use pellucid_cluster::objects::ObjectKey;
 use pellucid_cluster::{Cluster, Input};
+use pellucid_model::pod::PodPhase;
 use pellucid_model::requests::{DEFAULT_MEMORY, DEFAULT_MILLI_CPU, PodRequests, ResourceList};
 use pellucid_model::selector::{Labels, NodeAffinity};
 use pellucid_model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
@@ -99,6 +100,22 @@ pub enum Edit {
         /// Value of the label.
         value: Name,
     },
+    /// Sets an annotation of pods.
+    AnnotatePod {
+        /// The pods to change.
+        of: Target,
+        /// Key of the annotation.
+        key: Name,
+        /// Value of the annotation.
+        value: Name,
+    },
+    /// Makes a placed pod anew, to be placed on another node alone.
+    MovePod {
+        /// The pod.
+        pod: PodKey,
+        /// Name of the other node.
+        to: Name,
+    },
     /// Removes what pods require of their node's name and labels.
     DropNodeAffinity(Target),
     /// Removes the host ports of pods.
@@ -166,6 +183,7 @@ impl Edit {
                 cluster.find_pod(key).ok_or_else(|| format!("{key}: there is no such pod"))?;
                 Ok(vec![Input::PodDeleted(key.clone())])
             }
+            Self::MovePod { pod, to } => moved(cluster, pod, to),
             Self::ApplyPod(pod) => Ok(vec![Input::PodApplied(pod.clone())]),
             Self::ApplyObject(object) => Ok(vec![Input::ObjectApplied(object.clone())]),
             Self::ApplyCustom(object) => Ok(vec![Input::CustomApplied(object.clone())]),
@@ -206,6 +224,9 @@ impl Edit {
             }
             // The state copies the labels that somebody reads into the spec.
             Self::LabelPod { key, value, .. } => pod.labels = pod.labels.with(key.clone(), value.clone()),
+            Self::AnnotatePod { key, value, .. } => {
+                spec.annotations = spec.annotations.with(key.clone(), value.clone());
+            }
             Self::DropNodeAffinity(_) => {
                 let preferred = std::mem::take(&mut spec.affinity.preferred);
                 spec.affinity = NodeAffinity { preferred, ..NodeAffinity::default() };
@@ -220,19 +241,25 @@ impl Edit {
         }
     }
 
-    /// Returns whether the pods that the edit adds or changes queue behind all others. For an added toleration or a label
-    /// a pod need not be made anew or leave its gates.
+    /// Returns whether the edit changes what a pod may get without being made anew: tolerations, labels, annotations.
+    pub fn is_patch(&self) -> bool {
+        matches!(self, Self::AddToleration { .. } | Self::LabelPod { .. } | Self::AnnotatePod { .. })
+    }
+
+    /// Returns whether the pods that the edit adds or changes queue behind all others. A pod that is patched keeps its
+    /// place.
     pub(super) fn queues_anew(&self) -> bool {
-        !matches!(self, Self::AddToleration { .. } | Self::LabelPod { .. })
+        !self.is_patch()
     }
 
     /// Returns the pods that the edit changes, if it changes pods.
     pub fn target(&self) -> Option<&Target> {
         match self {
-            Self::SetRequest { of, .. } | Self::AddToleration { of, .. } | Self::LabelPod { of, .. } => {
-                Some(of)
-            }
-            Self::DropNodeAffinity(of)
+            Self::SetRequest { of, .. }
+            | Self::AddToleration { of, .. }
+            | Self::LabelPod { of, .. }
+            | Self::AnnotatePod { of, .. }
+            | Self::DropNodeAffinity(of)
             | Self::DropHostPorts(of)
             | Self::RelaxSpread(of)
             | Self::DropPodAffinity(of)
@@ -246,6 +273,44 @@ impl Edit {
 fn find_node<'c>(cluster: &'c Cluster, name: &Name) -> Result<&'c Arc<Node>, String> {
     let node = cluster.find_node(name).and_then(|idx| cluster.node(idx));
     node.ok_or_else(|| format!("{name}: there is no such node"))
+}
+
+/// Makes a placed pod anew, so that only another node can take it.
+fn moved(cluster: &Cluster, key: &PodKey, to: &Name) -> Result<Vec<Input>, String> {
+    find_node(cluster, to)?;
+    let id = cluster.find_pod(key).ok_or_else(|| format!("{key}: there is no such pod"))?;
+    let record = cluster.pod(id).ok_or_else(|| format!("{key}: there is no such pod"))?;
+    match record.node {
+        None => return Err(format!("{key}: the pod has no place; only placed pods can be moved")),
+        Some(node) if cluster.slot(node).name == *to => return Err(format!("{key}: the pod is on {to}")),
+        Some(_) => {}
+    }
+    let mut pod = replacement(&record.pod);
+    let mut spec = PodSpec::clone(&pod.spec);
+    spec.node_name = Some(to.clone());
+    pod.spec = Arc::new(spec);
+    Ok(vec![Input::PodDeleted(key.clone()), Input::PodApplied(Arc::new(pod))])
+}
+
+/// Returns the pod that is made in place of a deleted one. It has the name of the deleted one, because nobody knows the
+/// name that a controller will give it.
+pub(super) fn replacement(pod: &Pod) -> Pod {
+    Pod {
+        uid: format!("replaces {}", pod.uid).into(),
+        // It is younger than all others.
+        created: i64::MAX,
+        started: None,
+        is_preempted: false,
+        node_name: None,
+        nominated_node: None,
+        phase: PodPhase::Pending,
+        deleting: false,
+        scheduled_at: None,
+        initialized_at: None,
+        scheduled: None,
+        marks: Labels::default(),
+        ..pod.clone()
+    }
 }
 
 /// Copies a node with its labels and taints, except for the hostname label and the cordon.

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use pellucid_cluster::{Cluster, ClusterEvent, Input, PodRecord, Stage};
 use pellucid_model::effect::{BindOrder, BindOutcome, Effect, EffectReport, EvictOrder};
-use pellucid_model::pod::PodPhase;
-use pellucid_model::selector::Labels;
-use pellucid_model::{NodeIdx, Pod, PodId, PodKey, cancellation};
+use pellucid_model::{NodeIdx, PodId, PodKey, cancellation};
 
+use super::edit::replacement;
 use super::simulation::{Evicted, Simulation};
 
 impl Simulation {
@@ -154,28 +153,7 @@ impl Simulation {
         }
         self.asked.insert(key.clone());
         self.arrive(key.clone());
-        self.scheduler.apply(Input::PodApplied(Arc::new(self.replacement(&pod))), self.now);
-    }
-
-    /// Returns the pod that a controller makes in place of a deleted one. It has the name of the deleted one, because
-    /// nobody knows the name that it will get.
-    fn replacement(&self, pod: &Pod) -> Pod {
-        Pod {
-            uid: format!("replaces {}", pod.uid).into(),
-            // It is younger than all others.
-            created: i64::MAX,
-            started: None,
-            is_preempted: false,
-            node_name: None,
-            nominated_node: None,
-            phase: PodPhase::Pending,
-            deleting: false,
-            scheduled_at: None,
-            initialized_at: None,
-            scheduled: None,
-            marks: Labels::default(),
-            ..pod.clone()
-        }
+        self.scheduler.apply(Input::PodApplied(Arc::new(replacement(&pod))), self.now);
     }
 }
 

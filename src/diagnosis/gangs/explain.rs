@@ -9,18 +9,21 @@ use pellucid_api::rest::gang_explain::{
 };
 use pellucid_cluster::gangs::Gang;
 use pellucid_cycle::Snapshot;
+use pellucid_cycle::what_if::edit::Edit;
+use pellucid_framework::View;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::{GangKey, Now};
 use pellucid_recording::{GangOutcome, GangRefusal, GangVerdict, rfc3339};
 
 use super::gang_state::{GangState, partially_bound, planned_state, warnings};
 use super::interference::edges_to;
-use super::outlook::{self, GangOutlook};
+use super::outlook::{self, GangOutlook, Look};
 use super::retry::retry;
 use super::status::{GangStatus, ready};
 use super::summary::{mode_note, release};
 use crate::explain::{group_bodies, reasons_of};
 use crate::meta::of_snapshot;
+use crate::requirements::details::Details;
 
 /// Explains one gang. Fails when the gang is unknown.
 pub(crate) fn gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Result<GangExplanation, ReadError> {
@@ -38,7 +41,7 @@ pub(crate) fn gang(snapshot: &Snapshot, key: &GangKey, now: Now) -> Result<GangE
         mode: gang.definition.mode.as_str().into(),
         mode_note: mode_note(gang.definition.mode).into(),
         counts: numbers(snapshot, &status, look.as_ref()),
-        root_cause: refusal.and_then(|refusal| root_cause(refusal)),
+        root_cause: refusal.and_then(|refusal| root_cause(snapshot, refusal, now)),
         blocker: blocker(snapshot, gang, &state, now),
         next_retry: retry(snapshot, &status, &state, now),
         attempts: gang.history.attempts,
@@ -105,9 +108,9 @@ fn missing(snapshot: &Snapshot, gang: &Gang) -> u32 {
     if gang.definition.undefined.is_some() { 0 } else { gang.missing(ready(snapshot, gang)) }
 }
 
-fn root_cause(refusal: &GangRefusal) -> Option<GangRootCause> {
+fn root_cause(snapshot: &Snapshot, refusal: &GangRefusal, now: Now) -> Option<GangRootCause> {
     let (pod, why) = refusal.root_cause.as_ref()?;
-    let node_groups = group_bodies(why);
+    let node_groups = detailed(snapshot, refusal, now).unwrap_or_else(|| group_bodies(why));
     let without: u32 = refusal.shares.iter().map(|share| share.wanted.saturating_sub(share.placeable)).sum();
     Some(GangRootCause {
         pod: pod.to_string(),
@@ -119,6 +122,21 @@ fn root_cause(refusal: &GangRefusal) -> Option<GangRootCause> {
         node_groups,
         pod_reasons: reasons_of(why.pod_cause.as_ref()),
     })
+}
+
+/// Returns the node groups of the root cause with what plugins say of their example nodes, where the members that can be
+/// placed have their places. `None` when that state is not known, as of several gangs that are planned together.
+fn detailed(snapshot: &Snapshot, refusal: &GangRefusal, now: Now) -> Option<Vec<NodeGroup>> {
+    let (pod, why) = refusal.root_cause.as_ref()?;
+    let [share] = &refusal.shares[..] else { return None };
+    let cut = Edit::SetQuorum { gang: share.gang.clone(), min: share.placeable };
+    let edits = if share.placeable > 0 { vec![cut] } else { Vec::new() };
+    let simulation = Look::of(snapshot, &share.gang, now).plan_with(&edits)?;
+    let cluster = simulation.scheduler().cluster();
+    let record = cluster.pod(cluster.find_pod(pod)?).filter(|record| record.node.is_none())?;
+    let (_, profile) = snapshot.profile_of(record)?;
+    let view = View::new(cluster).for_pod(&record.pod);
+    Some(Details { profile, view, spec: &record.pod.spec, now }.group_bodies(why))
 }
 
 /// Returns, per resource, the shortfall on the node with the most of it available. Ties go to the largest node group.

@@ -12,10 +12,12 @@ use pellucid_api::rest::node_explain::{AcceptedPod, NodeExplanation, RefusedPod,
 use pellucid_cluster::{PodRecord, Stage};
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::question::{Answer, NodeQuestion};
+use pellucid_framework::advice::IdlePart;
 use pellucid_framework::endpoint::ReadError;
+use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, Code, Reason, View};
 use pellucid_model::quantity::format_amount;
-use pellucid_model::{Name, NodeIdx, Now, PodId, cancellation};
+use pellucid_model::{Name, NodeIdx, Now, PodId, PodSpec, cancellation};
 
 use crate::explain::reasons_of;
 use crate::meta::of_snapshot;
@@ -63,6 +65,7 @@ pub(crate) fn node(
     };
     let mut idle = Idle::of(snapshot, node);
     let mut question = NodeQuestion::new(&snapshot.cluster, node);
+    let parts = idle_parts(snapshot, node, &pending);
     for (id, record) in pending {
         cancellation::check();
         let Some((number, profile)) = snapshot.profile_of(record) else { continue };
@@ -82,7 +85,31 @@ pub(crate) fn node(
     }
     body.pending_considered = body.accepts.len() + body.refuses.len();
     body.stranded = idle.stranded();
+    body.stranded.extend(parts);
     Ok(body)
+}
+
+/// Returns what is free of parts of a node that plugins know, such as GPUs, and that none of these pods can use.
+fn idle_parts(snapshot: &Snapshot, node: NodeIdx, pending: &[(PodId, &PodRecord)]) -> Vec<Stranded> {
+    let (view, mut asked) = (View::new(&snapshot.cluster), BTreeSet::new());
+    let mut all = Vec::new();
+    for plugin in snapshot.profiles.iter().flat_map(|profile| &profile.plugins) {
+        let Some(advice) = plugin.advice().filter(|_| asked.insert(plugin.name())) else { continue };
+        let is_enabled = |profile: &Profile| profile.plugins.iter().any(|own| own.name() == plugin.name());
+        let enables = |record: &PodRecord| snapshot.profile_of(record).is_some_and(|(_, of)| is_enabled(of));
+        let specs = pending.iter().filter(|(_, record)| enables(record));
+        let specs: Vec<&PodSpec> = specs.map(|(_, record)| &*record.pod.spec).collect();
+        all.extend(advice.idle_parts(view, node, &specs));
+    }
+    let body = |idle: IdlePart| Stranded {
+        text: format!("{} free of {}", format_amount(&idle.resource, idle.amount), idle.part),
+        resource: idle.resource.to_string(),
+        part: Some(idle.part),
+        amount: idle.amount,
+        blocked_by: idle.blocked_by,
+        pods: idle.pods,
+    };
+    all.into_iter().map(body).collect()
 }
 
 /// Returns why a node refuses a pod, or `None` if it takes it.
@@ -151,6 +178,7 @@ impl Idle {
             blocked_by: asked.blocked_by(&resource),
             pods: asked.pods,
             resource: resource.to_string(),
+            part: None,
         };
         stranded.map(body).collect()
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::device_share::{
-    DeviceCondition, DeviceProblem, DeviceRow, DeviceShareState, GpuFragmentation, NodeDeviceSummary,
-    VirtualFunctionCount,
+    DeviceCondition, DeviceProblem, DeviceRow, DeviceShareOfPod, DeviceShareState, DevicesOfNode,
+    GpuFragmentation, NodeDeviceSummary, PlacedDevice, VirtualFunctionCount,
 };
 use pellucid_framework::View;
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
@@ -13,7 +13,7 @@ use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, NodeIdx};
 use serde_json::{Value, json};
 
-use super::super::listing::MAX_ROWS;
+use super::super::listing::{MAX_ROWS, node_of};
 use super::amounts::{Amounts, Resource};
 use super::fragmentation;
 use super::node_devices::NodeDevices;
@@ -41,6 +41,11 @@ pub(super) fn all() -> Vec<Endpoint> {
             read_all,
         ),
         Endpoint::of::<NodeDeviceSummary>("nodeDeviceSummaries/:name", one, read_one),
+        Endpoint::of::<DevicesOfNode>(
+            "nodes/:nodeName",
+            "The devices of a node where they lie, and what each pod has of them",
+            |cx| Ok(json!(of_node(cx.view, node_of(cx)?))),
+        ),
         Endpoint::of::<GpuFragmentation>(
             "fragmentation",
             "How much of the GPUs is free, and how much of that in parts of cards",
@@ -185,6 +190,40 @@ fn device_row(view: View<'_>, node: NodeIdx, row: &Row, card: &Card) -> DeviceRo
             .map(|total| VirtualFunctionCount { total, used: row.functions_used(card) }),
         pods,
         conditions: conditions.collect(),
+    }
+}
+
+fn of_node(view: View<'_>, node: NodeIdx) -> DevicesOfNode {
+    let mut made = DevicesOfNode { node_name: view.name(node).to_string(), ..DevicesOfNode::default() };
+    let Some(row) = shown(view, node) else { return made };
+    made.devices = row.cards.iter().map(|card| placed_device(view, node, row, card)).collect();
+    made.problems = problems::of_node(view, node, row);
+    made.unknown_pods = problems::unknown_pods(view, node, row);
+    made
+}
+
+fn placed_device(view: View<'_>, node: NodeIdx, row: &Row, card: &Card) -> PlacedDevice {
+    let topology = row.info(card).and_then(|info| info.topology.as_ref());
+    let named = || card.total.iter().filter(|(_, total)| *total > 0);
+    let percent = |amount: i64, total: i64| amount.saturating_mul(100) / total;
+    let left = card.total.less(&card.used);
+    let mut shares: Vec<DeviceShareOfPod> = Vec::new();
+    for pod in &row.pods {
+        let own = pod.what.given.iter().filter(|given| given.minor == card.minor && given.kind == card.kind);
+        let share = own.map(|given| DeviceShareOfPod {
+            pod: pod.key.to_string(),
+            percent: named().map(|(r, total)| percent(given.amounts.get(r), total)).max().unwrap_or(100),
+            amounts: quantities(&given.amounts),
+        });
+        shares.extend(share);
+    }
+    shares.sort_by(|a, b| a.pod.cmp(&b.pod));
+    PlacedDevice {
+        device: device_row(view, node, row, card),
+        socket: topology.map(|topology| topology.socket),
+        bus_id: topology.map(|topology| topology.bus.to_string()).filter(|bus| !bus.is_empty()),
+        free_percent: named().map(|(r, total)| percent(left.get(r), total)).min().unwrap_or(0),
+        shares,
     }
 }
 

@@ -21,12 +21,23 @@ use super::{DeviceShare, NAME};
 const MAX_SCOPES: usize = 4;
 
 impl DeviceShare {
-    fn attempt<'a>(&'a self, row: &'a Row, request: &'a Request, terms: &'a Terms<'a>) -> Attempt<'a> {
+    pub(super) fn attempt<'a>(
+        &'a self,
+        row: &'a Row,
+        request: &'a Request,
+        terms: &'a Terms<'a>,
+    ) -> Attempt<'a> {
         Attempt { row, request, terms }
     }
 
     /// Returns how many devices of a node have what one device's part of the request is, and how many are wanted there.
-    fn fitting(&self, row: &Row, request: &Request, part: &Part, is_empty: bool) -> (usize, usize) {
+    pub(super) fn fitting(
+        &self,
+        row: &Row,
+        request: &Request,
+        part: &Part,
+        is_empty: bool,
+    ) -> (usize, usize) {
         let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty };
         let attempt = self.attempt(row, request, &terms);
         let candidates: CardList = attempt.candidates(part).unwrap_or_default();
@@ -81,36 +92,7 @@ impl DeviceShare {
         if !cause.reasons.contains(&reasons::reason(lack)) {
             return None;
         }
-        let attempt = self.attempt(row, &request, &terms);
-        let part_of = |kind: &str| request.parts.iter().find(|part| name(&part.kind) == kind);
-        match lack {
-            Lack::Devices(kind) => Some(cards(&attempt, part_of(kind)?)),
-            Lack::Gpus => Some(cards(&attempt, part_of("gpu")?)),
-            Lack::ScopedGpus => {
-                let part = part_of("gpu")?;
-                Some(format!("{}; by PCIe switch: {}", cards(&attempt, part), by_switch(&attempt, part)))
-            }
-            Lack::Joint => {
-                let all = request
-                    .parts
-                    .iter()
-                    .map(|part| format!("{} {}", name(&part.kind), by_switch(&attempt, part)));
-                Some(format!("free on PCIe switches: {}", all.collect::<Vec<_>>().join("; ")))
-            }
-            Lack::Functions(kind) => Some(functions(row, part_of(kind)?)),
-            Lack::Partition => Some(partitions(&attempt, part_of("gpu")?)),
-            Lack::PartitionSize => {
-                let mut sizes: Vec<String> =
-                    row.partitions.iter().flatten().map(|entry| entry.size.to_string()).collect();
-                sizes.dedup();
-                Some(format!(
-                    "{} GPUs are requested, and there are partitions of {}",
-                    part_of("gpu")?.count,
-                    sizes.join(", ")
-                ))
-            }
-            Lack::PartitionTable | Lack::Topology | Lack::SharedScope => None,
-        }
+        words(&self.attempt(row, &request, &terms), lack)
     }
 
     /// Describes each type of devices of which some refusing node has too few.
@@ -154,13 +136,42 @@ impl DeviceShare {
     }
 }
 
+/// Returns what a node lacks for a request, with its numbers.
+pub(super) fn words(attempt: &Attempt<'_>, lack: Lack) -> Option<String> {
+    let (row, request) = (attempt.row, attempt.request);
+    let part_of = |kind: &str| request.parts.iter().find(|part| name(&part.kind) == kind);
+    match lack {
+        Lack::Devices(kind) => Some(with_switches(attempt, cards(attempt, part_of(kind)?))),
+        Lack::Gpus => Some(with_switches(attempt, cards(attempt, part_of("gpu")?))),
+        Lack::ScopedGpus => {
+            let part = part_of("gpu")?;
+            let text = format!("{}; by PCIe switch: {}", cards(attempt, part), by_switch(attempt, part));
+            Some(with_switches(attempt, text))
+        }
+        Lack::Joint => Some(switches(attempt)),
+        Lack::Functions(kind) => Some(functions(row, part_of(kind)?)),
+        Lack::Partition => Some(partitions(attempt, part_of("gpu")?)),
+        Lack::PartitionSize => {
+            let mut sizes: Vec<String> =
+                row.partitions.iter().flatten().map(|entry| entry.size.to_string()).collect();
+            sizes.dedup();
+            Some(format!(
+                "{} GPUs are requested, and there are partitions of {}",
+                part_of("gpu")?.count,
+                sizes.join(", ")
+            ))
+        }
+        Lack::PartitionTable | Lack::Topology | Lack::SharedScope => None,
+    }
+}
+
 /// Returns a number of devices, for people.
-fn counted(n: usize, kind: &str) -> String {
+pub(super) fn counted(n: usize, kind: &str) -> String {
     if n == 1 { format!("1 {kind} device") } else { format!("{n} {kind} devices, each") }
 }
 
 /// Returns one device's part of a request, for people: `gpu-core 50 and gpu-memory 4Gi`.
-fn share(part: &Part) -> String {
+pub(super) fn share(part: &Part) -> String {
     let named = part
         .each
         .iter()
@@ -169,33 +180,70 @@ fn share(part: &Part) -> String {
 }
 
 /// Returns the name of a resource without its prefix.
-fn short(resource: &str) -> &str {
+pub(super) fn short(resource: &str) -> &str {
     resource.rsplit('/').next().unwrap_or(resource)
 }
 
-/// Why a card does not do.
-fn lacking(attempt: &Attempt<'_>, part: &Part, at: u16) -> Option<String> {
+/// Why a device does not do for one device's part of a request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Unfit {
+    /// Only an allocation names it.
+    Gone,
+    Unhealthy,
+    /// The pod's selector leaves it out.
+    NotSelected,
+    /// Too little of this resource is free.
+    Short(&'static str),
+    /// A pod does not share it.
+    Kept,
+}
+
+impl Unfit {
+    /// Returns what is lacking, as one word.
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Unhealthy => "health",
+            Self::NotSelected => "selection",
+            Self::Short(resource) => short(resource),
+            Self::Kept => "exclusive",
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Gone => "no longer there".to_owned(),
+            Self::Unhealthy => "not healthy".to_owned(),
+            Self::NotSelected => "not selected".to_owned(),
+            Self::Short(resource) => format!("short of {}", short(resource)),
+            Self::Kept => "kept by a pod of its own".to_owned(),
+        }
+    }
+}
+
+/// Returns why a device does not do, if it does not.
+pub(super) fn lacking(attempt: &Attempt<'_>, part: &Part, at: u16) -> Option<Unfit> {
     let card = attempt.card(at);
     let info = attempt.row.info(card);
     let selects = |labels| part.hint.selector.as_ref().is_none_or(|selector| selector.matches(labels));
     if info.is_none() {
-        return Some("no longer there".to_owned());
+        return Some(Unfit::Gone);
     }
     if !card.healthy {
-        return Some("not healthy".to_owned());
+        return Some(Unfit::Unhealthy);
     }
     if !info.is_some_and(|info| selects(&info.labels)) {
-        return Some("not selected".to_owned());
+        return Some(Unfit::NotSelected);
     }
     let wanted = filled(&part.each, &card.total);
     let free = attempt.free(card);
     let short_of = wanted.iter().find(|(resource, amount)| *amount > free.get(*resource));
     if let Some((resource, _)) = short_of {
-        return Some(format!("short of {}", short(resource.name())));
+        return Some(Unfit::Short(resource.name()));
     }
     let is_kept =
         |card: &Card| [Exclusive::Device, Exclusive::Pcie].iter().any(|policy| card.exclusive(*policy) > 0);
-    (part.hint.exclusive.is_some() && is_kept(card)).then(|| "kept by a pod of its own".to_owned())
+    (part.hint.exclusive.is_some() && is_kept(card)).then_some(Unfit::Kept)
 }
 
 /// Returns how many devices would do, and what the others lack.
@@ -206,7 +254,7 @@ fn cards(attempt: &Attempt<'_>, part: &Part) -> String {
     for at in range {
         match lacking(attempt, part, at as u16) {
             None => able += 1,
-            Some(reason) => *reasons.entry(reason).or_default() += 1,
+            Some(reason) => *reasons.entry(reason.words()).or_default() += 1,
         }
     }
     let kind = name(&part.kind);
@@ -219,17 +267,56 @@ fn cards(attempt: &Attempt<'_>, part: &Part) -> String {
 fn by_switch(attempt: &Attempt<'_>, part: &Part) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for at in attempt.row.of(&part.kind) {
-        let card = attempt.card(at as u16);
-        let info = attempt.row.info(card);
-        let switch = info.and_then(|info| info.topology.as_ref()).map_or("none", |topology| &*topology.pcie);
         let does = lacking(attempt, part, at as u16).is_none();
-        *counts.entry(switch.to_owned()).or_default() += usize::from(does);
+        *counts.entry(switch_of(attempt, at as u16)).or_default() += usize::from(does);
     }
     let more = counts.len() > MAX_SCOPES;
     let mut all: Vec<(String, usize)> = counts.into_iter().collect();
     all.sort_by_key(|(switch, n)| (Reverse(*n), switch.clone()));
     let all = all.iter().take(MAX_SCOPES).map(|(switch, n)| format!("{n} on {switch}"));
     format!("{}{}", all.collect::<Vec<_>>().join(", "), if more { ", …" } else { "" })
+}
+
+/// Adds how the devices of joint types lie on the switches.
+fn with_switches(attempt: &Attempt<'_>, text: String) -> String {
+    match &attempt.request.hints.joint {
+        Some(_) if attempt.request.parts.len() > 1 => format!("{text}; {}", switches(attempt)),
+        _ => text,
+    }
+}
+
+/// Returns for each PCIe switch how many devices of each type would do, those with the most first.
+fn switches(attempt: &Attempt<'_>) -> String {
+    let parts = &attempt.request.parts;
+    let mut counts: BTreeMap<String, Vec<(usize, usize)>> = BTreeMap::new();
+    for (n, part) in parts.iter().enumerate() {
+        for at in attempt.row.of(&part.kind) {
+            let (able, all) = &mut counts
+                .entry(switch_of(attempt, at as u16))
+                .or_insert_with(|| vec![(0, 0); parts.len()])[n];
+            *able += usize::from(lacking(attempt, part, at as u16).is_none());
+            *all += 1;
+        }
+    }
+    let mut listed: Vec<(String, Vec<(usize, usize)>)> = counts.into_iter().collect();
+    let able = |of: &[(usize, usize)]| of.iter().map(|(able, _)| *able).sum::<usize>();
+    listed.sort_by_key(|(switch, of)| (Reverse(able(of)), switch.clone()));
+    let more = listed.len() > MAX_SCOPES;
+    let one = |(switch, of): &(String, Vec<(usize, usize)>)| {
+        let of = parts.iter().zip(of).map(|(part, (able, all))| match all {
+            0 => format!("no {}", name(&part.kind)),
+            _ => format!("{able} of {all} {}", name(&part.kind)),
+        });
+        format!("{switch} {}", of.collect::<Vec<_>>().join(" and "))
+    };
+    let all = listed.iter().take(MAX_SCOPES).map(one);
+    format!("free by PCIe switch: {}{}", all.collect::<Vec<_>>().join("; "), if more { "; …" } else { "" })
+}
+
+/// Returns the id of a device's PCIe switch.
+fn switch_of(attempt: &Attempt<'_>, at: u16) -> String {
+    let info = attempt.row.info(attempt.card(at));
+    info.and_then(|info| info.topology.as_ref()).map_or("none", |topology| &*topology.pcie).to_owned()
 }
 
 /// Returns how many virtual functions there are, and how many of them are in use.

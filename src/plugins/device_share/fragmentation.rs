@@ -14,7 +14,7 @@ use super::row::{Card, Row};
 const SIZES: [i64; 6] = [25, 50, 100, 200, 400, 800];
 
 /// Returns what is free of a card, in percent: the less of computing power and memory.
-fn free(card: &Card) -> i64 {
+pub(super) fn free(card: &Card) -> i64 {
     let left = card.total.less(&card.used);
     left.get(CORE).min(left.get(RATIO)).clamp(0, 100)
 }
@@ -28,7 +28,7 @@ fn room(row: &Row, size: i64) -> usize {
     cards().filter(|card| card.pods == 0 && free(card) == 100).count() / (size / 100) as usize
 }
 
-fn row_of(name: &str, row: &Row) -> FragmentationRow {
+pub(super) fn row_of(name: &str, row: &Row) -> FragmentationRow {
     let mut made = FragmentationRow { node_name: name.to_owned(), ..FragmentationRow::default() };
     for card in &row.cards[row.of(&DeviceType::Gpu)] {
         if card.info.is_none() {

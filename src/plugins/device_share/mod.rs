@@ -2,7 +2,7 @@
 //!
 //! See README.md for the rules. `device` reads what a node has, `request` and `hints` what a pod wants, `allocator`
 //! chooses the cards, `allocation` is what a pod has of them, and `node_devices` keeps a `row` of cards per node. `filter`
-//! and `numa` implement the extension points besides Reserve; `endpoints`, `fragmentation`, `problems` and
+//! and `numa` implement the extension points besides Reserve; `advice`, `endpoints`, `fragmentation`, `problems` and
 //! `explain` are for people.
 //!
 //! On a node without a Device, resources of devices are ordinary ones, which NodeResourcesFit counts.
@@ -19,6 +19,7 @@ use pellucid_model::custom::CustomKind;
 use pellucid_model::{CustomObject, NodeIdx, Pod, PodSpec};
 use serde_json::Value;
 
+mod advice;
 mod allocation;
 mod allocator;
 mod amounts;
@@ -87,6 +88,8 @@ pub fn registration() -> Registration {
     .with_kinds([&DEVICE])
     .with_reasons(reasons::all())
     .with_endpoints(endpoints::all())
+    .with_pod_read(advice::POD_READ)
+    .with_gauges(&advice::gauges::ALL)
 }
 
 /// The plugin, as a profile uses it.
@@ -101,7 +104,7 @@ impl Plugin for DeviceShare {
     fn args(&self) -> Value {
         self.args.show()
     }
-    points! { pre_filter, filter, pre_score, score, reserve, hints, topology_hints }
+    points! { pre_filter, filter, pre_score, score, reserve, hints, topology_hints, advice }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(NodeDevices::default())]
     }

@@ -131,7 +131,7 @@ fn each_reason_is_given_with_its_numbers() {
             ),
             "JointAllocateViolation",
             false,
-            "free on PCIe switches: gpu 1 on p0; rdma 1 on p1",
+            "free by PCIe switch: p0 1 of 1 gpu and no rdma; p1 no gpu and 1 of 1 rdma",
         ),
         (
             of(

@@ -93,6 +93,17 @@ impl Request {
         Ok(Some(Self { parts, hints }))
     }
 
+    /// Returns the type of devices that a resource is about, if it is about any.
+    pub(super) fn kind_of(name: &str) -> Option<DeviceType> {
+        match Resource::find(name) {
+            Some(RDMA) => Some(DeviceType::Rdma),
+            Some(FPGA) => Some(DeviceType::Fpga),
+            Some(_) => Some(DeviceType::Gpu),
+            None if WHOLE.contains(&name) || [PERCENT, SHARED].contains(&name) => Some(DeviceType::Gpu),
+            None => None,
+        }
+    }
+
     /// Returns what a pod does not share, by type.
     pub(super) fn exclusives(spec: &PodSpec) -> SmallVec<[(DeviceType, Exclusive); 1]> {
         let Ok(hints) = Hints::read(&spec.annotations) else { return SmallVec::new() };

@@ -53,14 +53,14 @@ impl NodeNumaResource {
                 Some((requested, free, node))
             };
             let all = nodes.iter().filter_map(asked).filter_map(of).collect();
-            return measure("amplified cpu", best(all)).into_iter().collect();
+            return measure("amplified cpu free", best(all)).into_iter().collect();
         }
         if is_about(cause, &reasons::NOT_ENOUGH_CPUS) {
             let of = |(node, asked): (NodeIdx, NodeRequest<'_>)| {
                 (pod.n_cpus() as i64, asked.usable().len() as i64, node)
             };
             let all = nodes.iter().filter_map(asked).map(of).collect();
-            return measure("CPUs of its own", best(all)).into_iter().collect();
+            return measure("CPUs of its own free", best(all)).into_iter().collect();
         }
         let short = cause.reasons.iter().filter(|reason| {
             [&reasons::SHORT, &reasons::UNSATISFIED].iter().any(|of| reason.code == ReasonCode::Plugin(of))
@@ -78,7 +78,7 @@ impl NodeNumaResource {
                 };
                 (requested, most, node)
             };
-            measure(&format!("NUMA {name}"), best(nodes.iter().filter_map(asked).map(of).collect()))
+            measure(&format!("NUMA {name} free"), best(nodes.iter().filter_map(asked).map(of).collect()))
         };
         names.filter_map(of_name).collect()
     }
@@ -140,7 +140,7 @@ impl NodeNumaResource {
         }
         let is_numa = [&reasons::SHORT, &reasons::UNSATISFIED].iter().any(|reason| is_about(cause, reason))
             || cause.reasons.iter().any(|reason| reason.code == ReasonCode::NumaTopologyMismatch);
-        is_numa.then(|| zones(&asked))
+        is_numa.then(|| by_numa_node(&asked)).flatten()
     }
 }
 
@@ -169,18 +169,11 @@ fn bad_topology(on: &OnNode) -> String {
 
 /// Says of each NUMA node what is free for a pod with CPUs of its own, and who is in the way of whole cores.
 fn domains(asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
-    let free = asked.on.free();
-    let texts =
-        machine.nodes.iter().map(|node| format!("NUMA {}: {}", node.id, domain(asked, machine, node, &free)));
     let wants = match asked.bind {
         Some(bind) if asked.is_required => format!(" under {}", bind.as_str()),
         _ => String::new(),
     };
-    format!(
-        "the pod asks for {}{wants}; {}",
-        cores(asked.pod.milli_cpu),
-        texts.collect::<Vec<_>>().join("; ")
-    )
+    format!("the pod asks for {}{wants}; {}", cores(asked.pod.milli_cpu), cores_by_node(asked, machine))
 }
 
 fn domain(asked: &NodeRequest<'_>, machine: &CpuTopology, node: &Domain, free: &CpuSet) -> String {
@@ -229,6 +222,31 @@ fn by_whom(on: &OnNode, machine: &CpuTopology, cores: &CpuSet) -> String {
     }
 }
 
+/// Says of each NUMA node what it has for a pod: whole cores and who is in their way, what is left of each resource under a
+/// NUMA policy. `None` for a pod that gets no CPUs of its own on a node without a policy.
+pub(super) fn by_numa_node(asked: &NodeRequest<'_>) -> Option<String> {
+    match (asked.bind, asked.policy, asked.on.machine()) {
+        (Some(_), NumaPolicy::None, Some(machine)) => Some(domains(asked, machine)),
+        (_, NumaPolicy::None, _) => None,
+        _ => Some(zones(asked)),
+    }
+}
+
+/// Says of each NUMA node how many of its cores are free in whole, and who is in the way.
+fn cores_by_node(asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
+    let free = asked.on.free();
+    let texts =
+        machine.nodes.iter().map(|node| format!("NUMA {}: {}", node.id, domain(asked, machine, node, &free)));
+    texts.collect::<Vec<_>>().join("; ")
+}
+
+/// Says how many cores of a NUMA node are free for a pod that must have whole ones, or a CPU of each.
+fn own_cores(asked: &NodeRequest<'_>, node: u16) -> Option<String> {
+    let machine = asked.on.machine().filter(|_| asked.bind.is_some() && asked.is_required)?;
+    let domain_of = machine.nodes.iter().find(|known| known.id == node)?;
+    Some(domain(asked, machine, domain_of, &asked.on.free()))
+}
+
 /// Says of each NUMA node what is left of each resource that the pod requests.
 fn zones(asked: &NodeRequest<'_>) -> String {
     let left = asked.left();
@@ -241,7 +259,8 @@ fn zones(asked: &NodeRequest<'_>) -> String {
             let amount = |amount| format_amount(name, amount);
             parts.insert(name, format!("{} of {} {name}{lacks}", amount(left), amount(all)));
         }
-        let parts: Vec<String> = parts.into_values().collect();
+        let mut parts: Vec<String> = parts.into_values().collect();
+        parts.extend(own_cores(asked, *node));
         texts.push(format!("NUMA {node}: {}", parts.join(", ")));
     }
     let asks: Vec<String> = asked

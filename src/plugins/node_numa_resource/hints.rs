@@ -31,18 +31,10 @@ impl TopologyHints for NodeNumaResource {
     ) -> Result<Option<NumaTopology>, Cause> {
         let asked = self.asked(view, value, node);
         let Some(asked) = asked.transpose().map_err(|refusal| refusal.cause())? else { return Ok(None) };
-        if asked.policy == NumaPolicy::None {
-            return Ok(None);
+        match Self::topology_of(&asked) {
+            Some(topology) if topology.nodes.is_empty() => Err(Refusal::NoZones.cause()),
+            topology => Ok(topology),
         }
-        let (nodes, on) = (asked.on.zone_mask(), asked.on);
-        if nodes.is_empty() {
-            return Err(Refusal::NoZones.cause());
-        }
-        let mut topology = NumaTopology { policy: asked.policy, nodes, ..NumaTopology::default() };
-        if asked.pod.is_alone {
-            (topology.only_alone, topology.never_alone) = (on.single, on.shared);
-        }
-        Ok(Some(topology))
     }
 
     fn hints(
@@ -74,6 +66,20 @@ impl TopologyHints for NodeNumaResource {
 }
 
 impl NodeNumaResource {
+    /// Returns the NUMA nodes of a node as a pod may use them; `None` without a policy.
+    pub(super) fn topology_of(asked: &NodeRequest<'_>) -> Option<NumaTopology> {
+        if asked.policy == NumaPolicy::None {
+            return None;
+        }
+        let on = asked.on;
+        let mut topology =
+            NumaTopology { policy: asked.policy, nodes: on.zone_mask(), ..NumaTopology::default() };
+        if asked.pod.is_alone {
+            (topology.only_alone, topology.never_alone) = (on.single, on.shared);
+        }
+        Some(topology)
+    }
+
     /// Joins a prepared pod with a node.
     fn asked<'a>(
         &self,

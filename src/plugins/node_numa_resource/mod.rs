@@ -2,7 +2,8 @@
 //!
 //! See README.md for the rules. `node_topology` and `node_settings` read what nodes report, `resource_spec` what pods ask
 //! for, `holding` what they hold. `on_node` adds up one node and `numa_nodes` is the state of all. `allocation` says what a
-//! pod would get on a node, with CPUs picked by `cpus::accumulator`; `hints` offers NUMA nodes to the framework.
+//! pod would get on a node, with CPUs picked by `cpus::accumulator`; `hints` offers NUMA nodes to the framework. `detail` and
+//! `advice` are for people.
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use pellucid_model::{CustomObject, NodeIdx, Now, Pod, PodSpec};
 use serde_json::Value;
 use smallvec::SmallVec;
 
+mod advice;
 mod allocation;
 mod amounts;
 mod args;
@@ -104,7 +106,7 @@ impl Plugin for NodeNumaResource {
     fn args(&self) -> Value {
         self.args.show()
     }
-    points! { pre_filter, filter, pre_score, score, reserve, hints, topology_hints }
+    points! { pre_filter, filter, pre_score, score, reserve, hints, topology_hints, advice }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(NumaNodes::default())]
     }

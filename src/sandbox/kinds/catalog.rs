@@ -14,7 +14,7 @@ use k8s_openapi::api::{
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as apiextensions;
 use serde_json::Value;
 
-use crate::kinds::annotations::machine;
+use crate::kinds::annotations::{devices, machine};
 use crate::kinds::crd;
 use crate::kinds::decode;
 use crate::kinds::defaults;
@@ -129,7 +129,7 @@ const ROWS: &[Row] = &[
         subresources: &[STATUS],
         decode: Some(decode::typed::<core::Node>),
         defaults: defaults::node,
-        validate: |node, _| machine::invalid(node).into_iter().collect(),
+        validate: |node, _| machine::invalid(node).into_iter().chain(devices::invalid(node)).collect(),
         selectable: &[("spec.unschedulable", "/spec/unschedulable", "false")],
         columns: printers::NODES,
         empty: NODE_EMPTY,

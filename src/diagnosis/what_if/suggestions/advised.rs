@@ -1,12 +1,14 @@
-//! Changes that a plugin proposes for a pod that it refuses as a whole, as parts of fixes: objects of its kinds, a label or
-//! a smaller request of the pod, and pods that end.
+//! Changes that a plugin proposes for a pod that it refuses, as a whole or on nodes, as parts of fixes: objects of its
+//! kinds, a label, an annotation or a smaller request of the pod, a label of a node, and pods that move or end.
 
-use pellucid_api::rest::simulate::{EditBody, LabelPod};
+use std::sync::Arc;
+
+use pellucid_api::rest::simulate::{AnnotatePod, EditBody, LabelNode, LabelPod, MovePod, PodsOf};
 use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::masks_of_pod_on;
-use pellucid_framework::View;
-use pellucid_framework::advice::{Change, Proposal};
-use pellucid_model::{CustomObject, NodeIdx, PodSpec};
+use pellucid_framework::advice::{Change, PodMove, Proposal};
+use pellucid_framework::{Plugin, View};
+use pellucid_model::{CustomObject, Name, NodeIdx, PodKey, PodSpec};
 use serde_json::{Value, json};
 
 use super::parts::{Part, Side, changed, owned, pods_of, set_request};
@@ -25,6 +27,22 @@ pub(super) fn changes(asked: &PodRequirements<'_>, of: &Target) -> Vec<Vec<Part>
     let Some(advice) = plugin.and_then(|plugin| plugin.advice()) else { return Vec::new() };
     let proposals = advice.proposals(View::new(&asked.cluster), &asked.record.pod.spec);
     proposals.into_iter().map(|proposal| parts(asked, of, proposal)).collect()
+}
+
+/// Returns the changes that plugins propose for nodes on which they refuse the pod.
+pub(super) fn on_nodes(asked: &PodRequirements<'_>, of: &Target) -> Vec<Vec<Part>> {
+    let masks = &asked.masks;
+    let view = View::new(&asked.cluster).for_pod(&asked.record.pod);
+    let of_plugin = |plugin: &Arc<dyn Plugin>| {
+        let advice = plugin.advice()?;
+        let refuses =
+            |node: &NodeIdx| masks.requirements(masks.of(*node)).any(|(_, r)| r.plugin == plugin.name());
+        let refused: Vec<NodeIdx> = asked.cluster.by_name().iter().copied().filter(refuses).collect();
+        let proposals = || advice.proposals_on(view, &asked.record.pod.spec, &refused);
+        (!refused.is_empty()).then(proposals)
+    };
+    let proposals = asked.profile.plugins.iter().filter_map(of_plugin).flatten();
+    proposals.map(|proposal| parts(asked, of, proposal)).collect()
 }
 
 /// Returns the changes that plugins propose so that a number of pods like this one is accepted together.
@@ -103,6 +121,26 @@ fn parts(asked: &PodRequirements<'_>, of: &Target, Proposal { change, text, cost
             let edit = Edit::LabelPod { of: of.clone(), key, value };
             vec![of_pod(Part::new(edit, EditBody::LabelPod(body), text, cost))]
         }
+        Change::Annotation { key, value } => {
+            let PodsOf { pod, gang } = pods_of(of);
+            let body = AnnotatePod { pod, gang, key: key.to_string(), value: value.to_string() };
+            let edit = Edit::AnnotatePod { of: of.clone(), key, value };
+            vec![of_pod(Part::new(edit, EditBody::AnnotatePod(body), text, cost))]
+        }
+        Change::NodeLabel { node, key, value } => {
+            let body = LabelNode { node: node.to_string(), key: key.to_string(), value: value.to_string() };
+            let command = format!("kubectl label node {node} {key}={value} --overwrite");
+            let edit = Edit::LabelNode { node, key, value };
+            vec![Part::new(edit, EditBody::LabelNode(body), text, cost).with_command(command)]
+        }
+        Change::Move(moves) => {
+            let part = |PodMove { pod, to, text }| {
+                let body = EditBody::MovePod(MovePod { pod: PodKey::to_string(&pod), node: to.to_string() });
+                let command = move_command(asked, &pod, &to);
+                Part { command, ..Part::new(Edit::MovePod { pod, to }, body, text, cost) }
+            };
+            moves.into_iter().map(part).collect()
+        }
         Change::Request(amounts) => {
             let spec = &asked.record.pod.spec;
             let part = |(resource, amount)| of_pod(set_request(spec, of, &resource, amount));
@@ -110,6 +148,26 @@ fn parts(asked: &PodRequirements<'_>, of: &Target, Proposal { change, text, cost
         }
         Change::End(pods) => pods.into_iter().map(|key| delete_pod(asked, key)).collect(),
     }
+}
+
+/// Returns the command that makes a pod anew on another node. A pod of a controller comes back by itself, and leaves its
+/// node for good when that is cordoned meanwhile.
+fn move_command(asked: &PodRequirements<'_>, key: &PodKey, to: &Name) -> Option<String> {
+    let record = asked.cluster.find_pod(key).and_then(|id| asked.cluster.pod(id))?;
+    let from = &asked.cluster.slot(record.node?).name;
+    let PodKey { namespace, name } = key;
+    if record.pod.controller.is_some() {
+        return Some(format!(
+            "kubectl cordon {from} && kubectl -n {namespace} delete pod {name} # when it is back: kubectl uncordon {from}"
+        ));
+    }
+    let term = json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": [to.as_str()]}]});
+    let required = "requiredDuringSchedulingIgnoredDuringExecution";
+    let program = format!(
+        "del(.spec.nodeName, .status) | .spec.affinity.nodeAffinity.{required}.nodeSelectorTerms = [{term}]"
+    );
+    let kubectl = format!("kubectl -n {namespace}");
+    Some(format!("{kubectl} get pod {name} -o json | jq '{program}' | {kubectl} replace --force -f -"))
 }
 
 /// Returns an object of a plugin's kind as the manifest that `applyObject` takes.

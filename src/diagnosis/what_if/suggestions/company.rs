@@ -9,6 +9,7 @@ use pellucid_cycle::what_if::simulation::{Fate, QueueEnd, Simulation, is_termina
 use pellucid_model::{GangKey, Name, Now, PodKey};
 
 use super::parts::{Part, put_in_order};
+use super::search::are_moved;
 
 /// Largest number of pending pods that are planned together.
 const MOST_PENDING: usize = 2_000;
@@ -147,7 +148,8 @@ impl<'s> Company<'s> {
         };
         self.left = left;
         let Some(simulation) = self.planned(steps, when) else { return InCompany::Unknown };
-        if simulation.truncated || simulation.is_unsure {
+        let is_moved = steps.iter().all(|parts| are_moved(parts, &simulation));
+        if simulation.truncated || simulation.is_unsure || !is_moved {
             return InCompany::Unknown;
         }
         if self.is_met(&simulation) {
@@ -205,7 +207,7 @@ impl<'s> Company<'s> {
         for parts in steps {
             for part in *parts {
                 let is_evicted = |key: &PodKey| simulation.evicted().iter().any(|gone| gone.pod == *key);
-                if matches!(&part.edit, Edit::DeletePod(key) if is_evicted(key)) {
+                if matches!(&part.edit, Edit::DeletePod(pod) | Edit::MovePod { pod, .. } if is_evicted(pod)) {
                     return None;
                 }
                 let is_anew = part.recreate || matches!(part.edit, Edit::RemoveGates(_));

@@ -22,6 +22,9 @@ pub(super) enum Kind {
     Label,
     /// Gives the pod a value of this label.
     LabelPod(Name),
+    /// Gives the pod a value of this annotation.
+    AnnotatePod(Name),
+    Move,
     DropNodeAffinity,
     DropHostPorts,
     RelaxSpread,
@@ -44,6 +47,8 @@ impl Kind {
             Edit::AddToleration { .. } => Self::Tolerate,
             Edit::LabelNode { .. } | Edit::RemoveLabel { .. } => Self::Label,
             Edit::LabelPod { key, .. } => Self::LabelPod(key.clone()),
+            Edit::AnnotatePod { key, .. } => Self::AnnotatePod(key.clone()),
+            Edit::MovePod { .. } => Self::Move,
             Edit::ApplyCustom(object) => Self::Object((object.kind.0.encode)(&object.value).to_string()),
             Edit::DropNodeAffinity(_) => Self::DropNodeAffinity,
             Edit::DropHostPorts(_) => Self::DropHostPorts,

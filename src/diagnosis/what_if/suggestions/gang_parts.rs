@@ -135,6 +135,9 @@ fn program(edit: &Edit, is_single: bool) -> Option<String> {
         Edit::LabelPod { key, value, .. } => {
             format!(".spec.template.metadata.labels[\"{key}\"] = \"{value}\"")
         }
+        Edit::AnnotatePod { key, value, .. } => {
+            format!(".spec.template.metadata.annotations[\"{key}\"] = {}", json!(&**value))
+        }
         Edit::DropNodeAffinity(_) => {
             format!("del({spec}.nodeName, {spec}.nodeSelector, {spec}.affinity.nodeAffinity.{required})")
         }

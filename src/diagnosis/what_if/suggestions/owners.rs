@@ -49,7 +49,8 @@ pub(super) fn command(owner: Option<&OwnerOf>, pod: &Pod, edit: &Edit) -> Option
                 _ => Some(place.filtered(&format!("{}.tolerations += {toleration}", place.spec))),
             }
         }
-        Edit::LabelPod { key, value, .. } => Some(place.labelled(key, value)),
+        Edit::LabelPod { key, value, .. } => Some(place.patched("label", key, value)),
+        Edit::AnnotatePod { key, value, .. } => Some(place.patched("annotate", key, value)),
         Edit::DropNodeAffinity(_) => {
             let affinity = &pod.spec.affinity;
             let mut gone = json!({});
@@ -113,14 +114,16 @@ impl Place<'_> {
         }
     }
 
-    /// Returns the command that sets a label of the pods. A pod may get other labels, and pods of a Job are not worth a
-    /// new Job.
-    fn labelled(&self, key: &str, value: &str) -> String {
+    /// Returns the command that sets a label or an annotation of the pods, by kubectl's verb for it. A pod may get other
+    /// ones, and pods of a Job are not worth a new Job.
+    fn patched(&self, verb: &str, key: &str, value: &str) -> String {
         let kubectl = self.kubectl();
         if matches!(self.how, How::Pod | How::Job) {
-            return format!("{kubectl} label pod {} {key}={value} --overwrite", self.pod.key.name);
+            let value = if value.contains(['"', ' ']) { format!("'{value}'") } else { value.to_owned() };
+            return format!("{kubectl} {verb} pod {} {key}={value} --overwrite", self.pod.key.name);
         }
-        let patch = json!({"spec": {"template": {"metadata": {"labels": {key: value}}}}});
+        let field = if verb == "label" { "labels" } else { "annotations" };
+        let patch = json!({"spec": {"template": {"metadata": {field: {key: value}}}}});
         self.finished(format!("{kubectl} patch {} --type=merge -p '{patch}'", self.object))
     }
 

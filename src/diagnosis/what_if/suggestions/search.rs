@@ -9,7 +9,7 @@ use pellucid_api::rest::suggestions::Conflict;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::{Masks, Requirement, masks_of_pod_on};
-use pellucid_cycle::what_if::simulation::Fate;
+use pellucid_cycle::what_if::simulation::{Fate, Simulation};
 use pellucid_model::{Name, NodeIdx, Now, PodKey, cancellation};
 
 use super::advised;
@@ -108,6 +108,14 @@ pub(super) fn rank(parts: &[Part]) -> (u32, BTreeSet<String>) {
     (cost(parts), edits_of(parts))
 }
 
+/// Returns whether all pods that a change moves have a place.
+pub(super) fn are_moved(parts: &[Part], simulation: &Simulation) -> bool {
+    parts.iter().all(|part| match &part.edit {
+        Edit::MovePod { pod, .. } => simulation.is_placed(pod),
+        _ => true,
+    })
+}
+
 fn edits_of(parts: &[Part]) -> BTreeSet<String> {
     parts.iter().map(|part| format!("{:?}", part.edit)).collect()
 }
@@ -169,6 +177,7 @@ impl Line {
         if gates.is_empty() {
             search.of_whole().into_iter().for_each(|parts| line.add(parts));
             advised::changes(search.asked, &search.of).into_iter().for_each(|parts| line.add(parts));
+            advised::on_nodes(search.asked, &search.of).into_iter().for_each(|parts| line.add(parts));
         } else {
             line.add(gates);
         }
@@ -358,14 +367,14 @@ impl Search<'_> {
         Some((parts, Some(node)))
     }
 
-    /// Simulates a change. Returns the node that takes the pod, or `None`.
+    /// Simulates a change. Returns the node that takes the pod, or `None`, also when a pod that is moved finds no place.
     fn place(&mut self, parts: &[Part]) -> Option<String> {
         self.plans += 1;
         let mut simulation = changed(self.snapshot, parts, self.now)?;
         simulation.ask(self.key());
         simulation.plan(false);
         match simulation.fate(self.key()) {
-            Fate::Placed { node, .. } => Some(node.to_string()),
+            Fate::Placed { node, .. } if are_moved(parts, &simulation) => Some(node.to_string()),
             _ => None,
         }
     }

@@ -52,6 +52,7 @@ const ASSETS: &[(&str, &str, &str)] = &[
     file!("gang.js", SCRIPT),
     file!("gangs.js", SCRIPT),
     file!("groups.js", SCRIPT),
+    file!("hardware.js", SCRIPT),
     file!("node.js", SCRIPT),
     file!("overview.js", SCRIPT),
     file!("owner.js", SCRIPT),

@@ -1,8 +1,9 @@
-// View of a node: its resources and their use, its pods, and the pending pods that it would refuse.
+// View of a node: its resources and their use, its pods and hardware, and the pending pods that it would refuse.
 
 import { path, watch, watchServed } from "./api.js";
 import { h, put, whenChanged } from "./dom.js";
 import { amount, count, percent, plural, resourceName } from "./format.js";
+import { show as showHardware } from "./hardware.js";
 import { chip, facts, failure, head, meter, podLink, section, source } from "./parts.js";
 
 const LONGEST = 200;
@@ -12,8 +13,10 @@ const REFUSALS = 40;
 export function show(view, name) {
   const target = path("apis", "v1", "nodes", name);
   const body = h("div");
+  const hardware = h("div");
   const refusals = h("div");
-  put(view, body, refusals);
+  put(view, body, hardware, refusals);
+  const endHardware = showHardware(hardware, name);
   const watched = watch(target, 3000, (answer) => {
     if (!answer.ok && body.childElementCount && answer.status !== 404) return;
     const { meta, ...seen } = answer.ok ? answer.body : answer;
@@ -28,6 +31,7 @@ export function show(view, name) {
   return () => {
     watched.stop();
     explained.stop();
+    endHardware();
   };
 }
 
@@ -87,7 +91,7 @@ function reverse({ accepts = [], refuses = [], stranded = [], pendingTotal = 0, 
         refuses.slice(0, REFUSALS).map((one) => h("li", {}, chip("refuses", "bad"), " ", podLink(one.pod), " ", h("span", { class: "plugin" }, one.plugin), " ", h("span", { class: "quiet" }, one.message)))),
       refuses.length > REFUSALS && h("p", { class: "quiet" }, `and ${count(refuses.length - REFUSALS)} more`)),
     stranded.length > 0 && section("Stranded", h("ul", { class: "rows" }, stranded.map((one) =>
-      h("li", {}, h("strong", {}, `${resourceName(one.resource)}: ${amount(one.resource, one.amount)}`), ` that none of the ${plural(one.pods, "pod")} asking for it can use, for lack of ${one.blockedBy}`)))),
+      h("li", {}, h("strong", {}, `${resourceName(one.resource)}: ${amount(one.resource, one.amount)}`), `${one.part ? ` of ${one.part}` : ""} that none of the ${plural(one.pods, "pod")} asking for it can use, for lack of ${one.blockedBy}`)))),
     source(explain),
   ];
 }

@@ -1,5 +1,6 @@
 //! The plugin through its points, on a small cluster. Here: the cluster, and what the plugin says of its node.
 
+mod advice;
 mod refusals;
 mod states;
 

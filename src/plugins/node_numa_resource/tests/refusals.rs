@@ -71,7 +71,10 @@ fn half_used_cores_are_told_with_their_pods() {
         words,
         "the pod asks for 8 CPUs under FullPCPUs; NUMA 0: 1 of 2 cores free in whole, 1 core half used by web-3; NUMA 1: 2 of 2 cores free in whole"
     );
-    assert_eq!(measures(&*plugin, &cluster, &asked), [("CPUs of its own".to_owned(), 8, 6, "a".to_owned())]);
+    assert_eq!(
+        measures(&*plugin, &cluster, &asked),
+        [("CPUs of its own free".to_owned(), 8, 6, "a".to_owned())]
+    );
 }
 
 #[test]
@@ -138,7 +141,7 @@ fn amplified_nodes_count_cpus_as_they_really_are() {
     );
     assert_eq!(
         measures(&*plugin, &cluster, &asked),
-        [("amplified cpu".to_owned(), 7500, 6000, "a".to_owned())]
+        [("amplified cpu free".to_owned(), 7500, 6000, "a".to_owned())]
     );
     assert_eq!(refused(&plugin, &cluster, &spec(6000, 1, &[])), None);
     cluster.apply(amplified(r#"{"cpu": "1.5"}"#, 12_000));
@@ -168,7 +171,7 @@ fn numa_nodes_that_cannot_serve_are_told_apart() {
     let filter = plugin.filter().expect("it filters");
     let measured = filter.measure(cluster.view(), &wide, &cause, &[cluster.idx("a")]);
     let measured: Vec<_> = measured.iter().map(|m| (m.resource.as_str(), m.requested, m.available)).collect();
-    assert_eq!(measured, [("NUMA cpu", 2000, 1000), ("NUMA memory", 4 << 30, 1 << 30)]);
+    assert_eq!(measured, [("NUMA cpu free", 2000, 1000), ("NUMA memory free", 4 << 30, 1 << 30)]);
     let lax = spec(2000, 4, &[(keys::NUMA_TOPOLOGY_SPEC, r#"{"numaTopologyPolicy": "BestEffort"}"#)]);
     let cause =
         unaligned(&plugin, &cluster, &lax).expect("a node that cannot serve is left before it is chosen");
