@@ -18,7 +18,7 @@ use pellucid_model::time::Probe;
 use pellucid_plugins::device_share::{DEVICE, NAME};
 use pellucid_replay::{
     Arrivals, PackingReport, PackingRun, RunResult, Trace, TraceNode, TracePod, Typical, arrivals,
-    to_card_node_json, to_card_pod_json, to_device_json, typical_pods,
+    to_card_node_json, to_card_pod_json, to_device_json, typical_json, typical_pods,
 };
 use serde_json::{Value, json};
 
@@ -37,13 +37,31 @@ pub enum Strategy {
     Least,
     /// `MostAllocated`
     Most,
+    /// `FragmentationGradient`, with the typical pods of the trace
+    FragmentationGradient,
+    /// `FragmentationGradient`, with the typical pods counted over those that arrived
+    FragmentationGradientWindow,
 }
 
 impl Strategy {
-    fn scoring(self) -> Value {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Least => "LeastAllocated",
+            Self::Most => "MostAllocated",
+            Self::FragmentationGradient => "FragmentationGradient, with the typical pods of the trace",
+            Self::FragmentationGradientWindow => "FragmentationGradient, with typical pods as counted",
+        }
+    }
+
+    fn scoring(self, typical: &[Typical]) -> Value {
         match self {
             Self::Least => json!({ "type": "LeastAllocated" }),
             Self::Most => json!({ "type": "MostAllocated" }),
+            Self::FragmentationGradient => {
+                let typical: Vec<Value> = typical.iter().map(typical_json).collect();
+                json!({ "type": "FragmentationGradient", "typicalPods": typical })
+            }
+            Self::FragmentationGradientWindow => json!({ "type": "FragmentationGradient" }),
         }
     }
 }
@@ -76,13 +94,13 @@ pub fn study(trace: &Trace, options: PackingOptions) -> anyhow::Result<PackingRe
         "{} nodes with {gpus} GPUs; pods arrive until they request {} % of them; scored by {}",
         trace.nodes.len(),
         options.arrival,
-        configuration(options.strategy)["profiles"][0]["pluginConfig"][0]["args"]
+        options.strategy.name()
     );
     Ok(PackingReport { title, runs })
 }
 
 /// Returns the configuration: DeviceShare filters, reserves and is the only one that scores.
-fn configuration(strategy: Strategy) -> Value {
+fn configuration(strategy: Strategy, typical: &[Typical]) -> Value {
     json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -92,7 +110,7 @@ fn configuration(strategy: Strategy) -> Value {
                 "multiPoint": { "enabled": [{ "name": NAME }] },
                 "score": { "disabled": [{ "name": "*" }], "enabled": [{ "name": NAME }] },
             },
-            "pluginConfig": [{ "name": NAME, "args": { "scoringStrategy": strategy.scoring() } }],
+            "pluginConfig": [{ "name": NAME, "args": { "scoringStrategy": strategy.scoring(typical) } }],
         }],
     })
 }
@@ -106,7 +124,7 @@ fn one(
 ) -> anyhow::Result<RunResult> {
     let clock = clock::system();
     let registry: Registry = Arc::new(pellucid_plugins::registry());
-    let text = configuration(options.strategy).to_string();
+    let text = configuration(options.strategy, typical).to_string();
     let configuration = pellucid_config::parse(&text, "the replay's configuration", &registry)?;
     let (mut scheduler, decoder) = core(registry, configuration, seed);
     for node in nodes {

@@ -6,11 +6,14 @@ use serde_json::{Value, json};
 use super::super::args::{Problems, field};
 use super::allocator::{Scoring, ScoringStrategy as Strategy};
 use super::amounts::{FPGA, MEMORY, RATIO, RDMA, Resource};
+use super::gradient::GradientArgs;
 
 /// The arguments of DeviceShare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DeviceArgs {
     pub(super) scoring: Scoring,
+    /// Given when nodes and GPUs are rated by fragmentation; `scoring` is for other devices then.
+    pub(super) gradient: Option<GradientArgs>,
     /// Whether devices take no part when a node's NUMA policy is kept.
     pub(super) ignores_numa: bool,
 }
@@ -22,8 +25,11 @@ impl DeviceArgs {
     pub(super) fn read(args: &Value) -> Result<Self, Vec<ArgsError>> {
         let mut problems = Problems::default();
         let weights = [RATIO, MEMORY, RDMA, FPGA].map(|resource| (resource, 1)).to_vec();
-        let mut made =
-            Self { scoring: Scoring { strategy: Strategy::LeastAllocated, weights }, ignores_numa: false };
+        let mut made = Self {
+            scoring: Scoring { strategy: Strategy::LeastAllocated, weights },
+            gradient: None,
+            ignores_numa: false,
+        };
         if let Some(fields) = problems.object("", args, &["scoringStrategy", NO_ALIGNMENT]) {
             made.read_strategy(&mut problems, field(fields, "scoringStrategy"));
             match field(fields, NO_ALIGNMENT) {
@@ -37,12 +43,31 @@ impl DeviceArgs {
 
     fn read_strategy(&mut self, problems: &mut Problems, value: &Value) {
         const PATH: &str = "scoringStrategy";
-        let Some(fields) = problems.object(PATH, value, &["type", "resources"]) else { return };
+        let [pods, window] = GradientArgs::FIELDS;
+        let known = ["type", "resources", pods, window];
+        let Some(fields) = problems.object(PATH, value, &known) else { return };
+        let gradient = GradientArgs::read(problems, fields);
         let kind = field(fields, "type");
         match problems.text("scoringStrategy.type", kind).unwrap_or("") {
             "" | "LeastAllocated" => {}
             "MostAllocated" => self.scoring.strategy = Strategy::MostAllocated,
-            _ => problems.add("scoringStrategy.type", "must be LeastAllocated or MostAllocated", kind),
+            "FragmentationGradient" => {
+                self.scoring.strategy = Strategy::MostAllocated;
+                self.gradient = Some(gradient);
+            }
+            _ => {
+                let choice = "must be LeastAllocated, MostAllocated or FragmentationGradient";
+                problems.add("scoringStrategy.type", choice, kind);
+            }
+        }
+        for name in GradientArgs::FIELDS.into_iter().filter(|_| self.gradient.is_none()) {
+            if !field(fields, name).is_null() {
+                problems.add(
+                    format!("{PATH}.{name}"),
+                    "needs type FragmentationGradient",
+                    field(fields, name),
+                );
+            }
         }
         let mut weights = Vec::new();
         for (i, element) in
@@ -72,21 +97,23 @@ impl DeviceArgs {
         let resources = self.scoring.weights.iter();
         let resources =
             resources.map(|(resource, weight)| json!({"name": resource.name(), "weight": weight}));
-        let kind = match self.scoring.strategy {
-            Strategy::LeastAllocated => "LeastAllocated",
-            Strategy::MostAllocated => "MostAllocated",
+        let kind = match (&self.gradient, self.scoring.strategy) {
+            (Some(_), _) => "FragmentationGradient",
+            (None, Strategy::LeastAllocated) => "LeastAllocated",
+            (None, Strategy::MostAllocated) => "MostAllocated",
         };
-        json!({
-            "scoringStrategy": {"type": kind, "resources": resources.collect::<Vec<_>>()},
-            NO_ALIGNMENT: self.ignores_numa,
-        })
+        let mut strategy = json!({"type": kind, "resources": resources.collect::<Vec<_>>()});
+        for (name, value) in self.gradient.iter().flat_map(GradientArgs::show) {
+            strategy[name] = value;
+        }
+        json!({"scoringStrategy": strategy, NO_ALIGNMENT: self.ignores_numa})
     }
 }
 
 /// Returns the JSON schema of the arguments.
 pub(super) fn schema() -> Value {
     let names: Vec<&str> = Resource::all().map(Resource::name).collect();
-    json!({
+    let mut schema = json!({
         "type": "object",
         "additionalProperties": false,
         "properties": {
@@ -94,7 +121,7 @@ pub(super) fn schema() -> Value {
                 "type": "object",
                 "additionalProperties": false,
                 "properties": {
-                    "type": {"enum": ["LeastAllocated", "MostAllocated"]},
+                    "type": {"enum": ["LeastAllocated", "MostAllocated", "FragmentationGradient"]},
                     "resources": {
                         "type": "array",
                         "items": {
@@ -111,7 +138,11 @@ pub(super) fn schema() -> Value {
             },
             NO_ALIGNMENT: {"type": "boolean"},
         },
-    })
+    });
+    for (name, of_field) in GradientArgs::schema() {
+        schema["properties"]["scoringStrategy"]["properties"][name] = of_field;
+    }
+    schema
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl DeviceShare {
 
     /// Returns how many devices of a node have what one device's part of the request is, and how many are wanted there.
     fn fitting(&self, row: &Row, request: &Request, part: &Part, is_empty: bool) -> (usize, usize) {
-        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty };
+        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty, prospect: None };
         let attempt = self.attempt(row, request, &terms);
         let candidates: CardList = attempt.candidates(part).unwrap_or_default();
         let fits = candidates.iter().filter(|at| attempt.fits(part, **at)).count();
@@ -76,7 +76,7 @@ impl DeviceShare {
     ) -> Option<String> {
         let row = view.state::<NodeDevices>()?.row(node)?;
         let request = Request::of(spec).ok()??;
-        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty: false };
+        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty: false, prospect: None };
         let lack = allocate(row, &request, &terms).err()?;
         if !cause.reasons.contains(&reasons::reason(lack)) {
             return None;

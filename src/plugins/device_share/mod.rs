@@ -1,7 +1,7 @@
 //! DeviceShare: gives pods GPUs, RDMA adapters and FPGAs card by card, whole or shared.
 //!
 //! See README.md for the rules. `device` reads what a node has, `request` and `hints` what a pod wants, `allocator`
-//! chooses the cards, `allocation` is what a pod has of them, and `node_devices` keeps a `row` of cards per node. `filter`
+//! chooses the cards, `gradient` rates them and nodes by fragmentation, `allocation` is what a pod has of them, and `node_devices` keeps a `row` of cards per node. `filter`
 //! and `numa` implement the extension points besides Reserve; `endpoints`, `fragmentation`, `problems` and
 //! `explain` are for people.
 //!
@@ -26,6 +26,7 @@ mod endpoints;
 mod explain;
 mod filter;
 mod fragmentation;
+mod gradient;
 mod hints;
 mod node_devices;
 mod numa;
@@ -42,6 +43,7 @@ pub use device::Device;
 
 use allocator::{Choices, Lack, Terms, allocate};
 use args::DeviceArgs;
+use gradient::{Prospect, TypicalPods};
 use node_devices::NodeDevices;
 use request::Request;
 use row::Row;
@@ -101,19 +103,34 @@ impl Plugin for DeviceShare {
     }
     points! { pre_filter, filter, pre_score, score, reserve, hints, topology_hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
-        vec![Box::new(NodeDevices::default())]
+        let mut states: Vec<Box<dyn DerivedState>> = vec![Box::new(NodeDevices::default())];
+        if let Some(args) = &self.args.gradient {
+            states.push(Box::new(TypicalPods::new(args.clone())));
+        }
+        states
     }
 }
 
 impl DeviceShare {
     /// Returns what a node gives a pod. `numa` are the NUMA nodes that devices may come from; `None` for all.
-    fn allocate(&self, row: &Row, request: &Request, numa: Option<NumaMask>) -> Result<Choices, Lack> {
-        allocate(row, request, &Terms { scoring: &self.args.scoring, numa, is_empty: false })
+    fn allocate(
+        &self,
+        row: &Row,
+        request: &Request,
+        numa: Option<NumaMask>,
+        prospect: Option<Prospect<'_>>,
+    ) -> Result<Choices, Lack> {
+        allocate(row, request, &Terms { scoring: &self.args.scoring, numa, is_empty: false, prospect })
     }
 
     /// Returns whether a node would lack something even if no pod were on it.
     fn lacks_even_empty(&self, row: &Row, request: &Request) -> bool {
-        allocate(row, request, &Terms { scoring: &self.args.scoring, numa: None, is_empty: true }).is_err()
+        allocate(
+            row,
+            request,
+            &Terms { scoring: &self.args.scoring, numa: None, is_empty: true, prospect: None },
+        )
+        .is_err()
     }
 
     fn cause(&self, row: &Row, request: &Request, lack: Lack) -> Cause {
@@ -133,7 +150,10 @@ impl DeviceShare {
         let Some(request) = Request::of(spec).map_err(|invalid| reasons::refusal(&invalid))? else {
             return Ok(None);
         };
-        let chosen = self.allocate(row, &request, numa).map_err(|lack| self.cause(row, &request, lack))?;
+        // The pod is on the node already.
+        let prospect = self.prospect(view, (node, row), 0);
+        let chosen =
+            self.allocate(row, &request, numa, prospect).map_err(|lack| self.cause(row, &request, lack))?;
         let what = allocator::allocation(row, &request, &chosen);
         let marks = Some(Arc::new(what.marks()));
         Ok(Some(Reservation { what: Arc::new(what), marks }))
@@ -206,7 +226,10 @@ impl DeviceShare {
             return true;
         };
         match Request::of(&pod.spec) {
-            Ok(Some(request)) => self.allocate(row, &request, None).is_ok(),
+            Ok(Some(request)) => {
+                let prospect = self.prospect(view, (node, row), pod.spec.requests.list.milli_cpu);
+                self.allocate(row, &request, None, prospect).is_ok()
+            }
             Ok(None) => true,
             Err(_) => false,
         }
