@@ -77,6 +77,19 @@ pub(super) struct ReplayArgs {
     #[arg(long, value_name = "N", requires = "strategy", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: u32,
+    /// With --strategy fragmentation-gradient: count typical pods over those that arrived, not over the whole trace
+    #[arg(long, requires = "strategy")]
+    pub count_typical: bool,
+    /// With --strategy fragmentation-gradient: fill nodes up with N typical pods to rate them
+    #[arg(long, value_name = "N", requires = "strategy", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub lookahead: u32,
+    /// With --strategy: of nodes with equal scores, prefer the fuller one
+    #[arg(long, requires = "strategy")]
+    pub best_fit: bool,
+    /// With --strategy: N pods arrive in a second, and those of a second are taken from the queue largest first
+    #[arg(long, value_name = "N", requires = "strategy", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rate: Option<u32>,
     /// Orders nodes of equal score; the same seed gives the same decisions
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -209,7 +222,16 @@ fn run_pods(args: &ReplayArgs) -> anyhow::Result<bool> {
     let trace = args.trace()?;
     let (_log, _guard) = telemetry::init(0)?;
     if let Some(strategy) = args.strategy {
-        let report = study(&trace, PackingOptions { strategy, arrival: args.arrival, seeds: args.seeds })?;
+        let options = PackingOptions {
+            strategy,
+            counts_typical: args.count_typical,
+            lookahead: args.lookahead,
+            best_fit: args.best_fit,
+            rate: args.rate,
+            arrival: args.arrival,
+            seeds: args.seeds,
+        };
+        let report = study(&trace, options)?;
         out::line(&report.to_string())?;
         return Ok(report.is_good());
     }

@@ -129,6 +129,10 @@ impl Scheduler {
             return;
         }
         let unit = Unit::single(id, pod.key.clone(), profile_index, rank(&profile, &pod), pod.created, at);
+        let unit = match profile.queue_sort.first().and_then(|enabled| enabled.plugin.queue_sort()) {
+            Some(sort) => unit.sized(sort.size(&pod), sort.window()),
+            None => unit,
+        };
         match held {
             None => {
                 self.queue.add(unit, at);

@@ -1,6 +1,9 @@
 //! The arguments of DeviceShare.
 
+use std::time::Duration;
+
 use pellucid_framework::plugin::ArgsError;
+use pellucid_model::duration;
 use serde_json::{Value, json};
 
 use super::super::args::{Problems, field};
@@ -16,8 +19,13 @@ pub(super) struct DeviceArgs {
     pub(super) gradient: Option<GradientArgs>,
     /// Whether devices take no part when a node's NUMA policy is kept.
     pub(super) ignores_numa: bool,
+    /// Length of the windows in which larger pods are taken from the queue first.
+    pub(super) queue_window: Duration,
 }
 
+/// The longest window, which is the one unless the arguments say otherwise.
+const QUEUE_WINDOW: Duration = Duration::from_secs(1);
+const WINDOW: &str = "queueWindow";
 const NO_ALIGNMENT: &str = "disableDeviceNUMATopologyAlignment";
 
 impl DeviceArgs {
@@ -29,13 +37,21 @@ impl DeviceArgs {
             scoring: Scoring { strategy: Strategy::LeastAllocated, weights },
             gradient: None,
             ignores_numa: false,
+            queue_window: QUEUE_WINDOW,
         };
-        if let Some(fields) = problems.object("", args, &["scoringStrategy", NO_ALIGNMENT]) {
+        if let Some(fields) = problems.object("", args, &["scoringStrategy", NO_ALIGNMENT, WINDOW]) {
             made.read_strategy(&mut problems, field(fields, "scoringStrategy"));
             match field(fields, NO_ALIGNMENT) {
                 Value::Null => {}
                 Value::Bool(on) => made.ignores_numa = *on,
                 other => problems.add(NO_ALIGNMENT, "must be true or false", other),
+            }
+            let value = field(fields, WINDOW);
+            if let Some(text) = problems.text(WINDOW, value) {
+                match duration::parse(text).filter(|window| *window <= QUEUE_WINDOW) {
+                    Some(window) => made.queue_window = window,
+                    None => problems.add(WINDOW, "must be a duration from 0s to 1s", value),
+                }
             }
         }
         problems.into_result().map(|()| made)
@@ -43,8 +59,8 @@ impl DeviceArgs {
 
     fn read_strategy(&mut self, problems: &mut Problems, value: &Value) {
         const PATH: &str = "scoringStrategy";
-        let [pods, window] = GradientArgs::FIELDS;
-        let known = ["type", "resources", pods, window];
+        let [pods, window, lookahead] = GradientArgs::FIELDS;
+        let known = ["type", "resources", pods, window, lookahead];
         let Some(fields) = problems.object(PATH, value, &known) else { return };
         let gradient = GradientArgs::read(problems, fields);
         let kind = field(fields, "type");
@@ -106,7 +122,8 @@ impl DeviceArgs {
         for (name, value) in self.gradient.iter().flat_map(GradientArgs::show) {
             strategy[name] = value;
         }
-        json!({"scoringStrategy": strategy, NO_ALIGNMENT: self.ignores_numa})
+        let window = duration::show(self.queue_window);
+        json!({"scoringStrategy": strategy, NO_ALIGNMENT: self.ignores_numa, WINDOW: window})
     }
 }
 
@@ -137,6 +154,7 @@ pub(super) fn schema() -> Value {
                 },
             },
             NO_ALIGNMENT: {"type": "boolean"},
+            WINDOW: {"type": "string"},
         },
     });
     for (name, of_field) in GradientArgs::schema() {
@@ -156,6 +174,7 @@ mod tests {
         let given = json!({
             "scoringStrategy": {"type": "MostAllocated", "resources": [{"name": "koordinator.sh/rdma", "weight": 3}]},
             NO_ALIGNMENT: true,
+            WINDOW: "500ms",
         });
         let read = DeviceArgs::read(&given).expect("valid");
         assert_eq!(read.show(), given);
@@ -164,17 +183,48 @@ mod tests {
     #[test]
     fn every_problem_is_named() {
         let resources = json!([{"name": "cpu"}, {"name": "koordinator.sh/fpga", "weight": 101}]);
-        let given = json!({"scoringStrategy": {"type": "Best", "resources": resources}, NO_ALIGNMENT: 1});
+        let strategy = json!({"type": "Best", "resources": resources, "lookahead": 5});
+        let given = json!({"scoringStrategy": strategy, NO_ALIGNMENT: 1, WINDOW: "2s"});
         let problems = DeviceArgs::read(&given).expect_err("invalid");
         let fields: Vec<&str> = problems.iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(
             fields,
             [
                 "scoringStrategy.type",
+                "scoringStrategy.lookahead",
                 "scoringStrategy.resources[0].name",
                 "scoringStrategy.resources[1].weight",
-                NO_ALIGNMENT
+                NO_ALIGNMENT,
+                WINDOW
             ]
         );
+    }
+
+    #[test]
+    fn typical_pods_are_read_and_shown_alike() {
+        let pods = json!([
+            {"weight": 3, "cpu": "2500m", "gpus": 1, "percent": 50},
+            {"weight": 1, "cpu": "4", "gpus": 2, "percent": 100, "nodeLabel": {"key": "model", "values": ["A10", "T4"]}},
+            {"weight": 7, "cpu": "8"},
+        ]);
+        let resources = json!([{"name": "koordinator.sh/rdma", "weight": 1}]);
+        let given = json!({
+            "scoringStrategy": {"type": "FragmentationGradient", "resources": resources, "typicalPods": pods,
+                "typicalPodsWindow": 500, "lookahead": 100},
+            NO_ALIGNMENT: false,
+            WINDOW: "0s",
+        });
+        assert_eq!(DeviceArgs::read(&given).expect("valid").show(), given);
+        let wrong = json!([{"weight": 0, "cpu": "x", "gpus": -1, "percent": 101, "nodeLabel": {"values": []}, "odd": 1}, 5]);
+        let strategy = json!({"type": "FragmentationGradient", "typicalPods": wrong, "typicalPodsWindow": 1,
+            "lookahead": 10_001});
+        let problems = DeviceArgs::read(&json!({"scoringStrategy": strategy})).expect_err("invalid");
+        let fields: Vec<&str> = problems.iter().map(|problem| problem.field.as_str()).collect();
+        let of_first = ["odd", "weight", "gpus", "percent", "cpu", "nodeLabel.key", "nodeLabel.values"];
+        let mut expected: Vec<String> =
+            ["typicalPodsWindow", "lookahead"].map(|name| format!("scoringStrategy.{name}")).to_vec();
+        expected.extend(of_first.map(|name| format!("scoringStrategy.typicalPods[0].{name}")));
+        expected.push("scoringStrategy.typicalPods[1]".to_owned());
+        assert_eq!(fields, expected);
     }
 }

@@ -12,8 +12,9 @@ use pellucid_model::{NodeIdx, Now, PodSpec};
 use smallvec::SmallVec;
 
 use super::DeviceShare;
-use super::allocator::{Attempt, Lack, Terms};
+use super::allocator::{Attempt, Lack, Terms, name};
 use super::amounts::Amounts;
+use super::device::DeviceType;
 use super::node_devices::NodeDevices;
 use super::reasons;
 use super::request::{Part, Request};
@@ -50,12 +51,21 @@ impl Filter for DeviceShare {
         else {
             return;
         };
+        let plain = request.plain();
         let mut known: SmallVec<[((Lack, bool), CauseId); 4]> = SmallVec::new();
         nodes.refuse_with(|causes, node| {
             let Some(row) = devices.row(node) else { return CauseId::FEASIBLE };
-            let prospect = self.prospect(view, (node, row), spec.requests.list.milli_cpu);
-            let Err(lack) = self.allocate(row, request, None, prospect) else { return CauseId::FEASIBLE };
-            let found = (lack, self.lacks_even_empty(row, request));
+            let found = match plain.and_then(|(percent, count)| row.fits_plainly(percent, count)) {
+                Some(true) => return CauseId::FEASIBLE,
+                Some(false) => (Lack::Devices(name(&DeviceType::Gpu)), false),
+                None => {
+                    let prospect = self.prospect(view, (node, row), spec.requests.list.milli_cpu);
+                    let Err(lack) = self.allocate(row, request, None, prospect) else {
+                        return CauseId::FEASIBLE;
+                    };
+                    (lack, self.lacks_even_empty(row, request))
+                }
+            };
             if let Some((_, cause)) = known.iter().find(|(same, _)| *same == found) {
                 return *cause;
             }

@@ -8,9 +8,12 @@
 //! On a node without a Device, resources of devices are ordinary ones, which NodeResourcesFit counts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
-use pellucid_framework::plugin::{DeclaredKeys, Hint, Hints as EventHints, Plugin, Reservation, Reserve};
+use pellucid_framework::plugin::{
+    DeclaredKeys, Hint, Hints as EventHints, Plugin, QueueSort, Reservation, Reserve,
+};
 use pellucid_framework::topology::NumaMask;
 use pellucid_framework::{Cause, NumaAffinity, Registration, View, points};
 use pellucid_model::custom::CustomKind;
@@ -101,7 +104,7 @@ impl Plugin for DeviceShare {
     fn args(&self) -> Value {
         self.args.show()
     }
-    points! { pre_filter, filter, pre_score, score, reserve, hints, topology_hints }
+    points! { queue_sort, pre_filter, filter, pre_score, score, reserve, hints, topology_hints }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         let mut states: Vec<Box<dyn DerivedState>> = vec![Box::new(NodeDevices::default())];
         if let Some(args) = &self.args.gradient {
@@ -157,6 +160,28 @@ impl DeviceShare {
         let what = allocator::allocation(row, &request, &chosen);
         let marks = Some(Arc::new(what.marks()));
         Ok(Some(Reservation { what: Arc::new(what), marks }))
+    }
+}
+
+/// Takes pods by priority, and of those that enter the queue in the same window the one first that requests most GPUs,
+/// then CPU: large pods are hard to place once small ones are spread.
+impl QueueSort for DeviceShare {
+    fn rank(&self, pod: &Pod) -> i64 {
+        i64::from(pod.priority)
+    }
+
+    fn window(&self) -> Duration {
+        self.args.queue_window
+    }
+
+    fn size(&self, pod: &Pod) -> i64 {
+        let percent = Request::of(&pod.spec).ok().flatten().map_or(0, |request| request.gpu_percent());
+        let milli_cpu = pod.spec.requests.list.milli_cpu.clamp(0, i64::from(u32::MAX));
+        (percent.clamp(0, i64::from(i32::MAX)) << 32) + milli_cpu
+    }
+
+    fn only_when_named(&self) -> bool {
+        true
     }
 }
 

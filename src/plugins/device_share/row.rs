@@ -60,17 +60,19 @@ impl Card {
         }
     }
 
-    /// Returns what is left of the card in percent: the least of computing power, memory and its ratio.
-    pub(super) fn left(&self) -> u8 {
+    /// Returns what is left of the card in percent: the least of computing power, memory and its ratio; and whether that
+    /// is not for want of memory alone.
+    pub(super) fn left(&self) -> (u8, bool) {
         let (total, left) = (&self.total, self.total.less(&self.used));
         if !self.healthy || self.info.is_none() {
-            return 0;
+            return (0, true);
         }
         let memory = match total.get(MEMORY) {
             ..=0 => 100,
             all => (i128::from(left.get(MEMORY)) * 100 / i128::from(all)) as i64,
         };
-        left.get(CORE).min(left.get(RATIO)).min(memory).clamp(0, 100) as u8
+        let percent = left.get(CORE).min(left.get(RATIO));
+        (percent.min(memory).clamp(0, 100) as u8, percent <= memory)
     }
 
     /// Returns which part of the card amounts are, in percent, rounded up.
@@ -131,6 +133,10 @@ pub(super) struct Row {
     /// What is left of each GPU, in percent: a request for no more of its computing power and memory fits. In the order
     /// of the GPUs; 0 of those that are not healthy.
     pub(super) left: SmallVec<[u8; 16]>,
+    /// Whether no GPU has less memory left than that, so that a request for more does not fit.
+    is_left_exact: bool,
+    /// Number of GPUs that take whole requests when no pod is on them.
+    whole: usize,
     /// Virtual functions in use, by device and bus address.
     functions: Vec<(DeviceType, i64, Name)>,
 }
@@ -196,9 +202,25 @@ impl Row {
     /// Computes what is left of each GPU.
     pub(super) fn note_left(&mut self) {
         self.left.clear();
+        (self.is_left_exact, self.whole) = (true, 0);
         for card in &self.cards[self.of(&DeviceType::Gpu)] {
-            self.left.push(card.left());
+            let (left, is_exact) = card.left();
+            self.left.push(left);
+            self.is_left_exact &= is_exact;
+            let is_whole = card.healthy && card.total.get(CORE) >= 100 && card.total.get(RATIO) >= 100;
+            self.whole += usize::from(is_whole);
         }
+    }
+
+    /// Returns whether a plain request fits, by what is left of each GPU; `None` when that does not tell, or when the request
+    /// would not fit on the empty node.
+    #[inline]
+    pub(super) fn fits_plainly(&self, percent: u8, count: usize) -> Option<bool> {
+        if !self.is_plain() {
+            return None;
+        }
+        let fits = self.left.iter().filter(|left| **left >= percent).count() >= count;
+        (fits || self.is_left_exact && count <= self.whole).then_some(fits)
     }
 
     /// Returns the positions of the cards of a type.

@@ -365,7 +365,7 @@ impl Attempt<'_> {
     pub(super) fn score(&self, part: &Part, card: &Card) -> i64 {
         if let Some(prospect) = self.terms.prospect.as_ref().filter(|_| part.kind == DeviceType::Gpu) {
             let taken = card.percent(&filled(&part.each, &card.total));
-            return -prospect.fragments_with(card.left(), taken);
+            return -prospect.fragments_with(card.left().0, taken);
         }
         let used = if self.terms.is_empty { Amounts::default() } else { card.used };
         self.terms.scoring.score(&part.each, &card.total, &used)

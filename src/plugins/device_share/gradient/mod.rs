@@ -3,9 +3,10 @@
 //! Fragmentation Gradient Descent", USENIX ATC 2023).
 //!
 //! `typical` is what pods typically request, `window` counts it over the pods that were seen, `table` knows the fragments
-//! of a card at a glance, `state` keeps both in step with the cluster, and `score` rates nodes. All arithmetic is of
+//! of a card at a glance, `future` fills a node up, `state` keeps both in step with the cluster, and `score` rates nodes. All arithmetic is of
 //! integers. Not here: which cards fit, which `allocator` knows.
 
+mod future;
 mod score;
 mod state;
 mod table;

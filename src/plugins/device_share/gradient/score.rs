@@ -8,16 +8,14 @@ use std::sync::LazyLock;
 use pellucid_cluster::columns::CPU;
 use pellucid_framework::View;
 use pellucid_model::{NodeIdx, PodSpec};
-use smallvec::SmallVec;
 
 use super::super::DeviceShare;
-use super::super::amounts::{CORE, RATIO};
 use super::super::device::DeviceType;
 use super::super::node_devices::NodeDevices;
 use super::super::request::Request;
 use super::super::row::Row;
 use super::state::{Set, TypicalPods};
-use super::table::{Level, Prospect, Table};
+use super::table::{Prospect, Table};
 use super::typical::GradientArgs;
 
 /// The score of a node whose fragments stay as they are.
@@ -34,20 +32,8 @@ static LEAST: LazyLock<[i64; 99]> = LazyLock::new(|| {
 
 /// Scores a decrease of fragments, in percent of a card times weight.
 fn score(decrease: i64, table: &Table) -> i64 {
-    let millionths = decrease * 10_000 / table.weights.max(1);
+    let millionths = decrease * 10_000 / (table.weights * table.width()).max(1);
     LEAST.partition_point(|least| *least <= millionths) as i64
-}
-
-/// Returns which percentage of one card a request takes that is for GPUs alone and whose cards are chosen one by one, and
-/// how many cards.
-fn plain(request: &Request) -> Option<(u8, usize)> {
-    let [part] = &request.parts[..] else { return None };
-    let percent = super::typical::whole_percent(&part.each)?;
-    let is_plain = part.kind == DeviceType::Gpu
-        && part.each.get(CORE) == part.each.get(RATIO)
-        && part.hint == Default::default()
-        && request.hints.partition.is_none();
-    is_plain.then_some((percent, part.count))
 }
 
 impl DeviceShare {
@@ -60,8 +46,7 @@ impl DeviceShare {
     ) -> Option<Prospect<'a>> {
         let args = self.args.gradient.as_ref()?;
         let table = view.state::<TypicalPods>()?.set(args)?.table(node)?;
-        let level = table.level(view.columns().free(node, CPU).saturating_sub(milli_cpu));
-        Some(Prospect { level, left: &row.left })
+        Some(table.prospect(view.columns().free(node, CPU).saturating_sub(milli_cpu), &row.left))
     }
 
     /// Scores nodes by the gradient. `request` is `None` for a pod without devices.
@@ -80,7 +65,7 @@ impl DeviceShare {
             return;
         };
         let rating = Rating { plugin: self, view, set, milli_cpu: spec.requests.list.milli_cpu };
-        let plain = request.and_then(plain);
+        let plain = request.and_then(Request::plain);
         for (node, score) in nodes.iter().zip(out) {
             *score = devices.row(*node).map_or(EVEN, |row| rating.node(*node, row, request, plain));
         }
@@ -99,20 +84,28 @@ impl Rating<'_> {
     fn node(&self, node: NodeIdx, row: &Row, request: Option<&Request>, plain: Option<(u8, usize)>) -> i64 {
         let Some(table) = self.set.table(node) else { return EVEN };
         let free = self.view.columns().free(node, CPU);
-        let (now, with) = (table.level(free), table.level(free.saturating_sub(self.milli_cpu)));
-        let before = now.fragments(row.left.iter().copied());
+        let before = table.prospect(free, &row.left).fragments();
+        let with = table.prospect(free.saturating_sub(self.milli_cpu), &row.left);
         let after = match (request, plain) {
-            (None, _) => with.fragments(row.left.iter().copied()),
-            (Some(_), Some((percent, 1))) if row.is_plain() => least_with(with, &row.left, percent),
-            (Some(request), _) => self.with_choices(row, request, Prospect { level: with, left: &row.left }),
+            (None, _) => with.fragments(),
+            (Some(_), Some((percent, 1))) if row.is_plain() => {
+                with.least_with(percent).unwrap_or_else(|| with.fragments())
+            }
+            (Some(request), _) => self.with_choices((table, free), row, request, with),
         };
         score(before - after, table)
     }
 
     /// Returns the fragments with the cards that the allocator chooses.
-    fn with_choices(&self, row: &Row, request: &Request, prospect: Prospect<'_>) -> i64 {
-        let Ok(choices) = self.plugin.allocate(row, request, None, Some(prospect)) else {
-            return prospect.level.fragments(row.left.iter().copied());
+    fn with_choices(
+        &self,
+        (table, free): (&Table, i64),
+        row: &Row,
+        request: &Request,
+        with: Prospect<'_>,
+    ) -> i64 {
+        let Ok(choices) = self.plugin.allocate(row, request, None, Some(with)) else {
+            return with.fragments();
         };
         let mut left = row.left.clone();
         let first = row.of(&DeviceType::Gpu).start;
@@ -122,22 +115,6 @@ impl Rating<'_> {
             };
             left[at] = left[at].saturating_sub(row.cards[first + at].percent(&choice.amounts));
         }
-        prospect.level.fragments(left.iter().copied())
+        table.prospect(free.saturating_sub(self.milli_cpu), &left).fragments()
     }
-}
-
-/// Returns the fragments with a share of the card for which they are least.
-fn least_with(level: &Level, left: &[u8], percent: u8) -> i64 {
-    let prospect = Prospect { level, left };
-    let mut seen: SmallVec<[u8; 16]> = SmallVec::new();
-    let mut least = None;
-    for of_card in left.iter().copied().filter(|of_card| *of_card >= percent) {
-        if seen.contains(&of_card) {
-            continue;
-        }
-        seen.push(of_card);
-        let fragments = prospect.fragments_with(of_card, percent);
-        least = Some(least.map_or(fragments, |known: i64| known.min(fragments)));
-    }
-    least.unwrap_or_else(|| level.fragments(left.iter().copied()))
 }

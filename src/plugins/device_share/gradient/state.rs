@@ -108,7 +108,8 @@ impl Set {
         }
         let known = self.tables.iter().position(|(other, _)| *other == accepted);
         let at = known.unwrap_or_else(|| {
-            let table = Table::new(&self.typical, |at| accepted[at / 64] >> (at % 64) & 1 == 1);
+            let table =
+                Table::new(&self.typical, self.args.lookahead, |at| accepted[at / 64] >> (at % 64) & 1 == 1);
             Arc::make_mut(&mut self.tables).push((accepted, table));
             self.tables.len() - 1
         });

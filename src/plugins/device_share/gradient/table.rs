@@ -7,6 +7,9 @@
 //! are a sum over its cards of a number that depends on what is left of the card, and a correction for pods that want
 //! several cards.
 
+use smallvec::SmallVec;
+
+use super::future::Future;
 use super::typical::Given;
 
 /// Sum of the weights of a table, at most. It keeps all sums within 64 bits.
@@ -22,7 +25,7 @@ struct Several {
 
 /// The typical pods that the CPU of a node is enough for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Level {
+struct Level {
     /// Weight of the pods for which everything idle is a fragment.
     nothing: i64,
     /// By what is left of a card, in percent: its fragments, for the pods that fit.
@@ -38,11 +41,13 @@ pub(super) struct Table {
     levels: Vec<Level>,
     /// Sum of all weights.
     pub(super) weights: i64,
+    future: Option<Future>,
 }
 
 impl Table {
-    /// Makes the table of the nodes that those of the typical pods accept for which `accepts` is true, by position.
-    pub(super) fn new(typical: &[Given], accepts: impl Fn(usize) -> bool) -> Self {
+    /// Makes the table of the nodes that those of the typical pods accept for which `accepts` is true, by position. With
+    /// a `lookahead`, nodes are rated by what stays idle after as many pods.
+    pub(super) fn new(typical: &[Given], lookahead: u32, accepts: impl Fn(usize) -> bool) -> Self {
         let sum: i64 = typical.iter().map(|given| given.weight).sum();
         let scaled = |weight: i64| match sum {
             ..=WEIGHTS => weight,
@@ -64,13 +69,20 @@ impl Table {
             Level::new(weights, fit)
         });
         let levels = levels.collect();
-        Self { cpu, levels, weights }
+        let future = (lookahead > 0).then(|| Future::new(&users, weights, lookahead));
+        Self { cpu, levels, weights, future }
     }
 
-    /// Returns the level of a node with so much CPU left, in thousandths of a core.
+    /// Returns what a node is worth with so much CPU left, in thousandths of a core.
     #[inline]
-    pub(super) fn level(&self, free: i64) -> &Level {
-        &self.levels[self.cpu.partition_point(|cpu| *cpu <= free)]
+    pub(super) fn prospect<'a>(&'a self, free: i64, left: &'a [u8]) -> Prospect<'a> {
+        let level = &self.levels[self.cpu.partition_point(|cpu| *cpu <= free)];
+        Prospect { table: self, level, free, left }
+    }
+
+    /// Returns how many cards of fragments make one step of the sigmoid. Wider steps suit the coarser rating.
+    pub(super) fn width(&self) -> i64 {
+        if self.future.is_some() { 2 } else { 1 }
     }
 }
 
@@ -92,7 +104,7 @@ impl Level {
 
     /// Returns the fragments of a node, in percent of a card times weight. `left` is what is left of each card, in percent.
     #[inline]
-    pub(super) fn fragments(&self, left: impl Iterator<Item = u8> + Clone) -> i64 {
+    fn fragments(&self, left: impl Iterator<Item = u8> + Clone) -> i64 {
         let mut sum = 0;
         for left in left.clone() {
             sum += self.nothing * i64::from(left) + self.of_card[usize::from(left.min(100))];
@@ -107,22 +119,52 @@ impl Level {
     }
 }
 
-/// What a node would be with a pod on it: by this, the allocator rates the cards.
+/// A node as it is, or as it would be: by this it is rated, and the allocator rates its cards.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Prospect<'a> {
-    /// The level with the pod's CPU taken.
-    pub(super) level: &'a Level,
+    table: &'a Table,
+    level: &'a Level,
+    /// CPU in thousandths of a core.
+    free: i64,
     /// What is left of each card, in percent.
     pub(super) left: &'a [u8],
 }
 
 impl Prospect<'_> {
+    /// Returns the fragments of the node, in percent of a card times weight.
+    #[inline]
+    pub(super) fn fragments(&self) -> i64 {
+        self.of(self.left.iter().copied())
+    }
+
+    #[inline]
+    fn of(&self, left: impl Iterator<Item = u8> + Clone) -> i64 {
+        match &self.table.future {
+            Some(future) => self.table.weights * future.idle_after(self.free, left),
+            None => self.level.fragments(left),
+        }
+    }
+
     /// Returns the fragments of the node when a part of a card of which `left` is left is taken, in percent. Which of equal
     /// cards it is makes no difference.
     #[inline]
     pub(in super::super) fn fragments_with(&self, left: u8, taken: u8) -> i64 {
         let at = self.left.iter().position(|known| *known == left).unwrap_or(usize::MAX);
         let with = |(i, known): (usize, &u8)| if i == at { known.saturating_sub(taken) } else { *known };
-        self.level.fragments(self.left.iter().enumerate().map(with))
+        self.of(self.left.iter().enumerate().map(with))
+    }
+
+    /// Returns the least fragments with a share of one of the cards that have as much.
+    pub(super) fn least_with(&self, percent: u8) -> Option<i64> {
+        let mut seen: SmallVec<[u8; 16]> = SmallVec::new();
+        let mut least: Option<i64> = None;
+        for left in self.left.iter().copied().filter(|left| *left >= percent) {
+            if !seen.contains(&left) {
+                seen.push(left);
+                let fragments = self.fragments_with(left, percent);
+                least = Some(least.map_or(fragments, |known| known.min(fragments)));
+            }
+        }
+        least
     }
 }

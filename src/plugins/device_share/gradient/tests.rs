@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::super::tests::{devices, plugin, report, spec};
 use super::super::*;
-use super::table::{Prospect, Table};
+use super::future::Future;
+use super::table::Table;
 use super::typical::{Given, Wish};
 use super::window::Window;
 use crate::testing::{Random, TestCluster, node, pod_with, raw_scores};
@@ -44,13 +45,12 @@ fn tables_agree_with_the_definition() {
             })
             .collect();
         let accepts: Vec<bool> = typical.iter().map(|_| !random.is(3)).collect();
-        let table = Table::new(&typical, |at| accepts[at]);
+        let table = Table::new(&typical, 0, |at| accepts[at]);
         let left: Vec<u8> = (0..random.below(9)).map(|_| random.below(101) as u8).collect();
         let free = random.below(9) as i64 * 1000 - 500;
-        let level = table.level(free);
         let expected = by_definition(&typical, &accepts, free, &left);
-        assert_eq!(level.fragments(left.iter().copied()), expected, "{typical:?} {left:?} {free}");
-        let prospect = Prospect { level, left: &left };
+        let prospect = table.prospect(free, &left);
+        assert_eq!(prospect.fragments(), expected, "{typical:?} {left:?} {free}");
         for (at, of_card) in left.iter().enumerate().filter(|(_, left)| **left > 0) {
             let taken = random.below(u64::from(*of_card)) as u8 + 1;
             let mut with = left.clone();
@@ -63,10 +63,32 @@ fn tables_agree_with_the_definition() {
 
 #[test]
 fn great_weights_are_scaled() {
-    let table =
-        Table::new(&[given(0, 1, 50, 1 << 29), given(0, 1, 100, 1 << 29), given(0, 0, 0, 1)], |_| true);
-    assert_eq!(table.weights, 1_000_000 - 2 + 2, "halves are rounded down, and the least weight is 1");
-    assert_eq!(table.level(0).fragments([40].into_iter()), 40 * table.weights);
+    let typical = [given(0, 1, 50, 1 << 29), given(0, 1, 100, 1 << 29), given(0, 0, 0, 1)];
+    let table = Table::new(&typical, 0, |_| true);
+    assert_eq!(table.weights, 499_999 + 499_999 + 1, "they are rounded down, and the least weight is 1");
+    assert_eq!(table.prospect(0, &[40]).fragments(), 40 * table.weights);
+}
+
+#[test]
+fn a_node_is_filled_up_largest_first() {
+    let typical = [given(1000, 1, 30, 2), given(3000, 1, 70, 1), given(2000, 2, 100, 1)];
+    let wishes: Vec<(&Given, i64)> = typical.iter().map(|given| (given, given.weight)).collect();
+    let idle = |pods, cpu, left: &[u8]| Future::new(&wishes, 4, pods).idle_after(cpu, left.iter().copied());
+    assert_eq!(idle(4, 10_000, &[100, 100, 100]), 0, "two cards, then 70 and 30 of the third");
+    assert_eq!(
+        idle(4, 4_000, &[100, 100, 100]),
+        40,
+        "after two cards, the CPU is enough for two of 30 alone"
+    );
+    assert_eq!(idle(4, 10_000, &[100]), 0);
+    assert_eq!(
+        idle(4, 10_000, &[100, 35]),
+        35 - 30,
+        "the smaller card is taken for 30, so one of 30 has no room"
+    );
+    assert_eq!(idle(1, 10_000, &[100]), 70, "of one pod half is of 30, a quarter each of the others");
+    assert_eq!(idle(4, 999, &[100, 20]), 120);
+    assert_eq!(Future::new(&[], 0, 10).idle_after(1, [50].into_iter()), 50);
 }
 
 #[test]

@@ -7,7 +7,6 @@ use pellucid_model::selector::{NodeAffinity, NodeSelectorTerm, Operator, Require
 use pellucid_model::{Name, PodSpec, quantity};
 use serde_json::{Value, json};
 
-use super::super::amounts::{Amounts, CORE, MEMORY, RATIO};
 use super::super::device::DeviceType;
 use super::super::request::Request;
 
@@ -15,6 +14,8 @@ use super::super::request::Request;
 const WINDOW: u32 = 10_000;
 /// Greatest number of typical pods that arguments list.
 const MOST: usize = 1000;
+/// The least and the greatest window, and the least and the greatest lookahead.
+const LIMITS: ((u32, u32), (u32, u32)) = ((100, 1_000_000), (0, 10_000));
 /// Greatest weight of a typical pod.
 const MOST_WEIGHT: i64 = 1_000_000_000;
 
@@ -45,11 +46,13 @@ pub(in super::super) struct GradientArgs {
     pub(super) given: Arc<[Given]>,
     /// Number of pods over which they are counted.
     pub(super) window: u32,
+    /// Number of typical pods with which a node is filled up to rate it; 0 for FGD's rating.
+    pub(super) lookahead: u32,
 }
 
 impl Default for GradientArgs {
     fn default() -> Self {
-        Self { given: Arc::default(), window: WINDOW }
+        Self { given: Arc::default(), window: WINDOW, lookahead: 0 }
     }
 }
 
@@ -63,7 +66,7 @@ impl Wish {
         let request = Request::of(spec).ok()?;
         let part = request.as_ref().and_then(|r| r.parts.iter().find(|part| part.kind == DeviceType::Gpu));
         let (gpus, percent) = match part {
-            Some(part) => (u32::try_from(part.count).ok()?, whole_percent(&part.each)?),
+            Some(part) => (u32::try_from(part.count).ok()?, part.percent()?),
             None => (0, 0),
         };
         let nodes = NodeAffinity { preferred: Box::default(), ..spec.affinity.clone() };
@@ -71,26 +74,23 @@ impl Wish {
     }
 }
 
-/// Returns which part of a card amounts are that name no memory in bytes, in percent.
-pub(in super::super) fn whole_percent(each: &Amounts) -> Option<u8> {
-    let percent = each.get(CORE).max(each.get(RATIO));
-    (!each.has(MEMORY) && (1..=100).contains(&percent)).then_some(percent as u8)
-}
-
 impl GradientArgs {
     /// Names of the fields of `scoringStrategy`.
-    pub(in super::super) const FIELDS: [&str; 2] = ["typicalPods", "typicalPodsWindow"];
+    pub(in super::super) const FIELDS: [&str; 3] = ["typicalPods", "typicalPodsWindow", "lookahead"];
 
     /// Reads the fields of `scoringStrategy`.
     pub(in super::super) fn read(problems: &mut Problems, strategy: &serde_json::Map<String, Value>) -> Self {
         let path = |name: &str| format!("scoringStrategy.{name}");
-        let [pods, window] = Self::FIELDS;
+        let [pods, window, lookahead] = Self::FIELDS;
         let mut made = Self::default();
-        let value = field(strategy, window);
-        if let Some(number) = problems.integer(&path(window), value) {
-            match u32::try_from(number).ok().filter(|n| (100..=1_000_000).contains(n)) {
-                Some(number) => made.window = number,
-                None => problems.add(path(window), "must be 100 to 1000000", value),
+        for (name, (least, most), to) in
+            [(window, LIMITS.0, &mut made.window), (lookahead, LIMITS.1, &mut made.lookahead)]
+        {
+            let value = field(strategy, name);
+            let Some(number) = problems.integer(&path(name), value) else { continue };
+            match u32::try_from(number).ok().filter(|n| (least..=most).contains(n)) {
+                Some(number) => *to = number,
+                None => problems.add(path(name), format!("must be {least} to {most}"), value),
             }
         }
         let value = field(strategy, pods);
@@ -106,15 +106,17 @@ impl GradientArgs {
     }
 
     /// Returns the fields as they stand in a configuration.
-    pub(in super::super) fn show(&self) -> [(&'static str, Value); 2] {
-        let [pods, window] = Self::FIELDS;
+    pub(in super::super) fn show(&self) -> [(&'static str, Value); 3] {
+        let [pods, window, lookahead] = Self::FIELDS;
         let given: Vec<Value> = self.given.iter().map(Given::show).collect();
-        [(pods, json!(given)), (window, json!(self.window))]
+        [(pods, json!(given)), (window, json!(self.window)), (lookahead, json!(self.lookahead))]
     }
 
     /// Returns the JSON schema of the fields.
-    pub(in super::super) fn schema() -> [(&'static str, Value); 2] {
-        let [pods, window] = Self::FIELDS;
+    pub(in super::super) fn schema() -> [(&'static str, Value); 3] {
+        let [pods, window, lookahead] = Self::FIELDS;
+        let number =
+            |(least, most): (u32, u32)| json!({"type": "integer", "minimum": least, "maximum": most});
         let label = json!({
             "type": "object",
             "additionalProperties": false,
@@ -137,7 +139,8 @@ impl GradientArgs {
         });
         [
             (pods, json!({"type": "array", "items": pod, "maxItems": MOST})),
-            (window, json!({"type": "integer", "minimum": 100, "maximum": 1_000_000})),
+            (window, number(LIMITS.0)),
+            (lookahead, number(LIMITS.1)),
         ]
     }
 }
