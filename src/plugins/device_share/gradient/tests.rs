@@ -193,3 +193,69 @@ fn what_is_seen_becomes_typical() {
     }
     assert_eq!(score(&cluster), 40);
 }
+
+/// What is known at a glance of plain requests is what the allocator decides, for filters, scores and cards alike.
+#[test]
+fn short_ways_agree_with_the_allocator() {
+    let typical = json!([{"gpus": 1, "percent": 50, "cpu": "1", "weight": 3}, {"gpus": 1, "percent": 30, "weight": 2},
+        {"gpus": 2, "percent": 100, "cpu": "2"}, {"cpu": "1"}]);
+    for lookahead in [0, 20] {
+        let args = json!({"scoringStrategy": {"type": "FragmentationGradient", "typicalPods": typical, "lookahead": lookahead}});
+        let plugin = plugin(args.clone());
+        let share = DeviceShare { args: Arc::new(args::DeviceArgs::read(&args).expect("valid")) };
+        let mut random = Random(11 + lookahead);
+        for round in 0..60 {
+            let mut cluster = TestCluster::with(std::slice::from_ref(&plugin), [node("a"), node("b")]);
+            let card = |minor: u64, healthy: bool| {
+                json!({"type": "gpu", "minor": minor, "health": healthy, "resources": {"koordinator.sh/gpu-core": 100,
+                    "koordinator.sh/gpu-memory-ratio": 100, "koordinator.sh/gpu-memory": "16Gi"}})
+            };
+            let cards: Vec<Value> = (0..=random.below(4)).map(|n| card(n, !random.is(5))).collect();
+            report(&mut cluster, "a", &devices(&cards), "1");
+            for n in 0..random.below(5) {
+                let (minor, percent) = (random.below(cards.len() as u64), random.below(60));
+                // Some pods have more memory than their ratio says.
+                let memory = percent * (16 << 30) / 100 + random.below(3) * (2 << 30);
+                let text = json!({"gpu": [{"minor": minor, "resources": {"koordinator.sh/gpu-core": percent.to_string(),
+                    "koordinator.sh/gpu-memory-ratio": percent.to_string(), "koordinator.sh/gpu-memory": memory.to_string()}}]});
+                super::super::tests::bound(&mut cluster, &format!("p{n}"), "a", &text.to_string());
+            }
+            let view = cluster.view();
+            let at = cluster.idx("a");
+            let row =
+                view.state::<node_devices::NodeDevices>().and_then(|devices| devices.row(at)).expect("a row");
+            for percent in [1, 20, 33, 50, 80, 100, 200, 300] {
+                let wanted = wanted_of(percent, 500);
+                let request = request::Request::of(&wanted).expect("valid").expect("it requests devices");
+                let (of_each, count) = request.plain().expect("it is plain");
+                let prospect = share.prospect(view, (at, row), 500);
+                let chosen = share.allocate(row, &request, None, prospect);
+                if let Some(fits) = row.fits_plainly(of_each, count) {
+                    assert_eq!(fits, chosen.is_ok(), "round {round}: {percent} of {row:?}");
+                }
+                let Ok(chosen) = chosen else { continue };
+                let mut with = row.clone();
+                for choice in &chosen {
+                    with.left[usize::from(choice.card)] -= of_each;
+                }
+                let least = prospect.and_then(|p| p.least_with(of_each)).filter(|_| count == 1);
+                let expected = share.prospect(view, (at, &with), 500).map(|prospect| prospect.fragments());
+                assert!(least.is_none() || least == expected, "round {round}: {percent} of {row:?}");
+            }
+            // Reserve is asked when the pod's CPU is taken already. The cards are those that Score counted on.
+            let row = row.clone();
+            let wanted = wanted_of(20, 500);
+            let request = request::Request::of(&wanted).expect("valid").expect("it requests devices");
+            let trial = share.allocate(&row, &request, None, share.prospect(view, (at, &row), 500));
+            let mut cpu_alone = PodSpec::default();
+            cpu_alone.requests.list.milli_cpu = 500;
+            cluster.place(cpu_alone, "a");
+            let real = share.allocate(&row, &request, None, share.prospect(cluster.view(), (at, &row), 0));
+            assert_eq!(trial, real);
+        }
+    }
+}
+
+fn wanted_of(percent: i64, milli_cpu: i64) -> PodSpec {
+    share(percent, milli_cpu)
+}
