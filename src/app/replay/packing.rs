@@ -79,11 +79,13 @@ impl PackingOptions {
         }
     }
 
-    /// Returns the configuration: DeviceShare filters, reserves and scores. No other plugin scores, but for ties.
+    /// Returns the configuration: DeviceShare filters, reserves and scores. No other plugin scores, but for ties, and
+    /// none preempts: all pods have the same priority.
     fn configuration(&self, typical: &[Typical]) -> Value {
         let mut plugins = json!({
             "multiPoint": { "enabled": [{ "name": NAME }] },
             "score": { "disabled": [{ "name": "*" }], "enabled": [{ "name": NAME, "weight": 1000 }] },
+            "postFilter": { "disabled": [{ "name": "*" }] },
         });
         let mut args = vec![json!({ "name": NAME, "args": { "scoringStrategy": self.scoring(typical) } })];
         if self.best_fit {

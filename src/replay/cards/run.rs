@@ -17,9 +17,9 @@ pub struct PackingRun<'a> {
     ledger: CardLedger,
     capacity_milli: u64,
     arrived_milli: u64,
-    /// Fragments by node, and their sum, times the number of typical pods.
     result: RunResult,
     took: Duration,
+    took_placed: Duration,
 }
 
 impl<'a> PackingRun<'a> {
@@ -32,6 +32,7 @@ impl<'a> PackingRun<'a> {
             arrived_milli: 0,
             result: RunResult { seed, capacity_milli: arrivals.capacity_milli, ..RunResult::default() },
             took: Duration::ZERO,
+            took_placed: Duration::ZERO,
         }
     }
 
@@ -44,6 +45,7 @@ impl<'a> PackingRun<'a> {
         match place {
             Some((node, allocated)) => {
                 self.result.allocated_milli += pod.all_gpu_milli();
+                self.took_placed += took;
                 self.ledger.book(pod, node, allocated);
             }
             None => self.result.failed += 1,
@@ -64,7 +66,9 @@ impl<'a> PackingRun<'a> {
 
     /// Ends the run.
     pub fn finish(mut self) -> RunResult {
-        self.result.per_pod = self.took / u32::try_from(self.result.pods.max(1)).unwrap_or(u32::MAX);
+        let mean = |took: Duration, n: usize| took / u32::try_from(n.max(1)).unwrap_or(u32::MAX);
+        self.result.per_pod = mean(self.took, self.result.pods);
+        self.result.per_placed = mean(self.took_placed, self.result.pods - self.result.failed);
         self.result.faults = self.ledger.faults;
         self.result
     }
