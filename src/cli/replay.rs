@@ -16,6 +16,7 @@ use super::block_on;
 use crate::app::log::telemetry;
 use crate::app::replay::dump as replay_dump;
 use crate::app::replay::gangs::{GangReplayOptions, replay_gangs};
+use crate::app::replay::packing::{PackingOptions, Strategy, study};
 use crate::app::replay::{ReplayOptions, replay};
 use crate::app::rest::dump;
 
@@ -65,6 +66,30 @@ pub(super) struct ReplayArgs {
     /// openb: write where each pod went, one line per pod: name, tab, node or -
     #[arg(long, value_name = "FILE")]
     pub decisions: Option<PathBuf>,
+    /// openb: study how well GPUs are packed card by card, with DeviceShare and this strategy
+    #[arg(long, value_name = "STRATEGY", conflicts_with_all = ["through_api", "decisions", "seed"])]
+    pub strategy: Option<Strategy>,
+    /// With --strategy: pods arrive until they request this much of the cluster's GPUs, in percent
+    #[arg(long, value_name = "PERCENT", requires = "strategy", default_value_t = 130,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub arrival: u32,
+    /// With --strategy: number of runs, each with arrivals of its own in another order
+    #[arg(long, value_name = "N", requires = "strategy", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
+    /// With --strategy fragmentation-gradient: count typical pods over those that arrived, not over the whole trace
+    #[arg(long, requires = "strategy")]
+    pub count_typical: bool,
+    /// With --strategy fragmentation-gradient: fill nodes up with N typical pods to rate them
+    #[arg(long, value_name = "N", requires = "strategy", default_value_t = 0,
+          value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub lookahead: u32,
+    /// With --strategy: of nodes with equal scores, prefer the fuller one
+    #[arg(long, requires = "strategy")]
+    pub best_fit: bool,
+    /// With --strategy: N pods arrive in a second, and those of a second are taken from the queue largest first
+    #[arg(long, value_name = "N", requires = "strategy", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rate: Option<u32>,
     /// Orders nodes of equal score; the same seed gives the same decisions
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -101,6 +126,7 @@ impl ReplayArgs {
     fn jobs(&self) -> anyhow::Result<(Vec<GangJob>, GangReplayOptions)> {
         self.refuse("--nodes", self.nodes.as_ref().map(|file| file.display().to_string()))?;
         self.refuse("--decisions", self.decisions.as_ref().map(|file| file.display().to_string()))?;
+        self.refuse("--strategy", self.strategy.map(|strategy| format!("{strategy:?}").to_lowercase()))?;
         let needs = |flag, why| self.needs(flag, why);
         anyhow::ensure!(
             self.through_api,
@@ -195,6 +221,20 @@ fn run_dump(args: &ReplayArgs) -> anyhow::Result<()> {
 fn run_pods(args: &ReplayArgs) -> anyhow::Result<bool> {
     let trace = args.trace()?;
     let (_log, _guard) = telemetry::init(0)?;
+    if let Some(strategy) = args.strategy {
+        let options = PackingOptions {
+            strategy,
+            counts_typical: args.count_typical,
+            lookahead: args.lookahead,
+            best_fit: args.best_fit,
+            rate: args.rate,
+            arrival: args.arrival,
+            seeds: args.seeds,
+        };
+        let report = study(&trace, options)?;
+        out::line(&report.to_string())?;
+        return Ok(report.is_good());
+    }
     let options =
         ReplayOptions { through_api: args.through_api, decisions: args.decisions.clone(), seed: args.seed };
     let report = block_on(replay(trace, options))??;

@@ -172,7 +172,7 @@ impl Queue {
     pub fn requeue_since(&mut self, id: UnitId, queued_at: Duration) {
         let Some(unit) = self.unit(id) else { return };
         let (key, until) = (unit.order_key(), unit.backoff_until);
-        let now = OrderKey { queued_at, ..key.clone() };
+        let now = unit.order_key_at(queued_at);
         self.put_in_order(id, until, &key, &now);
         if let Some(unit) = self.unit_mut(id) {
             unit.queued_at = queued_at;

@@ -28,7 +28,7 @@ impl Queue {
         let mut order = unit.order_key();
         if unit.stage == QueueStage::Gated {
             // A unit whose gates open queues behind those that entered before.
-            order.queued_at = now;
+            order = unit.order_key_at(now);
         }
         Some((class, if class == 0 { Duration::ZERO } else { unit.backoff_until }, order))
     }

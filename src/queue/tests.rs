@@ -34,6 +34,24 @@ fn refuse(queue: &mut Queue, id: UnitId, plugin: usize, now: Duration) {
 }
 
 #[test]
+fn within_a_window_the_larger_first_and_never_across_ranks() {
+    let mut queue = Queue::default();
+    let second = Duration::from_secs(1);
+    let sized = |n: u32, rank: i64, size: i64, at: Duration| {
+        let unit = Unit::single(PodId(n), PodKey::new("default", &format!("p{n}")), 0, rank, 0, at);
+        unit.sized(size, second)
+    };
+    for (n, rank, size, millis) in
+        [(1, 0, 5, 1000), (2, 0, 9, 1999), (3, 0, 99, 2000), (4, 0, 9, 1500), (5, 1, 1, 5000)]
+    {
+        queue.add(sized(n, rank, size, Duration::from_millis(millis)), Duration::from_millis(millis));
+    }
+    let taken: Vec<UnitId> = std::iter::from_fn(|| queue.pop()).collect();
+    let order: Vec<u32> = taken.iter().map(|id| queue.unit(*id).expect("a unit").pods[0].0).collect();
+    assert_eq!(order, [5, 4, 2, 1, 3]);
+}
+
+#[test]
 fn greater_rank_first_then_earlier_then_key() {
     let mut queue = Queue::default();
     let late = queue.add(unit(1, 0), SECOND);

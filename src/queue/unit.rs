@@ -15,6 +15,10 @@ use super::{WakeGroup, Wakeup};
 pub struct OrderKey {
     /// The rank that QueueSort gave (the priority); the greater first.
     pub rank: Reverse<i64>,
+    /// When the window began in which the unit last entered the queue; the earlier first.
+    pub window: Duration,
+    /// Size of the unit; the larger first. 0 for all where there are no windows.
+    pub size: Reverse<i64>,
     /// When the unit last entered the queue; the earlier first.
     pub queued_at: Duration,
     /// Creation of the unit's first pod, in seconds since 1970; the older first.
@@ -102,6 +106,10 @@ pub struct Unit {
     pub shape: ShapeId,
     /// The rank that QueueSort gave.
     pub rank: i64,
+    /// Length of the windows in which units of equal rank are ordered by size; zero for none.
+    pub window: Duration,
+    /// Size that QueueSort gave, for the order within a window.
+    pub size: i64,
     /// Creation of the unit's first pod, in seconds since 1970.
     pub created: i64,
     /// Stage of the unit; only the queue sets it.
@@ -154,20 +162,45 @@ impl Unit {
         }
     }
 
+    /// Orders the unit by its size among those of equal rank that enter the queue in the same window.
+    #[must_use]
+    pub fn sized(self, size: i64, window: Duration) -> Self {
+        Self { size, window, ..self }
+    }
+
     /// Returns the key by which units are ordered.
     #[inline]
     pub fn order_key(&self) -> OrderKey {
+        self.order_key_at(self.queued_at)
+    }
+
+    /// Returns the key that the unit would have if it had entered the queue at another time.
+    #[inline]
+    pub fn order_key_at(&self, queued_at: Duration) -> OrderKey {
         OrderKey {
             rank: Reverse(self.rank),
-            queued_at: self.queued_at,
+            window: self.window_at(queued_at),
+            size: Reverse(self.size),
+            queued_at,
             created: self.created,
             key: self.key.clone(),
         }
     }
 
+    /// Returns when the window of a time begins.
+    fn window_at(&self, time: Duration) -> Duration {
+        match self.window.as_nanos() {
+            0 => time,
+            length => time - Duration::from_nanos((time.as_nanos() % length) as u64),
+        }
+    }
+
     /// Compares the order keys of two units without making them.
     pub fn order(&self, other: &Self) -> Ordering {
-        let numbers = |unit: &Self| (Reverse(unit.rank), unit.queued_at, unit.created);
+        let numbers = |unit: &Self| {
+            let window = unit.window_at(unit.queued_at);
+            (Reverse(unit.rank), window, Reverse(unit.size), unit.queued_at, unit.created)
+        };
         numbers(self).cmp(&numbers(other)).then_with(|| self.key.cmp(&other.key))
     }
 

@@ -10,6 +10,8 @@
 //! - `audit` checks the outcome from API objects with its own arithmetic (`quantity`);
 //! - `report` formats the result for the user, with `words`.
 //!
+//! With a strategy, the same trace is a study of how well GPUs are packed, card by card: see `cards`.
+//!
 //! In the format `philly`, pods come and go in gangs: `philly` reads it, `gang_objects` makes workers of its jobs,
 //! `gang_check` judges every watch event (`node_ledger` tracks what nodes hold, `gang_faults` defines the violations),
 //! and `gang_report` formats the result. With quotas, `quota_file` says whose jobs belong to which, and `fairness` follows
@@ -19,6 +21,7 @@ use std::fmt;
 use std::path::Path;
 
 mod audit;
+mod cards;
 mod decisions;
 mod fairness;
 mod gang_check;
@@ -33,9 +36,15 @@ mod quantity;
 mod quota_file;
 mod report;
 mod rows;
+#[cfg(test)]
+mod testing;
 mod words;
 
 pub use audit::{AuditResult, Overcommitted, Total, audit};
+pub use cards::{
+    Arrivals, PackingReport, PackingRun, RunResult, Typical, arrivals, to_card_node_json, to_card_pod_json,
+    to_device_json, typical_json, typical_pods,
+};
 pub use decisions::write_decisions;
 pub use fairness::{Fairness, FairnessReport, QuotaFairness};
 pub use gang_check::{GangCheck, GangOutcome, JobResult, Seen};

@@ -73,3 +73,69 @@ fn the_production_trace_both_ways() {
         assert!(bound > 8_000, "{last}");
     }
 }
+
+/// Runs a study of the small trace and returns its report without times.
+fn packing(more: &[&str]) -> String {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/packing");
+    let (nodes, pods) =
+        (data.join("nodes.csv").display().to_string(), data.join("pods.csv").display().to_string());
+    let mut args = vec!["replay", "--format", "openb", "--nodes", &nodes, "--pods", &pods, "--seeds", "3"];
+    args.extend(more);
+    let output = run(&args);
+    let text = String::from_utf8_lossy(&output.stdout).to_string();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let lines = text.lines().filter(|line| !line.contains("decisions/s"));
+    let timeless = lines.map(|line| match line.split_once(" µs") {
+        Some((before, seed)) => {
+            format!("{}{seed}", before.trim_end_matches(|c: char| !c.is_whitespace()).trim_end())
+        }
+        None => line.to_owned(),
+    });
+    timeless.collect::<Vec<_>>().join("\n")
+}
+
+/// The reports of all strategies and switches on a small trace; `UPDATE=1` writes them anew.
+#[test]
+fn strategies_pack_a_small_trace_as_before() {
+    let gradient = ["--strategy", "fragmentation-gradient"];
+    let all: [&[&str]; 6] = [
+        &["--strategy", "least"],
+        &["--strategy", "most", "--arrival", "100"],
+        &gradient,
+        &[&gradient[..], &["--count-typical"]].concat(),
+        &[&gradient[..], &["--lookahead", "100", "--best-fit"]].concat(),
+        &[&gradient[..], &["--lookahead", "100", "--rate", "50"]].concat(),
+    ];
+    let said: Vec<String> =
+        all.iter().map(|more| format!("{}\n{}\n", more.join(" "), packing(more))).collect();
+    let said = said.join("\n");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/packing/reports.txt");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&file, &said).expect("written");
+    }
+    let known = std::fs::read_to_string(&file).expect("tests/data/packing/reports.txt");
+    assert!(said == known, "the reports changed; UPDATE=1 writes them anew:\n{said}");
+    assert!(!said.contains("GIVEN TWICE"), "{said}");
+}
+
+#[test]
+fn options_of_a_study_need_a_strategy_and_gpus() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (nodes, pods) = (folder.path().join("nodes.csv"), folder.path().join("pods.csv"));
+    std::fs::write(&nodes, "sn,cpu_milli,memory_mib,gpu,model\na,4000,8192,0,\n").expect("written");
+    let header = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time";
+    std::fs::write(&pods, format!("{header}\np,100,512,0,0,,LS,Running,1,9,1\n")).expect("written");
+    let (nodes, pods) = (nodes.display().to_string(), pods.display().to_string());
+    for (more, said) in [
+        (&["--arrival", "100"][..], "--strategy"),
+        (&["--strategy", "most"], "no pod requests a GPU"),
+        (&["--strategy", "most", "--arrival", "0"], "0 is not in 1..=1000"),
+        (&["--strategy", "best"], "invalid value 'best'"),
+    ] {
+        let mut args = vec!["replay", "--format", "openb", "--nodes", &nodes, "--pods", &pods];
+        args.extend(more);
+        let output = run(&args);
+        let text = String::from_utf8_lossy(&output.stderr).to_string();
+        assert!(!output.status.success() && text.contains(said), "{more:?}: {text}");
+    }
+}

@@ -6,6 +6,7 @@
 pub mod dump;
 mod environment;
 pub mod gangs;
+pub mod packing;
 pub mod quantiles;
 pub(in crate::app) mod watch;
 
@@ -18,7 +19,8 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use pellucid_cluster::Input;
-use pellucid_config::DEFAULT_SCHEDULER_NAME;
+use pellucid_cluster::input::Quarantined;
+use pellucid_config::{Configuration, DEFAULT_SCHEDULER_NAME};
 use pellucid_cycle::Registry;
 use pellucid_cycle::Scheduler;
 use pellucid_cycle::Snapshot;
@@ -95,9 +97,9 @@ fn write_file(file: &PathBuf, trace: &Trace, pods: &[Value]) -> anyhow::Result<(
 
 fn straight(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Replayed> {
     let clock = clock::system();
-    let (mut scheduler, decoder) = core(seed)?;
-    let unreadable =
-        |q: pellucid_cluster::input::Quarantined| anyhow::anyhow!("{} {}: {}", q.kind, q.name, q.problem);
+    let registry: Registry = Arc::new(pellucid_plugins::registry());
+    let configuration = pellucid_config::default(&registry)?;
+    let (mut scheduler, decoder) = core(registry, configuration, seed);
     for node in &nodes {
         let node = decoder.node(node).map_err(unreadable)?;
         scheduler.apply(Input::NodeApplied(Arc::new(node)), clock());
@@ -127,9 +129,11 @@ fn straight(nodes: Vec<Value>, pods: Vec<Value>, seed: u64) -> anyhow::Result<Re
     Ok(Replayed { nodes, pods: bound, snapshot, took, decisions, note })
 }
 
-fn core(seed: u64) -> anyhow::Result<(Scheduler, Decoder)> {
-    let registry: Registry = Arc::new(pellucid_plugins::registry());
-    let configuration = pellucid_config::default(&registry)?;
+fn unreadable(what: Quarantined) -> anyhow::Error {
+    anyhow::anyhow!("{} {}: {}", what.kind, what.name, what.problem)
+}
+
+fn core(registry: Registry, configuration: Configuration, seed: u64) -> (Scheduler, Decoder) {
     let decoder = Decoder::in_use(&registry, &configuration.profiles);
     let settings = Settings {
         profiles: configuration.profiles,
@@ -139,7 +143,7 @@ fn core(seed: u64) -> anyhow::Result<(Scheduler, Decoder)> {
         switches: Arc::new(Switches::default()),
         shadow_of: None,
     };
-    Ok((Scheduler::new(settings), decoder))
+    (Scheduler::new(settings), decoder)
 }
 
 fn confirm(scheduler: &mut Scheduler, clock: &Clock) {

@@ -7,6 +7,7 @@ use pellucid_cluster::input::Quarantined;
 use pellucid_cluster::preemptions::VictimState;
 use pellucid_cluster::{ClusterEvent, Input};
 use pellucid_framework::View;
+use pellucid_framework::plugin::QueueSort;
 use pellucid_framework::profile::Profile;
 use pellucid_model::effect::{ConditionText, EventType, PodRef};
 use pellucid_model::{NodeIdx, Now, Pod, PodId, PodKey};
@@ -129,6 +130,7 @@ impl Scheduler {
             return;
         }
         let unit = Unit::single(id, pod.key.clone(), profile_index, rank(&profile, &pod), pod.created, at);
+        let unit = in_window(unit, &profile, |sort| sort.size(&pod));
         match held {
             None => {
                 self.queue.add(unit, at);
@@ -284,6 +286,14 @@ pub fn quarantine_message(object: &Quarantined) -> String {
 
 pub(crate) fn rank(profile: &Profile, pod: &Pod) -> i64 {
     profile.queue_sort.first().and_then(|e| e.plugin.queue_sort()).map_or(0, |q| q.rank(pod))
+}
+
+/// Gives a unit its size and the length of its window, if the profile orders pods within windows.
+pub(crate) fn in_window(unit: Unit, profile: &Profile, size: impl FnOnce(&dyn QueueSort) -> i64) -> Unit {
+    match profile.queue_sort.first().and_then(|enabled| enabled.plugin.queue_sort()) {
+        Some(sort) if !sort.window().is_zero() => unit.sized(size(sort), sort.window()),
+        _ => unit,
+    }
 }
 
 /// Returns why a pod is gated, or `None`: it names two gangs, or a PreEnqueue plugin refuses it.

@@ -38,7 +38,7 @@ impl DeviceShare {
         part: &Part,
         is_empty: bool,
     ) -> (usize, usize) {
-        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty };
+        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty, prospect: None };
         let attempt = self.attempt(row, request, &terms);
         let candidates: CardList = attempt.candidates(part).unwrap_or_default();
         let fits = candidates.iter().filter(|at| attempt.fits(part, **at)).count();
@@ -87,7 +87,7 @@ impl DeviceShare {
     ) -> Option<String> {
         let row = view.state::<NodeDevices>()?.row(node)?;
         let request = Request::of(spec).ok()??;
-        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty: false };
+        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty: false, prospect: None };
         let lack = allocate(row, &request, &terms).err()?;
         if !cause.reasons.contains(&reasons::reason(lack)) {
             return None;

@@ -12,12 +12,16 @@ use pellucid_model::{NodeIdx, Now, PodSpec};
 use smallvec::SmallVec;
 
 use super::DeviceShare;
-use super::allocator::{Attempt, Lack, Terms};
+use super::allocator::{Attempt, Lack, Terms, name};
 use super::amounts::Amounts;
+use super::device::DeviceType;
 use super::node_devices::NodeDevices;
 use super::reasons;
 use super::request::{Part, Request};
 use super::row::Row;
+
+/// What PreScore prepares for a pod that requests no device.
+struct NoDevices;
 
 impl PreFilter for DeviceShare {
     /// Whether there is any Device matters too; the state invalidates all results when that changes.
@@ -42,16 +46,26 @@ impl Filter for DeviceShare {
         Reads::Usage
     }
 
-    fn filter(&self, view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
+    fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
         let (Some(request), Some(devices)) = (value.downcast_ref::<Request>(), view.state::<NodeDevices>())
         else {
             return;
         };
+        let plain = request.plain();
         let mut known: SmallVec<[((Lack, bool), CauseId); 4]> = SmallVec::new();
         nodes.refuse_with(|causes, node| {
             let Some(row) = devices.row(node) else { return CauseId::FEASIBLE };
-            let Err(lack) = self.allocate(row, request, None) else { return CauseId::FEASIBLE };
-            let found = (lack, self.lacks_even_empty(row, request));
+            let found = match plain.and_then(|(percent, count)| row.fits_plainly(percent, count)) {
+                Some(true) => return CauseId::FEASIBLE,
+                Some(false) => (Lack::Devices(name(&DeviceType::Gpu)), false),
+                None => {
+                    let prospect = self.prospect(view, (node, row), spec.requests.list.milli_cpu);
+                    let Err(lack) = self.allocate(row, request, None, prospect) else {
+                        return CauseId::FEASIBLE;
+                    };
+                    (lack, self.lacks_even_empty(row, request))
+                }
+            };
             if let Some((_, cause)) = known.iter().find(|(same, _)| *same == found) {
                 return *cause;
             }
@@ -65,7 +79,7 @@ impl Filter for DeviceShare {
         let row = view.state::<NodeDevices>().and_then(|devices| devices.row(node));
         let (Some(row), Ok(Some(request))) = (row, Request::of(spec)) else { return u64::MAX };
         let is_empty = *gone != ResourceList::default();
-        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty };
+        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty, prospect: None };
         let attempt = Attempt { row, request: &request, terms: &terms };
         request.parts.iter().map(|part| attempt.at_most(part)).min().unwrap_or(u64::MAX)
     }
@@ -101,6 +115,8 @@ impl PreScore for DeviceShare {
         }
         match Request::of(spec) {
             Ok(Some(request)) => PreScored::Ready(Arc::new(request)),
+            // Pods without devices take CPU from the GPUs' users.
+            Ok(None) if self.args.gradient.is_some() => PreScored::Ready(Arc::new(NoDevices)),
             Ok(None) | Err(_) => PreScored::Skip,
         }
     }
@@ -111,7 +127,10 @@ impl Score for DeviceShare {
         Reads::Usage
     }
 
-    fn score(&self, view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+    fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        if let Some(args) = &self.args.gradient {
+            return self.gradients((view, args), spec, value.downcast_ref(), nodes, out);
+        }
         let (Some(request), Some(devices)) = (value.downcast_ref::<Request>(), view.state::<NodeDevices>())
         else {
             return;
@@ -122,7 +141,7 @@ impl Score for DeviceShare {
     }
 
     fn normalize(&self) -> Normalize {
-        Normalize::Proportional
+        if self.args.gradient.is_some() { Normalize::Identity } else { Normalize::Proportional }
     }
 }
 

@@ -1,17 +1,19 @@
 //! DeviceShare: gives pods GPUs, RDMA adapters and FPGAs card by card, whole or shared.
 //!
 //! See README.md for the rules. `device` reads what a node has, `request` and `hints` what a pod wants, `allocator`
-//! chooses the cards, `allocation` is what a pod has of them, and `node_devices` keeps a `row` of cards per node. `filter`
-//! and `numa` implement the extension points besides Reserve; `advice`, `endpoints`, `fragmentation`, `problems` and
+//! chooses the cards, `gradient` rates cards and nodes by fragmentation, `allocation` is what a pod has of them, and
+//! `node_devices` keeps a `row` of cards per node. `filter` and `numa` implement the extension points besides Reserve;
+//! `advice`, `endpoints`, `fragmentation`, `problems` and
 //! `explain` are for people.
 //!
 //! On a node without a Device, resources of devices are ordinary ones, which NodeResourcesFit counts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
 use pellucid_framework::plugin::{
-    DeclaredKeys, Hint, Hints as EventHints, Plugin, Reservation, Reserve, Room,
+    DeclaredKeys, Hint, Hints as EventHints, Plugin, QueueSort, Reservation, Reserve, Room,
 };
 use pellucid_framework::topology::NumaMask;
 use pellucid_framework::{Cause, NumaAffinity, Registration, View, points};
@@ -29,6 +31,7 @@ mod endpoints;
 mod explain;
 mod filter;
 mod fragmentation;
+mod gradient;
 mod hints;
 mod node_devices;
 mod numa;
@@ -45,6 +48,7 @@ pub use device::Device;
 
 use allocator::{Choices, Lack, Terms, allocate};
 use args::DeviceArgs;
+use gradient::{Prospect, TypicalPods};
 use node_devices::NodeDevices;
 use request::Request;
 use row::Row;
@@ -104,21 +108,36 @@ impl Plugin for DeviceShare {
     fn args(&self) -> Value {
         self.args.show()
     }
-    points! { pre_filter, filter, pre_score, score, reserve, hints, topology_hints, advice }
+    points! { queue_sort, pre_filter, filter, pre_score, score, reserve, hints, topology_hints, advice }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
-        vec![Box::new(NodeDevices::default())]
+        let mut states: Vec<Box<dyn DerivedState>> = vec![Box::new(NodeDevices::default())];
+        if let Some(args) = &self.args.gradient {
+            states.push(Box::new(TypicalPods::new(args.clone())));
+        }
+        states
     }
 }
 
 impl DeviceShare {
     /// Returns what a node gives a pod. `numa` are the NUMA nodes that devices may come from; `None` for all.
-    fn allocate(&self, row: &Row, request: &Request, numa: Option<NumaMask>) -> Result<Choices, Lack> {
-        allocate(row, request, &Terms { scoring: &self.args.scoring, numa, is_empty: false })
+    fn allocate(
+        &self,
+        row: &Row,
+        request: &Request,
+        numa: Option<NumaMask>,
+        prospect: Option<Prospect<'_>>,
+    ) -> Result<Choices, Lack> {
+        allocate(row, request, &Terms { scoring: &self.args.scoring, numa, is_empty: false, prospect })
     }
 
     /// Returns whether a node would lack something even if no pod were on it.
     fn lacks_even_empty(&self, row: &Row, request: &Request) -> bool {
-        allocate(row, request, &Terms { scoring: &self.args.scoring, numa: None, is_empty: true }).is_err()
+        allocate(
+            row,
+            request,
+            &Terms { scoring: &self.args.scoring, numa: None, is_empty: true, prospect: None },
+        )
+        .is_err()
     }
 
     fn cause(&self, row: &Row, request: &Request, lack: Lack) -> Cause {
@@ -135,22 +154,48 @@ impl DeviceShare {
         let Some(row) = view.state::<NodeDevices>().and_then(|devices| devices.row(node)) else {
             return Ok(None);
         };
-        self.choose_of(row, spec, numa)
+        self.choose_of(view, (node, row), spec, numa)
     }
 
     fn choose_of(
         &self,
-        row: &Row,
+        view: View<'_>,
+        (node, row): (NodeIdx, &Row),
         spec: &PodSpec,
         numa: Option<NumaMask>,
     ) -> Result<Option<Reservation>, Cause> {
         let Some(request) = Request::of(spec).map_err(|invalid| reasons::refusal(&invalid))? else {
             return Ok(None);
         };
-        let chosen = self.allocate(row, &request, numa).map_err(|lack| self.cause(row, &request, lack))?;
+        // The pod is on the node already.
+        let prospect = self.prospect(view, (node, row), 0);
+        let chosen =
+            self.allocate(row, &request, numa, prospect).map_err(|lack| self.cause(row, &request, lack))?;
         let what = allocator::allocation(row, &request, &chosen);
         let marks = Some(Arc::new(what.marks()));
         Ok(Some(Reservation { what: Arc::new(what), marks }))
+    }
+}
+
+/// Takes pods by priority, and of those that enter the queue in the same window the one first that requests most GPUs,
+/// then CPU: large pods are hard to place once small ones are spread.
+impl QueueSort for DeviceShare {
+    fn rank(&self, pod: &Pod) -> i64 {
+        i64::from(pod.priority)
+    }
+
+    fn window(&self) -> Duration {
+        self.args.queue_window
+    }
+
+    fn size(&self, pod: &Pod) -> i64 {
+        let percent = Request::of(&pod.spec).ok().flatten().map_or(0, |request| request.gpu_percent());
+        let milli_cpu = pod.spec.requests.list.milli_cpu.clamp(0, i64::from(u32::MAX));
+        (percent.clamp(0, i64::from(i32::MAX)) << 32) + milli_cpu
+    }
+
+    fn only_when_named(&self) -> bool {
+        true
     }
 }
 
@@ -180,7 +225,7 @@ impl Reserve for DeviceShare {
         let numa = affinity.map(|affinity| affinity.mask).filter(|_| !self.args.ignores_numa);
         let row = view.state::<NodeDevices>().and_then(|devices| devices.row(node));
         let within = row.zip(room.what.downcast_ref()).map(|(row, room)| row.within(room));
-        let found = within.map(|within| self.choose_of(&within, &pod.spec, numa));
+        let found = within.map(|within| self.choose_of(view, (node, &within), &pod.spec, numa));
         match found {
             Some(Err(cause)) if room.is_limit => Err(cause),
             Some(Ok(chosen)) => Ok(chosen),
@@ -239,7 +284,10 @@ impl DeviceShare {
             return true;
         };
         match Request::of(&pod.spec) {
-            Ok(Some(request)) => self.allocate(row, &request, None).is_ok(),
+            Ok(Some(request)) => {
+                let prospect = self.prospect(view, (node, row), pod.spec.requests.list.milli_cpu);
+                self.allocate(row, &request, None, prospect).is_ok()
+            }
             Ok(None) => true,
             Err(_) => false,
         }

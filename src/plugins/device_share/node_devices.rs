@@ -47,6 +47,7 @@ impl NodeDevices {
         let row = self.rows[node.index()].get_or_insert_default();
         let row = Arc::make_mut(row);
         change(row);
+        row.note_left();
         if row.is_empty() {
             self.rows[node.index()] = None;
         }

@@ -44,7 +44,7 @@ impl TopologyHints for DeviceShare {
         let (Some(request), Some(row)) = (value.downcast_ref::<Request>(), row) else {
             return Ok(Vec::new());
         };
-        self.allocate(row, request, None).map_err(|lack| self.cause(row, request, lack))?;
+        self.allocate(row, request, None, None).map_err(|lack| self.cause(row, request, lack))?;
         Ok(self.hints_of(row, request))
     }
 
@@ -58,7 +58,7 @@ impl TopologyHints for DeviceShare {
     ) -> Result<(), Cause> {
         let row = view.state::<NodeDevices>().and_then(|devices| devices.row(node));
         let (Some(request), Some(row)) = (value.downcast_ref::<Request>(), row) else { return Ok(()) };
-        let chosen = self.allocate(row, request, Some(affinity.mask));
+        let chosen = self.allocate(row, request, Some(affinity.mask), None);
         chosen.map(drop).map_err(|lack| self.cause(row, request, lack))
     }
 }
@@ -73,7 +73,7 @@ impl DeviceShare {
             places.fold(NumaMask::default(), NumaMask::or)
         };
         let all = request.parts.iter().map(places).fold(NumaMask::default(), NumaMask::or);
-        let does = |mask: &NumaMask| self.allocate(row, request, Some(*mask)).is_ok();
+        let does = |mask: &NumaMask| self.allocate(row, request, Some(*mask), None).is_ok();
         let able: Vec<NumaMask> = sets(all).into_iter().filter(does).collect();
         let least = able.iter().map(|mask| mask.count()).min();
         let hint = |mask: &NumaMask| TopologyHint {

@@ -49,7 +49,34 @@ pub(super) enum Invalid {
     Unreadable(Unreadable),
 }
 
+impl Part {
+    /// Returns which part of a GPU is requested of each, in percent; `None` when memory is requested in bytes, whose part of
+    /// a card depends on the card.
+    pub(super) fn percent(&self) -> Option<u8> {
+        let percent = self.each.get(CORE).max(self.each.get(RATIO));
+        (!self.each.has(MEMORY) && (1..=100).contains(&percent)).then_some(percent as u8)
+    }
+}
+
 impl Request {
+    /// Returns the percentage of each GPU and the number of GPUs of a request that says nothing else: computing power and
+    /// memory alike, of any GPUs, and no other device.
+    pub(super) fn plain(&self) -> Option<(u8, usize)> {
+        let [part] = &self.parts[..] else { return None };
+        let is_plain = part.kind == DeviceType::Gpu
+            && part.each.get(CORE) == part.each.get(RATIO)
+            && part.hint == Hint::default()
+            && self.hints.joint.is_none()
+            && self.hints.partition.is_none();
+        part.percent().filter(|_| is_plain).map(|percent| (percent, part.count))
+    }
+
+    /// Returns the requested GPUs in percent of one card; of memory in bytes, a card for each.
+    pub(super) fn gpu_percent(&self) -> i64 {
+        let gpus = self.parts.iter().filter(|part| part.kind == DeviceType::Gpu);
+        gpus.map(|part| i64::from(part.percent().unwrap_or(100)).saturating_mul(part.count as i64)).sum()
+    }
+
     /// Reads the request of a pod; `None` when it requests no device.
     pub(super) fn of(spec: &PodSpec) -> Result<Option<Self>, Invalid> {
         let wanted = spec.requests.list.scalars.iter().filter(|(_, amount)| *amount > 0);

@@ -9,7 +9,7 @@ use pellucid_model::{Name, PodId, PodKey};
 use smallvec::SmallVec;
 
 use super::allocation::{Allocation, Given};
-use super::amounts::Amounts;
+use super::amounts::{Amounts, CORE, MEMORY, RATIO};
 use super::device::{Device, DeviceInfo, DeviceType, PartitionPolicy, PartitionTable, built_in_partitions};
 use super::hints::Exclusive;
 
@@ -60,6 +60,30 @@ impl Card {
         }
     }
 
+    /// Returns what is left of the card in percent: the least of computing power, memory and its ratio; and whether that
+    /// is not for want of memory alone.
+    pub(super) fn left(&self) -> (u8, bool) {
+        let (total, left) = (&self.total, self.total.less(&self.used));
+        if !self.healthy || self.info.is_none() {
+            return (0, true);
+        }
+        let memory = match total.get(MEMORY) {
+            ..=0 => 100,
+            all => (i128::from(left.get(MEMORY)) * 100 / i128::from(all)) as i64,
+        };
+        let percent = left.get(CORE).min(left.get(RATIO));
+        (percent.min(memory).clamp(0, 100) as u8, percent <= memory)
+    }
+
+    /// Returns which part of the card amounts are, in percent, rounded up.
+    pub(super) fn percent(&self, amounts: &Amounts) -> u8 {
+        let memory = match self.total.get(MEMORY) {
+            ..=0 => 0,
+            all => ((i128::from(amounts.get(MEMORY)) * 100 + i128::from(all) - 1) / i128::from(all)) as i64,
+        };
+        amounts.get(CORE).max(amounts.get(RATIO)).max(memory).clamp(0, 100) as u8
+    }
+
     /// Returns how many allocations do not share the device or the switch.
     pub(super) fn exclusive(&self, policy: Exclusive) -> u16 {
         self.exclusive[policy as usize]
@@ -106,6 +130,13 @@ pub(super) struct Row {
     pub(super) partitions: Option<Vec<Entry>>,
     pub(super) honors_partitions: bool,
     pub(super) has_gpu_topology: bool,
+    /// What is left of each GPU, in percent: a request for no more of its computing power and memory fits. In the order
+    /// of the GPUs; 0 of those that are not healthy.
+    pub(super) left: SmallVec<[u8; 16]>,
+    /// Whether no GPU has less memory left than that, so that a request for more does not fit.
+    is_left_exact: bool,
+    /// Number of GPUs that take whole requests when no pod is on them.
+    whole: usize,
     /// Virtual functions in use, by device and bus address.
     functions: Vec<(DeviceType, i64, Name)>,
 }
@@ -161,6 +192,35 @@ impl Row {
     /// Returns whether devices that are allocated beside others take no part in the node's score.
     pub(super) fn is_well_planned(&self) -> bool {
         self.device.as_deref().is_some_and(|device| device.is_well_planned)
+    }
+
+    /// Returns whether GPUs are chosen one by one, whatever their links.
+    pub(super) fn is_plain(&self) -> bool {
+        self.partitions.is_none() && !self.honors_partitions && !self.has_gpu_topology
+    }
+
+    /// Computes what is left of each GPU.
+    pub(super) fn note_left(&mut self) {
+        self.left.clear();
+        (self.is_left_exact, self.whole) = (true, 0);
+        for card in &self.cards[self.of(&DeviceType::Gpu)] {
+            let (left, is_exact) = card.left();
+            self.left.push(left);
+            self.is_left_exact &= is_exact;
+            let is_whole = card.healthy && card.total.get(CORE) >= 100 && card.total.get(RATIO) >= 100;
+            self.whole += usize::from(is_whole);
+        }
+    }
+
+    /// Returns whether a plain request fits, by what is left of each GPU; `None` when that does not tell, or when the request
+    /// would not fit on the empty node.
+    #[inline]
+    pub(super) fn fits_plainly(&self, percent: u8, count: usize) -> Option<bool> {
+        if !self.is_plain() {
+            return None;
+        }
+        let fits = self.left.iter().filter(|left| **left >= percent).count() >= count;
+        (fits || self.is_left_exact && count <= self.whole).then_some(fits)
     }
 
     /// Returns the positions of the cards of a type.

@@ -8,7 +8,7 @@ use pellucid_model::{GangKey, Now, Pod, PodId, PodKey};
 use pellucid_queue::{QueueStage, Unit, UnitId, WakeupReason};
 
 use crate::scheduler::Scheduler;
-use crate::scheduler::inputs::rank;
+use crate::scheduler::inputs::{in_window, rank};
 
 impl Scheduler {
     /// Returns the gang of a pod, if its profile schedules gangs.
@@ -68,6 +68,8 @@ impl Scheduler {
         let rank = own.map_or_else(|| rank(&self.profiles.all[profile], pod), i64::from);
         let key = PodKey { namespace: rep.namespace.clone(), name: (*rep.name).into() };
         let unit = Unit::single(id, key, profile, rank, created, now.monotonic);
+        // A gang goes before all single pods of its window.
+        let unit = in_window(unit, &self.profiles.all[profile], |_| i64::MAX);
         Unit { gang: Some(rep.clone()), ..unit }
     }
 

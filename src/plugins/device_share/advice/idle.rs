@@ -28,7 +28,7 @@ impl DeviceShare {
                 None => requests.push((request, 1)),
             }
         }
-        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty: false };
+        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty: false, prospect: None };
         let lacks: Vec<_> =
             requests.iter().map(|(request, _)| allocate(row, request, &terms).err()).collect();
         let mut all = Vec::new();

@@ -36,7 +36,8 @@ impl DeviceShare {
         let Some(devices) = view.state::<NodeDevices>() else { return Vec::new() };
         let lacks = |node: &NodeIdx| {
             let row = devices.row(*node)?;
-            let lacks = self.allocate(row, request, None).is_err() && !self.lacks_even_empty(row, request);
+            let lacks =
+                self.allocate(row, request, None, None).is_err() && !self.lacks_even_empty(row, request);
             lacks.then_some((*node, row))
         };
         let nodes: Vec<(NodeIdx, &Row)> = refused.iter().filter_map(lacks).take(MOST_NODES).collect();
@@ -59,7 +60,7 @@ impl DeviceShare {
     fn takes_without(&self, row: &Row, request: &Request, gone: &[&PodOnCards]) -> bool {
         let mut row = row.clone();
         gone.iter().for_each(|pod| row.remove(pod.id));
-        self.allocate(&row, request, None).is_ok()
+        self.allocate(&row, request, None, None).is_ok()
     }
 
     /// Returns the single pods of a node whose leaving gives it the devices.
@@ -116,7 +117,7 @@ impl DeviceShare {
         let Some(request) = request else { return Vec::new() };
         let target = |node: &NodeIdx| {
             let row = changed.get(node).or_else(|| devices.row(*node))?;
-            let given = allocation(row, &request, &self.allocate(row, &request, None).ok()?);
+            let given = allocation(row, &request, &self.allocate(row, &request, None, None).ok()?);
             let is_unused = |card: &&Card| {
                 let has = |of: &Given| of.minor == card.minor && of.kind == card.kind;
                 card.pods == 0 && given.given.iter().any(has)

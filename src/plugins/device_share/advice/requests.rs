@@ -35,7 +35,7 @@ impl DeviceShare {
         let takes = |amounts: &[(Name, i64)]| {
             let spec = with_amounts(spec, amounts);
             let Ok(Some(request)) = Request::of(&spec) else { return false };
-            rows.iter().any(|row| self.allocate(row, &request, None).is_ok())
+            rows.iter().any(|row| self.allocate(row, &request, None, None).is_ok())
         };
         let mut all = Vec::new();
         for part in &request.parts {
@@ -56,8 +56,12 @@ impl DeviceShare {
         part: &Part,
         rows: &[&Row],
     ) -> Option<Vec<(Name, i64)>> {
-        let terms =
-            super::super::allocator::Terms { scoring: &self.args.scoring, numa: None, is_empty: false };
+        let terms = super::super::allocator::Terms {
+            scoring: &self.args.scoring,
+            numa: None,
+            is_empty: false,
+            prospect: None,
+        };
         let mut best: Option<(i64, Amounts)> = None;
         for row in rows {
             let attempt = self.attempt(row, request, &terms);
@@ -98,7 +102,7 @@ impl DeviceShare {
                 ..PodSpec::clone(spec)
             };
             let Ok(Some(request)) = Request::of(&spec) else { return false };
-            rows.iter().any(|row| self.allocate(row, &request, None).is_ok())
+            rows.iter().any(|row| self.allocate(row, &request, None, None).is_ok())
         };
         let proposal = |(key, value, text): (&str, Value, String)| {
             let (key, value) = (Name::new(key), Name::new(&value.to_string()));

@@ -62,7 +62,7 @@ impl DeviceShare {
     /// with a Device refuses for its devices.
     pub(super) fn standing_sentence(&self, view: View<'_>, spec: &PodSpec) -> Option<String> {
         let request = Request::of(spec).ok()??;
-        let is_refused = |(_, row): (NodeIdx, &Row)| self.allocate(row, &request, None).is_err();
+        let is_refused = |(_, row): (NodeIdx, &Row)| self.allocate(row, &request, None, None).is_err();
         if !Self::rows(view).any(is_refused) {
             return None;
         }
@@ -76,7 +76,8 @@ impl DeviceShare {
             }
         }
         // Each device alone may do, and not all of them together, or not as the pod's hints demand.
-        let takes = Self::rows(view).filter(|(_, row)| self.allocate(row, &request, None).is_ok()).count();
+        let takes =
+            Self::rows(view).filter(|(_, row)| self.allocate(row, &request, None, None).is_ok()).count();
         if takes < least {
             let has = if takes == 0 { "none has".to_owned() } else { format!("{takes} {}", has(takes)) };
             texts.push(format!("{has} them together as the pod demands"));
@@ -127,7 +128,7 @@ impl DeviceShare {
     }
 
     fn on_node(&self, view: View<'_>, node: NodeIdx, row: &Row, request: &Request) -> DevicesOnNode {
-        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty: false };
+        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty: false, prospect: None };
         let attempt = self.attempt(row, request, &terms);
         let lack: Option<Lack> = allocate(row, request, &terms).err();
         let wanted = |part: &Part| {

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::allocation::{Allocation, Given};
 use super::amounts::{Amounts, MEMORY, RATIO};
 use super::device::{DeviceType, VirtualFunction};
+use super::gradient::Prospect;
 use super::hints::{Exclusive, Strategy};
 use super::request::{Part, Request};
 use super::row::{Card, CardList, Row, Switches};
@@ -56,6 +57,8 @@ pub(super) struct Terms<'a> {
     pub(super) numa: Option<NumaMask>,
     /// Whether the node counts as if no pod were on it.
     pub(super) is_empty: bool,
+    /// Rates GPUs by what they leave of the node for typical pods, in place of `scoring`.
+    pub(super) prospect: Option<Prospect<'a>>,
 }
 
 /// A card that is chosen.
@@ -360,6 +363,10 @@ impl Attempt<'_> {
 
     /// Scores a card.
     pub(super) fn score(&self, part: &Part, card: &Card) -> i64 {
+        if let Some(prospect) = self.terms.prospect.as_ref().filter(|_| part.kind == DeviceType::Gpu) {
+            let taken = card.percent(&filled(&part.each, &card.total));
+            return -prospect.fragments_with(card.left().0, taken);
+        }
         let used = if self.terms.is_empty { Amounts::default() } else { card.used };
         self.terms.scoring.score(&part.each, &card.total, &used)
     }

@@ -1,0 +1,120 @@
+//! Rates nodes: the fragments before, less those with the pod, through a sigmoid into 0 to 100. 50 leaves them as they are.
+//!
+//! Coarse scores are part of what makes the gradient good: among nodes of one score a stable order decides, so they are
+//! filled one by one. (With finer scores, GPUs are packed worse than with FGD's hundred.)
+
+use std::sync::LazyLock;
+
+use pellucid_cluster::columns::CPU;
+use pellucid_framework::View;
+use pellucid_model::{NodeIdx, PodSpec};
+
+use super::super::DeviceShare;
+use super::super::device::DeviceType;
+use super::super::node_devices::NodeDevices;
+use super::super::request::Request;
+use super::super::row::Row;
+use super::state::{Set, TypicalPods};
+use super::table::{Prospect, Table};
+use super::typical::GradientArgs;
+
+/// The score of a node whose fragments stay as they are.
+const EVEN: i64 = 50;
+
+/// By score less 1: the least decrease of fragments that has the score, in millionths of a card. That is FGD's sigmoid,
+/// `score = floor(100 / (1 + exp(-x)))`, resolved for x.
+static LEAST: LazyLock<[i64; 99]> = LazyLock::new(|| {
+    std::array::from_fn(|at| {
+        let score = (at + 1) as f64;
+        ((score / (100.0 - score)).ln() * 1e6).ceil() as i64
+    })
+});
+
+/// Scores a decrease of fragments, in percent of a card times weight.
+fn score(decrease: i64, table: &Table) -> i64 {
+    let millionths = decrease * 10_000 / (table.weights * table.width()).max(1);
+    LEAST.partition_point(|least| *least <= millionths) as i64
+}
+
+impl DeviceShare {
+    /// Returns what a node would be with a pod on it, for the choice of cards. `milli_cpu` is what the pod still has to get.
+    pub(in super::super) fn prospect<'a>(
+        &self,
+        view: View<'a>,
+        (node, row): (NodeIdx, &'a Row),
+        milli_cpu: i64,
+    ) -> Option<Prospect<'a>> {
+        let args = self.args.gradient.as_ref()?;
+        let table = view.state::<TypicalPods>()?.set(args)?.table(node)?;
+        Some(table.prospect(view.columns().free(node, CPU).saturating_sub(milli_cpu), &row.left))
+    }
+
+    /// Scores nodes by the gradient. `request` is `None` for a pod without devices.
+    pub(in super::super) fn gradients(
+        &self,
+        (view, args): (View<'_>, &GradientArgs),
+        spec: &PodSpec,
+        request: Option<&Request>,
+        nodes: &[NodeIdx],
+        out: &mut [i64],
+    ) {
+        let (Some(set), Some(devices)) =
+            (view.state::<TypicalPods>().and_then(|typical| typical.set(args)), view.state::<NodeDevices>())
+        else {
+            out.fill(EVEN);
+            return;
+        };
+        let rating = Rating { plugin: self, view, set, milli_cpu: spec.requests.list.milli_cpu };
+        let plain = request.and_then(Request::plain);
+        for (node, score) in nodes.iter().zip(out) {
+            *score = devices.row(*node).map_or(EVEN, |row| rating.node(*node, row, request, plain));
+        }
+    }
+}
+
+/// What one call of Score goes by.
+struct Rating<'a> {
+    plugin: &'a DeviceShare,
+    view: View<'a>,
+    set: &'a Set,
+    milli_cpu: i64,
+}
+
+impl Rating<'_> {
+    fn node(&self, node: NodeIdx, row: &Row, request: Option<&Request>, plain: Option<(u8, usize)>) -> i64 {
+        let Some(table) = self.set.table(node) else { return EVEN };
+        let free = self.view.columns().free(node, CPU);
+        let before = table.prospect(free, &row.left).fragments();
+        let with = table.prospect(free.saturating_sub(self.milli_cpu), &row.left);
+        let after = match (request, plain) {
+            (None, _) => with.fragments(),
+            (Some(_), Some((percent, 1))) if row.is_plain() => {
+                with.least_with(percent).unwrap_or_else(|| with.fragments())
+            }
+            (Some(request), _) => self.with_choices((table, free), row, request, with),
+        };
+        score(before - after, table)
+    }
+
+    /// Returns the fragments with the cards that the allocator chooses.
+    fn with_choices(
+        &self,
+        (table, free): (&Table, i64),
+        row: &Row,
+        request: &Request,
+        with: Prospect<'_>,
+    ) -> i64 {
+        let Ok(choices) = self.plugin.allocate(row, request, None, Some(with)) else {
+            return with.fragments();
+        };
+        let mut left = row.left.clone();
+        let first = row.of(&DeviceType::Gpu).start;
+        for choice in &choices {
+            let Some(at) = usize::from(choice.card).checked_sub(first).filter(|at| *at < left.len()) else {
+                continue;
+            };
+            left[at] = left[at].saturating_sub(row.cards[first + at].percent(&choice.amounts));
+        }
+        table.prospect(free.saturating_sub(self.milli_cpu), &left).fragments()
+    }
+}
