@@ -213,7 +213,7 @@ pub(crate) fn apply(demo: &Demo, text: &str) -> Result<(), String> {
         let plural = kind.to_lowercase() + if kind.ends_with('s') { "es" } else { "s" };
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
         let place = match kind {
-            "Node" | "PriorityClass" | "Queue" | "Namespace" => String::new(),
+            "Node" | "PriorityClass" | "Queue" | "Namespace" | "Reservation" => String::new(),
             _ => format!("/namespaces/{namespace}"),
         };
         let reply = post(demo.api, &format!("{root}/{version}{place}/{plural}"), &object);

@@ -8,7 +8,7 @@ use crate::document::Document;
 use crate::documents;
 
 /// Metrics that a demo does not have: of traces, of leader election and of shadow mode, which `tests/app` reads.
-const ELSEWHERE: [&str; 8] = [
+const ELSEWHERE: [&str; 10] = [
     "pellucid_trace_spans_exported_total",
     "pellucid_trace_spans_dropped_total",
     "pellucid_leader_election_hand_over_seconds",
@@ -17,6 +17,8 @@ const ELSEWHERE: [&str; 8] = [
     "pellucid_leader_election_refused_writes_total",
     "pellucid_leader_election_cut_off_writes_total",
     "pellucid_leader_election_failed_requests_total",
+    "pellucid_reservation_status_phase",
+    "pellucid_reservation_resource",
 ];
 /// Plugins of the guide, which a demo does not have.
 const EXAMPLES: [&str; 2] = ["FavouriteNode", "LicenceSeats"];

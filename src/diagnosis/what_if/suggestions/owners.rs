@@ -34,7 +34,7 @@ enum How {
 }
 
 /// Returns the command that changes a pod as an edit does. There is none for edits that are not of pods, for kinds of
-/// controllers that kubectl does not know, and where the exact change is not known.
+/// controllers that kubectl does not know, for pods that stand for objects, and where the exact change is not known.
 pub(super) fn command(owner: Option<&OwnerOf>, pod: &Pod, edit: &Edit) -> Option<String> {
     let place = place(owner, pod)?;
     match edit {
@@ -86,6 +86,10 @@ pub(super) fn command(owner: Option<&OwnerOf>, pod: &Pod, edit: &Edit) -> Option
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 fn place<'a>(owner: Option<&OwnerOf>, pod: &'a Pod) -> Option<Place<'a>> {
+    // The API server has no such pod, and how it is made of its object is the plugin's matter.
+    if pod.stands_for.is_some() {
+        return None;
+    }
     let template = ".spec.template.spec";
     let Some(owner) = owner else {
         return Some(Place { pod, object: format!("pod {}", pod.key.name), spec: ".spec", how: How::Pod });
