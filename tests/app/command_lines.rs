@@ -43,7 +43,7 @@ fn help_lists_the_commands_and_their_flags() {
              --leader-elect-resource-name --leader-elect-resource-namespace --otlp-endpoint",
         ),
         ("demo", "--listen --api-listen --exit-when-settled --seed --v"),
-        ("sandbox", "--listen --nodes --start-delay --stop-delay --node-metrics"),
+        ("sandbox", "--listen --nodes --start-delay --stop-delay --node-metrics --gpus"),
         ("replay", "--format --nodes --pods --through-api --decisions --seed --limit"),
         ("scores", "--server --output PELLUCID_SERVER 127.0.0.1:10251"),
         ("flags", "--server --output"),
@@ -63,6 +63,7 @@ fn command_lines_that_make_no_sense_are_refused() {
     fails(&[], 2, &["Usage"]);
     fails(&["schedule"], 2, &["schedule"]);
     fails(&["sandbox", "--node-metrics", "0"], 2, &["--node-metrics", "'0'"]);
+    fails(&["sandbox", "--gpus", "8 cards"], 1, &["8 cards", "must be like 8 GPUs x 80Gi"]);
     fails(&["run", "--listen", "nowhere"], 2, &["nowhere", "--listen"]);
     fails(&["run", "--shadow", "--shadow-of", "x"], 2, &["--shadow-of"]);
     fails(&["explain", "pod", "a/b/c"], 2, &["must be NAMESPACE/NAME"]);

@@ -26,11 +26,20 @@ fn devices_and_cores_are_drawn_by_pod_where_they_lie() {
     assert_eq!(places, json!(want));
     // A bar has one part per pod, as long as the pod's share, and the words say the same.
     let device = demo.get("/apis/v1/plugins/DeviceShare/nodes/rig-01").json()["devices"][0].clone();
-    let share = &device["shares"][0];
-    let (pod, percent) = (share["pod"].as_str().expect("a pod"), share["percent"].as_i64().expect("percent"));
-    let bar = browser.run("const bar = document.querySelector('[data-device=\"gpu 0\"] [role=img]'); return [bar.ariaLabel, bar.querySelector('i').style.inlineSize]");
+    let shares: Vec<(String, i64)> = device["shares"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|share| {
+            let pod = share["pod"].as_str().expect("a pod").to_owned();
+            (pod, share["percent"].as_i64().expect("percent"))
+        })
+        .collect();
+    let bar = browser.run("const bar = document.querySelector('[data-device=\"gpu 0\"] [role=img]'); return [bar.ariaLabel, [...bar.querySelectorAll('i')].map((part) => part.style.inlineSize)]");
+    let said: Vec<String> = shares.iter().map(|(pod, percent)| format!("{pod} {percent} %")).collect();
     let free = device["freePercent"].as_i64().expect("percent");
-    assert_eq!(bar, json!([format!("gpu 0: {pod} {percent} %, {free} % free"), format!("{percent}%")]));
+    let widths: Vec<String> = shares.iter().map(|(_, percent)| format!("{percent}%")).collect();
+    assert_eq!(bar, json!([format!("gpu 0: {}, {free} % free", said.join(", ")), widths]));
     // 8 cores of 2 threads on each NUMA node, 5 of them of one pod.
     let cores = browser.run(
         "return [...document.querySelectorAll('.numa')].map((numa) => [numa.querySelectorAll('.core').length, numa.querySelectorAll('[data-cpu]').length, numa.querySelectorAll('[data-cpu].free').length])",

@@ -25,7 +25,7 @@ const MOST_PODS: usize = 32;
 /// Number of moves that are proposed.
 const MOST_MOVES: usize = 6;
 /// Number of smaller requests that are tried on a node.
-const MOST_STEPS: i64 = 256;
+const MOST_STEPS: usize = 256;
 const MOVE: u32 = 50;
 const POLICY_OF_POD: u32 = 35;
 const POLICY_OF_NODE: u32 = 40;
@@ -217,7 +217,7 @@ impl NodeNumaResource {
             pod.is_ok_and(|pod| nodes.iter().any(|(_, on)| self.takes(on, &pod)))
         };
         let most = if spec.requests.list.milli_cpu % 1000 == 0 { whole - 1 } else { whole };
-        let cpus = (1..=most).rev().take(MOST_STEPS as usize).find(takes)?;
+        let cpus = (1..=most).rev().take(MOST_STEPS).find(takes)?;
         let change = Change::Request(vec![(CPU.into(), cpus * 1000)]);
         Some(Proposal { change, text: String::new(), cost: 0 })
     }

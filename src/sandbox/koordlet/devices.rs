@@ -37,12 +37,11 @@ pub(crate) async fn run(server: Arc<Server>) {
             let Some(kind) = server.api.kind_of(DEVICES) else { break };
             let (node, key): (_, Key) = (&event.object, event.object.key.clone());
             match (event.change, devices::of(&node.value())) {
-                (Change::Deleted, _) => {
-                    if known.remove(&key).is_some() {
-                        // It may be deleted already.
-                        let _ = server.api.delete(&kind, &key, &DeleteOptions::default());
-                    }
+                (Change::Deleted, _) if known.remove(&key).is_some() => {
+                    // It may be deleted already.
+                    let _ = server.api.delete(&kind, &key, &DeleteOptions::default());
                 }
+                (Change::Deleted, _) => {}
                 (_, Some(devices)) if known.get(&key) != Some(&devices) => {
                     report(&server, &kind, &key, &devices);
                     known.insert(key, devices);

@@ -101,7 +101,7 @@ impl Devices {
                 _ => return Err(format!("{part:?} is not known; {FORM}")),
             }
         }
-        if made.per_numa % made.per_switch != 0 {
+        if !made.per_numa.is_multiple_of(made.per_switch) {
             let (numa, switch) = (made.per_numa, made.per_switch);
             return Err(format!("{numa} per NUMA node cannot be split into switches of {switch}; {FORM}"));
         }
