@@ -124,6 +124,13 @@ impl Amounts {
         Resource::all().filter(|resource| self.has(*resource)).map(|resource| (resource, self.get(resource)))
     }
 
+    /// Iterates over the named resources in the order of their names.
+    pub(super) fn by_name(&self) -> impl Iterator<Item = (Resource, i64)> + '_ {
+        const BY_NAME: [Resource; RESOURCES] = [NPU_CORE, NPU_CPU, NPU_DVPP, FPGA, CORE, MEMORY, RATIO, RDMA];
+        let named = BY_NAME.into_iter().filter(|resource| self.has(*resource));
+        named.map(|resource| (resource, self.get(resource)))
+    }
+
     /// Adds other amounts. Saturates.
     pub(super) fn add(&mut self, other: &Self) {
         self.named |= other.named;
@@ -191,5 +198,8 @@ mod tests {
         assert_eq!(Resource::find("koordinator.sh/gpu-core"), Some(CORE));
         assert_eq!(Resource::find("kubernetes.io/gpu"), None, "it is no resource of a card");
         assert!(Resource::all().all(|resource| Resource::find(resource.name()) == Some(resource)));
+        let all = Amounts::of(Resource::all().map(|resource| (resource, 1)));
+        assert!(all.by_name().map(|(resource, _)| resource.name()).is_sorted());
+        assert_eq!(all.by_name().count(), RESOURCES);
     }
 }
