@@ -4,7 +4,6 @@
 //! `gpu-core`. Cards are compared slot by slot in the filter, so this type is `Copy` and allocates nothing.
 
 use pellucid_model::quantity::format_bytes;
-use serde_json::{Map, Value, json};
 
 /// Number of resources.
 const RESOURCES: usize = 8;
@@ -162,12 +161,6 @@ impl Amounts {
     pub(super) fn fits(&self, free: &Self) -> bool {
         self.of.iter().zip(free.of).all(|(wanted, free)| *wanted <= free)
     }
-
-    /// Writes a resource list.
-    pub(super) fn show(&self) -> Map<String, Value> {
-        let named = self.iter().map(|(resource, n)| (resource.name().to_owned(), json!(resource.format(n))));
-        named.collect()
-    }
 }
 
 #[cfg(test)]
@@ -179,10 +172,10 @@ mod tests {
         let mut amounts = Amounts::of([(MEMORY, 1 << 30), (RATIO, 0)]);
         assert!(!amounts.has(CORE) && amounts.has(RATIO));
         assert_eq!(
-            amounts.show().into_iter().collect::<Vec<_>>(),
+            amounts.iter().map(|(resource, n)| (resource.name(), resource.format(n))).collect::<Vec<_>>(),
             [
-                ("koordinator.sh/gpu-memory".to_owned(), json!("1Gi")),
-                ("koordinator.sh/gpu-memory-ratio".to_owned(), json!("0")),
+                ("koordinator.sh/gpu-memory", "1Gi".to_owned()),
+                ("koordinator.sh/gpu-memory-ratio", "0".to_owned()),
             ]
         );
         assert!(amounts.fits(&Amounts::of([(MEMORY, 1 << 30)])));
