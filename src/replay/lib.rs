@@ -36,8 +36,6 @@ mod quantity;
 mod quota_file;
 mod report;
 mod rows;
-#[cfg(test)]
-mod testing;
 mod words;
 
 pub use audit::{AuditResult, Overcommitted, Total, audit};

@@ -44,7 +44,10 @@ fn help_lists_the_commands_and_their_flags() {
         ),
         ("demo", "--listen --api-listen --exit-when-settled --seed --v"),
         ("sandbox", "--listen --nodes --start-delay --stop-delay --node-metrics --gpus"),
-        ("replay", "--format --nodes --pods --through-api --decisions --seed --limit"),
+        (
+            "replay",
+            "--format --nodes --pods --through-api --decisions --seed --limit --strategy --arrival --seeds --lookahead",
+        ),
         ("scores", "--server --output PELLUCID_SERVER 127.0.0.1:10251"),
         ("flags", "--server --output"),
         ("probe", "--url"),

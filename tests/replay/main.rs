@@ -85,11 +85,12 @@ fn packing(more: &[&str]) -> String {
     let text = String::from_utf8_lossy(&output.stdout).to_string();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     let lines = text.lines().filter(|line| !line.contains("decisions/s"));
-    let timeless = lines.map(|line| match line.split_once(" µs") {
-        Some((before, seed)) => {
-            format!("{}{seed}", before.trim_end_matches(|c: char| !c.is_whitespace()).trim_end())
-        }
-        None => line.to_owned(),
+    // Times are one column; the width of the others depends on them.
+    let timeless = lines.map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_time = |at: usize| words[at] == "µs" || words.get(at + 1) == Some(&"µs");
+        let kept = (0..words.len()).filter(|at| !is_time(*at)).map(|at| words[at]);
+        kept.collect::<Vec<_>>().join(" ")
     });
     timeless.collect::<Vec<_>>().join("\n")
 }

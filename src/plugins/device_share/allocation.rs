@@ -3,10 +3,12 @@
 //! The scheduler writes the annotation with the Binding and reads it back after a restart. Pods that another scheduler
 //! placed count by it too. Entries that make no sense are problems, and the rest counts.
 
+use std::fmt::Write as _;
+
 use pellucid_framework::manifest::{Field, FieldError};
 use pellucid_model::Name;
 use pellucid_model::effect::BindingMarks;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::amounts::{Amounts, Resource};
@@ -59,24 +61,25 @@ impl Allocation {
         Ok((made, problems))
     }
 
-    /// Writes the annotation.
+    /// Writes the annotation. It is written for every pod that gets devices, so the text is put together without JSON
+    /// values in between.
     pub(super) fn text(&self) -> String {
-        let mut all: Map<String, Value> = Map::new();
-        for given in &self.given {
-            let mut entry = json!({"minor": given.minor, "resources": given.amounts.show()});
-            if !given.id.is_empty() {
-                entry["id"] = given.id.as_str().into();
+        let mut kinds: SmallVec<[&DeviceType; 3]> = self.given.iter().map(|given| &given.kind).collect();
+        kinds.sort_unstable_by_key(|kind| kind.as_str());
+        kinds.dedup();
+        let mut text = String::with_capacity(64 + 224 * self.given.len());
+        for (n, kind) in kinds.into_iter().enumerate() {
+            text.push(if n == 0 { '{' } else { ',' });
+            quote(&mut text, kind.as_str());
+            text.push(':');
+            for (n, given) in self.given.iter().filter(|given| given.kind == *kind).enumerate() {
+                text.push(if n == 0 { '[' } else { ',' });
+                given.write(&mut text);
             }
-            if !given.functions.is_empty() {
-                let function = |(minor, bus): &(i64, Name)| json!({"minor": minor, "busID": bus.as_str()});
-                entry["extension"] = json!({"vfs": given.functions.iter().map(function).collect::<Vec<_>>()});
-            }
-            let list = all.entry(given.kind.as_str()).or_insert_with(|| json!([]));
-            if let Value::Array(list) = list {
-                list.push(entry);
-            }
+            text.push(']');
         }
-        Value::Object(all).to_string()
+        text.push_str(if text.is_empty() { "{}" } else { "}" });
+        text
     }
 
     /// Returns what is left beside parts of it that others have.
@@ -97,6 +100,46 @@ impl Allocation {
     /// Returns what the Binding adds to the pod.
     pub(super) fn marks(&self) -> BindingMarks {
         BindingMarks::annotation(DEVICE_ALLOCATED, &self.text())
+    }
+}
+
+impl Given {
+    /// Writes the entry of the annotation; its fields are in the order of their names.
+    fn write(&self, text: &mut String) {
+        text.push('{');
+        for (n, (minor, bus)) in self.functions.iter().enumerate() {
+            text.push_str(if n == 0 { "\"extension\":{\"vfs\":[" } else { "," });
+            text.push_str("{\"busID\":");
+            quote(text, bus);
+            let _ = write!(text, ",\"minor\":{minor}}}");
+        }
+        if !self.functions.is_empty() {
+            text.push_str("]},");
+        }
+        if !self.id.is_empty() {
+            text.push_str("\"id\":");
+            quote(text, &self.id);
+            text.push(',');
+        }
+        let _ = write!(text, "\"minor\":{},\"resources\":{{", self.minor);
+        for (n, (resource, amount)) in self.amounts.by_name().enumerate() {
+            let comma = if n == 0 { "" } else { "," };
+            let _ = write!(text, "{comma}\"{}\":\"{}\"", resource.name(), resource.format(amount));
+        }
+        text.push_str("}}");
+    }
+}
+
+/// Writes a JSON string.
+fn quote(text: &mut String, value: &str) {
+    let is_plain = |b: u8| matches!(b, b' '..=b'~') && !matches!(b, b'"' | b'\\');
+    match value.bytes().all(is_plain) {
+        true => {
+            text.push('"');
+            text.push_str(value);
+            text.push('"');
+        }
+        false => text.push_str(&Value::from(value).to_string()),
     }
 }
 
@@ -148,7 +191,22 @@ mod tests {
             given: vec![given(DeviceType::Gpu, 3, SmallVec::new()), given(DeviceType::Rdma, 0, functions)],
             exclusive: SmallVec::new(),
         };
+        let expected = "{\"gpu\":[{\"id\":\"GPU-0\",\"minor\":3,\"resources\":{\"koordinator.sh/gpu-core\":\"50\",\
+             \"koordinator.sh/gpu-memory\":\"8Gi\"}}],\"rdma\":[{\"extension\":{\"vfs\":[{\"busID\":\"0000:20:01.0\",\"minor\":1}]},\
+             \"id\":\"GPU-0\",\"minor\":0,\"resources\":{\"koordinator.sh/gpu-core\":\"50\",\"koordinator.sh/gpu-memory\":\"8Gi\"}}]}";
+        assert_eq!(made.text(), expected);
         assert_eq!(Allocation::read(&made.text()), Ok((made, Vec::new())));
+        assert_eq!(Allocation::default().text(), "{}");
+        let odd = Given {
+            kind: DeviceType::Other("a\"b".into()),
+            minor: -1,
+            amounts: Amounts::default(),
+            id: "\u{7}\\".into(),
+            functions: SmallVec::new(),
+        };
+        let odd = Allocation { given: vec![odd], exclusive: SmallVec::new() };
+        assert_eq!(odd.text(), r#"{"a\"b":[{"id":"\u0007\\","minor":-1,"resources":{}}]}"#);
+        assert_eq!(Allocation::read(&odd.text()), Ok((odd, Vec::new())));
     }
 
     #[test]

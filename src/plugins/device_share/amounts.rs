@@ -4,7 +4,6 @@
 //! `gpu-core`. Cards are compared slot by slot in the filter, so this type is `Copy` and allocates nothing.
 
 use pellucid_model::quantity::format_bytes;
-use serde_json::{Map, Value, json};
 
 /// Number of resources.
 const RESOURCES: usize = 8;
@@ -124,6 +123,13 @@ impl Amounts {
         Resource::all().filter(|resource| self.has(*resource)).map(|resource| (resource, self.get(resource)))
     }
 
+    /// Iterates over the named resources in the order of their names.
+    pub(super) fn by_name(&self) -> impl Iterator<Item = (Resource, i64)> + '_ {
+        const BY_NAME: [Resource; RESOURCES] = [NPU_CORE, NPU_CPU, NPU_DVPP, FPGA, CORE, MEMORY, RATIO, RDMA];
+        let named = BY_NAME.into_iter().filter(|resource| self.has(*resource));
+        named.map(|resource| (resource, self.get(resource)))
+    }
+
     /// Adds other amounts. Saturates.
     pub(super) fn add(&mut self, other: &Self) {
         self.named |= other.named;
@@ -155,12 +161,6 @@ impl Amounts {
     pub(super) fn fits(&self, free: &Self) -> bool {
         self.of.iter().zip(free.of).all(|(wanted, free)| *wanted <= free)
     }
-
-    /// Writes a resource list.
-    pub(super) fn show(&self) -> Map<String, Value> {
-        let named = self.iter().map(|(resource, n)| (resource.name().to_owned(), json!(resource.format(n))));
-        named.collect()
-    }
 }
 
 #[cfg(test)]
@@ -172,10 +172,10 @@ mod tests {
         let mut amounts = Amounts::of([(MEMORY, 1 << 30), (RATIO, 0)]);
         assert!(!amounts.has(CORE) && amounts.has(RATIO));
         assert_eq!(
-            amounts.show().into_iter().collect::<Vec<_>>(),
+            amounts.iter().map(|(resource, n)| (resource.name(), resource.format(n))).collect::<Vec<_>>(),
             [
-                ("koordinator.sh/gpu-memory".to_owned(), json!("1Gi")),
-                ("koordinator.sh/gpu-memory-ratio".to_owned(), json!("0")),
+                ("koordinator.sh/gpu-memory", "1Gi".to_owned()),
+                ("koordinator.sh/gpu-memory-ratio", "0".to_owned()),
             ]
         );
         assert!(amounts.fits(&Amounts::of([(MEMORY, 1 << 30)])));
@@ -191,5 +191,8 @@ mod tests {
         assert_eq!(Resource::find("koordinator.sh/gpu-core"), Some(CORE));
         assert_eq!(Resource::find("kubernetes.io/gpu"), None, "it is no resource of a card");
         assert!(Resource::all().all(|resource| Resource::find(resource.name()) == Some(resource)));
+        let all = Amounts::of(Resource::all().map(|resource| (resource, 1)));
+        assert!(all.by_name().map(|(resource, _)| resource.name()).is_sorted());
+        assert_eq!(all.by_name().count(), RESOURCES);
     }
 }

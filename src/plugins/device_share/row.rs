@@ -69,7 +69,7 @@ impl Card {
         }
         let memory = match total.get(MEMORY) {
             ..=0 => 100,
-            all => (i128::from(left.get(MEMORY)) * 100 / i128::from(all)) as i64,
+            all => percent(left.get(MEMORY), all),
         };
         let percent = left.get(CORE).min(left.get(RATIO));
         (percent.min(memory).clamp(0, 100) as u8, percent <= memory)
@@ -225,6 +225,10 @@ impl Row {
 
     /// Returns the positions of the cards of a type.
     pub(super) fn of(&self, kind: &DeviceType) -> std::ops::Range<usize> {
+        if *kind == DeviceType::Gpu {
+            // They come first.
+            return 0..self.cards.iter().take_while(|card| matches!(card.kind, DeviceType::Gpu)).count();
+        }
         let start = self.cards.partition_point(|card| card.kind < *kind);
         let end = self.cards.partition_point(|card| card.kind <= *kind);
         start..end
@@ -341,6 +345,14 @@ fn card(at: usize, info: &DeviceInfo, switches: &[(i64, Name)]) -> Card {
         numa: info.topology.as_ref().and_then(|topology| u8::try_from(topology.numa).ok()),
         has_topology: info.topology.is_some(),
         ..Card::new(info.kind.clone(), info.minor)
+    }
+}
+
+/// Returns which part of all an amount is, in percent, rounded down.
+fn percent(part: i64, all: i64) -> i64 {
+    match part.checked_mul(100) {
+        Some(hundredfold) => hundredfold / all,
+        None => (i128::from(part) * 100 / i128::from(all)) as i64,
     }
 }
 

@@ -75,7 +75,7 @@ impl Random {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::super::testing::{node, pod};
+    use super::super::testing::{node, pod};
     use super::*;
 
     #[test]

@@ -66,8 +66,8 @@ pub(super) fn fragments(room: &NodeRoom, typical: &[Typical]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::{node, pod};
     use super::super::ledger::CardLedger;
+    use super::super::testing::{node, pod};
     use super::*;
 
     #[test]

@@ -141,7 +141,7 @@ fn read(allocated: &str) -> Result<Vec<(usize, [i128; 3])>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::{node, pod};
+    use super::super::testing::{node, pod};
     use super::*;
 
     fn given(minors: &[u64], percent: u64) -> String {

@@ -11,6 +11,8 @@ mod ledger;
 mod objects;
 mod report;
 mod run;
+#[cfg(test)]
+mod testing;
 
 pub use arrivals::{Arrivals, arrivals};
 pub use fragments::{Typical, typical_pods};

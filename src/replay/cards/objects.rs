@@ -76,7 +76,7 @@ pub fn typical_json(typical: &Typical) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::{node, pod};
+    use super::super::testing::{node, pod};
     use super::*;
 
     #[test]

@@ -76,8 +76,8 @@ impl<'a> PackingRun<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::testing::{node, pod};
     use super::super::arrivals;
+    use super::super::testing::{node, pod};
     use super::super::typical_pods;
     use super::*;
 

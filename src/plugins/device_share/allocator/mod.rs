@@ -380,8 +380,12 @@ pub(super) fn filled(each: &Amounts, card: &Amounts) -> Amounts {
         (true, false) if all > 0 => made.set(RATIO, (each.get(MEMORY) as f64 / all as f64 * 100.0) as i64),
         (true, false) => made.set(RATIO, 0),
         (false, true) => {
-            let memory = i128::from(all) * i128::from(each.get(RATIO)) / 100;
-            made.set(MEMORY, i64::try_from(memory).unwrap_or(i64::MAX));
+            let ratio = each.get(RATIO);
+            let memory = all.checked_mul(ratio).map_or_else(
+                || i64::try_from(i128::from(all) * i128::from(ratio) / 100).unwrap_or(i64::MAX),
+                |hundredfold| hundredfold / 100,
+            );
+            made.set(MEMORY, memory);
         }
         _ => {}
     }

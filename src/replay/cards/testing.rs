@@ -1,6 +1,6 @@
 //! Small nodes and pods for unit tests.
 
-use super::{TraceNode, TracePod};
+use super::super::{TraceNode, TracePod};
 
 /// Returns a node with 64 cores and GPUs.
 pub(super) fn node(name: &str, gpus: u64) -> TraceNode {
