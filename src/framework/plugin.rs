@@ -56,18 +56,15 @@ pub trait QueueSort: Send + Sync {
     /// Returns the length of the windows in which pods of equal rank are ordered by [`size`](Self::size) and not by when
     /// they entered the queue; zero for none. Windows follow each other without a gap, so a pod lets only those pass that
     /// entered less than a window later.
-    #[inline]
     fn window(&self) -> Duration {
         Duration::ZERO
     }
     /// Returns the size of a pod, by which the pods of a window are ordered; the larger is taken first.
-    #[inline]
     fn size(&self, _pod: &Pod) -> i64 {
         0
     }
     /// Returns whether the plugin sorts the queue only where the configuration names it at QueueSort. Exactly one plugin
     /// sorts, so of those that are enabled by default all but one must say yes.
-    #[inline]
     fn only_when_named(&self) -> bool {
         false
     }
@@ -95,7 +92,6 @@ pub trait PreFilter: Send + Sync {
     /// Prepares Filter for pods with this spec, or refuses them.
     fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered;
     /// Returns whether [`beside_nominees`](Self::beside_nominees) can refuse pods. Needs [`Reads::Everything`].
-    #[inline]
     fn counts_nominees(&self) -> bool {
         false
     }
