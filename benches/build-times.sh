@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 target=$(mktemp -d)
 trap 'rm -rf "$target"' EXIT
 export CARGO_TARGET_DIR=$target
-plugin=src/plugins/node_name/mod.rs
+plugin=src/plugins/in_tree/node_name/mod.rs
 
 cargo fetch --locked --quiet
 

@@ -38,12 +38,21 @@ pub use pellucid_client as client;
 
 pub use pellucid_webhook as webhook;
 
-// What puts them together.
+pub use pellucid_app as app;
 
-pub mod app;
+// What starts it, with all plugins.
+
+pub(crate) mod definitions;
+
+pub mod demo;
+
+pub mod playback;
 
 pub mod cli;
 
 // What a plugin from outside names.
 
 pub mod prelude;
+
+/// The commit that this program is built from; empty when that is not known.
+pub const GIT_COMMIT: &str = env!("PELLUCID_GIT_COMMIT");

@@ -35,7 +35,7 @@ fn check(path: &str, fresh: &str) {
 #[test]
 fn openapi_json_is_fresh() {
     let routes = pellucid::app::rest::routes::routes(&pellucid::plugins::registry());
-    let version = pellucid::app::instance::version().git_version;
+    let version = pellucid::app::instance::version("").git_version;
     let document = pellucid::http::openapi(&routes, &version).unwrap();
     check("openapi/openapi.json", &(serde_json::to_string_pretty(&document).unwrap() + "\n"));
 }

@@ -88,7 +88,7 @@ pub(crate) fn serve(
         metrics: Renderer::openmetrics(|| "# EOF\n".to_owned()),
         resource_metrics: Renderer::openmetrics(|| "# EOF\n".to_owned()),
         configz: Arc::new(|| serde_json::json!({})),
-        version: pellucid::app::instance::version(),
+        version: pellucid::app::instance::version(""),
         now: clock::system(),
         observe: Arc::new(|_| ()),
         limits: Limits::default(),

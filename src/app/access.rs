@@ -63,7 +63,7 @@ fn no_answer(error: &ReviewError) -> NoAnswer {
 }
 
 /// Returns the cluster behind a connection as the authority on users.
-pub(in crate::app) fn authority(connection: &Connection) -> Arc<dyn Authority> {
+pub(crate) fn authority(connection: &Connection) -> Arc<dyn Authority> {
     Arc::new(ClusterAuthority(Reviews::new(connection.write.clone())))
 }
 
@@ -71,7 +71,7 @@ impl SecureServing {
     /// Reads or makes the certificate, and follows the authority of clients that the cluster publishes until `stop`. Fails when the
     /// certificate or the file of an authority cannot be used. Without an answer of the cluster, client certificates of
     /// its users are not known until it has answered.
-    pub(in crate::app) async fn tls(
+    pub(crate) async fn tls(
         &self,
         connection: &Connection,
         stop: CancellationToken,

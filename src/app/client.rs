@@ -6,7 +6,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 /// Creates an object of any kind.
-pub(super) async fn create(client: &kube::Client, object: &Value) -> Result<(), kube::Error> {
+pub async fn create(client: &kube::Client, object: &Value) -> Result<(), kube::Error> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("/apiVersion"), text("/kind"));
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -20,7 +20,7 @@ pub(super) async fn create(client: &kube::Client, object: &Value) -> Result<(), 
 }
 
 /// Lists the objects at a path as raw JSON.
-pub(super) async fn list(client: &kube::Client, path: &str) -> Result<Vec<Value>, kube::Error> {
+pub async fn list(client: &kube::Client, path: &str) -> Result<Vec<Value>, kube::Error> {
     let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
     let mut body: Value = client.request(request).await?;
     match body.get_mut("items").map(Value::take) {
@@ -30,7 +30,7 @@ pub(super) async fn list(client: &kube::Client, path: &str) -> Result<Vec<Value>
 }
 
 /// Deletes the object at a path without grace. An object that does not exist is no error.
-pub(super) async fn delete(client: &kube::Client, path: &str) -> Result<(), kube::Error> {
+pub async fn delete(client: &kube::Client, path: &str) -> Result<(), kube::Error> {
     let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0 });
     let request = http::Request::delete(path).header("Content-Type", "application/json");
     let request = request.body(options.to_string().into_bytes()).map_err(kube::Error::HttpError)?;

@@ -22,11 +22,11 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{Level, debug, enabled, info, warn};
 
-use crate::app::clock::{Clock, Stopwatch};
-use crate::app::metrics::Metrics;
-use crate::app::progress::Progress;
-use crate::app::replay::quantiles::Durations;
-use crate::app::traces::CoreTraces;
+use crate::clock::{Clock, Stopwatch};
+use crate::metrics::Metrics;
+use crate::progress::Progress;
+use crate::quantiles::Durations;
+use crate::traces::CoreTraces;
 
 /// Longest time between publications while there is work.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);

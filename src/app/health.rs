@@ -17,9 +17,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::clock::Clock;
-use crate::app::metrics::ClusterIoViews;
-use crate::app::progress::Progress;
+use crate::clock::Clock;
+use crate::metrics::ClusterIoViews;
+use crate::progress::Progress;
 
 /// How long a watch may fail before the scheduler is not ready, because its state is older than that.
 const FAILS_FOR: Duration = Duration::from_secs(15);

@@ -25,21 +25,21 @@ use pellucid_recording::switches::Switches;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::access::{self, SecureServing};
-use crate::app::clock::Clock;
-use crate::app::consistency::ConsistencyConfig;
-use crate::app::consistency::sweeper::Sweeper;
-use crate::app::core_loop::{CoreLoop, InitialLists};
-use crate::app::health::Health;
-use crate::app::log::telemetry::LogControl;
-use crate::app::metrics::resources;
-use crate::app::metrics::{ClusterIoViews, Metrics};
-use crate::app::progress::Progress;
-use crate::app::replay::quantiles::Durations;
-use crate::app::rest::flags::Flags;
-use crate::app::rest::routes::{self, Sources};
-use crate::app::traces::{CoreTraces, Traces};
-use crate::app::trends::sampler::Sampler;
+use crate::access::{self, SecureServing};
+use crate::clock::Clock;
+use crate::consistency::ConsistencyConfig;
+use crate::consistency::sweeper::Sweeper;
+use crate::core_loop::{CoreLoop, InitialLists};
+use crate::health::Health;
+use crate::log::telemetry::LogControl;
+use crate::metrics::resources;
+use crate::metrics::{ClusterIoViews, Metrics};
+use crate::progress::Progress;
+use crate::quantiles::Durations;
+use crate::rest::flags::Flags;
+use crate::rest::routes::{self, Sources};
+use crate::traces::{CoreTraces, Traces};
+use crate::trends::sampler::Sampler;
 
 /// Capacity of the input channel. When it is full, the watches stop reading.
 const INPUTS_WAITING: usize = 16_384;
@@ -68,6 +68,8 @@ pub struct InstanceConfig {
     pub clock: Clock,
     /// When the state is compared with the API server's lists.
     pub consistency: ConsistencyConfig,
+    /// The commit that the program is built from, for `/version`; empty when that is not known.
+    pub git_commit: &'static str,
     /// Collects the duration of every decision. It grows without bound, so it is only for runs that end.
     pub decisions: Option<Arc<Durations>>,
 }
@@ -141,7 +143,11 @@ impl Instance {
         let (inputs_tx, inputs) = mpsc::channel(INPUTS_WAITING);
 
         // Bind the address first: if it is in use, no watches must be left running.
-        let parts = Parts { authority, ..shared.server(&registry, &flags, configz, effective) };
+        let parts = Parts {
+            authority,
+            version: version(config.git_commit),
+            ..shared.server(&registry, &flags, configz, effective)
+        };
         let server = Server::new(parts)?;
         let bound = match tls {
             Some((address, tls)) => server.bind_tls(address, tls).await?,
@@ -304,7 +310,7 @@ impl Shared {
             }),
             resource_metrics: Renderer::openmetrics(move || resources::render(&resources.load_full())),
             configz: Arc::new(move || configz.clone()),
-            version: version(),
+            version: Version::default(),
             now: self.clock.clone(),
             observe: Arc::new(move |o| {
                 observed.request(o.template, o.status, o.took);
@@ -320,14 +326,14 @@ impl Shared {
 }
 
 /// Returns the body of `/version`.
-pub fn version() -> Version {
+pub fn version(git_commit: &str) -> Version {
     let number = env!("CARGO_PKG_VERSION");
     let mut parts = number.split('.');
     Version {
         major: parts.next().unwrap_or_default().into(),
         minor: parts.next().unwrap_or_default().into(),
         git_version: format!("v{number}"),
-        git_commit: env!("PELLUCID_GIT_COMMIT").into(),
+        git_commit: git_commit.into(),
         compiler: "rustc".into(),
         platform: format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
         ..Version::default()

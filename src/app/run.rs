@@ -8,12 +8,12 @@ use pellucid_config::Configuration;
 use pellucid_cycle::Registry;
 use pellucid_kubernetes::{Connection, stop_requested};
 
-use crate::app::access::SecureServing;
-use crate::app::clock;
-use crate::app::consistency::ConsistencyConfig;
-use crate::app::instance::{Instance, InstanceConfig};
-use crate::app::log::telemetry::LogControl;
-use crate::app::traces::Exporter;
+use crate::access::SecureServing;
+use crate::clock;
+use crate::consistency::ConsistencyConfig;
+use crate::instance::{Instance, InstanceConfig};
+use crate::log::telemetry::LogControl;
+use crate::traces::Exporter;
 
 /// How long to wait for the API server at startup.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
@@ -36,14 +36,25 @@ pub struct RunOptions {
     pub secure: Option<SecureServing>,
     /// When the state is compared with the API server's lists.
     pub consistency: ConsistencyConfig,
+    /// The commit that the program is built from.
+    pub git_commit: &'static str,
     /// URL of the OTLP collector, if traces are exported.
     pub otlp_endpoint: Option<String>,
 }
 
 /// Runs until SIGTERM, SIGINT or a failure of a part, which it returns as an error.
 pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()> {
-    let RunOptions { registry, configuration, shadow_of, shadow, listen, secure, consistency, otlp_endpoint } =
-        options;
+    let RunOptions {
+        registry,
+        configuration,
+        shadow_of,
+        shadow,
+        listen,
+        secure,
+        consistency,
+        git_commit,
+        otlp_endpoint,
+    } = options;
     let (traces, exporter) = otlp_endpoint.map(|url| Exporter::start(&url)).transpose()?.unzip();
     for note in &configuration.notes {
         tracing::warn!(note = %note, "configuration");
@@ -63,6 +74,7 @@ pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()
         log: Some(log),
         clock: clock::system(),
         consistency,
+        git_commit,
         decisions: None,
     };
     let mut instance = Instance::start_traced(config, traces).await?;

@@ -8,7 +8,7 @@ use pellucid_client::out;
 use pellucid_model::gang::Dialect;
 
 use super::block_on;
-use crate::app::bench::{self, BenchOptions, Mode};
+use pellucid_app::bench::{self, BenchOptions, Mode};
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]

@@ -7,9 +7,9 @@ use pellucid_http::ServeError;
 use pellucid_sandbox::StartError;
 
 use super::{block_on, sandbox};
-use crate::app::demo::{self, DemoOptions};
-use crate::app::instance;
-use crate::app::log::telemetry;
+use crate::demo::{self, DemoOptions};
+use pellucid_app::instance;
+use pellucid_app::log::telemetry;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  pellucid demo --listen 127.0.0.1:0")]

@@ -85,8 +85,8 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
 
 /// Prints the document as a running scheduler serves it.
 fn print_openapi() -> anyhow::Result<()> {
-    let routes = crate::app::rest::routes::routes(&pellucid_plugins::registry());
-    let document = pellucid_http::openapi(&routes, &crate::app::instance::version().git_version)?;
+    let routes = pellucid_app::rest::routes::routes(&pellucid_plugins::registry());
+    let document = pellucid_http::openapi(&routes, &pellucid_app::instance::version("").git_version)?;
     out::line(&serde_json::to_string_pretty(&document)?)
 }
 

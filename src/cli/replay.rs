@@ -13,12 +13,12 @@ use pellucid_client::text::count;
 use pellucid_replay::{Format, GangJob, Pace, QuotaFile, SyntheticNodes, Trace, read_jobs, read_openb, span};
 
 use super::block_on;
-use crate::app::log::telemetry;
-use crate::app::replay::dump as replay_dump;
-use crate::app::replay::gangs::{GangReplayOptions, replay_gangs};
-use crate::app::replay::packing::{PackingOptions, Strategy, study};
-use crate::app::replay::{ReplayOptions, replay};
-use crate::app::rest::dump;
+use crate::playback::dump as replay_dump;
+use crate::playback::gangs::{GangReplayOptions, replay_gangs};
+use crate::playback::packing::{PackingOptions, Strategy, study};
+use crate::playback::{ReplayOptions, replay};
+use pellucid_app::log::telemetry;
+use pellucid_app::rest::dump;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Output {

@@ -15,10 +15,10 @@ use pellucid_framework::PluginFactory;
 use pellucid_http::Certificate;
 
 use super::block_on;
-use crate::app::access::SecureServing;
-use crate::app::consistency::ConsistencyConfig;
-use crate::app::log::telemetry;
-use crate::app::run::{self, RunOptions};
+use pellucid_app::access::SecureServing;
+use pellucid_app::consistency::ConsistencyConfig;
+use pellucid_app::log::telemetry;
+use pellucid_app::run::{self, RunOptions};
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -227,6 +227,7 @@ pub fn run_with(args: &RunArgs, registry: Vec<Box<dyn PluginFactory>>) -> anyhow
             interval: args.consistency_interval,
             ..ConsistencyConfig::default()
         },
+        git_commit: crate::GIT_COMMIT,
         otlp_endpoint: args.otlp_endpoint.clone(),
     };
     block_on(run::run(options, log))?

@@ -11,9 +11,9 @@ use pellucid_kubernetes::{Connection, stop_requested};
 use pellucid_webhook::{Gates, Webhook, WebhookConfig};
 
 use super::block_on;
-use crate::app::clock;
-use crate::app::instance::version;
-use crate::app::log::telemetry;
+use pellucid_app::clock;
+use pellucid_app::instance::version;
+use pellucid_app::log::telemetry;
 
 /// How long to wait for the API server at startup.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
@@ -69,7 +69,7 @@ async fn serve(args: &WebhookArgs, tls: Tls) -> anyhow::Result<()> {
             support_parent_quota_submit_pod: args.support_parent_quota_submit_pod,
         },
         clock: clock::system(),
-        version: version(),
+        version: version(crate::GIT_COMMIT),
     };
     let mut webhook = Webhook::start(config).await.map_err(anyhow::Error::from_boxed)?;
     out::line(&format!("webhook: https://{}", webhook.address))?;

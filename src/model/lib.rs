@@ -32,8 +32,8 @@ pub mod viewer;
 
 pub use data::{collections, cow_map, name, pages, similar, stable_hash};
 pub use objects::{
-    custom, duration, gang, group_status, naming, node, object, pod, quantity, relations, requests, selector,
-    storage, taint,
+    custom, duration, gang, group_status, naming, node, object, pod, priority_class, quantity, relations,
+    requests, selector, storage, taint,
 };
 
 pub use cow_map::CowMap;

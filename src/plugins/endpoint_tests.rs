@@ -13,13 +13,13 @@ use pellucid_model::{GangKey, Node, Now, Pod, PodKey, PodSpec};
 use serde_json::{Value, json};
 
 use super::registry;
-use super::testing::{TestCluster, node};
+use pellucid_plugin_helper::testing::{TestCluster, node};
 
 fn cluster() -> TestCluster {
     let taint = Taint { key: "k".into(), value: "v".into(), effect: TaintEffect::NoExecute };
     let image = NodeImage { names: Box::new(["img:1".into()]), size: 1000 };
     let b = Node { taints: Arc::new([taint]), images: Arc::new([image]), ..node("b") };
-    let mut made = TestCluster::of([node("a"), b]);
+    let mut made = TestCluster::of(&registry(), [node("a"), b]);
     let list = ResourceList { milli_cpu: 1000, memory: 1 << 30, ..ResourceList::default() };
     let requests = PodRequests { list, non_zero_milli_cpu: 1000, non_zero_memory: 1 << 30 };
     let port = HostPort { protocol: Protocol::Udp, ip: "0.0.0.0".into(), port: 53 };

@@ -1,60 +1,22 @@
-//! The plugins, one folder each. [`registry`] lists them in kube-scheduler's default order; start there.
+//! All plugins of this binary: [`registry`] lists them in kube-scheduler's default order; start there.
 //!
-//! PURE: plugins read a `View` and return values, and perform no I/O. To add a plugin, add a folder and a line in
-//! [`registry`].
-//!
-//! Modules shared by several plugins:
-//! - `claims` looks up a pod's volume claims;
-//! - `describing` words what nodes do not fulfil;
-//! - `koordinator` reads Koordinator's priority classes of pods;
-//! - `listing` bounds the lists in endpoint responses;
-//! - `node_mask` stores a set of nodes as bits;
-//! - `relations` counts placed pods by label class and node, and maps nodes to topology domains;
-//! - `scored` selects the resources and amounts that the resource scores use;
-//! - `water_filling` shares an amount among claimants with guarantees, weights and requests.
+//! Each plugin of Koordinator's and kube-batch's is a crate in a folder of this one, and those that kube-scheduler has are
+//! `in_tree`; `helper` is what several of them share. PURE: plugins read a `View` and return values, and perform no I/O. To
+//! add a plugin, add its crate and a line in [`registry`].
 
-use pellucid_framework::{PluginFactory, args};
+pub use pellucid_coscheduling as coscheduling;
+pub use pellucid_device_share as device_share;
+pub use pellucid_elastic_quota as elastic_quota;
+use pellucid_framework::PluginFactory;
+pub use pellucid_in_tree_plugins::*;
+pub use pellucid_load_aware_scheduling as load_aware_scheduling;
+pub use pellucid_node_numa_resource as node_numa_resource;
+pub use pellucid_plugin_helper::water_filling;
+pub use pellucid_proportion as proportion;
+pub use pellucid_reservation as reservation;
 
-mod claims;
-mod describing;
 #[cfg(test)]
 mod endpoint_tests;
-mod koordinator;
-mod listing;
-mod node_mask;
-mod relations;
-mod scored;
-#[cfg(test)]
-mod testing;
-
-pub mod coscheduling;
-pub mod default_binder;
-pub mod default_preemption;
-pub mod device_share;
-pub mod dynamic_resources;
-pub mod elastic_quota;
-pub mod image_locality;
-pub mod inter_pod_affinity;
-pub mod load_aware_scheduling;
-pub mod node_affinity;
-pub mod node_declared_features;
-pub mod node_name;
-pub mod node_numa_resource;
-pub mod node_ports;
-pub mod node_resources_balanced_allocation;
-pub mod node_resources_fit;
-pub mod node_unschedulable;
-pub mod node_volume_limits;
-pub mod pod_topology_spread;
-pub mod priority_sort;
-pub mod proportion;
-pub mod reservation;
-pub mod scheduling_gates;
-pub mod taint_toleration;
-pub mod volume_binding;
-pub mod volume_restrictions;
-pub mod volume_zone;
-pub mod water_filling;
 
 /// Returns every plugin in this binary, in the order of the default configuration. Filters run in this order, which
 /// also orders causes.

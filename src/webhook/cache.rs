@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::RwLock;
 use pellucid_api::keys::elastic_quota as keys;
 use pellucid_cluster::input::Input;
+use pellucid_elastic_quota::ElasticQuota;
 use pellucid_model::{CustomObject, Name, Pod, PodKey, Published};
-use pellucid_plugins::elastic_quota::ElasticQuota;
 
 /// Quotas by name and namespace.
 pub(crate) type Quotas = BTreeMap<(Name, Name), Arc<ElasticQuota>>;

@@ -1,6 +1,6 @@
 //! Admission webhooks: answers an API server that asks about ElasticQuotas and pods before it stores them.
 //!
-//! The rules are the plugin's (`pellucid_plugins::elastic_quota::rules`), the watches are `kubernetes`', the server is
+//! The rules are the plugin's (`pellucid_elastic_quota::rules`), the watches are `kubernetes`', the server is
 //! `http`'s. Here: what is known (`cache`), and the conversation (`review`, `quotas`, `pods`). *Invariant:* it writes
 //! nothing, and decides nothing that the rules do not.
 //!
@@ -16,7 +16,7 @@ mod quotas;
 mod review;
 mod server;
 
-pub use pellucid_plugins::elastic_quota::rules::Gates;
+pub use pellucid_elastic_quota::rules::Gates;
 pub use server::{Webhook, WebhookConfig, watched};
 
 /// Path of the mutating webhook of ElasticQuotas.

@@ -1,8 +1,8 @@
 //! Reviews of pods.
 
 use pellucid_api::keys::elastic_quota as keys;
-use pellucid_plugins::elastic_quota::rules::pods::{PodLabels, judge};
-use pellucid_plugins::elastic_quota::rules::{Gates, Known};
+use pellucid_elastic_quota::rules::pods::{PodLabels, judge};
+use pellucid_elastic_quota::rules::{Gates, Known};
 use serde_json::Value;
 
 use crate::cache::Quotas;

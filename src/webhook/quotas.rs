@@ -1,8 +1,8 @@
 //! Reviews of ElasticQuotas.
 
 use pellucid_api::keys::elastic_quota as keys;
-use pellucid_plugins::elastic_quota::ElasticQuota;
-use pellucid_plugins::elastic_quota::rules::{self, Gates, Known, defaulting};
+use pellucid_elastic_quota::ElasticQuota;
+use pellucid_elastic_quota::rules::{self, Gates, Known, defaulting};
 use serde_json::Value;
 
 use crate::cache::{Objects, Quotas};

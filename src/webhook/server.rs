@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_cluster::input::Input;
+use pellucid_elastic_quota::ELASTIC_QUOTA;
+use pellucid_elastic_quota::rules::Gates;
 use pellucid_http::{
     HealthCheck, Kind as ParamKind, Limits, Names, Observation, Param, Parts, ReadError, Renderer, Route,
     Server, Tls, Version,
@@ -15,8 +17,6 @@ use pellucid_kubernetes::kinds::Kind;
 use pellucid_kubernetes::watches::lister::Lister;
 use pellucid_kubernetes::{Clock, Connection, Observer, WatchLimits};
 use pellucid_model::{CustomKindRef, Viewer};
-use pellucid_plugins::elastic_quota::ELASTIC_QUOTA;
-use pellucid_plugins::elastic_quota::rules::Gates;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;

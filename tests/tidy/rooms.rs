@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::imports::{Import, imports};
-use super::source::{Source, root, sources};
+use super::source::{Source, files_below, root, sources};
 
 /// Rooms without I/O, clock, randomness and logging.
 const PURE: &[&str] =
@@ -94,6 +94,9 @@ const KUBE_FILES: &[&str] = &[
 const CLOCKS: &[&str] =
     &["src/app/clock.rs", "src/sandbox/clock.rs", "src/kubernetes/connection/bearer_token.rs"];
 
+/// The crate that plugins share.
+const HELPER: &str = "pellucid-plugin-helper";
+
 /// Files of a folder, beyond which it needs an inner order.
 const MOST_FILES: usize = 18;
 /// Folders with more, each with its reason.
@@ -130,13 +133,19 @@ fn first(path: &str) -> &str {
     path.split("::").next().unwrap_or(path)
 }
 
-/// Returns the dependency table of each package: rooms by name, `app/` and `cli/` as `pellucid`.
+/// Returns the dependency table of each package: rooms by the path of their folder below `src/`, such as `model` and
+/// `plugins/helper`, `app/` and `cli/` as `pellucid`.
 fn tables() -> BTreeMap<String, BTreeSet<String>> {
-    let folders = std::fs::read_dir(root().join("src")).unwrap().map(|e| e.unwrap().path());
-    let rooms = folders.filter(|p| p.join("Cargo.toml").is_file());
-    let rooms = rooms.map(|p| (p.file_name().unwrap().to_str().unwrap().to_owned(), p));
-    let all = rooms.chain([("pellucid".to_owned(), root())]);
+    let files = files_below(&["src"]);
+    let rooms = files.iter().filter_map(|f| f.strip_prefix("src/")?.strip_suffix("/Cargo.toml"));
+    let all = rooms.map(|room| (room.to_owned(), root().join("src").join(room)));
+    let all = all.chain([("pellucid".to_owned(), root())]);
     all.map(|(name, folder)| (name, dependencies(&folder.join("Cargo.toml")))).collect()
+}
+
+/// Returns whether a room, or the room that its folder is in, is pure.
+fn is_pure_room(room: &str) -> bool {
+    PURE.contains(&room.split('/').next().unwrap_or(room))
 }
 
 /// Returns the names in the section `[dependencies]`.
@@ -159,13 +168,41 @@ fn complain_of_tables(check: impl Fn(&str, &str) -> Option<String>) {
 
 #[test]
 fn pure_rooms_list_few_dependencies() {
+    let plugins = plugin_crates();
     complain_of_tables(|room, name| {
         let is_allowed = match name.strip_prefix("pellucid-").filter(|_| name != "pellucid-api") {
-            Some(other) => PURE.contains(&other),
+            Some(other) => PURE.contains(&other) || plugins.contains(name),
             None => PURE_DEPENDENCIES.contains(&name) || PURE_EXCEPTIONS.contains(&(room, name)),
         };
-        (PURE.contains(&room) && !is_allowed)
+        (is_pure_room(room) && !is_allowed)
             .then(|| format!("src/{room}/Cargo.toml: a pure room does not list `{name}`"))
+    });
+}
+
+/// Returns the names of the packages in the folders of `src/plugins`.
+fn plugin_crates() -> BTreeSet<String> {
+    let files = files_below(&["src/plugins"]);
+    let tables = files.iter().filter(|f| f.ends_with("/Cargo.toml") && *f != "src/plugins/Cargo.toml");
+    let name = |file: &String| {
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        text.lines()
+            .find_map(|l| l.strip_prefix("name = "))
+            .expect("a package has a name")
+            .trim_matches('"')
+            .to_owned()
+    };
+    tables.map(name).collect()
+}
+
+#[test]
+fn plugins_know_no_other_plugin_and_only_the_registry_knows_them() {
+    let plugins = plugin_crates();
+    assert!(plugins.len() > 5, "{plugins:?}");
+    complain_of_tables(|room, name| {
+        let is_plugin = plugins.contains(name) && name != HELPER;
+        let may = ["plugins", "webhook"].contains(&room) || !is_plugin && room.starts_with("plugins/");
+        (plugins.contains(name) && !may)
+            .then(|| format!("src/{room}/Cargo.toml: `{name}` is known to the registry alone"))
     });
 }
 
@@ -233,10 +270,11 @@ fn folders(parent: &str) -> Vec<String> {
 
 /// Folders beside each other, each with those of them that its files name.
 fn neighbours(parent: &str) -> BTreeMap<String, BTreeSet<String>> {
-    // `src/app` and `src/cli` are modules of one crate, the other rooms are crates.
-    let inside = parent.strip_prefix("src/").unwrap_or_default();
-    let (room, rest) = inside.split_once('/').unwrap_or((inside, ""));
-    let own = if ["app", "cli"].contains(&room) { inside } else { rest };
+    // The path of a module begins at the folder of its crate; that of `src/app` and `src/cli` is `src`.
+    let is_crate = |folder: &&Path| folder.join("Cargo.toml").is_file();
+    let home = Path::new(parent).ancestors().find(|folder| is_crate(&root().join(folder).as_path()));
+    let home = home.filter(|folder| folder.starts_with("src")).unwrap_or(Path::new("src"));
+    let own = Path::new(parent).strip_prefix(home).unwrap().to_str().unwrap();
     let module = own
         .split('/')
         .filter(|part| !part.is_empty())

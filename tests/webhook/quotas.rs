@@ -52,7 +52,7 @@ async fn guarded(objects: Vec<Value>) -> Guarded {
         tls: Tls::new(Certificate::Files { certificate, key }, ClientCa::default()).unwrap(),
         gates: Gates::default(),
         clock: clock::system(),
-        version: version(),
+        version: version(""),
     })
     .await
     .unwrap();

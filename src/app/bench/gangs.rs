@@ -6,8 +6,8 @@ use pellucid_api::keys::{coscheduling, koordinator, kube_batch, unicore};
 use pellucid_model::gang::Dialect;
 use serde_json::{Value, json};
 
-use crate::app::bench::objects::{delete_all, names};
-use crate::app::client;
+use crate::bench::objects::{delete_all, names};
+use crate::client;
 
 /// Returns the API version of a dialect's PodGroups, or `None` where the pods say everything.
 fn api_version(dialect: Dialect) -> Option<&'static str> {

@@ -18,12 +18,12 @@ use anyhow::Context as _;
 use pellucid_kubernetes::{Connection, stop_requested};
 use pellucid_model::gang::Dialect;
 
-use crate::app::bench::arithmetic::quantile;
-use crate::app::bench::children::Children;
-use crate::app::bench::report::{Kind, Run};
-use crate::app::bench::runs::{Load, Measured};
+use crate::bench::arithmetic::quantile;
+use crate::bench::children::Children;
+use crate::bench::report::{Kind, Run};
+use crate::bench::runs::{Load, Measured};
 
-pub use crate::app::bench::report::Report;
+pub use crate::bench::report::Report;
 
 /// How long to wait for the API server.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);

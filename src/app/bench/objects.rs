@@ -5,8 +5,8 @@ use anyhow::Context as _;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 
-use crate::app::bench::gangs;
-use crate::app::client;
+use crate::bench::gangs;
+use crate::client;
 
 /// Label and taint of the nodes.
 const KEY: &str = "pellucid.dev/bench";

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use pellucid_model::gang::Dialect;
 use serde::Serialize;
 
-use crate::app::bench::BenchOptions;
-use crate::app::bench::arithmetic::{Spread, spread};
-use crate::app::bench::children::Usage;
+use crate::bench::BenchOptions;
+use crate::bench::arithmetic::{Spread, spread};
+use crate::bench::children::Usage;
 
 /// Version of the JSON; a field that goes or changes its meaning raises it.
 const VERSION: u32 = 1;

@@ -9,13 +9,13 @@ use pellucid_model::gang::Dialect;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::app::bench::arithmetic::due;
-use crate::app::bench::children::Children;
-use crate::app::bench::gangs;
-use crate::app::bench::objects::{AT_A_TIME, delete_all, pod};
-use crate::app::bench::watched::WatchedPod;
-use crate::app::client;
-use crate::app::replay::watch::ObjectWatch;
+use crate::bench::arithmetic::due;
+use crate::bench::children::Children;
+use crate::bench::gangs;
+use crate::bench::objects::{AT_A_TIME, delete_all, pod};
+use crate::bench::watched::WatchedPod;
+use crate::client;
+use crate::object_watch::ObjectWatch;
 
 /// How long nothing may happen before a run is given up.
 const STALL_PATIENCE: Duration = Duration::from_secs(60);

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::app::replay::watch::Watched;
+use crate::object_watch::Watched;
 
 /// The fields of a pod that the bench reads.
 #[derive(Clone, Deserialize)]

@@ -14,9 +14,9 @@ use pellucid_recording::rfc3339;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::clock::{Clock, Stopwatch};
-use crate::app::consistency::ConsistencyConfig;
-use crate::app::consistency::record::ConsistencyRecord;
+use crate::clock::{Clock, Stopwatch};
+use crate::consistency::ConsistencyConfig;
+use crate::consistency::record::ConsistencyRecord;
 
 /// Longest time for a watch to list its kind again.
 const RELIST: Duration = Duration::from_secs(120);
@@ -25,12 +25,12 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Compares all kinds, again and again.
 pub struct Sweeper {
-    pub(in crate::app) config: ConsistencyConfig,
-    pub(in crate::app) snapshot: Arc<ArcSwap<Snapshot>>,
-    pub(in crate::app) watches: Watches,
-    pub(in crate::app) lister: Lister,
-    pub(in crate::app) clock: Clock,
-    pub(in crate::app) record: ConsistencyRecord,
+    pub(crate) config: ConsistencyConfig,
+    pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,
+    pub(crate) watches: Watches,
+    pub(crate) lister: Lister,
+    pub(crate) clock: Clock,
+    pub(crate) record: ConsistencyRecord,
 }
 
 /// A list and what differs from it.

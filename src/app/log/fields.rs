@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::format::Writer;
 const LINES: &str = "table";
 
 /// Formats fields with their values escaped.
-pub(in crate::app) struct EscapedFields;
+pub(crate) struct EscapedFields;
 
 impl<'w> FormatFields<'w> for EscapedFields {
     fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {

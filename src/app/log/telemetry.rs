@@ -16,7 +16,7 @@ use tracing_subscriber::reload::Handle;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
-use crate::app::log::fields::EscapedFields;
+use crate::log::fields::EscapedFields;
 
 /// Capacity of the buffer, in lines.
 const LINES_WAITING: usize = 16_384;
@@ -58,7 +58,7 @@ pub fn init(verbosity: u8) -> Result<(Arc<LogControl>, WorkerGuard), LogError> {
 }
 
 /// Returns the layer that formats and writes lines.
-pub(in crate::app) fn lines<S, W>(writer: W) -> impl Layer<S>
+pub(crate) fn lines<S, W>(writer: W) -> impl Layer<S>
 where
     S: Subscriber + for<'s> LookupSpan<'s>,
     W: for<'w> MakeWriter<'w> + 'static,

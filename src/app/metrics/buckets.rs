@@ -9,7 +9,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
-use crate::app::metrics::Durations;
+use crate::metrics::Durations;
 
 /// Observations by bucket: the upper bound and how many were not above it, of all label sets together.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -75,7 +75,7 @@ mod tests {
     use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 
     use super::*;
-    use crate::app::metrics::Label;
+    use crate::metrics::Label;
 
     fn family() -> Durations<Label> {
         Family::new_with_constructor(|| Histogram::new(exponential_buckets(1.0, 2.0, 4)))

@@ -5,7 +5,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::app::metrics::{ClusterIoViews, Label, add_counters, add_gauges};
+use crate::metrics::{ClusterIoViews, Label, add_counters, add_gauges};
 
 /// Registers the metrics of comparisons. Every kind exists from the start, so that rates are right from the first drift on.
 pub(super) fn consistency(views: &ClusterIoViews, registry: &mut Registry) {

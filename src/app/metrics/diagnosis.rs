@@ -11,8 +11,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-use crate::app::clock::Stopwatch;
-use crate::app::metrics::{Label, gauges_by};
+use crate::clock::Stopwatch;
+use crate::metrics::{Label, gauges_by};
 
 /// Total time spent on explanations for readers, in nanoseconds. They run in their own pool, not on the scheduling
 /// thread.
@@ -42,7 +42,7 @@ impl Drop for Timed {
     }
 }
 
-pub(in crate::app) fn state(snapshot: &Snapshot, explained: &Explained, registry: &mut Registry) {
+pub(crate) fn state(snapshot: &Snapshot, explained: &Explained, registry: &mut Registry) {
     let seconds = |nanos: u64| nanos as f64 / 1e9;
     let levels: Family<Label, Counter<f64, AtomicU64>> = Family::default();
     let costs = snapshot.costs;

@@ -8,10 +8,10 @@ use pellucid_cluster::preemptions::End;
 use pellucid_cycle::Snapshot;
 use prometheus_client::registry::Registry;
 
-use crate::app::metrics::{ClusterIoViews, add_counters, add_gauges, counters_by};
+use crate::metrics::{ClusterIoViews, add_counters, add_gauges, counters_by};
 
 /// Registers the metrics of preemption and PreBind from the snapshot.
-pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
+pub(crate) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     let (book, counts) = (snapshot.cluster.preemptions(), snapshot.cluster.preemptions().counts());
     let all = [
         ("scheduler_preemption_attempts", "Searches for victims", counts.attempts),
@@ -38,7 +38,7 @@ pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     add_gauges(registry, &all);
 }
 
-pub(in crate::app) fn writers(views: &ClusterIoViews, registry: &mut Registry) {
+pub(crate) fn writers(views: &ClusterIoViews, registry: &mut Registry) {
     let help = "Bindings that may be in flight at once, which follows what the API server takes";
     add_gauges(registry, &[("pellucid_bindings_in_flight_bound", help, views.binders.bound() as u64)]);
     let (evicted, objects) = (views.evictor.counts(), views.objects.counts());

@@ -14,10 +14,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::app::metrics::{Label, add_counters, add_gauges, gauges_by};
+use crate::metrics::{Label, add_counters, add_gauges, gauges_by};
 
 /// Counters of attempts at gangs, updated as attempts end.
-pub(in crate::app) struct GangAttempts {
+pub(crate) struct GangAttempts {
     placed: Counter,
     partly: Counter,
     refused: Counter,
@@ -25,7 +25,7 @@ pub(in crate::app) struct GangAttempts {
 }
 
 impl GangAttempts {
-    pub(in crate::app) fn register(registry: &mut Registry) -> Self {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
         let attempts: Family<Label, Counter> = Family::default();
         let of = |result| attempts.get_or_create_owned(&[("result", result)]);
         let made = Self {
@@ -44,7 +44,7 @@ impl GangAttempts {
     }
 
     /// Counts an attempt if its unit is a gang.
-    pub(in crate::app) fn count(&self, step: &Step, now: Duration) {
+    pub(crate) fn count(&self, step: &Step, now: Duration) {
         if step.gang.is_none() {
             return;
         }
@@ -61,7 +61,7 @@ impl GangAttempts {
 }
 
 /// Registers the gauges and counters that are read from the snapshot.
-pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
+pub(crate) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     let tally = tally(snapshot);
     registry.register("pellucid_gangs", "Gangs by state", gauges_by("state", tally.states));
     let members = gauges_by("stage", tally.members);

@@ -8,7 +8,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::app::metrics::add_counters;
+use crate::metrics::add_counters;
 
 /// Registers the metrics of leader election.
 pub(super) fn leadership(leadership: &Leadership, registry: &mut Registry) {

@@ -44,14 +44,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::app::clock::Clock;
-use crate::app::consistency::record::ConsistencyRecord;
-use crate::app::health::Health;
-use crate::app::log::telemetry::LogControl;
-use crate::app::metrics::buckets::Buckets;
-use crate::app::metrics::diagnosis::Explained;
-use crate::app::metrics::gangs::GangAttempts;
-use crate::app::traces::Counts;
+use crate::clock::Clock;
+use crate::consistency::record::ConsistencyRecord;
+use crate::health::Health;
+use crate::log::telemetry::LogControl;
+use crate::metrics::buckets::Buckets;
+use crate::metrics::diagnosis::Explained;
+use crate::metrics::gangs::GangAttempts;
+use crate::traces::Counts;
 
 /// One label: its name and value.
 type Label = [(&'static str, &'static str); 1];

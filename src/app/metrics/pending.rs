@@ -9,9 +9,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::app::metrics::gauges_by;
+use crate::metrics::gauges_by;
 
-pub(in crate::app) fn state(snapshot: &Snapshot, registry: &mut Registry) {
+pub(crate) fn state(snapshot: &Snapshot, registry: &mut Registry) {
     let pending = gauges_by("queue", pods_by_stage(snapshot).map(|(stage, n)| (stage, n as u64)));
     registry.register("scheduler_pending_pods", "Pending pods by queue, a gang by its members", pending);
     let mut counts: BTreeMap<(&'static str, &str), i64> = BTreeMap::new();

@@ -11,7 +11,7 @@ use prometheus_client::registry::Registry;
 type Labels = Vec<(&'static str, String)>;
 
 /// Registers the gauges of the plugins that some profile enables.
-pub(in crate::app) fn gauges(snapshot: &Snapshot, registry: &mut Registry) {
+pub(crate) fn gauges(snapshot: &Snapshot, registry: &mut Registry) {
     let view = View::new(&snapshot.cluster);
     let is_enabled =
         |name: &str| snapshot.profiles.iter().flat_map(|p| &p.plugins).any(|plugin| plugin.name() == name);

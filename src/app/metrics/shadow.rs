@@ -3,7 +3,7 @@
 use pellucid_cycle::scheduler::shadow::ShadowTally;
 use prometheus_client::registry::Registry;
 
-use crate::app::metrics::counters_by;
+use crate::metrics::counters_by;
 
 /// Registers the judgements of the shadowed scheduler's decisions.
 pub(super) fn shadow(tally: &ShadowTally, registry: &mut Registry) {

@@ -11,10 +11,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::app::metrics::{ClusterIoViews, Label, add_counters, add_gauges};
+use crate::metrics::{ClusterIoViews, Label, add_counters, add_gauges};
 
 /// Registers the metrics of the watches and of the API server probe.
-pub(in crate::app) fn watches(views: &ClusterIoViews, registry: &mut Registry) {
+pub(crate) fn watches(views: &ClusterIoViews, registry: &mut Registry) {
     let now = (views.clock)();
     let [synced, connected]: [Family<Label, Gauge>; 2] = Default::default();
     let [age, failing]: [Family<Label, Gauge<f64, AtomicU64>>; 2] = Default::default();

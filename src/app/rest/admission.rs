@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use pellucid_cycle::Snapshot;
 use pellucid_http::ReadError;
+use pellucid_model::priority_class::{PRIORITY_CLASS, PriorityClass};
 use pellucid_model::{CustomKindRef, Name, Pod};
-use pellucid_plugins::priority_sort::{PRIORITY_CLASS, PriorityClass};
 use serde_json::Value;
 
-use crate::app::rest::names::{invalid, shown};
+use crate::rest::names::{invalid, shown};
 
 /// Sets the priority and the preemption policy from `priorityClassName`, or from the default class for a pod that states
 /// no priority either. Fails where admission would refuse the pod, or when the class is not known.

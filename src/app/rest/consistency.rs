@@ -7,10 +7,10 @@ use pellucid_diagnosis::reads::{RowSpec, stamp};
 use pellucid_http::Route;
 use serde_json::json;
 
-use crate::app::consistency::ConsistencyConfig;
-use crate::app::consistency::record::ConsistencyRecord;
-use crate::app::rest::routes::costed;
-use crate::app::rest::rows::table;
+use crate::consistency::ConsistencyConfig;
+use crate::consistency::record::ConsistencyRecord;
+use crate::rest::routes::costed;
+use crate::rest::rows::table;
 
 const ROWS: RowSpec = RowSpec {
     array: "/drifts",
@@ -20,7 +20,7 @@ const ROWS: RowSpec = RowSpec {
     spread: None,
 };
 
-pub(in crate::app) fn route(record: ConsistencyRecord, config: ConsistencyConfig) -> Route<Snapshot> {
+pub(crate) fn route(record: ConsistencyRecord, config: ConsistencyConfig) -> Route<Snapshot> {
     let read = move |snapshot: &Snapshot, _: &_, info: &pellucid_http::RequestInfo| {
         costed(|| {
             let all = record.read();

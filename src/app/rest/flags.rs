@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::clock::Clock;
-use crate::app::log::telemetry::LogControl;
+use crate::clock::Clock;
+use crate::log::telemetry::LogControl;
 
 /// State shared by all switches.
 pub struct Flags {

@@ -12,12 +12,12 @@ use serde_json::Value;
 const SHOWN: usize = 100;
 
 /// Returns the error for a field of the body.
-pub(in crate::app) fn invalid(field: &str, problem: &str) -> ReadError {
+pub(crate) fn invalid(field: &str, problem: &str) -> ReadError {
     ReadError::BadRequest("InvalidBody", format!("{field}: {problem}"))
 }
 
 /// Quotes a client's text, cut to [`SHOWN`] characters.
-pub(in crate::app) fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let cut: String = text.chars().take(SHOWN).collect();
     if cut.len() < text.len() { format!("{cut:?}…") } else { format!("{cut:?}") }
 }
@@ -27,31 +27,31 @@ fn must(is: bool, text: &str, field: &str, what: &str) -> Result<(), ReadError> 
 }
 
 /// Checks the name of a node, a pod or a PodGroup.
-pub(in crate::app) fn object_name(text: &str, field: &str) -> Result<(), ReadError> {
+pub(crate) fn object_name(text: &str, field: &str) -> Result<(), ReadError> {
     let what = "a DNS subdomain: at most 253 lower case letters, digits, '-' and '.', such as node-1.example";
     must(is_subdomain(text), text, field, what)
 }
 
-pub(in crate::app) fn namespace(text: &str, field: &str) -> Result<(), ReadError> {
+pub(crate) fn namespace(text: &str, field: &str) -> Result<(), ReadError> {
     let what = "a namespace: a DNS label of at most 63 lower case letters, digits and '-'";
     must(is_label(text), text, field, what)
 }
 
 /// Checks and returns the key of a label or a taint.
-pub(in crate::app) fn label_key(text: &str, field: &str) -> Result<Name, ReadError> {
+pub(crate) fn label_key(text: &str, field: &str) -> Result<Name, ReadError> {
     must(is_qualified_name(text), text, field, "a qualified name, such as example.com/pool")?;
     Ok(Name::new(text))
 }
 
 /// Checks and returns the value of a label or a taint.
-pub(in crate::app) fn label_value(text: &str, field: &str) -> Result<Name, ReadError> {
+pub(crate) fn label_value(text: &str, field: &str) -> Result<Name, ReadError> {
     let what = "the value of a label: at most 63 letters, digits, '-', '_' and '.'";
     must(is_label_value(text), text, field, what)?;
     Ok(Name::new(text))
 }
 
 /// Checks the name of a resource that a pod requests. `pods` is not allowed: a pod takes its slot without a request.
-pub(in crate::app) fn resource(text: &str, field: &str) -> Result<(), ReadError> {
+pub(crate) fn resource(text: &str, field: &str) -> Result<(), ReadError> {
     must(is_qualified_name(text), text, field, "a qualified name, such as cpu or example.com/gpu")?;
     let is_known = matches!(text, "cpu" | "memory" | "ephemeral-storage") || text.starts_with("hugepages-");
     let what =
@@ -60,7 +60,7 @@ pub(in crate::app) fn resource(text: &str, field: &str) -> Result<(), ReadError>
 }
 
 /// Checks the resource names in the requests and limits of a pod, its containers and its overhead.
-pub(in crate::app) fn container_resources(spec: &Value, field: &str) -> Result<(), ReadError> {
+pub(crate) fn container_resources(spec: &Value, field: &str) -> Result<(), ReadError> {
     amounts(&spec["overhead"], &format!("{field}.overhead"), resource)?;
     requests(&spec["resources"], &format!("{field}.resources"))?;
     for list in ["containers", "initContainers"] {
@@ -78,7 +78,7 @@ fn requests(resources: &Value, field: &str) -> Result<(), ReadError> {
 }
 
 /// Checks the resource names of a node's capacity and allocatable.
-pub(in crate::app) fn node_resources(status: &Value, field: &str) -> Result<(), ReadError> {
+pub(crate) fn node_resources(status: &Value, field: &str) -> Result<(), ReadError> {
     let named = |text: &str, field: &str| {
         must(is_qualified_name(text), text, field, "a qualified name, such as cpu or example.com/gpu")
     };

@@ -10,8 +10,8 @@ use pellucid_kubernetes::decode::Decoder;
 use pellucid_model::{CustomKindRef, Name};
 use serde_json::Value;
 
-use crate::app::rest::names::{invalid, namespace, object_name, shown};
-use crate::app::rest::question::{names, unreadable, with_namespace};
+use crate::rest::names::{invalid, namespace, object_name, shown};
+use crate::rest::question::{names, unreadable, with_namespace};
 
 /// Reads a manifest of a kind that an enabled plugin brings.
 pub(super) fn applied(decoder: &Decoder, manifest: &Value, field: &str) -> Result<Edit, ReadError> {

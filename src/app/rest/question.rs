@@ -17,12 +17,12 @@ use pellucid_model::taint::{Taint, TaintEffect};
 use pellucid_model::{GangKey, Name, ObjectKind, Pod, PodKey, cancellation, quantity};
 use serde_json::{Value, json};
 
-use crate::app::rest::admission::admit;
-use crate::app::rest::names::{
+use crate::rest::admission::admit;
+use crate::rest::names::{
     container_resources, invalid, label_key, label_value, namespace, node_resources, object_name, resource,
     shown,
 };
-use crate::app::rest::plugin_objects::{applied, deleted};
+use crate::rest::plugin_objects::{applied, deleted};
 
 const MAX_PODS: usize = 5_000;
 const MAX_EDITS: usize = 1_000;
@@ -30,7 +30,7 @@ const MAX_EDITS: usize = 1_000;
 const MAX_ROWS: usize = 1_000;
 
 /// Decodes a request. An error names the field and its value.
-pub(in crate::app) fn question(snapshot: &Snapshot, request: SimulateRequest) -> Result<Question, ReadError> {
+pub(crate) fn question(snapshot: &Snapshot, request: SimulateRequest) -> Result<Question, ReadError> {
     bound("pods", request.pods.len(), MAX_PODS)?;
     bound("podGroups", request.pod_groups.len(), MAX_PODS)?;
     bound("include", request.include.len(), MAX_PODS)?;

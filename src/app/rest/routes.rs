@@ -16,12 +16,12 @@ use pellucid_http::{Kind, Lines, Param, Params, RequestInfo, Route};
 use pellucid_model::time::Probe;
 use serde_json::{Value, json};
 
-use crate::app::clock::Stopwatch;
-use crate::app::consistency::ConsistencyConfig;
-use crate::app::consistency::record::ConsistencyRecord;
-use crate::app::metrics::diagnosis::Explained;
-use crate::app::rest::rows::table;
-use crate::app::trends::SharedRing;
+use crate::clock::Stopwatch;
+use crate::consistency::ConsistencyConfig;
+use crate::consistency::record::ConsistencyRecord;
+use crate::metrics::diagnosis::Explained;
+use crate::rest::rows::table;
+use crate::trends::SharedRing;
 
 /// Returns all registered routes, for the OpenAPI document.
 pub fn routes(registry: &[Box<dyn PluginFactory>]) -> Vec<Route<Snapshot>> {
@@ -47,11 +47,11 @@ pub fn metered(
 ) -> Vec<Route<Snapshot>> {
     let mut all: Vec<Route<Snapshot>> =
         reads(registry).into_iter().map(|read| route(read, explained.clone())).collect();
-    all.push(crate::app::rest::simulate::route(explained.clone()));
+    all.push(crate::rest::simulate::route(explained.clone()));
     all.push(events());
-    all.push(crate::app::rest::trends::route(sources.trends));
-    all.push(crate::app::rest::consistency::route(sources.consistency.0, sources.consistency.1));
-    all.push(crate::app::rest::dump::route(configuration));
+    all.push(crate::rest::trends::route(sources.trends));
+    all.push(crate::rest::consistency::route(sources.consistency.0, sources.consistency.1));
+    all.push(crate::rest::dump::route(configuration));
     all
 }
 
@@ -126,7 +126,7 @@ fn narrow(given: &mut PathParams, namespaces: &BTreeSet<String>) {
 }
 
 /// Renders a body, and adds the time that this took to its `meta`, if it has one.
-pub(in crate::app) fn costed<E>(make: impl FnOnce() -> Result<Value, E>) -> Result<Value, E> {
+pub(crate) fn costed<E>(make: impl FnOnce() -> Result<Value, E>) -> Result<Value, E> {
     let stopwatch = Stopwatch::start();
     let mut body = make()?;
     if let Some(meta) = body.get_mut("meta").and_then(Value::as_object_mut) {
@@ -153,7 +153,7 @@ fn describe(param: &str) -> String {
     }
 }
 
-pub(in crate::app) fn adapt(error: ReadError) -> pellucid_http::ReadError {
+pub(crate) fn adapt(error: ReadError) -> pellucid_http::ReadError {
     match error {
         ReadError::NotFound { code, message } => pellucid_http::ReadError::NotFound(code, message),
         ReadError::BadRequest { code, message } => pellucid_http::ReadError::BadRequest(code, message),

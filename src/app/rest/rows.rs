@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Lays out a body as a table. The columns are the fields that the request asks for, else the declared ones, else the fields
 /// of the first object.
-pub(in crate::app) fn table(spec: &RowSpec, body: &Value, fields: Option<&str>) -> Table {
+pub(crate) fn table(spec: &RowSpec, body: &Value, fields: Option<&str>) -> Table {
     let objects = objects(spec, body);
     let rows: Vec<(&Value, &Value)> = match spec.nested {
         None => objects.iter().map(|object| (*object, *object)).collect(),

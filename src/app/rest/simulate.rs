@@ -10,11 +10,11 @@ use pellucid_http::{ReadError, Route};
 use pellucid_model::Viewer;
 use serde_json::{Value, json};
 
-use crate::app::metrics::diagnosis::Explained;
-use crate::app::rest::question::question;
-use crate::app::rest::routes::{adapt, costed};
+use crate::metrics::diagnosis::Explained;
+use crate::rest::question::question;
+use crate::rest::routes::{adapt, costed};
 
-pub(in crate::app) fn route(explained: Explained) -> Route<Snapshot> {
+pub(crate) fn route(explained: Explained) -> Route<Snapshot> {
     Route::get(
         "/apis/v1/simulate",
         "simulate",

@@ -7,9 +7,9 @@ use pellucid_diagnosis::reads::{RowSpec, Spread, stamp};
 use pellucid_http::Route;
 use serde_json::json;
 
-use crate::app::rest::routes::costed;
-use crate::app::rest::rows::table;
-use crate::app::trends::{EVERY, SAMPLES, SharedRing};
+use crate::rest::routes::costed;
+use crate::rest::rows::table;
+use crate::trends::{EVERY, SAMPLES, SharedRing};
 
 const ROWS: RowSpec = RowSpec {
     array: "/samples",
@@ -20,7 +20,7 @@ const ROWS: RowSpec = RowSpec {
     spread: Some(Spread { array: "/reasons", name: "/code", columns: "pods /pods" }),
 };
 
-pub(in crate::app) fn route(ring: SharedRing) -> Route<Snapshot> {
+pub(crate) fn route(ring: SharedRing) -> Route<Snapshot> {
     let read = move |snapshot: &Snapshot, _: &_, info: &pellucid_http::RequestInfo| {
         costed(|| {
             let samples = ring.samples();

@@ -15,7 +15,7 @@ use pellucid_model::{GangKey, Name, Pod, PodKey};
 use pellucid_recording::Outcome;
 
 use super::{Fact, FactKind};
-use crate::app::clock;
+use crate::clock;
 
 /// The parts of a span that depend on its kind.
 struct Parts {

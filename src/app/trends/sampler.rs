@@ -20,9 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::ring::{Rates, Reasons, Sample};
 use super::{EVERY, SharedRing};
-use crate::app::clock::{Clock, Stopwatch};
-use crate::app::metrics::Metrics;
-use crate::app::metrics::buckets::Buckets;
+use crate::clock::{Clock, Stopwatch};
+use crate::metrics::Metrics;
+use crate::metrics::buckets::Buckets;
 
 /// How long the verdicts of one sample may take.
 const PATIENCE: Duration = Duration::from_secs(1);

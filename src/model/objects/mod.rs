@@ -8,6 +8,7 @@ pub mod naming;
 pub mod node;
 pub mod object;
 pub mod pod;
+pub mod priority_class;
 pub mod quantity;
 pub mod relations;
 pub mod requests;

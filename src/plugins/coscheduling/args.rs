@@ -6,7 +6,7 @@ use pellucid_framework::gangs::GangRules;
 use pellucid_framework::plugin::ArgsError;
 use serde_json::{Value, json};
 
-use crate::args::Problems;
+use pellucid_framework::args::Problems;
 
 /// Name, default, minimum and maximum of each field.
 const FIELDS: [(&str, i64, i64, i64); 7] = [

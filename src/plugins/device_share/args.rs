@@ -6,10 +6,10 @@ use pellucid_framework::plugin::ArgsError;
 use pellucid_model::duration;
 use serde_json::{Value, json};
 
-use super::super::args::{Problems, field};
 use super::allocator::{Scoring, ScoringStrategy as Strategy};
 use super::amounts::{FPGA, MEMORY, RATIO, RDMA, Resource};
 use super::gradient::GradientArgs;
+use pellucid_framework::args::{Problems, field};
 
 /// The arguments of DeviceShare.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,12 +13,12 @@ use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, NodeIdx};
 use serde_json::{Value, json};
 
-use super::super::listing::{MAX_ROWS, node_of};
 use super::amounts::{Amounts, Resource};
 use super::fragmentation;
 use super::node_devices::NodeDevices;
 use super::problems;
 use super::row::{Card, Row};
+use pellucid_plugin_helper::listing::{MAX_ROWS, node_of};
 
 /// Quantities by resource name.
 type Quantities = BTreeMap<String, String>;

@@ -8,7 +8,6 @@ use pellucid_framework::plugin::Measure;
 use pellucid_framework::{Cause, View};
 use pellucid_model::{Name, NodeIdx, PodSpec};
 
-use super::super::describing::detail;
 use super::allocator::{Attempt, Lack, Terms, allocate, count_of, filled, name};
 use super::hints::Exclusive;
 use super::node_devices::NodeDevices;
@@ -16,6 +15,7 @@ use super::reasons;
 use super::request::{Part, Request};
 use super::row::{Card, CardList, Row};
 use super::{DeviceShare, NAME};
+use pellucid_plugin_helper::describing::detail;
 
 /// Maximum number of scopes that a sentence names.
 const MAX_SCOPES: usize = 4;

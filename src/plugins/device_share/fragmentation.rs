@@ -4,11 +4,11 @@ use pellucid_api::rest::device_share::{FragmentationRow, GpuFragmentation, GpuRo
 use pellucid_framework::endpoint::{ReadContext, ReadError};
 use serde_json::{Value, json};
 
-use super::super::listing::MAX_ROWS;
 use super::amounts::{CORE, RATIO};
 use super::device::DeviceType;
 use super::node_devices::NodeDevices;
 use super::row::{Card, Row};
+use pellucid_plugin_helper::listing::MAX_ROWS;
 
 /// Sizes of requests for which room is counted, in percent of a card.
 const SIZES: [i64; 6] = [25, 50, 100, 200, 400, 800];

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::tests::{HINT, JOINT, bound, cluster, devices, gpu, plugin, rdma, report, spec};
 use super::*;
-use crate::testing::filter_causes;
+use pellucid_plugin_helper::testing::filter_causes;
 
 /// What is requested, with which annotations, on which devices, and what one pod has of them.
 struct Situation {

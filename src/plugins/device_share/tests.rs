@@ -13,7 +13,9 @@ use pellucid_model::{CustomKindRef, Name, Now, PodKey};
 use serde_json::json;
 
 use super::*;
-use crate::testing::{TestCluster, filter_all, filter_causes, measures, node, pod_with, raw_scores};
+use pellucid_plugin_helper::testing::{
+    TestCluster, filter_all, filter_causes, measures, node, pod_with, raw_scores,
+};
 
 const GI: i64 = 1 << 30;
 
@@ -127,12 +129,16 @@ fn a_node_without_a_device_takes_what_it_offers_and_a_cluster_without_any_asks_n
 
     let events = report(&mut cluster, "a", &devices(&[]), "1");
     assert!(!events.is_empty());
-    let said = crate::testing::pre_filter(&*plugin, &cluster, &odd).err();
+    let said = pellucid_plugin_helper::testing::pre_filter(&*plugin, &cluster, &odd).err();
     assert_eq!(said.as_deref(), Some("invalid resource device requests: [koordinator.sh/gpu-core]"));
     let whole = spec(&[("nvidia.com/gpu", 1)], &[]);
     let refused = filter_all(&*plugin, &cluster, &whole);
     assert_eq!(refused, BTreeMap::from([("a".to_owned(), "Insufficient gpu devices".to_owned())]));
-    assert!(crate::testing::pre_filter(&*plugin, &cluster, &spec(&[], &[])).expect("no refusal").is_none());
+    assert!(
+        pellucid_plugin_helper::testing::pre_filter(&*plugin, &cluster, &spec(&[], &[]))
+            .expect("no refusal")
+            .is_none()
+    );
 }
 
 #[test]

@@ -7,8 +7,8 @@ use pellucid_framework::plugin::ArgsError;
 use pellucid_model::{Name, duration};
 use serde_json::{Map, Value, json};
 
-use super::super::args::{Problems, field};
 use super::quota::{Amounts, amounts, resource_list};
+use pellucid_framework::args::{Problems, field};
 
 /// The arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]

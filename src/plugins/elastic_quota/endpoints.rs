@@ -13,11 +13,11 @@ use pellucid_model::Name;
 use pellucid_model::quantity::format_amount;
 use serde_json::{Value, json};
 
-use super::super::listing::{MAX_ROWS, cut};
 use super::quota::Amounts;
 use super::quotas::Quotas;
 use super::rules::Known;
 use super::tree::{Cell, QuotaIdx, ROOT, Role, Sums, clamp};
+use pellucid_plugin_helper::listing::{MAX_ROWS, cut};
 
 /// Quantities by resource name.
 type Quantities = BTreeMap<String, String>;

@@ -10,11 +10,11 @@ use pellucid_model::Now;
 use pellucid_model::quantity::format_amount;
 use serde_json::{Value, json};
 
-use super::super::water_filling::{Claim, fill};
 use super::endpoints::{not_found, state};
 use super::overuse::Revocable;
 use super::quotas::Quotas;
 use super::tree::{QuotaIdx, Role, clamp};
+use pellucid_plugin_helper::water_filling::{Claim, fill};
 
 /// Answers `explain/quotas/:name`.
 pub(super) fn read(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
@@ -67,7 +67,7 @@ impl Quotas {
             lends: claim.lends,
             runtime: text(self.tree.get(above.children[i]).cells[r].runtime),
         };
-        let round = |round: super::super::water_filling::Round| QuotaRound {
+        let round = |round: pellucid_plugin_helper::water_filling::Round| QuotaRound {
             amount: text(round.amount),
             weights: round.weights.to_string(),
             shares: round.shares.iter().map(|(i, share)| (name(*i), text(*share))).collect(),

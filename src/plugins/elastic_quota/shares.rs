@@ -2,8 +2,8 @@
 //!
 //! Only quotas whose children's requests, or whose own share, has changed are worked out again.
 
-use super::super::water_filling::{Claim, Round, fill, fill_in_rounds};
 use super::tree::{Cell, DEFAULT, Quota, QuotaIdx, ROOT, Role, SYSTEM, Tree};
+use pellucid_plugin_helper::water_filling::{Claim, Round, fill, fill_in_rounds};
 
 /// What there is to share out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use pellucid_model::Name;
 use pellucid_model::requests::ResourceList;
 
-use super::super::testing::Random;
 use super::accounting::Part;
 use super::args::QuotaArgs;
 use super::quota::{Amounts, ElasticQuota};
 use super::shares::Totals;
 use super::tree::{Cell, CutOff, DEFAULT, QuotaIdx, ROOT, Role, SYSTEM, Tree, clamp};
+use pellucid_plugin_helper::testing::Random;
 
 fn amounts(pairs: &[(&str, i64)]) -> Amounts {
     pairs.iter().map(|(name, amount)| ((*name).into(), *amount)).collect()

@@ -6,7 +6,7 @@ use pellucid_framework::plugin::ArgsError;
 use pellucid_model::{Name, duration};
 use serde_json::{Map, Value, json};
 
-use super::super::args::{Problems, field, is_qualified_name, join};
+use pellucid_framework::args::{Problems, field, is_qualified_name, join};
 
 /// Percent per resource.
 pub(super) type Percents = BTreeMap<Name, i64>;

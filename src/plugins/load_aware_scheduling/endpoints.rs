@@ -13,11 +13,11 @@ use pellucid_model::NodeIdx;
 use pellucid_model::quantity::format_amount;
 use serde_json::{Value, json};
 
-use super::super::listing::{MAX_ROWS, node_of};
 use super::args::Percents;
 use super::estimate::Amounts;
 use super::load::{Basis, Load, NO_LIMIT, contribution, percent};
 use super::node_loads::NodeLoads;
+use pellucid_plugin_helper::listing::{MAX_ROWS, node_of};
 
 /// What nodes are filtered and sorted by.
 const OF_NODES: &[Attribute] = &[Attribute::Name, Attribute::Labels];

@@ -4,9 +4,9 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::{Name, PodSpec};
 use smallvec::SmallVec;
 
-pub(super) use super::super::koordinator::{PRIORITY_CLASS, PriorityClass, QOS_CLASS};
-use super::super::scored::amount;
 use super::args::LoadAwareArgs;
+pub(super) use pellucid_plugin_helper::koordinator::{PRIORITY_CLASS, PriorityClass, QOS_CLASS};
+use pellucid_plugin_helper::scored::amount;
 
 /// Amounts in the order of [`LoadAwareArgs::resources`]: CPU in thousandths of a core, the rest in units.
 pub(super) type Amounts = SmallVec<[i64; 2]>;

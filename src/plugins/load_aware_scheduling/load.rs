@@ -7,11 +7,11 @@ use std::sync::Arc;
 use pellucid_model::Name;
 use smallvec::SmallVec;
 
-use super::super::scored::amount;
 use super::args::{LoadAwareArgs, Percents, Thresholds, node_thresholds};
 use super::estimate::{Amounts, Estimate};
 use super::node_loads::{Assigned, OnNode};
 use super::node_metric::{NodeMetric, Usage};
+use pellucid_plugin_helper::scored::amount;
 
 /// Usage that no pod may reach; the limit where there is no threshold.
 pub(super) const NO_LIMIT: i64 = i64::MAX;

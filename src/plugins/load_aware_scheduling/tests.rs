@@ -10,7 +10,7 @@ use pellucid_model::{CustomKindRef, Now};
 use serde_json::json;
 
 use super::*;
-use crate::testing::{TestCluster, filter_all, filter_causes, measures, node, pod_with};
+use pellucid_plugin_helper::testing::{TestCluster, filter_all, filter_causes, measures, node, pod_with};
 
 fn plugin(args: Value) -> Arc<dyn Plugin> {
     registration().make(&args).expect("valid arguments")

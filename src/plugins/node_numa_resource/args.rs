@@ -3,9 +3,9 @@
 use pellucid_framework::plugin::ArgsError;
 use serde_json::{Value, json};
 
-use super::super::args::{Problems, field, join};
-use super::super::scored::{ScoredResource, cpu_and_memory, read_resources, show_resources};
 use super::cpus::accumulator::{AllocateStrategy, BindPolicy};
+use pellucid_framework::args::{Problems, field, join};
+use pellucid_plugin_helper::scored::{ScoredResource, cpu_and_memory, read_resources, show_resources};
 
 pellucid_model::named! {
     /// Which nodes, or NUMA nodes, score high.

@@ -14,7 +14,6 @@ use pellucid_framework::topology::NumaPolicy;
 use pellucid_model::{NodeIdx, PodKey};
 use serde_json::{Value, json};
 
-use super::super::listing::{MAX_ROWS, cut, node_of};
 use super::amounts::Amounts;
 use super::cpus::accumulator::{BindPolicy, ExclusivePolicy};
 use super::cpus::set::CpuSet;
@@ -24,6 +23,7 @@ use super::keys;
 use super::node_topology::Problem;
 use super::numa_nodes::NumaNodes;
 use super::on_node::{Holder, MAX_REF_COUNT, OnNode};
+use pellucid_plugin_helper::listing::{MAX_ROWS, cut, node_of};
 
 /// What nodes are filtered and sorted by.
 const OF_NODES: &[Attribute] = &[Attribute::Name, Attribute::Labels];

@@ -5,9 +5,9 @@ use pellucid_model::{Name, PodSpec};
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::super::koordinator::{PriorityClass, QOS_CLASS};
 use super::cpus::accumulator::{BindPolicy, ExclusivePolicy};
 use super::keys;
+use pellucid_plugin_helper::koordinator::{PriorityClass, QOS_CLASS};
 
 /// What a pod asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,6 @@ use pellucid_framework::topology::{NumaMask, NumaPolicy, NumaTopology};
 use pellucid_framework::{NumaAffinity, TopologyHints, View};
 use pellucid_model::{NodeIdx, PodSpec};
 
-use super::super::scored::{ScoredResource, is_scalar};
 use super::NodeNumaResource;
 use super::allocation::{Left, NodeRequest};
 use super::amounts::{Amounts, CPU, amplify};
@@ -18,6 +17,7 @@ use super::holding::Holding;
 use super::node_topology::Zone;
 use super::numa_nodes::NumaNodes;
 use super::resource_spec::PodRequest;
+use pellucid_plugin_helper::scored::{ScoredResource, is_scalar};
 
 impl PreScore for NodeNumaResource {
     /// Whether there are NodeResourceTopologies changes the results of all nodes.

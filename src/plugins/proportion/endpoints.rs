@@ -11,9 +11,9 @@ use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
 use pellucid_model::{Name, PodKey};
 use serde_json::{Value, json};
 
-use super::super::listing::{Examples, MAX_ROWS, cut, pending};
 use super::amounts::{Amounts, of_model, text};
 use super::queues::{Declared, Member, Queues, Tenant};
+use pellucid_plugin_helper::listing::{Examples, MAX_ROWS, cut, pending};
 
 /// The API groups of Queues, in order of precedence.
 const API_GROUPS: [&str; 2] = ["scheduling.incubator.k8s.io", "scheduling.sigs.dev"];

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use pellucid_model::Name;
 
-use super::super::water_filling::{Claim, fill};
 use super::amounts::{Amounts, clamp};
 use super::queues::{Queues, Tenant};
+use pellucid_plugin_helper::water_filling::{Claim, fill};
 
 /// The resources whose shares must be worked out anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

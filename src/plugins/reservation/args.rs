@@ -3,8 +3,8 @@
 use pellucid_framework::plugin::ArgsError;
 use serde_json::{Value, json};
 
-use super::super::args::{Problems, field};
 use super::object::Reservation;
+use pellucid_framework::args::{Problems, field};
 
 /// The arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

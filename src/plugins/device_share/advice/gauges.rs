@@ -13,7 +13,7 @@ use super::super::row::{Card, Row};
 /// Largest number of types with gauges, by name.
 const MOST_TYPES: usize = 8;
 
-pub(in crate::device_share) static ALL: [GaugeFamily; 3] = [
+pub(crate) static ALL: [GaugeFamily; 3] = [
     GaugeFamily {
         name: "pellucid_devices",
         help: "Devices by type and state: unhealthy, unused, shared (pods have a part and a part is free), full",

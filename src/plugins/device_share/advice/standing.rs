@@ -17,7 +17,7 @@ use super::super::node_devices::NodeDevices;
 use super::super::reasons;
 use super::super::request::{Part, Request};
 use super::super::row::Row;
-use crate::listing::MAX_ROWS;
+use pellucid_plugin_helper::listing::MAX_ROWS;
 
 /// How a type that a pod requests stands on all nodes.
 struct PartStanding<'a> {

@@ -8,7 +8,7 @@ use pellucid_model::{Now, PodSpec};
 use serde_json::{Value, json};
 
 use super::super::tests::{HINT, JOINT, bound, cluster, devices, gpu, plugin, rdma, report, spec};
-use crate::testing::TestCluster;
+use pellucid_plugin_helper::testing::TestCluster;
 
 const CORE: &str = "koordinator.sh/gpu-core";
 const RATIO: &str = "koordinator.sh/gpu-memory-ratio";
@@ -121,7 +121,7 @@ fn fewer_cards_and_looser_hints_are_proposed_where_they_do() {
 #[test]
 fn the_read_about_a_pod_says_what_each_node_lacks() {
     let (plugin, cluster) = halves();
-    let pod = crate::testing::pod_with(spec(&[(CORE, 55), (RATIO, 55)], &[]));
+    let pod = pellucid_plugin_helper::testing::pod_with(spec(&[(CORE, 55), (RATIO, 55)], &[]));
     let body = advice(&plugin).body(cluster.view(), &pod, Now::default());
     assert_eq!((&body["totalNodes"], &body["acceptingNodes"]), (&json!(2), &json!(0)));
     assert_eq!(body["code"], "InsufficientGpuDevices");

@@ -14,7 +14,7 @@ use super::future::Future;
 use super::table::Table;
 use super::typical::{Given, Wish};
 use super::window::Window;
-use crate::testing::{Random, TestCluster, node, pod_with, raw_scores};
+use pellucid_plugin_helper::testing::{Random, TestCluster, node, pod_with, raw_scores};
 
 fn given(milli_cpu: i64, gpus: u32, percent: u8, weight: i64) -> Given {
     Given { wish: Wish { milli_cpu, gpus, percent, ..Wish::default() }, weight }

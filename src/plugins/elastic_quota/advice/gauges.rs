@@ -14,7 +14,7 @@ use super::super::tree::{QuotaIdx, Role, clamp};
 /// Largest number of quotas with gauges. Each has six per resource.
 const MOST_QUOTAS: usize = 200;
 
-pub(in crate::elastic_quota) static ALL: [GaugeFamily; 3] = [
+pub(crate) static ALL: [GaugeFamily; 3] = [
     GaugeFamily {
         name: "pellucid_elasticquota",
         help: "Amounts of ElasticQuotas in cores, bytes or units: min, max, runtime, used, request, borrowed (the part of \

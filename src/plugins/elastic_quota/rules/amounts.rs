@@ -5,7 +5,7 @@ use pellucid_api::rest::elastic_quota::QuotaProblem;
 use pellucid_model::Name;
 
 use super::{Known, amount, annotation, parent_of, problem_of, text};
-use crate::elastic_quota::quota::{Amounts, ElasticQuota};
+use crate::quota::{Amounts, ElasticQuota};
 
 /// Judges the amounts of one quota: signs, min against max, max against what is used.
 pub(super) fn own(quota: &ElasticQuota) -> Vec<QuotaProblem> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pellucid_api::keys::elastic_quota as keys;
 
 use super::{Known, is_built_in};
-use crate::elastic_quota::quota::{Amounts, ElasticQuota, resource_list};
+use crate::quota::{Amounts, ElasticQuota, resource_list};
 
 /// Labels and annotations to set on a quota; those that are there are replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

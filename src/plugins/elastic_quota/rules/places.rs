@@ -5,7 +5,7 @@ use pellucid_api::rest::elastic_quota::QuotaProblem;
 use pellucid_model::Name;
 
 use super::{Known, annotation, first_two, has_children, label, parent_of, problem_of};
-use crate::elastic_quota::quota::ElasticQuota;
+use crate::quota::ElasticQuota;
 
 /// Names of quotas count across namespaces.
 pub(super) fn namesake(known: &Known<'_>, new: &ElasticQuota) -> Option<QuotaProblem> {

@@ -7,7 +7,7 @@ use super::accumulator::{
 };
 use super::set::CpuSet;
 use super::topology::{CpuTopology, machine};
-use crate::testing::Random;
+use pellucid_plugin_helper::testing::Random;
 
 const FULL: BindPolicy = BindPolicy::FullPcpus;
 const SPREAD: BindPolicy = BindPolicy::SpreadByPcpus;

@@ -17,7 +17,9 @@ use serde_json::json;
 use super::cpus::topology::CpuInfo;
 use super::holding::Holding;
 use super::*;
-use crate::testing::{Random, TestCluster, filter_causes, measures, node, pod_with, pre_filter};
+use pellucid_plugin_helper::testing::{
+    Random, TestCluster, filter_causes, measures, node, pod_with, pre_filter,
+};
 
 fn plugin(args: Value) -> Arc<dyn Plugin> {
     registration().make(&args).expect("valid arguments")

@@ -80,7 +80,9 @@ fn a_refused_pod_is_woken_by_what_helps_it() {
 fn scores_count_numa_nodes_under_a_policy_and_the_node_without() {
     let plugin = plugin(json!({"scoringStrategy": {"type": "MostAllocated"}}));
     let mut cluster = cluster(&plugin, &[]);
-    let score = |cluster: &TestCluster, spec: &PodSpec| crate::testing::raw_scores(&*plugin, cluster, spec);
+    let score = |cluster: &TestCluster, spec: &PodSpec| {
+        pellucid_plugin_helper::testing::raw_scores(&*plugin, cluster, spec)
+    };
     // 2 of 8 CPUs and 1 of 8 GiB.
     assert_eq!(score(&cluster, &spec(2000, 1, &[])), Some(vec![(25 + 12) / 2]));
     // 2 of 4 CPUs and 1 of 4 GiB.
@@ -138,7 +140,7 @@ fn what_is_mangled_is_read_or_told_and_never_panics() {
             let is_refused = refused(&plugin, &cluster, &spec).is_some();
             let aligned = unaligned(&plugin, &cluster, &spec);
             taken += usize::from(!is_refused && aligned.is_none());
-            crate::testing::raw_scores(&*plugin, &cluster, &spec);
+            pellucid_plugin_helper::testing::raw_scores(&*plugin, &cluster, &spec);
         }
     }
     assert!(told > 100 && taken > 1_000, "{told} {taken}");

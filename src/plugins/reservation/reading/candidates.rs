@@ -15,7 +15,7 @@ use super::super::matching::Seeker;
 use super::super::object::Phase;
 use super::super::owners;
 use super::super::reservations::Reservations;
-use crate::listing::{cut, pending};
+use pellucid_plugin_helper::listing::{cut, pending};
 
 /// Largest number of pods listed.
 const MOST: usize = 100;
@@ -39,7 +39,7 @@ pub(super) fn of(
 }
 
 /// Returns the reservations that have a pending pod as an owner.
-pub(in crate::reservation) fn reservations_of(view: View<'_>, pod: &Pod) -> PodReservations {
+pub(crate) fn reservations_of(view: View<'_>, pod: &Pod) -> PodReservations {
     let Some(all) = view.state::<Reservations>() else { return PodReservations::default() };
     let is_owner = |known: &Known| known.spec.owners.as_ref().is_ok_and(|terms| owners::matches(terms, pod));
     let mut rows: Vec<_> = all.iter().filter(|(.., known)| is_owner(known)).collect();

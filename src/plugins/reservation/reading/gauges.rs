@@ -14,7 +14,7 @@ use super::super::reservations::Reservations;
 /// Largest number of reservations with gauges.
 const MOST: usize = 500;
 
-pub(in crate::reservation) static ALL: [GaugeFamily; 4] = [
+pub(crate) static ALL: [GaugeFamily; 4] = [
     GaugeFamily {
         name: "pellucid_reservations",
         help: "Reservations by phase",

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::entry::{Entry, Known, Owner};
 use super::object::{Amounts, Phase, Policy, named};
 use super::reservations::Reservations;
-use crate::listing::{MAX_ROWS, node_of};
+use pellucid_plugin_helper::listing::{MAX_ROWS, node_of};
 
 /// What reservations are filtered and sorted by; their stage is the phase.
 const OF_RESERVATIONS: &[Attribute] =

@@ -1,0 +1,295 @@
+//! DeviceShare: gives pods GPUs, RDMA adapters and FPGAs card by card, whole or shared.
+//!
+//! See README.md for the rules. `device` reads what a node has, `request` and `hints` what a pod wants, `allocator`
+//! chooses the cards, `gradient` rates cards and nodes by fragmentation, `allocation` is what a pod has of them, and
+//! `node_devices` keeps a `row` of cards per node. `filter` and `numa` implement the extension points besides Reserve;
+//! `advice`, `endpoints`, `fragmentation`, `problems` and
+//! `explain` are for people.
+//!
+//! On a node without a Device, resources of devices are ordinary ones, which NodeResourcesFit counts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
+use pellucid_framework::plugin::{
+    DeclaredKeys, Hint, Hints as EventHints, Plugin, QueueSort, Reservation, Reserve, Room,
+};
+use pellucid_framework::topology::NumaMask;
+use pellucid_framework::{Cause, NumaAffinity, Registration, View, points};
+use pellucid_model::custom::CustomKind;
+use pellucid_model::{CustomObject, NodeIdx, Pod, PodSpec};
+use serde_json::Value;
+
+mod advice;
+mod allocation;
+mod allocator;
+mod amounts;
+mod args;
+pub mod device;
+mod endpoints;
+mod explain;
+mod filter;
+mod fragmentation;
+mod gradient;
+mod hints;
+mod node_devices;
+mod numa;
+mod problems;
+#[cfg(test)]
+mod reason_tests;
+mod reasons;
+mod request;
+mod row;
+#[cfg(test)]
+mod tests;
+
+pub use device::Device;
+
+use allocator::{Choices, Lack, Terms, allocate};
+use args::DeviceArgs;
+use gradient::{Prospect, TypicalPods};
+use node_devices::NodeDevices;
+use request::Request;
+use row::Row;
+
+/// Plugin name in the scheduler configuration.
+pub const NAME: &str = "DeviceShare";
+
+/// What the plugin reads of pods, and writes to them.
+const KEYS: DeclaredKeys = DeclaredKeys {
+    pod_annotations: &[hints::ALLOCATE_HINT, hints::JOINT_ALLOCATE, hints::PARTITION_SPEC],
+    binding_annotations: &[allocation::DEVICE_ALLOCATED],
+    ..DeclaredKeys::NONE
+};
+
+/// Devices, one per node and with its name.
+pub static DEVICE: CustomKind = CustomKind {
+    group: "scheduling.koordinator.sh",
+    version: "v1alpha1",
+    kind: "Device",
+    plural: "devices",
+    qualified: "Device.scheduling.koordinator.sh",
+    is_namespaced: false,
+    is_required: false,
+    is_decisive: true,
+    verbs: &[],
+    pod: None,
+    decode: |manifest| Ok(Arc::new(Device::read(manifest)?)),
+    encode: |value| value.downcast_ref().map_or(Value::Null, Device::manifest),
+};
+
+/// Returns the plugin's entry in the registry.
+pub fn registration() -> Registration {
+    let summary = "Gives pods GPUs, RDMA adapters and FPGAs card by card, whole or shared";
+    Registration::new(NAME, summary, args::schema, |args| {
+        Ok(DeviceShare { args: Arc::new(DeviceArgs::read(args)?) })
+    })
+    .with_weight(1)
+    .off_by_default()
+    .with_keys(KEYS)
+    .with_resource_aliases(&amounts::OLD_NAMES)
+    .with_kinds([&DEVICE])
+    .with_reasons(reasons::all())
+    .with_endpoints(endpoints::all())
+    .with_pod_read(advice::POD_READ)
+    .with_gauges(&advice::gauges::ALL)
+}
+
+/// The plugin, as a profile uses it.
+struct DeviceShare {
+    args: Arc<DeviceArgs>,
+}
+
+impl Plugin for DeviceShare {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        self.args.show()
+    }
+    points! { queue_sort, pre_filter, filter, pre_score, score, reserve, hints, topology_hints, advice }
+    fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
+        let mut states: Vec<Box<dyn DerivedState>> = vec![Box::new(NodeDevices::default())];
+        if let Some(args) = &self.args.gradient {
+            states.push(Box::new(TypicalPods::new(args.clone())));
+        }
+        states
+    }
+}
+
+impl DeviceShare {
+    /// Returns what a node gives a pod. `numa` are the NUMA nodes that devices may come from; `None` for all.
+    fn allocate(
+        &self,
+        row: &Row,
+        request: &Request,
+        numa: Option<NumaMask>,
+        prospect: Option<Prospect<'_>>,
+    ) -> Result<Choices, Lack> {
+        allocate(row, request, &Terms { scoring: &self.args.scoring, numa, is_empty: false, prospect })
+    }
+
+    /// Returns whether a node would lack something even if no pod were on it.
+    fn lacks_even_empty(&self, row: &Row, request: &Request) -> bool {
+        allocate(
+            row,
+            request,
+            &Terms { scoring: &self.args.scoring, numa: None, is_empty: true, prospect: None },
+        )
+        .is_err()
+    }
+
+    fn cause(&self, row: &Row, request: &Request, lack: Lack) -> Cause {
+        reasons::cause(lack, self.lacks_even_empty(row, request))
+    }
+
+    fn choose(
+        &self,
+        view: View<'_>,
+        spec: &PodSpec,
+        node: NodeIdx,
+        numa: Option<NumaMask>,
+    ) -> Result<Option<Reservation>, Cause> {
+        let Some(row) = view.state::<NodeDevices>().and_then(|devices| devices.row(node)) else {
+            return Ok(None);
+        };
+        self.choose_of(view, (node, row), spec, numa)
+    }
+
+    fn choose_of(
+        &self,
+        view: View<'_>,
+        (node, row): (NodeIdx, &Row),
+        spec: &PodSpec,
+        numa: Option<NumaMask>,
+    ) -> Result<Option<Reservation>, Cause> {
+        let Some(request) = Request::of(spec).map_err(|invalid| reasons::refusal(&invalid))? else {
+            return Ok(None);
+        };
+        // The pod is on the node already.
+        let prospect = self.prospect(view, (node, row), 0);
+        let chosen =
+            self.allocate(row, &request, numa, prospect).map_err(|lack| self.cause(row, &request, lack))?;
+        let what = allocator::allocation(row, &request, &chosen);
+        let marks = Some(Arc::new(what.marks()));
+        Ok(Some(Reservation { what: Arc::new(what), marks }))
+    }
+}
+
+/// Takes pods by priority, and of those that enter the queue in the same window the one first that requests most GPUs,
+/// then CPU: large pods are hard to place once small ones are spread.
+impl QueueSort for DeviceShare {
+    fn rank(&self, pod: &Pod) -> i64 {
+        i64::from(pod.priority)
+    }
+
+    fn window(&self) -> Duration {
+        self.args.queue_window
+    }
+
+    fn size(&self, pod: &Pod) -> i64 {
+        let percent = Request::of(&pod.spec).ok().flatten().map_or(0, |request| request.gpu_percent());
+        let milli_cpu = pod.spec.requests.list.milli_cpu.clamp(0, i64::from(u32::MAX));
+        (percent.clamp(0, i64::from(i32::MAX)) << 32) + milli_cpu
+    }
+
+    fn only_when_named(&self) -> bool {
+        true
+    }
+}
+
+impl Reserve for DeviceShare {
+    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause> {
+        self.choose(view, &pod.spec, node, None)
+    }
+
+    fn reserve_aligned(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        affinity: NumaAffinity,
+    ) -> Result<Option<Reservation>, Cause> {
+        self.choose(view, &pod.spec, node, Some(affinity.mask).filter(|_| !self.args.ignores_numa))
+    }
+
+    fn reserve_within(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        affinity: Option<NumaAffinity>,
+        room: &Room,
+    ) -> Result<Option<Reservation>, Cause> {
+        let numa = affinity.map(|affinity| affinity.mask).filter(|_| !self.args.ignores_numa);
+        let row = view.state::<NodeDevices>().and_then(|devices| devices.row(node));
+        let within = row.zip(room.what.downcast_ref()).map(|(row, room)| row.within(room));
+        let found = within.map(|within| self.choose_of(view, (node, &within), &pod.spec, numa));
+        match found {
+            Some(Err(cause)) if room.is_limit => Err(cause),
+            Some(Ok(chosen)) => Ok(chosen),
+            _ => self.choose(view, &pod.spec, node, numa),
+        }
+    }
+}
+
+impl EventHints for DeviceShare {
+    fn events(&self) -> EventKinds {
+        EventKinds::NODE_ADD
+            .with(EventKinds::NODE_LABEL)
+            .with(EventKinds::POD_DELETE)
+            .with(EventKinds::POD_SCALE_DOWN)
+            .with(EventKinds::POD_SELF)
+            .with(EventKinds::CUSTOM_OBJECT)
+            .with(EventKinds::PLUGIN_STATE)
+    }
+
+    fn hint(&self, view: View<'_>, pod: &Pod, event: &ClusterEvent) -> Hint {
+        let helps = match event {
+            ClusterEvent::NodeAdded(node) => self.accepts(view, pod, *node),
+            ClusterEvent::NodeUpdated { node, change, .. } if change.any(NodeChange::LABELS) => {
+                self.accepts(view, pod, *node)
+            }
+            ClusterEvent::PodReleased { node, .. } | ClusterEvent::PodShrunk { node, .. } => {
+                self.accepts(view, pod, *node)
+            }
+            ClusterEvent::NominationEnded { node, .. } => {
+                let node = view.cluster().find_node(node);
+                node.is_some_and(|node| self.accepts(view, pod, node))
+            }
+            ClusterEvent::PluginStateChanged { nodes } => {
+                nodes.iter().any(|node| self.accepts(view, pod, *node))
+            }
+            ClusterEvent::CustomChanged { old, new } => {
+                let object: Option<&CustomObject> = new.as_deref().or(old.as_deref());
+                let device = object.filter(|object| object.get::<Device>().is_some());
+                let node = device.and_then(|device| view.cluster().find_node(&device.name));
+                // Without any Device no request is refused.
+                let is_last =
+                    device.is_some() && view.state::<NodeDevices>().is_none_or(NodeDevices::is_idle);
+                is_last || node.is_some_and(|node| self.accepts(view, pod, node))
+            }
+            ClusterEvent::PendingUpdated { old, .. } => old.spec != pod.spec,
+            _ => false,
+        };
+        if helps { Hint::Queue } else { Hint::Skip }
+    }
+}
+
+impl DeviceShare {
+    /// Returns whether the filter accepts a node for a pod.
+    fn accepts(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> bool {
+        let Some(row) = view.state::<NodeDevices>().and_then(|devices| devices.row(node)) else {
+            return true;
+        };
+        match Request::of(&pod.spec) {
+            Ok(Some(request)) => {
+                let prospect = self.prospect(view, (node, row), pod.spec.requests.list.milli_cpu);
+                self.allocate(row, &request, None, prospect).is_ok()
+            }
+            Ok(None) => true,
+            Err(_) => false,
+        }
+    }
+}

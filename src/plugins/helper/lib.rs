@@ -1,0 +1,16 @@
+//! What several plugins share, whichever crates they are in. No plugin is known here.
+//!
+//! - `describing` words what nodes do not fulfil;
+//! - `koordinator` reads Koordinator's priority classes of pods;
+//! - `listing` bounds the lists in endpoint responses;
+//! - `scored` selects the resources and amounts that the resource scores use;
+//! - `water_filling` shares an amount among claimants with guarantees, weights and requests;
+//! - `testing` makes the small clusters of unit tests.
+
+pub mod describing;
+pub mod koordinator;
+pub mod listing;
+pub mod scored;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod water_filling;

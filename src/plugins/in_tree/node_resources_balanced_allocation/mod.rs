@@ -1,0 +1,170 @@
+//! NodeResourcesBalancedAllocation: prefers nodes where the pod evens out the utilisation of resources. README.md has
+//! the formula; `balance` implements it.
+
+use pellucid_framework::points;
+use std::sync::Arc;
+
+use pellucid_api::rest::plugins::{NodeBalance, NodeResourcesBalancedAllocationState};
+use pellucid_cluster::columns::{CPU, MEMORY};
+use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
+use pellucid_framework::plugin::{CycleValue, Plugin, PreScore, PreScored, Reads, Score};
+use pellucid_framework::{Registration, View};
+use pellucid_model::pages::PAGE;
+use pellucid_model::{NodeIdx, PodSpec};
+use serde_json::{Value, json};
+use smallvec::SmallVec;
+
+use pellucid_plugin_helper::listing::cut;
+use pellucid_plugin_helper::scored::{
+    Counting, Scored, ScoredResource, ScoredSet, by_page, pod_amount, show_resources,
+};
+
+mod args;
+mod balance;
+#[cfg(test)]
+mod tests;
+
+use balance::{balance, balance_of_two, combine, fraction};
+
+/// Plugin name in the scheduler configuration.
+pub const NAME: &str = "NodeResourcesBalancedAllocation";
+/// Maximum number of unbalanced nodes listed by `state`.
+const MAX_UNBALANCED: usize = 20;
+
+/// Returns the plugin's entry in [`crate::registry`].
+pub fn registration() -> Registration {
+    let summary = "Prefers nodes on which the pod evens out the use of resources";
+    let about = "The nodes whose CPU and memory are used most unevenly";
+    let state = Endpoint::of::<NodeResourcesBalancedAllocationState>("state", about, read_state);
+    Registration::new(NAME, summary, args::schema, |args| {
+        Ok(BalancedAllocation { resources: args::read(args)? })
+    })
+    .with_weight(1)
+    .with_endpoints([state.with_rows("mostUnbalanced")])
+}
+
+struct BalancedAllocation {
+    resources: Vec<ScoredResource>,
+}
+
+impl Plugin for BalancedAllocation {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn args(&self) -> Value {
+        json!({"resources": show_resources(&self.resources)})
+    }
+    points! { pre_score, score }
+}
+
+impl BalancedAllocation {
+    fn scored(&self, view: View<'_>, spec: &PodSpec) -> ScoredSet {
+        ScoredSet::resolve(view, &self.resources, spec, Counting::Real)
+    }
+
+    fn is_best_effort(&self, spec: &PodSpec) -> bool {
+        self.resources.iter().all(|r| pod_amount(&spec.requests, &r.name, Counting::Real) == 0)
+    }
+}
+
+impl PreScore for BalancedAllocation {
+    fn reads(&self) -> Reads {
+        Reads::Node
+    }
+
+    fn pre_score(&self, view: View<'_>, spec: &PodSpec, _nodes: &[NodeIdx]) -> PreScored {
+        if self.is_best_effort(spec) {
+            return PreScored::Skip;
+        }
+        PreScored::Ready(Arc::new(self.scored(view, spec)))
+    }
+}
+
+impl Score for BalancedAllocation {
+    fn reads(&self) -> Reads {
+        Reads::Usage
+    }
+
+    fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        match value.downcast_ref::<ScoredSet>() {
+            Some(set) if !set.has_unknown() => score(view, set.all(), nodes, out),
+            // PreScore did not run, so a pod without requests gets 0, as in kube-scheduler.
+            None if self.is_best_effort(spec) => out.fill(0),
+            _ => score(view, self.scored(view, spec).all(), nodes, out),
+        }
+    }
+}
+
+fn score(view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) {
+    match scored {
+        [a, b] => score_two(view, [a, b], nodes, out),
+        _ => score_many(view, scored, nodes, out),
+    }
+}
+
+/// Scores two resources, the default. If the node lacks one of them, the other alone is balanced.
+fn score_two(view: View<'_>, scored: [&Scored; 2], nodes: &[NodeIdx], out: &mut [i64]) {
+    for (page, run, scores) in by_page(view, nodes, out) {
+        let [(alloc_a, used_a), (alloc_b, used_b)] = scored.map(|s| s.amounts(page));
+        for (node, score) in run.iter().zip(scores) {
+            let at = node.index() % PAGE;
+            let (a, b) = (alloc_a[at], alloc_b[at]);
+            *score = if a == 0 || b == 0 {
+                combine(100, 100)
+            } else {
+                let with = balance_of_two(
+                    fraction(used_a[at].saturating_add(scored[0].pod), a),
+                    fraction(used_b[at].saturating_add(scored[1].pod), b),
+                );
+                combine(with, balance_of_two(fraction(used_a[at], a), fraction(used_b[at], b)))
+            };
+        }
+    }
+}
+
+fn score_many(view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) {
+    let mut with: SmallVec<[f64; 8]> = SmallVec::new();
+    let mut without: SmallVec<[f64; 8]> = SmallVec::new();
+    for (page, run, scores) in by_page(view, nodes, out) {
+        for (node, score) in run.iter().zip(scores) {
+            let at = node.index() % PAGE;
+            with.clear();
+            without.clear();
+            for resource in scored {
+                let (allocatable, used) = resource.amounts(page);
+                if allocatable[at] != 0 {
+                    with.push(fraction(used[at].saturating_add(resource.pod), allocatable[at]));
+                    without.push(fraction(used[at], allocatable[at]));
+                }
+            }
+            *score = combine(balance(&with), balance(&without));
+        }
+    }
+}
+
+fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let (columns, nodes) = (cx.view.columns(), cx.view.nodes());
+    let mut sum = 0;
+    let mut rows = Vec::new();
+    for node in nodes {
+        let part = |r| match columns.allocatable(*node, r) {
+            0 => None,
+            allocatable => Some(fraction(columns.requested(*node, r), allocatable)),
+        };
+        let (cpu, memory) = (part(CPU), part(MEMORY));
+        let both: SmallVec<[f64; 8]> = cpu.into_iter().chain(memory).collect();
+        let balance = balance(&both);
+        sum += balance;
+        rows.push(NodeBalance {
+            node_name: cx.view.name(*node).to_string(),
+            balance,
+            cpu_fraction: cpu.unwrap_or(0.0),
+            memory_fraction: memory.unwrap_or(0.0),
+        });
+    }
+    rows.sort_by(|a, b| a.balance.cmp(&b.balance).then_with(|| a.node_name.cmp(&b.node_name)));
+    let (most_unbalanced, truncated) = cut(rows, MAX_UNBALANCED);
+    let mean_balance = if nodes.is_empty() { 0.0 } else { sum as f64 / nodes.len() as f64 };
+    let total_nodes = nodes.len();
+    Ok(json!(NodeResourcesBalancedAllocationState { most_unbalanced, mean_balance, total_nodes, truncated }))
+}
