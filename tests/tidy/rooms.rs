@@ -50,24 +50,25 @@ const IMPURE_STD_EXCEPTIONS: &[(&str, &str)] = &[
 /// Modules of `pellucid-api` that a pure room may use.
 const PURE_API: &[&str] = &["reason", "rest", "keys"];
 
-/// Dependencies that only some rooms may list: wire types, HTTP, logs, terminals. `pellucid` is the package of `app/`
-/// and `cli/`.
+/// Dependencies that only some rooms may list: wire types, HTTP, logs, terminals, and all plugins. `pellucid` is the
+/// package of `cli/`, `demo/` and `playback/`.
 const GUARDED: &[(&str, &[&str])] = &[
-    ("kube", &["kubernetes", "sandbox", "pellucid"]),
+    ("kube", &["kubernetes", "sandbox", "app", "pellucid"]),
     ("k8s-openapi", &["kubernetes", "sandbox"]),
     ("axum", &["http", "sandbox"]),
     ("utoipa-swagger-ui", &["http"]),
-    ("hyper", &["http", "sandbox", "client", "pellucid"]),
-    ("hyper-util", &["kubernetes", "http", "sandbox", "client", "pellucid"]),
-    ("opentelemetry", &["pellucid"]),
-    ("opentelemetry-http", &["pellucid"]),
-    ("opentelemetry-otlp", &["pellucid"]),
-    ("opentelemetry_sdk", &["pellucid"]),
-    ("tracing-subscriber", &["pellucid"]),
-    ("tracing-appender", &["pellucid"]),
-    ("prometheus-client", &["pellucid"]),
-    ("clap", &["client", "pellucid"]),
-    ("flate2", &["pellucid"]),
+    ("hyper", &["http", "sandbox", "client", "app"]),
+    ("hyper-util", &["kubernetes", "http", "sandbox", "client", "app"]),
+    ("opentelemetry", &["app"]),
+    ("opentelemetry-http", &["app"]),
+    ("opentelemetry-otlp", &["app"]),
+    ("opentelemetry_sdk", &["app"]),
+    ("tracing-subscriber", &["app"]),
+    ("tracing-appender", &["app"]),
+    ("prometheus-client", &["app"]),
+    ("clap", &["client", "app", "pellucid"]),
+    ("flate2", &["app"]),
+    ("pellucid-plugins", &["pellucid"]),
 ];
 
 /// Rooms that may depend on these other rooms only.
@@ -83,9 +84,10 @@ const NARROW: &[(&str, &[&str])] = &[
 /// Files that may use `kube` outside `kubernetes/`, each with its reason.
 const KUBE_FILES: &[&str] = &[
     "src/app/bench/",                 // measures a scheduler as an ordinary API client
-    "src/app/client.rs",              // plain calls of demo and replay, which are ordinary API clients
-    "src/app/demo/",                  // creates the demo's objects through that client
-    "src/app/replay/",                // creates the trace's objects through that client
+    "src/app/client.rs",              // plain calls of bench, demo and playback, which are ordinary API clients
+    "src/app/object_watch.rs",        // their watch
+    "src/demo/",                      // creates the demo's objects through that client
+    "src/playback/",                  // creates the trace's objects through that client
     "src/sandbox/handle.rs",          // hands out the client configuration that reaches it
     "src/sandbox/webhooks/client.rs", // calls webhooks over HTTPS
 ];
