@@ -42,8 +42,6 @@ pub use pellucid_app as app;
 
 // What starts it, with all plugins.
 
-pub(crate) mod definitions;
-
 pub mod demo;
 
 pub mod playback;

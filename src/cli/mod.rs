@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use pellucid_api::definitions::DEFINITIONS;
+use pellucid_api::definitions::{DEFINITIONS, koordinator};
 use pellucid_client::{Ask, out, probe};
 
 mod bench;
@@ -48,8 +48,14 @@ enum Command {
     #[command(after_help = "Example:\n  pellucid openapi > openapi.json")]
     Openapi,
     /// Print the custom resource definitions of gangs, for `kubectl apply -f -`
-    #[command(after_help = "Example:\n  pellucid crds | kubectl apply -f -")]
-    Crds,
+    #[command(
+        after_help = "Examples:\n  pellucid crds | kubectl apply -f -\n  pellucid crds --koordinator | kubectl apply -f -"
+    )]
+    Crds {
+        /// Print those of the kinds of Koordinator's plugins instead, for a cluster without Koordinator
+        #[arg(long)]
+        koordinator: bool,
+    },
     /// Ask a health endpoint, for probes in images without a shell
     Probe(probe::ProbeArgs),
 }
@@ -77,7 +83,8 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bench(args) => bench::run(args)?,
         Command::Ask(ask) => return ask.run(),
         Command::Openapi => print_openapi()?,
-        Command::Crds => out::line(DEFINITIONS.join("---\n").trim_end())?,
+        Command::Crds { koordinator: false } => out::line(DEFINITIONS.join("---\n").trim_end())?,
+        Command::Crds { koordinator: true } => out::line(koordinator::ALL.join("---\n").trim_end())?,
         Command::Probe(args) => probe::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)

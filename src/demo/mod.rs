@@ -19,11 +19,12 @@ use pellucid_model::PodKey;
 use pellucid_sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use crate::definitions;
+use pellucid_api::definitions::koordinator;
 use pellucid_app::client;
 use pellucid_app::clock;
 use pellucid_app::instance::{Instance, InstanceConfig};
 use pellucid_app::log::telemetry::LogControl;
+use pellucid_sandbox::definition;
 
 /// How long the cluster may take until every pod has a verdict.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(60);
@@ -62,7 +63,7 @@ pub async fn run(
     let patience = Duration::from_secs(10);
     let connection = Connection::with_config(sandbox.kube_config(), "the demo's sandbox", patience).await?;
     let client = connection.write.clone();
-    create(&client, [definitions::elastic_quota(), definitions::reservation()]).await?;
+    create(&client, [definition(koordinator::ELASTIC_QUOTAS), definition(koordinator::RESERVATIONS)]).await?;
     let mut instance = Instance::start(InstanceConfig {
         connection,
         configuration: pellucid_config::parse(&load::configuration(), "the demo's configuration", &registry)?,

@@ -11,10 +11,11 @@ use pellucid_plugins::elastic_quota::ELASTIC_QUOTA;
 use pellucid_sandbox::{Kubelet, Sandbox};
 use serde_json::Value;
 
-use crate::definitions;
+use pellucid_api::definitions::koordinator;
 use pellucid_app::instance::{Instance, InstanceConfig};
 use pellucid_app::quantiles::Durations;
 use pellucid_app::{client, clock};
+use pellucid_sandbox::definition;
 
 const WITH_QUOTAS: &str = "apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -58,7 +59,7 @@ impl ReplayEnvironment {
             pellucid_config::default(&registry)?
         } else {
             // The scheduler looks for kinds when it starts.
-            client::create(&client, &definitions::elastic_quota())
+            client::create(&client, &definition(koordinator::ELASTIC_QUOTAS))
                 .await
                 .context("cannot define ElasticQuota")?;
             pellucid_config::parse(WITH_QUOTAS, "the replay's configuration", &registry)?

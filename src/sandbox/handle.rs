@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use pellucid_api::definitions::koordinator;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -16,9 +17,9 @@ use crate::controllers;
 use crate::errors::ApiError;
 use crate::faults::Faults;
 use crate::kinds::annotations::devices::{Devices, describe};
-use crate::kinds::groups::{self, Gangs};
+use crate::kinds::groups::{self, Gangs, definition};
 use crate::kinds::meta;
-use crate::koordlet::metrics::{self, Reports};
+use crate::koordlet::metrics::Reports;
 use crate::koordlet::{devices, topologies};
 use crate::kubelet;
 use crate::options::Options;
@@ -186,11 +187,11 @@ impl Sandbox {
                 .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))?;
         }
         let mut missing = if config.gangs.custom { groups::definitions() } else { Vec::new() };
-        missing.extend(config.node_metrics.map(|_| metrics::definition()));
+        missing.extend(config.node_metrics.map(|_| definition(koordinator::NODE_METRICS)));
         let has_machines = config.node_topologies || config.objects.iter().any(topologies::describes_machine);
-        missing.extend(has_machines.then(topologies::definition));
+        missing.extend(has_machines.then(|| definition(koordinator::NODE_RESOURCE_TOPOLOGIES)));
         let has_devices = config.devices || config.objects.iter().any(devices::describes_devices);
-        missing.extend(has_devices.then(devices::definition));
+        missing.extend(has_devices.then(|| definition(koordinator::DEVICES)));
         missing.retain(|definition| !config.objects.iter().any(|object| brings(object, definition)));
         missing.into_iter().try_for_each(|definition| handle_of_it.create(definition))?;
         if config.controllers {

@@ -43,6 +43,6 @@ mod write_log;
 pub use clock::Clock;
 pub use faults::{Fault, Faults, Match, Objects, Trouble};
 pub use handle::{Config, Handle, Kubelet, Sandbox, StartError};
-pub use kinds::groups::Gangs;
+pub use kinds::groups::{Gangs, definition};
 pub use users::{Right, User};
 pub use write_log::LoggedWrite;

@@ -16,21 +16,8 @@ profiles:
 ";
 const KIND: &str = "scheduling.sigs.k8s.io/v1alpha1/ElasticQuota";
 
-/// Makes the definition of the kind, as Koordinator installs it, without its schema.
 pub(crate) fn definition() -> Value {
-    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "elasticquotas.scheduling.sigs.k8s.io", "annotations": {
-            "api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins/pull/52"
-        }},
-        "spec": {
-            "group": "scheduling.sigs.k8s.io", "scope": "Namespaced",
-            "names": {"plural": "elasticquotas", "kind": "ElasticQuota"},
-            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "schema": schema,
-                "subresources": {"status": {}}}],
-        },
-    })
+    pellucid::sandbox::definition(pellucid_api::definitions::koordinator::ELASTIC_QUOTAS)
 }
 
 pub(crate) fn quota(name: &str, parent: &str, min: u32, max: u32) -> Value {

@@ -17,20 +17,8 @@ profiles:
 const KIND: &str = "scheduling.koordinator.sh/v1alpha1/Reservation";
 const TAKEN: &str = "scheduling.koordinator.sh/reservation-allocated";
 
-/// Makes the definition of the kind, as examples/reservations.yaml has it.
 fn definition() -> Value {
-    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "reservations.scheduling.koordinator.sh"},
-        "spec": {
-            "group": "scheduling.koordinator.sh", "scope": "Cluster",
-            "names": {"plural": "reservations", "kind": "Reservation"},
-            "versions": [{
-                "name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": schema,
-            }],
-        },
-    })
+    pellucid::sandbox::definition(pellucid_api::definitions::koordinator::RESERVATIONS)
 }
 
 /// Makes a reservation for pods with label app=web, as large as a pod.

@@ -84,11 +84,11 @@ const NARROW: &[(&str, &[&str])] = &[
 /// Files that may use `kube` outside `kubernetes/`, each with its reason.
 const KUBE_FILES: &[&str] = &[
     "src/app/bench/",                 // measures a scheduler as an ordinary API client
-    "src/app/client.rs",              // plain calls of bench, demo and playback, which are ordinary API clients
-    "src/app/object_watch.rs",        // their watch
-    "src/demo/",                      // creates the demo's objects through that client
-    "src/playback/",                  // creates the trace's objects through that client
-    "src/sandbox/handle.rs",          // hands out the client configuration that reaches it
+    "src/app/client.rs", // plain calls of bench, demo and playback, which are ordinary API clients
+    "src/app/object_watch.rs", // their watch
+    "src/demo/",         // creates the demo's objects through that client
+    "src/playback/",     // creates the trace's objects through that client
+    "src/sandbox/handle.rs", // hands out the client configuration that reaches it
     "src/sandbox/webhooks/client.rs", // calls webhooks over HTTPS
 ];
 

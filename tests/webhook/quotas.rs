@@ -12,22 +12,6 @@ use crate::fixture::{Ca, Cluster, PODS, bundle, pod, until};
 const QUOTAS: &str = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/kube-system/elasticquotas";
 const PREFIX: &str = "quota.scheduling.koordinator.sh/";
 
-fn definition() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "elasticquotas.scheduling.sigs.k8s.io",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"}},
-        "spec": {
-            "group": "scheduling.sigs.k8s.io", "scope": "Namespaced",
-            "names": {"kind": "ElasticQuota", "plural": "elasticquotas", "singular": "elasticquota"},
-            "versions": [{
-                "name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
-            }]
-        }
-    })
-}
-
 /// A cluster that asks `pellucid webhook` about quotas and pods.
 struct Guarded {
     cluster: Cluster,
@@ -42,7 +26,11 @@ async fn guarded(objects: Vec<Value>) -> Guarded {
     let pem = ca.sign("webhook", &["127.0.0.1"]);
     std::fs::write(&certificate, pem.0).unwrap();
     std::fs::write(&key, pem.1).unwrap();
-    let objects = [vec![definition()], objects].concat();
+    let objects = [
+        vec![pellucid::sandbox::definition(pellucid_api::definitions::koordinator::ELASTIC_QUOTAS)],
+        objects,
+    ]
+    .concat();
     let cluster = Cluster::start(Config { objects, kubelet: None, ..Config::default() }).await;
     let connection =
         Connection::with_config(cluster.sandbox.kube_config(), "test", std::time::Duration::from_secs(20));

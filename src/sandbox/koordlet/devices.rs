@@ -124,26 +124,3 @@ pub(crate) fn describes_devices(object: &Value) -> bool {
     let is_one = object["kind"] == "Node" && devices::of(object).is_some();
     is_one || object["items"].as_array().into_iter().flatten().any(describes_devices)
 }
-
-/// Returns the definition of the kind. It accepts any fields.
-pub(crate) fn definition() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": DEVICES},
-        "spec": {
-            "group": "scheduling.koordinator.sh",
-            "scope": "Cluster",
-            "names": {
-                "kind": "Device", "listKind": "DeviceList", "plural": "devices", "singular": "device",
-            },
-            "versions": [{
-                "name": "v1alpha1",
-                "served": true,
-                "storage": true,
-                "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-            }],
-        },
-    })
-}

@@ -155,41 +155,6 @@ pub(crate) async fn changed(reports: Option<&mut Reports>) {
     }
 }
 
-/// Returns the definition of the kind. It accepts any fields.
-pub(crate) fn definition() -> Value {
-    let amount = |name: &str, resource: &str| {
-        let path = format!(".status.nodeMetric.nodeUsage.resources.{resource}");
-        json!({"name": name, "type": "string", "description": "What the node uses.", "jsonPath": path})
-    };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": NODE_METRICS},
-        "spec": {
-            "group": "slo.koordinator.sh",
-            "scope": "Cluster",
-            "names": {
-                "kind": "NodeMetric", "listKind": "NodeMetricList", "plural": "nodemetrics", "singular": "nodemetric",
-            },
-            "versions": [{
-                "name": "v1alpha1",
-                "served": true,
-                "storage": true,
-                "subresources": {"status": {}},
-                "additionalPrinterColumns": [
-                    amount("CPU", "cpu"),
-                    amount("Memory", "memory"),
-                    {
-                        "name": "Updated", "type": "date", "description": "Time since the report.",
-                        "jsonPath": ".status.updateTime",
-                    },
-                ],
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-            }],
-        },
-    })
-}
-
 /// Returns the status of a NodeMetric for the running pods of its node.
 fn status(pods: &[PodUse], at: Timestamp) -> Value {
     let system: Amounts = [("cpu".to_owned(), SYSTEM_CPU), ("memory".to_owned(), SYSTEM_MEMORY)].into();

@@ -79,29 +79,3 @@ pub(crate) fn describes_machine(object: &Value) -> bool {
     let is_one = object["kind"] == "Node" && machine::of(object).is_some();
     is_one || object["items"].as_array().into_iter().flatten().any(describes_machine)
 }
-
-/// Returns the definition of the kind. It accepts any fields.
-pub(crate) fn definition() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": TOPOLOGIES,
-            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/pull/1870"},
-        },
-        "spec": {
-            "group": "topology.node.k8s.io",
-            "scope": "Cluster",
-            "names": {
-                "kind": "NodeResourceTopology", "listKind": "NodeResourceTopologyList",
-                "plural": "noderesourcetopologies", "singular": "noderesourcetopology", "shortNames": ["node-res-topo"],
-            },
-            "versions": [{
-                "name": "v1alpha1",
-                "served": true,
-                "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-            }],
-        },
-    })
-}

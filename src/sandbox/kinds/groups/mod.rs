@@ -40,6 +40,10 @@ impl Default for Gangs {
 
 /// Returns the definitions of the custom resources.
 pub(crate) fn definitions() -> Vec<Value> {
-    let definitions = pellucid_api::definitions::DEFINITIONS;
-    definitions.map(|text| serde_saphyr::from_str(text).expect("a definition is YAML")).into()
+    pellucid_api::definitions::DEFINITIONS.map(definition).into()
+}
+
+/// Reads one of the definitions of [`pellucid_api::definitions`].
+pub fn definition(text: &str) -> Value {
+    serde_saphyr::from_str(text).expect("a definition is YAML")
 }
