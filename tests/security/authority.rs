@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pellucid::app::access::SecureServing;
 use pellucid::app::instance::{Instance, InstanceConfig};
+use pellucid::config;
 use pellucid::http::Certificate;
 use pellucid::sandbox::{Config, Handle, Kubelet, User};
 use serde_json::{Value, json};
@@ -39,6 +40,11 @@ fn users() -> Vec<User> {
 
 /// Starts a cluster with these objects, and a scheduler.
 pub(crate) async fn start(objects: Vec<Value>) -> Secure {
+    start_with(objects, None).await
+}
+
+/// Starts a cluster with these objects, and a scheduler with this configuration.
+pub(crate) async fn start_with(objects: Vec<Value>, configuration: Option<&str>) -> Secure {
     let (ca, folder) = (Ca::new(), tempfile::tempdir().unwrap());
     let (certificate, key) = ca.sign("pellucid", &["127.0.0.1"]);
     let files = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
@@ -57,7 +63,10 @@ pub(crate) async fn start(objects: Vec<Value>) -> Secure {
         certificate: Certificate::Files { certificate: files.0, key: files.1 },
         client_ca_file: None,
     };
-    let parts = InstanceConfig { secure: Some(secure), ..parts(sandbox.kube_config()).await };
+    let mut parts = InstanceConfig { secure: Some(secure), ..parts(sandbox.kube_config()).await };
+    if let Some(text) = configuration {
+        parts.configuration = config::parse(text, "the test's", &parts.registry).expect("a configuration");
+    }
     let instance = Instance::start(parts).await.expect("an instance");
     Secure { sandbox, instance, ca, folder }
 }
