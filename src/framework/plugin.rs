@@ -13,7 +13,7 @@ use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_model::cause::Cause;
 use pellucid_model::effect::{BindingMarks, ObjectWrite};
 use pellucid_model::requests::ResourceList;
-use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
+use pellucid_model::{NodeIdx, Now, Pod, PodId, PodSpec};
 
 use super::advice::{Advice, PodGroups};
 use super::gangs::GangPolicy;
@@ -68,6 +68,20 @@ pub trait QueueSort: Send + Sync {
     fn only_when_named(&self) -> bool {
         false
     }
+}
+
+/// Concern: says cheaply whether a plugin has anything to say about a pod.
+///
+/// Asked once per attempt. Of a plugin that says no, PreFilter, Filter, PreScore, Score, Reserve and node overrides are not
+/// called for the pod, and its results come from what is kept for equal pods, as if the plugin were not enabled.
+pub trait Concern: Send + Sync {
+    /// Returns whether the plugin may have anything to say about a pod. `spec` is the pod's, or a changed one in a question
+    /// about it.
+    ///
+    /// Must be false only when each of these points would leave the pod alone. Must not depend on which pods are on which
+    /// nodes: what is said holds in the trials of the attempt too. The plugin's filters and scores must read
+    /// [`Reads::Everything`], since what is kept is kept for pods that it concerns as well.
+    fn concerns(&self, view: View<'_>, spec: &PodSpec, pod: &Pod) -> bool;
 }
 
 /// The result of PreFilter.
@@ -304,6 +318,18 @@ pub trait Reserve: Send + Sync {
     ) -> Result<Option<Reservation>, Cause> {
         self.reserve(view, pod, node)
     }
+    /// Like [`reserve`](Self::reserve), of a plugin with [`NodeOverrides`], after others refused the pod in the room of these
+    /// pods, into which this plugin let it before.
+    #[inline]
+    fn reserve_but(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        _refused: &[PodId],
+    ) -> Result<Option<Reservation>, Cause> {
+        self.reserve(view, pod, node)
+    }
     /// Chooses for a pod that another plugin lets into the room of a pod for which this plugin holds something: from that
     /// room first, or only. The view is without that pod. `affinity` as in [`reserve_aligned`](Self::reserve_aligned), if
     /// the node demands one. What is chosen is taken off the room ([`DerivedState::hold_left`]).
@@ -424,43 +450,6 @@ macro_rules! accessors {
     )* };
 }
 
-/// Writes the accessors of the named extension points in an `impl Plugin` whose type implements their traits itself:
-/// `points! { filter, score, hints }`.
-#[macro_export]
-macro_rules! points {
-    ($($name:ident),* $(,)?) => { $($crate::point!($name);)* };
-}
-
-/// Writes one accessor for [`points!`].
-#[doc(hidden)]
-#[macro_export]
-macro_rules! point {
-    (pre_enqueue) => { $crate::point!(pre_enqueue -> PreEnqueue); };
-    (queue_sort) => { $crate::point!(queue_sort -> QueueSort); };
-    (pre_filter) => { $crate::point!(pre_filter -> PreFilter); };
-    (filter) => { $crate::point!(filter -> Filter); };
-    (pre_score) => { $crate::point!(pre_score -> PreScore); };
-    (score) => { $crate::point!(score -> Score); };
-    (post_filter) => { $crate::point!(post_filter -> PostFilter); };
-    (reserve) => { $crate::point!(reserve -> Reserve); };
-    (pre_bind) => { $crate::point!(pre_bind -> PreBind); };
-    (permit) => { $crate::point!(permit -> Permit); };
-    (bind) => { $crate::point!(bind -> Bind); };
-    (post_bind) => { $crate::point!(post_bind -> PostBind); };
-    (hints) => { $crate::point!(hints -> Hints); };
-    (topology_hints) => { $crate::point!(topology_hints -> TopologyHints); };
-    (node_overrides) => { $crate::point!(node_overrides -> NodeOverrides); };
-    (gangs) => { $crate::point!(gangs -> GangPolicy); };
-    (victim_guard) => { $crate::point!(victim_guard -> VictimGuard); };
-    (advice) => { $crate::point!(advice -> Advice); };
-    (pod_groups) => { $crate::point!(pod_groups -> PodGroups); };
-    ($name:ident -> $point:ident) => {
-        fn $name(&self) -> Option<&dyn $crate::$point> {
-            Some(self)
-        }
-    };
-}
-
 /// A plugin with its arguments, as one profile uses it.
 pub trait Plugin: Send + Sync {
     /// Returns the plugin's name in the configuration.
@@ -485,6 +474,7 @@ pub trait Plugin: Send + Sync {
         post_bind -> PostBind;
         hints -> Hints;
         topology_hints -> TopologyHints;
+        concern -> Concern;
         node_overrides -> NodeOverrides;
         gangs -> GangPolicy;
         victim_guard -> VictimGuard;

@@ -40,7 +40,7 @@ pub(crate) fn pod(name: &str, app: &str, cpu: &str) -> Value {
     })
 }
 
-fn cluster(nodes: Value, reservations: Value) -> Case {
+pub(crate) fn cluster(nodes: Value, reservations: Value) -> Case {
     Case::new(&json!({"id": "rules", "objects": {"nodes": nodes, "pods": [], "reservations": reservations}}))
 }
 
@@ -146,7 +146,8 @@ fn reservations_that_cannot_be_placed_say_why_and_hold_nothing() {
     unowned["spec"]["owners"] = json!([]);
     let mut misspelt = reservation("misspelt", "1", &json!({}));
     misspelt["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("one");
-    let ahead = reservation("ahead", "1", &json!({"preAllocation": true}));
+    let ahead = json!({"preAllocation": true, "preAllocationPolicy": {"mode": "Cluster"}});
+    let ahead = reservation("ahead", "1", &ahead);
     let conflicting = reservation("conflicting", "1", &json!({}));
     let all = json!([reservation("first", "2", &aligned), unowned, misspelt, ahead, conflicting]);
     let case = cluster(json!([node("n", "10")]), all);
@@ -154,7 +155,7 @@ fn reservations_that_cannot_be_placed_say_why_and_hold_nothing() {
     for (name, said) in [
         ("unowned", "spec.owners: must name who may use the reservation ([])"),
         ("misspelt", "spec.template.spec.containers[0].resources.requests.cpu: "),
-        ("ahead", "spec.preAllocation: "),
+        ("ahead", "spec.preAllocationPolicy.mode: must be Default"),
         ("conflicting", "0/1 nodes are available: 1 node(s) reservation allocate policy conflict."),
     ] {
         let status = status(&case, name);

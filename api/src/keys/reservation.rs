@@ -15,5 +15,7 @@ pub const RESERVATION_IGNORED: &str = "scheduling.koordinator.sh/reservation-ign
 pub const RESERVATION_RESTRICTED_OPTIONS: &str = "scheduling.koordinator.sh/reservation-restricted-options";
 /// Label of a reservation, an integer: of several the least above 0 is taken first.
 pub const RESERVATION_ORDER: &str = "scheduling.koordinator.sh/reservation-order";
+/// Label of a reservation with `spec.preAllocation`: `"true"` places it over a bound pod of its owners, or not at all.
+pub const PRE_ALLOCATION_REQUIRED: &str = "scheduling.koordinator.sh/pre-allocation-required";
 /// Label of a reservation, an integer: its priority in the queue. Absent: that of its template, else the greatest there is.
 pub const PRIORITY: &str = "koordinator.sh/priority";

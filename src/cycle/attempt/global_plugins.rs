@@ -219,6 +219,9 @@ pub(crate) fn global_scores(
     let mut scores = SmallVec::new();
     for (entry, pre_score) in &globals.scores {
         let (entry, enabled) = (*entry, &ctx.profile.score[*entry]);
+        if ctx.aside.has(enabled) {
+            continue;
+        }
         let Some(plugin) = enabled.plugin.score() else { continue };
         let pre_score = pre_score.map(|at| &ctx.profile.pre_score[at]);
         let Some(value) = chain::prepare_score(pre_score, ctx, nodes) else { continue };
@@ -249,6 +252,9 @@ pub(crate) fn raw_scores(
     let (mut scores, mut raw) = (SmallVec::new(), Vec::new());
     for (entry, pre_score) in &globals.scores {
         let enabled = &ctx.profile.score[*entry];
+        if ctx.aside.has(enabled) {
+            continue;
+        }
         let Some(plugin) = enabled.plugin.score() else { continue };
         let pre_score = pre_score.map(|at| &ctx.profile.pre_score[at]);
         raw.clear();

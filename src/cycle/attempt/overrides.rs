@@ -103,7 +103,7 @@ impl NominationFilter<'_> {
     /// that are absent there.
     pub(crate) fn find_overrides(&mut self, results: &mut NodeResultCache) {
         let (profile, pod) = (self.attempt.profile, self.attempt.pod);
-        if profile.node_overrides.is_empty() {
+        if profile.node_overrides.iter().all(|enabled| self.attempt.aside.has(enabled)) {
             return;
         }
         let found = of_pod(profile, View::new(self.cluster), &pod.spec, pod);
@@ -154,7 +154,7 @@ impl NominationFilter<'_> {
         let attempt = self.attempt;
         self.cluster.probe(|cluster| {
             leave(cluster, results.absent_on(node));
-            measure(&attempt.on(cluster), cause, &[node])
+            measure(&attempt.without(results.absent_on(node), cluster), cause, &[node])
         })
     }
 
@@ -171,9 +171,10 @@ impl NominationFilter<'_> {
         let rivals = results.rivals(&ctx, start);
         for node in feasible {
             let tally = &mut *self.tally;
+            let absent: SmallVec<[PodId; 2]> = results.absent_on(node).into();
             self.cluster.probe(|cluster| {
-                leave(cluster, results.absent_on(node));
-                results.score_overridden(&attempt.on(cluster), node, &rivals, tally);
+                leave(cluster, &absent);
+                results.score_overridden(&attempt.without(&absent, cluster), node, &rivals, tally);
             });
         }
     }

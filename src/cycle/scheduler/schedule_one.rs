@@ -94,7 +94,7 @@ impl Scheduler {
         let tally = &mut self.profiles.tally[profile];
         let start = &mut self.profiles.starts[profile];
         let profile = &self.profiles.all[profile];
-        let attempt = AttemptContext { profile, id, pod, kind, probe };
+        let attempt = AttemptContext::new(profile, (id, pod), kind, &self.cluster, probe);
         let ctx = attempt.on(&self.cluster);
         results.run_filters(&ctx, self.switches.reuse(), tally);
         results.run_global_filters(&ctx, tally);

@@ -14,27 +14,21 @@ use super::matching::Seeker;
 use super::object::Policy;
 use super::reasons::{self, cause};
 use super::reservations::{Reservations, reservation_of};
+use super::taking_over::Taker;
 
 /// What the filter judges.
 enum Judged {
     /// A pod that may use reservations.
     Owner,
-    /// A reservation with this policy.
-    Reservation(Policy),
+    /// A reservation: its policy, where others have another one, and its name, where it must be over a pod.
+    Reservation { policy: Option<Policy>, name: Option<Name> },
 }
 
 impl ReservationPlugin {
     fn prepare(view: View<'_>, spec: &PodSpec) -> PreFiltered {
         let Some(pod) = view.pod() else { return PreFiltered::Skip };
         if let Some(name) = reservation_of(pod) {
-            let Some(all) = view.state::<Reservations>() else { return PreFiltered::Skip };
-            let policy = all.get(name).and_then(|entry| Some(entry.known.as_ref()?.spec.policy));
-            return match policy.filter(|policy| all.has_conflict(*policy)) {
-                None => PreFiltered::Skip,
-                Some(policy) => {
-                    PreFiltered::Ready { value: Arc::new(Judged::Reservation(policy)), nodes: None }
-                }
-            };
+            return Self::prepare_reservation(view, name);
         }
         let refused = |reason, subject: &str| {
             PreFiltered::Refused(cause(Code::UnschedulableAndUnresolvable, reason, subject))
@@ -65,6 +59,26 @@ impl ReservationPlugin {
             true => PreFiltered::Skip,
             false => PreFiltered::Ready { value, nodes: None },
         }
+    }
+
+    fn prepare_reservation(view: View<'_>, name: &Name) -> PreFiltered {
+        let Some(all) = view.state::<Reservations>() else { return PreFiltered::Skip };
+        let must_take = Taker::of(view, name).filter(Taker::must_take);
+        let policy = all.get(name).and_then(|entry| Some(entry.known.as_ref()?.spec.policy));
+        let policy = policy.filter(|policy| all.has_conflict(*policy));
+        if policy.is_none() && must_take.is_none() {
+            return PreFiltered::Skip;
+        }
+        // In a trial the pods are away.
+        let taker = must_take.as_ref().filter(|_| view.absent().is_empty());
+        let nodes: Option<Vec<NodeIdx>> =
+            taker.map(|taker| taker.overrides().into_iter().map(|of| of.node).collect());
+        if nodes.as_ref().is_some_and(Vec::is_empty) {
+            let cause = cause(Code::UnschedulableAndUnresolvable, &reasons::NOTHING_TO_TAKE, "");
+            return PreFiltered::Refused(cause);
+        }
+        let value = Judged::Reservation { policy, name: must_take.map(|_| name.clone()) };
+        PreFiltered::Ready { value: Arc::new(value), nodes }
     }
 
     /// Returns why a node is refused to an owner.
@@ -103,8 +117,14 @@ impl Filter for ReservationPlugin {
 
     fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
         match value.downcast_ref::<Judged>() {
-            Some(Judged::Reservation(policy)) => {
+            Some(Judged::Reservation { policy, name }) => {
                 let Some(all) = view.state::<Reservations>() else { return };
+                if let Some(taker) = name.as_ref().and_then(|name| Taker::of(view, name)) {
+                    let of = cause(Code::UnschedulableAndUnresolvable, &reasons::NOTHING_TO_TAKE, "");
+                    let refused = nodes.cause(of);
+                    nodes.refuse(|node| if taker.takes_any(node) { CauseId::FEASIBLE } else { refused });
+                }
+                let Some(policy) = policy else { return };
                 let of = cause(Code::Unschedulable, &reasons::POLICY_CONFLICT, "");
                 let refused = nodes.cause(of);
                 nodes.refuse(|node| match conflicts(view.cluster(), all, node, *policy) {

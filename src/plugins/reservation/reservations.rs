@@ -17,6 +17,7 @@ use super::args::ReservationArgs;
 use super::entry::{Entry, Known, Owner, StandIn, Taken};
 use super::index::Index;
 use super::object::{Phase, Policy, Reservation};
+use super::taking_over::TakenOver;
 use super::writes::Writes;
 
 /// All reservations.
@@ -33,6 +34,8 @@ pub(super) struct Reservations {
     by_policy: [usize; 2],
     /// How many have an order.
     n_ordered: usize,
+    /// How many are about to be placed over pods.
+    n_taking_over: usize,
     /// Those that pods may use.
     pub(super) index: Index,
     /// Names of reservations whose pods had a node and are off it: for a trial, or until they are placed again.
@@ -54,6 +57,7 @@ impl Reservations {
             n_known: 0,
             by_policy: [0; 2],
             n_ordered: 0,
+            n_taking_over: 0,
             index: Index::default(),
             away: Vec::new(),
             deadlines: Arc::default(),
@@ -111,8 +115,11 @@ impl Reservations {
     fn change(&mut self, name: &Name, change: impl FnOnce(&mut Entry)) {
         let mut entry = self.all.remove(name).map(Arc::unwrap_or_clone).unwrap_or_default();
         let (was_open, was_known) = (entry.open_to(), entry.known.clone());
+        let was_taking_over = !entry.taken_over.is_empty();
         change(&mut entry);
         self.count(was_known.as_ref(), entry.known.as_ref());
+        self.n_taking_over += usize::from(!entry.taken_over.is_empty());
+        self.n_taking_over -= usize::from(was_taking_over);
         let is_open = entry.open_to();
         if was_open.as_ref().map(|(owners, _)| owners) != is_open.as_ref().map(|(owners, _)| owners) {
             if let Some((owners, _)) = was_open {
@@ -149,6 +156,12 @@ impl Reservations {
 
     /// Takes an owner in (`owner` is its hold), or out.
     fn change_owner(&mut self, placed: &Placed<'_>, hold: &HoldValue, comes: bool) -> Touched {
+        if let Some(over) = hold.downcast_ref::<TakenOver>() {
+            self.change(&over.name, |entry| {
+                entry.taken_over = if comes { over.guests.clone() } else { Vec::new() };
+            });
+            return Touched::node(placed.node);
+        }
         let Some(taken) = hold.downcast_ref::<Taken>() else { return Touched::Nothing };
         let pod = placed.pod;
         if taken.is_bound {
@@ -162,6 +175,7 @@ impl Reservations {
                     requests: pod.spec.requests.clone(),
                     is_bound: taken.is_bound,
                     of: taken.uid.clone(),
+                    node: placed.node,
                 };
                 entry.all_owners.insert(placed.id, owner);
             } else {
@@ -169,6 +183,16 @@ impl Reservations {
             }
         });
         Touched::node(placed.node)
+    }
+
+    /// Handles that a pod is no more, over which a reservation may be about to be placed.
+    fn guest_left(&mut self, id: PodId) -> Touched {
+        let over = |(_, entry): &(&Name, &Arc<Entry>)| entry.taken_over.iter().any(|(guest, _)| *guest == id);
+        let name = self.n_taking_over.gt(&0).then(|| self.all.iter().find(over)).flatten();
+        if let Some(name) = name.map(|(name, _)| name.clone()) {
+            self.change(&name, |entry| entry.taken_over.retain(|(guest, _)| *guest != id));
+        }
+        Touched::Nothing
     }
 
     fn index(&mut self, name: &Name, old: Option<&Name>, new: Option<&Name>) {
@@ -239,18 +263,20 @@ impl DerivedState for Reservations {
         Touched::Nothing
     }
 
-    fn pod_left(&mut self, _cx: &HookContext<'_>, _id: PodId, pod: &Pod) -> Touched {
-        let Some(name) = reservation_of(pod) else { return Touched::Nothing };
+    fn pod_left(&mut self, _cx: &HookContext<'_>, id: PodId, pod: &Pod) -> Touched {
+        let Some(name) = reservation_of(pod) else { return self.guest_left(id) };
         self.away.retain(|known| known != name);
         self.change(&name.clone(), |entry| entry.stand_in = None);
         Touched::Attempts
     }
 
     fn pod_added(&mut self, placed: &Placed<'_>) {
-        if let Some(name) = reservation_of(placed.pod)
-            && let Some(at) = self.away.iter().rposition(|known| known == name)
-        {
+        let Some(name) = reservation_of(placed.pod) else { return };
+        if let Some(at) = self.away.iter().rposition(|known| known == name) {
             self.away.swap_remove(at);
+        }
+        if self.get(name).is_some_and(|entry| entry.at != Some(placed.node)) {
+            self.change(&name.clone(), |entry| entry.at = Some(placed.node));
         }
     }
 

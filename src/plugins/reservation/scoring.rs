@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use pellucid_framework::View;
 use pellucid_framework::plugin::{CycleValue, Normalize, PreScore, PreScored, Reads, Score};
-use pellucid_model::{NodeIdx, PodSpec};
+use pellucid_model::{Name, NodeIdx, PodSpec};
 
 use super::ReservationPlugin;
 use super::affinity::ignores_all;
 use super::choosing::{Stand, choose, score};
 use super::matching::Seeker;
+use super::reservations::reservation_of;
+use super::taking_over::Taker;
 
 /// Raw score of the node whose reservation has the least order: ten times the greatest of the others.
 const FIRST: i64 = 1000;
@@ -17,12 +19,21 @@ const FIRST: i64 = 1000;
 /// The node whose reservation has the least order, if any has one.
 struct Preferred(Option<NodeIdx>);
 
+/// The reservation that may be placed over pods.
+struct Taking(Name);
+
 impl PreScore for ReservationPlugin {
     fn reads(&self) -> Reads {
         Reads::Everything
     }
 
     fn pre_score(&self, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]) -> PreScored {
+        if let Some(name) = view.pod().and_then(reservation_of) {
+            return match Taker::of(view, name) {
+                None => PreScored::Skip,
+                Some(_) => PreScored::Ready(Arc::new(Taking(name.clone()))),
+            };
+        }
         let seeker = view.pod().map(|pod| Seeker::of(view, pod, spec));
         let Some(Ok(Some(seeker))) = seeker.filter(|_| !ignores_all(spec)) else { return PreScored::Skip };
         if !seeker.has_match() {
@@ -47,6 +58,11 @@ impl Score for ReservationPlugin {
     }
 
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        if let Some(Taking(name)) = value.downcast_ref() {
+            // Nodes with pods to take over are scored in trials.
+            let score = Taker::of(view, name).map_or(0, |taker| taker.score());
+            return out.fill(score);
+        }
         let seeker = view.pod().map(|pod| Seeker::of(view, pod, spec));
         let (Some(Ok(Some(seeker))), Some(Preferred(first))) = (seeker, value.downcast_ref()) else { return };
         // The scores of the other nodes with reservations that match come from trials.
