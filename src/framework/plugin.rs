@@ -264,6 +264,14 @@ pub trait Score: Send + Sync {
         let nodes: Vec<NodeIdx> = nodes.iter().map(|(node, _)| *node).collect();
         self.score(view, spec, value, &nodes, out);
     }
+    /// Returns whether the plugin scores the nodes alone that a plugin overrides
+    /// ([`NodeOverrides`](super::overrides::NodeOverrides)): the raw score of any other is 0, zeros change nothing in how the
+    /// others are normalised, PreScore says the same of these nodes as of all, and in a trial of one node without looking at
+    /// any. Needs [`Reads::Everything`].
+    #[inline]
+    fn scores_overridden_alone(&self) -> bool {
+        false
+    }
     /// Returns how raw scores are normalised.
     #[inline]
     fn normalize(&self) -> Normalize {

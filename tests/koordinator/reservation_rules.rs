@@ -293,3 +293,23 @@ fn each_of_a_thousand_owners_finds_its_own_among_a_thousand_reservations() {
         assert_eq!(pod["spec"]["nodeName"], status(&case, &name)["nodeName"]);
     }
 }
+
+#[test]
+fn a_hundred_owners_share_the_hundred_reservations_that_each_may_use() {
+    let nodes: Vec<Value> = (0..50).map(|i| node(&format!("n{i}"), "5")).collect();
+    let own = json!({"allocatePolicy": "Restricted", "allocateOnce": false});
+    let of = |i: usize| reservation(&format!("r{i:03}"), "2", &own);
+    let reservations: Vec<Value> = (0..100).map(of).collect();
+    let mut case = cluster(json!(nodes), json!(reservations));
+    for i in 0..100 {
+        case.create_pod(&pod(&format!("p{i:03}"), "web", "2"));
+    }
+    case.settle();
+    for i in 0..100 {
+        let status = status(&case, &format!("r{i:03}"));
+        assert_eq!(status["currentOwners"].as_array().map(Vec::len), Some(1), "r{i:03}: {status}");
+    }
+    assert!((0..50).all(|i| free(&case, &format!("n{i}")) == 1000), "nothing is counted twice");
+    // The next one has no reservation left, and no room beside them.
+    assert_eq!(try_pod(&mut case, &pod("more", "web", "2")), is_refused("InsufficientResource"));
+}

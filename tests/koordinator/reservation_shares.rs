@@ -310,3 +310,24 @@ fn spread_counts_a_reservation_or_its_owners() {
     assert_eq!(try_pod(&mut case, &on("fourth", Some("b"))).0.as_deref(), Some("b"));
     fails(&mut case, &on("fifth", Some("b"))); // two on b, one on a
 }
+
+#[test]
+fn the_next_reservation_is_tried_where_the_cards_of_the_first_do_not_do() {
+    let ordered = |name: &str, order: &str, hundredths: i64| {
+        let own = json!({"allocatePolicy": "Restricted", "allocateOnce": false});
+        let mut made = with_cards(reservation(name, "4", &own), hundredths);
+        made["metadata"]["labels"] = json!({"scheduling.koordinator.sh/reservation-order": order});
+        made
+    };
+    let mut case = gpu_cluster(3, json!([ordered("a", "1", 200), ordered("b", "2", 100)]));
+    for name in ["first", "second"] {
+        assert_eq!(try_pod(&mut case, &with_cards(pod(name, "web", "1"), 60)), is_on("n"));
+    }
+    let owners = |case: &Case, name: &str| status(case, name)["currentOwners"].as_array().map_or(0, Vec::len);
+    assert_eq!((owners(&case, "a"), owners(&case, "b")), (2, 0), "both go by the order");
+    // Of `a` 80 are left, 40 on each of two cards.
+    assert_eq!(try_pod(&mut case, &with_cards(pod("third", "web", "1"), 70)), is_on("n"));
+    assert_eq!((owners(&case, "a"), owners(&case, "b")), (2, 1));
+    assert!(fails(&mut case, &with_cards(pod("fourth", "web", "1"), 70)).is_some());
+    assert_eq!((owners(&case, "a"), owners(&case, "b")), (2, 1), "a refusal leaves nothing behind");
+}

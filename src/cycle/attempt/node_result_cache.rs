@@ -296,7 +296,7 @@ impl NodeResultCache {
     /// valid one; most changes leave it valid.
     pub(crate) fn take_feasible(&mut self) -> Vec<NodeIdx> {
         let mut list = std::mem::take(&mut self.feasible);
-        if !self.listed || self.attempt.is_some() {
+        if !self.listed || !self.is_feasible_as_cached() {
             list.clear();
             list.extend(self.feasible());
         }
@@ -304,7 +304,7 @@ impl NodeResultCache {
     }
 
     pub(crate) fn give_feasible(&mut self, list: Vec<NodeIdx>) {
-        self.listed = self.attempt.is_none();
+        self.listed = self.is_feasible_as_cached();
         self.feasible = list;
     }
 

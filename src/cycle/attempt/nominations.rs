@@ -144,7 +144,7 @@ pub(crate) struct NominationFilter<'a> {
     pub(crate) attempt: AttemptContext<'a>,
     pub(crate) cluster: &'a mut Cluster,
     pub(super) tally: &'a mut [PluginTally],
-    scratch: &'a mut OneNode,
+    pub(super) scratch: &'a mut OneNode,
 }
 
 impl<'a> NominationFilter<'a> {

@@ -32,13 +32,21 @@ impl Taken {
     }
 
     pub(super) fn text(&self) -> String {
-        json!({"name": self.name.as_str(), "uid": &*self.uid}).to_string()
+        match self.name.split_once('/') {
+            Some((namespace, name)) => json!({"name": name, "namespace": namespace, "uid": &*self.uid}),
+            None => json!({"name": self.name.as_str(), "uid": &*self.uid}),
+        }
+        .to_string()
     }
 
     pub(super) fn read(pod: &Pod) -> Option<Self> {
         let value: Value = serde_json::from_str(pod.marks.text(keys::RESERVATION_ALLOCATED)?).ok()?;
         let (name, uid) = (value["name"].as_str()?, value["uid"].as_str()?);
-        Some(Self { name: name.into(), uid: uid.into(), is_bound: true })
+        let name = match value["namespace"].as_str().filter(|namespace| !namespace.is_empty()) {
+            Some(namespace) => Name::new(&format!("{namespace}/{name}")),
+            None => name.into(),
+        };
+        Some(Self { name, uid: uid.into(), is_bound: true })
     }
 }
 
@@ -63,6 +71,8 @@ pub(super) struct Known {
     pub(super) resource_version: Arc<str>,
     /// What is wrong with its owners or its template.
     pub(super) problem: Option<Arc<str>>,
+    /// Whether it is a pod in operating mode Reservation.
+    pub(super) is_pod: bool,
 }
 
 /// The pod that stands for a reservation.

@@ -12,8 +12,9 @@ use super::affinity::ignores_all;
 use super::choosing::{Lack, Stand, choose};
 use super::matching::Seeker;
 use super::object::Policy;
+use super::operating;
 use super::reasons::{self, cause};
-use super::reservations::{Reservations, reservation_of};
+use super::reservations::{Reservations, offered_by, reservation_of};
 use super::taking_over::Taker;
 
 /// What the filter judges.
@@ -29,6 +30,9 @@ impl ReservationPlugin {
         let Some(pod) = view.pod() else { return PreFiltered::Skip };
         if let Some(name) = reservation_of(pod) {
             return Self::prepare_reservation(view, name);
+        }
+        if let Some(name) = operating::name_of(pod) {
+            return Self::prepare_reservation(view, &name);
         }
         let refused = |reason, subject: &str| {
             PreFiltered::Refused(cause(Code::UnschedulableAndUnresolvable, reason, subject))
@@ -47,6 +51,10 @@ impl ReservationPlugin {
             };
         }
         let value: CycleValue = Arc::new(Judged::Owner);
+        // In a trial the only node that is asked about has one.
+        if seeker.affinity().is_some() && !view.absent().is_empty() && seeker.has_match() {
+            return PreFiltered::Ready { value, nodes: None };
+        }
         if seeker.affinity().is_some() {
             let nodes: Vec<NodeIdx> = seeker.matches().into_keys().collect();
             if nodes.is_empty() {
@@ -95,7 +103,7 @@ impl ReservationPlugin {
 /// Whether a node has a reservation that does not share it with one of this policy.
 fn conflicts(cluster: &Cluster, all: &Reservations, node: NodeIdx, policy: Policy) -> bool {
     let pods = cluster.slot(node).pods.iter().filter_map(|id| cluster.pod(*id));
-    let known = pods.filter_map(|record| all.get(reservation_of(&record.pod)?)?.known.as_ref());
+    let known = pods.filter_map(|record| all.get(&*offered_by(&record.pod)?)?.known.as_ref());
     known.into_iter().any(|known| !known.spec.policy.agrees_with(policy))
 }
 

@@ -30,6 +30,7 @@ mod filtering;
 mod index;
 mod matching;
 mod object;
+mod operating;
 mod owners;
 mod reading;
 mod reasons;
@@ -59,7 +60,11 @@ const PLACING: Duration = Duration::from_secs(60);
 const KEYS: DeclaredKeys = DeclaredKeys {
     pod_wide_labels: &[keys::RESERVATION_IGNORED],
     pod_wide_annotations: &[keys::RESERVATION_AFFINITY, keys::EXACT_MATCH_RESERVATION],
-    binding_annotations: &[keys::RESERVATION_ALLOCATED],
+    binding_annotations: &[
+        keys::RESERVATION_ALLOCATED,
+        keys::RESERVATION_OWNERS,
+        keys::RESERVATION_CURRENT_OWNER,
+    ],
     ..DeclaredKeys::NONE
 };
 
@@ -120,7 +125,10 @@ impl Concern for ReservationPlugin {
     /// Most pods own no reservation and say nothing of any.
     fn concerns(&self, view: View<'_>, spec: &PodSpec, pod: &Pod) -> bool {
         let is_owner = || view.state::<Reservations>().is_some_and(|all| all.index.has_owner(pod));
-        pod.stands_for.is_some() || affinity::says_anything(spec) || is_owner()
+        pod.stands_for.is_some()
+            || affinity::says_anything(spec)
+            || operating::name_of(pod).is_some()
+            || is_owner()
     }
 }
 

@@ -3,6 +3,7 @@
 //! A reservation's pod takes what is left: the hold of an owner has it give up what the owner takes of its room. What
 //! stands on objects (`status` of the reservation, the annotation of the owner) is enough to make all of it again.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use super::args::ReservationArgs;
 use super::entry::{Entry, Known, Owner, StandIn, Taken};
 use super::index::Index;
 use super::object::{Phase, Policy, Reservation};
+use super::operating;
 use super::taking_over::TakenOver;
 use super::writes::Writes;
 
@@ -185,6 +187,24 @@ impl Reservations {
         Touched::node(placed.node)
     }
 
+    /// Handles a pod in operating mode Reservation that came, changed or left, with its object before and after.
+    fn operating_pod(&mut self, name: &Name, (id, old, new): (PodId, Option<&Pod>, Option<&Pod>)) -> Touched {
+        let node = |pod: Option<&Pod>| pod.filter(|pod| operating::is_running(pod))?.node_name.clone();
+        let new = new.filter(|pod| operating::name_of(pod).is_some());
+        self.index(name, node(old).as_ref(), node(new).as_ref());
+        if new.is_none() {
+            self.away.retain(|known| known != name);
+        }
+        self.change(name, |entry| {
+            entry.known = new.and_then(operating::known);
+            entry.stand_in = new.map(|pod| StandIn::new(id, &pod.spec.requests));
+            if old.is_none() {
+                entry.given = None;
+            }
+        });
+        Touched::Attempts
+    }
+
     /// Handles that a pod is no more, over which a reservation may be about to be placed.
     fn guest_left(&mut self, id: PodId) -> Touched {
         let over = |(_, entry): &(&Name, &Arc<Entry>)| entry.taken_over.iter().any(|(guest, _)| *guest == id);
@@ -226,6 +246,14 @@ impl Reservations {
     }
 }
 
+/// What a pod in operating mode Reservation holds while it runs.
+struct Offer;
+
+/// Returns the name of the reservation whose room a pod keeps: for which it stands, or which it is.
+pub(super) fn offered_by(pod: &Pod) -> Option<Cow<'_, Name>> {
+    reservation_of(pod).map(Cow::Borrowed).or_else(|| operating::name_of(pod).map(Cow::Owned))
+}
+
 /// Returns the name of the reservation for which a pod stands.
 pub(super) fn reservation_of(pod: &Pod) -> Option<&Name> {
     let of = pod.stands_for.as_ref()?;
@@ -243,6 +271,9 @@ impl DerivedState for Reservations {
     }
 
     fn pod_came(&mut self, _cx: &HookContext<'_>, id: PodId, pod: &Pod) -> Touched {
+        if let Some(name) = operating::name_of(pod) {
+            return self.operating_pod(&name, (id, None, Some(pod)));
+        }
         let Some(name) = reservation_of(pod) else { return Touched::Nothing };
         let stand_in = StandIn::new(id, &pod.spec.requests);
         self.change(&name.clone(), |entry| {
@@ -252,6 +283,9 @@ impl DerivedState for Reservations {
     }
 
     fn pod_changed(&mut self, _cx: &HookContext<'_>, id: PodId, old: &Pod, new: &Pod) -> Touched {
+        if let Some(name) = operating::name_of(new).or_else(|| operating::name_of(old)) {
+            return self.operating_pod(&name, (id, Some(old), Some(new)));
+        }
         if old.spec.requests == new.spec.requests {
             return Touched::Nothing;
         }
@@ -264,6 +298,9 @@ impl DerivedState for Reservations {
     }
 
     fn pod_left(&mut self, _cx: &HookContext<'_>, id: PodId, pod: &Pod) -> Touched {
+        if let Some(name) = operating::name_of(pod) {
+            return self.operating_pod(&name, (id, Some(pod), None));
+        }
         let Some(name) = reservation_of(pod) else { return self.guest_left(id) };
         self.away.retain(|known| known != name);
         self.change(&name.clone(), |entry| entry.stand_in = None);
@@ -271,18 +308,18 @@ impl DerivedState for Reservations {
     }
 
     fn pod_added(&mut self, placed: &Placed<'_>) {
-        let Some(name) = reservation_of(placed.pod) else { return };
-        if let Some(at) = self.away.iter().rposition(|known| known == name) {
+        let Some(name) = offered_by(placed.pod) else { return };
+        if let Some(at) = self.away.iter().rposition(|known| *known == *name) {
             self.away.swap_remove(at);
         }
-        if self.get(name).is_some_and(|entry| entry.at != Some(placed.node)) {
-            self.change(&name.clone(), |entry| entry.at = Some(placed.node));
+        if self.get(&name).is_some_and(|entry| entry.at != Some(placed.node)) {
+            self.change(&name, |entry| entry.at = Some(placed.node));
         }
     }
 
     fn pod_removed(&mut self, placed: &Placed<'_>) {
-        if let Some(name) = reservation_of(placed.pod) {
-            self.away.push(name.clone());
+        if let Some(name) = offered_by(placed.pod) {
+            self.away.push(name.into_owned());
         }
     }
 
@@ -319,7 +356,7 @@ impl DerivedState for Reservations {
             let of_template = of_template.map(|problem| Arc::from(format!("spec.template.{problem}")));
             let problem = spec.problem().map(Arc::from).or(of_template);
             let (uid, resource_version) = (object.uid.clone(), object.resource_version.clone());
-            Known { spec, uid, resource_version, problem }
+            Known { spec, uid, resource_version, problem, is_pod: false }
         });
         let is_new = old.map(|old| &old.uid) != new.map(|new| &new.uid);
         if let Some(at) = known.as_ref().and_then(|known| self.deadline(&known.spec)) {
@@ -406,6 +443,11 @@ impl DerivedState for Reservations {
         placed: &Placed<'_>,
         held: Option<&HoldValue>,
     ) -> Option<HoldValue> {
+        if operating::name_of(placed.pod).is_some() {
+            // It wakes those that wait for the room.
+            let offer = held.filter(|held| held.is::<Offer>()).cloned();
+            return operating::is_running(placed.pod).then(|| offer.unwrap_or_else(|| Arc::new(Offer)));
+        }
         let known = held.and_then(|held| Some((held, held.downcast_ref::<Taken>()?)));
         match known {
             Some((held, taken)) if taken.is_bound || placed.stage != Stage::Bound => Some(held.clone()),

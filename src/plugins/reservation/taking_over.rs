@@ -18,7 +18,7 @@ use super::choosing::{score, shares};
 use super::entry::{Entry, Known, Owner, Taken, amount};
 use super::object::{Policy, amounts_of};
 use super::owners;
-use super::reservations::Reservations;
+use super::reservations::{Reservations, offered_by};
 
 /// What the pod of a reservation holds that is placed over others: these, in its room.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl<'a> Taker<'a> {
     fn share_of(&self, record: &PodRecord) -> Option<i64> {
         let pod = &record.pod;
         let owners = self.known.spec.owners.as_deref().ok()?;
-        if pod.stands_for.is_some() || pod.deleting || !owners::matches(owners, pod) {
+        if offered_by(pod).is_some() || pod.deleting || !owners::matches(owners, pod) {
             return None;
         }
         if Taken::read(pod).is_some_and(|taken| taken.uid != self.known.uid) {
