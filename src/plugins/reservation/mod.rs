@@ -202,7 +202,7 @@ impl Permit for ReservationPlugin {
         }
         let record = view.cluster().find_pod(&pod.key).and_then(|id| view.cluster().pod(id));
         let mut holds = record.into_iter().flat_map(|record| &record.holds);
-        match holds.find(|hold| !view.cluster().shares_holds(hold.plugin)) {
+        match holds.find(|hold| hold.plugin != NAME && !view.cluster().shares_holds(hold.plugin)) {
             Some(hold) => Permitted::No(reasons::cause(
                 Code::UnschedulableAndUnresolvable,
                 &reasons::NOT_HANDED_ON,
