@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{Cluster, Hold, Stage};
 use pellucid_framework::plugin::Room;
-use pellucid_framework::profile::Profile;
+use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Cause, Code, NumaAffinity, Reason, Reservation, View};
 use pellucid_model::effect::BindingMarks;
 use pellucid_model::{NodeIdx, Pod, PodId};
@@ -23,7 +23,18 @@ pub(crate) fn reserve(
     node: NodeIdx,
     affinity: Option<NumaAffinity>,
 ) -> Result<(), Cause> {
-    reserve_if(cluster, profile, (id, pod), node, affinity, |_| true)
+    reserve_if(cluster, profile, (id, pod), (node, Aside::default()), affinity, |_| true)
+}
+
+/// Does the same without the plugins that the pod does not concern.
+pub(crate) fn reserve_beside(
+    cluster: &mut Cluster,
+    profile: &Profile,
+    pod: (PodId, &Pod),
+    (node, aside): (NodeIdx, Aside),
+    affinity: Option<NumaAffinity>,
+) -> Result<(), Cause> {
+    reserve_if(cluster, profile, pod, (node, aside), affinity, |_| true)
 }
 
 /// Does the same for a state that is rebuilt, whose pod has its marks already: a plugin that would mark the pod held
@@ -35,6 +46,7 @@ pub(crate) fn reserve_unmarked(
     node: NodeIdx,
     affinity: Option<NumaAffinity>,
 ) -> Result<(), Cause> {
+    let node = (node, Aside::default());
     reserve_if(cluster, profile, pod, node, affinity, |chosen| chosen.marks.is_none())
 }
 
@@ -44,14 +56,14 @@ fn reserve_if(
     cluster: &mut Cluster,
     profile: &Profile,
     pod: (PodId, &Pod),
-    node: NodeIdx,
+    (node, aside): (NodeIdx, Aside),
     affinity: Option<NumaAffinity>,
     counts: impl Fn(&Reservation) -> bool,
 ) -> Result<(), Cause> {
     let (mut refused, mut first) = (SmallVec::<[PodId; 2]>::new(), None);
     loop {
         let overlay = cluster.begin();
-        let reserved = reserve_but(cluster, profile, pod, (node, &refused), affinity, &counts);
+        let reserved = reserve_but(cluster, profile, pod, (node, aside, &refused), affinity, &counts);
         let Err(cause) = reserved else {
             cluster.commit(overlay);
             return Ok(());
@@ -72,11 +84,11 @@ fn reserve_but(
     cluster: &mut Cluster,
     profile: &Profile,
     (id, pod): (PodId, &Pod),
-    (node, refused): (NodeIdx, &[PodId]),
+    (node, aside, refused): (NodeIdx, Aside, &[PodId]),
     affinity: Option<NumaAffinity>,
     counts: impl Fn(&Reservation) -> bool,
 ) -> Result<(), Cause> {
-    for enabled in &profile.reserve {
+    for enabled in profile.reserve.iter().filter(|enabled| !aside.has(enabled)) {
         let Some(plugin) = enabled.plugin.reserve() else { continue };
         let held = cluster.pod(id).map_or(&[][..], |record| &record.holds);
         if held.iter().any(|hold| hold.plugin == enabled.plugin.name()) {
