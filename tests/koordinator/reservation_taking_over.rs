@@ -20,7 +20,7 @@ fn ahead(name: &str, cpu: &str, more: &Value) -> Value {
 }
 
 /// Creates a reservation and decides.
-fn create(case: &mut Case, mut reservation: Value) {
+pub(crate) fn create(case: &mut Case, mut reservation: Value) {
     let name = text(&reservation["metadata"]["name"]).to_owned();
     reservation["metadata"]["uid"] = json!(format!("{name}-uid"));
     reservation["metadata"]["creationTimestamp"] = json!(case.moment());
