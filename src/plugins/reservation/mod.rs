@@ -2,7 +2,7 @@
 //!
 //! See README.md for the rules. A reservation is scheduled as the pod that `stand_in` makes of it. `object` reads it,
 //! `owners` says who may use it, `affinity` what a pod wants, `matching` joins both, `choosing` takes one of a node's.
-//! `reservations` is the state of
+//! `taking_over` places one over pods that run, `operating` reads pods that are reservations. `reservations` is the state of
 //! all, `entry` that of one, `index` finds them, `writes` what it orders, `filtering` and `scoring` the points of the cycle, `reasons` words
 //! refusals, `reading` serves.
 

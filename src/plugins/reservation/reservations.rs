@@ -207,9 +207,12 @@ impl Reservations {
 
     /// Handles that a pod is no more, over which a reservation may be about to be placed.
     fn guest_left(&mut self, id: PodId) -> Touched {
-        let over = |(_, entry): &(&Name, &Arc<Entry>)| entry.taken_over.iter().any(|(guest, _)| *guest == id);
-        let name = self.n_taking_over.gt(&0).then(|| self.all.iter().find(over)).flatten();
-        if let Some(name) = name.map(|(name, _)| name.clone()) {
+        if self.n_taking_over == 0 {
+            return Touched::Nothing;
+        }
+        let is_guest = |entry: &Entry| entry.taken_over.iter().any(|(guest, _)| *guest == id);
+        let found = self.all.iter().find(|(_, entry)| is_guest(entry));
+        if let Some(name) = found.map(|(name, _)| name.clone()) {
             self.change(&name, |entry| entry.taken_over.retain(|(guest, _)| *guest != id));
         }
         Touched::Nothing

@@ -5,6 +5,7 @@
 //! of its pod says; before the reservation is placed, each pod is marked as its owner, from which it is read back.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use pellucid_api::keys::reservation as keys;
 use pellucid_cluster::{PodRecord, Stage};
@@ -12,7 +13,6 @@ use pellucid_framework::{NodeOverride, View};
 use pellucid_model::effect::{ObjectPart, ObjectRef, ObjectWrite, Precondition};
 use pellucid_model::{Name, NodeIdx, PodId};
 use serde_json::json;
-use std::sync::Arc;
 
 use super::choosing::{score, shares};
 use super::entry::{Entry, Known, Owner, Taken, amount};
