@@ -97,7 +97,7 @@ impl Cluster {
     /// Has what a plugin holds for a host be what its guests leave.
     pub(super) fn share_hold(&mut self, host: PodId, plugin: &'static str) {
         // What is undone is undone hold by hold.
-        if self.undo.is_undoing() {
+        if self.undo.is_undoing() || !self.shares_holds(plugin) {
             return;
         }
         let find = |record: &'_ PodRecord| record.holds.iter().find(|hold| hold.plugin == plugin).cloned();

@@ -363,6 +363,7 @@ impl Cluster {
     pub(crate) fn place_bound(&mut self, id: PodId, node: NodeIdx) {
         self.place(id, node, Stage::Bound);
         self.read_holds(id);
+        self.settle_given();
     }
 
     /// Places a pod on the node with this name, which need not have an object.

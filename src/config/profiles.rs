@@ -113,6 +113,7 @@ pub(super) fn profile(
     profile.topology_hints = everywhere(&profile.plugins, |plugin| plugin.topology_hints().is_some());
     // Where others choose from what is free, the room in which the pod is to stand must be known.
     profile.reserve.sort_by_key(|enabled| enabled.plugin.node_overrides().is_none());
+    profile.concerns = everywhere(&profile.plugins, |plugin| plugin.concern().is_some());
     profile.node_overrides = everywhere(&profile.plugins, |plugin| plugin.node_overrides().is_some());
     profile.victim_guards = everywhere(&profile.plugins, |plugin| plugin.victim_guard().is_some());
     for args in args.iter().filter(|args| !is_used(&args.name)) {

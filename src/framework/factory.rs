@@ -140,3 +140,41 @@ pub trait PluginFactory: Send + Sync {
     /// Returns the endpoints besides `config`, `stats` and `schema`, including `state`.
     fn endpoints(&self) -> Vec<Endpoint>;
 }
+
+/// Writes the accessors of the named extension points in an `impl Plugin` whose type implements their traits itself:
+/// `points! { filter, score, hints }`.
+#[macro_export]
+macro_rules! points {
+    ($($name:ident),* $(,)?) => { $($crate::point!($name);)* };
+}
+
+/// Writes one accessor for [`points!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! point {
+    (pre_enqueue) => { $crate::point!(pre_enqueue -> PreEnqueue); };
+    (queue_sort) => { $crate::point!(queue_sort -> QueueSort); };
+    (pre_filter) => { $crate::point!(pre_filter -> PreFilter); };
+    (filter) => { $crate::point!(filter -> Filter); };
+    (pre_score) => { $crate::point!(pre_score -> PreScore); };
+    (score) => { $crate::point!(score -> Score); };
+    (post_filter) => { $crate::point!(post_filter -> PostFilter); };
+    (reserve) => { $crate::point!(reserve -> Reserve); };
+    (pre_bind) => { $crate::point!(pre_bind -> PreBind); };
+    (permit) => { $crate::point!(permit -> Permit); };
+    (bind) => { $crate::point!(bind -> Bind); };
+    (post_bind) => { $crate::point!(post_bind -> PostBind); };
+    (hints) => { $crate::point!(hints -> Hints); };
+    (topology_hints) => { $crate::point!(topology_hints -> TopologyHints); };
+    (concern) => { $crate::point!(concern -> Concern); };
+    (node_overrides) => { $crate::point!(node_overrides -> NodeOverrides); };
+    (gangs) => { $crate::point!(gangs -> GangPolicy); };
+    (victim_guard) => { $crate::point!(victim_guard -> VictimGuard); };
+    (advice) => { $crate::point!(advice -> Advice); };
+    (pod_groups) => { $crate::point!(pod_groups -> PodGroups); };
+    ($name:ident -> $point:ident) => {
+        fn $name(&self) -> Option<&dyn $crate::$point> {
+            Some(self)
+        }
+    };
+}

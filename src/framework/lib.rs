@@ -44,9 +44,9 @@ pub use overrides::{NodeOverride, NodeOverrides};
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
 pub use pellucid_model::manifest;
 pub use plugin::{
-    Bind, CycleValue, DeclaredKeys, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted, Plugin,
-    PluginFactory, PostBind, PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered, PreScore,
-    PreScored, QueueSort, Reads, Reservation, Reserve, Score, VictimGuard,
+    Bind, Concern, CycleValue, DeclaredKeys, Evaluator, Filter, Hint, Hints, Nodes, Permit, Permitted,
+    Plugin, PluginFactory, PostBind, PostFilter, PreBind, PreBound, PreEnqueue, PreFilter, PreFiltered,
+    PreScore, PreScored, QueueSort, Reads, Reservation, Reserve, Score, VictimGuard,
 };
 pub use post_filter::PostFiltered;
 pub use registration::Registration;

@@ -13,7 +13,7 @@ use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_model::cause::Cause;
 use pellucid_model::effect::{BindingMarks, ObjectWrite};
 use pellucid_model::requests::ResourceList;
-use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
+use pellucid_model::{NodeIdx, Now, Pod, PodId, PodSpec};
 
 use super::advice::{Advice, PodGroups};
 use super::gangs::GangPolicy;
@@ -68,6 +68,20 @@ pub trait QueueSort: Send + Sync {
     fn only_when_named(&self) -> bool {
         false
     }
+}
+
+/// Concern: says cheaply whether a plugin has anything to say about a pod.
+///
+/// Asked once per attempt. Of a plugin that says no, PreFilter, Filter, PreScore, Score, Reserve and node overrides are not
+/// called for the pod, and its results come from what is kept for equal pods, as if the plugin were not enabled.
+pub trait Concern: Send + Sync {
+    /// Returns whether the plugin may have anything to say about a pod. `spec` is the pod's, or a changed one in a question
+    /// about it.
+    ///
+    /// Must be false only when each of these points would leave the pod alone. Must not depend on which pods are on which
+    /// nodes: what is said holds in the trials of the attempt too. The plugin's filters and scores must read
+    /// [`Reads::Everything`], since what is kept is kept for pods that it concerns as well.
+    fn concerns(&self, view: View<'_>, spec: &PodSpec, pod: &Pod) -> bool;
 }
 
 /// The result of PreFilter.
@@ -250,6 +264,14 @@ pub trait Score: Send + Sync {
         let nodes: Vec<NodeIdx> = nodes.iter().map(|(node, _)| *node).collect();
         self.score(view, spec, value, &nodes, out);
     }
+    /// Returns whether the plugin scores the nodes alone that a plugin overrides
+    /// ([`NodeOverrides`](super::overrides::NodeOverrides)): the raw score of any other is 0, zeros change nothing in how the
+    /// others are normalised, PreScore says the same of these nodes as of all, and in a trial of one node without looking at
+    /// any. Needs [`Reads::Everything`].
+    #[inline]
+    fn scores_overridden_alone(&self) -> bool {
+        false
+    }
     /// Returns how raw scores are normalised.
     #[inline]
     fn normalize(&self) -> Normalize {
@@ -301,6 +323,18 @@ pub trait Reserve: Send + Sync {
         pod: &Pod,
         node: NodeIdx,
         _affinity: NumaAffinity,
+    ) -> Result<Option<Reservation>, Cause> {
+        self.reserve(view, pod, node)
+    }
+    /// Like [`reserve`](Self::reserve), of a plugin with [`NodeOverrides`], after others refused the pod in the room of these
+    /// pods, into which this plugin let it before.
+    #[inline]
+    fn reserve_but(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        _refused: &[PodId],
     ) -> Result<Option<Reservation>, Cause> {
         self.reserve(view, pod, node)
     }
@@ -424,43 +458,6 @@ macro_rules! accessors {
     )* };
 }
 
-/// Writes the accessors of the named extension points in an `impl Plugin` whose type implements their traits itself:
-/// `points! { filter, score, hints }`.
-#[macro_export]
-macro_rules! points {
-    ($($name:ident),* $(,)?) => { $($crate::point!($name);)* };
-}
-
-/// Writes one accessor for [`points!`].
-#[doc(hidden)]
-#[macro_export]
-macro_rules! point {
-    (pre_enqueue) => { $crate::point!(pre_enqueue -> PreEnqueue); };
-    (queue_sort) => { $crate::point!(queue_sort -> QueueSort); };
-    (pre_filter) => { $crate::point!(pre_filter -> PreFilter); };
-    (filter) => { $crate::point!(filter -> Filter); };
-    (pre_score) => { $crate::point!(pre_score -> PreScore); };
-    (score) => { $crate::point!(score -> Score); };
-    (post_filter) => { $crate::point!(post_filter -> PostFilter); };
-    (reserve) => { $crate::point!(reserve -> Reserve); };
-    (pre_bind) => { $crate::point!(pre_bind -> PreBind); };
-    (permit) => { $crate::point!(permit -> Permit); };
-    (bind) => { $crate::point!(bind -> Bind); };
-    (post_bind) => { $crate::point!(post_bind -> PostBind); };
-    (hints) => { $crate::point!(hints -> Hints); };
-    (topology_hints) => { $crate::point!(topology_hints -> TopologyHints); };
-    (node_overrides) => { $crate::point!(node_overrides -> NodeOverrides); };
-    (gangs) => { $crate::point!(gangs -> GangPolicy); };
-    (victim_guard) => { $crate::point!(victim_guard -> VictimGuard); };
-    (advice) => { $crate::point!(advice -> Advice); };
-    (pod_groups) => { $crate::point!(pod_groups -> PodGroups); };
-    ($name:ident -> $point:ident) => {
-        fn $name(&self) -> Option<&dyn $crate::$point> {
-            Some(self)
-        }
-    };
-}
-
 /// A plugin with its arguments, as one profile uses it.
 pub trait Plugin: Send + Sync {
     /// Returns the plugin's name in the configuration.
@@ -485,6 +482,7 @@ pub trait Plugin: Send + Sync {
         post_bind -> PostBind;
         hints -> Hints;
         topology_hints -> TopologyHints;
+        concern -> Concern;
         node_overrides -> NodeOverrides;
         gangs -> GangPolicy;
         victim_guard -> VictimGuard;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use pellucid_model::Name;
+use pellucid_model::{Name, Pod, PodSpec};
 
 use super::gangs::GangRules;
 use super::plugin::Plugin;
+use super::view::View;
 
 /// A plugin enabled at an extension point.
 #[derive(Clone)]
@@ -53,13 +54,38 @@ pub struct Profile {
     pub post_bind: Vec<Enabled>,
     /// Those of `plugins` that provide topology hints. The configuration has no such point.
     pub topology_hints: Vec<Enabled>,
+    /// Those of `plugins` that say which pods concern them. The configuration has no such point.
+    pub concerns: Vec<Enabled>,
     /// Those of `plugins` that override nodes. The configuration has no such point.
     pub node_overrides: Vec<Enabled>,
     /// Those of `plugins` that protect pods from eviction. The configuration has no such point.
     pub victim_guards: Vec<Enabled>,
 }
 
+/// The plugins of a profile that a pod does not concern.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Aside(u64);
+
+impl Aside {
+    /// Whether a plugin is among them.
+    #[inline]
+    pub fn has(self, enabled: &Enabled) -> bool {
+        self.0 != 0 && enabled.index < 64 && self.0 & (1 << enabled.index) != 0
+    }
+}
+
 impl Profile {
+    /// Returns the plugins that a pod does not concern.
+    #[inline]
+    pub fn aside(&self, view: View<'_>, spec: &PodSpec, pod: &Pod) -> Aside {
+        let mut aside = Aside::default();
+        for enabled in self.concerns.iter().filter(|enabled| enabled.index < 64) {
+            let is_concerned = enabled.plugin.concern().is_none_or(|of| of.concerns(view, spec, pod));
+            aside.0 |= u64::from(!is_concerned) << enabled.index;
+        }
+        aside
+    }
+
     /// Returns the rules for its gangs, or `None` when their pods are scheduled one by one.
     pub fn gang_rules(&self) -> Option<GangRules> {
         self.permit.iter().find_map(|enabled| Some(enabled.plugin.gangs()?.rules()))

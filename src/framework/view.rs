@@ -8,26 +8,41 @@ use pellucid_cluster::{Cluster, Columns, DerivedState};
 use pellucid_model::cause::{Cause, CauseId, Causes};
 use pellucid_model::selector::Labels;
 use pellucid_model::taint::Taint;
-use pellucid_model::{Name, NodeIdx, Pod};
+use pellucid_model::{Name, NodeIdx, Pod, PodId};
 
 /// A read-only view of the state. Cheap to copy.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     cluster: &'a Cluster,
     pod: Option<&'a Pod>,
+    absent: &'a [PodId],
 }
 
 impl<'a> View<'a> {
     /// Makes a view of a state.
     #[inline]
     pub fn new(cluster: &'a Cluster) -> Self {
-        Self { cluster, pod: None }
+        Self { cluster, pod: None, absent: &[] }
     }
 
     /// Returns the view of an attempt at a pod.
     #[inline]
     pub fn for_pod(self, pod: &'a Pod) -> Self {
         Self { pod: Some(pod), ..self }
+    }
+
+    /// Returns the view of a trial in which some pods are off their node for the pod of the attempt.
+    #[inline]
+    pub fn without(self, absent: &'a [PodId]) -> Self {
+        Self { absent, ..self }
+    }
+
+    /// Returns the pods that are off the node in question because a plugin says that its pod does not see them
+    /// ([`NodeOverrides`](super::NodeOverrides)); none for other nodes. Only plugins that read
+    /// [`Reads::Everything`](super::plugin::Reads::Everything) may look at them.
+    #[inline]
+    pub fn absent(self) -> &'a [PodId] {
+        self.absent
     }
 
     /// Returns the pod that the plugin is asked about, for what its spec does not say: its own labels, its name, its

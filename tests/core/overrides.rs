@@ -205,7 +205,7 @@ proptest! {
     fn a_decision_is_that_of_a_state_in_which_the_absent_pods_are_gone(
         nodes in vec(200..1000i64, 1..5),
         others in vec((0..5usize, 50..400i64), 0..8),
-        rooms in vec(50..600i64, 1..3),
+        rooms in vec((0..5usize, 50..600i64), 1..5),
         wanted in 50..900i64,
     ) {
         let decided = |is_kept: bool| {
@@ -215,8 +215,8 @@ proptest! {
                 let other = ranked(&format!("other{i}"), *milli_cpu, 10);
                 core.see(&on(&other, &format!("n{}", at % nodes.len())));
             }
-            for (i, milli_cpu) in rooms.iter().enumerate().filter(|_| is_kept) {
-                core.see(&kept(&format!("kept{i}"), *milli_cpu, "n0", "p"));
+            for (i, (at, milli_cpu)) in rooms.iter().enumerate().filter(|_| is_kept) {
+                core.see(&kept(&format!("kept{i}"), *milli_cpu, &format!("n{}", at % nodes.len()), "p"));
             }
             let p = pod("p", wanted);
             core.attempt(&p);

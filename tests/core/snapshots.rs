@@ -61,6 +61,7 @@ fn the_cycle_runs_on_a_root_and_decides_alike() {
         view: View::new(&snapshot.cluster),
         spec: &p.spec,
         claimant: None,
+        aside: Default::default(),
         probe: &NoProbe,
     };
     let mut rows = NodeResultCache::default();

@@ -201,6 +201,7 @@ impl Case {
             view: View::new(cluster),
             spec: &record.pod.spec,
             claimant: None,
+            aside: Default::default(),
             probe: &NoProbe,
         };
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];

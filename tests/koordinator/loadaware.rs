@@ -210,8 +210,14 @@ impl Case {
         ask: impl FnOnce(&mut NodeResultCache, &CycleContext<'_>, &mut [PluginTally]) -> T,
     ) -> T {
         let view = View::new(self.core.scheduler.cluster());
-        let ctx =
-            CycleContext { profile: &self.profile, view, spec: &pod.spec, claimant: None, probe: &NoProbe };
+        let ctx = CycleContext {
+            profile: &self.profile,
+            view,
+            spec: &pod.spec,
+            claimant: None,
+            aside: Default::default(),
+            probe: &NoProbe,
+        };
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];
         let mut results = NodeResultCache::default();
         results.run_filters(&ctx, true, &mut tally);

@@ -14,8 +14,10 @@ mod reservation;
 mod reservation_card_histories;
 mod reservation_cluster;
 mod reservation_histories;
+mod reservation_operating_pods;
 mod reservation_rules;
 mod reservation_shares;
+mod reservation_taking_over;
 
 use common::cases::Cases;
 use serde_json::Value;

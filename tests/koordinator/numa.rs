@@ -220,7 +220,14 @@ impl Case {
         let id = cluster.find_pod(&PodKey::new("default", name)).expect("the pod waits");
         let spec = cluster.pod(id).expect("the pod waits").pod.spec.clone();
         let view = View::new(cluster);
-        let ctx = CycleContext { profile: &self.profile, view, spec: &spec, claimant: None, probe: &NoProbe };
+        let ctx = CycleContext {
+            profile: &self.profile,
+            view,
+            spec: &spec,
+            claimant: None,
+            aside: Default::default(),
+            probe: &NoProbe,
+        };
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];
         let mut results = NodeResultCache::default();
         results.run_filters(&ctx, true, &mut tally);

@@ -244,6 +244,22 @@ impl Case {
                 let mut outcome = WriteOutcome::Written;
                 match &order.write {
                     ObjectWrite::Patch { object, part, patch, precondition } => {
+                        if object.plural == "pods" {
+                            let namespace = object.namespace.clone().expect("a pod has one");
+                            let key = PodKey::new(&namespace, &object.name);
+                            match self.pods.get(&key).cloned() {
+                                Some(mut pod) => {
+                                    merge(&mut pod, patch);
+                                    drop(self.put_pod(pod));
+                                }
+                                None => {
+                                    let message = "it is gone".into();
+                                    outcome = WriteOutcome::Refused { status: 404, message };
+                                }
+                            }
+                            let id = order.id;
+                            return self.core.apply(Input::Report(EffectReport::ObjectDone { id, outcome }));
+                        }
                         if object.plural != "reservations" {
                             // What other plugins write of their objects is not looked at.
                             let id = order.id;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use pellucid::cluster::Input;
 use pellucid::cluster::columns::{CPU, MEMORY, PODS};
 use pellucid::framework::View;
+use pellucid::framework::plugin::{PreFiltered, PreScored};
 use pellucid::model::effect::{BindOutcome, Effect, EffectReport};
 use pellucid::model::{PodKey, quantity};
 use serde_json::{Value, json};
@@ -78,6 +79,8 @@ impl World {
         if self.random.below(2) == 0 {
             labels["koordinator.sh/priority"] = json!((self.random.below(3) * 100).to_string());
         }
+        let is_ahead = self.random.below(3) == 0;
+        let is_multiple = self.random.below(2) == 0;
         let name = format!("r{}", self.made);
         let created = self.case.moment();
         let containers = self.containers();
@@ -89,6 +92,7 @@ impl World {
                 "owners": [{"labelSelector": {"matchLabels": {"app": app}}}],
                 "template": {"spec": {"schedulerName": "koord-scheduler", "containers": containers}},
                 "allocatePolicy": policy, "allocateOnce": once, "ttl": ttl,
+                "preAllocation": is_ahead, "preAllocationPolicy": {"enableMultiple": is_multiple},
             },
         }));
     }
@@ -157,6 +161,29 @@ impl World {
         }
         self.settle();
         self.check();
+        self.check_concern();
+    }
+
+    /// Checks that the plugin says nothing of pods that it says do not concern it.
+    fn check_concern(&mut self) {
+        let cluster = self.case.core.scheduler.cluster();
+        let plugin = self.case.profile.concerns[0].plugin.clone();
+        let waiting = self.case.pods.keys().filter_map(|key| cluster.pod(cluster.find_pod(key)?));
+        let mut n = 0;
+        for record in waiting.filter(|record| record.node.is_none()) {
+            let (view, pod) = (View::new(cluster).for_pod(&record.pod), &record.pod);
+            if plugin.concern().expect("it has one").concerns(view, &pod.spec, pod) {
+                continue;
+            }
+            n += 1;
+            let prepared = plugin.pre_filter().expect("it filters").pre_filter(view, &pod.spec);
+            assert!(matches!(prepared, PreFiltered::Skip), "{}", pod.key);
+            let scored = plugin.pre_score().expect("it scores").pre_score(view, &pod.spec, view.nodes());
+            assert!(matches!(scored, PreScored::Skip), "{}", pod.key);
+            let overrides = plugin.node_overrides().expect("it has some").overrides(view, &pod.spec, pod);
+            assert!(overrides.is_empty(), "{}: {overrides:?}", pod.key);
+        }
+        (0..n).for_each(|_| self.saw("unconcerned"));
     }
 
     /// Takes a node with its pods away, or puts it back.
@@ -227,11 +254,11 @@ impl World {
     }
 
     /// Returns the owners of a reservation by the objects: what they request, by name.
-    fn owners(&self, uid: &Value) -> BTreeMap<String, Amounts> {
+    fn owners(&self, uid: &Value, node: &Value) -> BTreeMap<String, Amounts> {
         let is_owner = |pod: &&Value| {
             let taken = pod["metadata"]["annotations"][TAKEN].as_str();
             let taken: Option<Value> = taken.and_then(|text| serde_json::from_str(text).ok());
-            pod["spec"]["nodeName"].is_string() && taken.is_some_and(|taken| taken["uid"] == *uid)
+            pod["spec"]["nodeName"] == *node && taken.is_some_and(|taken| taken["uid"] == *uid)
         };
         let owners = self.case.pods.values().filter(is_owner);
         owners
@@ -253,7 +280,7 @@ impl World {
         let mut said = Vec::new();
         for (name, reservation) in &self.case.reservations {
             let (spec, status) = (&reservation["spec"], &reservation["status"]);
-            let owners = self.owners(&reservation["metadata"]["uid"]);
+            let owners = self.owners(&reservation["metadata"]["uid"], &status["nodeName"]);
             let sums = owners.values().fold([0; 2], |sums, of| [sums[0] + of[0], sums[1] + of[1]]);
             if status["phase"] != "Available" {
                 match status["conditions"][1]["reason"].as_str() {
@@ -269,6 +296,9 @@ impl World {
                 .collect();
             assert_eq!(names, owners.keys().cloned().collect::<Vec<_>>(), "{id}: owners of {name}");
             assert!(spec["allocateOnce"] == false || owners.is_empty(), "{id}: {name} is used up");
+            if spec["preAllocation"] == true && !owners.is_empty() {
+                said.push("pre-allocated");
+            }
             let all = requests(&spec["template"]["spec"]);
             let left = [(all[0] - sums[0]).max(0), (all[1] - sums[1]).max(0)];
             if spec["allocatePolicy"] == "Restricted" {
@@ -328,9 +358,18 @@ fn nothing_is_counted_twice_or_lost_whatever_happens() {
         }
         world.seen.into_iter().for_each(|(what, n)| *seen.entry(what).or_default() += n);
     }
-    for what in
-        ["lost nodes", "failed Bindings", "evictions", "expired", "preempted", "empty", "owned", "restarts"]
-    {
+    for what in [
+        "lost nodes",
+        "failed Bindings",
+        "evictions",
+        "expired",
+        "preempted",
+        "empty",
+        "owned",
+        "restarts",
+        "pre-allocated",
+        "unconcerned",
+    ] {
         assert!(seen.get(what).copied().unwrap_or(0) > 50, "{what}: {seen:?}");
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn pod(name: &str, app: &str, cpu: &str) -> Value {
     })
 }
 
-fn cluster(nodes: Value, reservations: Value) -> Case {
+pub(crate) fn cluster(nodes: Value, reservations: Value) -> Case {
     Case::new(&json!({"id": "rules", "objects": {"nodes": nodes, "pods": [], "reservations": reservations}}))
 }
 
@@ -146,7 +146,8 @@ fn reservations_that_cannot_be_placed_say_why_and_hold_nothing() {
     unowned["spec"]["owners"] = json!([]);
     let mut misspelt = reservation("misspelt", "1", &json!({}));
     misspelt["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("one");
-    let ahead = reservation("ahead", "1", &json!({"preAllocation": true}));
+    let ahead = json!({"preAllocation": true, "preAllocationPolicy": {"mode": "Cluster"}});
+    let ahead = reservation("ahead", "1", &ahead);
     let conflicting = reservation("conflicting", "1", &json!({}));
     let all = json!([reservation("first", "2", &aligned), unowned, misspelt, ahead, conflicting]);
     let case = cluster(json!([node("n", "10")]), all);
@@ -154,7 +155,7 @@ fn reservations_that_cannot_be_placed_say_why_and_hold_nothing() {
     for (name, said) in [
         ("unowned", "spec.owners: must name who may use the reservation ([])"),
         ("misspelt", "spec.template.spec.containers[0].resources.requests.cpu: "),
-        ("ahead", "spec.preAllocation: "),
+        ("ahead", "spec.preAllocationPolicy.mode: must be Default"),
         ("conflicting", "0/1 nodes are available: 1 node(s) reservation allocate policy conflict."),
     ] {
         let status = status(&case, name);
@@ -291,4 +292,24 @@ fn each_of_a_thousand_owners_finds_its_own_among_a_thousand_reservations() {
         let pod = &case.pods[&PodKey::new("default", &format!("p{i:03}"))];
         assert_eq!(pod["spec"]["nodeName"], status(&case, &name)["nodeName"]);
     }
+}
+
+#[test]
+fn a_hundred_owners_share_the_hundred_reservations_that_each_may_use() {
+    let nodes: Vec<Value> = (0..50).map(|i| node(&format!("n{i}"), "5")).collect();
+    let own = json!({"allocatePolicy": "Restricted", "allocateOnce": false});
+    let of = |i: usize| reservation(&format!("r{i:03}"), "2", &own);
+    let reservations: Vec<Value> = (0..100).map(of).collect();
+    let mut case = cluster(json!(nodes), json!(reservations));
+    for i in 0..100 {
+        case.create_pod(&pod(&format!("p{i:03}"), "web", "2"));
+    }
+    case.settle();
+    for i in 0..100 {
+        let status = status(&case, &format!("r{i:03}"));
+        assert_eq!(status["currentOwners"].as_array().map(Vec::len), Some(1), "r{i:03}: {status}");
+    }
+    assert!((0..50).all(|i| free(&case, &format!("n{i}")) == 1000), "nothing is counted twice");
+    // The next one has no reservation left, and no room beside them.
+    assert_eq!(try_pod(&mut case, &pod("more", "web", "2")), is_refused("InsufficientResource"));
 }

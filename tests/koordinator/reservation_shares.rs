@@ -1,10 +1,14 @@
 //! What a reservation holds beside amounts: cards, CPUs, quotas and its place among pods, and how owners come by it.
 
-use pellucid::model::PodKey;
+use std::sync::Arc;
+
+use pellucid::cluster::Input;
+use pellucid::model::{ObjectKind, PodKey};
 use serde_json::{Value, json};
 
 use crate::reservation_cluster::{Case, text};
 use crate::reservation_rules::{containers, free, is_on, node, pod, reservation, status, try_pod};
+use crate::reservation_taking_over::create;
 
 const CARDS: &str = "scheduling.koordinator.sh/device-allocated";
 const CPUS: &str = "scheduling.koordinator.sh/resource-status";
@@ -309,4 +313,84 @@ fn spread_counts_a_reservation_or_its_owners() {
     assert_eq!(try_pod(&mut case, &on("third", Some("b"))), is_on("b"));
     assert_eq!(try_pod(&mut case, &on("fourth", Some("b"))).0.as_deref(), Some("b"));
     fails(&mut case, &on("fifth", Some("b"))); // two on b, one on a
+}
+
+#[test]
+fn the_next_reservation_is_tried_where_the_cards_of_the_first_do_not_do() {
+    let ordered = |name: &str, order: &str, hundredths: i64| {
+        let own = json!({"allocatePolicy": "Restricted", "allocateOnce": false});
+        let mut made = with_cards(reservation(name, "4", &own), hundredths);
+        made["metadata"]["labels"] = json!({"scheduling.koordinator.sh/reservation-order": order});
+        made
+    };
+    let mut case = gpu_cluster(3, json!([ordered("a", "1", 200), ordered("b", "2", 100)]));
+    for name in ["first", "second"] {
+        assert_eq!(try_pod(&mut case, &with_cards(pod(name, "web", "1"), 60)), is_on("n"));
+    }
+    let owners = |case: &Case, name: &str| status(case, name)["currentOwners"].as_array().map_or(0, Vec::len);
+    assert_eq!((owners(&case, "a"), owners(&case, "b")), (2, 0), "both go by the order");
+    // Of `a` 80 are left, 40 on each of two cards.
+    assert_eq!(try_pod(&mut case, &with_cards(pod("third", "web", "1"), 70)), is_on("n"));
+    assert_eq!((owners(&case, "a"), owners(&case, "b")), (2, 1));
+    assert!(fails(&mut case, &with_cards(pod("fourth", "web", "1"), 70)).is_some());
+    assert_eq!((owners(&case, "a"), owners(&case, "b")), (2, 1), "a refusal leaves nothing behind");
+}
+
+#[test]
+fn a_template_stands_where_its_bound_claims_are_and_cannot_have_unbound_ones() {
+    let mut there = node("n", "8");
+    there["metadata"]["labels"] = json!({"disk": "there"});
+    let objects = json!({"nodes": [node("m", "8"), there], "pods": [], "reservations": []});
+    let mut case = Case::new(&json!({"id": "volumes", "objects": objects}));
+    let is_there = json!({"required": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["there"]}]},
+    ]}});
+    let volume = |name: &str, claim: Value, phase: &str| {
+        json!({
+            "metadata": {"name": name, "uid": name, "resourceVersion": "1"},
+            "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "late",
+                "nodeAffinity": is_there, "claimRef": claim,
+            },
+            "status": {"phase": phase},
+        })
+    };
+    let claim = |name: &str, volume: &str| {
+        let is_bound = !volume.is_empty();
+        json!({
+            "metadata": {
+                "name": name, "namespace": "default", "uid": name, "resourceVersion": "1",
+                "annotations": if is_bound { json!({"pv.kubernetes.io/bind-completed": "yes"}) } else { json!({}) },
+            },
+            "spec": {
+                "accessModes": ["ReadWriteOnce"], "storageClassName": "late", "volumeName": volume,
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+            "status": {"phase": if is_bound { "Bound" } else { "Pending" }},
+        })
+    };
+    let class = json!({
+        "metadata": {"name": "late", "uid": "late", "resourceVersion": "1"},
+        "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer",
+    });
+    let of_bound = json!({"namespace": "default", "name": "bound", "uid": "bound"});
+    for (kind, object) in [
+        (ObjectKind::StorageClass, class),
+        (ObjectKind::PersistentVolume, volume("v", of_bound, "Bound")),
+        (ObjectKind::PersistentVolume, volume("w", Value::Null, "Available")),
+        (ObjectKind::PersistentVolumeClaim, claim("bound", "v")),
+        (ObjectKind::PersistentVolumeClaim, claim("unbound", "")),
+    ] {
+        let read = case.decoder.object(kind, &object).expect("it can be read");
+        case.core.apply(Input::ObjectApplied(Arc::new(read)));
+    }
+    for name in ["bound", "unbound"] {
+        let mut made = reservation(name, "2", &json!({}));
+        made["spec"]["template"]["spec"]["volumes"] =
+            json!([{"name": "v", "persistentVolumeClaim": {"claimName": name}}]);
+        create(&mut case, made);
+    }
+    assert_eq!(text(&status(&case, "bound")["nodeName"]), "n", "{}", status(&case, "bound"));
+    let said = text(&status(&case, "unbound")["conditions"][0]["message"]).to_owned();
+    assert!(said.contains("cannot hand on to its owners what VolumeBinding gives it"), "{said}");
 }

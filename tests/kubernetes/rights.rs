@@ -121,6 +121,7 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     mock.on(&format!("PATCH {reservation}/status"), lost());
     mock.on(&format!("PATCH {reservation}"), lost());
     mock.on(&format!("DELETE {reservation}"), [Answer::Json(200, json!({}))]);
+    mock.on("PATCH /api/v1/namespaces/ns/pods/g", lost());
     mock.serve("/apis/scheduling.k8s.io/v1/priorityclasses", []);
     let (io, mut inputs) =
         mock.start_io(|config| config.decoder = Decoder::of(&pellucid::plugins::registry()));
@@ -129,9 +130,9 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     let of_quota = [ObjectPart::Main, ObjectPart::Status].map(|part| patch_quota(5 + part as u64, part));
     io.queues.push_all([evict(2, "v"), bind_volume(3), select_node(4)].into_iter().chain(of_quota));
     io.queues.push_all(writes_of_reservation());
-    // The eight reports arrive in any order.
+    // The nine reports arrive in any order.
     let mut reports = 0;
-    while reports < 8 {
+    while reports < 9 {
         let input = inputs.recv().await.expect("an input");
         reports += u32::from(matches!(
             input,
@@ -179,8 +180,8 @@ fn patch_quota(id: u64, part: ObjectPart) -> Effect {
     object(id, write)
 }
 
-/// Orders patches of a Reservation and of its status, and its deletion.
-fn writes_of_reservation() -> [Effect; 3] {
+/// Orders patches of a Reservation and of its status, its deletion, and the mark of a pod over which it is placed.
+fn writes_of_reservation() -> [Effect; 4] {
     let object_ref = || ObjectRef::custom(&RESERVATION, &"".into(), &"r".into());
     let precondition = || Precondition::uid("uid-r".into());
     let patch = ObjectWrite::Patch {
@@ -196,7 +197,19 @@ fn writes_of_reservation() -> [Effect; 3] {
         patch: Arc::new(json!({"metadata": {"annotations": {"a": "b"}}})),
     };
     let delete = ObjectWrite::Delete { object: object_ref(), precondition: precondition() };
-    [object(7, patch), object(8, delete), object(9, marks)]
+    let guest = ObjectWrite::Patch {
+        object: ObjectRef {
+            group: "",
+            version: "v1",
+            plural: "pods",
+            namespace: Some("ns".into()),
+            name: "g".into(),
+        },
+        part: ObjectPart::Main,
+        precondition: Precondition::uid("uid-g".into()),
+        patch: Arc::new(json!({"metadata": {"annotations": {"a": "b"}}})),
+    };
+    [object(7, patch), object(8, delete), object(9, marks), object(10, guest)]
 }
 
 /// Asks who a user is and what the user may.

@@ -24,7 +24,7 @@ use common::cluster::{World, any_node, config, placed_stage, spec, world};
 use common::seen::seen as all_of;
 use pellucid::cluster::state::Overlay;
 use pellucid::cluster::{Cluster, Stage};
-use pellucid::framework::plugin::{Plugin, PreFiltered, PreScored};
+use pellucid::framework::plugin::{Plugin, PreFiltered, PreScored, Reads};
 use pellucid::framework::{Cause, CauseId, Causes, CycleValue, NodeReason, Nodes, View};
 use pellucid::model::{NodeIdx, PodId, PodSpec};
 use proptest::collection::vec;
@@ -155,6 +155,19 @@ fn scores(
     let mut normalised = raw.clone();
     plugin.score()?.normalize_all(view, &value, feasible, &mut normalised);
     Some([raw, normalised])
+}
+
+#[test]
+fn plugins_that_say_which_pods_concern_them_are_asked_at_every_attempt() {
+    let all = plugins();
+    let some: Vec<_> = all.iter().filter(|plugin| plugin.concern().is_some()).collect();
+    assert!(!some.is_empty());
+    for plugin in some {
+        let filters = [plugin.pre_filter().map(|p| p.reads()), plugin.filter().map(|p| p.reads())];
+        let scores = [plugin.pre_score().map(|p| p.reads()), plugin.score().map(|p| p.reads())];
+        let reads: Vec<Reads> = filters.into_iter().chain(scores).flatten().collect();
+        assert!(reads.iter().all(|reads| *reads == Reads::Everything), "{}: {reads:?}", plugin.name());
+    }
 }
 
 /// Returns everything visible of a cluster and every plugin's results for some pods, by name: slots and column

@@ -108,6 +108,7 @@ impl Case {
             view: View::new(self.core.scheduler.cluster()),
             spec: &self.pod.spec,
             claimant: None,
+            aside: Default::default(),
             probe: &NoProbe,
         };
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];

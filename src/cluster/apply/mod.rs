@@ -411,6 +411,7 @@ impl Cluster {
             out.push(ClusterEvent::PodReleased { pod: record.pod.clone(), node });
         }
         let touched = self.notify_plugins(|state, cx| state.pod_left(cx, id, &record.pod));
+        self.settle_given();
         report_touched(touched, out);
         out.push(ClusterEvent::PodForgotten { id, pod: record.pod });
     }

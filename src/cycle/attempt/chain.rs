@@ -85,11 +85,17 @@ pub(crate) fn prepare(places: &Places, ctx: &CycleContext<'_>, tally: &mut [Plug
     let mut restricting: SmallVec<[(usize, &'static str); 2]> = SmallVec::new();
     for (place, at) in places.iter().copied() {
         let Some(place) = place else {
+            if at.is_some_and(|at| ctx.aside.has(&ctx.profile.filter[at])) {
+                continue;
+            }
             prepared.is_concerned = true;
             prepared.values.extend(at.map(|at| (at, no_value())));
             continue;
         };
         let enabled = &ctx.profile.pre_filter[place];
+        if ctx.aside.has(enabled) {
+            continue;
+        }
         let Some(plugin) = enabled.plugin.pre_filter() else { continue };
         let prefiltered = match plugin.pre_filter(ctx.view, ctx.spec) {
             PreFiltered::Refused(cause) => PreFiltered::Refused(cause),
@@ -228,6 +234,7 @@ pub(crate) fn score(
 #[cfg(test)]
 mod tests {
     use pellucid_cluster::Cluster;
+    use pellucid_framework::profile::Aside;
     use pellucid_framework::{Plugin, PreFilter, View};
     use pellucid_model::PodSpec;
     use pellucid_model::time::NoProbe;
@@ -268,6 +275,7 @@ mod tests {
             view: View::new(&cluster),
             spec: &spec,
             claimant: None,
+            aside: Aside::default(),
             probe: &NoProbe,
         };
         let prepared = prepare(&places(&profile, |_| true), &ctx, &mut [PluginTally::default(); 2]);

@@ -26,6 +26,17 @@ pub(crate) struct Attempt {
     pub(crate) refused: Option<Cause>,
     /// The nodes that the pod sees without some pods, ascending.
     pub(crate) overridden: Vec<Overridden>,
+    /// Whether other nodes are the same as in the cached results, and which nodes are feasible.
+    pub(crate) beside: Beside,
+}
+
+/// How the results of an attempt differ from the cached ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beside {
+    /// Whether results of nodes may differ that are not overridden.
+    pub(crate) others_differ: bool,
+    /// Whether an overridden node is feasible that is refused otherwise, or the other way round.
+    pub(crate) feasible_differ: bool,
 }
 
 /// The scores that a plugin which runs at every attempt gives some nodes, in their order.
@@ -61,6 +72,7 @@ impl NodeResultCache {
             // If two plugins refuse the pod as a whole, the first in order counts.
             self.reads_others = true;
             if self.prepared.refused.as_ref().is_none_or(|(known, _)| place < *known) {
+                self.attempt().beside.others_differ = true;
                 self.attempt().refused = Some(cause);
                 self.attempt().n_feasible = 0;
             }
@@ -71,6 +83,7 @@ impl NodeResultCache {
             return;
         }
         self.work += (ctx.view.nodes().len() * prepared.values.len()) as u64;
+        self.attempt().beside.others_differ = true;
         if let Some(only) = &prepared.candidates {
             let attempt = self.attempt();
             for (i, cause) in attempt.mask.iter_mut().enumerate() {
@@ -126,6 +139,13 @@ impl NodeResultCache {
         let before = std::mem::replace(&mut attempt.mask[node.index()], now);
         attempt.n_feasible += usize::from(now.is_feasible());
         attempt.n_feasible -= usize::from(before.is_feasible());
+        attempt.beside.others_differ |= overrides::find(&attempt.overridden, node).is_none();
+        attempt.beside.feasible_differ |= now.is_feasible() != before.is_feasible();
+    }
+
+    /// Whether the nodes that are feasible in this attempt are those of the cached results.
+    pub(crate) fn is_feasible_as_cached(&self) -> bool {
+        self.attempt.as_ref().is_none_or(|attempt| attempt.beside == Beside::default())
     }
 
     /// Replaces the refusal of the pod as a whole by one of every node.
@@ -133,6 +153,7 @@ impl NodeResultCache {
         let attempt = self.attempt();
         let Some(cause) = attempt.refused.take() else { return };
         let id = attempt.causes.id(cause);
+        attempt.beside.others_differ = true;
         for known in attempt.mask.iter_mut().filter(|known| known.is_feasible() || known.is_cause()) {
             *known = id;
         }
@@ -147,6 +168,7 @@ impl NodeResultCache {
             n_feasible,
             refused: None,
             overridden: Vec::new(),
+            beside: Beside::default(),
         })
     }
 
@@ -219,6 +241,9 @@ pub(crate) fn global_scores(
     let mut scores = SmallVec::new();
     for (entry, pre_score) in &globals.scores {
         let (entry, enabled) = (*entry, &ctx.profile.score[*entry]);
+        if ctx.aside.has(enabled) {
+            continue;
+        }
         let Some(plugin) = enabled.plugin.score() else { continue };
         let pre_score = pre_score.map(|at| &ctx.profile.pre_score[at]);
         let Some(value) = chain::prepare_score(pre_score, ctx, nodes) else { continue };
@@ -238,6 +263,16 @@ pub(crate) fn global_scores(
     scores
 }
 
+/// Whether the plugins that run at every attempt score overridden nodes alone, or skip the pod.
+pub(crate) fn score_overridden_alone(globals: &Globals, ctx: &CycleContext<'_>, nodes: &[NodeIdx]) -> bool {
+    globals.scores.iter().all(|(entry, pre_score)| {
+        let enabled = &ctx.profile.score[*entry];
+        let Some(plugin) = enabled.plugin.score().filter(|_| !ctx.aside.has(enabled)) else { return true };
+        let pre_score = pre_score.map(|at| &ctx.profile.pre_score[at]);
+        plugin.scores_overridden_alone() || chain::prepare_score(pre_score, ctx, nodes).is_none()
+    })
+}
+
 /// Returns the raw scores of one of some nodes by the plugins that run at every attempt, each with its index in
 /// `profile.score`; 0 where the plugin skips.
 pub(crate) fn raw_scores(
@@ -249,6 +284,9 @@ pub(crate) fn raw_scores(
     let (mut scores, mut raw) = (SmallVec::new(), Vec::new());
     for (entry, pre_score) in &globals.scores {
         let enabled = &ctx.profile.score[*entry];
+        if ctx.aside.has(enabled) {
+            continue;
+        }
         let Some(plugin) = enabled.plugin.score() else { continue };
         let pre_score = pre_score.map(|at| &ctx.profile.pre_score[at]);
         raw.clear();

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use pellucid_cluster::changes::Changed;
-use pellucid_framework::profile::Profile;
+use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Cause, Nodes, View};
 use pellucid_model::cause::{CauseId, Causes};
 use pellucid_model::collections::FxHashSet;
@@ -36,6 +36,8 @@ pub struct CycleContext<'a> {
     pub spec: &'a PodSpec,
     /// The pod, where pods that are nominated count against it.
     pub claimant: Option<Claimant<'a>>,
+    /// The plugins that the pod does not concern. They are not asked at every attempt.
+    pub aside: Aside,
     /// Times the plugins. No decision depends on it.
     pub probe: &'a dyn Probe,
 }
@@ -294,7 +296,7 @@ impl NodeResultCache {
     /// valid one; most changes leave it valid.
     pub(crate) fn take_feasible(&mut self) -> Vec<NodeIdx> {
         let mut list = std::mem::take(&mut self.feasible);
-        if !self.listed || self.attempt.is_some() {
+        if !self.listed || !self.is_feasible_as_cached() {
             list.clear();
             list.extend(self.feasible());
         }
@@ -302,7 +304,7 @@ impl NodeResultCache {
     }
 
     pub(crate) fn give_feasible(&mut self, list: Vec<NodeIdx>) {
-        self.listed = self.attempt.is_none();
+        self.listed = self.is_feasible_as_cached();
         self.feasible = list;
     }
 

@@ -7,7 +7,7 @@
 
 use pellucid_cluster::Cluster;
 use pellucid_framework::plugin::PreFilter;
-use pellucid_framework::profile::Profile;
+use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Cause, View};
 use pellucid_model::time::Probe;
 use pellucid_model::{GangKey, NodeIdx, Pod, PodId};
@@ -27,15 +27,41 @@ pub(crate) struct AttemptContext<'a> {
     pub(crate) id: PodId,
     pub(crate) pod: &'a Pod,
     pub(crate) kind: AttemptKind<'a>,
+    pub(crate) aside: Aside,
     pub(crate) probe: &'a dyn Probe,
 }
 
 impl<'a> AttemptContext<'a> {
+    /// Makes it, and asks the plugins whether the pod concerns them.
+    pub(crate) fn new(
+        profile: &'a Profile,
+        (id, pod): (PodId, &'a Pod),
+        kind: AttemptKind<'a>,
+        cluster: &Cluster,
+        probe: &'a dyn Probe,
+    ) -> Self {
+        let aside = profile.aside(View::new(cluster), &pod.spec, pod);
+        Self { profile, id, pod, kind, aside, probe }
+    }
+
+    /// Returns the inputs of a cycle for the pod in a trial without some pods.
+    pub(crate) fn without(self, absent: &'a [PodId], cluster: &'a Cluster) -> CycleContext<'a> {
+        let ctx = self.on(cluster);
+        CycleContext { view: ctx.view.without(absent), ..ctx }
+    }
+
     /// Returns the inputs of a cycle for the pod in a state.
     pub(crate) fn on(self, cluster: &'a Cluster) -> CycleContext<'a> {
-        let Self { profile, id, pod, probe, kind } = self;
+        let Self { profile, id, pod, probe, kind, aside } = self;
         let claimant = Some(Claimant { id, pod, group: kind.group() });
-        CycleContext { profile, view: View::new(cluster).for_pod(pod), spec: &pod.spec, claimant, probe }
+        CycleContext {
+            profile,
+            view: View::new(cluster).for_pod(pod),
+            spec: &pod.spec,
+            claimant,
+            aside,
+            probe,
+        }
     }
 }
 
@@ -118,7 +144,7 @@ pub(crate) struct NominationFilter<'a> {
     pub(crate) attempt: AttemptContext<'a>,
     pub(crate) cluster: &'a mut Cluster,
     pub(super) tally: &'a mut [PluginTally],
-    scratch: &'a mut OneNode,
+    pub(super) scratch: &'a mut OneNode,
 }
 
 impl<'a> NominationFilter<'a> {
@@ -157,7 +183,7 @@ impl<'a> NominationFilter<'a> {
             for id in nominees {
                 place_nominee(cluster, attempt.profile, *id, node);
             }
-            results.ask_about(&attempt.on(cluster), node, scratch, tally)
+            results.ask_about(&attempt.without(absent, cluster), node, scratch, tally)
         })
     }
 

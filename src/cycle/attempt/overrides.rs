@@ -32,6 +32,7 @@ pub(crate) struct Overridden {
     pub(crate) cached: Vec<i32>,
     /// Raw scores of the plugins that run at every attempt, by index in `profile.score`.
     global: SmallVec<[(usize, i64); 2]>,
+    is_scored: bool,
     /// The numbers behind the cause for which a filter refuses the node.
     pub(crate) measures: Vec<Measure>,
 }
@@ -103,7 +104,7 @@ impl NominationFilter<'_> {
     /// that are absent there.
     pub(crate) fn find_overrides(&mut self, results: &mut NodeResultCache) {
         let (profile, pod) = (self.attempt.profile, self.attempt.pod);
-        if profile.node_overrides.is_empty() {
+        if profile.node_overrides.iter().all(|enabled| self.attempt.aside.has(enabled)) {
             return;
         }
         let found = of_pod(profile, View::new(self.cluster), &pod.spec, pod);
@@ -117,6 +118,7 @@ impl NominationFilter<'_> {
             absent,
             cached: Vec::new(),
             global: SmallVec::new(),
+            is_scored: false,
             measures: Vec::new(),
         };
         results.attempt().overridden = found.into_iter().map(overridden).collect();
@@ -129,10 +131,11 @@ impl NominationFilter<'_> {
         if results.overridden().is_empty() || results.prepared.refused.is_some() {
             return;
         }
-        let known: &NodeResultCache = results;
-        let nodes = known.overridden().iter().map(|of| of.node).filter(|node| known.is_evaluated(*node));
+        let are_scored = self.can_score_at_once(results);
+        let nodes = results.overridden().iter().map(|of| of.node).filter(|node| results.is_evaluated(*node));
+        let nodes: Vec<NodeIdx> = nodes.collect();
         let judged: Vec<(NodeIdx, Option<Cause>)> =
-            nodes.map(|node| (node, self.ask(known, node, &[]))).collect();
+            nodes.into_iter().map(|node| (node, self.judge(results, node, are_scored))).collect();
         results.work += work::ASK * judged.len() as u64;
         if results.refused_as_a_whole().is_some() {
             if judged.iter().all(|(_, cause)| cause.is_some()) {
@@ -141,27 +144,50 @@ impl NominationFilter<'_> {
             results.refuse_every_node();
         }
         for (node, cause) in judged {
-            if let Some(cause) = &cause {
-                let measures = self.measures(results, node, cause);
-                results.change_overridden(node, |of| of.measures = measures);
-            }
             results.set_result(node, cause);
         }
     }
 
-    /// Returns the numbers behind the cause that refuses an overridden node.
-    fn measures(&mut self, results: &NodeResultCache, node: NodeIdx, cause: &Cause) -> Vec<Measure> {
-        let attempt = self.attempt;
+    /// Whether an overridden node can be scored in the trial in which it is filtered: which of the others are feasible says
+    /// nothing about its raw scores. Then the other nodes are scored, too.
+    fn can_score_at_once(&mut self, results: &mut NodeResultCache) -> bool {
+        if results.refused_as_a_whole().is_some() {
+            return false;
+        }
+        let ctx = self.attempt.on(self.cluster);
+        let feasible = results.take_feasible();
+        let can = global_plugins::score_overridden_alone(&results.globals, &ctx, &feasible);
+        results.give_feasible(feasible);
+        if can {
+            results.run_scores(&ctx, self.tally);
+        }
+        can
+    }
+
+    /// Filters an overridden node in a trial. Notes the numbers behind its refusal, or scores it if `is_scored`.
+    fn judge(&mut self, results: &mut NodeResultCache, node: NodeIdx, is_scored: bool) -> Option<Cause> {
+        let (attempt, scratch, tally) = (self.attempt, &mut *self.scratch, &mut *self.tally);
+        let absent: SmallVec<[PodId; 2]> = results.absent_on(node).into();
         self.cluster.probe(|cluster| {
-            leave(cluster, results.absent_on(node));
-            measure(&attempt.on(cluster), cause, &[node])
+            leave(cluster, &absent);
+            let ctx = attempt.without(&absent, cluster);
+            let cause = results.ask_about(&ctx, node, scratch, tally);
+            match &cause {
+                Some(cause) => {
+                    let measures = measure(&ctx, cause, &[node]);
+                    results.change_overridden(node, |of| of.measures = measures);
+                }
+                None if is_scored => results.score_overridden(&ctx, node, &[], tally),
+                None => {}
+            }
+            cause
         })
     }
 
-    /// Scores the feasible overridden nodes, each in a trial. `start` is where a sampled search begins.
+    /// Scores the feasible overridden nodes that are not scored yet, each in a trial. `start` is where a sampled search begins.
     pub(crate) fn score_overridden_nodes(&mut self, results: &mut NodeResultCache, start: usize) {
-        let feasible = results.overridden().iter().map(|of| of.node).filter(|n| results.is_feasible(*n));
-        let feasible: Vec<NodeIdx> = feasible.collect();
+        let unscored = results.overridden().iter().filter(|of| !of.is_scored).map(|of| of.node);
+        let feasible: Vec<NodeIdx> = unscored.filter(|node| results.is_feasible(*node)).collect();
         if feasible.is_empty() || results.refused_as_a_whole().is_some() {
             return;
         }
@@ -171,9 +197,10 @@ impl NominationFilter<'_> {
         let rivals = results.rivals(&ctx, start);
         for node in feasible {
             let tally = &mut *self.tally;
+            let absent: SmallVec<[PodId; 2]> = results.absent_on(node).into();
             self.cluster.probe(|cluster| {
-                leave(cluster, results.absent_on(node));
-                results.score_overridden(&attempt.on(cluster), node, &rivals, tally);
+                leave(cluster, &absent);
+                results.score_overridden(&attempt.without(&absent, cluster), node, &rivals, tally);
             });
         }
     }
@@ -191,9 +218,9 @@ impl NodeResultCache {
     }
 
     fn change_overridden(&mut self, node: NodeIdx, change: impl FnOnce(&mut Overridden)) {
-        let mut all = self.attempt.iter_mut().flat_map(|attempt| &mut attempt.overridden);
-        if let Some(of) = all.find(|of| of.node == node) {
-            change(of);
+        let Some(attempt) = &mut self.attempt else { return };
+        if let Ok(at) = attempt.overridden.binary_search_by_key(&node, |of| of.node) {
+            change(&mut attempt.overridden[at]);
         }
     }
 
@@ -214,6 +241,8 @@ impl NodeResultCache {
         self.work += work::ASK;
         let global = global_plugins::raw_scores(&self.globals, ctx, (node, rivals), tally);
         let cached = self.scores.as_mut().map(|scores| scores.raw_in(ctx, node, tally));
-        self.change_overridden(node, |of| (of.cached, of.global) = (cached.unwrap_or_default(), global));
+        self.change_overridden(node, |of| {
+            (of.cached, of.global, of.is_scored) = (cached.unwrap_or_default(), global, true);
+        });
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use pellucid_cluster::Cluster;
-use pellucid_framework::profile::Profile;
+use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Cause, View};
 use pellucid_model::time::NoProbe;
 use pellucid_model::{NodeIdx, Pod, PodId, cancellation};
@@ -50,6 +50,7 @@ pub struct Question<'a> {
     pod: Arc<Pod>,
     results: NodeResultCache,
     tally: Vec<PluginTally>,
+    aside: Aside,
     decision: Decision,
 }
 
@@ -74,7 +75,7 @@ impl<'a> Question<'a> {
         let mut cluster = without_place(state, id);
         let mut results = NodeResultCache::default();
         let mut tally = vec![PluginTally::default(); profile.plugins.len()];
-        let attempt = AttemptContext { profile, id, pod: &pod, kind: AttemptKind::Alone, probe: &NoProbe };
+        let attempt = AttemptContext::new(profile, (id, &pod), AttemptKind::Alone, &cluster, &NoProbe);
         let ctx = attempt.on(&cluster);
         results.run_filters(&ctx, false, &mut tally);
         results.run_global_filters(&ctx, &mut tally);
@@ -92,7 +93,8 @@ impl<'a> Question<'a> {
             Some(node) => Decision::Place(Placement::nominated(node, ctx.view.nodes().len())),
             None => results.select_node(&ctx, &mut 0, &mut tally),
         };
-        Some(Self { cluster, profile, pod, results, tally, decision })
+        let aside = attempt.aside;
+        Some(Self { cluster, profile, pod, results, tally, aside, decision })
     }
 
     /// Returns the state in which the pod was judged.
@@ -114,7 +116,7 @@ impl<'a> Question<'a> {
     pub fn totals(&mut self) -> Vec<(NodeIdx, i64)> {
         let (profile, spec) = (self.profile, &self.pod.spec);
         let view = View::new(&self.cluster).for_pod(&self.pod);
-        let ctx = CycleContext { profile, view, spec, claimant: None, probe: &NoProbe };
+        let ctx = CycleContext { profile, view, spec, claimant: None, aside: self.aside, probe: &NoProbe };
         if self.results.refused_as_a_whole().is_some() {
             return Vec::new();
         }
@@ -125,7 +127,7 @@ impl<'a> Question<'a> {
     pub fn scores(&mut self) -> Vec<Scored> {
         let (profile, spec) = (self.profile, &self.pod.spec);
         let view = View::new(&self.cluster).for_pod(&self.pod);
-        let ctx = CycleContext { profile, view, spec, claimant: None, probe: &NoProbe };
+        let ctx = CycleContext { profile, view, spec, claimant: None, aside: self.aside, probe: &NoProbe };
         if self.results.refused_as_a_whole().is_some() {
             return Vec::new();
         }

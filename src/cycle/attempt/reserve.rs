@@ -5,10 +5,11 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{Cluster, Hold, Stage};
 use pellucid_framework::plugin::Room;
-use pellucid_framework::profile::Profile;
+use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Cause, Code, NumaAffinity, Reason, Reservation, View};
 use pellucid_model::effect::BindingMarks;
 use pellucid_model::{NodeIdx, Pod, PodId};
+use smallvec::{SmallVec, smallvec};
 
 use crate::attempt::overrides;
 
@@ -22,7 +23,18 @@ pub(crate) fn reserve(
     node: NodeIdx,
     affinity: Option<NumaAffinity>,
 ) -> Result<(), Cause> {
-    reserve_if(cluster, profile, (id, pod), node, affinity, |_| true)
+    reserve_if(cluster, profile, (id, pod), (node, Aside::default()), affinity, |_| true)
+}
+
+/// Does the same without the plugins that the pod does not concern.
+pub(crate) fn reserve_beside(
+    cluster: &mut Cluster,
+    profile: &Profile,
+    pod: (PodId, &Pod),
+    (node, aside): (NodeIdx, Aside),
+    affinity: Option<NumaAffinity>,
+) -> Result<(), Cause> {
+    reserve_if(cluster, profile, pod, (node, aside), affinity, |_| true)
 }
 
 /// Does the same for a state that is rebuilt, whose pod has its marks already: a plugin that would mark the pod held
@@ -34,18 +46,49 @@ pub(crate) fn reserve_unmarked(
     node: NodeIdx,
     affinity: Option<NumaAffinity>,
 ) -> Result<(), Cause> {
+    let node = (node, Aside::default());
     reserve_if(cluster, profile, pod, node, affinity, |chosen| chosen.marks.is_none())
 }
 
+/// Where a plugin refuses the pod in the room that another one lets it into, the others of its rooms are tried in turn. The
+/// cause is that of the first.
 fn reserve_if(
     cluster: &mut Cluster,
     profile: &Profile,
-    (id, pod): (PodId, &Pod),
-    node: NodeIdx,
+    pod: (PodId, &Pod),
+    (node, aside): (NodeIdx, Aside),
     affinity: Option<NumaAffinity>,
     counts: impl Fn(&Reservation) -> bool,
 ) -> Result<(), Cause> {
-    for enabled in &profile.reserve {
+    let (mut refused, mut first) = (SmallVec::<[PodId; 2]>::new(), None);
+    loop {
+        let overlay = cluster.begin();
+        let reserved = reserve_but(cluster, profile, pod, (node, aside, &refused), affinity, &counts);
+        let Err(cause) = reserved else {
+            cluster.commit(overlay);
+            return Ok(());
+        };
+        let host = cluster.pod(pod.0).and_then(|record| record.host);
+        let Some(host) = host.filter(|host| !refused.contains(host)) else {
+            cluster.commit(overlay);
+            return Err(first.unwrap_or(cause));
+        };
+        cluster.rollback(overlay);
+        first.get_or_insert(cause);
+        refused.push(host);
+    }
+}
+
+/// Reserves in no room of `refused`.
+fn reserve_but(
+    cluster: &mut Cluster,
+    profile: &Profile,
+    (id, pod): (PodId, &Pod),
+    (node, aside, refused): (NodeIdx, Aside, &[PodId]),
+    affinity: Option<NumaAffinity>,
+    counts: impl Fn(&Reservation) -> bool,
+) -> Result<(), Cause> {
+    for enabled in profile.reserve.iter().filter(|enabled| !aside.has(enabled)) {
         let Some(plugin) = enabled.plugin.reserve() else { continue };
         let held = cluster.pod(id).map_or(&[][..], |record| &record.holds);
         if held.iter().any(|hold| hold.plugin == enabled.plugin.name()) {
@@ -53,10 +96,13 @@ fn reserve_if(
             continue;
         }
         let chosen = match (room_of(cluster, id, enabled.plugin.name()), affinity) {
-            (Some((host, room)), _) => cluster.probe(|cluster| {
-                cluster.release(host);
+            (Some((others, room)), _) => cluster.probe(|cluster| {
+                overrides::leave(cluster, &others);
                 plugin.reserve_within(View::new(cluster), pod, node, affinity, &room)
             })?,
+            (None, _) if !refused.is_empty() && enabled.plugin.node_overrides().is_some() => {
+                plugin.reserve_but(View::new(cluster), pod, node, refused)?
+            }
             (None, Some(affinity)) => plugin.reserve_aligned(View::new(cluster), pod, node, affinity)?,
             (None, None) => plugin.reserve(View::new(cluster), pod, node)?,
         };
@@ -72,13 +118,20 @@ fn reserve_if(
     Ok(())
 }
 
-/// Returns the pod in whose room a pod stands, with what a plugin holds for it.
-fn room_of(cluster: &Cluster, id: PodId, plugin: &str) -> Option<(PodId, Room)> {
-    let host = cluster.pod(id)?.host?;
-    let record = cluster.pod(host)?;
-    let hold = record.holds.iter().find(|hold| hold.plugin == plugin)?;
-    let is_limit = record.given.as_ref().is_some_and(|given| given.is_limit);
-    Some((host, Room { what: hold.what.clone(), is_limit }))
+/// Returns the pod in whose room a pod stands, with what a plugin holds for it. Of a pod that is placed over others: those,
+/// with what the plugin holds for the first of them.
+fn room_of(cluster: &Cluster, id: PodId, plugin: &str) -> Option<(SmallVec<[PodId; 2]>, Room)> {
+    let held = |id: PodId| cluster.pod(id)?.holds.iter().find(|hold| hold.plugin == plugin);
+    let record = cluster.pod(id)?;
+    if let Some(host) = record.host {
+        let what = held(host)?.what.clone();
+        let given = cluster.pod(host)?.given.as_ref();
+        let is_limit = given.is_some_and(|given| given.is_limit);
+        return Some((smallvec![host], Room { what, is_limit }));
+    }
+    let guests = &record.given.as_ref()?.guests;
+    let what = guests.iter().find_map(|guest| held(*guest))?.what.clone();
+    Some((guests.clone(), Room { what, is_limit: false }))
 }
 
 /// Places a nominated pod in a trial, with what its node would give it. If a plugin has nothing left for it, the pod

@@ -282,6 +282,51 @@ impl Scores {
         all
     }
 
+    /// Returns the greatest raw scores of an attempt, if the kept totals of the nodes that are not overridden hold for it:
+    /// if the greatest ones are the same with the overridden nodes' own raw scores (`own` are the feasible ones) in place
+    /// of those that are kept. `mask` is that of the kept scores.
+    pub(crate) fn greatest_beside(
+        &self,
+        mask: &[CauseId],
+        overridden: &[Overridden],
+        own: &[NodeIdx],
+    ) -> Option<Vec<i32>> {
+        let mut all = vec![0; self.active.len()];
+        for (at, _) in self.normalising() {
+            let Greatest { raw, count } = self.greatest[at];
+            let kept = overridden.iter().filter(|of| mask[of.node.index()].is_feasible());
+            let gone = kept.filter(|of| self.raw_of(of.node)[at] == raw).count();
+            let own = own.iter().map(|node| self.raw_among(overridden, *node)[at]).max();
+            let is_same = match own {
+                Some(own) if own > raw => false,
+                Some(own) if own == raw => true,
+                _ => (count as usize) > gone,
+            };
+            if !is_same {
+                return None;
+            }
+            all[at] = raw;
+        }
+        Some(all)
+    }
+
+    /// Returns the best of the nodes that are not overridden, with its kept total.
+    pub(crate) fn best_beside(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        overridden: &[Overridden],
+    ) -> Option<(NodeIdx, i64)> {
+        let put = |scores: &mut Self, node: NodeIdx, total: i64| {
+            let before = std::mem::replace(&mut scores.total[node.index()], total);
+            scores.blocks.update(ctx.view, &scores.total, node);
+            before
+        };
+        let kept: SmallVec<[i64; 8]> = overridden.iter().map(|of| put(self, of.node, REFUSED)).collect();
+        let best = self.best(ctx);
+        overridden.iter().zip(kept).for_each(|(of, total)| _ = put(self, of.node, total));
+        best
+    }
+
     /// Returns the totals of some nodes in an attempt, given the greatest raw scores.
     pub(crate) fn totals_over(
         &self,

@@ -15,7 +15,7 @@ use crate::attempt::alignment;
 use crate::attempt::chain::{self, PluginTally};
 use crate::attempt::global_plugins::{self, GlobalScore};
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache, tie_order};
-use crate::attempt::overrides;
+use crate::attempt::overrides::{self, Overridden};
 
 /// Number of example nodes per group of a refusal.
 const EXAMPLES: usize = 3;
@@ -79,6 +79,9 @@ impl NodeResultCache {
         if let [only] = nodes {
             return Some((*only, None));
         }
+        if let Some(best) = self.choose_beside(ctx, nodes, tally) {
+            return Some(best);
+        }
         let global = global_plugins::global_scores(&self.globals, ctx, nodes, self.overridden(), tally);
         self.work += (nodes.len() * global.len()) as u64;
         if global.is_empty() && self.attempt.is_none() && nodes.len() == self.n_feasible {
@@ -89,6 +92,38 @@ impl NodeResultCache {
         let totals = self.totals_over(nodes, &global)?;
         let totals = nodes.iter().copied().zip(totals);
         let best = totals.min_by(|(a, x), (b, y)| y.cmp(x).then_with(|| tie_order(ctx.view, *a, *b)));
+        best.map(|(node, score)| (node, Some(score)))
+    }
+
+    /// Does the same where the cached totals of all but the overridden nodes hold for this attempt: then only the overridden
+    /// ones are looked at, and the best of the others.
+    fn choose_beside(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        nodes: &[NodeIdx],
+        tally: &mut [PluginTally],
+    ) -> Option<(NodeIdx, Option<i64>)> {
+        let attempt = self.attempt.as_ref().filter(|attempt| !attempt.beside.others_differ)?;
+        if attempt.overridden.is_empty() || nodes.len() != attempt.n_feasible {
+            return None;
+        }
+        if !global_plugins::score_overridden_alone(&self.globals, ctx, nodes) {
+            return None;
+        }
+        let overridden: &[Overridden] = &attempt.overridden;
+        let own: Vec<NodeIdx> = overridden
+            .iter()
+            .map(|of| of.node)
+            .filter(|node| attempt.mask[node.index()].is_feasible())
+            .collect();
+        let scores = self.scores.as_mut()?;
+        let greatest = scores.greatest_beside(&self.mask, overridden, &own)?;
+        let global = global_plugins::global_scores(&self.globals, ctx, &own, overridden, tally);
+        let mut totals = scores.totals_over(&own, overridden, &greatest);
+        global.iter().for_each(|score| score.add_to(&mut totals));
+        let plain = scores.best_beside(ctx, overridden);
+        let all = own.into_iter().zip(totals).chain(plain);
+        let best = all.min_by(|(a, x), (b, y)| y.cmp(x).then_with(|| tie_order(ctx.view, *a, *b)));
         best.map(|(node, score)| (node, Some(score)))
     }
 
@@ -138,7 +173,12 @@ impl NodeResultCache {
     pub(crate) fn rivals(&mut self, ctx: &CycleContext<'_>, start: usize) -> Vec<NodeIdx> {
         match sample_size(ctx.profile.percentage_of_nodes_to_score, ctx.view.nodes().len()) {
             Some(wanted) => self.visit(ctx, wanted, start).0,
-            None => self.feasible().collect(),
+            None => {
+                let nodes = self.take_feasible();
+                let rivals = nodes.clone();
+                self.give_feasible(nodes);
+                rivals
+            }
         }
     }
 

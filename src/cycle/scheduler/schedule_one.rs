@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pellucid_cluster::preemptions::{End, Plan};
 use pellucid_cluster::{ShapeId, Stage};
 use pellucid_framework::post_filter::PostFiltered;
-use pellucid_framework::profile::Profile;
+use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Cause, Permitted, View};
 use pellucid_model::time::Probe;
 use pellucid_model::{NodeIdx, Now, Pod, PodId, cancellation};
@@ -20,7 +20,7 @@ use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use crate::attempt::overrides::affinity;
 use crate::attempt::post_filter::post_filter;
-use crate::attempt::reserve::reserve;
+use crate::attempt::reserve::reserve_beside;
 use crate::attempt::search::refusal_of_pod;
 use crate::attempt::work;
 use crate::scheduler::records::draft::Draft;
@@ -35,6 +35,8 @@ pub(crate) struct Decided {
     pub(crate) draft: Option<Arc<Draft>>,
     /// Whether a plugin that may read more than the node itself took part in the decision.
     pub(crate) reads_others: bool,
+    /// The plugins that the pod does not concern.
+    pub(crate) aside: Aside,
 }
 
 impl Scheduler {
@@ -54,12 +56,12 @@ impl Scheduler {
         let (pod, shape) = (record.pod.clone(), record.shape);
         self.cycle += 1;
         self.records.counters.attempts += 1;
-        let Decided { decision, found, draft, .. } =
+        let Decided { decision, found, draft, aside, .. } =
             self.find_node((pod_id, &pod), (profile, shape), AttemptKind::Alone, now, probe);
         let (table, failure) = self.record(draft.as_ref(), now);
         let (outcome, plan) = match (decision, found) {
             (Decision::Place(placement), _) => {
-                (self.assume_and_bind(unit_id, (pod_id, &pod, shape), placement, now), None)
+                (self.assume_and_bind(unit_id, (pod_id, &pod, shape), (placement, aside), now), None)
             }
             (Decision::Refuse(refusal), Some(found)) => {
                 self.after_post_filter(unit_id, (pod_id, &pod, shape), refusal, found, now)
@@ -94,7 +96,7 @@ impl Scheduler {
         let tally = &mut self.profiles.tally[profile];
         let start = &mut self.profiles.starts[profile];
         let profile = &self.profiles.all[profile];
-        let attempt = AttemptContext { profile, id, pod, kind, probe };
+        let attempt = AttemptContext::new(profile, (id, pod), kind, &self.cluster, probe);
         let ctx = attempt.on(&self.cluster);
         results.run_filters(&ctx, self.switches.reuse(), tally);
         results.run_global_filters(&ctx, tally);
@@ -130,7 +132,8 @@ impl Scheduler {
         };
         results.attempt = None;
         self.turns.work += work::DECISION + std::mem::take(&mut results.work);
-        Decided { decision, found, draft, reads_others: results.reads_others }
+        let (reads_others, aside) = (results.reads_others, attempt.aside);
+        Decided { decision, found, draft, reads_others, aside }
     }
 
     /// Places a pod in the state, runs Reserve and Permit, and starts its binding. Placement, Reserve and Permit are
@@ -139,7 +142,7 @@ impl Scheduler {
         &mut self,
         unit: UnitId,
         (pod_id, pod, shape): (PodId, &Arc<Pod>, ShapeId),
-        placement: Placement,
+        (placement, aside): (Placement, Aside),
         now: Now,
     ) -> Outcome {
         let profile = self.profiles.all[self.queue.unit(unit).map_or(0, |u| u.profile)].clone();
@@ -147,7 +150,7 @@ impl Scheduler {
         let overlay = self.cluster.begin();
         self.cluster.place(pod_id, placement.node, Stage::Reserved);
         let reserved = aligned.and_then(|affinity| {
-            reserve(&mut self.cluster, &profile, (pod_id, pod), placement.node, affinity)
+            reserve_beside(&mut self.cluster, &profile, (pod_id, pod), (placement.node, aside), affinity)
         });
         let is_permitted = match reserved.and_then(|()| self.permit(&profile, pod, placement.node)) {
             Ok(is_permitted) => is_permitted,

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::Cluster;
 use pellucid_framework::plugin::Nodes;
-use pellucid_framework::profile::Profile;
+use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Cause, Code, EveryReason, NodeOverride, NodeReason, Reason, View};
 use pellucid_model::cause::{CauseId, Causes};
 use pellucid_model::collections::FxHashMap;
@@ -243,21 +243,22 @@ pub fn masks_of_pod_on(
     let pod = cluster.pod(id).map(|record| record.pod.clone());
     let group: Vec<GangKey> = pod.iter().filter_map(|pod| pod.member_of().cloned()).collect();
     let claimant = pod.as_deref().map(|pod| Claimant { id, pod, group: &group });
-    let ask = |cluster: &Cluster, nodes: &[NodeIdx]| {
-        let view = View::new(cluster);
+    let ask = |cluster: &Cluster, nodes: &[NodeIdx], absent: &[PodId]| {
+        let view = View::new(cluster).without(absent);
         let view = pod.as_deref().map_or(view, |pod| view.for_pod(pod));
-        masks_on(&CycleContext { profile, view, spec, claimant, probe: &NoProbe }, nodes)
+        let aside = Aside::default();
+        masks_on(&CycleContext { profile, view, spec, claimant, aside, probe: &NoProbe }, nodes)
     };
     let overridden = overridden_among(cluster, profile, (id, spec), nodes);
     let absent =
         |node: NodeIdx| overridden.iter().find(|of| of.node == node).map_or(&[][..], |of| &of.absent);
     let plain: Vec<NodeIdx> = nodes.iter().copied().filter(|node| absent(*node).is_empty()).collect();
-    let mut masks = ask(cluster, &plain);
+    let mut masks = ask(cluster, &plain, &[]);
     let mut trials: Vec<(NodeIdx, Masks)> = Vec::new();
     for of in &overridden {
         let without = cluster.probe(|cluster| {
             leave(cluster, &of.absent);
-            ask(cluster, &[of.node])
+            ask(cluster, &[of.node], &of.absent)
         });
         trials.push((of.node, without));
     }
@@ -277,7 +278,7 @@ pub fn masks_of_pod_on(
             for pod in &pods {
                 place_nominee(cluster, profile, *pod, node);
             }
-            ask(cluster, &[node])
+            ask(cluster, &[node], absent(node))
         });
         // None of it is fixed, because nominated pods may never come.
         masks.add(node, &with, false);

@@ -58,7 +58,7 @@ impl NodeQuestion {
         }
         let mut results = NodeResultCache::default();
         let mut tally = vec![PluginTally::default(); profile.plugins.len()];
-        let attempt = AttemptContext { profile, id, pod: &pod, kind: AttemptKind::Alone, probe: &NoProbe };
+        let attempt = AttemptContext::new(profile, (id, &pod), AttemptKind::Alone, &self.cluster, &NoProbe);
         let ctx = attempt.on(&self.cluster);
         results.look_at(&ctx, self.node, &mut tally);
         results.run_global_filters(&ctx, &mut tally);

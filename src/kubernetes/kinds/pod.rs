@@ -24,7 +24,7 @@ use crate::kinds::resource::{BuiltIn, Resource};
 pub(crate) static POD: BuiltIn<Pod> = BuiltIn {
     resource: Resource {
         is_required: true,
-        verbs: &["get", "delete", "binding/create", "status/patch"],
+        verbs: &["get", "delete", "patch", "binding/create", "status/patch"],
         ..Resource::new("", "v1", "pods")
     },
     read: |text| Item::read::<PodBody>(text, pod),

@@ -107,6 +107,14 @@ pub(super) fn ignores_all(spec: &PodSpec) -> bool {
     spec.labels.text(keys::RESERVATION_IGNORED) == Some("true")
 }
 
+/// Returns whether a pod says anything of reservations.
+pub(super) fn says_anything(spec: &PodSpec) -> bool {
+    let said = [keys::RESERVATION_AFFINITY, keys::EXACT_MATCH_RESERVATION];
+    spec.labels.text(keys::RESERVATION_IGNORED).is_some()
+        || spec.annotations.iter().next().is_some()
+            && said.iter().any(|key| spec.annotations.text(key).is_some())
+}
+
 /// Reads what a pod wants. Fails with the annotation, the field and what is wrong with it.
 pub(super) fn wishes(spec: &PodSpec) -> Result<Wishes, String> {
     let affinity = read(spec, keys::RESERVATION_AFFINITY, Affinity::read)?;

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use pellucid_cluster::columns::PODS;
-use pellucid_model::{Name, NodeIdx};
+use pellucid_model::{Name, NodeIdx, PodId};
 
 use super::entry::Entry;
 use super::matching::{Match, Seeker};
@@ -119,7 +119,7 @@ impl Room<'_, '_> {
 }
 
 /// Whether a pod requests anything of what is reserved.
-fn shares(reserved: &Amounts, wanted: &[(Name, i64)]) -> bool {
+pub(super) fn shares(reserved: &Amounts, wanted: &[(Name, i64)]) -> bool {
     wanted.iter().any(|(name, _)| reserved.contains_key(name))
 }
 
@@ -140,10 +140,21 @@ pub(super) fn score(entry: &Entry, wanted: &[(Name, i64)]) -> i64 {
 /// Returns what a pod would do on a node. Of the reservations that it fits in, it takes the one of the least order, then
 /// of the highest score, then the first by name.
 pub(super) fn choose<'a>(seeker: &Seeker<'a>, node: NodeIdx, stand: Stand) -> Choice<'a> {
+    choose_but(seeker, node, stand, &[])
+}
+
+/// Does the same without the reservations of these pods.
+pub(super) fn choose_but<'a>(
+    seeker: &Seeker<'a>,
+    node: NodeIdx,
+    stand: Stand,
+    refused: &[PodId],
+) -> Choice<'a> {
     let room = Room { seeker, node, stand, matches: seeker.on(node) };
     let (mut of_node, mut of_reservations) = (BTreeSet::new(), BTreeSet::new());
     let mut usable: Vec<Match<'a>> = Vec::new();
-    for of in room.matches.iter().filter(|of| room.concerns(of)) {
+    let is_tried = |of: &&Match<'a>| room.concerns(of) && !refused.contains(&of.stand_in.id);
+    for of in room.matches.iter().filter(is_tried) {
         let (by_node, own) = (room.lacks_with(Some(of)), room.lacks_in(of));
         if by_node.is_empty() && own.is_empty() {
             usable.push(*of);

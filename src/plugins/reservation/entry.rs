@@ -7,8 +7,9 @@ use pellucid_api::keys::reservation as keys;
 use pellucid_cluster::Given;
 use pellucid_model::effect::BindingMarks;
 use pellucid_model::requests::{PodRequests, ResourceList};
-use pellucid_model::{Name, Pod, PodId, PodKey};
+use pellucid_model::{Name, NodeIdx, Pod, PodId, PodKey};
 use serde_json::{Value, json};
+use smallvec::SmallVec;
 
 use super::object::{Amounts, Phase, Policy, Reservation, named};
 use super::owners::OwnerTerm;
@@ -27,14 +28,25 @@ pub(super) struct Taken {
 impl Taken {
     /// Returns the annotation from which it is read back.
     pub(super) fn marks(&self) -> BindingMarks {
-        let text = json!({"name": self.name.as_str(), "uid": &*self.uid}).to_string();
-        BindingMarks::annotation(keys::RESERVATION_ALLOCATED, &text)
+        BindingMarks::annotation(keys::RESERVATION_ALLOCATED, &self.text())
+    }
+
+    pub(super) fn text(&self) -> String {
+        match self.name.split_once('/') {
+            Some((namespace, name)) => json!({"name": name, "namespace": namespace, "uid": &*self.uid}),
+            None => json!({"name": self.name.as_str(), "uid": &*self.uid}),
+        }
+        .to_string()
     }
 
     pub(super) fn read(pod: &Pod) -> Option<Self> {
         let value: Value = serde_json::from_str(pod.marks.text(keys::RESERVATION_ALLOCATED)?).ok()?;
         let (name, uid) = (value["name"].as_str()?, value["uid"].as_str()?);
-        Some(Self { name: name.into(), uid: uid.into(), is_bound: true })
+        let name = match value["namespace"].as_str().filter(|namespace| !namespace.is_empty()) {
+            Some(namespace) => Name::new(&format!("{namespace}/{name}")),
+            None => name.into(),
+        };
+        Some(Self { name, uid: uid.into(), is_bound: true })
     }
 }
 
@@ -47,6 +59,8 @@ pub(super) struct Owner {
     pub(super) is_bound: bool,
     /// uid of the reservation that it holds.
     pub(super) of: Arc<str>,
+    /// The node that it is on.
+    pub(super) node: NodeIdx,
 }
 
 /// A reservation's object.
@@ -57,6 +71,8 @@ pub(super) struct Known {
     pub(super) resource_version: Arc<str>,
     /// What is wrong with its owners or its template.
     pub(super) problem: Option<Arc<str>>,
+    /// Whether it is a pod in operating mode Reservation.
+    pub(super) is_pod: bool,
 }
 
 /// The pod that stands for a reservation.
@@ -82,6 +98,10 @@ pub(super) struct Entry {
     pub(super) known: Option<Known>,
     pub(super) stand_in: Option<StandIn>,
     pub(super) all_owners: BTreeMap<PodId, Owner>,
+    /// Pods over which its pod is placed, until the object says so; from then on they are owners as any.
+    pub(super) taken_over: Vec<(PodId, Owner)>,
+    /// The node that its pod had last.
+    pub(super) at: Option<NodeIdx>,
     /// Why it could not be placed at the last try.
     pub(super) refused: Option<Arc<str>>,
     /// Why it is evicted, until its object says that it has ended.
@@ -94,8 +114,19 @@ pub(super) struct Entry {
 impl Entry {
     /// Iterates over the pods in its room, in no meaningful order.
     pub(super) fn owners(&self) -> impl Iterator<Item = &Owner> {
-        let uid = self.known.as_ref().map(|known| known.uid.clone());
-        self.all_owners.values().filter(move |owner| uid.as_ref() == Some(&owner.of))
+        self.guests().map(|(_, owner)| owner)
+    }
+
+    /// Does the same with their ids.
+    pub(super) fn guests(&self) -> impl Iterator<Item = (PodId, &Owner)> {
+        let known = self.known.as_ref();
+        let is_waiting = known.is_some_and(|known| known.spec.status.phase.is_waiting());
+        let is_in = move |owner: &Owner| {
+            known.is_some_and(|known| known.uid == owner.of) && self.at.is_none_or(|at| at == owner.node)
+        };
+        let bound = self.all_owners.iter().filter(move |(_, owner)| !is_waiting && is_in(owner));
+        let taken_over = self.taken_over.iter().filter(move |_| is_waiting);
+        bound.map(|(id, owner)| (*id, owner)).chain(taken_over.map(|(id, owner)| (*id, owner)))
     }
 
     /// Returns what is reserved.
@@ -155,10 +186,10 @@ impl Entry {
             non_zero_milli_cpu: sum(&|of| of.non_zero_milli_cpu),
             non_zero_memory: sum(&|of| of.non_zero_memory),
         };
-        let known = self.known.as_ref()?;
-        let guests = self.all_owners.iter().filter(|(_, owner)| owner.of == known.uid).map(|(id, _)| *id);
-        let is_limit = known.spec.policy == Policy::Restricted;
-        Some(Arc::new(Given { amounts, guests: guests.collect(), is_limit }))
+        let is_limit = self.known.as_ref()?.spec.policy == Policy::Restricted;
+        let mut guests: SmallVec<[PodId; 2]> = self.guests().map(|(id, _)| id).collect();
+        guests.sort_unstable();
+        Some(Arc::new(Given { amounts, guests, is_limit }))
     }
 }
 

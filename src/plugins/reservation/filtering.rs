@@ -12,29 +12,27 @@ use super::affinity::ignores_all;
 use super::choosing::{Lack, Stand, choose};
 use super::matching::Seeker;
 use super::object::Policy;
+use super::operating;
 use super::reasons::{self, cause};
-use super::reservations::{Reservations, reservation_of};
+use super::reservations::{Reservations, offered_by, reservation_of};
+use super::taking_over::Taker;
 
 /// What the filter judges.
 enum Judged {
     /// A pod that may use reservations.
     Owner,
-    /// A reservation with this policy.
-    Reservation(Policy),
+    /// A reservation: its policy, where others have another one, and its name, where it must be over a pod.
+    Reservation { policy: Option<Policy>, name: Option<Name> },
 }
 
 impl ReservationPlugin {
     fn prepare(view: View<'_>, spec: &PodSpec) -> PreFiltered {
         let Some(pod) = view.pod() else { return PreFiltered::Skip };
         if let Some(name) = reservation_of(pod) {
-            let Some(all) = view.state::<Reservations>() else { return PreFiltered::Skip };
-            let policy = all.get(name).and_then(|entry| Some(entry.known.as_ref()?.spec.policy));
-            return match policy.filter(|policy| all.has_conflict(*policy)) {
-                None => PreFiltered::Skip,
-                Some(policy) => {
-                    PreFiltered::Ready { value: Arc::new(Judged::Reservation(policy)), nodes: None }
-                }
-            };
+            return Self::prepare_reservation(view, name);
+        }
+        if let Some(name) = operating::name_of(pod) {
+            return Self::prepare_reservation(view, &name);
         }
         let refused = |reason, subject: &str| {
             PreFiltered::Refused(cause(Code::UnschedulableAndUnresolvable, reason, subject))
@@ -53,6 +51,10 @@ impl ReservationPlugin {
             };
         }
         let value: CycleValue = Arc::new(Judged::Owner);
+        // In a trial the only node that is asked about has one.
+        if seeker.affinity().is_some() && !view.absent().is_empty() && seeker.has_match() {
+            return PreFiltered::Ready { value, nodes: None };
+        }
         if seeker.affinity().is_some() {
             let nodes: Vec<NodeIdx> = seeker.matches().into_keys().collect();
             if nodes.is_empty() {
@@ -65,6 +67,26 @@ impl ReservationPlugin {
             true => PreFiltered::Skip,
             false => PreFiltered::Ready { value, nodes: None },
         }
+    }
+
+    fn prepare_reservation(view: View<'_>, name: &Name) -> PreFiltered {
+        let Some(all) = view.state::<Reservations>() else { return PreFiltered::Skip };
+        let must_take = Taker::of(view, name).filter(Taker::must_take);
+        let policy = all.get(name).and_then(|entry| Some(entry.known.as_ref()?.spec.policy));
+        let policy = policy.filter(|policy| all.has_conflict(*policy));
+        if policy.is_none() && must_take.is_none() {
+            return PreFiltered::Skip;
+        }
+        // In a trial the pods are away.
+        let taker = must_take.as_ref().filter(|_| view.absent().is_empty());
+        let nodes: Option<Vec<NodeIdx>> =
+            taker.map(|taker| taker.overrides().into_iter().map(|of| of.node).collect());
+        if nodes.as_ref().is_some_and(Vec::is_empty) {
+            let cause = cause(Code::UnschedulableAndUnresolvable, &reasons::NOTHING_TO_TAKE, "");
+            return PreFiltered::Refused(cause);
+        }
+        let value = Judged::Reservation { policy, name: must_take.map(|_| name.clone()) };
+        PreFiltered::Ready { value: Arc::new(value), nodes }
     }
 
     /// Returns why a node is refused to an owner.
@@ -81,7 +103,7 @@ impl ReservationPlugin {
 /// Whether a node has a reservation that does not share it with one of this policy.
 fn conflicts(cluster: &Cluster, all: &Reservations, node: NodeIdx, policy: Policy) -> bool {
     let pods = cluster.slot(node).pods.iter().filter_map(|id| cluster.pod(*id));
-    let known = pods.filter_map(|record| all.get(reservation_of(&record.pod)?)?.known.as_ref());
+    let known = pods.filter_map(|record| all.get(&*offered_by(&record.pod)?)?.known.as_ref());
     known.into_iter().any(|known| !known.spec.policy.agrees_with(policy))
 }
 
@@ -103,8 +125,14 @@ impl Filter for ReservationPlugin {
 
     fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
         match value.downcast_ref::<Judged>() {
-            Some(Judged::Reservation(policy)) => {
+            Some(Judged::Reservation { policy, name }) => {
                 let Some(all) = view.state::<Reservations>() else { return };
+                if let Some(taker) = name.as_ref().and_then(|name| Taker::of(view, name)) {
+                    let of = cause(Code::UnschedulableAndUnresolvable, &reasons::NOTHING_TO_TAKE, "");
+                    let refused = nodes.cause(of);
+                    nodes.refuse(|node| if taker.takes_any(node) { CauseId::FEASIBLE } else { refused });
+                }
+                let Some(policy) = policy else { return };
                 let of = cause(Code::Unschedulable, &reasons::POLICY_CONFLICT, "");
                 let refused = nodes.cause(of);
                 nodes.refuse(|node| match conflicts(view.cluster(), all, node, *policy) {

@@ -158,6 +158,11 @@ impl Index {
         }
     }
 
+    /// Returns whether a pod may be an owner of any. Never a wrong no.
+    pub(super) fn has_owner(&self, pod: &Pod) -> bool {
+        self.sorts.iter().any(|n| *n > 0) && !self.of_pod(pod).is_empty()
+    }
+
     /// Returns the groups that have a pod as an owner, each once.
     pub(super) fn of_pod(&self, pod: &Pod) -> SmallVec<[&Group; 2]> {
         let mut found = Found { index: self, pod, groups: smallvec![] };

@@ -2,7 +2,7 @@
 //!
 //! See README.md for the rules. A reservation is scheduled as the pod that `stand_in` makes of it. `object` reads it,
 //! `owners` says who may use it, `affinity` what a pod wants, `matching` joins both, `choosing` takes one of a node's.
-//! `reservations` is the state of
+//! `taking_over` places one over pods that run, `operating` reads pods that are reservations. `reservations` is the state of
 //! all, `entry` that of one, `index` finds them, `writes` what it orders, `filtering` and `scoring` the points of the cycle, `reasons` words
 //! refusals, `reading` serves.
 
@@ -12,13 +12,13 @@ use std::time::Duration;
 use pellucid_api::keys::reservation as keys;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, PodRecord, marks_of};
 use pellucid_framework::plugin::{
-    DeclaredKeys, Hint, Hints, Permit, Plugin, PreBind, PreBound, Reserve, VictimGuard,
+    Concern, DeclaredKeys, Hint, Hints, Permit, Plugin, PreBind, PreBound, Reserve, VictimGuard,
 };
 use pellucid_framework::{
     Advice, Cause, Code, CycleValue, NodeOverride, NodeOverrides, Permitted, Registration, View, points,
 };
 use pellucid_model::custom::CustomKind;
-use pellucid_model::{CustomObject, NodeIdx, Now, Pod, PodSpec};
+use pellucid_model::{CustomObject, NodeIdx, Now, Pod, PodId, PodSpec};
 use serde_json::{Value, json};
 use smallvec::smallvec;
 
@@ -30,20 +30,23 @@ mod filtering;
 mod index;
 mod matching;
 mod object;
+mod operating;
 mod owners;
 mod reading;
 mod reasons;
 mod reservations;
 mod scoring;
 mod stand_in;
+mod taking_over;
 mod writes;
 
 use args::ReservationArgs;
-use choosing::{Stand, choose};
+use choosing::{Stand, choose_but};
 use entry::Taken;
 use matching::Seeker;
 use object::Reservation;
 use reservations::{Reservations, reservation_of};
+use taking_over::{TakenOver, Taker};
 
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "Reservation";
@@ -57,7 +60,11 @@ const PLACING: Duration = Duration::from_secs(60);
 const KEYS: DeclaredKeys = DeclaredKeys {
     pod_wide_labels: &[keys::RESERVATION_IGNORED],
     pod_wide_annotations: &[keys::RESERVATION_AFFINITY, keys::EXACT_MATCH_RESERVATION],
-    binding_annotations: &[keys::RESERVATION_ALLOCATED],
+    binding_annotations: &[
+        keys::RESERVATION_ALLOCATED,
+        keys::RESERVATION_OWNERS,
+        keys::RESERVATION_CURRENT_OWNER,
+    ],
     ..DeclaredKeys::NONE
 };
 
@@ -106,10 +113,22 @@ impl Plugin for ReservationPlugin {
         self.args.show()
     }
     points! {
-        pre_filter, filter, pre_score, score, reserve, permit, pre_bind, hints, node_overrides, victim_guard, advice
+        concern, pre_filter, filter, pre_score, score, reserve, permit, pre_bind, hints, node_overrides,
+        victim_guard, advice
     }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(Reservations::new(self.args.clone()))]
+    }
+}
+
+impl Concern for ReservationPlugin {
+    /// Most pods own no reservation and say nothing of any.
+    fn concerns(&self, view: View<'_>, spec: &PodSpec, pod: &Pod) -> bool {
+        let is_owner = || view.state::<Reservations>().is_some_and(|all| all.index.has_owner(pod));
+        pod.stands_for.is_some()
+            || affinity::says_anything(spec)
+            || operating::name_of(pod).is_some()
+            || is_owner()
     }
 }
 
@@ -117,7 +136,8 @@ impl NodeOverrides for ReservationPlugin {
     fn overrides(&self, view: View<'_>, spec: &PodSpec, pod: &Pod) -> Vec<NodeOverride> {
         let Some(all) = view.state::<Reservations>().filter(|all| !all.is_empty()) else { return Vec::new() };
         if pod.stands_for.is_some() {
-            return Vec::new();
+            let taker = reservation_of(pod).and_then(|name| Taker::of(view, name));
+            return taker.map_or_else(Vec::new, |taker| taker.overrides());
         }
         if affinity::ignores_all(spec) {
             let placed = all.iter().filter_map(|(_, entry, known)| {
@@ -139,11 +159,25 @@ impl Reserve for ReservationPlugin {
         pod: &Pod,
         node: NodeIdx,
     ) -> Result<Option<pellucid_framework::Reservation>, Cause> {
+        self.reserve_but(view, pod, node, &[])
+    }
+
+    fn reserve_but(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        refused: &[PodId],
+    ) -> Result<Option<pellucid_framework::Reservation>, Cause> {
+        if let Some(name) = reservation_of(pod) {
+            let over = Taker::of(view, name).and_then(|taker| taker.take(name, node));
+            return Ok(over.map(|over| pellucid_framework::Reservation::unmarked(Arc::new(over))));
+        }
         let unreadable =
             |text: String| reasons::cause(Code::UnschedulableAndUnresolvable, &reasons::UNREADABLE, &text);
         let seeker = Seeker::of(view, pod, &pod.spec).map_err(unreadable)?;
         let Some(seeker) = seeker.filter(|_| !affinity::ignores_all(&pod.spec)) else { return Ok(None) };
-        let choice = choose(&seeker, node, Stand::OnNode);
+        let choice = choose_but(&seeker, node, Stand::OnNode, refused);
         let Some(taken) = choice.taken else {
             // Where nothing matches, the other plugins have said whether the pod fits.
             let is_refused =
@@ -168,7 +202,7 @@ impl Permit for ReservationPlugin {
         }
         let record = view.cluster().find_pod(&pod.key).and_then(|id| view.cluster().pod(id));
         let mut holds = record.into_iter().flat_map(|record| &record.holds);
-        match holds.find(|hold| !view.cluster().shares_holds(hold.plugin)) {
+        match holds.find(|hold| hold.plugin != NAME && !view.cluster().shares_holds(hold.plugin)) {
             Some(hold) => Permitted::No(reasons::cause(
                 Code::UnschedulableAndUnresolvable,
                 &reasons::NOT_HANDED_ON,
@@ -182,17 +216,24 @@ impl Permit for ReservationPlugin {
 impl PreBind for ReservationPlugin {
     /// Places a reservation by a write of its status. Once the object says so, its pod is bound. What plugins hold for it
     /// stands on the object before, from where it is read back.
-    fn pre_bind(&self, view: View<'_>, pod: &Pod, node: NodeIdx, _held: Option<&CycleValue>) -> PreBound {
+    fn pre_bind(&self, view: View<'_>, pod: &Pod, node: NodeIdx, held: Option<&CycleValue>) -> PreBound {
         let Some(name) = reservation_of(pod) else { return PreBound::Ready };
         let entry = view.state::<Reservations>().and_then(|all| all.get(name));
         let known = entry.and_then(|entry| Some((entry, entry.known.as_ref()?)));
         let record = view.cluster().find_pod(&pod.key).and_then(|id| view.cluster().pod(id));
-        let writes = known.zip(record).map(|((entry, known), record)| {
-            let marks = marks_of(&record.holds);
-            writes::marked(name, known, (pod, marks.as_deref()))
-                .unwrap_or_else(|| writes::placed(name, entry, known, view.name(node), record.since))
-        });
-        PreBound::Wait { writes: writes.into_iter().collect(), at_most: PLACING }
+        let Some(((entry, known), record)) = known.zip(record) else {
+            return PreBound::Wait { writes: Vec::new(), at_most: PLACING };
+        };
+        let marks = marks_of(&record.holds);
+        let mut writes: Vec<_> = writes::marked(name, known, (pod, marks.as_deref())).into_iter().collect();
+        // Whoever reads the reservation as placed must find its owners.
+        if let Some(over) = held.and_then(|held| held.downcast_ref::<TakenOver>()) {
+            writes.extend(over.marks(entry));
+        }
+        if writes.is_empty() {
+            writes.push(writes::placed(name, entry, known, view.name(node), record.since));
+        }
+        PreBound::Wait { writes, at_most: PLACING }
     }
 }
 

@@ -11,8 +11,8 @@ use super::affinity::{Affinity, Wishes, wishes};
 use super::entry::{Entry, Known, StandIn, amount};
 use super::index::Group;
 use super::object::amounts_of;
-use super::owners;
 use super::reservations::Reservations;
+use super::{operating, owners};
 
 /// Why an owner may not use a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +74,8 @@ impl<'a> Seeker<'a> {
             return Ok(None);
         }
         let wishes = wishes(spec)?;
-        if pod.stands_for.is_some() || groups.is_empty() && wishes.affinity.is_none() {
+        let is_reservation = pod.stands_for.is_some() || operating::name_of(pod).is_some();
+        if is_reservation || groups.is_empty() && wishes.affinity.is_none() {
             return Ok(None);
         }
         let wanted = amounts_of(&spec.requests.list).collect();

@@ -78,6 +78,11 @@ impl Phase {
     }
 
     /// Returns whether the reservation holds nothing any more.
+    /// Whether it is not placed yet.
+    pub(super) fn is_waiting(self) -> bool {
+        matches!(self, Self::New | Self::Pending)
+    }
+
     pub(super) fn has_ended(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed)
     }
@@ -93,6 +98,15 @@ pub(super) struct Status {
     pub(super) owners: Vec<String>,
     /// The conditions as they stand.
     pub(super) conditions: Vec<Value>,
+}
+
+/// How a reservation is placed over pods that are bound already (`spec.preAllocation`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PreAllocation {
+    /// Whether it may be over several.
+    pub(super) is_multiple: bool,
+    /// Whether it must be over one.
+    pub(super) is_required: bool,
 }
 
 /// A Reservation.
@@ -113,6 +127,8 @@ pub(super) struct Reservation {
     pub(super) policy: Policy,
     /// The resources that [`Policy::Restricted`] is about; `None`: all that it holds.
     pub(super) restricted: Option<Vec<Name>>,
+    /// `None`: it takes free room alone.
+    pub(super) pre_allocation: Option<PreAllocation>,
     pub(super) unschedulable: bool,
     pub(super) taints: Vec<Taint>,
     /// Rank among the reservations of which one is taken; the least comes first. `None`: after those that have one.
@@ -196,6 +212,13 @@ fn status(field: &Field<'_>) -> Result<Status, FieldError> {
     })
 }
 
+fn pre_allocation(spec: &Field<'_>, labels: &Labels) -> Result<Option<PreAllocation>, FieldError> {
+    let is_multiple = spec.at(&["preAllocationPolicy", "enableMultiple"])?.boolean()?.unwrap_or(false);
+    let is_required = labels.text(keys::PRE_ALLOCATION_REQUIRED) == Some("true");
+    let is_set = spec.get("preAllocation")?.boolean()?.unwrap_or(false);
+    Ok(is_set.then_some(PreAllocation { is_multiple, is_required }))
+}
+
 fn restricted(annotation: &Field<'_>) -> Result<Option<Vec<Name>>, FieldError> {
     let Some(text) = annotation.text()? else { return Ok(None) };
     let options: Value =
@@ -231,6 +254,7 @@ impl Reservation {
             once: spec.get("allocateOnce")?.boolean()?.unwrap_or(true),
             policy: policy(&spec.get("allocatePolicy")?)?,
             restricted: restricted(&annotations.get(keys::RESERVATION_RESTRICTED_OPTIONS)?)?,
+            pre_allocation: pre_allocation(&spec, &labels)?,
             unschedulable: spec.get("unschedulable")?.boolean()?.unwrap_or(false),
             taints: spec.get("taints")?.elements()?.iter().map(taint).collect::<Result<_, FieldError>>()?,
             order: order.filter(|order: &i64| *order != 0),
@@ -277,8 +301,12 @@ fn problem(manifest: &Value, owners: Option<&String>) -> Option<String> {
     if !spec["template"].is_object() {
         return Some("spec.template: must say what is reserved".into());
     }
-    (spec["preAllocation"] == json!(true))
-        .then(|| "spec.preAllocation: room that others use cannot be reserved by this scheduler".into())
+    let mode = spec["preAllocationPolicy"]["mode"].as_str().filter(|_| spec["preAllocation"] == json!(true));
+    mode.filter(|mode| !matches!(*mode, "" | "Default")).map(|mode| {
+        format!(
+            "spec.preAllocationPolicy.mode: must be Default, because only owners are taken over ({mode:?})"
+        )
+    })
 }
 
 /// Returns whether the object can be placed as it is written.

@@ -108,9 +108,27 @@ pub(super) static NOT_HANDED_ON: PluginReason = PluginReason {
     },
 };
 
+/// Refuses a reservation that must be placed over a pod.
+pub(super) static NOTHING_TO_TAKE: PluginReason = PluginReason {
+    code: "NoPodToPreAllocate",
+    plugin: NAME,
+    message: "node(s) no pod match reservation with pre allocation required",
+    resolver: Resolver::ClusterAdmin,
+    terminal_for: TerminalFor::Pod,
+    meaning: "The reservation may be placed over a bound pod of its owners alone, and none is there that is in no reservation \
+              and fits in it.",
+    remedy: "Wait until an owner is bound, or remove label scheduling.koordinator.sh/pre-allocation-required from the \
+             reservation.",
+    example: Example {
+        subject: "",
+        message: "node(s) no pod match reservation with pre allocation required",
+        situation: "A reservation with preAllocation and the label pre-allocation-required has an owner that is pending.",
+    },
+};
+
 /// All of them.
-pub(super) const ALL: [&PluginReason; 6] =
-    [&NO_MATCH, &UNREADABLE, &BY_NODE, &IN_RESERVATION, &POLICY_CONFLICT, &NOT_HANDED_ON];
+pub(super) const ALL: [&PluginReason; 7] =
+    [&NO_MATCH, &UNREADABLE, &BY_NODE, &IN_RESERVATION, &POLICY_CONFLICT, &NOT_HANDED_ON, &NOTHING_TO_TAKE];
 
 /// Makes the cause of one reason.
 pub(super) fn cause(code: Code, reason: &'static PluginReason, subject: &str) -> Cause {

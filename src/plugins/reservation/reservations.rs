@@ -3,6 +3,7 @@
 //! A reservation's pod takes what is left: the hold of an owner has it give up what the owner takes of its room. What
 //! stands on objects (`status` of the reservation, the annotation of the owner) is enough to make all of it again.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,8 @@ use super::args::ReservationArgs;
 use super::entry::{Entry, Known, Owner, StandIn, Taken};
 use super::index::Index;
 use super::object::{Phase, Policy, Reservation};
+use super::operating;
+use super::taking_over::TakenOver;
 use super::writes::Writes;
 
 /// All reservations.
@@ -33,6 +36,8 @@ pub(super) struct Reservations {
     by_policy: [usize; 2],
     /// How many have an order.
     n_ordered: usize,
+    /// How many are about to be placed over pods.
+    n_taking_over: usize,
     /// Those that pods may use.
     pub(super) index: Index,
     /// Names of reservations whose pods had a node and are off it: for a trial, or until they are placed again.
@@ -54,6 +59,7 @@ impl Reservations {
             n_known: 0,
             by_policy: [0; 2],
             n_ordered: 0,
+            n_taking_over: 0,
             index: Index::default(),
             away: Vec::new(),
             deadlines: Arc::default(),
@@ -111,8 +117,11 @@ impl Reservations {
     fn change(&mut self, name: &Name, change: impl FnOnce(&mut Entry)) {
         let mut entry = self.all.remove(name).map(Arc::unwrap_or_clone).unwrap_or_default();
         let (was_open, was_known) = (entry.open_to(), entry.known.clone());
+        let was_taking_over = !entry.taken_over.is_empty();
         change(&mut entry);
         self.count(was_known.as_ref(), entry.known.as_ref());
+        self.n_taking_over += usize::from(!entry.taken_over.is_empty());
+        self.n_taking_over -= usize::from(was_taking_over);
         let is_open = entry.open_to();
         if was_open.as_ref().map(|(owners, _)| owners) != is_open.as_ref().map(|(owners, _)| owners) {
             if let Some((owners, _)) = was_open {
@@ -149,6 +158,12 @@ impl Reservations {
 
     /// Takes an owner in (`owner` is its hold), or out.
     fn change_owner(&mut self, placed: &Placed<'_>, hold: &HoldValue, comes: bool) -> Touched {
+        if let Some(over) = hold.downcast_ref::<TakenOver>() {
+            self.change(&over.name, |entry| {
+                entry.taken_over = if comes { over.guests.clone() } else { Vec::new() };
+            });
+            return Touched::node(placed.node);
+        }
         let Some(taken) = hold.downcast_ref::<Taken>() else { return Touched::Nothing };
         let pod = placed.pod;
         if taken.is_bound {
@@ -162,6 +177,7 @@ impl Reservations {
                     requests: pod.spec.requests.clone(),
                     is_bound: taken.is_bound,
                     of: taken.uid.clone(),
+                    node: placed.node,
                 };
                 entry.all_owners.insert(placed.id, owner);
             } else {
@@ -169,6 +185,37 @@ impl Reservations {
             }
         });
         Touched::node(placed.node)
+    }
+
+    /// Handles a pod in operating mode Reservation that came, changed or left, with its object before and after.
+    fn operating_pod(&mut self, name: &Name, (id, old, new): (PodId, Option<&Pod>, Option<&Pod>)) -> Touched {
+        let node = |pod: Option<&Pod>| pod.filter(|pod| operating::is_running(pod))?.node_name.clone();
+        let new = new.filter(|pod| operating::name_of(pod).is_some());
+        self.index(name, node(old).as_ref(), node(new).as_ref());
+        if new.is_none() {
+            self.away.retain(|known| known != name);
+        }
+        self.change(name, |entry| {
+            entry.known = new.and_then(operating::known);
+            entry.stand_in = new.map(|pod| StandIn::new(id, &pod.spec.requests));
+            if old.is_none() {
+                entry.given = None;
+            }
+        });
+        Touched::Attempts
+    }
+
+    /// Handles that a pod is no more, over which a reservation may be about to be placed.
+    fn guest_left(&mut self, id: PodId) -> Touched {
+        if self.n_taking_over == 0 {
+            return Touched::Nothing;
+        }
+        let is_guest = |entry: &Entry| entry.taken_over.iter().any(|(guest, _)| *guest == id);
+        let found = self.all.iter().find(|(_, entry)| is_guest(entry));
+        if let Some(name) = found.map(|(name, _)| name.clone()) {
+            self.change(&name, |entry| entry.taken_over.retain(|(guest, _)| *guest != id));
+        }
+        Touched::Nothing
     }
 
     fn index(&mut self, name: &Name, old: Option<&Name>, new: Option<&Name>) {
@@ -202,6 +249,14 @@ impl Reservations {
     }
 }
 
+/// What a pod in operating mode Reservation holds while it runs.
+struct Offer;
+
+/// Returns the name of the reservation whose room a pod keeps: for which it stands, or which it is.
+pub(super) fn offered_by(pod: &Pod) -> Option<Cow<'_, Name>> {
+    reservation_of(pod).map(Cow::Borrowed).or_else(|| operating::name_of(pod).map(Cow::Owned))
+}
+
 /// Returns the name of the reservation for which a pod stands.
 pub(super) fn reservation_of(pod: &Pod) -> Option<&Name> {
     let of = pod.stands_for.as_ref()?;
@@ -219,6 +274,9 @@ impl DerivedState for Reservations {
     }
 
     fn pod_came(&mut self, _cx: &HookContext<'_>, id: PodId, pod: &Pod) -> Touched {
+        if let Some(name) = operating::name_of(pod) {
+            return self.operating_pod(&name, (id, None, Some(pod)));
+        }
         let Some(name) = reservation_of(pod) else { return Touched::Nothing };
         let stand_in = StandIn::new(id, &pod.spec.requests);
         self.change(&name.clone(), |entry| {
@@ -228,6 +286,9 @@ impl DerivedState for Reservations {
     }
 
     fn pod_changed(&mut self, _cx: &HookContext<'_>, id: PodId, old: &Pod, new: &Pod) -> Touched {
+        if let Some(name) = operating::name_of(new).or_else(|| operating::name_of(old)) {
+            return self.operating_pod(&name, (id, Some(old), Some(new)));
+        }
         if old.spec.requests == new.spec.requests {
             return Touched::Nothing;
         }
@@ -239,24 +300,29 @@ impl DerivedState for Reservations {
         Touched::Nothing
     }
 
-    fn pod_left(&mut self, _cx: &HookContext<'_>, _id: PodId, pod: &Pod) -> Touched {
-        let Some(name) = reservation_of(pod) else { return Touched::Nothing };
+    fn pod_left(&mut self, _cx: &HookContext<'_>, id: PodId, pod: &Pod) -> Touched {
+        if let Some(name) = operating::name_of(pod) {
+            return self.operating_pod(&name, (id, Some(pod), None));
+        }
+        let Some(name) = reservation_of(pod) else { return self.guest_left(id) };
         self.away.retain(|known| known != name);
         self.change(&name.clone(), |entry| entry.stand_in = None);
         Touched::Attempts
     }
 
     fn pod_added(&mut self, placed: &Placed<'_>) {
-        if let Some(name) = reservation_of(placed.pod)
-            && let Some(at) = self.away.iter().rposition(|known| known == name)
-        {
+        let Some(name) = offered_by(placed.pod) else { return };
+        if let Some(at) = self.away.iter().rposition(|known| *known == *name) {
             self.away.swap_remove(at);
+        }
+        if self.get(&name).is_some_and(|entry| entry.at != Some(placed.node)) {
+            self.change(&name, |entry| entry.at = Some(placed.node));
         }
     }
 
     fn pod_removed(&mut self, placed: &Placed<'_>) {
-        if let Some(name) = reservation_of(placed.pod) {
-            self.away.push(name.clone());
+        if let Some(name) = offered_by(placed.pod) {
+            self.away.push(name.into_owned());
         }
     }
 
@@ -293,7 +359,7 @@ impl DerivedState for Reservations {
             let of_template = of_template.map(|problem| Arc::from(format!("spec.template.{problem}")));
             let problem = spec.problem().map(Arc::from).or(of_template);
             let (uid, resource_version) = (object.uid.clone(), object.resource_version.clone());
-            Known { spec, uid, resource_version, problem }
+            Known { spec, uid, resource_version, problem, is_pod: false }
         });
         let is_new = old.map(|old| &old.uid) != new.map(|new| &new.uid);
         if let Some(at) = known.as_ref().and_then(|known| self.deadline(&known.spec)) {
@@ -380,6 +446,11 @@ impl DerivedState for Reservations {
         placed: &Placed<'_>,
         held: Option<&HoldValue>,
     ) -> Option<HoldValue> {
+        if operating::name_of(placed.pod).is_some() {
+            // It wakes those that wait for the room.
+            let offer = held.filter(|held| held.is::<Offer>()).cloned();
+            return operating::is_running(placed.pod).then(|| offer.unwrap_or_else(|| Arc::new(Offer)));
+        }
         let known = held.and_then(|held| Some((held, held.downcast_ref::<Taken>()?)));
         match known {
             Some((held, taken)) if taken.is_bound || placed.stage != Stage::Bound => Some(held.clone()),

@@ -4,18 +4,23 @@ use std::sync::Arc;
 
 use pellucid_framework::View;
 use pellucid_framework::plugin::{CycleValue, Normalize, PreScore, PreScored, Reads, Score};
-use pellucid_model::{NodeIdx, PodSpec};
+use pellucid_model::{Name, NodeIdx, PodSpec};
 
 use super::ReservationPlugin;
 use super::affinity::ignores_all;
 use super::choosing::{Stand, choose, score};
 use super::matching::Seeker;
+use super::reservations::reservation_of;
+use super::taking_over::Taker;
 
-/// Raw score of the node whose reservation has the least order: ten times the greatest of the others.
+/// What counts as the score of the node whose reservation has the least order: ten times the greatest of the others.
 const FIRST: i64 = 1000;
 
 /// The node whose reservation has the least order, if any has one.
 struct Preferred(Option<NodeIdx>);
+
+/// The reservation that may be placed over pods.
+struct Taking(Name);
 
 impl PreScore for ReservationPlugin {
     fn reads(&self) -> Reads {
@@ -23,12 +28,19 @@ impl PreScore for ReservationPlugin {
     }
 
     fn pre_score(&self, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]) -> PreScored {
+        if let Some(name) = view.pod().and_then(reservation_of) {
+            return match Taker::of(view, name) {
+                None => PreScored::Skip,
+                Some(_) => PreScored::Ready(Arc::new(Taking(name.clone()))),
+            };
+        }
         let seeker = view.pod().map(|pod| Seeker::of(view, pod, spec));
         let Some(Ok(Some(seeker))) = seeker.filter(|_| !ignores_all(spec)) else { return PreScored::Skip };
         if !seeker.has_match() {
             return PreScored::Skip;
         }
-        if !seeker.all.has_order() {
+        // In a trial the raw score is asked for alone.
+        if !seeker.all.has_order() || !view.absent().is_empty() {
             return PreScored::Ready(Arc::new(Preferred(None)));
         }
         let order = |node: &NodeIdx| {
@@ -36,7 +48,8 @@ impl PreScore for ReservationPlugin {
             Some((taken.known.spec.order?, *node))
         };
         let matches = seeker.matches();
-        let least = nodes.iter().filter(|node| matches.contains_key(node)).filter_map(order).min();
+        let is_asked = |node: &&NodeIdx| nodes.binary_search(node).is_ok();
+        let least = matches.keys().filter(is_asked).filter_map(order).min();
         PreScored::Ready(Arc::new(Preferred(least.map(|(_, node)| node))))
     }
 }
@@ -47,23 +60,39 @@ impl Score for ReservationPlugin {
     }
 
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
+        if let Some(Taking(name)) = value.downcast_ref() {
+            // Nodes with pods to take over are scored in trials.
+            let score = Taker::of(view, name).map_or(0, |taker| taker.score());
+            return out.fill(score);
+        }
         let seeker = view.pod().map(|pod| Seeker::of(view, pod, spec));
-        let (Some(Ok(Some(seeker))), Some(Preferred(first))) = (seeker, value.downcast_ref()) else { return };
+        let Some(Ok(Some(seeker))) = seeker else { return };
         // The scores of the other nodes with reservations that match come from trials.
         let away = seeker.away();
         for (node, score_of_node) in nodes.iter().zip(out) {
-            *score_of_node = match *first == Some(*node) {
-                true => FIRST,
-                false if !away.contains(node) => 0,
-                false => {
-                    let choice = choose(&seeker, *node, Stand::Outside);
-                    choice.taken.map_or(0, |taken| score(taken.entry, &seeker.wanted))
-                }
-            };
+            *score_of_node = 0;
+            if away.contains(node) {
+                let choice = choose(&seeker, *node, Stand::Outside);
+                *score_of_node = choice.taken.map_or(0, |taken| score(taken.entry, &seeker.wanted));
+            }
         }
+    }
+
+    fn scores_overridden_alone(&self) -> bool {
+        true
     }
 
     fn normalize(&self) -> Normalize {
         Normalize::Proportional
+    }
+
+    fn normalize_all(&self, _view: View<'_>, value: &CycleValue, nodes: &[NodeIdx], scores: &mut [i64]) {
+        if let Some(Preferred(Some(first))) = value.downcast_ref()
+            && let Some(at) = nodes.iter().position(|node| node == first)
+        {
+            scores[at] = FIRST;
+        }
+        let max = scores.iter().copied().max().unwrap_or(0);
+        scores.iter_mut().for_each(|score| *score = self.normalize().apply(*score, max));
     }
 }

@@ -83,8 +83,8 @@ impl Writes {
         while all.len() < AT_A_TIME
             && let Some(name) = self.changed.pop_first()
         {
-            let Some((entry, known)) = of.get(&name).and_then(|entry| Some((entry, entry.known.as_ref()?)))
-            else {
+            let known = of.get(&name).and_then(|entry| Some((entry, entry.known.as_ref()?)));
+            let Some((entry, known)) = known.filter(|(_, known)| !known.is_pod) else {
                 self.ordered.remove(&name);
                 continue;
             };

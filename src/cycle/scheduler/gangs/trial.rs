@@ -201,7 +201,7 @@ impl Scheduler {
         let profile = &self.profiles.all[member.profile];
         let tally = &mut self.profiles.tally[member.profile];
         let kind = AttemptKind::Member(&attempt.keys);
-        let asked = AttemptContext { profile, id: member.id, pod: &member.pod, kind, probe };
+        let asked = AttemptContext::new(profile, (member.id, &member.pod), kind, &self.cluster, probe);
         results.run_filters(&asked.on(&self.cluster), self.switches.reuse(), tally);
         self.turns.work += std::mem::take(&mut results.work) + work::ASK;
         if results.refused_as_a_whole().is_some() {

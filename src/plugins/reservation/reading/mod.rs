@@ -99,7 +99,7 @@ fn item(name: &Name, entry: &Entry, known: &Known) -> NodeReservation {
     NodeReservation {
         name: name.to_string(),
         uid: known.uid.to_string(),
-        kind: "Reservation".into(),
+        kind: if known.is_pod { "Pod" } else { "Reservation" }.into(),
         available: entry.available().is_some(),
         allocate_once: spec.once,
         allocatable: quantities(entry.allocatable()),

@@ -1,0 +1,61 @@
+//! Pods in operating mode Reservation: a running pod whose room is there for others, as that of a reservation which one
+//! owner uses up.
+//!
+//! Such a pod is read as a reservation of the name `NAMESPACE/NAME`; nothing is written of it.
+
+use std::sync::Arc;
+
+use pellucid_api::keys::reservation as keys;
+use pellucid_framework::manifest::FieldError;
+use pellucid_model::pod::PodPhase;
+use pellucid_model::{Name, Pod};
+use serde_json::{Map, Value, json};
+
+use super::entry::Known;
+use super::object::Reservation;
+
+const MODE: &str = "Reservation";
+
+/// Returns the name of the reservation that a pod is.
+pub(super) fn name_of(pod: &Pod) -> Option<Name> {
+    let is_one = pod.labels.text(keys::POD_OPERATING_MODE) == Some(MODE) && pod.stands_for.is_none();
+    is_one.then(|| Name::new(&pod.key.to_string()))
+}
+
+/// Whether owners may have the pod's room.
+pub(super) fn is_running(pod: &Pod) -> bool {
+    pod.phase == PodPhase::Running && !pod.deleting
+}
+
+/// Reads a pod as a reservation.
+pub(super) fn known(pod: &Pod) -> Option<Known> {
+    let (owners, unreadable) =
+        match pod.marks.text(keys::RESERVATION_OWNERS).map(serde_json::from_str::<Value>) {
+            None => (Value::Null, None),
+            Some(Ok(owners)) => (owners, None),
+            Some(Err(error)) => {
+                (Value::Null, Some(format!("annotation {}: no JSON: {error}", keys::RESERVATION_OWNERS)))
+            }
+        };
+    let is_used = pod.marks.text(keys::RESERVATION_CURRENT_OWNER).is_some_and(|text| !text.is_empty());
+    let phase = match pod.phase {
+        PodPhase::Succeeded | PodPhase::Failed => "Failed",
+        _ if is_running(pod) && is_used => "Succeeded",
+        _ if is_running(pod) => "Available",
+        _ => "Pending",
+    };
+    let labels: Map<String, Value> =
+        pod.labels.iter().map(|(key, value)| (key.to_string(), json!(value.as_str()))).collect();
+    let manifest = json!({
+        "metadata": {"name": pod.key.to_string(), "uid": &*pod.uid, "labels": labels},
+        "spec": {
+            "owners": owners, "allocateOnce": true, "allocatePolicy": "Aligned", "ttl": "0s", "template": {},
+        },
+        "status": {"phase": phase, "nodeName": pod.node_name.as_ref().map(|node| node.to_string())},
+    });
+    let read: Result<Reservation, FieldError> = Reservation::read(&manifest);
+    let spec = Arc::new(read.ok()?);
+    let problem = unreadable.or_else(|| spec.problem()).map(Arc::from);
+    let (uid, resource_version) = (pod.uid.clone(), Arc::from(""));
+    Some(Known { spec, uid, resource_version, problem, is_pod: true })
+}

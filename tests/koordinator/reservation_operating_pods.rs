@@ -1,0 +1,80 @@
+//! Pods in operating mode Reservation: a running pod whose room owners take.
+
+use pellucid::model::PodKey;
+use serde_json::{Value, json};
+
+use crate::reservation_cluster::{Case, text};
+use crate::reservation_rules::{cluster, free, is_on, node, pod, try_pod};
+
+const ALLOCATED: &str = "scheduling.koordinator.sh/reservation-allocated";
+const OWNERS: &str = "scheduling.koordinator.sh/reservation-owners";
+const CURRENT: &str = "scheduling.koordinator.sh/reservation-current-owner";
+
+fn keeper(cpu: &str) -> Value {
+    let mut made = pod("keeper", "keeper", cpu);
+    made["metadata"]["labels"]["scheduling.koordinator.sh/operating-mode"] = json!("Reservation");
+    let owners = json!([{"labelSelector": {"matchLabels": {"app": "web"}}}]);
+    made["metadata"]["annotations"][OWNERS] = json!(owners.to_string());
+    made
+}
+
+/// Has the kubelet say that the keeper runs.
+fn run(case: &mut Case) {
+    let mut keeper = case.pods[&PodKey::new("default", "keeper")].clone();
+    keeper["status"]["phase"] = json!("Running");
+    case.put_pod(keeper);
+    case.settle();
+}
+
+fn keeping() -> Case {
+    let mut case = cluster(json!([node("n", "4")]), json!([]));
+    assert_eq!(try_pod(&mut case, &keeper("3")), is_on("n"));
+    case
+}
+
+#[test]
+fn owners_get_the_room_of_a_pod_once_it_runs() {
+    let mut case = keeping();
+    assert_eq!(try_pod(&mut case, &pod("a", "web", "2")).0, None, "it does not run yet");
+    run(&mut case);
+    case.core.wait(std::time::Duration::from_secs(600));
+    case.settle();
+    let owner = case.pods[&PodKey::new("default", "a")].clone();
+    assert_eq!(text(&owner["spec"]["nodeName"]), "n", "that it runs wakes the owner");
+    let held = r#"{"name":"keeper","namespace":"default","uid":"keeper-uid"}"#;
+    assert_eq!(text(&owner["metadata"]["annotations"][ALLOCATED]), held);
+    assert_eq!(free(&case, "n"), 1000, "3 of the keeper, in which the owner stands");
+    assert_eq!(try_pod(&mut case, &pod("b", "web", "2")).0, None, "one owner uses it up");
+    assert_eq!(try_pod(&mut case, &pod("c", "db", "2")).0, None, "others get nothing of it");
+    for order in [[true, false], [false, true]] {
+        assert_eq!(free(&case.restarted(&[node("n", "4")], order), "n"), 1000);
+    }
+    case.delete_pod(&PodKey::new("default", "a"));
+    case.settle();
+    assert_eq!(free(&case, "n"), 1000);
+}
+
+#[test]
+fn one_with_an_owner_written_on_it_is_used_up() {
+    let mut case = keeping();
+    let mut used = case.pods[&PodKey::new("default", "keeper")].clone();
+    used["metadata"]["annotations"][CURRENT] = json!(r#"{"namespace": "default", "name": "x", "uid": "x"}"#);
+    case.put_pod(used);
+    run(&mut case);
+    assert_eq!(try_pod(&mut case, &pod("a", "web", "2")).0, None);
+}
+
+#[test]
+fn owners_that_cannot_be_read_are_told_with_the_annotation() {
+    let mut case = cluster(json!([node("n", "4")]), json!([]));
+    let mut wrong = keeper("3");
+    wrong["metadata"]["annotations"][OWNERS] = json!("{");
+    assert_eq!(try_pod(&mut case, &wrong), is_on("n"));
+    run(&mut case);
+    let problems = &case.read("state", "")["problems"];
+    assert!(
+        text(&problems["default/keeper"]).starts_with(&format!("annotation {OWNERS}: no JSON")),
+        "{problems}"
+    );
+    assert_eq!(try_pod(&mut case, &pod("a", "web", "2")).0, None);
+}
