@@ -61,6 +61,10 @@ impl Holding {
 
     /// Returns the annotation's text.
     pub(super) fn status(&self) -> String {
+        if self.zones.is_empty() && !self.cpus.is_empty() {
+            // Most pods; a list of CPUs needs no escapes.
+            return format!(r#"{{"cpuset":"{}"}}"#, self.cpus);
+        }
         let mut status = Map::new();
         if !self.cpus.is_empty() {
             status.insert("cpuset".to_owned(), json!(self.cpus.to_string()));

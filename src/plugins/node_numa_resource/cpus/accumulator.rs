@@ -54,40 +54,38 @@ pellucid_model::named! {
 
 /// What others have, as the pick sees it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Taken {
+pub struct Taken {
     /// CPUs that may be given.
-    pub(crate) free: CpuSet,
+    pub free: CpuSet,
     /// How many pods have a CPU, by id; CPUs beyond its end have none. Empty unless CPUs may be shared.
-    pub(crate) refs: Vec<u8>,
+    pub refs: Vec<u8>,
     /// CPUs of pods with [`ExclusivePolicy::PcpuLevel`].
-    pub(crate) pcpu_level: CpuSet,
+    pub pcpu_level: CpuSet,
     /// CPUs of pods with [`ExclusivePolicy::NumaNodeLevel`].
-    pub(crate) numa_node_level: CpuSet,
+    pub numa_node_level: CpuSet,
 }
 
 /// What a pod asks for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
+pub struct Request {
     /// Number of CPUs.
-    pub(crate) n: usize,
+    pub n: usize,
     /// [`BindPolicy::FullPcpus`], or anything else for spreading.
-    pub(crate) bind: BindPolicy,
-    pub(crate) exclusive: ExclusivePolicy,
-    pub(crate) strategy: AllocateStrategy,
+    pub bind: BindPolicy,
+    /// With whose pods the pod prefers not to share.
+    pub exclusive: ExclusivePolicy,
+    /// Which NUMA node or socket comes first.
+    pub strategy: AllocateStrategy,
     /// CPUs that are given first, as far as they are free.
-    pub(crate) preferred: CpuSet,
+    pub preferred: CpuSet,
 }
 
 /// Fewer CPUs are free than a pod asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotEnough;
+pub struct NotEnough;
 
 /// Returns exactly `request.n` free CPUs. Fails only when fewer are free.
-pub(crate) fn allocate(
-    topology: &CpuTopology,
-    taken: &Taken,
-    request: &Request,
-) -> Result<CpuSet, NotEnough> {
+pub fn allocate(topology: &CpuTopology, taken: &Taken, request: &Request) -> Result<CpuSet, NotEnough> {
     let free = taken.free.and(&topology.cpus);
     if free.len() < request.n {
         return Err(NotEnough);

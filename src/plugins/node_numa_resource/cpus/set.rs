@@ -5,24 +5,24 @@
 use std::fmt;
 
 /// Number of CPUs that a set can hold: ids from 0 to 1,023.
-pub(crate) const MAX_CPUS: usize = 1024;
+pub const MAX_CPUS: usize = 1024;
 
 const WORDS: usize = MAX_CPUS / 64;
 
 /// A set of logical CPUs by their ids.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct CpuSet([u64; WORDS]);
+pub struct CpuSet([u64; WORDS]);
 
 impl CpuSet {
     /// Returns the set of these ids. Ids beyond [`MAX_CPUS`] are left out.
-    pub(crate) fn of(ids: impl IntoIterator<Item = usize>) -> Self {
+    pub fn of(ids: impl IntoIterator<Item = usize>) -> Self {
         let mut set = Self::default();
         ids.into_iter().for_each(|id| set.insert(id));
         set
     }
 
     /// Parses a Linux cpuset list such as `0-3,8`; the empty text is the empty set. Fails with what cannot be read.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let mut set = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -38,54 +38,61 @@ impl CpuSet {
         Ok(set)
     }
 
+    /// Adds a CPU; one that a set cannot hold is left out.
     #[inline]
-    pub(crate) fn insert(&mut self, id: usize) {
+    pub fn insert(&mut self, id: usize) {
         if let Some(word) = self.0.get_mut(id / 64) {
             *word |= 1 << (id % 64);
         }
     }
 
+    /// Takes a CPU out.
     #[inline]
-    pub(crate) fn remove(&mut self, id: usize) {
+    pub fn remove(&mut self, id: usize) {
         if let Some(word) = self.0.get_mut(id / 64) {
             *word &= !(1 << (id % 64));
         }
     }
 
+    /// Returns whether a CPU is in the set.
     #[inline]
-    pub(crate) fn contains(&self, id: usize) -> bool {
+    pub fn contains(&self, id: usize) -> bool {
         self.0.get(id / 64).is_some_and(|word| word & (1 << (id % 64)) != 0)
     }
 
+    /// Returns the number of CPUs.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
+    /// Returns whether no CPU is in the set.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
+    /// Returns the CPUs that are in both sets.
     #[inline]
-    pub(crate) fn and(&self, other: &Self) -> Self {
+    pub fn and(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
+    /// Returns the CPUs that are in one of the sets.
     #[inline]
-    pub(crate) fn or(&self, other: &Self) -> Self {
+    pub fn or(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
     /// Returns the CPUs of this set that are not in the other one.
     #[inline]
-    pub(crate) fn without(&self, other: &Self) -> Self {
+    pub fn without(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] & !other.0[i]))
     }
 
     /// Iterates over the ids, ascending.
     #[inline]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + use<> {
+    pub fn iter(&self) -> impl Iterator<Item = usize> + use<> {
         let words = self.0;
         words.into_iter().enumerate().flat_map(|(at, mut word)| {
             std::iter::from_fn(move || {

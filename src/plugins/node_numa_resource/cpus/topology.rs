@@ -4,58 +4,63 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use smallvec::SmallVec;
+
 use super::set::{CpuSet, MAX_CPUS};
 
 /// One logical CPU as koordlet reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CpuInfo {
-    pub(crate) id: u16,
+pub struct CpuInfo {
+    /// Its number, as Linux counts.
+    pub id: u16,
     /// Core id; unique in its socket.
-    pub(crate) core: u16,
-    pub(crate) socket: u16,
+    pub core: u16,
+    /// Its socket.
+    pub socket: u16,
     /// NUMA node.
-    pub(crate) node: u16,
+    pub node: u16,
 }
 
 /// A physical core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Core {
+pub struct Core {
     /// Id among all cores of the machine: the socket in the upper 16 bits, the reported id in the lower ones, as in
     /// Koordinator's answers.
-    pub(crate) id: u32,
+    pub id: u32,
     /// Index in [`CpuTopology::nodes`].
-    pub(crate) node: u16,
+    pub node: u16,
     /// Index in [`CpuTopology::sockets`].
-    pub(crate) socket: u16,
+    pub socket: u16,
     /// Number of its logical CPUs.
-    pub(crate) threads: u16,
+    pub threads: u16,
 }
 
 /// A NUMA node or a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Domain {
+pub struct Domain {
     /// Reported id.
-    pub(crate) id: u16,
-    pub(crate) cpus: CpuSet,
+    pub id: u16,
+    /// Its logical CPUs.
+    pub cpus: CpuSet,
     /// Index of its socket in [`CpuTopology::sockets`]; of a socket its own.
-    pub(crate) socket: u16,
+    pub socket: u16,
 }
 
 /// The CPUs of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CpuTopology {
+pub struct CpuTopology {
     /// All logical CPUs.
-    pub(crate) cpus: CpuSet,
+    pub cpus: CpuSet,
     /// By CPU id, the index of its core in `cores`; `u16::MAX` where there is no CPU.
     core_of: Vec<u16>,
     /// Ascending by id.
-    pub(crate) cores: Vec<Core>,
+    pub cores: Vec<Core>,
     /// NUMA nodes, ascending by id.
-    pub(crate) nodes: Vec<Domain>,
+    pub nodes: Vec<Domain>,
     /// Sockets, ascending by id.
-    pub(crate) sockets: Vec<Domain>,
+    pub sockets: Vec<Domain>,
     /// Number of NUMA nodes, counted once per socket: with NUMA switched off in the firmware, one spans all sockets.
-    pub(crate) n_nodes: usize,
+    pub n_nodes: usize,
 }
 
 fn core_id(info: &CpuInfo) -> u32 {
@@ -80,7 +85,7 @@ fn split_between_sockets(cores: &BTreeMap<u32, (u16, u16, u16)>) -> Result<(), S
 
 impl CpuTopology {
     /// Makes a topology of reported CPUs. Fails with the first contradiction, in words.
-    pub(crate) fn of(all: &[CpuInfo]) -> Result<Self, String> {
+    pub fn of(all: &[CpuInfo]) -> Result<Self, String> {
         if all.is_empty() {
             return Err("it names no CPUs".to_owned());
         }
@@ -145,45 +150,45 @@ impl CpuTopology {
 
     /// Returns the index of a CPU's core; `None` for a CPU that the machine does not have.
     #[inline]
-    pub(crate) fn core_of(&self, cpu: usize) -> Option<usize> {
+    pub fn core_of(&self, cpu: usize) -> Option<usize> {
         self.core_of.get(cpu).filter(|at| **at != u16::MAX).map(|at| usize::from(*at))
     }
 
     /// Returns how many logical CPUs a core has, on the average.
-    pub(crate) fn cpus_per_core(&self) -> usize {
+    pub fn cpus_per_core(&self) -> usize {
         self.cpus.len() / self.cores.len().max(1)
     }
 
     /// Returns how many logical CPUs a NUMA node has, on the average.
-    pub(crate) fn cpus_per_node(&self) -> usize {
+    pub fn cpus_per_node(&self) -> usize {
         self.cpus.len() / self.n_nodes.max(1)
     }
 
     /// Returns how many logical CPUs a socket has, on the average.
-    pub(crate) fn cpus_per_socket(&self) -> usize {
+    pub fn cpus_per_socket(&self) -> usize {
         self.cpus.len() / self.sockets.len().max(1)
     }
 
     /// Returns the CPUs of a NUMA node by its id; none when there is no such node.
-    pub(crate) fn in_node(&self, id: u16) -> CpuSet {
+    pub fn in_node(&self, id: u16) -> CpuSet {
         let found = self.nodes.binary_search_by_key(&id, |node| node.id);
         found.map_or_else(|_| CpuSet::default(), |at| self.nodes[at].cpus)
     }
 
     /// Returns the NUMA nodes of some CPUs as bits by their ids.
-    pub(crate) fn nodes_of(&self, cpus: &CpuSet) -> u64 {
+    pub fn nodes_of(&self, cpus: &CpuSet) -> u64 {
         let touched = self.nodes.iter().filter(|node| !node.cpus.and(cpus).is_empty());
         touched.fold(0, |mask, node| mask | 1 << node.id)
     }
 
     /// Iterates over the logical CPUs, ascending, each with its core.
-    pub(crate) fn details(&self) -> impl Iterator<Item = (usize, &Core)> {
+    pub fn details(&self) -> impl Iterator<Item = (usize, &Core)> {
         self.cpus.iter().filter_map(|cpu| Some((cpu, &self.cores[self.core_of(cpu)?])))
     }
 
     /// Returns the CPUs of cores of which some CPUs are in a set, all or one of each core: those of cores that lie in it
     /// whole, or the first of each.
-    pub(crate) fn whole_cores(&self, free: &CpuSet) -> CpuSet {
+    pub fn whole_cores(&self, free: &CpuSet) -> CpuSet {
         let mut counts = vec![0u16; self.cores.len()];
         let cores = || free.iter().filter_map(|cpu| Some((cpu, self.core_of(cpu)?)));
         cores().for_each(|(_, core)| counts[core] += 1);
@@ -191,8 +196,19 @@ impl CpuTopology {
         CpuSet::of(cores().filter(|(_, core)| usize::from(counts[*core]) == threads).map(|(cpu, _)| cpu))
     }
 
+    /// Returns how many CPUs of a set there are, how many of them in cores that lie in it whole, and on how many cores.
+    pub fn count(&self, free: &CpuSet) -> [usize; 3] {
+        let mut counts: SmallVec<[u8; 128]> = SmallVec::from_elem(0, self.cores.len());
+        let cores = free.iter().filter_map(|cpu| self.core_of(cpu));
+        cores.for_each(|core| counts[core] = counts[core].saturating_add(1));
+        let threads = self.cpus_per_core();
+        let is_whole = |n: &&u8| usize::from(**n) == threads;
+        let whole = counts.iter().filter(is_whole).count() * threads;
+        [free.len(), whole, counts.iter().filter(|n| **n > 0).count()]
+    }
+
     /// Returns the first CPU of each core that has one in a set.
-    pub(crate) fn one_of_each_core(&self, free: &CpuSet) -> CpuSet {
+    pub fn one_of_each_core(&self, free: &CpuSet) -> CpuSet {
         let mut seen = vec![false; self.cores.len()];
         let first =
             |cpu: &usize| self.core_of(*cpu).is_some_and(|core| !std::mem::replace(&mut seen[core], true));
