@@ -144,7 +144,7 @@ fn picks() {
         let exclusive = ExclusivePolicy::None;
         let asked = Request { n, bind, exclusive, strategy, preferred: CpuSet::default() };
         let took = micros(100_000, || {
-            drop(black_box(allocate(black_box(&machine), black_box(&taken), black_box(&asked))));
+            _ = black_box(allocate(black_box(&machine), black_box(&taken), black_box(&asked)));
         });
         println!("  {n:>2} CPUs, {:<14} {took:>6.2} us", bind.as_str());
     }

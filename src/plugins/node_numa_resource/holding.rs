@@ -63,7 +63,11 @@ impl Holding {
     pub(super) fn status(&self) -> String {
         if self.zones.is_empty() && !self.cpus.is_empty() {
             // Most pods; a list of CPUs needs no escapes.
-            return format!(r#"{{"cpuset":"{}"}}"#, self.cpus);
+            let mut text = String::with_capacity(64);
+            text.push_str(r#"{"cpuset":""#);
+            self.cpus.write_to(&mut text);
+            text.push_str(r#""}"#);
+            return text;
         }
         let mut status = Map::new();
         if !self.cpus.is_empty() {

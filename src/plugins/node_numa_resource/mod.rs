@@ -6,7 +6,7 @@
 //! pod would get on a node, with CPUs picked by `cpus::accumulator`; `hints` offers NUMA nodes to the framework. `detail` and
 //! `advice` are for people.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pellucid_cluster::columns::CPU as CPU_COLUMN;
 use pellucid_cluster::derived::DerivedState;
@@ -56,6 +56,9 @@ use resource_spec::{PodRequest, exclusive_policy, may_have_cpus};
 
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeNUMAResource";
+
+/// The annotation of Bindings.
+static RESOURCE_STATUS: LazyLock<Arc<str>> = LazyLock::new(|| keys::RESOURCE_STATUS.into());
 
 /// What the plugin reads of pods and nodes, and writes on pods.
 const KEYS: DeclaredKeys = DeclaredKeys {
@@ -168,7 +171,8 @@ impl NodeNumaResource {
             return Ok(None);
         }
         holding.exclusive = exclusive_policy(&pod.spec);
-        let marks = BindingMarks::annotation(keys::RESOURCE_STATUS, &holding.status());
+        let annotations = [(RESOURCE_STATUS.clone(), holding.status().into())].into();
+        let marks = BindingMarks { annotations, ..BindingMarks::default() };
         Ok(Some(Reservation { what: Arc::new(holding), marks: Some(Arc::new(marks)) }))
     }
 }

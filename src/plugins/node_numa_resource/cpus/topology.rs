@@ -55,6 +55,12 @@ pub struct CpuTopology {
     core_of: Vec<u16>,
     /// Ascending by id.
     pub cores: Vec<Core>,
+    /// The CPU of each core with the lowest id.
+    firsts: CpuSet,
+    /// By how much the ids of a core's threads differ, where that is the same for all cores, all have as many, and their
+    /// lowest CPUs ascend with the cores. So Linux numbers machines: threads next to each other, or half of all CPUs apart.
+    /// Whole cores are then found by shifting sets.
+    stride: Option<usize>,
     /// NUMA nodes, ascending by id.
     pub nodes: Vec<Domain>,
     /// Sockets, ascending by id.
@@ -145,7 +151,23 @@ impl CpuTopology {
             let at = made.cores.partition_point(|core| core.id < core_id(info));
             made.core_of[usize::from(info.id)] = at as u16;
         }
+        made.find_stride();
         Ok(made)
+    }
+
+    /// Looks how the threads of the cores are numbered.
+    fn find_stride(&mut self) {
+        let mut threads: Vec<SmallVec<[usize; 2]>> = vec![SmallVec::new(); self.cores.len()];
+        let cores = self.cpus.iter().filter_map(|cpu| Some((cpu, self.core_of(cpu)?)));
+        cores.for_each(|(cpu, core)| threads[core].push(cpu));
+        self.firsts = CpuSet::of(threads.iter().filter_map(|of| of.first().copied()));
+        let Some(model) = threads.first() else { return };
+        let stride = model.get(1).map_or(0, |second| second - model[0]);
+        let is_like = |of: &SmallVec<[usize; 2]>| {
+            of.len() == model.len() && of.iter().enumerate().all(|(at, cpu)| *cpu == of[0] + at * stride)
+        };
+        let is_uniform = threads.iter().all(is_like) && threads.is_sorted_by_key(|of| of[0]);
+        self.stride = is_uniform.then_some(stride);
     }
 
     /// Returns the index of a CPU's core; `None` for a CPU that the machine does not have.
@@ -186,33 +208,61 @@ impl CpuTopology {
         self.cpus.iter().filter_map(|cpu| Some((cpu, &self.cores[self.core_of(cpu)?])))
     }
 
-    /// Returns the CPUs of cores of which some CPUs are in a set, all or one of each core: those of cores that lie in it
-    /// whole, or the first of each.
+    /// Returns the CPUs of cores that lie in a set whole.
     pub fn whole_cores(&self, free: &CpuSet) -> CpuSet {
-        let mut counts = vec![0u16; self.cores.len()];
-        let cores = || free.iter().filter_map(|cpu| Some((cpu, self.core_of(cpu)?)));
-        cores().for_each(|(_, core)| counts[core] += 1);
         let threads = self.cpus_per_core();
-        CpuSet::of(cores().filter(|(_, core)| usize::from(counts[*core]) == threads).map(|(cpu, _)| cpu))
-    }
-
-    /// Returns how many CPUs of a set there are, how many of them in cores that lie in it whole, and on how many cores.
-    pub fn count(&self, free: &CpuSet) -> [usize; 3] {
-        let mut counts: SmallVec<[u8; 128]> = SmallVec::from_elem(0, self.cores.len());
-        let cores = free.iter().filter_map(|cpu| self.core_of(cpu));
-        cores.for_each(|core| counts[core] = counts[core].saturating_add(1));
-        let threads = self.cpus_per_core();
-        let is_whole = |n: &&u8| usize::from(**n) == threads;
-        let whole = counts.iter().filter(is_whole).count() * threads;
-        [free.len(), whole, counts.iter().filter(|n| **n > 0).count()]
+        if let Some(stride) = self.stride {
+            let firsts = (1..threads)
+                .fold(self.firsts.and(free), |whole, thread| whole.and(&free.shifted_down(thread * stride)));
+            return (1..threads).fold(firsts, |all, thread| all.or(&firsts.shifted_up(thread * stride)));
+        }
+        let counts = self.per_core(free);
+        let is_whole =
+            |cpu: &usize| self.core_of(*cpu).is_some_and(|core| usize::from(counts[core]) == threads);
+        CpuSet::of(free.iter().filter(is_whole))
     }
 
     /// Returns the first CPU of each core that has one in a set.
     pub fn one_of_each_core(&self, free: &CpuSet) -> CpuSet {
+        if let Some(stride) = self.stride {
+            let (mut seen, mut all) = (CpuSet::default(), CpuSet::default());
+            for by in (0..self.cpus_per_core()).map(|thread| thread * stride) {
+                let new = free.shifted_down(by).and(&self.firsts).without(&seen);
+                (seen, all) = (seen.or(&new), all.or(&new.shifted_up(by)));
+            }
+            return all;
+        }
         let mut seen = vec![false; self.cores.len()];
         let first =
             |cpu: &usize| self.core_of(*cpu).is_some_and(|core| !std::mem::replace(&mut seen[core], true));
         CpuSet::of(free.iter().filter(first))
+    }
+
+    /// Returns how many CPUs of a set there are, how many of them in cores that lie in it whole, and on how many cores.
+    pub fn count(&self, free: &CpuSet) -> [usize; 3] {
+        let whole = self.whole_cores(free).len();
+        let cores = match self.stride {
+            Some(stride) => {
+                let thread = |thread| free.shifted_down(thread * stride).and(&self.firsts);
+                (1..self.cpus_per_core()).fold(self.firsts.and(free), |all, of| all.or(&thread(of))).len()
+            }
+            None => self.one_of_each_core(free).len(),
+        };
+        [free.len(), whole, cores]
+    }
+
+    /// Iterates over the CPUs of cores that lie in a set whole, core by core; `None` where that takes sorting.
+    pub fn by_core(&self, whole: &CpuSet) -> Option<impl Iterator<Item = usize> + use<>> {
+        let (stride, threads) = (self.stride?, self.cpus_per_core());
+        let firsts = whole.and(&self.firsts);
+        Some(firsts.iter().flat_map(move |first| (0..threads).map(move |thread| first + thread * stride)))
+    }
+
+    /// Returns how many CPUs of each core are in a set.
+    pub fn per_core(&self, free: &CpuSet) -> SmallVec<[u16; 128]> {
+        let mut counts = SmallVec::from_elem(0, self.cores.len());
+        free.iter().filter_map(|cpu| self.core_of(cpu)).for_each(|core| counts[core] += 1);
+        counts
     }
 }
 
@@ -248,6 +298,22 @@ mod tests {
         let free = CpuSet::of([0, 1, 16, 18]);
         assert_eq!(machine.whole_cores(&free).to_string(), "0,16");
         assert_eq!(machine.one_of_each_core(&free).to_string(), "0-1,18");
+    }
+
+    #[test]
+    fn cores_are_found_however_threads_are_numbered() {
+        // Core 0 has CPUs 0 and 5, core 1 has 1 and 3, core 2 has 2 alone.
+        let of = [(0, 0), (5, 0), (1, 1), (3, 1), (2, 2)];
+        let infos = of.map(|(id, core)| CpuInfo { id, core, socket: 0, node: 0 });
+        let odd = CpuTopology::of(&infos[..4]).expect("a machine without contradictions");
+        assert!(odd.stride.is_none() && machine(2, 1, 3, 2, false).stride == Some(1));
+        let free = CpuSet::of([0, 1, 3]);
+        assert_eq!(
+            (odd.whole_cores(&free), odd.one_of_each_core(&free)),
+            (CpuSet::of([1, 3]), CpuSet::of([0, 1]))
+        );
+        assert_eq!((odd.count(&free), odd.by_core(&free).is_none()), ([3, 2, 2], true));
+        assert!(CpuTopology::of(&infos).is_ok_and(|one| one.stride.is_none()), "one core has one thread");
     }
 
     #[test]
