@@ -12,7 +12,7 @@ use pellucid::kubernetes::decode::Decoder;
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs};
 use pellucid::model::selector::Labels;
 use pellucid::model::time::NoProbe;
-use pellucid::model::{CustomKindRef, Node, Pod, PodKey, PodSpec};
+use pellucid::model::{CustomKindRef, Node, PodKey, PodSpec};
 use pellucid::plugins::node_numa_resource::cpus::accumulator::{
     AllocateStrategy, BindPolicy, ExclusivePolicy, Request, Taken, allocate,
 };
