@@ -21,7 +21,7 @@ pub struct Right {
 }
 
 /// A controller that a plugin brings.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Controller {
     /// Name, in lower case; its state writes in this name ([`DerivedState::plugin`]).
     pub name: &'static str,

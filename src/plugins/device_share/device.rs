@@ -245,7 +245,7 @@ fn source(manifest: &Value) -> Box<str> {
     };
     let kept = json!({
         "metadata": {
-            "labels": only("labels", &[&[PARTITION_POLICY, WELL_PLANNED], &GPU_LABELS[..]].concat()),
+            "labels": only("labels", &[&[PARTITION_POLICY, WELL_PLANNED][..], &GPU_LABELS].concat()),
             "annotations": only("annotations", &[PARTITIONS]),
         },
         "spec": {"devices": manifest["spec"]["devices"]},

@@ -44,7 +44,7 @@ pub(super) static CONTROLLERS: [Controller; 1] = [Controller {
 /// Computing power of all GPUs, under the name by which pods ask for whole and shared cards.
 const GPU: &str = "koordinator.sh/gpu";
 /// What is published, and taken away where no healthy device is left.
-const PUBLISHED: [Resource; 7] = [CORE, MEMORY, RATIO, NPU_CORE, NPU_CPU, NPU_DVPP, RDMA];
+static PUBLISHED: [Resource; 7] = [CORE, MEMORY, RATIO, NPU_CORE, NPU_CPU, NPU_DVPP, RDMA];
 /// Time between two looks at all nodes.
 const INTERVAL: Duration = Duration::from_secs(300);
 /// Time from a refused write to the next try.
@@ -132,7 +132,7 @@ fn labels(device: &Device) -> GpuLabels {
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    PUBLISHED.into_iter().map(Resource::name).chain([GPU])
+    PUBLISHED.iter().map(|resource| resource.name()).chain([GPU])
 }
 
 impl OnObject {
