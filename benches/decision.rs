@@ -3,7 +3,7 @@
 //! Prints a table with the floors and aims of the design. It is a plain program, because it reports rates and not
 //! distributions:
 //! - `cargo bench --bench decision` runs everything except `hostile`, `explain`, `fixes`, `routes`, `reads`, `l0`, `load`,
-//!   `quotas` and `reservations`;
+//!   `quotas`, `reservations` and `numa`;
 //! - `-- gangs` runs only gangs;
 //! - `-- relations` runs only affinity and spread, compared with basic pods without reuse;
 //! - `-- hostile` measures the wait of plain pods next to gangs that take long;
@@ -12,7 +12,9 @@
 //!   and without always-on diagnosis;
 //! - `-- load` compares runs with and without LoadAwareScheduling, and with NodeMetrics that arrive meanwhile; `-- quotas` with
 //!   and without ElasticQuota and 1,000 quotas;
-//! - `-- reservations` places owners of 10,000 reservations, and compares pods that own none with and without Reservation.
+//! - `-- reservations` places owners of 10,000 reservations, and compares pods that own none with and without Reservation;
+//! - `-- numa` measures one pick of CPUs, and compares plain pods with and without NodeNUMAResource, and pods with CPUs of
+//!   their own with plain ones.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
 #[path = "decision/explain.rs"]
@@ -27,6 +29,8 @@ mod hostile;
 mod level0;
 #[path = "decision/load.rs"]
 mod load;
+#[path = "decision/numa.rs"]
+mod numa;
 #[path = "decision/quotas.rs"]
 mod quotas;
 #[path = "decision/reads.rs"]
@@ -122,6 +126,9 @@ fn main() {
     }
     if std::env::args().any(|arg| arg == "quotas") {
         return quotas::print();
+    }
+    if std::env::args().any(|arg| arg == "numa") {
+        return numa::print();
     }
     if std::env::args().any(|arg| arg == "reservations") {
         return reservations::print();

@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use pellucid::kubernetes::rights::{Rule, cluster_rules};
+use pellucid::framework::controllers;
+use pellucid::kubernetes::rights::{Rule, cluster_rules, controller_rules};
 use pellucid_api::reason::{REGISTRY, ReasonCode, ReasonEntry, STATES};
 
 /// Compares a file with its expected content, or writes it with `UPDATE=1`.
@@ -168,9 +169,23 @@ fn the_rules_of_the_cluster_role_are_fresh() {
     let mut text = String::from(
         "# Made of src/kubernetes/rights.rs and the registry of kinds; `UPDATE=1 cargo test --test generated` writes it.\n",
     );
-    for Rule { group, resources, verbs } in cluster_rules(decoder.kinds()) {
+    write_rules(&mut text, cluster_rules(decoder.kinds()));
+    check("deploy/chart/files/cluster-rules.yaml", &text);
+}
+
+#[test]
+fn the_rules_of_the_controllers_are_fresh() {
+    let registry = pellucid::plugins::registry();
+    let mut text = String::from(
+        "# Made of what the controllers of the registry declare; `UPDATE=1 cargo test --test generated` writes it.\n",
+    );
+    write_rules(&mut text, controller_rules(&controllers::all(&registry)));
+    check("deploy/chart/files/controller-rules.yaml", &text);
+}
+
+fn write_rules(text: &mut String, rules: Vec<Rule>) {
+    for Rule { group, resources, verbs } in rules {
         let (group, resources, verbs) = (format!("{group:?}"), resources.join(", "), verbs.join(", "));
         write!(text, "- apiGroups: [{group}]\n  resources: [{resources}]\n  verbs: [{verbs}]\n").unwrap();
     }
-    check("deploy/chart/files/cluster-rules.yaml", &text);
 }

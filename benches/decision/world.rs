@@ -80,6 +80,7 @@ pub(crate) fn scheduler_of(profiles: Vec<Profile>, reuse: bool) -> Scheduler {
         limits: QueueLimits::default(),
         seed: 0,
         switches,
+        controllers: Vec::new(),
         shadow_of: None,
     })
 }

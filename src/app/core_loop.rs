@@ -354,6 +354,7 @@ mod tests {
             limits: Default::default(),
             seed: 0,
             switches: Arc::default(),
+            controllers: Vec::new(),
             shadow_of: None,
         });
         let read = AtomicU64::new(0);

@@ -116,7 +116,7 @@ impl Instance {
     /// Starts everything on the current runtime. With `traces`, attempts, Bindings and requests are traced.
     pub async fn start_traced(config: InstanceConfig, traces: Option<Traces>) -> Result<Self, StartError> {
         let InstanceConfig { configuration, registry, shadow_of, log, clock, .. } = config;
-        let decoder = Decoder::in_use(&registry, &configuration.profiles);
+        let decoder = Decoder::in_use_with(&registry, &configuration.profiles, &configuration.controllers);
         let (configz, effective) = (configuration.configz(), configuration.effective.clone());
         let switches = Arc::new(Switches::default());
         switches.set_recorder_bytes(configuration.recorder_bytes);
@@ -354,9 +354,9 @@ fn scheduler(
     switches: Arc<Switches>,
     shadow_of: Option<Name>,
 ) -> Scheduler {
-    let Configuration { profiles, initial_backoff, max_backoff, .. } = configuration;
+    let Configuration { profiles, initial_backoff, max_backoff, controllers, .. } = configuration;
     let limits = QueueLimits { initial_backoff, max_backoff, ..QueueLimits::default() };
-    Scheduler::new(Settings { profiles, registry, limits, seed, switches, shadow_of })
+    Scheduler::new(Settings { profiles, registry, limits, seed, switches, controllers, shadow_of })
 }
 
 /// Returns the name of this process in events: the pod's name when it runs in a cluster.

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use clap::{ArgAction, Args};
 use pellucid_client::out;
 use pellucid_config::{Configuration, LeaderElection};
-use pellucid_framework::PluginFactory;
+use pellucid_framework::{PluginFactory, controllers};
 use pellucid_http::Certificate;
 
 use super::block_on;
@@ -39,6 +39,9 @@ pub struct RunArgs {
     /// Decide for the own pods, but write nothing
     #[arg(long, conflicts_with = "shadow_of")]
     pub shadow: bool,
+    /// Write objects as these controllers do; noderesource publishes the devices of nodes as their allocatable
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub controllers: Vec<String>,
     /// Address of the REST API; port 0 takes any and prints it
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10251")]
     pub listen: SocketAddr,
@@ -170,6 +173,8 @@ impl RunArgs {
             configuration.set_kubeconfig(kubeconfig);
         }
         configuration.recorder_bytes = self.recorder_bytes;
+        configuration.controllers = controllers::named(registry, &self.controllers)
+            .map_err(|problem| anyhow::anyhow!("--controllers: {problem}"))?;
         let mut election = configuration.leader_election.clone();
         election.leader_elect = self.leader_elect.or(election.leader_elect);
         self.lease.replace(&mut election);

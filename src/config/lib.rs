@@ -23,8 +23,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use pellucid_framework::PluginFactory;
 use pellucid_framework::profile::Profile;
+use pellucid_framework::{Controller, PluginFactory};
 use pellucid_model::Name;
 use serde_json::Value;
 
@@ -71,6 +71,8 @@ pub struct Configuration {
     pub effective: Value,
     /// Maximum size of the flight recorder in bytes. The command line sets it, not the file.
     pub recorder_bytes: usize,
+    /// The controllers that write objects. The command line names them, not the file.
+    pub controllers: Vec<&'static Controller>,
 }
 
 /// Default maximum size of the flight recorder, in bytes.
@@ -197,6 +199,7 @@ fn configure(
         leader_election: file.leader_election.clone(),
         notes: diagnostics.notes,
         recorder_bytes: DEFAULT_RECORDER_BYTES,
+        controllers: Vec::new(),
     })
 }
 

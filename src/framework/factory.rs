@@ -8,6 +8,7 @@ use pellucid_cluster::derived::add_state;
 use pellucid_model::custom::CustomKind;
 
 use super::advice::{Grouping, PodRead};
+use super::controllers::Controller;
 use super::endpoint::Endpoint;
 use super::gauges::GaugeFamily;
 use super::plugin::Plugin;
@@ -131,6 +132,11 @@ pub trait PluginFactory: Send + Sync {
     #[inline]
     fn groups(&self) -> Option<Grouping> {
         None
+    }
+    /// Returns the controllers that the plugin brings.
+    #[inline]
+    fn controllers(&self) -> &'static [Controller] {
+        &[]
     }
     /// Returns the plugin's gauges in `/metrics`.
     #[inline]

@@ -14,6 +14,7 @@
 //! - [`advice`]: what a plugin tells people about one pod, and how it groups pods;
 //! - [`overrides`]: nodes that one pod sees without some pods;
 //! - [`victim_search`]: the search for victims that PostFilter plugins share;
+//! - [`controllers`]: states that write objects of their own accord;
 //! - [`endpoint`], [`list`], [`bodies`], [`gauges`]: what a plugin lets people read;
 //! - [`registry`]: whether the plugins of a process get along;
 //! - [`profile`], [`gangs`]: the enabled plugins of a scheduler name, and its gang rules.
@@ -21,6 +22,7 @@
 pub mod advice;
 pub mod args;
 pub mod bodies;
+pub mod controllers;
 pub mod endpoint;
 mod factory;
 pub mod gangs;
@@ -39,6 +41,7 @@ pub mod view;
 pub mod whole_cause;
 
 pub use advice::{Advice, PodGroups};
+pub use controllers::{Controller, Right};
 pub use gangs::GangPolicy;
 pub use overrides::{NodeOverride, NodeOverrides};
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::advice::{Grouping, PodRead};
 use super::args;
+use super::controllers::Controller;
 use super::endpoint::Endpoint;
 use super::gauges::GaugeFamily;
 use super::plugin::{ArgsError, DeclaredKeys, Plugin, PluginFactory};
@@ -34,6 +35,7 @@ pub struct Registration {
     pod_read: Option<PodRead>,
     groups: Option<Grouping>,
     gauges: &'static [GaugeFamily],
+    controllers: &'static [Controller],
 }
 
 impl Registration {
@@ -62,6 +64,7 @@ impl Registration {
             pod_read: None,
             groups: None,
             gauges: &[],
+            controllers: &[],
         }
     }
 
@@ -128,6 +131,12 @@ impl Registration {
         self
     }
 
+    /// Brings controllers, which stay off unless somebody names them.
+    pub fn with_controllers(mut self, controllers: &'static [Controller]) -> Self {
+        self.controllers = controllers;
+        self
+    }
+
     /// Says what the groups of pods are called that the plugin knows ([`PodGroups`](super::PodGroups)).
     pub fn with_groups(mut self, grouping: Grouping) -> Self {
         self.groups = Some(grouping);
@@ -178,6 +187,10 @@ impl PluginFactory for Registration {
 
     fn endpoints(&self) -> Vec<Endpoint> {
         self.endpoints.clone()
+    }
+
+    fn controllers(&self) -> &'static [Controller] {
+        self.controllers
     }
 
     fn gauges(&self) -> &'static [GaugeFamily] {

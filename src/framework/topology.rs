@@ -170,9 +170,10 @@ pub struct NumaAffinity {
 /// that reads [`Reads::Usage`](super::plugin::Reads::Usage). It is asked before the pod has its place.
 pub trait TopologyHints: Send + Sync {
     /// Prepares the other calls for pods with this spec. Returns `None` when the provider has nothing to say about
-    /// them; it is then not asked. The value is kept for equal pods.
+    /// them on any node; it is then not asked. The value is kept for equal pods, so what it depends on besides the spec
+    /// must be derived state whose hooks tell that all nodes are touched when it changes.
     #[inline]
-    fn prepare(&self, _spec: &PodSpec) -> Option<CycleValue> {
+    fn prepare(&self, _view: View<'_>, _spec: &PodSpec) -> Option<CycleValue> {
         Some(std::sync::Arc::new(()))
     }
 

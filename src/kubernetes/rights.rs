@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pellucid_framework::Controller;
 use pellucid_model::CustomKindRef;
 
 use crate::kinds::resources;
@@ -38,6 +39,20 @@ pub fn cluster_rules(custom: &[CustomKindRef]) -> Vec<Rule> {
     for (group, resource, written) in WRITTEN {
         verbs.entry((group, resource.to_owned())).or_default().extend(written);
     }
+    merged(verbs)
+}
+
+/// Returns the fewest rules that allow what controllers write besides, sorted.
+pub fn controller_rules(controllers: &[&'static Controller]) -> Vec<Rule> {
+    let mut verbs: BTreeMap<(&'static str, String), BTreeSet<&'static str>> = BTreeMap::new();
+    for right in controllers.iter().flat_map(|controller| controller.rights) {
+        verbs.entry((right.group, right.resource.to_owned())).or_default().extend(right.verbs);
+    }
+    merged(verbs)
+}
+
+/// Joins resources of one group with equal verbs.
+fn merged(verbs: BTreeMap<(&'static str, String), BTreeSet<&'static str>>) -> Vec<Rule> {
     let mut rules: BTreeMap<(&'static str, Vec<&'static str>), Vec<String>> = BTreeMap::new();
     for ((group, resource), verbs) in verbs {
         rules.entry((group, verbs.into_iter().collect())).or_default().push(resource);

@@ -139,6 +139,7 @@ fn core(registry: Registry, configuration: Configuration, seed: u64) -> (Schedul
         limits: QueueLimits::default(),
         seed,
         switches: Arc::new(Switches::default()),
+        controllers: Vec::new(),
         shadow_of: None,
     };
     (Scheduler::new(settings), decoder)

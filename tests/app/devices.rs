@@ -23,6 +23,11 @@ fn example() -> Vec<Value> {
     serde_saphyr::from_multiple(&std::fs::read_to_string(file).expect("the example")).expect("YAML")
 }
 
+/// Returns the definition of the kind.
+pub(crate) fn definition() -> Value {
+    example().swap_remove(0)
+}
+
 /// Makes a node with cards of 8 GiB, whose amounts are published as koord-manager does.
 fn gpu_node(name: &str, cards: i64) -> Value {
     let mut made = node(name, "a", 10);
@@ -37,7 +42,7 @@ fn gpu_node(name: &str, cards: i64) -> Value {
 }
 
 /// Makes the Device of a node; only some cards are healthy.
-fn device(name: &str, healthy: &[bool]) -> Value {
+pub(crate) fn device(name: &str, healthy: &[bool]) -> Value {
     let cards = healthy.iter().enumerate().map(|(minor, healthy)| {
         json!({
             "type": "gpu", "id": format!("GPU-{minor}"), "minor": minor, "health": healthy,

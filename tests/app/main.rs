@@ -25,6 +25,7 @@ mod dashboards;
 mod demo;
 mod devices;
 mod health;
+mod node_resources;
 mod numa;
 mod quotas;
 mod relations;

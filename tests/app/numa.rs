@@ -110,3 +110,41 @@ async fn a_node_that_cannot_align_is_refused_with_what_each_numa_node_lacks() {
     assert!(why.contains("must be like 2 sockets x 2 NUMA x 16 cores x 2 threads"), "{why}");
     cluster.stop().await;
 }
+
+/// A NodeResourceTopology of these CPUs (id, core, socket, NUMA node), and of what the kubelet gave to two pods.
+fn reported(name: &str, cpus: &[(u32, u32, u32, u32)], cpusets: [&str; 2]) -> Value {
+    let cpu = |(id, core, socket, node): &(u32, u32, u32, u32)| json!({"id": id, "core": core, "socket": socket, "node": node});
+    let detail = json!({"detail": cpus.iter().map(cpu).collect::<Value>()}).to_string();
+    let pod = |cpuset: &str| json!({"namespace": "k", "name": cpuset, "uid": cpuset, "cpuset": cpuset, "managedByKubelet": true});
+    json!({
+        "apiVersion": "topology.node.k8s.io/v1alpha1", "kind": "NodeResourceTopology",
+        "metadata": {"name": name, "annotations": {
+            "node.koordinator.sh/cpu-topology": detail,
+            "node.koordinator.sh/pod-cpu-allocs": json!(cpusets.map(pod)).to_string(),
+        }},
+        "topologyPolicies": ["None"], "zones": [],
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bad_topology_is_shown_and_refuses_only_pods_with_cpus_of_their_own() {
+    let objects = vec![machine("n1", "1x2x4x2", 16, ""), node("n2", "a", 16)];
+    let mut cluster = start_with(objects, Some(CONFIGURATION), None).await;
+    let split = [(0, 0, 0, 0), (1, 0, 0, 0), (2, 1, 0, 0), (3, 1, 1, 1)];
+    cluster.create([reported("n2", &split, ["0-1", "1"])]);
+    let path = format!("/apis/v1/plugins/{NAME}/nodes/n2");
+    let body = cluster.wait(&path, "problems", |body| body["problems"][0].is_object());
+    for words in ["core 1 lies in sockets 0 and 1", "another pod has its CPUs 1 too"] {
+        assert!(body["problems"].to_string().contains(words), "{body}");
+    }
+    let on_n2 = |mut pod: Value| {
+        pod["spec"]["nodeSelector"] = json!({"kubernetes.io/hostname": "n2"});
+        pod
+    };
+    assert_eq!(cluster.place(on_n2(pod("plain", 1000))).await, "n2");
+    cluster.create([on_n2(pinned("own", 2))]);
+    cluster.told("own", "1 node(s) invalid CPU Topology").await;
+    let said = cluster.text("/apis/v1/explain/pods/default/own");
+    assert!(said.contains("core 1 lies in sockets 0 and 1"), "{said}");
+    cluster.stop().await;
+}

@@ -31,6 +31,7 @@ pub fn settings(profile: Profile) -> Settings {
         limits: QueueLimits::default(),
         seed: 7,
         switches: Arc::new(Switches::default()),
+        controllers: Vec::new(),
         shadow_of: None,
     }
 }

@@ -15,6 +15,11 @@ pub(crate) const ELSEWHERE: &[(&str, &str, &str)] = &[
         "a gang that tests/gangs has evict",
     ),
     (
+        "docs/devices.md",
+        "pellucid run --controllers=noderesource",
+        "needs a cluster; tests/kubectl and tests/app have one that publishes",
+    ),
+    (
         "docs/operations.md",
         "helm install pellucid deploy/chart",
         "needs a cluster; tests/kubectl applies the chart",

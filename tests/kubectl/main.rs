@@ -9,6 +9,7 @@
 mod common;
 
 mod deploy;
+mod devices;
 mod plugin;
 
 use std::io::{BufRead, BufReader};

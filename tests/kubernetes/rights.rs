@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid::cluster::input::Input;
+use pellucid::framework::controllers;
 use pellucid::kubernetes::decode::Decoder;
 use pellucid::kubernetes::reviews::{Access, Reviewed, Reviews};
-use pellucid::kubernetes::rights::{Rule, cluster_rules};
+use pellucid::kubernetes::rights::{Rule, cluster_rules, controller_rules};
 use pellucid::model::ObjectKind;
 use pellucid::model::effect::{Effect, EffectReport, ObjectPart, ObjectRef, ObjectWrite, Precondition};
 use pellucid::plugins::elastic_quota::ELASTIC_QUOTA;
@@ -59,12 +60,17 @@ fn granted(kind: &str) -> BTreeSet<String> {
     let text = text.expect("the roles");
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).expect("yaml");
     let role = documents.iter().find(|document| document["kind"] == kind).expect("a role");
+    rights_of(&role["rules"])
+}
+
+/// Returns rules of a role in the same form.
+fn rights_of(rules: &Value) -> BTreeSet<String> {
     let texts = |rule: &Value, field: &str| -> Vec<String> {
         let all = rule[field].as_array().expect("a list").iter();
         all.map(|text| text.as_str().expect("a text").to_owned()).collect()
     };
     let mut all = BTreeSet::new();
-    for rule in role["rules"].as_array().expect("rules") {
+    for rule in rules.as_array().expect("rules") {
         for group in texts(rule, "apiGroups") {
             let group = if group.is_empty() { "core".into() } else { group };
             for resource in texts(rule, "resources") {
@@ -78,8 +84,12 @@ fn granted(kind: &str) -> BTreeSet<String> {
 /// Returns what the registry of kinds and the writes beside it ask for, in the same form.
 fn declared() -> BTreeSet<String> {
     let decoder = Decoder::of(&pellucid::plugins::registry());
+    listed(cluster_rules(decoder.kinds()))
+}
+
+fn listed(rules: Vec<Rule>) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    for Rule { group, resources, verbs } in cluster_rules(decoder.kinds()) {
+    for Rule { group, resources, verbs } in rules {
         let group = if group.is_empty() { "core" } else { group };
         for resource in resources {
             all.extend(verbs.iter().map(|verb| format!("{group}/{resource} {verb}")));
@@ -152,6 +162,37 @@ async fn the_cluster_role_grants_exactly_the_calls_that_are_made() {
     ask_about_users(&mock).await;
     let used: BTreeSet<_> = mock.seen("").iter().filter_map(|seen| right(&seen.what)).collect();
     assert_eq!(used, granted("ClusterRole"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_role_of_the_controllers_grants_exactly_what_they_write() {
+    let mock = Mock::new();
+    mock.serve_all();
+    let lost = || [failure(504, "Timeout", "x"), failure(409, "Conflict", "x")];
+    mock.on("PATCH /api/v1/nodes/n", lost());
+    mock.on("PATCH /api/v1/nodes/n/status", [Answer::Json(200, json!({}))]);
+    let (io, mut inputs) = mock.start_io(|_| {});
+    let before: BTreeSet<_> = granted("ClusterRole");
+    let write = |part| ObjectWrite::Patch {
+        object: ObjectRef { group: "", version: "v1", plural: "nodes", namespace: None, name: "n".into() },
+        part,
+        precondition: Precondition::uid("u".into()),
+        patch: Arc::new(json!({"metadata": {"labels": {"a": "b"}}})),
+    };
+    io.queues.push_all([object(1, write(ObjectPart::Main)), object(2, write(ObjectPart::Status))]);
+    let mut reports = 0;
+    while reports < 2 {
+        let input = inputs.recv().await.expect("an input");
+        reports += u32::from(matches!(input, Input::Report(EffectReport::ObjectDone { .. })));
+    }
+    let of_nodes = mock.seen("").into_iter().filter(|seen| seen.what.contains("/nodes"));
+    let used: BTreeSet<_> = of_nodes.filter_map(|seen| right(&seen.what)).collect();
+    let used: BTreeSet<_> = used.difference(&before).cloned().collect();
+    let registry = pellucid::plugins::registry();
+    assert_eq!(used, listed(controller_rules(&controllers::all(&registry))));
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/chart/files/controller-rules.yaml");
+    let text = std::fs::read_to_string(file).expect("the rules");
+    assert_eq!(used, rights_of(&serde_saphyr::from_str(&text).expect("YAML")));
 }
 
 #[tokio::test(start_paused = true)]

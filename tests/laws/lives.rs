@@ -74,6 +74,7 @@ fn core(reuse: bool) -> Core {
         limits: QueueLimits::default(),
         seed: 7,
         switches: Arc::new(Switches::default()),
+        controllers: Vec::new(),
         shadow_of: None,
     });
     core.switches.set_reuse(reuse);

@@ -307,3 +307,36 @@ pub struct DeviceShareOfPod {
     /// The amounts by resource.
     pub amounts: BTreeMap<String, String>,
 }
+
+/// `DeviceShare/nodeResources`: what controller `noderesource` publishes of Devices, and what stands on the nodes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeResourcesState {
+    /// Whether this process has the controller (`--controllers=noderesource`). Without it there are no nodes here.
+    #[serde(rename = "enabled")]
+    pub is_enabled: bool,
+    /// Nodes that have what their Device comes to.
+    pub in_step: usize,
+    /// Nodes with a Device, or with amounts that only a Device gives, by name, at most a thousand.
+    pub nodes: Vec<PublishedNode>,
+    /// Whether there are more nodes.
+    pub truncated: bool,
+}
+
+/// What a Device comes to, and what its node says.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PublishedNode {
+    /// Name of the node.
+    pub node_name: String,
+    /// Whether the node says what it should, with labels.
+    pub in_step: bool,
+    /// What the healthy devices come to.
+    pub of_devices: BTreeMap<String, String>,
+    /// What of that the node has as allocatable.
+    pub on_node: BTreeMap<String, String>,
+    /// When this process last wrote to the node; `null` if it never did.
+    pub last_written: Option<String>,
+    /// Why the last write was refused; `null` when it was not.
+    pub problem: Option<String>,
+}

@@ -190,6 +190,7 @@ mod tests {
             limits: Default::default(),
             seed: 0,
             switches: Arc::default(),
+            controllers: Vec::new(),
             shadow_of: None,
         });
         let metrics = Arc::new(Metrics::new(vec![pellucid_config::DEFAULT_SCHEDULER_NAME.into()]));

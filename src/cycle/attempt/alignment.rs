@@ -28,9 +28,9 @@ pub(crate) struct Alignment {
 
 impl Alignment {
     /// Asks all providers of a profile whether they have something to say.
-    pub(crate) fn of(profile: &Profile, spec: &PodSpec) -> Self {
+    pub(crate) fn of(profile: &Profile, view: View<'_>, spec: &PodSpec) -> Self {
         let all = profile.topology_hints.iter().enumerate();
-        let asked = all.filter_map(|(at, e)| Some((at, e.plugin.topology_hints()?.prepare(spec)?)));
+        let asked = all.filter_map(|(at, e)| Some((at, e.plugin.topology_hints()?.prepare(view, spec)?)));
         Self { providers: asked.collect() }
     }
 
@@ -123,19 +123,22 @@ pub(crate) fn affinity(
     spec: &PodSpec,
     node: NodeIdx,
 ) -> Result<Option<NumaAffinity>, Cause> {
-    Alignment::of(profile, spec).affinity(profile, view, spec, node)
+    Alignment::of(profile, view, spec).affinity(profile, view, spec, node)
 }
 
 /// Returns nodes with the affinities of a pod on them, `None` where the node demands none or the hints do not agree.
-pub(crate) fn affinities(ctx: &CycleContext<'_>, nodes: &[NodeIdx]) -> Vec<(NodeIdx, Option<NumaAffinity>)> {
-    let alignment = Alignment::of(ctx.profile, ctx.spec);
+pub(crate) fn affinities(
+    ctx: &CycleContext<'_>,
+    nodes: &[NodeIdx],
+) -> SmallVec<[(NodeIdx, Option<NumaAffinity>); 2]> {
+    let alignment = Alignment::of(ctx.profile, ctx.view, ctx.spec);
     let of = |node: &NodeIdx| alignment.affinity(ctx.profile, ctx.view, ctx.spec, *node).ok().flatten();
     nodes.iter().map(|node| (*node, of(node))).collect()
 }
 
 /// Iterates over the providers that have something to say about a pod, by their index in the profile's list of plugins.
-pub(crate) fn providers(profile: &Profile, spec: &PodSpec) -> impl Iterator<Item = usize> {
-    let providers = Alignment::of(profile, spec).providers.into_iter();
+pub(crate) fn providers(profile: &Profile, view: View<'_>, spec: &PodSpec) -> impl Iterator<Item = usize> {
+    let providers = Alignment::of(profile, view, spec).providers.into_iter();
     providers.map(|(at, _)| profile.topology_hints[at].index)
 }
 

@@ -165,7 +165,7 @@ impl NodeResultCache {
         self.causes = Causes::default();
         self.lasting.clear();
         self.unaligned.clear();
-        self.alignment = Alignment::of(ctx.profile, ctx.spec);
+        self.alignment = Alignment::of(ctx.profile, ctx.view, ctx.spec);
         self.order.clear();
         self.mask.clear();
         self.mask.resize(ctx.view.cluster().n_slots(), CauseId::ABSENT);

@@ -387,7 +387,7 @@ pub(crate) fn plugins_that_filter(profile: &Profile, view: View<'_>, spec: &PodS
             all.insert(enabled.index);
         }
     }
-    alignment::providers(profile, spec).for_each(|plugin| all.insert(plugin));
+    alignment::providers(profile, view, spec).for_each(|plugin| all.insert(plugin));
     profile.node_overrides.iter().for_each(|enabled| all.insert(enabled.index));
     all
 }

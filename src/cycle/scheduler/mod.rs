@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use pellucid_cluster::Cluster;
 use pellucid_cluster::shapes::NodeKeys;
+use pellucid_framework::Controller;
 use pellucid_framework::plugin::{DeclaredKeys, derived_states};
 use pellucid_framework::profile::Profile;
 use pellucid_model::effect::Effect;
@@ -66,6 +67,8 @@ pub struct Settings {
     pub seed: u64,
     /// Switches for recording, shared with every snapshot.
     pub switches: Arc<Switches>,
+    /// The controllers that write objects.
+    pub controllers: Vec<&'static Controller>,
     /// Name of the scheduler to shadow. The first profile decides for that scheduler's pods, and nothing is written.
     pub shadow_of: Option<Name>,
 }
@@ -146,12 +149,12 @@ pub struct Scheduler {
 impl Scheduler {
     /// Creates a scheduler with an empty cluster state.
     pub fn new(settings: Settings) -> Self {
-        let Settings { profiles, registry, limits, seed, switches, shadow_of } = settings;
+        let Settings { profiles, registry, limits, seed, switches, controllers, shadow_of } = settings;
         let profiles = Profiles::new(profiles.into_iter().map(Arc::new).collect(), shadow_of.as_ref());
-        let cluster = empty_cluster(seed, &profiles, &registry);
+        let cluster = empty_cluster(seed, &profiles, &registry, &controllers);
         let peer = shadow_of.clone().zip(profiles.all.first().cloned());
         let peer =
-            peer.map(|(of, profile)| Peer::new(of, profile, empty_cluster(seed, &profiles, &registry)));
+            peer.map(|(of, profile)| Peer::new(of, profile, empty_cluster(seed, &profiles, &registry, &[])));
         let queue = Queue::new(limits, wakeups::listening(&profiles.all));
         let mut scheduler = Self::with(cluster, queue, profiles, registry, switches);
         let limits = scheduler.gangs.group_limits();
@@ -333,10 +336,17 @@ impl Scheduler {
     }
 }
 
-/// Returns a state without objects for the enabled plugins.
-fn empty_cluster(seed: u64, profiles: &Profiles, registry: &Registry) -> Cluster {
+/// Returns a state without objects for the enabled plugins and controllers.
+fn empty_cluster(
+    seed: u64,
+    profiles: &Profiles,
+    registry: &Registry,
+    controllers: &[&'static Controller],
+) -> Cluster {
     let plugins = || profiles.all.iter().flat_map(|profile| &profile.plugins);
-    let mut cluster = Cluster::new(seed, profiles.by_name.keys().cloned(), derived_states(plugins()));
+    let mut states = derived_states(plugins());
+    states.extend(controllers.iter().map(|controller| (controller.state)()));
+    let mut cluster = Cluster::new(seed, profiles.by_name.keys().cloned(), states);
     let used = registry.iter().filter(|f| plugins().any(|plugin| plugin.name() == f.name()));
     let keys: Vec<DeclaredKeys> = used.map(|factory| factory.keys()).collect();
     let of_nodes = NodeKeys {

@@ -156,7 +156,7 @@ fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
             None => add_causes(&mut masks, asked, &causes, &mask),
         }
     }
-    let alignment = Alignment::of(ctx.profile, ctx.spec);
+    let alignment = Alignment::of(ctx.profile, ctx.view, ctx.spec);
     if !alignment.is_idle() {
         let mut causes = Causes::default();
         mask.fill(CauseId::FEASIBLE);

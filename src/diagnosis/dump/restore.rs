@@ -89,6 +89,8 @@ pub fn restore(
         limits: QueueLimits::default(),
         seed: state.seed,
         switches: Arc::new(Switches::default()),
+        // What is rebuilt writes nothing.
+        controllers: Vec::new(),
         shadow_of: state.shadow_of.clone(),
     });
     // Before a decision is repeated, time goes back to it, because plugins may judge objects by their age.

@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pellucid_framework::PluginFactory;
 use pellucid_framework::profile::Profile;
+use pellucid_framework::{Controller, PluginFactory};
 use pellucid_model::custom::CustomKind;
 use pellucid_model::{CustomKindRef, Name};
 
@@ -71,6 +71,22 @@ pub struct Decoder {
 }
 
 impl Decoder {
+    /// Makes a decoder for the plugins that some profile enables, and for what controllers must see.
+    pub fn in_use_with<'a>(
+        registry: &[Box<dyn PluginFactory>],
+        profiles: impl IntoIterator<Item = &'a Profile>,
+        controllers: &[&'static Controller],
+    ) -> Self {
+        let mut made = Self::in_use(registry, profiles);
+        let seen = controllers.iter().flat_map(|controller| controller.kinds);
+        let mut kinds: Vec<CustomKindRef> = made.kinds.to_vec();
+        kinds.extend(seen.map(|kind| CustomKindRef(kind)));
+        kinds.sort();
+        kinds.dedup();
+        made.kinds = kinds.into();
+        made
+    }
+
     /// Makes a decoder for the plugins that some profile enables.
     pub fn in_use<'a>(
         registry: &[Box<dyn PluginFactory>],

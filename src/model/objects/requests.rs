@@ -1,6 +1,8 @@
 //! Resource requests of pods and amounts of nodes, as integers: CPU in thousandths of a core, the rest in units (memory
 //! and ephemeral storage in bytes).
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Name;
@@ -28,15 +30,17 @@ pub struct ResourceList {
     pub scalars: Box<[(Name, i64)]>,
 }
 
+/// Names of the amounts that are fields. They are asked for at every attempt, so they are not looked up by text.
+static FIXED: LazyLock<[Name; 3]> = LazyLock::new(|| ["cpu", "memory", "ephemeral-storage"].map(Name::new));
+
 impl ResourceList {
     /// Iterates over the positive amounts: CPU, memory, ephemeral storage, then scalar resources by name.
     #[inline]
     pub fn named(&self) -> impl Iterator<Item = (Name, i64)> {
-        let fixed =
-            [("cpu", self.milli_cpu), ("memory", self.memory), ("ephemeral-storage", self.ephemeral_storage)];
-        let fixed = fixed.into_iter().filter(|(_, amount)| *amount > 0);
+        let fixed = FIXED.iter().zip([self.milli_cpu, self.memory, self.ephemeral_storage]);
+        let fixed = fixed.filter(|(_, amount)| *amount > 0);
         let scalars = self.scalars.iter().filter(|(_, amount)| *amount > 0);
-        fixed.map(|(name, amount)| (Name::new(name), amount)).chain(scalars.cloned())
+        fixed.map(|(name, amount)| (name.clone(), amount)).chain(scalars.cloned())
     }
 
     /// Returns the amount of a resource by name, 0 when absent. `pods` is none of them.

@@ -20,6 +20,14 @@ const PARTITIONS: &str = "scheduling.koordinator.sh/gpu-partitions";
 pub(super) const PARTITION_POLICY: &str = "node.koordinator.sh/gpu-partition-policy";
 /// Label of a Device: secondary devices do not take part in the node's score.
 const WELL_PLANNED: &str = "node.koordinator.sh/secondary-device-well-planned";
+/// Label of a Device or a Node: who made the GPUs.
+pub(super) const GPU_VENDOR: &str = "node.koordinator.sh/gpu-vendor";
+/// Label of a Device or a Node: the model of the GPUs.
+pub(super) const GPU_MODEL: &str = "node.koordinator.sh/gpu-model";
+/// Label of a Device or a Node: the version of the GPUs' driver.
+const GPU_DRIVER: &str = "node.koordinator.sh/gpu-driver-version";
+/// Labels of a Device that its node gets too.
+pub(super) const GPU_LABELS: [&str; 3] = [GPU_VENDOR, GPU_MODEL, GPU_DRIVER];
 /// Maximum number of devices of one node.
 const MAX_DEVICES: usize = 1024;
 
@@ -155,6 +163,8 @@ pub struct Device {
     pub(super) partitions: Option<PartitionTable>,
     pub(super) policy: Option<PartitionPolicy>,
     pub(super) is_well_planned: bool,
+    /// Those of [`GPU_LABELS`] that it has.
+    pub(super) gpu_labels: Labels,
     /// What cannot be read, and what contradicts itself.
     pub(super) problems: Vec<FieldError>,
     /// The parts of the manifest that are read, as JSON.
@@ -173,9 +183,15 @@ impl Device {
             partitions: None,
             policy: None,
             is_well_planned: labels.get(WELL_PLANNED)?.text()? == Some("true"),
+            gpu_labels: Labels::default(),
             problems: Vec::new(),
             source: source(manifest),
         };
+        let mut own = Vec::new();
+        for key in GPU_LABELS {
+            own.extend(labels.get(key)?.text()?.map(|text| (key.into(), text.into())));
+        }
+        made.gpu_labels = Labels::new(own);
         let policy = labels.get(PARTITION_POLICY)?;
         if let Some(text) = policy.text()?.filter(|text| !text.is_empty()) {
             made.policy = PartitionPolicy::read(text);
@@ -229,7 +245,7 @@ fn source(manifest: &Value) -> Box<str> {
     };
     let kept = json!({
         "metadata": {
-            "labels": only("labels", &[PARTITION_POLICY, WELL_PLANNED]),
+            "labels": only("labels", &[&[PARTITION_POLICY, WELL_PLANNED][..], &GPU_LABELS].concat()),
             "annotations": only("annotations", &[PARTITIONS]),
         },
         "spec": {"devices": manifest["spec"]["devices"]},

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::device_share::{
     DeviceCondition, DeviceProblem, DeviceRow, DeviceShareOfPod, DeviceShareState, DevicesOfNode,
-    GpuFragmentation, NodeDeviceSummary, PlacedDevice, VirtualFunctionCount,
+    GpuFragmentation, NodeDeviceSummary, NodeResourcesState, PlacedDevice, VirtualFunctionCount,
 };
 use pellucid_framework::View;
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::amounts::{Amounts, Resource};
 use super::fragmentation;
 use super::node_devices::NodeDevices;
+use super::node_resource;
 use super::problems;
 use super::row::{Card, Row};
 use pellucid_plugin_helper::listing::{MAX_ROWS, node_of};
@@ -52,6 +53,12 @@ pub(super) fn all() -> Vec<Endpoint> {
             fragmentation::read,
         )
         .with_rows("rows"),
+        Endpoint::of::<NodeResourcesState>(
+            "nodeResources",
+            "What controller noderesource publishes of Devices, and what stands on the nodes",
+            node_resource::read,
+        )
+        .with_rows("nodes"),
     ]
 }
 

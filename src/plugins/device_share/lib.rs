@@ -2,7 +2,7 @@
 //!
 //! See README.md for the rules. `device` reads what a node has, `request` and `hints` what a pod wants, `allocator`
 //! chooses the cards, `gradient` rates cards and nodes by fragmentation, `allocation` is what a pod has of them, and
-//! `node_devices` keeps a `row` of cards per node. `filter` and `numa` implement the extension points besides Reserve;
+//! `node_devices` keeps a `row` of cards per node. `node_resource` is a controller that publishes what nodes have. `filter` and `numa` implement the extension points besides Reserve;
 //! `advice`, `endpoints`, `fragmentation`, `problems` and
 //! `explain` are for people.
 //!
@@ -34,6 +34,7 @@ mod fragmentation;
 mod gradient;
 mod hints;
 mod node_devices;
+mod node_resource;
 mod numa;
 mod problems;
 #[cfg(test)]
@@ -94,6 +95,7 @@ pub fn registration() -> Registration {
     .with_endpoints(endpoints::all())
     .with_pod_read(advice::POD_READ)
     .with_gauges(&advice::gauges::ALL)
+    .with_controllers(&node_resource::CONTROLLERS)
 }
 
 /// The plugin, as a profile uses it.

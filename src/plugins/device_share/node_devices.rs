@@ -10,12 +10,9 @@ use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Pages};
 
 use super::NAME;
 use super::allocation::{Allocation, DEVICE_ALLOCATED};
-use super::device::{Device, PARTITION_POLICY, PartitionPolicy};
+use super::device::{Device, GPU_MODEL, PARTITION_POLICY, PartitionPolicy};
 use super::request::Request;
 use super::row::{NodeFacts, PodOnCards, Row};
-
-/// Label of a Node: the model of its GPUs.
-const GPU_MODEL: &str = "node.koordinator.sh/gpu-model";
 
 /// The rows of all nodes.
 #[derive(Clone, Default)]

@@ -18,7 +18,7 @@ use super::row::Row;
 const MAX_NUMA_NODES: u32 = 8;
 
 impl TopologyHints for DeviceShare {
-    fn prepare(&self, spec: &PodSpec) -> Option<CycleValue> {
+    fn prepare(&self, _view: View<'_>, spec: &PodSpec) -> Option<CycleValue> {
         let request = if self.args.ignores_numa { None } else { Request::of(spec).ok().flatten() };
         request.map(|request| Arc::new(request) as CycleValue)
     }

@@ -400,7 +400,7 @@ fn hints_name_the_numa_nodes_whose_cards_would_do() {
     let provider = plugin.topology_hints().expect("it provides hints");
     let hints = |n: i64| {
         let spec = spec(&[("nvidia.com/gpu", n)], &[]);
-        let value = provider.prepare(&spec).expect("it concerns devices");
+        let value = provider.prepare(cluster.view(), &spec).expect("it concerns devices");
         let made = provider.hints(cluster.view(), &spec, &value, cluster.idx("a")).expect("it fits");
         let hints = made[0].hints.clone().expect("there is a topology");
         hints.iter().map(|hint| (hint.mask.map_or(0, |mask| mask.0), hint.preferred)).collect::<Vec<_>>()
@@ -420,11 +420,11 @@ fn hints_name_the_numa_nodes_whose_cards_would_do() {
     let made = made.expect("it fits").expect("it has a card").what;
     assert_eq!(made.downcast::<allocation::Allocation>().expect("an allocation").given[0].minor, 2);
     let two = spec(&[("nvidia.com/gpu", 2)], &[]);
-    let value = provider.prepare(&two).expect("it concerns devices");
+    let value = provider.prepare(cluster.view(), &two).expect("it concerns devices");
     assert!(provider.fits(cluster.view(), &two, &value, cluster.idx("a"), affinity(0b10)).is_err());
-    assert!(provider.prepare(&spec(&[], &[])).is_none());
+    assert!(provider.prepare(cluster.view(), &spec(&[], &[])).is_none());
     let idle = self::plugin(json!({"disableDeviceNUMATopologyAlignment": true}));
-    assert!(idle.topology_hints().expect("it provides hints").prepare(&two).is_none());
+    assert!(idle.topology_hints().expect("it provides hints").prepare(cluster.view(), &two).is_none());
 }
 
 #[test]

@@ -12,12 +12,19 @@ use smallvec::SmallVec;
 
 use super::NodeNumaResource;
 use super::allocation::{Left, NodeRequest};
+use super::keys;
+use super::numa_nodes::NumaNodes;
 use super::on_node::OnNode;
 use super::reasons::Refusal;
 use super::resource_spec::PodRequest;
 
 impl TopologyHints for NodeNumaResource {
-    fn prepare(&self, spec: &PodSpec) -> Option<CycleValue> {
+    /// Without a policy of the pod or of some node there is nothing to align.
+    fn prepare(&self, view: View<'_>, spec: &PodSpec) -> Option<CycleValue> {
+        let has_policies = view.state::<NumaNodes>().is_some_and(NumaNodes::has_policies);
+        if !has_policies && spec.annotations.text(keys::NUMA_TOPOLOGY_SPEC).is_none() {
+            return None;
+        }
         let request = PodRequest::of(spec, self.args.default_bind).ok()?;
         (!request.amounts.is_empty()).then(|| Arc::new(request) as CycleValue)
     }
@@ -29,6 +36,11 @@ impl TopologyHints for NodeNumaResource {
         value: &CycleValue,
         node: NodeIdx,
     ) -> Result<Option<NumaTopology>, Cause> {
+        let facts = view.state::<NumaNodes>().map(|state| state.facts(node)).unwrap_or_default();
+        let has_own = |pod: &PodRequest| pod.policy != NumaPolicy::None;
+        if !facts.has_policy && !value.downcast_ref().is_some_and(has_own) {
+            return Ok(None);
+        }
         let asked = self.asked(view, value, node);
         let Some(asked) = asked.transpose().map_err(|refusal| refusal.cause())? else { return Ok(None) };
         match Self::topology_of(&asked) {
@@ -138,7 +150,7 @@ impl NodeNumaResource {
     /// Returns the state of a node, an empty one when nothing is known of it.
     pub(super) fn on<'a>(&self, view: View<'a>, node: NodeIdx) -> &'a OnNode {
         static EMPTY: std::sync::LazyLock<OnNode> = std::sync::LazyLock::new(OnNode::default);
-        view.state::<super::numa_nodes::NumaNodes>().and_then(|state| state.on(node)).unwrap_or(&EMPTY)
+        view.state::<NumaNodes>().and_then(|state| state.on(node)).unwrap_or(&EMPTY)
     }
 }
 

@@ -61,6 +61,14 @@ impl Holding {
 
     /// Returns the annotation's text.
     pub(super) fn status(&self) -> String {
+        if self.zones.is_empty() && !self.cpus.is_empty() {
+            // Most pods; a list of CPUs needs no escapes.
+            let mut text = String::with_capacity(64);
+            text.push_str(r#"{"cpuset":""#);
+            self.cpus.write_to(&mut text);
+            text.push_str(r#""}"#);
+            return text;
+        }
         let mut status = Map::new();
         if !self.cpus.is_empty() {
             status.insert("cpuset".to_owned(), json!(self.cpus.to_string()));

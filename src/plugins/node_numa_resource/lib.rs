@@ -1,11 +1,12 @@
 //! NodeNUMAResource: gives pods CPUs of their own and amounts on NUMA nodes, and keeps both apart from what others have.
 //!
 //! See README.md for the rules. `node_topology` and `node_settings` read what nodes report, `resource_spec` what pods ask
-//! for, `holding` what they hold. `on_node` adds up one node and `numa_nodes` is the state of all. `allocation` says what a
+//! for, `holding` what they hold. `on_node` adds up one node and `numa_nodes` is the state of all, with the `facts` of each
+//! that most decisions read. `allocation` says what a
 //! pod would get on a node, with CPUs picked by `cpus::accumulator`; `hints` offers NUMA nodes to the framework. `detail` and
 //! `advice` are for people.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pellucid_cluster::columns::CPU as CPU_COLUMN;
 use pellucid_cluster::derived::DerivedState;
@@ -26,9 +27,10 @@ mod advice;
 mod allocation;
 mod amounts;
 mod args;
-mod cpus;
+pub mod cpus;
 mod detail;
 mod endpoints;
+mod facts;
 mod hints;
 mod holding;
 mod keys;
@@ -50,10 +52,13 @@ use numa_nodes::NumaNodes;
 use on_node::OnNode;
 use pellucid_plugin_helper::koordinator::{PRIORITY_CLASS, QOS_CLASS};
 use reasons::Refusal;
-use resource_spec::{PodRequest, exclusive_policy};
+use resource_spec::{PodRequest, exclusive_policy, may_have_cpus};
 
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeNUMAResource";
+
+/// The annotation of Bindings.
+static RESOURCE_STATUS: LazyLock<Arc<str>> = LazyLock::new(|| keys::RESOURCE_STATUS.into());
 
 /// What the plugin reads of pods and nodes, and writes on pods.
 const KEYS: DeclaredKeys = DeclaredKeys {
@@ -151,6 +156,10 @@ impl NodeNumaResource {
     }
 
     fn reservation_on(&self, on: &OnNode, pod: &Pod, mask: Option<NumaMask>) -> Reserved {
+        let is_plain = mask.is_none() && on.forced_bind().is_none();
+        if is_plain && !may_have_cpus(&pod.spec) {
+            return Ok(None);
+        }
         let request = PodRequest::of(&pod.spec, self.args.default_bind).map_err(|problem| problem.cause())?;
         let asked = NodeRequest::of(on, &request, self.args.allocate_strategy());
         let asked = asked.map_err(|refusal| refusal.cause())?;
@@ -162,7 +171,8 @@ impl NodeNumaResource {
             return Ok(None);
         }
         holding.exclusive = exclusive_policy(&pod.spec);
-        let marks = BindingMarks::annotation(keys::RESOURCE_STATUS, &holding.status());
+        let annotations = [(RESOURCE_STATUS.clone(), holding.status().into())].into();
+        let marks = BindingMarks { annotations, ..BindingMarks::default() };
         Ok(Some(Reservation { what: Arc::new(holding), marks: Some(Arc::new(marks)) }))
     }
 }
@@ -211,13 +221,16 @@ fn amplified(view: View<'_>, asked: &NodeRequest<'_>, node: NodeIdx, ratio: f64)
 }
 
 impl PreFilter for NodeNumaResource {
+    /// Whether any node demands something decides whether pods are checked that ask for nothing.
     fn reads(&self) -> Reads {
-        Reads::Node
+        Reads::NodeSet
     }
 
-    fn pre_filter(&self, _view: View<'_>, spec: &PodSpec) -> PreFiltered {
+    fn pre_filter(&self, view: View<'_>, spec: &PodSpec) -> PreFiltered {
+        let is_demanding = view.state::<NumaNodes>().is_some_and(NumaNodes::is_demanding);
         match PodRequest::of(spec, self.args.default_bind) {
             Ok(request) if request.amounts.is_empty() => PreFiltered::Skip,
+            Ok(request) if !is_demanding && request.asks_for_nothing() => PreFiltered::Skip,
             Ok(request) => PreFiltered::Ready { value: Arc::new(request), nodes: None },
             Err(problem) => PreFiltered::Refused(problem.cause()),
         }
@@ -232,7 +245,11 @@ impl Filter for NodeNumaResource {
     fn filter(&self, view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
         let Some(pod) = value.downcast_ref::<PodRequest>() else { return };
         let mut known: SmallVec<[(Refusal, CauseId); 4]> = SmallVec::new();
+        let state = view.state::<NumaNodes>();
         nodes.refuse_with(|causes, node| {
+            if state.is_some_and(|state| state.facts(node).take(pod)) {
+                return CauseId::FEASIBLE;
+            }
             let Some(refusal) = self.refusal(view, pod, node) else { return CauseId::FEASIBLE };
             if let Some((_, cause)) = known.iter().find(|(same, _)| *same == refusal) {
                 return *cause;

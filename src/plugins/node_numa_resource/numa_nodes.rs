@@ -11,6 +11,7 @@ use pellucid_cluster::derived::{DerivedState, HookContext, Placed, Touched};
 use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Pages};
 
 use super::NAME;
+use super::facts::Facts;
 use super::holding::Holding;
 use super::node_settings::NodeSettings;
 use super::node_topology::NodeTopology;
@@ -21,6 +22,12 @@ use super::on_node::{Holder, OnNode};
 pub(super) struct NumaNodes {
     topologies: CowMap<Name, Arc<NodeTopology>>,
     nodes: Pages<Option<Arc<OnNode>>>,
+    /// By slot, as `nodes`.
+    facts: Pages<Facts>,
+    /// Number of nodes with a NUMA policy.
+    with_policy: usize,
+    /// Number of nodes that demand something of pods that ask for nothing.
+    demanding: usize,
 }
 
 impl NumaNodes {
@@ -28,6 +35,27 @@ impl NumaNodes {
     #[inline]
     pub(super) fn on(&self, node: NodeIdx) -> Option<&OnNode> {
         self.nodes.get(node.index())?.as_deref()
+    }
+
+    /// Returns what most decisions read of a node.
+    #[inline]
+    pub(super) fn facts(&self, node: NodeIdx) -> Facts {
+        self.facts.get(node.index()).copied().unwrap_or_default()
+    }
+
+    /// Returns whether some node has a NUMA policy.
+    pub(super) fn has_policies(&self) -> bool {
+        self.with_policy > 0
+    }
+
+    /// Returns whether some node demands something of pods that ask for nothing.
+    pub(super) fn is_demanding(&self) -> bool {
+        self.demanding > 0
+    }
+
+    /// What holds of all nodes and decides whether and how pods are checked at all.
+    fn outlines(&self) -> [bool; 3] {
+        [self.is_empty(), self.has_policies(), self.is_demanding()]
     }
 
     /// Returns whether there is no NodeResourceTopology.
@@ -45,8 +73,16 @@ impl NumaNodes {
         let Some(slot) = self.nodes.get_mut(node.index()) else { return };
         let on = Arc::make_mut(slot.get_or_insert_default());
         change(on);
+        let new = Facts::of(on);
         if on.is_empty() {
             *slot = None;
+        }
+        let old = self.facts(node);
+        if old != new {
+            let count = |all: usize, was: bool, is: bool| all + usize::from(is) - usize::from(was);
+            self.with_policy = count(self.with_policy, old.has_policy, new.has_policy);
+            self.demanding = count(self.demanding, old.is_demanding, new.is_demanding);
+            self.facts.set(node.index(), new);
         }
     }
 }
@@ -68,12 +104,13 @@ impl DerivedState for NumaNodes {
         }
         let name = new.or(old).map(|n| n.name.clone()).unwrap_or_default();
         let topology = new.and_then(|_| self.topologies.get(&name).cloned());
+        let before = self.outlines();
         self.change(node, |on| {
             on.settings = new.map(|new| Arc::new(NodeSettings::of(new)));
             on.topology = topology;
             on.refresh();
         });
-        Touched::Nothing
+        if before == self.outlines() { Touched::Nothing } else { Touched::All }
     }
 
     fn custom_changed(
@@ -85,7 +122,7 @@ impl DerivedState for NumaNodes {
         let Some(object) = new.or(old).filter(|object| object.get::<NodeTopology>().is_some()) else {
             return Touched::Nothing;
         };
-        let was_empty = self.topologies.is_empty();
+        let before = self.outlines();
         let topology: Option<Arc<NodeTopology>> = new.and_then(CustomObject::shared);
         match &topology {
             Some(topology) => drop(self.topologies.insert(object.name.clone(), topology.clone())),
@@ -100,9 +137,9 @@ impl DerivedState for NumaNodes {
                 on.refresh();
             });
         }
-        // With the first topology all nodes begin to score.
+        // With the first topology all nodes begin to score; with the first demand all are checked.
         match node {
-            _ if was_empty != self.topologies.is_empty() => Touched::All,
+            _ if before != self.outlines() => Touched::All,
             Some(node) => Touched::node(node),
             None => Touched::Nothing,
         }

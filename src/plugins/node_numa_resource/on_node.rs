@@ -11,13 +11,14 @@ use smallvec::SmallVec;
 
 use super::amounts::{Amounts, CPU, Ratios, amplify};
 use super::cpus::accumulator::{BindPolicy, ExclusivePolicy};
-use super::cpus::set::{CpuSet, MAX_CPUS};
+use super::cpus::set::CpuSet;
 use super::cpus::topology::CpuTopology;
+use super::facts::Free;
 use super::holding::Holding;
 use super::node_settings::NodeSettings;
 use super::node_topology::{NodeTopology, Zone};
 
-/// How many pods may have a CPU at the same time.
+/// How many pods may have a CPU at the same time: what pods have is not given again.
 pub(super) const MAX_REF_COUNT: u16 = 1;
 
 /// A pod with what it holds.
@@ -39,8 +40,6 @@ pub(super) struct OnNode {
     pub(super) holders: Vec<Holder>,
     /// CPUs that pods have.
     pub(super) taken: CpuSet,
-    /// CPUs that as many pods have as may.
-    pub(super) full: CpuSet,
     /// CPUs of pods that share no cores with pods like them.
     pub(super) pcpu_level: CpuSet,
     /// CPUs of pods that share no NUMA nodes with pods like them.
@@ -49,6 +48,8 @@ pub(super) struct OnNode {
     pub(super) used: SmallVec<[(u16, Amounts); 2]>,
     /// CPUs that no pod is given.
     pub(super) reserved: CpuSet,
+    /// How many CPUs can be given.
+    pub(super) free_counts: Free,
     /// NUMA nodes with what they offer: amplified, without reserved CPUs.
     pub(super) zones: Vec<Zone>,
     /// NUMA nodes of which pods have CPUs that have no CPUs elsewhere.
@@ -67,7 +68,7 @@ impl OnNode {
     /// Returns the CPUs that can be given.
     pub(super) fn free(&self) -> CpuSet {
         let all = self.machine().map(|machine| machine.cpus).unwrap_or_default();
-        all.without(&self.full).without(&self.reserved)
+        all.without(&self.taken).without(&self.reserved)
     }
 
     /// Returns the bind policy that the node forces on pods with whole CPUs.
@@ -155,7 +156,11 @@ impl OnNode {
     pub(super) fn hold(&mut self, holder: Holder, begins: bool) {
         match (self.holders.binary_search_by_key(&holder.id, |known| known.id), begins) {
             (Ok(at), true) => self.holders[at] = holder,
-            (Err(at), true) => self.holders.insert(at, holder),
+            (Err(at), true) => {
+                self.add(&holder.holding);
+                self.holders.insert(at, holder);
+                return self.count_free();
+            }
             (Ok(at), false) => drop(self.holders.remove(at)),
             (Err(_), false) => return,
         }
@@ -164,48 +169,46 @@ impl OnNode {
 
     /// Makes the sums anew that depend on what pods hold.
     pub(super) fn sum_up(&mut self) {
-        let mut refs = [0u16; MAX_CPUS];
-        let mut made = Self {
-            settings: self.settings.take(),
-            topology: self.topology.take(),
-            holders: std::mem::take(&mut self.holders),
-            reserved: self.reserved,
-            zones: std::mem::take(&mut self.zones),
-            ..Self::default()
-        };
-        for Holder { holding, .. } in &made.holders {
-            made.taken = made.taken.or(&holding.cpus);
-            for cpu in holding.cpus.iter() {
-                refs[cpu] += 1;
-                if refs[cpu] >= MAX_REF_COUNT {
-                    made.full.insert(cpu);
-                }
+        let holders = std::mem::take(&mut self.holders);
+        (self.taken, self.pcpu_level, self.numa_node_level) = Default::default();
+        (self.single, self.shared) = Default::default();
+        self.used.clear();
+        holders.iter().for_each(|holder| self.add(&holder.holding));
+        self.holders = holders;
+        self.count_free();
+    }
+
+    /// Adds what a pod holds to the sums.
+    fn add(&mut self, holding: &Holding) {
+        self.taken = self.taken.or(&holding.cpus);
+        match holding.exclusive {
+            Some(ExclusivePolicy::PcpuLevel) => self.pcpu_level = self.pcpu_level.or(&holding.cpus),
+            Some(ExclusivePolicy::NumaNodeLevel) => {
+                self.numa_node_level = self.numa_node_level.or(&holding.cpus);
             }
-            match holding.exclusive {
-                Some(ExclusivePolicy::PcpuLevel) => made.pcpu_level = made.pcpu_level.or(&holding.cpus),
-                Some(ExclusivePolicy::NumaNodeLevel) => {
-                    made.numa_node_level = made.numa_node_level.or(&holding.cpus);
-                }
-                _ => {}
-            }
-            let machine = made.topology.as_deref().and_then(|topology| topology.cpus.as_ref());
-            let nodes = NumaMask(machine.map_or(0, |machine| machine.nodes_of(&holding.cpus)));
-            match nodes.count() {
-                0 => {}
-                1 => made.single = made.single.or(nodes),
-                _ => made.shared = made.shared.or(nodes),
-            }
-            for (node, amounts) in &holding.zones {
-                let at = made.used.partition_point(|(known, _)| known < node);
-                if made.used.get(at).is_none_or(|(known, _)| known != node) {
-                    made.used.insert(at, (*node, Amounts::default()));
-                }
-                amounts.iter().for_each(|(name, amount)| made.used[at].1.add(name, *amount));
-            }
+            _ => {}
+        }
+        let nodes = NumaMask(self.machine().map_or(0, |machine| machine.nodes_of(&holding.cpus)));
+        match nodes.count() {
+            0 => {}
+            1 => self.single = self.single.or(nodes),
+            _ => self.shared = self.shared.or(nodes),
         }
         // A NUMA node with pods of both kinds counts as shared.
-        made.single = NumaMask(made.single.0 & !made.shared.0);
-        *self = made;
+        self.single = NumaMask(self.single.0 & !self.shared.0);
+        for (node, amounts) in &holding.zones {
+            let at = self.used.partition_point(|(known, _)| known < node);
+            if self.used.get(at).is_none_or(|(known, _)| known != node) {
+                self.used.insert(at, (*node, Amounts::default()));
+            }
+            amounts.iter().for_each(|(name, amount)| self.used[at].1.add(name, *amount));
+        }
+    }
+
+    fn count_free(&mut self) {
+        let counts = self.machine().map(|machine| machine.count(&self.free()));
+        let [cpus, in_whole_cores, cores] = counts.unwrap_or_default().map(|n| n as u16);
+        self.free_counts = Free { cpus, in_whole_cores, cores };
     }
 
     /// Makes everything anew that depends on topology and settings.

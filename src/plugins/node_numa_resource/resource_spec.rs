@@ -83,6 +83,11 @@ impl PodRequest {
         Ok(made)
     }
 
+    /// Returns whether the pod gets CPUs of its own, and NUMA nodes, only where a node demands it.
+    pub(super) fn asks_for_nothing(&self) -> bool {
+        !self.wants_cpus && self.policy == NumaPolicy::None
+    }
+
     /// Returns the requested CPUs; of a fraction the whole ones.
     pub(super) fn n_cpus(&self) -> usize {
         usize::try_from(self.milli_cpu / 1000).unwrap_or(0)
@@ -90,7 +95,7 @@ impl PodRequest {
 }
 
 /// Returns whether a pod may have CPUs of its own: QoS class LSE or LSR, and priority class koord-prod.
-fn may_have_cpus(spec: &PodSpec) -> bool {
+pub(super) fn may_have_cpus(spec: &PodSpec) -> bool {
     matches!(spec.labels.text(QOS_CLASS), Some("LSE" | "LSR"))
         && PriorityClass::of(spec) == PriorityClass::Prod
 }

@@ -7,8 +7,10 @@ use pellucid_framework::merge::merge;
 use pellucid_framework::plugin::{CycleValue, PreScore, PreScored, Reads, Score};
 use pellucid_framework::topology::{NumaMask, NumaPolicy, NumaTopology};
 use pellucid_framework::{NumaAffinity, TopologyHints, View};
+use pellucid_model::pages::PAGE;
 use pellucid_model::{NodeIdx, PodSpec};
 
+use pellucid_plugin_helper::scored::{Counting, ScoredResource, ScoredSet, is_scalar, percent};
 use super::NodeNumaResource;
 use super::allocation::{Left, NodeRequest};
 use super::amounts::{Amounts, CPU, amplify};
@@ -29,8 +31,18 @@ impl PreScore for NodeNumaResource {
         let request = PodRequest::of(spec, self.args.default_bind).ok();
         let request = request.filter(|request| !request.amounts.is_empty());
         let is_known = view.state::<NumaNodes>().is_some_and(|state| !state.is_empty());
-        request.filter(|_| is_known).map_or(PreScored::Skip, |request| PreScored::Ready(Arc::new(request)))
+        let Some(pod) = request.filter(|_| is_known) else { return PreScored::Skip };
+        let by_column = self.by_column(view, spec, &pod);
+        PreScored::Ready(Arc::new(Scoring { pod: Arc::new(pod), by_column }))
     }
+}
+
+/// What PreScore prepares.
+struct Scoring {
+    pod: Arc<PodRequest>,
+    /// The scored resources as columns, for nodes that demand nothing: there the score is one of the node alone. `None`
+    /// for a pod with a policy, and when a resource has no column.
+    by_column: Option<ScoredSet>,
 }
 
 impl Score for NodeNumaResource {
@@ -44,7 +56,9 @@ impl Score for NodeNumaResource {
 
     /// Takes the NUMA nodes of this plugin's own hints.
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
-        let own = |node: &NodeIdx| (*node, self.own_affinity(view, spec, value, *node));
+        let Some(scoring) = value.downcast_ref::<Scoring>() else { return };
+        let pod: CycleValue = scoring.pod.clone();
+        let own = |node: &NodeIdx| (*node, self.own_affinity(view, spec, &pod, *node));
         let nodes: Vec<_> = nodes.iter().map(own).collect();
         self.score_aligned(view, spec, value, &nodes, out);
     }
@@ -57,14 +71,41 @@ impl Score for NodeNumaResource {
         nodes: &[(NodeIdx, Option<NumaAffinity>)],
         out: &mut [i64],
     ) {
-        let Some(pod) = value.downcast_ref::<PodRequest>() else { return };
+        let Some(Scoring { pod, by_column }) = value.downcast_ref::<Scoring>() else { return };
+        let state = view.state::<NumaNodes>();
         for ((node, affinity), score) in nodes.iter().zip(out) {
-            *score = self.score_of(view, pod, *node, *affinity).unwrap_or(0);
+            let is_taken = || state.is_some_and(|state| state.facts(*node).take(pod));
+            *score = match by_column {
+                Some(columns) if is_taken() => self.score_columns(view, columns, *node),
+                _ => self.score_of(view, pod, *node, *affinity).unwrap_or(0),
+            };
         }
     }
 }
 
 impl NodeNumaResource {
+    /// Resolves the scored resources to columns.
+    fn by_column(&self, view: View<'_>, spec: &PodSpec, pod: &PodRequest) -> Option<ScoredSet> {
+        let resources = &self.args.scoring.resources;
+        let has_column = |of: &ScoredResource| {
+            matches!(of.name.as_str(), CPU | "memory" | "ephemeral-storage") || is_scalar(&of.name)
+        };
+        let set = ScoredSet::resolve(view, resources, spec, Counting::Real);
+        let has_all = resources.iter().all(has_column) && !set.has_unknown();
+        (has_all && pod.policy == NumaPolicy::None).then_some(set)
+    }
+
+    /// Returns the score of a node that demands nothing: its amounts are those of its columns.
+    #[inline]
+    fn score_columns(&self, view: View<'_>, columns: &ScoredSet, node: NodeIdx) -> i64 {
+        let (page, at) = (view.columns().page(node), node.index() % PAGE);
+        mean(columns.all().iter().map(|scored| {
+            let (all, used) = scored.amounts(page);
+            let requested = used[at].saturating_add(scored.pod);
+            (scored.weight, all[at], resource_score(self.args.scoring.kind, all[at], requested))
+        }))
+    }
+
     /// Returns a node's score; `None` for a node that does not take the pod.
     fn score_of(
         &self,
@@ -196,22 +237,34 @@ fn column(view: View<'_>, node: NodeIdx, name: &str) -> Option<(i64, i64)> {
 /// Returns the weighted mean of the resources' scores. `amounts` gives what there is and what is requested with the pod;
 /// a resource of which there is nothing does not count.
 fn strategy_score(strategy: &Strategy, amounts: impl Fn(&str) -> Option<(i64, i64)>) -> i64 {
+    mean(strategy.resources.iter().map(|ScoredResource { name, weight }| {
+        let (all, requested) = amounts(name).unwrap_or_default();
+        (*weight, all, resource_score(strategy.kind, all, requested))
+    }))
+}
+
+/// Returns the weighted mean of scores, each with its weight and what there is; of what there is nothing does not count.
+#[inline]
+fn mean(scores: impl Iterator<Item = (i64, i64, i64)>) -> i64 {
     let (mut sum, mut weights) = (0, 0);
-    for ScoredResource { name, weight } in &strategy.resources {
-        let Some((all, requested)) = amounts(name).filter(|(all, _)| *all != 0) else { continue };
-        sum += weight * resource_score(strategy.kind, all, requested);
+    for (weight, _, score) in scores.filter(|(_, all, _)| *all != 0) {
+        sum += weight * score;
         weights += weight;
     }
-    if weights == 0 { 0 } else { sum / weights }
+    match weights {
+        0 => 0,
+        // The default is two resources of weight 1, and a shift is cheaper than a division.
+        2 => sum >> 1,
+        _ => sum / weights,
+    }
 }
 
 fn resource_score(kind: StrategyKind, all: i64, requested: i64) -> i64 {
-    let (all, requested) = (i128::from(all), i128::from(requested.max(0)));
-    let percent = match kind {
+    let requested = requested.max(0);
+    match kind {
         _ if all <= 0 => 0,
         StrategyKind::LeastAllocated if requested > all => 0,
-        StrategyKind::LeastAllocated => (all - requested) * 100 / all,
-        StrategyKind::MostAllocated => requested.min(all) * 100 / all,
-    };
-    percent as i64
+        StrategyKind::LeastAllocated => percent(all - requested, all),
+        StrategyKind::MostAllocated => percent(requested.min(all), all),
+    }
 }

@@ -5,7 +5,7 @@ use pellucid_framework::plugin::MAX_SCORE;
 use pellucid_model::NodeIdx;
 use pellucid_model::pages::PAGE;
 
-use pellucid_plugin_helper::scored::{Scored, by_page};
+use pellucid_plugin_helper::scored::{Scored, by_page, percent};
 
 /// A point of `requestedToCapacityRatio.shape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,19 +63,6 @@ fn most(requested: i64, allocatable: i64) -> i64 {
 
 fn utilization(requested: i64, allocatable: i64) -> i64 {
     if requested > allocatable { 100 } else { percent(requested, allocatable) }
-}
-
-/// Returns `part * 100 / whole`, truncated; `0 <= part <= whole`. Divides in floating point where that is exact,
-/// because it is several times faster: for `whole` below 2^46 the product has at most 53 bits, and a non-integer
-/// quotient of at most 100 differs from every integer by at least 1/whole, which is more than the rounding error of
-/// 2^-46.
-#[inline]
-fn percent(part: i64, whole: i64) -> i64 {
-    if whole < 1 << 46 {
-        ((part * MAX_SCORE) as f64 / whole as f64) as i64
-    } else {
-        (i128::from(part) * i128::from(MAX_SCORE) / i128::from(whole)) as i64
-    }
 }
 
 /// Runs shorter than this are scored node by node, because clearing the sums of a page would cost more.

@@ -54,40 +54,38 @@ pellucid_model::named! {
 
 /// What others have, as the pick sees it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Taken {
+pub struct Taken {
     /// CPUs that may be given.
-    pub(crate) free: CpuSet,
+    pub free: CpuSet,
     /// How many pods have a CPU, by id; CPUs beyond its end have none. Empty unless CPUs may be shared.
-    pub(crate) refs: Vec<u8>,
+    pub refs: Vec<u8>,
     /// CPUs of pods with [`ExclusivePolicy::PcpuLevel`].
-    pub(crate) pcpu_level: CpuSet,
+    pub pcpu_level: CpuSet,
     /// CPUs of pods with [`ExclusivePolicy::NumaNodeLevel`].
-    pub(crate) numa_node_level: CpuSet,
+    pub numa_node_level: CpuSet,
 }
 
 /// What a pod asks for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request {
+pub struct Request {
     /// Number of CPUs.
-    pub(crate) n: usize,
+    pub n: usize,
     /// [`BindPolicy::FullPcpus`], or anything else for spreading.
-    pub(crate) bind: BindPolicy,
-    pub(crate) exclusive: ExclusivePolicy,
-    pub(crate) strategy: AllocateStrategy,
+    pub bind: BindPolicy,
+    /// With whose pods the pod prefers not to share.
+    pub exclusive: ExclusivePolicy,
+    /// Which NUMA node or socket comes first.
+    pub strategy: AllocateStrategy,
     /// CPUs that are given first, as far as they are free.
-    pub(crate) preferred: CpuSet,
+    pub preferred: CpuSet,
 }
 
 /// Fewer CPUs are free than a pod asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotEnough;
+pub struct NotEnough;
 
 /// Returns exactly `request.n` free CPUs. Fails only when fewer are free.
-pub(crate) fn allocate(
-    topology: &CpuTopology,
-    taken: &Taken,
-    request: &Request,
-) -> Result<CpuSet, NotEnough> {
+pub fn allocate(topology: &CpuTopology, taken: &Taken, request: &Request) -> Result<CpuSet, NotEnough> {
     let free = taken.free.and(&topology.cpus);
     if free.len() < request.n {
         return Err(NotEnough);
@@ -185,13 +183,6 @@ impl<'a> Pick<'a> {
         self.taken.refs.get(cpu).map_or(0, |refs| u32::from(*refs))
     }
 
-    /// Returns how many CPUs of each core are in a set.
-    fn per_core(&self, free: &CpuSet) -> PerCore {
-        let mut counts: PerCore = SmallVec::from_elem(0, self.topology.cores.len());
-        free.iter().filter_map(|cpu| self.topology.core_of(cpu)).for_each(|core| counts[core] += 1);
-        counts
-    }
-
     /// Returns the CPUs of a set by core: cores by their references, then id.
     fn by_core(&self, cpus: &CpuSet) -> Order {
         let mut order: Order = cpus.iter().map(|cpu| cpu as u16).collect();
@@ -210,12 +201,16 @@ impl<'a> Pick<'a> {
         order
     }
 
-    /// Returns the CPUs of free whole cores in a set.
-    fn whole(&self, free: &CpuSet) -> CpuSet {
-        let (counts, threads) = (self.per_core(free), self.topology.cpus_per_core());
-        let is_whole =
-            |cpu: &usize| self.topology.core_of(*cpu).is_some_and(|c| usize::from(counts[c]) == threads);
-        CpuSet::of(free.iter().filter(is_whole))
+    /// Takes CPUs of whole cores, core by core, at most so many.
+    fn take_cores(&mut self, cpus: &CpuSet, most: usize) {
+        let ordered = if self.taken.refs.is_empty() { self.topology.by_core(cpus) } else { None };
+        match ordered {
+            Some(ordered) => ordered.take(most).for_each(|cpu| self.take(cpu as u16)),
+            None => {
+                let order = self.by_core(cpus);
+                self.take_first(&order[..most.min(order.len())]);
+            }
+        }
     }
 
     /// Whole cores of one NUMA node, else of one socket. Returns whether there is one with enough.
@@ -223,20 +218,20 @@ impl<'a> Pick<'a> {
         if self.need <= self.topology.cpus_per_node() {
             for respects in [true, false] {
                 let free = self.apart(false, respects);
-                let whole = self.whole(&free);
+                let whole = self.topology.whole_cores(&free);
                 if let Some(cpus) = self.best_node(&whole, &free, |cpus| cpus.len()) {
-                    self.take_first(&self.by_core(&cpus));
+                    self.take_cores(&cpus, self.need);
                     return true;
                 }
             }
         }
         if self.need <= self.topology.cpus_per_socket() {
-            let whole = self.whole(&self.free);
+            let whole = self.topology.whole_cores(&self.free);
             let of = |socket: &Domain| socket.cpus.and(&whole);
             let sockets = self.topology.sockets.iter().map(|socket| (of(socket), socket.id));
             let enough = sockets.filter(|(cpus, _)| cpus.len() >= self.need);
             if let Some((cpus, _)) = enough.min_by_key(|(cpus, id)| (self.by_free(cpus.len()), *id)) {
-                self.take_first(&self.by_core(&cpus));
+                self.take_cores(&cpus, self.need);
                 return true;
             }
         }
@@ -252,16 +247,22 @@ impl<'a> Pick<'a> {
         };
         let nodes = self.topology.nodes.iter().map(|node| (node.cpus.and(cpus), node));
         let enough = nodes.filter(|(own, _)| count(own) >= self.need);
-        let key = |(own, node): &(CpuSet, &Domain)| {
-            (self.by_free(own.len()), self.by_free(of_socket(node)), node.id)
+        let counted = enough.map(|(own, node)| (self.by_free(own.len()), own, node));
+        let by_socket = |a: &Domain, b: &Domain| {
+            let is_same = a.socket == b.socket;
+            let free = |node| if is_same { 0 } else { self.by_free(of_socket(node)) };
+            free(a).cmp(&free(b))
         };
-        enough.min_by_key(key).map(|(own, _)| own)
+        let best = counted.min_by(|(a, _, first), (b, _, second)| {
+            a.cmp(b).then_with(|| by_socket(first, second)).then_with(|| first.id.cmp(&second.id))
+        });
+        best.map(|(_, own, _)| own)
     }
 
     /// Whole sockets, the greatest first, while they do not exceed the need; then whole cores of what is left, from the
     /// socket with the fewest.
     fn full_across_sockets(&mut self) {
-        let whole = self.whole(&self.free);
+        let whole = self.topology.whole_cores(&self.free);
         let sockets = self.topology.sockets.iter().map(|socket| (socket.cpus.and(&whole), socket.id));
         let mut sockets: SmallVec<[(CpuSet, u16); 2]> =
             sockets.filter(|(cpus, _)| !cpus.is_empty()).collect();
@@ -271,18 +272,13 @@ impl<'a> Pick<'a> {
             if cpus.len() > self.need {
                 left.push((cpus, id));
             } else {
-                self.take_first(&self.by_core(&cpus));
+                self.take_cores(&cpus, self.need);
             }
         }
         left.sort_by_key(|(cpus, id)| (cpus.len(), *id));
         let threads = self.topology.cpus_per_core();
         for (cpus, _) in left {
-            for core in self.by_core(&cpus).chunks(threads) {
-                if self.need < threads {
-                    return;
-                }
-                self.take_first(core);
-            }
+            self.take_cores(&cpus, self.need / threads * threads);
         }
     }
 
@@ -316,7 +312,7 @@ impl<'a> Pick<'a> {
     }
 
     fn n_cores(&self, cpus: &CpuSet) -> usize {
-        self.per_core(cpus).iter().filter(|n| **n > 0).count()
+        self.topology.one_of_each_core(cpus).len()
     }
 
     /// Returns the CPUs of a set by their references, then id.
@@ -351,7 +347,7 @@ impl<'a> Pick<'a> {
             return;
         }
         let free = self.apart(respects, respects);
-        let (counts, topology) = (self.per_core(&free), self.topology);
+        let (counts, topology) = (self.topology.per_core(&free), self.topology);
         let sockets = topology.sockets.iter().map(|socket| {
             let (own, free) = (socket.cpus.and(&self.result).len(), socket.cpus.and(&free).len());
             (Reverse(own), self.by_free(free))

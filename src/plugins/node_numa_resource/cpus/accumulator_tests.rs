@@ -142,6 +142,8 @@ fn every_pick_is_exact_free_and_near() {
         }
         let threads = machine.cpus_per_core();
         let whole = machine.whole_cores(&taken.free);
+        let each = machine.one_of_each_core(&taken.free);
+        assert_eq!(machine.count(&taken.free), [taken.free.len(), whole.len(), each.len()], "{}", at());
         let is_plain = request.exclusive == ExclusivePolicy::None;
         if request.bind == FULL {
             if request.n.is_multiple_of(threads) && whole.len() >= request.n {

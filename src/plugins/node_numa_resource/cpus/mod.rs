@@ -1,7 +1,7 @@
 //! CPUs as bits: sets of them, how they lie on a machine, and which of them a pod gets. Knows neither pods nor nodes.
 
-pub(super) mod accumulator;
+pub mod accumulator;
 #[cfg(test)]
 mod accumulator_tests;
-pub(super) mod set;
-pub(super) mod topology;
+pub mod set;
+pub mod topology;

@@ -5,24 +5,24 @@
 use std::fmt;
 
 /// Number of CPUs that a set can hold: ids from 0 to 1,023.
-pub(crate) const MAX_CPUS: usize = 1024;
+pub const MAX_CPUS: usize = 1024;
 
 const WORDS: usize = MAX_CPUS / 64;
 
 /// A set of logical CPUs by their ids.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub(crate) struct CpuSet([u64; WORDS]);
+pub struct CpuSet([u64; WORDS]);
 
 impl CpuSet {
     /// Returns the set of these ids. Ids beyond [`MAX_CPUS`] are left out.
-    pub(crate) fn of(ids: impl IntoIterator<Item = usize>) -> Self {
+    pub fn of(ids: impl IntoIterator<Item = usize>) -> Self {
         let mut set = Self::default();
         ids.into_iter().for_each(|id| set.insert(id));
         set
     }
 
     /// Parses a Linux cpuset list such as `0-3,8`; the empty text is the empty set. Fails with what cannot be read.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let mut set = Self::default();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -38,54 +38,104 @@ impl CpuSet {
         Ok(set)
     }
 
+    /// Adds a CPU; one that a set cannot hold is left out.
     #[inline]
-    pub(crate) fn insert(&mut self, id: usize) {
+    pub fn insert(&mut self, id: usize) {
         if let Some(word) = self.0.get_mut(id / 64) {
             *word |= 1 << (id % 64);
         }
     }
 
+    /// Takes a CPU out.
     #[inline]
-    pub(crate) fn remove(&mut self, id: usize) {
+    pub fn remove(&mut self, id: usize) {
         if let Some(word) = self.0.get_mut(id / 64) {
             *word &= !(1 << (id % 64));
         }
     }
 
+    /// Returns whether a CPU is in the set.
     #[inline]
-    pub(crate) fn contains(&self, id: usize) -> bool {
+    pub fn contains(&self, id: usize) -> bool {
         self.0.get(id / 64).is_some_and(|word| word & (1 << (id % 64)) != 0)
     }
 
+    /// Returns the number of CPUs.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    pub fn len(&self) -> usize {
+        // Few words are used, and without the instruction a count takes longer than a look.
+        self.0.iter().filter(|word| **word != 0).map(|word| word.count_ones() as usize).sum()
     }
 
+    /// Returns whether no CPU is in the set.
     #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
+    /// Returns the CPUs that are in both sets.
     #[inline]
-    pub(crate) fn and(&self, other: &Self) -> Self {
+    pub fn and(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
+    /// Returns the CPUs that are in one of the sets.
     #[inline]
-    pub(crate) fn or(&self, other: &Self) -> Self {
+    pub fn or(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
     /// Returns the CPUs of this set that are not in the other one.
     #[inline]
-    pub(crate) fn without(&self, other: &Self) -> Self {
+    pub fn without(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|i| self.0[i] & !other.0[i]))
+    }
+
+    /// Returns the set with each id less by some number; ids that would be negative are left out.
+    #[inline]
+    pub fn shifted_down(&self, by: usize) -> Self {
+        let (words, bits) = (by / 64, by % 64);
+        let word = |at: usize| self.0.get(at).copied().unwrap_or(0);
+        Self(std::array::from_fn(|i| match bits {
+            0 => word(i + words),
+            _ => word(i + words) >> bits | word(i + words + 1) << (64 - bits),
+        }))
+    }
+
+    /// Returns the set with each id greater by some number; ids beyond [`MAX_CPUS`] are left out.
+    #[inline]
+    pub fn shifted_up(&self, by: usize) -> Self {
+        let (words, bits) = (by / 64, by % 64);
+        let word = |at: Option<usize>| at.and_then(|at| self.0.get(at)).copied().unwrap_or(0);
+        Self(std::array::from_fn(|i| match bits {
+            0 => word(i.checked_sub(words)),
+            _ => word(i.checked_sub(words)) << bits | word(i.checked_sub(words + 1)) >> (64 - bits),
+        }))
+    }
+
+    /// Writes the cpuset list behind a text. Every pod with CPUs of its own has one, so no formatter is used.
+    pub fn write_to(&self, text: &mut String) {
+        let mut ids = self.iter().peekable();
+        let mut is_first = true;
+        while let Some(first) = ids.next() {
+            let mut last = first;
+            while let Some(next) = ids.next_if_eq(&(last + 1)) {
+                last = next;
+            }
+            if !std::mem::take(&mut is_first) {
+                text.push(',');
+            }
+            write_number(text, first);
+            if last != first {
+                text.push('-');
+                write_number(text, last);
+            }
+        }
     }
 
     /// Iterates over the ids, ascending.
     #[inline]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + use<> {
+    pub fn iter(&self) -> impl Iterator<Item = usize> + use<> {
         let words = self.0;
         words.into_iter().enumerate().flat_map(|(at, mut word)| {
             std::iter::from_fn(move || {
@@ -99,23 +149,19 @@ impl CpuSet {
     }
 }
 
+/// Writes a number below 10,000.
+fn write_number(text: &mut String, number: usize) {
+    let digits = [number / 1000 % 10, number / 100 % 10, number / 10 % 10, number % 10];
+    let leading = digits[..3].iter().take_while(|digit| **digit == 0).count();
+    text.extend(digits[leading..].iter().map(|digit| char::from(b'0' + *digit as u8)));
+}
+
 /// Writes the cpuset list, with ranges of two and more as `a-b`.
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut ids = self.iter().peekable();
-        let mut comma = "";
-        while let Some(first) = ids.next() {
-            let mut last = first;
-            while let Some(next) = ids.next_if_eq(&(last + 1)) {
-                last = next;
-            }
-            match last == first {
-                true => write!(f, "{comma}{first}")?,
-                false => write!(f, "{comma}{first}-{last}")?,
-            }
-            comma = ",";
-        }
-        Ok(())
+        let mut text = String::with_capacity(64);
+        self.write_to(&mut text);
+        f.write_str(&text)
     }
 }
 
@@ -146,6 +192,10 @@ mod tests {
         assert_eq!(a.and(&b), CpuSet::of([1, 64]));
         assert_eq!(a.or(&b).len(), 5);
         assert_eq!(a.without(&b).iter().collect::<Vec<_>>(), [0, 1023]);
+        for by in [0, 1, 63, 64, 65, 200, 1023] {
+            let (down, up) = (a.iter().filter_map(|id| id.checked_sub(by)), a.iter().map(|id| id + by));
+            assert_eq!((a.shifted_down(by), a.shifted_up(by)), (CpuSet::of(down), CpuSet::of(up)), "{by}");
+        }
         let mut set = a;
         set.remove(0);
         set.remove(5000);

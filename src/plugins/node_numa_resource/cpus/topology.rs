@@ -4,58 +4,69 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use smallvec::SmallVec;
+
 use super::set::{CpuSet, MAX_CPUS};
 
 /// One logical CPU as koordlet reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CpuInfo {
-    pub(crate) id: u16,
+pub struct CpuInfo {
+    /// Its number, as Linux counts.
+    pub id: u16,
     /// Core id; unique in its socket.
-    pub(crate) core: u16,
-    pub(crate) socket: u16,
+    pub core: u16,
+    /// Its socket.
+    pub socket: u16,
     /// NUMA node.
-    pub(crate) node: u16,
+    pub node: u16,
 }
 
 /// A physical core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Core {
+pub struct Core {
     /// Id among all cores of the machine: the socket in the upper 16 bits, the reported id in the lower ones, as in
     /// Koordinator's answers.
-    pub(crate) id: u32,
+    pub id: u32,
     /// Index in [`CpuTopology::nodes`].
-    pub(crate) node: u16,
+    pub node: u16,
     /// Index in [`CpuTopology::sockets`].
-    pub(crate) socket: u16,
+    pub socket: u16,
     /// Number of its logical CPUs.
-    pub(crate) threads: u16,
+    pub threads: u16,
 }
 
 /// A NUMA node or a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Domain {
+pub struct Domain {
     /// Reported id.
-    pub(crate) id: u16,
-    pub(crate) cpus: CpuSet,
+    pub id: u16,
+    /// Its logical CPUs.
+    pub cpus: CpuSet,
     /// Index of its socket in [`CpuTopology::sockets`]; of a socket its own.
-    pub(crate) socket: u16,
+    pub socket: u16,
 }
 
 /// The CPUs of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CpuTopology {
+pub struct CpuTopology {
     /// All logical CPUs.
-    pub(crate) cpus: CpuSet,
+    pub cpus: CpuSet,
     /// By CPU id, the index of its core in `cores`; `u16::MAX` where there is no CPU.
     core_of: Vec<u16>,
     /// Ascending by id.
-    pub(crate) cores: Vec<Core>,
+    pub cores: Vec<Core>,
+    /// The CPU of each core with the lowest id.
+    firsts: CpuSet,
+    /// By how much the ids of a core's threads differ, where that is the same for all cores, all have as many, and their
+    /// lowest CPUs ascend with the cores. So Linux numbers machines: threads next to each other, or half of all CPUs apart.
+    /// Whole cores are then found by shifting sets.
+    stride: Option<usize>,
     /// NUMA nodes, ascending by id.
-    pub(crate) nodes: Vec<Domain>,
+    pub nodes: Vec<Domain>,
     /// Sockets, ascending by id.
-    pub(crate) sockets: Vec<Domain>,
+    pub sockets: Vec<Domain>,
     /// Number of NUMA nodes, counted once per socket: with NUMA switched off in the firmware, one spans all sockets.
-    pub(crate) n_nodes: usize,
+    pub n_nodes: usize,
 }
 
 fn core_id(info: &CpuInfo) -> u32 {
@@ -80,7 +91,7 @@ fn split_between_sockets(cores: &BTreeMap<u32, (u16, u16, u16)>) -> Result<(), S
 
 impl CpuTopology {
     /// Makes a topology of reported CPUs. Fails with the first contradiction, in words.
-    pub(crate) fn of(all: &[CpuInfo]) -> Result<Self, String> {
+    pub fn of(all: &[CpuInfo]) -> Result<Self, String> {
         if all.is_empty() {
             return Err("it names no CPUs".to_owned());
         }
@@ -140,63 +151,118 @@ impl CpuTopology {
             let at = made.cores.partition_point(|core| core.id < core_id(info));
             made.core_of[usize::from(info.id)] = at as u16;
         }
+        made.find_stride();
         Ok(made)
+    }
+
+    /// Looks how the threads of the cores are numbered.
+    fn find_stride(&mut self) {
+        let mut threads: Vec<SmallVec<[usize; 2]>> = vec![SmallVec::new(); self.cores.len()];
+        let cores = self.cpus.iter().filter_map(|cpu| Some((cpu, self.core_of(cpu)?)));
+        cores.for_each(|(cpu, core)| threads[core].push(cpu));
+        self.firsts = CpuSet::of(threads.iter().filter_map(|of| of.first().copied()));
+        let Some(model) = threads.first() else { return };
+        let stride = model.get(1).map_or(0, |second| second - model[0]);
+        let is_like = |of: &SmallVec<[usize; 2]>| {
+            of.len() == model.len() && of.iter().enumerate().all(|(at, cpu)| *cpu == of[0] + at * stride)
+        };
+        let is_uniform = threads.iter().all(is_like) && threads.is_sorted_by_key(|of| of[0]);
+        self.stride = is_uniform.then_some(stride);
     }
 
     /// Returns the index of a CPU's core; `None` for a CPU that the machine does not have.
     #[inline]
-    pub(crate) fn core_of(&self, cpu: usize) -> Option<usize> {
+    pub fn core_of(&self, cpu: usize) -> Option<usize> {
         self.core_of.get(cpu).filter(|at| **at != u16::MAX).map(|at| usize::from(*at))
     }
 
     /// Returns how many logical CPUs a core has, on the average.
-    pub(crate) fn cpus_per_core(&self) -> usize {
+    pub fn cpus_per_core(&self) -> usize {
         self.cpus.len() / self.cores.len().max(1)
     }
 
     /// Returns how many logical CPUs a NUMA node has, on the average.
-    pub(crate) fn cpus_per_node(&self) -> usize {
+    pub fn cpus_per_node(&self) -> usize {
         self.cpus.len() / self.n_nodes.max(1)
     }
 
     /// Returns how many logical CPUs a socket has, on the average.
-    pub(crate) fn cpus_per_socket(&self) -> usize {
+    pub fn cpus_per_socket(&self) -> usize {
         self.cpus.len() / self.sockets.len().max(1)
     }
 
     /// Returns the CPUs of a NUMA node by its id; none when there is no such node.
-    pub(crate) fn in_node(&self, id: u16) -> CpuSet {
+    pub fn in_node(&self, id: u16) -> CpuSet {
         let found = self.nodes.binary_search_by_key(&id, |node| node.id);
         found.map_or_else(|_| CpuSet::default(), |at| self.nodes[at].cpus)
     }
 
     /// Returns the NUMA nodes of some CPUs as bits by their ids.
-    pub(crate) fn nodes_of(&self, cpus: &CpuSet) -> u64 {
+    pub fn nodes_of(&self, cpus: &CpuSet) -> u64 {
         let touched = self.nodes.iter().filter(|node| !node.cpus.and(cpus).is_empty());
         touched.fold(0, |mask, node| mask | 1 << node.id)
     }
 
     /// Iterates over the logical CPUs, ascending, each with its core.
-    pub(crate) fn details(&self) -> impl Iterator<Item = (usize, &Core)> {
+    pub fn details(&self) -> impl Iterator<Item = (usize, &Core)> {
         self.cpus.iter().filter_map(|cpu| Some((cpu, &self.cores[self.core_of(cpu)?])))
     }
 
-    /// Returns the CPUs of cores of which some CPUs are in a set, all or one of each core: those of cores that lie in it
-    /// whole, or the first of each.
-    pub(crate) fn whole_cores(&self, free: &CpuSet) -> CpuSet {
-        let mut counts = vec![0u16; self.cores.len()];
-        let cores = || free.iter().filter_map(|cpu| Some((cpu, self.core_of(cpu)?)));
-        cores().for_each(|(_, core)| counts[core] += 1);
+    /// Returns the CPUs of cores that lie in a set whole.
+    pub fn whole_cores(&self, free: &CpuSet) -> CpuSet {
         let threads = self.cpus_per_core();
-        CpuSet::of(cores().filter(|(_, core)| usize::from(counts[*core]) == threads).map(|(cpu, _)| cpu))
+        if let Some(stride) = self.stride {
+            let firsts = (1..threads)
+                .fold(self.firsts.and(free), |whole, thread| whole.and(&free.shifted_down(thread * stride)));
+            return (1..threads).fold(firsts, |all, thread| all.or(&firsts.shifted_up(thread * stride)));
+        }
+        let counts = self.per_core(free);
+        let is_whole =
+            |cpu: &usize| self.core_of(*cpu).is_some_and(|core| usize::from(counts[core]) == threads);
+        CpuSet::of(free.iter().filter(is_whole))
     }
 
     /// Returns the first CPU of each core that has one in a set.
-    pub(crate) fn one_of_each_core(&self, free: &CpuSet) -> CpuSet {
+    pub fn one_of_each_core(&self, free: &CpuSet) -> CpuSet {
+        if let Some(stride) = self.stride {
+            let (mut seen, mut all) = (CpuSet::default(), CpuSet::default());
+            for by in (0..self.cpus_per_core()).map(|thread| thread * stride) {
+                let new = free.shifted_down(by).and(&self.firsts).without(&seen);
+                (seen, all) = (seen.or(&new), all.or(&new.shifted_up(by)));
+            }
+            return all;
+        }
         let mut seen = vec![false; self.cores.len()];
         let first =
             |cpu: &usize| self.core_of(*cpu).is_some_and(|core| !std::mem::replace(&mut seen[core], true));
         CpuSet::of(free.iter().filter(first))
+    }
+
+    /// Returns how many CPUs of a set there are, how many of them in cores that lie in it whole, and on how many cores.
+    pub fn count(&self, free: &CpuSet) -> [usize; 3] {
+        let whole = self.whole_cores(free).len();
+        let cores = match self.stride {
+            Some(stride) => {
+                let thread = |thread| free.shifted_down(thread * stride).and(&self.firsts);
+                (1..self.cpus_per_core()).fold(self.firsts.and(free), |all, of| all.or(&thread(of))).len()
+            }
+            None => self.one_of_each_core(free).len(),
+        };
+        [free.len(), whole, cores]
+    }
+
+    /// Iterates over the CPUs of cores that lie in a set whole, core by core; `None` where that takes sorting.
+    pub fn by_core(&self, whole: &CpuSet) -> Option<impl Iterator<Item = usize> + use<>> {
+        let (stride, threads) = (self.stride?, self.cpus_per_core());
+        let firsts = whole.and(&self.firsts);
+        Some(firsts.iter().flat_map(move |first| (0..threads).map(move |thread| first + thread * stride)))
+    }
+
+    /// Returns how many CPUs of each core are in a set.
+    pub fn per_core(&self, free: &CpuSet) -> SmallVec<[u16; 128]> {
+        let mut counts = SmallVec::from_elem(0, self.cores.len());
+        free.iter().filter_map(|cpu| self.core_of(cpu)).for_each(|core| counts[core] += 1);
+        counts
     }
 }
 
@@ -232,6 +298,22 @@ mod tests {
         let free = CpuSet::of([0, 1, 16, 18]);
         assert_eq!(machine.whole_cores(&free).to_string(), "0,16");
         assert_eq!(machine.one_of_each_core(&free).to_string(), "0-1,18");
+    }
+
+    #[test]
+    fn cores_are_found_however_threads_are_numbered() {
+        // Core 0 has CPUs 0 and 5, core 1 has 1 and 3, core 2 has 2 alone.
+        let of = [(0, 0), (5, 0), (1, 1), (3, 1), (2, 2)];
+        let infos = of.map(|(id, core)| CpuInfo { id, core, socket: 0, node: 0 });
+        let odd = CpuTopology::of(&infos[..4]).expect("a machine without contradictions");
+        assert!(odd.stride.is_none() && machine(2, 1, 3, 2, false).stride == Some(1));
+        let free = CpuSet::of([0, 1, 3]);
+        assert_eq!(
+            (odd.whole_cores(&free), odd.one_of_each_core(&free)),
+            (CpuSet::of([1, 3]), CpuSet::of([0, 1]))
+        );
+        assert_eq!((odd.count(&free), odd.by_core(&free).is_none()), ([3, 2, 2], true));
+        assert!(CpuTopology::of(&infos).is_ok_and(|one| one.stride.is_none()), "one core has one thread");
     }
 
     #[test]

@@ -117,7 +117,7 @@ fn said(plugin: &Arc<dyn Plugin>, cluster: &TestCluster, spec: &PodSpec, cause: 
 /// Returns the causes of node a's hints.
 fn unaligned(plugin: &Arc<dyn Plugin>, cluster: &TestCluster, spec: &PodSpec) -> Option<Cause> {
     let hints = plugin.topology_hints().expect("it hints");
-    let value = hints.prepare(spec)?;
+    let value = hints.prepare(cluster.view(), spec)?;
     let (view, a) = (cluster.view(), cluster.idx("a"));
     let topology: Option<NumaTopology> = match hints.topology(view, spec, &value, a) {
         Ok(topology) => topology,

@@ -1,0 +1,62 @@
+//! Cards of a Device through kubectl: the controller publishes them on the node, follows a broken one and takes them away.
+
+use pellucid::app::instance::{Instance, InstanceConfig};
+use pellucid::config;
+use pellucid::framework::controllers;
+use pellucid::sandbox::{Config, Sandbox};
+
+use crate::common::running::parts;
+use crate::{Kubectl, await_answer, kubectl_is_there};
+
+/// The kind, and a node with two cards.
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/devices.yaml");
+
+/// A node without cards, and its Device of eight.
+fn manifests() -> String {
+    let mut text = String::from(
+        "{apiVersion: v1, kind: Node, metadata: {name: gpu-8}}\n---\napiVersion: scheduling.koordinator.sh/v1alpha1\nkind: Device\n\
+         metadata: {name: gpu-8}\nspec:\n  devices:\n",
+    );
+    for minor in 0..8 {
+        text += &format!(
+            "  - {{type: gpu, minor: {minor}, id: GPU-{minor}, health: true, resources: {{koordinator.sh/gpu-core: \"100\", \
+             koordinator.sh/gpu-memory: 8Gi, koordinator.sh/gpu-memory-ratio: \"100\"}}}}\n"
+        );
+    }
+    text
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn eight_cards_are_published_on_their_node() {
+    if !kubectl_is_there() {
+        return;
+    }
+    let sandbox = Sandbox::start(Config::default()).await.expect("the sandbox starts");
+    let made = parts(sandbox.kube_config()).await;
+    let named = controllers::named(&made.registry, &["noderesource".to_owned()]);
+    // DeviceShare is in no profile.
+    let configuration =
+        config::Configuration { controllers: named.expect("it is known"), ..made.configuration.clone() };
+    let instance = Instance::start(InstanceConfig { configuration, ..made }).await.expect("an instance");
+    let kubectl = Kubectl { url: sandbox.url(), home: tempfile::tempdir().expect("a directory") };
+    tokio::task::spawn_blocking(move || session(&kubectl)).await.expect("the session ends well");
+    instance.stop().await;
+    sandbox.stop().await;
+}
+
+fn session(kubectl: &Kubectl) {
+    let file = kubectl.home.path().join("eight.yaml");
+    std::fs::write(&file, manifests()).expect("written");
+    kubectl.says(&["apply", "-f", EXAMPLE]);
+    kubectl.says(&["apply", "-f", &file.display().to_string()]);
+    let amounts = ["core", "memory", "memory-ratio"]
+        .map(|of| format!("{{.status.allocatable.koordinator\\.sh/gpu-{of}}}"));
+    let shown = format!("jsonpath={}", amounts.join(" "));
+    let node = ["get", "node", "gpu-8", "-o", &shown];
+    await_answer(kubectl, &node, "800 64Gi 800");
+    let broken = r#"[{"op": "replace", "path": "/spec/devices/3/health", "value": false}]"#;
+    kubectl.says(&["patch", "devices.scheduling.koordinator.sh", "gpu-8", "--type=json", "-p", broken]);
+    await_answer(kubectl, &node, "700 56Gi 700");
+    kubectl.says(&["delete", "devices.scheduling.koordinator.sh", "gpu-8"]);
+    await_answer(kubectl, &node, "");
+}
