@@ -107,7 +107,7 @@ pub(super) fn of_pod(
 pub(super) fn owned(asked: &PodRequirements<'_>, part: Part) -> Part {
     let pod = &asked.record.pod;
     let owner = crate::owner::owner(&asked.cluster, pod);
-    let command = owners::command(owner.as_ref(), pod, &part.edit);
+    let command = owners::command(owner.as_ref(), &[pod], &part.edit);
     let recreate = !part.edit.is_patch() || owner.as_ref().is_some_and(|owner| owner.kind != "Job");
     let is_sum = matches!(part.edit, Edit::SetRequest { .. }) && !pod.requests_of_one;
     let all = if is_sum { ", all its containers together" } else { "" };
