@@ -131,7 +131,7 @@ impl Place<'_> {
     }
 
     fn names(&self) -> String {
-        self.pods.iter().map(|pod| pod.key.name.as_str()).collect::<Vec<_>>().join(" ")
+        self.pods.iter().map(|pod| &*pod.key.name).collect::<Vec<&str>>().join(" ")
     }
 
     /// Appends what makes the controller make the pods anew, or repeats a command for each of the pods themselves.
