@@ -43,7 +43,7 @@ struct Tried {
 }
 
 /// Largest number of pods that a fix lets go.
-const MOST_LEAVING: usize = 8;
+const MOST_LEAVING: usize = 16;
 /// Number of sets of failed requirements for which changes of the members are tried.
 const MOST_SETS: usize = 6;
 
@@ -85,9 +85,12 @@ pub(super) fn fixes(snapshot: &Snapshot, of: Planned<'_>, most: usize, now: Now)
     found.truncated |= search.is_cut.get();
     if found.fixes.is_empty() && most > 0 {
         let path = format!("/apis/v1/explain/gangs/{}/{}", key.namespace, key.name);
-        let what = match search.is_cut.get() {
-            true => "No change was found that helps, and not all could be tried out on a gang of this size",
-            false => "No change that can be tried out here helps",
+        let what = match (search.is_cut.get(), of.outlook().would_leave.len()) {
+            (_, leaving @ 1..) => format!("No smaller change was found that helps than that {leaving} pods leave"),
+            (true, 0) => {
+                "No change was found that helps, and not all could be tried out on a gang of this size".into()
+            }
+            (false, 0) => "No change that can be tried out here helps".to_owned(),
         };
         found.note = Some(format!("{what}; {path} says what is missing."));
     }
