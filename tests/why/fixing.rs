@@ -10,6 +10,7 @@ use pellucid::model::relations::{PodAffinityTerm, PodTerms};
 use pellucid::model::selector::{
     LabelSelector, Labels, NodeAffinity, NodeSelectorTerm, Operator, Requirement,
 };
+use pellucid::model::taint::{Taint, TaintEffect};
 use pellucid::model::{Name, Node, Object, Pod, PodSpec};
 use serde_json::{Value, json};
 
@@ -276,6 +277,37 @@ fn other_changes_of_a_pod_are_made_at_its_owner_too() {
         "kubectl -n ns patch statefulset db --type=merge -p \
          '{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":null}}}}' && kubectl -n ns delete pod q"
     );
+}
+
+/// Several changes of one pod: what the pod itself is given would be lost when it is made anew, and it is made anew once.
+#[test]
+fn changes_that_belong_together_are_all_made_where_the_pod_is_made() {
+    let of = |kind: &str| {
+        let taint = Taint { key: "k".into(), value: "".into(), effect: TaintEffect::NoSchedule };
+        let mut core = core_with(&[Node { taints: [taint].into(), ..node("n", 1000) }]);
+        let pod = Pod { requests_of_one: true, ..pod("p", 2000) };
+        core.attempt(&if kind.is_empty() { pod } else { controlled(pod, kind, "o") });
+        let body = fixes(&mut core, "p");
+        let both = |fix: &&Value| text(fix, "/text").starts_with("tolerate") && list(fix, "/parts").len() == 2;
+        let fix = list(&body, "/fixes").iter().find(both).unwrap_or_else(|| panic!("{body:#}"));
+        list(fix, "/parts").iter().map(|part| text(part, "/command").to_owned()).collect::<Vec<_>>()
+    };
+    let toleration = r#"[{"effect":"NoSchedule","key":"k","operator":"Equal","value":""}]"#;
+    let job = of("Job");
+    let start = "kubectl -n ns get job o -o json | jq '.spec.template.spec";
+    assert!(job[0].starts_with(&format!("{start}.tolerations += {toleration} | ")), "{job:?}");
+    assert!(job[1].starts_with(&format!("{start}.containers[0].resources")), "{job:?}");
+    let set = of("ReplicaSet");
+    let get = "kubectl -n ns get replicaset o -o json | jq";
+    assert_eq!(
+        set,
+        [
+            format!("{get} '.spec.template.spec.tolerations += {toleration}' | kubectl -n ns replace -f -"),
+            "kubectl -n ns set resources replicaset o --requests=cpu=1 && kubectl -n ns delete pod p".into()
+        ]
+    );
+    let alone = of("");
+    assert!(alone[0].starts_with("kubectl -n ns patch pod p --type=json"), "{alone:?}");
 }
 
 #[test]

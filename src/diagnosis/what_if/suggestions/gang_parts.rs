@@ -1,6 +1,6 @@
-//! Parts of a gang's fixes: another quorum, and commands that change what the members are made from.
+//! Parts of a gang's fixes: another quorum; and what a fix does to the whole gang.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use pellucid_api::reason::Resolver;
 use pellucid_api::rest::explain::OwnerOf;
@@ -9,17 +9,17 @@ use pellucid_api::rest::suggestions::{Fix, GangEffect};
 use pellucid_cluster::PodRecord;
 use pellucid_cluster::gangs::{Gang, GangFrom};
 use pellucid_cycle::Snapshot;
-use pellucid_cycle::what_if::edit::{Edit, Target};
+use pellucid_cycle::what_if::edit::Edit;
 use pellucid_model::gang::Dialect;
-use pellucid_model::{GangKey, ObjectKind, Pod};
+use pellucid_model::{GangKey, ObjectKind};
 use serde_json::json;
 
-use super::owners::{self, MOST_NAMED};
+use super::owners::MOST_NAMED;
 use super::parts::Part;
 use crate::owner::owner;
 
 /// Largest number of controllers that commands and answers name.
-const MOST_OWNERS: usize = 8;
+pub(super) const MOST_OWNERS: usize = 8;
 
 /// Builds the part that lowers the quorum of a gang. It costs more the more it cuts.
 pub(super) fn set_quorum(snapshot: &Snapshot, gang: &Gang, min: u32) -> Part {
@@ -62,58 +62,16 @@ fn quorum_command(snapshot: &Snapshot, gang: &Gang, min: u32) -> Option<String> 
 }
 
 /// Returns the names of some members, sorted, or `None` if there are none or too many.
-fn names(snapshot: &Snapshot, gang: &Gang, which: impl Fn(&PodRecord) -> bool) -> Option<Vec<String>> {
+pub(super) fn names(
+    snapshot: &Snapshot,
+    gang: &Gang,
+    which: impl Fn(&PodRecord) -> bool,
+) -> Option<Vec<String>> {
     let records = gang.members.keys().filter_map(|id| snapshot.cluster.pod(*id));
     let mut names: Vec<String> =
         records.filter(|record| which(record)).map(|record| record.pod.key.name.to_string()).collect();
     names.sort();
     (!names.is_empty() && names.len() <= MOST_NAMED).then_some(names)
-}
-
-/// Adds to a part that changes a gang's members the command that changes what they are made from.
-pub(super) fn with_command(snapshot: &Snapshot, part: Part) -> Part {
-    let Some(Target::Gang(key)) = part.edit.target() else { return part };
-    let Some(gang) = snapshot.cluster.gangs().get(key) else { return part };
-    let is_pending = |record: &PodRecord| record.node.is_none();
-    if matches!(part.edit, Edit::RemoveGates(_)) {
-        let patch = json!([{"op": "remove", "path": "/spec/schedulingGates"}]);
-        let pods = names(snapshot, gang, |r| is_pending(r) && !r.pod.gates.is_empty());
-        let command = pods.map(|pods| {
-            let (pods, namespace) = (pods.join(" "), &key.namespace);
-            format!("for p in {pods}; do kubectl -n {namespace} patch pod $p --type=json -p '{patch}'; done")
-        });
-        return Part { command, ..part };
-    }
-    let mut pods: Vec<&Pod> = gang
-        .members
-        .keys()
-        .filter_map(|id| snapshot.cluster.pod(*id))
-        .filter(|record| is_pending(record))
-        .map(|record| &*record.pod)
-        .collect();
-    pods.sort_by(|a, b| a.key.cmp(&b.key));
-    changed_where_made(snapshot, &pods, part)
-}
-
-/// Adds to a part that changes pods, all alike, the command that changes what they are made from.
-fn changed_where_made(snapshot: &Snapshot, pods: &[&Pod], part: Part) -> Part {
-    let mut made: BTreeMap<Option<(String, String)>, Vec<&Pod>> = BTreeMap::new();
-    for pod in pods {
-        let owner = owner(&snapshot.cluster, pod).map(|owner| (owner.kind, owner.name));
-        made.entry(owner).or_default().push(pod);
-    }
-    let of_owner = |(owner, pods): (&Option<(String, String)>, &Vec<&Pod>)| {
-        let owner = owner.clone().map(|(kind, name)| OwnerOf { kind, name });
-        owners::command(owner.as_ref(), pods, &part.edit)
-    };
-    let all: Option<Vec<String>> = made.iter().map(of_owner).collect();
-    let command = all.filter(|all| (1..=MOST_OWNERS).contains(&all.len())).map(|all| all.join(" && "));
-    let is_job = |owner: &Option<(String, String)>| owner.as_ref().is_some_and(|(kind, _)| kind == "Job");
-    // What is made from a changed template is made anew.
-    let recreate = !part.edit.is_patch() || made.keys().any(|owner| owner.is_some() && !is_job(owner));
-    let is_sum = matches!(part.edit, Edit::SetRequest { .. }) && !pods.iter().all(|pod| pod.requests_of_one);
-    let text = format!("{}{}", part.text, if is_sum { ", all containers of a member together" } else { "" });
-    Part { text, command, recreate, ..part }
 }
 
 /// Returns what a fix does to the whole gang.

@@ -20,7 +20,7 @@ use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId, PodKey, cancellation};
 
 use super::advised;
 use super::conflicts::conflicts;
-use super::gang_parts::{set_quorum, with_command};
+use super::gang_parts::set_quorum;
 use super::parts::{Part, changed, copy_node, cost, of_cluster, of_pod, remove_gates, set_request};
 use super::search::{Candidate, Found, is_known, rank};
 use super::victims::delete_pod;
@@ -157,9 +157,10 @@ impl<'s> Search<'s> {
                 Some(slots) => Some((tried.parts, slots)),
                 None => self.shrunk(tried.parts),
             };
-            found.extend(least.map(|(parts, slots)| {
-                let parts = parts.into_iter().map(|part| with_command(self.snapshot, part)).collect();
-                Candidate { parts, slots: Some(slots), ..Candidate::default() }
+            found.extend(least.map(|(parts, slots)| Candidate {
+                parts,
+                slots: Some(slots),
+                ..Candidate::default()
             }));
         }
         found

@@ -20,6 +20,16 @@ struct Place<'a> {
     /// Path of the pod's spec.
     spec: &'static str,
     how: How,
+    among: Among,
+}
+
+/// How a change stands among the other parts of its fix.
+#[derive(Clone, Copy)]
+pub(super) struct Among {
+    /// Whether some part makes the pods anew, so that what a pod of a Job is given by itself would be lost.
+    pub(super) is_remade: bool,
+    /// Whether no later part changes the pods.
+    pub(super) is_last: bool,
 }
 
 /// Largest number of pods that a command names.
@@ -40,11 +50,16 @@ enum How {
 /// Returns the command that changes pods of one controller, or without any, as an edit does. There is none for edits that
 /// are not of pods, for kinds of controllers that kubectl does not know, for pods that stand for objects, and where the
 /// exact change is not known.
-pub(super) fn command(owner: Option<&OwnerOf>, pods: &[&Pod], edit: &Edit) -> Option<String> {
-    let place = place(owner, pods)?;
+pub(super) fn command(
+    owner: Option<&OwnerOf>,
+    pods: &[&Pod],
+    edit: &Edit,
+    among: Among,
+) -> Option<String> {
+    let place = place(owner, pods, among)?;
     let names_pods = match place.how {
         How::Pod | How::OnDelete => true,
-        How::Job => edit.is_patch(),
+        How::Job => edit.is_patch() && place.is_patched_itself(),
         How::RollsOut => false,
     };
     if names_pods && pods.len() > MOST_NAMED {
@@ -56,10 +71,9 @@ pub(super) fn command(owner: Option<&OwnerOf>, pods: &[&Pod], edit: &Edit) -> Op
             let toleration = json!([{
                 "key": &*taint.key, "operator": "Equal", "value": &*taint.value, "effect": taint.effect.as_str(),
             }]);
-            // A pod may gain tolerations, and pods of a Job are not worth a new Job.
-            match place.how {
-                How::Pod | How::Job => place.tolerating(&toleration),
-                _ => Some(place.filtered(&format!("{}.tolerations += {toleration}", place.spec))),
+            match place.is_patched_itself() {
+                true => place.tolerating(&toleration),
+                false => Some(place.filtered(&format!("{}.tolerations += {toleration}", place.spec))),
             }
         }
         Edit::LabelPod { key, value, .. } => Some(place.patched("label", key, value)),
@@ -97,14 +111,14 @@ pub(super) fn command(owner: Option<&OwnerOf>, pods: &[&Pod], edit: &Edit) -> Op
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-fn place<'a>(owner: Option<&OwnerOf>, pods: &'a [&'a Pod]) -> Option<Place<'a>> {
+fn place<'a>(owner: Option<&OwnerOf>, pods: &'a [&'a Pod], among: Among) -> Option<Place<'a>> {
     // The API server has no such pod, and how it is made of its object is the plugin's matter.
     if pods.is_empty() || pods.iter().any(|pod| pod.stands_for.is_some()) {
         return None;
     }
     let template = ".spec.template.spec";
     let Some(owner) = owner else {
-        return Some(Place { pods, object: each(pods), spec: ".spec", how: How::Pod });
+        return Some(Place { pods, object: each(pods), spec: ".spec", how: How::Pod, among });
     };
     let how = match &*owner.kind {
         "Deployment" | "DaemonSet" => How::RollsOut,
@@ -114,7 +128,7 @@ fn place<'a>(owner: Option<&OwnerOf>, pods: &'a [&'a Pod]) -> Option<Place<'a>> 
         _ => return None,
     };
     let object = format!("{} {}", owner.kind.to_lowercase(), owner.name);
-    Some(Place { pods, object, spec: template, how })
+    Some(Place { pods, object, spec: template, how, among })
 }
 
 /// Returns a pod as kubectl takes it: its name, or the variable of the loop over several.
@@ -130,6 +144,12 @@ impl Place<'_> {
         format!("kubectl -n {}", self.pods[0].key.namespace)
     }
 
+    /// Returns whether a pod is given what it may get by itself: tolerations, labels, annotations. Pods of a Job are not
+    /// worth a new Job.
+    fn is_patched_itself(&self) -> bool {
+        self.how == How::Pod || (self.how == How::Job && !self.among.is_remade)
+    }
+
     fn names(&self) -> String {
         self.pods.iter().map(|pod| &*pod.key.name).collect::<Vec<&str>>().join(" ")
     }
@@ -137,9 +157,12 @@ impl Place<'_> {
     /// Appends what makes the controller make the pods anew, or repeats a command for each of the pods themselves.
     fn finished(&self, command: String) -> String {
         match self.how {
-            How::OnDelete => format!("{command} && {} delete pod {}", self.kubectl(), self.names()),
+            // Once, since the next pods may have other names.
+            How::OnDelete if self.among.is_last => {
+                format!("{command} && {} delete pod {}", self.kubectl(), self.names())
+            }
             How::Pod => self.for_each(command),
-            How::RollsOut | How::Job => command,
+            How::OnDelete | How::RollsOut | How::Job => command,
         }
     }
 
@@ -150,16 +173,18 @@ impl Place<'_> {
         }
     }
 
-    /// Returns the command that sets a label or an annotation of the pods, by kubectl's verb for it. A pod may get other
-    /// ones, and pods of a Job are not worth a new Job.
+    /// Returns the command that sets a label or an annotation of the pods, by kubectl's verb for it.
     fn patched(&self, verb: &str, key: &str, value: &str) -> String {
         let kubectl = self.kubectl();
-        if matches!(self.how, How::Pod | How::Job) {
+        if self.is_patched_itself() {
             let value = if value.contains(['"', ' ']) { format!("'{value}'") } else { value.to_owned() };
             let each = each(self.pods);
             return self.for_each(format!("{kubectl} {verb} {each} {key}={value} --overwrite"));
         }
         let field = if verb == "label" { "labels" } else { "annotations" };
+        if self.how == How::Job {
+            return self.filtered(&format!(".spec.template.metadata.{field}[\"{key}\"] = {}", json!(value)));
+        }
         let patch = json!({"spec": {"template": {"metadata": {field: {key: value}}}}});
         self.finished(format!("{kubectl} patch {} --type=merge -p '{patch}'", self.object))
     }
