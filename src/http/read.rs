@@ -157,7 +157,8 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
                 self.recent.let_go();
                 continue;
             }
-            let (reader, read, params, info) = (Arc::clone(&self), read.clone(), params.clone(), info.clone());
+            let (reader, read, params, info) =
+                (Arc::clone(&self), read.clone(), params.clone(), info.clone());
             let job = move || {
                 let (snapshot, since) = ((reader.load)(), Instant::now());
                 if !reader.recent.is_still(&snapshot) {

@@ -288,7 +288,8 @@ fn changes_that_belong_together_are_all_made_where_the_pod_is_made() {
         let pod = Pod { requests_of_one: true, ..pod("p", 2000) };
         core.attempt(&if kind.is_empty() { pod } else { controlled(pod, kind, "o") });
         let body = fixes(&mut core, "p");
-        let both = |fix: &&Value| text(fix, "/text").starts_with("tolerate") && list(fix, "/parts").len() == 2;
+        let both =
+            |fix: &&Value| text(fix, "/text").starts_with("tolerate") && list(fix, "/parts").len() == 2;
         let fix = list(&body, "/fixes").iter().find(both).unwrap_or_else(|| panic!("{body:#}"));
         list(fix, "/parts").iter().map(|part| text(part, "/command").to_owned()).collect::<Vec<_>>()
     };
@@ -314,7 +315,9 @@ fn changes_that_belong_together_are_all_made_where_the_pod_is_made() {
 fn members_of_a_gang_are_changed_where_they_are_made() {
     let start = "kubectl -n ns";
     let set = |object: &str| {
-        format!("{start} get {object} -o json | jq '.spec.containers[0].resources.requests[\"cpu\"] = \"1\"' | {start} replace --force -f -")
+        format!(
+            "{start} get {object} -o json | jq '.spec.containers[0].resources.requests[\"cpu\"] = \"1\"' | {start} replace --force -f -"
+        )
     };
     let of = |owners: [&str; 2], kind: &str| {
         let mut core = core_with(&[node("n0", 1000), node("n1", 1000)]);
@@ -325,23 +328,34 @@ fn members_of_a_gang_are_changed_where_they_are_made() {
         }
         core.run();
         let body = ask(&mut core, "/apis/v1/explain/gangs/ns/g/suggestions");
-        let fix = list(&body, "/fixes").iter().find(|fix| text(fix, "/text") == "request 1 of cpu instead of 2");
+        let fix =
+            list(&body, "/fixes").iter().find(|fix| text(fix, "/text") == "request 1 of cpu instead of 2");
         fix.unwrap_or_else(|| panic!("{body:#}")).clone()
     };
     let alone = of(["", ""], "");
     assert_eq!(text(&alone, "/parts/0/command"), format!("for p in a b; do {}; done", set("pod $p")));
     assert_eq!(text(&alone, "/gang/text"), "2 of 2 members have places then: the whole gang");
     for (owners, kind, want) in [
-        (["w", "w"], "StatefulSet", format!("{start} set resources statefulset w --requests=cpu=1 && {start} delete pod a b")),
+        (
+            ["w", "w"],
+            "StatefulSet",
+            format!("{start} set resources statefulset w --requests=cpu=1 && {start} delete pod a b"),
+        ),
         (
             ["x", "y"],
             "Deployment",
-            format!("{start} set resources deployment x --requests=cpu=1 && {start} set resources deployment y --requests=cpu=1"),
+            format!(
+                "{start} set resources deployment x --requests=cpu=1 && {start} set resources deployment y --requests=cpu=1"
+            ),
         ),
     ] {
         let fix = of(owners, kind);
-        assert_eq!((text(&fix, "/parts/0/command"), &fix["parts"][0]["recreate"]), (&*want, &Value::Bool(true)));
-        let owners: std::collections::BTreeSet<String> = owners.iter().map(|name| format!("{kind}/{name}")).collect();
+        assert_eq!(
+            (text(&fix, "/parts/0/command"), &fix["parts"][0]["recreate"]),
+            (&*want, &Value::Bool(true))
+        );
+        let owners: std::collections::BTreeSet<String> =
+            owners.iter().map(|name| format!("{kind}/{name}")).collect();
         assert_eq!(fix["gang"]["owners"], json!(owners));
     }
     assert_eq!(of(["r", "r"], "Rocket")["parts"][0]["command"], Value::Null);

@@ -86,7 +86,9 @@ pub(super) fn fixes(snapshot: &Snapshot, of: Planned<'_>, most: usize, now: Now)
     if found.fixes.is_empty() && most > 0 {
         let path = format!("/apis/v1/explain/gangs/{}/{}", key.namespace, key.name);
         let what = match (search.is_cut.get(), of.outlook().would_leave.len()) {
-            (_, leaving @ 1..) => format!("No smaller change was found that helps than that {leaving} pods leave"),
+            (_, leaving @ 1..) => {
+                format!("No smaller change was found that helps than that {leaving} pods leave")
+            }
             (true, 0) => {
                 "No change was found that helps, and not all could be tried out on a gang of this size".into()
             }

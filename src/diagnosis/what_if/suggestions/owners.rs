@@ -50,12 +50,7 @@ enum How {
 /// Returns the command that changes pods of one controller, or without any, as an edit does. There is none for edits that
 /// are not of pods, for kinds of controllers that kubectl does not know, for pods that stand for objects, and where the
 /// exact change is not known.
-pub(super) fn command(
-    owner: Option<&OwnerOf>,
-    pods: &[&Pod],
-    edit: &Edit,
-    among: Among,
-) -> Option<String> {
+pub(super) fn command(owner: Option<&OwnerOf>, pods: &[&Pod], edit: &Edit, among: Among) -> Option<String> {
     let place = place(owner, pods, among)?;
     let names_pods = match place.how {
         How::Pod | How::OnDelete => true,

@@ -15,8 +15,8 @@ use pellucid_model::taint::{Taint, TaintEffect, tolerated};
 use pellucid_model::{Name, NodeIdx, Now, PodKey, PodSpec};
 use serde_json::json;
 
-use super::victims::delete_pod;
 use super::labels;
+use super::victims::delete_pod;
 use crate::requirements::victims::victims_on;
 use crate::requirements::{PodRequirements, missing, requested};
 
