@@ -17,7 +17,7 @@ use super::steady::{Steady, beside_readers};
 const READERS: usize = 10;
 /// Duration of each run, and of all runs of a comparison.
 const RUN: Duration = Duration::from_millis(500);
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(10);
 /// Pods per batch.
 const BATCH: usize = 20_000;
 /// Number of pending pods, each of a shape of its own.
