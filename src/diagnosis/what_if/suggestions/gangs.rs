@@ -43,7 +43,7 @@ struct Tried {
 }
 
 /// Largest number of pods that a fix lets go.
-const MOST_LEAVING: usize = 16;
+const MOST_LEAVING: usize = 8;
 /// Number of sets of failed requirements for which changes of the members are tried.
 const MOST_SETS: usize = 6;
 
