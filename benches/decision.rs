@@ -56,6 +56,10 @@ use pellucid::model::time::{NoProbe, Probe};
 use pellucid::recording::Outcome;
 use world::{NODES, PODS, add_pods, bare_scan, big_pod, now, resident, scheduler};
 
+/// That of the program: what readers take from the scheduling thread depends on it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A probe that reads the clock, like the probe of the scheduling thread.
 struct Clock(Instant);
 

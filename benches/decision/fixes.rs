@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::explain::{get, serve};
-use super::steady::{Steady, compare_beside_work};
+use super::steady::{Steady, beside_readers};
 
 /// Number of readers.
 const READERS: usize = 10;
-/// Duration of each run.
-const RUN: Duration = Duration::from_millis(2_500);
+/// Duration of each run, and of all runs of a comparison.
+const RUN: Duration = Duration::from_millis(500);
+const LONG: Duration = Duration::from_secs(10);
 /// Pods per batch.
 const BATCH: usize = 20_000;
 /// Number of pending pods, each of a shape of its own.
@@ -34,9 +35,9 @@ pub(crate) fn print() {
         let stop = CancellationToken::new();
         let address = serve(&steady, &runtime, &stop);
         let mut latencies = Vec::new();
-        steady.work(RUN / 5);
-        let what = format!("{READERS} readers ask for fixes, {shapes} shape(s)");
-        let loss = compare_beside_work(&what, ["nobody asks", "they are asked for"], |asked| {
+        steady.work(RUN);
+        println!("\n{READERS} readers ask for fixes, {shapes} shape(s): loss of pods/s");
+        let loss = beside_readers(LONG, |asked| {
             if !asked {
                 return steady.work(RUN);
             }

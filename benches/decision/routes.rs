@@ -14,13 +14,14 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::explain::{get, serve};
-use super::steady::{Steady, compare_beside_work};
+use super::steady::{Steady, beside_readers};
 
 /// Number of pending pods and of their shapes.
 const PENDING: usize = 10_000;
 const SHAPES: usize = 150;
-/// Duration of each run.
+/// Duration of each run, and of all runs of a comparison.
 const RUN: Duration = Duration::from_millis(2_500);
+const LONG: Duration = Duration::from_secs(30);
 /// Pods per batch.
 const BATCH: usize = 20_000;
 /// Budget of a route in milliseconds, and the largest loss of throughput in percent.
@@ -38,8 +39,8 @@ pub(crate) fn print() {
     let paths = paths(address);
     let mut latencies = Latencies::new();
     steady.work(RUN / 5);
-    let what = format!("every route with {PENDING} pending pods");
-    let loss = compare_beside_work(&what, ["nobody asks", "one asks after another"], |asked| {
+    println!("\nevery route with {PENDING} pending pods, one request after another: loss of pods/s");
+    let loss = beside_readers(LONG, |asked| {
         if !asked {
             return steady.work(RUN);
         }

@@ -130,23 +130,13 @@ pub(crate) fn compare(what: &str, names: [&str; 2], mut run: impl FnMut(bool) ->
     loss
 }
 
-/// Does the same for readers who keep a core busy. What a busy core takes from the other one is not theirs: two
-/// processors of a virtual machine may be one core of the host, and then whatever runs on one slows the other down. So a
-/// third side has a thread that only counts, and the loss is that against this side.
-pub(crate) fn compare_beside_work(what: &str, names: [&str; 2], mut run: impl FnMut(bool) -> Stretch) -> f64 {
-    let sides = [names[0], "nobody asks, a thread counts", names[1]];
-    let medians = interleaved(what, &sides, |side| match side {
-        1 => beside_a_counter(|| run(false)),
-        side => run(side == 2),
-    });
-    let loss = |to: f64, from: f64| 100.0 * (1.0 - to / from);
-    println!("  loss to a thread that counts {:.2} %", loss(medians[1], medians[0]));
-    let beyond = loss(medians[2], medians[1]);
-    println!(
-        "  loss beyond that             {beyond:.2} %  (all together {:.2} %)",
-        loss(medians[2], medians[0])
-    );
-    beyond
+/// Compares pairs of runs for readers who keep a core busy: with nobody who asks, and with a thread that only counts.
+/// Returns the loss to nobody. What a busy core takes from the other one is not the readers' own: two processors of a
+/// virtual machine may be one core of the host, and then whatever runs on one slows the other down.
+pub(crate) fn beside_readers(long: Duration, mut run: impl FnMut(bool) -> Stretch) -> f64 {
+    let loss = in_turn("readers", long, &mut run);
+    in_turn("a thread that counts", long, |on| if on { beside_a_counter(|| run(false)) } else { run(false) });
+    loss
 }
 
 /// Runs something while another thread counts.

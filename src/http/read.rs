@@ -19,7 +19,7 @@ use crate::body;
 use crate::connection::pool::Pool;
 use crate::connection::response_budget::ResponseBudget;
 use crate::error::{Failure, ReadError};
-use crate::recent::{Choice, Recent};
+use crate::recent::{Next, Recent};
 use crate::registration::endpoint::{Answered, Call, Endpoint, answer};
 use crate::registration::operation::{FORMAT, MIN_GENERATION, Operation};
 use crate::registration::params::Params;
@@ -54,7 +54,7 @@ pub(super) struct Reader<S> {
     pub(super) streams: Streams,
     pub(super) response_budget: ResponseBudget,
     pub(super) walks: Arc<Walks<S>>,
-    pub(super) recent: Arc<Recent<S>>,
+    pub(super) recent: Recent<S>,
 }
 
 pub(super) fn endpoint<S>(route: Route<S>, reader: &Arc<Reader<S>>) -> Endpoint
@@ -132,19 +132,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
             let value = read(&snapshot, params, info);
             return Ok((snapshot, value));
         }
-        let kept = match self.recent.choose(params.integer(MIN_GENERATION)?) {
-            Choice::Newest => None,
-            Choice::Kept(kept) => Some(kept),
-            Choice::Renew(kept) => {
-                tokio::spawn(Arc::clone(self).renew(
-                    route.clone(),
-                    read.clone(),
-                    params.clone(),
-                    info.clone(),
-                ));
-                Some(kept)
-            }
-        };
+        let kept = self.recent.choose(params.integer(MIN_GENERATION)?);
         // What an older snapshot does not know, the newest one may.
         if let Some(kept) = kept
             && let Ok(value) = read(&kept, params, info)
@@ -153,20 +141,34 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         }
         let since = Instant::now();
         let value = read(&snapshot, params, info);
-        self.recent.keep(&snapshot, since);
+        if self.recent.keep(&snapshot, since) {
+            let (route, read) = (Arc::clone(route), read.clone());
+            tokio::spawn(Arc::clone(self).tend(route, read, params.clone(), info.clone()));
+        }
         Ok((snapshot, value))
     }
 
-    /// Reads the newest snapshot, so that later requests find it worked out.
-    async fn renew(self: Arc<Self>, route: Arc<Route<S>>, read: Read<S>, params: Params, info: RequestInfo) {
-        let reader = Arc::clone(&self);
-        let job = move || {
-            let (snapshot, since) = ((reader.load)(), Instant::now());
-            let _ = read(&snapshot, &params, &info);
-            reader.recent.keep(&snapshot, since);
-        };
-        if self.pool_of(&route).run(job).await.is_err() {
-            self.recent.give_up();
+    /// Has the newest snapshot worked out now and then by this read, as long as somebody asks for what is shared.
+    async fn tend(self: Arc<Self>, route: Arc<Route<S>>, read: Read<S>, params: Params, info: RequestInfo) {
+        while let Some(next) = self.recent.next() {
+            let (Next::Renew(at) | Next::LetGo(at)) = next;
+            tokio::time::sleep_until(at).await;
+            if let Next::LetGo(_) = next {
+                self.recent.let_go();
+                continue;
+            }
+            let (reader, read, params, info) =
+                (Arc::clone(&self), read.clone(), params.clone(), info.clone());
+            let job = move || {
+                let (snapshot, since) = ((reader.load)(), Instant::now());
+                if !reader.recent.is_still(&snapshot) {
+                    let _ = read(&snapshot, &params, &info);
+                    reader.recent.keep(&snapshot, since);
+                }
+            };
+            if self.pool_of(&route).run(job).await.is_err() {
+                self.recent.give_up();
+            }
         }
     }
 

@@ -1,9 +1,10 @@
 //! The snapshot that costly lists are read from for a while.
 //!
 //! Some reads work out a lot about a snapshot that all readers of it share. With a new snapshot every few milliseconds
-//! each of them would work it out anew. So these reads stay at the last snapshot that took long: for ten times as long as
-//! it took, so that no more than about a tenth of a core goes into it, and then while a newer one is worked out, but never
-//! longer than a second. What is worked out quickly, as in a small cluster, is always read from the newest snapshot.
+//! each of them would work it out anew. So these reads stay at the last snapshot that took long. While somebody asks now
+//! and then, a newer one is worked out every half second beside the answers, so that nobody waits for it, and nobody gets
+//! one that is older than a second. What is worked out quickly, as in a small cluster, is always read from the newest
+//! snapshot.
 //!
 //! Not here: what is shared, which lies in the snapshot, and the snapshots of lists that go on (`walks`).
 
@@ -16,87 +17,103 @@ use tokio::time::Instant;
 
 /// Shortest read for which its snapshot is kept.
 const LONG: Duration = Duration::from_millis(20);
-/// How many times as long as the read took its snapshot is kept before a newer one is read.
-const REUSE: u32 = 10;
 /// How old the kept snapshot may be.
 const OLDEST: Duration = Duration::from_secs(1);
+/// How long after the last request it is still renewed.
+const WATCHED: Duration = Duration::from_secs(10);
 
 /// The kept snapshot.
-pub(crate) struct Recent<S>(Mutex<Option<Kept<S>>>);
+pub(crate) struct Recent<S> {
+    /// Time after which a newer one is worked out.
+    every: Duration,
+    state: Mutex<State<S>>,
+}
+
+struct State<S> {
+    kept: Option<Kept<S>>,
+    /// When somebody asked for the last time.
+    asked: Option<Instant>,
+    /// Whether somebody sees to it that the kept snapshot is renewed or let go.
+    is_tended: bool,
+}
 
 struct Kept<S> {
     snapshot: Arc<S>,
-    /// When its first read began.
+    /// When it was the newest one.
     since: Instant,
-    /// How long its first read took.
-    took: Duration,
-    /// Whether a newer snapshot is being read to take its place.
-    is_renewed: bool,
 }
 
-/// The snapshot to read.
-#[derive(Debug)]
-pub(crate) enum Choice<S> {
-    /// The newest one.
-    Newest,
-    /// The kept one.
-    Kept(Arc<S>),
-    /// The kept one, and the caller has to read the newest one too, beside the answer, and then call `keep` or `give_up`.
-    Renew(Arc<S>),
-}
-
-impl<S> Default for Recent<S> {
-    fn default() -> Self {
-        Self(Mutex::new(None))
+impl<S> State<S> {
+    fn is_watched(&self) -> bool {
+        self.asked.is_some_and(|asked| asked.elapsed() < WATCHED)
     }
 }
 
-impl<S: Published + Send + Sync + 'static> Recent<S> {
-    /// Chooses the snapshot for a request that wants at least this generation.
-    pub(crate) fn choose(&self, wanted: Option<u64>) -> Choice<S> {
-        let mut kept = self.0.lock();
-        let Some(kept) = kept.as_mut() else { return Choice::Newest };
-        let age = kept.since.elapsed();
-        if age >= OLDEST || wanted.is_some_and(|wanted| kept.snapshot.generation() < wanted) {
-            return Choice::Newest;
-        }
-        let snapshot = Arc::clone(&kept.snapshot);
-        if kept.is_renewed || age < kept.took * REUSE {
-            return Choice::Kept(snapshot);
-        }
-        kept.is_renewed = true;
-        Choice::Renew(snapshot)
+/// What has to be done about the kept snapshot, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A newer one has to be read.
+    Renew(Instant),
+    /// It has to be let go, unless somebody has asked by then.
+    LetGo(Instant),
+}
+
+impl<S: Published> Recent<S> {
+    pub(crate) fn new(every: Duration) -> Self {
+        Self { every, state: Mutex::new(State { kept: None, asked: None, is_tended: false }) }
     }
 
-    /// Keeps a snapshot that took so long to read, in place of an older one. Must be called within a tokio runtime.
-    pub(crate) fn keep(self: &Arc<Self>, snapshot: &Arc<S>, since: Instant) {
-        let took = since.elapsed();
-        let mut kept = self.0.lock();
+    /// Returns the snapshot to read for a request that wants at least this generation; `None` for the newest one.
+    pub(crate) fn choose(&self, wanted: Option<u64>) -> Option<Arc<S>> {
+        let mut state = self.state.lock();
+        state.asked = Some(Instant::now());
+        let kept = state.kept.as_ref()?;
+        let is_old = kept.since.elapsed() >= OLDEST;
+        let is_wanted = wanted.is_none_or(|wanted| kept.snapshot.generation() >= wanted);
+        (!is_old && is_wanted).then(|| Arc::clone(&kept.snapshot))
+    }
+
+    /// Keeps a snapshot whose read began at `since` and took until now, in place of an older one. Returns whether the
+    /// caller has to do what `next` says.
+    pub(crate) fn keep(&self, snapshot: &Arc<S>, since: Instant) -> bool {
+        let mut state = self.state.lock();
         let generation = snapshot.generation();
-        if kept.as_ref().is_some_and(|kept| kept.snapshot.generation() >= generation) {
-            return;
+        if state.kept.as_ref().is_some_and(|kept| kept.snapshot.generation() >= generation) {
+            return false;
         }
-        *kept = None;
-        if took >= LONG {
-            *kept = Some(Kept { snapshot: Arc::clone(snapshot), since, took, is_renewed: false });
-            tokio::spawn(Arc::clone(self).expire(generation, since + OLDEST));
+        let is_long = since.elapsed() >= LONG;
+        state.kept = is_long.then(|| Kept { snapshot: Arc::clone(snapshot), since });
+        is_long && !std::mem::replace(&mut state.is_tended, true)
+    }
+
+    /// Returns whether the kept snapshot is this one, which is the newest now.
+    pub(crate) fn is_still(&self, newest: &S) -> bool {
+        let mut state = self.state.lock();
+        let kept = state.kept.as_mut().filter(|kept| kept.snapshot.generation() == newest.generation());
+        kept.map(|kept| kept.since = Instant::now()).is_some()
+    }
+
+    /// Returns what has to be done next about the kept snapshot; `None` if nothing is kept, and then the next one that is
+    /// kept needs somebody to tend it.
+    pub(crate) fn next(&self) -> Option<Next> {
+        let mut state = self.state.lock();
+        let since = state.kept.as_ref().map(|kept| kept.since);
+        state.is_tended = since.is_some();
+        let since = since?;
+        Some(if state.is_watched() { Next::Renew(since + self.every) } else { Next::LetGo(since + OLDEST) })
+    }
+
+    /// Lets the snapshot go when nobody has asked for a while, because a snapshot that is held costs what changed since.
+    pub(crate) fn let_go(&self) {
+        let mut state = self.state.lock();
+        if !state.is_watched() {
+            state.kept = None;
         }
     }
 
-    /// Lets another request renew the kept snapshot.
+    /// Lets the snapshot go because no newer one could be read.
     pub(crate) fn give_up(&self) {
-        if let Some(kept) = self.0.lock().as_mut() {
-            kept.is_renewed = false;
-        }
-    }
-
-    /// Lets the snapshot go when nobody may read it any more, because a snapshot that is held costs what changed since.
-    async fn expire(self: Arc<Self>, generation: u64, at: Instant) {
-        tokio::time::sleep_until(at).await;
-        let mut kept = self.0.lock();
-        if kept.as_ref().is_some_and(|kept| kept.snapshot.generation() == generation) {
-            *kept = None;
-        }
+        self.state.lock().kept = None;
     }
 }
 
@@ -106,6 +123,7 @@ mod tests {
 
     use super::*;
 
+    #[derive(Debug)]
     struct State(u64);
 
     impl Published for State {
@@ -118,70 +136,83 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    async fn read(recent: &Arc<Recent<State>>, generation: u64, took: Duration) -> Arc<State> {
-        let (snapshot, since) = (Arc::new(State(generation)), Instant::now());
-        advance(took).await;
-        recent.keep(&snapshot, since);
-        snapshot
+    fn recent() -> Recent<State> {
+        Recent::new(ms(500))
     }
 
-    fn chosen(recent: &Recent<State>, wanted: Option<u64>) -> (&'static str, u64) {
-        match recent.choose(wanted) {
-            Choice::Newest => ("newest", 0),
-            Choice::Kept(snapshot) => ("kept", snapshot.0),
-            Choice::Renew(snapshot) => ("renew", snapshot.0),
-        }
+    /// Reads a snapshot that takes so long. Returns it, and whether somebody has to tend it.
+    async fn read(recent: &Recent<State>, generation: u64, took: Duration) -> (Arc<State>, bool) {
+        let (snapshot, since) = (Arc::new(State(generation)), Instant::now());
+        advance(took).await;
+        let is_new = recent.keep(&snapshot, since);
+        (snapshot, is_new)
+    }
+
+    fn chosen(recent: &Recent<State>, wanted: Option<u64>) -> Option<u64> {
+        recent.choose(wanted).map(|snapshot| snapshot.0)
     }
 
     #[tokio::test(start_paused = true)]
     async fn quick_reads_are_of_the_newest_state() {
-        let recent = Arc::default();
-        read(&recent, 1, ms(19)).await;
-        assert_eq!(chosen(&recent, None), ("newest", 0));
+        let recent = recent();
+        assert!(!read(&recent, 1, ms(19)).await.1);
+        assert_eq!((chosen(&recent, None), recent.next()), (None, None));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_costly_state_is_read_for_ten_times_its_cost_and_then_renewed_once() {
-        let recent = Arc::default();
+    async fn a_costly_state_is_renewed_every_half_second_while_somebody_asks() {
+        let recent = recent();
+        assert_eq!(chosen(&recent, None), None);
+        let start = Instant::now();
+        assert!(read(&recent, 1, ms(40)).await.1);
+        assert_eq!((chosen(&recent, None), recent.next()), (Some(1), Some(Next::Renew(start + ms(500)))));
+        advance(ms(460)).await;
+        assert!(!read(&recent, 2, ms(40)).await.1, "it is tended already");
+        assert_eq!(recent.next(), Some(Next::Renew(start + ms(1000))), "nobody has to ask for that");
+        assert_eq!(chosen(&recent, None), Some(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_state_that_is_still_the_newest_needs_no_other() {
+        let recent = recent();
+        chosen(&recent, None);
         read(&recent, 1, ms(40)).await;
-        assert_eq!(chosen(&recent, None), ("kept", 1));
-        advance(ms(359)).await;
-        assert_eq!(chosen(&recent, None), ("kept", 1));
-        advance(ms(1)).await;
-        assert_eq!(chosen(&recent, None), ("renew", 1));
-        assert_eq!(chosen(&recent, None), ("kept", 1), "somebody else renews it");
-        recent.give_up();
-        assert_eq!(chosen(&recent, None), ("renew", 1));
-        read(&recent, 2, ms(40)).await;
-        assert_eq!(chosen(&recent, None), ("kept", 2));
+        advance(ms(900)).await;
+        assert!(recent.is_still(&State(1)) && !recent.is_still(&State(2)));
+        advance(ms(900)).await;
+        assert_eq!(chosen(&recent, None), Some(1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_newer_generation_is_had_by_asking_for_it() {
-        let recent = Arc::default();
+        let recent = recent();
         read(&recent, 7, ms(40)).await;
-        assert_eq!(chosen(&recent, Some(7)), ("kept", 7));
-        assert_eq!(chosen(&recent, Some(8)), ("newest", 0));
+        assert_eq!((chosen(&recent, Some(7)), chosen(&recent, Some(8))), (Some(7), None));
+        advance(OLDEST).await;
+        assert_eq!(chosen(&recent, None), None, "it is too old for everybody");
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_older_state_does_not_come_back() {
-        let recent = Arc::default();
+        let recent = recent();
         read(&recent, 2, ms(40)).await;
         read(&recent, 1, ms(40)).await;
-        assert_eq!(chosen(&recent, None), ("kept", 2));
+        assert_eq!(chosen(&recent, None), Some(2));
         read(&recent, 3, ms(1)).await;
-        assert_eq!(chosen(&recent, None), ("newest", 0), "it is cheap again");
+        assert_eq!(chosen(&recent, None), None, "it is cheap again");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn after_a_second_it_is_let_go_whoever_asks() {
-        let recent = Arc::default();
-        let snapshot = read(&recent, 1, ms(400)).await;
-        advance(ms(599)).await;
-        assert_eq!(chosen(&recent, None), ("kept", 1));
-        tokio::time::sleep(ms(2)).await;
-        assert_eq!(chosen(&recent, None), ("newest", 0));
-        assert_eq!(Arc::strong_count(&snapshot), 1);
+    async fn it_is_let_go_when_nobody_has_asked_for_a_while() {
+        let recent = recent();
+        chosen(&recent, None);
+        let (snapshot, _) = read(&recent, 1, ms(40)).await;
+        recent.let_go();
+        assert_eq!(chosen(&recent, None), Some(1), "somebody had asked");
+        advance(WATCHED).await;
+        assert!(matches!(recent.next(), Some(Next::LetGo(_))));
+        recent.let_go();
+        assert_eq!((recent.next(), Arc::strong_count(&snapshot)), (None, 1));
+        assert!(read(&recent, 2, ms(40)).await.1, "the next one needs somebody again");
     }
 }

@@ -28,6 +28,7 @@ use crate::error::{BuildError, ServeError};
 use crate::middleware::{self, Observe, Observed};
 use crate::path_entry::PathEntry;
 use crate::read::{self, Load, Reader};
+use crate::recent::Recent;
 use crate::registration::endpoint::Endpoint;
 use crate::registration::openapi::describe;
 use crate::registration::operation::{self, Operation};
@@ -58,6 +59,8 @@ pub struct Limits {
     pub turn_patience: Duration,
     /// Time that a read may run before it is given up with 503.
     pub read_patience: Duration,
+    /// Time after which what costly lists share is worked out anew, while somebody asks for it.
+    pub renewal: Duration,
     /// Number of requests that wait for a generation; further ones get 429.
     pub generation_waiting: usize,
     /// Time that a request waits for a generation before it gets 503.
@@ -96,6 +99,7 @@ impl Default for Limits {
             long_reads_waiting: 32,
             turn_patience: Duration::from_secs(10),
             read_patience: READ_PATIENCE,
+            renewal: Duration::from_millis(500),
             generation_waiting: 256,
             generation_patience: Duration::from_secs(5),
             flag_body: 4096,
@@ -257,7 +261,7 @@ where
         },
         response_budget: ResponseBudget::new(limits.answer_bytes, limits.write_patience),
         walks: Arc::default(),
-        recent: Arc::default(),
+        recent: Recent::new(limits.renewal),
     });
     let mut switches = parts.switches;
     switches.sort_by(|left, right| left.name().cmp(right.name()));

@@ -123,7 +123,8 @@ fn waiting_for_a_generation_ends() {
 
 #[test]
 fn a_costly_list_is_read_from_one_state_for_a_while() {
-    let site = Site::with(Limits::default());
+    // Nothing but these requests reads it.
+    let site = Site::with(Limits { renewal: Duration::from_secs(3600), ..Limits::default() });
     // Returns the generation that was read. The read takes at least as long as given.
     let read_shared = |query: &str, takes: Duration| {
         let mut stream = send(
@@ -132,12 +133,7 @@ fn a_costly_list_is_read_from_one_state_for_a_while() {
                 "GET /apis/v1/held/shared{query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             ),
         );
-        site.began.recv().unwrap();
-        let since = Instant::now();
-        while since.elapsed() < takes {
-            std::thread::yield_now();
-        }
-        site.let_end.send(()).unwrap();
+        end_after(&site, takes);
         let reply = read(&mut stream);
         assert_eq!(reply.json()["generation"].to_string(), reply.header("x-snapshot-generation"));
         reply.json()["generation"].as_u64().unwrap()
@@ -156,6 +152,28 @@ fn a_costly_list_is_read_from_one_state_for_a_while() {
         "who wants a newer one gets it"
     );
     assert_eq!(read_shared("", Duration::ZERO), 8);
+}
+
+/// Waits until a held read begins, and lets it end after this time.
+fn end_after(site: &Site, takes: Duration) {
+    site.began.recv().unwrap();
+    let since = Instant::now();
+    while since.elapsed() < takes {
+        std::thread::yield_now();
+    }
+    site.let_end.send(()).unwrap();
+}
+
+#[test]
+fn a_costly_list_is_worked_out_anew_without_another_request() {
+    let site = Site::with(Limits { renewal: Duration::from_millis(5), ..Limits::default() });
+    let mut stream =
+        send(&site, "GET /apis/v1/held/shared HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    end_after(&site, Duration::from_millis(100));
+    assert_eq!(read(&mut stream).json()["generation"], 7);
+    site.publish(8);
+    // Nobody asks.
+    end_after(&site, Duration::ZERO);
 }
 
 #[test]

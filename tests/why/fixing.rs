@@ -10,11 +10,12 @@ use pellucid::model::relations::{PodAffinityTerm, PodTerms};
 use pellucid::model::selector::{
     LabelSelector, Labels, NodeAffinity, NodeSelectorTerm, Operator, Requirement,
 };
+use pellucid::model::taint::{Taint, TaintEffect};
 use pellucid::model::{Name, Node, Object, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use crate::common::driver::Core;
-use crate::common::made::{core_with, labelled, node, on, pod, ranked};
+use crate::common::made::{core_with, in_gang, labelled, node, on, pod, ranked};
 use crate::common::reads::{ask, list, number, text};
 
 pub(crate) fn names(pairs: &[(&str, &str)]) -> Vec<(Name, Name)> {
@@ -276,6 +277,88 @@ fn other_changes_of_a_pod_are_made_at_its_owner_too() {
         "kubectl -n ns patch statefulset db --type=merge -p \
          '{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":null}}}}' && kubectl -n ns delete pod q"
     );
+}
+
+/// Several changes of one pod: what the pod itself is given would be lost when it is made anew, and it is made anew once.
+#[test]
+fn changes_that_belong_together_are_all_made_where_the_pod_is_made() {
+    let of = |kind: &str| {
+        let taint = Taint { key: "k".into(), value: "".into(), effect: TaintEffect::NoSchedule };
+        let mut core = core_with(&[Node { taints: [taint].into(), ..node("n", 1000) }]);
+        let pod = Pod { requests_of_one: true, ..pod("p", 2000) };
+        core.attempt(&if kind.is_empty() { pod } else { controlled(pod, kind, "o") });
+        let body = fixes(&mut core, "p");
+        let both =
+            |fix: &&Value| text(fix, "/text").starts_with("tolerate") && list(fix, "/parts").len() == 2;
+        let fix = list(&body, "/fixes").iter().find(both).unwrap_or_else(|| panic!("{body:#}"));
+        list(fix, "/parts").iter().map(|part| text(part, "/command").to_owned()).collect::<Vec<_>>()
+    };
+    let toleration = r#"[{"effect":"NoSchedule","key":"k","operator":"Equal","value":""}]"#;
+    let job = of("Job");
+    let start = "kubectl -n ns get job o -o json | jq '.spec.template.spec";
+    assert!(job[0].starts_with(&format!("{start}.tolerations += {toleration} | ")), "{job:?}");
+    assert!(job[1].starts_with(&format!("{start}.containers[0].resources")), "{job:?}");
+    let set = of("ReplicaSet");
+    let get = "kubectl -n ns get replicaset o -o json | jq";
+    assert_eq!(
+        set,
+        [
+            format!("{get} '.spec.template.spec.tolerations += {toleration}' | kubectl -n ns replace -f -"),
+            "kubectl -n ns set resources replicaset o --requests=cpu=1 && kubectl -n ns delete pod p".into()
+        ]
+    );
+    let alone = of("");
+    assert!(alone[0].starts_with("kubectl -n ns patch pod p --type=json"), "{alone:?}");
+}
+
+#[test]
+fn members_of_a_gang_are_changed_where_they_are_made() {
+    let start = "kubectl -n ns";
+    let set = |object: &str| {
+        format!(
+            "{start} get {object} -o json | jq '.spec.containers[0].resources.requests[\"cpu\"] = \"1\"' | {start} replace --force -f -"
+        )
+    };
+    let of = |owners: [&str; 2], kind: &str| {
+        let mut core = core_with(&[node("n0", 1000), node("n1", 1000)]);
+        for (name, owner) in ["a", "b"].into_iter().zip(owners) {
+            let member = in_gang(Pod { requests_of_one: true, ..pod(name, 2000) }, "g", 2);
+            let is_made = !kind.is_empty();
+            core.see(&if is_made { controlled(member, kind, owner) } else { member });
+        }
+        core.run();
+        let body = ask(&mut core, "/apis/v1/explain/gangs/ns/g/suggestions");
+        let fix =
+            list(&body, "/fixes").iter().find(|fix| text(fix, "/text") == "request 1 of cpu instead of 2");
+        fix.unwrap_or_else(|| panic!("{body:#}")).clone()
+    };
+    let alone = of(["", ""], "");
+    assert_eq!(text(&alone, "/parts/0/command"), format!("for p in a b; do {}; done", set("pod $p")));
+    assert_eq!(text(&alone, "/gang/text"), "2 of 2 members have places then: the whole gang");
+    for (owners, kind, want) in [
+        (
+            ["w", "w"],
+            "StatefulSet",
+            format!("{start} set resources statefulset w --requests=cpu=1 && {start} delete pod a b"),
+        ),
+        (
+            ["x", "y"],
+            "Deployment",
+            format!(
+                "{start} set resources deployment x --requests=cpu=1 && {start} set resources deployment y --requests=cpu=1"
+            ),
+        ),
+    ] {
+        let fix = of(owners, kind);
+        assert_eq!(
+            (text(&fix, "/parts/0/command"), &fix["parts"][0]["recreate"]),
+            (&*want, &Value::Bool(true))
+        );
+        let owners: std::collections::BTreeSet<String> =
+            owners.iter().map(|name| format!("{kind}/{name}")).collect();
+        assert_eq!(fix["gang"]["owners"], json!(owners));
+    }
+    assert_eq!(of(["r", "r"], "Rocket")["parts"][0]["command"], Value::Null);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! refused, as are those that wait too long for their turn. A job is given up when its time is up, or when its caller
 //! has gone away (`model::cancellation`). Own threads would need more code for the same: tokio reuses its blocking
 //! threads, ends idle ones, and returns a panic as a value. The permits belong to the job, so a job whose caller has
-//! gone away counts until it ends.
+//! gone away counts until it ends. The threads step back behind the one that schedules (`background`).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use pellucid_model::cancellation::{Cancellation, Cancelled, run_cancellable};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
+use super::background::step_back;
 use crate::error::Failure;
 
 /// Time limits of a job: waiting for its turn, and running.
@@ -90,6 +91,7 @@ impl Pool {
         let span = tracing::Span::current();
         let job = tokio::task::spawn_blocking(move || {
             let _held = (place, turn);
+            step_back();
             let job = || span.in_scope(job);
             match times {
                 None => Ok(job()),

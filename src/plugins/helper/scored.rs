@@ -186,7 +186,7 @@ pub fn unit(name: &str) -> &'static str {
 /// quotient of at most 100 differs from every integer by at least 1/whole, which is more than the rounding error of
 /// 2^-46.
 #[inline]
-pub(super) fn percent(part: i64, whole: i64) -> i64 {
+pub fn percent(part: i64, whole: i64) -> i64 {
     if whole < 1 << 46 {
         ((part * 100) as f64 / whole as f64) as i64
     } else {

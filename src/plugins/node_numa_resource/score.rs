@@ -19,7 +19,6 @@ use super::holding::Holding;
 use super::node_topology::Zone;
 use super::numa_nodes::NumaNodes;
 use super::resource_spec::PodRequest;
-use pellucid_plugin_helper::scored::{ScoredResource, is_scalar};
 
 impl PreScore for NodeNumaResource {
     /// Whether there are NodeResourceTopologies changes the results of all nodes.

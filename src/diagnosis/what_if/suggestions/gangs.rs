@@ -20,7 +20,7 @@ use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId, PodKey, cancellation};
 
 use super::advised;
 use super::conflicts::conflicts;
-use super::gang_parts::{set_quorum, with_command};
+use super::gang_parts::set_quorum;
 use super::parts::{Part, changed, copy_node, cost, of_cluster, of_pod, remove_gates, set_request};
 use super::search::{Candidate, Found, is_known, rank};
 use super::victims::delete_pod;
@@ -85,9 +85,14 @@ pub(super) fn fixes(snapshot: &Snapshot, of: Planned<'_>, most: usize, now: Now)
     found.truncated |= search.is_cut.get();
     if found.fixes.is_empty() && most > 0 {
         let path = format!("/apis/v1/explain/gangs/{}/{}", key.namespace, key.name);
-        let what = match search.is_cut.get() {
-            true => "No change was found that helps, and not all could be tried out on a gang of this size",
-            false => "No change that can be tried out here helps",
+        let what = match (search.is_cut.get(), of.outlook().would_leave.len()) {
+            (_, leaving @ 1..) => {
+                format!("No smaller change was found that helps than that {leaving} pods leave")
+            }
+            (true, 0) => {
+                "No change was found that helps, and not all could be tried out on a gang of this size".into()
+            }
+            (false, 0) => "No change that can be tried out here helps".to_owned(),
         };
         found.note = Some(format!("{what}; {path} says what is missing."));
     }
@@ -154,9 +159,10 @@ impl<'s> Search<'s> {
                 Some(slots) => Some((tried.parts, slots)),
                 None => self.shrunk(tried.parts),
             };
-            found.extend(least.map(|(parts, slots)| {
-                let parts = parts.into_iter().map(|part| with_command(self.snapshot, part)).collect();
-                Candidate { parts, slots: Some(slots), ..Candidate::default() }
+            found.extend(least.map(|(parts, slots)| Candidate {
+                parts,
+                slots: Some(slots),
+                ..Candidate::default()
             }));
         }
         found

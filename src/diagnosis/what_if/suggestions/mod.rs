@@ -2,20 +2,21 @@
 //!
 //! For one pod, candidates relax the smallest sets of requirements that nodes fail (`search`). A candidate consists
 //! of `parts`, is planned on a copy of the state, and loses every part that it does not need. `estimates` says in which
-//! order nodes are tried, `labels`, `victims` and `owners` make parts,
-//! `advised` those that plugins propose, `company` tries a fix with the other pending pods.
+//! order nodes are tried, `labels` and `victims` make parts,
+//! `advised` those that plugins propose; `commands` and `owners` say how they are done, `company` tries a fix with the other pending pods.
 //! `conflicts` finds
 //! requirements that no node satisfies together, and `gangs` searches for changes that place a quorum. A reason
 //! without a part, such as a missing volume or claim, has only the remedy in its text.
 
 mod advised;
+mod commands;
 mod company;
 mod conflicts;
 mod estimates;
 mod gang_parts;
 mod gangs;
 mod labels;
-pub(crate) mod owners;
+mod owners;
 mod parts;
 mod search;
 mod victims;
@@ -133,7 +134,7 @@ fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, 
         name: name.into(),
         fits_now: found.fits_now,
         conflicts: found.conflicts,
-        fixes: found.fixes.into_iter().map(fix_body).collect(),
+        fixes: found.fixes.into_iter().map(|fix| fix_body(snapshot, fix)).collect(),
         note: found.note,
         slots_missing: None,
         gang: None,
@@ -141,8 +142,10 @@ fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, 
     }
 }
 
-fn fix_body(Candidate { mut parts, node, slots, company, widened }: Candidate) -> Fix {
+fn fix_body(snapshot: &Snapshot, fix: Candidate) -> Fix {
+    let Candidate { mut parts, node, slots, company, widened } = fix;
     put_in_order(&mut parts);
+    commands::add(snapshot, &mut parts);
     let times = |alike: &[Part]| match alike {
         [one] => one.text.clone(),
         all => format!("{} ({} times)", all[0].text, all.len()),

@@ -1,4 +1,4 @@
-//! The command that changes a pod where it is made.
+//! The command that changes a pod, or pods that are changed alike, where they are made.
 //!
 //! A pod of a Deployment, a StatefulSet and so on is changed in its controller's template, a pod without a controller
 //! itself. What the API server does not let be changed is deleted and created again: a pod's spec, a Job's template.
@@ -13,13 +13,27 @@ use super::parts::exact;
 
 /// What a command changes.
 struct Place<'a> {
-    pod: &'a Pod,
-    /// Kind, as kubectl takes it, and name.
+    /// Pods that are made from one controller, or have none.
+    pods: &'a [&'a Pod],
+    /// Kind, as kubectl takes it, and name; of several pods without a controller the name is the variable of a loop.
     object: String,
     /// Path of the pod's spec.
     spec: &'static str,
     how: How,
+    among: Among,
 }
+
+/// How a change stands among the other parts of its fix.
+#[derive(Clone, Copy)]
+pub(super) struct Among {
+    /// Whether some part makes the pods anew, so that what a pod of a Job is given by itself would be lost.
+    pub(super) is_remade: bool,
+    /// Whether no later part changes the pods.
+    pub(super) is_last: bool,
+}
+
+/// Largest number of pods that a command names.
+pub(super) const MOST_NAMED: usize = 100;
 
 /// How an object takes a change of the pod's spec.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,31 +47,38 @@ enum How {
     Pod,
 }
 
-/// Returns the command that changes a pod as an edit does. There is none for edits that are not of pods, for kinds of
-/// controllers that kubectl does not know, for pods that stand for objects, and where the exact change is not known.
-pub(super) fn command(owner: Option<&OwnerOf>, pod: &Pod, edit: &Edit) -> Option<String> {
-    let place = place(owner, pod)?;
+/// Returns the command that changes pods of one controller, or without any, as an edit does. There is none for edits that
+/// are not of pods, for kinds of controllers that kubectl does not know, for pods that stand for objects, and where the
+/// exact change is not known.
+pub(super) fn command(owner: Option<&OwnerOf>, pods: &[&Pod], edit: &Edit, among: Among) -> Option<String> {
+    let place = place(owner, pods, among)?;
+    let names_pods = match place.how {
+        How::Pod | How::OnDelete => true,
+        How::Job => edit.is_patch() && place.is_patched_itself(),
+        How::RollsOut => false,
+    };
+    if names_pods && pods.len() > MOST_NAMED {
+        return None;
+    }
     match edit {
         Edit::SetRequest { resource, amount, .. } => set_request(&place, resource, *amount),
         Edit::AddToleration { taint, .. } => {
             let toleration = json!([{
                 "key": &*taint.key, "operator": "Equal", "value": &*taint.value, "effect": taint.effect.as_str(),
             }]);
-            // A pod may gain tolerations, and pods of a Job are not worth a new Job.
-            match place.how {
-                How::Pod | How::Job => Some(patch_pod_toleration(pod, &toleration)),
-                _ => Some(place.filtered(&format!("{}.tolerations += {toleration}", place.spec))),
+            match place.is_patched_itself() {
+                true => place.tolerating(&toleration),
+                false => Some(place.filtered(&format!("{}.tolerations += {toleration}", place.spec))),
             }
         }
         Edit::LabelPod { key, value, .. } => Some(place.patched("label", key, value)),
         Edit::AnnotatePod { key, value, .. } => Some(place.patched("annotate", key, value)),
         Edit::DropNodeAffinity(_) => {
-            let affinity = &pod.spec.affinity;
             let mut gone = json!({});
-            if !affinity.selector.is_empty() {
+            if pods.iter().any(|pod| !pod.spec.affinity.selector.is_empty()) {
                 gone["nodeSelector"] = Value::Null;
             }
-            if affinity.required.is_some() {
+            if pods.iter().any(|pod| pod.spec.affinity.required.is_some()) {
                 gone["affinity"] = json!({"nodeAffinity": {REQUIRED: null}});
             }
             place.removed(&gone)
@@ -85,14 +106,14 @@ pub(super) fn command(owner: Option<&OwnerOf>, pod: &Pod, edit: &Edit) -> Option
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
-fn place<'a>(owner: Option<&OwnerOf>, pod: &'a Pod) -> Option<Place<'a>> {
+fn place<'a>(owner: Option<&OwnerOf>, pods: &'a [&'a Pod], among: Among) -> Option<Place<'a>> {
     // The API server has no such pod, and how it is made of its object is the plugin's matter.
-    if pod.stands_for.is_some() {
+    if pods.is_empty() || pods.iter().any(|pod| pod.stands_for.is_some()) {
         return None;
     }
     let template = ".spec.template.spec";
     let Some(owner) = owner else {
-        return Some(Place { pod, object: format!("pod {}", pod.key.name), spec: ".spec", how: How::Pod });
+        return Some(Place { pods, object: each(pods), spec: ".spec", how: How::Pod, among });
     };
     let how = match &*owner.kind {
         "Deployment" | "DaemonSet" => How::RollsOut,
@@ -102,33 +123,80 @@ fn place<'a>(owner: Option<&OwnerOf>, pod: &'a Pod) -> Option<Place<'a>> {
         _ => return None,
     };
     let object = format!("{} {}", owner.kind.to_lowercase(), owner.name);
-    Some(Place { pod, object, spec: template, how })
+    Some(Place { pods, object, spec: template, how, among })
+}
+
+/// Returns a pod as kubectl takes it: its name, or the variable of the loop over several.
+fn each(pods: &[&Pod]) -> String {
+    match pods {
+        [one] => format!("pod {}", one.key.name),
+        _ => "pod $p".to_owned(),
+    }
 }
 
 impl Place<'_> {
     fn kubectl(&self) -> String {
-        format!("kubectl -n {}", self.pod.key.namespace)
+        format!("kubectl -n {}", self.pods[0].key.namespace)
     }
 
-    /// Appends what makes the controller make the pod anew.
+    /// Returns whether a pod is given what it may get by itself: tolerations, labels, annotations. Pods of a Job are not
+    /// worth a new Job.
+    fn is_patched_itself(&self) -> bool {
+        self.how == How::Pod || (self.how == How::Job && !self.among.is_remade)
+    }
+
+    fn names(&self) -> String {
+        self.pods.iter().map(|pod| &*pod.key.name).collect::<Vec<&str>>().join(" ")
+    }
+
+    /// Appends what makes the controller make the pods anew, or repeats a command for each of the pods themselves.
     fn finished(&self, command: String) -> String {
         match self.how {
-            How::OnDelete => format!("{command} && {} delete pod {}", self.kubectl(), self.pod.key.name),
-            _ => command,
+            // Once, since the next pods may have other names.
+            How::OnDelete if self.among.is_last => {
+                format!("{command} && {} delete pod {}", self.kubectl(), self.names())
+            }
+            How::Pod => self.for_each(command),
+            How::OnDelete | How::RollsOut | How::Job => command,
         }
     }
 
-    /// Returns the command that sets a label or an annotation of the pods, by kubectl's verb for it. A pod may get other
-    /// ones, and pods of a Job are not worth a new Job.
+    fn for_each(&self, command: String) -> String {
+        match self.pods {
+            [_] => command,
+            _ => format!("for p in {}; do {command}; done", self.names()),
+        }
+    }
+
+    /// Returns the command that sets a label or an annotation of the pods, by kubectl's verb for it.
     fn patched(&self, verb: &str, key: &str, value: &str) -> String {
         let kubectl = self.kubectl();
-        if matches!(self.how, How::Pod | How::Job) {
+        if self.is_patched_itself() {
             let value = if value.contains(['"', ' ']) { format!("'{value}'") } else { value.to_owned() };
-            return format!("{kubectl} {verb} pod {} {key}={value} --overwrite", self.pod.key.name);
+            let each = each(self.pods);
+            return self.for_each(format!("{kubectl} {verb} {each} {key}={value} --overwrite"));
         }
         let field = if verb == "label" { "labels" } else { "annotations" };
+        if self.how == How::Job {
+            return self.filtered(&format!(".spec.template.metadata.{field}[\"{key}\"] = {}", json!(value)));
+        }
         let patch = json!({"spec": {"template": {"metadata": {field: {key: value}}}}});
         self.finished(format!("{kubectl} patch {} --type=merge -p '{patch}'", self.object))
+    }
+
+    /// Returns the command that adds a toleration to the pods themselves, if one patch fits all.
+    fn tolerating(&self, toleration: &Value) -> Option<String> {
+        let is_first = self.pods[0].spec.tolerations.is_empty();
+        if self.pods.iter().any(|pod| pod.spec.tolerations.is_empty() != is_first) {
+            return None;
+        }
+        let (path, value) = match is_first {
+            true => ("/spec/tolerations", toleration),
+            false => ("/spec/tolerations/-", &toleration[0]),
+        };
+        let patch = json!([{"op": "add", "path": path, "value": value}]);
+        let (kubectl, each) = (self.kubectl(), each(self.pods));
+        Some(self.for_each(format!("{kubectl} patch {each} --type=json -p '{patch}'")))
     }
 
     /// Returns the command that changes the object by a jq filter.
@@ -176,7 +244,7 @@ fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
 
 /// Returns the command that sets a request, if the pod requests just what its only container does.
 fn set_request(place: &Place<'_>, resource: &Name, amount: i64) -> Option<String> {
-    if !place.pod.requests_of_one {
+    if !place.pods.iter().all(|pod| pod.requests_of_one) {
         return None;
     }
     let amount = exact(resource, amount);
@@ -195,13 +263,4 @@ fn set_request(place: &Place<'_>, resource: &Name, amount: i64) -> Option<String
             place.filtered(&format!("{}{limits}", set("requests")))
         }
     })
-}
-
-fn patch_pod_toleration(pod: &Pod, toleration: &Value) -> String {
-    let (path, value) = match pod.spec.tolerations.is_empty() {
-        true => ("/spec/tolerations", toleration),
-        false => ("/spec/tolerations/-", &toleration[0]),
-    };
-    let patch = json!([{"op": "add", "path": path, "value": value}]);
-    format!("kubectl -n {} patch pod {} --type=json -p '{patch}'", pod.key.namespace, pod.key.name)
 }

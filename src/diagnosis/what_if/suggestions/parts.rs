@@ -15,8 +15,8 @@ use pellucid_model::taint::{Taint, TaintEffect, tolerated};
 use pellucid_model::{Name, NodeIdx, Now, PodKey, PodSpec};
 use serde_json::json;
 
+use super::labels;
 use super::victims::delete_pod;
-use super::{labels, owners};
 use crate::requirements::victims::victims_on;
 use crate::requirements::{PodRequirements, missing, requested};
 
@@ -103,16 +103,14 @@ pub(super) fn of_pod(
     })
 }
 
-/// Says which controller to change for a change of one pod, and how.
+/// Says which controller to change for a change of one pod; `commands` says how.
 pub(super) fn owned(asked: &PodRequirements<'_>, part: Part) -> Part {
     let pod = &asked.record.pod;
     let owner = crate::owner::owner(&asked.cluster, pod);
-    let command = owners::command(owner.as_ref(), pod, &part.edit);
-    let recreate = !part.edit.is_patch() || owner.as_ref().is_some_and(|owner| owner.kind != "Job");
     let is_sum = matches!(part.edit, Edit::SetRequest { .. }) && !pod.requests_of_one;
     let all = if is_sum { ", all its containers together" } else { "" };
     let of = owner.as_ref().map(|owner| format!(" (in {} {})", owner.kind, owner.name)).unwrap_or_default();
-    Part { text: format!("{}{all}{of}", part.text), command, recreate, owner, ..part }
+    Part { text: format!("{}{all}{of}", part.text), owner, ..part }
 }
 
 fn relaxed(

@@ -9,7 +9,7 @@ use pellucid_framework::manifest::format_moment;
 use pellucid_model::Name;
 use serde_json::{Value, json};
 
-use super::super::super::listing::MAX_ROWS;
+use pellucid_plugin_helper::listing::MAX_ROWS;
 use super::super::amounts::Resource;
 use super::{Entry, NodeResources, Published};
 

@@ -7,7 +7,7 @@ use pellucid_model::selector::Labels;
 
 use super::super::device::GPU_MODEL;
 use super::*;
-use crate::testing::{TestCluster, node};
+use pellucid_plugin_helper::testing::{TestCluster, node};
 
 /// A plugin that does nothing but bring the state.
 struct Bare;
