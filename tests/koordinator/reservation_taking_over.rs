@@ -121,7 +121,9 @@ fn several_pods_are_taken_over_where_the_policy_says_so() {
             );
         }
         let policy = json!({"preAllocationPolicy": {"enableMultiple": is_multiple}});
-        create(&mut case, ahead("r", "5", &policy));
+        let mut made = ahead("r", "5", &policy);
+        made["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!("4Gi");
+        create(&mut case, made);
         assert_eq!(
             (owners(&case, "r"), free(&case, "n")),
             (taken.iter().map(|s| (*s).to_owned()).collect(), left)
