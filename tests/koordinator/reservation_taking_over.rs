@@ -1,6 +1,7 @@
 //! Reservations that are placed over bound pods of their owners (`spec.preAllocation`).
 
 use pellucid::model::PodKey;
+use pellucid::recording::Outcome;
 use serde_json::{Value, json};
 
 use crate::reservation_cluster::{Case, array, text};
@@ -102,6 +103,12 @@ fn one_that_must_be_over_a_pod_waits_for_one() {
     create(&mut case, required);
     let said = &status(&case, "r")["conditions"][0]["message"];
     assert!(text(said).contains("no pod match reservation with pre allocation required"), "{said}");
+    let scheduler = &case.core.scheduler;
+    let stand_in = scheduler.cluster().find_pod(&PodKey::new("default", "reservation:r")).expect("it waits");
+    let Outcome::Refused(refusal) = scheduler.verdict(stand_in).expect("it was tried").outcome else {
+        panic!("it is refused")
+    };
+    assert_eq!(refusal.reasons().next().expect("a reason").0.code.as_str(), "NoPodToPreAllocate");
     assert_eq!(try_pod(&mut case, &pod("other", "db", "1")), is_on("n"));
     assert_eq!(try_pod(&mut case, &pod("a", "web", "2")), is_on("n"));
     case.core.wait(std::time::Duration::from_secs(600));
@@ -121,7 +128,9 @@ fn several_pods_are_taken_over_where_the_policy_says_so() {
             );
         }
         let policy = json!({"preAllocationPolicy": {"enableMultiple": is_multiple}});
-        create(&mut case, ahead("r", "5", &policy));
+        let mut made = ahead("r", "5", &policy);
+        made["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!("4Gi");
+        create(&mut case, made);
         assert_eq!(
             (owners(&case, "r"), free(&case, "n")),
             (taken.iter().map(|s| (*s).to_owned()).collect(), left)
