@@ -47,6 +47,8 @@ async fn eight_cards_are_published_on_their_node() {
 fn session(kubectl: &Kubectl) {
     let file = kubectl.home.path().join("eight.yaml");
     std::fs::write(&file, manifests()).expect("written");
+    // The definition is in the same file, and kubectl knows the kind the next time.
+    kubectl.output(&["apply", "-f", EXAMPLE]);
     kubectl.says(&["apply", "-f", EXAMPLE]);
     kubectl.says(&["apply", "-f", &file.display().to_string()]);
     let amounts = ["core", "memory", "memory-ratio"]
