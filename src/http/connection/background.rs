@@ -3,10 +3,10 @@
 //! On Linux a nice value belongs to a thread. Elsewhere it belongs to the whole process, and nothing is done. A thread
 //! that has stepped back stays there, because going forward again takes a privilege.
 
-/// How far a thread steps back: beside one of ordinary priority on one core it has about a tenth of the time, so that it
+/// How far a thread steps back: beside one of ordinary priority on one core it has about a quarter of the time, so that it
 /// goes on, if slowly, when every core is busy.
 #[cfg(target_os = "linux")]
-const NICE: i32 = 10;
+const NICE: i32 = 5;
 
 /// Lowers the priority of this thread, once. A system that refuses leaves it as it is.
 #[cfg(target_os = "linux")]
