@@ -10,7 +10,6 @@ use pellucid_framework::{NumaAffinity, TopologyHints, View};
 use pellucid_model::pages::PAGE;
 use pellucid_model::{NodeIdx, PodSpec};
 
-use pellucid_plugin_helper::scored::{Counting, ScoredResource, ScoredSet, is_scalar, percent};
 use super::NodeNumaResource;
 use super::allocation::{Left, NodeRequest};
 use super::amounts::{Amounts, CPU, amplify};
@@ -19,6 +18,7 @@ use super::holding::Holding;
 use super::node_topology::Zone;
 use super::numa_nodes::NumaNodes;
 use super::resource_spec::PodRequest;
+use pellucid_plugin_helper::scored::{Counting, ScoredResource, ScoredSet, is_scalar, percent};
 
 impl PreScore for NodeNumaResource {
     /// Whether there are NodeResourceTopologies changes the results of all nodes.

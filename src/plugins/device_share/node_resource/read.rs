@@ -9,9 +9,9 @@ use pellucid_framework::manifest::format_moment;
 use pellucid_model::Name;
 use serde_json::{Value, json};
 
-use pellucid_plugin_helper::listing::MAX_ROWS;
 use super::super::amounts::Resource;
 use super::{Entry, NodeResources, Published};
+use pellucid_plugin_helper::listing::MAX_ROWS;
 
 pub(crate) fn read(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let Some(state) = cx.view.state::<NodeResources>() else {
