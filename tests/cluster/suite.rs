@@ -197,13 +197,11 @@ impl Suite {
         }
     }
 
-    /// Creates the definitions of `api/crds` that the server does not have.
+    /// Creates the definitions of gangs' kinds that the server does not have.
     async fn create_definitions(&self) {
         const KIND: &str = "apiextensions.k8s.io/v1/CustomResourceDefinition";
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/api/crds");
-        for file in std::fs::read_dir(folder).expect("the definitions") {
-            let text = std::fs::read_to_string(file.expect("a file").path()).expect("read");
-            let object: Value = serde_saphyr::from_str(&text).expect("YAML");
+        for text in pellucid_api::definitions::DEFINITIONS {
+            let object = pellucid::sandbox::definition(text);
             let name = object["metadata"]["name"].as_str().expect("a name").to_owned();
             if !self.read(KIND, &name).await.is_null() {
                 continue;

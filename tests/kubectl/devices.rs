@@ -14,7 +14,7 @@ const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/devices.yam
 /// A node without cards, and its Device of eight.
 fn manifests() -> String {
     let mut text = String::from(
-        "{apiVersion: v1, kind: Node, metadata: {name: gpu-8}}\n---\napiVersion: scheduling.koordinator.sh/v1alpha1\nkind: Device\n\
+        "apiVersion: v1\nkind: Node\nmetadata: {name: gpu-8}\n---\napiVersion: scheduling.koordinator.sh/v1alpha1\nkind: Device\n\
          metadata: {name: gpu-8}\nspec:\n  devices:\n",
     );
     for minor in 0..8 {
