@@ -3,13 +3,11 @@
 use pellucid::app::instance::{Instance, InstanceConfig};
 use pellucid::config;
 use pellucid::framework::controllers;
-use pellucid::sandbox::{Config, Sandbox};
+use pellucid::sandbox::{Config, Sandbox, definition};
+use pellucid_api::definitions::koordinator;
 
 use crate::common::running::parts;
 use crate::{Kubectl, await_answer, kubectl_is_there};
-
-/// The kind, and a node with two cards.
-const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/devices.yaml");
 
 /// A node without cards, and its Device of eight.
 fn manifests() -> String {
@@ -31,7 +29,9 @@ async fn eight_cards_are_published_on_their_node() {
     if !kubectl_is_there() {
         return;
     }
-    let sandbox = Sandbox::start(Config::default()).await.expect("the sandbox starts");
+    // A kind that comes later is found when the scheduler looks again.
+    let objects = vec![definition(koordinator::DEVICES)];
+    let sandbox = Sandbox::start(Config { objects, ..Config::default() }).await.expect("the sandbox starts");
     let made = parts(sandbox.kube_config()).await;
     let named = controllers::named(&made.registry, &["noderesource".to_owned()]);
     // DeviceShare is in no profile.
@@ -47,9 +47,6 @@ async fn eight_cards_are_published_on_their_node() {
 fn session(kubectl: &Kubectl) {
     let file = kubectl.home.path().join("eight.yaml");
     std::fs::write(&file, manifests()).expect("written");
-    // The definition is in the same file, and kubectl knows the kind the next time.
-    kubectl.output(&["apply", "-f", EXAMPLE]);
-    kubectl.says(&["apply", "-f", EXAMPLE]);
     kubectl.says(&["apply", "-f", &file.display().to_string()]);
     let amounts = ["core", "memory", "memory-ratio"]
         .map(|of| format!("{{.status.allocatable.koordinator\\.sh/gpu-{of}}}"));
