@@ -11,6 +11,5 @@ pub mod describing;
 pub mod koordinator;
 pub mod listing;
 pub mod scored;
-#[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod water_filling;
