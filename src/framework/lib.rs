@@ -22,7 +22,6 @@
 pub mod advice;
 pub mod args;
 pub mod bodies;
-pub mod controllers;
 pub mod endpoint;
 mod factory;
 pub mod gangs;
@@ -41,7 +40,6 @@ pub mod view;
 pub mod whole_cause;
 
 pub use advice::{Advice, PodGroups};
-pub use controllers::{Controller, Right};
 pub use gangs::GangPolicy;
 pub use overrides::{NodeOverride, NodeOverrides};
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
@@ -52,7 +50,8 @@ pub use plugin::{
     PreScore, PreScored, QueueSort, Reads, Reservation, Reserve, Score, VictimGuard,
 };
 pub use post_filter::PostFiltered;
-pub use registration::Registration;
+pub use registration::controllers::{Controller, Right};
+pub use registration::{Registration, controllers};
 pub use topology::{NumaAffinity, TopologyHints};
 pub use view::View;
 pub use whole_cause::{EveryReason, NodeReason};

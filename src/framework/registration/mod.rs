@@ -2,15 +2,17 @@
 //!
 //! Not here: whether the plugins of a process get along, which [`registry`](crate::registry) checks.
 
+pub mod controllers;
+
 use std::sync::Arc;
 
 use pellucid_api::reason::PluginReason;
 use pellucid_model::custom::CustomKind;
 use serde_json::Value;
 
+use self::controllers::Controller;
 use super::advice::{Grouping, PodRead};
 use super::args;
-use super::controllers::Controller;
 use super::endpoint::Endpoint;
 use super::gauges::GaugeFamily;
 use super::plugin::{ArgsError, DeclaredKeys, Plugin, PluginFactory};

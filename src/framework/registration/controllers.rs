@@ -7,7 +7,7 @@
 use pellucid_cluster::DerivedState;
 use pellucid_model::custom::CustomKind;
 
-use super::plugin::PluginFactory;
+use crate::plugin::PluginFactory;
 
 /// Verbs on a resource of an API group, as in a rule of RBAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
