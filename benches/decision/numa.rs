@@ -12,7 +12,7 @@ use pellucid::kubernetes::decode::Decoder;
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs};
 use pellucid::model::selector::Labels;
 use pellucid::model::time::NoProbe;
-use pellucid::model::{CustomKindRef, Node, PodKey, PodSpec};
+use pellucid::model::{CustomKindRef, Node, Pod, PodKey, PodSpec};
 use pellucid::plugins::node_numa_resource::cpus::accumulator::{
     AllocateStrategy, BindPolicy, ExclusivePolicy, Request, Taken, allocate,
 };
@@ -102,7 +102,9 @@ impl Machines {
         let name = |i: usize| format!("pod-{}-{i:05}", self.batches);
         for i in 0..BATCH {
             let spec = request(i % self.shapes, are_pinned);
-            self.scheduler.apply(Input::PodApplied(pod(&name(i), spec)), now());
+            let mut made = Pod::clone(&pod(&name(i), spec));
+            made.labels = made.spec.labels.clone();
+            self.scheduler.apply(Input::PodApplied(Arc::new(made)), now());
         }
         let keys: Vec<PodKey> = (0..BATCH).map(|i| PodKey::new("default", &name(i))).collect();
         let start = Instant::now();

@@ -17,7 +17,7 @@ use pellucid::recording::Outcome;
 use serde_json::json;
 
 use super::steady::{Stretch, in_turn};
-use super::world::{NODES, now, pod, scheduler_with, spec};
+use super::world::{NODES, node, now, pod, scheduler_with, spec};
 
 const RESERVATIONS: usize = 10_000;
 /// Number of pods placed at a time.
@@ -92,6 +92,17 @@ impl Loaded {
         Stretch { pods: n, took }
     }
 
+    /// Adds placed pods where reservations would be, of their size.
+    fn add_placed_pods(&mut self) {
+        for i in 0..RESERVATIONS {
+            let mut spec = spec(0);
+            (spec.requests.list.milli_cpu, spec.requests.list.memory) = (1000, 1 << 30);
+            let mut made = Pod::clone(&pod(&format!("placed-{i:05}"), spec));
+            made.node_name = Some(node(i % NODES).name);
+            self.scheduler.apply(Input::PodApplied(Arc::new(made)), now());
+        }
+    }
+
     fn pod(&self, i: usize, is_owner: bool) -> Arc<Pod> {
         let mut made = Pod::clone(&pod(&format!("pod-{}-{i:05}", self.batches), spec(0)));
         let app = if is_owner { format!("app-{}", i / self.each) } else { "none".to_owned() };
@@ -107,9 +118,11 @@ pub(crate) fn print() {
         let best = (0..3).map(|_| loaded.place(true, n).rate()).fold(0.0, f64::max);
         println!("  owners of {each} each: {best:.0} pods/s");
     }
-    let mut without = Loaded::new(None);
-    for (each, what) in [(0, "without reservations"), (1, "with them")] {
-        let mut with = Loaded::new(Some(each));
+    for (each, what) in [(0, "without reservations"), (1, "with them, to as many placed pods")] {
+        let (mut without, mut with) = (Loaded::new(None), Loaded::new(Some(each)));
+        if each > 0 {
+            without.add_placed_pods();
+        }
         println!("pods that own none, {what}, lost pods/s:");
         in_turn("Reservation on", LONG, |on| if on { &mut with } else { &mut without }.place(false, BATCH));
     }

@@ -24,6 +24,8 @@ pub struct SelectedKeys {
     unused: usize,
     /// Prefixes of keys that plugins declare.
     prefixes: Arc<[&'static str]>,
+    /// Keys of the labels that say nothing about nodes, which plugins declare.
+    wide: Arc<[Name]>,
 }
 
 impl SelectedKeys {
@@ -52,13 +54,22 @@ impl SelectedKeys {
         Labels::new(labels.iter().filter(|(key, _)| self.contains(key)).cloned())
     }
 
-    /// Adds keys that plugins declare, permanently. A key that ends in `*` stands for all keys with that prefix.
-    pub(super) fn declare(&mut self, keys: impl Iterator<Item = &'static str>) {
+    /// Returns the subset of `labels` that says nothing about nodes.
+    fn wide<'a>(&'a self, labels: &'a Labels) -> impl Iterator<Item = &'a (Name, Name)> {
+        let wide = &self.wide;
+        let all = (!wide.is_empty()).then(|| labels.iter()).into_iter().flatten();
+        all.filter(move |(key, _)| wide.contains(key))
+    }
+
+    /// Adds keys that plugins declare, permanently: those that may decide about nodes, and the others. A key that ends in
+    /// `*` stands for all keys with that prefix; of the others each is whole.
+    pub(super) fn declare(&mut self, keys: &[&'static str], wide: &[&'static str]) {
+        self.wide = wide.iter().map(|key| Name::new(key)).collect();
         let mut prefixes = self.prefixes.to_vec();
         for key in keys {
             match key.strip_suffix('*') {
                 Some(prefix) => prefixes.push(prefix),
-                None => *Arc::make_mut(&mut self.users).entry(key.into()).or_default() += 1,
+                None => *Arc::make_mut(&mut self.users).entry(Name::new(key)).or_default() += 1,
             }
         }
         self.prefixes = prefixes.into();
@@ -71,7 +82,10 @@ impl SelectedKeys {
     /// Returns whether a pod's spec holds the right labels, namespace and priority.
     fn fits(&self, pod: &Pod) -> bool {
         let (spec, labels) = (&pod.spec, pod.labels.iter().filter(|(key, _)| self.contains(key)));
-        spec.namespace == pod.key.namespace && spec.priority == pod.priority && spec.labels.iter().eq(labels)
+        spec.namespace == pod.key.namespace
+            && spec.priority == pod.priority
+            && spec.labels.iter().eq(labels)
+            && spec.wide_labels.iter().eq(self.wide(&pod.labels))
     }
 
     /// Corrects a pod's spec so that [`Self::fits`] holds. Returns whether it changed.
@@ -80,9 +94,10 @@ impl SelectedKeys {
             return false;
         }
         let labels = self.project(&pod.labels);
+        let wide_labels = Labels::new(self.wide(&pod.labels).cloned());
         let pod = Arc::make_mut(pod);
         let spec = Arc::make_mut(&mut pod.spec);
-        spec.labels = labels;
+        (spec.labels, spec.wide_labels) = (labels, wide_labels);
         spec.namespace = pod.key.namespace.clone();
         spec.priority = pod.priority;
         true

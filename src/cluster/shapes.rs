@@ -29,10 +29,10 @@ impl NodeKeys {
     fn project(&self, spec: &Arc<PodSpec>) -> Arc<PodSpec> {
         let labels = kept(&spec.labels, &self.labels);
         let annotations = kept(&spec.annotations, &self.annotations);
-        if labels.is_none() && annotations.is_none() {
+        if labels.is_none() && annotations.is_none() && spec.wide_labels.is_empty() {
             return spec.clone();
         }
-        let mut projected = PodSpec::clone(spec);
+        let mut projected = PodSpec { wide_labels: Labels::default(), ..PodSpec::clone(spec) };
         projected.labels = labels.unwrap_or(projected.labels);
         projected.annotations = annotations.unwrap_or(projected.annotations);
         Arc::new(projected)
@@ -154,6 +154,13 @@ impl Shapes {
     pub fn node_shape(&self, shape: ShapeId) -> (ShapeId, u32) {
         let node_shape = self.node_shapes.get(shape.0 as usize).copied().unwrap_or_default();
         (node_shape, self.nodes.generation(node_shape))
+    }
+
+    /// Returns the spec of a shape without what says nothing about nodes.
+    #[inline]
+    pub fn node_spec(&self, shape: ShapeId) -> Option<&PodSpec> {
+        let node_shape = self.node_shapes.get(shape.0 as usize)?;
+        self.nodes.entries.get(node_shape.0 as usize)?.spec.as_deref()
     }
 
     /// Returns the number of shapes in use.

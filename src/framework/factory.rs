@@ -55,11 +55,6 @@ impl DeclaredKeys {
         node_annotations: &[],
     };
 
-    /// Iterates over the labels of pods that are read.
-    pub fn labels_of_pods(&self) -> impl Iterator<Item = &'static &'static str> + use<> {
-        self.pod_labels.iter().chain(self.pod_wide_labels)
-    }
-
     /// Iterates over the annotations of pods that are read, but for those of holds.
     pub fn annotations_of_pods(&self) -> impl Iterator<Item = &'static &'static str> + use<> {
         self.pod_annotations.iter().chain(self.pod_wide_annotations)

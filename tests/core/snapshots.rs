@@ -6,7 +6,6 @@ use pellucid::cycle::NodeResultCache;
 use pellucid::cycle::attempt::node_result_cache::CycleContext;
 use pellucid::cycle::scheduler::PluginTally;
 use pellucid::framework::View;
-use pellucid::model::time::NoProbe;
 use pellucid::queue::QueueStage;
 
 use crate::common::made::{core_with, node, pod};
@@ -56,14 +55,7 @@ fn the_cycle_runs_on_a_root_and_decides_alike() {
     let p = pod("p", 100);
     let snapshot = core.scheduler.publish(core.now);
     let profile = &snapshot.profiles[0];
-    let of = CycleContext {
-        profile,
-        view: View::new(&snapshot.cluster),
-        spec: &p.spec,
-        claimant: None,
-        aside: Default::default(),
-        probe: &NoProbe,
-    };
+    let of = CycleContext::new(profile, View::new(&snapshot.cluster), &p.spec);
     let mut rows = NodeResultCache::default();
     let mut tally = vec![PluginTally::default(); profile.plugins.len()];
     rows.run_filters(&of, true, &mut tally);

@@ -17,7 +17,6 @@ use pellucid::framework::endpoint::{PathParams, ReadContext};
 use pellucid::framework::list::List;
 use pellucid::framework::profile::Profile;
 use pellucid::kubernetes::decode::Decoder;
-use pellucid::model::time::NoProbe;
 use pellucid::model::{CustomKindRef, NodeIdx, Pod, PodKey, quantity};
 use pellucid::plugins::device_share::{DEVICE, NAME};
 use pellucid::plugins::registry;
@@ -195,14 +194,7 @@ impl Case {
     /// Returns the weighted score of each node that is feasible.
     fn scores(&self, pod: &Pod) -> BTreeMap<String, i64> {
         let view = View::new(self.core.scheduler.cluster());
-        let ctx = CycleContext {
-            profile: &self.profile,
-            view,
-            spec: &pod.spec,
-            claimant: None,
-            aside: Default::default(),
-            probe: &NoProbe,
-        };
+        let ctx = CycleContext::new(&self.profile, view, &pod.spec);
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];
         let mut results = NodeResultCache::default();
         results.run_filters(&ctx, true, &mut tally);

@@ -16,7 +16,6 @@ use pellucid::framework::profile::Profile;
 use pellucid::framework::{Cause, View};
 use pellucid::kubernetes::decode::Decoder;
 use pellucid::model::effect::Effect;
-use pellucid::model::time::NoProbe;
 use pellucid::model::{CustomKindRef, Name, PodKey, quantity};
 use pellucid::plugins::elastic_quota::{ELASTIC_QUOTA, NAME};
 use pellucid::plugins::registry;
@@ -196,14 +195,7 @@ impl Case {
         let key = PodKey::new(text(&pod["metadata"]["namespace"]), text(&pod["metadata"]["name"]));
         let cluster = self.core.scheduler.cluster();
         let record = cluster.find_pod(&key).and_then(|id| cluster.pod(id)).expect("the pod waits");
-        let ctx = CycleContext {
-            profile: &self.profile,
-            view: View::new(cluster),
-            spec: &record.pod.spec,
-            claimant: None,
-            aside: Default::default(),
-            probe: &NoProbe,
-        };
+        let ctx = CycleContext::new(&self.profile, View::new(cluster), &record.pod.spec);
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];
         let mut results = NodeResultCache::default();
         results.run_filters(&ctx, true, &mut tally);

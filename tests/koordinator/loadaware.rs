@@ -13,7 +13,6 @@ use pellucid::framework::list::List;
 use pellucid::framework::profile::Profile;
 use pellucid::framework::{Cause, Reason, View};
 use pellucid::kubernetes::decode::Decoder;
-use pellucid::model::time::NoProbe;
 use pellucid::model::{CustomKindRef, Name, NodeIdx, Pod, PodKey, quantity};
 use pellucid::plugins::load_aware_scheduling::{NAME, NODE_METRIC};
 use pellucid::plugins::registry;
@@ -210,14 +209,7 @@ impl Case {
         ask: impl FnOnce(&mut NodeResultCache, &CycleContext<'_>, &mut [PluginTally]) -> T,
     ) -> T {
         let view = View::new(self.core.scheduler.cluster());
-        let ctx = CycleContext {
-            profile: &self.profile,
-            view,
-            spec: &pod.spec,
-            claimant: None,
-            aside: Default::default(),
-            probe: &NoProbe,
-        };
+        let ctx = CycleContext::new(&self.profile, view, &pod.spec);
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];
         let mut results = NodeResultCache::default();
         results.run_filters(&ctx, true, &mut tally);

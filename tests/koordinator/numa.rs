@@ -17,7 +17,6 @@ use pellucid::framework::list::List;
 use pellucid::framework::profile::Profile;
 use pellucid::kubernetes::decode::Decoder;
 use pellucid::model::custom::CustomKind;
-use pellucid::model::time::NoProbe;
 use pellucid::model::{CustomKindRef, NodeIdx, PodKey, quantity};
 use pellucid::plugins::node_numa_resource::NAME;
 use pellucid::plugins::registry;
@@ -220,14 +219,7 @@ impl Case {
         let id = cluster.find_pod(&PodKey::new("default", name)).expect("the pod waits");
         let spec = cluster.pod(id).expect("the pod waits").pod.spec.clone();
         let view = View::new(cluster);
-        let ctx = CycleContext {
-            profile: &self.profile,
-            view,
-            spec: &spec,
-            claimant: None,
-            aside: Default::default(),
-            probe: &NoProbe,
-        };
+        let ctx = CycleContext::new(&self.profile, view, &spec);
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];
         let mut results = NodeResultCache::default();
         results.run_filters(&ctx, true, &mut tally);

@@ -22,7 +22,6 @@ use pellucid::cycle::scheduler::{PluginTally, Settings};
 use pellucid::framework::View;
 use pellucid::framework::profile::Profile;
 use pellucid::kubernetes::decode::Decoder;
-use pellucid::model::time::NoProbe;
 use pellucid::model::{NodeIdx, Pod};
 use pellucid::recording::Outcome;
 use serde_json::Value;
@@ -103,14 +102,7 @@ impl Case {
         &self,
         ask: impl FnOnce(&mut NodeResultCache, &CycleContext<'_>, &mut [PluginTally]) -> T,
     ) -> T {
-        let of = CycleContext {
-            profile: &self.profile,
-            view: View::new(self.core.scheduler.cluster()),
-            spec: &self.pod.spec,
-            claimant: None,
-            aside: Default::default(),
-            probe: &NoProbe,
-        };
+        let of = CycleContext::new(&self.profile, View::new(self.core.scheduler.cluster()), &self.pod.spec);
         let mut tally = vec![PluginTally::default(); self.profile.plugins.len()];
         let mut rows = NodeResultCache::default();
         rows.run_filters(&of, true, &mut tally);

@@ -316,7 +316,9 @@ impl Cluster {
         if shrunk {
             out.push(ClusterEvent::PodShrunk { pod: old.clone(), node });
         }
-        if old.spec.labels != pod.spec.labels || old.deleting != pod.deleting {
+        let (before, after) = (&old.spec, &pod.spec);
+        let has_other_labels = before.labels != after.labels || before.wide_labels != after.wide_labels;
+        if has_other_labels || old.deleting != pod.deleting {
             out.push(ClusterEvent::PodChanged { id, old, node });
         }
     }

@@ -67,11 +67,11 @@ impl Cluster {
         self.reset_quarantined(kind.as_str(), bad, out);
     }
 
-    /// Sets the keys of pods that plugins read: labels of any meaning, and what decides about nodes. Must be called before
-    /// there are pods.
-    pub fn declare_keys(&mut self, labels: impl Iterator<Item = &'static &'static str>, of_nodes: NodeKeys) {
+    /// Sets the keys of pods that plugins read: what decides about nodes, and labels that do not. Must be called before there
+    /// are pods.
+    pub fn declare_keys(&mut self, of_nodes: NodeKeys, wide_labels: &[&'static str]) {
         debug_assert!(self.pods.is_empty());
-        self.selected.declare(labels.copied());
+        self.selected.declare(&of_nodes.labels, wide_labels);
         self.shapes.declare(of_nodes);
     }
 

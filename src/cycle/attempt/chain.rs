@@ -234,10 +234,8 @@ pub(crate) fn score(
 #[cfg(test)]
 mod tests {
     use pellucid_cluster::Cluster;
-    use pellucid_framework::profile::Aside;
     use pellucid_framework::{Plugin, PreFilter, View};
     use pellucid_model::PodSpec;
-    use pellucid_model::time::NoProbe;
 
     use super::*;
 
@@ -270,14 +268,7 @@ mod tests {
             enabled.map(|(index, plugin)| Enabled { plugin: plugin.clone(), weight: 0, index }).collect();
         let profile = Profile { plugins, pre_filter, ..Profile::default() };
         let (cluster, spec) = (Cluster::new(0, [], Vec::new()), PodSpec::default());
-        let ctx = CycleContext {
-            profile: &profile,
-            view: View::new(&cluster),
-            spec: &spec,
-            claimant: None,
-            aside: Aside::default(),
-            probe: &NoProbe,
-        };
+        let ctx = CycleContext::new(&profile, View::new(&cluster), &spec);
         let prepared = prepare(&places(&profile, |_| true), &ctx, &mut [PluginTally::default(); 2]);
         let (_, cause) = prepared.refused.expect("it is refused");
         assert_eq!(cause.reasons[0].code, ReasonCode::PluginsDisagree);

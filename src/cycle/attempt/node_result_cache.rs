@@ -15,7 +15,7 @@ use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Cause, Nodes, View};
 use pellucid_model::cause::{CauseId, Causes};
 use pellucid_model::collections::FxHashSet;
-use pellucid_model::time::Probe;
+use pellucid_model::time::{NoProbe, Probe};
 use pellucid_model::{NodeIdx, PodSpec};
 use pellucid_recording::Refusal;
 
@@ -27,6 +27,7 @@ use crate::attempt::scores::{Recomputed, Scores};
 use crate::attempt::work;
 
 /// The inputs of a cycle.
+#[derive(Clone, Copy)]
 pub struct CycleContext<'a> {
     /// The profile that schedules the pod.
     pub profile: &'a Profile,
@@ -34,6 +35,9 @@ pub struct CycleContext<'a> {
     pub view: View<'a>,
     /// The pod's spec.
     pub spec: &'a PodSpec,
+    /// The spec without what says nothing about nodes ([`Shapes`](pellucid_cluster::shapes::Shapes)). Pods of different
+    /// shapes share it, so it is in the processor's cache more often than theirs.
+    pub node_spec: &'a PodSpec,
     /// The pod, where pods that are nominated count against it.
     pub claimant: Option<Claimant<'a>>,
     /// The plugins that the pod does not concern. They are not asked at every attempt.
@@ -42,10 +46,28 @@ pub struct CycleContext<'a> {
     pub probe: &'a dyn Probe,
 }
 
-impl CycleContext<'_> {
+impl<'a> CycleContext<'a> {
+    /// Makes the inputs for a pod with this spec, of which nothing else is known.
+    pub fn new(profile: &'a Profile, view: View<'a>, spec: &'a PodSpec) -> Self {
+        Self {
+            profile,
+            view,
+            spec,
+            node_spec: spec,
+            claimant: None,
+            aside: Aside::default(),
+            probe: &NoProbe,
+        }
+    }
+
     /// Returns the index in `profile.filter` of the plugin behind a cause.
     pub(crate) fn place_of(&self, cause: &Cause) -> Option<usize> {
         self.profile.filter.iter().position(|e| e.plugin.name() == cause.plugin)
+    }
+
+    /// Returns the inputs for results that hold for all pods of the node shape.
+    fn of_node_shape(self) -> Self {
+        Self { spec: self.node_spec, ..self }
     }
 }
 
@@ -134,6 +156,7 @@ fn is_candidate(cause: CauseId) -> bool {
 impl NodeResultCache {
     /// Brings the results up to date. If `reuse` is false, computes all of them anew.
     pub fn run_filters(&mut self, ctx: &CycleContext<'_>, reuse: bool, tally: &mut [PluginTally]) {
+        let ctx = &ctx.of_node_shape();
         let changes = ctx.view.cluster().changes();
         let head = changes.head();
         let reusable = reuse && self.mask.len() == ctx.view.cluster().n_slots();
@@ -264,7 +287,7 @@ impl NodeResultCache {
             self.work += self.n_feasible as u64;
         }
         let mask = &self.mask;
-        self.scores.get_or_insert_with(|| Scores::make(ctx, mask, tally))
+        self.scores.get_or_insert_with(|| Scores::make(&ctx.of_node_shape(), mask, tally))
     }
 
     /// Returns the best feasible node by total and tie order, if the nodes are scored.

@@ -5,6 +5,8 @@
 //! never come, and a pod that needs one beside it would wait in vain. The second pass is needed only where the first
 //! one added pods.
 
+use std::sync::Arc;
+
 use pellucid_cluster::Cluster;
 use pellucid_framework::plugin::PreFilter;
 use pellucid_framework::profile::{Aside, Profile};
@@ -53,11 +55,15 @@ impl<'a> AttemptContext<'a> {
     /// Returns the inputs of a cycle for the pod in a state.
     pub(crate) fn on(self, cluster: &'a Cluster) -> CycleContext<'a> {
         let Self { profile, id, pod, probe, kind, aside } = self;
+        // A question may be about a pod that differs from the one in the state.
+        let known = cluster.pod(id).filter(|record| Arc::ptr_eq(&record.pod.spec, &pod.spec));
+        let node_spec = known.and_then(|record| cluster.shapes().node_spec(record.shape));
         let claimant = Some(Claimant { id, pod, group: kind.group() });
         CycleContext {
             profile,
             view: View::new(cluster).for_pod(pod),
             spec: &pod.spec,
+            node_spec: node_spec.unwrap_or(&pod.spec),
             claimant,
             aside,
             probe,

@@ -116,7 +116,7 @@ impl<'a> Question<'a> {
     pub fn totals(&mut self) -> Vec<(NodeIdx, i64)> {
         let (profile, spec) = (self.profile, &self.pod.spec);
         let view = View::new(&self.cluster).for_pod(&self.pod);
-        let ctx = CycleContext { profile, view, spec, claimant: None, aside: self.aside, probe: &NoProbe };
+        let ctx = CycleContext { aside: self.aside, ..CycleContext::new(profile, view, spec) };
         if self.results.refused_as_a_whole().is_some() {
             return Vec::new();
         }
@@ -127,7 +127,7 @@ impl<'a> Question<'a> {
     pub fn scores(&mut self) -> Vec<Scored> {
         let (profile, spec) = (self.profile, &self.pod.spec);
         let view = View::new(&self.cluster).for_pod(&self.pod);
-        let ctx = CycleContext { profile, view, spec, claimant: None, aside: self.aside, probe: &NoProbe };
+        let ctx = CycleContext { aside: self.aside, ..CycleContext::new(profile, view, spec) };
         if self.results.refused_as_a_whole().is_some() {
             return Vec::new();
         }

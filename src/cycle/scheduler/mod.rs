@@ -353,6 +353,7 @@ fn empty_cluster(
         labels: keys.iter().flat_map(|keys| keys.pod_labels).copied().collect(),
         annotations: keys.iter().flat_map(|keys| keys.pod_annotations).copied().collect(),
     };
-    cluster.declare_keys(keys.iter().flat_map(DeclaredKeys::labels_of_pods), of_nodes);
+    let wide: Vec<&str> = keys.iter().flat_map(|keys| keys.pod_wide_labels).copied().collect();
+    cluster.declare_keys(of_nodes, &wide);
     cluster
 }

@@ -12,7 +12,6 @@ use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Cause, Code, EveryReason, NodeOverride, NodeReason, Reason, View};
 use pellucid_model::cause::{CauseId, Causes};
 use pellucid_model::collections::FxHashMap;
-use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, NodeIdx, PodId, PodSpec, cancellation};
 use smallvec::SmallVec;
 
@@ -247,7 +246,7 @@ pub fn masks_of_pod_on(
         let view = View::new(cluster).without(absent);
         let view = pod.as_deref().map_or(view, |pod| view.for_pod(pod));
         let aside = Aside::default();
-        masks_on(&CycleContext { profile, view, spec, claimant, aside, probe: &NoProbe }, nodes)
+        masks_on(&CycleContext { claimant, aside, ..CycleContext::new(profile, view, spec) }, nodes)
     };
     let overridden = overridden_among(cluster, profile, (id, spec), nodes);
     let absent =

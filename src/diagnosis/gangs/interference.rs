@@ -13,10 +13,8 @@ use pellucid_cluster::gangs::{Gang, LastTry};
 use pellucid_cluster::{PodRecord, ShapeId, Stage};
 use pellucid_cycle::attempt::node_result_cache::CycleContext;
 use pellucid_cycle::{NodeResultCache, Snapshot};
-use pellucid_framework::profile::Aside;
 use pellucid_framework::{Code, View};
 use pellucid_model::collections::FxHashMap;
-use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, Name, NodeIdx, Now, cancellation};
 use pellucid_recording::rfc3339;
 
@@ -75,14 +73,7 @@ type Lacks = FxHashMap<(usize, ShapeId), FxHashMap<NodeIdx, Vec<Name>>>;
 fn lacks_of(snapshot: &Snapshot, profile: usize, record: &PodRecord) -> FxHashMap<NodeIdx, Vec<Name>> {
     let Some(profile) = snapshot.profiles.get(profile) else { return FxHashMap::default() };
     let view = View::new(&snapshot.cluster);
-    let ctx = CycleContext {
-        profile,
-        view,
-        spec: &record.pod.spec,
-        claimant: None,
-        aside: Aside::default(),
-        probe: &NoProbe,
-    };
+    let ctx = CycleContext::new(profile, view, &record.pod.spec);
     let mut rows = NodeResultCache::default();
     let mut tally = vec![Default::default(); profile.plugins.len()];
     rows.run_filters(&ctx, false, &mut tally);

@@ -82,6 +82,10 @@ pub struct PodSpec {
     /// selects by does not make another shape. Derived from the pod's own labels, and therefore not serialised.
     #[serde(skip)]
     pub labels: Labels,
+    /// Labels that plugins read and that say nothing about nodes, such as a quota's name. They are apart, so that pods which
+    /// differ in them alone are equal wherever pods are counted by labels. Derived as `labels` are.
+    #[serde(skip)]
+    pub wide_labels: Labels,
     /// `spec.priority`: nominated pods of equal or higher priority count against a node's room.
     pub priority: i32,
     /// The controller, when default spread constraints may take a selector from it.

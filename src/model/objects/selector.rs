@@ -32,6 +32,12 @@ impl Labels {
         self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v)
     }
 
+    /// Returns whether there is no label.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Iterates over the labels in key order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &(Name, Name)> {

@@ -159,11 +159,11 @@ impl Quotas {
     fn pods_by_quota(&self) -> BTreeMap<QuotaIdx, BTreeMap<String, QuotaPod>> {
         let mut all: BTreeMap<QuotaIdx, BTreeMap<String, QuotaPod>> = BTreeMap::new();
         for counted in self.pods.iter().flatten() {
-            let Some(charge) = counted.requested.as_ref().or(counted.used.as_ref()) else { continue };
+            let Some(charge) = counted.requested.as_ref().or(counted.used()) else { continue };
             let named = charge.list().named();
             let resource =
                 named.map(|(name, amount)| (name.to_string(), format_amount(&name, amount))).collect();
-            let pod = QuotaPod { is_assigned: counted.used.is_some(), resource };
+            let pod = QuotaPod { is_assigned: counted.used().is_some(), resource };
             all.entry(charge.quota).or_default().insert(counted.key.to_string(), pod);
         }
         all

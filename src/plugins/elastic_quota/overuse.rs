@@ -142,7 +142,7 @@ impl Quotas {
         let below: BTreeSet<QuotaIdx> = self.below(at);
         let mut pods: Vec<(&Arc<Counted>, &Charge)> = Vec::new();
         for counted in self.pods.iter().flatten() {
-            let Some(charge) = counted.used.as_ref().filter(|charge| below.contains(&charge.quota)) else {
+            let Some(charge) = counted.used().filter(|charge| below.contains(&charge.quota)) else {
                 continue;
             };
             match counted.is_deleting || self.overuse.ordered.contains(&counted.uid) {

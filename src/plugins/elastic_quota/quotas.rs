@@ -56,8 +56,17 @@ pub(super) struct Counted {
     pub(super) is_stand_in: bool,
     /// What it requests.
     pub(super) requested: Option<Charge>,
-    /// What it uses; `None` while it has no place.
-    pub(super) used: Option<Charge>,
+    used: Used,
+}
+
+/// What a pod uses.
+#[derive(Clone, Debug)]
+enum Used {
+    /// Nothing: it has no place.
+    Nothing,
+    /// What it requests, as nearly all pods.
+    AsRequested,
+    Other(Charge),
 }
 
 /// What was changed since the tree was settled.
@@ -116,17 +125,17 @@ impl Quotas {
 
     /// Returns the quota of a pod with this spec.
     pub(super) fn quota_of(&self, spec: &PodSpec) -> QuotaIdx {
-        self.tree.of_pod(spec.labels.get(&self.keys.name), &spec.namespace)
+        self.tree.of_pod(spec.wide_labels.get(&self.keys.name), &spec.namespace)
     }
 
     /// Returns whether a pod with this spec is never evicted for others, and counts against min.
     pub(super) fn is_fixed(&self, spec: &PodSpec) -> bool {
-        spec.labels.get(&self.keys.preemptible).is_some_and(|value| &**value == "false")
+        spec.wide_labels.get(&self.keys.preemptible).is_some_and(|value| &**value == "false")
     }
 
     /// Returns the quota that a pod names, if no quota has that name.
     pub(super) fn unknown_quota(&self, spec: &PodSpec) -> Option<Name> {
-        let named = spec.labels.get(&self.keys.name).filter(|name| !name.is_empty())?;
+        let named = spec.wide_labels.get(&self.keys.name).filter(|name| !name.is_empty())?;
         self.tree.find(named).is_none().then(|| named.clone())
     }
 
@@ -151,23 +160,41 @@ impl Quotas {
         let slot = &mut self.pods[id.index()];
         let counted = Arc::make_mut(slot.get_or_insert_with(|| Arc::new(Counted::new(pod))));
         let before = match part {
-            Part::Request => std::mem::replace(&mut counted.requested, new),
-            Part::Used => std::mem::replace(&mut counted.used, new),
-        };
-        // A tree that is to be made anew counts all pods then.
-        let is_kept = self.unsettled != Unsettled::Tree;
-        for (charge, times) in [(before.as_ref(), -1), (counted.of(part), 1)] {
-            let Some(charge) = charge.filter(|_| is_kept) else { continue };
-            self.tree.count(charge.quota, charge.list(), charge.is_fixed, part, times);
-            // What is used decides about shares only where it is guaranteed, or taken off a total that others share.
-            let is_taken_off = charge.quota <= DEFAULT && !self.tree.get(ROOT).children.is_empty();
-            if part == Part::Request || self.args.guarantees_usage || is_taken_off {
-                self.unsettled = self.unsettled.max(Unsettled::Shares);
+            Part::Request => counted.request(new),
+            Part::Used => {
+                let before = counted.used().cloned();
+                counted.used = new.map_or(Used::Nothing, Used::Other);
+                before
             }
+        };
+        for (charge, times) in [(before.as_ref(), -1), (counted.of(part), 1)] {
+            let Some(charge) = charge else { continue };
+            count(&mut self.tree, &mut self.unsettled, &self.args, (charge, part, times));
         }
-        if counted.requested.is_none() && counted.used.is_none() {
+        if counted.requested.is_none() && counted.used().is_none() {
             *slot = None;
         }
+    }
+
+    /// Returns what of a pod's requests counts.
+    fn requested(&self, id: PodId) -> Option<&Charge> {
+        self.pods.get(id.index())?.as_ref()?.requested.as_ref()
+    }
+
+    /// Lets a pod use what it requests, if that is known, or no longer. Returns whether it is so.
+    fn set_use(&mut self, id: PodId, has_place: bool) -> bool {
+        let Some(Some(counted)) = self.pods.get_mut(id.index()) else { return false };
+        let is_plain = match counted.used {
+            Used::Nothing => has_place && counted.requested.is_some(),
+            Used::AsRequested => !has_place,
+            Used::Other(_) => false,
+        };
+        let Some(charge) = counted.requested.as_ref().filter(|_| is_plain) else { return false };
+        self.has_news = true;
+        let times = if has_place { 1 } else { -1 };
+        count(&mut self.tree, &mut self.unsettled, &self.args, (charge, Part::Used, times));
+        Arc::make_mut(counted).used = if has_place { Used::AsRequested } else { Used::Nothing };
+        true
     }
 
     /// Makes the tree anew and counts all pods in it.
@@ -177,7 +204,10 @@ impl Quotas {
             let Some(counted) = &self.pods[at] else { continue };
             let counted = Counted {
                 requested: counted.requested.as_ref().map(|charge| self.charged_anew(charge)),
-                used: counted.used.as_ref().map(|charge| self.charged_anew(charge)),
+                used: match &counted.used {
+                    Used::Other(charge) => Used::Other(self.charged_anew(charge)),
+                    same => same.clone(),
+                },
                 ..Counted::clone(counted)
             };
             for part in [Part::Request, Part::Used] {
@@ -215,21 +245,57 @@ impl Counted {
             is_deleting: pod.deleting,
             is_stand_in: pod.stands_for.is_some(),
             requested: None,
-            used: None,
+            used: Used::Nothing,
         }
     }
 
     /// Takes over what a newer object says, except for what is counted.
     fn describe(&mut self, pod: &Pod) {
-        let (requested, used) = (self.requested.take(), self.used.take());
+        let (requested, used) = (self.requested.take(), std::mem::replace(&mut self.used, Used::Nothing));
         *self = Self { requested, used, ..Self::new(pod) };
+    }
+
+    /// Replaces what the pod requests. What it uses stays as it is. Returns what it requested before.
+    fn request(&mut self, new: Option<Charge>) -> Option<Charge> {
+        let before = std::mem::replace(&mut self.requested, new);
+        if let (Used::AsRequested, Some(before)) = (&self.used, &before) {
+            self.used = Used::Other(before.clone());
+        }
+        before
+    }
+
+    /// Returns what the pod uses; `None` while it has no place.
+    pub(super) fn used(&self) -> Option<&Charge> {
+        match &self.used {
+            Used::Nothing => None,
+            Used::AsRequested => self.requested.as_ref(),
+            Used::Other(charge) => Some(charge),
+        }
     }
 
     pub(super) fn of(&self, part: Part) -> Option<&Charge> {
         match part {
             Part::Request => self.requested.as_ref(),
-            Part::Used => self.used.as_ref(),
+            Part::Used => self.used(),
         }
+    }
+}
+
+/// Counts a pod in the tree, or no longer. A tree that is to be made anew counts all pods then.
+fn count(
+    tree: &mut Tree,
+    unsettled: &mut Unsettled,
+    args: &QuotaArgs,
+    (charge, part, times): (&Charge, Part, i128),
+) {
+    if *unsettled == Unsettled::Tree {
+        return;
+    }
+    tree.count(charge.quota, charge.list(), charge.is_fixed, part, times);
+    // What is used decides about shares only where it is guaranteed, or taken off a total that others share.
+    let is_taken_off = charge.quota <= DEFAULT && !tree.get(ROOT).children.is_empty();
+    if part == Part::Request || args.guarantees_usage || is_taken_off {
+        *unsettled = (*unsettled).max(Unsettled::Shares);
     }
 }
 
@@ -265,12 +331,15 @@ impl DerivedState for Quotas {
     }
 
     fn pod_added(&mut self, placed: &Placed<'_>) {
-        let known = self.pods.get(placed.id.index()).and_then(|counted| counted.as_ref()?.requested.as_ref());
-        let is_same = |known: &&Charge| {
+        let known = self.requested(placed.id);
+        let is_same = known.is_some_and(|known| {
             placed.given.is_none() && known.taken.is_none() && Arc::ptr_eq(&known.spec, &placed.pod.spec)
-        };
-        let charge = known.filter(is_same).cloned().unwrap_or_else(|| self.charge_of(placed));
-        if known.is_some_and(|known| known.taken != charge.taken) {
+        });
+        if is_same && self.set_use(placed.id, true) {
+            return;
+        }
+        let charge = self.charge_of(placed);
+        if self.requested(placed.id).is_some_and(|known| known.taken != charge.taken) {
             self.set_charge(placed.id, placed.pod, Part::Request, Some(charge.clone()));
         }
         self.set_charge(placed.id, placed.pod, Part::Used, Some(charge));
@@ -284,7 +353,9 @@ impl DerivedState for Quotas {
     }
 
     fn pod_removed(&mut self, placed: &Placed<'_>) {
-        self.set_charge(placed.id, placed.pod, Part::Used, None);
+        if !self.set_use(placed.id, false) {
+            self.set_charge(placed.id, placed.pod, Part::Used, None);
+        }
     }
 
     fn node_changed(&mut self, node: NodeIdx, old: Option<&Node>, new: Option<&Node>) -> Touched {

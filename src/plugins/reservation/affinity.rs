@@ -104,13 +104,13 @@ fn toleration(field: &Field<'_>) -> Result<Toleration, FieldError> {
 
 /// Returns whether a pod uses nodes as if there were no reservations.
 pub(super) fn ignores_all(spec: &PodSpec) -> bool {
-    spec.labels.text(keys::RESERVATION_IGNORED) == Some("true")
+    spec.wide_labels.text(keys::RESERVATION_IGNORED) == Some("true")
 }
 
 /// Returns whether a pod says anything of reservations.
 pub(super) fn says_anything(spec: &PodSpec) -> bool {
     let said = [keys::RESERVATION_AFFINITY, keys::EXACT_MATCH_RESERVATION];
-    spec.labels.text(keys::RESERVATION_IGNORED).is_some()
+    spec.wide_labels.text(keys::RESERVATION_IGNORED).is_some()
         || spec.annotations.iter().next().is_some()
             && said.iter().any(|key| spec.annotations.text(key).is_some())
 }

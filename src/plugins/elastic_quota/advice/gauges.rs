@@ -80,7 +80,7 @@ fn amounts(view: View<'_>) -> Vec<(Vec<String>, f64)> {
 fn pending(view: View<'_>) -> Vec<(Vec<String>, f64)> {
     let Some(quotas) = view.state::<Quotas>() else { return Vec::new() };
     let mut counts: BTreeMap<QuotaIdx, u32> = BTreeMap::new();
-    for counted in quotas.pods.iter().flatten().filter(|counted| counted.used.is_none()) {
+    for counted in quotas.pods.iter().flatten().filter(|counted| counted.used().is_none()) {
         if let Some(charge) = &counted.requested {
             *counts.entry(charge.quota).or_default() += 1;
         }

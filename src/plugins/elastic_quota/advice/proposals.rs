@@ -261,7 +261,7 @@ impl Refused<'_> {
         let quotas = self.quotas;
         let helps = |charge: &Charge| self.blocked.iter().any(|of| quotas.uses(charge, of.r) > 0);
         let going = |counted: &&Arc<Counted>| {
-            let used = counted.used.as_ref().filter(|used| is_of(used) && helps(used));
+            let used = counted.used().filter(|used| is_of(used) && helps(used));
             used.is_some_and(|used| used.is_fixed == self.lack.is_fixed)
                 && !counted.is_deleting
                 && !counted.is_stand_in

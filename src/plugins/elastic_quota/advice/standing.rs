@@ -306,7 +306,7 @@ impl Quotas {
     fn consumers(&self, lack: Lack, r: usize) -> Vec<QuotaConsumer> {
         let below = self.below(lack.quota);
         let used = self.pods.iter().flatten().filter_map(|counted| {
-            let charge = counted.used.as_ref().filter(|charge| below.contains(&charge.quota))?;
+            let charge = counted.used().filter(|charge| below.contains(&charge.quota))?;
             let amount = clamp(self.uses(charge, r));
             (amount > 0 && (charge.is_fixed || !lack.is_fixed))
                 .then_some((std::cmp::Reverse(amount), counted))
