@@ -75,7 +75,9 @@ pub struct HostPort {
 /// Every field of a pod that a plugin reads. Pods with equal specs share one *shape*: what was found out about one of
 /// them holds for the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[repr(C)]
 pub struct PodSpec {
+    // What every attempt reads comes first and lies together: specs of many shapes are rarely in the processor's cache.
     /// Namespace of the pod, in which its selectors apply by default.
     pub namespace: Name,
     /// Labels. In the state only those that some selector reads (see `cluster::SelectedKeys`), so a label that nobody
@@ -86,6 +88,18 @@ pub struct PodSpec {
     /// differ in them alone are equal wherever pods are counted by labels. Derived as `labels` are.
     #[serde(skip)]
     pub wide_labels: Labels,
+    /// Annotations that a plugin declares, see `framework::DeclaredKeys`.
+    pub annotations: Labels,
+    /// `topologySpreadConstraints`.
+    pub spread: Box<[SpreadConstraint]>,
+    /// `podAffinity`.
+    pub pod_affinity: PodTerms,
+    /// `podAntiAffinity`.
+    pub pod_anti_affinity: PodTerms,
+    /// The volumes that decide where the pod fits.
+    pub volumes: PodVolumes,
+    /// The resources that the pod requests.
+    pub requests: PodRequests,
     /// `spec.priority`: nominated pods of equal or higher priority count against a node's room.
     pub priority: i32,
     /// The controller, when default spread constraints may take a selector from it.
@@ -95,10 +109,6 @@ pub struct PodSpec {
     /// Whether the pod is in a shadow group: kube-batch's for pods of its scheduler name that name no PodGroup.
     #[serde(default)]
     pub has_shadow_group: bool,
-    /// Annotations that a plugin declares, see `framework::DeclaredKeys`.
-    pub annotations: Labels,
-    /// The resources that the pod requests.
-    pub requests: PodRequests,
     /// The limits of the pod, summed up like its requests.
     pub limits: ResourceList,
     /// The pod's QoS class.
@@ -107,12 +117,6 @@ pub struct PodSpec {
     pub node_name: Option<Name>,
     /// `nodeSelector` and node affinity.
     pub affinity: NodeAffinity,
-    /// `podAffinity`.
-    pub pod_affinity: PodTerms,
-    /// `podAntiAffinity`.
-    pub pod_anti_affinity: PodTerms,
-    /// `topologySpreadConstraints`.
-    pub spread: Box<[SpreadConstraint]>,
     /// `spec.tolerations`.
     pub tolerations: Box<[Toleration]>,
     /// Ports that the containers take on the host.
@@ -121,8 +125,6 @@ pub struct PodSpec {
     pub images: Box<[Name]>,
     /// Number of containers and init containers, by which image locality scales its score.
     pub n_containers: u32,
-    /// The volumes that decide where the pod fits.
-    pub volumes: PodVolumes,
     /// Names of `spec.resourceClaims` (dynamic resource allocation).
     pub resource_claims: Box<[Name]>,
     /// Node features without which the pod cannot run, as kube-scheduler infers them, sorted.

@@ -152,6 +152,11 @@ impl NodeNumaResource {
     }
 
     fn reservation(&self, view: View<'_>, pod: &Pod, node: NodeIdx, mask: Option<NumaMask>) -> Reserved {
+        // Most pods and nodes ask for nothing. What is known of the node itself lies farther away.
+        let demands = || view.state::<NumaNodes>().is_some_and(|state| state.facts(node).is_demanding);
+        if mask.is_none() && !may_have_cpus(&pod.spec) && !demands() {
+            return Ok(None);
+        }
         self.reservation_on(self.on(view, node), pod, mask)
     }
 

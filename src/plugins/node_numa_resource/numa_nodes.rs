@@ -11,16 +11,22 @@ use pellucid_cluster::derived::{DerivedState, HookContext, Placed, Touched};
 use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Pages};
 
 use super::NAME;
+use super::cpus::topology::CpuTopology;
 use super::facts::Facts;
 use super::holding::Holding;
 use super::node_settings::NodeSettings;
 use super::node_topology::NodeTopology;
 use super::on_node::{Holder, OnNode};
 
+/// Number of kinds of machines that share their CPU topology. A cluster has few kinds; more have one each.
+const MOST_KINDS: usize = 64;
+
 /// The state of all nodes.
 #[derive(Clone, Default)]
 pub(super) struct NumaNodes {
     topologies: CowMap<Name, Arc<NodeTopology>>,
+    /// The machines of which at least one node is, at most [`MOST_KINDS`].
+    machines: Vec<Arc<CpuTopology>>,
     nodes: Pages<Option<Arc<OnNode>>>,
     /// By slot, as `nodes`.
     facts: Pages<Facts>,
@@ -68,6 +74,20 @@ impl NumaNodes {
         self.topologies.iter()
     }
 
+    /// Returns the CPUs of a topology, the same for all machines that are alike.
+    fn machine(&mut self, topology: Option<&NodeTopology>) -> Option<Arc<CpuTopology>> {
+        let cpus = topology?.cpus.as_ref()?;
+        if let Some(known) = self.machines.iter().find(|known| ***known == *cpus) {
+            return Some(known.clone());
+        }
+        self.machines.retain(|machine| Arc::strong_count(machine) > 1);
+        let made = Arc::new(cpus.clone());
+        if self.machines.len() < MOST_KINDS {
+            self.machines.push(made.clone());
+        }
+        Some(made)
+    }
+
     fn change(&mut self, node: NodeIdx, change: impl FnOnce(&mut OnNode)) {
         self.nodes.grow(node.index() + 1);
         let Some(slot) = self.nodes.get_mut(node.index()) else { return };
@@ -105,9 +125,10 @@ impl DerivedState for NumaNodes {
         let name = new.or(old).map(|n| n.name.clone()).unwrap_or_default();
         let topology = new.and_then(|_| self.topologies.get(&name).cloned());
         let before = self.outlines();
+        let machine = self.machine(topology.as_deref());
         self.change(node, |on| {
             on.settings = new.map(|new| Arc::new(NodeSettings::of(new)));
-            on.topology = topology;
+            (on.topology, on.machine) = (topology, machine);
             on.refresh();
         });
         if before == self.outlines() { Touched::Nothing } else { Touched::All }
@@ -132,8 +153,10 @@ impl DerivedState for NumaNodes {
         if let Some(node) = node {
             // A node without an object takes its topology when the object comes.
             let has_object = self.on(node).is_some_and(|on| on.settings.is_some());
+            let topology = topology.filter(|_| has_object);
+            let machine = self.machine(topology.as_deref());
             self.change(node, |on| {
-                on.topology = topology.filter(|_| has_object);
+                (on.topology, on.machine) = (topology, machine);
                 on.refresh();
             });
         }

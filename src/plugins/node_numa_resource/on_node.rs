@@ -36,6 +36,8 @@ pub(super) struct OnNode {
     /// Labels and annotations; `None` while there is no node object.
     pub(super) settings: Option<Arc<NodeSettings>>,
     pub(super) topology: Option<Arc<NodeTopology>>,
+    /// The CPUs of `topology`, in one place for all machines that are alike: it is read at every pick.
+    pub(super) machine: Option<Arc<CpuTopology>>,
     /// Pods that hold something, by id.
     pub(super) holders: Vec<Holder>,
     /// CPUs that pods have.
@@ -62,7 +64,7 @@ impl OnNode {
     /// Returns the machine's CPUs; `None` when they are not known or contradict each other.
     #[inline]
     pub(super) fn machine(&self) -> Option<&CpuTopology> {
-        self.topology.as_deref()?.cpus.as_ref()
+        self.machine.as_deref()
     }
 
     /// Returns the CPUs that can be given.
@@ -213,6 +215,10 @@ impl OnNode {
 
     /// Makes everything anew that depends on topology and settings.
     pub(super) fn refresh(&mut self) {
+        let reported = self.topology.as_deref().and_then(|topology| topology.cpus.as_ref());
+        if self.machine.as_deref() != reported {
+            self.machine = reported.map(|machine| Arc::new(machine.clone()));
+        }
         let of_node = self.settings.as_deref().map(|settings| settings.reserved).unwrap_or_default();
         let topology = self.topology.as_deref();
         self.reserved = topology.map_or(of_node, |topology| topology.reserved().or(&of_node));
