@@ -245,7 +245,8 @@ pub trait Score: Send + Sync {
     /// Fills one raw score per node, in the order of `nodes`. `value` is what PreScore returned.
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]);
     /// Returns whether the score of a node depends on the NUMA nodes that a pod would get there. Then
-    /// [`score_aligned`](Self::score_aligned) is called in place of [`score`](Self::score).
+    /// [`score_aligned`](Self::score_aligned) is called in place of [`score`](Self::score) where a provider of topology hints
+    /// has something to say of the pod.
     #[inline]
     fn reads_affinity(&self) -> bool {
         false

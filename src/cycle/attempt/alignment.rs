@@ -126,14 +126,18 @@ pub(crate) fn affinity(
     Alignment::of(profile, view, spec).affinity(profile, view, spec, node)
 }
 
-/// Returns nodes with the affinities of a pod on them, `None` where the node demands none or the hints do not agree.
+/// Returns nodes with the affinities of a pod on them, `None` where the node demands none or the hints do not agree. `None`
+/// if no provider has anything to say of the pod.
 pub(crate) fn affinities(
     ctx: &CycleContext<'_>,
     nodes: &[NodeIdx],
-) -> SmallVec<[(NodeIdx, Option<NumaAffinity>); 2]> {
+) -> Option<SmallVec<[(NodeIdx, Option<NumaAffinity>); 2]>> {
     let alignment = Alignment::of(ctx.profile, ctx.view, ctx.spec);
+    if alignment.is_idle() {
+        return None;
+    }
     let of = |node: &NodeIdx| alignment.affinity(ctx.profile, ctx.view, ctx.spec, *node).ok().flatten();
-    nodes.iter().map(|node| (*node, of(node))).collect()
+    Some(nodes.iter().map(|node| (*node, of(node))).collect())
 }
 
 /// Iterates over the providers that have something to say about a pod, by their index in the profile's list of plugins.

@@ -219,11 +219,10 @@ pub(crate) fn score(
     out.clear();
     out.resize(nodes.len(), 0);
     let start = ctx.probe.elapsed();
-    if plugin.reads_affinity() {
-        let nodes = alignment::affinities(ctx, nodes);
-        plugin.score_aligned(ctx.view, ctx.spec, value, &nodes, out);
-    } else {
-        plugin.score(ctx.view, ctx.spec, value, nodes, out);
+    let affinities = if plugin.reads_affinity() { alignment::affinities(ctx, nodes) } else { None };
+    match affinities {
+        Some(nodes) => plugin.score_aligned(ctx.view, ctx.spec, value, &nodes, out),
+        None => plugin.score(ctx.view, ctx.spec, value, nodes, out),
     }
     let tally = &mut tally[enabled.index];
     tally.nanos += (ctx.probe.elapsed() - start).as_nanos() as u64;

@@ -56,10 +56,13 @@ impl Score for NodeNumaResource {
     /// Takes the NUMA nodes of this plugin's own hints.
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
         let Some(scoring) = value.downcast_ref::<Scoring>() else { return };
+        let Some(state) = view.state::<NumaNodes>() else { return };
         let pod: CycleValue = scoring.pod.clone();
-        let own = |node: &NodeIdx| (*node, self.own_affinity(view, spec, &pod, *node));
-        let nodes: Vec<_> = nodes.iter().map(own).collect();
-        self.score_aligned(view, spec, value, &nodes, out);
+        let is_aligned = state.has_policies() || scoring.pod.policy != NumaPolicy::None;
+        for (node, score) in nodes.iter().zip(out) {
+            let own = || is_aligned.then(|| self.own_affinity(view, spec, &pod, *node)).flatten();
+            *score = self.score_node(view, state, scoring, *node, own);
+        }
     }
 
     fn score_aligned(
@@ -70,14 +73,10 @@ impl Score for NodeNumaResource {
         nodes: &[(NodeIdx, Option<NumaAffinity>)],
         out: &mut [i64],
     ) {
-        let Some(Scoring { pod, by_column }) = value.downcast_ref::<Scoring>() else { return };
-        let state = view.state::<NumaNodes>();
+        let Some(scoring) = value.downcast_ref::<Scoring>() else { return };
+        let Some(state) = view.state::<NumaNodes>() else { return };
         for ((node, affinity), score) in nodes.iter().zip(out) {
-            let is_taken = || state.is_some_and(|state| state.facts(*node).take(pod));
-            *score = match by_column {
-                Some(columns) if is_taken() => self.score_columns(view, columns, *node),
-                _ => self.score_of(view, pod, *node, *affinity).unwrap_or(0),
-            };
+            *score = self.score_node(view, state, scoring, *node, || *affinity);
         }
     }
 }
@@ -92,6 +91,25 @@ impl NodeNumaResource {
         let set = ScoredSet::resolve(view, resources, spec, Counting::Real);
         let has_all = resources.iter().all(has_column) && !set.has_unknown();
         (has_all && pod.policy == NumaPolicy::None).then_some(set)
+    }
+
+    /// Returns the score of a node. It is 0 for a node that does not take the pod.
+    #[inline]
+    fn score_node(
+        &self,
+        view: View<'_>,
+        state: &NumaNodes,
+        Scoring { pod, by_column }: &Scoring,
+        node: NodeIdx,
+        affinity: impl FnOnce() -> Option<NumaAffinity>,
+    ) -> i64 {
+        let is_plain = || !state.is_demanding() && pod.asks_for_nothing();
+        match by_column {
+            Some(columns) if is_plain() || state.facts(node).take(pod) => {
+                self.score_columns(view, columns, node)
+            }
+            _ => self.score_of(view, pod, node, affinity()).unwrap_or(0),
+        }
     }
 
     /// Returns the score of a node that demands nothing: its amounts are those of its columns.
