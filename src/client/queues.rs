@@ -120,9 +120,11 @@ fn state(queue: &QueueSummary, resource: &str) -> String {
     let (held, deserved) = (number(&queue.allocated, resource), number(&queue.deserved, resource));
     // Without a Queue nothing is shared out, and pods outside queues may leave one less than it deserves.
     let is_overused = queue.overused.iter().any(|known| known == resource);
+    let is_refused = queue.waiting.iter().any(|of| of.reason.as_deref() == Some("QueueCapabilityExceeded"));
     match held - deserved {
         over if is_overused && over > 0 => format!("over by {}", shown(resource, over)),
         _ if is_overused => "waits: holds all".to_owned(),
+        _ if is_refused && queue.capability.contains_key(resource) => "waits: capability".to_owned(),
         _ => "-".to_owned(),
     }
 }
@@ -184,6 +186,8 @@ fn rounds(share: &QueueShare) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pellucid_api::rest::proportion::QueueWaiting;
+
     use super::*;
 
     fn queue(name: &str, [allocated, deserved, request]: [&str; 3], is_overused: bool) -> QueueSummary {
@@ -213,6 +217,12 @@ mod tests {
             assert!(text.contains(said), "{said} is not in\n{text}");
         }
         assert!(!text.contains("There is no Queue"), "{text}");
+        let mut limited = queue("limited", ["2", "3", "4"], false);
+        limited.capability = limited.deserved.clone();
+        assert_eq!(state(&limited, "cpu"), "-");
+        let reason = Some("QueueCapabilityExceeded".to_owned());
+        limited.waiting.push(QueueWaiting { reason, ..QueueWaiting::default() });
+        assert_eq!(state(&limited, "cpu"), "waits: capability");
     }
 
     #[test]

@@ -19,9 +19,10 @@ fn parent(name: &str, min: i64, max: i64) -> Value {
     made
 }
 
+/// Gives a quota nothing of the CPU that is left over. Weights that are 0 for every resource would count as none.
 fn without_weight(mut made: Value) -> Value {
     made["metadata"]["annotations"] =
-        json!({"quota.scheduling.koordinator.sh/shared-weight": r#"{"cpu": 0}"#});
+        json!({"quota.scheduling.koordinator.sh/shared-weight": r#"{"cpu": 0, "memory": 1}"#});
     made
 }
 

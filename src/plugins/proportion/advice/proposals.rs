@@ -75,10 +75,11 @@ impl Refused<'_> {
             let limit = new.capability.iter_mut().find(|(resource, _)| *resource == short.resource)?;
             limit.1 = limit.1.max(needed);
         }
+        let mut cost = RAISE_CAPABILITY;
         if !self.with(at, &new).lets_in(self) {
             new.weight = Some(self.least_weight(at, &new)?);
+            cost = RAISE_WEIGHT;
         }
-        let cost = if self.overused.is_empty() { RAISE_CAPABILITY } else { RAISE_WEIGHT };
         Some(proposal_of(at, old.as_ref(), new, cost))
     }
 

@@ -24,7 +24,13 @@ impl Queues {
     /// Returns how a pod stands with its queue, in one sentence; `None` when there is nothing to say.
     pub(super) fn sentence(&self, gangs: &Gangs, spec: &PodSpec) -> Option<String> {
         let asking = self.asking(gangs, spec)?;
-        let (beyond, overused) = (self.beyond_capability(asking), self.overused(asking));
+        let (beyond, mut overused) = (self.beyond_capability(asking), self.overused(asking));
+        // What the capability alone keeps a queue from is said once.
+        let is_said = |short: &Short| {
+            let most = self.capability(asking.queue, &short.resource);
+            most.is_some_and(|most| short.limit >= most)
+        };
+        overused.retain(|short| !is_said(short));
         match beyond.is_empty() && overused.is_empty() {
             true => self.owed(asking),
             false => Some(self.refusing(asking, &beyond, &overused)),
@@ -67,9 +73,6 @@ impl Queues {
         let of = |amount: i128| text(resource, amount);
         if self.weight(queue) == 0 {
             return Some("with weight 0 it deserves nothing".to_owned());
-        }
-        if self.capability(queue, resource).is_some_and(|most| most <= short.limit) {
-            return Some(format!("it deserves no more than its capability {}", of(short.limit)));
         }
         if short.limit >= total {
             return Some(format!("that is all that nodes offer, {}", of(total)));
