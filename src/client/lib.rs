@@ -35,6 +35,7 @@ mod pods;
 pub mod probe;
 mod queue;
 mod queue_text;
+mod queues;
 mod quotas;
 mod replicas;
 mod reservations;
@@ -68,6 +69,8 @@ pub enum Ask {
     Nodes(nodes::NodesArgs),
     /// List what waits, by stage and controller, or say who is ahead of a pod or gang
     Queue(queue::QueueArgs),
+    /// List kube-batch's Queues with what each deserves and holds, or explain the share of one
+    Queues(queues::QueuesArgs),
     /// List the quotas as a tree with what each may use, or explain the share of one
     Quotas(quotas::QuotasArgs),
     /// List the reservations with what is left of each, or explain one
@@ -152,6 +155,7 @@ impl Ask {
             Self::Gangs(args) => gangs::run(&args)?,
             Self::Nodes(args) => nodes::run(&args)?,
             Self::Queue(args) => queue::run(&args)?,
+            Self::Queues(args) => args.server.print(&queues::run(&args)?)?,
             Self::Quotas(args) => args.server.print(&quotas::run(&args)?)?,
             Self::Reservations(args) => args.server.print(&reservations::run(&args)?)?,
             Self::Suggestions(args) => args.server().print(&suggestions::run(&args)?)?,

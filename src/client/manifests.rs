@@ -79,10 +79,12 @@ impl Question {
                 }
             }
             // Which kinds of plugins there are, the scheduler knows.
-            _ if is_of_plugin(&object) => self.edits.push(json!({ "applyObject": object })),
+            _ if kind == "Queue" || is_of_plugin(&object) => {
+                self.edits.push(json!({ "applyObject": object }))
+            }
             other => anyhow::bail!(
                 "kind {other} cannot be simulated; known are Pod, PodGroup, Node, Deployment, ReplicaSet, \
-                 StatefulSet, Job, List, and the kinds of plugins, such as ElasticQuota"
+                 StatefulSet, Job, List, Queue, and the kinds of plugins, such as ElasticQuota"
             ),
         }
         Ok(())

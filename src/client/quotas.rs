@@ -49,18 +49,24 @@ pub(crate) fn run(args: &QuotasArgs) -> anyhow::Result<String> {
         let path = format!("/apis/v1/explain/quotas/{}", encoded(name));
         return args.server.show(&path, |body: &QuotaExplanation| explained(body, paint));
     }
-    let tree = args.tree.as_deref().map(|tree| format!("?tree={}", encoded(tree))).unwrap_or_default();
+    // A tree of its own has a root without a name of its own.
+    let query = match args.tree.as_deref() {
+        Some(tree) => format!("tree={}", encoded(tree)),
+        None => "includeRoot=true".to_owned(),
+    };
     let rows = if args.all { usize::MAX } else { ROWS };
-    args.server.show(&format!("{QUOTAS}{tree}"), |body: &Summaries| listed(&body.quotas, rows, paint))
+    args.server.show(&format!("{QUOTAS}?{query}"), |body: &Summaries| listed(&body.quotas, rows, paint))
 }
 
 /// Returns the quotas with their depth, each below its parent, siblings by name.
 fn in_tree(all: &BTreeMap<String, QuotaSummary>) -> Vec<(usize, &QuotaSummary)> {
     let mut children: BTreeMap<&str, Vec<&QuotaSummary>> = BTreeMap::new();
-    for quota in all.values() {
+    // The root is its own parent.
+    let is_root = |quota: &QuotaSummary| quota.parent_name == quota.name;
+    for quota in all.values().filter(|quota| !is_root(quota)) {
         children.entry(&quota.parent_name).or_default().push(quota);
     }
-    let is_top = |quota: &&&QuotaSummary| !all.contains_key(&quota.parent_name);
+    let is_top = |quota: &&&QuotaSummary| is_root(quota) || !all.contains_key(&quota.parent_name);
     let mut open: Vec<(usize, &QuotaSummary)> = all.values().rev().map(|quota| (0, quota)).collect();
     open.retain(|(_, quota)| is_top(&quota));
     let (mut seen, mut found) = (BTreeSet::new(), Vec::new());

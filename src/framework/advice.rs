@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
-use pellucid_model::{CustomObject, Name, NodeIdx, Now, Pod, PodKey, PodSpec};
+use pellucid_model::{CustomObject, Name, NodeIdx, Now, Object, Pod, PodKey, PodSpec};
 use serde_json::Value;
 
 use super::view::View;
@@ -14,13 +14,8 @@ use super::view::View;
 /// A change that could make the plugin accept a pod.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// An object of one of the plugin's kinds becomes this one.
-    Object {
-        /// The object as it would be.
-        object: Arc<CustomObject>,
-        /// The command that changes it.
-        command: String,
-    },
+    /// Objects become these, in this order. Only all of them together count.
+    Objects(Vec<ObjectChange>),
     /// The pod gets a label.
     Label {
         /// Key of the label.
@@ -52,6 +47,26 @@ pub enum Change {
     End(Vec<PodKey>),
 }
 
+/// An object that becomes another one, or that is created.
+#[derive(Clone, Debug)]
+pub struct ObjectChange {
+    /// The object as it would be.
+    pub object: NewObject,
+    /// The change in words, as an imperative clause.
+    pub text: String,
+    /// The command that makes it.
+    pub command: String,
+}
+
+/// An object as it would be.
+#[derive(Clone, Debug)]
+pub enum NewObject {
+    /// Of one of the plugin's kinds.
+    Custom(Arc<CustomObject>),
+    /// Of a kind that the scheduler itself reads, with its manifest, which `applyObject` of a simulation must take.
+    Known(Arc<Object>, Value),
+}
+
 /// A placed pod that is made anew on another node.
 #[derive(Clone, Debug)]
 pub struct PodMove {
@@ -68,11 +83,11 @@ pub struct PodMove {
 pub struct Proposal {
     /// What changes.
     pub change: Change,
-    /// The change in words, as an imperative clause. Not used for requests and for pods that move or end, which have texts
-    /// of their own.
+    /// The change in words, as an imperative clause. Not used for objects, requests and pods that move or end, which have
+    /// texts of their own.
     pub text: String,
-    /// How hard it is to carry out, in the points of docs/diagnostics.md; of pods that move, each. Not used for requests and
-    /// pods that end.
+    /// How hard it is to carry out, in the points of docs/diagnostics.md; of objects and of pods that move, each. Not used
+    /// for requests and pods that end.
     pub cost: u32,
 }
 

@@ -27,6 +27,7 @@ mod devices;
 mod health;
 mod node_resources;
 mod numa;
+mod queues;
 mod quotas;
 mod relations;
 mod reservations;

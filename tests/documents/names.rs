@@ -7,8 +7,9 @@ use crate::common::demo::Demo;
 use crate::document::Document;
 use crate::documents;
 
-/// Metrics that a demo does not have: of traces, of leader election and of shadow mode, which `tests/app` reads.
-const ELSEWHERE: [&str; 10] = [
+/// Metrics that a demo does not have: of traces, of leader election and of shadow mode, which `tests/app` reads, and of queues,
+/// which `tests/gangs` reads.
+const ELSEWHERE: [&str; 13] = [
     "pellucid_trace_spans_exported_total",
     "pellucid_trace_spans_dropped_total",
     "pellucid_leader_election_hand_over_seconds",
@@ -19,6 +20,9 @@ const ELSEWHERE: [&str; 10] = [
     "pellucid_leader_election_failed_requests_total",
     "pellucid_reservation_status_phase",
     "pellucid_reservation_resource",
+    "pellucid_proportion_queue",
+    "pellucid_proportion_queue_weight",
+    "pellucid_proportion_queue_pending_pods",
 ];
 /// Plugins of the guide, which a demo does not have.
 const EXAMPLES: [&str; 2] = ["FavouriteNode", "LicenceSeats"];

@@ -1,5 +1,7 @@
 //! kube-batch's Queues: shares by weight, capability, gangs, shadow groups, best-effort pods, and what wakes pods.
 
+mod advice;
+mod claims;
 mod histories;
 
 use std::sync::Arc;

@@ -8,6 +8,7 @@ mod claims;
 mod evicting;
 mod histories;
 mod problems;
+mod raising;
 mod together;
 mod trees;
 mod waiting;

@@ -173,12 +173,12 @@ pub struct SetWeight {
     pub weight: i64,
 }
 
-/// An object of a kind that a plugin brings.
+/// An object of a kind that a plugin brings, or a Queue of kube-batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ObjectOf {
     /// Its kind, with the group where several plugins' kinds have the name: `NodeMetric`, or
-    /// `NodeMetric.slo.koordinator.sh`.
+    /// `NodeMetric.slo.koordinator.sh`. A Queue always with its group: `Queue.scheduling.incubator.k8s.io`.
     pub kind: String,
     /// Namespace; `default` when absent. Not given for a kind without namespaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -233,9 +233,10 @@ pub enum EditBody {
     SetQuorum(SetQuorum),
     /// A plugin's scores have another weight, in every profile.
     SetWeight(SetWeight),
-    /// A manifest of a kind that an enabled plugin brings, such as a NodeMetric: the object is added, or becomes this one.
+    /// A manifest of a kind that an enabled plugin brings, such as a NodeMetric, or of a Queue of kube-batch: the object is
+    /// added, or becomes this one.
     ApplyObject(Value),
-    /// An object of a kind that an enabled plugin brings goes.
+    /// An object of such a kind goes.
     DeleteObject(ObjectOf),
 }
 

@@ -11,7 +11,9 @@ use pellucid_model::pod::PodPhase;
 use pellucid_model::requests::{DEFAULT_MEMORY, DEFAULT_MILLI_CPU, PodRequests, ResourceList};
 use pellucid_model::selector::{Labels, NodeAffinity};
 use pellucid_model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
-use pellucid_model::{CustomKindRef, CustomObject, GangKey, Name, Node, Object, Pod, PodId, PodKey, PodSpec};
+use pellucid_model::{
+    CustomKindRef, CustomObject, GangKey, Name, Node, Object, ObjectKind, Pod, PodId, PodKey, PodSpec,
+};
 
 use super::quorum;
 
@@ -71,6 +73,8 @@ pub enum Edit {
     ApplyPod(Arc<Pod>),
     /// Adds or replaces an object of another kind.
     ApplyObject(Arc<Object>),
+    /// Deletes an object of another kind.
+    DeleteObject(ObjectKind, ObjectKey),
     /// Adds or replaces an object of a plugin's kind.
     ApplyCustom(Arc<CustomObject>),
     /// Deletes an object of a plugin's kind.
@@ -186,6 +190,11 @@ impl Edit {
             Self::MovePod { pod, to } => moved(cluster, pod, to),
             Self::ApplyPod(pod) => Ok(vec![Input::PodApplied(pod.clone())]),
             Self::ApplyObject(object) => Ok(vec![Input::ObjectApplied(object.clone())]),
+            Self::DeleteObject(kind, key) => {
+                let known = cluster.objects().get(*kind, key);
+                known.ok_or_else(|| format!("{}: there is no such {}", key.1, kind.as_str()))?;
+                Ok(vec![Input::ObjectDeleted(*kind, key.clone())])
+            }
             Self::ApplyCustom(object) => Ok(vec![Input::CustomApplied(object.clone())]),
             Self::DeleteCustom(kind, key) => {
                 let known = cluster.custom_objects().get(*kind, key);

@@ -23,6 +23,11 @@ use pellucid_plugin_helper::listing::{MAX_ROWS, cut};
 type Quantities = BTreeMap<String, String>;
 
 const INCLUDE_PODS: Query = Query::new("includePods", QueryKind::Boolean, "Adds the pods of each quota");
+const INCLUDE_ROOT: Query = Query::new(
+    "includeRoot",
+    QueryKind::Boolean,
+    "Adds the root of the default tree, which has what there is",
+);
 const TREE: Query =
     Query::new("tree", QueryKind::Text, "Only quotas of this tree; absent or empty: of all trees");
 
@@ -45,8 +50,8 @@ pub(super) fn all() -> Vec<Endpoint> {
             BodySchema::map_of::<QuotaSummary>(),
             read_all,
         )
-        .with_query(&[TREE, INCLUDE_PODS]),
-        Endpoint::of::<QuotaSummary>("quotas/:name", one, |cx| read_one(cx, includes_pods(cx)))
+        .with_query(&[TREE, INCLUDE_PODS, INCLUDE_ROOT]),
+        Endpoint::of::<QuotaSummary>("quotas/:name", one, |cx| read_one(cx, includes(cx, "includePods")))
             .with_query(&[INCLUDE_PODS]),
         Endpoint::of::<QuotaSummary>(
             "quota/:name",
@@ -62,8 +67,8 @@ pub(super) fn all() -> Vec<Endpoint> {
     ]
 }
 
-fn includes_pods(cx: &ReadContext<'_>) -> bool {
-    cx.params.get("includePods").is_some_and(|text| text.as_str() == "true" || text.is_empty())
+fn includes(cx: &ReadContext<'_>, what: &str) -> bool {
+    cx.params.get(what).is_some_and(|text| text.as_str() == "true" || text.is_empty())
 }
 
 impl Quotas {
@@ -139,7 +144,10 @@ impl Quotas {
             request: self.nonzero(at, |cell| i128::from(cell.request(lends))),
             non_preemptible_request,
             shared_weight: object.filter(|_| is_ordinary).map_or_else(max, |object| of(object.weight())),
-            runtime: runtime.map(|all| self.quantities(all)).unwrap_or_default(),
+            runtime: match quota.role {
+                Role::Root => self.nonzero(at, |cell| cell.runtime.into()),
+                _ => runtime.map(|all| self.quantities(all)).unwrap_or_default(),
+            },
             child_request,
             allocated: if guarantees { self.nonzero(at, |cell| cell.allocated) } else { Quantities::new() },
             guaranteed: match guarantees {
@@ -192,10 +200,11 @@ pub(super) fn not_found(name: &str) -> ReadError {
 fn read_all(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let Some(quotas) = cx.view.state::<Quotas>() else { return Ok(json!({})) };
     let tree = cx.params.get("tree").map_or("", String::as_str);
-    let mut pods = includes_pods(cx).then(|| quotas.pods_by_quota());
+    let mut pods = includes(cx, "includePods").then(|| quotas.pods_by_quota());
     let (known, mut all) = (quotas.known(), BTreeMap::new());
+    let root = includes(cx, "includeRoot").then_some(ROOT);
     for (at, quota) in quotas.tree.quotas.iter().enumerate() {
-        if quota.role == Role::Root || !(tree.is_empty() || &*quota.tree == tree) {
+        if quota.role == Role::Root && root != Some(at) || !(tree.is_empty() || &*quota.tree == tree) {
             continue;
         }
         let own = pods.as_mut().map(|pods| pods.remove(&at).unwrap_or_default());

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use super::endpoints::{not_found, state};
 use super::overuse::Revocable;
 use super::quotas::Quotas;
-use super::tree::{QuotaIdx, Role, clamp};
-use pellucid_plugin_helper::water_filling::{Claim, fill};
+use super::tree::{Cell, DEFAULT, QuotaIdx, ROOT, Role, SYSTEM, clamp};
+use pellucid_plugin_helper::loans::Loans;
+use pellucid_plugin_helper::water_filling::Claim;
 
 /// Answers `explain/quotas/:name`.
 pub(super) fn read(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
@@ -40,11 +41,54 @@ impl Quotas {
             name: quota.name.to_string(),
             tree: quota.tree.to_string(),
             path,
-            sentences: shares.iter().map(|share| sentence(&quota.name, share)).collect(),
+            sentences: match quota.role {
+                Role::Ordinary => shares.iter().map(|share| sentence(&quota.name, share)).collect(),
+                Role::Root => self.sentences_of_root(at),
+                Role::BuiltIn => self.sentences_of_built_in(at),
+            },
             resources: shares,
             overuse: self.explain_overuse(at, now),
             problems,
         }
+    }
+
+    /// Says of a root what it has to share out, by resource.
+    fn sentences_of_root(&self, at: QuotaIdx) -> Vec<String> {
+        let quota = self.tree.get(at);
+        let of = |r: usize| {
+            let (cell, resource) = (&quota.cells[r], &self.tree.resources[r]);
+            let text = |amount: i64| format_amount(resource, amount);
+            let (used, request) = (text(clamp(cell.all.used)), text(clamp(cell.all.request)));
+            let mut said = format!(
+                "{resource}: {} has {} to share out, its children request {request} and use {used}",
+                quota.name,
+                text(cell.runtime)
+            );
+            let built_ins = [SYSTEM, DEFAULT].into_iter().filter(|_| at == ROOT).map(|at| self.tree.get(at));
+            for built_in in built_ins.filter(|of| of.cells[r].all.used > 0) {
+                let used = text(clamp(built_in.cells[r].all.used));
+                said.push_str(&format!("; pods of {} use {used} beside that", built_in.name));
+            }
+            said
+        };
+        self.tree.shared_resources(at).map(of).collect()
+    }
+
+    /// Says of the system quota or the default quota what it uses, by resource.
+    fn sentences_of_built_in(&self, at: QuotaIdx) -> Vec<String> {
+        let quota = self.tree.get(at);
+        let of = |(r, cell): (usize, &Cell)| {
+            let (resource, max) = (&self.tree.resources[r], cell.max?);
+            let text = |amount: i64| format_amount(resource, amount);
+            let (used, request) = (text(clamp(cell.all.used)), text(clamp(cell.all.request)));
+            Some(format!(
+                "{resource}: {} uses {used} of its max {}, requests {request}; what it uses is taken off what the others \
+                 share",
+                quota.name,
+                text(max)
+            ))
+        };
+        quota.cells.iter().enumerate().filter_map(of).collect()
     }
 
     fn share(&self, at: QuotaIdx, parent: QuotaIdx, r: usize) -> QuotaShare {
@@ -98,8 +142,8 @@ impl Quotas {
     /// Returns who lends what to whom among the children of a quota.
     pub(super) fn loans(&self, parent: QuotaIdx, r: usize) -> Loans {
         let children = || self.tree.get(parent).children.iter().map(|child| self.tree.get(*child));
-        let claims: Vec<Claim> = children().map(|child| self.tree.claim(child, r)).collect();
-        Loans::of(&claims, &children().map(|child| child.cells[r].runtime).collect::<Vec<_>>())
+        let guaranteed: Vec<i64> = children().map(|child| self.tree.claim(child, r).guaranteed).collect();
+        Loans::of(&guaranteed, &children().map(|child| child.cells[r].runtime).collect::<Vec<_>>())
     }
 
     /// Returns what keeps a quota from more of a resource, `None` when its request is met.
@@ -175,67 +219,4 @@ fn sentence(name: &str, share: &QuotaShare) -> String {
         text.push_str(&format!("; {} keeps it from more: {why}", limit.quota));
     }
     text
-}
-
-/// Who borrows from whom among siblings. Every borrower has the same part of what each lender lends.
-pub(super) struct Loans {
-    /// Of each, what it has beyond its guaranteed part.
-    pub(super) borrowed: Vec<i64>,
-    /// Of each, what others have of its guaranteed part.
-    lent: Vec<i64>,
-}
-
-impl Loans {
-    fn of(claims: &[Claim], runtimes: &[i64]) -> Self {
-        let pairs = || claims.iter().zip(runtimes);
-        let borrowed: Vec<i64> = pairs().map(|(claim, has)| (has - claim.guaranteed).max(0)).collect();
-        let open: Vec<i64> = pairs().map(|(claim, has)| (claim.guaranteed - has).max(0)).collect();
-        // No more is lent than is borrowed; the rest lies idle.
-        let all = clamp(borrowed.iter().copied().map(i128::from).sum());
-        let lent = split(all, &open);
-        Self { borrowed, lent }
-    }
-
-    /// Returns from whom one borrows how much, `None` for what is nobody's.
-    pub(super) fn from(&self, i: usize) -> Vec<(Option<usize>, i64)> {
-        let own: Vec<i64> = self.lent.iter().map(|lent| split(*lent, &self.borrowed)[i]).collect();
-        let lent: i64 = own.iter().sum();
-        let mut all: Vec<(Option<usize>, i64)> =
-            own.into_iter().enumerate().map(|(lender, amount)| (Some(lender), amount)).collect();
-        all.push((None, self.borrowed[i] - lent));
-        all.retain(|(_, amount)| *amount > 0);
-        all
-    }
-
-    /// Returns who borrows how much from one.
-    fn to(&self, i: usize) -> Vec<(usize, i64)> {
-        let mut all: Vec<(usize, i64)> =
-            split(self.lent[i], &self.borrowed).into_iter().enumerate().collect();
-        all.retain(|(_, amount)| *amount > 0);
-        all
-    }
-}
-
-/// Splits an amount by what each can take, in proportion to it.
-fn split(amount: i64, can_take: &[i64]) -> Vec<i64> {
-    let claim = |most: &i64| Claim { weight: *most, request: *most, guaranteed: 0, lends: true };
-    fill(amount, &can_take.iter().map(claim).collect::<Vec<_>>())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn loans_add_up_and_the_rest_is_nobodys() {
-        let claim = |guaranteed| Claim { weight: 1, request: 100, guaranteed, lends: true };
-        // The article: mins 10, 15, 20, 15 of 100, runtimes 5, 20, 35, 40.
-        let loans = Loans::of(&[claim(10), claim(15), claim(20), claim(15)], &[5, 20, 35, 40]);
-        assert_eq!((&loans.borrowed[..], &loans.lent[..]), (&[0, 5, 15, 25][..], &[5, 0, 0, 0][..]));
-        assert_eq!(loans.to(0).iter().map(|(_, amount)| amount).sum::<i64>(), 5);
-        for i in 1..4 {
-            assert_eq!(loans.from(i).iter().map(|(_, amount)| amount).sum::<i64>(), loans.borrowed[i]);
-        }
-        assert_eq!(loans.from(0), []);
-    }
 }

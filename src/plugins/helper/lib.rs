@@ -3,6 +3,7 @@
 //! - `describing` words what nodes do not fulfil;
 //! - `koordinator` reads Koordinator's priority classes of pods;
 //! - `listing` bounds the lists in endpoint responses;
+//! - `loans` says who has how much of another's part;
 //! - `scored` selects the resources and amounts that the resource scores use;
 //! - `water_filling` shares an amount among claimants with guarantees, weights and requests;
 //! - `testing` makes the small clusters of unit tests.
@@ -10,6 +11,7 @@
 pub mod describing;
 pub mod koordinator;
 pub mod listing;
+pub mod loans;
 pub mod scored;
 pub mod testing;
 pub mod water_filling;

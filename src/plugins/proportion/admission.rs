@@ -66,9 +66,37 @@ pub(super) struct Lack {
     pub(super) resources: Vec<Short>,
 }
 
+/// A pod before its queue.
+#[derive(Clone, Copy)]
+pub(super) struct Asking<'a> {
+    pub(super) queue: &'a Name,
+    /// What its gang holds already, which does not count against it while the gang is short of its quorum.
+    pub(super) own: Option<&'a Amounts>,
+    spec: &'a PodSpec,
+}
+
+impl Asking<'_> {
+    /// Returns what the pod requests, by name of the resource.
+    pub(super) fn requests(&self) -> Vec<(Name, i128)> {
+        let mut requests: Vec<(Name, i128)> = of_list(&self.spec.requests.list).collect();
+        requests.sort();
+        requests
+    }
+}
+
 impl Queues {
     /// Returns why a pod with this spec is not tried, `None` when it is.
     pub(super) fn lack(&self, gangs: &Gangs, spec: &PodSpec) -> Option<Lack> {
+        let asking = self.asking(gangs, spec)?;
+        let of = |is_capability, resources: Vec<Short>| {
+            (!resources.is_empty()).then(|| Lack { queue: asking.queue.clone(), is_capability, resources })
+        };
+        of(true, self.beyond_capability(asking)).or_else(|| of(false, self.overused(asking)))
+    }
+
+    /// Returns the queue that judges a pod, `None` when none does: there is no Queue, the pod is in none, or in one that does
+    /// not exist.
+    pub(super) fn asking<'a>(&'a self, gangs: &Gangs, spec: &'a PodSpec) -> Option<Asking<'a>> {
         if !self.is_active() {
             return None;
         }
@@ -82,20 +110,13 @@ impl Queues {
                 (job.queue()?, is_short.then_some(&job.sums.allocated))
             }
         };
-        if !self.exists(queue) {
-            // The gang says that its queue is missing.
-            return None;
-        }
-        let mut requests: Vec<(Name, i128)> = of_list(&spec.requests.list).collect();
-        requests.sort();
-        let of = |is_capability, resources: Vec<Short>| {
-            (!resources.is_empty()).then(|| Lack { queue: queue.clone(), is_capability, resources })
-        };
-        of(true, self.beyond_capability(queue, &requests))
-            .or_else(|| of(false, self.overused(queue, own, &requests)))
+        // Of a missing queue the gang says so.
+        self.exists(queue).then_some(Asking { queue, own, spec })
     }
 
-    fn beyond_capability(&self, queue: &Name, requests: &[(Name, i128)]) -> Vec<Short> {
+    /// Returns the resources of which the queue would hold more than its capability with the pod.
+    pub(super) fn beyond_capability(&self, asking: Asking<'_>) -> Vec<Short> {
+        let (queue, requests) = (asking.queue, asking.requests());
         let tenant = self.tenants.get(queue);
         let pods = (Name::new("pods"), 1);
         let short = |(resource, request): &(Name, i128)| {
@@ -111,7 +132,9 @@ impl Queues {
         requests.iter().chain([&pods]).filter_map(short).collect()
     }
 
-    fn overused(&self, queue: &Name, own: Option<&Amounts>, requests: &[(Name, i128)]) -> Vec<Short> {
+    /// Returns the resources of which the queue holds what it deserves, among those that the pod requests.
+    pub(super) fn overused(&self, asking: Asking<'_>) -> Vec<Short> {
+        let Asking { queue, own, .. } = asking;
         let tenant = self.tenants.get(queue);
         let short = |(resource, request): &(Name, i128)| {
             if self.total.get(resource) <= 0 {
@@ -124,7 +147,7 @@ impl Queues {
             let (resource, request) = (resource.clone(), *request);
             (allocated >= limit).then_some(Short { resource, allocated, limit, request })
         };
-        requests.iter().filter_map(short).collect()
+        asking.requests().iter().filter_map(short).collect()
     }
 }
 

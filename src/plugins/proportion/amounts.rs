@@ -69,12 +69,23 @@ pub(super) fn of_model(resource: &str, amount: i64) -> i128 {
     i128::from(amount) * factor(resource)
 }
 
+/// Converts back to an amount of the model, rounded down.
+pub(super) fn to_model(resource: &str, amount: i128) -> i64 {
+    clamp(amount.div_euclid(factor(resource)))
+}
+
 /// Iterates over the positive amounts of a list.
 pub(super) fn of_list(list: &ResourceList) -> impl Iterator<Item = (Name, i128)> {
     list.named().map(|(resource, amount)| {
         let units = of_model(&resource, amount);
         (resource, units)
     })
+}
+
+/// Converts an amount to cores, bytes or units, for metrics.
+pub(super) fn units(resource: &str, amount: i128) -> f64 {
+    let thousandths = resource == "cpu" || factor(resource) != 1;
+    clamp(amount) as f64 / if thousandths { 1000.0 } else { 1.0 }
 }
 
 /// Saturates to 64 bits.
@@ -115,5 +126,7 @@ mod tests {
         assert_eq!(text("cpu", 1500), "1500m");
         assert_eq!(text("memory", 1 << 30), "1Gi");
         assert_eq!(text("pods", of_model("pods", 7)), "7");
+        assert_eq!((to_model(gpu, 2999), to_model("cpu", 1500)), (2, 1500));
+        assert_eq!((units(gpu, 600), units("cpu", 1500), units("memory", 7)), (0.6, 1.5, 7.0));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pellucid_api::rest::proportion::{
-    ProportionState, QueueProblem, QueueRow, QueueSummaries, QueueSummary, QueueWaiting,
+    ProportionState, QueueExplanation, QueueProblem, QueueRow, QueueSummaries, QueueSummary, QueueWaiting,
 };
 use pellucid_cluster::PodRecord;
 use pellucid_framework::View;
@@ -16,7 +16,7 @@ use super::queues::{Declared, Member, Queues, Tenant};
 use pellucid_plugin_helper::listing::{Examples, MAX_ROWS, cut, pending};
 
 /// The API groups of Queues, in order of precedence.
-const API_GROUPS: [&str; 2] = ["scheduling.incubator.k8s.io", "scheduling.sigs.dev"];
+pub(super) const API_GROUPS: [&str; 2] = ["scheduling.incubator.k8s.io", "scheduling.sigs.dev"];
 
 pub(super) fn all() -> Vec<Endpoint> {
     vec![
@@ -28,6 +28,12 @@ pub(super) fn all() -> Vec<Endpoint> {
             "What a queue deserves, what its pods request and hold, and which of them wait",
             one_queue,
         ),
+        Endpoint::of::<QueueExplanation>(
+            "queues/:name",
+            "How what a queue deserves comes about: rounds, loans, and what limits it",
+            super::explain::read,
+        )
+        .explaining(),
     ]
 }
 
@@ -61,12 +67,21 @@ fn all_queues(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let queues = queues(cx.view)?;
     let mut waiting = queues.waiting(cx.view);
     let (names, truncated) = cut(queues.shown(), MAX_ROWS);
-    let summary = |queue: &Name| queues.summary(cx.view, queue, waiting.remove(queue).unwrap_or_default());
+    let parts = queues.all_parts();
+    let summary =
+        |queue: &Name| queues.summary(cx.view, queue, &parts, waiting.remove(queue).unwrap_or_default());
     let all = names.iter().map(summary).collect();
     Ok(json!(QueueSummaries { queues: all, truncated }))
 }
 
 fn one_queue(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
+    let (queues, name) = named(cx)?;
+    let waiting = queues.waiting(cx.view).remove(&name).unwrap_or_default();
+    Ok(json!(queues.summary(cx.view, &name, &queues.all_parts(), waiting)))
+}
+
+/// Finds the queue that a path names.
+pub(super) fn named<'a>(cx: &ReadContext<'a>) -> Result<(&'a Queues, Name), ReadError> {
     let queues = queues(cx.view)?;
     let text = cx.params.get("name").map_or("", String::as_str);
     let name = Name::new(text);
@@ -74,8 +89,7 @@ fn one_queue(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
         let message = format!("cannot find queue {text}");
         return Err(ReadError::NotFound { code: "QueueNotFound", message });
     }
-    let waiting = queues.waiting(cx.view).remove(&name).unwrap_or_default();
-    Ok(json!(queues.summary(cx.view, &name, waiting)))
+    Ok((queues, name))
 }
 
 /// The pods of one PodGroup that wait, or one without.
@@ -84,6 +98,9 @@ struct Waiters<'a> {
     examples: Examples,
     first: Option<&'a PodRecord>,
 }
+
+/// Parts by weight of the existing queues, by resource.
+type Parts = BTreeMap<Name, Vec<i64>>;
 
 /// PodGroups, then pods without one.
 type Waiting<'a> = BTreeMap<(Option<String>, Option<&'a PodKey>), Waiters<'a>>;
@@ -111,6 +128,22 @@ impl Queues {
         }
     }
 
+    /// Returns the parts of all queues by weight, of each resource.
+    fn all_parts(&self) -> Parts {
+        self.resources().into_iter().map(|resource| (resource.clone(), self.parts(&resource))).collect()
+    }
+
+    /// Returns what a queue deserves beyond its part by weight, by resource.
+    fn borrowed(&self, queue: &Name, parts: &Parts) -> BTreeMap<String, String> {
+        let (at, tenant) = (self.existing.binary_search(queue), self.tenants.get(queue));
+        let (Ok(at), Some(tenant)) = (at, tenant) else { return BTreeMap::new() };
+        let beyond = |(resource, deserved): &(Name, i128)| {
+            let amount = deserved - i128::from(*parts.get(resource)?.get(at)?);
+            (amount > 0).then(|| (resource.to_string(), text(resource, amount)))
+        };
+        tenant.deserved.iter().filter_map(beyond).collect()
+    }
+
     fn is_overused(&self, queue: &Name, resource: &Name) -> bool {
         self.is_active()
             && self.tenants.get(queue).is_some_and(|tenant| {
@@ -119,7 +152,14 @@ impl Queues {
             })
     }
 
-    fn problems(&self, queue: &Name) -> Vec<QueueProblem> {
+    /// Returns the API groups that have an object of a queue.
+    pub(super) fn api_groups(&self, queue: &Name) -> Vec<String> {
+        let groups = self.declared.get(queue).into_iter().flat_map(|of| API_GROUPS.iter().zip(&of.0));
+        groups.filter(|(_, object)| object.is_some()).map(|(group, _)| (*group).to_owned()).collect()
+    }
+
+    /// Returns what is wrong with the objects of a queue.
+    pub(super) fn problems(&self, queue: &Name) -> Vec<QueueProblem> {
         let Some(declared) = self.declared.get(queue) else { return Vec::new() };
         let of = |at: usize, field: &str, value: &str, problem: String| QueueProblem {
             queue: queue.to_string(),
@@ -162,14 +202,13 @@ impl Queues {
         all
     }
 
-    fn summary(&self, view: View<'_>, queue: &Name, waiting: Waiting<'_>) -> QueueSummary {
+    fn summary(&self, view: View<'_>, queue: &Name, parts: &Parts, waiting: Waiting<'_>) -> QueueSummary {
         let tenant = self.tenants.get(queue).cloned().unwrap_or_default();
         let show = |amounts: &Amounts| -> BTreeMap<String, String> {
             amounts.iter().map(|(r, amount)| (r.to_string(), text(r, *amount))).collect()
         };
         let declared = self.declared.get(queue);
         let limits = declared.and_then(Declared::counting).map_or(&[][..], |counting| &*counting.capability);
-        let groups = declared.iter().flat_map(|d| API_GROUPS.iter().zip(&d.0));
         let reason = |waiters: &Waiters<'_>| {
             let lack = self.lack(view.cluster().gangs(), &waiters.first?.pod.spec)?;
             Some(lack.code().to_owned())
@@ -182,7 +221,7 @@ impl Queues {
         };
         QueueSummary {
             name: queue.to_string(),
-            api_groups: groups.filter(|(_, o)| o.is_some()).map(|(group, _)| (*group).to_owned()).collect(),
+            api_groups: self.api_groups(queue),
             weight: self.weight(queue),
             deserved: show(&tenant.deserved),
             allocated: show(&tenant.sums.allocated),
@@ -192,6 +231,7 @@ impl Queues {
                 let resources = tenant.sums.requested.iter().map(|(resource, _)| resource);
                 resources.filter(|r| self.is_overused(queue, r)).map(Name::to_string).collect()
             },
+            borrowed: self.borrowed(queue, parts),
             placed_pods: tenant.sums.placed,
             waiting: waiting.into_iter().map(shown).collect(),
             truncated,

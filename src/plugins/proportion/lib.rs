@@ -1,7 +1,7 @@
 //! Proportion: kube-batch's Queues. Each queue gets a part of the cluster by weight, and no more than its capability.
 //!
-//! See README.md for the rules. `queues` is the state, `shares` says what each queue deserves (by `water_filling`), and
-//! `admission` judges a pod. Which pods form a gang, and that a PodGroup waits for its Queue to exist, is known to the
+//! See README.md for the rules. `queues` is the state, `shares` says what each queue deserves (by `water_filling`),
+//! `admission` judges a pod, `advice` tells people of it, and `explain` of a queue. Which pods form a gang, and that a PodGroup waits for its Queue to exist, is known to the
 //! cluster and not decided here. A cluster without Queues is scheduled as if the plugin were not there.
 
 use std::sync::Arc;
@@ -14,8 +14,10 @@ use pellucid_framework::{Registration, View, points};
 use pellucid_model::{Name, Pod, PodSpec};
 
 mod admission;
+mod advice;
 mod amounts;
 mod endpoints;
+mod explain;
 mod queues;
 mod shares;
 
@@ -36,6 +38,7 @@ pub fn registration() -> Registration {
         .with_keys(KEYS)
         .with_reasons([&admission::OVERUSED, &admission::CAPABILITY])
         .with_endpoints(endpoints::all())
+        .with_gauges(&advice::gauges::ALL)
         .with_groups(Grouping {
             name: "queue",
             filter: "Only pods of this Queue of kube-batch, by name; several with commas",
@@ -51,7 +54,7 @@ impl Plugin for Proportion {
     fn name(&self) -> &'static str {
         NAME
     }
-    points! { pre_filter, hints, pod_groups }
+    points! { pre_filter, hints, advice, pod_groups }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(Queues::default())]
     }

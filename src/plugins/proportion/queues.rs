@@ -54,7 +54,7 @@ impl Keys {
 
 /// How a pod counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     /// From when it may be placed until it has ended.
     Requested,
     /// While it has a place, from Reserve on, also in trials.
@@ -186,7 +186,8 @@ impl Queues {
         Some(of_model(resource, limit.1))
     }
 
-    fn count(&mut self, spec: &PodSpec, part: Part, times: i64) {
+    /// Counts a pod in its group and queue, `times` 1 or -1.
+    pub(super) fn count(&mut self, spec: &PodSpec, part: Part, times: i64) {
         let Some(member) = self.member(spec) else { return };
         let queue = match &member {
             Member::Shadow => Some(self.keys.default.clone()),
@@ -253,7 +254,9 @@ impl Queues {
         self.change_everything()
     }
 
-    fn declare(&mut self, at: usize, queue: &Queue, exists: bool) -> Touched {
+    /// Takes a Queue of the API group at a place in the order of precedence, or that it is gone. What queues deserve is
+    /// stale then.
+    pub(super) fn become_declared(&mut self, at: usize, queue: &Queue, exists: bool) {
         let declared = Arc::make_mut(&mut self.declared);
         let of_name = declared.entry(queue.name.clone()).or_default();
         of_name.0[at] = exists.then(|| queue.clone());
@@ -266,6 +269,10 @@ impl Queues {
         }
         self.existing = existing.into();
         self.stale.add_everything();
+    }
+
+    fn declare(&mut self, at: usize, queue: &Queue, exists: bool) -> Touched {
+        self.become_declared(at, queue, exists);
         // With the last Queue the refusals go as well.
         Touched::Attempts
     }

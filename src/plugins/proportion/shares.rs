@@ -7,7 +7,7 @@ use pellucid_model::Name;
 
 use super::amounts::{Amounts, clamp};
 use super::queues::{Queues, Tenant};
-use pellucid_plugin_helper::water_filling::{Claim, fill};
+use pellucid_plugin_helper::water_filling::{Claim, Round, fill, fill_in_rounds};
 
 /// The resources whose shares must be worked out anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,6 +35,13 @@ impl Stale {
     pub(super) fn is_empty(&self) -> bool {
         !self.is_everything && self.resources.is_empty()
     }
+}
+
+/// How a resource was shared out, by existing queue.
+pub(super) struct Rounds {
+    pub(super) claims: Vec<Claim>,
+    pub(super) shares: Vec<i64>,
+    pub(super) rounds: Vec<Round>,
 }
 
 impl Queues {
@@ -96,6 +103,26 @@ impl Queues {
             Claim { weight: self.weight(queue), request, guaranteed: 0, lends: true }
         };
         self.existing.iter().map(claim).collect()
+    }
+
+    /// Returns what each existing queue claims of a resource, what it gets, and the rounds in which it does.
+    pub(super) fn rounds(&self, resource: &Name) -> Rounds {
+        let claims = self.claims(resource, None);
+        let mut rounds = Vec::new();
+        let shares = fill_in_rounds(clamp(self.total.get(resource)), &claims, |round| rounds.push(round));
+        Rounds { claims, shares, rounds }
+    }
+
+    /// Returns each existing queue's part of a resource by weight alone, as if all requested all of it.
+    pub(super) fn parts(&self, resource: &Name) -> Vec<i64> {
+        let claim = |queue: &Name| Claim {
+            weight: self.weight(queue),
+            request: i64::MAX,
+            guaranteed: 0,
+            lends: true,
+        };
+        let claims: Vec<Claim> = self.existing.iter().map(claim).collect();
+        fill(clamp(self.total.get(resource)), &claims)
     }
 
     fn share_out(&mut self, resource: &Name) -> bool {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pellucid_api::rest::simulate::{AnnotatePod, EditBody, LabelNode, LabelPod, MovePod, PodsOf};
 use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::masks_of_pod_on;
-use pellucid_framework::advice::{Change, PodMove, Proposal};
+use pellucid_framework::advice::{Change, NewObject, ObjectChange, PodMove, Proposal};
 use pellucid_framework::{Plugin, View};
 use pellucid_model::{CustomObject, Name, NodeIdx, PodKey, PodSpec};
 use serde_json::{Value, json};
@@ -110,10 +110,7 @@ fn parts(asked: &PodRequirements<'_>, of: &Target, Proposal { change, text, cost
         Target::Gang(_) => part,
     };
     match change {
-        Change::Object { object, command } => {
-            let body = EditBody::ApplyObject(manifest(&object));
-            vec![Part::new(Edit::ApplyCustom(object), body, text, cost).with_command(command)]
-        }
+        Change::Objects(changes) => of_objects(changes, cost),
         Change::Label { key, value } => {
             let pods = pods_of(of);
             let body =
@@ -148,6 +145,20 @@ fn parts(asked: &PodRequirements<'_>, of: &Target, Proposal { change, text, cost
         }
         Change::End(pods) => pods.into_iter().map(|key| delete_pod(asked, key)).collect(),
     }
+}
+
+/// Returns the changes of objects. Several stay together, in their order, in which the API server takes them.
+fn of_objects(changes: Vec<ObjectChange>, cost: u32) -> Vec<Part> {
+    let is_bound = changes.len() > 1;
+    let part = |(n, ObjectChange { object, text, command }): (usize, ObjectChange)| {
+        let (edit, body) = match object {
+            NewObject::Custom(object) => (Edit::ApplyCustom(object.clone()), manifest(&object)),
+            NewObject::Known(object, manifest) => (Edit::ApplyObject(object), manifest),
+        };
+        let part = Part::new(edit, EditBody::ApplyObject(body), text, cost).with_command(command);
+        Part { place: u32::try_from(n).unwrap_or(u32::MAX), is_bound, ..part }
+    };
+    changes.into_iter().enumerate().map(part).collect()
 }
 
 /// Returns the command that makes a pod anew on another node. A pod of a controller comes back by itself, and leaves its

@@ -34,7 +34,7 @@ pub(super) enum Kind {
     Request(Name, i64),
     Delete,
     CopyNode,
-    /// Makes an object this one, as a manifest.
+    /// Makes an object this one, as a text.
     Object(String),
     Other,
 }
@@ -50,6 +50,7 @@ impl Kind {
             Edit::AnnotatePod { key, .. } => Self::AnnotatePod(key.clone()),
             Edit::MovePod { .. } => Self::Move,
             Edit::ApplyCustom(object) => Self::Object((object.kind.0.encode)(&object.value).to_string()),
+            Edit::ApplyObject(object) => Self::Object(format!("{object:?}")),
             Edit::DropNodeAffinity(_) => Self::DropNodeAffinity,
             Edit::DropHostPorts(_) => Self::DropHostPorts,
             Edit::RelaxSpread(_) => Self::RelaxSpread,

@@ -21,7 +21,7 @@ use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId, PodKey, cancellation};
 use super::advised;
 use super::conflicts::conflicts;
 use super::gang_parts::set_quorum;
-use super::parts::{Part, changed, copy_node, cost, of_cluster, of_pod, remove_gates, set_request};
+use super::parts::{Part, changed, copy_node, cost, of_cluster, of_pod, remove_gates, set_request, without};
 use super::search::{Candidate, Found, is_known, rank};
 use super::victims::delete_pod;
 use crate::gangs::outlook::GangOutlook;
@@ -252,10 +252,8 @@ impl<'s> Search<'s> {
         let mut slots = self.solved(&parts)?;
         let mut at = 0;
         while at < parts.len() && parts.len() > 1 {
-            let mut fewer = parts.clone();
-            fewer.remove(at);
-            match self.solved(&fewer) {
-                Some(n) => (parts, slots, at) = (fewer, n, 0),
+            match without(&parts, at).and_then(|fewer| Some((self.solved(&fewer)?, fewer))) {
+                Some((n, fewer)) => (parts, slots, at) = (fewer, n, 0),
                 None => at += 1,
             }
         }

@@ -32,13 +32,18 @@ pub(super) struct Part {
     /// Of a change of one pod: the controller that is changed.
     pub(super) owner: Option<OwnerOf>,
     pub(super) cost: u32,
+    /// Its place among the parts of one change that must be carried out in an order.
+    pub(super) place: u32,
+    /// Whether it counts only together with the other parts of its change, so that it is never left out.
+    pub(super) is_bound: bool,
 }
 
 impl Part {
     /// Builds a part without a command. The owner makes edits of pods, the administrator all others.
     pub(super) fn new(edit: Edit, body: EditBody, text: String, cost: u32) -> Self {
         let resolver = if edit.target().is_some() { Resolver::PodOwner } else { Resolver::ClusterAdmin };
-        Self { edit, body, text, command: None, recreate: false, resolver, owner: None, cost }
+        let (command, owner) = (None, None);
+        Self { edit, body, text, command, recreate: false, resolver, owner, cost, place: 0, is_bound: false }
     }
 
     pub(super) fn with_command(self, command: String) -> Self {
@@ -86,7 +91,15 @@ pub(super) fn cost(parts: &[Part]) -> u32 {
 
 /// Puts parts in the order in which they are listed: the easiest first.
 pub(super) fn put_in_order(parts: &mut [Part]) {
-    parts.sort_by(|a, b| a.cost.cmp(&b.cost).then_with(|| a.text.cmp(&b.text)));
+    parts.sort_by(|a, b| (a.cost, a.place, &a.text).cmp(&(b.cost, b.place, &b.text)));
+}
+
+/// Returns the parts without one of them, `None` when that one counts only together with others.
+pub(super) fn without(parts: &[Part], at: usize) -> Option<Vec<Part>> {
+    if parts[at].is_bound {
+        return None;
+    }
+    Some([&parts[..at], &parts[at + 1..]].concat())
 }
 
 /// Returns a change of the pod that relaxes the requirement, if there is one.

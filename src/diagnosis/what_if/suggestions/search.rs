@@ -16,7 +16,7 @@ use super::advised;
 use super::company::{Company, InCompany};
 use super::conflicts::conflicts;
 use super::estimates::{Estimate, Kind, is_no_better, kinds};
-use super::parts::{Part, Side, changed, copy_node, cost, of_pod, relax, remove_gates};
+use super::parts::{Part, Side, changed, copy_node, cost, of_pod, relax, remove_gates, without};
 use super::victims::{delete_pod, related};
 use crate::requirements::PodRequirements;
 use crate::requirements::nearest::order;
@@ -352,12 +352,10 @@ impl Search<'_> {
         parts.sort_by_key(|part| Reverse(part.cost));
         let mut at = 0;
         while at < parts.len() && parts.len() > 1 {
-            let mut fewer = parts.clone();
-            fewer.remove(at);
-            let place = self.place(&fewer).map(|place| (place, company.judge(&fewer, None)));
-            match place {
-                Some((other, InCompany::Holds)) => (parts, node, at) = (fewer, other, 0),
-                Some((_, InCompany::Unknown)) if !matches!(parts[at].edit, Edit::CopyNode { .. }) => {
+            let tried = |fewer: Vec<Part>| Some((self.place(&fewer)?, company.judge(&fewer, None), fewer));
+            match without(&parts, at).and_then(tried) {
+                Some((other, InCompany::Holds, fewer)) => (parts, node, at) = (fewer, other, 0),
+                Some((_, InCompany::Unknown, _)) if !matches!(parts[at].edit, Edit::CopyNode { .. }) => {
                     return None;
                 }
                 // Its equals follow each other.
@@ -384,13 +382,12 @@ impl Search<'_> {
         let mut node = self.place(&parts)?;
         let mut at = 0;
         while at < parts.len() {
-            let mut fewer = parts.clone();
             // Drop the most expensive parts first, so that the cheap ones remain.
             let mut by_cost: Vec<usize> = (0..parts.len()).collect();
             by_cost.sort_by_key(|at| std::cmp::Reverse(parts[*at].cost));
-            fewer.remove(by_cost[at]);
-            match self.place(&fewer) {
-                Some(other) if !fewer.is_empty() => (parts, node, at) = (fewer, other, 0),
+            let fewer = without(&parts, by_cost[at]);
+            match fewer.and_then(|fewer| Some((self.place(&fewer)?, fewer))) {
+                Some((other, fewer)) if !fewer.is_empty() => (parts, node, at) = (fewer, other, 0),
                 _ => at += 1,
             }
         }

@@ -3,6 +3,7 @@
 
 pub(super) mod gauges;
 mod proposals;
+mod raises;
 mod standing;
 
 use pellucid_framework::View;

@@ -1,5 +1,5 @@
-//! Changes that could make a quota take a pod that it refuses: other amounts of quotas, another quota, pods that end, a
-//! smaller request.
+//! Changes that could make a quota take a pod that it refuses: other amounts of quotas (`raises`), another quota, pods that
+//! end, a smaller request.
 //!
 //! Each is worked out on a copy of the tree, and a changed quota obeys the rules of the webhook. Whether the pod then has
 //! a place is not known here: the core plans each proposal before anybody is told of it.
@@ -9,26 +9,17 @@ use std::sync::Arc;
 
 use pellucid_api::keys::elastic_quota as keys;
 use pellucid_framework::advice::{Change, Proposal};
-use pellucid_model::quantity::{format_amount, format_milli};
-use pellucid_model::{CustomKindRef, CustomObject, PodSpec};
-use serde_json::{Map, Value, json};
+use pellucid_model::PodSpec;
 
-use super::super::ELASTIC_QUOTA;
 use super::super::accounting::Part;
 use super::super::admission::Lack;
 use super::super::args::QuotaArgs;
-use super::super::quota::ElasticQuota;
 use super::super::quotas::{Charge, Counted, Quotas};
-use super::super::rules::{self, Gates, Known};
-use super::super::tree::{QuotaIdx, Role, set_amounts};
+use super::super::tree::{QuotaIdx, Role};
 use super::standing::Blocked;
 
-/// Costs of changes, in the points of docs/diagnostics.md.
+/// Cost of a move, in the points of docs/diagnostics.md.
 const MOVE: u32 = 30;
-const RAISE_MAX: u32 = 35;
-const RAISE_MIN: u32 = 38;
-/// Number of quotas of which changes are tried, from the one that refuses upwards.
-const MOST_LEVELS: usize = 4;
 /// Number of quotas that are tried for the pod to move to, and number that are proposed.
 const MOST_TRIED: usize = 16;
 const MOST_MOVES: usize = 2;
@@ -37,22 +28,14 @@ const MOST_ENDING: usize = 8;
 /// Number of pods of which those that end are chosen, the least important ones.
 const MOST_CANDIDATES: usize = 1_000;
 
-/// Which amounts of a quota are raised.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Raise {
-    Max,
-    Min,
-    Both,
-}
-
 /// A refused pod, and by what it is refused.
-struct Refused<'a> {
-    quotas: &'a Quotas,
-    args: &'a QuotaArgs,
-    spec: &'a PodSpec,
+pub(super) struct Refused<'a> {
+    pub(super) quotas: &'a Quotas,
+    pub(super) args: &'a QuotaArgs,
+    pub(super) spec: &'a PodSpec,
     own: QuotaIdx,
-    lack: Lack,
-    blocked: Vec<Blocked>,
+    pub(super) lack: Lack,
+    pub(super) blocked: Vec<Blocked>,
 }
 
 impl Quotas {
@@ -70,121 +53,13 @@ impl Quotas {
     }
 
     /// Works out all sums and shares anew.
-    fn resettled(&mut self) {
+    pub(super) fn resettled(&mut self) {
         self.tree.add_up();
         self.tree.refresh(&self.totals, self.args.scales_min);
     }
 }
 
 impl Refused<'_> {
-    /// Returns raised amounts of the quota that refuses, or of one above it that keeps it from more.
-    fn raises(&self) -> Vec<Proposal> {
-        let mut all = Vec::new();
-        for at in self.quotas.tree.upwards(self.lack.quota).take(MOST_LEVELS) {
-            let alone = [Raise::Max, Raise::Min].into_iter().filter_map(|raise| self.raised(at, raise));
-            let mut found: Vec<Proposal> = alone.collect();
-            if found.is_empty() {
-                found.extend(self.raised(at, Raise::Both));
-            }
-            all.extend(found);
-        }
-        all
-    }
-
-    /// Returns a quota with its amounts raised by the least that makes room for the pod.
-    fn raised(&self, at: QuotaIdx, raise: Raise) -> Option<Proposal> {
-        let quota = self.quotas.tree.get(at);
-        let old = quota.object.as_ref().filter(|_| quota.role == Role::Ordinary)?;
-        let mut new = ElasticQuota::clone(old);
-        for blocked in &self.blocked {
-            self.raise(at, &mut new, raise, blocked)?;
-        }
-        if !self.fits_with(at, &new) || new == **old {
-            return None;
-        }
-        let all = self.quotas.objects.quotas().map(|object| &*object.quota);
-        let known = Known::new(all, &|_| Vec::new(), Gates::default());
-        if !rules::update(&known, old, &new).is_empty() {
-            return None;
-        }
-        let cost = if raise == Raise::Max { RAISE_MAX } else { RAISE_MIN };
-        Some(proposal_of(old, new, cost))
-    }
-
-    /// Raises the amounts of one resource. Returns `None` when no amount is enough.
-    fn raise(&self, at: QuotaIdx, new: &mut ElasticQuota, raise: Raise, of: &Blocked) -> Option<()> {
-        let resource = self.quotas.tree.resources[of.r].clone();
-        let quota = self.quotas.tree.get(at);
-        let (max, min) = (*new.max.get(&resource)?, new.min.get(&resource).copied());
-        // What is asked for is enough: nothing is shared out beyond it. In the quota that refuses, max must be enough.
-        let asked = quota.cells[of.r].request(self.quotas.tree.lends(quota));
-        let needed = of.used.checked_add(of.requested)?;
-        let enough = asked.max(needed);
-        if raise != Raise::Min {
-            let least = if at == self.lack.quota { needed } else { max.checked_add(1)? };
-            let found = match raise {
-                Raise::Both => Some(needed.max(max)),
-                _ => self.least(at, new, of, (least.max(max.checked_add(1)?), enough), |quota, amount| {
-                    quota.max.insert(resource.clone(), amount);
-                }),
-            };
-            new.max.insert(resource.clone(), found?);
-        }
-        if raise != Raise::Max {
-            let most = enough.min(*new.max.get(&resource)?);
-            let from = min.unwrap_or(0).checked_add(1)?;
-            let found = self.least(at, new, of, (from, most), |quota, amount| {
-                quota.min.insert(resource.clone(), amount);
-            });
-            new.min.insert(resource, found?);
-        }
-        Some(())
-    }
-
-    /// Returns the least amount between two with which one resource is enough, by halving: more is never worse.
-    fn least(
-        &self,
-        at: QuotaIdx,
-        of: &ElasticQuota,
-        blocked: &Blocked,
-        (from, to): (i64, i64),
-        set: impl Fn(&mut ElasticQuota, i64),
-    ) -> Option<i64> {
-        let is_enough = |amount: i64| {
-            let mut quota = of.clone();
-            set(&mut quota, amount);
-            let with = self.with(at, &quota);
-            let cell = &with.tree.get(self.lack.quota).cells[blocked.r];
-            let limit = match self.lack.is_fixed {
-                true => cell.min.unwrap_or(i64::MAX),
-                false => with.limit(self.args, self.lack.quota, blocked.r),
-            };
-            blocked.used.saturating_add(blocked.requested) <= limit
-        };
-        if from > to || !is_enough(to) {
-            return None;
-        }
-        let (mut short, mut enough) = (from.saturating_sub(1), to);
-        while enough - short > 1 {
-            let middle = short + (enough - short) / 2;
-            if is_enough(middle) { enough = middle } else { short = middle }
-        }
-        Some(enough)
-    }
-
-    /// Returns the quotas with another object in place of one.
-    fn with(&self, at: QuotaIdx, object: &ElasticQuota) -> Quotas {
-        let mut quotas = self.quotas.clone();
-        let resources = quotas.tree.resources.clone();
-        set_amounts(&mut quotas.tree.get_mut(at).cells, &resources, object);
-        quotas.resettled();
-        quotas
-    }
-
-    fn fits_with(&self, at: QuotaIdx, object: &ElasticQuota) -> bool {
-        self.with(at, object).lack(self.args, self.spec).is_none()
-    }
-
     /// Returns other quotas that would take the pod, those with the most room within their mins first.
     fn moves(&self) -> Vec<Proposal> {
         let tree = &self.quotas.tree;
@@ -306,47 +181,5 @@ impl Refused<'_> {
         };
         let amounts = self.blocked.iter().map(left).collect::<Option<Vec<_>>>()?;
         Some(Proposal { change: Change::Request(amounts), text: String::new(), cost: 0 })
-    }
-}
-
-/// Writes an amount without rounding.
-fn exact(resource: &str, amount: i64) -> String {
-    if resource == "cpu" { format_milli(amount) } else { amount.to_string() }
-}
-
-/// Makes the proposal to change a quota.
-fn proposal_of(old: &ElasticQuota, mut new: ElasticQuota, cost: u32) -> Proposal {
-    let (mut texts, mut spec) = (Vec::new(), Map::new());
-    for (field, before, after) in [("max", &old.max, &new.max), ("min", &old.min, &new.min)] {
-        let changed = after.iter().filter(|(name, amount)| before.get(*name) != Some(*amount));
-        let mut fields = Map::new();
-        for (name, amount) in changed {
-            let from = before.get(name).map_or("none".to_owned(), |amount| format_amount(name, *amount));
-            texts.push(format!("{field} of {name} from {from} to {}", format_amount(name, *amount)));
-            fields.insert(name.to_string(), json!(exact(name, *amount)));
-        }
-        if !fields.is_empty() {
-            spec.insert(field.to_owned(), Value::Object(fields));
-        }
-    }
-    let patch = json!({"spec": spec});
-    let (name, namespace) = (new.name.clone(), new.namespace.clone());
-    let resource = format!("{}.{}", ELASTIC_QUOTA.plural, ELASTIC_QUOTA.group);
-    let command = format!("kubectl -n {namespace} patch {resource} {name} --type=merge -p '{patch}'");
-    // What the scheduler wrote is no part of the change.
-    new.written = old.written.clone();
-    let object = CustomObject {
-        kind: CustomKindRef(&ELASTIC_QUOTA),
-        namespace,
-        name: name.clone(),
-        uid: Arc::default(),
-        resource_version: Arc::default(),
-        value: Arc::new(new),
-        pod: None,
-    };
-    Proposal {
-        change: Change::Object { object: Arc::new(object), command },
-        text: format!("raise {} of quota {name}", texts.join(" and ")),
-        cost,
     }
 }
