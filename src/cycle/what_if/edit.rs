@@ -307,6 +307,7 @@ pub(super) fn replacement(pod: &Pod) -> Pod {
         deleting: false,
         scheduled_at: None,
         initialized_at: None,
+        is_ready: false,
         scheduled: None,
         marks: Labels::default(),
         ..pod.clone()

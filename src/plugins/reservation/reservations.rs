@@ -189,7 +189,7 @@ impl Reservations {
 
     /// Handles a pod in operating mode Reservation that came, changed or left, with its object before and after.
     fn operating_pod(&mut self, name: &Name, (id, old, new): (PodId, Option<&Pod>, Option<&Pod>)) -> Touched {
-        let node = |pod: Option<&Pod>| pod.filter(|pod| operating::is_running(pod))?.node_name.clone();
+        let node = |pod: Option<&Pod>| pod.filter(|pod| operating::is_open(pod))?.node_name.clone();
         let new = new.filter(|pod| operating::name_of(pod).is_some());
         self.index(name, node(old).as_ref(), node(new).as_ref());
         if new.is_none() {
@@ -249,7 +249,7 @@ impl Reservations {
     }
 }
 
-/// What a pod in operating mode Reservation holds while it runs.
+/// What a pod in operating mode Reservation holds while it is ready.
 struct Offer;
 
 /// Returns the name of the reservation whose room a pod keeps: for which it stands, or which it is.
@@ -449,7 +449,7 @@ impl DerivedState for Reservations {
         if operating::name_of(placed.pod).is_some() {
             // It wakes those that wait for the room.
             let offer = held.filter(|held| held.is::<Offer>()).cloned();
-            return operating::is_running(placed.pod).then(|| offer.unwrap_or_else(|| Arc::new(Offer)));
+            return operating::is_open(placed.pod).then(|| offer.unwrap_or_else(|| Arc::new(Offer)));
         }
         let known = held.and_then(|held| Some((held, held.downcast_ref::<Taken>()?)));
         match known {
