@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_cluster::derived::{HookContext, Placed, Touched};
+use pellucid_cluster::derived::{HookContext, Placed, Told, Touched};
 use pellucid_cluster::{DerivedState, Given, HoldValue, Stage};
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
 use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Pod, PodId};
@@ -19,6 +19,7 @@ use super::entry::{Entry, Known, Owner, StandIn, Taken};
 use super::index::Index;
 use super::object::{Phase, Policy, Reservation};
 use super::operating;
+use super::reading::story;
 use super::taking_over::TakenOver;
 use super::writes::Writes;
 
@@ -375,6 +376,10 @@ impl DerivedState for Reservations {
             entry.known = known;
         });
         Touched::Attempts
+    }
+
+    fn told(&self, old: Option<&CustomObject>, new: Option<&CustomObject>) -> Vec<Told> {
+        story::told(old, new)
     }
 
     fn stand_in_refused(&mut self, _cx: &HookContext<'_>, pod: &Pod, message: &Arc<str>) {
