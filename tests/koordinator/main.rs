@@ -16,6 +16,7 @@ mod reservation_cluster;
 mod reservation_histories;
 mod reservation_operating_pods;
 mod reservation_rules;
+mod reservation_ignoring;
 mod reservation_shares;
 mod reservation_taking_over;
 
