@@ -13,10 +13,11 @@ mod numa_histories;
 mod reservation;
 mod reservation_card_histories;
 mod reservation_cluster;
+mod reservation_cpu_histories;
 mod reservation_histories;
+mod reservation_ignoring;
 mod reservation_operating_pods;
 mod reservation_rules;
-mod reservation_ignoring;
 mod reservation_shares;
 mod reservation_taking_over;
 
