@@ -3,7 +3,7 @@
 //! Prints a table with the floors and aims of the design. It is a plain program, because it reports rates and not
 //! distributions:
 //! - `cargo bench --bench decision` runs everything except `hostile`, `explain`, `fixes`, `routes`, `reads`, `l0`, `load`,
-//!   `quotas`, `reservations` and `numa`;
+//!   `quotas`, `reservations`, `numa` and `devices`;
 //! - `-- gangs` runs only gangs;
 //! - `-- relations` runs only affinity and spread, compared with basic pods without reuse;
 //! - `-- hostile` measures the wait of plain pods next to gangs that take long;
@@ -14,9 +14,12 @@
 //!   and without ElasticQuota and 1,000 quotas;
 //! - `-- reservations` places owners of 10,000 reservations, and compares pods that own none with and without Reservation;
 //! - `-- numa` measures one pick of CPUs, and compares plain pods with and without NodeNUMAResource, and pods with CPUs of
-//!   their own with plain ones.
+//!   their own with plain ones;
+//! - `-- devices` compares pods with a share of a card, with DeviceShare, with the same pods without one, without the plugin.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
+#[path = "decision/devices.rs"]
+mod devices;
 #[path = "decision/explain.rs"]
 mod explain;
 #[path = "decision/fixes.rs"]
@@ -133,6 +136,9 @@ fn main() {
     }
     if std::env::args().any(|arg| arg == "numa") {
         return numa::print();
+    }
+    if std::env::args().any(|arg| arg == "devices") {
+        return devices::print();
     }
     if std::env::args().any(|arg| arg == "reservations") {
         return reservations::print();

@@ -4,15 +4,14 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pellucid::cluster::Input;
 use pellucid::cycle::Scheduler;
 use pellucid::kubernetes::decode::Decoder;
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs};
 use pellucid::model::selector::Labels;
-use pellucid::model::time::NoProbe;
-use pellucid::model::{CustomKindRef, Node, Pod, PodKey, PodSpec};
+use pellucid::model::{CustomKindRef, Node, Pod, PodSpec};
 use pellucid::plugins::node_numa_resource::cpus::accumulator::{
     AllocateStrategy, BindPolicy, ExclusivePolicy, Request, Taken, allocate,
 };
@@ -20,12 +19,11 @@ use pellucid::plugins::node_numa_resource::cpus::set::CpuSet;
 use pellucid::plugins::node_numa_resource::cpus::topology::{CpuInfo, CpuTopology};
 use pellucid::plugins::node_numa_resource::{NAME, NODE_RESOURCE_TOPOLOGY};
 use pellucid::plugins::registry;
-use pellucid::recording::Outcome;
 use serde_json::{Value, json};
 
 use super::micros;
 use super::steady::{Stretch, in_turn};
-use super::world::{NODES, node, now, pod, scheduler_with};
+use super::world::{NODES, node, now, place_batch, pod, scheduler_with};
 
 /// Number of pods placed at a time.
 const BATCH: usize = 10_000;
@@ -100,33 +98,19 @@ impl Machines {
     fn place(&mut self, are_pinned: bool) -> Stretch {
         self.batches += 1;
         let name = |i: usize| format!("pod-{}-{i:05}", self.batches);
-        for i in 0..BATCH {
-            let spec = request(i % self.shapes, are_pinned);
-            let mut made = Pod::clone(&pod(&name(i), spec));
+        let made = |i: usize| {
+            let mut made = Pod::clone(&pod(&name(i), request(i % self.shapes, are_pinned)));
             made.labels = made.spec.labels.clone();
-            self.scheduler.apply(Input::PodApplied(Arc::new(made)), now());
-        }
-        let keys: Vec<PodKey> = (0..BATCH).map(|i| PodKey::new("default", &name(i))).collect();
-        let start = Instant::now();
-        let mut count = 0;
-        while let Some(step) = self.scheduler.step(now(), &NoProbe) {
-            assert!(matches!(step.verdict.outcome, Outcome::Placed(_)), "every pod fits");
-            count += 1;
-            if count % 64 == 0 {
-                drop(self.scheduler.take_effects());
-            }
-        }
-        let took = start.elapsed();
-        drop(self.scheduler.take_effects());
-        assert_eq!(count, BATCH);
-        let cluster = self.scheduler.cluster();
-        let records = keys.iter().filter_map(|key| cluster.pod(cluster.find_pod(key)?));
-        let holding = records.filter(|record| !record.holds.is_empty()).count();
-        assert_eq!(holding, if are_pinned { BATCH } else { 0 }, "these pods alone have CPUs of their own");
-        for key in keys {
-            self.scheduler.apply(Input::PodDeleted(key), now());
-        }
-        Stretch { pods: BATCH, took }
+            Arc::new(made)
+        };
+        let pods = (0..BATCH).map(made).collect();
+        let batch = place_batch(&mut self.scheduler, pods);
+        assert_eq!(
+            batch.holding,
+            if are_pinned { BATCH } else { 0 },
+            "these pods alone have CPUs of their own"
+        );
+        batch.placed
     }
 }
 

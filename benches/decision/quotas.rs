@@ -10,14 +10,13 @@ use pellucid::cluster::Input;
 use pellucid::cycle::Scheduler;
 use pellucid::kubernetes::decode::Decoder;
 use pellucid::model::selector::Labels;
-use pellucid::model::time::NoProbe;
-use pellucid::model::{CustomKindRef, Pod, PodKey};
+use pellucid::model::{CustomKindRef, Pod};
 use pellucid::plugins::elastic_quota::{ELASTIC_QUOTA, NAME};
 use pellucid::plugins::registry;
 use serde_json::json;
 
 use super::steady::{Stretch, in_turn};
-use super::world::{NODES, now, pod, scheduler_with, spec};
+use super::world::{NODES, now, place_batch, pod, scheduler_with, spec};
 
 const QUOTAS: usize = 1_000;
 /// Quotas that have pods.
@@ -74,28 +73,9 @@ impl Loaded {
     /// Places one batch, and returns how long its pods took to arrive too.
     fn place(&mut self) -> (Stretch, Duration) {
         self.batches += 1;
-        let pods: Vec<Arc<Pod>> = (0..BATCH).map(|i| self.pod(i)).collect();
-        let keys: Vec<PodKey> = pods.iter().map(|pod| pod.key.clone()).collect();
-        let start = Instant::now();
-        for pod in pods {
-            self.scheduler.apply(Input::PodApplied(pod), now());
-        }
-        let arrived = start.elapsed();
-        let start = Instant::now();
-        let mut count = 0;
-        while self.scheduler.step(now(), &NoProbe).is_some() {
-            count += 1;
-            if count % 64 == 0 {
-                drop(self.scheduler.take_effects());
-            }
-        }
-        let took = start.elapsed();
-        drop(self.scheduler.take_effects());
-        assert_eq!(count, BATCH);
-        for key in keys {
-            self.scheduler.apply(Input::PodDeleted(key), now());
-        }
-        (Stretch { pods: BATCH, took }, arrived)
+        let pods = (0..BATCH).map(|i| self.pod(i)).collect();
+        let batch = place_batch(&mut self.scheduler, pods);
+        (batch.placed, batch.arrived)
     }
 
     /// Returns how long it takes to work the shares out again after one pod came and went.

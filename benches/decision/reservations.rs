@@ -3,21 +3,19 @@
 //! Each node has two reservations. The owners are known by a label, and each has as many reservations as pods.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pellucid::cluster::Input;
 use pellucid::cycle::Scheduler;
 use pellucid::kubernetes::decode::Decoder;
 use pellucid::model::selector::Labels;
-use pellucid::model::time::NoProbe;
-use pellucid::model::{CustomKindRef, Pod, PodKey};
+use pellucid::model::{CustomKindRef, Pod};
 use pellucid::plugins::registry;
 use pellucid::plugins::reservation::{NAME, RESERVATION};
-use pellucid::recording::Outcome;
 use serde_json::json;
 
 use super::steady::{Stretch, in_turn};
-use super::world::{NODES, node, now, pod, scheduler_with, spec};
+use super::world::{NODES, node, now, place_batch, pod, scheduler_with, spec};
 
 const RESERVATIONS: usize = 10_000;
 /// Number of pods placed at a time.
@@ -68,28 +66,24 @@ impl Loaded {
     /// Places pods, of which those with a label own reservations, and takes them away again.
     fn place(&mut self, are_owners: bool, n: usize) -> Stretch {
         self.batches += 1;
-        let pods: Vec<Arc<Pod>> = (0..n).map(|i| self.pod(i, are_owners)).collect();
-        let keys: Vec<PodKey> = pods.iter().map(|pod| pod.key.clone()).collect();
-        pods.into_iter().for_each(|pod| self.scheduler.apply(Input::PodApplied(pod), now()));
-        let start = Instant::now();
-        let mut count = 0;
-        while let Some(step) = self.scheduler.step(now(), &NoProbe) {
-            assert!(matches!(step.verdict.outcome, Outcome::Placed(_)), "every pod fits");
-            count += 1;
-            if count % 64 == 0 {
-                drop(self.scheduler.take_effects());
-            }
-        }
-        let took = start.elapsed();
-        drop(self.scheduler.take_effects());
-        assert_eq!(count, n);
-        if are_owners {
-            let cluster = self.scheduler.cluster();
-            let records = keys.iter().filter_map(|key| cluster.pod(cluster.find_pod(key)?));
-            assert_eq!(records.filter(|record| !record.holds.is_empty()).count(), n, "each stands in one");
-        }
-        keys.into_iter().for_each(|key| self.scheduler.apply(Input::PodDeleted(key), now()));
-        Stretch { pods: n, took }
+        let pods = (0..n).map(|i| self.pod(i, are_owners)).collect();
+        let batch = place_batch(&mut self.scheduler, pods);
+        assert_eq!(batch.holding, if are_owners { n } else { 0 }, "each owner stands in one");
+        batch.placed
+    }
+
+    /// Places pods that see nodes without any reservation, and takes them away again.
+    fn place_ignoring(&mut self, n: usize) -> Stretch {
+        self.batches += 1;
+        let labels = Labels::new([("scheduling.koordinator.sh/reservation-ignored".into(), "true".into())]);
+        let made = |i: usize| {
+            let mut made = Pod::clone(&self.pod(i, false));
+            made.labels = labels.clone();
+            Arc::make_mut(&mut made.spec).labels = labels.clone();
+            Arc::new(made)
+        };
+        let pods = (0..n).map(made).collect();
+        place_batch(&mut self.scheduler, pods).placed
     }
 
     /// Adds placed pods where reservations would be, of their size.
@@ -118,6 +112,9 @@ pub(crate) fn print() {
         let best = (0..3).map(|_| loaded.place(true, n).rate()).fold(0.0, f64::max);
         println!("  owners of {each} each: {best:.0} pods/s");
     }
+    let mut loaded = Loaded::new(Some(1));
+    let best = (0..3).map(|_| loaded.place_ignoring(1_000).rate()).fold(0.0, f64::max);
+    println!("  pods that ignore them: {best:.0} pods/s");
     for (each, what) in [(0, "without reservations"), (1, "with them, to as many placed pods")] {
         let (mut without, mut with) = (Loaded::new(None), Loaded::new(Some(each)));
         if each > 0 {

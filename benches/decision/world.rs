@@ -1,7 +1,7 @@
 //! The cluster of the bench, and a bare scan as the baseline.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pellucid::cluster::columns::{CPU, MEMORY, PODS as POD_SLOTS};
 use pellucid::cluster::{Cluster, Input};
@@ -13,10 +13,14 @@ use pellucid::model::node::NodeImage;
 use pellucid::model::pages::PAGE;
 use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use pellucid::model::selector::Labels;
+use pellucid::model::time::NoProbe;
 use pellucid::model::{GangKey, Name, Node, Now, Pod, PodKey, PodSpec};
 use pellucid::queue::QueueLimits;
+use pellucid::recording::Outcome;
 use pellucid::recording::switches::Switches;
 use serde_json::json;
+
+use super::steady::Stretch;
 
 pub(crate) const NODES: usize = 5_000;
 pub(crate) const PODS: usize = 10_000;
@@ -145,6 +149,41 @@ pub(crate) fn add_pods(scheduler: &mut Scheduler, n: usize, shapes: usize) {
     for i in 0..n {
         scheduler.apply(Input::PodApplied(pod(&format!("pod-{i:05}"), spec(i % shapes))), now());
     }
+}
+
+/// A batch of pods that was placed.
+pub(crate) struct Batch {
+    /// How long the pods took to arrive.
+    pub(crate) arrived: Duration,
+    /// How many were placed, and how long it took.
+    pub(crate) placed: Stretch,
+    /// How many of them plugins hold something for.
+    pub(crate) holding: usize,
+}
+
+/// Places pods, each of which finds a node, and takes them away again.
+pub(crate) fn place_batch(scheduler: &mut Scheduler, pods: Vec<Arc<Pod>>) -> Batch {
+    let keys: Vec<PodKey> = pods.iter().map(|pod| pod.key.clone()).collect();
+    let start = Instant::now();
+    pods.into_iter().for_each(|pod| scheduler.apply(Input::PodApplied(pod), now()));
+    let arrived = start.elapsed();
+    let start = Instant::now();
+    let mut count = 0;
+    while let Some(step) = scheduler.step(now(), &NoProbe) {
+        assert!(matches!(step.verdict.outcome, Outcome::Placed(_)), "every pod fits");
+        count += 1;
+        if count % 64 == 0 {
+            drop(scheduler.take_effects());
+        }
+    }
+    let placed = Stretch { pods: count, took: start.elapsed() };
+    drop(scheduler.take_effects());
+    assert_eq!(count, keys.len());
+    let cluster = scheduler.cluster();
+    let records = keys.iter().filter_map(|key| cluster.pod(cluster.find_pod(key)?));
+    let holding = records.filter(|record| !record.holds.is_empty()).count();
+    keys.into_iter().for_each(|key| scheduler.apply(Input::PodDeleted(key), now()));
+    Batch { arrived, placed, holding }
 }
 
 /// Adds a pod with a unique shape that fits on no node.

@@ -111,7 +111,8 @@ impl EventsArgs {
 /// Formats an event: when, what, whom, where, how often, in words.
 fn shown(event: &FeedLine) -> String {
     let at = event.at.as_deref().unwrap_or("-");
-    let subject = event.pod.as_ref().or(event.gang.as_ref()).map_or("-", String::as_str);
+    let subject = event.pod.as_ref().or(event.gang.as_ref()).or(event.object.as_ref());
+    let subject = subject.map_or("-", String::as_str);
     let mut text = format!("{at}  {:<12} {subject}", event.kind);
     if let (Some(from), Some(to)) = (event.from, event.to) {
         text += &format!("  entries {from} to {to} are lost");

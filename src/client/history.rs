@@ -32,7 +32,8 @@ pub(crate) fn path(name: &str) -> String {
 
 /// Formats what is recorded of a pod, the oldest first.
 pub(crate) fn entries(body: &PodHistory, paint: Paint) -> String {
-    let headline = clean(&format!("What happened to {}/{}:", body.namespace, body.name));
+    let slash = if body.namespace.is_empty() { "" } else { "/" };
+    let headline = clean(&format!("What happened to {}{slash}{}:", body.namespace, body.name));
     let mut out = format!("{}\n", paint.apply(Style::Bold, &headline));
     if body.meta.truncated {
         out += "Its beginning was pushed out of the record.\n";

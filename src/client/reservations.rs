@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::{Args, ValueEnum};
 use pellucid_api::rest::explain::PodExplanation;
+use pellucid_api::rest::history::PodHistory;
 use pellucid_api::rest::reservation::{ReservationDetail, ReservationList, ReservationRow};
 
 use super::filters::encoded;
@@ -11,22 +12,28 @@ use super::out::{Paint, Style, fitted, width};
 use super::server::ServerArgs;
 use super::table::Table;
 use super::text::{clean, count, next, one, table};
-use super::{explain_text, fix_text};
+use super::{explain_text, fix_text, history};
 
 const RESERVATIONS: &str = "/apis/v1/plugins/Reservation/reservations";
+const HISTORY: &str = "/apis/v1/history/objects/Reservation";
 /// Rows without `--all`: with the lines below them they fit 60 lines.
 const ROWS: usize = 54;
 /// Most rows that a page of the API has.
 const PAGE: usize = 1000;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  pellucid reservations --phase Available\n  pellucid reservations web")]
+#[command(
+    after_help = "Examples:\n  pellucid reservations --phase Available\n  pellucid reservations web\n  pellucid reservations web --history"
+)]
 pub struct ReservationsArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
     /// Reservation to explain
     #[arg(value_name = "RESERVATION")]
     reservation: Option<String>,
+    /// Say what happened to the reservation, also after it is gone
+    #[arg(long, requires = "reservation")]
+    history: bool,
     /// Only reservations in this phase
     #[arg(long, value_name = "PHASE", ignore_case = true, conflicts_with = "reservation")]
     phase: Option<Phase>,
@@ -63,6 +70,10 @@ pub(crate) fn run(args: &ReservationsArgs) -> anyhow::Result<String> {
         let path = format!("{RESERVATIONS}?limit={rows}{phase}");
         return server.show(&path, |body: &ReservationList| listed(body, paint));
     };
+    if args.history {
+        let path = format!("{HISTORY}/{}", encoded(name));
+        return server.show(&path, |body: &PodHistory| history::entries(body, paint));
+    }
     let path = format!("{RESERVATIONS}/{}", encoded(name));
     let mut body = server.body(&path)?;
     let explained = body["explanation"].as_str().map(str::to_owned);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
 use pellucid_model::requests::PodRequests;
-use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Object, Pod, PodId};
+use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Object, Pod, PodId, PodKey};
 use smallvec::{SmallVec, smallvec};
 
 use crate::given::Given;
@@ -101,6 +101,19 @@ impl Touched {
     }
 }
 
+/// What a change of an object means, for its history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// What happened, in one word of the REST API, such as `Expired`.
+    pub kind: &'static str,
+    /// The pod that caused it.
+    pub by: Option<PodKey>,
+    /// The node that it is about.
+    pub node: Option<Name>,
+    /// The same as a sentence.
+    pub text: String,
+}
+
 /// One plugin's derived state. There is one per plugin type, however many profiles use it.
 pub trait DerivedState: Any + Send + Sync {
     /// Returns a copy for a published snapshot, which shares what did not change.
@@ -160,6 +173,12 @@ pub trait DerivedState: Any + Send + Sync {
         _new: Option<&CustomObject>,
     ) -> Touched {
         Touched::Nothing
+    }
+
+    /// Returns what a change of an object of the plugin's kind, which was handled, means for the history of the object:
+    /// what the pod which stands for the object does not tell by itself. As the objects say it, so that it is recorded once.
+    fn told(&self, _old: Option<&CustomObject>, _new: Option<&CustomObject>) -> Vec<Told> {
+        Vec::new()
     }
 
     /// Returns when the state changes by time alone, on the monotonic clock.

@@ -43,6 +43,8 @@ pub enum Change {
     Move(Vec<PodMove>),
     /// The pod requests this much of some resources, in their base units.
     Request(Vec<(Name, i64)>),
+    /// The pod requests something of another resource instead.
+    Exchange(Exchange),
     /// These pods end.
     End(Vec<PodKey>),
 }
@@ -65,6 +67,17 @@ pub enum NewObject {
     Custom(Arc<CustomObject>),
     /// Of a kind that the scheduler itself reads, with its manifest, which `applyObject` of a simulation must take.
     Known(Arc<Object>, Value),
+}
+
+/// Another request in place of one.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// Name of the resource that is requested.
+    pub resource: Name,
+    /// How much of it, in its base unit.
+    pub amount: i64,
+    /// Name of the resource that is requested no longer.
+    pub instead_of: Name,
 }
 
 /// A placed pod that is made anew on another node.

@@ -51,4 +51,11 @@ pub trait NodeOverrides: Send + Sync {
     /// Called once per attempt, and for the chosen node again where topology hints are merged. It must be cheap for a pod
     /// that nothing is kept for, and depend on nothing but the arguments.
     fn overrides(&self, view: View<'_>, spec: &PodSpec, pod: &Pod) -> Vec<NodeOverride>;
+
+    /// Returns whether nothing about overridden nodes depends on more than the spec, the node and which pods are absent there,
+    /// so that what trials find holds for the next pod with this spec. Then a node is judged again when it has changed, as
+    /// nodes that are not overridden are.
+    fn lasts(&self, _view: View<'_>, _spec: &PodSpec) -> bool {
+        false
+    }
 }

@@ -94,8 +94,9 @@ fn concrete(template: &str) -> Vec<(String, u16)> {
     }
     // The demo shadows nobody, and has neither Queues nor Reservations.
     let ends = |ends: &[&str]| ends.iter().any(|end| template.ends_with(end));
-    if template == "/apis/v1/shadow" || ends(&["/queues/:name", "/reservations/:name"]) {
-        return vec![(template.replace(":name", "none"), 404)];
+    let of_none = ["/queues/:name", "/reservations/:name", "/history/objects/:kind/:name"];
+    if template == "/apis/v1/shadow" || ends(&of_none) {
+        return vec![(template.replace(":kind", "Reservation").replace(":name", "none"), 404)];
     }
     // The profile of this pod does without the plugin.
     if ends(&["/:name/reservations"]) {

@@ -204,6 +204,98 @@ async fn a_move_that_is_proposed_frees_the_card_when_it_is_made() {
     cluster.stop().await;
 }
 
+/// Starts a cluster of nodes with one card each, and waits for their Devices.
+async fn cards_on(names: &[&str]) -> Running {
+    let with_whole = |name: &&str| {
+        let mut made = gpu_node(name, 1);
+        made["status"]["allocatable"]["nvidia.com/gpu"] = json!("1");
+        made["status"]["allocatable"]["koordinator.sh/gpu"] = json!("100");
+        [made, device(name, &[true])]
+    };
+    let objects = std::iter::once(definition()).chain(names.iter().flat_map(with_whole)).collect();
+    let cluster = start_with(objects, Some(CONFIGURATION), None).await;
+    let state = format!("/apis/v1/plugins/{NAME}/state");
+    let n = names.len();
+    cluster.wait(&state, "the Devices", |body| body["rows"].as_array().is_some_and(|rows| rows.len() == n));
+    cluster
+}
+
+/// Returns the fix with an edit of this kind.
+fn fix_with(body: &Value, edit: &str) -> Value {
+    let fixes = body["fixes"].as_array().expect("fixes");
+    let found = fixes
+        .iter()
+        .find(|fix| fix["edits"].as_array().is_some_and(|all| all.iter().any(|of| of[edit].is_object())));
+    found.unwrap_or_else(|| panic!("no {edit} in {body:#}")).clone()
+}
+
+/// Three cards, two of them in use by half: one of the halves moves to the other, and both members have a card.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gang_is_told_which_pod_to_move_and_what_it_does_to_the_whole_gang() {
+    let mut cluster = cards_on(&["n1", "n2", "n3"]).await;
+    let mut taken = Vec::new();
+    for name in ["half-1", "half-2"] {
+        taken.push(cluster.place(sharing(name, 50, "4Gi")).await);
+    }
+    assert_ne!(taken[0], taken[1], "cards that are free come first");
+    let member = |name: &str| {
+        let mut made = sharing(name, 100, "8Gi");
+        made["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = json!("g");
+        made
+    };
+    cluster.create([json!({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 2}})]);
+    cluster.create([member("m1"), member("m2")]);
+    let gang = "/apis/v1/explain/gangs/default/g";
+    cluster.wait(gang, "refused", |body| body["counts"]["placeable"] == 1);
+    for path in [gang, "/apis/v1/explain/pods/default/m2"] {
+        let fix = fix_with(&cluster.read(&format!("{path}/suggestions?max=10")), "movePod");
+        let text = fix["text"].as_str().unwrap_or_default();
+        let moves = [(0, 1), (1, 0)].map(|(from, to)| {
+            format!("move pod default/half-{} from gpu 0 of {} to {}", from + 1, taken[from], taken[to])
+        });
+        assert!(moves.iter().any(|known| known == text), "{text}");
+        assert_eq!((&fix["verified"], &fix["slots"]), (&json!(true), &json!(2)), "{fix:#}");
+        assert_eq!(fix["gang"]["text"], "2 of 2 members have places then: the whole gang", "{fix:#}");
+        let tried = json!({"includeGangs": ["default/g"], "edits": fix["edits"]});
+        let simulated = cluster.post("/apis/v1/simulate", &tried).json();
+        let placed = simulated["placements"].as_array().map_or(0, Vec::len);
+        assert_eq!(placed, 3, "the members and the pod that moves: {simulated:#}");
+    }
+    cluster.kill("half-1").await;
+    for name in ["m1", "m2"] {
+        cluster.bound(name).await;
+    }
+    cluster.stop().await;
+}
+
+/// Half a card is free and no whole one: a pod that wants a whole one is offered the half.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pod_that_wants_a_whole_card_is_offered_what_is_free_of_one() {
+    let mut cluster = cards_on(&["n1"]).await;
+    cluster.place(sharing("half", 50, "4Gi")).await;
+    let mut whole = pod("whole", 100);
+    whole["spec"]["containers"][0]["resources"] =
+        json!({"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}});
+    cluster.create([whole]);
+    cluster.told("whole", "Insufficient gpu devices").await;
+    let fix = fix_with(&cluster.read("/apis/v1/explain/pods/default/whole/suggestions?max=10"), "setRequest");
+    let text = "take 50 % of a card (koordinator.sh/gpu 50) instead of a whole one (nvidia.com/gpu 1)";
+    assert_eq!((&fix["text"], &fix["node"], &fix["verified"]), (&json!(text), &json!("n1"), &json!(true)));
+    let edit = &fix["edits"][0]["setRequest"];
+    assert_eq!((&edit["amount"], &edit["insteadOf"]), (&json!("50"), &json!("nvidia.com/gpu")), "{fix:#}");
+    let command = fix["parts"][0]["command"].as_str().unwrap_or_default();
+    assert!(command.contains(r#"del(.spec.containers[0].resources.requests["nvidia.com/gpu"]"#), "{command}");
+    let tried = json!({"include": ["default/whole"], "edits": fix["edits"]});
+    let simulated = cluster.post("/apis/v1/simulate", &tried).json();
+    assert_eq!(simulated["placements"][0]["node"], "n1", "{simulated:#}");
+    let read = cluster.read(&format!("/apis/v1/plugins/{NAME}/fragmentation"));
+    let typical = read["typical"].as_array().expect("typical pods");
+    let of = |percent: u32| typical.iter().find(|of| of["percent"] == percent).expect("one of the pods");
+    assert_eq!((&of(100)["pods"], &of(100)["fragmentPercent"]), (&json!(0), &json!(50)), "{read:#}");
+    cluster.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_joint_gang_is_told_which_switch_lacks_what() {
     let topology =

@@ -4,7 +4,7 @@ use pellucid::plugins::reservation::NAME;
 use serde_json::{Value, json};
 
 use crate::command_lists::{fits, follow, run};
-use crate::common::running::{node, pod, start_with};
+use crate::common::running::{Hand, node, pod, start_with};
 
 const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -60,9 +60,60 @@ async fn a_reservation_keeps_its_room_until_its_owner_comes() {
     assert!(bound.await.metadata.annotations.expect("annotations")[TAKEN].contains("\"web\""));
     let used = cluster.object(KIND, "web", "used up", |object| phase(object) == "Succeeded").await;
     assert_eq!(used["status"]["currentOwners"][0]["name"], "web", "{used}");
+    let detail = cluster.read(&format!("/apis/v1/plugins/{NAME}/reservations/web"));
+    let path = detail["history"].as_str().expect("where its history is").to_owned();
+    let history = cluster.wait(&path, "its end", |body| kinds(body).last() == Some(&"Ended"));
+    assert_eq!(kinds(&history), ["Added", "Placed", "Bound", "OwnerCame", "Ended"], "{history}");
+    assert_eq!(history["entries"][3]["by"], "default/web", "{history}");
+    assert_eq!(history["entries"][3]["message"], "default/web stands in it and uses it up.");
+    let refused = cluster.read("/apis/v1/history/objects/Reservation/large");
+    assert_eq!(kinds(&refused), ["Added", "Refused"], "{refused}");
     let path = format!("/apis/v1/plugins/{NAME}/reservations?stage=Succeeded");
     cluster.wait(&path, "it is listed as used up", |body| body["items"][0]["name"] == "web");
     assert_eq!(cluster.status_of(&format!("/apis/v1/plugins/{NAME}/reservations/none")), 404);
+    cluster.stop().await;
+}
+
+fn kinds(history: &Value) -> Vec<&str> {
+    let entries = history["entries"].as_array().map_or(&[][..], Vec::as_slice);
+    entries.iter().filter_map(|entry| entry["kind"].as_str()).collect()
+}
+
+/// A reservation that lasts a minute: what waits for its room has it then, and the history says so, also after it is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reservation_expires_and_another_pod_gets_its_room() {
+    let objects = vec![definition(), node("n1", "a", 4)];
+    let mut cluster = start_with(objects, Some(CONFIGURATION), Some(Hand::default())).await;
+    let mut short = reservation("short", 3000);
+    short["spec"]["ttl"] = json!("60s");
+    cluster.create([short]);
+    cluster.object(KIND, "short", "available", |object| phase(object) == "Available").await;
+    cluster.create([pod("other", 3000)]);
+    cluster.told("other", "Insufficient cpu").await;
+    cluster.let_pass(59).await;
+    let held = cluster.object(KIND, "short", "there", |_| true).await;
+    assert_eq!(phase(&held), "Available", "a second is left");
+
+    cluster.let_pass(1).await;
+    let other =
+        cluster.object("v1/Pod", "other", "bound", |object| object["spec"]["nodeName"].is_string()).await;
+    assert_eq!(other["spec"]["nodeName"], "n1", "{other}");
+    let ended = cluster.object(KIND, "short", "expired", |object| phase(object) == "Failed").await;
+    let conditions = ended["status"]["conditions"].as_array().expect("conditions");
+    assert!(conditions.iter().any(|of| of["type"] == "Ready" && of["reason"] == "Expired"), "{ended}");
+    let path = "/apis/v1/history/objects/Reservation/short";
+    let history = cluster.wait(path, "its end", |body| kinds(body).last() == Some(&"Ended"));
+    assert_eq!(kinds(&history), ["Added", "Placed", "Bound", "Expired", "Ended"], "{history}");
+
+    let node = format!("/apis/v1/plugins/{NAME}/nodeReservations/n1");
+    assert_eq!(cluster.read(&node)["items"], json!([]), "what has expired holds nothing");
+    cluster.delete(KIND, "short").await;
+    let gone = cluster.wait(path, "its deletion", |body| kinds(body).last() == Some(&"Deleted"));
+    assert_eq!(gone["name"], "short", "{gone}");
+    let told = fits(cluster.instance.address, &["reservations", "short", "--history"]);
+    for said in ["What happened to short:", "It has expired: what is left of it is free.", "It is deleted."] {
+        assert!(told.contains(said), "{said} is not in\n{told}");
+    }
     cluster.stop().await;
 }
 

@@ -51,7 +51,9 @@ fn whoever_asks_for_a_member_asks_for_its_gang() {
     // With room for the third member, the gang is complete.
     let mut simulation = Simulation::of(&snapshot, core.now);
     let resource = "cpu".into();
-    simulation.edit(&Edit::SetRequest { of: gang, resource, amount: 500 }).expect("its pods wait");
+    simulation
+        .edit(&Edit::SetRequest { of: gang, resource, amount: 500, instead_of: None })
+        .expect("its pods wait");
     simulation.plan(false);
     assert!(simulation.outcomes().all(|(key, _)| simulation.is_placed(key)));
 }

@@ -18,7 +18,8 @@ fn held(object: &Value) -> BTreeMap<i64, i64> {
     cards(object).into_iter().map(|(minor, core)| (minor, core.parse().expect("a number"))).collect()
 }
 
-fn taken(pod: &Value) -> Option<String> {
+/// Returns the uid of the reservation that a pod stands in.
+pub(crate) fn taken(pod: &Value) -> Option<String> {
     let text = pod["metadata"]["annotations"]["scheduling.koordinator.sh/reservation-allocated"].as_str()?;
     let value: Value = serde_json::from_str(text).expect("JSON");
     Some(value["uid"].as_str()?.to_owned())

@@ -1,4 +1,4 @@
-//! Pods in operating mode Reservation: a running pod whose room owners take.
+//! Pods in operating mode Reservation: a pod that is ready, whose room owners take.
 
 use pellucid::model::PodKey;
 use serde_json::{Value, json};
@@ -18,11 +18,18 @@ fn keeper(cpu: &str) -> Value {
     made
 }
 
-/// Has the kubelet say that the keeper runs.
-fn run(case: &mut Case) {
+/// Has the kubelet say that the keeper runs, and whether it is ready.
+fn run(case: &mut Case, ready: &str) {
     let mut keeper = case.pods[&PodKey::new("default", "keeper")].clone();
     keeper["status"]["phase"] = json!("Running");
+    keeper["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
     case.put_pod(keeper);
+    case.settle();
+}
+
+/// Waits until whoever was refused is tried again.
+fn wait(case: &mut Case) {
+    case.core.wait(std::time::Duration::from_secs(600));
     case.settle();
 }
 
@@ -33,14 +40,17 @@ fn keeping() -> Case {
 }
 
 #[test]
-fn owners_get_the_room_of_a_pod_once_it_runs() {
+fn owners_get_the_room_of_a_pod_once_it_is_ready() {
     let mut case = keeping();
     assert_eq!(try_pod(&mut case, &pod("a", "web", "2")).0, None, "it does not run yet");
-    run(&mut case);
-    case.core.wait(std::time::Duration::from_secs(600));
-    case.settle();
+    run(&mut case, "False");
+    wait(&mut case);
+    let place = |case: &Case| case.pods[&PodKey::new("default", "a")]["spec"]["nodeName"].clone();
+    assert_eq!(text(&place(&case)), "", "it runs and is not ready");
+    run(&mut case, "True");
+    wait(&mut case);
     let owner = case.pods[&PodKey::new("default", "a")].clone();
-    assert_eq!(text(&owner["spec"]["nodeName"]), "n", "that it runs wakes the owner");
+    assert_eq!(text(&place(&case)), "n", "that it is ready wakes the owner");
     let held = r#"{"name":"keeper","namespace":"default","uid":"keeper-uid"}"#;
     assert_eq!(text(&owner["metadata"]["annotations"][ALLOCATED]), held);
     assert_eq!(free(&case, "n"), 1000, "3 of the keeper, in which the owner stands");
@@ -49,6 +59,8 @@ fn owners_get_the_room_of_a_pod_once_it_runs() {
     for order in [[true, false], [false, true]] {
         assert_eq!(free(&case.restarted(&[node("n", "4")], order), "n"), 1000);
     }
+    run(&mut case, "False");
+    assert_eq!(free(&case, "n"), 1000, "the owner stands in the room of a pod that is not ready any more");
     case.delete_pod(&PodKey::new("default", "a"));
     case.settle();
     assert_eq!(free(&case, "n"), 1000);
@@ -60,7 +72,7 @@ fn one_with_an_owner_written_on_it_is_used_up() {
     let mut used = case.pods[&PodKey::new("default", "keeper")].clone();
     used["metadata"]["annotations"][CURRENT] = json!(r#"{"namespace": "default", "name": "x", "uid": "x"}"#);
     case.put_pod(used);
-    run(&mut case);
+    run(&mut case, "True");
     assert_eq!(try_pod(&mut case, &pod("a", "web", "2")).0, None);
 }
 
@@ -70,7 +82,7 @@ fn owners_that_cannot_be_read_are_told_with_the_annotation() {
     let mut wrong = keeper("3");
     wrong["metadata"]["annotations"][OWNERS] = json!("{");
     assert_eq!(try_pod(&mut case, &wrong), is_on("n"));
-    run(&mut case);
+    run(&mut case, "True");
     let problems = &case.read("state", "")["problems"];
     assert!(
         text(&problems["default/keeper"]).starts_with(&format!("annotation {OWNERS}: no JSON")),

@@ -169,7 +169,7 @@ fn cards_are_read_back_after_a_restart() {
     }
 }
 
-fn numa_cluster(reservations: Value) -> Case {
+pub(crate) fn numa_cluster(reservations: Value) -> Case {
     let detail: Vec<Value> =
         (0..8).map(|cpu| json!({"id": cpu, "core": cpu / 2, "socket": 0, "node": 0})).collect();
     let topology = json!({
@@ -191,7 +191,7 @@ fn numa_cluster(reservations: Value) -> Case {
 }
 
 /// Makes a pod, or the template of a reservation, one that gets CPUs of its own.
-fn pinned(mut object: Value, cpu: &str) -> Value {
+pub(crate) fn pinned(mut object: Value, cpu: &str) -> Value {
     let mut containers = containers(cpu);
     containers[0]["resources"]["limits"] = containers[0]["resources"]["requests"].clone();
     let is_reservation = object["kind"] == "Reservation";
@@ -209,7 +209,7 @@ fn pinned(mut object: Value, cpu: &str) -> Value {
 }
 
 /// Returns the CPUs that an object holds.
-fn cpus(object: &Value) -> String {
+pub(crate) fn cpus(object: &Value) -> String {
     let held: Value =
         serde_json::from_str(text(&object["metadata"]["annotations"][CPUS])).unwrap_or_default();
     text(&held["cpuset"]).to_owned()

@@ -11,6 +11,7 @@ mod common;
 mod deploy;
 mod devices;
 mod plugin;
+mod reservations;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};

@@ -308,6 +308,7 @@ async fn no_answer_names_what_belongs_to_another_tenant() {
             ("namespace", vec![MINE.to_owned()]),
             ("name", names.into_iter().map(escaped).collect()),
             ("nodeName", vec!["n0".into(), "n1".into(), "n2".into()]),
+            ("kind", vec!["Reservation".into()]),
             ("flag", vec!["s".into(), "f".into(), "v".into()]),
             ("file", vec!["app.js".into(), "swagger-ui.css".into()]),
         ]);

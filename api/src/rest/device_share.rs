@@ -139,6 +139,13 @@ pub struct GpuFragmentation {
     pub total: FragmentationRow,
     /// How many pods of a size would fit, each size for itself.
     pub room: Vec<GpuRoom>,
+    /// What pods typically request, each with its room and with what of the free GPUs is of no use to it; at most 20.
+    #[serde(default)]
+    pub typical: Vec<TypicalPodRoom>,
+    /// Where typical pods are known from: `typicalPods` (by `FragmentationGradient`, of the configuration or counted) or
+    /// `pods` (all pods with GPUs that are here).
+    #[serde(default)]
+    pub typical_from: String,
     /// The nodes, by name, at most a thousand.
     pub rows: Vec<FragmentationRow>,
     /// Whether there are more nodes.
@@ -164,6 +171,30 @@ pub struct FragmentationRow {
     /// What is free, in percent of a card.
     pub free_percent: i64,
     /// What is free of shared GPUs, in percent of a card: no whole card can come of it.
+    pub fragment_percent: i64,
+}
+
+/// Room for what pods typically request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TypicalPodRoom {
+    /// Number of GPUs.
+    pub gpus: u32,
+    /// Percent of each.
+    pub percent: u8,
+    /// CPU, as a quantity.
+    pub cpu: String,
+    /// Whether such pods accept only some nodes, by nodeSelector or affinity.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub selects_nodes: bool,
+    /// How many pods request it, or its weight in the configuration.
+    pub weight: i64,
+    /// Number of nodes with room for one.
+    pub nodes: usize,
+    /// Number of pods that fit on all nodes, by GPUs and CPU.
+    pub pods: i64,
+    /// What of the free GPUs is of no use to such a pod, in percent of a card: all that is free of a node without room for
+    /// one, and else the GPUs of which less is free than it requests of one.
     pub fragment_percent: i64,
 }
 

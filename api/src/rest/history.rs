@@ -13,7 +13,8 @@ pub struct HistoryEntry {
     /// Its number in the feed. Repeats of one reason share an entry, which gets a new number with each.
     pub id: u64,
     /// Added, Gated, Refused, Placed, Bound, Released, Evicted (its deletion was ordered for another pod), TakenBack (its
-    /// placement was given up for another pod), PreemptionEnded, Deleting, Deleted, Ended or Unreadable.
+    /// placement was given up for another pod), PreemptionEnded, Deleting, Deleted, Ended or Unreadable. Of a Reservation
+    /// also OwnerCame, OwnerLeft, Expired, Preempted, NotPlaceable and Deleted.
     pub kind: String,
     /// When it happened first, RFC 3339.
     #[schema(format = DateTime)]
@@ -28,7 +29,7 @@ pub struct HistoryEntry {
     /// The node it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// Who caused it, as `namespace/name`: the preemptor of an evicted pod.
+    /// Who caused it, as `namespace/name`: the preemptor of an evicted pod, or the owner that came to a Reservation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// Codes of the reasons, each once. Of an eviction: those for which the node refused the preemptor.
@@ -45,13 +46,14 @@ pub struct HistoryEntry {
 }
 
 /// `GET /apis/v1/history/pods/:namespace/:name`: what is recorded of a pod, the oldest first. Pods of one name in
-/// turn share a history.
+/// turn share a history. `GET /apis/v1/history/objects/:kind/:name` has the same of an object that is scheduled as a pod is,
+/// such as a Reservation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodHistory {
     /// What state this was read from; `truncated` when the pod's beginning was pushed out.
     pub meta: Meta,
-    /// Namespace.
+    /// Namespace; empty for an object without one.
     pub namespace: String,
     /// Name.
     pub name: String,
@@ -89,6 +91,9 @@ pub struct FeedLine {
     /// The gang it is about, the first of its group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gang: Option<String>,
+    /// The object it is about, which is scheduled as a pod is, as `kind/name`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
     /// The node it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,

@@ -149,6 +149,9 @@ pub struct ReservationDetail {
     /// Where the verdict on it stands while it is pending: it is explained as a pod is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
+    /// Where it stands what happened to it.
+    #[serde(default)]
+    pub history: String,
 }
 
 /// A pending pod that is an owner of a reservation.

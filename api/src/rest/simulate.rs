@@ -104,6 +104,9 @@ pub struct SetRequest {
     pub resource: String,
     /// Amount, as in a manifest: `500m`, `2Gi`. 0 takes the request away.
     pub amount: String,
+    /// A resource whose request goes with it, such as `nvidia.com/gpu` for a share of a card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<String>,
 }
 
 /// A toleration for pods.

@@ -211,7 +211,11 @@ fn edit(decoder: &Decoder, body: &EditBody, field: &str) -> Result<Edit, ReadErr
             resource(&set.resource, &at("setRequest.resource"))?;
             let amount = amount(&set.resource, &set.amount, &at("setRequest.amount"))?;
             let of = target(set.pod.as_deref(), set.gang.as_deref(), &at("setRequest"))?;
-            Edit::SetRequest { of, resource: Name::new(&set.resource), amount }
+            if let Some(other) = &set.instead_of {
+                resource(other, &at("setRequest.insteadOf"))?;
+            }
+            let instead_of = set.instead_of.as_deref().map(Name::new);
+            Edit::SetRequest { of, resource: Name::new(&set.resource), amount, instead_of }
         }
         EditBody::AddToleration(add) => {
             let of = target(add.pod.as_deref(), add.gang.as_deref(), &at("addToleration"))?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::{CustomKindRef, CustomObject, NodeIdx, Now, Pod, PodId};
 
-use crate::derived::{DerivedState, HookContext, Placed, Touched};
+use crate::derived::{DerivedState, HookContext, Placed, Told, Touched};
 use crate::event::ClusterEvent;
 use crate::input::Quarantined;
 use crate::objects::ObjectKey;
@@ -46,6 +46,11 @@ impl Cluster {
             let key = pod.key.clone();
             self.delete_pod(&key, out);
         }
+    }
+
+    /// Returns what a change of an object, which was applied, means for its history.
+    pub fn told(&self, old: Option<&CustomObject>, new: Option<&CustomObject>) -> Vec<Told> {
+        self.derived.iter().flat_map(|state| state.told(old, new)).collect()
     }
 
     /// Tells the plugins that a pod which stands for an object was refused.

@@ -178,17 +178,17 @@ impl NodeResultCache {
     }
 
     /// Returns why a filter refuses a node in the current state, which may differ from that of the cached results by
-    /// pods on that node and what follows from them.
+    /// pods on that node and what follows from them; and whether no plugin took part that reads more than the node.
     pub(crate) fn ask_about(
         &self,
         ctx: &CycleContext<'_>,
         node: NodeIdx,
         scratch: &mut OneNode,
         tally: &mut [PluginTally],
-    ) -> Option<Cause> {
+    ) -> (Option<Cause>, bool) {
         let global = chain::prepare(&self.globals.filters, ctx, tally);
         if let Some((_, cause)) = global.refused {
-            return Some(cause);
+            return (Some(cause), false);
         }
         let local = self.prepared.values.iter();
         let mut values: SmallVec<[_; 16]> = local.chain(&global.values).cloned().collect();
@@ -200,7 +200,7 @@ impl NodeResultCache {
         mask.resize(ctx.view.cluster().n_slots().max(mask.len()), CauseId::FEASIBLE);
         FilterChain { ctx, values: &values }.run(0, nodes, causes, mask, tally);
         self.alignment.filter(ctx, &mut Nodes::new(nodes, causes, mask), tally, |_| {});
-        causes.get(mask[node.index()]).cloned()
+        (causes.get(mask[node.index()]).cloned(), !global.is_concerned)
     }
 }
 
@@ -270,6 +270,16 @@ pub(crate) fn score_overridden_alone(globals: &Globals, ctx: &CycleContext<'_>, 
         let Some(plugin) = enabled.plugin.score().filter(|_| !ctx.aside.has(enabled)) else { return true };
         let pre_score = pre_score.map(|at| &ctx.profile.pre_score[at]);
         plugin.scores_overridden_alone() || chain::prepare_score(pre_score, ctx, nodes).is_none()
+    })
+}
+
+/// Returns whether no plugin that runs at every attempt scores the pod's nodes.
+pub(crate) fn are_scores_idle(globals: &Globals, ctx: &CycleContext<'_>, nodes: &[NodeIdx]) -> bool {
+    globals.scores.iter().all(|(entry, pre_score)| {
+        let enabled = &ctx.profile.score[*entry];
+        let is_idle = ctx.aside.has(enabled) || enabled.plugin.score().is_none();
+        let pre_score = pre_score.map(|at| &ctx.profile.pre_score[at]);
+        is_idle || chain::prepare_score(pre_score, ctx, nodes).is_none()
     })
 }
 

@@ -9,7 +9,7 @@
 //! - `scores`, `best`: total scores, and the best node
 //! - [`search`]: selects the node, or makes the refusal
 //! - `nominations`: the two-pass filter for nominated pods
-//! - `overrides`: nodes that the pod sees without some pods
+//! - `overrides`, `kept_overrides`: nodes that the pod sees without some pods, and what is kept of them
 //! - [`question`]: all of this for one pod on a copy of a state
 //! - `post_filter`: lets PostFilter search for victims
 //! - `work`: counts what an attempt costs
@@ -18,6 +18,7 @@ pub(crate) mod alignment;
 mod best;
 pub(crate) mod chain;
 pub(crate) mod global_plugins;
+pub(crate) mod kept_overrides;
 pub mod node_result_cache;
 pub(crate) mod nominations;
 pub(crate) mod overrides;

@@ -22,6 +22,7 @@ use pellucid_recording::Refusal;
 use crate::attempt::alignment::Alignment;
 use crate::attempt::chain::{self, FilterChain, PluginTally, Prepared};
 use crate::attempt::global_plugins::{Attempt, Globals};
+use crate::attempt::kept_overrides::KeptOverrides;
 use crate::attempt::nominations::Claimant;
 use crate::attempt::scores::{Recomputed, Scores};
 use crate::attempt::work;
@@ -101,6 +102,8 @@ pub struct NodeResultCache {
     pub(crate) globals: Globals,
     /// Results for the current attempt only, if they differ from the cached ones.
     pub(crate) attempt: Option<Attempt>,
+    /// Results of overridden nodes that hold for the next attempt too.
+    pub(crate) kept: KeptOverrides,
     /// Whether a plugin that may read more than the node took part in the last attempt.
     pub(crate) reads_others: bool,
     /// Work done since it was last taken; see `work` for its unit.
@@ -134,6 +137,12 @@ impl Scratch {
         self.objects.dedup();
     }
 
+    /// Returns whether a node has changed.
+    fn has(&self, node: NodeIdx) -> bool {
+        let word = self.usage.get(node.index() / 64).copied().unwrap_or(0);
+        word >> (node.index() % 64) & 1 == 1 || self.objects.binary_search(&node).is_ok()
+    }
+
     fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.usage.iter().all(|word| *word == 0)
     }
@@ -165,6 +174,7 @@ impl NodeResultCache {
             Some(changed) => {
                 let mut scratch = std::mem::take(&mut self.scratch);
                 scratch.collect(changed, self.mask.len());
+                self.kept.forget(|node| scratch.has(node));
                 if !scratch.is_empty() {
                     self.catch_up(ctx, &mut scratch, tally);
                 }
@@ -188,6 +198,7 @@ impl NodeResultCache {
         self.causes = Causes::default();
         self.lasting.clear();
         self.unaligned.clear();
+        self.kept.clear();
         self.alignment = Alignment::of(ctx.profile, ctx.view, ctx.spec);
         self.order.clear();
         self.mask.clear();

@@ -182,14 +182,14 @@ impl<'a> NominationFilter<'a> {
         let (attempt, absent) = (self.attempt, results.absent_on(node));
         let (scratch, tally) = (&mut *self.scratch, &mut *self.tally);
         if absent.is_empty() && nominees.is_empty() {
-            return results.ask_about(&attempt.on(self.cluster), node, scratch, tally);
+            return results.ask_about(&attempt.on(self.cluster), node, scratch, tally).0;
         }
         self.cluster.probe(|cluster| {
             leave(cluster, absent);
             for id in nominees {
                 place_nominee(cluster, attempt.profile, *id, node);
             }
-            results.ask_about(&attempt.without(absent, cluster), node, scratch, tally)
+            results.ask_about(&attempt.without(absent, cluster), node, scratch, tally).0
         })
     }
 

@@ -10,7 +10,7 @@
 use pellucid_cluster::Cluster;
 use pellucid_framework::plugin::Measure;
 use pellucid_framework::profile::Profile;
-use pellucid_framework::{Cause, NodeOverride, NumaAffinity, View};
+use pellucid_framework::{Cause, NodeOverride, NodeOverrides, NumaAffinity, View};
 use pellucid_model::cause::CauseId;
 use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
 use smallvec::SmallVec;
@@ -27,12 +27,12 @@ use crate::attempt::work;
 pub(crate) struct Overridden {
     pub(crate) node: NodeIdx,
     /// The pods that are gone in its trials.
-    absent: SmallVec<[PodId; 2]>,
+    pub(crate) absent: SmallVec<[PodId; 2]>,
     /// Raw scores of the plugins whose scores are cached, in their order; empty if the node is not scored.
     pub(crate) cached: Vec<i32>,
     /// Raw scores of the plugins that run at every attempt, by index in `profile.score`.
-    global: SmallVec<[(usize, i64); 2]>,
-    is_scored: bool,
+    pub(crate) global: SmallVec<[(usize, i64); 2]>,
+    pub(crate) is_scored: bool,
     /// The numbers behind the cause for which a filter refuses the node.
     pub(crate) measures: Vec<Measure>,
 }
@@ -126,16 +126,18 @@ impl NominationFilter<'_> {
 
     /// Finds the overridden nodes for the pod, and filters each in a trial. All other nodes must be filtered already.
     pub(crate) fn filter_overridden_nodes(&mut self, results: &mut NodeResultCache) {
+        let reads_others = results.reads_others;
         self.find_overrides(results);
         // What refuses the pod for its spec alone refuses it without other pods too.
         if results.overridden().is_empty() || results.prepared.refused.is_some() {
             return;
         }
         let are_scored = self.can_score_at_once(results);
+        let lasts = !reads_others && self.lasts(results);
         let nodes = results.overridden().iter().map(|of| of.node).filter(|node| results.is_evaluated(*node));
         let nodes: Vec<NodeIdx> = nodes.collect();
         let judged: Vec<(NodeIdx, Option<Cause>)> =
-            nodes.into_iter().map(|node| (node, self.judge(results, node, are_scored))).collect();
+            nodes.into_iter().map(|node| (node, self.judge(results, node, are_scored, lasts))).collect();
         results.work += work::ASK * judged.len() as u64;
         if results.refused_as_a_whole().is_some() {
             if judged.iter().all(|(_, cause)| cause.is_some()) {
@@ -164,14 +166,38 @@ impl NominationFilter<'_> {
         can
     }
 
-    /// Filters an overridden node in a trial. Notes the numbers behind its refusal, or scores it if `is_scored`.
-    fn judge(&mut self, results: &mut NodeResultCache, node: NodeIdx, is_scored: bool) -> Option<Cause> {
+    /// Whether what trials find of overridden nodes holds for the next pod of this shape too, while the nodes stay as they are.
+    fn lasts(&mut self, results: &mut NodeResultCache) -> bool {
+        let ctx = self.attempt.on(self.cluster);
+        let mut all = self.attempt.profile.node_overrides.iter().filter(|enabled| !ctx.aside.has(enabled));
+        let last = |of: &dyn NodeOverrides| of.lasts(ctx.view, ctx.spec);
+        if !all.all(|enabled| enabled.plugin.node_overrides().is_none_or(last)) {
+            return false;
+        }
+        let feasible = results.take_feasible();
+        let idle = global_plugins::are_scores_idle(&results.globals, &ctx, &feasible);
+        results.give_feasible(feasible);
+        idle
+    }
+
+    /// Filters an overridden node in a trial. Notes the numbers behind its refusal, or scores it if `is_scored`. What `lasts` is
+    /// kept.
+    fn judge(
+        &mut self,
+        results: &mut NodeResultCache,
+        node: NodeIdx,
+        is_scored: bool,
+        lasts: bool,
+    ) -> Option<Cause> {
+        if lasts && let Some(known) = results.recall(node, is_scored) {
+            return known;
+        }
         let (attempt, scratch, tally) = (self.attempt, &mut *self.scratch, &mut *self.tally);
         let absent: SmallVec<[PodId; 2]> = results.absent_on(node).into();
         self.cluster.probe(|cluster| {
             leave(cluster, &absent);
             let ctx = attempt.without(&absent, cluster);
-            let cause = results.ask_about(&ctx, node, scratch, tally);
+            let (cause, is_local) = results.ask_about(&ctx, node, scratch, tally);
             match &cause {
                 Some(cause) => {
                     let measures = measure(&ctx, cause, &[node]);
@@ -179,6 +205,9 @@ impl NominationFilter<'_> {
                 }
                 None if is_scored => results.score_overridden(&ctx, node, &[], tally),
                 None => {}
+            }
+            if lasts && is_local {
+                results.keep(node, cause.as_ref());
             }
             cause
         })

@@ -87,6 +87,8 @@ pub enum Edit {
         resource: Name,
         /// Amount in the base unit of the resource; 0 removes the request.
         amount: i64,
+        /// A resource that the pods request no longer.
+        instead_of: Option<Name>,
     },
     /// Adds a toleration to pods.
     AddToleration {
@@ -221,7 +223,12 @@ impl Edit {
 
     fn change(&self, pod: &mut Pod, spec: &mut PodSpec) {
         match self {
-            Self::SetRequest { resource, amount, .. } => set_request(&mut spec.requests, resource, *amount),
+            Self::SetRequest { resource, amount, instead_of, .. } => {
+                set_request(&mut spec.requests, resource, *amount);
+                if let Some(other) = instead_of.as_ref().filter(|other| *other != resource) {
+                    set_request(&mut spec.requests, other, 0);
+                }
+            }
             Self::AddToleration { taint, .. } => {
                 let toleration = Toleration {
                     key: taint.key.clone(),
@@ -316,6 +323,7 @@ pub(super) fn replacement(pod: &Pod) -> Pod {
         deleting: false,
         scheduled_at: None,
         initialized_at: None,
+        is_ready: false,
         scheduled: None,
         marks: Labels::default(),
         ..pod.clone()

@@ -1,6 +1,7 @@
-//! Renders pod histories and feed lines from a snapshot.
+//! Renders histories of pods and objects, and feed lines, from a snapshot.
 
 mod decision_hash;
+mod objects;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ use crate::not_pending;
 use crate::views::evictions;
 pub(crate) use decision_hash::hash_of_outcome;
 use decision_hash::{hash_of_gang, hash_of_placement, hash_of_refusal};
+pub(crate) use objects::of_object;
 
 /// Returns the recorded history of a pod. Fails when nothing is recorded.
 pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodHistory, ReadError> {
@@ -42,6 +44,22 @@ pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodH
         );
         return Err(ReadError::NotFound { code: "HistoryNotFound", message });
     }
+    let of = PodHistory {
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
+        not_pending: not_pending::of(snapshot, key),
+        ..PodHistory::default()
+    };
+    Ok(of_entries(snapshot, (&all, &names), of, now))
+}
+
+/// Adds the entries to a history.
+fn of_entries<'a>(
+    snapshot: &Snapshot,
+    (all, names): (&[(&'a Chunk, Entry)], &Names<'a>),
+    of: PodHistory,
+    now: Now,
+) -> PodHistory {
     // The last entry of a repeated refusal covers all of them. Entries in between may already have been removed, so
     // repeats are matched by the time of the first one.
     let repeats = all.iter().filter(|(chunk, entry)| chunk.count(entry) > 1);
@@ -54,19 +72,11 @@ pub(crate) fn of_pod(snapshot: &Snapshot, key: &PodKey, now: Now) -> Result<PodH
     };
     let entries = all.iter().filter(|(chunk, entry)| !is_replaced(chunk, entry));
     let entries: Vec<HistoryEntry> =
-        entries.map(|(chunk, entry)| history_entry(&names, (chunk, entry))).collect();
+        entries.map(|(chunk, entry)| history_entry(names, (*chunk, entry))).collect();
+    let log = &snapshot.flight;
     let mut meta = of_snapshot(snapshot, now);
     meta.truncated = log.dropped > 0 && entries.first().is_some_and(|e| e.kind != "Added");
-    Ok(PodHistory {
-        meta,
-        namespace: key.namespace.to_string(),
-        name: key.name.to_string(),
-        entries,
-        dropped: log.dropped,
-        lowest_id: log.lowest(),
-        highest_id: log.newest,
-        not_pending: not_pending::of(snapshot, key),
-    })
+    PodHistory { meta, entries, dropped: log.dropped, lowest_id: log.lowest(), highest_id: log.newest, ..of }
 }
 
 fn history_entry<'a>(names: &Names<'a>, (chunk, entry): (&'a Chunk, &Entry)) -> HistoryEntry {
@@ -161,13 +171,15 @@ fn feed_line<'a>(names: &Names<'a>, (chunk, entry): (&'a Chunk, &Entry)) -> Feed
     let key = || Some(format!("{}/{}", pod.0, pod.1));
     let event = chunk.event(entry);
     let is_gang = matches!(event, FlightEvent::Gang(_));
-    let is_pod = !is_gang && !matches!(event, FlightEvent::NotRecorded);
+    let is_object = matches!(event, FlightEvent::Told(_));
+    let is_pod = !is_gang && !is_object && !matches!(event, FlightEvent::NotRecorded);
     FeedLine {
         id: Some(entry.id),
         at: Some(time(entry.last)),
         kind: event.kind().into(),
         pod: is_pod.then(key).flatten(),
         gang: is_gang.then(key).flatten(),
+        object: is_object.then(|| pod.1.to_owned()),
         node: some(node),
         by: by(&event),
         codes: codes(&event),
@@ -232,6 +244,7 @@ fn message((chunk, entry): (&Chunk, &Entry), node: &str, event: &FlightEvent) ->
         FlightEvent::Evicted(eviction) => evicted(node, eviction),
         FlightEvent::PreemptionEnded(ended) => preemption_ended(ended),
         FlightEvent::Left(gone) => departure_message(*gone).into(),
+        FlightEvent::Told(told) => told.text.clone(),
         FlightEvent::Gang(verdict) => gang_message(verdict),
         FlightEvent::NotRecorded => {
             format!("The recorder was off: {} entries are missing.", chunk.count(entry))
@@ -242,6 +255,7 @@ fn message((chunk, entry): (&Chunk, &Entry), node: &str, event: &FlightEvent) ->
 fn by(event: &FlightEvent) -> Option<String> {
     match event {
         FlightEvent::Evicted(eviction) => Some(eviction.preemptor.to_string()),
+        FlightEvent::Told(told) => told.by.as_ref().map(ToString::to_string),
         _ => None,
     }
 }

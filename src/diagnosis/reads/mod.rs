@@ -69,6 +69,9 @@ const EXPLAIN: &[Query] = &[
     ),
 ];
 
+const HISTORY: &str =
+    "Id /id, Kind /kind, First /first, Last /last, Count /count, Node /node, Message /message";
+
 const EVICTIONS: &str = "At /at, Victim /victim, Node /node, Preemptor /preemptor, Lacked /lacked/text, \
                          Violates budget /violatesBudget, State /state, End /end";
 
@@ -283,10 +286,18 @@ fn pending_reads(groupings: &[Attribute]) -> Vec<SnapshotRead> {
             "What happened to a pod, also after it is gone: attempts by reason, places, bindings, evictions",
             |snapshot, params, now| history::of_pod(snapshot, &pod_key(params), now),
         )
-        .rows(
-            "/entries",
-            "Id /id, Kind /kind, First /first, Last /last, Count /count, Node /node, Message /message",
+        .rows("/entries", HISTORY)
+        .not_found("HistoryNotFound"),
+        SnapshotRead::new(
+            "/apis/v1/history/objects/:kind/:name",
+            "history",
+            "What happened to an object that is scheduled as a pod is, such as a Reservation, also after it is gone",
+            |snapshot, params, now| {
+                let of = |name| params.get(name).map_or("", String::as_str);
+                history::of_object(snapshot, (of("kind"), of("name")), now)
+            },
         )
+        .rows("/entries", HISTORY)
         .not_found("HistoryNotFound"),
     ]
 }

@@ -88,7 +88,7 @@ fn largest(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option
     let (part, cuts) = best?;
     let of = Target::Pod(asked.record.pod.key.clone());
     let shrunk = cuts.into_iter().fold(Pod::clone(&asked.record.pod), |pod, (resource, amount)| {
-        Edit::SetRequest { of: of.clone(), resource, amount }.changed(&pod)
+        Edit::SetRequest { of: of.clone(), resource, amount, instead_of: None }.changed(&pod)
     });
     let node = Simulation::without(snapshot, asked.id, now).place_copy(&shrunk)?;
     let requests = shrunk.spec.requests.list.named();

@@ -97,6 +97,7 @@ fn add_condition(pod: &mut Pod, condition: &wire::Condition) -> Result<(), Fault
     let since = || Ok(condition.last_transition_time.read("lastTransitionTime")?.map(|m| m.0));
     match name(&condition.r#type, "type")?.as_str() {
         "Initialized" if is_true()? => pod.initialized_at = since()?,
+        "Ready" => pod.is_ready = is_true()?,
         "PodScheduled" => {
             if is_true()? {
                 pod.scheduled_at = since()?;

@@ -42,7 +42,7 @@ pub struct CustomKind {
     /// Reads a manifest. Fails with the first field that cannot be read; the object is then quarantined.
     pub decode: fn(&Value) -> Result<CustomValue, FieldError>,
     /// Makes the manifest of the pod that stands for an object which is scheduled as a pod is: bound once the object has
-    /// its node, ended once it needs no room. Its key must be that of no pod, so its name has a colon. `None` for a kind
+    /// its node, ended once it needs no room. Its name is [`stand_in_name`], whose colon no pod's name has. `None` for a kind
     /// whose objects are not scheduled. May be called with a manifest that `decode` cannot read.
     pub pod: Option<fn(&Value) -> Value>,
     /// Writes what was read as a manifest that `decode` reads alike, for dumps. Of `metadata` it has what `decode` reads.
@@ -54,6 +54,11 @@ impl CustomKind {
     pub fn rights(&self) -> BTreeMap<String, Vec<&'static str>> {
         rights(self.plural, self.verbs)
     }
+}
+
+/// Returns the name of the pod that stands for an object, by the object's kind and name, such as `reservation:web`.
+pub fn stand_in_name(kind: &str, object: &str) -> String {
+    format!("{}:{object}", kind.to_lowercase())
 }
 
 /// Returns the verbs that must be allowed on a watched kind, by resource; `verbs` is as in [`CustomKind::verbs`].

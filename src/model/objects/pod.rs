@@ -243,6 +243,9 @@ pub struct Pod {
     pub scheduled_at: Option<i64>,
     /// Since when condition `Initialized` is True, in seconds since 1970.
     pub initialized_at: Option<i64>,
+    /// Whether condition `Ready` is True.
+    #[serde(default)]
+    pub is_ready: bool,
     /// The `PodScheduled` condition, if the pod has one.
     pub scheduled: Option<ScheduledCondition>,
     /// Annotations that Bindings of plugins add to pods, see `framework::DeclaredKeys`.

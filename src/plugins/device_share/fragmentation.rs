@@ -1,4 +1,5 @@
-//! Fragmentation: how much of the GPUs is free, and how much of that is parts of cards on which no whole card fits.
+//! Fragmentation: how much of the GPUs is free, and how much of that is parts of cards on which no whole card fits, or of no
+//! use to typical pods.
 
 use pellucid_api::rest::device_share::{FragmentationRow, GpuFragmentation, GpuRoom};
 use pellucid_framework::endpoint::{ReadContext, ReadError};
@@ -6,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::amounts::{CORE, RATIO};
 use super::device::DeviceType;
+use super::gradient::of_typical;
 use super::node_devices::NodeDevices;
 use super::row::{Card, Row};
 use pellucid_plugin_helper::listing::MAX_ROWS;
@@ -86,5 +88,7 @@ pub(super) fn read(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
         }
     }
     made.room = room_of;
+    let (typical, from) = of_typical(cx.view);
+    (made.typical, made.typical_from) = (typical, from.to_owned());
     Ok(json!(made))
 }

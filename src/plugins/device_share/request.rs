@@ -11,9 +11,9 @@ use super::device::DeviceType;
 use super::hints::{Exclusive, Hint, Hints, Strategy, Unreadable};
 
 /// Whole cards, by vendor.
-const WHOLE: [&str; 3] = ["nvidia.com/gpu", "amd.com/gpu", "dcu.com/gpu"];
+pub(super) const WHOLE: [&str; 3] = ["nvidia.com/gpu", "amd.com/gpu", "dcu.com/gpu"];
 /// Percent of cards, core and memory alike.
-const PERCENT: &str = "koordinator.sh/gpu";
+pub(super) const PERCENT: &str = "koordinator.sh/gpu";
 /// Number of cards that are shared.
 const SHARED: &str = "koordinator.sh/gpu.shared";
 

@@ -120,7 +120,8 @@ impl Entry {
     /// Does the same with their ids.
     pub(super) fn guests(&self) -> impl Iterator<Item = (PodId, &Owner)> {
         let known = self.known.as_ref();
-        let is_waiting = known.is_some_and(|known| known.spec.status.phase.is_waiting());
+        // A pod that is a reservation and is not ready any more keeps its owner.
+        let is_waiting = known.is_some_and(|known| !known.is_pod && known.spec.status.phase.is_waiting());
         let is_in = move |owner: &Owner| {
             known.is_some_and(|known| known.uid == owner.of) && self.at.is_none_or(|at| at == owner.node)
         };

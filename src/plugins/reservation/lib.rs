@@ -150,6 +150,11 @@ impl NodeOverrides for ReservationPlugin {
         let matches = seeker.matches().into_values().flatten();
         matches.map(|of| NodeOverride { node: of.node, absent: smallvec![of.stand_in.id] }).collect()
     }
+
+    /// To a pod that ignores reservations a node without them is as any. An owner takes one, so it depends on what is left.
+    fn lasts(&self, _view: View<'_>, spec: &PodSpec) -> bool {
+        affinity::ignores_all(spec)
+    }
 }
 
 impl Reserve for ReservationPlugin {

@@ -1,5 +1,5 @@
-//! Pods in operating mode Reservation: a running pod whose room is there for others, as that of a reservation which one
-//! owner uses up.
+//! Pods in operating mode Reservation: a pod that runs and is ready, whose room is there for others, as that of a reservation
+//! which one owner uses up.
 //!
 //! Such a pod is read as a reservation of the name `NAMESPACE/NAME`; nothing is written of it.
 
@@ -22,9 +22,9 @@ pub(super) fn name_of(pod: &Pod) -> Option<Name> {
     is_one.then(|| Name::new(&pod.key.to_string()))
 }
 
-/// Whether owners may have the pod's room.
-pub(super) fn is_running(pod: &Pod) -> bool {
-    pod.phase == PodPhase::Running && !pod.deleting
+/// Whether owners may have the pod's room: it runs and is ready.
+pub(super) fn is_open(pod: &Pod) -> bool {
+    pod.phase == PodPhase::Running && pod.is_ready && !pod.deleting
 }
 
 /// Reads a pod as a reservation.
@@ -40,8 +40,8 @@ pub(super) fn known(pod: &Pod) -> Option<Known> {
     let is_used = pod.marks.text(keys::RESERVATION_CURRENT_OWNER).is_some_and(|text| !text.is_empty());
     let phase = match pod.phase {
         PodPhase::Succeeded | PodPhase::Failed => "Failed",
-        _ if is_running(pod) && is_used => "Succeeded",
-        _ if is_running(pod) => "Available",
+        _ if is_open(pod) && is_used => "Succeeded",
+        _ if is_open(pod) => "Available",
         _ => "Pending",
     };
     let labels: Map<String, Value> =

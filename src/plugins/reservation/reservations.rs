@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_cluster::derived::{HookContext, Placed, Touched};
+use pellucid_cluster::derived::{HookContext, Placed, Told, Touched};
 use pellucid_cluster::{DerivedState, Given, HoldValue, Stage};
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
 use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Pod, PodId};
@@ -19,6 +19,7 @@ use super::entry::{Entry, Known, Owner, StandIn, Taken};
 use super::index::Index;
 use super::object::{Phase, Policy, Reservation};
 use super::operating;
+use super::reading::story;
 use super::taking_over::TakenOver;
 use super::writes::Writes;
 
@@ -189,7 +190,7 @@ impl Reservations {
 
     /// Handles a pod in operating mode Reservation that came, changed or left, with its object before and after.
     fn operating_pod(&mut self, name: &Name, (id, old, new): (PodId, Option<&Pod>, Option<&Pod>)) -> Touched {
-        let node = |pod: Option<&Pod>| pod.filter(|pod| operating::is_running(pod))?.node_name.clone();
+        let node = |pod: Option<&Pod>| pod.filter(|pod| operating::is_open(pod))?.node_name.clone();
         let new = new.filter(|pod| operating::name_of(pod).is_some());
         self.index(name, node(old).as_ref(), node(new).as_ref());
         if new.is_none() {
@@ -249,7 +250,7 @@ impl Reservations {
     }
 }
 
-/// What a pod in operating mode Reservation holds while it runs.
+/// What a pod in operating mode Reservation holds while it is ready.
 struct Offer;
 
 /// Returns the name of the reservation whose room a pod keeps: for which it stands, or which it is.
@@ -377,6 +378,10 @@ impl DerivedState for Reservations {
         Touched::Attempts
     }
 
+    fn told(&self, old: Option<&CustomObject>, new: Option<&CustomObject>) -> Vec<Told> {
+        story::told(old, new)
+    }
+
     fn stand_in_refused(&mut self, _cx: &HookContext<'_>, pod: &Pod, message: &Arc<str>) {
         let Some(name) = reservation_of(pod) else { return };
         if self.get(name).is_some_and(|entry| entry.refused.as_ref() != Some(message)) {
@@ -449,7 +454,7 @@ impl DerivedState for Reservations {
         if operating::name_of(placed.pod).is_some() {
             // It wakes those that wait for the room.
             let offer = held.filter(|held| held.is::<Offer>()).cloned();
-            return operating::is_running(placed.pod).then(|| offer.unwrap_or_else(|| Arc::new(Offer)));
+            return operating::is_open(placed.pod).then(|| offer.unwrap_or_else(|| Arc::new(Offer)));
         }
         let known = held.and_then(|held| Some((held, held.downcast_ref::<Taken>()?)));
         match known {

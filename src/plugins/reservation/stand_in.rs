@@ -1,12 +1,11 @@
 //! The pod that stands for a reservation in the queue and on its node, made of the reservation's template.
 
 use pellucid_api::keys::reservation as keys;
+use pellucid_model::custom::stand_in_name;
 use serde_json::{Map, Value, json};
 
+use super::RESERVATION;
 use super::object::is_placeable;
-
-/// Begin of the names of such pods.
-const PREFIX: &str = "reservation:";
 
 /// Returns the manifest of the pod that stands for a reservation.
 ///
@@ -43,7 +42,7 @@ pub(super) fn pod(manifest: &Value) -> Value {
     json!({
         "metadata": {
             "namespace": namespace.unwrap_or("default"),
-            "name": format!("{PREFIX}{}", text(&meta["name"])),
+            "name": stand_in_name(RESERVATION.kind, &text(&meta["name"])),
             "uid": meta["uid"],
             "creationTimestamp": meta["creationTimestamp"],
             "labels": joined("labels"),

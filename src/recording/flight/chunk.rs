@@ -1,5 +1,6 @@
 //! A chunk: a run of entries with the bytes of their names, shared, pushed out and compacted as one.
 
+use pellucid_cluster::derived::Told;
 use pellucid_cluster::preemptions::{Candidate, Lack, Plan, Preemption, Rejected, Victim, VictimChoice};
 use pellucid_model::Name;
 
@@ -131,6 +132,7 @@ impl Chunk {
                 self.weight_held += 300 + eviction.lack.as_deref().map_or(0, weight_of_lack);
             }
             FlightEvent::PreemptionEnded(ended) => self.weight_held += weight_of_preemption(ended),
+            FlightEvent::Told(told) => self.weight_held += size_of::<Told>() + told.text.len(),
             _ => {}
         }
         self.held.push(event);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::derived::Told;
 use pellucid_cluster::preemptions::{GangPart, Lack, Preemption};
 use pellucid_model::{NodeIdx, PodKey};
 
@@ -45,6 +46,8 @@ pub enum FlightEvent {
     PreemptionEnded(Arc<Preemption>),
     /// The pod no longer waits to be placed, or no longer runs.
     Left(Departure),
+    /// An object that is scheduled as a pod changed in a way that its pod does not tell.
+    Told(Arc<Told>),
     /// The outcome of an attempt at a gang.
     Gang(Arc<GangVerdict>),
     /// Nothing was recorded for a while, because the switch was off. The entry's count is the number of missed events.
@@ -128,6 +131,7 @@ impl FlightEvent {
             Self::Left(Departure::Deleting) => "Deleting",
             Self::Left(Departure::Succeeded | Departure::Failed) => "Ended",
             Self::Left(Departure::Unreadable) => "Unreadable",
+            Self::Told(told) => told.kind,
             Self::NotRecorded => "NotRecorded",
             Self::Gang(verdict) => match verdict.outcome {
                 GangOutcome::Placed { .. } => "GangPlaced",

@@ -1,4 +1,4 @@
-//! The flight recorder: the event history of pods and gangs. It is always on and bounded in bytes.
+//! The flight recorder: the event history of pods and gangs, and of objects that are scheduled as pods are. It is always on and bounded in bytes.
 //!
 //! The scheduling thread writes one small entry per event ([`FlightRecorder`]): numbers, the names as bytes in one
 //! buffer per chunk, and for refusals the shared refusal itself. It renders no text and allocates nothing per entry.
@@ -25,7 +25,7 @@ mod sameness;
 
 pub use chunk::Chunk;
 pub use entry::{Departure, Entry, Eviction, FlightEvent, Numbers};
-pub use names::Names;
+pub use names::{Names, object_subject};
 pub use ring::{FlightLog, FlightRecorder, PodEvent, RecordedAt};
 
 /// Default size limit of the recorder, in bytes.

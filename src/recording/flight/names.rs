@@ -32,6 +32,12 @@ pub(super) struct FormerName {
     pub(super) text: Text,
 }
 
+/// Returns the name under which events of an object without a namespace are recorded, in namespace `""`. No pod and no gang
+/// has it.
+pub fn object_subject(kind: &str, object: &str) -> String {
+    format!("{kind}/{object}")
+}
+
 /// The names of a log's entries after an id; borrows the state of the same snapshot.
 pub struct Names<'a> {
     cluster: &'a Cluster,
@@ -92,13 +98,24 @@ impl FlightLog {
 
     /// Returns the entries about the pod or gang with this name, and their names.
     pub fn about<'a>(&'a self, key: &PodKey, cluster: &'a Cluster) -> (Vec<(&'a Chunk, Entry)>, Names<'a>) {
+        let is_subject = |namespace: &str, name: &str| (namespace, name) == (&*key.namespace, &*key.name);
+        self.about_any(is_subject, cluster.find_pod(key), cluster)
+    }
+
+    /// Does the same for all whose namespace and name are asked for. `pod` is the pod among them that the state has.
+    pub fn about_any<'a>(
+        &'a self,
+        is_subject: impl Fn(&str, &str) -> bool,
+        pod: Option<PodId>,
+        cluster: &'a Cluster,
+    ) -> (Vec<(&'a Chunk, Entry)>, Names<'a>) {
         // Few slots ever had this name; placements of all others are skipped.
-        let mut pods: FxHashSet<PodId> = cluster.find_pod(key).into_iter().collect();
+        let mut pods: FxHashSet<PodId> = pod.into_iter().collect();
         for chunk in self.chunks_behind(0) {
             for FormerName { slot, text, .. } in chunk.former() {
+                let [namespace, name, _] = chunk.text(*text);
                 if let Slot::Pod(pod) = slot
-                    && usize::from(text.name) == key.name.len()
-                    && chunk.text(*text)[..2] == [&*key.namespace, &*key.name]
+                    && is_subject(namespace, name)
                 {
                     pods.insert(*pod);
                 }
@@ -108,7 +125,10 @@ impl FlightLog {
         let names = Names::new(self.chunks_behind(0), cluster, is_asked);
         let is_about = |(chunk, entry): &(&'a Chunk, Entry)| match entry.line.about() {
             About::Placement(pod, _) if !pods.contains(&pod) => false,
-            _ => names.subject(chunk, entry) == (&*key.namespace, &*key.name),
+            _ => {
+                let (namespace, name) = names.subject(chunk, entry);
+                is_subject(namespace, name)
+            }
         };
         (self.since(0).filter(is_about).collect(), names)
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use pellucid_cluster::{ClusterEvent, Input, PodRecord};
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::pod::PodPhase;
-use pellucid_model::{Mirror, Now, Pod, PodId, PodKey};
+use pellucid_model::{CustomObject, Mirror, Now, Pod, PodId, PodKey};
 use pellucid_recording::GangVerdict;
-use pellucid_recording::flight::{Departure, FlightEvent, FlightRecorder, Numbers, PodEvent};
+use pellucid_recording::flight::{Departure, FlightEvent, FlightRecorder, Numbers, PodEvent, object_subject};
 use pellucid_recording::{Outcome, Verdict};
 
 use crate::scheduler::Scheduler;
@@ -84,8 +84,26 @@ impl Scheduler {
         self.records.flight.record(PodEvent { id, key, node, event }, (self.cycle, now.wall_nanos()));
     }
 
-    /// Records which pods an input added, bound or removed.
+    /// Records what changes of objects mean that are scheduled as pods are, under the objects' names.
+    fn record_told(&mut self, events: &[ClusterEvent], now: Now) {
+        for event in events {
+            let ClusterEvent::CustomChanged { old, new } = event else { continue };
+            let Some(object) = new.as_ref().or(old.as_ref()).filter(|object| object.kind.0.pod.is_some())
+            else {
+                continue;
+            };
+            let subject = object_subject(object.kind.0.kind, &object.name);
+            let key = PodKey { namespace: object.namespace.clone(), name: subject.into() };
+            for told in self.cluster.told(old.as_deref(), new.as_deref()) {
+                let node = told.node.clone().unwrap_or_default();
+                self.record_event((NOBODY, &key), &node, FlightEvent::Told(Arc::new(told)), now);
+            }
+        }
+    }
+
+    /// Records which pods an input added, bound or removed, and before them what it says of objects for which pods stand.
     pub(crate) fn record_changes(&mut self, events: &[ClusterEvent], departures: &Departures, now: Now) {
+        self.record_told(events, now);
         // An assumed pod that is removed produces both PendingRemoved and PodReleased.
         let mut last: Option<&Arc<str>> = None;
         for event in events {
@@ -159,6 +177,13 @@ pub(crate) fn departures_of(input: &Input) -> Departures {
     let (mut otherwise, mut listed) = (Departure::Deleted, FxHashMap::default());
     match input {
         Input::PodApplied(pod) => otherwise = departure_of(pod).unwrap_or(Departure::Deleted),
+        Input::CustomApplied(object) => {
+            otherwise = stand_in(object).and_then(|pod| departure_of(pod)).unwrap_or(Departure::Deleted);
+        }
+        Input::CustomReset { objects, .. } => {
+            let pods = objects.iter().filter_map(|object| stand_in(object));
+            listed = pods.filter_map(|pod| Some((pod.uid.clone(), departure_of(pod)?))).collect();
+        }
         Input::Quarantined(_) => otherwise = Departure::Unreadable,
         Input::PodsReset { pods, quarantined } => {
             let going = pods.iter().filter_map(|pod| Some((pod.uid.clone(), departure_of(pod)?)));
@@ -169,6 +194,11 @@ pub(crate) fn departures_of(input: &Input) -> Departures {
         _ => {}
     }
     Departures { otherwise, listed }
+}
+
+/// Returns the pod that stands for an object.
+fn stand_in(object: &CustomObject) -> Option<&Arc<Pod>> {
+    object.pod.as_ref()?.as_ref().ok()
 }
 
 /// Returns why a pod needs no node any more, as its object says it.

@@ -11,7 +11,7 @@ use pellucid_framework::{Plugin, View};
 use pellucid_model::{CustomObject, Name, NodeIdx, PodKey, PodSpec};
 use serde_json::{Value, json};
 
-use super::parts::{Part, Side, changed, owned, pods_of, set_request};
+use super::parts::{Part, Side, changed, exchange, owned, pods_of, set_request};
 use super::search::{MOST_ROUNDS, Search, requirements};
 use super::victims::delete_pod;
 use crate::requirements::PodRequirements;
@@ -51,7 +51,8 @@ pub(super) fn for_several(asked: &PodRequirements<'_>, of: &Target, n: i64) -> V
     let advice = asked.profile.plugins.iter().filter_map(|plugin| plugin.advice());
     let proposals = advice.flat_map(|advice| advice.proposals(View::new(&asked.cluster), &together));
     // A smaller request would be that of all pods together.
-    let proposals = proposals.filter(|proposal| !matches!(proposal.change, Change::Request(_)));
+    let is_sum = |change: &Change| matches!(change, Change::Request(_) | Change::Exchange(_));
+    let proposals = proposals.filter(|proposal| !is_sum(&proposal.change));
     proposals.map(|proposal| parts(asked, of, proposal)).collect()
 }
 
@@ -143,6 +144,7 @@ fn parts(asked: &PodRequirements<'_>, of: &Target, Proposal { change, text, cost
             let part = |(resource, amount)| of_pod(set_request(spec, of, &resource, amount));
             amounts.into_iter().map(part).collect()
         }
+        Change::Exchange(other) => vec![of_pod(exchange(of, other, (text, cost)))],
         Change::End(pods) => pods.into_iter().map(|key| delete_pod(asked, key)).collect(),
     }
 }

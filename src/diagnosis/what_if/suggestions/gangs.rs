@@ -22,7 +22,7 @@ use super::advised;
 use super::conflicts::conflicts;
 use super::gang_parts::set_quorum;
 use super::parts::{Part, changed, copy_node, cost, of_cluster, of_pod, remove_gates, set_request, without};
-use super::search::{Candidate, Found, is_known, rank};
+use super::search::{Candidate, Found, are_moved, is_known, rank};
 use super::victims::delete_pod;
 use crate::gangs::outlook::GangOutlook;
 use crate::requirements::{PodRequirements, ask, requested};
@@ -37,9 +37,9 @@ const MOST_MEMBERS: usize = 20_000;
 const MOST_MODELS: usize = 3;
 
 /// A change, and the number of members it places if it is known to be minimal.
-struct Tried {
-    parts: Vec<Part>,
-    slots: Option<u32>,
+pub(super) struct Tried {
+    pub(super) parts: Vec<Part>,
+    pub(super) slots: Option<u32>,
 }
 
 /// Largest number of pods that a fix lets go.
@@ -99,20 +99,20 @@ pub(super) fn fixes(snapshot: &Snapshot, of: Planned<'_>, most: usize, now: Now)
     found
 }
 
-struct Search<'s> {
-    snapshot: &'s Snapshot,
-    of: Target,
-    key: &'s GangKey,
-    gang: &'s Gang,
+pub(super) struct Search<'s> {
+    pub(super) snapshot: &'s Snapshot,
+    pub(super) of: Target,
+    pub(super) key: &'s GangKey,
+    pub(super) gang: &'s Gang,
     /// The gangs that are planned together.
     group: Vec<GangKey>,
     /// The member that has to have a place beside the quorum.
-    member: Option<PodId>,
+    pub(super) member: Option<PodId>,
     now: Now,
     /// Number of members that need places.
     need: i64,
     /// Number of plans that may still be made.
-    left: Cell<usize>,
+    pub(super) left: Cell<usize>,
     /// Whether a plan was wanted when none was left.
     is_cut: Cell<bool>,
 }
@@ -141,6 +141,7 @@ impl<'s> Search<'s> {
         // While the group cannot be planned, no room helps.
         if let Some(asked) = asked.filter(|_| look.slots_now.is_some()) {
             tried.extend(self.by_advice(asked));
+            tried.extend(look.slots_now.into_iter().flat_map(|n| self.by_member_advice(n)));
             tried.extend(self.by_leaving(asked, of.outlook()));
             tried.extend(self.by_pods(asked));
             tried.extend(self.by_new_nodes(asked, MOST_MODELS));
@@ -215,9 +216,11 @@ impl<'s> Search<'s> {
         self.pending().min_by_key(key)
     }
 
-    /// Plans the gang after a change. Returns how many members have places, if they are a quorum.
-    fn solved(&self, parts: &[Part]) -> Option<u32> {
-        self.slots(&self.planned(parts)?)
+    /// Plans the gang after a change. Returns how many members have places, if they are a quorum and the pods that move have
+    /// places too.
+    pub(super) fn solved(&self, parts: &[Part]) -> Option<u32> {
+        let simulation = self.planned(parts)?;
+        self.slots(&simulation).filter(|_| are_moved(parts, &simulation))
     }
 
     fn slots(&self, simulation: &Simulation) -> Option<u32> {
@@ -232,7 +235,7 @@ impl<'s> Search<'s> {
 
     /// Plans the whole group after a change, including its other gangs. Returns `None` when no plan is left or an
     /// edit cannot be applied.
-    fn planned(&self, parts: &[Part]) -> Option<Simulation> {
+    pub(super) fn planned(&self, parts: &[Part]) -> Option<Simulation> {
         let Some(left) = self.left.get().checked_sub(1) else {
             self.is_cut.set(true);
             return None;

@@ -61,7 +61,9 @@ pub(super) fn command(owner: Option<&OwnerOf>, pods: &[&Pod], edit: &Edit, among
         return None;
     }
     match edit {
-        Edit::SetRequest { resource, amount, .. } => set_request(&place, resource, *amount),
+        Edit::SetRequest { resource, amount, instead_of, .. } => {
+            set_request(&place, (resource, *amount), instead_of.as_ref())
+        }
         Edit::AddToleration { taint, .. } => {
             let toleration = json!([{
                 "key": &*taint.key, "operator": "Equal", "value": &*taint.value, "effect": taint.effect.as_str(),
@@ -243,7 +245,11 @@ fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
 }
 
 /// Returns the command that sets a request, if the pod requests just what its only container does.
-fn set_request(place: &Place<'_>, resource: &Name, amount: i64) -> Option<String> {
+fn set_request(
+    place: &Place<'_>,
+    (resource, amount): (&Name, i64),
+    instead_of: Option<&Name>,
+) -> Option<String> {
     if !place.pods.iter().all(|pod| pod.requests_of_one) {
         return None;
     }
@@ -252,15 +258,20 @@ fn set_request(place: &Place<'_>, resource: &Name, amount: i64) -> Option<String
     let has_own_limit = matches!(&**resource, "cpu" | "memory" | "ephemeral-storage");
     Some(match place.how {
         How::RollsOut | How::OnDelete => {
-            let limits = if has_own_limit { String::new() } else { format!(" --limits={resource}={amount}") };
+            let gone = instead_of.map(|other| format!(",{other}=0")).unwrap_or_default();
+            let set = format!("{resource}={amount}{gone}");
+            let limits = if has_own_limit { String::new() } else { format!(" --limits={set}") };
             let (kubectl, object) = (place.kubectl(), &place.object);
-            place.finished(format!("{kubectl} set resources {object} --requests={resource}={amount}{limits}"))
+            place.finished(format!("{kubectl} set resources {object} --requests={set}{limits}"))
         }
         How::Job | How::Pod => {
             let resources = format!("{}.containers[0].resources", place.spec);
             let set = |of: &str| format!("{resources}.{of}[\"{resource}\"] = \"{amount}\"");
             let limits = if has_own_limit { String::new() } else { format!(" | {}", set("limits")) };
-            place.filtered(&format!("{}{limits}", set("requests")))
+            let of = |other: &Name, list: &str| format!("{resources}.{list}[\"{other}\"]");
+            let gone = |other: &Name| format!("del({}, {}) | ", of(other, "requests"), of(other, "limits"));
+            let gone = instead_of.map(gone).unwrap_or_default();
+            place.filtered(&format!("{gone}{}{limits}", set("requests")))
         }
     })
 }

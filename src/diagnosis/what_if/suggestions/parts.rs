@@ -10,6 +10,7 @@ use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_cycle::what_if::simulation::Simulation;
+use pellucid_framework::advice::Exchange;
 use pellucid_model::quantity::{format_amount, format_milli};
 use pellucid_model::taint::{Taint, TaintEffect, tolerated};
 use pellucid_model::{Name, NodeIdx, Now, PodKey, PodSpec};
@@ -227,11 +228,22 @@ pub(crate) fn exact(resource: &str, amount: i64) -> String {
 pub(super) fn set_request(spec: &PodSpec, of: &Target, resource: &Name, amount: i64) -> Part {
     let requested = requested(spec, resource).unwrap_or(0);
     let PodsOf { pod, gang } = pods_of(of);
-    let body = SetRequest { pod, gang, resource: resource.to_string(), amount: exact(resource, amount) };
+    let (name, text) = (resource.to_string(), exact(resource, amount));
+    let body = SetRequest { pod, gang, resource: name, amount: text, instead_of: None };
     let (from, to) = (format_amount(resource, requested), format_amount(resource, amount));
     let text = format!("request {to} of {resource} instead of {from}");
-    let edit = Edit::SetRequest { of: of.clone(), resource: resource.clone(), amount };
+    let edit = Edit::SetRequest { of: of.clone(), resource: resource.clone(), amount, instead_of: None };
     Part { recreate: true, ..Part::new(edit, EditBody::SetRequest(body), text, cut_cost(requested, amount)) }
+}
+
+/// Builds the part that requests something else than before, as a plugin proposes it.
+pub(super) fn exchange(of: &Target, exchange: Exchange, (text, cost): (String, u32)) -> Part {
+    let Exchange { resource, amount, instead_of } = exchange;
+    let PodsOf { pod, gang } = pods_of(of);
+    let (name, to, other) = (resource.to_string(), exact(&resource, amount), Some(instead_of.to_string()));
+    let body = SetRequest { pod, gang, resource: name, amount: to, instead_of: other };
+    let edit = Edit::SetRequest { of: of.clone(), resource, amount, instead_of: Some(instead_of) };
+    Part { recreate: true, ..Part::new(edit, EditBody::SetRequest(body), text, cost) }
 }
 
 /// Returns the cost of a lower request. It grows with the part of the request that is cut, by up to 40.

@@ -92,7 +92,7 @@ function add(fresh) {
   }
 }
 
-const subject = (event) => event.pod ?? event.gang ?? "";
+const subject = (event) => event.pod ?? event.gang ?? event.object ?? "";
 
 /** Returns what the pods of one controller have in common: the name without its last part, which a controller adds. */
 const stem = (name) => (name.lastIndexOf("-") > name.indexOf("/") + 1 ? name.slice(0, name.lastIndexOf("-") + 1) : name);
@@ -162,6 +162,7 @@ function entry({ event, names, times }) {
 
 function one(event) {
   const name = subject(event);
+  if (!event.pod && !event.gang && name) return name;
   return name ? h("a", { href: link(event.pod ? "pods" : "gangs", name), "data-key": `event ${event.kind} ${name}` }, name) : null;
 }
 

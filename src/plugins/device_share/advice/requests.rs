@@ -1,15 +1,15 @@
 //! What a pod could ask for instead: fewer devices, a smaller part of one, or hints that demand less.
 
-use pellucid_framework::advice::{Change, Proposal};
+use pellucid_framework::advice::{Change, Exchange, Proposal};
 use pellucid_model::{Name, NodeIdx, PodSpec};
 use serde_json::Value;
 
 use super::super::DeviceShare;
-use super::super::amounts::{Amounts, Resource};
+use super::super::amounts::{Amounts, CORE, RATIO, Resource};
 use super::super::device::DeviceType;
 use super::super::hints::{ALLOCATE_HINT, JOINT_ALLOCATE, PARTITION_SPEC};
 use super::super::node_devices::NodeDevices;
-use super::super::request::{Part, Request};
+use super::super::request::{PERCENT, Part, Request, WHOLE};
 use super::super::row::Row;
 
 /// Fields of a hint that demand something, with what a pod gives up without them.
@@ -21,6 +21,8 @@ const DEMANDS: [(&str, &str); 4] = [
 ];
 /// Cost of a hint that demands less.
 const LOOSEN: u32 = 35;
+/// Cost of a share of a card instead of a whole one, to which what is given up adds up to 40.
+const SHARE: u32 = 40;
 
 impl DeviceShare {
     /// Returns the largest smaller requests that one of the nodes has the devices for: fewer whole ones, and less of each.
@@ -37,25 +39,24 @@ impl DeviceShare {
             let Ok(Some(request)) = Request::of(&spec) else { return false };
             rows.iter().any(|row| self.allocate(row, &request, None, None).is_ok())
         };
-        let mut all = Vec::new();
+        let (mut all, mut shares) = (Vec::new(), Vec::new());
         for part in &request.parts {
             let fewer = (1..part.count.min(1024)).rev().map(|n| scaled(spec, part, n as i64));
             let fewer = fewer.into_iter().find(|amounts| takes(amounts));
-            let less = if part.count == 1 { self.less_of_one(spec, &request, part, &rows) } else { None };
+            let fits = if part.count == 1 { self.largest_of_one(&request, part, &rows) } else { None };
+            let less = fits.and_then(|fits| less_of_one(spec, part, &fits));
+            shares.extend(fits.and_then(|fits| share_of_one(spec, &fits)).filter(|(share, whole)| {
+                takes(&[(share.resource.clone(), share.amount), (whole.clone(), 0)])
+            }));
             all.extend(fewer.or(less.filter(|amounts| takes(amounts))));
         }
         let proposal = |amounts| Proposal { change: Change::Request(amounts), text: String::new(), cost: 0 };
-        all.into_iter().filter(|amounts| !amounts.is_empty()).map(proposal).collect()
+        let all = all.into_iter().filter(|amounts| !amounts.is_empty()).map(proposal);
+        all.chain(shares.into_iter().map(|(share, _)| proposed(share))).collect()
     }
 
-    /// Returns the request for what is left of the device that has most of it.
-    fn less_of_one(
-        &self,
-        spec: &PodSpec,
-        request: &Request,
-        part: &Part,
-        rows: &[&Row],
-    ) -> Option<Vec<(Name, i64)>> {
+    /// Returns what is left of the device that has most of what is wanted, up to that.
+    fn largest_of_one(&self, request: &Request, part: &Part, rows: &[&Row]) -> Option<Amounts> {
         let terms = super::super::allocator::Terms {
             scoring: &self.args.scoring,
             numa: None,
@@ -76,16 +77,7 @@ impl DeviceShare {
                 }
             }
         }
-        let (_, fits) = best?;
-        let least = fits.iter().map(|(_, amount)| amount).min().unwrap_or(0);
-        let amount = |name: &Name| match Resource::find(name) {
-            Some(resource) => fits.get(resource),
-            None => least,
-        };
-        let amounts =
-            of_kind(spec, &part.kind).map(|(name, wanted)| (name.clone(), amount(name).min(wanted)));
-        let amounts: Vec<(Name, i64)> = amounts.collect();
-        amounts.iter().all(|(_, amount)| *amount > 0).then_some(amounts)
+        best.map(|(_, fits)| fits)
     }
 
     /// Returns the pod's hints without one of their demands, where a node has the devices then.
@@ -114,6 +106,36 @@ impl DeviceShare {
         };
         looser(spec).into_iter().filter_map(proposal).collect()
     }
+}
+
+/// Returns the request for what is left of a device.
+fn less_of_one(spec: &PodSpec, part: &Part, fits: &Amounts) -> Option<Vec<(Name, i64)>> {
+    let least = fits.iter().map(|(_, amount)| amount).min().unwrap_or(0);
+    let amount = |name: &Name| match Resource::find(name) {
+        Some(resource) => fits.get(resource),
+        None => least,
+    };
+    let amounts = of_kind(spec, &part.kind).map(|(name, wanted)| (name.clone(), amount(name).min(wanted)));
+    let amounts: Vec<(Name, i64)> = amounts.collect();
+    amounts.iter().all(|(_, amount)| *amount > 0).then_some(amounts)
+}
+
+/// Returns the share of a card that is left for a pod which wants a whole one by its vendor's resource, and that resource.
+fn share_of_one(spec: &PodSpec, fits: &Amounts) -> Option<(Exchange, Name)> {
+    let (whole, _) =
+        spec.requests.list.scalars.iter().find(|(name, n)| *n == 1 && WHOLE.contains(&name.as_str()))?;
+    let amount = fits.get(CORE).min(fits.get(RATIO));
+    let share = Exchange { resource: PERCENT.into(), amount, instead_of: whole.clone() };
+    (1..100).contains(&amount).then(|| (share, whole.clone()))
+}
+
+/// Proposes a share. It costs as much as a request that is cut by the rest of the card.
+fn proposed(share: Exchange) -> Proposal {
+    let Exchange { resource, amount, instead_of } = &share;
+    let text =
+        format!("take {amount} % of a card ({resource} {amount}) instead of a whole one ({instead_of} 1)");
+    let cost = SHARE + u32::try_from((100 - amount) * 40 / 100).unwrap_or(40);
+    Proposal { change: Change::Exchange(share), text, cost }
 }
 
 /// Returns the annotations of a pod with one demand less each, and the change in words.
@@ -167,6 +189,8 @@ fn with_amounts(spec: &PodSpec, amounts: &[(Name, i64)]) -> PodSpec {
         amounts.iter().find(|(known, _)| known == name).map_or(amount, |(_, amount)| *amount)
     };
     let list = &mut spec.requests.list;
-    list.scalars = list.scalars.iter().map(|(name, amount)| (name.clone(), of(name, *amount))).collect();
+    let new = amounts.iter().filter(|(name, _)| list.scalars.iter().all(|(known, _)| known != name)).cloned();
+    let known = list.scalars.iter().map(|(name, amount)| (name.clone(), of(name, *amount)));
+    list.scalars = known.chain(new).collect();
     spec
 }

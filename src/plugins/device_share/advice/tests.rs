@@ -89,7 +89,21 @@ fn what_is_asked_for_instead_is_what_a_card_has_left() {
     let of = |name: &str, n| (name.to_owned(), n);
     assert_eq!(requests(&spec(&[("koordinator.sh/gpu", 80)], &[])), [vec![of("koordinator.sh/gpu", 50)]]);
     assert_eq!(requests(&spec(&[(CORE, 80), (RATIO, 20)], &[])), [vec![of(CORE, 50), of(RATIO, 20)]]);
-    assert_eq!(requests(&spec(&[("nvidia.com/gpu", 1)], &[])), [] as [Vec<(String, i64)>; 0]);
+    let whole = spec(&[("nvidia.com/gpu", 1)], &[]);
+    assert_eq!(requests(&whole), [] as [Vec<(String, i64)>; 0]);
+    let shares = proposals(&plugin, &cluster, &whole).into_iter().filter_map(|of| match of.change {
+        Change::Exchange(other) => {
+            Some((other.resource.to_string(), other.amount, other.instead_of.to_string(), of.text))
+        }
+        _ => None,
+    });
+    let text = "take 50 % of a card (koordinator.sh/gpu 50) instead of a whole one (nvidia.com/gpu 1)";
+    assert_eq!(
+        shares.collect::<Vec<_>>(),
+        [("koordinator.sh/gpu".to_owned(), 50, "nvidia.com/gpu".to_owned(), text.to_owned())]
+    );
+    let two = proposals(&plugin, &cluster, &spec(&[("nvidia.com/gpu", 2)], &[]));
+    assert!(two.iter().all(|of| !matches!(of.change, Change::Exchange(_))), "{two:?}");
 }
 
 #[test]

@@ -46,6 +46,11 @@ impl TypicalPods {
         Self { sets: vec![set], nodes: Pages::default() }
     }
 
+    /// Returns the typical pods of the first set of arguments, the most frequent first.
+    pub(super) fn typical(&self) -> &[Given] {
+        self.sets.first().map_or(&[], |set| &set.typical)
+    }
+
     /// Returns the set of these arguments.
     pub(super) fn set(&self, args: &GradientArgs) -> Option<&Set> {
         self.sets.iter().find(|set| set.args == *args)

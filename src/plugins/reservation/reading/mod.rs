@@ -1,5 +1,5 @@
 //! Reading reservations: the endpoints (those of a node in Koordinator's form, all, one, and the state in short), who could
-//! use one, and gauges.
+//! use one, gauges, and what happens to one (`story`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use pellucid_model::Name;
 use pellucid_model::quantity::format_amount;
 use serde_json::{Value, json};
 
+use super::RESERVATION;
 use super::entry::{Entry, Known, Owner};
 use super::object::{Amounts, Phase, Policy, named};
 use super::reservations::Reservations;
@@ -28,6 +29,7 @@ const OF_RESERVATIONS: &[Attribute] =
 
 pub(super) mod candidates;
 pub(super) mod gauges;
+pub(super) mod story;
 
 pub(super) const POD_READ: PodRead = PodRead {
     path: "reservations",
@@ -179,7 +181,16 @@ fn read_one(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
         candidates,
         candidates_truncated,
         explanation: pending.map(|record| path(&record.pod.key)),
+        history: history(&name, known),
     }))
+}
+
+/// Returns where the history of a reservation is, or of the pod that it is.
+fn history(name: &Name, known: &Known) -> String {
+    match known.is_pod {
+        true => format!("/apis/v1/history/pods/{name}"),
+        false => format!("/apis/v1/history/objects/{}/{name}", RESERVATION.kind),
+    }
 }
 
 fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {

@@ -1,0 +1,118 @@
+//! DeviceShare: what it costs pods without devices, and what a share of a card costs a pod.
+//!
+//! Nodes have eight cards each. Pods of both kinds request the same CPU and memory in as many shapes, and differ in the share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pellucid::cluster::Input;
+use pellucid::cycle::Scheduler;
+use pellucid::kubernetes::decode::Decoder;
+use pellucid::model::requests::{ContainerRequests, PodRequests, RequestInputs};
+use pellucid::model::{CustomKindRef, Name, Node, PodSpec};
+use pellucid::plugins::device_share::{DEVICE, NAME};
+use pellucid::plugins::registry;
+use serde_json::{Value, json};
+
+use super::steady::{Stretch, in_turn};
+use super::world::{node, now, place_batch, pod, scheduler_with};
+
+const NODES: usize = 1_000;
+/// Number of cards of a node.
+const CARDS: i64 = 8;
+/// Memory of a card, in bytes.
+const MEMORY: i64 = 80 << 30;
+/// Number of pods placed at a time.
+const BATCH: usize = 10_000;
+/// Number of different requests.
+const SHAPES: usize = 20;
+/// For how long each comparison runs.
+const LONG: Duration = Duration::from_secs(20);
+const CORE: &str = "koordinator.sh/gpu-core";
+const RATIO: &str = "koordinator.sh/gpu-memory-ratio";
+const BYTES: &str = "koordinator.sh/gpu-memory";
+
+/// Returns a node that offers what its cards come to.
+fn machine(i: usize) -> Node {
+    let mut made = node(i);
+    (made.allocatable.milli_cpu, made.allocatable.memory) = (128_000, 1 << 40);
+    let amounts = [(CORE, 100 * CARDS), (BYTES, MEMORY * CARDS), (RATIO, 100 * CARDS)];
+    made.allocatable.scalars = amounts.map(|(name, amount)| (Name::new(name), amount)).into();
+    made
+}
+
+fn device(i: usize) -> Value {
+    let card = |minor: i64| {
+        json!({
+            "type": "gpu", "id": format!("GPU-{i}-{minor}"), "minor": minor, "health": true,
+            "resources": {CORE: 100, BYTES: MEMORY.to_string(), RATIO: 100},
+            "topology": {"socketID": minor / 4, "nodeID": minor / 4, "pcieID": format!("pci-{}", minor / 2), "busID": ""},
+        })
+    };
+    json!({
+        "metadata": {"name": node(i).name.as_str(), "uid": "u", "resourceVersion": "1"},
+        "spec": {"devices": (0..CARDS).map(card).collect::<Value>()},
+    })
+}
+
+/// Returns a pod with a share of a card, 10 to 48 percent, or without one.
+fn request(shape: usize, has_share: bool) -> PodSpec {
+    let n = shape as i64;
+    let mut amounts: Vec<(Name, i64)> =
+        vec![("cpu".into(), 500 + 50 * n), ("memory".into(), (1024 + 64 * n) << 20)];
+    if has_share {
+        amounts.extend([(CORE.into(), 10 + 2 * n), (RATIO.into(), 10 + 2 * n)]);
+    }
+    let containers = vec![ContainerRequests { amounts, is_sidecar: false }];
+    PodSpec {
+        requests: PodRequests::compute(&RequestInputs { containers, ..RequestInputs::default() }),
+        n_containers: 1,
+        ..PodSpec::default()
+    }
+}
+
+/// A scheduler that places and deletes batches of pods.
+struct Rigs {
+    scheduler: Scheduler,
+    batches: usize,
+}
+
+impl Rigs {
+    fn new(is_enabled: bool) -> Self {
+        let mut scheduler = scheduler_with(NAME, is_enabled);
+        let nodes = (0..NODES).map(|i| Arc::new(machine(i))).collect();
+        scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
+        let kind = CustomKindRef(&DEVICE);
+        let decoder = Decoder::of(&registry());
+        let report = |i| Arc::new(decoder.custom(kind, &device(i)).expect("a Device that can be read"));
+        if is_enabled {
+            let objects = (0..NODES).map(report).collect();
+            scheduler.apply(Input::CustomReset { kind, objects, quarantined: Vec::new() }, now());
+        }
+        Self { scheduler, batches: 0 }
+    }
+
+    /// Places one batch and takes it away again.
+    fn place(&mut self, have_shares: bool) -> Stretch {
+        self.batches += 1;
+        let name = |i: usize| format!("pod-{}-{i:05}", self.batches);
+        let pods = (0..BATCH).map(|i| pod(&name(i), request(i % SHAPES, have_shares))).collect();
+        let batch = place_batch(&mut self.scheduler, pods);
+        assert_eq!(
+            batch.holding,
+            if have_shares { BATCH } else { 0 },
+            "these pods alone have a part of a card"
+        );
+        batch.placed
+    }
+}
+
+pub(crate) fn print() {
+    println!("{BATCH} pods of {SHAPES} shapes on {NODES} nodes of {CARDS} cards, lost pods/s:");
+    let (mut without, mut with) = (Rigs::new(false), Rigs::new(true));
+    println!("  {:.0} pods/s without devices and without the plugin", without.place(false).rate());
+    println!("  {:.0} pods/s without devices", with.place(false).rate());
+    println!("  {:.0} pods/s with a share of a card", with.place(true).rate());
+    in_turn("pods without devices", LONG, |on| if on { &mut with } else { &mut without }.place(false));
+    in_turn("a share of a card", LONG, |on| if on { with.place(true) } else { without.place(false) });
+}

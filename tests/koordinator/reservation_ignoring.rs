@@ -1,0 +1,83 @@
+//! Pods that ignore reservations: they see nodes without any, and what is kept of these nodes between attempts decides as what is
+//! worked out anew.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pellucid::model::PodKey;
+use serde_json::{Value, json};
+
+use crate::common::rng::Rng;
+use crate::reservation_cluster::Case;
+use crate::reservation_rules::{cluster, is_on, is_refused, node, pod, reservation, try_pod};
+
+fn ignoring(name: &str, cpu: &str) -> Value {
+    let mut made = pod(name, "none", cpu);
+    made["metadata"]["labels"]["scheduling.koordinator.sh/reservation-ignored"] = json!("true");
+    made
+}
+
+#[test]
+fn a_pod_that_ignores_reservations_has_their_room_and_takes_none() {
+    let mut case = cluster(json!([node("n", "4")]), json!([reservation("r", "3", &json!({"ttl": "0s"}))]));
+    assert_eq!(try_pod(&mut case, &pod("plain", "none", "2")), is_refused("InsufficientResource"));
+    assert_eq!(try_pod(&mut case, &ignoring("first", "2")), is_on("n"));
+    assert_eq!(case.reservations["r"]["status"]["currentOwners"], Value::Null);
+    // Its own room is no other's: what is kept of the node follows it.
+    assert_eq!(try_pod(&mut case, &ignoring("second", "2")), is_on("n"));
+    assert_eq!(
+        try_pod(&mut case, &ignoring("third", "2")).0,
+        None,
+        "the node is full without the reservation"
+    );
+    case.delete_pod(&PodKey::new("default", "first"));
+    case.settle();
+    case.core.wait(Duration::from_secs(600));
+    case.settle();
+    assert_eq!(case.pods[&PodKey::new("default", "third")]["spec"]["nodeName"], "n");
+}
+
+/// Returns the nodes of all pods.
+fn places(case: &Case) -> BTreeMap<PodKey, Value> {
+    case.pods.iter().map(|(key, pod)| (key.clone(), pod["spec"]["nodeName"].clone())).collect()
+}
+
+#[test]
+fn what_is_kept_of_nodes_decides_as_what_is_worked_out_anew() {
+    let mut placed = 0;
+    for seed in 1..=40u64 {
+        let mut random = Rng::new(seed);
+        let nodes: Vec<Value> = (0..5).map(|i| node(&format!("n{i}"), &(4 + 2 * i).to_string())).collect();
+        let mut cases = [cluster(json!(nodes), json!([])), cluster(json!(nodes), json!([]))];
+        cases[1].core.switches.set_reuse(false);
+        for step in 0..50 {
+            let (what, cpu) = (random.below(10), ["1", "1", "2"][random.below(3)]);
+            let pick = random.below(1000);
+            for case in &mut cases {
+                match what {
+                    0 | 1 => {
+                        let ttl = ["0s", "120s"][pick % 2];
+                        let more = json!({"ttl": ttl, "allocateOnce": pick % 3 == 0});
+                        let mut made = reservation(&format!("r{step}"), cpu, &more);
+                        made["metadata"]["uid"] = json!(format!("r{step}-uid"));
+                        made["metadata"]["creationTimestamp"] = json!(case.moment());
+                        case.put_reservation(made);
+                    }
+                    2..=5 => drop(case.create_pod(&ignoring(&format!("p{step}"), cpu))),
+                    6 => drop(case.create_pod(&pod(&format!("p{step}"), ["web", "db"][pick % 2], cpu))),
+                    7 | 8 => {
+                        let all: Vec<PodKey> = case.pods.keys().cloned().collect();
+                        if let Some(key) = all.get(pick % all.len().max(1)) {
+                            case.delete_pod(key);
+                        }
+                    }
+                    _ => case.core.wait(Duration::from_secs(40)),
+                }
+                case.settle();
+            }
+            assert_eq!(places(&cases[0]), places(&cases[1]), "seed {seed}, step {step}");
+        }
+        placed += places(&cases[0]).values().filter(|node| node.is_string()).count();
+    }
+    assert!(placed > 200, "{placed} pods are placed in the end");
+}
