@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use pellucid_api::rest::consistency::FieldDrift;
 use pellucid_cycle::Snapshot;
-use pellucid_diagnosis::consistency::{Differences, differences};
+use pellucid_diagnosis::consistency::{Differences, ObjectName, differences};
 use pellucid_kubernetes::kinds::Kind;
 use pellucid_kubernetes::watches::inputs::Watches;
 use pellucid_kubernetes::watches::lister::{Listed, Lister};
 use pellucid_model::time::Probe;
 use pellucid_recording::rfc3339;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Stopwatch};
@@ -94,21 +95,22 @@ impl Sweeper {
                 "consistency: an object differs from the API server's, listing the kind again"
             );
         }
-        self.repair(kind, second.listed, drifts).await
+        self.repair(kind, drifts).await
     }
 
-    /// Has the watch list the kind again, and waits until the drifts are gone or the grace is over.
-    async fn repair(&self, kind: Kind, listed: Listed, drifts: Differences) -> Result<(), String> {
+    /// Has the watch list the kind again, and waits until the drifts are gone or the grace is over. They are looked for in a
+    /// list made after that: an API server that answered from an old state may have been the one that was behind.
+    async fn repair(&self, kind: Kind, drifts: Differences) -> Result<(), String> {
         let relisted = timeout(RELIST, self.watches.list_again(kind)).await;
         relisted.map_err(|_| format!("the watch did not list again within {} s", RELIST.as_secs()))?;
+        let Some(listed) = self.lister.list(kind).await? else { return Ok(()) };
         let listed = Arc::new(listed);
-        let looks = self.config.grace.as_millis() / LOOK.as_millis() + 1;
-        let mut left = drifts;
-        for _ in 0..looks {
+        let (mut left, end) = (drifts, Instant::now() + self.config.grace);
+        loop {
             let found = self.differences(listed.clone()).await?;
             // An object that differs in another way has changed since it was listed.
             left.retain(|key, fields| found.get(key) == Some(fields));
-            if left.is_empty() {
+            if left.is_empty() || Instant::now() >= end {
                 break;
             }
             sleep(LOOK).await;
@@ -147,15 +149,38 @@ impl Sweeper {
     }
 }
 
-/// Returns what differs in both lists of objects that did not change between them.
+/// Returns what differs in the same way in both lists of objects that did not change between them. What differs in another way
+/// was an event on its way.
 fn lasting(first: &Compared, second: &Compared) -> Differences {
-    let is_lasting = |key: &_| {
-        first.found.contains_key(key) && first.listed.versions.get(key) == second.listed.versions.get(key)
+    let version = |of: &Compared, key: &ObjectName| of.listed.versions.get(key).cloned();
+    let is_lasting = |(key, fields): &(&ObjectName, &Vec<FieldDrift>)| {
+        first.found.get(*key) == Some(*fields) && version(first, key) == version(second, key)
     };
-    second
-        .found
-        .iter()
-        .filter(|(key, _)| is_lasting(*key))
-        .map(|(key, of)| (key.clone(), of.clone()))
-        .collect()
+    second.found.iter().filter(is_lasting).map(|(key, of)| (key.clone(), of.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pellucid_cluster::Input;
+    use pellucid_model::Name;
+
+    use super::*;
+
+    /// A list in which pod `p` has this version and differs in this field.
+    fn compared(version: &str, field: &str) -> Compared {
+        let key: ObjectName = (Name::new("default"), "p".into());
+        let drift = FieldDrift { field: field.to_owned(), ours: "1".to_owned(), theirs: "absent".to_owned() };
+        let list = Input::PodsReset { pods: Vec::new(), quarantined: Vec::new() };
+        let versions = [(key.clone(), version.into())].into_iter().collect();
+        Compared { listed: Listed { list, versions }, found: [(key, vec![drift])].into(), seconds: 0.0 }
+    }
+
+    #[test]
+    fn a_drift_differs_twice_in_the_same_way_without_a_change() {
+        let first = compared("7", "spec.nodeName");
+        assert_eq!(lasting(&first, &compared("7", "spec.nodeName")), first.found);
+        assert!(lasting(&first, &compared("8", "spec.nodeName")).is_empty());
+        // The pod was not known at first, and then bound while the second list was read.
+        assert!(lasting(&compared("7", ""), &compared("7", "spec.nodeName")).is_empty());
+    }
 }
