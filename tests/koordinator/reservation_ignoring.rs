@@ -57,7 +57,7 @@ fn what_is_kept_of_nodes_decides_as_what_is_worked_out_anew() {
                 match what {
                     0 | 1 => {
                         let ttl = ["0s", "120s"][pick % 2];
-                        let more = json!({"ttl": ttl, "allocateOnce": pick % 3 == 0});
+                        let more = json!({"ttl": ttl, "allocateOnce": pick.is_multiple_of(3)});
                         let mut made = reservation(&format!("r{step}"), cpu, &more);
                         made["metadata"]["uid"] = json!(format!("r{step}-uid"));
                         made["metadata"]["creationTimestamp"] = json!(case.moment());

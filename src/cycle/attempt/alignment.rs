@@ -126,12 +126,12 @@ pub(crate) fn affinity(
     Alignment::of(profile, view, spec).affinity(profile, view, spec, node)
 }
 
+/// Nodes, each with the affinity of a pod there.
+pub(crate) type Affinities = SmallVec<[(NodeIdx, Option<NumaAffinity>); 2]>;
+
 /// Returns nodes with the affinities of a pod on them, `None` where the node demands none or the hints do not agree. `None`
 /// if no provider has anything to say of the pod.
-pub(crate) fn affinities(
-    ctx: &CycleContext<'_>,
-    nodes: &[NodeIdx],
-) -> Option<SmallVec<[(NodeIdx, Option<NumaAffinity>); 2]>> {
+pub(crate) fn affinities(ctx: &CycleContext<'_>, nodes: &[NodeIdx]) -> Option<Affinities> {
     let alignment = Alignment::of(ctx.profile, ctx.view, ctx.spec);
     if alignment.is_idle() {
         return None;
