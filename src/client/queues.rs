@@ -1,7 +1,5 @@
 //! `pellucid queues`: kube-batch's Queues with what each deserves, holds and borrows, or how the share of one comes about.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use clap::Args;
 use pellucid_api::rest::proportion::{
     QueueExplanation, QueueRound, QueueShare, QueueSummaries, QueueSummary,
@@ -12,7 +10,7 @@ use super::filters::encoded;
 use super::out::{Paint, Style, fitted, width};
 use super::server::ServerArgs;
 use super::table::Table;
-use super::text::{clean, count, next, one, table};
+use super::text::{Amounts, clean, count, next, one, resource_names, table};
 
 const QUEUES: &str = "/apis/v1/plugins/Proportion/queues";
 /// Rows without `--all`: with the lines below them they fit 60 lines.
@@ -60,7 +58,7 @@ fn listed(body: &QueueSummaries, most: usize, paint: Paint) -> String {
         .flat_map(|queue| resources(queue).into_iter().enumerate().map(move |(n, r)| (queue, r, n == 0)))
         .collect();
     for (queue, resource, is_first) in rows.iter().take(most) {
-        let of = |amounts: &BTreeMap<String, String>| amounts.get(*resource).cloned().unwrap_or("-".into());
+        let of = |amounts: &Amounts| amounts.get(*resource).cloned().unwrap_or("-".into());
         let (name, weight) =
             if *is_first { (clean(&queue.name), queue.weight.to_string()) } else { Default::default() };
         table.add_row([
@@ -101,17 +99,13 @@ fn listed(body: &QueueSummaries, most: usize, paint: Paint) -> String {
     format!("{text}\n{}", next(&format!("queues {example}")))
 }
 
-/// Returns the resources of a queue, cpu and memory first.
+/// Returns the resources of a queue.
 fn resources(queue: &QueueSummary) -> Vec<&str> {
-    let all = [&queue.request, &queue.allocated, &queue.deserved, &queue.capability];
-    let names: BTreeSet<&str> = all.iter().flat_map(|amounts| amounts.keys().map(String::as_str)).collect();
-    let mut names: Vec<&str> = names.into_iter().collect();
-    names.sort_by_key(|name| (*name != "cpu", *name != "memory"));
-    if names.is_empty() { vec!["-"] } else { names }
+    resource_names([&queue.request, &queue.allocated, &queue.deserved, &queue.capability])
 }
 
 /// Returns an amount in thousandths, whatever the resource: what queues deserve has fractions. What is absent is 0.
-fn number(amounts: &BTreeMap<String, String>, resource: &str) -> i64 {
+fn number(amounts: &Amounts, resource: &str) -> i64 {
     milli(amounts.get(resource).map_or("0", String::as_str)).unwrap_or(0)
 }
 
@@ -186,6 +180,8 @@ fn rounds(share: &QueueShare) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use pellucid_api::rest::proportion::QueueWaiting;
 
     use super::*;

@@ -12,7 +12,7 @@ use super::filters::encoded;
 use super::out::{Paint, Style, fitted, width};
 use super::server::ServerArgs;
 use super::table::Table;
-use super::text::{clean, count, next, one, table};
+use super::text::{Amounts, clean, count, next, one, resource_names, table};
 
 const QUOTAS: &str = "/apis/v1/plugins/ElasticQuota/quotas";
 /// Rows without `--all`: with the lines below them they fit 60 lines.
@@ -96,7 +96,7 @@ fn listed(all: &BTreeMap<String, QuotaSummary>, most: usize, paint: Paint) -> St
         })
         .collect();
     for (depth, quota, resource, is_first) in rows.iter().take(most) {
-        let of = |amounts: &BTreeMap<String, String>| amounts.get(*resource).cloned().unwrap_or("-".into());
+        let of = |amounts: &Amounts| amounts.get(*resource).cloned().unwrap_or("-".into());
         let name = if *is_first { format!("{}{}", "  ".repeat(*depth), quota.name) } else { String::new() };
         table.add_row([
             one(clean(&name)),
@@ -127,17 +127,13 @@ fn listed(all: &BTreeMap<String, QuotaSummary>, most: usize, paint: Paint) -> St
     format!("{text}\n{}", next(&format!("quotas {example}")))
 }
 
-/// Returns the resources of a quota, cpu and memory first.
+/// Returns the resources of a quota.
 fn resources(quota: &QuotaSummary) -> Vec<&str> {
-    let all = [&quota.max, &quota.min, &quota.used, &quota.runtime];
-    let names: BTreeSet<&str> = all.iter().flat_map(|amounts| amounts.keys().map(String::as_str)).collect();
-    let mut names: Vec<&str> = names.into_iter().collect();
-    names.sort_by_key(|name| (*name != "cpu", *name != "memory"));
-    if names.is_empty() { vec!["-"] } else { names }
+    resource_names([&quota.max, &quota.min, &quota.used, &quota.runtime])
 }
 
 /// Returns an amount in the stored unit of its resource. What is absent is 0.
-fn number(amounts: &BTreeMap<String, String>, resource: &str) -> i64 {
+fn number(amounts: &Amounts, resource: &str) -> i64 {
     let text = amounts.get(resource).map_or("0", String::as_str);
     let parsed = if resource == "cpu" { milli(text) } else { units(text) };
     parsed.unwrap_or(0)

@@ -1,5 +1,6 @@
 //! Tables and other text for people.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use pellucid_model::quantity::format_amount;
@@ -29,6 +30,18 @@ pub(crate) fn section<T>(out: &mut String, list: &[T], render: impl FnOnce(&[T])
     if !list.is_empty() {
         *out += &format!("\n{}\n", render(list));
     }
+}
+
+/// Amounts by resource, as quantities.
+pub(crate) type Amounts = BTreeMap<String, String>;
+
+/// Returns the resources that any of these has an amount of, cpu and memory first; `-` alone if there are none.
+pub(crate) fn resource_names<'a>(all: impl IntoIterator<Item = &'a Amounts>) -> Vec<&'a str> {
+    let names: BTreeSet<&str> =
+        all.into_iter().flat_map(|amounts| amounts.keys().map(String::as_str)).collect();
+    let mut names: Vec<&str> = names.into_iter().collect();
+    names.sort_by_key(|name| (*name != "cpu", *name != "memory"));
+    if names.is_empty() { vec!["-"] } else { names }
 }
 
 /// Replaces control characters by spaces.
