@@ -105,14 +105,16 @@ impl Simulation {
         Some((id, self.scheduler.queue.unit_of(id)?))
     }
 
-    /// Returns since when the units of requested pods wait in the published queue.
+    /// Returns since when the units of requested pods wait in the published queue. A unit that an edit made of pods that
+    /// waited in other units, as when a gang falls below its quorum, is new: it keeps the time of the edit.
     fn as_published(&self) -> BTreeMap<UnitId, Duration> {
         let mut since = BTreeMap::new();
         let waiting = self.asked.iter().filter(|key| !self.arrived.contains_key(*key));
-        for (id, unit) in waiting.filter_map(|key| self.unit_of(key)) {
+        for (id, own) in waiting.filter_map(|key| self.unit_of(key)) {
             let published = self.published.unit_of(id).and_then(|unit| self.published.unit(unit));
-            if let Some(published) = published {
-                since.entry(unit).or_insert(published.queued_at);
+            let unit = self.scheduler.queue.unit(own);
+            if let Some((published, _)) = published.zip(unit).filter(|(then, now)| then.gang == now.gang) {
+                since.entry(own).or_insert(published.queued_at);
             }
         }
         since

@@ -67,13 +67,6 @@ fn carry_out(core: &mut Core, pods: &mut [Pod], edit: &Value) -> bool {
     true
 }
 
-/// Returns the codes for which a pod's queue refuses it.
-fn refusals(core: &mut Core, pod: &Pod) -> Vec<Value> {
-    let body = ask(core, &format!("/apis/v1/explain/pods/ns/{}", pod.key.name));
-    let codes = body["podReasons"].as_array().into_iter().flatten().map(|reason| reason["code"].clone());
-    codes.filter(|code| code.as_str().is_some_and(|code| code.starts_with("Queue"))).collect()
-}
-
 #[test]
 fn what_is_said_to_help_does() {
     let mut tried = std::collections::BTreeMap::new();
@@ -83,9 +76,7 @@ fn what_is_said_to_help_does() {
         for pod in waiting.iter().take(3) {
             let body =
                 ask(&mut core, &format!("/apis/v1/explain/pods/ns/{}/suggestions?max=8", pod.key.name));
-            // What nodes lack is not told by queues.
-            let is_of_queue = !refusals(&mut core, pod).is_empty();
-            let fixes = list(&body, "/fixes").iter().filter(|fix| is_of_queue && fix["inCompany"] == "holds");
+            let fixes = list(&body, "/fixes").iter().filter(|fix| fix["inCompany"] == "holds");
             for fix in fixes {
                 let (mut core, mut pods) = settled(seed);
                 let is_done = list(fix, "/edits").iter().all(|edit| carry_out(&mut core, &mut pods, edit));
