@@ -4,6 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod device_preemption;
 mod deviceshare;
 mod elasticquota;
 mod loadaware;

@@ -105,16 +105,16 @@ impl Simulation {
         Some((id, self.scheduler.queue.unit_of(id)?))
     }
 
-    /// Returns since when the units of requested pods wait in the published queue. A unit that an edit made of pods that
-    /// waited in other units, as when a gang falls below its quorum, is new: it keeps the time of the edit.
+    /// Returns since when the units of requested pods wait: since when they do in the published queue. A unit that an edit
+    /// made of pods that waited in other units, as when a gang falls below its quorum, waits since the edit.
     fn as_published(&self) -> BTreeMap<UnitId, Duration> {
         let mut since = BTreeMap::new();
         let waiting = self.asked.iter().filter(|key| !self.arrived.contains_key(*key));
         for (id, own) in waiting.filter_map(|key| self.unit_of(key)) {
             let published = self.published.unit_of(id).and_then(|unit| self.published.unit(unit));
-            let unit = self.scheduler.queue.unit(own);
-            if let Some((published, _)) = published.zip(unit).filter(|(then, now)| then.gang == now.gang) {
-                since.entry(own).or_insert(published.queued_at);
+            if let Some((published, unit)) = published.zip(self.scheduler.queue.unit(own)) {
+                let waits = if published.gang == unit.gang { published } else { unit };
+                since.entry(own).or_insert(waits.queued_at);
             }
         }
         since
