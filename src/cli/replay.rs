@@ -143,6 +143,11 @@ impl ReplayArgs {
             .ok_or_else(|| needs("--speedup N", "it is weeks long; for example --speedup 10000"))?;
         let mut jobs = read_jobs(self.pods())?;
         not_empty(self.pods(), jobs.len(), "jobs")?;
+        let in_file = |problem| {
+            anyhow::anyhow!("{}: {problem}", self.quotas.as_deref().unwrap_or(Path::new("")).display())
+        };
+        let quotas = self.quotas.as_deref().map(read_quotas).transpose()?;
+        quotas.as_ref().map_or(Ok(()), |quotas| quotas.check_users(&jobs)).map_err(in_file)?;
         jobs.truncate(self.limit.unwrap_or(usize::MAX));
         anyhow::ensure!(!jobs.is_empty(), "--limit 0 leaves nothing to replay");
         if let Some(job) = jobs.iter().find(|job| job.workers as u64 > nodes.all_gpus()) {
@@ -151,10 +156,7 @@ impl ReplayArgs {
                 "--synthetic-nodes {nodes}: {name} needs {workers} GPUs at once, and there are {gpus}"
             );
         }
-        let quotas = self.quotas.as_deref().map(read_quotas).transpose()?;
-        if let (Some(quotas), Some(file)) = (&quotas, &self.quotas) {
-            quotas.assign(&jobs).map_err(|problem| anyhow::anyhow!("{}: {problem}", file.display()))?;
-        }
+        quotas.as_ref().map_or(Ok(()), |quotas| quotas.assign(&jobs).map(drop)).map_err(in_file)?;
         Ok((jobs, GangReplayOptions { nodes, pace: Pace { speedup }, seed: self.seed, quotas }))
     }
 

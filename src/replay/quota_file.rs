@@ -4,7 +4,7 @@
 //! without children lists models, separated by commas. The models that no quota lists are dealt to these quotas by turns, in
 //! the order of their first jobs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -86,6 +86,17 @@ impl QuotaFile {
         Ok(Self { leaves: leaves.into_values().collect(), objects: documents })
     }
 
+    /// Checks that each listed user has jobs in the trace. Fails with the first who has none.
+    pub fn check_users(&self, jobs: &[GangJob]) -> Result<(), String> {
+        let known: BTreeSet<&str> = jobs.iter().map(|job| job.model.as_str()).collect();
+        for leaf in &self.leaves {
+            if let Some(user) = leaf.users.iter().find(|user| !known.contains(user.as_str())) {
+                return Err(format!("quota {}: {USERS}: no job of the trace has model {user:?}", leaf.name));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the quota of each user, as position in `leaves`. Fails for a job that its quota can never run.
     pub fn assign(&self, jobs: &[GangJob]) -> Result<BTreeMap<String, usize>, String> {
         let mut quotas: BTreeMap<String, usize> = BTreeMap::new();
@@ -162,6 +173,9 @@ mod tests {
         assert_eq!(assigned, expected.into());
         let problem = file.assign(&[job("big", "N", 5)]).unwrap_err();
         assert_eq!(problem, "quota a: max has 4 GPUs, and big of user \"N\" needs 5 at once");
+        assert_eq!(file.check_users(&[job("5", "Y", 1), job("6", "X", 1)]), Ok(()));
+        let problem = file.check_users(&jobs).unwrap_err();
+        assert_eq!(problem, "quota b: pellucid.dev/users: no job of the trace has model \"Y\"");
     }
 
     #[test]
