@@ -177,6 +177,12 @@ pub trait TopologyHints: Send + Sync {
         Some(std::sync::Arc::new(()))
     }
 
+    /// Returns whether this provider ever knows what a node demands. In a profile without one that does, none is asked.
+    #[inline]
+    fn knows_topologies(&self) -> bool {
+        true
+    }
+
     /// Returns what the node demands of the pod, `None` when this provider knows nothing of it. Fails when node and pod
     /// contradict each other. Called for every node that passed the filters, so it must be cheap.
     fn topology(

@@ -27,8 +27,12 @@ pub(crate) struct Alignment {
 }
 
 impl Alignment {
-    /// Asks all providers of a profile whether they have something to say.
+    /// Asks all providers of a profile whether they have something to say. Where no node has a topology, no hints are merged.
     pub(crate) fn of(profile: &Profile, view: View<'_>, spec: &PodSpec) -> Self {
+        let knows = |e: &Enabled| e.plugin.topology_hints().is_some_and(|hints| hints.knows_topologies());
+        if !profile.topology_hints.iter().any(knows) {
+            return Self::default();
+        }
         let all = profile.topology_hints.iter().enumerate();
         let asked = all.filter_map(|(at, e)| Some((at, e.plugin.topology_hints()?.prepare(view, spec)?)));
         Self { providers: asked.collect() }

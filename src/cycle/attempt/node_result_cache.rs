@@ -1,8 +1,8 @@
 //! Caches the results of every node for the pods of one shape. Start at [`NodeResultCache::run_filters`].
 //!
 //! The result of a node is the cause that refuses it, or its raw scores and their total. It is recomputed only when
-//! something that it reads changed: the pods on the node (most often), the node object, or the set of nodes. All totals
-//! are recomputed when the greatest raw score of a plugin that normalises changes. A gang of equal members costs one
+//! something that it reads changed: the pods on the node (most often), the node object, or the set of nodes. When the
+//! greatest raw score of a plugin that normalises changes, all totals change by what it gives. A gang of equal members costs one
 //! scan of all nodes and one result per placement. Plugins that read anything else (pods on other nodes, volumes) and
 //! nominations are not cached; see `global_plugins`.
 //!

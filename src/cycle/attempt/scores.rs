@@ -73,6 +73,36 @@ impl Greatest {
     }
 }
 
+/// Plugins whose greatest raw score has changed, with the one before.
+type Moved = SmallVec<[(usize, i32); 2]>;
+
+/// What a plugin's weighted score changes by with the greatest raw score, by raw score. Most raw scores are up to 100, and many
+/// nodes have the same.
+struct Difference<'a> {
+    active: &'a Active,
+    greatest: [i32; 2],
+    known: SmallVec<[i64; 101]>,
+}
+
+impl<'a> Difference<'a> {
+    fn new(active: &'a Active, was: i32, is: i32) -> Self {
+        let mut made = Self { active, greatest: [was, is], known: SmallVec::new() };
+        made.known = (0..=was.min(is).min(100)).map(|raw| made.compute(raw)).collect();
+        made
+    }
+
+    fn compute(&self, raw: i32) -> i64 {
+        let [was, is] = self.greatest.map(|greatest| self.active.weighted(raw, greatest).1);
+        is - was
+    }
+
+    #[inline]
+    fn of(&self, raw: i32) -> i64 {
+        let known = usize::try_from(raw).ok().and_then(|raw| self.known.get(raw));
+        known.copied().unwrap_or_else(|| self.compute(raw))
+    }
+}
+
 impl Scores {
     pub(crate) fn make(ctx: &CycleContext<'_>, mask: &[CauseId], tally: &mut [PluginTally]) -> Self {
         let feasible = feasible_in(mask);
@@ -94,7 +124,7 @@ impl Scores {
         };
         scores.fill(ctx, &feasible, Reads::Node, tally);
         for (at, _) in scores.normalising() {
-            scores.find_greatest(at, &feasible);
+            scores.find_greatest(at, mask);
         }
         scores.total_all(ctx, mask.len(), &feasible);
         scores
@@ -160,8 +190,8 @@ impl Scores {
             scores.fill(ctx, &by_object, Reads::Node, tally);
         });
         (self.scratch.by_usage, self.scratch.by_object) = (by_usage, by_object);
-        if moved {
-            return self.total_all(ctx, mask.len(), &feasible_in(mask));
+        if !moved.is_empty() {
+            return self.normalise_anew(ctx, mask, touched, &moved);
         }
         for row in touched {
             let at = row.node.index();
@@ -170,13 +200,14 @@ impl Scores {
         }
     }
 
-    /// Applies a change of raw scores, and updates the greatest ones. Returns whether one of those changed.
+    /// Applies a change of raw scores, and updates the greatest ones. Returns the plugins of which those changed, by index, and
+    /// what they were.
     fn with_greatest(
         &mut self,
         mask: &[CauseId],
         touched: &[Recomputed],
         change: impl FnOnce(&mut Self),
-    ) -> bool {
+    ) -> Moved {
         let is_feasible = |n: NodeIdx| mask[n.index()].is_feasible();
         // A score that does not read the pods on the node stays the same while the node is feasible.
         let moves = |reads: Reads, row: &Recomputed| {
@@ -194,18 +225,45 @@ impl Scores {
             before.push((was, self.greatest[*at].count == 0));
         }
         change(self);
-        let mut moved = false;
+        let mut moved = Moved::new();
         for ((at, reads), (was, is_lost)) in kinds.iter().zip(before) {
             if is_lost {
-                self.find_greatest(*at, &feasible_in(mask));
+                self.find_greatest(*at, mask);
             } else {
                 for row in touched.iter().filter(|t| is_feasible(t.node) && moves(*reads, t)) {
                     self.greatest[*at].add(self.raw[row.node.index() * width + at]);
                 }
             }
-            moved |= self.greatest[*at].raw != was;
+            if self.greatest[*at].raw != was {
+                moved.push((*at, was));
+            }
         }
         moved
+    }
+
+    /// Updates all totals after greatest raw scores have changed. Of nodes whose results are as before, only what these
+    /// plugins give is another.
+    fn normalise_anew(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        mask: &[CauseId],
+        touched: &[Recomputed],
+        moved: &Moved,
+    ) {
+        for row in touched {
+            self.total[row.node.index()] = REFUSED;
+        }
+        for (at, was) in moved {
+            let difference = Difference::new(&self.active[*at], *was, self.greatest[*at].raw);
+            let raws = self.raw.chunks_exact(self.active.len()).map(|raws| raws[*at]);
+            for (total, raw) in self.total.iter_mut().zip(raws).filter(|(total, _)| **total != REFUSED) {
+                *total += difference.of(raw);
+            }
+        }
+        for row in touched.iter().filter(|row| mask[row.node.index()].is_feasible()) {
+            self.total[row.node.index()] = self.total_of(row.node);
+        }
+        self.blocks.rebuild(ctx.view, &self.total);
     }
 
     /// Returns the indices of the active plugins whose scores are normalised, and what these read.
@@ -214,9 +272,10 @@ impl Scores {
         normalising.map(|(at, a)| (at, a.reads)).collect()
     }
 
-    fn find_greatest(&mut self, at: usize, feasible: &[NodeIdx]) {
+    fn find_greatest(&mut self, at: usize, mask: &[CauseId]) {
         let mut greatest = Greatest::default();
-        self.column(at, feasible).for_each(|raw| greatest.add(raw));
+        let raws = mask.iter().zip(self.raw.chunks_exact(self.active.len()));
+        raws.filter(|(cause, _)| cause.is_feasible()).for_each(|(_, raws)| greatest.add(raws[at]));
         self.greatest[at] = greatest;
     }
 
@@ -377,5 +436,26 @@ impl Active {
     fn weighted(&self, raw: i32, greatest: i32) -> (i64, i64) {
         let normalized = self.normalize.apply(i64::from(raw), i64::from(greatest));
         (normalized, normalized * self.weight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn a_difference_is_that_of_the_weighted_scores() {
+        for normalize in [Normalize::Proportional, Normalize::ProportionalReversed] {
+            let active = Active { entry: 0, value: Arc::new(()), reads: Reads::Usage, normalize, weight: 3 };
+            for (was, is) in [(98, 97), (0, 40), (40, 0), (7, 100), (1_000, 999), (-5, 12)] {
+                let difference = Difference::new(&active, was, is);
+                for raw in -10..=1_000 {
+                    let expected = active.weighted(raw, is).1 - active.weighted(raw, was).1;
+                    assert_eq!(difference.of(raw), expected, "{normalize:?}: {raw} of {was}, then of {is}");
+                }
+            }
+        }
     }
 }

@@ -3,7 +3,9 @@
 //! The scheduler writes the annotation with the Binding and reads it back after a restart. Pods that another scheduler
 //! placed count by it too. Entries that make no sense are problems, and the rest counts.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock};
 
 use pellucid_framework::manifest::{Field, FieldError};
 use pellucid_model::Name;
@@ -11,7 +13,7 @@ use pellucid_model::effect::BindingMarks;
 use serde_json::Value;
 use smallvec::SmallVec;
 
-use super::amounts::{Amounts, Resource};
+use super::amounts::{Amounts, MEMORY, Resource};
 use super::device::DeviceType;
 use super::hints::Exclusive;
 
@@ -99,7 +101,9 @@ impl Allocation {
 
     /// Returns what the Binding adds to the pod.
     pub(super) fn marks(&self) -> BindingMarks {
-        BindingMarks::annotation(DEVICE_ALLOCATED, &self.text())
+        static KEY: LazyLock<Arc<str>> = LazyLock::new(|| DEVICE_ALLOCATED.into());
+        let annotations = BTreeMap::from([(KEY.clone(), self.text().into())]);
+        BindingMarks { annotations, labels: BTreeMap::new() }
     }
 }
 
@@ -111,7 +115,9 @@ impl Given {
             text.push_str(if n == 0 { "\"extension\":{\"vfs\":[" } else { "," });
             text.push_str("{\"busID\":");
             quote(text, bus);
-            let _ = write!(text, ",\"minor\":{minor}}}");
+            text.push_str(",\"minor\":");
+            number(text, *minor);
+            text.push('}');
         }
         if !self.functions.is_empty() {
             text.push_str("]},");
@@ -121,12 +127,32 @@ impl Given {
             quote(text, &self.id);
             text.push(',');
         }
-        let _ = write!(text, "\"minor\":{},\"resources\":{{", self.minor);
+        text.push_str("\"minor\":");
+        number(text, self.minor);
+        text.push_str(",\"resources\":{");
         for (n, (resource, amount)) in self.amounts.by_name().enumerate() {
-            let comma = if n == 0 { "" } else { "," };
-            let _ = write!(text, "{comma}\"{}\":\"{}\"", resource.name(), resource.format(amount));
+            text.push_str(if n == 0 { "\"" } else { ",\"" });
+            text.push_str(resource.name());
+            text.push_str("\":\"");
+            match resource {
+                MEMORY => text.push_str(&resource.format(amount)),
+                _ => number(text, amount),
+            }
+            text.push('"');
         }
         text.push_str("}}");
+    }
+}
+
+/// Writes a number; small ones without a detour.
+fn number(text: &mut String, value: i64) {
+    match value {
+        0..=9 => text.push((b'0' + value as u8) as char),
+        10..=999 => {
+            number(text, value / 10);
+            number(text, value % 10);
+        }
+        _ => _ = write!(text, "{value}"),
     }
 }
 
@@ -174,7 +200,7 @@ fn given(kind: &DeviceType, entry: &Field<'_>, problems: &mut Vec<FieldError>) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::amounts::{CORE, MEMORY};
+    use super::super::amounts::CORE;
     use super::*;
 
     #[test]

@@ -140,11 +140,53 @@ impl Amounts {
 
     /// Returns the part of the named amounts that is left when others are taken, never negative.
     pub(super) fn less(&self, taken: &Self) -> Self {
-        let mut left = *self;
-        for (own, taken) in left.of.iter_mut().zip(taken.of) {
-            *own = own.saturating_sub(taken).max(0);
+        let mut made = *self;
+        for (own, taken) in made.of.iter_mut().zip(taken.of) {
+            *own = left(*own, taken);
         }
-        left
+        made
+    }
+
+    /// Returns whether each named amount is at most what is left of a total beside what is used.
+    #[inline]
+    pub(super) fn fits_beside(&self, total: &Self, used: &Self) -> bool {
+        self.slots().all(|at| self.of[at] <= left(total.of[at], used.of[at]))
+    }
+
+    /// Adds what is taken of a total: all that is used of it, but no more than there is.
+    #[inline]
+    pub(super) fn add_taken(&mut self, total: &Self, used: &Self) {
+        self.named |= total.named;
+        for at in total.slots() {
+            let taken = left(total.of[at], left(total.of[at], used.of[at]));
+            self.of[at] = self.of[at].saturating_add(taken);
+        }
+    }
+
+    /// Exchanges what is taken of a total, which is part of these amounts, for what is taken now. Nothing may have saturated.
+    #[inline]
+    pub(super) fn exchange_taken(&mut self, total: &Self, before: &Self, now: &Self) {
+        for at in total.slots() {
+            let taken = |used: i64| left(total.of[at], left(total.of[at], used));
+            self.of[at] += taken(now.of[at]) - taken(before.of[at]);
+        }
+    }
+
+    /// Iterates over the slots of the named resources. The others are 0.
+    #[inline]
+    fn slots(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut named = self.named;
+        std::iter::from_fn(move || {
+            let slot = named.trailing_zeros() as usize;
+            named &= named.wrapping_sub(1);
+            (slot < RESOURCES).then_some(slot)
+        })
+    }
+
+    /// Returns what is left of a resource when other amounts are taken, never negative.
+    #[inline]
+    pub(super) fn left_of(&self, resource: Resource, taken: &Self) -> i64 {
+        left(self.get(resource), taken.get(resource))
     }
 
     /// Returns the amounts divided by a count.
@@ -155,12 +197,12 @@ impl Amounts {
         }
         made
     }
+}
 
-    /// Returns whether each named amount is at most the other one.
-    #[inline]
-    pub(super) fn fits(&self, free: &Self) -> bool {
-        self.of.iter().zip(free.of).all(|(wanted, free)| *wanted <= free)
-    }
+/// Returns what is left of an amount, never negative.
+#[inline]
+fn left(total: i64, taken: i64) -> i64 {
+    total.saturating_sub(taken).max(0)
 }
 
 #[cfg(test)]
@@ -178,11 +220,17 @@ mod tests {
                 ("koordinator.sh/gpu-memory-ratio", "0".to_owned()),
             ]
         );
-        assert!(amounts.fits(&Amounts::of([(MEMORY, 1 << 30)])));
+        let (total, none) = (Amounts::of([(MEMORY, 1 << 30)]), Amounts::default());
+        assert!(amounts.fits_beside(&total, &none));
+        assert!(!amounts.fits_beside(&total, &Amounts::of([(MEMORY, 1)])));
         amounts.set(CORE, 1);
-        assert!(!amounts.fits(&Amounts::of([(MEMORY, 1 << 30)])));
+        assert!(!amounts.fits_beside(&total, &none));
         let left = Amounts::of([(CORE, 100)]).less(&Amounts::of([(CORE, 130), (RATIO, 5)]));
         assert_eq!(left.iter().collect::<Vec<_>>(), [(CORE, 0)]);
+        let mut taken = Amounts::of([(CORE, 10)]);
+        taken.add_taken(&Amounts::of([(CORE, 100)]), &Amounts::of([(CORE, 130), (RATIO, 5)]));
+        taken.add_taken(&Amounts::of([(CORE, 100)]), &Amounts::of([(CORE, 20)]));
+        assert_eq!(taken.iter().collect::<Vec<_>>(), [(CORE, 130)]);
     }
 
     #[test]

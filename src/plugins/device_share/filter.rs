@@ -12,13 +12,12 @@ use pellucid_model::{NodeIdx, Now, PodSpec};
 use smallvec::SmallVec;
 
 use super::DeviceShare;
-use super::allocator::{Attempt, Lack, Terms, name};
-use super::amounts::Amounts;
+use super::allocator::{Attempt, Lack, Terms};
 use super::device::DeviceType;
 use super::node_devices::NodeDevices;
 use super::reasons;
 use super::request::{Part, Request};
-use super::row::Row;
+use super::row::{Row, Sums};
 
 /// What PreScore prepares for a pod that requests no device.
 struct NoDevices;
@@ -55,14 +54,12 @@ impl Filter for DeviceShare {
         let mut known: SmallVec<[((Lack, bool), CauseId); 4]> = SmallVec::new();
         nodes.refuse_with(|causes, node| {
             let Some(row) = devices.row(node) else { return CauseId::FEASIBLE };
-            let found = match plain.and_then(|(percent, count)| row.fits_plainly(percent, count)) {
-                Some(true) => return CauseId::FEASIBLE,
-                Some(false) => (Lack::Devices(name(&DeviceType::Gpu)), false),
+            let found = match plain.and_then(|plain| row.fits_plainly(plain)) {
+                Some(Ok(())) => return CauseId::FEASIBLE,
+                Some(Err(lack)) => (lack, false),
                 None => {
                     let prospect = self.prospect(view, (node, row), spec.requests.list.milli_cpu);
-                    let Err(lack) = self.allocate(row, request, None, prospect) else {
-                        return CauseId::FEASIBLE;
-                    };
+                    let Err(lack) = self.fits(row, request, prospect) else { return CauseId::FEASIBLE };
                     (lack, self.lacks_even_empty(row, request))
                 }
             };
@@ -153,17 +150,19 @@ impl DeviceShare {
             !joint.is_some_and(|joint| joint.types[1..].contains(&part.kind))
         };
         let score = |part: &Part| {
-            let (mut total, mut used) = (Amounts::default(), Amounts::default());
+            let scoring = &self.args.scoring;
+            let selector = part.hint.selector.as_ref();
+            if part.kind == DeviceType::Gpu && selector.is_none() {
+                return scoring.score(&part.each, &row.gpu_sums.total, &row.gpu_sums.used);
+            }
+            let mut sums = Sums::default();
             for card in &row.cards[row.of(&part.kind)] {
                 let info = row.info(card);
-                let selector = part.hint.selector.as_ref();
                 if selector.is_none_or(|s| info.is_some_and(|info| s.matches(&info.labels))) {
-                    total.add(&card.total);
-                    // What a card is overcommitted by is taken from no other card.
-                    used.add(&card.total.less(&card.total.less(&card.used)));
+                    sums.add(card);
                 }
             }
-            self.args.scoring.score(&part.each, &total, &used)
+            scoring.score(&part.each, &sums.total, &sums.used)
         };
         request.parts.iter().filter(secondary).map(score).sum()
     }

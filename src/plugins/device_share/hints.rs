@@ -56,6 +56,19 @@ pub(super) struct Hint {
     pub(super) exclusive: Option<Exclusive>,
 }
 
+impl Hint {
+    /// Returns whether it says nothing.
+    #[inline]
+    pub(super) fn is_default(&self) -> bool {
+        let Self { selector, functions, strategy, scope, exclusive } = self;
+        selector.is_none()
+            && functions.is_none()
+            && *strategy == Strategy::default()
+            && scope.is_none()
+            && exclusive.is_none()
+    }
+}
+
 /// Types that are allocated beside each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Joint {
@@ -68,7 +81,7 @@ pub(super) struct Joint {
 /// What the annotations of a pod say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hints {
-    by_type: SmallVec<[(DeviceType, Hint); 2]>,
+    by_type: Vec<(DeviceType, Hint)>,
     pub(super) joint: Option<Joint>,
     /// Least ring bus bandwidth of the partition that the pod takes; `None` when it asks for no partition.
     pub(super) partition: Option<i64>,
@@ -109,7 +122,7 @@ fn value<T>(
     text.map(|text| read_json(text, read).map_err(|problem| (key, problem))).transpose()
 }
 
-fn by_type(field: &Field<'_>) -> Result<SmallVec<[(DeviceType, Hint); 2]>, FieldError> {
+fn by_type(field: &Field<'_>) -> Result<Vec<(DeviceType, Hint)>, FieldError> {
     field.entries()?.into_iter().map(|(kind, field)| Ok((DeviceType::read(kind), hint(&field)?))).collect()
 }
 

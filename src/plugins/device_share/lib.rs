@@ -132,14 +132,16 @@ impl DeviceShare {
         allocate(row, request, &Terms { scoring: &self.args.scoring, numa, is_empty: false, prospect })
     }
 
+    /// Returns whether a node has what a pod requests, or what it lacks.
+    fn fits(&self, row: &Row, request: &Request, prospect: Option<Prospect<'_>>) -> Result<(), Lack> {
+        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty: false, prospect };
+        allocator::fits(row, request, &terms)
+    }
+
     /// Returns whether a node would lack something even if no pod were on it.
     fn lacks_even_empty(&self, row: &Row, request: &Request) -> bool {
-        allocate(
-            row,
-            request,
-            &Terms { scoring: &self.args.scoring, numa: None, is_empty: true, prospect: None },
-        )
-        .is_err()
+        let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty: true, prospect: None };
+        allocator::fits(row, request, &terms).is_err()
     }
 
     fn cause(&self, row: &Row, request: &Request, lack: Lack) -> Cause {
@@ -288,7 +290,7 @@ impl DeviceShare {
         match Request::of(&pod.spec) {
             Ok(Some(request)) => {
                 let prospect = self.prospect(view, (node, row), pod.spec.requests.list.milli_cpu);
-                self.allocate(row, &request, None, prospect).is_ok()
+                self.fits(row, &request, prospect).is_ok()
             }
             Ok(None) => true,
             Err(_) => false,

@@ -23,6 +23,10 @@ impl TopologyHints for DeviceShare {
         request.map(|request| Arc::new(request) as CycleValue)
     }
 
+    fn knows_topologies(&self) -> bool {
+        false
+    }
+
     fn topology(
         &self,
         _view: View<'_>,

@@ -30,11 +30,22 @@ pub(super) struct Part {
     pub(super) hint: Hint,
 }
 
+/// A request for a percentage of any GPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plain {
+    /// Of the memory of each, and at most of its computing power.
+    pub(super) percent: u8,
+    pub(super) count: usize,
+    pub(super) is_shared: bool,
+    /// Whether as much computing power as memory is requested.
+    pub(super) is_even: bool,
+}
+
 /// The request of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     /// By type, in the order of [`DeviceType`].
-    pub(super) parts: SmallVec<[Part; 2]>,
+    pub(super) parts: SmallVec<[Part; 1]>,
     pub(super) hints: Hints,
 }
 
@@ -59,16 +70,30 @@ impl Part {
 }
 
 impl Request {
-    /// Returns the percentage of each GPU and the number of GPUs of a request that says nothing else: computing power and
-    /// memory alike, of any GPUs, and no other device.
-    pub(super) fn plain(&self) -> Option<(u8, usize)> {
+    /// Returns the one part of a request for GPUs that says nothing of them but amounts and number, and requests no other device.
+    #[inline]
+    fn only_gpus(&self) -> Option<&Part> {
         let [part] = &self.parts[..] else { return None };
-        let is_plain = part.kind == DeviceType::Gpu
-            && part.each.get(CORE) == part.each.get(RATIO)
-            && part.hint == Hint::default()
+        let is_any = part.kind == DeviceType::Gpu
+            && part.hint.is_default()
             && self.hints.joint.is_none()
             && self.hints.partition.is_none();
-        part.percent().filter(|_| is_plain).map(|percent| (percent, part.count))
+        is_any.then_some(part)
+    }
+
+    /// Returns the part of a request for any GPU, and for nothing else.
+    #[inline]
+    pub(super) fn single(&self) -> Option<&Part> {
+        self.only_gpus().filter(|part| part.count == 1)
+    }
+
+    /// Returns the request as percent of each GPU, if that is all it says.
+    pub(super) fn plain(&self) -> Option<Plain> {
+        let part = self.only_gpus()?;
+        let (core, ratio) = (part.each.get(CORE), part.each.get(RATIO));
+        let is_plain = core <= ratio && part.each.iter().all(|(named, _)| matches!(named, CORE | RATIO));
+        let percent = part.percent().filter(|_| is_plain)?;
+        Some(Plain { percent, count: part.count, is_shared: part.is_shared, is_even: core == ratio })
     }
 
     /// Returns the requested GPUs in percent of one card; of memory in bytes, a card for each.
@@ -94,7 +119,7 @@ impl Request {
         if gpu.is_empty() && others.is_empty() {
             return Ok(None);
         }
-        let mut parts: SmallVec<[Part; 2]> = SmallVec::new();
+        let mut parts: SmallVec<[Part; 1]> = SmallVec::new();
         if !gpu.is_empty() {
             parts.push(gpus(&gpu)?);
         }

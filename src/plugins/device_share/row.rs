@@ -9,12 +9,16 @@ use pellucid_model::{Name, PodId, PodKey};
 use smallvec::SmallVec;
 
 use super::allocation::{Allocation, Given};
+use super::allocator::{Lack, name};
 use super::amounts::{Amounts, CORE, MEMORY, RATIO};
 use super::device::{Device, DeviceInfo, DeviceType, PartitionPolicy, PartitionTable, built_in_partitions};
 use super::hints::Exclusive;
+use super::request::Plain;
 
 /// Number of PCIe switches that are told apart; further ones count as one.
 const MAX_SWITCHES: usize = 127;
+/// Number of NUMA nodes that are told apart.
+const MAX_NUMA: u8 = 127;
 /// Number of GPUs that partitions may name.
 const MAX_GPUS: usize = 64;
 
@@ -26,6 +30,8 @@ pub(super) type Switches = u128;
 pub(super) struct Card {
     pub(super) kind: DeviceType,
     pub(super) minor: i64,
+    /// Id in the Device, kept here because every allocation has it.
+    pub(super) id: Name,
     /// What there is; nothing of a card that is not healthy or not known.
     pub(super) total: Amounts,
     pub(super) used: Amounts,
@@ -48,6 +54,7 @@ impl Card {
         Self {
             kind,
             minor,
+            id: Name::default(),
             total: Amounts::default(),
             used: Amounts::default(),
             info: None,
@@ -63,15 +70,20 @@ impl Card {
     /// Returns what is left of the card in percent: the least of computing power, memory and its ratio; and whether that
     /// is not for want of memory alone.
     pub(super) fn left(&self) -> (u8, bool) {
-        let (total, left) = (&self.total, self.total.less(&self.used));
+        self.left_beside(&self.used)
+    }
+
+    #[inline]
+    fn left_beside(&self, used: &Amounts) -> (u8, bool) {
         if !self.healthy || self.info.is_none() {
             return (0, true);
         }
-        let memory = match total.get(MEMORY) {
+        let left = |resource| self.total.left_of(resource, used);
+        let memory = match self.total.get(MEMORY) {
             ..=0 => 100,
-            all => percent(left.get(MEMORY), all),
+            all => percent(left(MEMORY), all),
         };
-        let percent = left.get(CORE).min(left.get(RATIO));
+        let percent = left(CORE).min(left(RATIO));
         (percent.min(memory).clamp(0, 100) as u8, percent <= memory)
     }
 
@@ -116,6 +128,23 @@ pub(super) struct PodOnCards {
     pub(super) what: Arc<Allocation>,
 }
 
+/// What the GPUs of a node come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    pub(super) total: Amounts,
+    /// What a card is overcommitted by is taken from no other card.
+    pub(super) used: Amounts,
+}
+
+impl Sums {
+    /// Adds a card.
+    #[inline]
+    pub(super) fn add(&mut self, card: &Card) {
+        self.total.add(&card.total);
+        self.used.add_taken(&card.total, &card.used);
+    }
+}
+
 /// The cards of a node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Row {
@@ -133,10 +162,18 @@ pub(super) struct Row {
     /// What is left of each GPU, in percent: a request for no more of its computing power and memory fits. In the order
     /// of the GPUs; 0 of those that are not healthy.
     pub(super) left: SmallVec<[u8; 16]>,
-    /// Whether no GPU has less memory left than that, so that a request for more does not fit.
-    is_left_exact: bool,
+    /// Number of GPUs whose memory alone is what they have too little of.
+    short_of_memory: usize,
+    /// Whether all healthy GPUs have a topology, or none.
+    is_even: bool,
     /// Number of GPUs that take whole requests when no pod is on them.
     whole: usize,
+    pub(super) gpu_sums: Sums,
+    /// Whether all of this holds for the cards as they are, and can be kept in step with the allocations.
+    is_noted: bool,
+    n_gpus: usize,
+    /// Whether the GPUs' switches and NUMA nodes are told apart by number.
+    pub(super) has_numbers: bool,
     /// Virtual functions in use, by device and bus address.
     functions: Vec<(DeviceType, i64, Name)>,
 }
@@ -152,10 +189,16 @@ impl Row {
         let device = self.device.clone();
         self.cards.clear();
         self.functions.clear();
+        self.is_noted = false;
         let switches = device.as_deref().map(switches).unwrap_or_default();
         for (at, info) in device.iter().flat_map(|device| device.devices.iter().enumerate()) {
             self.cards.push(card(at, info, &switches));
         }
+        self.count_gpus();
+        let is_told_apart = |card: &Card| {
+            usize::from(card.switch) < MAX_SWITCHES && card.numa.is_none_or(|numa| numa < MAX_NUMA)
+        };
+        self.has_numbers = self.gpus().iter().all(is_told_apart);
         let is_placed = |card: &Card| card.kind == DeviceType::Gpu && card.has_topology;
         self.has_gpu_topology = self.cards.iter().any(is_placed);
         for pod in std::mem::take(&mut self.pods) {
@@ -199,35 +242,80 @@ impl Row {
         self.partitions.is_none() && !self.honors_partitions && !self.has_gpu_topology
     }
 
-    /// Computes what is left of each GPU.
+    /// Computes what is left of each GPU, and of all, unless it is known.
     pub(super) fn note_left(&mut self) {
+        if self.is_noted {
+            return;
+        }
         self.left.clear();
-        (self.is_left_exact, self.whole) = (true, 0);
-        for card in &self.cards[self.of(&DeviceType::Gpu)] {
+        (self.short_of_memory, self.is_even, self.whole) = (0, true, 0);
+        self.gpu_sums = Sums::default();
+        for card in &self.cards[..self.n_gpus] {
             let (left, is_exact) = card.left();
             self.left.push(left);
-            self.is_left_exact &= is_exact;
+            self.short_of_memory += usize::from(!is_exact);
+            self.is_even &= !card.healthy || card.has_topology == self.has_gpu_topology;
             let is_whole = card.healthy && card.total.get(CORE) >= 100 && card.total.get(RATIO) >= 100;
             self.whole += usize::from(is_whole);
+            self.gpu_sums.add(card);
         }
+        // A sum that is too large for a number cannot be kept in step.
+        self.is_noted = self.gpu_sums.total.iter().all(|(_, total)| total < i64::MAX);
     }
 
-    /// Returns whether a plain request fits, by what is left of each GPU; `None` when that does not tell, or when the request
-    /// would not fit on the empty node.
+    /// Keeps what is left in step with a change of what is used of a card.
+    fn note_change(&mut self, at: usize, before: &Amounts) {
+        let Some(left) = self.left.get_mut(at).filter(|_| self.is_noted) else { return };
+        let card = &self.cards[at];
+        let ((now, is_exact), (_, was_exact)) = (card.left_beside(&card.used), card.left_beside(before));
+        *left = now;
+        self.short_of_memory = self.short_of_memory + usize::from(!is_exact) - usize::from(!was_exact);
+        self.gpu_sums.used.exchange_taken(&card.total, before, &card.used);
+    }
+
+    /// Returns whether a plain request fits, or what the node lacks, by what is left of each GPU; `None` when that does not tell,
+    /// or when the request would not fit on the empty node.
     #[inline]
-    pub(super) fn fits_plainly(&self, percent: u8, count: usize) -> Option<bool> {
-        if !self.is_plain() {
+    pub(super) fn fits_plainly(&self, plain: Plain) -> Option<Result<(), Lack>> {
+        let has_partitions = self.partitions.is_some() || self.honors_partitions;
+        if !self.is_even || has_partitions && !plain.is_shared {
             return None;
         }
-        let fits = self.left.iter().filter(|left| **left >= percent).count() >= count;
-        (fits || self.is_left_exact && count <= self.whole).then_some(fits)
+        let Plain { percent, count, .. } = plain;
+        let fits = match count {
+            1 => self.left.iter().any(|left| *left >= percent),
+            _ => self.left.iter().filter(|left| **left >= percent).count() >= count,
+        };
+        if fits {
+            return Some(Ok(()));
+        }
+        let is_certain = plain.is_even && self.short_of_memory == 0 && count <= self.whole;
+        let is_scoped = self.has_gpu_topology && !(plain.is_shared && count > 1);
+        let lack = if is_scoped { Lack::Gpus } else { Lack::Devices(name(&DeviceType::Gpu)) };
+        is_certain.then_some(Err(lack))
+    }
+
+    /// Returns what is left of each GPU in percent, if just those that have as much as a plain request says fit it.
+    #[inline]
+    pub(super) fn left_for(&self, plain: Plain) -> Option<&[u8]> {
+        (self.is_noted && self.is_even && plain.is_even && self.short_of_memory == 0).then_some(&self.left)
+    }
+
+    /// Returns the GPUs.
+    #[inline]
+    pub(super) fn gpus(&self) -> &[Card] {
+        &self.cards[..self.n_gpus]
+    }
+
+    fn count_gpus(&mut self) {
+        self.n_gpus = self.cards.partition_point(|card| card.kind == DeviceType::Gpu);
     }
 
     /// Returns the positions of the cards of a type.
     pub(super) fn of(&self, kind: &DeviceType) -> std::ops::Range<usize> {
         if *kind == DeviceType::Gpu {
             // They come first.
-            return 0..self.cards.iter().take_while(|card| matches!(card.kind, DeviceType::Gpu)).count();
+            return 0..self.n_gpus;
         }
         let start = self.cards.partition_point(|card| card.kind < *kind);
         let end = self.cards.partition_point(|card| card.kind <= *kind);
@@ -265,7 +353,12 @@ impl Row {
         let pod = self.pods.swap_remove(at);
         self.count(&pod.what, false);
         // A card that was there for the allocation alone goes with it.
-        self.cards.retain(|card| card.info.is_some() || card.pods > 0);
+        let is_needed = |card: &Card| card.info.is_some() || card.pods > 0;
+        if !self.cards.iter().all(is_needed) {
+            self.cards.retain(is_needed);
+            self.count_gpus();
+            self.is_noted = false;
+        }
     }
 
     /// Returns the row as if of each card nothing were free but what is left of an allocation.
@@ -280,6 +373,7 @@ impl Row {
                 Amounts::of(free.iter().map(|(resource, free)| (resource, free.min(left.get(resource)))));
             card.used = card.total.less(&left);
         }
+        row.is_noted = false;
         row
     }
 
@@ -302,9 +396,13 @@ impl Row {
                     self.functions.swap_remove(at);
                 }
             }
+            let before = self.cards[at].used;
             match begins {
                 true => self.cards[at].used.add(&given.amounts),
                 false => self.sum_up(at),
+            }
+            if given.kind == DeviceType::Gpu {
+                self.note_change(at, &before);
             }
         }
     }
@@ -322,11 +420,20 @@ impl Row {
     }
 
     fn find_or_insert(&mut self, given: &Given) -> usize {
-        let key = |card: &Card| (card.kind.clone(), card.minor);
-        match self.cards.binary_search_by(|card| key(card).cmp(&(given.kind.clone(), given.minor))) {
+        let is_it = |card: &Card| card.minor == given.minor && card.kind == given.kind;
+        // Most GPUs stand at their minors.
+        if let Some(at) =
+            usize::try_from(given.minor).ok().filter(|at| self.cards.get(*at).is_some_and(is_it))
+        {
+            return at;
+        }
+        let order = |card: &Card| card.kind.cmp(&given.kind).then(card.minor.cmp(&given.minor));
+        match self.cards.binary_search_by(order) {
             Ok(at) => at,
             Err(at) => {
                 self.cards.insert(at, Card::new(given.kind.clone(), given.minor));
+                self.count_gpus();
+                self.is_noted = false;
                 at
             }
         }
@@ -338,6 +445,7 @@ fn card(at: usize, info: &DeviceInfo, switches: &[(i64, Name)]) -> Card {
         switches.iter().position(|(numa, pcie)| (*numa, pcie) == (topology.numa, &topology.pcie))
     });
     Card {
+        id: info.id.clone(),
         total: if info.healthy { info.resources } else { Amounts::default() },
         info: u16::try_from(at).ok(),
         healthy: info.healthy,

@@ -3,7 +3,8 @@
 //!
 //! The order of preference is Koordinator's. GPUs: an entry of the partition table (`partition`), else the narrowest
 //! scope of the topology that holds them all (`scope`), else card by card. Other devices: card by card, near those of the
-//! primary type where the pod asks for joint allocation. Equal cards are taken in the order of their minors.
+//! primary type where the pod asks for joint allocation. Equal cards are taken in the order of their minors. Most pods want
+//! a single GPU, whichever; `single` finds the same one for them without lists.
 
 use pellucid_framework::topology::NumaMask;
 use pellucid_model::Name;
@@ -21,6 +22,9 @@ use super::row::{Card, CardList, Row, Switches};
 mod partition;
 mod scope;
 mod score;
+mod single;
+#[cfg(test)]
+mod tests;
 
 pub(super) use score::{Scoring, Strategy as ScoringStrategy};
 
@@ -66,9 +70,14 @@ pub(super) struct Terms<'a> {
 pub(super) struct Choice {
     /// Position in the row.
     pub(super) card: u16,
-    pub(super) amounts: Amounts,
     /// A virtual function: the positions of its group and of itself in the group.
     function: Option<(u16, u16)>,
+}
+
+impl Choice {
+    fn of(card: u16) -> Self {
+        Self { card, function: None }
+    }
 }
 
 pub(super) type Choices = SmallVec<[Choice; 8]>;
@@ -76,6 +85,24 @@ pub(super) type Choices = SmallVec<[Choice; 8]>;
 /// Chooses the devices of a node for a request.
 pub(super) fn allocate(row: &Row, request: &Request, terms: &Terms<'_>) -> Result<Choices, Lack> {
     let attempt = Attempt { row, request, terms };
+    if let Some(part) = request.single().filter(|part| single::is_asked(row, part)) {
+        return single::choose(&attempt, part).map(|at| Choices::from_iter([Choice::of(at)]));
+    }
+    allocate_any(&attempt)
+}
+
+/// Returns whether [`allocate`] finds devices, or what the node lacks.
+pub(super) fn fits(row: &Row, request: &Request, terms: &Terms<'_>) -> Result<(), Lack> {
+    let attempt = Attempt { row, request, terms };
+    match request.single().filter(|part| single::is_asked(row, part)) {
+        Some(part) => single::fits(&attempt, part),
+        None => allocate_any(&attempt).map(drop),
+    }
+}
+
+/// Chooses the devices for any request.
+fn allocate_any(attempt: &Attempt<'_>) -> Result<Choices, Lack> {
+    let request = attempt.request;
     let mut candidates: SmallVec<[CardList; 3]> = SmallVec::new();
     for part in &request.parts {
         attempt.check_functions(part)?;
@@ -99,20 +126,26 @@ pub(super) fn allocate(row: &Row, request: &Request, terms: &Terms<'_>) -> Resul
 pub(super) fn allocation(row: &Row, request: &Request, choices: &Choices) -> Allocation {
     let given = |choice: &Choice| {
         let card = row.cards.get(usize::from(choice.card))?;
-        let info = row.info(card)?;
-        let function = choice
-            .function
-            .and_then(|(group, at)| info.vf_groups.get(usize::from(group))?.functions.get(usize::from(at)));
+        card.info?;
+        let function = choice.function.and_then(|(group, at)| {
+            row.info(card)?.vf_groups.get(usize::from(group))?.functions.get(usize::from(at))
+        });
         Some(Given {
             kind: card.kind.clone(),
             minor: card.minor,
-            amounts: choice.amounts,
-            id: info.id.clone(),
+            amounts: amounts(request, card),
+            id: card.id.clone(),
             functions: function.map(|function| (function.minor, function.bus.clone())).into_iter().collect(),
         })
     };
     let exclusive = request.parts.iter().filter_map(|part| Some((part.kind.clone(), part.hint.exclusive?)));
     Allocation { given: choices.iter().filter_map(given).collect(), exclusive: exclusive.collect() }
+}
+
+/// Returns what a request takes of a card that is chosen for it.
+pub(super) fn amounts(request: &Request, card: &Card) -> Amounts {
+    let part = request.parts.iter().find(|part| part.kind == card.kind);
+    part.map(|part| filled(&part.each, &card.total)).unwrap_or_default()
 }
 
 /// Returns the number of devices that a part wants of its candidates.
@@ -158,15 +191,19 @@ impl Attempt<'_> {
         let selects = |selector: &Option<LabelSelector>, card: &Card| {
             selector.as_ref().is_none_or(|s| self.row.info(card).is_some_and(|info| s.matches(&info.labels)))
         };
-        let is_aligned = match (self.terms.numa, card.numa) {
-            (Some(mask), Some(numa)) => mask.contains(u32::from(numa)),
-            _ => true,
-        };
         card.healthy
-            && is_aligned
+            && self.is_aligned(card)
             && selects(&part.hint.selector, card)
             && part.hint.functions.as_ref().is_none_or(|wanted| self.functions(card, wanted).next().is_some())
             && part.hint.exclusive.is_none_or(|policy| !self.is_exclusive(card, policy))
+    }
+
+    /// Returns whether a card is on a NUMA node that it may come from.
+    fn is_aligned(&self, card: &Card) -> bool {
+        match (self.terms.numa, card.numa) {
+            (Some(mask), Some(numa)) => mask.contains(u32::from(numa)),
+            _ => true,
+        }
     }
 
     /// Returns whether another pod keeps the card, or its switch, to itself.
@@ -278,7 +315,7 @@ impl Attempt<'_> {
         };
         let cards = partition::choose(self, part, candidates, table);
         match cards {
-            Ok(cards) => Ok(Some(cards.iter().map(|at| self.choice(part, *at)).collect())),
+            Ok(cards) => Ok(Some(cards.into_iter().map(Choice::of).collect())),
             Err(lack) if must => Err(lack),
             Err(_) => Ok(None),
         }
@@ -301,7 +338,7 @@ impl Attempt<'_> {
         let mut chosen = Choices::new();
         let mut lacks_function = false;
         for (_, _, at) in ranked {
-            let mut choice = self.choice(part, at);
+            let mut choice = Choice::of(at);
             if let Some(selector) = &part.hint.functions {
                 choice.function = self.free_function(self.card(at), selector);
                 if choice.function.is_none() && part.kind != DeviceType::Gpu {
@@ -321,10 +358,6 @@ impl Attempt<'_> {
         }
     }
 
-    fn choice(&self, part: &Part, at: u16) -> Choice {
-        Choice { card: at, amounts: filled(&part.each, &self.card(at).total), function: None }
-    }
-
     pub(super) fn card(&self, at: u16) -> &Card {
         &self.row.cards[usize::from(at)]
     }
@@ -337,7 +370,9 @@ impl Attempt<'_> {
     /// Returns whether one device's part of the request is free on a card.
     pub(super) fn fits(&self, part: &Part, at: u16) -> bool {
         let card = self.card(at);
-        filled(&part.each, &card.total).fits(&self.free(card))
+        let none = Amounts::default();
+        let used = if self.terms.is_empty { &none } else { &card.used };
+        filled(&part.each, &card.total).fits_beside(&card.total, used)
     }
 
     /// Returns an upper bound of the number of pods with this part that the node takes.

@@ -10,9 +10,10 @@ use pellucid_framework::View;
 use pellucid_model::{NodeIdx, PodSpec};
 
 use super::super::DeviceShare;
+use super::super::allocator::amounts;
 use super::super::device::DeviceType;
 use super::super::node_devices::NodeDevices;
-use super::super::request::Request;
+use super::super::request::{Plain, Request};
 use super::super::row::Row;
 use super::state::{Set, TypicalPods};
 use super::table::{Prospect, Table};
@@ -81,15 +82,15 @@ struct Rating<'a> {
 }
 
 impl Rating<'_> {
-    fn node(&self, node: NodeIdx, row: &Row, request: Option<&Request>, plain: Option<(u8, usize)>) -> i64 {
+    fn node(&self, node: NodeIdx, row: &Row, request: Option<&Request>, plain: Option<Plain>) -> i64 {
         let Some(table) = self.set.table(node) else { return EVEN };
         let free = self.view.columns().free(node, CPU);
         let before = table.prospect(free, &row.left).fragments();
         let with = table.prospect(free.saturating_sub(self.milli_cpu), &row.left);
         let after = match (request, plain) {
             (None, _) => with.fragments(),
-            (Some(_), Some((percent, 1))) if row.is_plain() => {
-                with.least_with(percent).unwrap_or_else(|| with.fragments())
+            (Some(_), Some(plain)) if plain.count == 1 && plain.is_even && row.is_plain() => {
+                with.least_with(plain.percent).unwrap_or_else(|| with.fragments())
             }
             (Some(request), _) => self.with_choices((table, free), row, request, with),
         };
@@ -113,7 +114,8 @@ impl Rating<'_> {
             let Some(at) = usize::from(choice.card).checked_sub(first).filter(|at| *at < left.len()) else {
                 continue;
             };
-            left[at] = left[at].saturating_sub(row.cards[first + at].percent(&choice.amounts));
+            let card = &row.cards[first + at];
+            left[at] = left[at].saturating_sub(card.percent(&amounts(request, card)));
         }
         table.prospect(free.saturating_sub(self.milli_cpu), &left).fragments()
     }

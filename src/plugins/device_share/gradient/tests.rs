@@ -227,11 +227,16 @@ fn short_ways_agree_with_the_allocator() {
             for percent in [1, 20, 33, 50, 80, 100, 200, 300] {
                 let wanted = wanted_of(percent, 500);
                 let request = request::Request::of(&wanted).expect("valid").expect("it requests devices");
-                let (of_each, count) = request.plain().expect("it is plain");
+                let plain = request.plain().expect("it is plain");
+                let (of_each, count) = (plain.percent, plain.count);
                 let prospect = share.prospect(view, (at, row), 500);
                 let chosen = share.allocate(row, &request, None, prospect);
-                if let Some(fits) = row.fits_plainly(of_each, count) {
-                    assert_eq!(fits, chosen.is_ok(), "round {round}: {percent} of {row:?}");
+                if let Some(fits) = row.fits_plainly(plain) {
+                    assert_eq!(
+                        fits,
+                        chosen.as_ref().map(drop).map_err(|lack| *lack),
+                        "round {round}: {percent} of {row:?}"
+                    );
                 }
                 let Ok(chosen) = chosen else { continue };
                 let mut with = row.clone();

@@ -1,0 +1,90 @@
+//! One GPU for a request that says nothing else of it: what [`allocate_any`](super::allocate_any) would choose, found without lists of
+//! cards and scopes. Most pods that share a card are such, and each is asked about on many nodes.
+//!
+//! Any GPU is a scope of its own switch, so the narrowest scope is always a switch: one in use before others, then one of a
+//! NUMA node in use, then that of the best card, which is taken.
+
+use smallvec::SmallVec;
+
+use super::super::device::DeviceType;
+use super::super::request::Part;
+use super::super::row::{Card, Row};
+use super::{Attempt, Lack, name};
+
+/// Sets of switches and of NUMA nodes, by number; a card without a NUMA node has number 0.
+#[derive(Clone, Copy, Default)]
+struct Places {
+    switches: u128,
+    numa: u128,
+}
+
+impl Places {
+    fn of(card: &Card) -> Self {
+        let numa = card.numa.map_or(0, |numa| numa + 1);
+        Self { switches: 1 << card.switch, numa: 1 << numa }
+    }
+}
+
+/// Returns whether a request for a single GPU of a node asks for no more than that: for no entry of its partition table.
+pub(super) fn is_asked(row: &Row, part: &Part) -> bool {
+    row.has_numbers && (part.is_shared || row.partitions.is_none() && !row.honors_partitions)
+}
+
+/// Returns whether a GPU can be had, or what the node lacks.
+pub(super) fn fits(attempt: &Attempt<'_>, part: &Part) -> Result<(), Lack> {
+    able(attempt, part).next().map(drop).ok_or_else(|| lack(attempt.row))
+}
+
+/// Chooses a GPU.
+pub(super) fn choose(attempt: &Attempt<'_>, part: &Part) -> Result<u16, Lack> {
+    let row = attempt.row;
+    let mut used = Places::default();
+    if row.has_gpu_topology {
+        let cards = row.gpus().iter().filter(|card| card.healthy && card.has_topology);
+        for card in cards.filter(|card| attempt.is_used(card)) {
+            let places = Places::of(card);
+            used.switches |= places.switches;
+            used.numa |= places.numa;
+        }
+    }
+    // Whether nothing of the switch is in use, and of the NUMA node.
+    let rank = |at: u16| {
+        let places = Places::of(attempt.card(at));
+        (used.switches & places.switches == 0, used.numa & places.numa == 0)
+    };
+    let all: SmallVec<[((bool, bool), u16); 16]> = able(attempt, part).map(|at| (rank(at), at)).collect();
+    let least = all.iter().map(|(rank, _)| *rank).min();
+    let mut best = all.iter().filter(|(rank, _)| Some(*rank) == least).map(|(_, at)| *at);
+    let first = best.next().ok_or_else(|| lack(row))?;
+    let score = |at: u16| attempt.score(part, attempt.card(at));
+    let Some(second) = best.next() else { return Ok(first) };
+    let switch = |at: u16| if row.has_gpu_topology { attempt.card(at).switch } else { 0 };
+    let (mut chosen, mut known) = (first, score(first));
+    for at in std::iter::once(second).chain(best) {
+        let score = score(at);
+        if score > known || score == known && switch(at) < switch(chosen) {
+            (chosen, known) = (at, score);
+        }
+    }
+    Ok(chosen)
+}
+
+/// Iterates over the GPUs that may be taken and have enough.
+fn able(attempt: &Attempt<'_>, part: &Part) -> impl Iterator<Item = u16> {
+    let (row, terms) = (attempt.row, attempt.terms);
+    let plain = attempt.request.plain().filter(|_| !terms.is_empty);
+    let known = plain.and_then(|plain| Some((row.left_for(plain)?, plain.percent)));
+    let has_enough = move |at: u16| match known {
+        Some((left, percent)) => left.get(usize::from(at)).is_some_and(|left| *left >= percent),
+        None => {
+            let card = attempt.card(at);
+            card.healthy && (card.has_topology || !row.has_gpu_topology) && attempt.fits(part, at)
+        }
+    };
+    let all = (0..row.gpus().len() as u16).filter(move |at| has_enough(*at));
+    all.filter(move |at| terms.numa.is_none() || attempt.is_aligned(attempt.card(*at)))
+}
+
+fn lack(row: &Row) -> Lack {
+    if row.has_gpu_topology { Lack::Gpus } else { Lack::Devices(name(&DeviceType::Gpu)) }
+}
