@@ -205,13 +205,17 @@ impl Row {
             self.count(&pod.what, true);
             self.pods.push(pod);
         }
+        self.read_partitions();
+    }
+
+    /// Reads the table of partitions, whose entries name GPUs by position.
+    fn read_partitions(&mut self) {
+        let device = self.device.as_deref();
         let facts = self.node.as_ref();
-        let policy =
-            device.as_deref().and_then(|device| device.policy).or(facts.and_then(|facts| facts.policy));
+        let policy = device.and_then(|device| device.policy).or(facts.and_then(|facts| facts.policy));
         self.honors_partitions = policy == Some(PartitionPolicy::Honor);
         let model = facts.and_then(|facts| facts.model.as_deref());
         let table = device
-            .as_deref()
             .and_then(|device| device.partitions.clone().or_else(|| model.and_then(built_in_partitions)));
         self.partitions = table.map(|table| self.entries(&table));
     }
@@ -307,6 +311,13 @@ impl Row {
         &self.cards[..self.n_gpus]
     }
 
+    /// Follows a card that came for an allocation alone, or went with it: others stand elsewhere now.
+    fn cards_changed(&mut self) {
+        self.count_gpus();
+        self.read_partitions();
+        self.is_noted = false;
+    }
+
     fn count_gpus(&mut self) {
         self.n_gpus = self.cards.partition_point(|card| card.kind == DeviceType::Gpu);
     }
@@ -356,8 +367,7 @@ impl Row {
         let is_needed = |card: &Card| card.info.is_some() || card.pods > 0;
         if !self.cards.iter().all(is_needed) {
             self.cards.retain(is_needed);
-            self.count_gpus();
-            self.is_noted = false;
+            self.cards_changed();
         }
     }
 
@@ -432,8 +442,7 @@ impl Row {
             Ok(at) => at,
             Err(at) => {
                 self.cards.insert(at, Card::new(given.kind.clone(), given.minor));
-                self.count_gpus();
-                self.is_noted = false;
+                self.cards_changed();
                 at
             }
         }

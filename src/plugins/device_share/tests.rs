@@ -287,6 +287,21 @@ fn partitions_are_kept_where_they_must_and_tried_where_they_may() {
 }
 
 #[test]
+fn partitions_name_the_same_gpus_beside_one_that_is_not_there() {
+    let plugin = plugin(Value::Null);
+    let mut cluster = cluster(&plugin);
+    let mut device = devices(&[gpu(0, 0), gpu(1, 0), gpu(3, 1), gpu(4, 1)]);
+    let table = json!({"2": [{"minors": [0, 3], "allocationScore": 1}]}).to_string();
+    device["metadata"]["annotations"] = json!({"scheduling.koordinator.sh/gpu-partitions": table});
+    report(&mut cluster, "a", &device, "1");
+    let pair = spec(&[("nvidia.com/gpu", 2)], &[]);
+    bound(&mut cluster, "p", "a", r#"{"gpu":[{"minor":2,"resources":{"koordinator.sh/gpu-core":"10"}}]}"#);
+    assert_eq!(minors(&plugin, &cluster, pair.clone()), gpus(&[0, 3]));
+    cluster.cluster.delete_pod(&PodKey::new("d", "p"), &mut Vec::new());
+    assert_eq!(minors(&plugin, &cluster, pair), gpus(&[0, 3]));
+}
+
+#[test]
 fn pods_that_share_nothing_keep_apart() {
     let plugin = plugin(Value::Null);
     let mut cluster = cluster(&plugin);
