@@ -72,6 +72,7 @@ async fn metrics_of_running_schedulers() -> String {
         device,
         crate::quotas::definition(),
         crate::quotas::quota("team-a", "", 1, 2),
+        crate::queues::queue("research", 1, 8),
         node("a", "z", 4),
         node("b", "z", 4),
         pod("fits", 1000),

@@ -18,6 +18,9 @@ use super::shares::Stale;
 /// The queue of PodGroups that name none, and of shadow groups. It exists without an object.
 pub(super) const DEFAULT: &str = "default";
 
+/// The kinds of PodGroups that are in queues, by API group in order of precedence.
+pub(super) const POD_GROUPS: [ObjectKind; 2] = [ObjectKind::PodGroupIncubator, ObjectKind::PodGroupSigsDev];
+
 /// The group that decides about a pod's queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Member {
@@ -108,6 +111,11 @@ impl Job {
     /// Returns its queue, `None` without a PodGroup.
     pub(super) fn queue(&self) -> Option<&Name> {
         self.queues.iter().flatten().next()
+    }
+
+    /// Returns the place of the PodGroup that counts in the order of precedence of API groups.
+    pub(super) fn declared_at(&self) -> Option<usize> {
+        self.queues.iter().position(Option::is_some)
     }
 
     fn is_unused(&self) -> bool {
@@ -230,11 +238,9 @@ impl Queues {
     }
 
     /// Moves a PodGroup with its pods to another queue, or to none when it was deleted.
-    fn move_group(&mut self, group: &PodGroup, exists: bool) -> Touched {
-        let at = match group.kind {
-            ObjectKind::PodGroupIncubator => 0,
-            ObjectKind::PodGroupSigsDev => 1,
-            _ => return Touched::Nothing,
+    pub(super) fn move_group(&mut self, group: &PodGroup, exists: bool) -> Touched {
+        let Some(at) = POD_GROUPS.iter().position(|kind| *kind == group.kind) else {
+            return Touched::Nothing;
         };
         let named = if group.queue.is_empty() { &self.keys.default } else { &group.queue };
         let named = exists.then(|| named.clone());

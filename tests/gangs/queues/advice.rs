@@ -77,6 +77,11 @@ fn the_sentence_has_the_numbers_of_the_capability() {
     assert_eq!(raised["parts"][0]["command"], command);
     assert_eq!(raised["parts"][0]["edit"]["applyObject"]["spec"]["capability"]["cpu"], "4");
     fix(&fixes, "request 1 of cpu instead of 2, all its containers together");
+    let moved = fix(&fixes, "move PodGroup ns/a to queue b");
+    let command = "kubectl -n ns patch podgroups.scheduling.incubator.k8s.io a --type=merge -p \
+                   '{\"spec\":{\"queue\":\"b\"}}'";
+    assert_eq!(moved["parts"][0]["command"], command);
+    assert_eq!(moved["parts"][0]["edit"]["applyObject"]["spec"], json!({"minMember": 1, "queue": "b"}));
     assert!(fixes.iter().all(|fix| !text(fix, "/text").contains("weight")), "{fixes:#?}");
 }
 

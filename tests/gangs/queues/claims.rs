@@ -52,8 +52,12 @@ fn carry_out(core: &mut Core, pods: &mut [Pod], edit: &Value) -> bool {
     if let Some(object) = edit.get("applyObject") {
         let mut manifest = object.clone();
         manifest["metadata"]["resourceVersion"] = "2".into();
-        let object = Decoder::of(&registry()).object(ObjectKind::QueueIncubator, &manifest);
-        core.see_object(object.expect("a Queue that can be read"));
+        let kind = match text(object, "/kind") {
+            "Queue" => ObjectKind::QueueIncubator,
+            _ => ObjectKind::PodGroupIncubator,
+        };
+        let object = Decoder::of(&registry()).object(kind, &manifest);
+        core.see_object(object.expect("an object that can be read"));
     } else if let Some(key) = edit["deletePod"].as_str() {
         core.delete(named(pods, key));
     } else if let Some(set) = edit.get("setRequest").filter(|set| set["pod"].is_string()) {
@@ -93,7 +97,7 @@ fn what_is_said_to_help_does() {
             }
         }
     }
-    for kind in ["raise capability", "raise weight", "let pod", "request 1"] {
+    for kind in ["raise capability", "raise weight", "move PodGroup", "let pod", "request 1"] {
         assert!(tried.contains_key(kind), "nobody was told to {kind}: {tried:?}");
     }
 }

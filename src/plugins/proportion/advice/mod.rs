@@ -1,7 +1,8 @@
-//! What people are told of pods and their queues: where a pod stands (`standing`), what would help (`proposals`), and
+//! What people are told of pods and their queues: where a pod stands (`standing`), what would help (`proposals`, `moves`), and
 //! metrics (`gauges`).
 
 pub(super) mod gauges;
+mod moves;
 mod proposals;
 mod standing;
 

@@ -1,5 +1,5 @@
 //! Changes that could make a queue let a pod be tried that it refuses: a larger capability or weight, pods of the queue that
-//! end, a smaller request.
+//! end, a smaller request, another queue (`moves`).
 //!
 //! Each is worked out on a copy of the queues. Whether the pod then has a place is not known here: the core plans each
 //! proposal before anybody is told of it.
@@ -19,6 +19,7 @@ use super::super::admission::{Asking, Short};
 use super::super::amounts::to_model;
 use super::super::endpoints::API_GROUPS;
 use super::super::queues::{Declared, Member, Part, Queues};
+use super::moves;
 
 /// Costs of changes, in the points of docs/diagnostics.md.
 const RAISE_CAPABILITY: u32 = 35;
@@ -26,7 +27,7 @@ const RAISE_WEIGHT: u32 = 38;
 /// Largest weight that the definition of Queues takes.
 const MOST_WEIGHT: i64 = i32::MAX as i64;
 /// API versions of Queues, in the order of [`API_GROUPS`].
-const VERSIONS: [&str; 2] = ["v1alpha1", "v1alpha2"];
+pub(super) const VERSIONS: [&str; 2] = ["v1alpha1", "v1alpha2"];
 /// Largest number of pods that are proposed to end.
 const MOST_ENDING: usize = 8;
 /// Number of pods of which those that end are chosen, the least important ones.
@@ -51,7 +52,8 @@ impl Queues {
             return Vec::new();
         }
         let refused = Refused { queues: self, view, spec, asking, beyond, overused };
-        [refused.raised(), refused.ends(), refused.smaller()].into_iter().flatten().collect()
+        let own = [refused.raised(), refused.ends(), refused.smaller()].into_iter().flatten();
+        own.chain(refused.moves()).collect()
     }
 
     fn lets_in(&self, of: &Refused<'_>) -> bool {
@@ -96,6 +98,15 @@ impl Refused<'_> {
             if is_enough(middle) { enough = middle } else { short = middle }
         }
         Some(enough)
+    }
+
+    /// Returns other queues that let the pod be tried when its PodGroup is in them.
+    fn moves(&self) -> Vec<Proposal> {
+        let Some(Member::Group(key)) = self.queues.member(self.spec) else { return Vec::new() };
+        let Some(at) = self.queues.jobs.get(&key).and_then(|job| job.declared_at()) else {
+            return Vec::new();
+        };
+        moves::proposals(self.queues, self.view, (at, &key), |queues| queues.lets_in(self))
     }
 
     /// Returns the queues with another object in place of one.
