@@ -63,7 +63,7 @@ fn unknown(used: &Used, known: &Known) -> Vec<String> {
     complaints
 }
 
-/// Runs a scheduler until it has placed one pod and refused another, one that takes part in leader election and one that
+/// Runs a scheduler until it has placed two pods and refused another, one that takes part in leader election and one that
 /// shadows another. Returns their `/metrics`.
 async fn metrics_of_running_schedulers() -> String {
     let [definition, device] = crate::devices::broken_device("a");
@@ -73,6 +73,8 @@ async fn metrics_of_running_schedulers() -> String {
         crate::quotas::definition(),
         crate::quotas::quota("team-a", "", 1, 2),
         crate::queues::queue("research", 1, 8),
+        crate::queues::group("research"),
+        crate::queues::member("of-research", "research"),
         node("a", "z", 4),
         node("b", "z", 4),
         pod("fits", 1000),
@@ -82,9 +84,9 @@ async fn metrics_of_running_schedulers() -> String {
     let running = start_with(objects, Some(CONFIGURATION), None).await;
     let settled = || {
         let snapshot = running.instance.snapshot();
-        snapshot.counters.bound >= 1 && snapshot.queue.counts().unschedulable >= 1
+        snapshot.counters.bound >= 2 && snapshot.queue.counts().unschedulable >= 1
     };
-    running.until("one pod is placed and one refused", settled).await;
+    running.until("two pods are placed and one refused", settled).await;
     // The second response counts the first request.
     running.metrics();
     let mut text = running.metrics();

@@ -16,14 +16,14 @@ pub(crate) fn queue(name: &str, weight: u32, capability: u32) -> Value {
     })
 }
 
-fn group(name: &str) -> Value {
+pub(crate) fn group(name: &str) -> Value {
     json!({
         "apiVersion": INCUBATOR, "kind": "PodGroup", "metadata": {"name": name, "namespace": "default"},
         "spec": {"minMember": 1, "queue": name},
     })
 }
 
-fn member(name: &str, group: &str) -> Value {
+pub(crate) fn member(name: &str, group: &str) -> Value {
     let mut made = pod(name, 1000);
     made["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = group.into();
     made
