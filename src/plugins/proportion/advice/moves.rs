@@ -1,7 +1,7 @@
 //! Other queues for a PodGroup whose queue refuses one of its pods.
 //!
-//! All pods of the group go with it, those that have places too. A group of which this room does not know all fields is
-//! not moved, because the object would lose some.
+//! All pods of the group go with it, those that have places too. A group that declares more than its quorum and its queue is
+//! not moved, because the object that the fix shows would lose the rest.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
