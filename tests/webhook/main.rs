@@ -11,4 +11,5 @@ mod calls;
 mod failures;
 mod fake;
 mod fixture;
+mod policy;
 mod quotas;

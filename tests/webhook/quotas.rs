@@ -1,5 +1,7 @@
 //! `pellucid webhook` behind the sandbox's API: what is filled in, and every rule refused with its message.
 
+use std::path::PathBuf;
+
 use pellucid::app::{clock, instance::version};
 use pellucid::http::{Certificate, ClientCa, Tls};
 use pellucid::kubernetes::Connection;
@@ -7,10 +9,12 @@ use pellucid::sandbox::Config;
 use pellucid::webhook::{Gates, MUTATE_QUOTA, VALIDATE_POD, VALIDATE_QUOTA, Webhook, WebhookConfig};
 use serde_json::{Value, json};
 
+use crate::common::kubeconfig;
+use crate::common::process::Process;
 use crate::fixture::{Ca, Cluster, PODS, bundle, pod, until};
 
 const QUOTAS: &str = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/kube-system/elasticquotas";
-const PREFIX: &str = "quota.scheduling.koordinator.sh/";
+pub(crate) const PREFIX: &str = "quota.scheduling.koordinator.sh/";
 
 /// A cluster that asks `pellucid webhook` about quotas and pods.
 struct Guarded {
@@ -19,19 +23,49 @@ struct Guarded {
     _folder: tempfile::TempDir,
 }
 
-async fn guarded(objects: Vec<Value>) -> Guarded {
+/// Makes an authority, and the files of a certificate of it for 127.0.0.1.
+fn certificate() -> (Ca, tempfile::TempDir, [PathBuf; 2]) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (ca, folder) = (Ca::new(), tempfile::tempdir().unwrap());
-    let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    let files = ["tls.crt", "tls.key"].map(|name| folder.path().join(name));
     let pem = ca.sign("webhook", &["127.0.0.1"]);
-    std::fs::write(&certificate, pem.0).unwrap();
-    std::fs::write(&key, pem.1).unwrap();
-    let objects = [
-        vec![pellucid::sandbox::definition(pellucid_api::definitions::koordinator::ELASTIC_QUOTAS)],
-        objects,
-    ]
-    .concat();
-    let cluster = Cluster::start(Config { objects, kubelet: None, ..Config::default() }).await;
+    std::fs::write(&files[0], pem.0).unwrap();
+    std::fs::write(&files[1], pem.1).unwrap();
+    (ca, folder, files)
+}
+
+/// Starts a cluster that knows quotas.
+async fn with_quotas(objects: Vec<Value>) -> Cluster {
+    let definition = pellucid::sandbox::definition(pellucid_api::definitions::koordinator::ELASTIC_QUOTAS);
+    let objects = [vec![definition], objects].concat();
+    Cluster::start(Config { objects, kubelet: None, ..Config::default() }).await
+}
+
+/// Has a cluster ask what serves at this address, `https://ADDRESS`, about quotas and pods.
+async fn register(cluster: &Cluster, address: &str, ca: &Ca) {
+    let quotas = json!([{"operations": ["CREATE", "UPDATE", "DELETE"], "apiGroups": ["scheduling.sigs.k8s.io"],
+        "apiVersions": ["*"], "resources": ["elasticquotas"]}]);
+    let pods = json!([{"operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]);
+    for (kind, name, path, rules) in [
+        ("Mutating", "mutate", MUTATE_QUOTA, &quotas),
+        ("Validating", "validate", VALIDATE_QUOTA, &quotas),
+        ("Validating", "pods", VALIDATE_POD, &pods),
+    ] {
+        let url = format!("{address}{path}");
+        let config = json!({"clientConfig": {"url": url, "caBundle": bundle(ca)}, "rules": rules});
+        cluster.register(kind, name, &config).await.done();
+    }
+    // Until the caches are filled, every review says so.
+    let is_ready = || async {
+        let probe = quota("probe", json!({}), json!({}), json!({}));
+        cluster.post(&format!("{QUOTAS}?dryRun=All"), &probe).await.code == 201
+    };
+    until("the webhook is ready", is_ready).await;
+}
+
+async fn guarded(objects: Vec<Value>) -> Guarded {
+    let (ca, folder, [certificate, key]) = certificate();
+    let cluster = with_quotas(objects).await;
     let connection =
         Connection::with_config(cluster.sandbox.kube_config(), "test", std::time::Duration::from_secs(20));
     let webhook = Webhook::start(WebhookConfig {
@@ -44,29 +78,11 @@ async fn guarded(objects: Vec<Value>) -> Guarded {
     })
     .await
     .unwrap();
-    let quotas = json!([{"operations": ["CREATE", "UPDATE", "DELETE"], "apiGroups": ["scheduling.sigs.k8s.io"],
-        "apiVersions": ["*"], "resources": ["elasticquotas"]}]);
-    let pods = json!([{"operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]);
-    for (kind, name, path, rules) in [
-        ("Mutating", "mutate", MUTATE_QUOTA, &quotas),
-        ("Validating", "validate", VALIDATE_QUOTA, &quotas),
-        ("Validating", "pods", VALIDATE_POD, &pods),
-    ] {
-        let url = format!("https://{}{path}", webhook.address);
-        let config = json!({"clientConfig": {"url": url, "caBundle": bundle(&ca)}, "rules": rules});
-        cluster.register(kind, name, &config).await.done();
-    }
-    let made = Guarded { cluster, webhook, _folder: folder };
-    // Until the caches are filled, every review says so.
-    let is_ready = || async {
-        let probe = quota("probe", json!({}), json!({}), json!({}));
-        made.cluster.post(&format!("{QUOTAS}?dryRun=All"), &probe).await.code == 201
-    };
-    until("the webhook is ready", is_ready).await;
-    made
+    register(&cluster, &format!("https://{}", webhook.address), &ca).await;
+    Guarded { cluster, webhook, _folder: folder }
 }
 
-fn quota(name: &str, labels: Value, annotations: Value, spec: Value) -> Value {
+pub(crate) fn quota(name: &str, labels: Value, annotations: Value, spec: Value) -> Value {
     let prefixed = |map: Value| -> Value {
         let map = map.as_object().cloned().unwrap_or_default();
         map.into_iter().map(|(key, value)| (format!("{PREFIX}{key}"), value)).collect()
@@ -338,4 +354,31 @@ async fn wrong_bodies_are_refused() {
         assert!(status == code && said.contains(words), "{path}: {status} {said}");
     }
     guarded.webhook.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_command_serves_the_rules_until_it_is_stopped() {
+    let (ca, _folder, [certificate, key]) = certificate();
+    let cluster = with_quotas(Vec::new()).await;
+    let config = kubeconfig(&cluster.sandbox.url());
+    let files = [config.path(), &certificate, &key].map(|path| path.to_str().unwrap().to_owned());
+    let [config, certificate, key] = files.each_ref().map(String::as_str);
+    let mut process = Process::start(&[
+        "webhook",
+        "--listen=127.0.0.1:0",
+        "--kubeconfig",
+        config,
+        "--tls-cert-file",
+        certificate,
+        "--tls-private-key-file",
+        key,
+    ]);
+    let line = process.wait_for_stdout("webhook: https://");
+    register(&cluster, line.trim_start_matches("webhook: "), &ca).await;
+    let broken = quota("n", json!({}), json!({}), json!({"min": {"cpu": 2}, "max": {"cpu": 1}}));
+    let said = cluster.post(QUOTAS, &broken).await;
+    let words = "admission webhook \"validate.test.example\" denied the request: quota n: spec.min.cpu \"2\": it is above max, \
+        1, which limits requests";
+    assert_eq!((said.code, said.message()), (403, words));
+    assert!(process.terminate().success());
 }
