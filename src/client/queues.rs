@@ -1,16 +1,14 @@
 //! `pellucid queues`: kube-batch's Queues with what each deserves, holds and borrows, or how the share of one comes about.
 
 use clap::Args;
-use pellucid_api::rest::proportion::{
-    QueueExplanation, QueueRound, QueueShare, QueueSummaries, QueueSummary,
-};
+use pellucid_api::rest::proportion::{QueueExplanation, QueueShare, QueueSummaries, QueueSummary};
 use pellucid_model::quantity::{format_milli, milli};
 
 use super::filters::encoded;
 use super::out::{Paint, Style, fitted, width};
 use super::server::ServerArgs;
 use super::table::Table;
-use super::text::{Amounts, clean, count, next, one, resource_names, table};
+use super::text::{Amounts, clean, count, next, one, resource_names, rounds, table};
 
 const QUEUES: &str = "/apis/v1/plugins/Proportion/queues";
 /// Rows without `--all`: with the lines below them they fit 60 lines.
@@ -138,7 +136,7 @@ fn explained(body: &QueueExplanation, paint: Paint) -> String {
     let mut parts = vec![head.join("\n")];
     for share in &body.resources {
         parts.push(claims(share));
-        parts.push(rounds(share));
+        parts.push(rounds(&share.rounds));
     }
     let problems = body.problems.iter();
     let problems: Vec<String> = problems
@@ -166,16 +164,6 @@ fn claims(share: &QueueShare) -> String {
     }
     let total = clean(&format!("{}: {} to share out.", share.resource, share.total));
     format!("{total}\n{}", table.text())
-}
-
-fn rounds(share: &QueueShare) -> String {
-    let of = |(n, round): (usize, &QueueRound)| {
-        let shares: Vec<String> = round.shares.iter().map(|(queue, n)| format!("{queue} {n}")).collect();
-        let back = format!("taken back {}", round.excess);
-        let said = format!("Round {}: {} by weight: {}; {back}.", n + 1, round.amount, shares.join(", "));
-        fitted(&clean(&said), width())
-    };
-    share.rounds.iter().enumerate().map(of).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

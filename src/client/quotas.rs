@@ -12,7 +12,7 @@ use super::filters::encoded;
 use super::out::{Paint, Style, fitted, width};
 use super::server::ServerArgs;
 use super::table::Table;
-use super::text::{Amounts, clean, count, next, one, resource_names, table};
+use super::text::{Amounts, clean, count, next, one, resource_names, rounds, table};
 
 const QUOTAS: &str = "/apis/v1/plugins/ElasticQuota/quotas";
 /// Rows without `--all`: with the lines below them they fit 60 lines.
@@ -164,7 +164,7 @@ fn explained(body: &QuotaExplanation, paint: Paint) -> String {
     let mut parts = vec![head.join("\n")];
     for share in &body.resources {
         parts.push(siblings(share));
-        parts.push(rounds(share));
+        parts.push(rounds(&share.rounds));
     }
     if let Some(overuse) = &body.overuse {
         let over: Vec<String> = overuse.excess.iter().map(|(name, n)| format!("{n} {name}")).collect();
@@ -210,16 +210,6 @@ fn siblings(share: &QuotaShare) -> String {
     }
     let total = clean(&format!("{}: {} to share out.", share.resource, share.total));
     format!("{total}\n{}", table.text())
-}
-
-fn rounds(share: &QuotaShare) -> String {
-    let of = |(n, round): (usize, &pellucid_api::rest::elastic_quota::QuotaRound)| {
-        let shares: Vec<String> = round.shares.iter().map(|(quota, n)| format!("{quota} {n}")).collect();
-        let back = format!("taken back {}", round.excess);
-        let said = format!("Round {}: {} by weight: {}; {back}.", n + 1, round.amount, shares.join(", "));
-        fitted(&clean(&said), width())
-    };
-    share.rounds.iter().enumerate().map(of).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
+use pellucid_api::rest::sharing::SharingRound;
 use pellucid_model::quantity::format_amount;
 use serde_json::Value;
 
+use super::out::{fitted, width};
 use super::program;
 use super::table::{Cell, Table};
 
@@ -42,6 +44,17 @@ pub(crate) fn resource_names<'a>(all: impl IntoIterator<Item = &'a Amounts>) -> 
     let mut names: Vec<&str> = names.into_iter().collect();
     names.sort_by_key(|name| (*name != "cpu", *name != "memory"));
     if names.is_empty() { vec!["-"] } else { names }
+}
+
+/// Returns a sentence per round in which an amount is shared out.
+pub(crate) fn rounds(all: &[SharingRound]) -> String {
+    let of = |(n, round): (usize, &SharingRound)| {
+        let shares: Vec<String> = round.shares.iter().map(|(name, n)| format!("{name} {n}")).collect();
+        let back = format!("taken back {}", round.excess);
+        let said = format!("Round {}: {} by weight: {}; {back}.", n + 1, round.amount, shares.join(", "));
+        fitted(&clean(&said), width())
+    };
+    all.iter().enumerate().map(of).collect::<Vec<_>>().join("\n")
 }
 
 /// Replaces control characters by spaces.

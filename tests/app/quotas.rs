@@ -152,3 +152,61 @@ async fn a_quota_can_be_changed_in_a_simulation() {
     assert!(listed.contains("b3") && !listed.contains("a6"), "{listed}");
     cluster.stop().await;
 }
+
+/// Built-in quotas have no objects here; a simulation may give them some, under today's names and under those of 0.7.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn built_in_quotas_can_be_given_objects_in_a_simulation() {
+    let configuration = format!(
+        "{CONFIGURATION}    pluginConfig:\n      - name: ElasticQuota\n        args: {{defaultQuotaGroupMax: {{cpu: 4}}}}\n"
+    );
+    let objects = vec![definition(), node("n1", "a", 10), quota("team", "", 2, 6)];
+    let cluster = start_with(objects, Some(&configuration), None).await;
+    cluster.wait(&format!("/apis/v1/plugins/{NAME}/state"), "the quotas", |body| body["quotas"] == 1);
+    // Four cores of the default quota, which is what it may use, four of the system quota, and three of a team.
+    let mut pods: Vec<Value> = (0..4).map(|n| pod(&format!("plain{n}"), 1000)).collect();
+    pods.extend((0..4).map(|n| member(&format!("system{n}"), "koordinator-system-quota")));
+    pods.extend((0..2).map(|n| member(&format!("team{n}"), "team")));
+    let refused = |edits: Value| -> Vec<(String, String)> {
+        let reply = cluster.post("/apis/v1/simulate", &json!({"pods": pods, "edits": edits}));
+        let body = reply.json();
+        assert_eq!(reply.status, 200, "{edits}: {body}");
+        let text = |one: &Value, key: &str| one[key].as_str().unwrap_or_default().to_owned();
+        let of = |one: &Value| (text(one, "pod"), text(one, "summary"));
+        body["refused"].as_array().expect("a list").iter().map(of).collect()
+    };
+    let built_in = |name: &str, namespace: &str, cpu: u32| {
+        let mut made = quota(name, "", 0, cpu);
+        made["metadata"]["namespace"] = namespace.into();
+        json!([{"applyObject": made}])
+    };
+    assert_eq!(refused(json!([])), []);
+    for (names, limited) in [
+        (["koordinator-default-quota", "default"], "plain"),
+        (["koordinator-system-quota", "system"], "system"),
+    ] {
+        for name in names {
+            let found = refused(built_in(name, "koordinator-system", 3));
+            let said = format!("Not placed: quota {}: cpu used 3 + 1 > max 3", names[0]);
+            let is_it =
+                |(pod, summary): &(String, String)| pod.contains(limited) && summary.starts_with(&said);
+            assert!(found.len() == 1 && is_it(&found[0]), "{name}: {found:?}");
+        }
+        // Elsewhere a name of 0.7 is that of an ordinary quota, which nobody is in.
+        assert_eq!(refused(built_in(names[1], "elsewhere", 3)), [], "{}", names[1]);
+    }
+    // The root has what the nodes have, whatever its object says.
+    for name in ["koordinator-root-quota", "root"] {
+        assert_eq!(refused(built_in(name, "koordinator-system", 1)), [], "{name}");
+    }
+    // There is no object that could go.
+    let gone = json!([{"deleteObject": {"kind": "ElasticQuota", "namespace": "koordinator-system",
+        "name": "koordinator-default-quota"}}]);
+    let reply = cluster.post("/apis/v1/simulate", &json!({"pods": pods, "edits": gone}));
+    let message = reply.json()["message"].as_str().unwrap_or_default().to_owned();
+    assert!(
+        reply.status == 404 && message.contains("koordinator-default-quota"),
+        "{} {message}",
+        reply.status
+    );
+    cluster.stop().await;
+}

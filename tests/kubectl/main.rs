@@ -11,6 +11,7 @@ mod common;
 mod deploy;
 mod devices;
 mod plugin;
+mod quotas;
 mod reservations;
 
 use std::io::{BufRead, BufReader};

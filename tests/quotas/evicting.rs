@@ -95,6 +95,32 @@ fn reclaim_pushes_nobody_below_a_min() {
 }
 
 #[test]
+fn reclaim_asks_the_quota_furthest_above_its_share_and_spares_disruption_budgets() {
+    let mut core = core_with(json!({"enableReclaim": true}), 16_000);
+    for (name, min) in [("near", 2), ("far", 2), ("team-a", 4), ("other", 8)] {
+        see(&mut core, &manifest(name, min, 16));
+    }
+    core.see(&on(&of("near", "near0", 4000), "a"));
+    for i in 0..6 {
+        let pod = of("far", &format!("far{i}"), 2000);
+        // No budget lets the two least important ones go.
+        let pod = if i < 2 { with_spec_labels(labelled(pod, "app", "web")) } else { rank(pod, 7) };
+        core.see(&Pod { started: Some(i), ..on(&pod, "a") });
+    }
+    core.see_object(Object::PodDisruptionBudget(Budget {
+        namespace: "ns".into(),
+        name: "web".into(),
+        selector: Some(LabelSelector::of_pairs(&[("app".into(), "web".into())])),
+        ..Budget::default()
+    }));
+    // A gang short of its quorum asks, and is not tried. `far` is above its share by 9, `near` by 1.
+    core.see(&in_gang(of("other", "asks", 8000), "g", 2));
+    core.see(&rank(of("team-a", "late", 2000), -1));
+    core.run();
+    assert_eq!(core.ordered().victims(), ["far5"]);
+}
+
+#[test]
 fn the_articles_quota_a_gives_back_fifty_after_two_minutes() {
     let mut core = core_with(json!({"monitorAllQuotas": true}), 100_000);
     see(&mut core, &manifest("a", 50, 100));

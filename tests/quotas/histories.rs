@@ -39,12 +39,28 @@ fn check(core: &Core, quotas: &BTreeMap<String, Option<String>>, at: &str) {
     }
 }
 
+/// Starts anew: a scheduler that hears of everything for the first time, in another order, and of what was bound.
+fn restarted(core: &Core, args: &Value, objects: &BTreeMap<&str, Value>) -> Core {
+    let mut again = core_with(args.clone(), 20_000);
+    for (_, record) in core.scheduler.cluster().pods() {
+        match (&record.node, record.stage) {
+            (Some(_), Stage::Bound) => again.see(&on(&record.pod, "a")),
+            _ => again.see(&record.pod),
+        }
+    }
+    objects.values().rev().for_each(|made| see(&mut again, made));
+    again.wait(Duration::ZERO);
+    again
+}
+
 #[test]
 fn used_is_the_sum_over_the_pods_after_any_history() {
     for seed in 1..40u64 {
         let mut random = Rng::new(seed);
-        let mut core = core_with(json!({"enableReclaim": seed % 2 == 0}), 20_000);
+        let args = json!({"enableReclaim": seed % 2 == 0});
+        let mut core = core_with(args.clone(), 20_000);
         let mut quotas: BTreeMap<String, Option<String>> = BTreeMap::new();
+        let mut objects = BTreeMap::new();
         let mut orders = Vec::new();
         let pod_of = |random: &mut Rng, i: usize| {
             let quota = ["team-a", "team-b", "alone", "nobody"][random.below(4)];
@@ -61,10 +77,12 @@ fn used_is_the_sum_over_the_pods_after_any_history() {
                         made["metadata"]["labels"]["quota.scheduling.koordinator.sh/parent"].as_str();
                     quotas.insert(name.to_owned(), parent.map(str::to_owned));
                     see(&mut core, &made);
+                    objects.insert(name, made);
                 }
                 1 if random.below(2) == 0 => {
                     let name = QUOTAS[random.below(4)];
                     quotas.remove(name);
+                    objects.remove(name);
                     forget(&mut core, name);
                 }
                 2..=5 => {
@@ -77,6 +95,10 @@ fn used_is_the_sum_over_the_pods_after_any_history() {
                     }
                 }
                 6 => core.delete(&pod(&format!("p{i}"), 0)),
+                7 if random.below(8) == 0 => {
+                    core = restarted(&core, &args, &objects);
+                    orders.clear();
+                }
                 7 if !orders.is_empty() => {
                     let order = orders.swap_remove(random.below(orders.len()));
                     core.report(&order, crate::common::made::refused());

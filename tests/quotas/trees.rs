@@ -4,6 +4,7 @@ use pellucid::model::selector::Labels;
 use pellucid::plugins::elastic_quota::ELASTIC_QUOTA_PROFILE;
 
 use super::*;
+use crate::common::reads::ask;
 
 #[test]
 fn the_objects_of_the_article_make_a_tree() {
@@ -70,6 +71,9 @@ fn a_tree_with_a_profile_has_the_nodes_of_its_selector() {
     // Half of the eight cores, and the eighteen of all nodes without these four.
     assert_eq!((used(&core, "gpu-a").as_str(), used(&core, "plain").as_str()), ("4", "14"));
     assert_eq!(read(&core, "quotas/:name", "gpu-a")["tree"], "gpu");
+    let of_tree = ask(&mut core, "/apis/v1/plugins/ElasticQuota/quotas?tree=gpu");
+    let names = of_tree.as_object().expect("quotas by name").keys().filter(|name| *name != "meta");
+    assert_eq!(names.collect::<Vec<_>>(), ["gpu-a", "gpu-root"]);
     // A node that no longer has the label takes its part away.
     core.wait(2 * SECOND);
     core.see_node(&node("gpu", 8000));

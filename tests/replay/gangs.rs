@@ -52,6 +52,38 @@ fn jobs_come_run_and_go() {
     assert!(is_clean(code, &printed), "{printed}{error}");
 }
 
+/// Net-L is in one quota, the other models in the other; both want more than their halves at times.
+#[test]
+fn with_quotas_the_report_says_who_got_how_much_of_what_they_asked_for() {
+    let quota = |name: &str, users: &str| {
+        format!(
+            "apiVersion: scheduling.sigs.k8s.io/v1alpha1\nkind: ElasticQuota\nmetadata: {{name: {name}, namespace: default, \
+             annotations: {{pellucid.dev/users: '{users}'}}}}\nspec: {{min: {{nvidia.com/gpu: 4}}, max: {{nvidia.com/gpu: 8}}}}\n"
+        )
+    };
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), [quota("large", "Net-L"), quota("rest", "")].join("---\n")).expect("written");
+    let path = file.path().display().to_string();
+    let options = ["--synthetic-nodes", "2x4gpu", "--speedup", "400000", "--through-api", "--quotas", &path];
+    let (code, printed, error) = replay(&own_trace(), &options);
+    assert!(printed.contains("Jobs finished: 8 / 8."), "{printed}{error}");
+    assert!(is_clean(code, &printed), "{printed}{error}");
+    let row = |quota: &str| -> Vec<String> {
+        let cells =
+            printed.lines().map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        let found = cells.into_iter().find(|cells| cells.last().is_some_and(|last| last == quota));
+        found.unwrap_or_else(|| panic!("no row {quota}: {printed}"))
+    };
+    for quota in ["large", "rest"] {
+        let cells = row(quota);
+        let number = |at: usize| cells[at].parse::<f64>().unwrap_or_else(|_| panic!("{cells:?}"));
+        assert!(number(0) == 4.0 && number(1) >= number(2) && number(2) >= 0.0, "{cells:?}");
+    }
+    let (_, jain) = printed.split_once("what they asked for: ").unwrap_or_else(|| panic!("{printed}"));
+    let jain: f64 = jain.split_whitespace().next().and_then(|text| text.parse().ok()).expect("a number");
+    assert!((0.5..=1.0).contains(&jain), "of two quotas it is at least a half: {printed}");
+}
+
 #[test]
 fn a_limit_takes_the_jobs_that_were_submitted_first() {
     let options = ["--synthetic-nodes", "1x2gpu", "--speedup", "100000", "--through-api", "--limit", "2"];

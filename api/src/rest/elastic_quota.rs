@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::sharing::SharingRound;
+
 /// `ElasticQuota/quotas/:name`, and the values of `quotas`: what a quota may use and what its pods request and use.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -213,7 +215,7 @@ pub struct QuotaShare {
     /// It and its siblings, by name, as they take part.
     pub siblings: Vec<QuotaClaim>,
     /// The rounds in which is shared out what is left over once all have their first part.
-    pub rounds: Vec<QuotaRound>,
+    pub rounds: Vec<SharingRound>,
 }
 
 /// How mins are scaled down to what there is.
@@ -252,20 +254,6 @@ pub struct QuotaClaim {
     pub lends: bool,
     /// What it may use in the end.
     pub runtime: String,
-}
-
-/// One round of the distribution.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct QuotaRound {
-    /// What is shared out.
-    pub amount: String,
-    /// Sum of the weights of those that take part.
-    pub weights: String,
-    /// What each gets.
-    pub shares: BTreeMap<String, String>,
-    /// What was taken back from those whose request is met.
-    pub excess: String,
 }
 
 /// The overuse of a quota.

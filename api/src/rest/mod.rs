@@ -32,6 +32,7 @@ mod schema;
 pub mod scores;
 mod services;
 pub mod shadow;
+pub mod sharing;
 pub mod simulate;
 pub mod standing;
 pub mod suggestions;

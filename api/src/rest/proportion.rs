@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::sharing::SharingRound;
+
 /// `Proportion/state`: all queues in short, and what is wrong with them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -181,7 +183,7 @@ pub struct QueueShare {
     /// All queues, by name, as they take part.
     pub queues: Vec<QueueClaim>,
     /// The rounds in which what there is is shared out.
-    pub rounds: Vec<QueueRound>,
+    pub rounds: Vec<SharingRound>,
 }
 
 /// A queue as it takes part in the distribution.
@@ -205,16 +207,74 @@ pub struct QueueClaim {
     pub allocated: String,
 }
 
-/// One round of the distribution.
+/// `explain/pods/:namespace/:name/queue`: where a pod stands with its Queue of kube-batch, as the state is now.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct QueueRound {
-    /// What is shared out.
-    pub amount: String,
-    /// Sum of the weights of those that take part.
-    pub weights: String,
-    /// What each gets.
-    pub shares: BTreeMap<String, String>,
-    /// What was taken back from those that want no more.
-    pub excess: String,
+pub struct PodQueue {
+    /// Namespace of the pod.
+    pub namespace: String,
+    /// Name of the pod.
+    pub name: String,
+    /// The pod's queue; absent when it is in none, because it names no PodGroup or one that does not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+    /// Namespace and name of the PodGroup that it names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_group: Option<String>,
+    /// Whether the queue exists. Without its queue a PodGroup waits.
+    pub exists: bool,
+    /// Code of the reason for which the queue refuses the pod; absent when it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// How it stands, in one sentence; absent when there is nothing to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Each resource that the pod requests, and `pods` where the queue's capability limits their number; empty while there is
+    /// no Queue.
+    pub resources: Vec<PodQueueAmounts>,
+}
+
+/// One resource of a queue beside a pod's request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodQueueAmounts {
+    /// The resource.
+    pub resource: String,
+    /// What the pod requests.
+    pub requested: String,
+    /// What keeps the pod from it: `capability`, or `deserved`; absent when nothing of the queue does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_by: Option<String>,
+    /// What pods of the queue hold.
+    pub allocated: String,
+    /// The part of that held by members of the pod's own gang, which does not count against `deserved` while the gang is short
+    /// of its quorum.
+    pub own_gang: String,
+    /// What the queue deserves: its pods are tried while they hold less. Absent for `pods`, which are not shared out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deserved: Option<String>,
+    /// The most that the queue may hold; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<String>,
+    /// What all pods of the queue request, pending ones included.
+    pub request: String,
+    /// What other queues deserve beyond their parts by weight, because the rest is not requested.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub borrowers: BTreeMap<String, String>,
+    /// What other queues hold beyond what they deserve.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub holders: BTreeMap<String, String>,
+    /// Where the queue refuses the pod, the pods of the queue that hold most of the resource, at most five.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consumers: Vec<QueueConsumer>,
+}
+
+/// A pod that holds what another one of its queue lacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueConsumer {
+    /// The pod, `namespace/name`.
+    pub pod: String,
+    /// What it holds.
+    pub allocated: String,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pellucid_api::rest::elastic_quota::{
-    MinScaling, QuotaClaim, QuotaExplanation, QuotaLimit, QuotaOveruse, QuotaRound, QuotaShare,
+    MinScaling, QuotaClaim, QuotaExplanation, QuotaLimit, QuotaOveruse, QuotaShare,
 };
 use pellucid_framework::endpoint::{ReadContext, ReadError};
 use pellucid_model::Now;
@@ -111,12 +111,6 @@ impl Quotas {
             lends: claim.lends,
             runtime: text(self.tree.get(above.children[i]).cells[r].runtime),
         };
-        let round = |round: pellucid_plugin_helper::water_filling::Round| QuotaRound {
-            amount: text(round.amount),
-            weights: round.weights.to_string(),
-            shares: round.shares.iter().map(|(i, share)| (name(*i), text(*share))).collect(),
-            excess: text(round.excess),
-        };
         QuotaShare {
             resource: resource.to_string(),
             min: text(cell.floor()),
@@ -135,7 +129,7 @@ impl Quotas {
             lends_to: named(loans.to(own).into_iter().map(|(i, amount)| (Some(i), amount)).collect()),
             limited_by: self.limited_by(at, r),
             siblings: claims.iter().enumerate().map(claim).collect(),
-            rounds: rounds.into_iter().map(round).collect(),
+            rounds: rounds.iter().map(|round| round.show(name, text)).collect(),
         }
     }
 

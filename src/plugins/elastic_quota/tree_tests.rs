@@ -184,10 +184,14 @@ fn what_runs_is_guaranteed_where_the_arguments_say_so() {
     assert_eq!((cpu(&tree, "a").runtime, cpu(&tree, "b").runtime), (50, 50));
 }
 
-/// Makes a random tree with up to 60 quotas, up to four deep.
-fn random_objects(random: &mut Random) -> Vec<ElasticQuota> {
-    let top = [20, 100_000, i64::MAX as u64 / 8][random.below(3) as usize];
-    let n = 2 + random.below(60);
+/// Number of quotas in the large trees.
+const MANY: u64 = 1000;
+/// What 5,000 nodes of 64 cores and 256 Gi have.
+const OF_NODES: (i64, i64) = (5000 * 64_000, 5000 << 38);
+
+/// Makes a random tree of this many quotas, up to four deep.
+fn random_objects(random: &mut Random, n: u64) -> Vec<ElasticQuota> {
+    let top = [20, 100_000, OF_NODES.0 as u64 / 50, i64::MAX as u64 / 8][random.below(4) as usize];
     let mut all: Vec<(ElasticQuota, u64)> = Vec::new();
     for i in 0..n {
         let mut amount = |one_in: u64| if random.is(one_in) { 0 } else { random.below(top) as i64 };
@@ -221,18 +225,22 @@ struct Counted(QuotaIdx, ResourceList, bool, Part);
 #[test]
 fn step_by_step_equals_from_scratch_in_any_order_and_nobody_gets_what_is_not_there() {
     let mut random = Random(42);
-    for round in 0..150 {
+    for round in 0..156 {
         let args = QuotaArgs { guarantees_usage: random.is(4), ..QuotaArgs::default() };
-        let objects = random_objects(&mut random);
+        let is_large = round >= 150;
+        let n = if is_large { MANY } else { 2 + random.below(60) };
+        let objects = random_objects(&mut random, n);
         let mut tree = tree_of(objects.clone(), &args);
         let mut counted: Vec<Counted> = Vec::new();
-        let mut total = (random.below(200_000) as i64, random.below(200_000) as i64);
+        let mut total =
+            if is_large { OF_NODES } else { (random.below(200_000) as i64, random.below(200_000) as i64) };
         for _ in 0..60 {
             match random.below(5) {
                 0 if !counted.is_empty() => {
                     let gone = counted.swap_remove(random.below(counted.len() as u64) as usize);
                     tree.count(gone.0, &gone.1, gone.2, gone.3, -1);
                 }
+                1 if is_large => total = (random.below(OF_NODES.0 as u64) as i64, OF_NODES.1),
                 1 => total = (random.below(400_000) as i64, random.below(400_000) as i64),
                 _ => {
                     let quota = SYSTEM + random.below(tree.quotas.len() as u64 - 1) as usize;
@@ -297,6 +305,37 @@ fn check_shares(tree: &Tree) {
             let has = i128::from(parent.cells[r].runtime).max(least);
             assert!(parent.role == Role::BuiltIn || given <= has, "{at} {r}: {given} of {has}");
         }
+    }
+}
+
+/// A greater min of its own takes nothing from a quota, up to what rounding moves: a unit per round and level.
+#[test]
+fn nobody_loses_by_a_greater_min_of_his_own() {
+    let mut random = Random(17);
+    for round in 0..300 {
+        let args = QuotaArgs { scales_min: random.is(2), ..QuotaArgs::default() };
+        let n = if round % 100 == 99 { MANY } else { 2 + random.below(60) };
+        let mut objects = random_objects(&mut random, n);
+        let pods: Vec<(u64, ResourceList)> = (0..n)
+            .map(|_| (random.below(n), request(random.below(50_000) as i64, random.below(50_000) as i64)))
+            .collect();
+        let total = totals(&tree_of(objects.clone(), &args), random.below(400_000) as i64, 100_000);
+        let of = |objects: &[ElasticQuota], name: &str| {
+            let mut tree = tree_of(objects.to_vec(), &args);
+            for (quota, list) in &pods {
+                tree.count(at(&tree, &objects[*quota as usize].name), list, false, Part::Request, 1);
+            }
+            tree.refresh(&total, args.scales_min);
+            (cpu(&tree, name).runtime, tree.upwards(at(&tree, name)).count())
+        };
+        let i = random.below(n) as usize;
+        let name = objects[i].name.to_string();
+        let (before, depth) = of(&objects, &name);
+        let min = objects[i].min.entry("cpu".into()).or_default();
+        *min = min.saturating_add(1 + random.below(30_000) as i64);
+        let (after, _) = of(&objects, &name);
+        let rounding = (n as i64) * depth as i64;
+        assert!(after >= before.saturating_sub(rounding), "{round}: {name} {before} {after}");
     }
 }
 

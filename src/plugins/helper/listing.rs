@@ -19,6 +19,15 @@ pub fn cut<T>(mut rows: Vec<T>, at: usize) -> (Vec<T>, bool) {
     (rows, truncated)
 }
 
+/// Returns the `most` largest amounts with what has them, equal ones by name, and how many more there are.
+pub fn largest<A: Ord, N: Ord>(all: impl IntoIterator<Item = (A, N)>, most: usize) -> (Vec<(A, N)>, usize) {
+    let mut all: Vec<(A, N)> = all.into_iter().collect();
+    all.sort_by(|a, b| (&b.0, &a.1).cmp(&(&a.0, &b.1)));
+    let more = all.len().saturating_sub(most);
+    all.truncate(most);
+    (all, more)
+}
+
 /// Counts members and keeps the alphabetically first [`MAX_EXAMPLES`] as examples.
 #[derive(Default)]
 pub struct Examples {
@@ -75,6 +84,13 @@ pub fn pod_of<'a>(cx: &ReadContext<'a>) -> Result<&'a PodRecord, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_largest_come_first_and_equal_ones_by_name() {
+        let all = [(1, "d"), (3, "b"), (2, "c"), (3, "a")];
+        assert_eq!(largest(all, 3), (vec![(3, "a"), (3, "b"), (2, "c")], 1));
+        assert_eq!(largest(all, 9).1, 0);
+    }
 
     #[test]
     fn examples_are_the_first_in_order_whatever_the_order_they_came_in() {

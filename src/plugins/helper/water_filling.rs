@@ -5,6 +5,8 @@
 //! shared out exactly, by largest remainder. The algorithm is Koordinator's (`RuntimeQuotaCalculator`), for one
 //! resource. Not here: trees, resources, and what a claimant is.
 
+use pellucid_api::rest::sharing::SharingRound;
+
 /// What one claimant asks for. Amounts are not negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
@@ -29,6 +31,18 @@ pub struct Round {
     pub shares: Vec<(usize, i64)>,
     /// What was taken back from those whose requests are met, for the next round.
     pub excess: i64,
+}
+
+impl Round {
+    /// Shows the round. `name` is what a claimant is called, and `text` writes an amount.
+    pub fn show(&self, name: impl Fn(usize) -> String, text: impl Fn(i64) -> String) -> SharingRound {
+        SharingRound {
+            amount: text(self.amount),
+            weights: self.weights.to_string(),
+            shares: self.shares.iter().map(|(i, share)| (name(*i), text(*share))).collect(),
+            excess: text(self.excess),
+        }
+    }
 }
 
 /// Shares out `total` and returns what each claimant gets. Of two equal remainders the earlier claimant's is larger, so

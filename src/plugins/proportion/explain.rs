@@ -4,11 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use pellucid_api::rest::proportion::{QueueClaim, QueueExplanation, QueueRound, QueueShare};
+use pellucid_api::rest::proportion::{QueueClaim, QueueExplanation, QueueShare};
 use pellucid_framework::endpoint::{ReadContext, ReadError};
 use pellucid_model::Name;
 use pellucid_plugin_helper::loans::Loans;
-use pellucid_plugin_helper::water_filling::Round;
 use serde_json::{Value, json};
 
 use super::amounts::{Amounts, clamp, text};
@@ -66,12 +65,6 @@ impl Queues {
             deserved: of(shares[i]),
             allocated: text(resource, sum(queue, |tenant| &tenant.sums.allocated)),
         };
-        let round = |round: Round| QueueRound {
-            amount: of(round.amount),
-            weights: round.weights.to_string(),
-            shares: round.shares.iter().map(|(i, share)| (name(*i), of(*share))).collect(),
-            excess: of(round.excess),
-        };
         let from = loans.from(at).into_iter().filter_map(|(lender, amount)| Some((lender?, amount)));
         let named = |all: Vec<(usize, i64)>| -> BTreeMap<String, String> {
             all.into_iter().map(|(i, amount)| (name(i), of(amount))).collect()
@@ -103,7 +96,7 @@ impl Queues {
             limited_by: limited_by.map(str::to_owned),
             is_overused: requested > allocated && allocated >= i128::from(shares[at]),
             queues: self.existing.iter().enumerate().map(claim).collect(),
-            rounds: rounds.into_iter().map(round).collect(),
+            rounds: rounds.iter().map(|round| round.show(name, of)).collect(),
         }
     }
 }

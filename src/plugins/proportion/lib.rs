@@ -38,6 +38,7 @@ pub fn registration() -> Registration {
         .with_keys(KEYS)
         .with_reasons([&admission::OVERUSED, &admission::CAPABILITY])
         .with_endpoints(endpoints::all())
+        .with_pod_read(advice::reading::POD_READ)
         .with_gauges(&advice::gauges::ALL)
         .with_groups(Grouping {
             name: "queue",

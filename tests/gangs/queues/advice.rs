@@ -199,6 +199,104 @@ fn a_queue_is_explained_with_its_rounds() {
     assert!(text(&body, "/sentences/0").starts_with("there is no Queue"), "{body:#}");
 }
 
+/// Reads where a pod stands with its queue.
+fn stands(core: &mut Core, pod: &Pod) -> Value {
+    ask(core, &format!("/apis/v1/explain/pods/{}/{}/queue", pod.key.namespace, pod.key.name))
+}
+
+#[test]
+fn where_a_pod_stands_has_the_share_and_who_has_the_rest() {
+    let (mut core, a, b) = shared();
+    let waits = waiting(&core, &a[..12]).clone();
+    let body = stands(&mut core, &waits);
+    assert_eq!(
+        (&body["queue"], &body["podGroup"], &body["exists"]),
+        (&json!("a"), &json!("ns/a"), &json!(true))
+    );
+    assert_eq!((&body["code"], &body["text"]), (&json!("QueueOverused"), &json!(note(&mut core, &waits))));
+    let numbers = json!({
+        "resource": "cpu", "requested": "1", "blockedBy": "deserved", "allocated": "4", "ownGang": "0", "deserved": "4",
+        "request": "13", "borrowers": {"b": "2"},
+        "consumers": ["a-00", "a-01", "a-02", "z-other"].map(|name| json!({"pod": format!("ns/{name}"), "allocated": "1"})),
+    });
+    assert_eq!(body["resources"], json!([numbers]), "{body:#}");
+    // The explanation of the pod leads there.
+    let explained = ask(&mut core, &format!("/apis/v1/explain/pods/ns/{}", waits.key.name));
+    assert_eq!(explained["notes"][0]["more"], format!("/apis/v1/explain/pods/ns/{}/queue", waits.key.name));
+    // A pod that is placed stands as if it had no place.
+    let held = b.iter().find(|pod| core.node_of(pod).is_some()).expect("one is placed").clone();
+    let body = stands(&mut core, &held);
+    assert_eq!((&body["code"], &body["resources"][0]["allocated"]), (&Value::Null, &json!("7")), "{body:#}");
+    let path = "/apis/v1/explain/pods/ns/nobody/queue";
+    assert_eq!(code_of(try_ask(&mut core, path)), "PodNotFound");
+}
+
+#[test]
+fn where_a_pod_stands_has_its_gang_its_capability_and_those_who_hold_too_much() {
+    let mut limits = limited("a", 1, 3);
+    limits.capability = [("cpu".into(), 3000), ("pods".into(), 2)].into();
+    let mut core = two_queues(limits, queue("b", 1));
+    let (a, b) = (members("a", 3), members("b", 12));
+    see_all(&mut core, &b);
+    core.run();
+    see_all(&mut core, &a[..1]);
+    core.run();
+    let body = stands(&mut core, &a[0]);
+    assert_eq!(body["code"], Value::Null, "the queue takes it, and no node has room: {body:#}");
+    assert_eq!(body["resources"][0]["holders"], json!({"b": "1"}), "{body:#}");
+    for pod in &b[..6] {
+        core.delete(pod);
+    }
+    core.run_after(30 * SECOND);
+    see_all(&mut core, &a[1..]);
+    core.run_after(30 * SECOND);
+    let waits = waiting(&core, &a).clone();
+    let body = stands(&mut core, &waits);
+    assert_eq!(body["code"], "QueueCapabilityExceeded", "{body:#}");
+    let row = |resource: &str| {
+        let rows = list(&body, "/resources");
+        rows.iter().find(|row| row["resource"] == resource).unwrap_or_else(|| panic!("{body:#}")).clone()
+    };
+    let (cpu, pods) = (row("cpu"), row("pods"));
+    assert_eq!(
+        (&cpu["blockedBy"], &cpu["allocated"], &cpu["capability"]),
+        (&Value::Null, &json!("2"), &json!("3"))
+    );
+    assert_eq!(
+        (&pods["blockedBy"], &pods["allocated"], &pods["capability"]),
+        (&json!("capability"), &json!("2"), &json!("2"))
+    );
+    assert_eq!((&pods["deserved"], &pods["consumers"]), (&Value::Null, &Value::Null), "{pods}");
+}
+
+#[test]
+fn a_pod_without_a_queue_or_of_a_missing_one_says_so() {
+    let mut core = two_queues(queue("a", 1), queue("b", 1));
+    core.see_object(group("lost", "nobody", 1));
+    let (lost, plain) = (member("lost", "lost-0", 1000), single("plain", 1000));
+    see_all(&mut core, [&lost, &plain]);
+    core.run();
+    let body = stands(&mut core, &lost);
+    assert_eq!(
+        (&body["queue"], &body["exists"], &body["resources"]),
+        (&json!("nobody"), &json!(false), &json!([]))
+    );
+    let body = stands(&mut core, &plain);
+    assert_eq!(
+        (&body["queue"], &body["exists"], &body["resources"]),
+        (&Value::Null, &json!(false), &json!([]))
+    );
+    // Without any Queue there is nothing to stand with.
+    let mut without = core_with(12);
+    let pod = shadow("s", 1000);
+    without.see(&pod);
+    let body = stands(&mut without, &pod);
+    assert_eq!(
+        (&body["queue"], &body["exists"], &body["resources"]),
+        (&json!("default"), &json!(true), &json!([]))
+    );
+}
+
 #[test]
 fn gauges_have_the_amounts_of_each_queue() {
     let (core, ..) = shared();

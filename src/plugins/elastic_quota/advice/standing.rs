@@ -5,7 +5,8 @@
 
 use pellucid_api::rest::elastic_quota::{LevelAmounts, PodQuota, QuotaConsumer, QuotaLevel};
 use pellucid_model::quantity::format_amount;
-use pellucid_model::{Now, Pod, PodSpec};
+use pellucid_model::{Name, Now, Pod, PodSpec};
+use pellucid_plugin_helper::listing::{MAX_EXAMPLES as MOST_CONSUMERS, largest};
 
 use super::super::admission::{INSUFFICIENT, INSUFFICIENT_FIXED, Lack};
 use super::super::args::QuotaArgs;
@@ -14,8 +15,6 @@ use super::super::tree::{QuotaIdx, Role, clamp};
 
 /// Number of quotas that a sentence names for what they borrow, or for what they use beyond their runtime.
 const MOST_NAMED: usize = 3;
-/// Number of pods named that use most of a resource.
-const MOST_CONSUMERS: usize = 5;
 
 /// A resource in which a pod is too much.
 pub(super) struct Blocked {
@@ -145,10 +144,9 @@ impl Quotas {
         let above = self.tree.get(parent);
         let loans = self.loans(parent, r);
         let name = |i: usize| &self.tree.get(above.children[i]).name;
-        let mut borrowers: Vec<usize> = (0..above.children.len())
-            .filter(|i| above.children[*i] != at && loans.borrowed[*i] > 0)
-            .collect();
-        borrowers.sort_by_key(|i| (std::cmp::Reverse(loans.borrowed[*i]), name(*i).clone()));
+        let others = (0..above.children.len()).filter(|i| above.children[*i] != at && loans.borrowed[*i] > 0);
+        let named = others.map(|i| (loans.borrowed[i], (name(i), i)));
+        let (borrowers, more) = largest(named, MOST_NAMED);
         if borrowers.is_empty() {
             let others = above.children.iter().filter(|child| **child != at);
             let others: i128 = others.map(|child| i128::from(self.tree.get(*child).cells[r].runtime)).sum();
@@ -158,7 +156,7 @@ impl Quotas {
                 above.name
             );
         }
-        let of = |i: &usize| {
+        let of = |(amount, (name_of, i)): &(i64, (&Name, usize))| {
             let from = loans.from(*i).into_iter().map(|(lender, amount)| match lender {
                 Some(lender) if above.children[lender] == at => {
                     format!("{} of its min", self.text(r, amount))
@@ -171,10 +169,9 @@ impl Quotas {
                 [one] => format!(" of {}", one.split_once(" of ").map_or("", |(_, whose)| whose)),
                 several => format!(" ({})", several.join(", ")),
             };
-            format!("{} borrows {}{whose}", name(*i), self.text(r, loans.borrowed[*i]))
+            format!("{name_of} borrows {}{whose}", self.text(r, *amount))
         };
-        let named: Vec<String> = borrowers.iter().take(MOST_NAMED).map(of).collect();
-        let more = borrowers.len().saturating_sub(MOST_NAMED);
+        let named: Vec<String> = borrowers.iter().map(of).collect();
         let more = if more > 0 { format!(", {more} others borrow too") } else { String::new() };
         format!("{}{more}", named.join(", "))
     }
@@ -308,12 +305,9 @@ impl Quotas {
         let used = self.pods.iter().flatten().filter_map(|counted| {
             let charge = counted.used().filter(|charge| below.contains(&charge.quota))?;
             let amount = clamp(self.uses(charge, r));
-            (amount > 0 && (charge.is_fixed || !lack.is_fixed))
-                .then_some((std::cmp::Reverse(amount), counted))
+            (amount > 0 && (charge.is_fixed || !lack.is_fixed)).then_some((amount, &counted.key))
         });
-        let mut all: Vec<_> = used.collect();
-        all.sort_by(|a, b| (a.0, &a.1.key).cmp(&(b.0, &b.1.key)));
-        let most = all.into_iter().take(MOST_CONSUMERS);
-        most.map(|(amount, counted)| QuotaConsumer { pod: counted.key.to_string(), used: amount.0 }).collect()
+        let (most, _) = largest(used, MOST_CONSUMERS);
+        most.into_iter().map(|(used, pod)| QuotaConsumer { pod: pod.to_string(), used }).collect()
     }
 }

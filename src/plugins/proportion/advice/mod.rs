@@ -1,14 +1,16 @@
-//! What people are told of pods and their queues: where a pod stands (`standing`), what would help (`proposals`, `moves`), and
-//! metrics (`gauges`).
+//! What people are told of pods and their queues: where a pod stands (`standing`), what would help (`proposals`, `moves`),
+//! the read about a pod (`reading`), and metrics (`gauges`).
 
 pub(super) mod gauges;
 mod moves;
 mod proposals;
+pub(super) mod reading;
 mod standing;
 
 use pellucid_framework::View;
 use pellucid_framework::advice::{Advice, Proposal};
-use pellucid_model::{Now, PodSpec};
+use pellucid_model::{Now, Pod, PodSpec};
+use serde_json::{Value, json};
 
 use super::Proportion;
 use super::queues::Queues;
@@ -24,5 +26,9 @@ impl Advice for Proportion {
             return Vec::new();
         }
         view.state::<Queues>().map(|queues| queues.proposals(view, spec)).unwrap_or_default()
+    }
+
+    fn body(&self, view: View<'_>, pod: &Pod, _now: Now) -> Value {
+        view.state::<Queues>().map_or(Value::Null, |queues| json!(queues.of_pod(view, pod)))
     }
 }

@@ -4,6 +4,7 @@
 
 use pellucid_cluster::gangs::Gangs;
 use pellucid_model::{Name, PodSpec};
+use pellucid_plugin_helper::listing::largest;
 
 use super::super::admission::{Asking, Short};
 use super::super::amounts::{clamp, text};
@@ -77,26 +78,35 @@ impl Queues {
         if short.limit >= total {
             return Some(format!("that is all that nodes offer, {}", of(total)));
         }
-        let parts = self.parts(resource);
-        let others = self.existing.iter().zip(parts).filter(|(other, _)| *other != queue);
-        let others: Vec<(&Name, i128, i128)> = others
-            .map(|(other, part)| (other, self.deserved(other, resource), i128::from(part)))
-            .filter(|(_, deserved, _)| *deserved > 0)
-            .collect();
-        let mut borrowers: Vec<(i128, &Name)> =
-            others.iter().map(|(other, deserved, part)| (deserved - part, *other)).collect();
-        borrowers.retain(|(amount, _)| *amount > 0);
-        borrowers.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
+        let (borrowers, more) = largest(self.borrowers(queue, resource), MOST_NAMED);
         if borrowers.is_empty() {
-            let deserved = of(others.iter().map(|(_, deserved, _)| deserved).sum());
+            let others = self.existing.iter().filter(|other| *other != queue);
+            let deserved = of(others.map(|other| self.deserved(other, resource)).sum());
             let all = of(total);
             return Some(format!("the other queues deserve {deserved} of {all}, within their weights"));
         }
-        let named = borrowers.iter().take(MOST_NAMED);
+        let named = borrowers.iter();
         let named: Vec<String> = named.map(|(n, other)| format!("{other} borrows {}", of(*n))).collect();
-        let more = borrowers.len().saturating_sub(MOST_NAMED);
         let more = if more > 0 { format!(", {more} others borrow too") } else { String::new() };
         Some(format!("{}{more}", named.join(", ")))
+    }
+
+    /// Returns by how much other queues deserve more than their parts by weight.
+    pub(super) fn borrowers<'q>(&'q self, queue: &Name, resource: &Name) -> Vec<(i128, &'q Name)> {
+        let with_parts = self.existing.iter().zip(self.parts(resource));
+        let beyond =
+            with_parts.map(|(other, part)| (self.deserved(other, resource) - i128::from(part), other));
+        beyond.filter(|(amount, other)| *amount > 0 && *other != queue).collect()
+    }
+
+    /// Returns by how much other queues hold more than they deserve.
+    pub(super) fn holders<'q>(&'q self, queue: &Name, resource: &Name) -> Vec<(i128, &'q Name)> {
+        let beyond = |other: &'q Name| {
+            let held = self.tenants.get(other)?.sums.allocated.get(resource);
+            Some((held - self.deserved(other, resource), other))
+        };
+        let beyond = self.existing.iter().filter_map(beyond);
+        beyond.filter(|(amount, other)| *amount > 0 && *other != queue).collect()
     }
 
     fn deserved(&self, queue: &Name, resource: &Name) -> i128 {
@@ -151,17 +161,12 @@ impl Queues {
 
     /// Says who holds more than it deserves of what a pod requests that its queue lets pass.
     fn owed(&self, asking: Asking<'_>) -> Option<String> {
-        let beyond = |other: &Name, resource: &Name| {
-            self.tenants.get(other)?.sums.allocated.get(resource).checked_sub(self.deserved(other, resource))
-        };
-        let over = |resource: &Name| -> Vec<String> {
-            let others = self.existing.iter().filter(|other| *other != asking.queue);
-            let amounts = others.filter_map(|other| Some((other, beyond(other, resource)?)));
-            let amounts = amounts.filter(|(_, amount)| *amount > 0);
-            amounts.map(|(other, amount)| format!("{other} holds {}", text(resource, amount))).collect()
-        };
         let requests = asking.requests();
-        let of_each = requests.iter().map(|(resource, request)| (resource, *request, over(resource)));
+        let of_each = requests.iter().map(|(resource, request)| {
+            let held = self.holders(asking.queue, resource).into_iter();
+            let over = held.map(|(n, other)| format!("{other} holds {}", text(resource, n)));
+            (resource, *request, over.collect::<Vec<String>>())
+        });
         let (resource, request, over) = of_each.into_iter().find(|(_, _, over)| !over.is_empty())?;
         let more = over.len().saturating_sub(MOST_NAMED);
         let more = if more > 0 { format!(" and {more} others hold some") } else { String::new() };
