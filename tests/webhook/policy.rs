@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 
 use crate::quotas::{PREFIX, quota};
 
-const TEMPLATE: &str =
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/chart/templates/webhook-policy.yaml"));
+const TEMPLATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/chart/templates/webhook-policy.yaml");
 
 /// Returns the `spec` of the policy as it stands in the template.
 fn policy() -> Value {
+    let template = std::fs::read_to_string(TEMPLATE).unwrap();
     let policy =
-        TEMPLATE.split("---\n").find(|part| part.contains("kind: ValidatingAdmissionPolicy\n")).unwrap();
+        template.split("---\n").find(|part| part.contains("kind: ValidatingAdmissionPolicy\n")).unwrap();
     let spec = &policy[policy.find("\nspec:").unwrap()..];
     assert!(!spec.contains("{{"), "helm fills in something of the spec, which is read without it here");
     serde_saphyr::from_str::<Value>(spec).unwrap()["spec"].take()

@@ -214,10 +214,12 @@ fn where_a_pod_stands_has_the_share_and_who_has_the_rest() {
         (&json!("a"), &json!("ns/a"), &json!(true))
     );
     assert_eq!((&body["code"], &body["text"]), (&json!("QueueOverused"), &json!(note(&mut core, &waits))));
+    let holds = |name: &str| json!({"pod": format!("ns/{name}"), "allocated": "1"});
+    let consumers = ["a-00", "a-01", "a-02", "z-other"].map(holds);
     let numbers = json!({
         "resource": "cpu", "requested": "1", "blockedBy": "deserved", "allocated": "4", "ownGang": "0", "deserved": "4",
         "request": "13", "borrowers": {"b": "2"},
-        "consumers": ["a-00", "a-01", "a-02", "z-other"].map(|name| json!({"pod": format!("ns/{name}"), "allocated": "1"})),
+        "consumers": consumers,
     });
     assert_eq!(body["resources"], json!([numbers]), "{body:#}");
     // The explanation of the pod leads there.
