@@ -204,7 +204,7 @@ async fn built_in_quotas_can_be_given_objects_in_a_simulation() {
     let reply = cluster.post("/apis/v1/simulate", &json!({"pods": pods, "edits": gone}));
     let message = reply.json()["message"].as_str().unwrap_or_default().to_owned();
     assert!(
-        reply.status == 404 && message.contains("koordinator-default-quota"),
+        reply.status == 400 && message.contains("koordinator-default-quota"),
         "{} {message}",
         reply.status
     );
