@@ -18,14 +18,36 @@ use crate::quotas::{PREFIX, quota};
 
 const TEMPLATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/chart/templates/webhook-policy.yaml");
 
-/// Returns the `spec` of the policy as it stands in the template.
-fn policy() -> Value {
-    let template = std::fs::read_to_string(TEMPLATE).unwrap();
-    let policy =
-        template.split("---\n").find(|part| part.contains("kind: ValidatingAdmissionPolicy\n")).unwrap();
-    let spec = &policy[policy.find("\nspec:").unwrap()..];
-    assert!(!spec.contains("{{"), "helm fills in something of the spec, which is read without it here");
-    serde_saphyr::from_str::<Value>(spec).unwrap()["spec"].take()
+/// The policy, its expressions compiled.
+struct Policy {
+    /// In the order in which each may use those before it.
+    variables: Vec<(String, Program)>,
+    /// Each with the expression of its message.
+    validations: Vec<(Program, Program)>,
+}
+
+impl Policy {
+    /// Reads the `spec` of the policy as it stands in the template.
+    fn read() -> Self {
+        let template = std::fs::read_to_string(TEMPLATE).unwrap();
+        let is_policy = |part: &&str| part.contains("kind: ValidatingAdmissionPolicy\n");
+        let policy = template.split("---\n").find(is_policy).unwrap();
+        let spec = &policy[policy.find("\nspec:").unwrap()..];
+        assert!(!spec.contains("{{"), "helm fills in something of the spec, which is read without it here");
+        let spec = serde_saphyr::from_str::<Value>(spec).unwrap()["spec"].take();
+        assert_eq!(spec.get("matchConditions"), None, "the test does not evaluate them");
+        let compiled = |of: &Value, field: &str| {
+            let text = of[field].as_str().unwrap();
+            Program::compile(text).unwrap_or_else(|e| panic!("{text}: {e}"))
+        };
+        let all = |field: &str| spec[field].as_array().unwrap().iter();
+        let named = |of: &Value| (of["name"].as_str().unwrap().to_owned(), compiled(of, "expression"));
+        let judged = |of: &Value| (compiled(of, "expression"), compiled(of, "messageExpression"));
+        Self {
+            variables: all("variables").map(named).collect(),
+            validations: all("validations").map(judged).collect(),
+        }
+    }
 }
 
 /// Converts JSON as an API server does: whole numbers are `int`.
@@ -54,38 +76,33 @@ struct Write<'w> {
 impl Write<'_> {
     /// Returns the problems that the policy refuses the write for, none when it lets it through. Every expression is evaluated,
     /// in the order in which an API server does; one with an error fails the test.
-    fn policy(&self, policy: &Value) -> BTreeSet<String> {
+    fn policy(&self, policy: &Policy) -> BTreeSet<String> {
+        let mut context = Context::default().with_all();
+        for (name, object) in [("object", self.new), ("oldObject", self.old)] {
+            context.add_variable_from_value(name, object.map_or(Cel::Null, cel));
+        }
         let mut variables = BTreeMap::new();
-        let eval = |variables: &BTreeMap<&str, Cel>, expression: &Value| {
-            let text = expression.as_str().unwrap();
-            let mut context = Context::default().with_all();
-            for (name, object) in [("object", self.new), ("oldObject", self.old)] {
-                context.add_variable_from_value(name, object.map_or(Cel::Null, cel));
-            }
+        let run = |program: &Program, name: &str, context: &Context<'_>| {
+            program
+                .execute(context)
+                .unwrap_or_else(|e| panic!("{name}: {e} with {:?} {:?}", self.old, self.new))
+        };
+        for (name, program) in &policy.variables {
+            let value = run(program, name, &context);
+            variables.insert(name.as_str(), value);
             let known = variables.iter().map(|(name, value)| (*name, value.clone()));
             context.add_variable_from_value("variables", map(known));
-            let program = Program::compile(text).unwrap_or_else(|e| panic!("{text}: {e}"));
-            program
-                .execute(&context)
-                .unwrap_or_else(|e| panic!("{text}: {e} with {:?} {:?}", self.old, self.new))
-        };
-        let all = |field: &str| policy[field].as_array().cloned().unwrap_or_default();
-        assert_eq!(all("matchConditions"), [] as [Value; 0], "the test does not evaluate them");
-        let declared = all("variables");
-        for variable in &declared {
-            let value = eval(&variables, &variable["expression"]);
-            variables.insert(variable["name"].as_str().unwrap(), value);
         }
         let mut problems = BTreeSet::new();
-        for validation in all("validations") {
-            let message = match eval(&variables, &validation["messageExpression"]) {
-                Cel::String(text) => text,
-                other => panic!("{}: {other:?} is no text", validation["messageExpression"]),
+        for (expression, message) in &policy.validations {
+            let Cel::String(message) = run(message, "a message", &context) else {
+                panic!("a message is no text")
             };
-            match eval(&variables, &validation["expression"]) {
-                Cel::Bool(true) => {}
-                Cel::Bool(false) => problems.extend(message.split("; ").map(str::to_owned)),
-                other => panic!("{}: {other:?} is neither true nor false", validation["expression"]),
+            let Cel::Bool(is_fine) = run(expression, "a validation", &context) else {
+                panic!("no condition")
+            };
+            if !is_fine {
+                problems.extend(message.split("; ").map(str::to_owned));
             }
         }
         problems
@@ -163,7 +180,7 @@ fn fields(problems: &BTreeSet<String>) -> BTreeSet<&str> {
 
 #[test]
 fn policy_and_webhook_agree_about_every_write() {
-    let (policy, quotas) = (policy(), quotas());
+    let (policy, quotas) = (Policy::read(), quotas());
     for (what, new, broken) in &quotas {
         let made = Write { old: None, new: Some(new) };
         let problems = made.policy(&policy);
@@ -194,7 +211,7 @@ fn policy_and_webhook_agree_about_every_write() {
 
 #[test]
 fn the_policy_speaks_as_the_webhook_does() {
-    let policy = policy();
+    let policy = Policy::read();
     let amounts = |min: Value, max: Value| json!({"min": min, "max": max});
     let labelled = |tree: &str| quota("n", json!({"tree-id": tree}), json!({}), json!({"max": {"cpu": 1}}));
     let plain = quota("n", json!({}), json!({}), json!({"max": {"cpu": 1}}));
@@ -206,6 +223,7 @@ fn the_policy_speaks_as_the_webhook_does() {
             amounts(json!({"gpu": 1}), json!({"cpu": max})),
         )
     };
+    let bare = json!({"metadata": {"name": "koordinator-root-quota", "namespace": "kube-system"}});
     let strict = json!({"max-strict-check-resource-keys": "[\"cpu\"]"});
     let mut below = quota("n", json!({}), strict, json!({"max": {"cpu": 1}}));
     below["status"] = json!({"used": {"cpu": 2}});
@@ -241,6 +259,13 @@ fn the_policy_speaks_as_the_webhook_does() {
         ),
         (Some(plain), Some(labelled("t")), &[]),
         (None, Some(built_in(1)), &[]),
+        (
+            Some(bare.clone()),
+            None,
+            &["quota koordinator-root-quota: metadata.name \"koordinator-root-quota\": built-in quotas \
+            cannot be deleted"],
+        ),
+        (Some(bare.clone()), Some(bare), &[]),
         (Some(built_in(1)), Some(built_in(1)), &[]),
         (
             Some(built_in(1)),
