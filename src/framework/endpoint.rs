@@ -115,7 +115,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Registers an endpoint whose body is one `T`, without a table.
-    pub fn of<T: ToSchema>(
+    pub fn of<T: ToSchema + 'static>(
         path: &'static str,
         summary: &'static str,
         read: impl for<'a> Fn(&ReadContext<'a>) -> Result<Value, ReadError> + Send + Sync + 'static,
@@ -144,7 +144,11 @@ impl Endpoint {
 
     /// Makes the endpoint a list of `I`, which lies in the field `array` of the body; it is its table too. The read cuts
     /// its page with [`ReadContext::list`].
-    pub fn with_pages<I: ToSchema>(mut self, array: &'static str, attributes: &'static [Attribute]) -> Self {
+    pub fn with_pages<I: ToSchema + 'static>(
+        mut self,
+        array: &'static str,
+        attributes: &'static [Attribute],
+    ) -> Self {
         self.list = Some(ListSpec { array, attributes: attributes.into(), item: BodySchema::of::<I>() });
         self.with_rows(array)
     }

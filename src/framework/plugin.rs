@@ -147,12 +147,15 @@ pub trait Filter: Send + Sync {
     }
     /// Returns whether this plugin may refuse the pod on some node for want of the other pod: whether the other one's
     /// leaving can harm. Called for readers of explanations, never for a decision.
-    #[inline]
     fn needs(&self, _view: View<'_>, _spec: &PodSpec, _other: &PodSpec) -> bool {
         false
     }
+    /// Returns whether a refusal rests on what is measured on a node: it may end when pods on the node do, or by itself,
+    /// although a state without those pods still refuses. So nobody is told that it lasts.
+    fn is_measured(&self) -> bool {
+        false
+    }
     /// Returns the numbers behind one of this plugin's causes, over the nodes refused with it.
-    #[inline]
     fn measure(&self, _view: View<'_>, _spec: &PodSpec, _cause: &Cause, _nodes: &[NodeIdx]) -> Vec<Measure> {
         Vec::new()
     }
@@ -160,7 +163,6 @@ pub trait Filter: Send + Sync {
     /// `None` when the cause that `filter` gives has all reasons, and its code holds for each. Called for readers of
     /// explanations, never for a decision. Invariants: a node has a reason exactly when `filter` refuses it, and the
     /// codes in the filter's cause are among the codes listed.
-    #[inline]
     fn every_reason<'a>(
         &'a self,
         _view: View<'a>,
@@ -172,14 +174,12 @@ pub trait Filter: Send + Sync {
     /// Returns what of the pod's requirements the nodes in `refused` do not fulfil: which term it is, how many nodes
     /// fulfil it alone, and what is there instead. Called for readers of explanations, also of pods that PreFilter
     /// refuses; then `refused` has all nodes.
-    #[inline]
     fn requirements(&self, _view: View<'_>, _spec: &PodSpec, _refused: &[NodeIdx]) -> Vec<RequirementDetail> {
         Vec::new()
     }
     /// Returns what makes one node refuse the pod with one of this plugin's causes, with the node's own numbers, as a
     /// clause. `None` when there is nothing to add to the cause, or when the node does not refuse for it in this state.
     /// Called for readers of explanations, never for a decision; `now` is the time at which they read.
-    #[inline]
     fn detail(
         &self,
         _view: View<'_>,

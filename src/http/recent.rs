@@ -3,8 +3,8 @@
 //! Some reads work out a lot about a snapshot that all readers of it share. With a new snapshot every few milliseconds
 //! each of them would work it out anew. So these reads stay at the last snapshot that took long. While somebody asks now
 //! and then, a newer one is worked out every half second beside the answers, so that nobody waits for it, and nobody gets
-//! one that is older than a second. What is worked out quickly, as in a small cluster, is always read from the newest
-//! snapshot.
+//! one that is older than a second. Where that takes long, it comes as much later as keeps it to an eighth of the time, and
+//! answers are as much older. What is worked out quickly, as in a small cluster, is always read from the newest snapshot.
 //!
 //! Not here: what is shared, which lies in the snapshot, and the snapshots of lists that go on (`walks`).
 
@@ -17,14 +17,16 @@ use tokio::time::Instant;
 
 /// Shortest read for which its snapshot is kept.
 const LONG: Duration = Duration::from_millis(20);
-/// How old the kept snapshot may be.
-const OLDEST: Duration = Duration::from_secs(1);
+/// How long after the next one is due the kept snapshot may be read.
+const GRACE: Duration = Duration::from_millis(500);
+/// Working out may take one part in this many of the time.
+const SHARE: u32 = 8;
 /// How long after the last request it is still renewed.
 const WATCHED: Duration = Duration::from_secs(10);
 
 /// The kept snapshot.
 pub(crate) struct Recent<S> {
-    /// Time after which a newer one is worked out.
+    /// Shortest time after which a newer one is worked out.
     every: Duration,
     state: Mutex<State<S>>,
 }
@@ -41,6 +43,20 @@ struct Kept<S> {
     snapshot: Arc<S>,
     /// When it was the newest one.
     since: Instant,
+    /// Time after which a newer one is worked out.
+    every: Duration,
+}
+
+impl<S> Kept<S> {
+    /// Returns when a newer one has to be worked out.
+    fn due(&self) -> Instant {
+        self.since + self.every
+    }
+
+    /// Returns when it may not be read any more.
+    fn end(&self) -> Instant {
+        self.due() + GRACE
+    }
 }
 
 impl<S> State<S> {
@@ -68,7 +84,7 @@ impl<S: Published> Recent<S> {
         let mut state = self.state.lock();
         state.asked = Some(Instant::now());
         let kept = state.kept.as_ref()?;
-        let is_old = kept.since.elapsed() >= OLDEST;
+        let is_old = Instant::now() >= kept.end();
         let is_wanted = wanted.is_none_or(|wanted| kept.snapshot.generation() >= wanted);
         (!is_old && is_wanted).then(|| Arc::clone(&kept.snapshot))
     }
@@ -81,8 +97,10 @@ impl<S: Published> Recent<S> {
         if state.kept.as_ref().is_some_and(|kept| kept.snapshot.generation() >= generation) {
             return false;
         }
-        let is_long = since.elapsed() >= LONG;
-        state.kept = is_long.then(|| Kept { snapshot: Arc::clone(snapshot), since });
+        let took = since.elapsed();
+        let is_long = took >= LONG;
+        let every = self.every.max(took * SHARE);
+        state.kept = is_long.then(|| Kept { snapshot: Arc::clone(snapshot), since, every });
         is_long && !std::mem::replace(&mut state.is_tended, true)
     }
 
@@ -97,10 +115,10 @@ impl<S: Published> Recent<S> {
     /// kept needs somebody to tend it.
     pub(crate) fn next(&self) -> Option<Next> {
         let mut state = self.state.lock();
-        let since = state.kept.as_ref().map(|kept| kept.since);
-        state.is_tended = since.is_some();
-        let since = since?;
-        Some(if state.is_watched() { Next::Renew(since + self.every) } else { Next::LetGo(since + OLDEST) })
+        let times = state.kept.as_ref().map(|kept| (kept.due(), kept.end()));
+        state.is_tended = times.is_some();
+        let (due, end) = times?;
+        Some(if state.is_watched() { Next::Renew(due) } else { Next::LetGo(end) })
     }
 
     /// Lets the snapshot go when nobody has asked for a while, because a snapshot that is held costs what changed since.
@@ -173,6 +191,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_takes_long_is_worked_out_in_an_eighth_of_the_time() {
+        let recent = recent();
+        chosen(&recent, None);
+        let start = Instant::now();
+        read(&recent, 1, ms(200)).await;
+        assert_eq!(recent.next(), Some(Next::Renew(start + ms(1600))));
+        advance(ms(1800)).await;
+        assert_eq!(chosen(&recent, None), Some(1), "it is read while the next one is worked out");
+        advance(ms(100)).await;
+        assert_eq!(chosen(&recent, None), None);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_state_that_is_still_the_newest_needs_no_other() {
         let recent = recent();
         chosen(&recent, None);
@@ -188,7 +219,7 @@ mod tests {
         let recent = recent();
         read(&recent, 7, ms(40)).await;
         assert_eq!((chosen(&recent, Some(7)), chosen(&recent, Some(8))), (Some(7), None));
-        advance(OLDEST).await;
+        advance(ms(1000)).await;
         assert_eq!(chosen(&recent, None), None, "it is too old for everybody");
     }
 

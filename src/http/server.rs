@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -15,7 +15,6 @@ use pellucid_model::time::Now;
 use pellucid_model::{Published, Viewer};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
-use utoipa::openapi::OpenApi;
 
 use crate::access::gate::Gate;
 use crate::access::redaction::{Redact, Redactor};
@@ -30,12 +29,12 @@ use crate::path_entry::PathEntry;
 use crate::read::{self, Load, Reader};
 use crate::recent::Recent;
 use crate::registration::endpoint::Endpoint;
-use crate::registration::openapi::describe;
+use crate::registration::openapi::{check_schemas, describe};
 use crate::registration::operation::{self, Operation};
 use crate::registration::route::{Method, Route};
 use crate::standard::flags::{self, Flagged, Switch};
 use crate::standard::health::{self, HealthCheck};
-use crate::standard::{Configz, Renderer, Standard, Version, all_operations};
+use crate::standard::{Configz, Document, Renderer, Standard, Version, all_operations};
 use crate::stream::Streams;
 use crate::tls::Tls;
 
@@ -179,7 +178,7 @@ impl Server {
         let operations = all_operations(&parts.routes);
         check(&operations)?;
         check_names(&parts)?;
-        let document = describe(&operations, &parts.version.git_version)?;
+        check_schemas(&operations)?;
         let limits = parts.limits;
         let authority = parts.authority.clone();
         let gate = authority.map(|authority| Arc::new(Gate::new(authority, limits.share)));
@@ -187,7 +186,7 @@ impl Server {
             Arc::new(Observed::new(Arc::clone(&parts.now), Arc::clone(&parts.observe), gate.is_some()));
         let checks: Arc<[HealthCheck]> = parts.health.as_slice().into();
         let end_feeds = CancellationToken::new();
-        let mut endpoints = endpoints(parts, &operations, &document, &end_feeds);
+        let mut endpoints = endpoints(parts, &operations, &end_feeds);
         endpoints.extend(health::endpoints(&checks));
         let unknown = gate.clone();
         let unknown = any(move |request: Request| middleware::unknown(unknown.clone(), request));
@@ -225,12 +224,7 @@ impl Server {
 }
 
 /// Returns all endpoints except the health checks.
-fn endpoints<S>(
-    parts: Parts<S>,
-    operations: &[Operation],
-    document: &OpenApi,
-    end_feeds: &CancellationToken,
-) -> Vec<Endpoint>
+fn endpoints<S>(parts: Parts<S>, operations: &[Operation], end_feeds: &CancellationToken) -> Vec<Endpoint>
 where
     S: Published + Send + Sync + 'static,
 {
@@ -270,7 +264,7 @@ where
         Arc::new(Flagged { switches, pool, body_limit, body_patience, redactor: Arc::clone(&redactor) });
     let standard = Standard {
         operations,
-        document: json(document),
+        document: document(operations, &parts.version.git_version),
         services: json(&operation::services(operations)),
         version: parts.version,
         configz: parts.configz,
@@ -281,6 +275,15 @@ where
     };
     let reads = parts.routes.into_iter().map(|route| read::endpoint(route, &reader));
     reads.chain(standard.endpoints()).chain(flags::endpoints(&flagged)).collect()
+}
+
+/// Returns the OpenAPI document, which is made when somebody reads it: few do, and it is a third of what a start costs
+/// in a build for tests. The schemas have been checked.
+fn document(operations: &[Operation], version: &str) -> Document {
+    let (operations, version) = (operations.to_vec(), version.to_owned());
+    Arc::new(LazyLock::new(Box::new(move || {
+        describe(&operations, &version).map(|document| json(&document)).unwrap_or_default()
+    })))
 }
 
 /// Serialises plain data, which cannot fail.

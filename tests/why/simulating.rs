@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::client::get;
+use crate::common::dialects::member;
 use crate::common::reads::{list, text};
 use crate::common::running::{Hand, Running, node, pod, priority_class, start, start_with, with};
 
@@ -224,6 +225,27 @@ async fn objects_of_plugins_and_declared_annotations_count_in_a_simulation() {
     let gone = json!({"deleteObject": {"kind": "NodeMetric", "name": "a"}});
     let again = simulated(&running, &json!({"pods": [asked], "edits": [{"applyObject": old}, gone]}));
     assert_eq!(text(&again, "/placements/0/node"), "a", "{again}");
+    running.stop().await;
+}
+
+/// A metric may fall when pods end, so nobody is told that the node never takes the pod; a node that is too small never does.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_measured_is_not_said_to_last() {
+    let running = with_load_aware().await;
+    let edits = json!([{"applyObject": metric("3900m")}]);
+    let asked = |cpu: &str, in_gang: bool| {
+        let pods = ["p", "q"].map(|name| {
+            let pod = made(name, "default", &json!({"cpu": cpu}));
+            if in_gang { member("unicore", pod, "g", 2) } else { pod }
+        });
+        let answer = simulated(&running, &json!({"pods": pods, "edits": edits}));
+        let code = |of: &Value| text(of, "/outlook/code").to_owned();
+        list(&answer, "/refused").iter().map(code).collect::<Vec<_>>()
+    };
+    assert_eq!(asked("1", false), ["NotKnown"; 2]);
+    assert_eq!(asked("1", true), ["NotKnown"; 2], "of a gang");
+    assert_eq!(asked("5", false), ["NeverFits"; 2]);
+    assert_eq!(asked("5", true), ["NeverFits"; 2], "of a gang");
     running.stop().await;
 }
 

@@ -1,9 +1,10 @@
 //! A reference to the schema of a body, without its type.
 //!
 //! Pure rooms declare the bodies of their endpoints with `BodySchema::of::<T>()` and never name the schema library. A
-//! reference holds only function pointers: declaring costs nothing, and the schema is made when the OpenAPI document is
+//! reference holds only a type's id and function pointers: declaring costs nothing, and the schema is made when the OpenAPI document is
 //! written.
 
+use std::any::TypeId;
 use std::borrow::Cow;
 
 use utoipa::openapi::schema::{AdditionalProperties, Schema, SchemaType};
@@ -21,6 +22,7 @@ pub struct BodySchema {
     shape: Shape,
     /// Whether the object has a `meta` beside the fields of its type.
     has_meta: bool,
+    of: TypeId,
     name: fn() -> Cow<'static, str>,
     own: fn() -> RefOr<Schema>,
     referenced: fn(&mut Named),
@@ -36,17 +38,24 @@ enum Shape {
 
 impl BodySchema {
     /// Describes a body that is one `T`. For lists and maps use [`Self::list_of`] and [`Self::map_of`].
-    pub const fn of<T: ToSchema>() -> Self {
-        Self { shape: Shape::One, has_meta: false, name: T::name, own: T::schema, referenced: T::schemas }
+    pub const fn of<T: ToSchema + 'static>() -> Self {
+        Self {
+            shape: Shape::One,
+            has_meta: false,
+            of: TypeId::of::<T>(),
+            name: T::name,
+            own: T::schema,
+            referenced: T::schemas,
+        }
     }
 
     /// Describes a body that is an array of `T`.
-    pub const fn list_of<T: ToSchema>() -> Self {
+    pub const fn list_of<T: ToSchema + 'static>() -> Self {
         Self { shape: Shape::List, ..Self::of::<T>() }
     }
 
     /// Describes a body that is an object whose values are `T`.
-    pub const fn map_of<T: ToSchema>() -> Self {
+    pub const fn map_of<T: ToSchema + 'static>() -> Self {
         Self { shape: Shape::Map, ..Self::of::<T>() }
     }
 
@@ -68,6 +77,11 @@ impl BodySchema {
     /// Returns the name of the type in the components, or of the item type of a list or map.
     pub fn name(&self) -> String {
         (self.name)().into_owned()
+    }
+
+    /// Returns what bodies that need the same components have in common.
+    pub fn family(&self) -> (TypeId, bool, bool) {
+        (self.of, self.has_meta, self.shape == Shape::Any)
     }
 
     /// Returns whether the body has a `meta` that its type has not.

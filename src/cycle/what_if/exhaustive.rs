@@ -135,17 +135,13 @@ fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
         masks.pod = Some(cause);
         return masks;
     }
-    let mut mask = vec![CauseId::FEASIBLE; n];
-    let mut nodes: Vec<NodeIdx> = Vec::new();
+    // Nodes that a PreFilter left out are included: the filters refuse them by themselves.
+    let (mut nodes, mut mask) = (asked.to_vec(), vec![CauseId::FEASIBLE; n]);
     for (at, value) in &prepared.values {
         let enabled = &ctx.profile.filter[*at];
         let Some(filter) = enabled.plugin.filter() else { continue };
         cancellation::check();
         let mut causes = Causes::default();
-        mask.fill(CauseId::FEASIBLE);
-        nodes.clear();
-        // Nodes that a PreFilter left out are included: the filters refuse them by themselves.
-        nodes.extend_from_slice(asked);
         filter.filter(ctx.view, ctx.spec, value, &mut Nodes::new(&mut nodes, &mut causes, &mut mask));
         if nodes.len() == asked.len() {
             continue;
@@ -154,13 +150,14 @@ fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
             Some(every) => add_every(&mut masks, asked, &every, (&causes, &mask)),
             None => add_causes(&mut masks, asked, &causes, &mask),
         }
+        // The next filter is asked of all nodes again.
+        mask.fill(CauseId::FEASIBLE);
+        nodes.clear();
+        nodes.extend_from_slice(asked);
     }
     let alignment = Alignment::of(ctx.profile, ctx.view, ctx.spec);
     if !alignment.is_idle() {
         let mut causes = Causes::default();
-        mask.fill(CauseId::FEASIBLE);
-        nodes.clear();
-        nodes.extend_from_slice(asked);
         alignment.filter(ctx, &mut Nodes::new(&mut nodes, &mut causes, &mut mask), &mut tally, |_| {});
         add_causes(&mut masks, asked, &causes, &mask);
     }

@@ -14,6 +14,7 @@ use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::gangs::gate::Block;
 use pellucid_cycle::what_if::edit::Edit;
 use pellucid_cycle::what_if::simulation::Simulation;
+use pellucid_model::collections::FxHashMap;
 use pellucid_model::{GangKey, Now, PodId, cancellation};
 use pellucid_recording::GangOutcome;
 use pellucid_recording::gang_verdict::{GangRefusal, GangShare, attempt_message};
@@ -24,6 +25,7 @@ use super::leaving::leaving;
 use super::status::GangStatus;
 use super::targets::targets;
 use crate::known::known;
+use crate::requirements::outlook::{MEASURED, is_measured};
 
 /// What a gang comes to when its group is planned now.
 #[derive(Clone)]
@@ -220,11 +222,25 @@ impl<'s> Look<'s> {
             (found.body, found.placed) = self.not_now(simulation, &emptied);
         } else if emptied.is_cut || as_it_is.truncated {
             found.body = body("NotKnown", "not every order of the members could be tried out".into());
+        } else if self.is_measured() {
+            found.body = body("NotKnown", MEASURED.into());
         } else {
             found.body = body("NeverFits", never(&emptied.shares));
             found.lasting = emptied.refusal;
         }
         found
+    }
+
+    /// Returns whether a node without the pods that can leave refuses a pending member of the group only for what is measured
+    /// on it. Members of one shape are alike.
+    fn is_measured(&self) -> bool {
+        let cluster = &self.snapshot.cluster;
+        let gangs = self.keys.iter().filter_map(|key| cluster.gangs().get(key));
+        let members = gangs.flat_map(|gang| gang.members.keys());
+        let pending =
+            members.filter_map(|id| Some((cluster.pod(*id).filter(|r| r.node.is_none())?.shape, *id)));
+        let by_shape: FxHashMap<_, PodId> = pending.collect();
+        by_shape.into_values().any(|id| is_measured(self.snapshot, id))
     }
 
     /// Returns the plan in which the victims are gone that the group asks for or asked for, if it gets its quorum then.

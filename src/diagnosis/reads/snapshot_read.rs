@@ -80,7 +80,7 @@ pub struct SnapshotRead {
 }
 
 impl SnapshotRead {
-    pub(crate) fn new<T: Serialize + ToSchema>(
+    pub(crate) fn new<T: Serialize + ToSchema + 'static>(
         path: impl Into<String>,
         tag: &'static str,
         summary: impl Into<String>,
@@ -99,7 +99,7 @@ impl SnapshotRead {
 
     /// Makes a read of a list of `I`, which lies in the field `array` of the body. Its items have `attributes` to filter
     /// and sort by.
-    pub(crate) fn list<T: Serialize + ToSchema, I: ToSchema>(
+    pub(crate) fn list<T: Serialize + ToSchema + 'static, I: ToSchema + 'static>(
         path: &str,
         tag: &'static str,
         summary: &str,

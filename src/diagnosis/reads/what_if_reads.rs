@@ -125,7 +125,7 @@ pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
 }
 
 /// Returns a read that tries out so much that it takes long.
-fn tried<T: Serialize + ToSchema>(
+fn tried<T: Serialize + ToSchema + 'static>(
     path: &str,
     summary: &str,
     (query, without, most): Amount,

@@ -22,9 +22,9 @@ use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, PodSpec, cancellation};
 
 use crate::known::known;
 
-use crate::requirements::PodRequirements;
 use crate::requirements::nearest::order;
 use crate::requirements::victims::victims_among;
+use crate::requirements::{PodRequirements, ask};
 
 /// Codes of outlooks.
 pub(crate) const NOW: &str = "FitsNow";
@@ -33,6 +33,10 @@ pub(crate) const NOT_NOW: &str = "NotNow";
 pub(crate) const NEVER: &str = "NeverFits";
 pub(crate) const HELD: &str = "HeldBack";
 pub(crate) const UNKNOWN: &str = "NotKnown";
+
+/// Of nodes that refuse a pod, or the pods of a gang, for what is measured on them.
+pub(crate) const MEASURED: &str =
+    "what is measured on nodes keeps it off them, which may change when pods on them end, or by itself";
 
 /// Number of pods that are listed to leave.
 const MOST_LISTED: usize = 8;
@@ -82,9 +86,18 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
         return found;
     }
     if !emptied.is_never() {
-        return of(UNKNOWN, "no set of pods was found whose end would help");
+        return of(
+            UNKNOWN,
+            if emptied.is_measured() { MEASURED } else { "no set of pods was found whose end would help" },
+        );
     }
     never(snapshot, asked)
+}
+
+/// Returns whether a node without the pods that can leave refuses a pod for what is measured on it, and for nothing else.
+pub(crate) fn is_measured(snapshot: &Snapshot, id: PodId) -> bool {
+    let has_measured = |asked: &PodRequirements<'_>| filters(asked).iter().any(|filter| filter.is_measured());
+    ask(snapshot, id).filter(has_measured).is_some_and(|asked| Emptied::of(snapshot, &asked).is_measured())
 }
 
 /// Returns the outlook of a pod that every node refuses whichever pods leave.
@@ -169,6 +182,8 @@ fn leaving(node: &Name, leave: &[PodKey]) -> Outlook {
 pub(crate) struct State {
     pub(crate) cluster: Cluster,
     pub(crate) masks: Masks,
+    /// The bits of what is measured on nodes, so that it may change.
+    measured: u64,
 }
 
 impl State {
@@ -176,17 +191,30 @@ impl State {
         let nodes = cluster.present().to_vec();
         let spec = &asked.record.pod.spec;
         let masks = masks_of_pod_on(&mut cluster, asked.profile, (asked.id, spec), &nodes);
-        Self { cluster, masks }
+        let measured = measured(asked, &masks);
+        Self { cluster, masks, measured }
     }
 
     fn takes(&self) -> bool {
         self.masks.pod.is_none() && self.cluster.present().iter().any(|node| self.masks.of(*node) == 0)
     }
 
-    /// Returns the requirements that a node fails; all alike of a pod that is refused as a whole.
+    /// Returns the requirements that a node fails and that are not measured; all alike of a pod that is refused as a whole.
     fn failed(&self, node: NodeIdx) -> impl Iterator<Item = &Requirement> {
-        self.masks.requirements(self.masks.of(node)).map(|(_, requirement)| requirement)
+        let lasting = self.masks.of(node) & !self.measured;
+        self.masks.requirements(lasting).map(|(_, requirement)| requirement)
     }
+}
+
+/// Returns the bits of what is measured on nodes.
+fn measured(asked: &PodRequirements<'_>, masks: &Masks) -> u64 {
+    let plugins = asked.profile.filter.iter().map(|enabled| &enabled.plugin);
+    let measured: Vec<&str> = plugins
+        .filter(|plugin| plugin.filter().is_some_and(Filter::is_measured))
+        .map(|plugin| plugin.name())
+        .collect();
+    let all = masks.requirements(u64::MAX).filter(|(_, of)| measured.contains(&of.plugin));
+    all.fold(0, |bits, (bit, _)| bits | 1 << bit)
 }
 
 /// The cluster without the pods that can leave, and without those of them that the pod does not need.
@@ -257,9 +285,15 @@ impl<'a> Emptied<'a> {
 
     /// Returns whether a node fails a requirement whichever pods leave.
     fn is_closed(&self, node: NodeIdx) -> bool {
-        let Some(kept) = self.but_needed() else { return self.all.masks.of(node) != 0 };
+        let Some(kept) = self.but_needed() else { return self.all.failed(node).next().is_some() };
         let kept: Vec<&Requirement> = kept.failed(node).collect();
         self.all.failed(node).any(|requirement| kept.contains(&requirement))
+    }
+
+    /// Returns whether a node fails nothing but what is measured on it.
+    fn is_measured(&self) -> bool {
+        let alone = |node: &NodeIdx| self.all.masks.of(*node) != 0 && self.all.failed(*node).next().is_none();
+        self.all.masks.pod.is_none() && self.all.cluster.present().iter().any(alone)
     }
 
     /// Returns whether every node fails something whichever pods leave.

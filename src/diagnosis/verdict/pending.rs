@@ -21,7 +21,8 @@ const MOST_EVALUATED: usize = 1_000_000;
 /// The verdicts on the refused and gated pods of a snapshot.
 #[derive(Default)]
 pub struct Verdicts {
-    by_pod: FxHashMap<PodId, Arc<PodVerdict>>,
+    /// By the number of the pod; empty when there is no verdict at all.
+    by_pod: Vec<Option<Arc<PodVerdict>>>,
     /// Whether some verdicts rest on recorded node groups alone, because there were too many shapes, or some gangs were
     /// not planned, because there were too many members.
     pub truncated: bool,
@@ -30,7 +31,7 @@ pub struct Verdicts {
 impl Verdicts {
     /// Returns the verdict on a pod, or `None` when it was neither refused nor gated.
     pub fn of(&self, id: PodId) -> Option<&PodVerdict> {
-        self.by_pod.get(&id).map(|verdict| &**verdict)
+        self.by_pod.get(id.index())?.as_deref()
     }
 }
 
@@ -44,7 +45,8 @@ pub fn verdicts(snapshot: &Snapshot, now: Now) -> Arc<Verdicts> {
 }
 
 fn work_out(snapshot: &Snapshot, now: Now) -> Verdicts {
-    let mut all = Verdicts::default();
+    let by_pod = vec![None; snapshot.cluster.n_pod_slots()];
+    let mut all = Verdicts { by_pod, truncated: false };
     let mut work = Work {
         snapshot,
         now,
@@ -56,7 +58,7 @@ fn work_out(snapshot: &Snapshot, now: Now) -> Verdicts {
     };
     for (id, record) in snapshot.cluster.pods().filter(|(_, record)| record.node.is_none()) {
         cancellation::check();
-        all.by_pod.extend(work.verdict(id, record).map(|verdict| (id, verdict)));
+        all.by_pod[id.index()] = work.verdict(id, record);
     }
     all.truncated = work.is_cut || work.outlooks.is_cut;
     all

@@ -3,7 +3,7 @@
 //! Invariant: the rows add up to the pods that `pending` lists, of which each is in one row.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
@@ -136,9 +136,9 @@ struct Counted<'r> {
     oldest: Option<i64>,
     /// Namespace and name of the first pod by name.
     example: Option<(&'r str, &'r str)>,
-    shapes: BTreeMap<ShapeId, &'r PodRecord>,
-    codes: BTreeMap<&'static str, usize>,
-    outlooks: BTreeMap<&'r str, usize>,
+    shapes: FxHashMap<ShapeId, &'r PodRecord>,
+    codes: Texts<'static>,
+    outlooks: Texts<'r>,
     row: PendingRow,
 }
 
@@ -163,12 +163,13 @@ impl<'r> Counted<'r> {
         row.max_priority = if is_first { priority } else { row.max_priority.max(priority) };
         self.example = Some(self.example.map_or(pod.key, |first| first.min(pod.key)));
         row.pods += 1;
-        // A pod without a unit counts as a unit of its own.
-        row.units += usize::from(pod.unit.is_none_or(|unit| self.units.insert(unit)));
+        // A pod without a unit counts as a unit of its own, and one without a gang is one.
+        let gang = pod.unit.filter(|_| pod.record.is_some_and(|record| record.pod.member_of().is_some()));
+        row.units += usize::from(gang.is_none_or(|unit| self.units.insert(unit)));
         row.nodes = row.nodes.max(pod.nodes);
         row.occurrences += pod.nodes;
-        *self.codes.entry(pod.code.as_str()).or_default() += 1;
-        *self.outlooks.entry(pod.outlook).or_default() += 1;
+        self.codes.add(pod.code.as_str());
+        self.outlooks.add(pod.outlook);
         if let Some(record) = pod.record {
             self.oldest =
                 Some(self.oldest.map_or(record.pod.created, |oldest| oldest.min(record.pod.created)));
@@ -184,17 +185,32 @@ impl<'r> Counted<'r> {
             oldest: oldest.map(rfc3339).unwrap_or_default(),
             example: self.example.map(|(namespace, name)| format!("{namespace}/{name}")).unwrap_or_default(),
             requests: if all.len() == 1 { all.into_iter().next() } else { None },
-            key_reason: most(&self.codes).to_owned(),
-            outlook: most(&self.outlooks).to_owned(),
+            key_reason: self.codes.most().to_owned(),
+            outlook: self.outlooks.most().to_owned(),
             ..self.row
         };
         (row, oldest)
     }
 }
 
-/// Returns the text that was counted most, the first of equals.
-fn most<'t>(counts: &BTreeMap<&'t str, usize>) -> &'t str {
-    counts.iter().max_by_key(|(text, n)| (**n, Reverse(**text))).map_or("", |(text, _)| text)
+/// Counts of a few texts.
+#[derive(Default)]
+struct Texts<'t>(Vec<(&'t str, usize)>);
+
+impl<'t> Texts<'t> {
+    fn add(&mut self, text: &'t str) {
+        // Most are the very same text.
+        let is_it = |known: &str| std::ptr::eq(known, text) || known == text;
+        match self.0.iter_mut().find(|(known, _)| is_it(known)) {
+            Some((_, n)) => *n += 1,
+            None => self.0.push((text, 1)),
+        }
+    }
+
+    /// Returns the text that was counted most, the first of equals by the alphabet.
+    fn most(&self) -> &'t str {
+        self.0.iter().max_by_key(|(text, n)| (*n, Reverse(*text))).map_or("", |(text, _)| text)
+    }
 }
 
 /// Returns the requests of a shape in one text, by resource name.

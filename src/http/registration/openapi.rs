@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use pellucid_api::rest::BodySchema;
+use pellucid_model::collections::FxHashSet;
 use serde_json::Value;
 use utoipa::openapi::path::{OperationBuilder, ParameterBuilder, ParameterIn, PathsBuilder};
 use utoipa::openapi::request_body::{RequestBody, RequestBodyBuilder};
@@ -22,18 +24,22 @@ use crate::registration::params::{Kind, Location, Param};
 use crate::registration::route::Method;
 use crate::stream;
 
+/// Fails when two different types of the operations have the same schema name.
+pub(crate) fn check_schemas(operations: &[Operation]) -> Result<(), BuildError> {
+    schemas(operations).map(drop)
+}
+
+/// Returns the document. Fails as [`check_schemas`] does.
 pub(crate) fn describe(operations: &[Operation], version: &str) -> Result<OpenApi, BuildError> {
     let mut paths = PathsBuilder::new();
-    let mut schemas = BTreeMap::new();
     let mut tags: Vec<&str> = Vec::new();
     for operation in operations {
         paths = paths.path(operation.braced(|_, name| name.to_owned()), path_item(operation));
-        collect_schemas(operation, &mut schemas)?;
         tags.push(&operation.tag);
     }
     tags.sort_unstable();
     tags.dedup();
-    let components = schemas
+    let components = schemas(operations)?
         .into_iter()
         .fold(ComponentsBuilder::new(), |components, (name, schema)| components.schema(name, schema));
     let components = schemes()
@@ -152,19 +158,10 @@ fn response(answer: &Answer) -> ResponseBuilder {
     })
 }
 
-fn collect_schemas(
-    operation: &Operation,
-    schemas: &mut BTreeMap<String, RefOr<Schema>>,
-) -> Result<(), BuildError> {
-    let contents = operation.answers.iter().flat_map(|answer| &answer.contents);
-    let bodies = contents.filter_map(|content| match content {
-        Content::Json { schema, .. } | Content::Lines { line: schema } => Some(schema),
-        Content::Text { .. } | Content::Bytes { .. } => None,
-    });
-    let bodies = bodies.chain(match &operation.request {
-        Some(Request::Json(schema)) => Some(schema),
-        _ => None,
-    });
+/// Returns the schemas that the operations need, by name. Those of a body that many operations have are made once.
+fn schemas(operations: &[Operation]) -> Result<BTreeMap<String, RefOr<Schema>>, BuildError> {
+    let (mut schemas, mut made) = (BTreeMap::new(), FxHashSet::default());
+    let bodies = operations.iter().flat_map(bodies).filter(|body| made.insert(body.family()));
     for (name, schema) in bodies.flat_map(|body| body.components()) {
         match schemas.get(&name) {
             Some(known) if *known != schema => return Err(BuildError::SchemaName { name }),
@@ -174,7 +171,20 @@ fn collect_schemas(
             }
         }
     }
-    Ok(())
+    Ok(schemas)
+}
+
+/// Iterates over the JSON bodies of an operation, those of answers first.
+fn bodies(operation: &Operation) -> impl Iterator<Item = &BodySchema> {
+    let contents = operation.answers.iter().flat_map(|answer| &answer.contents);
+    let answers = contents.filter_map(|content| match content {
+        Content::Json { schema, .. } | Content::Lines { line: schema } => Some(schema),
+        Content::Text { .. } | Content::Bytes { .. } => None,
+    });
+    answers.chain(match &operation.request {
+        Some(Request::Json(schema)) => Some(schema),
+        _ => None,
+    })
 }
 
 fn typed(kind: Type) -> Object {

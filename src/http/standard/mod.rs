@@ -7,7 +7,7 @@ pub(crate) mod flags;
 pub(crate) mod health;
 pub(crate) mod page;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use pellucid_api::rest::{BodySchema, Services};
@@ -74,6 +74,9 @@ impl Renderer {
 /// Returns the configuration in force, as JSON.
 pub type Configz = Arc<dyn Fn() -> Value + Send + Sync>;
 
+/// A body that is made when it is read for the first time.
+pub(crate) type Document = Arc<LazyLock<Bytes, Box<dyn FnOnce() -> Bytes + Send>>>;
+
 pub(crate) const INDEX: &str = "/";
 const DOCUMENT: &str = "/openapi.json";
 
@@ -84,7 +87,7 @@ fn services() -> Operation {
 
 fn document() -> Operation {
     let content = Content::json(BodySchema::any());
-    Operation::standard(DOCUMENT, "about", "This API as OpenAPI 3.1", content).needing(Need::User)
+    pooled(Operation::standard(DOCUMENT, "about", "This API as OpenAPI 3.1", content)).needing(Need::User)
 }
 
 fn version() -> Operation {
@@ -117,7 +120,7 @@ fn pooled(mut operation: Operation) -> Operation {
 
 pub(crate) struct Standard<'a> {
     pub(crate) operations: &'a [Operation],
-    pub(crate) document: Bytes,
+    pub(crate) document: Document,
     pub(crate) services: Bytes,
     pub(crate) version: Version,
     pub(crate) configz: Configz,
@@ -137,7 +140,7 @@ impl Standard<'_> {
         let mut all = page::endpoints(list);
         all.extend([
             Endpoint::fixed(services(), JSON, self.services),
-            Endpoint::fixed(document(), JSON, self.document),
+            made_once(document(), JSON, self.document, Arc::clone(&self.pool)),
             Endpoint::fixed(version(), JSON, version_body.into()),
             rendered(configz(), config, Arc::clone(&self.pool), Arc::clone(&self.redactor)),
             rendered(metrics(), self.metrics, Arc::clone(&self.pool), Arc::clone(&self.redactor)),
@@ -147,6 +150,13 @@ impl Standard<'_> {
         ]);
         all
     }
+}
+
+fn made_once(operation: Operation, content_type: &'static str, body: Document, pool: Arc<Pool>) -> Endpoint {
+    Endpoint::new(operation, move |_| {
+        let (pool, body) = (Arc::clone(&pool), Arc::clone(&body));
+        async move { Ok(answer(content_type, pool.run(move || Bytes::clone(&body)).await?)) }
+    })
 }
 
 fn rendered(

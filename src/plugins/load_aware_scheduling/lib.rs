@@ -164,6 +164,10 @@ impl Filter for LoadAwareScheduling {
         Reads::Usage
     }
 
+    fn is_measured(&self) -> bool {
+        true
+    }
+
     fn filter(&self, view: View<'_>, _spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
         let Some(pod) = value.downcast_ref::<Estimate>() else { return };
         let load = self.loads(view);
