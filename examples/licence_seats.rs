@@ -345,8 +345,8 @@ impl PreFilter for LicenceSeats {
 impl Reserve for LicenceSeats {
     fn reserve(&self, view: View<'_>, pod: &Pod, _node: NodeIdx) -> Result<Option<Reservation>, Cause> {
         let Some(seats) = seats_for(view, &pod.spec)? else { return Ok(None) };
-        let marks = BindingMarks::annotation(HELD, &json!(seats).to_string());
-        Ok(Some(Reservation { what: Arc::new(seats), marks: Some(Arc::new(marks)) }))
+        let marks = BindingMarks::annotation(HELD, json!(seats).to_string());
+        Ok(Some(Reservation { what: Arc::new(seats), marks: Some(marks.into()) }))
     }
 }
 

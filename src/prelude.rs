@@ -7,7 +7,7 @@ pub use pellucid_api::rest::BodySchema;
 
 pub use crate::cli::run::{RunArgs, run_with};
 pub use crate::cluster::derived::{HookContext, Placed, Touched};
-pub use crate::cluster::{ClusterEvent, DerivedState, EventKinds, HoldValue, NodeChange, Stage};
+pub use crate::cluster::{ClusterEvent, DerivedState, EventKinds, HoldValue, Marks, NodeChange, Stage};
 pub use crate::framework::args::Problems;
 pub use crate::framework::endpoint::{Endpoint, Query, QueryKind, ReadContext, ReadError};
 pub use crate::framework::manifest::{Field, FieldError};

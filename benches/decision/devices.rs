@@ -15,7 +15,7 @@ use pellucid::plugins::registry;
 use serde_json::{Value, json};
 
 use super::steady::{Stretch, in_turn};
-use super::world::{node, now, place_batch, pod, scheduler_with};
+use super::world::{node, now, place_batch, pod, scheduler_on};
 
 const NODES: usize = 1_000;
 /// Number of cards of a node.
@@ -79,9 +79,7 @@ struct Rigs {
 
 impl Rigs {
     fn new(is_enabled: bool) -> Self {
-        let mut scheduler = scheduler_with(NAME, is_enabled);
-        let nodes = (0..NODES).map(|i| Arc::new(machine(i))).collect();
-        scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
+        let mut scheduler = scheduler_on(NAME, is_enabled, (0..NODES).map(machine));
         let kind = CustomKindRef(&DEVICE);
         let decoder = Decoder::of(&registry());
         let report = |i| Arc::new(decoder.custom(kind, &device(i)).expect("a Device that can be read"));

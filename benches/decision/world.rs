@@ -91,6 +91,11 @@ pub(crate) fn scheduler_of(profiles: Vec<Profile>, reuse: bool) -> Scheduler {
 
 /// Returns a scheduler of the default profile, with or without one more plugin, and all nodes.
 pub(crate) fn scheduler_with(plugin: &str, is_enabled: bool) -> Scheduler {
+    scheduler_on(plugin, is_enabled, (0..NODES).map(node))
+}
+
+/// Does the same with other nodes.
+pub(crate) fn scheduler_on(plugin: &str, is_enabled: bool, nodes: impl Iterator<Item = Node>) -> Scheduler {
     let enabled = if is_enabled { vec![json!({"name": plugin})] } else { Vec::new() };
     let config = json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -102,7 +107,7 @@ pub(crate) fn scheduler_with(plugin: &str, is_enabled: bool) -> Scheduler {
     });
     let parsed = pellucid::config::parse(&config.to_string(), "the bench's", &pellucid::plugins::registry());
     let mut scheduler = scheduler_of(parsed.expect("valid").profiles, true);
-    let nodes = (0..NODES).map(|i| Arc::new(node(i))).collect();
+    let nodes = nodes.map(Arc::new).collect();
     scheduler.apply(Input::NodesReset { nodes, quarantined: Vec::new() }, now());
     scheduler
 }

@@ -83,8 +83,10 @@ impl Cluster {
     /// Has pods take less or more on their nodes, as the states of plugins say since they were asked last.
     pub(crate) fn settle_given(&mut self) {
         for at in 0..self.derived.len() {
-            for (pod, given) in self.derived[at].given_up() {
-                self.give(pod, given);
+            // Most states never have any.
+            let all = self.derived[at].given_up();
+            if !all.is_empty() {
+                all.into_iter().for_each(|(pod, given)| self.give(pod, given));
             }
         }
     }

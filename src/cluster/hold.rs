@@ -8,7 +8,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_model::effect::BindingMarks;
+use pellucid_model::effect::{BindingMarks, DueMarks};
 use pellucid_model::selector::Labels;
 use pellucid_model::{Name, NodeIdx, Pod, PodId};
 use smallvec::SmallVec;
@@ -23,6 +23,31 @@ use crate::undo::Undo;
 /// A plugin's value.
 pub type HoldValue = Arc<dyn Any + Send + Sync>;
 
+/// What the Binding adds to a pod for a hold, so that it can be read back.
+#[derive(Clone)]
+pub enum Marks {
+    /// As it stands.
+    Made(Arc<BindingMarks>),
+    /// What the function makes of the plugin's value, once it is asked for.
+    Of(fn(&HoldValue) -> BindingMarks),
+}
+
+impl From<BindingMarks> for Marks {
+    fn from(marks: BindingMarks) -> Self {
+        Self::Made(Arc::new(marks))
+    }
+}
+
+impl Marks {
+    /// Returns the marks, given the value of the hold.
+    pub fn made(&self, what: &HoldValue) -> Arc<BindingMarks> {
+        match self {
+            Self::Made(marks) => marks.clone(),
+            Self::Of(make) => Arc::new(make(what)),
+        }
+    }
+}
+
 /// What a plugin holds for a pod.
 #[derive(Clone)]
 pub struct Hold {
@@ -31,7 +56,7 @@ pub struct Hold {
     /// The plugin's value.
     pub what: HoldValue,
     /// What the Binding adds to the pod, so that the hold can be read back. `None` also for what was read back.
-    pub marks: Option<Arc<BindingMarks>>,
+    pub marks: Option<Marks>,
     /// All that was chosen for the pod, while others that stand in its room hold a part of it; else `None`.
     pub whole: Option<HoldValue>,
 }
@@ -42,15 +67,29 @@ impl std::fmt::Debug for Hold {
     }
 }
 
+impl Hold {
+    /// Returns what the Binding adds to the pod for this hold: all that was chosen for it, whatever others hold of that.
+    pub fn made_marks(&self) -> Option<Arc<BindingMarks>> {
+        self.marks.as_ref().map(|marks| marks.made(self.whole.as_ref().unwrap_or(&self.what)))
+    }
+}
+
 /// Returns all that the Binding of a pod adds to it.
 pub fn marks_of(holds: &[Hold]) -> Option<Arc<BindingMarks>> {
-    let mut marks = holds.iter().filter_map(|hold| hold.marks.as_ref());
-    let first = marks.next()?.clone();
+    let mut marks = holds.iter().filter_map(Hold::made_marks);
+    let first = marks.next()?;
     Some(marks.fold(first, |mut all, marks| {
         // Reserve has refused holds that disagree.
-        drop(Arc::make_mut(&mut all).add(marks));
+        drop(Arc::make_mut(&mut all).add(&marks));
         all
     }))
+}
+
+/// Returns the same for an order, made when it is read.
+pub fn due_marks_of(holds: &[Hold]) -> Option<DueMarks> {
+    let marked: SmallVec<[Hold; 1]> = holds.iter().filter(|hold| hold.marks.is_some()).cloned().collect();
+    let make = move |marked: &[Hold]| marks_of(marked).map(Arc::unwrap_or_clone).unwrap_or_default();
+    (!marked.is_empty()).then(|| DueMarks::new(move || make(&marked)))
 }
 
 /// The place of a pod: its node, its stage, when it was placed, and its holds.
@@ -160,7 +199,7 @@ impl Cluster {
             let cx = HookContext { now: self.now, nodes: &self.node_index };
             let placed = Placed { id, pod: &pod, node, stage: Stage::Bound, since, given: None };
             if let Some(what) = self.derived[at].bound_hold(&cx, &placed, None) {
-                self.reserve(id, Hold { plugin, what, marks: Some(marks.clone()), whole: None });
+                self.reserve(id, Hold { plugin, what, marks: Some(Marks::Made(marks.clone())), whole: None });
             }
         }
     }

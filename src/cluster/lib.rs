@@ -42,7 +42,7 @@ pub use derived::DerivedState;
 pub use event::{ClusterEvent, EventKinds, NodeChange};
 pub use gangs::{Gang, Gangs};
 pub use given::Given;
-pub use hold::{Hold, HoldValue, Place, marks_of};
+pub use hold::{Hold, HoldValue, Marks, Place, due_marks_of, marks_of};
 pub use input::Input;
 pub use nominator::{NominatedBy, Nomination, Nominator};
 pub use objects::Objects;

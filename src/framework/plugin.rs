@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::rest::requirements::RequirementDetail;
-use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, Marks};
 use pellucid_model::cause::Cause;
-use pellucid_model::effect::{BindingMarks, ObjectWrite};
+use pellucid_model::effect::ObjectWrite;
 use pellucid_model::requests::ResourceList;
 use pellucid_model::{NodeIdx, Now, Pod, PodId, PodSpec};
 
@@ -294,7 +294,7 @@ pub struct Reservation {
     /// The plugin's value, which PreBind and the plugin's derived state get.
     pub what: CycleValue,
     /// What the Binding adds to the pod. It must say enough for [`DerivedState::bound_hold`] to read the value back.
-    pub marks: Option<Arc<BindingMarks>>,
+    pub marks: Option<Marks>,
 }
 
 impl Reservation {

@@ -4,7 +4,9 @@
 //! an [`EffectReport`] back as an input. A report for an attempt that has ended changes nothing.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +40,7 @@ pub struct BindingMarks {
 
 impl BindingMarks {
     /// Makes marks of one annotation.
-    pub fn annotation(key: &str, value: &str) -> Self {
+    pub fn annotation(key: impl Into<Arc<str>>, value: impl Into<Arc<str>>) -> Self {
         Self { annotations: BTreeMap::from([(key.into(), value.into())]), labels: BTreeMap::new() }
     }
 
@@ -56,6 +58,44 @@ impl BindingMarks {
     }
 }
 
+/// The marks of an order, which are made when they are read first: their text is for who writes the Binding, not for the
+/// scheduling thread.
+#[derive(Clone)]
+pub struct DueMarks(Arc<Due>);
+
+struct Due {
+    made: OnceLock<BindingMarks>,
+    make: Box<dyn Fn() -> BindingMarks + Send + Sync>,
+}
+
+impl DueMarks {
+    /// Makes marks of what says how they are made. It must say the same each time.
+    pub fn new(make: impl Fn() -> BindingMarks + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Due { made: OnceLock::new(), make: Box::new(make) }))
+    }
+}
+
+impl Deref for DueMarks {
+    type Target = BindingMarks;
+    fn deref(&self) -> &BindingMarks {
+        self.0.made.get_or_init(|| (self.0.make)())
+    }
+}
+
+impl fmt::Debug for DueMarks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        BindingMarks::fmt(self, f)
+    }
+}
+
+impl PartialEq for DueMarks {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for DueMarks {}
+
 /// An order to bind a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindOrder {
@@ -66,7 +106,7 @@ pub struct BindOrder {
     /// Name of the node to bind it to.
     pub node: Name,
     /// What the Binding adds to the pod, if anything.
-    pub marks: Option<Arc<BindingMarks>>,
+    pub marks: Option<DueMarks>,
     /// Number of the attempt (scheduling cycle) that decided it.
     pub attempt: u64,
 }

@@ -99,21 +99,37 @@ fn nobody(slot: usize) -> Block {
 fn look_through(view: View<'_>, totals: &[i64], block: usize) -> Block {
     let start = block * BLOCK;
     let part = &totals[start..(start + BLOCK).min(totals.len())];
-    let max = part.iter().copied().max().unwrap_or(REFUSED);
-    let mut best = nobody(start);
-    if max == REFUSED {
-        return best;
+    best_of(view, start, part, &view.cluster().ties()[start..][..part.len()])
+}
+
+/// Finds the best of the slots from `start` on. Which totals are the greatest is not to be foreseen, so the walks do not
+/// branch on it.
+fn best_of(view: View<'_>, start: usize, part: &[i64], ties: &[u64]) -> Block {
+    let mut total = REFUSED;
+    for own in part {
+        total = total.max(*own);
     }
-    let ties = &view.cluster().ties()[start..][..part.len()];
-    for (i, (total, tie)) in part.iter().zip(ties).enumerate() {
-        if *total == max && (best.total == REFUSED || *tie >= best.tie) {
-            let own = Block { total: max, tie: *tie, node: NodeIdx((start + i) as u32), is_exact: true };
-            if own.beats(view, &best) {
-                best = own;
-            }
-        }
+    if total == REFUSED {
+        return nobody(start);
     }
-    best
+    let (mut tie, mut at) = (0, 0);
+    for (i, (own, hash)) in part.iter().zip(ties).enumerate() {
+        let own = if *own == total { *hash } else { 0 };
+        at = if own >= tie { i } else { at };
+        tie = tie.max(own);
+    }
+    let of = |at: usize| Block { total, tie, node: NodeIdx((start + at) as u32), is_exact: true };
+    // Of equal ties the last is found.
+    if part[at] != total || ties[..at].contains(&tie) {
+        let same = (0..part.len()).filter(|i| part[*i] == total && ties[*i] == tie);
+        return the_first_by_name(view, same.map(of));
+    }
+    of(at)
+}
+
+#[cold]
+fn the_first_by_name(view: View<'_>, all: impl Iterator<Item = Block>) -> Block {
+    all.reduce(|a, b| if b.wins_by_name(view, &a) { b } else { a }).unwrap_or_else(|| nobody(0))
 }
 
 #[cfg(test)]
@@ -149,6 +165,20 @@ mod tests {
             if round % 3 == 0 {
                 assert_eq!(blocks.best(view, &totals), want);
             }
+        }
+        // As no two nodes have equal hashes here, they are made up.
+        for round in 0..300usize {
+            let ties: Vec<u64> = (0..BLOCK as u64).map(|i| (i * 31 + round as u64) % 3).collect();
+            let start = round % (200 - BLOCK);
+            let part: Vec<i64> = totals[start..][..BLOCK]
+                .iter()
+                .map(|total| if *total == REFUSED { REFUSED } else { total % 3 })
+                .collect();
+            let name = |i: &usize| std::cmp::Reverse(view.name(NodeIdx((start + i) as u32)));
+            let competing = (0..BLOCK).filter(|i| part[*i] != REFUSED);
+            let want = competing.max_by_key(|i| (part[*i], ties[*i], name(i)));
+            let best = best_of(view, start, &part, &ties);
+            assert_eq!((best.total != REFUSED).then_some(best.node.index() - start), want, "round {round}");
         }
         totals.fill(REFUSED);
         (0..200).for_each(|i| blocks.update(view, &totals, NodeIdx(i)));

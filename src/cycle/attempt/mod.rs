@@ -6,7 +6,7 @@
 //! - `chain`: runs plugins over sets of nodes
 //! - `alignment`: refuses nodes whose topology hints do not agree
 //! - `global_plugins`: plugins that depend on more than one node and run at every attempt
-//! - `scores`, `best`: total scores, and the best node
+//! - `scores`, `greatest`, `best`: total scores, the greatest raw ones, and the best node
 //! - [`search`]: selects the node, or makes the refusal
 //! - `nominations`: the two-pass filter for nominated pods
 //! - `overrides`, `kept_overrides`: nodes that the pod sees without some pods, and what is kept of them
@@ -18,6 +18,7 @@ pub(crate) mod alignment;
 mod best;
 pub(crate) mod chain;
 pub(crate) mod global_plugins;
+mod greatest;
 pub(crate) mod kept_overrides;
 pub mod node_result_cache;
 pub(crate) mod nominations;

@@ -146,10 +146,13 @@ pub fn place_nominee(cluster: &mut Cluster, profile: &Profile, id: PodId, node: 
 /// Checks that a hold marks the pod with nothing that another hold marks differently. Fails with the other plugin and
 /// the key.
 fn agrees(cluster: &Cluster, id: PodId, hold: &Hold) -> Result<(), (&'static str, Arc<str>)> {
-    let Some(new) = &hold.marks else { return Ok(()) };
-    for other in cluster.pod(id).map_or(&[][..], |record| &record.holds) {
-        let Some(marks) = &other.marks else { continue };
-        BindingMarks::clone(marks).add(new).map_err(|key| (other.plugin, key))?;
+    let others = cluster.pod(id).map_or(&[][..], |record| &record.holds);
+    let marked = || others.iter().filter(|other| other.marks.is_some());
+    // Text is made only where there is something to compare it with.
+    let Some(new) = marked().next().and_then(|_| hold.made_marks()) else { return Ok(()) };
+    for other in marked() {
+        let Some(marks) = other.made_marks() else { continue };
+        BindingMarks::clone(&marks).add(&new).map_err(|key| (other.plugin, key))?;
     }
     Ok(())
 }
@@ -175,7 +178,7 @@ mod tests {
 
     impl Reserve for Marker {
         fn reserve(&self, _: View<'_>, _: &Pod, _: NodeIdx) -> Result<Option<Reservation>, Cause> {
-            let marks = Some(Arc::new(BindingMarks::annotation(self.1, self.2)));
+            let marks = Some(BindingMarks::annotation(self.1, self.2).into());
             Ok(Some(Reservation { what: Arc::new(()), marks }))
         }
     }

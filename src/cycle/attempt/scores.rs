@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::attempt::best::{Blocks, REFUSED};
 use crate::attempt::chain::{self, PluginTally};
+use crate::attempt::greatest::Greatest;
 use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::overrides::{self, Overridden};
 
@@ -48,29 +49,6 @@ struct Scratch {
     by_usage: Vec<NodeIdx>,
     by_object: Vec<NodeIdx>,
     out: Vec<i64>,
-}
-
-/// The greatest raw score over the feasible nodes, and how many have it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Greatest {
-    raw: i32,
-    count: u32,
-}
-
-impl Greatest {
-    fn add(&mut self, raw: i32) {
-        if self.count == 0 || raw > self.raw {
-            *self = Self { raw, count: 1 };
-        } else if raw == self.raw {
-            self.count += 1;
-        }
-    }
-
-    fn remove(&mut self, raw: i32) {
-        if raw == self.raw {
-            self.count = self.count.saturating_sub(1);
-        }
-    }
 }
 
 /// Plugins whose greatest raw score has changed, with the one before.
@@ -227,12 +205,11 @@ impl Scores {
         change(self);
         let mut moved = Moved::new();
         for ((at, reads), (was, is_lost)) in kinds.iter().zip(before) {
-            if is_lost {
+            for row in touched.iter().filter(|t| is_feasible(t.node) && moves(*reads, t)) {
+                self.greatest[*at].add(self.raw[row.node.index() * width + at]);
+            }
+            if is_lost && !self.greatest[*at].settle() {
                 self.find_greatest(*at, mask);
-            } else {
-                for row in touched.iter().filter(|t| is_feasible(t.node) && moves(*reads, t)) {
-                    self.greatest[*at].add(self.raw[row.node.index() * width + at]);
-                }
             }
             if self.greatest[*at].raw != was {
                 moved.push((*at, was));
@@ -273,10 +250,9 @@ impl Scores {
     }
 
     fn find_greatest(&mut self, at: usize, mask: &[CauseId]) {
-        let mut greatest = Greatest::default();
         let raws = mask.iter().zip(self.raw.chunks_exact(self.active.len()));
-        raws.filter(|(cause, _)| cause.is_feasible()).for_each(|(_, raws)| greatest.add(raws[at]));
-        self.greatest[at] = greatest;
+        let feasible = raws.filter(|(cause, _)| cause.is_feasible());
+        self.greatest[at] = Greatest::of(feasible.map(|(_, raws)| raws[at]));
     }
 
     fn total_all(&mut self, ctx: &CycleContext<'_>, n_slots: usize, feasible: &[NodeIdx]) {
@@ -352,7 +328,7 @@ impl Scores {
     ) -> Option<Vec<i32>> {
         let mut all = vec![0; self.active.len()];
         for (at, _) in self.normalising() {
-            let Greatest { raw, count } = self.greatest[at];
+            let Greatest { raw, count, .. } = self.greatest[at];
             let kept = overridden.iter().filter(|of| mask[of.node.index()].is_feasible());
             let gone = kept.filter(|of| self.raw_of(of.node)[at] == raw).count();
             let own = own.iter().map(|node| self.raw_among(overridden, *node)[at]).max();

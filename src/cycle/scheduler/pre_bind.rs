@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_cluster::{ClusterEvent, EventKinds, PodRecord, Stage, marks_of};
+use pellucid_cluster::{ClusterEvent, EventKinds, PodRecord, Stage, due_marks_of};
 use pellucid_framework::plugin::{Plugin, PreBound};
 use pellucid_framework::profile::Enabled;
 use pellucid_framework::{Cause, Code, Permitted, Reason, View};
@@ -258,7 +258,7 @@ impl Scheduler {
     fn order_binding_of(&mut self, id: PodId, entry: &PreBinding) {
         let Some(record) = self.cluster.pod(id) else { return };
         let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };
-        let marks = marks_of(&record.holds);
+        let marks = due_marks_of(&record.holds);
         let node = self.cluster.slot(node).name.clone();
         self.cluster.set_stage(id, Stage::Permitted);
         let effect = self.in_flight.next_effect_id();

@@ -60,7 +60,7 @@ fn state(snapshot: &Snapshot, redact: bool) -> State {
         node: record.node.map(|node| cluster.slot(node).name.clone()),
         stage: record.stage.as_str().into(),
         since: record.node.map(|_| nanos(record.since)),
-        marks: marks_of(&record.holds).filter(|_| record.pod.node_name.is_none()),
+        marks: record.pod.node_name.is_none().then(|| marks_of(&record.holds)).flatten(),
     });
     let nominations = records.iter().filter_map(|(id, record)| {
         let nomination = cluster.nominator().of(*id)?;

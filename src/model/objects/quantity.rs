@@ -36,9 +36,14 @@ pub fn format_milli(amount: i64) -> String {
 
 /// Formats bytes with the largest binary suffix that leaves a whole number: `16Gi`, `1500`.
 pub fn format_bytes(amount: i64) -> String {
+    let (number, suffix) = bytes_parts(amount);
+    format!("{number}{suffix}")
+}
+
+/// Returns the number and the suffix of [`format_bytes`].
+pub fn bytes_parts(amount: i64) -> (i64, &'static str) {
     let power = if amount == 0 { 0 } else { (amount.trailing_zeros() / 10).min(6) };
-    let suffix = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][power as usize];
-    format!("{}{suffix}", amount >> (10 * power))
+    (amount >> (10 * power), ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][power as usize])
 }
 
 /// Formats an amount of a resource in its stored unit: thousandths for `cpu`, bytes for memory, storage and huge pages,

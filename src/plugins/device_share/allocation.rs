@@ -3,13 +3,13 @@
 //! The scheduler writes the annotation with the Binding and reads it back after a restart. Pods that another scheduler
 //! placed count by it too. Entries that make no sense are problems, and the rest counts.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
 use pellucid_framework::manifest::{Field, FieldError};
 use pellucid_model::Name;
 use pellucid_model::effect::BindingMarks;
+use pellucid_model::quantity::bytes_parts;
 use serde_json::Value;
 use smallvec::SmallVec;
 
@@ -35,7 +35,7 @@ pub(super) struct Given {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Allocation {
     /// By type; those of a type in the order in which they were chosen.
-    pub(super) given: Vec<Given>,
+    pub(super) given: SmallVec<[Given; 1]>,
     /// What the pod does not share, by type.
     pub(super) exclusive: SmallVec<[(DeviceType, Exclusive); 1]>,
 }
@@ -102,8 +102,7 @@ impl Allocation {
     /// Returns what the Binding adds to the pod.
     pub(super) fn marks(&self) -> BindingMarks {
         static KEY: LazyLock<Arc<str>> = LazyLock::new(|| DEVICE_ALLOCATED.into());
-        let annotations = BTreeMap::from([(KEY.clone(), self.text().into())]);
-        BindingMarks { annotations, labels: BTreeMap::new() }
+        BindingMarks::annotation(KEY.clone(), self.text())
     }
 }
 
@@ -134,10 +133,9 @@ impl Given {
             text.push_str(if n == 0 { "\"" } else { ",\"" });
             text.push_str(resource.name());
             text.push_str("\":\"");
-            match resource {
-                MEMORY => text.push_str(&resource.format(amount)),
-                _ => number(text, amount),
-            }
+            let (amount, suffix) = if resource == MEMORY { bytes_parts(amount) } else { (amount, "") };
+            number(text, amount);
+            text.push_str(suffix);
             text.push('"');
         }
         text.push_str("}}");
@@ -200,6 +198,8 @@ fn given(kind: &DeviceType, entry: &Field<'_>, problems: &mut Vec<FieldError>) -
 
 #[cfg(test)]
 mod tests {
+    use smallvec::smallvec;
+
     use super::super::amounts::CORE;
     use super::*;
 
@@ -214,7 +214,10 @@ mod tests {
         };
         let functions = SmallVec::from_iter([(1, "0000:20:01.0".into())]);
         let made = Allocation {
-            given: vec![given(DeviceType::Gpu, 3, SmallVec::new()), given(DeviceType::Rdma, 0, functions)],
+            given: smallvec![
+                given(DeviceType::Gpu, 3, SmallVec::new()),
+                given(DeviceType::Rdma, 0, functions)
+            ],
             exclusive: SmallVec::new(),
         };
         let expected = "{\"gpu\":[{\"id\":\"GPU-0\",\"minor\":3,\"resources\":{\"koordinator.sh/gpu-core\":\"50\",\
@@ -230,7 +233,7 @@ mod tests {
             id: "\u{7}\\".into(),
             functions: SmallVec::new(),
         };
-        let odd = Allocation { given: vec![odd], exclusive: SmallVec::new() };
+        let odd = Allocation { given: smallvec![odd], exclusive: SmallVec::new() };
         assert_eq!(odd.text(), r#"{"a\"b":[{"id":"\u0007\\","minor":-1,"resources":{}}]}"#);
         assert_eq!(Allocation::read(&odd.text()), Ok((odd, Vec::new())));
     }

@@ -17,7 +17,7 @@ use super::device::DeviceType;
 use super::node_devices::NodeDevices;
 use super::reasons;
 use super::request::{Part, Request};
-use super::row::{Row, Sums};
+use super::row::{Row, Sums, weighed};
 
 /// What PreScore prepares for a pod that requests no device.
 struct NoDevices;
@@ -53,6 +53,10 @@ impl Filter for DeviceShare {
         let plain = request.plain();
         let mut known: SmallVec<[((Lack, bool), CauseId); 4]> = SmallVec::new();
         nodes.refuse_with(|causes, node| {
+            let Some(glance) = devices.glance(node) else { return CauseId::FEASIBLE };
+            if plain.is_some_and(|plain| glance.fits(plain)) {
+                return CauseId::FEASIBLE;
+            }
             let Some(row) = devices.row(node) else { return CauseId::FEASIBLE };
             let found = match plain.and_then(|plain| row.fits_plainly(plain)) {
                 Some(Ok(())) => return CauseId::FEASIBLE,
@@ -132,8 +136,13 @@ impl Score for DeviceShare {
         else {
             return;
         };
+        let scoring = &self.args.scoring;
+        let weighed = request.gpus_of_any_label().map(|part| weighed(scoring, &part.each));
         for (node, score) in nodes.iter().zip(out) {
-            *score = devices.row(*node).map_or(0, |row| self.node_score(row, request));
+            let glance = devices.glance(*node);
+            let at_a_glance = weighed.as_ref().and_then(|weighed| glance?.score(scoring, weighed));
+            let of_row = || devices.row(*node).map_or(0, |row| self.node_score(row, request));
+            *score = at_a_glance.unwrap_or_else(of_row);
         }
     }
 

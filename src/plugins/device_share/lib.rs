@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, NodeChange};
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, HoldValue, Marks, NodeChange};
 use pellucid_framework::plugin::{
     DeclaredKeys, Hint, Hints as EventHints, Plugin, QueueSort, Reservation, Reserve, Room,
 };
@@ -47,6 +47,7 @@ mod tests;
 
 pub use device::Device;
 
+use allocation::Allocation;
 use allocator::{Choices, Lack, Terms, allocate};
 use args::DeviceArgs;
 use gradient::{Prospect, TypicalPods};
@@ -175,9 +176,9 @@ impl DeviceShare {
         let prospect = self.prospect(view, (node, row), 0);
         let chosen =
             self.allocate(row, &request, numa, prospect).map_err(|lack| self.cause(row, &request, lack))?;
-        let what = allocator::allocation(row, &request, &chosen);
-        let marks = Some(Arc::new(what.marks()));
-        Ok(Some(Reservation { what: Arc::new(what), marks }))
+        let what = Arc::new(allocator::allocation(row, &request, &chosen));
+        let marks = |what: &HoldValue| what.downcast_ref().map(Allocation::marks).unwrap_or_default();
+        Ok(Some(Reservation { what, marks: Some(Marks::Of(marks)) }))
     }
 }
 

@@ -12,7 +12,7 @@ use super::NAME;
 use super::allocation::{Allocation, DEVICE_ALLOCATED};
 use super::device::{Device, GPU_MODEL, PARTITION_POLICY, PartitionPolicy};
 use super::request::Request;
-use super::row::{NodeFacts, PodOnCards, Row};
+use super::row::{Glance, NodeFacts, PodOnCards, Row};
 
 /// The rows of all nodes.
 #[derive(Clone, Default)]
@@ -20,6 +20,8 @@ pub(super) struct NodeDevices {
     /// By name.
     devices: CowMap<Name, Arc<Device>>,
     rows: Pages<Option<Arc<Row>>>,
+    /// Of each row what is asked most.
+    glances: Pages<Glance>,
 }
 
 impl NodeDevices {
@@ -27,6 +29,12 @@ impl NodeDevices {
     #[inline]
     pub(super) fn row(&self, node: NodeIdx) -> Option<&Row> {
         self.known(node).filter(|row| row.device.is_some())
+    }
+
+    /// Returns what of a node that has a Device is asked most.
+    #[inline]
+    pub(super) fn glance(&self, node: NodeIdx) -> Option<&Glance> {
+        self.glances.get(node.index()).filter(|glance| glance.has_device)
     }
 
     /// Returns what is known of a node, with or without a Device.
@@ -45,6 +53,7 @@ impl NodeDevices {
         let row = Arc::make_mut(row);
         change(row);
         row.note_left();
+        self.glances.set(node.index(), row.glance());
         if row.is_empty() {
             self.rows[node.index()] = None;
         }

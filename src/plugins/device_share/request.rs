@@ -81,6 +81,13 @@ impl Request {
         is_any.then_some(part)
     }
 
+    /// Returns the part of a request for GPUs whatever their labels, and for no other device.
+    pub(super) fn gpus_of_any_label(&self) -> Option<&Part> {
+        let [part] = &self.parts[..] else { return None };
+        (part.kind == DeviceType::Gpu && part.hint.selector.is_none() && self.hints.joint.is_none())
+            .then_some(part)
+    }
+
     /// Returns the part of a request for any GPU, and for nothing else.
     #[inline]
     pub(super) fn single(&self) -> Option<&Part> {

@@ -1,19 +1,23 @@
 //! The cards of one node as the allocator sees them: a flat array by type and minor, with what is used of each.
 //!
 //! A row is made of a Device and of the allocations of the pods on the node. A card that only an allocation names is part
-//! of it, without anything to give. Invariant: what is used of a card is the sum of the allocations.
+//! of it, without anything to give. Invariant: what is used of a card is the sum of the allocations. `glance` knows what most
+//! requests ask of the GPUs without a look at the cards.
 
 use std::sync::Arc;
 
 use pellucid_model::{Name, PodId, PodKey};
+use pellucid_plugin_helper::scored::percent;
 use smallvec::SmallVec;
 
 use super::allocation::{Allocation, Given};
-use super::allocator::{Lack, name};
 use super::amounts::{Amounts, CORE, MEMORY, RATIO};
 use super::device::{Device, DeviceInfo, DeviceType, PartitionPolicy, PartitionTable, built_in_partitions};
 use super::hints::Exclusive;
-use super::request::Plain;
+
+mod glance;
+
+pub(super) use glance::{Glance, Spot, Sums, weighed};
 
 /// Number of PCIe switches that are told apart; further ones count as one.
 const MAX_SWITCHES: usize = 127;
@@ -128,23 +132,6 @@ pub(super) struct PodOnCards {
     pub(super) what: Arc<Allocation>,
 }
 
-/// What the GPUs of a node come to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sums {
-    pub(super) total: Amounts,
-    /// What a card is overcommitted by is taken from no other card.
-    pub(super) used: Amounts,
-}
-
-impl Sums {
-    /// Adds a card.
-    #[inline]
-    pub(super) fn add(&mut self, card: &Card) {
-        self.total.add(&card.total);
-        self.used.add_taken(&card.total, &card.used);
-    }
-}
-
 /// The cards of a node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Row {
@@ -172,6 +159,8 @@ pub(super) struct Row {
     /// Whether all of this holds for the cards as they are, and can be kept in step with the allocations.
     is_noted: bool,
     n_gpus: usize,
+    /// By GPU.
+    spots: SmallVec<[Spot; 8]>,
     /// Whether the GPUs' switches and NUMA nodes are told apart by number.
     pub(super) has_numbers: bool,
     /// Virtual functions in use, by device and bus address.
@@ -194,13 +183,13 @@ impl Row {
         for (at, info) in device.iter().flat_map(|device| device.devices.iter().enumerate()) {
             self.cards.push(card(at, info, &switches));
         }
+        let is_placed = |card: &Card| card.kind == DeviceType::Gpu && card.has_topology;
+        self.has_gpu_topology = self.cards.iter().any(is_placed);
         self.count_gpus();
         let is_told_apart = |card: &Card| {
             usize::from(card.switch) < MAX_SWITCHES && card.numa.is_none_or(|numa| numa < MAX_NUMA)
         };
         self.has_numbers = self.gpus().iter().all(is_told_apart);
-        let is_placed = |card: &Card| card.kind == DeviceType::Gpu && card.has_topology;
-        self.has_gpu_topology = self.cards.iter().any(is_placed);
         for pod in std::mem::take(&mut self.pods) {
             self.count(&pod.what, true);
             self.pods.push(pod);
@@ -246,63 +235,10 @@ impl Row {
         self.partitions.is_none() && !self.honors_partitions && !self.has_gpu_topology
     }
 
-    /// Computes what is left of each GPU, and of all, unless it is known.
-    pub(super) fn note_left(&mut self) {
-        if self.is_noted {
-            return;
-        }
-        self.left.clear();
-        (self.short_of_memory, self.is_even, self.whole) = (0, true, 0);
-        self.gpu_sums = Sums::default();
-        for card in &self.cards[..self.n_gpus] {
-            let (left, is_exact) = card.left();
-            self.left.push(left);
-            self.short_of_memory += usize::from(!is_exact);
-            self.is_even &= !card.healthy || card.has_topology == self.has_gpu_topology;
-            let is_whole = card.healthy && card.total.get(CORE) >= 100 && card.total.get(RATIO) >= 100;
-            self.whole += usize::from(is_whole);
-            self.gpu_sums.add(card);
-        }
-        // A sum that is too large for a number cannot be kept in step.
-        self.is_noted = self.gpu_sums.total.iter().all(|(_, total)| total < i64::MAX);
-    }
-
-    /// Keeps what is left in step with a change of what is used of a card.
-    fn note_change(&mut self, at: usize, before: &Amounts) {
-        let Some(left) = self.left.get_mut(at).filter(|_| self.is_noted) else { return };
-        let card = &self.cards[at];
-        let ((now, is_exact), (_, was_exact)) = (card.left_beside(&card.used), card.left_beside(before));
-        *left = now;
-        self.short_of_memory = self.short_of_memory + usize::from(!is_exact) - usize::from(!was_exact);
-        self.gpu_sums.used.exchange_taken(&card.total, before, &card.used);
-    }
-
-    /// Returns whether a plain request fits, or what the node lacks, by what is left of each GPU; `None` when that does not tell,
-    /// or when the request would not fit on the empty node.
+    /// Returns where the GPUs stand.
     #[inline]
-    pub(super) fn fits_plainly(&self, plain: Plain) -> Option<Result<(), Lack>> {
-        let has_partitions = self.partitions.is_some() || self.honors_partitions;
-        if !self.is_even || has_partitions && !plain.is_shared {
-            return None;
-        }
-        let Plain { percent, count, .. } = plain;
-        let fits = match count {
-            1 => self.left.iter().any(|left| *left >= percent),
-            _ => self.left.iter().filter(|left| **left >= percent).count() >= count,
-        };
-        if fits {
-            return Some(Ok(()));
-        }
-        let is_certain = plain.is_even && self.short_of_memory == 0 && count <= self.whole;
-        let is_scoped = self.has_gpu_topology && !(plain.is_shared && count > 1);
-        let lack = if is_scoped { Lack::Gpus } else { Lack::Devices(name(&DeviceType::Gpu)) };
-        is_certain.then_some(Err(lack))
-    }
-
-    /// Returns what is left of each GPU in percent, if just those that have as much as a plain request says fit it.
-    #[inline]
-    pub(super) fn left_for(&self, plain: Plain) -> Option<&[u8]> {
-        (self.is_noted && self.is_even && plain.is_even && self.short_of_memory == 0).then_some(&self.left)
+    pub(super) fn spots(&self) -> &[Spot] {
+        &self.spots
     }
 
     /// Returns the GPUs.
@@ -320,6 +256,8 @@ impl Row {
 
     fn count_gpus(&mut self) {
         self.n_gpus = self.cards.partition_point(|card| card.kind == DeviceType::Gpu);
+        let has_topology = self.has_gpu_topology;
+        self.spots = self.cards[..self.n_gpus].iter().map(|card| Spot::of(card, has_topology)).collect();
     }
 
     /// Returns the positions of the cards of a type.
@@ -395,6 +333,9 @@ impl Row {
                 *number = if begins { number.saturating_add(1) } else { number.saturating_sub(1) };
             };
             change(&mut card.pods);
+            if let Some(spot) = self.spots.get_mut(at) {
+                spot.is_used = card.pods > 0;
+            }
             for (_, policy) in what.exclusive.iter().filter(|(kind, _)| *kind == given.kind) {
                 change(&mut card.exclusive[*policy as usize]);
             }
@@ -462,14 +403,6 @@ fn card(at: usize, info: &DeviceInfo, switches: &[(i64, Name)]) -> Card {
         numa: info.topology.as_ref().and_then(|topology| u8::try_from(topology.numa).ok()),
         has_topology: info.topology.is_some(),
         ..Card::new(info.kind.clone(), info.minor)
-    }
-}
-
-/// Returns which part of all an amount is, in percent, rounded down.
-fn percent(part: i64, all: i64) -> i64 {
-    match part.checked_mul(100) {
-        Some(hundredfold) => hundredfold / all,
-        None => (i128::from(part) * 100 / i128::from(all)) as i64,
     }
 }
 

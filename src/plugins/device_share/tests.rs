@@ -202,7 +202,8 @@ fn memory_and_ratio_follow_from_the_card() {
         ),
     ] {
         let made = reserve.reserve(cluster.view(), &pod_with(spec(&wanted, &[])), cluster.idx("a"));
-        let marks = made.expect("it fits").expect("it has a card").marks.expect("marks");
+        let made = made.expect("it fits").expect("it has a card");
+        let marks = made.marks.expect("marks").made(&made.what);
         let text = format!(r#"{{"gpu":[{{"minor":0,"resources":{want},"id":"GPU-0"}}]}}"#);
         let (got, want): (Value, Value) = (
             serde_json::from_str(&marks.annotations[allocation::DEVICE_ALLOCATED]).expect("JSON"),

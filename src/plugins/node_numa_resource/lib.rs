@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 
 use pellucid_cluster::columns::CPU as CPU_COLUMN;
 use pellucid_cluster::derived::DerivedState;
-use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange};
+use pellucid_cluster::{ClusterEvent, EventKinds, Marks, NodeChange};
 use pellucid_framework::plugin::{
     CycleValue, DeclaredKeys, Filter, Hint, Hints, Measure, Nodes, Plugin, PreFilter, PreFiltered, Reads,
     Reservation, Reserve, Room,
@@ -47,6 +47,7 @@ mod tests;
 use allocation::NodeRequest;
 use amounts::amplify;
 use args::NumaArgs;
+use holding::Holding;
 use node_topology::NodeTopology;
 use numa_nodes::NumaNodes;
 use on_node::OnNode;
@@ -176,9 +177,11 @@ impl NodeNumaResource {
             return Ok(None);
         }
         holding.exclusive = exclusive_policy(&pod.spec);
-        let annotations = [(RESOURCE_STATUS.clone(), holding.status().into())].into();
-        let marks = BindingMarks { annotations, ..BindingMarks::default() };
-        Ok(Some(Reservation { what: Arc::new(holding), marks: Some(Arc::new(marks)) }))
+        let marks = Marks::Of(|what| match what.downcast_ref::<Holding>() {
+            Some(holding) => BindingMarks::annotation(RESOURCE_STATUS.clone(), holding.status()),
+            None => BindingMarks::default(),
+        });
+        Ok(Some(Reservation { what: Arc::new(holding), marks: Some(marks) }))
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Taken {
 impl Taken {
     /// Returns the annotation from which it is read back.
     pub(super) fn marks(&self) -> BindingMarks {
-        BindingMarks::annotation(keys::RESERVATION_ALLOCATED, &self.text())
+        BindingMarks::annotation(keys::RESERVATION_ALLOCATED, self.text())
     }
 
     pub(super) fn text(&self) -> String {

@@ -194,7 +194,7 @@ impl Reserve for ReservationPlugin {
             };
         };
         let what = Taken { name: taken.name.clone(), uid: taken.known.uid.clone(), is_bound: false };
-        let marks = Some(Arc::new(what.marks()));
+        let marks = Some(what.marks().into());
         Ok(Some(pellucid_framework::Reservation { what: Arc::new(what), marks }))
     }
 }

@@ -402,8 +402,9 @@ impl Attempt<'_> {
             let taken = card.percent(&filled(&part.each, &card.total));
             return -prospect.fragments_with(card.left().0, taken);
         }
-        let used = if self.terms.is_empty { Amounts::default() } else { card.used };
-        self.terms.scoring.score(&part.each, &card.total, &used)
+        let none = Amounts::default();
+        let used = if self.terms.is_empty { &none } else { &card.used };
+        self.terms.scoring.score(&part.each, &card.total, used)
     }
 }
 

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::super::device::DeviceType;
 use super::super::request::Part;
-use super::super::row::{Card, Row};
+use super::super::row::{Row, Spot};
 use super::{Attempt, Lack, name};
 
 /// Sets of switches and of NUMA nodes, by number; a card without a NUMA node has number 0.
@@ -19,9 +19,8 @@ struct Places {
 }
 
 impl Places {
-    fn of(card: &Card) -> Self {
-        let numa = card.numa.map_or(0, |numa| numa + 1);
-        Self { switches: 1 << card.switch, numa: 1 << numa }
+    fn of(spot: &Spot) -> Self {
+        Self { switches: 1 << spot.switch, numa: 1 << spot.numa }
     }
 }
 
@@ -37,19 +36,18 @@ pub(super) fn fits(attempt: &Attempt<'_>, part: &Part) -> Result<(), Lack> {
 
 /// Chooses a GPU.
 pub(super) fn choose(attempt: &Attempt<'_>, part: &Part) -> Result<u16, Lack> {
-    let row = attempt.row;
+    let (row, spots) = (attempt.row, attempt.row.spots());
     let mut used = Places::default();
-    if row.has_gpu_topology {
-        let cards = row.gpus().iter().filter(|card| card.healthy && card.has_topology);
-        for card in cards.filter(|card| attempt.is_used(card)) {
-            let places = Places::of(card);
+    if !attempt.terms.is_empty {
+        for spot in spots.iter().filter(|spot| spot.is_used && spot.is_placed) {
+            let places = Places::of(spot);
             used.switches |= places.switches;
             used.numa |= places.numa;
         }
     }
     // Whether nothing of the switch is in use, and of the NUMA node.
     let rank = |at: u16| {
-        let places = Places::of(attempt.card(at));
+        let places = Places::of(&spots[usize::from(at)]);
         (used.switches & places.switches == 0, used.numa & places.numa == 0)
     };
     let all: SmallVec<[((bool, bool), u16); 16]> = able(attempt, part).map(|at| (rank(at), at)).collect();
@@ -58,7 +56,7 @@ pub(super) fn choose(attempt: &Attempt<'_>, part: &Part) -> Result<u16, Lack> {
     let first = best.next().ok_or_else(|| lack(row))?;
     let score = |at: u16| attempt.score(part, attempt.card(at));
     let Some(second) = best.next() else { return Ok(first) };
-    let switch = |at: u16| if row.has_gpu_topology { attempt.card(at).switch } else { 0 };
+    let switch = |at: u16| if row.has_gpu_topology { spots[usize::from(at)].switch } else { 0 };
     let (mut chosen, mut known) = (first, score(first));
     for at in std::iter::once(second).chain(best) {
         let score = score(at);
@@ -76,10 +74,7 @@ fn able(attempt: &Attempt<'_>, part: &Part) -> impl Iterator<Item = u16> {
     let known = plain.and_then(|plain| Some((row.left_for(plain)?, plain.percent)));
     let has_enough = move |at: u16| match known {
         Some((left, percent)) => left.get(usize::from(at)).is_some_and(|left| *left >= percent),
-        None => {
-            let card = attempt.card(at);
-            card.healthy && (card.has_topology || !row.has_gpu_topology) && attempt.fits(part, at)
-        }
+        None => row.spots()[usize::from(at)].is_able && attempt.fits(part, at),
     };
     let all = (0..row.gpus().len() as u16).filter(move |at| has_enough(*at));
     all.filter(move |at| terms.numa.is_none() || attempt.is_aligned(attempt.card(*at)))

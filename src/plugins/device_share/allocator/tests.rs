@@ -9,7 +9,7 @@ use super::super::DeviceShare;
 use super::super::amounts::{CORE, Resource};
 use super::super::args::DeviceArgs;
 use super::super::node_devices::NodeDevices;
-use super::super::row::Sums;
+use super::super::row::{Sums, weighed};
 use super::super::tests::{bound, devices, gpu, plugin, rdma, report, spec};
 use super::*;
 
@@ -100,13 +100,16 @@ fn short_ways_decide_as_the_allocator_does() {
         Scoring { strategy: ScoringStrategy::MostAllocated, weights: resources(&[CORE]) },
     ];
     let mut random = Random(5);
-    let (mut singles, mut glances, mut refused) = (0, 0, 0);
+    let (mut singles, mut glances, mut refused, mut fitting, mut scored) = (0, 0, 0, 0, 0);
     for round in 0..1_500 {
         let mut cluster = TestCluster::with(std::slice::from_ref(&plugin), [node("a"), node("b")]);
         report(&mut cluster, "a", &device(&mut random), "1");
         add_pods(&mut random, &mut cluster);
         let (view, at) = (cluster.view(), cluster.idx("a"));
-        let row = view.state::<NodeDevices>().and_then(|devices| devices.row(at)).expect("a row");
+        let devices = view.state::<NodeDevices>().expect("a state");
+        let row = devices.row(at).expect("a row");
+        let known = devices.glance(at).expect("a glance");
+        assert_eq!(*known, row.glance(), "round {round}: {row:?}");
         let mut fresh = row.clone();
         fresh.rebuild();
         fresh.partitions.clone_from(&row.partitions);
@@ -136,6 +139,18 @@ fn short_ways_decide_as_the_allocator_does() {
             );
             singles += usize::from(request.single().is_some_and(|part| single::is_asked(row, part)));
             refused += usize::from(expected.is_err());
+            let any = Terms { numa: None, is_empty: false, ..terms };
+            if request.plain().is_some_and(|plain| known.fits(plain)) {
+                assert_eq!(fits(row, &request, &any), Ok(()), "{said}");
+                fitting += 1;
+            }
+            if let Some(part) = request.gpus_of_any_label() {
+                let scoring = terms.scoring;
+                let score = known.score(scoring, &weighed(scoring, &part.each));
+                let expected = scoring.score(&part.each, &sums.total, &sums.used);
+                assert!(score.is_none_or(|score| score == expected), "{said}: {score:?}, not {expected}");
+                scored += usize::from(score.is_some());
+            }
             let Some(glance) = request.plain().and_then(|plain| row.fits_plainly(plain)) else { continue };
             glances += 1;
             let terms = Terms { numa: None, is_empty: false, ..terms };
@@ -148,4 +163,5 @@ fn short_ways_decide_as_the_allocator_does() {
         }
     }
     assert!(singles > 5_000 && glances > 3_000 && refused > 1_000, "{singles}, {glances}, {refused}");
+    assert!(fitting > 1_000 && scored > 5_000, "{fitting}, {scored}");
 }

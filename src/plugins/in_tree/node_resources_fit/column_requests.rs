@@ -2,6 +2,7 @@
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ResourceIdx;
+use pellucid_cluster::columns::{ColumnPage, PODS};
 use pellucid_framework::{Cause, Code, Reason, View};
 use pellucid_model::{Name, Node, NodeIdx, PodSpec};
 use smallvec::SmallVec;
@@ -46,6 +47,17 @@ impl ColumnRequests {
         let offers = |node: &Node| node.allocatable.scalar(&self.names[i]) != 0;
         self.left_out.iter().any(|(at, _)| *at == i)
             && view.cluster().node(node).is_some_and(|node| offers(node))
+    }
+
+    /// Returns whether a node of a page takes one more pod, and has what is requested.
+    #[inline]
+    pub(super) fn fit(&self, page: &ColumnPage, at: usize) -> bool {
+        let pods = page.resource(PODS);
+        let is_free = |(resource, wanted): &(ResourceIdx, i64)| {
+            let column = page.resource(*resource);
+            *wanted <= column.allocatable[at].saturating_sub(column.requested[at])
+        };
+        pods.requested[at] < pods.allocatable[at] && self.columns.iter().all(is_free)
     }
 
     /// Iterates over columns and requested amounts.

@@ -127,7 +127,12 @@ impl Filter for NodeResourcesFit {
         let Some(first) = nodes.members().first() else { return };
         let mut pods = view.columns().page(*first).resource(PODS);
         let mut page_number = usize::MAX;
+        let are_few = nodes.members().len() < PAGE;
         nodes.refuse_with(|causes, node| {
+            // A few nodes stand on pages of their own, and most fit.
+            if are_few && requests.fit(view.columns().page(node), node.index() % PAGE) {
+                return CauseId::FEASIBLE;
+            }
             if node.index() / PAGE != page_number {
                 page_number = node.index() / PAGE;
                 let page = view.columns().page(node);

@@ -149,7 +149,7 @@ fn bind(
     };
     let reserved = reserved.expect("it fits").expect("it holds something");
     let marks = reserved.marks.expect("it is written on the pod");
-    let text = marks.annotations[keys::RESOURCE_STATUS].to_string();
+    let text = marks.made(&reserved.what).annotations[keys::RESOURCE_STATUS].to_string();
     bound(cluster, &pod, &text);
     text
 }

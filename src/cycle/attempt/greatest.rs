@@ -1,0 +1,98 @@
+//! The greatest raw score of a plugin that normalises, kept in step with the nodes whose scores change: most raw scores are
+//! small numbers, so that counts of each tell which is the greatest once nobody has what it was.
+
+/// The greatest raw score over the feasible nodes, and how many have it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Greatest {
+    pub(crate) raw: i32,
+    pub(crate) count: u32,
+    /// How many have each raw score up to [`COUNTED`]; empty for a plugin that does not normalise.
+    counts: Vec<u32>,
+    /// How many have a greater one.
+    above: u32,
+}
+
+/// Most raw scores are up to this.
+const COUNTED: usize = 100;
+
+impl Greatest {
+    pub(crate) fn of(raws: impl Iterator<Item = i32>) -> Self {
+        let mut made = Self { counts: vec![0; COUNTED + 1], ..Self::default() };
+        raws.for_each(|raw| made.add(raw));
+        made
+    }
+
+    /// Returns the number of those that have a raw score, unless it is not counted.
+    fn counter(&mut self, raw: i32) -> Option<&mut u32> {
+        match usize::try_from(raw) {
+            Ok(at) if at > COUNTED => Some(&mut self.above),
+            Ok(at) => self.counts.get_mut(at),
+            Err(_) => None,
+        }
+    }
+
+    pub(crate) fn add(&mut self, raw: i32) {
+        if let Some(count) = self.counter(raw) {
+            *count += 1;
+        }
+        if self.count == 0 || raw > self.raw {
+            (self.raw, self.count) = (raw, 1);
+        } else if raw == self.raw {
+            self.count += 1;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, raw: i32) {
+        if let Some(count) = self.counter(raw) {
+            *count = count.saturating_sub(1);
+        }
+        if raw == self.raw {
+            self.count = self.count.saturating_sub(1);
+        }
+    }
+
+    /// Finds the greatest one once none has what it was. Returns false when the counts do not tell.
+    pub(crate) fn settle(&mut self) -> bool {
+        let known = self.counts.iter().rposition(|count| *count > 0).filter(|_| self.above == 0);
+        if let Some(at) = known {
+            (self.raw, self.count) = (at as i32, self.counts[at]);
+        }
+        known.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_greatest_is_kept_in_step_with_what_comes_and_goes() {
+        let mut random = 7u64;
+        let mut below = |n: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % n
+        };
+        for range in [(0, 8), (95, 12), (-4, 6), (0, 1_000)] {
+            let mut raws: Vec<i32> = (0..6).map(|_| range.0 + below(range.1) as i32).collect();
+            let mut known = Greatest::of(raws.iter().copied());
+            let mut told = 0;
+            for _ in 0..2_000 {
+                for at in 0..raws.len() {
+                    let was = std::mem::replace(&mut raws[at], range.0 + below(range.1) as i32);
+                    known.remove(was);
+                    let is_lost = known.count == 0;
+                    known.add(raws[at]);
+                    let is_told = is_lost && known.settle();
+                    told += usize::from(is_told);
+                    if is_lost && !is_told {
+                        known = Greatest::of(raws.iter().copied());
+                    }
+                    let greatest = raws.iter().copied().max().unwrap_or(0);
+                    let count = raws.iter().filter(|raw| **raw == greatest).count();
+                    assert_eq!((known.raw, known.count as usize), (greatest, count), "{raws:?}");
+                }
+            }
+            assert!(told > 50 || range.1 > 100, "{range:?}: {told}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What most requests ask of the GPUs of a node, kept in step with its allocations, so that Filter, Score and Reserve need
+//! not look at cards: what is left of each, where each stands, and their sums; and of a node what fits a cache line.
+//!
+//! Whatever this does not tell, the allocator knows.
+
+use smallvec::SmallVec;
+
+use super::super::allocator::{Lack, Scoring, name};
+use super::super::amounts::{Amounts, CORE, MEMORY, RATIO, Resource};
+use super::super::device::DeviceType;
+use super::super::request::Plain;
+use super::{Card, Row};
+
+/// What most GPUs have, in the order of the sums of [`Glance`].
+const MAIN: [Resource; 3] = [CORE, MEMORY, RATIO];
+
+/// What the GPUs of a node come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Sums {
+    pub(in super::super) total: Amounts,
+    /// What a card is overcommitted by is taken from no other card.
+    pub(in super::super) used: Amounts,
+}
+
+impl Sums {
+    /// Adds a card.
+    #[inline]
+    pub(in super::super) fn add(&mut self, card: &Card) {
+        self.total.add(&card.total);
+        self.used.add_taken(&card.total, &card.used);
+    }
+}
+
+/// Where a GPU stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Spot {
+    /// Number of the PCIe switch; GPUs without topology share the number 0.
+    pub(in super::super) switch: u8,
+    /// Number of the NUMA node and 1 more; 0 where it is not known.
+    pub(in super::super) numa: u8,
+    /// Whether it is healthy, and has a topology where others have one.
+    pub(in super::super) is_able: bool,
+    /// Whether it is healthy and has a topology.
+    pub(in super::super) is_placed: bool,
+    /// Whether a pod has a part of it.
+    pub(in super::super) is_used: bool,
+}
+
+impl Spot {
+    pub(super) fn of(card: &Card, has_topology: bool) -> Self {
+        Self {
+            switch: card.switch,
+            numa: card.numa.map_or(0, |numa| numa.saturating_add(1)),
+            is_able: card.healthy && (card.has_topology || !has_topology),
+            is_placed: card.healthy && card.has_topology,
+            is_used: card.pods > 0,
+        }
+    }
+}
+
+/// What of a node is asked most. Filter and Score walk over these, and look at rows only where they do not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Glance {
+    /// Whether the node has a Device.
+    pub(in super::super) has_device: bool,
+    has_partitions: bool,
+    /// Whether the GPUs have no other resources than the amounts below.
+    is_summed: bool,
+    /// What is left of the GPU of which the most is left, in percent; 0 where that alone does not tell who fits.
+    most: u8,
+    /// The sums over the GPUs.
+    total: [i64; 3],
+    used: [i64; 3],
+}
+
+impl Glance {
+    /// Returns whether a plain request for one GPU fits; otherwise it may fit too.
+    #[inline]
+    pub(in super::super) fn fits(&self, plain: Plain) -> bool {
+        plain.count == 1 && self.most >= plain.percent && (plain.is_shared || !self.has_partitions)
+    }
+
+    /// Scores the node for a request for GPUs; `None` where their sums are not all known here.
+    #[inline]
+    pub(in super::super) fn score(&self, scoring: &Scoring, weighed: &Weighed) -> Option<i64> {
+        let of = |(slot, weight, amount): &(usize, i64, i64)| {
+            (*weight, self.total[*slot], self.used[*slot].saturating_add(*amount))
+        };
+        self.is_summed.then(|| scoring.mean(weighed.iter().map(of)))
+    }
+}
+
+/// Of a request for GPUs, by what nodes are scored: slots of [`Glance`], weights and amounts.
+pub(in super::super) type Weighed = SmallVec<[(usize, i64, i64); 3]>;
+
+/// Returns what a request is scored by.
+pub(in super::super) fn weighed(scoring: &Scoring, each: &Amounts) -> Weighed {
+    let slot = |resource: &Resource| MAIN.iter().position(|main| main == resource);
+    let of = |(resource, weight): &(Resource, i64)| Some((slot(resource)?, *weight, each.get(*resource)));
+    scoring.weights.iter().filter_map(of).collect()
+}
+
+impl Row {
+    /// Returns what of the node is asked most.
+    pub(in super::super) fn glance(&self) -> Glance {
+        let Sums { total, used } = &self.gpu_sums;
+        Glance {
+            has_device: self.device.is_some(),
+            has_partitions: self.partitions.is_some() || self.honors_partitions,
+            is_summed: total.iter().all(|(resource, _)| MAIN.contains(&resource)),
+            most: self.left.iter().copied().max().filter(|_| self.is_even).unwrap_or(0),
+            total: MAIN.map(|resource| total.get(resource)),
+            used: MAIN.map(|resource| used.get(resource)),
+        }
+    }
+
+    /// Computes what is left of each GPU, and of all, unless it is known.
+    pub(in super::super) fn note_left(&mut self) {
+        if self.is_noted {
+            return;
+        }
+        self.left.clear();
+        (self.short_of_memory, self.is_even, self.whole) = (0, true, 0);
+        self.gpu_sums = Sums::default();
+        for card in &self.cards[..self.n_gpus] {
+            let (left, is_exact) = card.left();
+            self.left.push(left);
+            self.short_of_memory += usize::from(!is_exact);
+            self.is_even &= !card.healthy || card.has_topology == self.has_gpu_topology;
+            let is_whole = card.healthy && card.total.get(CORE) >= 100 && card.total.get(RATIO) >= 100;
+            self.whole += usize::from(is_whole);
+            self.gpu_sums.add(card);
+        }
+        // A sum that is too large for a number cannot be kept in step.
+        self.is_noted = self.gpu_sums.total.iter().all(|(_, total)| total < i64::MAX);
+    }
+
+    /// Keeps what is left in step with a change of what is used of a card.
+    pub(super) fn note_change(&mut self, at: usize, before: &Amounts) {
+        let Some(left) = self.left.get_mut(at).filter(|_| self.is_noted) else { return };
+        let card = &self.cards[at];
+        let ((now, is_exact), (_, was_exact)) = (card.left_beside(&card.used), card.left_beside(before));
+        *left = now;
+        self.short_of_memory = self.short_of_memory + usize::from(!is_exact) - usize::from(!was_exact);
+        self.gpu_sums.used.exchange_taken(&card.total, before, &card.used);
+    }
+
+    /// Returns whether a plain request fits, or what the node lacks, by what is left of each GPU; `None` when that does not tell,
+    /// or when the request would not fit on the empty node.
+    #[inline]
+    pub(in super::super) fn fits_plainly(&self, plain: Plain) -> Option<Result<(), Lack>> {
+        let has_partitions = self.partitions.is_some() || self.honors_partitions;
+        if !self.is_even || has_partitions && !plain.is_shared {
+            return None;
+        }
+        let Plain { percent, count, .. } = plain;
+        let fits = match count {
+            1 => self.left.iter().any(|left| *left >= percent),
+            _ => self.left.iter().filter(|left| **left >= percent).count() >= count,
+        };
+        if fits {
+            return Some(Ok(()));
+        }
+        let is_certain = plain.is_even && self.short_of_memory == 0 && count <= self.whole;
+        let is_scoped = self.has_gpu_topology && !(plain.is_shared && count > 1);
+        let lack = if is_scoped { Lack::Gpus } else { Lack::Devices(name(&DeviceType::Gpu)) };
+        is_certain.then_some(Err(lack))
+    }
+
+    /// Returns what is left of each GPU in percent, if just those that have as much as a plain request says fit it.
+    #[inline]
+    pub(in super::super) fn left_for(&self, plain: Plain) -> Option<&[u8]> {
+        (self.is_noted && self.is_even && plain.is_even && self.short_of_memory == 0).then_some(&self.left)
+    }
+}
