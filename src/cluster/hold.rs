@@ -88,8 +88,9 @@ pub fn marks_of(holds: &[Hold]) -> Option<Arc<BindingMarks>> {
 /// Returns the same for an order, made when it is read.
 pub fn due_marks_of(holds: &[Hold]) -> Option<DueMarks> {
     let marked: SmallVec<[Hold; 1]> = holds.iter().filter(|hold| hold.marks.is_some()).cloned().collect();
-    let make = move |marked: &[Hold]| marks_of(marked).map(Arc::unwrap_or_clone).unwrap_or_default();
-    (!marked.is_empty()).then(|| DueMarks::new(move || make(&marked)))
+    let is_any = !marked.is_empty();
+    let made = move || marks_of(&marked).map(Arc::unwrap_or_clone).unwrap_or_default();
+    is_any.then(|| DueMarks::new(made))
 }
 
 /// The place of a pod: its node, its stage, when it was placed, and its holds.

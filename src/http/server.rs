@@ -58,7 +58,7 @@ pub struct Limits {
     pub turn_patience: Duration,
     /// Time that a read may run before it is given up with 503.
     pub read_patience: Duration,
-    /// Time after which what costly lists share is worked out anew, while somebody asks for it.
+    /// Shortest time after which what costly lists share is worked out anew, while somebody asks for it.
     pub renewal: Duration,
     /// Number of requests that wait for a generation; further ones get 429.
     pub generation_waiting: usize,

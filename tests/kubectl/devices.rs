@@ -1,13 +1,12 @@
 //! Cards of a Device through kubectl: the controller publishes them on the node, follows a broken one and takes them away.
 
-use pellucid::app::instance::{Instance, InstanceConfig};
-use pellucid::config;
+use pellucid::app::instance::InstanceConfig;
+use pellucid::config::Configuration;
 use pellucid::framework::controllers;
-use pellucid::sandbox::{Config, Sandbox, definition};
+use pellucid::sandbox::definition;
 use pellucid_api::definitions::koordinator;
 
-use crate::common::running::parts;
-use crate::{Kubectl, await_answer, kubectl_is_there};
+use crate::{Kubectl, await_answer, with_scheduler};
 
 /// A node without cards, and its Device of eight.
 fn manifests() -> String {
@@ -26,22 +25,14 @@ fn manifests() -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_cards_are_published_on_their_node() {
-    if !kubectl_is_there() {
-        return;
-    }
     // A kind that comes later is found when the scheduler looks again.
     let objects = vec![definition(koordinator::DEVICES)];
-    let sandbox = Sandbox::start(Config { objects, ..Config::default() }).await.expect("the sandbox starts");
-    let made = parts(sandbox.kube_config()).await;
-    let named = controllers::named(&made.registry, &["noderesource".to_owned()]);
-    // DeviceShare is in no profile.
-    let configuration =
-        config::Configuration { controllers: named.expect("it is known"), ..made.configuration.clone() };
-    let instance = Instance::start(InstanceConfig { configuration, ..made }).await.expect("an instance");
-    let kubectl = Kubectl { url: sandbox.url(), home: tempfile::tempdir().expect("a directory") };
-    tokio::task::spawn_blocking(move || session(&kubectl)).await.expect("the session ends well");
-    instance.stop().await;
-    sandbox.stop().await;
+    let configure = |made: &InstanceConfig| {
+        let named = controllers::named(&made.registry, &["noderesource".to_owned()]);
+        // DeviceShare is in no profile.
+        Configuration { controllers: named.expect("it is known"), ..made.configuration.clone() }
+    };
+    with_scheduler(objects, configure, session).await;
 }
 
 fn session(kubectl: &Kubectl) {

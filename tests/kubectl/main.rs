@@ -20,7 +20,12 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use common::process::finish;
+use common::running::parts;
+use pellucid::app::instance::{Instance, InstanceConfig};
+use pellucid::config::{self, Configuration};
+use pellucid::plugins;
 use pellucid::sandbox::{Config, Kubelet, Sandbox};
+use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -132,6 +137,35 @@ async fn with_kubectl(session: fn(&Kubectl)) {
     let kubectl = Kubectl { url: sandbox.url(), home };
     tokio::task::spawn_blocking(move || session(&kubectl)).await.expect("the session ends well");
     sandbox.stop().await;
+}
+
+/// Runs a session of kubectl against a sandbox with some objects, on which a scheduler works that is configured so; without
+/// kubectl it only reports that.
+async fn with_scheduler(
+    objects: Vec<Value>,
+    configure: impl FnOnce(&InstanceConfig) -> Configuration,
+    session: fn(&Kubectl),
+) {
+    if !kubectl_is_there() {
+        return;
+    }
+    let sandbox = Sandbox::start(Config { objects, ..Config::default() }).await.expect("the sandbox starts");
+    let made = parts(sandbox.kube_config()).await;
+    let configuration = configure(&made);
+    let instance = Instance::start(InstanceConfig { configuration, ..made }).await.expect("an instance");
+    let kubectl = Kubectl { url: sandbox.url(), home: tempfile::tempdir().expect("a directory") };
+    tokio::task::spawn_blocking(move || session(&kubectl)).await.expect("the session ends well");
+    instance.stop().await;
+    sandbox.stop().await;
+}
+
+/// Returns the default configuration with one more plugin, as an entry of `enabled` says.
+fn enabling(plugin: &str) -> Configuration {
+    let text = format!(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n  \
+         - schedulerName: pellucid\n    plugins: {{multiPoint: {{enabled: [{{{plugin}}}]}}}}\n"
+    );
+    config::parse(&text, "the test's", &plugins::registry()).expect("a configuration")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

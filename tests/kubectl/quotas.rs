@@ -1,22 +1,11 @@
 //! The quotas of article 001 on Koordinator 0.7 through kubectl: applied as printed, but for two names that no API server
 //! takes, and what the scheduler then says on them.
 
-use pellucid::app::instance::{Instance, InstanceConfig};
-use pellucid::sandbox::{Config, Sandbox, definition};
-use pellucid::{config, plugins};
+use pellucid::sandbox::definition;
 use pellucid_api::definitions::koordinator;
 
-use crate::common::running::{node, parts};
-use crate::{Kubectl, await_answer, contains, kubectl_is_there};
-
-const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-  - schedulerName: pellucid
-    plugins:
-      multiPoint:
-        enabled: [{name: ElasticQuota}]
-";
+use crate::common::running::node;
+use crate::{Kubectl, await_answer, contains, enabling, with_scheduler};
 
 /// As printed there.
 const QUOTAS: &str = "apiVersion: scheduling.sigs.k8s.io/v1alpha1
@@ -72,19 +61,8 @@ spec:
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_articles_quotas_are_applied_and_told_what_they_may_use() {
-    if !kubectl_is_there() {
-        return;
-    }
     let objects = vec![definition(koordinator::ELASTIC_QUOTAS), node("n1", "a", 100)];
-    let sandbox = Sandbox::start(Config { objects, ..Config::default() }).await.expect("the sandbox starts");
-    let configuration =
-        config::parse(CONFIGURATION, "the test's", &plugins::registry()).expect("a configuration");
-    let made = parts(sandbox.kube_config()).await;
-    let instance = Instance::start(InstanceConfig { configuration, ..made }).await.expect("an instance");
-    let kubectl = Kubectl { url: sandbox.url(), home: tempfile::tempdir().expect("a directory") };
-    tokio::task::spawn_blocking(move || session(&kubectl)).await.expect("the session ends well");
-    instance.stop().await;
-    sandbox.stop().await;
+    with_scheduler(objects, |_| enabling("name: ElasticQuota"), session).await;
 }
 
 fn session(kubectl: &Kubectl) {

@@ -1,21 +1,10 @@
 //! A reservation through kubectl: applied, Available on its node, used up by its one owner, whose room nobody else had.
 
-use pellucid::app::instance::{Instance, InstanceConfig};
-use pellucid::sandbox::{Config, Sandbox, definition};
-use pellucid::{config, plugins};
+use pellucid::sandbox::definition;
 use pellucid_api::definitions::koordinator;
 
-use crate::common::running::{node, parts};
-use crate::{Kubectl, await_answer, kubectl_is_there};
-
-const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-  - schedulerName: pellucid
-    plugins:
-      multiPoint:
-        enabled: [{name: Reservation, weight: 5000}]
-";
+use crate::common::running::node;
+use crate::{Kubectl, await_answer, enabling, with_scheduler};
 
 /// A reservation of 3 CPUs for pods with label app=web, which one of them uses up, as `allocateOnce` says by default.
 const RESERVATION: &str = "apiVersion: scheduling.koordinator.sh/v1alpha1
@@ -39,19 +28,8 @@ fn pod(name: &str, app: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_owner_uses_up_a_reservation_that_is_allocated_once() {
-    if !kubectl_is_there() {
-        return;
-    }
     let objects = vec![definition(koordinator::RESERVATIONS), node("n1", "a", 4)];
-    let sandbox = Sandbox::start(Config { objects, ..Config::default() }).await.expect("the sandbox starts");
-    let configuration =
-        config::parse(CONFIGURATION, "the test's", &plugins::registry()).expect("a configuration");
-    let made = parts(sandbox.kube_config()).await;
-    let instance = Instance::start(InstanceConfig { configuration, ..made }).await.expect("an instance");
-    let kubectl = Kubectl { url: sandbox.url(), home: tempfile::tempdir().expect("a directory") };
-    tokio::task::spawn_blocking(move || session(&kubectl)).await.expect("the session ends well");
-    instance.stop().await;
-    sandbox.stop().await;
+    with_scheduler(objects, |_| enabling("name: Reservation, weight: 5000"), session).await;
 }
 
 fn session(kubectl: &Kubectl) {

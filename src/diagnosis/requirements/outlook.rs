@@ -86,10 +86,8 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
         return found;
     }
     if !emptied.is_never() {
-        return of(
-            UNKNOWN,
-            if emptied.is_measured() { MEASURED } else { "no set of pods was found whose end would help" },
-        );
+        let not_found = "no set of pods was found whose end would help";
+        return of(UNKNOWN, if emptied.is_measured() { MEASURED } else { not_found });
     }
     never(snapshot, asked)
 }
@@ -208,12 +206,12 @@ impl State {
 
 /// Returns the bits of what is measured on nodes.
 fn measured(asked: &PodRequirements<'_>, masks: &Masks) -> u64 {
-    let plugins = asked.profile.filter.iter().map(|enabled| &enabled.plugin);
-    let measured: Vec<&str> = plugins
-        .filter(|plugin| plugin.filter().is_some_and(Filter::is_measured))
-        .map(|plugin| plugin.name())
-        .collect();
-    let all = masks.requirements(u64::MAX).filter(|(_, of)| measured.contains(&of.plugin));
+    let plugins = || asked.profile.filter.iter().map(|enabled| &enabled.plugin);
+    let is_measured = |of: &Requirement| {
+        let mut own = plugins().filter(|plugin| plugin.name() == of.plugin);
+        own.any(|plugin| plugin.filter().is_some_and(Filter::is_measured))
+    };
+    let all = masks.requirements(u64::MAX).filter(|(_, of)| is_measured(of));
     all.fold(0, |bits, (bit, _)| bits | 1 << bit)
 }
 
