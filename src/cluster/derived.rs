@@ -3,7 +3,7 @@
 //! It changes only through the hooks of [`DerivedState`], which come in inverse pairs: an overlay undoes it by calling
 //! the inverse hooks in reverse order. Not for caches of one cycle; `framework::CycleValue` is.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,6 +114,37 @@ pub struct Told {
     pub text: String,
 }
 
+/// What stays the same of the derived states of a cluster, by their index.
+#[derive(Default)]
+pub(crate) struct StateIndex {
+    types: Vec<TypeId>,
+    plugins: Vec<&'static str>,
+    /// Those by which pods may give up room.
+    pub(crate) givers: SmallVec<[usize; 2]>,
+}
+
+impl StateIndex {
+    pub(crate) fn of(states: &[Box<dyn DerivedState>]) -> Self {
+        let givers = states.iter().enumerate().filter(|(_, state)| state.gives_up_room());
+        Self {
+            types: states.iter().map(|state| (&**state as &dyn Any).type_id()).collect(),
+            plugins: states.iter().map(|state| state.plugin()).collect(),
+            givers: givers.map(|(at, _)| at).collect(),
+        }
+    }
+
+    /// Returns the index of the state of a type.
+    #[inline]
+    pub(crate) fn of_type<S: DerivedState>(&self) -> Option<usize> {
+        self.types.iter().position(|known| *known == TypeId::of::<S>())
+    }
+
+    /// Iterates over the indices of the states that count a plugin's holds.
+    pub(crate) fn of_plugin<'a>(&'a self, plugin: &'a str) -> impl Iterator<Item = usize> + 'a {
+        self.plugins.iter().enumerate().filter(move |(_, known)| **known == plugin).map(|(at, _)| at)
+    }
+}
+
 /// One plugin's derived state. There is one per plugin type, however many profiles use it.
 pub trait DerivedState: Any + Send + Sync {
     /// Returns a copy for a published snapshot, which shares what did not change.
@@ -217,6 +248,11 @@ pub trait DerivedState: Any + Send + Sync {
     /// Inverse of [`reserved`](Self::reserved). Called before the pod leaves its node.
     fn unreserved(&mut self, _cx: &HookContext<'_>, _placed: &Placed<'_>, _hold: &HoldValue) -> Touched {
         Touched::Nothing
+    }
+
+    /// Returns whether pods may give up room by this state; always the same. Only then is it asked which.
+    fn gives_up_room(&self) -> bool {
+        false
     }
 
     /// Returns the pods that take less on their nodes than they request, or again all of it, since this was asked last:

@@ -82,18 +82,15 @@ impl Cluster {
 
     /// Has pods take less or more on their nodes, as the states of plugins say since they were asked last.
     pub(crate) fn settle_given(&mut self) {
-        for at in 0..self.derived.len() {
-            // Most states never have any.
-            let all = self.derived[at].given_up();
-            if !all.is_empty() {
-                all.into_iter().for_each(|(pod, given)| self.give(pod, given));
-            }
+        for i in 0..self.state_index.givers.len() {
+            let all = self.derived[self.state_index.givers[i]].given_up();
+            all.into_iter().for_each(|(pod, given)| self.give(pod, given));
         }
     }
 
     /// Returns whether holds of a plugin can be shared with guests.
     pub fn shares_holds(&self, plugin: &str) -> bool {
-        self.derived.iter().any(|state| state.plugin() == plugin && state.shares_holds())
+        self.state_index.of_plugin(plugin).any(|at| self.derived[at].shares_holds())
     }
 
     /// Has what a plugin holds for a host be what its guests leave.
@@ -110,7 +107,7 @@ impl Cluster {
         let held: SmallVec<[HoldValue; 2]> =
             guests.filter_map(|guest| Some(find(self.pod(*guest)?)?.what)).collect();
         let whole = hold.whole.as_ref().unwrap_or(&hold.what).clone();
-        let state = self.derived.iter().find(|state| state.plugin() == plugin);
+        let state = self.state_index.of_plugin(plugin).next().map(|at| &self.derived[at]);
         let left = match held.is_empty() {
             true if hold.whole.is_none() => return,
             true => None,

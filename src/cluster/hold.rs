@@ -256,7 +256,8 @@ impl Cluster {
         let Some(node) = record.node else { return };
         let placed = Placed::of(id, record, node);
         let cx = HookContext { now: self.now, nodes: &self.node_index };
-        for state in self.derived.iter_mut().filter(|state| state.plugin() == hold.plugin) {
+        for at in self.state_index.of_plugin(hold.plugin) {
+            let state = &mut self.derived[at];
             let touched = match begins {
                 true => state.reserved(&cx, &placed, &hold.what),
                 false => state.unreserved(&cx, &placed, &hold.what),

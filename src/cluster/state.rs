@@ -4,7 +4,7 @@
 //! [`Cluster::place`] and [`Cluster::release`], which keep columns, pod lists, derived states, the change
 //! log and the undo log in step. `apply` turns watch events into such changes.
 
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::changes::{ChangeLog, Changed};
 use crate::columns::Columns;
 use crate::content_hash::NodeHash;
 use crate::custom::CustomObjects;
-use crate::derived::{DerivedState, Placed};
+use crate::derived::{DerivedState, Placed, StateIndex};
 use crate::gangs::{DeclarationIndex, Gangs};
 use crate::given::Given;
 use crate::hold::Hold;
@@ -88,8 +88,7 @@ pub struct Cluster {
     pub(super) free_pods: Vec<PodId>,
     pub(super) shapes: Shapes,
     pub(super) derived: Vec<Box<dyn DerivedState>>,
-    /// The types of `derived`, in its order.
-    derived_types: Arc<[TypeId]>,
+    pub(super) state_index: Arc<StateIndex>,
     pub(super) changes: ChangeLog,
     pub(super) undo: UndoLog,
     pub(super) objects: Objects,
@@ -121,8 +120,8 @@ pub struct Cluster {
 impl Cluster {
     /// Makes an empty state that holds pending pods of the schedulers named in `ours`.
     pub fn new(seed: u64, ours: impl IntoIterator<Item = Name>, derived: Vec<Box<dyn DerivedState>>) -> Self {
-        let derived_types = derived.iter().map(|state| (&**state as &dyn Any).type_id()).collect();
-        Self { derived, derived_types, ours: Arc::new(ours.into_iter().collect()), seed, ..Self::default() }
+        let state_index = Arc::new(StateIndex::of(&derived));
+        Self { derived, state_index, ours: Arc::new(ours.into_iter().collect()), seed, ..Self::default() }
     }
 
     /// Returns a copy for readers or for simulations, which shares every page that is unchanged since.
@@ -141,7 +140,7 @@ impl Cluster {
             free_pods: Vec::new(),
             shapes: self.shapes.clone(),
             derived: self.derived.iter().map(|d| d.fork()).collect(),
-            derived_types: self.derived_types.clone(),
+            state_index: self.state_index.clone(),
             changes: ChangeLog::default(),
             undo: UndoLog::default(),
             objects: self.objects.clone(),
@@ -251,7 +250,7 @@ impl Cluster {
     /// Returns the derived state of type `S`, or `None` when no plugin registered it.
     pub fn derived<S: DerivedState>(&self) -> Option<&S> {
         // Asked for in loops over rows, so the types are compared before a state is touched.
-        let at = self.derived_types.iter().position(|known| *known == TypeId::of::<S>())?;
+        let at = self.state_index.of_type::<S>()?;
         (&*self.derived[at] as &dyn Any).downcast_ref()
     }
 

@@ -8,7 +8,7 @@ use pellucid_model::Name;
 use smallvec::SmallVec;
 
 use super::amounts::{Amounts, CPU};
-use super::cpus::accumulator::{self, AllocateStrategy, BindPolicy, Request, Taken};
+use super::cpus::accumulator::{self, AllocateStrategy, BindPolicy, ExclusivePolicy, Request, Taken};
 use super::cpus::set::CpuSet;
 use super::cpus::topology::CpuTopology;
 use super::holding::Holding;
@@ -77,7 +77,7 @@ impl<'a> NodeRequest<'a> {
         let is_unknown = self.bind.is_some() && machine.is_none();
         let conflicts =
             self.pod.required.zip(self.on.forced_bind()).is_some_and(|(own, forced)| own != forced);
-        let threads = machine.map_or(1, |machine| machine.cpus_per_core().max(1));
+        let threads = machine.map_or(1, |machine| machine.cpus_per_core.max(1));
         let is_odd = self.is_required
             && self.bind == Some(BindPolicy::FullPcpus)
             && !self.pod.n_cpus().is_multiple_of(threads);
@@ -93,7 +93,7 @@ impl<'a> NodeRequest<'a> {
 
     /// Returns the CPUs that can be given to the pod under a required bind policy.
     fn free(&self, machine: &CpuTopology) -> CpuSet {
-        self.usable_of(machine, &self.on.free())
+        self.usable_of(machine, &self.on.free)
     }
 
     /// Returns which of some CPUs a required bind policy lets the pod use.
@@ -184,7 +184,7 @@ impl<'a> NodeRequest<'a> {
         if name.as_str() != CPU || self.bind.is_none() {
             return amount / among;
         }
-        let threads = self.on.machine().map_or(1, |machine| machine.cpus_per_core().max(1)) as i64;
+        let threads = self.on.machine().map_or(1, |machine| machine.cpus_per_core.max(1)) as i64;
         let unit = if self.is_required && self.bind == Some(BindPolicy::FullPcpus) { threads } else { 1 };
         amount / 1000 / unit / among * unit * 1000
     }
@@ -195,12 +195,12 @@ impl<'a> NodeRequest<'a> {
             return Err(Refusal::BadTopology);
         };
         let n = self.pod.n_cpus();
-        let mut taken = Taken {
-            free: self.free(machine),
-            refs: Vec::new(),
-            pcpu_level: self.on.pcpu_level,
-            numa_node_level: self.on.numa_node_level,
-        };
+        let mut taken = Taken { free: self.free(machine), ..Taken::default() };
+        match self.pod.exclusive {
+            ExclusivePolicy::PcpuLevel => taken.pcpu_level = self.on.pcpu_level,
+            ExclusivePolicy::NumaNodeLevel => taken.numa_node_level = self.on.numa_node_level,
+            ExclusivePolicy::None => {}
+        }
         let request = |n| Request {
             n,
             bind,

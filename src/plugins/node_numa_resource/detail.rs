@@ -129,7 +129,7 @@ impl NodeNumaResource {
         }
         let machine = on.machine();
         if is_about(cause, &reasons::NOT_WHOLE_CORES) {
-            let threads = machine?.cpus_per_core();
+            let threads = machine?.cpus_per_core;
             return Some(format!(
                 "its cores have {threads} threads, and the pod asks for {}",
                 cores(pod.milli_cpu)
@@ -177,7 +177,7 @@ fn domains(asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
 }
 
 fn domain(asked: &NodeRequest<'_>, machine: &CpuTopology, node: &Domain, free: &CpuSet) -> String {
-    let (own, threads) = (free.and(&node.cpus), machine.cpus_per_core());
+    let (own, threads) = (free.and(&node.cpus), machine.cpus_per_core);
     let n_cores = machine.one_of_each_core(&node.cpus).len();
     let whole = machine.whole_cores(&own);
     if threads == 1 || !asked.is_required {
@@ -234,7 +234,7 @@ pub(super) fn by_numa_node(asked: &NodeRequest<'_>) -> Option<String> {
 
 /// Says of each NUMA node how many of its cores are free in whole, and who is in the way.
 fn cores_by_node(asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
-    let free = asked.on.free();
+    let free = asked.on.free;
     let texts =
         machine.nodes.iter().map(|node| format!("NUMA {}: {}", node.id, domain(asked, machine, node, &free)));
     texts.collect::<Vec<_>>().join("; ")
@@ -244,7 +244,7 @@ fn cores_by_node(asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
 fn own_cores(asked: &NodeRequest<'_>, node: u16) -> Option<String> {
     let machine = asked.on.machine().filter(|_| asked.bind.is_some() && asked.is_required)?;
     let domain_of = machine.nodes.iter().find(|known| known.id == node)?;
-    Some(domain(asked, machine, domain_of, &asked.on.free()))
+    Some(domain(asked, machine, domain_of, &asked.on.free))
 }
 
 /// Says of each NUMA node what is left of each resource that the pod requests.

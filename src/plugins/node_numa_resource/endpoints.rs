@@ -57,7 +57,7 @@ pub(super) fn all() -> Vec<Endpoint> {
             "The CPUs of a node that can be given, as in Koordinator 0.7",
             |cx| {
                 let on = on(cx.view, node_of(cx)?);
-                Ok(json!(AvailableCpus { available_cpus: on.free().to_string(), allocated: allocated(on) }))
+                Ok(json!(AvailableCpus { available_cpus: on.free.to_string(), allocated: allocated(on) }))
             },
         ),
     ]
@@ -123,7 +123,7 @@ fn row(view: View<'_>, node: NodeIdx) -> NumaNode {
         cpus: on.machine().map_or(0, |machine| machine.cpus.len()),
         reserved_cpus: on.machine().map_or(0, |machine| machine.cpus.and(&on.reserved).len()),
         allocated_cpus: on.taken.len(),
-        available_cpus: on.free().len(),
+        available_cpus: on.free.len(),
         numa_nodes: on.zones.len(),
         numa_topology_policy: policy_name(on.policy()).to_owned(),
         cpu_bind_policy: on.forced_bind().map(BindPolicy::as_str).unwrap_or_default().to_owned(),
@@ -222,7 +222,7 @@ fn detail(view: View<'_>, node: NodeIdx) -> NumaNodeDetail {
             .map(|zone| resource(zone.node, &on.left_of(zone)))
             .collect(),
         allocated_numa_node_resources: on.zones.iter().filter_map(allocated_of).collect(),
-        available_cpus: on.free().to_string(),
+        available_cpus: on.free.to_string(),
         allocated_cpus: allocated(on),
         allocated_pods: pods,
         kubelet_pods: topology.map(kubelet_pods).unwrap_or_default(),

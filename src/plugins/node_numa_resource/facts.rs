@@ -20,8 +20,8 @@ pub(super) struct Facts {
     /// ratio.
     pub(super) is_demanding: bool,
     /// Threads per core; 0 while the CPUs are not known.
-    threads: u16,
-    free: Free,
+    pub(super) threads: u16,
+    pub(super) free: Free,
 }
 
 /// How many CPUs of a machine are free.
@@ -42,7 +42,7 @@ impl Facts {
             of_node.is_some_and(|settings| settings.has_bad_ratios || settings.ratios.of(CPU) > 1.0);
         let is_demanding =
             has_policy || on.forced_bind().is_some() || counts_by_ratio || on.cpu_ratio() > 1.0;
-        let threads = on.machine().map_or(0, |machine| machine.cpus_per_core() as u16);
+        let threads = on.machine().map_or(0, |machine| machine.cpus_per_core as u16);
         Self { has_policy, is_demanding, threads, free: on.free_counts }
     }
 

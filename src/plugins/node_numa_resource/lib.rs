@@ -155,15 +155,16 @@ impl NodeNumaResource {
     fn reservation(&self, view: View<'_>, pod: &Pod, node: NodeIdx, mask: Option<NumaMask>) -> Reserved {
         // Most pods and nodes ask for nothing. What is known of the node itself lies farther away.
         let demands = || view.state::<NumaNodes>().is_some_and(|state| state.facts(node).is_demanding);
-        if mask.is_none() && !may_have_cpus(&pod.spec) && !demands() {
+        let may_hold = mask.is_some() || may_have_cpus(&pod.spec);
+        if !may_hold && !demands() {
             return Ok(None);
         }
-        self.reservation_on(self.on(view, node), pod, mask)
+        self.reservation_on(self.on(view, node), pod, mask, may_hold)
     }
 
-    fn reservation_on(&self, on: &OnNode, pod: &Pod, mask: Option<NumaMask>) -> Reserved {
-        let is_plain = mask.is_none() && on.forced_bind().is_none();
-        if is_plain && !may_have_cpus(&pod.spec) {
+    /// `may_hold` says whether the pod may hold something where the node forces nothing.
+    fn reservation_on(&self, on: &OnNode, pod: &Pod, mask: Option<NumaMask>, may_hold: bool) -> Reserved {
+        if !may_hold && on.forced_bind().is_none() {
             return Ok(None);
         }
         let request = PodRequest::of(&pod.spec, self.args.default_bind).map_err(|problem| problem.cause())?;
@@ -318,7 +319,8 @@ impl Reserve for NodeNumaResource {
     ) -> Reserved {
         let mask = affinity.map(|affinity| affinity.mask);
         let within = room.what.downcast_ref().map(|room| self.on(view, node).within(room));
-        match within.map(|within| self.reservation_on(&within, pod, mask)) {
+        let may_hold = mask.is_some() || may_have_cpus(&pod.spec);
+        match within.map(|within| self.reservation_on(&within, pod, mask, may_hold)) {
             Some(Err(cause)) if room.is_limit => Err(cause),
             Some(Ok(chosen)) => Ok(chosen),
             _ => self.reservation(view, pod, node, mask),

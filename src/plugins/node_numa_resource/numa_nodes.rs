@@ -89,15 +89,25 @@ impl NumaNodes {
     }
 
     fn change(&mut self, node: NodeIdx, change: impl FnOnce(&mut OnNode)) {
+        self.change_facts(node, change, |_, on| Facts::of(on));
+    }
+
+    /// Changes a node. `facts` makes its facts of those before.
+    fn change_facts(
+        &mut self,
+        node: NodeIdx,
+        change: impl FnOnce(&mut OnNode),
+        facts: impl FnOnce(Facts, &OnNode) -> Facts,
+    ) {
+        let old = self.facts(node);
         self.nodes.grow(node.index() + 1);
         let Some(slot) = self.nodes.get_mut(node.index()) else { return };
         let on = Arc::make_mut(slot.get_or_insert_default());
         change(on);
-        let new = Facts::of(on);
+        let new = facts(old, on);
         if on.is_empty() {
             *slot = None;
         }
-        let old = self.facts(node);
         if old != new {
             let count = |all: usize, was: bool, is: bool| all + usize::from(is) - usize::from(was);
             self.with_policy = count(self.with_policy, old.has_policy, new.has_policy);
@@ -206,7 +216,9 @@ impl NumaNodes {
     fn hold(&mut self, placed: &Placed<'_>, hold: &HoldValue, begins: bool) -> Touched {
         let Ok(holding) = hold.clone().downcast::<Holding>() else { return Touched::Nothing };
         let (key, uid) = (placed.pod.key.clone(), placed.pod.uid.clone());
-        self.change(placed.node, |on| on.hold(Holder { id: placed.id, key, uid, holding }, begins));
+        let hold = |on: &mut OnNode| on.hold(Holder { id: placed.id, key, uid, holding }, begins);
+        // What a node demands does not depend on its pods.
+        self.change_facts(placed.node, hold, |facts, on| Facts { free: on.free_counts, ..facts });
         Touched::node(placed.node)
     }
 }

@@ -50,7 +50,9 @@ pub(super) struct OnNode {
     pub(super) used: SmallVec<[(u16, Amounts); 2]>,
     /// CPUs that no pod is given.
     pub(super) reserved: CpuSet,
-    /// How many CPUs can be given.
+    /// CPUs that can be given.
+    pub(super) free: CpuSet,
+    /// How many these are.
     pub(super) free_counts: Free,
     /// NUMA nodes with what they offer: amplified, without reserved CPUs.
     pub(super) zones: Vec<Zone>,
@@ -65,12 +67,6 @@ impl OnNode {
     #[inline]
     pub(super) fn machine(&self) -> Option<&CpuTopology> {
         self.machine.as_deref()
-    }
-
-    /// Returns the CPUs that can be given.
-    pub(super) fn free(&self) -> CpuSet {
-        let all = self.machine().map(|machine| machine.cpus).unwrap_or_default();
-        all.without(&self.taken).without(&self.reserved)
     }
 
     /// Returns the bind policy that the node forces on pods with whole CPUs.
@@ -151,6 +147,7 @@ impl OnNode {
             };
             zone.amounts = zone.amounts.iter().map(bounded).collect();
         }
+        made.count_free();
         made
     }
 
@@ -208,9 +205,12 @@ impl OnNode {
     }
 
     fn count_free(&mut self) {
-        let counts = self.machine().map(|machine| machine.count(&self.free()));
-        let [cpus, in_whole_cores, cores] = counts.unwrap_or_default().map(|n| n as u16);
-        self.free_counts = Free { cpus, in_whole_cores, cores };
+        (self.free, self.free_counts) = Default::default();
+        if let Some(machine) = self.machine.as_deref() {
+            self.free = machine.cpus.without(&self.taken).without(&self.reserved);
+            let [cpus, in_whole_cores, cores] = machine.count(&self.free).map(|n| n as u16);
+            self.free_counts = Free { cpus, in_whole_cores, cores };
+        }
     }
 
     /// Makes everything anew that depends on topology and settings.

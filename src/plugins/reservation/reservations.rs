@@ -396,6 +396,10 @@ impl DerivedState for Reservations {
         self.change(&name.clone(), |entry| entry.evicted = Some(message.clone()));
     }
 
+    fn gives_up_room(&self) -> bool {
+        true
+    }
+
     fn given_up(&mut self) -> Vec<(PodId, Option<Arc<Given>>)> {
         std::mem::take(&mut self.given)
     }

@@ -129,7 +129,7 @@ impl<'a> Pick<'a> {
             return self.result;
         }
         let is_full = self.request.bind == BindPolicy::FullPcpus;
-        if is_full || self.topology.cpus_per_core() == 1 {
+        if is_full || self.topology.cpus_per_core == 1 {
             if self.full_in_one_domain() {
                 return self.result;
             }
@@ -172,7 +172,7 @@ impl<'a> Pick<'a> {
                 CpuSet::of(self.free.iter().filter(is_apart))
             }
             ExclusivePolicy::NumaNodeLevel if nodes => {
-                let held = |node: &&Domain| !node.cpus.and(&self.taken.numa_node_level).is_empty();
+                let held = |node: &&Domain| node.cpus.meets(&self.taken.numa_node_level);
                 self.topology.nodes.iter().filter(held).fold(self.free, |free, node| free.without(&node.cpus))
             }
             _ => self.free,
@@ -215,7 +215,7 @@ impl<'a> Pick<'a> {
 
     /// Whole cores of one NUMA node, else of one socket. Returns whether there is one with enough.
     fn full_in_one_domain(&mut self) -> bool {
-        if self.need <= self.topology.cpus_per_node() {
+        if self.need <= self.topology.cpus_per_node {
             for respects in [true, false] {
                 let free = self.apart(false, respects);
                 let whole = self.topology.whole_cores(&free);
@@ -225,7 +225,7 @@ impl<'a> Pick<'a> {
                 }
             }
         }
-        if self.need <= self.topology.cpus_per_socket() {
+        if self.need <= self.topology.cpus_per_socket {
             let whole = self.topology.whole_cores(&self.free);
             let of = |socket: &Domain| socket.cpus.and(&whole);
             let sockets = self.topology.sockets.iter().map(|socket| (of(socket), socket.id));
@@ -245,18 +245,19 @@ impl<'a> Pick<'a> {
             let socket = self.topology.sockets.get(usize::from(node.socket));
             socket.map_or(0, |socket| socket.cpus.and(free).len())
         };
-        let nodes = self.topology.nodes.iter().map(|node| (node.cpus.and(cpus), node));
-        let enough = nodes.filter(|(own, _)| count(own) >= self.need);
-        let counted = enough.map(|(own, node)| (self.by_free(own.len()), own, node));
+        let counted = self.topology.nodes.iter().filter_map(|node| {
+            let own = node.cpus.and(cpus);
+            (count(&own) >= self.need).then(|| (self.by_free(own.len()), node))
+        });
         let by_socket = |a: &Domain, b: &Domain| {
             let is_same = a.socket == b.socket;
             let free = |node| if is_same { 0 } else { self.by_free(of_socket(node)) };
             free(a).cmp(&free(b))
         };
-        let best = counted.min_by(|(a, _, first), (b, _, second)| {
+        let best = counted.min_by(|(a, first), (b, second)| {
             a.cmp(b).then_with(|| by_socket(first, second)).then_with(|| first.id.cmp(&second.id))
         });
-        best.map(|(_, own, _)| own)
+        best.map(|(_, node)| node.cpus.and(cpus))
     }
 
     /// Whole sockets, the greatest first, while they do not exceed the need; then whole cores of what is left, from the
@@ -276,7 +277,7 @@ impl<'a> Pick<'a> {
             }
         }
         left.sort_by_key(|(cpus, id)| (cpus.len(), *id));
-        let threads = self.topology.cpus_per_core();
+        let threads = self.topology.cpus_per_core;
         for (cpus, _) in left {
             self.take_cores(&cpus, self.need / threads * threads);
         }
@@ -284,7 +285,7 @@ impl<'a> Pick<'a> {
 
     /// CPUs of one NUMA node, else of one socket, one of each core first. Returns whether there is one with enough.
     fn spread_in_one_domain(&mut self) -> bool {
-        if self.need <= self.topology.cpus_per_node() {
+        if self.need <= self.topology.cpus_per_node {
             for respects in [true, false] {
                 let free = self.apart(respects, respects);
                 let count = |cpus: &CpuSet| if respects { self.n_cores(cpus) } else { cpus.len() };
@@ -294,7 +295,7 @@ impl<'a> Pick<'a> {
                 }
             }
         }
-        if self.need <= self.topology.cpus_per_socket() {
+        if self.need <= self.topology.cpus_per_socket {
             for respects in [true, false] {
                 let free = self.apart(respects, false);
                 let count = |cpus: &CpuSet| if respects { self.n_cores(cpus) } else { cpus.len() };
@@ -326,7 +327,7 @@ impl<'a> Pick<'a> {
 
     /// Puts one CPU of each core first, then the second of each, and so on.
     fn spread(&self, order: &[u16]) -> Order {
-        if order.len() <= self.topology.cpus_per_core() {
+        if order.len() <= self.topology.cpus_per_core {
             return order.into();
         }
         let mut seen: PerCore = SmallVec::from_elem(0, self.topology.cores.len());

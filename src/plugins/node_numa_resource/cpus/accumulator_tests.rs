@@ -140,7 +140,7 @@ fn every_pick_is_exact_free_and_near() {
         if !preferred.is_empty() || request.n == 0 {
             continue;
         }
-        let threads = machine.cpus_per_core();
+        let threads = machine.cpus_per_core;
         let whole = machine.whole_cores(&taken.free);
         let each = machine.one_of_each_core(&taken.free);
         assert_eq!(machine.count(&taken.free), [taken.free.len(), whole.len(), each.len()], "{}", at());
@@ -183,7 +183,7 @@ fn exclusive(machine: &CpuTopology, taken: &Taken, request: &Request, cpus: &Cpu
         )
     };
     match (request.exclusive, request.bind) {
-        (ExclusivePolicy::PcpuLevel, BindPolicy::SpreadByPcpus) if machine.cpus_per_core() > 1 => {
+        (ExclusivePolicy::PcpuLevel, BindPolicy::SpreadByPcpus) if machine.cpus_per_core > 1 => {
             let apart = taken.free.without(&touched(&taken.pcpu_level));
             let cores =
                 machine.nodes.iter().map(|node| machine.one_of_each_core(&node.cpus.and(&apart)).len());

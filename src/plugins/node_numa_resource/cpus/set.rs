@@ -63,8 +63,7 @@ impl CpuSet {
     /// Returns the number of CPUs.
     #[inline]
     pub fn len(&self) -> usize {
-        // Few words are used, and without the instruction a count takes longer than a look.
-        self.0.iter().filter(|word| **word != 0).map(|word| word.count_ones() as usize).sum()
+        self.words().map(|(_, word)| word.count_ones() as usize).sum()
     }
 
     /// Returns whether no CPU is in the set.
@@ -73,44 +72,80 @@ impl CpuSet {
         self.0.iter().all(|word| *word == 0)
     }
 
+    /// Returns whether a CPU is in both sets.
+    #[inline]
+    pub fn meets(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).any(|(own, other)| own & other != 0)
+    }
+
     /// Returns the CPUs that are in both sets.
     #[inline]
     pub fn and(&self, other: &Self) -> Self {
-        Self(std::array::from_fn(|i| self.0[i] & other.0[i]))
+        self.with(other, |own, other| own & other)
     }
 
     /// Returns the CPUs that are in one of the sets.
     #[inline]
     pub fn or(&self, other: &Self) -> Self {
-        Self(std::array::from_fn(|i| self.0[i] | other.0[i]))
+        self.with(other, |own, other| own | other)
     }
 
     /// Returns the CPUs of this set that are not in the other one.
     #[inline]
     pub fn without(&self, other: &Self) -> Self {
-        Self(std::array::from_fn(|i| self.0[i] & !other.0[i]))
+        self.with(other, |own, other| own & !other)
     }
 
     /// Returns the set with each id less by some number; ids that would be negative are left out.
     #[inline]
     pub fn shifted_down(&self, by: usize) -> Self {
-        let (words, bits) = (by / 64, by % 64);
-        let word = |at: usize| self.0.get(at).copied().unwrap_or(0);
-        Self(std::array::from_fn(|i| match bits {
-            0 => word(i + words),
-            _ => word(i + words) >> bits | word(i + words + 1) << (64 - bits),
-        }))
+        let mut made = Self::default();
+        for (at, word) in self.words() {
+            let Some(to) = at.checked_sub(by / 64) else { continue };
+            made.0[to] |= word >> (by % 64);
+            if let Some(lower) = to.checked_sub(1) {
+                // In two steps, as a shift by all 64 bits is none.
+                made.0[lower] |= word << 1 << (63 - by % 64);
+            }
+        }
+        made
     }
 
     /// Returns the set with each id greater by some number; ids beyond [`MAX_CPUS`] are left out.
     #[inline]
     pub fn shifted_up(&self, by: usize) -> Self {
-        let (words, bits) = (by / 64, by % 64);
-        let word = |at: Option<usize>| at.and_then(|at| self.0.get(at)).copied().unwrap_or(0);
-        Self(std::array::from_fn(|i| match bits {
-            0 => word(i.checked_sub(words)),
-            _ => word(i.checked_sub(words)) << bits | word(i.checked_sub(words + 1)) >> (64 - bits),
-        }))
+        let mut made = Self::default();
+        for (at, word) in self.words() {
+            let (lower, upper) = (at + by / 64, at + by / 64 + 1);
+            if let Some(to) = made.0.get_mut(lower) {
+                *to |= word << (by % 64);
+            }
+            if let Some(to) = made.0.get_mut(upper) {
+                *to |= word >> 1 >> (63 - by % 64);
+            }
+        }
+        made
+    }
+
+    /// Returns one word of the set with each id less by some number.
+    #[inline]
+    pub(super) fn word_down(&self, at: usize, by: usize) -> u64 {
+        let word = |at: usize| self.0.get(at).copied().unwrap_or(0);
+        word(at + by / 64) >> (by % 64) | word(at + by / 64 + 1) << 1 << (63 - by % 64)
+    }
+
+    /// Iterates over the words that are not 0, each with its index. Few are used, and without the instruction even counting
+    /// bits takes longer than a look.
+    #[inline]
+    pub(super) fn words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.0.iter().copied().enumerate().filter(|(_, word)| *word != 0)
+    }
+
+    /// Joins two sets word by word.
+    #[inline(always)]
+    fn with(mut self, other: &Self, join: impl Fn(u64, u64) -> u64) -> Self {
+        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own = join(*own, *other));
+        self
     }
 
     /// Writes the cpuset list behind a text. Every pod with CPUs of its own has one, so no formatter is used.
@@ -190,6 +225,7 @@ mod tests {
     fn operations_are_those_of_sets() {
         let (a, b) = (CpuSet::of([0, 1, 64, 1023]), CpuSet::of([1, 64, 65]));
         assert_eq!(a.and(&b), CpuSet::of([1, 64]));
+        assert!(a.meets(&b) && !a.meets(&CpuSet::of([2, 65])));
         assert_eq!(a.or(&b).len(), 5);
         assert_eq!(a.without(&b).iter().collect::<Vec<_>>(), [0, 1023]);
         for by in [0, 1, 63, 64, 65, 200, 1023] {

@@ -67,6 +67,12 @@ pub struct CpuTopology {
     pub sockets: Vec<Domain>,
     /// Number of NUMA nodes, counted once per socket: with NUMA switched off in the firmware, one spans all sockets.
     pub n_nodes: usize,
+    /// How many logical CPUs a core has, on the average.
+    pub cpus_per_core: usize,
+    /// How many logical CPUs a NUMA node has, on the average.
+    pub cpus_per_node: usize,
+    /// How many logical CPUs a socket has, on the average.
+    pub cpus_per_socket: usize,
 }
 
 fn core_id(info: &CpuInfo) -> u32 {
@@ -151,6 +157,9 @@ impl CpuTopology {
             let at = made.cores.partition_point(|core| core.id < core_id(info));
             made.core_of[usize::from(info.id)] = at as u16;
         }
+        let per = |domains: usize| made.cpus.len() / domains.max(1);
+        (made.cpus_per_core, made.cpus_per_node, made.cpus_per_socket) =
+            (per(made.cores.len()), per(made.n_nodes), per(made.sockets.len()));
         made.find_stride();
         Ok(made)
     }
@@ -176,21 +185,6 @@ impl CpuTopology {
         self.core_of.get(cpu).filter(|at| **at != u16::MAX).map(|at| usize::from(*at))
     }
 
-    /// Returns how many logical CPUs a core has, on the average.
-    pub fn cpus_per_core(&self) -> usize {
-        self.cpus.len() / self.cores.len().max(1)
-    }
-
-    /// Returns how many logical CPUs a NUMA node has, on the average.
-    pub fn cpus_per_node(&self) -> usize {
-        self.cpus.len() / self.n_nodes.max(1)
-    }
-
-    /// Returns how many logical CPUs a socket has, on the average.
-    pub fn cpus_per_socket(&self) -> usize {
-        self.cpus.len() / self.sockets.len().max(1)
-    }
-
     /// Returns the CPUs of a NUMA node by its id; none when there is no such node.
     pub fn in_node(&self, id: u16) -> CpuSet {
         let found = self.nodes.binary_search_by_key(&id, |node| node.id);
@@ -199,7 +193,7 @@ impl CpuTopology {
 
     /// Returns the NUMA nodes of some CPUs as bits by their ids.
     pub fn nodes_of(&self, cpus: &CpuSet) -> u64 {
-        let touched = self.nodes.iter().filter(|node| !node.cpus.and(cpus).is_empty());
+        let touched = self.nodes.iter().filter(|node| node.cpus.meets(cpus));
         touched.fold(0, |mask, node| mask | 1 << node.id)
     }
 
@@ -210,7 +204,7 @@ impl CpuTopology {
 
     /// Returns the CPUs of cores that lie in a set whole.
     pub fn whole_cores(&self, free: &CpuSet) -> CpuSet {
-        let threads = self.cpus_per_core();
+        let threads = self.cpus_per_core;
         if let Some(stride) = self.stride {
             let firsts = (1..threads)
                 .fold(self.firsts.and(free), |whole, thread| whole.and(&free.shifted_down(thread * stride)));
@@ -226,7 +220,7 @@ impl CpuTopology {
     pub fn one_of_each_core(&self, free: &CpuSet) -> CpuSet {
         if let Some(stride) = self.stride {
             let (mut seen, mut all) = (CpuSet::default(), CpuSet::default());
-            for by in (0..self.cpus_per_core()).map(|thread| thread * stride) {
+            for by in (0..self.cpus_per_core).map(|thread| thread * stride) {
                 let new = free.shifted_down(by).and(&self.firsts).without(&seen);
                 (seen, all) = (seen.or(&new), all.or(&new.shifted_up(by)));
             }
@@ -240,20 +234,22 @@ impl CpuTopology {
 
     /// Returns how many CPUs of a set there are, how many of them in cores that lie in it whole, and on how many cores.
     pub fn count(&self, free: &CpuSet) -> [usize; 3] {
-        let whole = self.whole_cores(free).len();
-        let cores = match self.stride {
-            Some(stride) => {
-                let thread = |thread| free.shifted_down(thread * stride).and(&self.firsts);
-                (1..self.cpus_per_core()).fold(self.firsts.and(free), |all, of| all.or(&thread(of))).len()
-            }
-            None => self.one_of_each_core(free).len(),
+        let Some(stride) = self.stride else {
+            return [free.len(), self.whole_cores(free).len(), self.one_of_each_core(free).len()];
         };
-        [free.len(), whole, cores]
+        let (mut n_whole, mut n_cores) = (0, 0);
+        for (at, firsts) in self.firsts.words() {
+            let threads = (0..self.cpus_per_core).map(|thread| free.word_down(at, thread * stride) & firsts);
+            let (whole, cores) = threads.fold((firsts, 0), |(all, any), of| (all & of, any | of));
+            n_whole += whole.count_ones() as usize;
+            n_cores += cores.count_ones() as usize;
+        }
+        [free.len(), n_whole * self.cpus_per_core, n_cores]
     }
 
     /// Iterates over the CPUs of cores that lie in a set whole, core by core; `None` where that takes sorting.
     pub fn by_core(&self, whole: &CpuSet) -> Option<impl Iterator<Item = usize> + use<>> {
-        let (stride, threads) = (self.stride?, self.cpus_per_core());
+        let (stride, threads) = (self.stride?, self.cpus_per_core);
         let firsts = whole.and(&self.firsts);
         Some(firsts.iter().flat_map(move |first| (0..threads).map(move |thread| first + thread * stride)))
     }
@@ -290,7 +286,7 @@ mod tests {
         let machine = machine(2, 2, 4, 2, true);
         assert_eq!((machine.cpus.len(), machine.cores.len()), (32, 16));
         assert_eq!((machine.nodes.len(), machine.sockets.len()), (4, 2));
-        assert_eq!((machine.cpus_per_core(), machine.cpus_per_node(), machine.cpus_per_socket()), (2, 8, 16));
+        assert_eq!((machine.cpus_per_core, machine.cpus_per_node, machine.cpus_per_socket), (2, 8, 16));
         assert_eq!(machine.in_node(1).to_string(), "4-7,20-23");
         assert_eq!(machine.core_of(0), machine.core_of(16));
         assert_eq!(machine.cores[8].id, (1 << 16) | 8);

@@ -114,7 +114,7 @@ fn cpus_of_the_system_and_of_the_kubelet_are_given_to_nobody() {
         ]),
     );
     let on = state(&cluster);
-    assert_eq!((on.free().to_string(), on.reserved.to_string()), ("4,6-7".to_owned(), "0-3,5".to_owned()));
+    assert_eq!((on.free.to_string(), on.reserved.to_string()), ("4,6-7".to_owned(), "0-3,5".to_owned()));
     assert_eq!(on.zones[0].amounts.get("cpu"), Some(1000), "4 CPUs without 0, 1 and 5");
     assert_eq!(refused(&plugin, &cluster, &pinned(4, "")).map(|(code, _)| code), Some("NotEnoughCpus"));
     assert_eq!(bind(&plugin, &mut cluster, "p", pinned(3, ""), None), r#"{"cpuset":"4,6-7"}"#);

@@ -29,13 +29,13 @@ fn nothing_is_lost_whichever_of_pod_and_topology_comes_first() {
     late.apply(labelled("a", &[]));
     let own = |cluster: &TestCluster| {
         let on = state(cluster);
-        (on.taken, on.used.clone(), on.free(), on.single, on.zones.clone())
+        (on.taken, on.used.clone(), on.free, on.single, on.zones.clone())
     };
     assert_eq!(own(&late), own(&known));
     // The topology goes and comes back.
     let old = object("a", &topology(&[]), "1");
     late.cluster.delete_custom(old.kind, &(Name::default(), "a".into()), &mut Vec::new());
-    assert_eq!((state(&late).free().len(), state(&late).taken.len()), (0, 4));
+    assert_eq!((state(&late).free.len(), state(&late).taken.len()), (0, 4));
     report(&mut late, "a", &topology(&[]));
     assert_eq!(own(&late), own(&known));
 }
