@@ -15,3 +15,4 @@ pub mod loans;
 pub mod scored;
 pub mod testing;
 pub mod water_filling;
+pub mod weighted;

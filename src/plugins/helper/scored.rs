@@ -206,3 +206,19 @@ pub fn by_page<'a>(
         (view.columns().page(run[0]), run, scores)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_agrees_with_integer_division() {
+        let edge = (1i64 << 46) - 1;
+        for whole in [1, 3, 7, 100, 4000, 8 << 30, edge, edge + 1, i64::MAX] {
+            for part in [0, 1, whole / 3, whole / 2, whole / 100 * 29, whole - 1, whole] {
+                let want = i128::from(part) * 100 / i128::from(whole);
+                assert_eq!(i128::from(percent(part, whole)), want, "{part}/{whole}");
+            }
+        }
+    }
+}

@@ -7,7 +7,6 @@ use pellucid_framework::merge::merge;
 use pellucid_framework::plugin::{CycleValue, PreScore, PreScored, Reads, Score};
 use pellucid_framework::topology::{NumaMask, NumaPolicy, NumaTopology};
 use pellucid_framework::{NumaAffinity, TopologyHints, View};
-use pellucid_model::pages::PAGE;
 use pellucid_model::{NodeIdx, PodSpec};
 
 use super::NodeNumaResource;
@@ -18,7 +17,8 @@ use super::holding::Holding;
 use super::node_topology::Zone;
 use super::numa_nodes::NumaNodes;
 use super::resource_spec::PodRequest;
-use pellucid_plugin_helper::scored::{Counting, ScoredResource, ScoredSet, is_scalar, percent};
+use pellucid_plugin_helper::scored::{Counting, ScoredResource, ScoredSet, is_scalar};
+use pellucid_plugin_helper::weighted::{least_allocated, most_allocated, truncated, weighted};
 
 impl PreScore for NodeNumaResource {
     /// Whether there are NodeResourceTopologies changes the results of all nodes.
@@ -57,6 +57,12 @@ impl Score for NodeNumaResource {
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
         let Some(scoring) = value.downcast_ref::<Scoring>() else { return };
         let Some(state) = view.state::<NumaNodes>() else { return };
+        if let Some(columns) = &scoring.by_column
+            && !state.is_demanding()
+            && scoring.pod.asks_for_nothing()
+        {
+            return self.score_columns(view, columns, nodes, out);
+        }
         let pod: CycleValue = scoring.pod.clone();
         let is_aligned = state.has_policies() || scoring.pod.policy != NumaPolicy::None;
         for (node, score) in nodes.iter().zip(out) {
@@ -103,24 +109,27 @@ impl NodeNumaResource {
         node: NodeIdx,
         affinity: impl FnOnce() -> Option<NumaAffinity>,
     ) -> i64 {
-        let is_plain = || !state.is_demanding() && pod.asks_for_nothing();
         match by_column {
-            Some(columns) if is_plain() || state.facts(node).take(pod) => {
-                self.score_columns(view, columns, node)
+            Some(columns) if state.facts(node).take(pod) => {
+                let mut score = [0];
+                self.score_columns(view, columns, &[node], &mut score);
+                score[0]
             }
             _ => self.score_of(view, pod, node, affinity()).unwrap_or(0),
         }
     }
 
-    /// Returns the score of a node that demands nothing: its amounts are those of its columns.
+    /// Scores nodes that demand nothing: their amounts are those of their columns.
     #[inline]
-    fn score_columns(&self, view: View<'_>, columns: &ScoredSet, node: NodeIdx) -> i64 {
-        let (page, at) = (view.columns().page(node), node.index() % PAGE);
-        mean(columns.all().iter().map(|scored| {
-            let (all, used) = scored.amounts(page);
-            let requested = used[at].saturating_add(scored.pod);
-            (scored.weight, all[at], resource_score(self.args.scoring.kind, all[at], requested))
-        }))
+    fn score_columns(&self, view: View<'_>, columns: &ScoredSet, nodes: &[NodeIdx], out: &mut [i64]) {
+        match self.args.scoring.kind {
+            StrategyKind::LeastAllocated => {
+                weighted(view, columns.all(), nodes, out, true, least_allocated, truncated);
+            }
+            StrategyKind::MostAllocated => {
+                weighted(view, columns.all(), nodes, out, true, most_allocated, truncated);
+            }
+        }
     }
 
     /// Returns a node's score; `None` for a node that does not take the pod.
@@ -254,34 +263,22 @@ fn column(view: View<'_>, node: NodeIdx, name: &str) -> Option<(i64, i64)> {
 /// Returns the weighted mean of the resources' scores. `amounts` gives what there is and what is requested with the pod;
 /// a resource of which there is nothing does not count.
 fn strategy_score(strategy: &Strategy, amounts: impl Fn(&str) -> Option<(i64, i64)>) -> i64 {
-    mean(strategy.resources.iter().map(|ScoredResource { name, weight }| {
-        let (all, requested) = amounts(name).unwrap_or_default();
-        (*weight, all, resource_score(strategy.kind, all, requested))
-    }))
-}
-
-/// Returns the weighted mean of scores, each with its weight and what there is; of what there is nothing does not count.
-#[inline]
-fn mean(scores: impl Iterator<Item = (i64, i64, i64)>) -> i64 {
     let (mut sum, mut weights) = (0, 0);
-    for (weight, _, score) in scores.filter(|(_, all, _)| *all != 0) {
-        sum += weight * score;
-        weights += weight;
+    for ScoredResource { name, weight } in &strategy.resources {
+        let (all, requested) = amounts(name).unwrap_or_default();
+        if all != 0 {
+            sum += weight * resource_score(strategy.kind, all, requested);
+            weights += weight;
+        }
     }
-    match weights {
-        0 => 0,
-        // The default is two resources of weight 1, and a shift is cheaper than a division.
-        2 => sum >> 1,
-        _ => sum / weights,
-    }
+    if weights == 0 { 0 } else { truncated(sum, weights) }
 }
 
 fn resource_score(kind: StrategyKind, all: i64, requested: i64) -> i64 {
     let requested = requested.max(0);
     match kind {
         _ if all <= 0 => 0,
-        StrategyKind::LeastAllocated if requested > all => 0,
-        StrategyKind::LeastAllocated => percent(all - requested, all),
-        StrategyKind::MostAllocated => percent(requested.min(all), all),
+        StrategyKind::LeastAllocated => least_allocated(requested, all),
+        StrategyKind::MostAllocated => most_allocated(requested, all),
     }
 }

@@ -3,9 +3,9 @@
 use pellucid_framework::View;
 use pellucid_framework::plugin::MAX_SCORE;
 use pellucid_model::NodeIdx;
-use pellucid_model::pages::PAGE;
 
-use pellucid_plugin_helper::scored::{Scored, by_page, percent};
+use pellucid_plugin_helper::scored::{Scored, percent};
+use pellucid_plugin_helper::weighted::{least_allocated, most_allocated, truncated, weighted};
 
 /// A point of `requestedToCapacityRatio.shape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +43,8 @@ impl Strategy {
     /// Writes one score per node to `out`.
     pub(super) fn score(&self, view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) {
         match self {
-            Self::LeastAllocated => weighted(view, scored, nodes, out, true, least, truncated),
-            Self::MostAllocated => weighted(view, scored, nodes, out, true, most, truncated),
+            Self::LeastAllocated => weighted(view, scored, nodes, out, true, least_allocated, truncated),
+            Self::MostAllocated => weighted(view, scored, nodes, out, true, most_allocated, truncated),
             Self::RequestedToCapacityRatio(shape) => {
                 let by_shape = |req, alloc| on_curve(shape, utilization(req, alloc));
                 weighted(view, scored, nodes, out, false, by_shape, rounded);
@@ -53,23 +53,8 @@ impl Strategy {
     }
 }
 
-fn least(requested: i64, allocatable: i64) -> i64 {
-    percent(allocatable.saturating_sub(requested).max(0), allocatable)
-}
-
-fn most(requested: i64, allocatable: i64) -> i64 {
-    percent(requested.min(allocatable), allocatable)
-}
-
 fn utilization(requested: i64, allocatable: i64) -> i64 {
     if requested > allocatable { 100 } else { percent(requested, allocatable) }
-}
-
-/// Runs shorter than this are scored node by node, because clearing the sums of a page would cost more.
-const SHORT: usize = 8;
-
-fn truncated(sum: i64, weights: i64) -> i64 {
-    sum / weights
 }
 
 fn rounded(sum: i64, weights: i64) -> i64 {
@@ -90,83 +75,9 @@ fn on_curve(shape: &[ShapePoint], at: i64) -> i64 {
     }
 }
 
-/// Writes the weighted mean over the resources that a node offers. If `zeros` is false, only scores above 0 count. A
-/// node that offers none of the resources gets 0.
-fn weighted(
-    view: View<'_>,
-    scored: &[Scored],
-    nodes: &[NodeIdx],
-    out: &mut [i64],
-    zeros: bool,
-    score_of: impl Fn(i64, i64) -> i64,
-    mean: impl Fn(i64, i64) -> i64,
-) {
-    let finish = |sum: i64, weight: i64| match weight {
-        0 => 0,
-        // The default is two resources of weight 1. A shift is cheaper than a division.
-        2 if zeros => sum >> 1,
-        weight => mean(sum, weight),
-    };
-    let by = (zeros, &score_of);
-    for (page, run, scores) in by_page(view, nodes, out) {
-        if run.len() < SHORT {
-            for (node, score) in run.iter().zip(scores) {
-                let at = node.index() % PAGE;
-                let (mut sum, mut weight) = (0, 0);
-                for resource in scored {
-                    add(resource, resource.amounts(page), at, by, (&mut sum, &mut weight));
-                }
-                *score = finish(sum, weight);
-            }
-            continue;
-        }
-        let mut sums = [0; PAGE];
-        let mut weights = [0; PAGE];
-        for resource in scored {
-            let amounts = resource.amounts(page);
-            for ((node, sum), weight) in run.iter().zip(&mut sums).zip(&mut weights) {
-                add(resource, amounts, node.index() % PAGE, by, (sum, weight));
-            }
-        }
-        for ((score, sum), weight) in scores.iter_mut().zip(sums).zip(weights) {
-            *score = finish(sum, weight);
-        }
-    }
-}
-
-/// Adds a resource's score to the sum of the node at a place of the page, unless the node does not offer it.
-#[inline(always)]
-fn add(
-    resource: &Scored,
-    (allocatable, used): (&[i64; PAGE], &[i64; PAGE]),
-    at: usize,
-    (zeros, score_of): (bool, &impl Fn(i64, i64) -> i64),
-    (sum, weight): (&mut i64, &mut i64),
-) {
-    if allocatable[at] == 0 {
-        return;
-    }
-    let score = score_of(used[at].saturating_add(resource.pod), allocatable[at]);
-    if zeros || score > 0 {
-        *sum += score * resource.weight;
-        *weight += resource.weight;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn percent_agrees_with_integer_division() {
-        let edge = (1i64 << 46) - 1;
-        for whole in [1, 3, 7, 100, 4000, 8 << 30, edge, edge + 1, i64::MAX] {
-            for part in [0, 1, whole / 3, whole / 2, whole / 100 * 29, whole - 1, whole] {
-                let want = i128::from(part) * 100 / i128::from(whole);
-                assert_eq!(i128::from(percent(part, whole)), want, "{part}/{whole}");
-            }
-        }
-    }
 
     #[test]
     fn the_curve_is_flat_outside_and_truncates_inside() {
