@@ -5,6 +5,7 @@
 //! - `listing` bounds the lists in endpoint responses;
 //! - `loans` says who has how much of another's part;
 //! - `scored` selects the resources and amounts that the resource scores use;
+//! - `weighted` is the weighted mean of them that LeastAllocated and MostAllocated score;
 //! - `water_filling` shares an amount among claimants with guarantees, weights and requests;
 //! - `testing` makes the small clusters of unit tests.
 

@@ -92,7 +92,7 @@ impl NumaNodes {
         self.change_facts(node, change, |_, on| Facts::of(on));
     }
 
-    /// Changes a node. `facts` makes its facts of those before.
+    /// Changes a node. `facts` makes its facts of those before, for changes that leave most of them.
     fn change_facts(
         &mut self,
         node: NodeIdx,
@@ -105,6 +105,7 @@ impl NumaNodes {
         let on = Arc::make_mut(slot.get_or_insert_default());
         change(on);
         let new = facts(old, on);
+        debug_assert_eq!(new, Facts::of(on), "facts follow the node");
         if on.is_empty() {
             *slot = None;
         }

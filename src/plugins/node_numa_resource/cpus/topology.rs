@@ -313,6 +313,24 @@ mod tests {
     }
 
     #[test]
+    fn counts_are_those_of_the_sets() {
+        for (threads, is_apart) in [(1, false), (2, false), (2, true), (4, true)] {
+            // CPUs in several words, in the last of which some are missing.
+            let machine = machine(2, 2, 9, threads, is_apart);
+            assert!(machine.stride.is_some());
+            for step in 1..40 {
+                let free = CpuSet::of(machine.cpus.iter().filter(|cpu| cpu * step % 7 > 1));
+                let (whole, cores) = (machine.whole_cores(&free), machine.one_of_each_core(&free));
+                assert_eq!(machine.count(&free), [free.len(), whole.len(), cores.len()], "{threads}: {free}");
+                let per_core = machine.per_core(&free);
+                let n_whole = per_core.iter().filter(|n| **n == threads).count();
+                let n_cores = per_core.iter().filter(|n| **n > 0).count();
+                assert_eq!((whole.len(), cores.len()), (n_whole * usize::from(threads), n_cores));
+            }
+        }
+    }
+
+    #[test]
     fn contradictions_are_named() {
         let cpu = |id, core, socket, node| CpuInfo { id, core, socket, node };
         for (infos, problem) in [
