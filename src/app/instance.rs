@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use futures_util::future::BoxFuture;
 use pellucid_cluster::Input;
 use pellucid_config::{Configuration, LeaderElection};
 use pellucid_cycle::Registry;
@@ -109,12 +110,19 @@ pub struct Instance {
 
 impl Instance {
     /// Starts everything on the current runtime, without traces.
-    pub async fn start(config: InstanceConfig) -> Result<Self, StartError> {
-        Self::start_traced(config, None).await
+    pub fn start(config: InstanceConfig) -> BoxFuture<'static, Result<Self, StartError>> {
+        Self::start_traced(config, None)
     }
 
     /// Starts everything on the current runtime. With `traces`, attempts, Bindings and requests are traced.
-    pub async fn start_traced(config: InstanceConfig, traces: Option<Traces>) -> Result<Self, StartError> {
+    pub fn start_traced(
+        config: InstanceConfig,
+        traces: Option<Traces>,
+    ) -> BoxFuture<'static, Result<Self, StartError>> {
+        Box::pin(Self::start_traced_inner(config, traces))
+    }
+
+    async fn start_traced_inner(config: InstanceConfig, traces: Option<Traces>) -> Result<Self, StartError> {
         let InstanceConfig { configuration, registry, shadow_of, log, clock, .. } = config;
         let decoder = Decoder::in_use_with(&registry, &configuration.profiles, &configuration.controllers);
         let (configz, effective) = (configuration.configz(), configuration.effective.clone());
@@ -206,26 +214,30 @@ impl Instance {
 
     /// Waits until a part ends on its own, which happens only on a failure or when the lease is lost. Returns which part
     /// and why.
-    pub async fn ended(&mut self) -> String {
-        tokio::select! {
-            reason = self.io.ended() => reason,
-            reason = &mut self.core_ended => {
-                reason.unwrap_or_else(|_| "the scheduling thread ended without a word".into())
+    pub fn ended(&mut self) -> BoxFuture<'_, String> {
+        Box::pin(async move {
+            tokio::select! {
+                reason = self.io.ended() => reason,
+                reason = &mut self.core_ended => {
+                    reason.unwrap_or_else(|_| "the scheduling thread ended without a word".into())
+                }
             }
-        }
+        })
     }
 
     /// Stops the server, the writes in progress and the scheduling thread, in this order. The lease is released when
     /// nothing is written any more.
-    pub async fn stop(self) {
-        self.stop_server.cancel();
-        self.io.shutdown(STOP_PATIENCE).await;
-        self.stop_core.cancel();
-        // `ended` has already consumed the message if the thread ended on its own.
-        if !self.core_ended.is_terminated() {
-            let _ = self.core_ended.await;
-        }
-        let _ = self.server.await;
+    pub fn stop(self) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            self.stop_server.cancel();
+            self.io.shutdown(STOP_PATIENCE).await;
+            self.stop_core.cancel();
+            // `ended` has already consumed the message if the thread ended on its own.
+            if !self.core_ended.is_terminated() {
+                let _ = self.core_ended.await;
+            }
+            let _ = self.server.await;
+        })
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use futures_util::future::BoxFuture;
 use indicatif::{ProgressBar, ProgressStyle};
 use pellucid_cluster::Input;
 use pellucid_cluster::input::Quarantined;
@@ -63,7 +64,11 @@ struct Replayed {
 }
 
 /// Replays a trace and returns its report. Writes the decisions if a file is given.
-pub async fn replay(trace: Trace, options: ReplayOptions) -> anyhow::Result<Report> {
+pub fn replay(trace: Trace, options: ReplayOptions) -> BoxFuture<'static, anyhow::Result<Report>> {
+    Box::pin(replay_inner(trace, options))
+}
+
+async fn replay_inner(trace: Trace, options: ReplayOptions) -> anyhow::Result<Report> {
     let nodes: Vec<Value> = trace.nodes.iter().map(to_node_json).collect();
     let pods: Vec<Value> =
         trace.pods.iter().map(|p| to_pod_json(p, NAMESPACE, DEFAULT_SCHEDULER_NAME)).collect();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures_util::future::BoxFuture;
 use pellucid_api::definitions::koordinator;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -152,7 +153,11 @@ pub struct Sandbox;
 
 impl Sandbox {
     /// Starts a sandbox on the current tokio runtime. It stops when the handle is dropped.
-    pub async fn start(mut config: Config) -> Result<Handle, StartError> {
+    pub fn start(config: Config) -> BoxFuture<'static, Result<Handle, StartError>> {
+        Box::pin(Self::start_inner(config))
+    }
+
+    async fn start_inner(mut config: Config) -> Result<Handle, StartError> {
         if !config.beyond_loopback && !config.listen.ip().to_canonical().is_loopback() {
             return Err(StartError::NotLoopback { address: config.listen });
         }
@@ -335,12 +340,14 @@ impl Handle {
     }
 
     /// Stops the server, its watches and its controllers, and waits for them.
-    pub async fn stop(mut self) {
-        self.server.shutdown.cancel();
-        for task in self.tasks.drain(..) {
-            // A panic has been logged already.
-            let _ = task.await;
-        }
+    pub fn stop(mut self) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            self.server.shutdown.cancel();
+            for task in self.tasks.drain(..) {
+                // A panic has been logged already.
+                let _ = task.await;
+            }
+        })
     }
 
     /// Waits until the sandbox ends.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use pellucid_api::rest::BodySchema;
 use pellucid_cluster::input::Input;
 use pellucid_elastic_quota::ELASTIC_QUOTA;
@@ -66,7 +67,13 @@ pub struct Webhook {
 impl Webhook {
     /// Starts watches and server on the current runtime. Fails when the address cannot be listened on. Until the watches
     /// have listed quotas and pods, `/readyz` and all reviews say so.
-    pub async fn start(config: WebhookConfig) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+    pub fn start(
+        config: WebhookConfig,
+    ) -> BoxFuture<'static, Result<Self, Box<dyn std::error::Error + Send + Sync>>> {
+        Box::pin(Self::start_inner(config))
+    }
+
+    async fn start_inner(config: WebhookConfig) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let (inputs, received) = mpsc::channel(INPUTS);
         let observer = Observer::start(
             &config.connection,
@@ -98,13 +105,15 @@ impl Webhook {
     }
 
     /// Stops the server, which finishes the reviews in flight, and the watches.
-    pub async fn stop(mut self) {
-        self.stop.cancel();
-        drop(self.observer);
-        for task in self.tasks.drain(..) {
-            // A panic has been logged already.
-            let _ = task.await;
-        }
+    pub fn stop(mut self) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            self.stop.cancel();
+            drop(self.observer);
+            for task in self.tasks.drain(..) {
+                // A panic has been logged already.
+                let _ = task.await;
+            }
+        })
     }
 }
 

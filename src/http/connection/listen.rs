@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -74,7 +75,11 @@ impl Bound {
     }
 
     /// Serves until `stop` is cancelled, then lets requests in flight finish within [`Limits::stop_patience`].
-    pub async fn serve(self, stop: CancellationToken) {
+    pub fn serve(self, stop: CancellationToken) -> BoxFuture<'static, ()> {
+        Box::pin(self.serve_inner(stop))
+    }
+
+    async fn serve_inner(self, stop: CancellationToken) {
         let limits = self.limits;
         let connections = TaskTracker::new();
         let slots = Arc::new(Semaphore::new(limits.connections.max(1)));

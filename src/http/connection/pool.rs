@@ -11,9 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use http::{StatusCode, header};
 use pellucid_model::cancellation::{Cancellation, Cancelled, run_cancellable};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::background::step_back;
@@ -74,9 +75,49 @@ impl Pool {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let Ok(place) = Arc::clone(&self.admitted).try_acquire_owned() else {
-            return Err(crowded("too many requests wait for their turn; ask again in a second"));
-        };
+        let (done, mut value) = oneshot::channel();
+        self.run_to_end(Box::new(move || drop(done.send(job())))).await?;
+        value.try_recv().map_err(|_| shutting_down())
+    }
+
+    /// Runs a job that says nothing. It is boxed because each kind of job would be compiled with all of this.
+    fn run_to_end(&self, job: Box<dyn FnOnce() + Send>) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            let Ok(place) = Arc::clone(&self.admitted).try_acquire_owned() else {
+                return Err(crowded("too many requests wait for their turn; ask again in a second"));
+            };
+            let turn = self.turn().await?;
+            let times = self.times;
+            let leaves = Leaves(Arc::default());
+            let has_left = Arc::clone(&leaves.0);
+            let span = tracing::Span::current();
+            let job = tokio::task::spawn_blocking(move || {
+                let _held = (place, turn);
+                step_back();
+                let job = || span.in_scope(job);
+                match times {
+                    None => {
+                        job();
+                        Ok(())
+                    }
+                    Some(times) => {
+                        let until = Instant::now() + times.run;
+                        run_cancellable(Rc::new(Waiting { has_left, until }), job)
+                    }
+                }
+            });
+            match job.await {
+                Ok(done) => done.map_err(|Cancelled| overdue(times)),
+                Err(error) => Err(match error.try_into_panic() {
+                    Ok(payload) => Failure::panic(&*payload),
+                    Err(_) => shutting_down(),
+                }),
+            }
+        })
+    }
+
+    /// Waits until a job may run. Fails with 429 when that takes too long.
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, Failure> {
         let turn = Arc::clone(&self.running).acquire_owned();
         let turn = match self.times {
             None => turn.await,
@@ -85,33 +126,12 @@ impl Pool {
                 crowded(&format!("other requests took all of {waited} s; ask again in a second"))
             })?,
         };
-        let times = self.times;
-        let leaves = Leaves(Arc::default());
-        let has_left = Arc::clone(&leaves.0);
-        let span = tracing::Span::current();
-        let job = tokio::task::spawn_blocking(move || {
-            let _held = (place, turn);
-            step_back();
-            let job = || span.in_scope(job);
-            match times {
-                None => Ok(job()),
-                Some(times) => {
-                    let until = Instant::now() + times.run;
-                    run_cancellable(Rc::new(Waiting { has_left, until }), job)
-                }
-            }
-        });
-        match job.await {
-            Ok(done) => done.map_err(|Cancelled| overdue(times)),
-            Err(error) => Err(match error.try_into_panic() {
-                Ok(payload) => Failure::panic(&*payload),
-                Err(_) => {
-                    let message = "the server is shutting down";
-                    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "ShuttingDown", message)
-                }
-            }),
-        }
+        turn.map_err(|_| shutting_down())
     }
+}
+
+fn shutting_down() -> Failure {
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, "ShuttingDown", "the server is shutting down")
 }
 
 fn crowded(message: &str) -> Failure {

@@ -7,6 +7,7 @@ use std::error::Error as StdError;
 use std::path::Path;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use kube::{Client, Config};
 
 use crate::connection::bearer_token::{BearerToken, TokenError};
@@ -80,13 +81,23 @@ impl Connection {
     /// Connects with the given kubeconfig, else with that of `KUBECONFIG` or the default kubeconfig, else with
     /// in-cluster credentials. Asks the server for its version, so that a wrong address or expired credentials fail
     /// here, within `patience`, and not later.
-    pub async fn open(kubeconfig: Option<&Path>, patience: Duration) -> Result<Self, ConnectError> {
-        let Loaded { config, source_name } = load(kubeconfig).await?;
-        Self::with_config(config, &source_name, patience).await
+    pub fn open(kubeconfig: Option<&Path>, patience: Duration) -> BoxFuture<'_, Result<Self, ConnectError>> {
+        Box::pin(async move {
+            let Loaded { config, source_name } = load(kubeconfig).await?;
+            Self::with_config(config, &source_name, patience).await
+        })
     }
 
     /// Connects with a configuration; otherwise as [`Connection::open`]. `source_name` names its source in errors.
-    pub async fn with_config(
+    pub fn with_config(
+        config: Config,
+        source_name: &str,
+        patience: Duration,
+    ) -> BoxFuture<'_, Result<Self, ConnectError>> {
+        Box::pin(Self::with_config_inner(config, source_name, patience))
+    }
+
+    async fn with_config_inner(
         mut config: Config,
         source_name: &str,
         patience: Duration,

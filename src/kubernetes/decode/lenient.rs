@@ -42,11 +42,21 @@ impl Fault {
         Self { field: field.into(), value: value.into(), problem: problem.into() }
     }
 
+    /// The value has another shape than the wanted one.
+    fn other_shape(field: &str, value: &str, wanted: &str) -> Self {
+        Self::new(field, value, format!("not {wanted}"))
+    }
+
     /// Prepends the path of the enclosing field.
     pub(crate) fn under(mut self, prefix: &str) -> Self {
         let dot = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
         self.field = format!("{prefix}{dot}{}", self.field);
         self
+    }
+
+    /// Prepends the path of the enclosing item of a list.
+    fn in_list(self, list: &str, index: usize) -> Self {
+        self.under(&format!("{list}[{index}]"))
     }
 }
 
@@ -56,7 +66,7 @@ impl<T: Shape> Lenient<T> {
         match self {
             Self::Absent => Ok(None),
             Self::Good(value) => Ok(Some(value)),
-            Self::Bad(text) => Err(Fault::new(field, text, format!("not {}", T::WANTED))),
+            Self::Bad(text) => Err(Fault::other_shape(field, text, T::WANTED)),
         }
     }
 
@@ -102,9 +112,15 @@ impl<T: Shape> Lenient<Vec<Lenient<T>>> {
         let items = self.read(field)?.map_or(&[][..], Vec::as_slice);
         let mut all = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
-            let null = || Fault::new("", "null", format!("not {}", T::WANTED));
-            let converted = item.read("").and_then(|item| item.ok_or_else(null)).and_then(&mut convert);
-            all.push(converted.map_err(|fault| fault.under(&format!("{field}[{index}]")))?);
+            let converted = match item.read("") {
+                Ok(Some(item)) => convert(item),
+                Ok(None) => Err(Fault::other_shape("", "null", T::WANTED)),
+                Err(fault) => Err(fault),
+            };
+            match converted {
+                Ok(converted) => all.push(converted),
+                Err(fault) => return Err(fault.in_list(field, index)),
+            }
         }
         Ok(all)
     }
@@ -181,35 +197,41 @@ impl<'de, T: Shape> Visitor<'de> for LenientVisitor<T> {
         Ok(Lenient::Absent)
     }
     fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(keep(T::boolean(value), || value.to_string()))
+        Ok(keep(T::boolean(value), &value))
     }
     fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(keep(T::integer(value), || value.to_string()))
+        Ok(keep(T::integer(value), &value))
     }
     fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
-        let text = || value.to_string();
-        Ok(match i64::try_from(value) {
-            Ok(small) => keep(T::integer(small), text),
-            Err(_) => keep(T::number(&text()), text),
-        })
+        match i64::try_from(value) {
+            Ok(small) => Ok(keep(T::integer(small), &small)),
+            Err(_) => Ok(keep(T::number(&text(&value)), &value)),
+        }
     }
     fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
-        let text = value.to_string();
-        Ok(keep(T::number(&text), || text.clone()))
+        Ok(keep(T::number(&text(&value)), &value))
     }
     fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
-        Ok(keep(T::text(value), || value.into()))
+        Ok(keep(T::text(value), &value))
     }
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        T::map(map).map(|made| keep(made, || "(object)".into()))
+        Ok(keep(T::map(map)?, &"(object)"))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
-        T::seq(seq).map(|made| keep(made, || "(list)".into()))
+        Ok(keep(T::seq(seq)?, &"(list)"))
     }
 }
 
-fn keep<T>(made: Option<T>, text: impl Fn() -> String) -> Lenient<T> {
-    made.map_or_else(|| Lenient::Bad(text().into()), Lenient::Good)
+/// Compiled once per type, of which there are a hundred, and not once per type and kind of value.
+fn keep<T>(made: Option<T>, value: &dyn fmt::Display) -> Lenient<T> {
+    match made {
+        Some(made) => Lenient::Good(made),
+        None => Lenient::Bad(text(value)),
+    }
+}
+
+fn text(value: &dyn fmt::Display) -> Box<str> {
+    value.to_string().into()
 }
 
 impl Shape for Name {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use pellucid_cluster::input::Input;
 use pellucid_model::Name;
 use pellucid_model::collections::FxHashMap;
@@ -44,7 +45,11 @@ impl Lister {
 
     /// Lists a kind; `None` when the API server does not serve it. An error says why a page could not be read; none is
     /// tried twice.
-    pub async fn list(&self, kind: Kind) -> Result<Option<Listed>, String> {
+    pub fn list(&self, kind: Kind) -> BoxFuture<'_, Result<Option<Listed>, String>> {
+        Box::pin(self.list_inner(kind))
+    }
+
+    async fn list_inner(&self, kind: Kind) -> Result<Option<Listed>, String> {
         let resource = match kind.resource().is_discovered {
             true => {
                 self.served.locate(&self.reader, kind).await.map_err(|e| format!("discovery failed: {e}"))?
