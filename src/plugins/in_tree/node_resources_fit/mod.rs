@@ -215,8 +215,10 @@ impl Filter for NodeResourcesFit {
 
 /// Returns the greatest free amount among the nodes, and its node. The tie order decides between equal nodes.
 fn best(view: View<'_>, resource: Option<ResourceIdx>, nodes: &[NodeIdx]) -> Option<(i64, NodeIdx)> {
-    let free = |n: &NodeIdx| resource.map_or(0, |r| view.columns().free(*n, r));
-    nodes.iter().map(|n| (free(n), *n)).max_by_key(|(free, n)| (*free, view.cluster().slot(*n).tie))
+    let (columns, ties) = (view.columns(), view.cluster().ties());
+    let free = |node| resource.map_or(0, |resource| columns.free(node, resource));
+    let ranked = nodes.iter().map(|node| (free(*node), ties[node.index()], *node));
+    ranked.max_by_key(|(free, tie, _)| (*free, *tie)).map(|(free, _, node)| (free, node))
 }
 
 impl PreScore for NodeResourcesFit {
