@@ -214,15 +214,13 @@ impl Instance {
 
     /// Waits until a part ends on its own, which happens only on a failure or when the lease is lost. Returns which part
     /// and why.
-    pub fn ended(&mut self) -> BoxFuture<'_, String> {
-        Box::pin(async move {
-            tokio::select! {
-                reason = self.io.ended() => reason,
-                reason = &mut self.core_ended => {
-                    reason.unwrap_or_else(|_| "the scheduling thread ended without a word".into())
-                }
+    pub async fn ended(&mut self) -> String {
+        tokio::select! {
+            reason = self.io.ended() => reason,
+            reason = &mut self.core_ended => {
+                reason.unwrap_or_else(|_| "the scheduling thread ended without a word".into())
             }
-        })
+        }
     }
 
     /// Stops the server, the writes in progress and the scheduling thread, in this order. The lease is released when

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use pellucid_config::Configuration;
 use pellucid_cycle::Registry;
 use pellucid_kubernetes::{Connection, stop_requested};
@@ -44,11 +43,7 @@ pub struct RunOptions {
 }
 
 /// Runs until SIGTERM, SIGINT or a failure of a part, which it returns as an error.
-pub fn run(options: RunOptions, log: Arc<LogControl>) -> BoxFuture<'static, anyhow::Result<()>> {
-    Box::pin(run_inner(options, log))
-}
-
-async fn run_inner(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()> {
+pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()> {
     let RunOptions {
         registry,
         configuration,

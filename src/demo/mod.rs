@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use futures_util::future::BoxFuture;
 use pellucid_cycle::{Registry, Snapshot};
 use pellucid_kubernetes::{Connection, stop_requested};
 use pellucid_model::PodKey;
@@ -47,15 +46,7 @@ pub struct DemoOptions {
 }
 
 /// Runs the demo and writes its output for people to `out`.
-pub fn run(
-    options: DemoOptions,
-    log: Arc<LogControl>,
-    out: &mut (dyn Write + Send),
-) -> BoxFuture<'_, anyhow::Result<()>> {
-    Box::pin(run_inner(options, log, out))
-}
-
-async fn run_inner(
+pub async fn run(
     options: DemoOptions,
     log: Arc<LogControl>,
     out: &mut (dyn Write + Send),

@@ -11,7 +11,6 @@ use axum::Router;
 use axum::extract::Request;
 use axum::routing::any;
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use pellucid_model::time::Now;
 use pellucid_model::{Published, Viewer};
 use tokio::sync::{Semaphore, watch};
@@ -200,23 +199,19 @@ impl Server {
 
     /// Binds a loopback address for plain HTTP; port 0 takes any free one. Fails for other addresses, and when the port is
     /// taken.
-    pub fn bind(&self, address: SocketAddr) -> BoxFuture<'_, Result<Bound, ServeError>> {
-        Box::pin(self.bound(address, None))
+    pub async fn bind(&self, address: SocketAddr) -> Result<Bound, ServeError> {
+        self.bound(address, None).await
     }
 
     /// Binds an address for HTTPS. Fails for an address that other machines reach unless users are asked for.
-    pub fn bind_tls(&self, address: SocketAddr, tls: Tls) -> BoxFuture<'_, Result<Bound, ServeError>> {
-        Box::pin(self.bound(address, Some(tls)))
+    pub async fn bind_tls(&self, address: SocketAddr, tls: Tls) -> Result<Bound, ServeError> {
+        self.bound(address, Some(tls)).await
     }
 
     /// Binds an address for HTTPS that whoever reaches it may use. This is for servers whose clients have no identity, such as
     /// the API server when it calls a webhook.
-    pub fn bind_tls_for_all(
-        &self,
-        address: SocketAddr,
-        tls: Tls,
-    ) -> BoxFuture<'_, Result<Bound, ServeError>> {
-        Box::pin(Bound::bind(address, Some(tls), self.routers.clone(), self.limits, self.end_feeds.clone()))
+    pub async fn bind_tls_for_all(&self, address: SocketAddr, tls: Tls) -> Result<Bound, ServeError> {
+        Bound::bind(address, Some(tls), self.routers.clone(), self.limits, self.end_feeds.clone()).await
     }
 
     async fn bound(&self, address: SocketAddr, tls: Option<Tls>) -> Result<Bound, ServeError> {

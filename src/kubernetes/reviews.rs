@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use k8s_openapi::api::authorization::v1::{
     NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
@@ -78,11 +77,7 @@ impl Reviews {
     }
 
     /// Returns whose token this is, or `None` when it is nobody's.
-    pub fn user_of(&self, token: String) -> BoxFuture<'_, Result<Option<Reviewed>, ReviewError>> {
-        Box::pin(self.user_of_inner(token))
-    }
-
-    async fn user_of_inner(&self, token: String) -> Result<Option<Reviewed>, ReviewError> {
+    pub async fn user_of(&self, token: String) -> Result<Option<Reviewed>, ReviewError> {
         let spec = TokenReviewSpec { token, ..TokenReviewSpec::default() };
         let review = TokenReview { spec, ..TokenReview::default() };
         let reviews: Api<TokenReview> = Api::all(self.client.clone());
@@ -99,15 +94,7 @@ impl Reviews {
     }
 
     /// Returns whether a user may do something.
-    pub fn allows<'a>(
-        &'a self,
-        user: &'a Reviewed,
-        access: &'a Access,
-    ) -> BoxFuture<'a, Result<bool, ReviewError>> {
-        Box::pin(self.allows_inner(user, access))
-    }
-
-    async fn allows_inner(&self, user: &Reviewed, access: &Access) -> Result<bool, ReviewError> {
+    pub async fn allows(&self, user: &Reviewed, access: &Access) -> Result<bool, ReviewError> {
         let mut spec = SubjectAccessReviewSpec {
             user: Some(user.name.clone()),
             uid: Some(user.uid.clone()).filter(|uid| !uid.is_empty()),
@@ -139,13 +126,11 @@ impl Reviews {
     }
 
     /// Returns the certificate authority of clients as PEM; empty when the cluster publishes none.
-    pub fn client_ca(&self) -> BoxFuture<'_, Result<String, ReviewError>> {
-        Box::pin(async move {
-            let (namespace, name) = CONFIG_MAP;
-            let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
-            let map = within("the config map of client authentication", maps.get_opt(name)).await?;
-            Ok(map.and_then(|map| map.data?.remove(CLIENT_CA)).unwrap_or_default())
-        })
+    pub async fn client_ca(&self) -> Result<String, ReviewError> {
+        let (namespace, name) = CONFIG_MAP;
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
+        let map = within("the config map of client authentication", maps.get_opt(name)).await?;
+        Ok(map.and_then(|map| map.data?.remove(CLIENT_CA)).unwrap_or_default())
     }
 }
 

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Context;
-use futures_util::future::BoxFuture;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use pellucid_config::DEFAULT_SCHEDULER_NAME;
 use pellucid_replay::{
@@ -49,14 +48,7 @@ pub struct GangReplayOptions {
 }
 
 /// Replays jobs, which must be in order of submission. The first is due at once.
-pub fn replay_gangs(
-    jobs: Vec<GangJob>,
-    options: GangReplayOptions,
-) -> BoxFuture<'static, anyhow::Result<GangReport>> {
-    Box::pin(replay_gangs_inner(jobs, options))
-}
-
-async fn replay_gangs_inner(jobs: Vec<GangJob>, options: GangReplayOptions) -> anyhow::Result<GangReport> {
+pub async fn replay_gangs(jobs: Vec<GangJob>, options: GangReplayOptions) -> anyhow::Result<GangReport> {
     // At 10,000 trace seconds per second, a kubelet delay of 100 ms would hold a GPU for 17 minutes.
     let kubelet = Kubelet { start_delay: Duration::ZERO, stop_delay: Duration::ZERO };
     let quotas = options.quotas.unwrap_or_default();

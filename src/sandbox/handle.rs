@@ -340,14 +340,12 @@ impl Handle {
     }
 
     /// Stops the server, its watches and its controllers, and waits for them.
-    pub fn stop(mut self) -> BoxFuture<'static, ()> {
-        Box::pin(async move {
-            self.server.shutdown.cancel();
-            for task in self.tasks.drain(..) {
-                // A panic has been logged already.
-                let _ = task.await;
-            }
-        })
+    pub async fn stop(mut self) {
+        self.server.shutdown.cancel();
+        for task in self.tasks.drain(..) {
+            // A panic has been logged already.
+            let _ = task.await;
+        }
     }
 
     /// Waits until the sandbox ends.

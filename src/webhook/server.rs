@@ -105,15 +105,13 @@ impl Webhook {
     }
 
     /// Stops the server, which finishes the reviews in flight, and the watches.
-    pub fn stop(mut self) -> BoxFuture<'static, ()> {
-        Box::pin(async move {
-            self.stop.cancel();
-            drop(self.observer);
-            for task in self.tasks.drain(..) {
-                // A panic has been logged already.
-                let _ = task.await;
-            }
-        })
+    pub async fn stop(mut self) {
+        self.stop.cancel();
+        drop(self.observer);
+        for task in self.tasks.drain(..) {
+            // A panic has been logged already.
+            let _ = task.await;
+        }
     }
 }
 

@@ -15,7 +15,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use futures_util::future::BoxFuture;
 use pellucid_kubernetes::{Connection, stop_requested};
 use pellucid_model::gang::Dialect;
 
@@ -82,11 +81,7 @@ pub struct BenchOptions {
 }
 
 /// Measures and cleans up. Fails before it changes anything when an earlier bench left something behind.
-pub fn bench(options: BenchOptions) -> BoxFuture<'static, anyhow::Result<Report>> {
-    Box::pin(bench_inner(options))
-}
-
-async fn bench_inner(options: BenchOptions) -> anyhow::Result<Report> {
+pub async fn bench(options: BenchOptions) -> anyhow::Result<Report> {
     let mut children = match &options.kubeconfig {
         Some(_) => None,
         None => Some(Children::start().await?),

@@ -8,7 +8,6 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue, Request, Response};
 use kube::Client;
@@ -32,21 +31,18 @@ pub struct ServiceProxy {
 
 impl ServiceProxy {
     /// Prepares to reach `namespace/name:port` with the credentials of a kubeconfig. Sends nothing yet.
-    pub fn open<'a>(kubeconfig: &'a Path, service: &'a str) -> BoxFuture<'a, Result<Self, ConnectError>> {
-        Box::pin(async move {
-            let Loaded { mut config, source_name } = load(Some(kubeconfig)).await?;
-            let bad = |cause: String| ConnectError::Kubeconfig { source_name: source_name.clone(), cause };
-            let prefix = prefix(service)
-                .ok_or_else(|| bad(format!("{service:?} is no Service; it must be NAMESPACE/NAME:PORT")))?;
-            let url = redacted(&config.cluster_url.to_string());
-            let token =
-                BearerToken::of(&mut config.auth_info).await.map_err(|error| bad(error.to_string()))?;
-            let client = changing_client(&config, token, forward);
-            let (client, _) =
-                client.map_err(|error| ConnectError::Client { url: url.clone(), cause: chain(&error) })?;
-            let url = format!("{}{prefix}", url.trim_end_matches('/'));
-            Ok(Self { client, prefix, url })
-        })
+    pub async fn open(kubeconfig: &Path, service: &str) -> Result<Self, ConnectError> {
+        let Loaded { mut config, source_name } = load(Some(kubeconfig)).await?;
+        let bad = |cause: String| ConnectError::Kubeconfig { source_name: source_name.clone(), cause };
+        let prefix = prefix(service)
+            .ok_or_else(|| bad(format!("{service:?} is no Service; it must be NAMESPACE/NAME:PORT")))?;
+        let url = redacted(&config.cluster_url.to_string());
+        let token = BearerToken::of(&mut config.auth_info).await.map_err(|error| bad(error.to_string()))?;
+        let client = changing_client(&config, token, forward);
+        let (client, _) =
+            client.map_err(|error| ConnectError::Client { url: url.clone(), cause: chain(&error) })?;
+        let url = format!("{}{prefix}", url.trim_end_matches('/'));
+        Ok(Self { client, prefix, url })
     }
 
     /// Returns the URL of the Service at the API server, without credentials.
@@ -56,14 +52,12 @@ impl ServiceProxy {
 
     /// Sends a request whose URI is a path of the Service. A token in its `x-pellucid-authorization` stands before that of the
     /// kubeconfig. Fails with what went wrong.
-    pub fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, String>> {
-        Box::pin(async move {
-            let (mut parts, body) = request.into_parts();
-            let uri = format!("{}{}", self.prefix, parts.uri);
-            parts.uri = uri.parse().map_err(|error: http::uri::InvalidUri| error.to_string())?;
-            let request = Request::from_parts(parts, Body::from(body));
-            self.client.send(request).await.map_err(|error| chain(&error))
-        })
+    pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, String> {
+        let (mut parts, body) = request.into_parts();
+        let uri = format!("{}{}", self.prefix, parts.uri);
+        parts.uri = uri.parse().map_err(|error: http::uri::InvalidUri| error.to_string())?;
+        let request = Request::from_parts(parts, Body::from(body));
+        self.client.send(request).await.map_err(|error| chain(&error))
     }
 }
 
