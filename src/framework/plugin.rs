@@ -155,7 +155,7 @@ pub trait Filter: Send + Sync {
     fn is_measured(&self) -> bool {
         false
     }
-    /// Returns the numbers behind one of this plugin's causes, over the nodes refused with it.
+    /// Returns the numbers behind one of this plugin's causes, over the nodes refused with it, which are sorted by name.
     fn measure(&self, _view: View<'_>, _spec: &PodSpec, _cause: &Cause, _nodes: &[NodeIdx]) -> Vec<Measure> {
         Vec::new()
     }

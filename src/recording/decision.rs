@@ -102,8 +102,10 @@ impl Refusal {
     /// Makes a refusal from groups of nodes in any order.
     #[inline]
     pub fn of_nodes(mut groups: Vec<Group>, total_nodes: usize, refused_by: RefusedBy) -> Self {
-        groups.sort_by_cached_key(|g| {
-            (std::cmp::Reverse(g.count), g.cause.plugin, g.cause.message(), g.cause.code)
+        let text = |a: &Cause, b: &Cause| a.message().cmp(&b.message()).then(a.code.cmp(&b.code));
+        groups.sort_by(|a, b| {
+            let of_count = b.count.cmp(&a.count).then_with(|| a.cause.plugin.cmp(b.cause.plugin));
+            of_count.then_with(|| text(&a.cause, &b.cause))
         });
         let counted: usize = groups.iter().map(|g| g.count).sum();
         let (not_evaluated, groups) = (total_nodes - counted, groups.into());

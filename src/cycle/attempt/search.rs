@@ -279,7 +279,11 @@ impl NodeResultCache {
 
     fn groups(&self, ctx: &CycleContext<'_>) -> Vec<Group> {
         let (mask, causes) = self.current();
-        let mut members: Vec<Vec<NodeIdx>> = causes.iter().map(|_| Vec::new()).collect();
+        let mut counts = vec![0; causes.iter().count()];
+        for id in mask.iter().filter(|id| id.is_cause()) {
+            counts[usize::from(id.0) - 1] += 1;
+        }
+        let mut members: Vec<Vec<NodeIdx>> = counts.into_iter().map(Vec::with_capacity).collect();
         for node in ctx.view.cluster().by_name() {
             let id = mask[node.index()];
             if id.is_cause() {

@@ -58,7 +58,7 @@ struct CachedShape {
 /// The node results of the most recently used node shapes.
 #[derive(Default)]
 pub(crate) struct CacheByShape {
-    results: FxHashMap<(usize, ShapeId), CachedShape>,
+    results: FxHashMap<(usize, ShapeId), Box<CachedShape>>,
 }
 
 impl CacheByShape {
@@ -78,7 +78,8 @@ impl CacheByShape {
                 self.results.remove(&oldest);
             }
         }
-        let anew = || CachedShape { results: NodeResultCache::default(), generation, used: cycle };
+        let anew =
+            || Box::new(CachedShape { results: NodeResultCache::default(), generation, used: cycle });
         let cached = self.results.entry(key).or_insert_with(anew);
         if cached.generation != generation {
             *cached = anew();

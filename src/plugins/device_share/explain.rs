@@ -38,6 +38,10 @@ impl DeviceShare {
         part: &Part,
         is_empty: bool,
     ) -> (usize, usize) {
+        let plain = request.plain().filter(|_| !is_empty);
+        if let Some((plain, left)) = plain.and_then(|plain| Some((plain, row.left_for(plain)?))) {
+            return (left.iter().filter(|left| **left >= plain.percent).count(), part.count.max(1));
+        }
         let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty, prospect: None };
         let attempt = self.attempt(row, request, &terms);
         let candidates: CardList = attempt.candidates(part).unwrap_or_default();
@@ -68,9 +72,9 @@ impl DeviceShare {
                 let (fits, wanted) = self.fitting(devices.row(*node)?, &request, part, false);
                 Some((fits, wanted, *node))
             };
-            let best = nodes.iter().filter_map(count);
+            // The first of equal nodes, which are sorted by name.
             let (fits, wanted, best_node) =
-                best.min_by_key(|(fits, _, node)| (Reverse(*fits), view.name(*node)))?;
+                nodes.iter().filter_map(count).min_by_key(|(fits, ..)| Reverse(*fits))?;
             let resource = Name::new(&format!("{} devices with {} free", name(&part.kind), share(part)));
             Some(Measure { resource, requested: wanted as i64, available: fits as i64, best_node })
         };

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::NAME;
 
 /// Marks a resource without a column: no node offers it, or the cluster has too many resources to keep a column for it.
-const UNKNOWN: ResourceIdx = ResourceIdx(u16::MAX);
+pub(super) const UNKNOWN: ResourceIdx = ResourceIdx(u16::MAX);
 
 /// A pod's requests, resolved to columns.
 #[derive(Debug)]

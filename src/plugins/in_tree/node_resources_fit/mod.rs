@@ -32,7 +32,7 @@ mod strategy;
 mod tests;
 
 use args::FitArgs;
-use column_requests::{ColumnRequests, InsufficientResources};
+use column_requests::{ColumnRequests, InsufficientResources, UNKNOWN};
 
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeResourcesFit";
@@ -205,7 +205,8 @@ impl Filter for NodeResourcesFit {
                 }
                 _ => continue,
             };
-            if let Some((available, best_node)) = best(view, view.columns().find(&name), nodes) {
+            let resource = view.columns().find(&name).unwrap_or(UNKNOWN);
+            if let Some((available, best_node)) = best(view, resource, nodes) {
                 all.push(Measure { resource: name, requested, available, best_node });
             }
         }
@@ -214,11 +215,22 @@ impl Filter for NodeResourcesFit {
 }
 
 /// Returns the greatest free amount among the nodes, and its node. The tie order decides between equal nodes.
-fn best(view: View<'_>, resource: Option<ResourceIdx>, nodes: &[NodeIdx]) -> Option<(i64, NodeIdx)> {
+fn best(view: View<'_>, resource: ResourceIdx, nodes: &[NodeIdx]) -> Option<(i64, NodeIdx)> {
     let (columns, ties) = (view.columns(), view.cluster().ties());
-    let free = |node| resource.map_or(0, |resource| columns.free(node, resource));
-    let ranked = nodes.iter().map(|node| (free(*node), ties[node.index()], *node));
-    ranked.max_by_key(|(free, tie, _)| (*free, *tie)).map(|(free, _, node)| (free, node))
+    let mut best = *nodes.first()?;
+    let (mut page_number, mut column) = (best.index() / PAGE, columns.page(best).resource(resource));
+    let mut most = i64::MIN;
+    for node in nodes {
+        if node.index() / PAGE != page_number {
+            (page_number, column) = (node.index() / PAGE, columns.page(*node).resource(resource));
+        }
+        let at = node.index() % PAGE;
+        let free = column.allocatable[at].saturating_sub(column.requested[at]);
+        if free > most || free == most && ties[node.index()] > ties[best.index()] {
+            (most, best) = (free, *node);
+        }
+    }
+    Some((most, best))
 }
 
 impl PreScore for NodeResourcesFit {

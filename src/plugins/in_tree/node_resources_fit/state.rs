@@ -63,7 +63,7 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
         row.free = row.allocatable.saturating_sub(row.requested);
         let offering: Vec<_> =
             nodes.iter().copied().filter(|n| view.columns().allocatable(*n, resource) > 0).collect();
-        row.most_free = best(view, Some(resource), &offering)
+        row.most_free = best(view, resource, &offering)
             .map(|(free, n)| MostFree { node_name: view.name(n).to_string(), free });
         (resource, row)
     });
