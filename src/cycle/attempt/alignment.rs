@@ -27,15 +27,22 @@ pub(crate) struct Alignment {
 }
 
 impl Alignment {
-    /// Asks all providers of a profile whether they have something to say. Where no node has a topology, no hints are merged.
+    /// Asks the providers of a profile whether they have something to say. Where none of those has that knows topologies, no
+    /// hints are merged, so the others are not asked.
     pub(crate) fn of(profile: &Profile, view: View<'_>, spec: &PodSpec) -> Self {
-        let knows = |e: &Enabled| e.plugin.topology_hints().is_some_and(|hints| hints.knows_topologies());
-        if !profile.topology_hints.iter().any(knows) {
-            return Self::default();
+        let all = || profile.topology_hints.iter().enumerate();
+        let asked = |knows: bool| {
+            all().filter_map(move |(at, e)| {
+                let hints = e.plugin.topology_hints().filter(|hints| hints.knows_topologies() == knows)?;
+                Some((at, hints.prepare(view, spec)?))
+            })
+        };
+        let mut providers: SmallVec<[(usize, CycleValue); 2]> = asked(true).collect();
+        if !providers.is_empty() {
+            providers.extend(asked(false));
+            providers.sort_by_key(|(at, _)| *at);
         }
-        let all = profile.topology_hints.iter().enumerate();
-        let asked = all.filter_map(|(at, e)| Some((at, e.plugin.topology_hints()?.prepare(view, spec)?)));
-        Self { providers: asked.collect() }
+        Self { providers }
     }
 
     /// Returns whether no provider has anything to say, so that no node is refused.

@@ -37,6 +37,8 @@ pub(crate) struct Decided {
     pub(crate) reads_others: bool,
     /// The plugins that the pod does not concern.
     pub(crate) aside: Aside,
+    /// Whether a provider of topology hints has something to say of the pod.
+    pub(crate) has_hints: bool,
 }
 
 impl Scheduler {
@@ -56,12 +58,13 @@ impl Scheduler {
         let (pod, shape) = (record.pod.clone(), record.shape);
         self.cycle += 1;
         self.records.counters.attempts += 1;
-        let Decided { decision, found, draft, aside, .. } =
+        let Decided { decision, found, draft, aside, has_hints, .. } =
             self.find_node((pod_id, &pod), (profile, shape), AttemptKind::Alone, now, probe);
         let (table, failure) = self.record(draft.as_ref(), now);
         let (outcome, plan) = match (decision, found) {
             (Decision::Place(placement), _) => {
-                (self.assume_and_bind(unit_id, (pod_id, &pod, shape), (placement, aside), now), None)
+                let decided = (placement, aside, has_hints);
+                (self.assume_and_bind(unit_id, (pod_id, &pod, shape), decided, now), None)
             }
             (Decision::Refuse(refusal), Some(found)) => {
                 self.after_post_filter(unit_id, (pod_id, &pod, shape), refusal, found, now)
@@ -132,8 +135,9 @@ impl Scheduler {
         };
         results.attempt = None;
         self.turns.work += work::DECISION + std::mem::take(&mut results.work);
+        let has_hints = !results.alignment.is_idle();
         let (reads_others, aside) = (results.reads_others, attempt.aside);
-        Decided { decision, found, draft, reads_others, aside }
+        Decided { decision, found, draft, reads_others, aside, has_hints }
     }
 
     /// Places a pod in the state, runs Reserve and Permit, and starts its binding. Placement, Reserve and Permit are
@@ -142,11 +146,14 @@ impl Scheduler {
         &mut self,
         unit: UnitId,
         (pod_id, pod, shape): (PodId, &Arc<Pod>, ShapeId),
-        (placement, aside): (Placement, Aside),
+        (placement, aside, has_hints): (Placement, Aside, bool),
         now: Now,
     ) -> Outcome {
         let profile = self.profiles.all[self.queue.unit(unit).map_or(0, |u| u.profile)].clone();
-        let aligned = affinity(&mut self.cluster, &profile, pod, placement.node);
+        let aligned = match has_hints {
+            true => affinity(&mut self.cluster, &profile, pod, placement.node),
+            false => Ok(None),
+        };
         let overlay = self.cluster.begin();
         self.cluster.place(pod_id, placement.node, Stage::Reserved);
         let reserved = aligned.and_then(|affinity| {

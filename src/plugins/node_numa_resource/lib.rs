@@ -153,8 +153,9 @@ impl NodeNumaResource {
     }
 
     fn reservation(&self, view: View<'_>, pod: &Pod, node: NodeIdx, mask: Option<NumaMask>) -> Reserved {
-        // Most pods and nodes ask for nothing. What is known of the node itself lies farther away.
-        let demands = || view.state::<NumaNodes>().is_some_and(|state| state.facts(node).is_demanding);
+        // Most pods and nodes ask for nothing. What is known of the node itself lies farther away, and of all nodes at hand.
+        let demands = |state: &NumaNodes| state.is_demanding() && state.facts(node).is_demanding;
+        let demands = || view.state::<NumaNodes>().is_some_and(demands);
         let may_hold = mask.is_some() || may_have_cpus(&pod.spec);
         if !may_hold && !demands() {
             return Ok(None);
