@@ -1,7 +1,8 @@
 //! The scheduling thread: takes inputs, plans units, hands out effects, publishes snapshots.
 //!
 //! *Invariant:* only this thread owns the state. It blocks only when there is nothing to do, until the next input or
-//! deadline. It publishes when it goes idle, and at least every [`PUBLISH_EVERY`] while it has work.
+//! deadline. It publishes when it goes idle, unless it has just done so, and at least every [`PUBLISH_EVERY`] while it has
+//! work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +13,16 @@ use pellucid_cycle::Scheduler;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::scheduler::Step;
 use pellucid_cycle::scheduler::turn::Advance;
-use pellucid_diagnosis::views::score_views::markdown;
 use pellucid_kubernetes::writes::effect_queues::EffectQueues;
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::effect::Effect;
-use pellucid_model::{CustomKindRef, GangKey, Name, Now, ObjectKind};
-use pellucid_recording::Outcome;
+use pellucid_model::{CustomKindRef, GangKey, Now, ObjectKind};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use tracing::{Level, debug, enabled, info, warn};
+use tracing::warn;
 
 use crate::clock::{Clock, Stopwatch};
+use crate::log::attempts::{RecordedLines, log};
 use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::quantiles::Durations;
@@ -30,6 +30,9 @@ use crate::traces::CoreTraces;
 
 /// Longest time between publications while there is work.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
+/// Shortest time between publications. A publication takes as long as a few dozen attempts, and inputs that come one by one
+/// would each make several.
+const PUBLISH_AFTER: Duration = Duration::from_millis(2);
 /// How long units are planned before the next check for inputs.
 const ROUND: Duration = Duration::from_millis(2);
 /// Most inputs taken in one round, before units are planned again.
@@ -104,23 +107,26 @@ impl CoreLoop {
     pub fn run(mut self) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let stopwatch = Stopwatch::start();
-        let mut last_published = Duration::ZERO;
-        let mut dirty = true;
+        let mut unpublished = Unpublished { has_any: true, last: None };
         while !self.stop.is_cancelled() {
-            dirty |= self.take_inputs();
+            unpublished.has_any |= self.take_inputs();
             let now = (self.clock)();
             self.progress.working(now.monotonic);
-            dirty |= self.scheduler.tick(now);
-            dirty |= self.plan(&stopwatch);
+            unpublished.has_any |= self.scheduler.tick(now);
+            unpublished.has_any |= self.plan(&stopwatch);
             self.push_effects();
             let now = (self.clock)();
             let idle = !self.can_plan() && self.inputs.is_empty();
-            if dirty && (idle || now.monotonic.saturating_sub(last_published) >= PUBLISH_EVERY) {
+            if unpublished.is_due(idle, now.monotonic) {
                 self.publish();
-                (dirty, last_published) = (false, now.monotonic);
+                unpublished = Unpublished { has_any: false, last: Some(now.monotonic) };
             }
-            if idle && !self.wait(&runtime) {
-                break;
+            if idle {
+                match self.wait(&runtime, unpublished.due_when_idle()) {
+                    Waited::Input => unpublished.has_any = true,
+                    Waited::Deadline => {}
+                    Waited::End => break,
+                }
             }
         }
         self.publish();
@@ -241,10 +247,10 @@ impl CoreLoop {
         }
     }
 
-    /// Waits for an input or for the next deadline. Returns `false` when the loop should end.
-    fn wait(&mut self, runtime: &tokio::runtime::Runtime) -> bool {
+    /// Waits for an input, for the next deadline or for the time of the next publication.
+    fn wait(&mut self, runtime: &tokio::runtime::Runtime, publication: Option<Duration>) -> Waited {
         let now = (self.clock)();
-        let deadline = self.scheduler.next_deadline();
+        let deadline = self.scheduler.next_deadline().into_iter().chain(publication).min();
         // While a queue is full, nothing can be planned; the next effect report arrives as an input.
         let until = deadline.map_or(Duration::from_secs(3600), |at| at.saturating_sub(now.monotonic));
         let until = until.max(Duration::from_millis(1));
@@ -258,77 +264,39 @@ impl CoreLoop {
             }
         });
         match input {
-            None => false,
-            Some(None) => true,
+            None => Waited::End,
+            Some(None) => Waited::Deadline,
             Some(Some(input)) => {
                 self.take(input);
-                self.push_effects();
-                self.publish();
-                true
+                Waited::Input
             }
         }
     }
 }
 
-/// Maximum number of lines of tables and refused nodes logged per unit. The scheduling thread writes them, and a gang
-/// of hundreds of members refused by all nodes has tens of thousands; `explain` and `scores` return all of them.
-const LINES_PER_UNIT: usize = 1000;
-
-/// Counts what the flags `s` and `f` log of one unit.
-#[derive(Default)]
-struct RecordedLines {
-    logged: usize,
-    left_out: usize,
+/// What ended a wait.
+enum Waited {
+    Input,
+    Deadline,
+    End,
 }
 
-impl RecordedLines {
-    /// Returns whether `lines` more may be logged, and counts them as logged or left out.
-    fn take(&mut self, lines: usize) -> bool {
-        let may = self.logged < LINES_PER_UNIT;
-        *(if may { &mut self.logged } else { &mut self.left_out }) += lines;
-        may
-    }
-
-    fn end(self) {
-        if self.left_out > 0 {
-            let Self { logged, left_out } = self;
-            info!(
-                logged,
-                left_out, "the log has a part of what was recorded of this attempt; explain has all of it"
-            );
-        }
-    }
+/// What changed since the last publication.
+struct Unpublished {
+    has_any: bool,
+    /// Monotonic time of the last publication.
+    last: Option<Duration>,
 }
 
-fn log(step: &Step, node: Option<&Name>, took: Duration, recorded: &mut RecordedLines) {
-    if let Some(table) = step.table.as_ref().filter(|table| recorded.take(table.rows.len())) {
-        let plugins: Vec<&str> = table.plugins.iter().map(|(name, _)| *name).collect();
-        info!(
-            table = %markdown(table),
-            "Top{} scores for Pod: {}, feasibleNodes: {}, plugins:[{}]",
-            table.rows.len(),
-            table.pod,
-            table.feasible,
-            plugins.join(" ")
-        );
+impl Unpublished {
+    fn is_due(&self, idle: bool, now: Duration) -> bool {
+        let after = if idle { PUBLISH_AFTER } else { PUBLISH_EVERY };
+        self.has_any && self.last.is_none_or(|last| now.saturating_sub(last) >= after)
     }
-    if let Some(failure) = &step.failure {
-        for (node, cause) in failure.nodes.iter().filter(|_| recorded.take(1)) {
-            info!(pod = %failure.pod, %node, plugin = cause.plugin, reason = cause.message(), "filter failure");
-        }
-    }
-    if enabled!(Level::DEBUG) {
-        let micros = took.as_micros();
-        let (pod, attempts) = (&step.pod.key, step.attempts);
-        match &step.verdict.outcome {
-            Outcome::Placed(placement) => {
-                let node = node.map_or("", |node| &**node);
-                debug!(%pod, node, score = ?placement.score, feasible = placement.feasible, attempts, micros, "placed");
-            }
-            Outcome::Refused(refusal) | Outcome::Gated(refusal) => {
-                debug!(%pod, attempts, micros, message = &*refusal.message(), "refused");
-            }
-        }
+
+    /// Returns when it is published if nothing else comes; `None` if there is nothing.
+    fn due_when_idle(&self) -> Option<Duration> {
+        self.last.filter(|_| self.has_any).map(|last| last + PUBLISH_AFTER)
     }
 }
 
@@ -436,11 +404,16 @@ mod tests {
     }
 
     #[test]
-    fn a_gang_of_hundreds_logs_a_bounded_part_of_what_was_recorded() {
-        let mut recorded = RecordedLines::default();
-        let logged = (0..300 * 80).filter(|_| recorded.take(1)).count();
-        assert_eq!((logged, recorded.left_out), (LINES_PER_UNIT, 23_000));
-        assert!(RecordedLines::default().take(5_000), "one table is never cut");
+    fn what_comes_one_by_one_is_published_together() {
+        let ms = Duration::from_millis;
+        let first = Unpublished { has_any: true, last: None };
+        assert!(first.is_due(true, ms(0)) && first.is_due(false, ms(0)));
+        let later = Unpublished { has_any: true, last: Some(ms(100)) };
+        assert_eq!(later.due_when_idle(), Some(ms(102)));
+        assert_eq!([101, 102, 110].map(|at| later.is_due(true, ms(at))), [false, true, true]);
+        assert_eq!([101, 102, 110].map(|at| later.is_due(false, ms(at))), [false, false, true]);
+        let none = Unpublished { has_any: false, last: Some(ms(100)) };
+        assert!(!none.is_due(true, ms(500)) && none.due_when_idle().is_none());
     }
 
     #[test]

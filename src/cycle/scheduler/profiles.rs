@@ -78,8 +78,7 @@ impl CacheByShape {
                 self.results.remove(&oldest);
             }
         }
-        let anew =
-            || Box::new(CachedShape { results: NodeResultCache::default(), generation, used: cycle });
+        let anew = || Box::new(CachedShape { results: NodeResultCache::default(), generation, used: cycle });
         let cached = self.results.entry(key).or_insert_with(anew);
         if cached.generation != generation {
             *cached = anew();
