@@ -16,6 +16,7 @@ use pellucid_cycle::scheduler::turn::Advance;
 use pellucid_kubernetes::writes::effect_queues::EffectQueues;
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::effect::Effect;
+use pellucid_model::time::Probe;
 use pellucid_model::{CustomKindRef, GangKey, Now, ObjectKind};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -115,14 +116,15 @@ impl CoreLoop {
             unpublished.has_any |= self.scheduler.tick(now);
             unpublished.has_any |= self.plan(&stopwatch);
             self.push_effects();
-            let now = (self.clock)();
             let idle = !self.can_plan() && self.inputs.is_empty();
-            if unpublished.is_due(idle, now.monotonic) {
+            // The scheduler's clock may stand still.
+            let elapsed = stopwatch.elapsed();
+            if unpublished.is_due(idle, elapsed) {
                 self.publish();
-                unpublished = Unpublished { has_any: false, last: Some(now.monotonic) };
+                unpublished = Unpublished { has_any: false, last: Some(elapsed) };
             }
             if idle {
-                match self.wait(&runtime, unpublished.due_when_idle()) {
+                match self.wait(&runtime, unpublished.due_in(elapsed)) {
                     Waited::Input => unpublished.has_any = true,
                     Waited::Deadline => {}
                     Waited::End => break,
@@ -247,13 +249,13 @@ impl CoreLoop {
         }
     }
 
-    /// Waits for an input, for the next deadline or for the time of the next publication.
+    /// Waits for an input, for the next deadline or for the next publication, if there is one, after `publication`.
     fn wait(&mut self, runtime: &tokio::runtime::Runtime, publication: Option<Duration>) -> Waited {
         let now = (self.clock)();
-        let deadline = self.scheduler.next_deadline().into_iter().chain(publication).min();
+        let deadline = self.scheduler.next_deadline();
         // While a queue is full, nothing can be planned; the next effect report arrives as an input.
         let until = deadline.map_or(Duration::from_secs(3600), |at| at.saturating_sub(now.monotonic));
-        let until = until.max(Duration::from_millis(1));
+        let until = until.min(publication.unwrap_or(until)).max(Duration::from_millis(1));
         self.progress.waiting(now.monotonic);
         let (inputs, stop) = (&mut self.inputs, self.stop.clone());
         let input = runtime.block_on(async {
@@ -284,7 +286,7 @@ enum Waited {
 /// What changed since the last publication.
 struct Unpublished {
     has_any: bool,
-    /// Monotonic time of the last publication.
+    /// When the last publication was, by the loop's stopwatch.
     last: Option<Duration>,
 }
 
@@ -294,9 +296,10 @@ impl Unpublished {
         self.has_any && self.last.is_none_or(|last| now.saturating_sub(last) >= after)
     }
 
-    /// Returns when it is published if nothing else comes; `None` if there is nothing.
-    fn due_when_idle(&self) -> Option<Duration> {
-        self.last.filter(|_| self.has_any).map(|last| last + PUBLISH_AFTER)
+    /// Returns in what time it is published if nothing else comes; `None` if there is nothing.
+    fn due_in(&self, now: Duration) -> Option<Duration> {
+        let left = |last| (last + PUBLISH_AFTER).saturating_sub(now);
+        self.has_any.then(|| self.last.map_or(Duration::ZERO, left))
     }
 }
 
@@ -409,11 +412,11 @@ mod tests {
         let first = Unpublished { has_any: true, last: None };
         assert!(first.is_due(true, ms(0)) && first.is_due(false, ms(0)));
         let later = Unpublished { has_any: true, last: Some(ms(100)) };
-        assert_eq!(later.due_when_idle(), Some(ms(102)));
+        assert_eq!([101, 105].map(|at| later.due_in(ms(at))), [Some(ms(1)), Some(ms(0))]);
         assert_eq!([101, 102, 110].map(|at| later.is_due(true, ms(at))), [false, true, true]);
         assert_eq!([101, 102, 110].map(|at| later.is_due(false, ms(at))), [false, false, true]);
         let none = Unpublished { has_any: false, last: Some(ms(100)) };
-        assert!(!none.is_due(true, ms(500)) && none.due_when_idle().is_none());
+        assert!(!none.is_due(true, ms(500)) && none.due_in(ms(500)).is_none());
     }
 
     #[test]

@@ -177,7 +177,8 @@ pub trait TopologyHints: Send + Sync {
         Some(std::sync::Arc::new(()))
     }
 
-    /// Returns whether this provider ever knows what a node demands. In a profile without one that does, none is asked.
+    /// Returns whether this provider ever knows what a node demands. One that does not is asked only where one that does has
+    /// something to say.
     #[inline]
     fn knows_topologies(&self) -> bool {
         true

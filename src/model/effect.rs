@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gang::GroupStatus;
 use crate::pod::StandsFor;
-use crate::{GangKey, Name, ObjectKind, PodKey};
+use crate::{GangKey, Name, ObjectKind, Pod, PodKey};
 
 pub use crate::object_write::{ObjectOrder, ObjectPart, ObjectRef, ObjectWrite, Precondition, WriteOutcome};
 
@@ -97,12 +97,12 @@ impl PartialEq for DueMarks {
 impl Eq for DueMarks {}
 
 /// An order to bind a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct BindOrder {
     /// Number of this effect.
     pub id: EffectId,
-    /// The pod to bind.
-    pub pod: PodRef,
+    /// The pod to bind, as it was decided on. Its name is not copied: no decision reads it, so it lies far away.
+    pub pod: Arc<Pod>,
     /// Name of the node to bind it to.
     pub node: Name,
     /// What the Binding adds to the pod, if anything.
@@ -110,6 +110,16 @@ pub struct BindOrder {
     /// Number of the attempt (scheduling cycle) that decided it.
     pub attempt: u64,
 }
+
+impl PartialEq for BindOrder {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { id, pod, node, marks, attempt } = self;
+        (id, &pod.key, &pod.uid, node, marks, attempt)
+            == (&other.id, &other.pod.key, &other.pod.uid, &other.node, &other.marks, &other.attempt)
+    }
+}
+
+impl Eq for BindOrder {}
 
 /// The outcome of a bind order. When the outcome was unknown at first (time-out, 503 after commit, dropped connection),
 /// the pod was read back to resolve it.

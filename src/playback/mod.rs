@@ -153,8 +153,11 @@ fn core(registry: Registry, configuration: Configuration, seed: u64) -> (Schedul
 fn confirm(scheduler: &mut Scheduler, clock: &Clock) {
     for effect in scheduler.take_effects() {
         if let Effect::Bind(order) = effect {
-            let report =
-                EffectReport::BindDone { id: order.id, uid: order.pod.uid, outcome: BindOutcome::Bound };
+            let report = EffectReport::BindDone {
+                id: order.id,
+                uid: order.pod.uid.clone(),
+                outcome: BindOutcome::Bound,
+            };
             scheduler.apply(Input::Report(report), clock());
         }
     }

@@ -222,7 +222,8 @@ fn bind(scheduler: &mut Scheduler, now: Now) -> Option<(String, String)> {
         let marks = order.marks.as_ref().and_then(|marks| marks.annotations.get(ALLOCATED));
         let allocated = marks.map_or_else(String::new, |text| text.to_string());
         placed = Some((order.node.as_str().to_owned(), allocated));
-        let report = EffectReport::BindDone { id: order.id, uid: order.pod.uid, outcome: BindOutcome::Bound };
+        let (id, uid) = (order.id, order.pod.uid.clone());
+        let report = EffectReport::BindDone { id, uid, outcome: BindOutcome::Bound };
         scheduler.apply(Input::Report(report), now);
     }
     placed

@@ -237,7 +237,7 @@ impl Case {
                     pod["metadata"]["annotations"][&**key] = json!(&**value);
                 }
                 self.put_pod(pod);
-                let (id, uid, outcome) = (order.id, order.pod.uid, BindOutcome::Bound);
+                let (id, uid, outcome) = (order.id, order.pod.uid.clone(), BindOutcome::Bound);
                 self.core.apply(Input::Report(EffectReport::BindDone { id, uid, outcome }));
             }
             Effect::Object(order) => {

@@ -220,7 +220,7 @@ impl World {
     fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::Bind(order) if !self.case.pods.contains_key(&order.pod.key) => {
-                let (id, uid) = (order.id, order.pod.uid);
+                let (id, uid) = (order.id, order.pod.uid.clone());
                 self.case.core.apply(Input::Report(EffectReport::BindDone {
                     id,
                     uid,
@@ -229,7 +229,7 @@ impl World {
             }
             Effect::Bind(order) if self.random.below(8) == 0 => {
                 self.saw("failed Bindings");
-                let (id, uid) = (order.id, order.pod.uid);
+                let (id, uid) = (order.id, order.pod.uid.clone());
                 self.case.core.apply(Input::Report(EffectReport::BindDone { id, uid, outcome: refused() }));
             }
             other => {

@@ -19,7 +19,7 @@ use pellucid::model::effect::{
     StatusOrder, WriteOutcome,
 };
 use pellucid::model::gang::{GroupCondition, GroupPhase, GroupStatus};
-use pellucid::model::{GangKey, Now, ObjectKind, PodKey};
+use pellucid::model::{GangKey, Now, ObjectKind, Pod, PodKey};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::{Notify, watch};
@@ -367,9 +367,10 @@ pub(crate) fn pod_ref(name: &str) -> PodRef {
 }
 
 pub(crate) fn bind(id: u64, name: &str) -> Effect {
+    let PodRef { key, uid } = pod_ref(name);
     Effect::Bind(BindOrder {
         id: EffectId(id),
-        pod: pod_ref(name),
+        pod: Arc::new(Pod { key, uid, ..Pod::default() }),
         node: "n1".into(),
         marks: None,
         attempt: 1,

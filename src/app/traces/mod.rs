@@ -186,13 +186,12 @@ impl CoreTraces {
 
 #[cfg(test)]
 mod tests {
-    use pellucid_model::PodKey;
-    use pellucid_model::effect::PodRef;
+    use pellucid_model::{Pod, PodKey};
 
     use super::*;
 
     fn order(id: u64) -> BindOrder {
-        let pod = PodRef { key: PodKey::new("ns", "p"), uid: "u".into() };
+        let pod = Arc::new(Pod { key: PodKey::new("ns", "p"), uid: "u".into(), ..Pod::default() });
         BindOrder { id: EffectId(id), pod, node: Name::new("n"), marks: None, attempt: 7 }
     }
 

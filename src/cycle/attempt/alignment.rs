@@ -163,3 +163,75 @@ pub(crate) fn also_behind<'p>(profile: &'p Profile, cause: &Cause) -> &'p [Enabl
     let is_mismatch = cause.reasons.iter().any(|reason| reason.code == ReasonCode::NumaTopologyMismatch);
     if is_mismatch { profile.topology_hints.as_slice() } else { &[] }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pellucid_cluster::Cluster;
+    use pellucid_framework::Plugin;
+    use pellucid_framework::topology::ResourceHints;
+
+    use super::*;
+
+    /// A provider that may have something to say, and may know topologies.
+    struct Provider {
+        knows: bool,
+        says: bool,
+    }
+
+    impl Plugin for Provider {
+        fn name(&self) -> &'static str {
+            "Provider"
+        }
+        fn topology_hints(&self) -> Option<&dyn TopologyHints> {
+            Some(self)
+        }
+    }
+
+    impl TopologyHints for Provider {
+        fn prepare(&self, _view: View<'_>, _spec: &PodSpec) -> Option<CycleValue> {
+            self.says.then(|| Arc::new(()) as CycleValue)
+        }
+        fn knows_topologies(&self) -> bool {
+            self.knows
+        }
+        fn topology(
+            &self,
+            _view: View<'_>,
+            _spec: &PodSpec,
+            _value: &CycleValue,
+            _node: NodeIdx,
+        ) -> Result<Option<NumaTopology>, Cause> {
+            Ok(None)
+        }
+        fn hints(
+            &self,
+            _view: View<'_>,
+            _spec: &PodSpec,
+            _value: &CycleValue,
+            _node: NodeIdx,
+        ) -> Result<Vec<ResourceHints>, Cause> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn those_that_know_no_topology_are_asked_only_beside_one_that_does() {
+        let asked = |providers: [(bool, bool); 3]| -> Vec<usize> {
+            let plugin =
+                |(knows, says): (bool, bool)| -> Arc<dyn Plugin> { Arc::new(Provider { knows, says }) };
+            let plugins: Vec<Arc<dyn Plugin>> = providers.map(plugin).into();
+            let enabled = plugins.iter().enumerate();
+            let topology_hints =
+                enabled.map(|(index, plugin)| Enabled { plugin: plugin.clone(), weight: 0, index }).collect();
+            let profile = Profile { plugins, topology_hints, ..Profile::default() };
+            let cluster = Cluster::new(0, [], Vec::new());
+            let alignment = Alignment::of(&profile, View::new(&cluster), &PodSpec::default());
+            alignment.providers.iter().map(|(at, _)| *at).collect()
+        };
+        assert_eq!(asked([(false, true), (true, true), (true, false)]), [0, 1]);
+        assert_eq!(asked([(false, true), (true, false), (false, true)]), [0usize; 0]);
+        assert_eq!(asked([(true, true), (false, false), (false, true)]), [0, 2]);
+    }
+}

@@ -21,7 +21,6 @@ use pellucid_recording::{Outcome, Refusal};
 use crate::attempt::search::refusal_of_pod;
 use crate::scheduler::Scheduler;
 use crate::scheduler::object_orders::{Ordered, Wanted};
-use crate::scheduler::report::pod_ref;
 
 /// A placed pod whose Binding is not ordered yet.
 #[derive(Clone, Debug)]
@@ -264,13 +263,7 @@ impl Scheduler {
         let effect = self.in_flight.next_effect_id();
         self.in_flight.bindings.insert(effect, (id, entry.unit));
         self.in_flight.effect_of.insert(id, effect);
-        self.order(Effect::Bind(BindOrder {
-            id: effect,
-            pod: pod_ref(&pod),
-            node,
-            marks,
-            attempt: entry.attempt,
-        }));
+        self.order(Effect::Bind(BindOrder { id: effect, pod, node, marks, attempt: entry.attempt }));
     }
 
     /// Applies the outcome of a write of PreBind: asks the plugins again, or gives up the placement.

@@ -38,8 +38,8 @@ impl Simulation {
         let cluster = &self.scheduler.cluster;
         let record = cluster.find_pod(&order.pod.key).and_then(|id| cluster.pod(id));
         let Some(stage) = record.filter(|r| r.pod.uid == order.pod.uid).map(|r| r.stage) else { return };
-        self.stages.insert(order.pod.key, stage);
-        let (id, uid, outcome) = (order.id, order.pod.uid, BindOutcome::Bound);
+        self.stages.insert(order.pod.key.clone(), stage);
+        let (id, uid, outcome) = (order.id, order.pod.uid.clone(), BindOutcome::Bound);
         self.scheduler.apply(Input::Report(EffectReport::BindDone { id, uid, outcome }), self.now);
     }
 

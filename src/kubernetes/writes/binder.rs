@@ -37,7 +37,7 @@ impl Binder {
             let Some(outcome) = self.bind(&order, &entered).await else { return };
             drop(entered);
             tracing::debug!(pod = %order.pod.key, node = %order.node, ?outcome, "bind settled");
-            let done = EffectReport::BindDone { id: order.id, uid: order.pod.uid, outcome };
+            let done = EffectReport::BindDone { id: order.id, uid: order.pod.uid.clone(), outcome };
             if self.reports.send(Input::Report(done)).await.is_err() {
                 return;
             }
@@ -105,7 +105,7 @@ impl Binder {
         tracing::debug!(pod = %key, node = %order.node, error = %cause, "bind outcome unknown, reading the pod");
         let mut backoff = self.with.writer.backoff();
         loop {
-            let error = match read_back(&self.with.writer, &order.pod).await {
+            let error = match read_back(&self.with.writer, key, &order.pod.uid).await {
                 Ok(readback) => return Some(readback),
                 Err(error) => error,
             };

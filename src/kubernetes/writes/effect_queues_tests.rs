@@ -5,7 +5,7 @@ use std::iter::repeat_n;
 use futures_util::FutureExt;
 use pellucid_model::effect::{ConditionText, EffectId, EventType, ObjectWrite, PodRef};
 use pellucid_model::gang::GroupStatus;
-use pellucid_model::{GangKey, ObjectKind, PodKey};
+use pellucid_model::{GangKey, ObjectKind, Pod, PodKey};
 use tokio::task::JoinSet;
 
 use super::*;
@@ -15,7 +15,8 @@ fn pod(uid: &str) -> PodRef {
 }
 
 fn bind(id: u64) -> Effect {
-    Effect::Bind(BindOrder { id: EffectId(id), pod: pod("p"), node: "n".into(), marks: None, attempt: 1 })
+    let pod = Arc::new(Pod { key: PodKey::new("ns", "p"), uid: "p".into(), ..Pod::default() });
+    Effect::Bind(BindOrder { id: EffectId(id), pod, node: "n".into(), marks: None, attempt: 1 })
 }
 
 fn condition(uid: &str, message: &str) -> Effect {

@@ -145,16 +145,17 @@ impl Evictor {
             match class {
                 ErrorClass::Refused | ErrorClass::Bug => return Some(refused(&error)),
                 ErrorClass::Refresh if error.is_not_found() => return Some(gone),
-                ErrorClass::Refresh | ErrorClass::Unknown => match read_back(&self.with.writer, victim).await
-                {
-                    Ok(PodReadback::Gone) => return Some(gone),
-                    Ok(PodReadback::There { deleting: true, .. }) => return Some(EvictOutcome::Deleted),
-                    Ok(PodReadback::There { .. }) if class == ErrorClass::Refresh => {
-                        return Some(refused(&error));
+                ErrorClass::Refresh | ErrorClass::Unknown => {
+                    match read_back(&self.with.writer, &victim.key, &victim.uid).await {
+                        Ok(PodReadback::Gone) => return Some(gone),
+                        Ok(PodReadback::There { deleting: true, .. }) => return Some(EvictOutcome::Deleted),
+                        Ok(PodReadback::There { .. }) if class == ErrorClass::Refresh => {
+                            return Some(refused(&error));
+                        }
+                        // The delete failed, or its outcome is unknown: send it again.
+                        Ok(PodReadback::There { .. }) | Err(_) => {}
                     }
-                    // The delete failed, or its outcome is unknown: send it again.
-                    Ok(PodReadback::There { .. }) | Err(_) => {}
-                },
+                }
                 ErrorClass::Retry => {}
             }
             if tries >= TRIES {

@@ -1,7 +1,6 @@
 //! Reads a pod back to resolve a write with an unknown outcome.
 
-use pellucid_model::Name;
-use pellucid_model::effect::PodRef;
+use pellucid_model::{Name, PodKey};
 use serde::Deserialize;
 
 use crate::writes::api_writer::{ApiWriter, WriteError, pod_path};
@@ -41,13 +40,17 @@ struct SpecRead {
 }
 
 /// Reads a pod once. Fails when the server does not answer, or answers with any error but 404.
-pub(crate) async fn read_back(writer: &ApiWriter, pod: &PodRef) -> Result<PodReadback, WriteError> {
-    let path = pod_path(&pod.key.namespace, &pod.key.name, "");
+pub(crate) async fn read_back(
+    writer: &ApiWriter,
+    key: &PodKey,
+    uid: &str,
+) -> Result<PodReadback, WriteError> {
+    let path = pod_path(&key.namespace, &key.name, "");
     let read = match writer.read::<PodRead>(path).await {
         Err(error) if error.is_not_found() => return Ok(PodReadback::Gone),
         read => read?,
     };
-    if read.metadata.uid != *pod.uid {
+    if read.metadata.uid != uid {
         return Ok(PodReadback::Gone);
     }
     Ok(PodReadback::There {
