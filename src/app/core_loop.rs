@@ -298,7 +298,7 @@ impl Unpublished {
 
     /// Returns in what time it is published if nothing else comes; `None` if there is nothing.
     fn due_in(&self, now: Duration) -> Option<Duration> {
-        let left = |last| (last + PUBLISH_AFTER).saturating_sub(now);
+        let left = |last: Duration| (last + PUBLISH_AFTER).saturating_sub(now);
         self.has_any.then(|| self.last.map_or(Duration::ZERO, left))
     }
 }
