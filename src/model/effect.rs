@@ -29,6 +29,13 @@ pub struct PodRef {
     pub uid: Arc<str>,
 }
 
+impl PodRef {
+    /// Returns the reference to a pod.
+    pub fn of(pod: &Pod) -> Self {
+        Self { key: pod.key.clone(), uid: pod.uid.clone() }
+    }
+}
+
 /// Annotations and labels that a Binding adds to its pod, sorted by key. The API server copies them in the same write.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BindingMarks {

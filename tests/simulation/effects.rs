@@ -56,21 +56,21 @@ impl World {
     // === bindings ===
 
     pub(crate) fn post_binding(&mut self, order: BindOrder, tries: u32) {
-        let later = self.delay();
-        assert!(self.api.is_announced(&order.pod), "{} is bound before its notice is there", order.pod.key);
+        let (later, pod) = (self.delay(), PodRef::of(&order.pod));
+        assert!(self.api.is_announced(&pod), "{} is bound before its notice is there", order.pod.key);
         if self.goes_wrong() {
             match self.rng.below(3) {
                 0 => return self.bind_done(&order, refused(422, "Invalid")),
                 // The server carried it out without responding, or did neither.
                 1 => {
-                    let done = self.api.bind(&order.pod, &order.node);
+                    let done = self.api.bind(&pod, &order.node);
                     self.note(|_| format!("api: bind {} {done:?}, no answer", order.pod.key));
                 }
                 _ => self.note(|_| format!("api: bind {} lost", order.pod.key)),
             }
             return self.put(later, Action::ReadBound(order, tries, false));
         }
-        let done = self.api.bind(&order.pod, &order.node);
+        let done = self.api.bind(&pod, &order.node);
         self.note(|_| format!("api: bind {} {done:?}", order.pod.key));
         match done {
             Ok(()) => self.bind_done(&order, BindOutcome::Bound),
@@ -80,7 +80,9 @@ impl World {
     }
 
     pub(crate) fn read_bound(&mut self, order: BindOrder, tries: u32, conflict: bool) {
-        let Some(stored) = self.api.pod(&order.pod) else { return self.bind_done(&order, BindOutcome::Gone) };
+        let Some(stored) = self.api.pod(&PodRef::of(&order.pod)) else {
+            return self.bind_done(&order, BindOutcome::Gone);
+        };
         let (node, deleting) = (stored.pod.node_name.clone(), stored.pod.deleting);
         match node {
             Some(node) if node == order.node => self.bind_done(&order, BindOutcome::Bound),

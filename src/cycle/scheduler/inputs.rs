@@ -19,7 +19,6 @@ use pellucid_recording::{Outcome, Refusal};
 use crate::scheduler::Scheduler;
 use crate::scheduler::records::events::departures_of;
 use crate::scheduler::records::last_attempt::LastAttempt;
-use crate::scheduler::report::pod_ref;
 use crate::scheduler::wakeups::queueing_hints;
 
 impl Scheduler {
@@ -217,7 +216,7 @@ impl Scheduler {
         if let (Some(pod), true) = (pod, was_ordered && as_decided) {
             self.records.counters.bound += 1;
             let note = format!("Successfully assigned {} to {name}", pod.key).into();
-            self.order_event(pod_ref(&pod), EventType::Normal, ("Scheduled", "Binding"), note);
+            self.order_event(PodRef::of(&pod), EventType::Normal, ("Scheduled", "Binding"), note);
             self.post_bind(id, unit, node);
         }
         self.cluster.read_holds(id);

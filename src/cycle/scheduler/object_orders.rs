@@ -8,7 +8,6 @@ use pellucid_model::{NodeIdx, Now, PodId};
 use pellucid_queue::UnitId;
 
 use crate::scheduler::Scheduler;
-use crate::scheduler::report::pod_ref;
 
 /// A write that a plugin wants.
 #[derive(Clone, Debug)]
@@ -87,7 +86,7 @@ impl Scheduler {
     pub(super) fn order_pre_bind_writes(&mut self, id: PodId, wanted: Vec<Wanted>) -> Result<(), Cause> {
         let Some(entry) = self.in_flight.pre_binding.get(&id) else { return Ok(()) };
         let requests = requests(&entry.ordered, wanted)?;
-        let Some(pod) = self.cluster.pod(id).map(|r| pod_ref(&r.pod)) else { return Ok(()) };
+        let Some(pod) = self.cluster.pod(id).map(|r| PodRef::of(&r.pod)) else { return Ok(()) };
         for Request { write, parts } in requests {
             let plugin = parts.first().map_or("", |part| part.plugin);
             let effect = self.order_object(plugin, Some(pod.clone()), write, Writer::PreBind(id));
@@ -111,7 +110,7 @@ impl Scheduler {
             let (Some(plugin), Some(record)) = (enabled.plugin.post_bind(), self.cluster.pod(id)) else {
                 continue;
             };
-            let (name, pod) = (enabled.plugin.name(), pod_ref(&record.pod));
+            let (name, pod) = (enabled.plugin.name(), PodRef::of(&record.pod));
             let held = record.holds.iter().find(|r| r.plugin == name).map(|r| &r.what);
             for write in plugin.post_bind(View::new(&self.cluster), &record.pod, node, held) {
                 self.order_object(name, Some(pod.clone()), write, Writer::PostBind);

@@ -12,14 +12,13 @@ use pellucid_cluster::preemptions::{End, GangPart, Plan, Preemption, Victim, Vic
 use pellucid_cluster::{ClusterEvent, NominatedBy, Nomination, ShapeId, Stage};
 use pellucid_framework::post_filter::PostFiltered;
 use pellucid_framework::{Cause, Code, Reason};
-use pellucid_model::effect::{Effect, EffectId, EventType, EvictOrder, EvictOutcome, StatusOrder};
+use pellucid_model::effect::{Effect, EffectId, EventType, EvictOrder, EvictOutcome, PodRef, StatusOrder};
 use pellucid_model::{Name, NodeIdx, Now, Pod, PodId};
 use pellucid_queue::{RefusedBy, UnitId, WakeupReason};
 use pellucid_recording::flight::{Eviction, FlightEvent};
 use pellucid_recording::{Outcome, Refusal};
 
 use crate::scheduler::Scheduler;
-use crate::scheduler::report::pod_ref;
 
 /// Whom a victim makes room for, and the plugin that chose it.
 struct Evictor<'a> {
@@ -181,12 +180,12 @@ impl Scheduler {
                 self.in_flight.evictions.insert(id, (choice.pod, pod.uid.clone()));
                 self.in_flight.evicting.insert(choice.pod, pod.uid.clone());
                 self.record_eviction((choice, &pod), by, node, now);
-                let (victim, preemptor, message) = (pod_ref(&pod), pod_ref(preemptor), message.into());
+                let (victim, preemptor, message) = (PodRef::of(&pod), PodRef::of(preemptor), message.into());
                 self.order(Effect::Evict(EvictOrder { id, victim, preemptor, message }));
                 VictimState::Ordered
             }
         };
-        self.order_event(pod_ref(&pod), EventType::Normal, ("Preempted", "Preempting"), note.into());
+        self.order_event(PodRef::of(&pod), EventType::Normal, ("Preempted", "Preempting"), note.into());
         Some(line(state, now, true))
     }
 

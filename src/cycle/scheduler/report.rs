@@ -82,7 +82,7 @@ impl Scheduler {
         if pod.stands_for.is_some() {
             self.cluster.stand_in_refused(pod, &message);
             return self.order_event(
-                pod_ref(pod),
+                PodRef::of(pod),
                 EventType::Warning,
                 ("FailedScheduling", "Scheduling"),
                 message,
@@ -91,7 +91,7 @@ impl Scheduler {
         let known = pod.scheduled.as_ref();
         let is_known = known.is_some_and(|c| !c.is_true && &*c.reason == reason && c.message == message);
         let condition = (!is_known).then(|| ConditionText { reason, message: message.clone() });
-        self.order_report(pod_ref(pod), condition, nomination, message);
+        self.order_report(PodRef::of(pod), condition, nomination, message);
     }
 
     /// Orders the event of a pod that has no node and, if anything of it changes, its status.
@@ -125,7 +125,7 @@ impl Scheduler {
         if pod.stands_for.is_some() {
             return;
         }
-        let (pod, nomination) = (pod_ref(pod), Some(node));
+        let (pod, nomination) = (PodRef::of(pod), Some(node));
         self.order(Effect::Status(StatusOrder { pod, condition: None, nomination }));
     }
 
@@ -138,8 +138,4 @@ impl Scheduler {
             self.in_flight.effects.push(effect);
         }
     }
-}
-
-pub(crate) fn pod_ref(pod: &Pod) -> PodRef {
-    PodRef { key: pod.key.clone(), uid: pod.uid.clone() }
 }
