@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use pellucid::model::effect::{
-    BindOrder, BindOutcome, Effect, EffectReport, EvictOrder, EvictOutcome, ObjectOrder, StatusOrder,
+    BindOrder, BindOutcome, Effect, EffectReport, EvictOrder, EvictOutcome, ObjectOrder, PodRef, StatusOrder,
     WriteOutcome,
 };
 
