@@ -1,8 +1,7 @@
 //! The scheduling thread: takes inputs, plans units, hands out effects, publishes snapshots.
 //!
 //! *Invariant:* only this thread owns the state. It blocks only when there is nothing to do, until the next input or
-//! deadline. It publishes when it goes idle, unless it has just done so, and at least every [`PUBLISH_EVERY`] while it has
-//! work.
+//! deadline. It publishes when it goes idle, and at least every [`PUBLISH_EVERY`] while it has work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +15,6 @@ use pellucid_cycle::scheduler::turn::Advance;
 use pellucid_kubernetes::writes::effect_queues::EffectQueues;
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::effect::Effect;
-use pellucid_model::time::Probe;
 use pellucid_model::{CustomKindRef, GangKey, Now, ObjectKind};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -31,9 +29,6 @@ use crate::traces::CoreTraces;
 
 /// Longest time between publications while there is work.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
-/// Shortest time between publications. A publication takes as long as a few dozen attempts, and inputs that come one by one
-/// would each make several.
-const PUBLISH_AFTER: Duration = Duration::from_millis(2);
 /// How long units are planned before the next check for inputs.
 const ROUND: Duration = Duration::from_millis(2);
 /// Most inputs taken in one round, before units are planned again.
@@ -108,24 +103,25 @@ impl CoreLoop {
     pub fn run(mut self) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let stopwatch = Stopwatch::start();
-        let mut unpublished = Unpublished { has_any: true, last: None };
+        let mut last_published = Duration::ZERO;
+        let mut dirty = true;
         while !self.stop.is_cancelled() {
-            unpublished.has_any |= self.take_inputs();
+            dirty |= self.take_inputs();
             let now = (self.clock)();
             self.progress.working(now.monotonic);
-            unpublished.has_any |= self.scheduler.tick(now);
-            unpublished.has_any |= self.plan(&stopwatch);
+            dirty |= self.scheduler.tick(now);
+            dirty |= self.plan(&stopwatch);
             self.push_effects();
+            let now = (self.clock)();
             let idle = !self.can_plan() && self.inputs.is_empty();
-            // The scheduler's clock may stand still.
-            let elapsed = stopwatch.elapsed();
-            if unpublished.is_due(idle, elapsed) {
+            if dirty && (idle || now.monotonic.saturating_sub(last_published) >= PUBLISH_EVERY) {
                 self.publish();
-                unpublished = Unpublished { has_any: false, last: Some(elapsed) };
+                (dirty, last_published) = (false, now.monotonic);
             }
             if idle {
-                match self.wait(&runtime, unpublished.due_in(elapsed)) {
-                    Waited::Input => unpublished.has_any = true,
+                match self.wait(&runtime) {
+                    // Published with what comes of it.
+                    Waited::Input => dirty = true,
                     Waited::Deadline => {}
                     Waited::End => break,
                 }
@@ -249,13 +245,13 @@ impl CoreLoop {
         }
     }
 
-    /// Waits for an input, for the next deadline or for the next publication, if there is one, after `publication`.
-    fn wait(&mut self, runtime: &tokio::runtime::Runtime, publication: Option<Duration>) -> Waited {
+    /// Waits for an input or for the next deadline.
+    fn wait(&mut self, runtime: &tokio::runtime::Runtime) -> Waited {
         let now = (self.clock)();
         let deadline = self.scheduler.next_deadline();
         // While a queue is full, nothing can be planned; the next effect report arrives as an input.
         let until = deadline.map_or(Duration::from_secs(3600), |at| at.saturating_sub(now.monotonic));
-        let until = until.min(publication.unwrap_or(until)).max(Duration::from_millis(1));
+        let until = until.max(Duration::from_millis(1));
         self.progress.waiting(now.monotonic);
         let (inputs, stop) = (&mut self.inputs, self.stop.clone());
         let input = runtime.block_on(async {
@@ -281,26 +277,6 @@ enum Waited {
     Input,
     Deadline,
     End,
-}
-
-/// What changed since the last publication.
-struct Unpublished {
-    has_any: bool,
-    /// When the last publication was, by the loop's stopwatch.
-    last: Option<Duration>,
-}
-
-impl Unpublished {
-    fn is_due(&self, idle: bool, now: Duration) -> bool {
-        let after = if idle { PUBLISH_AFTER } else { PUBLISH_EVERY };
-        self.has_any && self.last.is_none_or(|last| now.saturating_sub(last) >= after)
-    }
-
-    /// Returns in what time it is published if nothing else comes; `None` if there is nothing.
-    fn due_in(&self, now: Duration) -> Option<Duration> {
-        let left = |last: Duration| (last + PUBLISH_AFTER).saturating_sub(now);
-        self.has_any.then(|| self.last.map_or(Duration::ZERO, left))
-    }
 }
 
 #[cfg(test)]
@@ -404,19 +380,6 @@ mod tests {
         is_there(&format!("scheduler_scheduling_attempt_duration_seconds_count{labels} 1\n"));
         // Twenty slices of half a millisecond.
         is_there(&format!("scheduler_scheduling_attempt_duration_seconds_sum{labels} 0.01\n"));
-    }
-
-    #[test]
-    fn what_comes_one_by_one_is_published_together() {
-        let ms = Duration::from_millis;
-        let first = Unpublished { has_any: true, last: None };
-        assert!(first.is_due(true, ms(0)) && first.is_due(false, ms(0)));
-        let later = Unpublished { has_any: true, last: Some(ms(100)) };
-        assert_eq!([101, 105].map(|at| later.due_in(ms(at))), [Some(ms(1)), Some(ms(0))]);
-        assert_eq!([101, 102, 110].map(|at| later.is_due(true, ms(at))), [false, true, true]);
-        assert_eq!([101, 102, 110].map(|at| later.is_due(false, ms(at))), [false, false, true]);
-        let none = Unpublished { has_any: false, last: Some(ms(100)) };
-        assert!(!none.is_due(true, ms(500)) && none.due_in(ms(500)).is_none());
     }
 
     #[test]
