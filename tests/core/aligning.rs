@@ -30,6 +30,9 @@ use crate::common::made::{SECOND, in_gang, node, pod};
 const CPUS: &str = "Cpus";
 const GPUS: &str = "Gpus";
 
+/// What a pod requests of which `Cpus` has nothing to say, in thousandths of a core.
+const QUIET: i64 = 77;
+
 /// Prefers the NUMA nodes that the node's label with the plugin's name gives in binary. `Cpus` also knows the policy,
 /// from label `policy`; every node has two NUMA nodes.
 #[derive(Clone)]
@@ -44,6 +47,16 @@ fn label(view: View<'_>, node: NodeIdx, key: &str) -> Option<String> {
 }
 
 impl TopologyHints for Provider {
+    fn prepare(&self, _view: View<'_>, spec: &PodSpec) -> Option<CycleValue> {
+        let is_quiet = spec.requests.list.milli_cpu == QUIET;
+        assert!(!is_quiet || self.knows_topologies(), "{} is asked although no hints are merged", self.name);
+        (!is_quiet).then(|| Arc::new(()) as CycleValue)
+    }
+
+    fn knows_topologies(&self) -> bool {
+        self.name == CPUS
+    }
+
     fn topology(
         &self,
         view: View<'_>,
@@ -184,6 +197,14 @@ fn every_reserve_gets_the_affinity_that_was_agreed() {
 fn without_a_policy_nothing_is_aligned() {
     let mut core = core_of(&[numa_node("a", "none", "01", "10")]);
     let p = pod("p", 100);
+    core.place(&p);
+    assert_eq!(held(&core, &p), [None; 2]);
+}
+
+#[test]
+fn a_provider_that_knows_no_topology_is_asked_only_beside_one_that_does() {
+    let mut core = core_of(&[numa_node("a", "restricted", "01", "10")]);
+    let p = pod("p", QUIET);
     core.place(&p);
     assert_eq!(held(&core, &p), [None; 2]);
 }
