@@ -33,7 +33,13 @@ eventually gone
 eventually check $history '.notPending.code == "PodDeleted"'
 
 # The feed: one JSON object per line, increasing ids, and a cursor to continue from.
-feed() { curl -sN --max-time "${2:-2}" "$S/apis/v1/events?since=$1" || [ $? = 28 ]; }
+# curl ends a feed when its time is over, which is its status 28.
+feed() {
+  curl -sSN --max-time 2 "$S/apis/v1/events?since=$1" 2>"$work/said" || [ $? = 28 ] || {
+    cat "$work/said" >&2
+    return 1
+  }
+}
 # What comes within a second or two depends on the machine, so a feed that is still short is read again.
 whole() {
   feed 0 >"$work/feed"

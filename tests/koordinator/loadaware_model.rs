@@ -26,6 +26,8 @@ struct ModelPod {
     is_limited: bool,
     /// 0 prod, 1 mid, 2 batch, 3 free.
     class: usize,
+    /// When it was initialized, in seconds since 1970.
+    initialized: Option<i64>,
 }
 
 /// A NodeMetric of a history.
@@ -59,6 +61,8 @@ enum Op {
         requests: Amounts,
         is_limited: bool,
         class: usize,
+        /// Seconds since its initialization.
+        initialized: Option<i64>,
     },
     Remove {
         at: usize,
@@ -83,9 +87,11 @@ fn op() -> impl Strategy<Value = Op> {
             Op::Report { node, age, interval, usage, system, p95, share }
         }),
         1 => (0..NAMES.len()).prop_map(|node| Op::Forget { node }),
-        5 => (0..NAMES.len(), requests(), any::<bool>(), 0..4usize).prop_map(|(node, requests, is_limited, class)| {
-            Op::Place { node, requests, is_limited, class }
-        }),
+        5 => (0..NAMES.len(), requests(), any::<bool>(), 0..4usize, option::of(0..60i64)).prop_map(
+            |(node, requests, is_limited, class, initialized)| {
+                Op::Place { node, requests, is_limited, class, initialized }
+            },
+        ),
         2 => (0..20usize).prop_map(|at| Op::Remove { at }),
         3 => prop_oneof![1..20i64, 100..200i64].prop_map(|seconds| Op::Wait { seconds }),
     ]
@@ -94,31 +100,42 @@ fn op() -> impl Strategy<Value = Op> {
 fn args() -> impl Strategy<Value = Value> {
     let thresholds =
         || (20..100i64, 20..100i64).prop_map(|(cpu, memory)| json!({"cpu": cpu, "memory": memory}));
-    let windows =
-        (option::of(5..120i64), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), 0..3i64);
-    (thresholds(), option::of(thresholds()), option::of(thresholds()), windows).prop_map(
-        |(plain, prod, aggregated, (window, system, by_prod, filters, schedules, dominant))| {
-            let mut args = json!({
-                "usageThresholds": plain,
-                "prodUsageIncludeSys": system,
-                "scoreAccordingProdUsage": by_prod,
-                "filterExpiredNodeMetrics": filters,
-                "enableScheduleWhenNodeMetricsExpired": schedules,
-                "dominantResourceWeight": dominant,
-                "resourceWeights": {"cpu": 2, "memory": 1},
-            });
-            if let Some(prod) = prod {
-                args["prodUsageThresholds"] = prod;
-            }
-            if let Some(percents) = aggregated {
-                args["aggregated"] = json!({"usageThresholds": percents, "usageAggregationType": "p95"});
-            }
-            if let Some(window) = window {
-                args["estimatedSecondsAfterPodScheduled"] = json!(window);
-            }
-            args
-        },
-    )
+    let thresholds = || prop_oneof![9 => thresholds(), 1 => Just(json!({"cpu": 0, "memory": 0}))];
+    let seconds = || option::of(5..120i64);
+    let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), 0..3i64);
+    (thresholds(), option::of(thresholds()), option::of(thresholds()), (seconds(), seconds()), switches)
+        .prop_map(
+            |(
+                plain,
+                prod,
+                aggregated,
+                (window, initialized),
+                (system, by_prod, filters, schedules, dominant),
+            )| {
+                let mut args = json!({
+                    "usageThresholds": plain,
+                    "prodUsageIncludeSys": system,
+                    "scoreAccordingProdUsage": by_prod,
+                    "filterExpiredNodeMetrics": filters,
+                    "enableScheduleWhenNodeMetricsExpired": schedules,
+                    "dominantResourceWeight": dominant,
+                    "resourceWeights": {"cpu": 2, "memory": 1},
+                });
+                if let Some(prod) = prod {
+                    args["prodUsageThresholds"] = prod;
+                }
+                if let Some(percents) = aggregated {
+                    args["aggregated"] = json!({"usageThresholds": percents, "usageAggregationType": "p95"});
+                }
+                if let Some(window) = window {
+                    args["estimatedSecondsAfterPodScheduled"] = json!(window);
+                }
+                if let Some(initialized) = initialized {
+                    args["estimatedSecondsAfterInitialized"] = json!(initialized);
+                }
+                args
+            },
+        )
 }
 
 /// A node in the model.
@@ -162,10 +179,12 @@ impl Model<'_> {
         for (pod, since) in &node.pods {
             let estimate = self.estimate(pod);
             let reported = metric.and_then(|m| m.pods.get(&pod.name));
-            let window = self.args["estimatedSecondsAfterPodScheduled"].as_i64();
+            let after = |seconds: &str, from: i64| Some(from + self.args[seconds].as_i64()?);
+            let ends = pod.initialized.and_then(|at| after("estimatedSecondsAfterInitialized", at));
+            let ends = ends.or_else(|| after("estimatedSecondsAfterPodScheduled", *since));
             let counts = metric.is_none_or(|m| *since > m.updated - m.interval)
                 || reported.is_none()
-                || window.is_some_and(|w| since + w > self.now);
+                || metric.zip(ends).is_some_and(|(m, ends)| ends > m.updated);
             let is_reported_prod = pod.class == 0 && reported.is_some_and(|(_, prod)| *prod);
             for i in 0..2 {
                 let used = reported.map_or(0, |(usage, _)| usage[i] * unit(i));
@@ -190,31 +209,31 @@ impl Model<'_> {
     /// Returns the resources that refuse the node, `*` when its NodeMetric is expired.
     fn refused(&self, node: &ModelNode, pod: &ModelPod) -> Vec<&'static str> {
         let Some(metric) = &node.metric else { return Vec::new() };
+        let is_set = |percents: &Value| RESOURCES.iter().any(|resource| percents[resource] != json!(0));
+        let prod = Some(&self.args["prodUsageThresholds"]).filter(|percents| percents.is_object());
+        let prod = prod.filter(|percents| pod.class == 0 && is_set(percents));
+        let aggregated = self.args["aggregated"].get("usageThresholds");
+        let thresholds = prod.or(aggregated).unwrap_or(&self.args["usageThresholds"]);
+        if !is_set(thresholds) {
+            return Vec::new();
+        }
         if self.is_expired(metric) && self.args["filterExpiredNodeMetrics"] == json!(true) {
             let schedules = self.args["enableScheduleWhenNodeMetricsExpired"] == json!(true);
             return if schedules { Vec::new() } else { vec!["*"] };
         }
         let [prod_usage, node_delta, prod_delta, _] = self.sums(node);
         let estimate = self.estimate(pod);
-        let (thresholds, base) = match (&self.args["prodUsageThresholds"], &self.args["aggregated"]) {
-            (Value::Object(_), _) if pod.class == 0 => {
-                let base: Amounts = std::array::from_fn(|i| prod_usage[i] + prod_delta[i]);
-                (&self.args["prodUsageThresholds"], base)
-            }
-            (_, Value::Object(aggregated)) => {
-                let usage = metric.p95.unwrap_or(metric.usage);
-                (&aggregated["usageThresholds"], std::array::from_fn(|i| usage[i] * unit(i) + node_delta[i]))
-            }
-            _ => (
-                &self.args["usageThresholds"],
-                std::array::from_fn(|i| metric.usage[i] * unit(i) + node_delta[i]),
-            ),
-        };
+        let usage = aggregated.and(metric.p95).unwrap_or(metric.usage);
+        let base: Amounts = std::array::from_fn(|i| match prod {
+            Some(_) => prod_usage[i] + prod_delta[i],
+            None => usage[i] * unit(i) + node_delta[i],
+        });
+        let limit = |i: usize| thresholds[RESOURCES[i]].as_i64().expect("a threshold");
         let exceeds = |i: &usize| {
             let (used, all) = (base[*i] + estimate[*i], ALLOCATABLE[*i] * unit(*i));
             // Percent, rounded half up.
             let percent = (i128::from(used) * 200 + i128::from(all)) / (2 * i128::from(all));
-            percent > i128::from(thresholds[RESOURCES[*i]].as_i64().expect("a threshold"))
+            limit(*i) > 0 && percent > i128::from(limit(*i))
         };
         (0..2).filter(exceeds).map(|i| RESOURCES[i]).collect()
     }
@@ -253,10 +272,18 @@ fn pod_manifest(pod: &ModelPod) -> Value {
     if pod.is_limited {
         resources["limits"] = requests;
     }
+    let initialized = pod
+        .initialized
+        .map(|at| json!({"type": "Initialized", "status": "True", "lastTransitionTime": moment(at)}));
     json!({
         "metadata": {"name": pod.name, "namespace": "default", "labels": {"koordinator.sh/priority-class": class}},
         "spec": {"schedulerName": "koord-scheduler", "containers": [{"name": "c", "resources": resources}]},
+        "status": {"conditions": initialized.into_iter().collect::<Value>()},
     })
+}
+
+fn moment(second: i64) -> String {
+    jiff::Timestamp::from_second(second).expect("a time").to_string()
 }
 
 fn usage_manifest(usage: &Amounts) -> Value {
@@ -279,7 +306,7 @@ fn metric_manifest(name: &str, metric: &ModelMetric) -> Value {
         "metadata": {"name": name},
         "spec": {"metricCollectPolicy": {"reportIntervalSeconds": metric.interval}},
         "status": {
-            "updateTime": jiff::Timestamp::from_second(metric.updated).expect("a time").to_string(),
+            "updateTime": moment(metric.updated),
             "nodeMetric": node,
             "podsMetric": pods.collect::<Value>(),
         },
@@ -304,8 +331,9 @@ fn run(op: Op, number: usize, case: &mut Case, nodes: &mut [ModelNode], now: &mu
             case.forget(NAMES[node]);
             nodes[node].metric = None;
         }
-        Op::Place { node, requests, is_limited, class } => {
-            let pod = ModelPod { name: format!("p{number}"), requests, is_limited, class };
+        Op::Place { node, requests, is_limited, class, initialized } => {
+            let initialized = initialized.map(|seconds| *now - seconds);
+            let pod = ModelPod { name: format!("p{number}"), requests, is_limited, class, initialized };
             let mut manifest = pod_manifest(&pod);
             manifest["spec"]["nodeName"] = json!(NAMES[node]);
             case.place(&manifest);
@@ -344,7 +372,7 @@ proptest! {
         for (number, op) in ops.into_iter().enumerate() {
             run(op, number, &mut case, &mut nodes, &mut now);
             let (requests, is_limited, class) = asked[number % asked.len()];
-            let pod = ModelPod { name: "asked".to_owned(), requests, is_limited, class };
+            let pod = ModelPod { name: "asked".to_owned(), requests, is_limited, class, initialized: None };
             let model = Model { args: &args, now };
             let got = case.judge(&pod_manifest(&pod));
             for (name, node) in NAMES.iter().zip(&nodes) {

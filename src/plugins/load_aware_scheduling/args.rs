@@ -75,6 +75,13 @@ pub(super) struct LoadAwareArgs {
     pub(super) supported: Vec<Name>,
 }
 
+impl Thresholds {
+    /// Returns the thresholds for pods that have none of their own class.
+    pub(super) fn of_all(&self) -> &Percents {
+        self.aggregated.as_ref().map_or(&self.plain, |aggregated| &aggregated.percents)
+    }
+}
+
 impl Default for LoadAwareArgs {
     fn default() -> Self {
         let both = |cpu, memory| BTreeMap::from([("cpu".into(), cpu), ("memory".into(), memory)]);
@@ -103,7 +110,7 @@ const FIELDS: [&str; 16] = [
     "enableScheduleWhenNodeMetricsExpired",
     "nodeMetricExpirationSeconds",
     "resourceWeights",
-    "dominantResourceWeight",
+    DOMINANT_WEIGHT,
     "usageThresholds",
     "prodUsageThresholds",
     "prodUsageIncludeSys",
@@ -116,6 +123,7 @@ const FIELDS: [&str; 16] = [
     "aggregated",
     "supportedResources",
 ];
+const DOMINANT_WEIGHT: &str = "dominantResourceWeight";
 const AGGREGATED_FIELDS: [&str; 5] = [
     "usageThresholds",
     "usageAggregationType",
@@ -169,7 +177,13 @@ impl LoadAwareArgs {
         self.expiration = seconds("nodeMetricExpirationSeconds", 1).unwrap_or(self.expiration);
         self.after_scheduled = seconds("estimatedSecondsAfterPodScheduled", 0);
         self.after_initialized = seconds("estimatedSecondsAfterInitialized", 0);
-        self.dominant_weight = seconds("dominantResourceWeight", 0).unwrap_or(0);
+        self.dominant_weight = match problems.integer(DOMINANT_WEIGHT, field(fields, DOMINANT_WEIGHT)) {
+            Some(weight) if !(0..=100).contains(&weight) => {
+                problems.add(DOMINANT_WEIGHT, "must be 0 to 100", field(fields, DOMINANT_WEIGHT));
+                0
+            }
+            weight => weight.unwrap_or(0),
+        };
         if let Some(given) = numbers(problems, "usageThresholds", fields, 0..=100) {
             self.thresholds.plain = given;
         }
@@ -317,9 +331,15 @@ pub(super) fn node_thresholds(text: &str, defaults: &Thresholds) -> Option<Thres
         made.prod = prod;
     }
     let aggregated = &given["aggregatedUsage"];
-    let kind = aggregated["usageAggregationType"].as_str().filter(|k| AGGREGATIONS.contains(k));
+    let kind = match &aggregated["usageAggregationType"] {
+        Value::Null => None,
+        kind => Some(kind.as_str()?).filter(|kind| !kind.is_empty()),
+    };
+    let period = match &aggregated["usageAggregatedDuration"] {
+        Value::Null => None,
+        period => Some(duration::parse(period.as_str()?)?),
+    };
     if let (Some(percents), Some(kind)) = (percents_of(&aggregated["usageThresholds"])?, kind) {
-        let period = aggregated["usageAggregatedDuration"].as_str().and_then(duration::parse);
         let seconds = period.map(|p| p.as_secs()).filter(|p| *p > 0);
         let of = Aggregation { kind: kind.into(), seconds };
         made.aggregated = Some(AggregatedThresholds { percents, of });
@@ -350,7 +370,7 @@ pub(super) fn schema() -> Value {
             "enableScheduleWhenNodeMetricsExpired": switch,
             "nodeMetricExpirationSeconds": {"type": "integer", "minimum": 1},
             "resourceWeights": percents(1),
-            "dominantResourceWeight": seconds,
+            "dominantResourceWeight": {"type": "integer", "minimum": 0, "maximum": 100},
             "usageThresholds": percents(0),
             "prodUsageThresholds": percents(0),
             "prodUsageIncludeSys": switch,

@@ -13,7 +13,6 @@ use super::{LoadAwareScheduling, Refusal};
 
 /// A node with its load, and the age of its NodeMetric in seconds.
 struct Known<'a> {
-    loads: &'a NodeLoads,
     on: &'a OnNode,
     load: &'a Load,
     age: Option<i64>,
@@ -46,7 +45,7 @@ impl LoadAwareScheduling {
         let loads = view.state::<NodeLoads>()?;
         let (load, on) = (loads.load(loads.position(&self.args)?, node)?, loads.on(node)?);
         let updated = on.metric.as_deref()?.updated;
-        let known = Known { loads, on, load, age: updated.map(|at| age(at, now)) };
+        let known = Known { on, load, age: updated.map(|at| age(at, now)) };
         let pod = Estimate::of(&self.args, spec);
         let is_about = |code| cause.reasons.iter().any(|reason| reason.code == code);
         match self.refusal(load, &pod)? {
@@ -117,7 +116,7 @@ impl LoadAwareScheduling {
     fn estimated_pods(&self, known: &Known<'_>, (is_reported, basis): (bool, Basis), at: usize) -> usize {
         let metric = known.on.metric.as_deref();
         let counted = known.on.assigned.iter().filter(|pod| {
-            let by = contribution(&self.args, metric, pod, known.loads.now());
+            let by = contribution(&self.args, metric, pod);
             let amounts = match basis {
                 Basis::Prod => &by.prod_delta,
                 _ if is_reported => &by.delta,

@@ -136,7 +136,7 @@ fn read_node(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let mut assigned: Vec<_> = on.assigned.iter().collect();
     assigned.sort_by(|a, b| (a.since, &a.key).cmp(&(b.since, &b.key)));
     for pod in assigned {
-        let by = contribution(&loads.args()[0], on.metric.as_deref(), pod, loads.now());
+        let by = contribution(&loads.args()[0], on.metric.as_deref(), pod);
         let key = pod.key.to_string();
         for (amounts, names) in [
             (&by.delta, &mut body.node_delta_pods),

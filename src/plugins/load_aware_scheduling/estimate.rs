@@ -25,6 +25,9 @@ const DEFAULT_MILLI_CPU: i64 = 250;
 /// Memory of a pod that requests none, in bytes.
 const DEFAULT_MEMORY: i64 = 200 << 20;
 
+/// The greatest amount that is added up. Thousands of them fit into an `i64`, so no object can make a sum overflow.
+pub(super) const MOST: i64 = 1 << 50;
+
 /// Returns the name under which pods of a class request a resource; `None` when they cannot.
 fn requests_as(class: PriorityClass, resource: &str) -> Option<&str> {
     match (class, resource) {
@@ -42,9 +45,9 @@ fn requests_as(class: PriorityClass, resource: &str) -> Option<&str> {
 pub(super) struct Estimate {
     pub(super) amounts: Amounts,
     pub(super) is_prod: bool,
-    /// Seconds after scheduling during which the estimate counts, whatever is reported.
+    /// Seconds after scheduling during which reports do not show yet what the pod will use.
     pub(super) after_scheduled: Option<i64>,
-    /// Seconds after initialization during which the estimate counts, whatever is reported.
+    /// The same after initialization, in place of `after_scheduled` once the pod is initialized.
     pub(super) after_initialized: Option<i64>,
 }
 
@@ -55,11 +58,14 @@ impl Estimate {
         let own = |key: &str| spec.annotations.text(key).filter(|_| args.allow_custom);
         let factors = own(SCALING_FACTORS).and_then(|text| serde_json::from_str(text).ok());
         let factors: Option<std::collections::BTreeMap<String, i64>> = factors;
-        let seconds = |key: &str, default: Option<i64>| own(key).and_then(|s| s.parse().ok()).or(default);
+        let seconds = |key: &str, default: Option<i64>| {
+            own(key).and_then(|text| text.parse().ok()).filter(|seconds| *seconds >= 0).or(default)
+        };
         let amount = |resource: &Name| {
             let own = factors.as_ref().and_then(|own| own.get(resource.as_str())).copied();
-            let factor = own.or_else(|| args.factors.get(resource).copied()).unwrap_or(100);
-            estimate(class, resource, (&spec.requests.list, &spec.limits), factor)
+            // Nothing is estimated of a resource without a factor.
+            let Some(factor) = own.or_else(|| args.factors.get(resource).copied()) else { return 0 };
+            estimate(class, resource, (&spec.requests.list, &spec.limits), factor).clamp(0, MOST)
         };
         Self {
             amounts: args.resources.iter().map(amount).collect(),
@@ -132,6 +138,19 @@ mod tests {
         assert_eq!(cpu(&labelled(spec(1000, 0), PRIORITY_CLASS, "koord-mid")), 0);
         assert_eq!(cpu(&labelled(spec(1000, 0), PRIORITY_CLASS, "koord-free")), 0);
         assert_eq!(cpu(&labelled(spec(1000, 0), PRIORITY_CLASS, "koord-batch")), DEFAULT_MILLI_CPU);
+    }
+
+    #[test]
+    fn a_resource_without_a_factor_is_not_estimated_and_no_amount_is_without_bound() {
+        let args = LoadAwareArgs::read(&serde_json::json!({"usageThresholds": {"ephemeral-storage": 50}}));
+        let args = args.expect("arguments");
+        let list = ResourceList { ephemeral_storage: 1 << 30, memory: 7 << 60, ..ResourceList::default() };
+        let pod = PodSpec {
+            requests: PodRequests { list, ..PodRequests::default() },
+            qos: Qos::Burstable,
+            ..PodSpec::default()
+        };
+        assert_eq!(Estimate::of(&args, &pod).amounts[..], [DEFAULT_MILLI_CPU, MOST, 0]);
     }
 
     #[test]

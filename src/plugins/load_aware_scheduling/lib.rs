@@ -117,6 +117,9 @@ impl LoadAwareScheduling {
     }
 
     fn refusal(&self, load: &Load, pod: &Estimate) -> Option<Refusal> {
+        if !load.has_thresholds_for(pod.is_prod) {
+            return None;
+        }
         if load.is_expired && self.args.filter_expired {
             return (!self.args.schedule_when_expired).then_some(Refusal::Expired);
         }
@@ -258,10 +261,8 @@ impl LoadAwareScheduling {
         for (i, weight) in self.weights.iter().copied().enumerate() {
             let own = score(i);
             (sum, weights) = (sum + weight * own, weights + weight);
-            // CPU and memory come first, and may dominate whether or not they have a weight.
-            if i < 2 || weight > 0 {
-                least = least.min(own);
-            }
+            // Any resource may dominate, whether or not it has a weight.
+            least = least.min(own);
         }
         (sum, weights) = (sum + self.args.dominant_weight * least, weights + self.args.dominant_weight);
         if weights == 0 { 0 } else { sum / weights }

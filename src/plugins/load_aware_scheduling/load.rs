@@ -8,7 +8,7 @@ use pellucid_model::Name;
 use smallvec::SmallVec;
 
 use super::args::{LoadAwareArgs, Percents, Thresholds, node_thresholds};
-use super::estimate::{Amounts, Estimate};
+use super::estimate::{Amounts, Estimate, MOST};
 use super::node_loads::{Assigned, OnNode};
 use super::node_metric::{NodeMetric, Usage};
 use pellucid_plugin_helper::scored::amount;
@@ -48,8 +48,6 @@ pub(super) struct Contribution {
     pub(super) delta: Amounts,
     pub(super) prod_delta: Amounts,
     prod_usage: Option<Amounts>,
-    /// When the contribution changes by time alone, in milliseconds since 1970.
-    pub(super) until: Option<i64>,
 }
 
 /// Which usage a threshold is compared with.
@@ -82,10 +80,14 @@ pub(super) struct Load {
     pub(super) sums: Sums,
     /// `None` when nothing is reported.
     pub(super) judged: Option<Arc<Judged>>,
+    /// Whether thresholds on the usage of prod pods apply to the node, which then count for them alone.
+    has_prod_thresholds: bool,
+    /// Whether other thresholds apply to the node.
+    has_thresholds: bool,
     /// Whether there is a NodeMetric, and it is expired.
     pub(super) is_expired: bool,
-    /// When the load changes by time alone, in milliseconds since 1970.
-    pub(super) next: Option<i64>,
+    /// When the NodeMetric expires, in milliseconds since 1970.
+    pub(super) expires: Option<i64>,
 }
 
 /// Usage per resource as the sum of what is reported and what estimates add.
@@ -99,7 +101,7 @@ impl Used<'_> {
     /// Returns the usage of a resource by its position.
     #[inline]
     pub(super) fn at(&self, i: usize) -> i64 {
-        self.reported.map_or(0, |reported| reported[i]) + self.estimated[i]
+        self.reported.map_or(0, |reported| reported[i]).saturating_add(self.estimated[i])
     }
 
     /// Returns the usage of all resources.
@@ -128,7 +130,19 @@ impl Load {
             delta_pods: 0,
             prod_delta_pods: 0,
         };
-        Self { sums, judged: None, is_expired: false, next: None }
+        Self {
+            sums,
+            judged: None,
+            has_prod_thresholds: false,
+            has_thresholds: false,
+            is_expired: false,
+            expires: None,
+        }
+    }
+
+    /// Returns whether some threshold applies to a pod on the node.
+    pub(super) fn has_thresholds_for(&self, is_prod: bool) -> bool {
+        self.has_thresholds || is_prod && self.has_prod_thresholds
     }
 
     /// Returns what the filter compares for a pod.
@@ -183,44 +197,37 @@ impl Load {
         };
         step(&mut sums.delta_pods, &by.delta);
         step(&mut sums.prod_delta_pods, &by.prod_delta);
-        self.next = earliest(self.next, by.until);
     }
 }
 
+/// Adds without a check: what was added is taken away again in any order, and amounts are at most [`MOST`].
 fn add(to: &mut Amounts, amounts: &Amounts, sign: i64) {
     for (to, amount) in to.iter_mut().zip(amounts) {
-        *to += sign * amount;
+        *to = to.wrapping_add(sign * amount);
     }
-}
-
-fn earliest(one: Option<i64>, other: Option<i64>) -> Option<i64> {
-    one.into_iter().chain(other).min()
 }
 
 /// Picks the arguments' resources out of a reported usage.
 fn pick(args: &LoadAwareArgs, usage: &Usage) -> Amounts {
     let of = |name: &Name| usage.iter().find(|(known, _)| known == name).map_or(0, |(_, amount)| *amount);
+    let of = |name: &Name| of(name).clamp(-MOST, MOST);
     args.resources.iter().map(of).collect()
 }
 
-/// Returns what a pod adds to the sums of its node at a time.
+/// Returns what a pod adds to the sums of its node.
 pub(super) fn contribution(
     args: &LoadAwareArgs,
     metric: Option<&NodeMetric>,
     pod: &Assigned,
-    now: i64,
 ) -> Contribution {
     let estimate = Estimate::of(args, &pod.spec);
     let reported = metric.and_then(|m| m.pods.get(&pod.key));
     let updated = metric.and_then(|m| Some((m.updated? * 1000, m.report_interval.saturating_mul(1000))));
     // The usage that a report averages does not show a pod yet that came within the interval before it.
     let is_new = updated.is_none_or(|(at, interval)| pod.since > at.saturating_sub(interval));
-    let ends = |seconds: Option<i64>, from: Option<i64>| {
-        Some(from?.saturating_add(seconds?.saturating_mul(1000))).filter(|end| *end > now)
-    };
-    let scheduled = ends(estimate.after_scheduled, Some(pod.since));
-    let until = scheduled.max(ends(estimate.after_initialized, pod.initialized));
-    let counts = is_new || reported.is_none() || until.is_some();
+    // A report does not show either what the pod will use once it has started.
+    let is_starting = updated.zip(pod.estimated_until(&estimate)).is_some_and(|((at, _), until)| until > at);
+    let counts = is_new || reported.is_none() || is_starting;
     let zero = || -> Amounts { SmallVec::from_elem(0, args.resources.len()) };
     let usage = reported.map(|r| pick(args, &r.usage));
     let beyond = || -> Amounts {
@@ -238,7 +245,6 @@ pub(super) fn contribution(
         },
         prod_usage: usage.filter(|_| is_reported_prod),
         estimated: estimate.amounts,
-        until,
     }
 }
 
@@ -250,22 +256,27 @@ pub(super) fn load(args: &LoadAwareArgs, on: &OnNode, now: i64) -> Load {
         made.sums.prod_usage = pick(args, &usage.system);
     }
     for pod in &on.assigned {
-        made.count(&contribution(args, metric, pod, now), 1);
+        made.count(&contribution(args, metric, pod), 1);
     }
     let Some(metric) = metric else { return made };
     let expires = metric.updated.map(|at| at.saturating_add(args.expiration).saturating_mul(1000));
     made.is_expired = expires.is_none_or(|at| at <= now);
-    if !made.is_expired {
-        made.next = earliest(made.next, expires);
-    }
-    made.judged = judged(args, on, metric).map(Arc::new);
+    made.expires = expires.filter(|_| !made.is_expired);
+    let own = on.thresholds.as_ref().and_then(|text| node_thresholds(text, &args.thresholds));
+    let thresholds = own.unwrap_or_else(|| args.thresholds.clone());
+    made.has_prod_thresholds = limits_any(args, &thresholds.prod);
+    made.has_thresholds = limits_any(args, thresholds.of_all());
+    made.judged = judged(args, on, metric, thresholds).map(Arc::new);
     made
 }
 
-fn judged(args: &LoadAwareArgs, on: &OnNode, metric: &NodeMetric) -> Option<Judged> {
+/// Returns whether a threshold is set for a resource of the arguments; 0 is none.
+fn limits_any(args: &LoadAwareArgs, percents: &Percents) -> bool {
+    args.resources.iter().any(|name| percents.get(name).is_some_and(|percent| *percent != 0))
+}
+
+fn judged(args: &LoadAwareArgs, on: &OnNode, metric: &NodeMetric, thresholds: Thresholds) -> Option<Judged> {
     let (usage, allocatable) = (metric.usage.as_ref()?, on.allocatable.as_ref()?);
-    let own = on.thresholds.as_ref().and_then(|text| node_thresholds(text, &args.thresholds));
-    let thresholds = own.unwrap_or_else(|| args.thresholds.clone());
     let allocatable: Amounts = args.resources.iter().map(|name| amount(allocatable, name)).collect();
     let limits = |percents: &Percents| -> Amounts {
         let percent = |name| percents.get(name).copied().unwrap_or(0);
@@ -276,8 +287,8 @@ fn judged(args: &LoadAwareArgs, on: &OnNode, metric: &NodeMetric) -> Option<Judg
     Some(Judged {
         usage: usage_of(aggregated.map(|a| &a.of)),
         score_usage: usage_of(args.score_aggregation.as_ref()),
-        limits: limits(aggregated.map_or(&thresholds.plain, |a| &a.percents)),
-        prod_limits: (!thresholds.prod.is_empty()).then(|| limits(&thresholds.prod)),
+        limits: limits(thresholds.of_all()),
+        prod_limits: limits_any(args, &thresholds.prod).then(|| limits(&thresholds.prod)),
         basis: if aggregated.is_some() { Basis::Aggregated } else { Basis::Plain },
         allocatable,
         thresholds,

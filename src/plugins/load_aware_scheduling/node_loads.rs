@@ -2,7 +2,7 @@
 //!
 //! For each set of arguments there is one [`Load`] per node, kept in step with pods, nodes, NodeMetrics and time, so that
 //! a decision compares integers. A pod adds its contribution when it takes its place and removes the same when it
-//! leaves. Contributions depend on time only through deadlines; `expire` recomputes a node whose deadline has passed.
+//! leaves. Only whether a NodeMetric is expired depends on time; `expire` recomputes a node whose deadline has passed.
 
 use std::any::Any;
 use std::cmp::Reverse;
@@ -16,6 +16,7 @@ use pellucid_model::{
 };
 
 use super::args::LoadAwareArgs;
+use super::estimate::Estimate;
 use super::load::{Load, contribution, load};
 use super::node_metric::NodeMetric;
 
@@ -34,6 +35,30 @@ pub(super) struct Assigned {
     pub(super) since: i64,
     /// When it was initialized, in milliseconds since 1970.
     pub(super) initialized: Option<i64>,
+}
+
+impl Assigned {
+    /// Makes a pod of namespace `default`, with times in seconds since 1970.
+    #[cfg(test)]
+    pub(super) fn testing(name: &str, spec: PodSpec, scheduled: i64, initialized: Option<i64>) -> Self {
+        Self {
+            id: PodId(0),
+            key: PodKey::new("default", name),
+            spec: Arc::new(spec),
+            since: millis(scheduled),
+            initialized: initialized.map(millis),
+        }
+    }
+
+    /// Returns until when reports do not show what the pod will use, in milliseconds since 1970; `None` without such a
+    /// time. Scheduling does not count any more once the pod is initialized.
+    pub(super) fn estimated_until(&self, estimate: &Estimate) -> Option<i64> {
+        let after = |seconds: Option<i64>, from: i64| {
+            seconds.filter(|seconds| *seconds > 0).map(|seconds| from.saturating_add(millis(seconds)))
+        };
+        let initialized = self.initialized.and_then(|at| after(estimate.after_initialized, at));
+        initialized.or_else(|| after(estimate.after_scheduled, self.since))
+    }
 }
 
 /// What is known of a node, whatever the arguments.
@@ -99,11 +124,6 @@ impl NodeLoads {
         self.nodes.get(node.index())?.as_deref()
     }
 
-    /// Milliseconds since 1970 up to which deadlines have been handled.
-    pub(super) fn now(&self) -> i64 {
-        self.now
-    }
-
     fn on_mut(&mut self, node: NodeIdx) -> &mut OnNode {
         self.nodes.grow(node.index() + 1);
         Arc::make_mut(self.nodes[node.index()].get_or_insert_default())
@@ -115,7 +135,7 @@ impl NodeLoads {
         for (args, loads) in self.args.iter().zip(&mut self.loads) {
             loads.grow(node.index() + 1);
             let load = on.as_ref().map(|on| Arc::new(load(args, on, self.now)));
-            if let Some(at) = load.as_ref().and_then(|load| load.next) {
+            if let Some(at) = load.as_ref().and_then(|load| load.expires) {
                 self.due.push(Reverse((at, node)));
             }
             loads[node.index()] = load;
@@ -128,11 +148,7 @@ impl NodeLoads {
         for (args, loads) in self.args.iter().zip(&mut self.loads) {
             loads.grow(node.index() + 1);
             let load = loads[node.index()].get_or_insert_with(|| Arc::new(Load::empty(args.resources.len())));
-            let by = contribution(args, metric.as_deref(), pod, self.now);
-            Arc::make_mut(load).count(&by, sign);
-            if let Some(at) = by.until.filter(|_| sign > 0) {
-                self.due.push(Reverse((at, node)));
-            }
+            Arc::make_mut(load).count(&contribution(args, metric.as_deref(), pod), sign);
         }
     }
 
@@ -193,6 +209,10 @@ impl DerivedState for NodeLoads {
     }
 
     fn pod_added(&mut self, placed: &Placed<'_>) {
+        // The pod of an object, such as a Reservation, runs nothing, and no NodeMetric reports it.
+        if placed.pod.stands_for.is_some() {
+            return;
+        }
         let pod = assigned(placed);
         self.on_mut(placed.node);
         self.count(placed.node, &pod, 1);
@@ -263,7 +283,7 @@ impl DerivedState for NodeLoads {
             self.due.pop();
             let is_due = |loads: &Pages<Option<Arc<Load>>>| {
                 let load = loads.get(node.index()).and_then(Option::as_deref);
-                load.is_some_and(|load| load.next.is_some_and(|next| next <= at))
+                load.is_some_and(|load| load.expires.is_some_and(|expires| expires <= at))
             };
             if self.loads.iter().any(is_due) {
                 self.refresh(node);

@@ -95,7 +95,12 @@ impl NodeMetric {
             updated: status.get("updateTime")?.moment()?,
             report_interval: interval.filter(|s| *s > 0).unwrap_or(REPORT_INTERVAL),
             usage,
-            pods: status.get("podsMetric")?.elements()?.iter().map(pod).collect::<Result<_, _>>()?,
+            pods: status
+                .get("podsMetric")?
+                .elements()?
+                .iter()
+                .filter_map(|of| pod(of).transpose())
+                .collect::<Result<_, _>>()?,
         })
     }
 }
@@ -143,16 +148,21 @@ fn resources(usage: &Usage) -> Value {
 fn period(field: &Field<'_>) -> Result<Period, FieldError> {
     let mut by_kind = Vec::new();
     for (kind, of) in field.get("usage")?.entries()? {
-        by_kind.push((kind.into(), usage(&of)?));
+        let usage = usage(&of)?;
+        if !usage.is_empty() {
+            by_kind.push((kind.into(), usage));
+        }
     }
     Ok(Period { seconds: field.get("duration")?.duration()?.map_or(0, |d| d.as_secs()), usage: by_kind })
 }
 
-fn pod(field: &Field<'_>) -> Result<(PodKey, PodUsage), FieldError> {
+/// Reads what a pod uses; `None` when it names no resource, which is not a usage of 0.
+fn pod(field: &Field<'_>) -> Result<Option<(PodKey, PodUsage)>, FieldError> {
     let text = |name| Ok::<_, FieldError>(field.get(name)?.text()?.unwrap_or_default());
     let usage = usage(&field.get("podUsage")?)?;
     let is_prod = PriorityClass::parse(text("priority")?) == Some(PriorityClass::Prod);
-    Ok((PodKey::new(text("namespace")?, text("name")?), PodUsage { usage, is_prod }))
+    let key = PodKey::new(text("namespace")?, text("name")?);
+    Ok((!usage.is_empty()).then_some((key, PodUsage { usage, is_prod })))
 }
 
 /// Reads a ResourceMap.

@@ -10,7 +10,9 @@ use pellucid_model::{CustomKindRef, Now};
 use serde_json::json;
 
 use super::*;
-use pellucid_plugin_helper::testing::{TestCluster, filter_all, filter_causes, measures, node, pod_with};
+use pellucid_plugin_helper::testing::{
+    TestCluster, filter_all, filter_causes, measures, node, pod_with, raw_scores,
+};
 
 fn plugin(args: Value) -> Arc<dyn Plugin> {
     registration().make(&args).expect("valid arguments")
@@ -168,4 +170,78 @@ fn estimates_of_placed_pods_count_until_they_are_reported_and_are_undone() {
     assert_eq!(since, Some(Duration::from_secs(1000)), "a trial does not make the pod younger");
     cluster.cluster.delete_pod(&pod.key, &mut Vec::new());
     assert!(filter_all(&*plugin, &cluster, &spec(1000)).is_empty());
+}
+
+#[test]
+fn a_report_within_the_time_after_initialization_or_else_after_scheduling_does_not_show_a_pod_yet() {
+    let args =
+        LoadAwareArgs { after_scheduled: Some(120), after_initialized: Some(60), ..LoadAwareArgs::default() };
+    let metric = |updated: i64| {
+        let pods = json!([{"namespace": "default", "name": "p", "podUsage": {"resources": {"cpu": "100m"}}}]);
+        let status =
+            json!({"updateTime": pellucid_framework::manifest::format_moment(updated), "podsMetric": pods});
+        NodeMetric::read(&json!({"status": status})).expect("a NodeMetric")
+    };
+    let counts = |scheduled: i64, initialized: Option<i64>, updated: i64| {
+        let pod = node_loads::Assigned::testing("p", spec(1000), scheduled, initialized);
+        load::contribution(&args, Some(&metric(updated)), &pod).delta[0] > 0
+    };
+    // The interval before a report is 60 s, so a pod of second 1000 is in that of second 1060.
+    assert_eq!([1059, 1060, 1119, 1120].map(|at| counts(1000, None, at)), [true, true, true, false]);
+    assert_eq!([1069, 1070].map(|at| counts(1000, Some(1010), at)), [true, false]);
+}
+
+#[test]
+fn an_expired_report_refuses_nobody_where_no_threshold_applies() {
+    let plugin =
+        plugin(json!({"usageThresholds": {"cpu": 0, "memory": 0}, "prodUsageThresholds": {"cpu": 50}}));
+    let mut cluster = cluster(&plugin);
+    report(&mut cluster, "a", 100, 100);
+    let with_class = |class: &str| PodSpec {
+        labels: pellucid_model::selector::Labels::new([(estimate::PRIORITY_CLASS.into(), class.into())]),
+        ..spec(100)
+    };
+    assert!(codes(&plugin, &cluster, &with_class("koord-batch")).is_empty());
+    let expired = [("a".to_owned(), ReasonCode::NodeMetricExpired)];
+    assert_eq!(codes(&plugin, &cluster, &with_class("koord-prod")), expired);
+}
+
+#[test]
+fn prod_thresholds_that_limit_nothing_leave_prod_pods_to_the_others() {
+    let plugin = plugin(json!({"prodUsageThresholds": {"cpu": 0}}));
+    let mut cluster = cluster(&plugin);
+    report(&mut cluster, "a", 3800, 990);
+    assert_eq!(codes(&plugin, &cluster, &spec(100)), [("a".to_owned(), ReasonCode::UsageExceeded)]);
+}
+
+#[test]
+fn a_resource_that_a_node_lacks_is_its_least_score() {
+    let args = json!({"dominantResourceWeight": 1, "supportedResources": ["example.com/gpu"]});
+    let plugin = plugin(args);
+    let mut cluster = cluster(&plugin);
+    report(&mut cluster, "a", 0, 990);
+    assert_eq!(raw_scores(&*plugin, &cluster, &spec(1)), Some(vec![0, 0]));
+}
+
+#[test]
+fn the_pod_of_an_object_uses_nothing() {
+    let plugin = plugin(json!({}));
+    let mut cluster = cluster(&plugin);
+    report(&mut cluster, "a", 100, 990);
+    let stands_for = pellucid_model::pod::StandsFor {
+        api_version: "scheduling.koordinator.sh/v1alpha1".into(),
+        kind: "Reservation".into(),
+        namespace: Name::default(),
+        name: "r".into(),
+    };
+    let stand_in =
+        Pod { node_name: Some("a".into()), stands_for: Some(Arc::new(stands_for)), ..pod_with(spec(3000)) };
+    cluster.see(stand_in);
+    assert!(filter_all(&*plugin, &cluster, &spec(1000)).is_empty());
+    cluster.see(Pod {
+        key: pellucid_model::PodKey::new("d", "runs"),
+        node_name: Some("a".into()),
+        ..pod_with(spec(3000))
+    });
+    assert_eq!(codes(&plugin, &cluster, &spec(1000)), [("a".to_owned(), ReasonCode::UsageExceeded)]);
 }
