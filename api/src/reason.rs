@@ -382,6 +382,11 @@ reasons! {
         meaning: "Plugins that each restrict the pod to a set of nodes by name have no node in common.",
         remedy: "Bring the pod's constraints by node name into agreement."
     }
+    NamedNodesMissing {
+        plugin: "Scheduler", message: "node(s) didn't satisfy plugin(s) [{}]", resolver: PodOwner,
+        meaning: "Plugins restrict the pod to nodes by name, and none of these is in the cluster.",
+        remedy: "Nothing if the node comes back; else delete the pod or name another node. A DaemonSet's pod of a deleted node goes by itself."
+    }
     NotTried {
         plugin: "Scheduler", message: "not tried yet", resolver: Time,
         meaning: "The pod is in the queue and has not been tried since it entered or lost its place.",

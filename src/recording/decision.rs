@@ -81,6 +81,8 @@ pub struct Refusal {
     pub pod_cause: Option<Cause>,
     /// The plugins that refused the pod; the events they listen to wake it.
     pub refused_by: RefusedBy,
+    /// Names of the plugins that left nodes out at PreFilter, sorted.
+    pub left_out_by: Arc<[&'static str]>,
     /// The message of PostFilter, when it found nothing.
     pub post_filter: Option<Arc<str>>,
     message: OnceLock<Arc<str>>,
@@ -112,6 +114,11 @@ impl Refusal {
         Self { total_nodes, not_evaluated, groups, refused_by, ..Self::default() }
     }
 
+    /// Adds the names of the plugins that left nodes out, sorted.
+    pub fn with_left_out_by(self, plugins: &[&'static str]) -> Self {
+        Self { left_out_by: plugins.into(), message: OnceLock::new(), ..self }
+    }
+
     /// Returns the message in kube-scheduler's grammar. It counts reasons, several per node, so its numbers may add up
     /// to more than the number of nodes. Rendered once, and shared by all pods that were refused alike.
     #[inline]
@@ -137,15 +144,27 @@ impl Refusal {
         let n = self.total_nodes;
         match &self.pod_cause {
             Some(cause) if cause.reasons.iter().all(|r| is_about_the_pod(r.code)) => cause.message(),
+            _ if n == 0 => ReasonCode::NoNodes.message(""),
+            Some(cause) if cause.reasons.iter().all(|r| r.code == ReasonCode::NamedNodesMissing) => {
+                nodes_message(n, [(cause.message(), n)].into_iter())
+            }
             Some(cause) => ended(format!("0/{n} nodes are available: {}", cause.message())),
-            None if n == 0 => ReasonCode::NoNodes.message(""),
             None => {
                 let of_group = |g: &'_ Group| -> Vec<(String, usize)> {
                     g.cause.reasons.iter().map(|r| (r.message(), g.count)).collect()
                 };
-                nodes_message(n, self.groups.iter().flat_map(of_group))
+                nodes_message(n, self.groups.iter().flat_map(of_group).chain(self.left_out()))
             }
         }
+    }
+
+    /// Returns what the message says of the nodes that were left out, with their number.
+    fn left_out(&self) -> Option<(String, usize)> {
+        let is_any = self.not_evaluated > 0 && !self.left_out_by.is_empty();
+        is_any.then(|| {
+            let text = ReasonCode::NamedNodesMissing.message(&self.left_out_by.join(" "));
+            (text, self.not_evaluated)
+        })
     }
 
     /// Iterates over all reasons with the number of nodes that each concerns (0 for the pod as a whole).
@@ -251,6 +270,25 @@ mod tests {
         assert_eq!(
             &*refusal.message(),
             "0/12 nodes are available: 1 node(s) had untolerated taint(s), 10 Insufficient cpu, 6 Insufficient memory."
+        );
+    }
+
+    #[test]
+    fn nodes_that_prefilter_left_out_are_counted_with_the_plugins_that_did() {
+        let cpu = Reason::about(ReasonCode::InsufficientResource, "cpu");
+        let refusal = Refusal::of_nodes(vec![group("NodeResourcesFit", &[cpu], 1)], 4, RefusedBy::default());
+        assert_eq!(
+            &*refusal.with_left_out_by(&["NodeAffinity"]).message(),
+            "0/4 nodes are available: 1 Insufficient cpu, 3 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+        );
+        let cause = Cause::new(
+            "NodeAffinity",
+            Code::UnschedulableAndUnresolvable,
+            Reason::about(ReasonCode::NamedNodesMissing, "NodeAffinity"),
+        );
+        assert_eq!(
+            &*Refusal::of_pod(cause, 4, RefusedBy::default()).message(),
+            "0/4 nodes are available: 4 node(s) didn't satisfy plugin(s) [NodeAffinity]."
         );
     }
 

@@ -124,6 +124,7 @@ examples! {
     NodeMetricExpired: Node, "" => "node(s) nodeMetric expired", "koordlet reported last 10 minutes ago, and 3 minutes are allowed.";
     NumaTopologyMismatch: Node, "" => "node(s) NUMA Topology affinity error", "The policy is single-numa-node, CPUs are free on NUMA node 0 and GPUs on NUMA node 1.";
     PluginsDisagree: Pod, "NodeAffinity VolumeBinding" => "node(s) didn't satisfy plugin(s) [NodeAffinity VolumeBinding] simultaneously", "The affinity names node-1, and the volume is on node-2.";
+    NamedNodesMissing: Pod, "NodeAffinity" => "node(s) didn't satisfy plugin(s) [NodeAffinity]", "The pod of a DaemonSet names node-1, which was deleted a moment ago.";
     NotTried: Nothing, "" => "not tried yet", "A thousand pods were created at once, and this one is the nine hundredth in the queue.";
     Placed: Nothing, "" => "placed; its Binding is under way", "The pod was given gpu-01, and the API server takes its time to answer.";
     WaitingAtPermit: Nothing, "" => "holds a place and waits at Permit", "Two of the three members of a NonStrict gang have places.";

@@ -39,6 +39,8 @@ pub(crate) struct Prepared {
     pub(crate) values: SmallVec<[(usize, CycleValue); 4]>,
     /// The only nodes to evaluate, if plugins restricted them.
     pub(crate) candidates: Option<Vec<NodeIdx>>,
+    /// The plugins that restricted them, by their index in the profile.
+    pub(crate) restricting: SmallVec<[usize; 2]>,
     /// Why the pod is refused as a whole, by the plugin at this index of `profile.pre_filter`.
     pub(crate) refused: Option<(usize, Cause)>,
     /// Whether a plugin had something to say of the pod.
@@ -82,7 +84,8 @@ fn no_value() -> CycleValue {
 /// Runs PreFilter of some plugins. A pod that has nothing to do with them costs no memory.
 pub(crate) fn prepare(places: &Places, ctx: &CycleContext<'_>, tally: &mut [PluginTally]) -> Prepared {
     let mut prepared = Prepared::default();
-    let mut restricting: SmallVec<[(usize, &'static str); 2]> = SmallVec::new();
+    // The first plugin that restricts the pod, and whether one of them names no node that is there.
+    let (mut first, mut names_missing) = (None, false);
     for (place, at) in places.iter().copied() {
         let Some(place) = place else {
             if at.is_some_and(|at| ctx.aside.has(&ctx.profile.filter[at])) {
@@ -106,7 +109,9 @@ pub(crate) fn prepare(places: &Places, ctx: &CycleContext<'_>, tally: &mut [Plug
             PreFiltered::Ready { value, nodes } => {
                 prepared.is_concerned = true;
                 if let Some(nodes) = nodes {
-                    restricting.push((place, enabled.plugin.name()));
+                    prepared.restricting.push(enabled.index);
+                    first = first.or(Some((place, enabled.plugin.name())));
+                    names_missing |= nodes.is_empty();
                     match &mut prepared.candidates {
                         None => prepared.candidates = Some(nodes),
                         Some(known) => known.retain(|n| nodes.binary_search(n).is_ok()),
@@ -116,25 +121,41 @@ pub(crate) fn prepare(places: &Places, ctx: &CycleContext<'_>, tally: &mut [Plug
             }
             PreFiltered::Refused(cause) => {
                 tally[enabled.index].pods_refused += 1;
-                let unresolvable = cause.code == Code::UnschedulableAndUnresolvable;
-                prepared.refused.get_or_insert((place, cause));
-                if unresolvable {
+                // What no preemption resolves stands before what one may resolve, whichever plugin comes first.
+                if cause.code == Code::UnschedulableAndUnresolvable {
+                    prepared.refused = Some((place, cause));
                     return prepared;
                 }
+                prepared.refused.get_or_insert((place, cause));
             }
         }
     }
     prepared.values.sort_by_key(|(at, _)| *at);
-    if prepared.refused.is_none() && prepared.candidates.as_ref().is_some_and(Vec::is_empty) {
-        let names: Vec<&str> = restricting.iter().map(|(_, name)| *name).collect();
-        let cause = Cause::new(
-            names.first().copied().unwrap_or("Scheduler"),
-            Code::UnschedulableAndUnresolvable,
-            Reason::about(ReasonCode::PluginsDisagree, &*names.join(" ")),
-        );
-        prepared.refused = Some((restricting.first().map_or(0, |(place, _)| *place), cause));
+    let is_left = prepared.candidates.as_ref().is_none_or(|nodes| !nodes.is_empty());
+    if let Some((place, plugin)) = first.filter(|_| prepared.refused.is_none() && !is_left) {
+        let code = if names_missing { ReasonCode::NamedNodesMissing } else { ReasonCode::PluginsDisagree };
+        prepared.refused = Some((place, left_no_node(ctx.profile, code, plugin, &prepared.restricting)));
     }
     prepared
+}
+
+/// Returns the cause of a pod that plugins, given by their indices, restrict to no node that is there.
+pub(crate) fn left_no_node(
+    profile: &Profile,
+    code: ReasonCode,
+    plugin: &'static str,
+    restricting: &[usize],
+) -> Cause {
+    let names = plugin_names(profile, restricting).join(" ");
+    Cause::new(plugin, Code::UnschedulableAndUnresolvable, Reason::about(code, &*names))
+}
+
+/// Returns the names of plugins, given by their indices, sorted.
+pub(crate) fn plugin_names(profile: &Profile, plugins: &[usize]) -> Vec<&'static str> {
+    let mut names: Vec<&str> = plugins.iter().map(|at| profile.plugins[*at].name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// The filters of a profile with their PreFilter values, for one evaluation.
@@ -239,7 +260,7 @@ mod tests {
     use super::*;
 
     /// A plugin that wants the pod on one node.
-    struct Only(&'static str, u32);
+    struct Only(&'static str, Option<u32>);
 
     impl Plugin for Only {
         fn name(&self) -> &'static str {
@@ -255,13 +276,13 @@ mod tests {
             Reads::Node
         }
         fn pre_filter(&self, _view: View<'_>, _spec: &PodSpec) -> PreFiltered {
-            PreFiltered::Ready { value: Arc::new(()), nodes: Some(vec![NodeIdx(self.1)]) }
+            PreFiltered::Ready { value: Arc::new(()), nodes: Some(self.1.map(NodeIdx).into_iter().collect()) }
         }
     }
 
-    #[test]
-    fn plugins_without_a_node_in_common_refuse_the_pod() {
-        let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(Only("A", 1)), Arc::new(Only("B", 2))];
+    /// Returns why plugins A and B refuse a pod that they restrict to these nodes.
+    fn refused_by(a: Option<u32>, b: Option<u32>) -> Cause {
+        let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(Only("A", a)), Arc::new(Only("B", b))];
         let enabled = plugins.iter().enumerate();
         let pre_filter =
             enabled.map(|(index, plugin)| Enabled { plugin: plugin.clone(), weight: 0, index }).collect();
@@ -269,8 +290,16 @@ mod tests {
         let (cluster, spec) = (Cluster::new(0, [], Vec::new()), PodSpec::default());
         let ctx = CycleContext::new(&profile, View::new(&cluster), &spec);
         let prepared = prepare(&places(&profile, |_| true), &ctx, &mut [PluginTally::default(); 2]);
-        let (_, cause) = prepared.refused.expect("it is refused");
+        prepared.refused.expect("it is refused").1
+    }
+
+    #[test]
+    fn plugins_without_a_node_in_common_refuse_the_pod() {
+        let cause = refused_by(Some(1), Some(2));
         assert_eq!(cause.reasons[0].code, ReasonCode::PluginsDisagree);
         assert_eq!(cause.message(), "node(s) didn't satisfy plugin(s) [A B] simultaneously");
+        let cause = refused_by(Some(1), None);
+        assert_eq!(cause.reasons[0].code, ReasonCode::NamedNodesMissing);
+        assert_eq!(cause.message(), "node(s) didn't satisfy plugin(s) [A B]");
     }
 }

@@ -7,7 +7,7 @@
 
 use pellucid_framework::plugin::MAX_SCORE;
 use pellucid_framework::profile::{Enabled, Profile};
-use pellucid_framework::{CycleValue, Nodes};
+use pellucid_framework::{Code, CycleValue, Nodes};
 use pellucid_model::NodeIdx;
 use pellucid_model::cause::{Cause, CauseId, Causes};
 use smallvec::SmallVec;
@@ -24,6 +24,8 @@ pub(crate) struct Attempt {
     pub(crate) n_feasible: usize,
     /// Why PreFilter refused the pod as a whole.
     pub(crate) refused: Option<Cause>,
+    /// The plugins that restricted the nodes for this attempt, by their index in the profile.
+    pub(crate) restricting: SmallVec<[usize; 2]>,
     /// The nodes that the pod sees without some pods, ascending.
     pub(crate) overridden: Vec<Overridden>,
     /// Whether other nodes are the same as in the cached results, and which nodes are feasible.
@@ -69,9 +71,11 @@ impl NodeResultCache {
         self.reads_others = false;
         let prepared = chain::prepare(&self.globals.filters, ctx, tally);
         if let Some((place, cause)) = prepared.refused {
-            // If two plugins refuse the pod as a whole, the first in order counts.
+            // If two plugins refuse the pod as a whole, one that no preemption resolves counts, else the first in order.
             self.reads_others = true;
-            if self.prepared.refused.as_ref().is_none_or(|(known, _)| place < *known) {
+            let rank = |place: usize, cause: &Cause| (cause.code == Code::Unschedulable, place);
+            let own = rank(place, &cause);
+            if self.prepared.refused.as_ref().is_none_or(|(place, cause)| own < rank(*place, cause)) {
                 self.attempt().beside.others_differ = true;
                 self.attempt().refused = Some(cause);
                 self.attempt().n_feasible = 0;
@@ -86,6 +90,7 @@ impl NodeResultCache {
         self.attempt().beside.others_differ = true;
         if let Some(only) = &prepared.candidates {
             let attempt = self.attempt();
+            attempt.restricting.clone_from(&prepared.restricting);
             for (i, cause) in attempt.mask.iter_mut().enumerate() {
                 let is_out = only.binary_search(&NodeIdx(i as u32)).is_err();
                 if is_out && *cause != CauseId::ABSENT {
@@ -167,6 +172,7 @@ impl NodeResultCache {
             causes: causes.clone(),
             n_feasible,
             refused: None,
+            restricting: SmallVec::new(),
             overridden: Vec::new(),
             beside: Beside::default(),
         })

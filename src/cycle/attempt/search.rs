@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::preemptions::{Lack, LackedAmount};
 use pellucid_framework::plugin::{Measure, PreFiltered};
 use pellucid_framework::profile::Profile;
@@ -10,6 +11,7 @@ use pellucid_model::cause::CauseId;
 use pellucid_model::{NodeIdx, PodSpec};
 use pellucid_queue::RefusedBy;
 use pellucid_recording::{Decision, Group, GroupMeasure, Placement, Refusal};
+use smallvec::SmallVec;
 
 use crate::attempt::alignment;
 use crate::attempt::chain::{self, PluginTally};
@@ -48,10 +50,10 @@ impl NodeResultCache {
             return Decision::Refuse(self.refuse(ctx));
         }
         let total = ctx.view.nodes().len();
-        if let Some(wanted) = sample_size(ctx.profile.percentage_of_nodes_to_score, total) {
+        let evaluated = self.n_candidates(ctx);
+        if let Some(wanted) = sample_size(ctx.profile.percentage_of_nodes_to_score, evaluated) {
             return self.decide_sampled(ctx, wanted, start, tally);
         }
-        let evaluated = self.prepared.candidates.as_ref().map_or(total, Vec::len);
         let chosen = if self.attempt.is_some() || !self.globals.scores.is_empty() {
             let feasible = self.take_feasible();
             let chosen = self.choose(ctx, &feasible, tally);
@@ -67,6 +69,11 @@ impl NodeResultCache {
         let Some((node, score)) = chosen else { return Decision::Refuse(self.refuse(ctx)) };
         let (feasible, evaluated, total) = (n_feasible as u32, evaluated as u32, total as u32);
         Decision::Place(Placement { node, score, feasible, evaluated, total })
+    }
+
+    /// Returns the number of nodes that PreFilter left.
+    fn n_candidates(&self, ctx: &CycleContext<'_>) -> usize {
+        self.prepared.candidates.as_ref().map_or(ctx.view.nodes().len(), Vec::len)
     }
 
     /// Returns the best of some feasible nodes, with its total if there was a choice.
@@ -171,7 +178,7 @@ impl NodeResultCache {
 
     /// Returns the nodes among which a search that begins at `start` chooses.
     pub(crate) fn rivals(&mut self, ctx: &CycleContext<'_>, start: usize) -> Vec<NodeIdx> {
-        match sample_size(ctx.profile.percentage_of_nodes_to_score, ctx.view.nodes().len()) {
+        match sample_size(ctx.profile.percentage_of_nodes_to_score, self.n_candidates(ctx)) {
             Some(wanted) => self.visit(ctx, wanted, start).0,
             None => {
                 let nodes = self.take_feasible();
@@ -266,8 +273,7 @@ impl NodeResultCache {
             Some(cause) => refusal_of_pod(ctx.profile, cause.clone(), total),
             None => {
                 let groups = self.groups(ctx);
-                let by = refused_by(ctx.profile, groups.iter().map(|g| &g.cause));
-                Refusal::of_nodes(groups, total, by)
+                self.refusal_of_nodes(ctx.profile, groups, total)
             }
         };
         let refusal = Arc::new(refusal);
@@ -275,6 +281,22 @@ impl NodeResultCache {
             self.refusal = Some(refusal.clone());
         }
         refusal
+    }
+
+    /// Returns the refusal by nodes. Plugins that left nodes out at PreFilter refused the pod there.
+    fn refusal_of_nodes(&self, profile: &Profile, groups: Vec<Group>, total: usize) -> Refusal {
+        let of_attempt = self.attempt.iter().flat_map(|attempt| &attempt.restricting);
+        let restricting: SmallVec<[usize; 2]> =
+            self.prepared.restricting.iter().chain(of_attempt).copied().collect();
+        if let Some(first) = restricting.first().filter(|_| groups.is_empty()) {
+            let plugin = profile.plugins[*first].name();
+            let cause = chain::left_no_node(profile, ReasonCode::PluginsDisagree, plugin, &restricting);
+            return refusal_of_pod(profile, cause, total);
+        }
+        let mut by = refused_by(profile, groups.iter().map(|g| &g.cause));
+        restricting.iter().for_each(|plugin| by.insert(*plugin));
+        let names = chain::plugin_names(profile, &restricting);
+        Refusal::of_nodes(groups, total, by).with_left_out_by(&names)
     }
 
     fn groups(&self, ctx: &CycleContext<'_>) -> Vec<Group> {

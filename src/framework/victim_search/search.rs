@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::preemptions::{Candidate, CandidateResult, Plan, Rejected, VictimChoice};
 use pellucid_model::cause::{Cause, Code, Reason};
-use pellucid_model::{GangKey, Name, NodeIdx, Pod, PodId, cancellation, stable_hash};
+use pellucid_model::{GangKey, Name, NodeIdx, Pod, PodId, cancellation, natural_order, stable_hash};
 
 use super::{VictimRules, gangs, pick};
 use crate::post_filter::{Budgets, Evaluator, Preemptor};
@@ -207,7 +207,7 @@ pub(super) struct Target {
 
 impl Target {
     #[inline]
-    fn new(id: PodId, pod: Arc<Pod>) -> Self {
+    pub(super) fn new(id: PodId, pod: Arc<Pod>) -> Self {
         let since = started(&pod);
         Self { id, pod, violates_budget: false, gang: None, is_broken: false, since }
     }
@@ -220,13 +220,15 @@ fn started(pod: &Pod) -> i64 {
 }
 
 /// Orders the most important pod first: higher priority, then earlier start. A pod that has not started is the least
-/// important. Ties are broken by name, last name first, so that the choice is deterministic. At equal priority, all
-/// pods of a gang rank like the earliest of them, because they go together, and pods of a gang that lacks its quorum
-/// rank below all others.
+/// important. Ties are broken by name, last name first and `web-10` behind `web-9`, so that the choice is deterministic and,
+/// of pods that were numbered as they came, the latest is the most important, as in kube-scheduler. At equal priority, all pods
+/// of a gang rank like the earliest of them, because they go together, and pods of a gang that lacks its quorum rank below all
+/// others.
 #[inline]
-fn importance(a: &Target, b: &Target) -> std::cmp::Ordering {
+pub(super) fn importance(a: &Target, b: &Target) -> std::cmp::Ordering {
     let by_name = |a: &Target, b: &Target| {
-        (&a.pod.key.name, &a.pod.key.namespace).cmp(&(&b.pod.key.name, &b.pod.key.namespace))
+        let (a, b) = (&a.pod.key, &b.pod.key);
+        natural_order(&a.name, &b.name).then_with(|| a.namespace.cmp(&b.namespace))
     };
     let by_priority = b.pod.priority.cmp(&a.pod.priority);
     by_priority

@@ -1,8 +1,21 @@
-//! Tests of the order among candidates; `tests/oracle` checks whole searches.
+//! Tests of the order among victims and among candidates; `tests/oracle` checks whole searches.
+
+use std::sync::Arc;
 
 use pellucid_cluster::preemptions::Cost;
+use pellucid_model::{Pod, PodId, PodKey};
 
 use super::pick;
+use super::search::{Target, importance};
+
+#[test]
+fn of_equal_pods_the_last_number_is_the_most_important() {
+    let target =
+        |name: &str| Target::new(PodId(0), Arc::new(Pod { key: PodKey::new("d", name), ..Pod::default() }));
+    let mut targets = ["w-2", "w-10", "w-9", "w-1"].map(target);
+    targets.sort_by(importance);
+    assert_eq!(targets.map(|target| target.pod.key.name.to_string()), ["w-10", "w-9", "w-2", "w-1"]);
+}
 
 #[test]
 fn the_first_criterion_that_differs_decides() {

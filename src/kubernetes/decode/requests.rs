@@ -19,6 +19,7 @@ pub(crate) fn requests(spec: &wire::PodSpec, status: &wire::PodStatus) -> Result
     let running = statuses(&status.container_statuses, "containerStatuses").map_err(under_status)?;
     let running_init =
         statuses(&status.init_container_statuses, "initContainerStatuses").map_err(under_status)?;
+    let running_pod = in_use(&status.allocated_resources, &status.resources).map_err(under_status)?;
     let read = || {
         Ok(RequestInputs {
             containers: spec.containers.each("containers", |c| container(c, &running, infeasible, false))?,
@@ -28,10 +29,35 @@ pub(crate) fn requests(spec: &wire::PodSpec, status: &wire::PodStatus) -> Result
                 container(c, if sidecar { &running_init } else { &[] }, infeasible, sidecar)
             })?,
             overhead: amounts(&spec.overhead, "overhead")?,
-            pod_level: spec.resources.within("resources", |own| amounts(&own.requests, "requests"))?,
+            pod_level: match pod_level(spec)? {
+                wanted if wanted.is_empty() => wanted,
+                wanted => resized(wanted, running_pod, infeasible),
+            },
         })
     };
     read().map(|inputs| PodRequests::compute(&inputs)).map_err(|fault: Fault| fault.under("spec"))
+}
+
+/// Reads the requests of a pod as a whole. As API servers fill in, a resource that has only a limit there, and that no
+/// container requests, requests the limit.
+fn pod_level(spec: &wire::PodSpec) -> Result<Amounts, Fault> {
+    let read =
+        |own: &wire::Resources| Ok((amounts(&own.requests, "requests")?, amounts(&own.limits, "limits")?));
+    let (mut wanted, limits) = spec.resources.within("resources", read)?;
+    if limits.is_empty() {
+        return Ok(wanted);
+    }
+    let of_containers = spec.containers.each("containers", self::wanted)?;
+    let of_init_containers = spec.init_containers.each("initContainers", self::wanted)?;
+    let of_all: Vec<&(Name, i64)> = of_containers.iter().chain(&of_init_containers).flatten().collect();
+    let is_pod_level = |name: &str| matches!(name, "cpu" | "memory") || name.starts_with("hugepages-");
+    for (resource, limit) in limits {
+        let is_set = wanted.iter().chain(of_all.iter().copied()).any(|(known, _)| *known == resource);
+        if !is_set && is_pod_level(&resource) {
+            wanted.push((resource, limit));
+        }
+    }
+    Ok(wanted)
 }
 
 /// Reads whether a pod requests just what its only container does.
@@ -39,7 +65,7 @@ pub(crate) fn are_of_one(spec: &wire::PodSpec) -> Result<bool, Fault> {
     let containers = spec.containers.each("containers", |_| Ok(()))?.len();
     let init_containers = spec.init_containers.each("initContainers", |_| Ok(()))?.len();
     let overhead = amounts(&spec.overhead, "overhead")?;
-    let pod_level = spec.resources.within("resources", |own| amounts(&own.requests, "requests"))?;
+    let pod_level = pod_level(spec)?;
     Ok((containers, init_containers) == (1, 0) && overhead.is_empty() && pod_level.is_empty())
 }
 
@@ -110,16 +136,33 @@ struct Running {
 
 fn statuses(list: &List<wire::ContainerStatus>, field: &str) -> Result<Vec<Running>, Fault> {
     list.each(field, |status| {
-        let mut found = None;
-        if status.allocated_resources.read("allocatedResources")?.is_some() {
-            found = Some(amounts(&status.allocated_resources, "allocatedResources")?);
-        }
-        let actual = status.resources.if_present("resources", |own| amounts(&own.requests, "requests"))?;
-        if let Some(actual) = actual {
-            found = Some(maximum(found.unwrap_or_default(), actual));
-        }
-        Ok(Running { name: name(&status.name, "name")?, amounts: found })
+        let amounts = in_use(&status.allocated_resources, &status.resources)?;
+        Ok(Running { name: name(&status.name, "name")?, amounts })
     })
+}
+
+/// Returns the larger of what a kubelet has allocated and what it says is in force, if it reports any.
+fn in_use(
+    allocated: &Map<QuantityText>,
+    actual: &Lenient<wire::Resources>,
+) -> Result<Option<Amounts>, Fault> {
+    const FIELD: &str = "allocatedResources";
+    let allocated = allocated.read(FIELD)?.map(|_| amounts(allocated, FIELD)).transpose()?;
+    let actual = actual.if_present("resources", |own| amounts(&own.requests, "requests"))?;
+    Ok(match (allocated, actual) {
+        (Some(allocated), Some(actual)) => Some(maximum(allocated, actual)),
+        (allocated, actual) => allocated.or(actual),
+    })
+}
+
+/// Returns what counts while a resize is under way: the larger of what is wanted and in use, of an infeasible one what is in
+/// use.
+fn resized(wanted: Amounts, in_use: Option<Amounts>, infeasible: bool) -> Amounts {
+    match in_use {
+        Some(in_use) if infeasible => in_use,
+        Some(in_use) => maximum(wanted, in_use),
+        None => wanted,
+    }
 }
 
 /// Returns whether the kubelet reported a pending resize as infeasible: then the desired requests do not count.
@@ -140,12 +183,7 @@ fn container(
     let wanted = wanted(container)?;
     let own = container.name.read("name")?;
     let has = running.iter().find(|r| Some(&r.name) == own).and_then(|r| r.amounts.clone());
-    let amounts = match has {
-        Some(has) if infeasible => has,
-        Some(has) => maximum(wanted, has),
-        None => wanted,
-    };
-    Ok(ContainerRequests { amounts, is_sidecar })
+    Ok(ContainerRequests { amounts: resized(wanted, has, infeasible), is_sidecar })
 }
 
 /// Returns the requests in the spec. A resource that only has a limit requests the limit.

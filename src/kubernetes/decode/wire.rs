@@ -235,6 +235,8 @@ wire_types! {
         conditions: List<Condition>,
         container_statuses: List<ContainerStatus>,
         init_container_statuses: List<ContainerStatus>,
+        allocated_resources: Map<QuantityText>,
+        resources: Lenient<Resources>,
     }
     /// An entry of `conditions` of a Pod, Node or PodGroup.
     struct Condition {

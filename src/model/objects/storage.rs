@@ -132,6 +132,9 @@ pub struct PersistentVolume {
     pub access_modes: AccessModes,
     /// `spec.storageClassName`, empty when absent.
     pub class: Name,
+    /// `spec.volumeAttributesClassName`, empty when absent.
+    #[serde(default)]
+    pub attributes_class: Name,
     /// Whether `spec.volumeMode` is `Block`.
     pub is_block: bool,
     /// `spec.claimRef`.
@@ -175,6 +178,9 @@ pub struct PersistentVolumeClaim {
     pub access_modes: AccessModes,
     /// `spec.storageClassName` (or the older annotation); `None` when absent.
     pub class: Option<Name>,
+    /// `spec.volumeAttributesClassName`, empty when absent.
+    #[serde(default)]
+    pub attributes_class: Name,
     /// Whether `spec.volumeMode` is `Block`.
     pub is_block: bool,
     /// `spec.selector`.

@@ -138,6 +138,25 @@ fn pod_level_requests_and_overhead() {
 }
 
 #[test]
+fn a_pod_level_limit_is_the_request_of_what_no_container_requests() {
+    let spec = spec_of(json!({"containers": [{"resources": {"requests": {"cpu": "3"}}}, {}],
+        "resources": {"limits": {"cpu": "8", "memory": "4Gi", "example.com/x": "1"}}}));
+    let list = &spec.requests.list;
+    assert_eq!((list.milli_cpu, list.memory, list.scalars.len()), (3000, 4 << 30, 0));
+}
+
+#[test]
+fn a_resize_of_the_pod_as_a_whole_counts_the_largest() {
+    let mut object = pod_with(json!({"containers": [{}], "resources": {"requests": {"cpu": "1"}}}));
+    object["status"] = json!({"allocatedResources": {"cpu": "4"}, "resources": {"requests": {"cpu": "3"}}});
+    let milli =
+        |object: &Value| Decoder::default().pod(object).expect("readable").spec.requests.list.milli_cpu;
+    assert_eq!(milli(&object), 4000);
+    object["spec"]["resources"] = json!(null);
+    assert_eq!(milli(&object), 0, "no request of the pod as a whole, so none of it is in use");
+}
+
+#[test]
 fn resize_counts_the_largest_unless_it_is_infeasible() {
     let mut object = pod_with(json!({
         "containers": [{"name": "c", "resources": {"requests": {"cpu": "4", "memory": "10"}}}],

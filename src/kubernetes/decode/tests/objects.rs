@@ -108,7 +108,7 @@ fn a_volume() {
     let value = json!({"metadata": {"name": "pv", "uid": "u", "resourceVersion": "7", "labels": {"a": "1"},
             "deletionTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {"capacity": {"storage": "1.5Gi"}, "accessModes": ["ReadWriteOnce", "ReadOnlyMany"],
-            "storageClassName": "fast", "volumeMode": "Block",
+            "storageClassName": "fast", "volumeAttributesClassName": "gold", "volumeMode": "Block",
             "claimRef": {"namespace": "ns", "name": "c", "uid": "cu"},
             "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
                 {"key": "zone", "operator": "In", "values": ["z"]}]}]}},
@@ -125,6 +125,7 @@ fn a_volume() {
         capacity: 3 << 29,
         access_modes: AccessModes::RWO.with(AccessModes::ROX),
         class: "fast".into(),
+        attributes_class: "gold".into(),
         is_block: true,
         claim: Some(ClaimRef { namespace: "ns".into(), name: "c".into(), uid: "cu".into() }),
         node_affinity: Some(terms),
@@ -197,7 +198,7 @@ fn a_claim() {
                 "pv.kubernetes.io/bind-completed": "yes"},
             "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "pu", "controller": true}]},
         "spec": {"resources": {"requests": {"storage": "1500m"}}, "accessModes": ["ReadWriteOncePod"],
-            "storageClassName": "", "volumeName": "pv", "selector": {"matchLabels": {"app": "web"}}},
+            "storageClassName": "", "volumeAttributesClassName": "gold", "volumeName": "pv", "selector": {"matchLabels": {"app": "web"}}},
         "status": {"phase": "Bound"}});
     let claim = read_as!(PersistentVolumeClaim, value);
     let want = PersistentVolumeClaim {
@@ -208,6 +209,7 @@ fn a_claim() {
         requested: 2,
         access_modes: AccessModes::RWOP,
         class: Some("".into()),
+        attributes_class: "gold".into(),
         is_block: false,
         selector: web(),
         volume: "pv".into(),

@@ -96,14 +96,15 @@ fn count(
     counts
 }
 
-/// Calls `with` for every class that a constraint counts: in the pod's namespace and not being deleted.
+/// Calls `with` for every class that a constraint counts: in the pod's namespace and not being deleted. A selector without
+/// requirements selects every pod elsewhere and counts none here, as in kube-scheduler.
 pub(super) fn for_each_matching<'a>(
     relations: &'a Relations,
     spec: &PodSpec,
     constraint: &Constraint<'_>,
     mut with: impl FnMut(&'a Class),
 ) {
-    let Some(selector) = &constraint.selector else { return };
+    let Some(selector) = constraint.selector.as_ref().filter(|selector| !selector.is_empty()) else { return };
     relations.classes.matching(&spec.namespace, selector, |class| {
         if !class.terminating {
             with(class);

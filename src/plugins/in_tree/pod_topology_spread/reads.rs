@@ -80,7 +80,7 @@ fn counts_by_value(view: View<'_>, spec: &PodSpec, rule: &SpreadConstraint) -> V
     let Some(relations) = view.state::<Relations>() else { return Vec::new() };
     let column = relations.topology.column(&rule.topology_key);
     let mut counts = vec![0u32; column.len()];
-    if let Some(selector) = &rule.selector {
+    if let Some(selector) = rule.selector.as_ref().filter(|selector| !selector.is_empty()) {
         relations.classes.matching(&spec.namespace, selector, |class| {
             if !class.terminating {
                 class.counts.for_each(|node, pods| counts[column.of(node) as usize] += pods);

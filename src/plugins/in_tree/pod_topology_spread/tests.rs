@@ -133,6 +133,10 @@ fn who_is_counted() {
     // An absent selector counts nothing.
     let none = SpreadConstraint { selector: None, ..constraint(ZONE, 1, true) };
     assert!(refused(&mut cluster, web("p", &[none])).is_empty());
+    // One without requirements neither, though the pod matches it.
+    let every = Some(pellucid_model::selector::LabelSelector::new([]));
+    let every = SpreadConstraint { selector: every, ..constraint(ZONE, 1, true) };
+    assert!(refused(&mut cluster, web("p", &[every])).is_empty());
 }
 
 #[test]

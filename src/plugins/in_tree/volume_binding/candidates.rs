@@ -112,6 +112,7 @@ impl Candidates {
 /// Conditions for every volume, even one reserved for the claim.
 fn fits(volume: &PersistentVolume, claim: &PersistentVolumeClaim) -> bool {
     claim.class.as_ref().is_some_and(|class| *class == volume.class)
+        && claim.attributes_class == volume.attributes_class
         && volume.capacity >= claim.requested
         && volume.is_block == claim.is_block
         && !volume.deleting
