@@ -1,9 +1,13 @@
 //! Events that wake a refused pod, and events that do not.
 
+use std::sync::Arc;
+
 use pellucid::cluster::{Input, Stage};
+use pellucid::model::selector::{NodeSelectorTerm, Operator, Requirement};
 use pellucid::model::taint::{Taint, TaintEffect};
 use pellucid::model::{Name, Pod};
 use pellucid::queue::QueueStage;
+use pellucid::recording::Outcome;
 
 use crate::common::driver::{Core, default_profile, settings};
 use crate::common::made::{SECOND, core_with, node, on, pod, unreadable};
@@ -156,4 +160,42 @@ fn shadow_mode_writes_nothing_and_counts() {
     assert_eq!((tally.agreed, tally.disagreed, tally.refused_by_us), (1, 1, 1));
     assert_eq!((tally.not_compared, tally.expired), (1, 1));
     assert!(core.scheduler.take_effects().is_empty());
+}
+
+/// Returns a pod for one of these nodes, as a DaemonSet's pods are for one.
+fn for_nodes(pod: &Pod, names: &[&str]) -> Pod {
+    let term = |name: &&str| {
+        let name = [Name::new(name)].into();
+        let named = Requirement { key: "metadata.name".into(), operator: Operator::In, values: name };
+        NodeSelectorTerm { fields: [named].into(), ..NodeSelectorTerm::default() }
+    };
+    let mut pod = pod.clone();
+    Arc::make_mut(&mut pod.spec).affinity.required = Some(names.iter().map(term).collect());
+    pod
+}
+
+#[test]
+fn a_pod_for_named_nodes_counts_the_others_and_waits_for_those_that_are_missing() {
+    let mut core = core_with(&["a", "b", "c"].map(|name| node(name, 1000)));
+    let of_daemon = for_nodes(&pod("p", 100), &["gone"]);
+    core.attempt(&of_daemon);
+    let message = |core: &Core, pod: &Pod| {
+        let verdict = core.id(pod).and_then(|id| core.scheduler.verdict(id)).expect("a verdict");
+        let Outcome::Refused(refusal) = &verdict.outcome else { panic!("{verdict:?}") };
+        refusal.message().to_string()
+    };
+    let helpless = "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.";
+    let said = "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [NodeAffinity].";
+    assert_eq!(message(&core, &of_daemon), format!("{said} {helpless}"));
+    let choosy = for_nodes(&pod("q", 5000), &["a", "gone"]);
+    core.attempt(&choosy);
+    let said =
+        "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity].";
+    assert_eq!(message(&core, &choosy), format!("{said} {helpless}"));
+    core.wait(2 * SECOND);
+    core.see_node(&node("other", 9000));
+    assert_eq!(core.queued(&of_daemon), Some(QueueStage::Unschedulable));
+    core.see_node(&node("gone", 9000));
+    core.run();
+    assert_eq!([&of_daemon, &choosy].map(|pod| core.node_of(pod).unwrap()), ["gone", "gone"]);
 }
