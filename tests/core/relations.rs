@@ -44,7 +44,8 @@ impl<'a> Naive<'a> {
     // === spread ===
 
     fn counts(&self, c: &SpreadConstraint, pod: &Pod) -> bool {
-        let selected = c.selector.as_ref().is_some_and(|s| s.matches(&pod.spec.labels));
+        // A selector without requirements counts nobody.
+        let selected = c.selector.as_ref().is_some_and(|s| !s.is_empty() && s.matches(&pod.spec.labels));
         selected && pod.key.namespace == self.spec.namespace && !pod.deleting
     }
 
