@@ -16,8 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use tracing::Instrument;
 
 use crate::access::gate::Gate;
-use crate::error::Failure;
-use crate::error::unknown_path;
+use crate::error::{Failure, ReadError, unknown_path};
 use crate::registration::endpoint::Template;
 use crate::registration::params::{decode, malformed, shortened};
 use crate::registration::route::RequestInfo;
@@ -41,6 +40,9 @@ pub type Observe = Arc<dyn Fn(Observation<'_>) + Send + Sync>;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// Longest path that is looked at, in bytes: two names of 253 characters, each percent-encoded, and more.
+const LONGEST_PATH: usize = 4096;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -149,8 +151,14 @@ fn from(request: &Request) -> String {
     words.collect::<Vec<String>>().join(" ")
 }
 
+/// Refuses paths that cannot be decoded or are very long: a path goes into questions to the API server and into the log.
 fn check_url(request: &Request) -> Result<(), Failure> {
     let path = request.uri().path();
+    if path.len() > LONGEST_PATH {
+        let message =
+            format!("the path has {} bytes, more than {LONGEST_PATH}: `{}`", path.len(), shortened(path));
+        return Err(ReadError::BadRequest("MalformedUrl", message).into());
+    }
     if decode(path, false).is_none() {
         return Err(malformed("path", path).into());
     }
