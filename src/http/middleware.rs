@@ -1,4 +1,4 @@
-//! Wraps every request: request id, URL, host and origin checks, panic handling, log line.
+//! Wraps every request: request id, URL, host and origin checks, panic handling, log line, audit line of what may write.
 
 use std::any::Any;
 use std::net::IpAddr;
@@ -15,6 +15,7 @@ use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use tracing::Instrument;
 
+use crate::access::audit::{Asker, Line};
 use crate::access::gate::Gate;
 use crate::error::{Failure, ReadError, unknown_path};
 use crate::registration::endpoint::Template;
@@ -82,10 +83,13 @@ pub(crate) fn layered(router: Router, observed: Arc<Observed>) -> Router {
 /// Responds to paths that are not served. Where there is a gate, only users learn that.
 pub(crate) async fn unknown(gate: Option<Arc<Gate>>, request: Request) -> Response {
     let info = request.extensions().get::<RequestInfo>().cloned().unwrap_or_default();
-    if let Some(gate) = gate
-        && let Err(failure) = gate.identify(request.headers(), request.extensions()).await
-    {
-        return failure.respond(&info.request_id);
+    if let Some(gate) = gate {
+        match gate.identify(request.headers(), request.extensions()).await {
+            Ok((user, _)) => {
+                request.extensions().get::<Asker>().into_iter().for_each(|asker| asker.is(&user))
+            }
+            Err(failure) => return failure.respond(&info.request_id),
+        }
     }
     unknown_path(request.uri().path()).respond(&info.request_id)
 }
@@ -111,7 +115,12 @@ async fn around(State(observed): State<Arc<Observed>>, mut request: Request, nex
         .err();
     let info =
         RequestInfo { now, request_id: request_id.clone(), from: from(&request), ..RequestInfo::default() };
+    let asker = Asker::default();
+    // Where users are not asked for, a question with a body is no more than a read.
+    let is_audited = observed.is_guarded || refused.is_some() || *request.method() == http::Method::PUT;
+    let line = if is_audited { Line::of(&request, &info, asker.clone()) } else { None };
     request.extensions_mut().insert(info);
+    request.extensions_mut().insert(asker);
     let mut response = match refused {
         Some(failure) => failure.respond(&request_id),
         None => {
@@ -122,6 +131,9 @@ async fn around(State(observed): State<Arc<Observed>>, mut request: Request, nex
             answering.await.unwrap_or_else(failed)
         }
     };
+    if let Some(line) = line {
+        line.answered(response.status());
+    }
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     // A response's own header takes precedence: the files of the page may be cached.
