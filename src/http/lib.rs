@@ -31,6 +31,7 @@ mod stream;
 mod tls;
 mod walks;
 
+pub use access::audit::AUDIT_TARGET;
 pub use access::redaction::{HIDDEN, Names, Redact};
 pub use access::share::Share;
 pub use authority::{Asked, Authority, NoAnswer, Right, User};

@@ -1,4 +1,4 @@
-//! Wraps every request: request id, URL, host and origin checks, panic handling, log line.
+//! Wraps every request: request id, URL, host and origin checks, panic handling, log line, audit line of what may write.
 
 use std::any::Any;
 use std::net::IpAddr;
@@ -15,9 +15,9 @@ use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use tracing::Instrument;
 
+use crate::access::audit::{Asker, Line};
 use crate::access::gate::Gate;
-use crate::error::Failure;
-use crate::error::unknown_path;
+use crate::error::{Failure, ReadError, unknown_path};
 use crate::registration::endpoint::Template;
 use crate::registration::params::{decode, malformed, shortened};
 use crate::registration::route::RequestInfo;
@@ -41,6 +41,9 @@ pub type Observe = Arc<dyn Fn(Observation<'_>) + Send + Sync>;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) IpAddr);
+
+/// Longest path that is looked at, in bytes: two names of 253 characters, each percent-encoded, and more.
+const LONGEST_PATH: usize = 4096;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -80,10 +83,13 @@ pub(crate) fn layered(router: Router, observed: Arc<Observed>) -> Router {
 /// Responds to paths that are not served. Where there is a gate, only users learn that.
 pub(crate) async fn unknown(gate: Option<Arc<Gate>>, request: Request) -> Response {
     let info = request.extensions().get::<RequestInfo>().cloned().unwrap_or_default();
-    if let Some(gate) = gate
-        && let Err(failure) = gate.identify(request.headers(), request.extensions()).await
-    {
-        return failure.respond(&info.request_id);
+    if let Some(gate) = gate {
+        match gate.identify(request.headers(), request.extensions()).await {
+            Ok((user, _)) => {
+                request.extensions().get::<Asker>().into_iter().for_each(|asker| asker.is(&user))
+            }
+            Err(failure) => return failure.respond(&info.request_id),
+        }
     }
     unknown_path(request.uri().path()).respond(&info.request_id)
 }
@@ -109,7 +115,12 @@ async fn around(State(observed): State<Arc<Observed>>, mut request: Request, nex
         .err();
     let info =
         RequestInfo { now, request_id: request_id.clone(), from: from(&request), ..RequestInfo::default() };
+    let asker = Asker::default();
+    // Where users are not asked for, a question with a body is no more than a read.
+    let is_audited = observed.is_guarded || refused.is_some() || *request.method() == http::Method::PUT;
+    let line = if is_audited { Line::of(&request, &info, asker.clone()) } else { None };
     request.extensions_mut().insert(info);
+    request.extensions_mut().insert(asker);
     let mut response = match refused {
         Some(failure) => failure.respond(&request_id),
         None => {
@@ -120,6 +131,9 @@ async fn around(State(observed): State<Arc<Observed>>, mut request: Request, nex
             answering.await.unwrap_or_else(failed)
         }
     };
+    if let Some(line) = line {
+        line.answered(response.status());
+    }
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     // A response's own header takes precedence: the files of the page may be cached.
@@ -149,8 +163,14 @@ fn from(request: &Request) -> String {
     words.collect::<Vec<String>>().join(" ")
 }
 
+/// Refuses paths that cannot be decoded or are very long: a path goes into questions to the API server and into the log.
 fn check_url(request: &Request) -> Result<(), Failure> {
     let path = request.uri().path();
+    if path.len() > LONGEST_PATH {
+        let message =
+            format!("the path has {} bytes, more than {LONGEST_PATH}: `{}`", path.len(), shortened(path));
+        return Err(ReadError::BadRequest("MalformedUrl", message).into());
+    }
     if decode(path, false).is_none() {
         return Err(malformed("path", path).into());
     }

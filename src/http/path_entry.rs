@@ -1,6 +1,6 @@
 //! A path with all its methods: which endpoint a request is for, whether it may pass, and its response.
 //!
-//! It alone decides about 405 and `Allow`, asks the gate where there is one, and has writes audited.
+//! It alone decides about 405 and `Allow`, and asks the gate where there is one.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use axum::response::Response;
 use http::request::Parts;
 use http::{StatusCode, header};
 
-use crate::access::audit;
+use crate::access::audit::Asker;
 use crate::access::gate::Gate;
 use crate::access::share::Place;
 use crate::error::Failure;
@@ -45,11 +45,9 @@ impl PathEntry {
         let (parts, body) = request.into_parts();
         // The middleware inserts it. Without it (a router used on its own), the id is empty.
         let mut info = parts.extensions.get::<RequestInfo>().cloned().unwrap_or_default();
-        let endpoint = self.endpoint(&parts.method);
-        let method = endpoint.as_ref().map_or(Method::Get, |endpoint| endpoint.operation.method);
         let mut place = None;
         let answered = async {
-            let endpoint = endpoint?;
+            let endpoint = self.endpoint(&parts.method)?;
             let (params, taken) = self.admit(&endpoint.operation, &parts, &mut info).await?;
             place = taken;
             (endpoint.handler)(Call { params, headers: parts.headers.clone(), body, info: info.clone() })
@@ -57,9 +55,6 @@ impl PathEntry {
         };
         let answered = answered.await;
         let mut response = answered.unwrap_or_else(|failure| failure.respond(&info.request_id));
-        if self.gate.is_some() || method == Method::Put {
-            audit::line(method, parts.uri.path(), info.user.as_deref(), &info, response.status());
-        }
         if let Some(place) = place {
             response = place.until_sent(response);
         }
@@ -82,6 +77,9 @@ impl PathEntry {
             return Ok((read()?, None));
         };
         let (user, place) = gate.identify(&parts.headers, &parts.extensions).await?;
+        if let Some(asker) = parts.extensions.get::<Asker>() {
+            asker.is(&user);
+        }
         info.from = format!("{} {}", user.name, info.from);
         info.user = Some(Arc::clone(&user));
         let params = read()?;

@@ -74,7 +74,8 @@ pub struct Limits {
     pub header_patience: Duration,
     /// Time that a response may stall because the peer does not read it.
     pub write_patience: Duration,
-    /// Maximum size of all read responses that peers have not taken yet, in bytes; further ones get 503.
+    /// Maximum size of all read responses that peers have not taken yet, in bytes; further ones get 503. Metrics,
+    /// configuration and the list of switches have as much together.
     pub answer_bytes: usize,
     /// Number of ordinary connections open at once.
     pub connections: usize,
@@ -232,6 +233,8 @@ where
     // Metrics, configuration and switches have their own pool: a rush of reads must not block monitoring, or keep
     // anyone from turning off a costly switch.
     let chores = Arc::new(Pool::new(2, 16));
+    // For the same reason they have room of their own for what is not read yet.
+    let of_chores = Arc::new(ResponseBudget::new(limits.answer_bytes, limits.write_patience));
     let times = Times { turn: limits.turn_patience, run: limits.read_patience };
     let (load, redact) = (Arc::clone(&parts.load), Arc::clone(&parts.redact));
     let redactor: Arc<dyn Fn(&Viewer) -> Redactor + Send + Sync> =
@@ -260,8 +263,14 @@ where
     let mut switches = parts.switches;
     switches.sort_by(|left, right| left.name().cmp(right.name()));
     let (pool, body_limit, body_patience) = (Arc::clone(&chores), limits.flag_body, limits.body_patience);
-    let flagged =
-        Arc::new(Flagged { switches, pool, body_limit, body_patience, redactor: Arc::clone(&redactor) });
+    let flagged = Arc::new(Flagged {
+        switches,
+        pool,
+        body_limit,
+        body_patience,
+        redactor: Arc::clone(&redactor),
+        response_budget: Arc::clone(&of_chores),
+    });
     let standard = Standard {
         operations,
         document: document(operations, &parts.version.git_version),
@@ -272,6 +281,7 @@ where
         resource_metrics: parts.resource_metrics,
         pool: chores,
         redactor,
+        response_budget: of_chores,
     };
     let reads = parts.routes.into_iter().map(|route| read::endpoint(route, &reader));
     reads.chain(standard.endpoints()).chain(flags::endpoints(&flagged)).collect()

@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::redaction::Redactor;
 use crate::connection::pool::Pool;
 use crate::error::{Failure, ReadError};
 use crate::read::{Reader, respond};
@@ -148,11 +149,7 @@ impl<S: Published + Send + Sync + 'static> Feed<S> {
         let job = move || {
             let snapshot = (reader.load)();
             let lines = read(&snapshot, &params, cursor, at_most);
-            let redactor = reader.redactor(&snapshot, &viewer);
-            Lines {
-                lines: lines.lines.into_iter().map(|(id, line)| (id, redactor.line(line))).collect(),
-                ..lines
-            }
+            redacted(lines, || reader.redactor(&snapshot, &viewer))
         };
         self.reader.streams.pool.run(job).await
     }
@@ -180,6 +177,16 @@ impl<S: Published + Send + Sync + 'static> Feed<S> {
             () = sign => Some(false),
         }
     }
+}
+
+/// Takes foreign names out of lines. The redactor is made only if there are lines: it may collect the names of all objects,
+/// and most publications have nothing for a reader.
+fn redacted(lines: Lines, redactor: impl FnOnce() -> Redactor) -> Lines {
+    if lines.lines.is_empty() {
+        return lines;
+    }
+    let redactor = redactor();
+    Lines { lines: lines.lines.into_iter().map(|(id, line)| (id, redactor.line(line))).collect(), ..lines }
 }
 
 fn render(lines: &[(u64, String)], is_events: bool) -> Bytes {
@@ -211,4 +218,36 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ReadError> {
 fn too_many() -> Failure {
     let message = "too many feeds are followed; end some, or ask without follow";
     Failure::new(StatusCode::TOO_MANY_REQUESTS, "TooManyStreams", message).with(header::RETRY_AFTER, "5")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::access::redaction::Names;
+
+    struct Secret;
+
+    impl Names for Secret {
+        fn without(&self, text: &str) -> Option<String> {
+            text.contains("secret").then(|| text.replace("secret", "?"))
+        }
+    }
+
+    #[test]
+    fn names_are_collected_for_lines_alone() {
+        let made = AtomicUsize::new(0);
+        let redactor = || {
+            made.fetch_add(1, Ordering::Relaxed);
+            Redactor::of(&Viewer::of(["mine"]), || Arc::new(Secret))
+        };
+        let nothing = Lines { lines: Vec::new(), cursor: 7, is_more: false };
+        let lines = redacted(nothing, redactor);
+        assert_eq!((lines.cursor, made.load(Ordering::Relaxed)), (7, 0));
+        let some = Lines { lines: vec![(8, r#"{"pod":"secret/a"}"#.into())], cursor: 8, is_more: true };
+        let lines = redacted(some, redactor);
+        assert_eq!(lines.lines, [(8, r#"{"pod":"?/a"}"#.to_owned())]);
+        assert_eq!((lines.cursor, lines.is_more, made.load(Ordering::Relaxed)), (8, true, 1));
+    }
 }

@@ -5,11 +5,11 @@
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use pellucid::http::Limits;
+use pellucid::http::{Limits, Renderer};
 
 use crate::common::client::{connect, get, put, read};
 use crate::common::openapi::check_body_against_openapi;
-use crate::site::{BIG, Site};
+use crate::site::{BIG, Site, parts};
 
 #[test]
 fn reads_beyond_the_bound_are_told_to_come_back() {
@@ -241,6 +241,25 @@ fn unread_answers_have_one_bound_together() {
     }
     drop(slow);
     let is_answered = (0..10_000).any(|_| site.get("/apis/v1/big").status == 200);
+    assert!(is_answered, "its room is not given back");
+}
+
+#[test]
+fn unread_metrics_have_a_bound_of_their_own() {
+    let limits = Limits { answer_bytes: BIG + BIG / 2, write_patience: FOR_EVER, ..Limits::default() };
+    let mut built = parts(limits);
+    built.0.metrics = Renderer::openmetrics(|| "x".repeat(BIG));
+    let site = Site::of(built);
+    let mut slow = send(&site, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    slow.read_exact(&mut [0]).unwrap();
+    let refused = site.get("/metrics");
+    site.check_refused(&refused, 503, "AnswersUnread", "answers that were not read yet take most of");
+    check_body_against_openapi(&site.document, "/metrics", 503, &refused.json());
+    for path in ["/apis/v1/big", "/metrics/resources", "/configz", "/debug/flags", "/readyz"] {
+        assert_eq!(site.get(path).status, 200, "{path}");
+    }
+    drop(slow);
+    let is_answered = (0..10_000).any(|_| site.get("/metrics").status == 200);
     assert!(is_answered, "its room is not given back");
 }
 

@@ -263,7 +263,7 @@ impl Site {
         Self::of(parts_with(limits, endless_routes))
     }
 
-    fn of((mut parts, snapshot, published, began, let_end): Built) -> Self {
+    pub(crate) fn of((mut parts, snapshot, published, began, let_end): Built) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let sick = Arc::new(Mutex::new(None::<&'static str>));

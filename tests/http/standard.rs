@@ -80,6 +80,25 @@ fn pages_of_other_origins_change_nothing() {
 }
 
 #[test]
+fn long_paths_and_heads_are_refused_and_long_tokens_are_not() {
+    let site = Site::new();
+    let path = |length: usize| format!("/apis/v1/nodes/{}", "x".repeat(length - "/apis/v1/nodes/".len()));
+    site.check_refused(&site.get(&path(4096)), 404, "NodeNotFound", "cannot find node x");
+    let refused = site.get(&path(4097));
+    site.check_refused(&refused, 400, "MalformedUrl", "the path has 4097 bytes, more than 4096");
+    assert!(refused.text().len() < 500, "it does not repeat all of it");
+    let with = |header: &str, length: usize| {
+        request(site.address, "GET", "/apis/v1/list", &format!("{header}: {}\r\n", "x".repeat(length))).status
+    };
+    assert_eq!(with("Authorization", 16 * 1024), 200, "as long as a token may be");
+    assert_eq!(with("Cookie", 60_000), 200);
+    // Nothing is left unread when the server gives up, so that its answer is not lost.
+    let head = "GET /apis/v1/list HTTP/1.1\r\nHost: localhost\r\nX-Pellucid-Namespaces: ";
+    let head = format!("{head}{}", "x".repeat(64 * 1024 - head.len()));
+    assert_eq!(raw(site.address, head.as_bytes()).status, 431);
+}
+
+#[test]
 fn a_body_that_is_too_long_is_refused_unread() {
     let site = Site::new();
     let head =

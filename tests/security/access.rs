@@ -264,6 +264,49 @@ async fn every_write_has_its_audit_line_and_no_line_a_token() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_reaches_no_endpoint_has_its_audit_line_too() {
+    LazyLock::force(&LOG);
+    asking(start(Vec::new()).await, |secure| {
+        let line = |reply: &Reply| {
+            let [line] = &LOG.audit(reply.header("x-request-id"))[..] else {
+                panic!("not one line: {}", reply.text())
+            };
+            assert_eq!(line["status"], reply.status);
+            let said =
+                ["user", "verb", "path"].map(|field| line[field].as_str().unwrap().to_owned()).join(" ");
+            (reply.status, said)
+        };
+        let (root, nobody) = (secure.user("root"), "system:unauthenticated");
+        let evil = root.with_header("Origin: https://evil.example");
+        let set = "update /debug/flags/s";
+        assert_eq!(line(&evil.put("/debug/flags/s", "3")), (403, format!("{nobody} {set}")));
+        assert_eq!(line(&root.put("/nowhere", "3")), (404, "root update /nowhere".into()));
+        assert_eq!(line(&secure.caller().put("/nowhere", "3")), (401, format!("{nobody} update /nowhere")));
+        let wrong = root.post("/debug/flags/s", &json!(3));
+        assert_eq!(line(&wrong), (405, format!("{nobody} create /debug/flags/s")));
+        assert_eq!(line(&root.put("/apis/v1/queue", "3")).0, 405);
+        let (status, said) = line(&root.put(&format!("/{}", "x".repeat(5000)), "3"));
+        assert_eq!(status, 400);
+        assert!(said.len() < 300, "{said}");
+        assert_eq!(line(&root.put("/debug/flags/none", "3")), (404, "root update /debug/flags/none".into()));
+        // Who leaves before the answer is in the log as well.
+        let head = root.with_header("X-Request-Id: left-early").head(
+            "PUT",
+            "/debug/flags/s",
+            "Content-Type: text/plain\r\n",
+            1,
+        );
+        let mut stream = root.connect().unwrap();
+        io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+        drop(stream);
+        crate::common::until("the line of who left", || !LOG.audit("left-early").is_empty());
+        let [left] = &LOG.audit("left-early")[..] else { panic!("one line") };
+        assert_eq!((&left["user"], &left["path"]), (&json!("root"), &json!("/debug/flags/s")));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_user_cannot_take_all() {
     asking(start(Vec::new()).await, |secure| {
         let (reader, root) = (secure.user("reader"), secure.user("root"));

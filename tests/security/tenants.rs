@@ -197,9 +197,17 @@ async fn two_tenants() -> Secure {
         within(with(pod("xq7-urgent", 3_900), "priorityClassName", json!("urgent")), THEIRS),
         within(with(pod("own-urgent", 3_900), "priorityClassName", json!("urgent")), MINE),
     ];
-    let recorded = root.clone();
+    let (recorded, robot) = (root.clone(), secure.user("robot"));
     let recording = tokio::task::spawn_blocking(move || {
         assert_eq!(recorded.put("/debug/flags/s", "5").status, 200);
+        // An account of the other tenant sets a switch for all pods, and one for some.
+        assert_eq!(robot.put("/debug/flags/v", "2").status, 200);
+        assert_eq!(
+            robot
+                .put("/debug/flags/f", &json!({"value": true, "pod": "team-a/own-small"}).to_string())
+                .status,
+            200
+        );
         assert_eq!(recorded.put("/debug/flags/f", "true").status, 200);
         let scoped = json!({"value": 3, "pod": "xq7-tenant/xq7-huge"}).to_string();
         assert_eq!(recorded.put("/debug/flags/s", &scoped).status, 200);
@@ -345,6 +353,11 @@ async fn no_answer_names_what_belongs_to_another_tenant() {
             }
             seen += usize::from(whole(&patient(&root, page)).contains(MARK));
         }
+        let audit = root.get("/apis/v1/debug").json()["audit"].to_string();
+        assert!(
+            audit.matches("xq7-robot").count() >= 2,
+            "the other tenant's account is in the audit: {audit}"
+        );
         assert!(leaks.is_empty(), "{} of {} leak:\n{}", leaks.len(), walked.len(), leaks.join("\n"));
         let is_silent = |template: &&str| !answered.contains(*template) && !WITHHELD.contains(template);
         let silent: Vec<&str> = templates.into_iter().filter(is_silent).collect();

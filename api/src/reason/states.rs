@@ -117,7 +117,11 @@ pub const STATES: &[StateEntry] = &[
     refused(400, "InvalidParameter", "A parameter has a value that it cannot have."),
     refused(400, "InvalidValue", "A flag cannot have this value."),
     refused(400, "MalformedJson", "The body is not JSON."),
-    refused(400, "MalformedUrl", "The path or the query cannot be decoded."),
+    refused(
+        400,
+        "MalformedUrl",
+        "The path or the query cannot be decoded, or the path has more than 4,096 bytes.",
+    ),
     refused(405, "MethodNotAllowed", "The path is served for other methods; `Allow` names them."),
     refused(400, "MissingParameter", "A parameter that is needed is absent."),
     refused(

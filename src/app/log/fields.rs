@@ -84,7 +84,7 @@ impl Visit for Line<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io;
     use std::sync::Arc;
 
@@ -94,7 +94,7 @@ mod tests {
     use super::super::telemetry::lines;
 
     #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
+    pub(in crate::log) struct Written(pub(in crate::log) Arc<Mutex<Vec<u8>>>);
 
     impl io::Write for Written {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

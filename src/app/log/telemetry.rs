@@ -2,14 +2,20 @@
 //!
 //! Lines go through a bounded buffer to their own thread; lines that do not fit are dropped and counted. `fields`
 //! formats the fields.
+//!
+//! Lines of the audit ([`AUDIT_TARGET`]) pass whatever the level is, or else whoever sets the level could do so unseen. They
+//! have a buffer and a thread of their own, so that a flood of other lines does not push them out.
 
 use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tracing::Subscriber;
+use pellucid_http::AUDIT_TARGET;
+use tracing::{Metadata, Subscriber};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::writer::MakeWriterExt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload::Handle;
@@ -18,7 +24,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, reload};
 
 use crate::log::fields::EscapedFields;
 
-/// Capacity of the buffer, in lines.
+/// Capacity of each buffer, in lines.
 const LINES_WAITING: usize = 16_384;
 
 /// Why a log setting was rejected.
@@ -30,7 +36,14 @@ pub struct LogError(String);
 pub struct LogControl {
     handle: Handle<EnvFilter, Registry>,
     directive: Mutex<Directive>,
-    dropped: ErrorCounter,
+    /// Of the buffer of each writer.
+    dropped: [ErrorCounter; 2],
+}
+
+/// Keeps the threads of the log alive; on drop, buffered lines are written.
+pub struct LogGuard {
+    _lines: WorkerGuard,
+    _audit: WorkerGuard,
 }
 
 #[derive(Clone)]
@@ -39,22 +52,31 @@ struct Directive {
     text: String,
 }
 
-/// Starts the log at a klog verbosity. Fails when a log is already set up. The guard keeps the log's thread alive; on
-/// drop, buffered lines are written.
-pub fn init(verbosity: u8) -> Result<(Arc<LogControl>, WorkerGuard), LogError> {
+/// Starts the log at a klog verbosity. Fails when a log is already set up.
+pub fn init(verbosity: u8) -> Result<(Arc<LogControl>, LogGuard), LogError> {
     let text = directive_of(verbosity);
-    let filter = parse(&text)?;
-    let (writer, worker) =
-        NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_WAITING).finish(io::stderr());
-    let dropped = writer.error_counter();
-    let (filter, handle) = reload::Layer::new(filter);
-    tracing_subscriber::registry()
-        .with(filter)
-        .with(lines(writer))
+    let (filter, handle) = reload::Layer::new(parse(&text)?);
+    let writer =
+        || NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES_WAITING).finish(io::stderr());
+    let ((writer, lines), (audit_writer, audit)) = (writer(), writer());
+    let dropped = [writer.error_counter(), audit_writer.error_counter()];
+    log_to(filter, writer, audit_writer)
         .try_init()
         .map_err(|e| LogError(format!("the log is set up already: {e}")))?;
     let directive = Mutex::new(Directive { verbosity, text });
-    Ok((Arc::new(LogControl { handle, directive, dropped }), worker))
+    let guard = LogGuard { _lines: lines, _audit: audit };
+    Ok((Arc::new(LogControl { handle, directive, dropped }), guard))
+}
+
+/// Returns the log: what the filter admits goes to `writer`, and the audit to `audit`.
+fn log_to<W, A>(filter: reload::Layer<EnvFilter, Registry>, writer: W, audit: A) -> impl Subscriber
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+    A: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let is_audit = |metadata: &Metadata<'_>| metadata.target() == AUDIT_TARGET;
+    let writer = audit.with_filter(is_audit).or_else(writer);
+    tracing_subscriber::registry().with(filter).with(lines(writer))
 }
 
 /// Returns the layer that formats and writes lines.
@@ -80,7 +102,7 @@ impl LogControl {
 
     /// Returns how many lines were dropped because the writer could not keep up.
     pub fn dropped(&self) -> usize {
-        self.dropped.dropped_lines()
+        self.dropped.iter().map(ErrorCounter::dropped_lines).sum()
     }
 
     /// Sets the klog verbosity: 0 warn, 1 and 2 info, 3 to 5 debug, 6 and up trace of our crates, whose names begin
@@ -123,7 +145,8 @@ fn directive_of(verbosity: u8) -> String {
     format!("warn,kube_client=off,kube_runtime=off,pellucid={level}")
 }
 
-/// Parses a directive from outside. Regular expressions are off, and every part must be valid.
+/// Parses a directive from outside, and adds that the audit passes. Regular expressions are off, and every part must be
+/// valid.
 fn parse(text: &str) -> Result<EnvFilter, LogError> {
     if text.trim().is_empty() {
         return Err(LogError("the directive is empty; an example is info,pellucid=debug".into()));
@@ -135,13 +158,21 @@ fn parse(text: &str) -> Result<EnvFilter, LogError> {
         let message = format!("{text:?} is not a log directive: {part:?} is neither a level nor a crate");
         return Err(LogError(message));
     }
-    let parsed = EnvFilter::builder().with_regex(false).parse(text);
-    parsed.map_err(|e| LogError(format!("{text:?} is not a log directive: {e}")))
+    // Of two directives the one with the longer target holds, so nothing but this target could stand above the added one.
+    if text.contains(AUDIT_TARGET) {
+        return Err(LogError(format!(
+            "{text:?} is not a log directive: {AUDIT_TARGET} is always written and cannot be set; leave it out"
+        )));
+    }
+    let failed = |e: ParseError| LogError(format!("{text:?} is not a log directive: {e}"));
+    let filter = EnvFilter::builder().with_regex(false).parse(text).map_err(failed)?;
+    Ok(filter.add_directive(format!("{AUDIT_TARGET}=info").parse().map_err(failed)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::fields::tests::Written;
 
     #[test]
     fn klog_numbers_map_to_levels() {
@@ -159,5 +190,39 @@ mod tests {
         for text in ["", "  ", "pellucid=loud", "a=b=c", "6", "info,99999999999999999999", "1e3"] {
             assert!(parse(text).is_err(), "{text:?}");
         }
+        for text in ["pellucid::audit=off", "info, pellucid::audit[{user}]=off", "pellucid::audit"] {
+            let refused = parse(text).map(drop).unwrap_err().to_string();
+            assert!(refused.contains("pellucid::audit is always written"), "{refused}");
+        }
+    }
+
+    /// Writes a line of the audit and one that is not.
+    fn two_lines() {
+        tracing::info!(target: AUDIT_TARGET, user = "root", verb = "update", "audit");
+        tracing::error!("something else");
+    }
+
+    #[test]
+    fn the_audit_passes_whatever_the_log_is_set_to_and_has_a_writer_of_its_own() {
+        let n_lines = |written: &Written| String::from_utf8_lossy(&written.0.lock()).lines().count();
+        let (lines, audit) = (Written::default(), Written::default());
+        let (to_lines, to_audit) = (lines.clone(), audit.clone());
+        let (filter, handle) = reload::Layer::new(parse("info").unwrap());
+        let log = log_to(filter, move || to_lines.clone(), move || to_audit.clone());
+        tracing::subscriber::with_default(log, || {
+            two_lines();
+            assert_eq!((n_lines(&audit), n_lines(&lines)), (1, 1));
+            let silent =
+                ["off", "pellucid=off", "off,[{user}]=off", "pellucid[{user}]=off", "pellucid::audi=off"];
+            for (n, text) in silent.into_iter().enumerate() {
+                handle.reload(parse(text).unwrap()).unwrap();
+                two_lines();
+                assert_eq!((n_lines(&audit), n_lines(&lines)), (n + 2, 1), "{text}");
+            }
+            handle.reload(parse(&directive_of(0)).unwrap()).unwrap();
+            two_lines();
+            assert_eq!((n_lines(&audit), n_lines(&lines)), (silent.len() + 2, 2), "verbosity 0 shows errors");
+        });
+        assert!(String::from_utf8_lossy(&audit.0.lock()).contains("audit user=\"root\" verb=\"update\""));
     }
 }

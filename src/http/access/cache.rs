@@ -1,5 +1,6 @@
 //! Answers that are remembered for a fixed time, in a bounded number.
 //!
+//! Questions should be of a fixed size, so that the number bounds the memory (`digest`).
 //! All answers live equally long, so the oldest is the first to expire, and is what goes when there is no room.
 
 use std::collections::VecDeque;
@@ -7,7 +8,7 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use pellucid_model::collections::HashMap;
 use tokio::time::Instant;
 
 /// A cache of answers by question.
@@ -18,7 +19,7 @@ pub(crate) struct Cache<K, V> {
 }
 
 struct Kept<K, V> {
-    answers: FxHashMap<K, (V, Instant)>,
+    answers: HashMap<K, (V, Instant)>,
     /// Questions with the time of their answers, the oldest first.
     order: VecDeque<(K, Instant)>,
 }
@@ -26,7 +27,7 @@ struct Kept<K, V> {
 impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
     /// Creates a cache of at most `most` answers, each of which is used for `time`.
     pub(crate) fn new(time: Duration, most: usize) -> Self {
-        let kept = Kept { answers: FxHashMap::default(), order: VecDeque::new() };
+        let kept = Kept { answers: HashMap::default(), order: VecDeque::new() };
         Self { time, most: most.max(1), kept: Mutex::new(kept) }
     }
 
@@ -35,6 +36,11 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         let kept = self.kept.lock();
         let (answer, at) = kept.answers.get(question)?;
         (at.elapsed() < self.time).then(|| answer.clone())
+    }
+
+    /// Forgets an answer before its time.
+    pub(crate) fn forget(&self, question: &K) {
+        self.kept.lock().answers.remove(question);
     }
 
     /// Remembers an answer, in place of an earlier one to the same question.
@@ -77,5 +83,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(9)).await;
         assert_eq!(cache.get(&4), Some(9), "an answer that is given again lives from then");
         assert!(cache.kept.lock().order.len() <= 3);
+        cache.forget(&4);
+        assert_eq!(cache.get(&4), None);
     }
 }

@@ -4,7 +4,6 @@
 //! [`FORWARDED`], which passes. Browsers send neither header by themselves, so no other page can borrow them.
 
 use http::{HeaderMap, HeaderName, header};
-use ring::digest;
 
 /// Header with a token behind a proxy that takes `Authorization` for itself.
 pub(crate) const FORWARDED: HeaderName = HeaderName::from_static("x-pellucid-authorization");
@@ -15,18 +14,6 @@ pub(crate) fn token(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = given.to_str().ok()?.trim().split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
-}
-
-/// A digest by which answers about a token are remembered, so that no token is kept.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct TokenDigest([u8; 32]);
-
-impl TokenDigest {
-    pub(crate) fn of(token: &str) -> Self {
-        let mut bytes = [0; 32];
-        bytes.copy_from_slice(digest::digest(&digest::SHA256, token.as_bytes()).as_ref());
-        Self(bytes)
-    }
 }
 
 #[cfg(test)]

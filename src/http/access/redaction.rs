@@ -110,7 +110,9 @@ fn walk(value: &mut Value, viewer: &Viewer, names: &dyn Names, of_others: bool) 
             if of_others {
                 hide(fields, &TELLING);
             }
-            hide(fields, &WHO);
+            if fields.contains_key(SWITCH) {
+                hide(fields, &WHO);
+            }
             fields.values_mut().for_each(|field| walk(field, viewer, names, of_others));
             rename(fields, names);
         }
@@ -122,8 +124,11 @@ fn walk(value: &mut Value, viewer: &Viewer, names: &dyn Names, of_others: bool) 
 const SUBJECTS: [&str; 6] = ["namespace", "key", "pod", "unit", "gang", "victim"];
 /// Fields that name an object, or what belongs to it, of the namespace in the field beside them.
 const NAMING: [&str; 8] = ["namespace", "name", "uid", "key", "owner", "gang", "gangGroup", "labels"];
-/// Fields that name users, who may be accounts of any namespace.
-const WHO: [&str; 1] = ["setBy"];
+/// The field that every object of a body about a switch has: a recording, or a change of one.
+const SWITCH: &str = "flag";
+/// Fields of such objects that name users, who may be accounts of any namespace. The owner of a recording is who set it,
+/// unless the request gave another one.
+const WHO: [&str; 3] = ["setBy", "by", "owner"];
 /// Fields with texts, which may name what is in no list of names: claims that do not exist, objects that are gone.
 const TELLING: [&str; 4] = ["message", "subject", "text", "note"];
 
@@ -205,6 +210,23 @@ mod tests {
                 {"pod": "theirs/pods", "reasons": [{"code": "Lost", "message": "(hidden)"}]},
                 {"pod": "mine/pods", "reasons": [{"code": "Lost", "message": "claim \"gone\" not found"}]},
             ],
+        });
+        assert_eq!(body, expected);
+    }
+
+    #[test]
+    fn who_sets_switches_is_hidden_and_other_causes_are_not() {
+        let who = "system:serviceaccount:theirs:robot 10.0.0.7 curl";
+        let mut body = json!({
+            "active": [{"id": 1, "flag": "s", "owner": who, "setBy": who, "value": "3"}],
+            "audit": [{"number": 1, "flag": "s", "owner": who, "by": who, "why": "set", "from": "0", "to": "3"}],
+            "entries": [{"kind": "Evicted", "by": "mine/urgent"}],
+        });
+        redactor().value(&mut body);
+        let expected = json!({
+            "active": [{"id": 1, "flag": "s", "owner": HIDDEN, "setBy": HIDDEN, "value": "3"}],
+            "audit": [{"number": 1, "flag": "s", "owner": HIDDEN, "by": HIDDEN, "why": "set", "from": "0", "to": "3"}],
+            "entries": [{"kind": "Evicted", "by": "mine/urgent"}],
         });
         assert_eq!(body, expected);
     }

@@ -15,9 +15,10 @@ use bytes::Bytes;
 use http::{StatusCode, header};
 use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
+use pellucid_model::collections::HashMap;
 use tokio::time::Instant;
 
+use crate::access::bucket::{Bucket, Rate};
 use crate::error::Failure;
 
 /// Largest number of users that are kept count of. Beyond it, new users share one bucket.
@@ -43,13 +44,12 @@ impl Default for Share {
 /// The shares that users have taken.
 pub(crate) struct Shares {
     share: Share,
-    users: Mutex<FxHashMap<String, Taken>>,
+    users: Mutex<HashMap<String, Taken>>,
 }
 
 struct Taken {
     under_way: usize,
-    tokens: f64,
-    filled: Instant,
+    bucket: Bucket,
 }
 
 /// A request under way. Dropping it gives its place back.
@@ -107,29 +107,23 @@ impl Shares {
     /// Takes a place for a request of a user. Fails with 429 when the user has too many, or asks too often.
     pub(crate) fn take(self: &Arc<Self>, user: &str) -> Result<Place, Failure> {
         let Share { at_once, per_second, burst } = self.share;
-        let now = Instant::now();
+        let (rate, now) = (Rate { per_second, burst }, Instant::now());
         let mut users = self.users.lock();
-        let full = |taken: &Taken| {
-            taken.tokens + now.duration_since(taken.filled).as_secs_f64() * per_second >= burst
-        };
         if users.len() >= MOST_USERS && !users.contains_key(user) {
-            users.retain(|_, taken| taken.under_way > 0 || !full(taken));
+            users.retain(|_, taken| taken.under_way > 0 || !taken.bucket.is_full(rate, now));
         }
         let user = if users.len() >= MOST_USERS && !users.contains_key(user) { "" } else { user };
-        let fresh = || Taken { under_way: 0, tokens: burst, filled: now };
+        let fresh = || Taken { under_way: 0, bucket: Bucket::full(rate, now) };
         let taken = users.entry(user.to_owned()).or_insert_with(fresh);
-        taken.tokens = burst.min(taken.tokens + now.duration_since(taken.filled).as_secs_f64() * per_second);
-        taken.filled = now;
         if taken.under_way >= at_once {
             let message = format!("{at_once} requests of this user are under way already; let some end");
             return Err(refused(message, Duration::from_secs(1)));
         }
-        if taken.tokens < 1.0 {
-            let wait = Duration::from_secs_f64(((1.0 - taken.tokens) / per_second).clamp(0.0, 3600.0));
+        if let Some(wait) = taken.bucket.wait(rate, now) {
             let message = format!("this user asks more often than {per_second} times per second");
             return Err(refused(message, wait));
         }
-        taken.tokens -= 1.0;
+        taken.bucket.take(rate, now);
         taken.under_way += 1;
         Ok(Place { shares: Arc::clone(self), user: user.to_owned() })
     }

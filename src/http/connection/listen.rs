@@ -37,6 +37,10 @@ use crate::middleware::Peer;
 use crate::server::{Limits, Routers};
 use crate::tls::{Tls, client};
 
+/// Largest head of a request, in bytes; hyper answers 431 beyond it. A token has up to 16 KiB, and may come behind a proxy
+/// with headers of its own. It is also what a connection buffers at most in either direction.
+const LARGEST_HEAD: usize = 64 * 1024;
+
 /// A server that is bound to its address, ready to serve.
 pub struct Bound {
     listener: TcpListener,
@@ -169,6 +173,8 @@ impl Serving {
         let Self { peer, user, router, limits, of_reserve, stop } = self;
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(limits.header_patience).keep_alive(!of_reserve);
+        // The number of headers is bounded by hyper: 100.
+        builder.max_buf_size(LARGEST_HEAD);
         let router = TowerToHyperService::new(router);
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(peer);

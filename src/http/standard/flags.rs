@@ -16,12 +16,14 @@ use utoipa::ToSchema;
 use crate::access::redaction::Redactor;
 use crate::body;
 use crate::connection::pool::Pool;
+use crate::connection::response_budget::ResponseBudget;
 use crate::error::Failure;
 use crate::registration::endpoint::{Answered, Call, Endpoint, answer};
 use crate::registration::need::Need;
 use crate::registration::operation::{Answer, Content, Operation, Request};
 use crate::registration::params::{Param, shortened};
 use crate::registration::route::{Method, RequestInfo};
+use crate::standard::budgeted;
 
 /// Response of a switch that was set.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,7 +99,8 @@ pub(crate) fn operations() -> Vec<Operation> {
 
 fn list_operation() -> Operation {
     let content = Content::json(BodySchema::of::<Flags>());
-    Operation::standard("/debug/flags", TAG, "All runtime switches with their values", content)
+    let summary = "All runtime switches with their values";
+    budgeted(Operation::standard("/debug/flags", TAG, summary, content))
         .needing(Need::VerbOrPods("get", &["get"]))
 }
 
@@ -131,6 +134,7 @@ pub(crate) struct Flagged {
     pub(crate) body_limit: usize,
     pub(crate) body_patience: Duration,
     pub(crate) redactor: Arc<dyn Fn(&Viewer) -> Redactor + Send + Sync>,
+    pub(crate) response_budget: Arc<ResponseBudget>,
 }
 
 pub(crate) fn endpoints(flagged: &Arc<Flagged>) -> Vec<Endpoint> {
@@ -143,14 +147,14 @@ pub(crate) fn endpoints(flagged: &Arc<Flagged>) -> Vec<Endpoint> {
 }
 
 async fn list_all(flagged: Arc<Flagged>, call: Call) -> Answered {
-    let (switches, redactor) = (flagged.switches.clone(), Arc::clone(&flagged.redactor));
+    let of_job = Arc::clone(&flagged);
     let list = move || {
+        let Flagged { switches, redactor, response_budget, .. } = &*of_job;
         let mut all = json!({"flags": switches.iter().map(|switch| switch.as_json()).collect::<Vec<_>>()});
         redactor(&call.info.viewer).value(&mut all);
-        all.to_string()
+        response_budget.body(all.to_string().into_bytes())
     };
-    let text = flagged.pool.run(list).await?;
-    Ok(answer("application/json", text))
+    Ok(answer("application/json", flagged.pool.run(list).await??))
 }
 
 async fn get_one(flagged: Arc<Flagged>, call: Call) -> Answered {

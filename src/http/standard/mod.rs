@@ -19,6 +19,7 @@ use utoipa::openapi::OpenApi;
 
 use crate::access::redaction::Redactor;
 use crate::connection::pool::Pool;
+use crate::connection::response_budget::ResponseBudget;
 use crate::error::{BuildError, SERVICES};
 use crate::registration::endpoint::{Endpoint, answer};
 use crate::registration::need::Need;
@@ -97,19 +98,19 @@ fn version() -> Operation {
 
 fn configz() -> Operation {
     let content = Content::json(BodySchema::any());
-    pooled(Operation::standard("/configz", "about", "The configuration in force", content))
+    budgeted(Operation::standard("/configz", "about", "The configuration in force", content))
 }
 
 fn metrics() -> Operation {
     let content = Content::Text { content_type: "application/openmetrics-text" };
-    pooled(Operation::standard("/metrics", "metrics", "Metrics of the scheduler", content))
+    budgeted(Operation::standard("/metrics", "metrics", "Metrics of the scheduler", content))
         .needing(Need::VerbOrPods("get", &["get"]))
 }
 
 fn resource_metrics() -> Operation {
     let content = Content::Text { content_type: "application/openmetrics-text" };
     let summary = "Requests and limits of pods as the scheduler sees them";
-    pooled(Operation::standard("/metrics/resources", "metrics", summary, content))
+    budgeted(Operation::standard("/metrics/resources", "metrics", summary, content))
         .needing(Need::VerbOrPods("get", &["get"]))
 }
 
@@ -117,6 +118,16 @@ fn pooled(mut operation: Operation) -> Operation {
     operation.add(Answer::refused(429, "Too many requests wait for their turn", None));
     operation
 }
+
+/// Documents an operation whose answers share a bound.
+fn budgeted(operation: Operation) -> Operation {
+    let mut operation = pooled(operation);
+    operation.add(Answer::refused(503, UNREAD, None));
+    operation
+}
+
+/// Why answers that share a bound are refused; what the gate says with the same status is part of it.
+const UNREAD: &str = "Answers that were not read yet take all the room, or the API server does not say who asks or what they may";
 
 pub(crate) struct Standard<'a> {
     pub(crate) operations: &'a [Operation],
@@ -128,11 +139,16 @@ pub(crate) struct Standard<'a> {
     pub(crate) resource_metrics: Renderer,
     pub(crate) pool: Arc<Pool>,
     pub(crate) redactor: Arc<dyn Fn(&Viewer) -> Redactor + Send + Sync>,
+    pub(crate) response_budget: Arc<ResponseBudget>,
 }
 
 impl Standard<'_> {
     pub(crate) fn endpoints(self) -> Vec<Endpoint> {
         const JSON: &str = "application/json";
+        let rendered = |operation, renderer| {
+            let (pool, redactor) = (Arc::clone(&self.pool), Arc::clone(&self.redactor));
+            rendered(operation, renderer, pool, redactor, Arc::clone(&self.response_budget))
+        };
         let list = index_page(self.operations, &self.version.git_version);
         let version_body = serde_json::to_vec(&self.version).unwrap_or_default();
         let render = Arc::new(move || (self.configz)().to_string());
@@ -142,9 +158,9 @@ impl Standard<'_> {
             Endpoint::fixed(services(), JSON, self.services),
             made_once(document(), JSON, self.document, Arc::clone(&self.pool)),
             Endpoint::fixed(version(), JSON, version_body.into()),
-            rendered(configz(), config, Arc::clone(&self.pool), Arc::clone(&self.redactor)),
-            rendered(metrics(), self.metrics, Arc::clone(&self.pool), Arc::clone(&self.redactor)),
-            rendered(resource_metrics(), self.resource_metrics, self.pool, self.redactor),
+            rendered(configz(), config),
+            rendered(metrics(), self.metrics),
+            rendered(resource_metrics(), self.resource_metrics),
             docs::page(),
             docs::file(),
         ]);
@@ -164,13 +180,16 @@ fn rendered(
     renderer: Renderer,
     pool: Arc<Pool>,
     redactor: Arc<dyn Fn(&Viewer) -> Redactor + Send + Sync>,
+    response_budget: Arc<ResponseBudget>,
 ) -> Endpoint {
     Endpoint::new(operation, move |call| {
         let (pool, render) = (Arc::clone(&pool), Arc::clone(&renderer.render));
         let (content_type, redactor) = (renderer.content_type, Arc::clone(&redactor));
+        let response_budget = Arc::clone(&response_budget);
         async move {
-            let text = move || redactor(&call.info.viewer).metrics(render());
-            Ok(answer(content_type, pool.run(text).await?))
+            let body =
+                move || response_budget.body(redactor(&call.info.viewer).metrics(render()).into_bytes());
+            Ok(answer(content_type, pool.run(body).await??))
         }
     })
 }
