@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
-use crate::access::redaction::{Redact, Redactor};
+use crate::access::redaction::{FieldNames, Redact, Redactor};
 use crate::body;
 use crate::connection::pool::Pool;
 use crate::connection::response_budget::ResponseBudget;
@@ -40,6 +40,7 @@ const NEXT_PAGE: &str = "/meta/continue";
 pub(super) struct Reader<S> {
     pub(super) load: Load<S>,
     pub(super) redact: Redact<S>,
+    pub(super) field_names: FieldNames,
     /// Changes after each publication; the value is ignored.
     pub(super) published: watch::Receiver<u64>,
     pub(super) pool: Pool,
@@ -110,7 +111,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
 
     /// Returns what takes foreign names out of answers of a snapshot.
     pub(super) fn redactor(&self, snapshot: &S, viewer: &Viewer) -> Redactor {
-        Redactor::of(viewer, || (self.redact)(snapshot, viewer))
+        Redactor::of(viewer, &self.field_names, || (self.redact)(snapshot, viewer))
     }
 
     /// Returns the pool of a read without a body.

@@ -17,7 +17,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::gate::Gate;
-use crate::access::redaction::{Redact, Redactor};
+use crate::access::redaction::{FieldNames, Redact, Redactor};
 use crate::access::share::Share;
 use crate::authority::Authority;
 use crate::connection::listen::Bound;
@@ -29,7 +29,7 @@ use crate::path_entry::PathEntry;
 use crate::read::{self, Load, Reader};
 use crate::recent::Recent;
 use crate::registration::endpoint::Endpoint;
-use crate::registration::openapi::{check_schemas, describe};
+use crate::registration::openapi::{check_schemas, describe, field_names};
 use crate::registration::operation::{self, Operation};
 use crate::registration::route::{Method, Route};
 use crate::standard::flags::{self, Flagged, Switch};
@@ -234,10 +234,14 @@ where
     let chores = Arc::new(Pool::new(2, 16));
     let times = Times { turn: limits.turn_patience, run: limits.read_patience };
     let (load, redact) = (Arc::clone(&parts.load), Arc::clone(&parts.redact));
+    let described = operations.to_vec();
+    let fields: FieldNames = Arc::new(LazyLock::new(Box::new(move || field_names(&described))));
+    let of_fields = Arc::clone(&fields);
     let redactor: Arc<dyn Fn(&Viewer) -> Redactor + Send + Sync> =
-        Arc::new(move |viewer| Redactor::of(viewer, || redact(&load(), viewer)));
+        Arc::new(move |viewer| Redactor::of(viewer, &of_fields, || redact(&load(), viewer)));
     let reader = Arc::new(Reader {
         redact: parts.redact,
+        field_names: fields,
         load: parts.load,
         published: parts.published,
         pool: Pool::new(limits.reads, limits.reads_waiting).within(times),
