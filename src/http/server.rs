@@ -20,6 +20,7 @@ use crate::access::gate::Gate;
 use crate::access::redaction::{FieldNames, Redact, Redactor};
 use crate::access::share::Share;
 use crate::authority::Authority;
+use crate::body::BodyBudget;
 use crate::connection::listen::Bound;
 use crate::connection::pool::{Pool, Times};
 use crate::connection::response_budget::ResponseBudget;
@@ -66,8 +67,11 @@ pub struct Limits {
     pub generation_patience: Duration,
     /// Maximum body size of a switch request, in bytes.
     pub flag_body: usize,
-    /// Maximum JSON body size of a read, in bytes. Every waiting read may hold one.
+    /// Maximum JSON body size of a read, in bytes.
     pub question_body: usize,
+    /// Maximum size of the JSON bodies of all reads that arrive, wait or are answered, in bytes; further ones wait while they
+    /// have time to arrive, and get 429.
+    pub question_bytes: usize,
     /// Time limit for a request body to arrive.
     pub body_patience: Duration,
     /// Time limit for a request head to arrive; idle connections are closed after it, too.
@@ -103,6 +107,7 @@ impl Default for Limits {
             generation_patience: Duration::from_secs(5),
             flag_body: 4096,
             question_body: 256 * 1024,
+            question_bytes: 32 << 20,
             body_patience: Duration::from_secs(5),
             header_patience: Duration::from_secs(10),
             write_patience: Duration::from_secs(10),
@@ -251,6 +256,7 @@ where
         patience: limits.generation_patience,
         body_limit: limits.question_body,
         body_patience: limits.body_patience,
+        bodies: BodyBudget::new(limits.question_bytes.max(limits.question_body)),
         streams: Streams {
             followers: Arc::new(Semaphore::new(limits.followers)),
             // As many places as connections, so no feed is turned away.
