@@ -122,8 +122,8 @@ pub struct SecureArgs {
     /// SubjectAccessReview); port 0 takes any and prints it
     #[arg(long, value_name = "PORT", conflicts_with = "listen")]
     pub secure_port: Option<u16>,
-    /// Address for --secure-port
-    #[arg(long, value_name = "IP", default_value = "0.0.0.0", requires = "secure_port")]
+    /// Address for --secure-port; :: is every address, of IPv4 too
+    #[arg(long, value_name = "IP", default_value = "::", requires = "secure_port")]
     pub bind_address: IpAddr,
     /// Certificate chain of the server, PEM; read again when it changes. Without it one is made and its fingerprint printed
     #[arg(long, value_name = "FILE", requires_all = ["tls_private_key_file", "secure_port"])]

@@ -26,7 +26,7 @@ pub(super) struct WebhookArgs {
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Address to serve HTTPS on; port 0 takes any and prints it
-    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:9443")]
+    #[arg(long, value_name = "ADDRESS", default_value = "[::]:9443")]
     listen: SocketAddr,
     /// Certificate chain of the server, PEM, for the name of its Service; read again when it changes
     #[arg(long, value_name = "FILE")]

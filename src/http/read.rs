@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use pellucid_model::{Published, Viewer};
 use serde_json::Value;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
-use crate::access::redaction::{Redact, Redactor};
-use crate::body;
+use crate::access::redaction::{FieldNames, Redact, Redactor};
+use crate::body::{self, BodyBudget};
 use crate::connection::pool::Pool;
 use crate::connection::response_budget::ResponseBudget;
 use crate::error::{Failure, ReadError};
@@ -40,6 +40,7 @@ const NEXT_PAGE: &str = "/meta/continue";
 pub(super) struct Reader<S> {
     pub(super) load: Load<S>,
     pub(super) redact: Redact<S>,
+    pub(super) field_names: FieldNames,
     /// Changes after each publication; the value is ignored.
     pub(super) published: watch::Receiver<u64>,
     pub(super) pool: Pool,
@@ -51,6 +52,8 @@ pub(super) struct Reader<S> {
     pub(super) patience: Duration,
     pub(super) body_limit: usize,
     pub(super) body_patience: Duration,
+    /// Room for the bodies that are read or answered.
+    pub(super) bodies: BodyBudget,
     pub(super) streams: Streams,
     pub(super) response_budget: ResponseBudget,
     pub(super) walks: Arc<Walks<S>>,
@@ -79,7 +82,11 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         let format = Format::choose(call.params.text(FORMAT), &call.headers, route.rows.is_some())?;
         self.wait_for_min_generation(&call.params).await?;
         let question = match route.method {
-            Method::Post => Some(self.question(&call.headers, call.body).await?),
+            Method::Post => {
+                let (headers, limit, patience) = (&call.headers, self.body_limit, self.body_patience);
+                body::check_type(headers, &["application/json"])?;
+                Some(body::read_within(headers, call.body, limit, patience, &self.bodies).await?)
+            }
             Method::Get | Method::Put => None,
         };
         let pool = match &question {
@@ -88,9 +95,10 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         };
         let (reader, route) = (Arc::clone(&self), Arc::clone(route));
         let job = move || {
-            let params = match question {
-                Some(text) => call.params.with_body(parsed(&text)?),
-                None => call.params,
+            // The room is held until the answer is there, and in it the text.
+            let (params, _room) = match question {
+                Some((text, room)) => (call.params.with_body(text)?, Some(room)),
+                None => (call.params, None),
             };
             let (snapshot, read) = reader.read(&route, &read, &params, &call.info)?;
             let redactor = reader.redactor(&snapshot, &call.info.viewer);
@@ -110,7 +118,7 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
 
     /// Returns what takes foreign names out of answers of a snapshot.
     pub(super) fn redactor(&self, snapshot: &S, viewer: &Viewer) -> Redactor {
-        Redactor::of(viewer, || (self.redact)(snapshot, viewer))
+        Redactor::of(viewer, &self.field_names, || (self.redact)(snapshot, viewer))
     }
 
     /// Returns the pool of a read without a body.
@@ -216,12 +224,6 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
         }
     }
 
-    /// Reads the body of a `POST`. Fails unless its type is JSON and it is short enough.
-    async fn question(&self, headers: &HeaderMap, body: Body) -> Result<String, Failure> {
-        body::check_type(headers, &["application/json"])?;
-        body::read_text(headers, body, self.body_limit, self.body_patience).await
-    }
-
     /// Waits until a snapshot of at least this generation is published. Fails with 429 when too many requests wait,
     /// and with 503 after the time limit.
     async fn wait(&self, wanted: u64) -> Result<(), Failure> {
@@ -252,11 +254,6 @@ impl<S: Published + Send + Sync + 'static> Reader<S> {
             }
         }
     }
-}
-
-fn parsed(text: &str) -> Result<Value, ReadError> {
-    serde_json::from_str(text)
-        .map_err(|error| ReadError::BadRequest("MalformedJson", format!("the body is not JSON: {error}")))
 }
 
 fn render<S>(value: &Value, params: &Params, format: Format, route: &Route<S>) -> Result<Vec<u8>, Failure> {

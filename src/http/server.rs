@@ -17,9 +17,10 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::gate::Gate;
-use crate::access::redaction::{Redact, Redactor};
+use crate::access::redaction::{FieldNames, Redact, Redactor};
 use crate::access::share::Share;
 use crate::authority::Authority;
+use crate::body::BodyBudget;
 use crate::connection::listen::Bound;
 use crate::connection::pool::{Pool, Times};
 use crate::connection::response_budget::ResponseBudget;
@@ -29,7 +30,7 @@ use crate::path_entry::PathEntry;
 use crate::read::{self, Load, Reader};
 use crate::recent::Recent;
 use crate::registration::endpoint::Endpoint;
-use crate::registration::openapi::{check_schemas, describe};
+use crate::registration::openapi::{check_schemas, describe, field_names};
 use crate::registration::operation::{self, Operation};
 use crate::registration::route::{Method, Route};
 use crate::standard::flags::{self, Flagged, Switch};
@@ -66,8 +67,11 @@ pub struct Limits {
     pub generation_patience: Duration,
     /// Maximum body size of a switch request, in bytes.
     pub flag_body: usize,
-    /// Maximum JSON body size of a read, in bytes. Every waiting read may hold one.
+    /// Maximum JSON body size of a read, in bytes.
     pub question_body: usize,
+    /// Maximum size of the JSON bodies of all reads that arrive, wait or are answered, in bytes; further ones wait while they
+    /// have time to arrive, and get 429.
+    pub question_bytes: usize,
     /// Time limit for a request body to arrive.
     pub body_patience: Duration,
     /// Time limit for a request head to arrive; idle connections are closed after it, too.
@@ -104,6 +108,7 @@ impl Default for Limits {
             generation_patience: Duration::from_secs(5),
             flag_body: 4096,
             question_body: 256 * 1024,
+            question_bytes: 32 << 20,
             body_patience: Duration::from_secs(5),
             header_patience: Duration::from_secs(10),
             write_patience: Duration::from_secs(10),
@@ -237,10 +242,14 @@ where
     let of_chores = Arc::new(ResponseBudget::new(limits.answer_bytes, limits.write_patience));
     let times = Times { turn: limits.turn_patience, run: limits.read_patience };
     let (load, redact) = (Arc::clone(&parts.load), Arc::clone(&parts.redact));
+    let described = operations.to_vec();
+    let fields: FieldNames = Arc::new(LazyLock::new(Box::new(move || field_names(&described))));
+    let of_fields = Arc::clone(&fields);
     let redactor: Arc<dyn Fn(&Viewer) -> Redactor + Send + Sync> =
-        Arc::new(move |viewer| Redactor::of(viewer, || redact(&load(), viewer)));
+        Arc::new(move |viewer| Redactor::of(viewer, &of_fields, || redact(&load(), viewer)));
     let reader = Arc::new(Reader {
         redact: parts.redact,
+        field_names: fields,
         load: parts.load,
         published: parts.published,
         pool: Pool::new(limits.reads, limits.reads_waiting).within(times),
@@ -250,6 +259,7 @@ where
         patience: limits.generation_patience,
         body_limit: limits.question_body,
         body_patience: limits.body_patience,
+        bodies: BodyBudget::new(limits.question_bytes.max(limits.question_body)),
         streams: Streams {
             followers: Arc::new(Semaphore::new(limits.followers)),
             // As many places as connections, so no feed is turned away.

@@ -1,7 +1,7 @@
 //! Admission webhooks: answers an API server that asks about ElasticQuotas and pods before it stores them.
 //!
 //! The rules are the plugin's (`pellucid_elastic_quota::rules`), the watches are `kubernetes`', the server is
-//! `http`'s. Here: what is known (`cache`), and the conversation (`review`, `quotas`, `pods`). *Invariant:* it writes
+//! `http`'s. Here: what is known (`cache`), and the conversation (`kept`, `review`, `quotas`, `pods`). *Invariant:* it writes
 //! nothing, and decides nothing that the rules do not.
 //!
 //! A review is answered from what the watches have brought, which may be older than what the API server stores. So before
@@ -11,6 +11,7 @@
 //! Start with [`Webhook::start`].
 
 mod cache;
+mod kept;
 mod pods;
 mod quotas;
 mod review;

@@ -10,8 +10,8 @@ use pellucid_cluster::input::Input;
 use pellucid_elastic_quota::ELASTIC_QUOTA;
 use pellucid_elastic_quota::rules::Gates;
 use pellucid_http::{
-    HealthCheck, Kind as ParamKind, Limits, Names, Observation, Param, Parts, ReadError, Renderer, Route,
-    Server, Tls, Version,
+    HealthCheck, Kind as ParamKind, Limits, Names, Observation, Param, Params, Parts, ReadError, Renderer,
+    RequestInfo, Route, Server, Tls, Version,
 };
 use pellucid_kubernetes::decode::Decoder;
 use pellucid_kubernetes::kinds::Kind;
@@ -24,6 +24,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::cache::{Cache, Objects, Quotas, listed};
+use crate::kept::{OfPod, OfQuota};
 use crate::review::{self, Review};
 use crate::{MUTATE_QUOTA, VALIDATE_POD, VALIDATE_QUOTA, pods, quotas};
 
@@ -31,6 +32,8 @@ use crate::{MUTATE_QUOTA, VALIDATE_POD, VALIDATE_QUOTA, pods, quotas};
 const INPUTS: usize = 4096;
 /// Most bytes of a review: two objects of an API server's greatest size, and the rest.
 const REVIEW: usize = 4 << 20;
+/// Most bytes of all reviews that arrive or are answered. Nobody is asked who he is, so this holds for strangers too.
+const REVIEWS: usize = 32 << 20;
 /// Longest wait for a fresh list of quotas before a refusal. Below the 10 s that an API server waits.
 const FRESH: Duration = Duration::from_secs(3);
 
@@ -213,18 +216,27 @@ impl Reviewer {
 
 /// One way to answer a review.
 type Answer = fn(&Reviewer, &Cache, &Value) -> Result<Value, ReadError>;
+/// Reads what a way to answer looks at.
+type Kept = fn(&Params) -> Result<Value, ReadError>;
+
+fn of_quota(params: &Params) -> Result<Value, ReadError> {
+    params.body().map(|OfQuota(value)| value)
+}
+
+fn of_pod(params: &Params) -> Result<Value, ReadError> {
+    params.body().map(|OfPod(value)| value)
+}
 
 fn parts(reviewer: &Arc<Reviewer>, cache: Arc<Cache>, now: Clock, version: Version) -> Parts<Cache> {
-    let paths: [(&str, &str, Answer); 3] = [
-        (MUTATE_QUOTA, "Fill in what an ElasticQuota lacks", Reviewer::mutate_quota),
-        (VALIDATE_QUOTA, "Judge an ElasticQuota", Reviewer::validate_quota),
-        (VALIDATE_POD, "Judge the quota labels of a pod", Reviewer::validate_pod),
+    let paths: [(&str, &str, Kept, Answer); 3] = [
+        (MUTATE_QUOTA, "Fill in what an ElasticQuota lacks", of_quota, Reviewer::mutate_quota),
+        (VALIDATE_QUOTA, "Judge an ElasticQuota", of_quota, Reviewer::validate_quota),
+        (VALIDATE_POD, "Judge the quota labels of a pod", of_pod, Reviewer::validate_pod),
     ];
-    let route = |(path, summary, answer): (&str, &str, Answer)| {
+    let route = |(path, summary, kept, answer): (&str, &str, Kept, Answer)| {
         let reviewer = reviewer.clone();
-        let read = move |cache: &Cache, params: &pellucid_http::Params, _: &pellucid_http::RequestInfo| {
-            answer(&reviewer, cache, &params.body()?)
-        };
+        let read =
+            move |cache: &Cache, params: &Params, _: &RequestInfo| answer(&reviewer, cache, &kept(params)?);
         Route::get(path, "webhooks", summary, BodySchema::any(), read)
             .asked_with(BodySchema::any())
             .param(Param::query("timeout", ParamKind::String, "How long the API server waits; not used."))
@@ -245,7 +257,7 @@ fn parts(reviewer: &Arc<Reviewer>, cache: Arc<Cache>, now: Clock, version: Versi
         version,
         now,
         observe: Arc::new(|_: Observation<'_>| {}),
-        limits: Limits { reads: 4, question_body: REVIEW, ..Limits::default() },
+        limits: Limits { reads: 4, question_body: REVIEW, question_bytes: REVIEWS, ..Limits::default() },
         authority: None,
         redact: Arc::new(|_: &Cache, _: &Viewer| -> Arc<dyn Names> { Arc::new(Everything) }),
     }

@@ -122,6 +122,23 @@ fn the_chart_is_well_formed_and_refuses_wrong_values() {
     }
 }
 
+#[test]
+fn addresses_and_places_of_the_webhook_can_be_set() {
+    let Some(helm) = helm() else { return };
+    let render = |settings: &[&str]| {
+        says(&helm, &[&["template", "pellucid", CHART][..], &WEBHOOK[..2], settings].concat())
+    };
+    contains(&render(&[]), &["\"--bind-address=::\"", "--listen=[::]:9443"]);
+    let set = "serving.bindAddress=10.0.0.1,webhook.bindAddress=10.0.0.2,webhook.nodeSelector.place=edge,\
+        webhook.podAnnotations.note=here,webhook.tolerations[0].key=edge-taint,webhook.resources.limits.memory=300Mi,\
+        webhook.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=7";
+    let text = render(&["--set", set]);
+    contains(&text, &["\"--bind-address=10.0.0.1\"", "--listen=10.0.0.2:9443"]);
+    let webhook = text.split("---\n").find(|part| part.contains("- webhook\n")).expect("its Deployment");
+    contains(webhook, &["place: edge", "note: here", "key: edge-taint", "memory: 300Mi", "weight: 7"]);
+    assert!(!webhook.contains("podAntiAffinity"), "affinity replaces it: {webhook}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_api_server_accepts_base_and_chart() {
     with_kubectl(accepted).await;

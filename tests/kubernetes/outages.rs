@@ -210,16 +210,23 @@ async fn a_silent_watch_is_opened_anew_and_one_with_bookmarks_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_began_anew_is_listed_again() {
-    let (mock, _io, arrived) = running().await;
-    let mut list = list([pod("other", "u", None)]);
-    // The resourceVersion was 10 before.
-    list["metadata"]["resourceVersion"] = json!("3");
-    mock.fail(Some(Fault::Refuse));
-    sleep(Duration::from_secs(1)).await;
-    mock.on("GET /api/v1/pods", [Answer::Json(200, list)]);
-    mock.fail(None);
-    until("the new list arrives", PATIENCE, || arrived.has("pods [\"other\"] without []")).await;
+async fn a_server_that_began_anew_is_listed_again_whatever_stood_in_for_it() {
+    use Fault::{Later, Refuse, Unavailable};
+    // A load balancer answers while there is no server behind it.
+    for faults in [&[Refuse][..], &[Refuse, Unavailable], &[Unavailable], &[Refuse, Later]] {
+        let (mock, _io, arrived) = running().await;
+        let mut list = list([pod("other", "u", None)]);
+        // The resourceVersion was 10 before.
+        list["metadata"]["resourceVersion"] = json!("3");
+        for fault in faults {
+            mock.fail(Some(*fault));
+            sleep(Duration::from_secs(5)).await;
+        }
+        mock.on("GET /api/v1/pods", [Answer::Json(200, list)]);
+        mock.fail(None);
+        let is_listed = || arrived.has("pods [\"other\"] without []");
+        until(&format!("the new list after {faults:?}"), PATIENCE, is_listed).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -157,6 +157,18 @@ fn tenant_of_koordinator(namespace: &str, start: &str, number: usize) -> Vec<Val
     all.chain([room("room", 500), room("large", 90_000), queue]).collect()
 }
 
+/// Returns objects with names that answers have as words of their own, by accident or on purpose.
+fn words_of_answers() -> Vec<Value> {
+    vec![
+        deployment("pellucid"),
+        pod("0", 100),
+        pod("3", 77_000),
+        pod("rows", 77_000),
+        gang(" ", "plugin", 77_000),
+        gang("nodes are", "le", 77_000),
+    ]
+}
+
 /// Returns the owner of a tenant's reservation, which comes when its room is there.
 fn owner_of_room(namespace: &str, start: &str) -> Value {
     within(pod(&format!("{start}-owner"), 400), namespace)
@@ -179,6 +191,7 @@ async fn two_tenants() -> Secure {
     objects.extend((0..3).map(|n| machine(&format!("n{n}"))));
     objects.push(priority_class("urgent", 1000, "PreemptLowerPriority"));
     objects.extend(tenant(THEIRS, MARK).into_iter().chain(tenant(MINE, "own")));
+    objects.extend(words_of_answers().into_iter().map(|object| within(object, THEIRS)));
     objects.extend(tenant_of_koordinator(THEIRS, MARK, 1));
     objects.extend(tenant_of_koordinator(MINE, "own", 2));
     let secure = start_with(objects, Some(CONFIGURATION)).await;
@@ -364,6 +377,38 @@ async fn no_answer_names_what_belongs_to_another_tenant() {
         assert!(silent.is_empty(), "the tenant gets nothing but errors from {silent:?}");
         assert!(told > 300, "only {told} of {} were answered", walked.len());
         assert!(seen > 30, "the other one sees names in {seen} answers only");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_that_are_words_of_answers_take_nothing_out_of_those_of_others() {
+    asking(two_tenants().await, |secure| {
+        let (root, ann) = (secure.user("root"), secure.user("ann"));
+        let ann = ann.with_header(&format!("X-Pellucid-Namespaces: {MINE}"));
+        let path = format!("/apis/v1/explain/pods/{MINE}/own-huge");
+        let of = |who: &Caller| {
+            let body = who.get(&path).json();
+            ["profile", "message"].map(|field| body[field].clone())
+        };
+        let seen = of(&root);
+        assert_eq!(seen[0], "pellucid");
+        assert!(seen[1].as_str().is_some_and(|text| text.contains("0/3 nodes are")), "{seen:?}");
+        assert_eq!(of(&ann), seen);
+        let summary = ann.get("/apis/v1/summary/pending?by=code").json();
+        assert!(summary["rows"].as_array().is_some_and(|rows| !rows.is_empty()), "{summary}");
+        let samples = |who: &Caller, part: &str| {
+            let text = patient(who, "/metrics").text();
+            text.lines()
+                .filter(|line| line.contains(part))
+                .map(|line| line.split(' ').next().unwrap().to_owned())
+                .collect()
+        };
+        for part in ["profile=\"pellucid\"", "le=\""] {
+            let (all, seen): (BTreeSet<String>, BTreeSet<String>) =
+                (samples(&root, part), samples(&ann, part));
+            assert!(!seen.is_empty() && seen.is_superset(&all), "{part}: {:?}", all.difference(&seen));
+        }
     })
     .await;
 }

@@ -123,5 +123,6 @@ pub(crate) fn simulate(snapshot: &Snapshot, now: Now, body: &Value) -> Result<Va
     let route = ROUTES.iter().find(|route| route.path == "/apis/v1/simulate").expect("it is registered");
     let Answers::Json(read) = &route.answers else { panic!("it answers JSON") };
     let info = RequestInfo { now, ..RequestInfo::default() };
-    read(snapshot, &Params::default().with_body(body.clone()), &info).map_err(|error| format!("{error:?}"))
+    let params = Params::default().with_body(body.to_string()).expect("JSON");
+    read(snapshot, &params, &info).map_err(|error| format!("{error:?}"))
 }

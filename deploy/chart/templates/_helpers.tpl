@@ -24,6 +24,12 @@ app.kubernetes.io/name: {{ .Chart.Name }}-webhook
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{- /* Address and port; an IPv6 address is in brackets. */ -}}
+{{- define "pellucid.socketAddress" -}}
+{{- $address := .bindAddress | default "::" -}}
+{{ if contains ":" $address }}[{{ $address }}]{{ else }}{{ $address }}{{ end }}:{{ .port }}
+{{- end }}
+
 {{- define "pellucid.webhookCall" -}}
 clientConfig:
   service:

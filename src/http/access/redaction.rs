@@ -2,9 +2,10 @@
 //!
 //! A reader who does not see everything gets each body through [`Redactor`], after it was made and before it becomes JSON,
 //! a table or lines; errors pass here too. The published state says which names are foreign ([`Names`]); this file walks
-//! through bodies. Numbers stay, so counts stay right.
+//! through bodies. Numbers stay, so counts stay right. Names of fields and of labels stay too, whatever objects are called.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
 
 use pellucid_model::Viewer;
 use serde_json::{Map, Value};
@@ -23,20 +24,37 @@ pub trait Names: Send + Sync {
 /// Returns what is foreign to a viewer in a state.
 pub type Redact<S> = Arc<dyn Fn(&S, &Viewer) -> Arc<dyn Names> + Send + Sync>;
 
+/// Names of the fields that bodies have by their types, collected when the first reader with limits comes.
+pub(crate) type FieldNames = Arc<LazyLock<BTreeSet<String>, Box<dyn FnOnce() -> BTreeSet<String> + Send>>>;
+
 /// Takes the names that one reader may not see out of answers. Without limits it does nothing.
 #[derive(Clone)]
-pub(crate) struct Redactor(Option<(Viewer, Arc<dyn Names>)>);
+pub(crate) struct Redactor(Option<Limited>);
+
+/// What a reader with limits sees.
+#[derive(Clone)]
+struct Limited {
+    viewer: Viewer,
+    names: Arc<dyn Names>,
+    field_names: FieldNames,
+}
 
 impl Redactor {
     /// Creates the redactor of a viewer. `names` is asked only if the viewer has limits.
-    pub(crate) fn of(viewer: &Viewer, names: impl FnOnce() -> Arc<dyn Names>) -> Self {
-        Self(viewer.limits().map(|_| (viewer.clone(), names())))
+    pub(crate) fn of(
+        viewer: &Viewer,
+        field_names: &FieldNames,
+        names: impl FnOnce() -> Arc<dyn Names>,
+    ) -> Self {
+        let limited =
+            || Limited { viewer: viewer.clone(), names: names(), field_names: Arc::clone(field_names) };
+        Self(viewer.limits().map(|_| limited()))
     }
 
     /// Redacts a body.
     pub(crate) fn value(&self, value: &mut Value) {
-        if let Some((viewer, names)) = &self.0 {
-            walk(value, viewer, &**names, false);
+        if let Some(limited) = &self.0 {
+            limited.walk(value, false);
         }
     }
 
@@ -56,17 +74,19 @@ impl Redactor {
 
     /// Redacts a text.
     pub(crate) fn text(&self, text: String) -> String {
-        let Some((_, names)) = &self.0 else { return text };
-        names.without(&text).unwrap_or(text)
+        let Some(limited) = &self.0 else { return text };
+        limited.names.without(&text).unwrap_or(text)
     }
 
     /// Redacts the lines of metrics: a sample that names something foreign is left out, so that no two have equal labels.
     pub(crate) fn metrics(&self, text: String) -> String {
-        let Some((viewer, names)) = &self.0 else { return text };
+        let Some(Limited { viewer, names, .. }) = &self.0 else { return text };
         let stays = |line: &&str| {
             line.starts_with('#')
-                || label(line, "namespace").is_none_or(|namespace| viewer.sees(namespace))
-                    && names.without(line).is_none()
+                || labels(line).all(|(name, value)| match name {
+                    "namespace" => viewer.sees(&value),
+                    _ => names.without(&value).is_none(),
+                })
         };
         text.split_inclusive('\n').filter(stays).collect()
     }
@@ -86,37 +106,80 @@ impl Redactor {
     }
 }
 
-/// Returns the value of a label of a sample. Names of Kubernetes need no escapes.
-fn label<'l>(line: &'l str, name: &str) -> Option<&'l str> {
-    let (_, rest) = line.split_once(&format!("{name}=\""))?;
-    rest.split('"').next()
+/// Iterates over names and values of the labels of a sample, those of an exemplar too.
+fn labels(line: &str) -> impl Iterator<Item = (&str, String)> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let (before, behind) = rest.split_once("=\"")?;
+        let name = before.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next()?;
+        let (mut value, mut escaped) = (String::new(), false);
+        for (at, c) in behind.char_indices() {
+            match c {
+                '"' if !escaped => {
+                    rest = &behind[at + 1..];
+                    return Some((name, value));
+                }
+                '\\' if !escaped => escaped = true,
+                c => {
+                    value.push(if escaped && c == 'n' { '\n' } else { c });
+                    escaped = false;
+                }
+            }
+        }
+        rest = "";
+        Some((name, value))
+    })
 }
 
-/// Redacts a value. `of_others` says that it is part of what is said about an object of another namespace.
-fn walk(value: &mut Value, viewer: &Viewer, names: &dyn Names, of_others: bool) {
-    match value {
-        Value::String(text) => {
-            if let Some(shown) = names.without(text) {
-                *text = shown;
+impl Limited {
+    /// Redacts a value. `of_others` says that it is part of what is said about an object of another namespace.
+    fn walk(&self, value: &mut Value, of_others: bool) {
+        match value {
+            Value::String(text) => {
+                if let Some(shown) = self.names.without(text) {
+                    *text = shown;
+                }
             }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.walk(item, of_others)),
+            Value::Object(fields) => {
+                let about = subject(fields).map(|namespace| !self.viewer.sees(namespace));
+                if about == Some(true) {
+                    hide(fields, &NAMING);
+                }
+                hide_keys(fields, &self.viewer);
+                let of_others = about.unwrap_or(of_others);
+                if of_others {
+                    hide(fields, &TELLING);
+                }
+                if fields.contains_key(SWITCH) {
+                    hide(fields, &WHO);
+                }
+                fields.values_mut().for_each(|field| self.walk(field, of_others));
+                self.rename(fields);
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, viewer, names, of_others)),
-        Value::Object(fields) => {
-            let about = subject(fields).map(|namespace| !viewer.sees(namespace));
-            if about == Some(true) {
-                hide(fields, &NAMING);
-            }
-            let of_others = about.unwrap_or(of_others);
-            if of_others {
-                hide(fields, &TELLING);
-            }
-            if fields.contains_key(SWITCH) {
-                hide(fields, &WHO);
-            }
-            fields.values_mut().for_each(|field| walk(field, viewer, names, of_others));
-            rename(fields, names);
+    }
+
+    /// Returns the name of a field without foreign names, or `None` when it has none, or is one of a type.
+    fn renamed(&self, field: &str) -> Option<String> {
+        self.names.without(field).filter(|_| !self.field_names.contains(field))
+    }
+
+    /// Renames the fields of a map by names. Those that become equal are numbered, so that none is lost.
+    fn rename(&self, fields: &mut Map<String, Value>) {
+        if !fields.keys().any(|field| self.renamed(field).is_some()) {
+            return;
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        let mut n_hidden = 0;
+        let renamed = std::mem::take(fields).into_iter().map(|(field, value)| match self.renamed(&field) {
+            None => (field, value),
+            Some(shown) => {
+                n_hidden += 1;
+                (format!("{shown} {n_hidden}"), value)
+            }
+        });
+        *fields = renamed.collect();
     }
 }
 
@@ -154,20 +217,21 @@ fn hide(fields: &mut Map<String, Value>, which: &[&str]) {
     }
 }
 
-/// Renames the fields of a map by names. Those that become equal are numbered, so that none is lost.
-fn rename(fields: &mut Map<String, Value>, names: &dyn Names) {
-    if !fields.keys().any(|field| names.without(field).is_some()) {
-        return;
-    }
-    let mut n_hidden = 0;
-    let renamed = std::mem::take(fields).into_iter().map(|(field, value)| match names.without(&field) {
-        None => (field, value),
-        Some(shown) => {
-            n_hidden += 1;
-            (format!("{shown} {n_hidden}"), value)
+/// Hides the fields that say by a key what an object of a body is about, where its namespace is not seen, whatever words
+/// the key has: `7/0` could be a number.
+fn hide_keys(fields: &mut Map<String, Value>, viewer: &Viewer) {
+    for (_, value) in fields.iter_mut().filter(|(field, _)| SUBJECTS.contains(&field.as_str())) {
+        if let Value::String(text) = value
+            && text.split_once('/').is_some_and(|(namespace, _)| is_foreign_number(namespace, viewer))
+        {
+            HIDDEN.clone_into(text);
         }
-    });
-    *fields = renamed.collect();
+    }
+}
+
+fn is_foreign_number(namespace: &str, viewer: &Viewer) -> bool {
+    let is_number = !namespace.bytes().any(|byte| byte.is_ascii_alphabetic());
+    is_number && !namespace.is_empty() && !viewer.sees(namespace)
 }
 
 #[cfg(test)]
@@ -184,8 +248,25 @@ mod tests {
         }
     }
 
+    fn field_names() -> FieldNames {
+        Arc::new(LazyLock::new(Box::new(|| BTreeSet::from(["secretRows".to_owned()]))))
+    }
+
     fn redactor() -> Redactor {
-        Redactor::of(&Viewer::of(["mine"]), || Arc::new(Secret))
+        Redactor::of(&Viewer::of(["mine"]), &field_names(), || Arc::new(Secret))
+    }
+
+    #[test]
+    fn fields_and_labels_keep_their_names_and_keys_of_numbers_go() {
+        let mut body = json!({"secretRows": [{"victim": "7/0"}, {"victim": "mine/0"}], "secret": 1});
+        redactor().value(&mut body);
+        let expected = json!({
+            "secretRows": [{"victim": "(hidden)"}, {"victim": "mine/0"}], "(hidden) 1": 1,
+        });
+        assert_eq!(body, expected);
+        let kept = "secret_total{secret=\"x\\\" y\",namespace=\"mine\"} 1 # {trace_id=\"1\"} 2\n";
+        let text = format!("{kept}a{{b=\"x\\\\\",c=\"a secret\"}} 1\na{{namespace=\"theirs\"}} 1\n");
+        assert_eq!(redactor().metrics(text), kept);
     }
 
     #[test]
@@ -236,7 +317,7 @@ mod tests {
         let text = "# HELP pods\npods{namespace=\"mine\"} 1\npods{namespace=\"theirs\"} 2\nup{at=\"secret\"} 1\nup 1\n";
         let shown = "# HELP pods\npods{namespace=\"mine\"} 1\nup 1\n";
         assert_eq!(redactor().metrics(text.into()), shown);
-        let all = Redactor::of(&Viewer::All, || unreachable!("it sees all"));
+        let all = Redactor::of(&Viewer::All, &field_names(), || unreachable!("it sees all"));
         assert_eq!(all.metrics(text.into()), text);
     }
 

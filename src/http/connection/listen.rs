@@ -32,6 +32,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::authority::Certified;
 use crate::connection::patient::WriteTimeoutStream;
+use crate::connection::socket;
 use crate::error::ServeError;
 use crate::middleware::Peer;
 use crate::server::{Limits, Routers};
@@ -63,7 +64,7 @@ impl Bound {
             io::ErrorKind::AddrInUse => ServeError::InUse { address },
             _ => ServeError::Bind { address, source },
         };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let listener = socket::listen(address).map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         Ok(Self { listener, address: bound, tls: tls.map(Arc::new), routers, limits, end_feeds })
     }
@@ -95,7 +96,8 @@ impl Bound {
                 let slot = Arc::clone(&slots).try_acquire_owned().ok();
                 let router = if slot.is_some() { &self.routers.all } else { &self.routers.health };
                 let serving = Serving {
-                    peer: Peer(peer.ip()),
+                    // An IPv4 peer of a socket of both families has an address of IPv6.
+                    peer: Peer(peer.ip().to_canonical()),
                     user: None,
                     router: router.clone(),
                     limits,

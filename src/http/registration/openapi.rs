@@ -3,7 +3,7 @@
 //! The version is 3.1. The order is that of the sorted operations and of the declared parameters, so equal
 //! registrations give equal text. No running server is needed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pellucid_api::rest::BodySchema;
 use pellucid_model::collections::FxHashSet;
@@ -55,6 +55,26 @@ pub(crate) fn describe(operations: &[Operation], version: &str) -> Result<OpenAp
         .components(Some(components.build()))
         .tags(Some(tags.into_iter().map(|tag| TagBuilder::new().name(tag).build())))
         .build())
+}
+
+/// Returns the names of all fields that bodies have by their types. Maps have others.
+pub(crate) fn field_names(operations: &[Operation]) -> BTreeSet<String> {
+    fn collect(schema: &Value, names: &mut BTreeSet<String>) {
+        match schema {
+            Value::Object(fields) => {
+                if let Some(Value::Object(properties)) = fields.get("properties") {
+                    names.extend(properties.keys().cloned());
+                }
+                fields.values().for_each(|field| collect(field, names));
+            }
+            Value::Array(items) => items.iter().for_each(|item| collect(item, names)),
+            _ => {}
+        }
+    }
+    let mut names = BTreeSet::new();
+    let schemas = schemas(operations).map(|schemas| serde_json::to_value(schemas).unwrap_or_default());
+    collect(&schemas.unwrap_or_default(), &mut names);
+    names
 }
 
 fn path_item(operation: &Operation) -> PathItem {

@@ -6,8 +6,8 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::error::Category;
 
 use crate::error::ReadError;
 
@@ -77,23 +77,22 @@ impl Param {
 #[derive(Clone, Debug, Default)]
 pub struct Params {
     values: Vec<(String, String)>,
-    body: Option<Value>,
+    /// A JSON text.
+    body: Option<String>,
 }
 
 impl Params {
-    /// Sets the JSON body of a `POST`.
-    #[must_use]
-    pub fn with_body(mut self, body: Value) -> Self {
+    /// Sets the JSON body of a `POST`. Fails when the text is no JSON.
+    pub fn with_body(mut self, body: String) -> Result<Self, ReadError> {
+        serde_json::from_str::<IgnoredAny>(&body).map_err(|error| unreadable(&error))?;
         self.body = Some(body);
-        self
+        Ok(self)
     }
 
-    /// Deserialises the JSON body of a `POST`. The error says where it does not match.
+    /// Deserialises the JSON body of a `POST`, from its text: as values of any kind it would take many times the memory. The
+    /// error says where it does not match.
     pub fn body<T: DeserializeOwned>(&self) -> Result<T, ReadError> {
-        T::deserialize(self.body.as_ref().unwrap_or(&Value::Null)).map_err(|error| {
-            let why = shortened(&error.to_string());
-            ReadError::BadRequest("InvalidBody", format!("the body is not what is expected here: {why}"))
-        })
+        serde_json::from_str(self.body.as_deref().unwrap_or("null")).map_err(|error| unreadable(&error))
     }
 
     /// Returns the value of a parameter, if the request has it.
@@ -195,6 +194,19 @@ impl Params {
                 }
                 _ => Ok(()),
             },
+        }
+    }
+}
+
+fn unreadable(error: &serde_json::Error) -> ReadError {
+    match error.classify() {
+        Category::Data => {
+            let why = shortened(&error.to_string());
+            ReadError::BadRequest("InvalidBody", format!("the body is not what is expected here: {why}"))
+        }
+        // Such as an unclosed bracket, or brackets within each other beyond a limit.
+        Category::Syntax | Category::Eof | Category::Io => {
+            ReadError::BadRequest("MalformedJson", format!("the body is not JSON: {error}"))
         }
     }
 }

@@ -4,6 +4,9 @@
 //! request is then sent once more with the new token, for a server that does not know the user has done nothing. kube renews
 //! after fixed times only, so each request of up to a minute would fail after a token was revoked.
 //!
+//! One renewal runs at a time, for all requests, and they wait for it only when they have no valid token: a Lease must be
+//! renewed while a plugin takes its time.
+//!
 //! Not here: tokens without an end and passwords, which kube adds.
 
 use std::path::{Path, PathBuf};
@@ -18,7 +21,8 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 use kube::client::Body;
 use kube::config::{AuthInfo, ExecConfig};
-use tokio::sync::Mutex;
+use parking_lot::Mutex;
+use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceExt};
@@ -29,7 +33,7 @@ use crate::connection::exec_plugin::{Credential, LIMIT, PluginError, failed, run
 const EARLY: SignedDuration = SignedDuration::from_secs(60);
 /// How long a token from a file is used before the file is read again.
 const FILE: Duration = Duration::from_secs(60);
-/// Shortest pause between two renewals of tokens that the server rejects.
+/// Shortest pause between two renewals, whatever is wrong with the token: a plugin may give one that is about to expire.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Why there is no token. Never contains one.
@@ -54,14 +58,31 @@ enum Source {
     File(PathBuf),
 }
 
+impl Source {
+    async fn ask(&self) -> Result<Token, TokenError> {
+        match self {
+            Self::Plugin(exec) => {
+                let token = bearer(&run(exec, LIMIT).await?)?;
+                Ok(token.ok_or_else(|| failed(exec, "printed no token"))?)
+            }
+            Self::File(path) => read(path).await,
+        }
+    }
+}
+
 /// A token as a header.
 struct Token {
     header: HeaderValue,
     /// Its expiry, if a plugin gave one.
     end: Option<Timestamp>,
-    made: Instant,
     /// Whether the server rejected it.
     is_rejected: bool,
+}
+
+impl Token {
+    fn ends_within(&self, time: SignedDuration) -> bool {
+        self.end.is_some_and(|end| now() + time >= end)
+    }
 }
 
 /// Adds a token to requests, and renews it.
@@ -70,7 +91,45 @@ pub(crate) struct BearerToken(Arc<Inner>);
 
 struct Inner {
     source: Source,
-    token: Mutex<Token>,
+    state: Mutex<State>,
+}
+
+struct State {
+    token: Token,
+    /// When the last renewal ended.
+    asked: Instant,
+    /// Why it failed, if it did.
+    problem: Option<Arc<TokenError>>,
+    /// Closed once the renewal that was begun last has ended.
+    renewal: watch::Receiver<()>,
+}
+
+impl State {
+    fn is_due(&self, source: &Source) -> bool {
+        let age = self.asked.elapsed();
+        let is_old = matches!(source, Source::File(_)) && age >= FILE;
+        age >= AGAIN && (is_old || self.token.is_rejected || self.token.ends_within(EARLY))
+    }
+
+    fn is_renewing(&self) -> bool {
+        self.renewal.has_changed().is_ok()
+    }
+
+    /// Returns whether requests go on with the token while it is renewed. Those with a token of a file wait, as reading one
+    /// takes no time.
+    fn is_usable(&self, source: &Source) -> bool {
+        matches!(source, Source::Plugin(_))
+            && !self.token.is_rejected
+            && !self.token.ends_within(SignedDuration::ZERO)
+    }
+
+    /// Returns the token, or why there is no new one in place of one that has ended.
+    fn header(&self) -> Result<HeaderValue, Arc<TokenError>> {
+        match &self.problem {
+            Some(problem) if self.token.ends_within(SignedDuration::ZERO) => Err(Arc::clone(problem)),
+            _ => Ok(self.token.header.clone()),
+        }
+    }
 }
 
 impl BearerToken {
@@ -100,37 +159,55 @@ impl BearerToken {
             }
             (None, None) => return Ok(None),
         };
-        Ok(Some(Self(Arc::new(Inner { source, token: Mutex::new(token) }))))
+        let (asked, renewal) = (Instant::now(), watch::channel(()).1);
+        let state = Mutex::new(State { token, asked, problem: None, renewal });
+        Ok(Some(Self(Arc::new(Inner { source, state }))))
     }
 
-    /// Returns the header, with a new token when the current one is about to expire or was rejected.
-    async fn header(&self) -> Result<HeaderValue, TokenError> {
-        let mut token = self.0.token.lock().await;
-        let age = token.made.elapsed();
-        let is_over = token.end.is_some_and(|end| now() + EARLY >= end);
-        let is_due = is_over || (token.is_rejected && age >= AGAIN);
-        match &self.0.source {
-            Source::Plugin(exec) if is_due => {
-                let credential = run(exec, LIMIT).await?;
-                *token = bearer(&credential)?.ok_or_else(|| failed(exec, "printed no token"))?;
+    /// Returns the header. Waits for a new token only where the current one was rejected or has ended.
+    async fn header(&self) -> Result<HeaderValue, Arc<TokenError>> {
+        let mut renewal = {
+            let mut state = self.0.state.lock();
+            if !state.is_renewing() && state.is_due(&self.0.source) {
+                state.renewal = self.renew();
             }
-            Source::File(path) if is_due || age >= FILE => match read(path).await {
-                Ok(new) => *token = new,
-                // It is being replaced, or the old token still has some time.
-                Err(error) => {
-                    tracing::warn!(error = %error, "the old token is used on");
-                    token.made = Instant::now();
+            if !state.is_renewing() || state.is_usable(&self.0.source) {
+                return state.header();
+            }
+            state.renewal.clone()
+        };
+        while renewal.changed().await.is_ok() {}
+        self.0.state.lock().header()
+    }
+
+    /// Begins to renew the token. A task of its own does it for all who wait, and goes on when a request with little time
+    /// has given up.
+    fn renew(&self) -> watch::Receiver<()> {
+        let (end, renewal) = watch::channel(());
+        let inner = Arc::clone(&self.0);
+        tokio::spawn(async move {
+            let asked = inner.source.ask().await;
+            let mut state = inner.state.lock();
+            state.asked = Instant::now();
+            match asked {
+                Ok(token) => {
+                    state.token = token;
+                    state.problem = None;
                 }
-            },
-            Source::Plugin(_) | Source::File(_) => {}
-        }
-        Ok(token.header.clone())
+                Err(error) => {
+                    tracing::warn!(error = %error, "token not renewed");
+                    state.problem = Some(Arc::new(error));
+                }
+            }
+            drop(end);
+        });
+        renewal
     }
 
     /// Notes that the server rejected a request with this header.
-    async fn reject(&self, header: &HeaderValue) {
-        let mut token = self.0.token.lock().await;
-        token.is_rejected |= token.header == *header;
+    fn reject(&self, header: &HeaderValue) {
+        let mut state = self.0.state.lock();
+        state.token.is_rejected |= state.token.header == *header;
     }
 }
 
@@ -162,7 +239,7 @@ fn bearer(credential: &Credential) -> Result<Option<Token>, PluginError> {
 fn token(text: &str, end: Option<Timestamp>) -> Option<Token> {
     let mut header = HeaderValue::try_from(format!("Bearer {text}")).ok()?;
     header.set_sensitive(true);
-    Some(Token { header, end, made: Instant::now(), is_rejected: false })
+    Some(Token { header, end, is_rejected: false })
 }
 
 /// Copies a request; `None` if its body is a stream, which can be sent only once.
@@ -220,14 +297,14 @@ where
             if response.status() != StatusCode::UNAUTHORIZED {
                 return Ok(response);
             }
-            token.reject(&header).await;
+            token.reject(&header);
             // The old answer says more than why there is no new token, which the next request will meet.
             let new = token.header().await.ok().filter(|new| *new != header);
             let (Some(mut again), Some(new)) = (again, new) else { return Ok(response) };
             again.headers_mut().insert(AUTHORIZATION, new.clone());
             let response = inner.oneshot(again).await?;
             if response.status() == StatusCode::UNAUTHORIZED {
-                token.reject(&new).await;
+                token.reject(&new);
             }
             Ok(response)
         };
@@ -236,163 +313,5 @@ where
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use super::*;
-
-    fn user(script: &str) -> AuthInfo {
-        let exec = ExecConfig {
-            command: Some("sh".into()),
-            args: Some(vec!["-c".into(), script.into()]),
-            ..ExecConfig::default()
-        };
-        AuthInfo { exec: Some(exec), ..AuthInfo::default() }
-    }
-
-    fn printing(status: &str) -> AuthInfo {
-        user(&format!("echo '{{\"kind\":\"ExecCredential\",\"status\":{status}}}'"))
-    }
-
-    fn file(token: &str) -> (tempfile::NamedTempFile, AuthInfo) {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(&file, token).expect("it is written");
-        let token_file = Some(file.path().display().to_string());
-        (file, AuthInfo { token_file, ..AuthInfo::default() })
-    }
-
-    async fn header(token: &BearerToken) -> String {
-        let header = token.header().await.expect("a token");
-        assert!(header.is_sensitive());
-        header.to_str().expect("text").to_owned()
-    }
-
-    #[tokio::test]
-    async fn a_token_is_renewed_when_it_ends_and_kept_while_it_does_not() {
-        for (end, is_kept) in [("2020-01-01T00:00:00Z", false), ("2999-01-01T00:00:00Z", true)] {
-            let script = format!(
-                "echo '{{\"status\":{{\"expirationTimestamp\":\"{end}\",\"token\":\"'$(date +%N)'\"}}}}'"
-            );
-            let token = BearerToken::of(&mut user(&script)).await.expect("a token").expect("a plugin");
-            assert_eq!(header(&token).await == header(&token).await, is_kept, "{end}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_rejected_token_is_renewed_but_not_at_every_request() {
-        let script = "echo '{\"status\":{\"token\":\"'$(date +%N)'\"}}'";
-        let token = BearerToken::of(&mut user(script)).await.expect("a token").expect("a plugin");
-        tokio::time::pause();
-        let one = token.header().await.expect("one");
-        token.reject(&HeaderValue::from_static("Bearer another")).await;
-        tokio::time::advance(AGAIN).await;
-        assert_eq!(token.header().await.expect("the same"), one);
-        token.reject(&one).await;
-        tokio::time::resume();
-        let two = token.header().await.expect("two");
-        assert_ne!(two, one);
-        token.reject(&two).await;
-        assert_eq!(token.header().await.expect("the same"), two, "the plugin has just run");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_file_is_read_again_after_a_minute_and_after_a_rejection() {
-        let (mut file, mut user) = file("one\n");
-        let token = BearerToken::of(&mut user).await.expect("a token").expect("a file");
-        assert!(user.token_file.is_none(), "kube does not add it as well");
-        std::fs::write(&file, "two").expect("it is written");
-        assert_eq!(header(&token).await, "Bearer one");
-        tokio::time::advance(FILE).await;
-        assert_eq!(header(&token).await, "Bearer two");
-        std::fs::write(&file, "three").expect("it is written");
-        tokio::time::advance(AGAIN).await;
-        assert_eq!(header(&token).await, "Bearer two");
-        token.reject(&HeaderValue::from_static("Bearer two")).await;
-        assert_eq!(header(&token).await, "Bearer three");
-        // While it is replaced it may be empty.
-        file.as_file_mut().set_len(0).expect("it is emptied");
-        tokio::time::advance(FILE).await;
-        assert_eq!(header(&token).await, "Bearer three");
-        file.as_file_mut().write_all(b"four").expect("it is written");
-        tokio::time::advance(FILE).await;
-        assert!(header(&token).await.ends_with("four"));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_request_with_a_replaced_token_is_sent_once_more_and_not_more_often() {
-        let (file, mut user) = file("one");
-        let token = BearerToken::of(&mut user).await.expect("a token").expect("a file");
-        let right = Arc::new(parking_lot::Mutex::new("one"));
-        let asked = Arc::new(AtomicUsize::new(0));
-        let (known, counted) = (right.clone(), asked.clone());
-        let server = tower::service_fn(move |request: Request<Body>| {
-            counted.fetch_add(1, Ordering::Relaxed);
-            let right = format!("Bearer {}", known.lock());
-            let is_known = request.headers()[AUTHORIZATION] == *right;
-            let status = if is_known { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
-            let response = Response::builder().status(status).body(()).expect("a response");
-            std::future::ready(Ok::<_, BoxError>(response))
-        });
-        let client = token.layer(server);
-        let ask = async || {
-            let status =
-                client.clone().oneshot(Request::new(Body::empty())).await.expect("an answer").status();
-            (status, asked.swap(0, Ordering::Relaxed))
-        };
-        let set = |token| *right.lock() = token;
-        assert_eq!(ask().await, (StatusCode::OK, 1));
-        tokio::time::advance(AGAIN).await;
-        std::fs::write(&file, "two").expect("it is written");
-        set("two");
-        assert_eq!(ask().await, (StatusCode::OK, 2));
-        // The new one may be wrong as well; what has just been renewed is not renewed again.
-        tokio::time::advance(AGAIN).await;
-        std::fs::write(&file, "wrong").expect("it is written");
-        set("three");
-        assert_eq!(ask().await, (StatusCode::UNAUTHORIZED, 2));
-        assert_eq!(ask().await, (StatusCode::UNAUTHORIZED, 1));
-        tokio::time::advance(AGAIN).await;
-        assert_eq!(ask().await, (StatusCode::UNAUTHORIZED, 1), "a token that stays the same is sent once");
-        tokio::time::advance(AGAIN).await;
-        std::fs::write(&file, "three").expect("it is written");
-        assert_eq!(ask().await, (StatusCode::OK, 1));
-    }
-
-    #[tokio::test]
-    async fn what_is_wrong_with_a_file_is_said() {
-        for (text, want) in [("", "it is empty"), (" \n", "it is empty"), ("a\nb", UNUSABLE)] {
-            let (file, mut user) = file(text);
-            let error = BearerToken::of(&mut user).await.err().expect(want).to_string();
-            assert_eq!(error, format!("users[].user.tokenFile: {}: {want}", file.path().display()));
-        }
-        let mut user = AuthInfo { token_file: Some("/does/not/exist".into()), ..AuthInfo::default() };
-        let error = BearerToken::of(&mut user).await.err().expect("there is no file").to_string();
-        assert!(error.starts_with("users[].user.tokenFile: /does/not/exist: "), "{error}");
-    }
-
-    #[tokio::test]
-    async fn a_certificate_goes_to_the_user() {
-        let mut user = printing(r#"{"clientCertificateData":"cert","clientKeyData":"keys"}"#);
-        assert!(BearerToken::of(&mut user).await.expect("a certificate").is_none());
-        assert_eq!(user.client_certificate_data.as_deref(), Some("Y2VydA=="));
-        assert!(user.client_key_data.is_some() && user.exec.is_none());
-    }
-
-    #[tokio::test]
-    async fn what_is_wrong_with_a_plugin_is_said_without_its_output() {
-        for (mut user, want) in [
-            (user("echo secret; exit 3"), "\"sh\" failed: exit status: 3"),
-            (user("echo '{\"status\": secret'"), "\"sh\" printed no ExecCredential with a status"),
-            (printing("{}"), "\"sh\" printed neither a token nor a certificate with its key"),
-            (
-                printing(r#"{"token":"x","expirationTimestamp":"soon"}"#),
-                "expirationTimestamp \"soon\" is no point in time",
-            ),
-            (AuthInfo { exec: Some(ExecConfig::default()), ..AuthInfo::default() }, "command is not set"),
-        ] {
-            let error = BearerToken::of(&mut user).await.err().expect(want).to_string();
-            assert_eq!(error, format!("users[].user.exec: {want}"));
-        }
-    }
-}
+#[path = "bearer_token_tests.rs"]
+mod tests;

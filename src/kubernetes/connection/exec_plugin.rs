@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::process::Command;
 
-/// Time limit of the command. It is shorter than any request's, so that a request fails with the plugin's error.
+/// Time limit of the command. It is shorter than that of most requests, so that they fail with the plugin's error.
 pub(crate) const LIMIT: Duration = Duration::from_secs(8);
 
 /// Why a plugin gave no credential. Never contains its output.

@@ -85,7 +85,8 @@ pub(super) enum Position {
     /// All changes up to `version` were received.
     Watch {
         version: String,
-        /// Whether the connection was lost: a server with other versions may answer next.
+        /// Whether the connection was lost or the server failed since: one with other versions may answer next. It stays so
+        /// until a watch has been opened after a look at the server's newest version.
         is_doubtful: bool,
     },
 }
@@ -188,7 +189,7 @@ impl Watcher {
                 self.broke(text, RetryCause::Expired, true);
                 return Some((Position::List(Listing::default()), Duration::ZERO));
             }
-            Err(error) => return self.not_opened(error, version).await,
+            Err(error) => return self.not_opened(error, version, is_doubtful).await,
         };
         self.go_on(Lines::new(body, self.limits.object_bytes), version).await
     }
@@ -215,7 +216,7 @@ impl Watcher {
         WatchParams { timeout, bookmarks: true, ..WatchParams::default() }
     }
 
-    async fn not_opened(&mut self, error: ReadError, version: String) -> Next {
+    async fn not_opened(&mut self, error: ReadError, version: String, was_doubtful: bool) -> Next {
         if error.code() == Some(404) && !self.kind.resource().is_required {
             return self.not_found("watch not started", &error).await;
         }
@@ -224,7 +225,8 @@ impl Watcher {
         if error.code() == Some(410) {
             return Some((Position::List(Listing::default()), self.before_new_list(pause)));
         }
-        let is_doubtful = error.code().is_none();
+        // Whatever answers in the meantime, such as a load balancer with 503, says nothing about the position.
+        let is_doubtful = was_doubtful || error.code().is_none_or(|code| code >= 500);
         Some((Position::Watch { version, is_doubtful }, pause))
     }
 
