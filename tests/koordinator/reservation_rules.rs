@@ -313,3 +313,49 @@ fn a_hundred_owners_share_the_hundred_reservations_that_each_may_use() {
     // The next one has no reservation left, and no room beside them.
     assert_eq!(try_pod(&mut case, &pod("more", "web", "2")), is_refused("InsufficientResource"));
 }
+
+/// Returns a Restricted reservation of CPU and 1 GiB with these restricted options.
+fn with_options(name: &str, cpu: &str, resources: &Value) -> Value {
+    let mut made =
+        reservation(name, cpu, &json!({"allocatePolicy": "Restricted", "allocateOnce": false, "ttl": "0s"}));
+    let options = json!({"resources": resources}).to_string();
+    made["metadata"]["annotations"] =
+        json!({"scheduling.koordinator.sh/reservation-restricted-options": options});
+    made
+}
+
+fn of_cpu(name: &str, cpu: &str) -> Value {
+    let mut made = pod(name, "web", cpu);
+    made["spec"]["containers"][0]["resources"]["requests"] = json!({"cpu": cpu});
+    made
+}
+
+#[test]
+fn a_pod_that_asks_for_nothing_restricted_goes_beside_the_reservation() {
+    let held = with_options("r", "4", &json!(["memory"]));
+    let mut case = cluster(json!([node("n", "8")]), json!([held]));
+    assert_eq!(try_pod(&mut case, &of_cpu("beside", "3")), is_on("n"));
+    assert!(status(&case, "r")["currentOwners"].is_null(), "the room is not for pods that ask for CPU alone");
+    assert_eq!(free(&case, "n"), 1000);
+    assert_eq!(try_pod(&mut case, &of_cpu("large", "2")), is_refused("InsufficientBesideReservations"));
+    let mut wanting = of_cpu("wanting", "2");
+    wanting["metadata"]["annotations"] = json!({"scheduling.koordinator.sh/reservation-affinity": "{}"});
+    assert_eq!(try_pod(&mut case, &wanting), is_on("n"));
+    assert_eq!(text(&status(&case, "r")["currentOwners"][0]["name"]), "wanting");
+}
+
+#[test]
+fn options_that_are_not_reserved_do_not_count() {
+    for (options, is_limited) in [
+        (json!(["example.com/none"]), true),
+        (json!([]), true),
+        (json!(["example.com/none", "cpu"]), true),
+        (json!(["example.com/none", "memory"]), false),
+    ] {
+        let mut case = cluster(json!([node("n", "8")]), json!([with_options("r", "4", &options)]));
+        let mut wanting = pod("p", "web", "5");
+        wanting["metadata"]["annotations"] = json!({"scheduling.koordinator.sh/reservation-affinity": "{}"});
+        let (on, _) = try_pod(&mut case, &wanting);
+        assert_eq!(on.is_none(), is_limited, "{options}");
+    }
+}

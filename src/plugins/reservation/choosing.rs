@@ -12,7 +12,7 @@ use pellucid_model::{Name, NodeIdx, PodId};
 
 use super::entry::Entry;
 use super::matching::{Match, Seeker};
-use super::object::{Amounts, Policy};
+use super::object::{Amounts, Policy, Reservation};
 
 /// What a pod lacks for a reservation, or beside all of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,10 +93,7 @@ impl Room<'_, '_> {
             return BTreeSet::new();
         }
         let capacities = of.entry.allocatable();
-        let is_restricted = |name: &Name| {
-            spec.restricted.as_ref().map_or_else(|| capacities.contains_key(name), |only| only.contains(name))
-        };
-        let wanted = self.seeker.wanted.iter().filter(|(name, _)| is_restricted(name));
+        let wanted = self.seeker.wanted.iter().filter(|(name, _)| spec.covers(capacities, name));
         let lack = |(resource, requested): &(Name, i64)| {
             let capacity = capacities.get(resource).copied().unwrap_or(0);
             let used = of.entry.used(resource);
@@ -111,16 +108,17 @@ impl Room<'_, '_> {
         wanted.filter_map(lack).collect()
     }
 
-    /// Whether the pod requests anything of what is reserved. One that does not goes beside the reservation, unless it
-    /// must have one.
+    /// Whether the pod requests anything that the reservation's policy is about. One that does not goes beside the
+    /// reservation, unless it must have one.
     fn concerns(&self, of: &Match<'_>) -> bool {
-        self.seeker.affinity().is_some() || shares(of.entry.allocatable(), &self.seeker.wanted)
+        self.seeker.affinity().is_some()
+            || shares(&of.known.spec, of.entry.allocatable(), &self.seeker.wanted)
     }
 }
 
-/// Whether a pod requests anything of what is reserved.
-pub(super) fn shares(reserved: &Amounts, wanted: &[(Name, i64)]) -> bool {
-    wanted.iter().any(|(name, _)| reserved.contains_key(name))
+/// Whether a pod requests anything of what is reserved, as far as the policy is about it.
+pub(super) fn shares(spec: &Reservation, reserved: &Amounts, wanted: &[(Name, i64)]) -> bool {
+    wanted.iter().any(|(name, _)| spec.covers(reserved, name))
 }
 
 /// Returns the score of a reservation for a pod, 0 to 100: the mean share of its resources in use with the pod. A resource

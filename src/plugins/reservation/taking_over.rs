@@ -60,10 +60,12 @@ impl<'a> Taker<'a> {
             return None;
         }
         let wanted: Vec<(Name, i64)> = amounts_of(&pod.spec.requests.list).collect();
-        let allocatable = self.entry.allocatable();
-        let is_limit = self.known.spec.policy == Policy::Restricted;
-        let fits = |(name, amount): &(Name, i64)| allocatable.get(name).is_none_or(|all| amount <= all);
-        (shares(allocatable, &wanted) && (!is_limit || wanted.iter().all(fits)))
+        let (spec, reserved) = (&self.known.spec, self.entry.allocatable());
+        let is_limit = spec.policy == Policy::Restricted;
+        let fits = |(name, amount): &(Name, i64)| {
+            !spec.covers(reserved, name) || reserved.get(name).is_none_or(|all| amount <= all)
+        };
+        (shares(spec, reserved, &wanted) && (!is_limit || wanted.iter().all(fits)))
             .then(|| score(self.entry, &wanted))
     }
 
