@@ -359,3 +359,30 @@ fn options_that_are_not_reserved_do_not_count() {
         assert_eq!(on.is_none(), is_limited, "{options}");
     }
 }
+
+/// Returns the messages of the reasons for which a pod is refused.
+fn reasons(case: &mut Case, pod: &Value) -> Vec<String> {
+    let key = case.create_pod(pod);
+    case.settle();
+    let scheduler = &case.core.scheduler;
+    let id = scheduler.cluster().find_pod(&key).expect("it is known");
+    let Outcome::Refused(refusal) = scheduler.verdict(id).expect("it was tried").outcome else {
+        panic!("{key} is placed");
+    };
+    let mut said: Vec<String> = refusal.reasons().map(|(reason, _)| reason.message()).collect();
+    said.sort();
+    said
+}
+
+#[test]
+fn only_a_pod_that_must_have_a_reservation_is_told_what_reservations_lack() {
+    let own = |policy: &str| json!({"allocatePolicy": policy, "allocateOnce": false, "ttl": "0s"});
+    let mut case = cluster(json!([node("n", "10")]), json!([reservation("r", "6", &own("Restricted"))]));
+    assert_eq!(reasons(&mut case, &pod("free", "web", "7")), ["Insufficient cpu by node"]);
+    let both = json!([reservation("a", "2", &own("Restricted")), reservation("b", "2", &own("Aligned"))]);
+    let mut case = cluster(json!([node("n", "4")]), both);
+    let mut wanting = pod("p", "web", "3");
+    wanting["metadata"]["annotations"] = json!({"scheduling.koordinator.sh/reservation-affinity": "{}"});
+    let union = ["Insufficient cpu by node", "Reservation(s) Insufficient cpu"];
+    assert_eq!(reasons(&mut case, &wanting), union);
+}

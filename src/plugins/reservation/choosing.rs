@@ -29,8 +29,11 @@ pub(super) struct Choice<'a> {
     pub(super) taken: Option<Match<'a>>,
     /// Whether the pod can be on the node without a reservation.
     pub(super) fits_beside: bool,
-    /// What it lacks, when it can neither take one nor be there without.
+    /// Why the node is refused when the pod can neither take one nor be there without. As in Koordinator, to a pod that
+    /// may do without a reservation only the node lacks anything.
     pub(super) lacks: BTreeSet<Lack>,
+    /// What it lacks for the reservations that it tried and cannot take.
+    pub(super) tried: BTreeSet<Lack>,
 }
 
 /// Whether the pod of a question is on the node already.
@@ -149,7 +152,7 @@ pub(super) fn choose_but<'a>(
     refused: &[PodId],
 ) -> Choice<'a> {
     let room = Room { seeker, node, stand, matches: seeker.on(node) };
-    let (mut of_node, mut of_reservations) = (BTreeSet::new(), BTreeSet::new());
+    let mut tried = BTreeSet::new();
     let mut usable: Vec<Match<'a>> = Vec::new();
     let is_tried = |of: &&Match<'a>| room.concerns(of) && !refused.contains(&of.stand_in.id);
     for of in room.matches.iter().filter(is_tried) {
@@ -157,19 +160,19 @@ pub(super) fn choose_but<'a>(
         if by_node.is_empty() && own.is_empty() {
             usable.push(*of);
         }
-        of_node.extend(by_node);
-        of_reservations.extend(own);
+        tried.extend(by_node.into_iter().chain(own));
     }
     let key = |of: &&Match<'a>| {
         let order = of.known.spec.order;
         (order.is_none(), order, Reverse(score(of.entry, &seeker.wanted)), of.name.clone())
     };
     let taken = usable.iter().min_by_key(key).copied();
-    let beside =
-        if taken.is_none() && seeker.affinity().is_none() { room.lacks_with(None) } else { BTreeSet::new() };
-    let fits_beside = seeker.affinity().is_none() && beside.is_empty();
-    // What the node lacks comes first, as in Koordinator.
-    let all = [of_node, of_reservations, beside];
-    let lacks = all.into_iter().find(|lacks| !lacks.is_empty()).unwrap_or_default();
-    Choice { taken, fits_beside, lacks }
+    if seeker.affinity().is_some() {
+        return Choice { taken, fits_beside: false, lacks: tried.clone(), tried };
+    }
+    let beside = if taken.is_none() { room.lacks_with(None) } else { BTreeSet::new() };
+    let of_node: BTreeSet<Lack> =
+        tried.iter().filter(|lack| matches!(lack, Lack::Node(_))).cloned().collect();
+    let fits_beside = beside.is_empty();
+    Choice { taken, fits_beside, lacks: if of_node.is_empty() { beside } else { of_node }, tried }
 }

@@ -158,7 +158,7 @@ impl Filter for ReservationPlugin {
         };
         let mut all: Vec<Measure> = Vec::new();
         for node in nodes {
-            for lack in choose(&seeker, *node, Stand::Outside).lacks {
+            for lack in choose(&seeker, *node, Stand::Outside).tried {
                 let Lack::Reservation { resource, requested, used, capacity } = lack else { continue };
                 let resource = Name::new(&format!("{resource} of the reservation"));
                 let (available, best_node) = (capacity.saturating_sub(used), *node);
