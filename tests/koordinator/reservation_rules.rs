@@ -386,3 +386,54 @@ fn only_a_pod_that_must_have_a_reservation_is_told_what_reservations_lack() {
     let union = ["Insufficient cpu by node", "Reservation(s) Insufficient cpu"];
     assert_eq!(reasons(&mut case, &wanting), union);
 }
+
+/// Returns a pod of CPU 1 with this reservation-affinity.
+fn wanting(name: &str, affinity: &Value) -> Value {
+    let mut made = pod(name, "web", "1");
+    let annotations = json!({"scheduling.koordinator.sh/reservation-affinity": affinity.to_string()});
+    made["metadata"]["annotations"] = annotations;
+    made
+}
+
+#[test]
+fn whoever_names_a_reservation_says_nothing_else_of_it() {
+    let closed = json!({
+        "allocateOnce": false, "unschedulable": true, "ttl": "0s",
+        "taints": [{"key": "kept", "value": "yes", "effect": "NoSchedule"}],
+    });
+    let mut case = cluster(json!([node("n", "8")]), json!([reservation("r", "4", &closed)]));
+    let elsewhere = json!({"matchExpressions": [{"key": "pool", "operator": "In", "values": ["other"]}]});
+    let all = json!({
+        "name": "r",
+        "reservationSelector": {"pool": "other"},
+        "requiredDuringSchedulingIgnoredDuringExecution": {"reservationSelectorTerms": [elsewhere]},
+    });
+    assert_eq!(try_pod(&mut case, &wanting("named", &all)), is_on("n"));
+    assert_eq!(text(&status(&case, "r")["currentOwners"][0]["name"]), "named");
+}
+
+#[test]
+fn of_several_mismatches_the_first_in_koordinators_order_is_counted() {
+    let named = |name: &str, more: &Value| reservation(name, "1", more);
+    let taints = json!([{"key": "kept", "value": "yes", "effect": "NoExecute"}]);
+    let all = json!([
+        named("closed", &json!({"ttl": "0s", "unschedulable": true, "taints": taints})),
+        named("tainted", &json!({"ttl": "0s", "taints": taints})),
+        named("plain", &json!({"ttl": "0s"})),
+    ]);
+    let mut case = cluster(json!([node("n", "8")]), all);
+    let mut seeking = wanting("p", &json!({"reservationSelector": {"pool": "other"}}));
+    let exact = json!({"resourceNames": ["memory"]}).to_string();
+    seeking["metadata"]["annotations"]["scheduling.koordinator.sh/exact-match-reservation"] = json!(exact);
+    let key = case.create_pod(&seeking);
+    case.settle();
+    let said = case.sentence(&key).expect("a sentence");
+    let said: std::collections::BTreeSet<&str> = said.split(", ").collect();
+    let expected = [
+        "1 Reservation(s) didn't match affinity rules",
+        "1 Reservation(s) had untolerated taint {kept: yes}",
+        "1 Reservation(s) is unschedulable",
+        "3 Reservation(s) matched owner total",
+    ];
+    assert_eq!(said, expected.into());
+}

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::affinity::{Affinity, Wishes, wishes};
 use super::entry::{Entry, Known, StandIn, amount};
 use super::index::Group;
-use super::object::amounts_of;
+use super::object::{Reservation, amounts_of};
 use super::reservations::Reservations;
 use super::{operating, owners};
 
@@ -109,36 +109,40 @@ impl<'a> Seeker<'a> {
         })
     }
 
+    /// Returns the first thing that keeps the pod from a reservation, in Koordinator's order. Of one that the pod names only
+    /// the amounts are compared.
     fn mismatch(&self, name: &Name, known: &Known, stand_in: &StandIn, node: NodeIdx) -> Option<Mismatch> {
-        let spec = &known.spec;
-        let affinity = self.affinity();
-        if affinity.and_then(|affinity| affinity.name.as_ref()).is_some_and(|wanted| wanted != name) {
-            return Some(Mismatch::Name);
-        }
-        // As in Koordinator, taints keep out pods that look for a reservation, not those that name it or may do without.
-        if let Some(looking) = affinity.filter(|affinity| affinity.name.is_none()) {
-            let is_hard = |effect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
-            let keeps_out = |taint: &&Taint| is_hard(taint.effect) && !tolerated(&looking.tolerations, taint);
-            if let Some(taint) = spec.taints.iter().find(keeps_out) {
-                return Some(Mismatch::Taint(format!("{{{}: {}}}", taint.key, taint.value)));
-            }
-        }
-        if affinity.is_some_and(|affinity| !affinity.selects(name, &spec.labels, self.view.labels(node))) {
-            return Some(Mismatch::Affinity);
-        }
+        let wanted = self.affinity().and_then(|affinity| affinity.name.as_ref());
+        let other = match wanted {
+            Some(wanted) => (wanted != name).then_some(Mismatch::Name),
+            None => self.mismatch_unnamed(name, &known.spec, node),
+        };
+        let (own, wanted) = (&stand_in.requests.list, &self.spec.requests.list);
+        let differs = |resource: &Name| amount(own, resource) != amount(wanted, resource);
+        other.or_else(|| self.wishes.exact.iter().any(differs).then_some(Mismatch::NotExact))
+    }
+
+    /// Does the same, but for the amounts, for a pod that names no reservation.
+    fn mismatch_unnamed(&self, name: &Name, spec: &Reservation, node: NodeIdx) -> Option<Mismatch> {
         // Tolerated as the taint that a cordoned node has.
         let cordoned = Taint {
             key: "node.kubernetes.io/unschedulable".into(),
             value: Name::default(),
             effect: TaintEffect::NoSchedule,
         };
-        let is_let_in = |of: &Affinity| of.name.is_some() || tolerated(&of.tolerations, &cordoned);
-        if spec.unschedulable && !affinity.is_some_and(is_let_in) {
+        let affinity = self.affinity();
+        if spec.unschedulable && !affinity.is_some_and(|of| tolerated(&of.tolerations, &cordoned)) {
             return Some(Mismatch::Unschedulable);
         }
-        let (own, wanted) = (&stand_in.requests.list, &self.spec.requests.list);
-        let differs = |resource: &Name| amount(own, resource) != amount(wanted, resource);
-        self.wishes.exact.iter().any(differs).then_some(Mismatch::NotExact)
+        // As in Koordinator, taints do not keep out pods that may do without a reservation.
+        let looking = affinity?;
+        let is_hard = |effect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
+        let keeps_out = |taint: &&Taint| is_hard(taint.effect) && !tolerated(&looking.tolerations, taint);
+        if let Some(taint) = spec.taints.iter().find(keeps_out) {
+            return Some(Mismatch::Taint(format!("{{{}: {}}}", taint.key, taint.value)));
+        }
+        let is_selected = looking.selects(name, &spec.labels, self.view.labels(node));
+        (!is_selected).then_some(Mismatch::Affinity)
     }
 
     /// Iterates over the reservations that have the pod as an owner and may be used.
