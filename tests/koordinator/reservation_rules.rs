@@ -437,3 +437,22 @@ fn of_several_mismatches_the_first_in_koordinators_order_is_counted() {
     ];
     assert_eq!(said, expected.into());
 }
+
+#[test]
+fn empty_annotations_are_an_affinity_and_otherwise_absent() {
+    let mut held = with_options("r", "4", &json!([]));
+    held["metadata"]["annotations"]["scheduling.koordinator.sh/reservation-restricted-options"] = json!("");
+    let mut case = cluster(json!([node("n", "8")]), json!([held]));
+    assert_eq!(text(&status(&case, "r")["phase"]), "Available");
+    let saying = |name: &str, app: &str, annotation: &str| {
+        let mut made = pod(name, app, "1");
+        made["metadata"]["annotations"][format!("scheduling.koordinator.sh/{annotation}")] = json!("");
+        made
+    };
+    let other = saying("other", "db", "reservation-affinity");
+    assert_eq!(try_pod(&mut case, &other), is_refused("NoReservationMatches"));
+    assert_eq!(try_pod(&mut case, &saying("exact", "web", "exact-match-reservation")), is_on("n"));
+    assert_eq!(text(&status(&case, "r")["currentOwners"][0]["name"]), "exact");
+    let nothing = wanting("nothing", &json!({"requiredDuringSchedulingIgnoredDuringExecution": {}}));
+    assert_eq!(try_pod(&mut case, &nothing), is_refused("NoReservationMatches"));
+}

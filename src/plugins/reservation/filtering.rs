@@ -43,8 +43,7 @@ impl ReservationPlugin {
             Err(text) => return refused(&reasons::UNREADABLE, &text),
         };
         if ignores_all(spec) {
-            // With an affinity too, the pod goes where there are reservations, of whoever.
-            return match seeker.affinity().map(|_| seeker.all.placed_on()) {
+            return match seeker.affinity().map(|_| seeker.nodes_with_any()) {
                 None => PreFiltered::Skip,
                 Some(nodes) if nodes.is_empty() => refused(&reasons::NO_MATCH, ""),
                 Some(nodes) => PreFiltered::Ready { value: Arc::new(()), nodes: Some(nodes) },

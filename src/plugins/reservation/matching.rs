@@ -99,8 +99,7 @@ impl<'a> Seeker<'a> {
         let (known, stand_in) = entry.available()?;
         let node = *self.all.nodes.get(known.spec.status.node.as_ref()?)?;
         // One on a node that the pod does not want is not there for it.
-        let labels = self.view.labels(node)?;
-        if !self.spec.affinity.accepts(self.view.name(node), labels) {
+        if !self.selects(node) {
             return None;
         }
         Some(match self.mismatch(name, known, stand_in, node) {
@@ -168,6 +167,22 @@ impl<'a> Seeker<'a> {
         self.usable().for_each(|found| all.entry(found.node).or_default().push(found));
         all.values_mut().for_each(|matches| matches.sort_by(|a, b| a.name.cmp(b.name)));
         all
+    }
+
+    /// Returns the nodes where there are available reservations, of whoever. A pod that names one sees that one's node alone.
+    pub(super) fn nodes_with_any(&self) -> Vec<NodeIdx> {
+        let named = self.affinity().and_then(|affinity| self.all.get(affinity.name.as_ref()?));
+        let known = named.and_then(|entry| entry.known.as_ref()).filter(|known| !known.is_pod);
+        let only = known.and_then(|known| known.spec.status.node.as_ref());
+        let mut nodes = self.all.placed_on();
+        nodes.retain(|node| only.is_none_or(|only| self.view.name(*node) == only) && self.selects(*node));
+        nodes
+    }
+
+    /// Returns whether the pod selects a node.
+    fn selects(&self, node: NodeIdx) -> bool {
+        let labels = self.view.labels(node);
+        labels.is_some_and(|labels| self.spec.affinity.accepts(self.view.name(node), labels))
     }
 
     /// Returns whether the pod may use any reservation.

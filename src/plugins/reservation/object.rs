@@ -220,7 +220,7 @@ fn pre_allocation(spec: &Field<'_>, labels: &Labels) -> Result<Option<PreAllocat
 }
 
 fn restricted(annotation: &Field<'_>) -> Result<Option<Vec<Name>>, FieldError> {
-    let Some(text) = annotation.text()? else { return Ok(None) };
+    let Some(text) = annotation.text()?.filter(|text| !text.is_empty()) else { return Ok(None) };
     let options: Value =
         serde_json::from_str(text).map_err(|e| annotation.error(format_args!("no JSON: {e}")))?;
     let names = Field::root(&options).get("resources").and_then(|field| field.elements());
