@@ -456,3 +456,28 @@ fn empty_annotations_are_an_affinity_and_otherwise_absent() {
     let nothing = wanting("nothing", &json!({"requiredDuringSchedulingIgnoredDuringExecution": {}}));
     assert_eq!(try_pod(&mut case, &nothing), is_refused("NoReservationMatches"));
 }
+
+#[test]
+fn what_the_arguments_ignore_is_not_compared() {
+    const GPU: &str = "example.com/gpu";
+    let with = |mut containers: Value, amount: &str| {
+        containers[0]["resources"]["requests"][GPU] = json!(amount);
+        containers
+    };
+    for (args, is_placed) in [
+        (json!({}), false),
+        (json!({"ignoredResources": [GPU]}), true),
+        (json!({"ignoredResourceGroups": ["example.com"]}), true),
+        (json!({"ignoredResourceGroups": ["example.org"]}), false),
+    ] {
+        let mut large = node("n", "8");
+        large["status"]["allocatable"][GPU] = json!("4");
+        let mut held = reservation("r", "2", &json!({"allocatePolicy": "Restricted", "ttl": "0s"}));
+        held["spec"]["template"]["spec"]["containers"] = with(containers("2"), "1");
+        let objects = json!({"nodes": [large], "reservations": [held]});
+        let mut case = Case::new(&json!({"id": "ignored", "objects": objects, "args": args}));
+        let mut owner = wanting("p", &json!({}));
+        owner["spec"]["containers"] = with(containers("1"), "2");
+        assert_eq!(try_pod(&mut case, &owner).0.is_some(), is_placed, "{args}");
+    }
+}

@@ -63,6 +63,12 @@ impl Room<'_, '_> {
         self.seeker.view.cluster().pod(of.stand_in.id).is_some_and(|record| record.node == Some(self.node))
     }
 
+    /// Iterates over what the pod requests, without what the arguments leave out.
+    fn compared(&self) -> impl Iterator<Item = &(Name, i64)> {
+        let args = &self.seeker.all.args;
+        self.seeker.wanted.iter().filter(|(name, _)| !args.ignores(name))
+    }
+
     /// Returns what the node lacks for the pod with the room of one reservation, or of none, while the others keep
     /// what they have.
     fn lacks_with(&self, own: Option<&Match<'_>>) -> BTreeSet<Lack> {
@@ -80,7 +86,7 @@ impl Room<'_, '_> {
         if more(1) > free(columns.free(self.node, PODS), &slot) {
             lacks.insert(Lack::Node(Name::new("pods")));
         }
-        for (resource, wanted) in &self.seeker.wanted {
+        for (resource, wanted) in self.compared() {
             let of_node = columns.find(resource).map_or(0, |column| columns.free(self.node, column));
             if more(*wanted) > free(of_node, &|entry| entry.left(resource)) {
                 lacks.insert(Lack::Node(resource.clone()));
@@ -96,7 +102,7 @@ impl Room<'_, '_> {
             return BTreeSet::new();
         }
         let capacities = of.entry.allocatable();
-        let wanted = self.seeker.wanted.iter().filter(|(name, _)| spec.covers(capacities, name));
+        let wanted = self.compared().filter(|(name, _)| spec.covers(capacities, name));
         let lack = |(resource, requested): &(Name, i64)| {
             let capacity = capacities.get(resource).copied().unwrap_or(0);
             let used = of.entry.used(resource);
