@@ -14,16 +14,16 @@ use super::object::{Reservation, amounts_of};
 use super::reservations::Reservations;
 use super::{operating, owners};
 
-/// Why an owner may not use a reservation.
+/// Why an owner may not use a reservation, in the order in which reservations are counted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mismatch {
-    Unschedulable,
     /// The pod asks for another one by name.
     Name,
     Affinity,
+    Unschedulable,
+    NotExact,
     /// A taint that is not tolerated, as `{key: value}`.
     Taint(String),
-    NotExact,
 }
 
 impl Mismatch {
@@ -37,6 +37,16 @@ impl Mismatch {
             Self::NotExact => "is not exact matched".into(),
         }
     }
+}
+
+/// How many reservations have a pod as an owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) owned: usize,
+    /// Those of them that the pod asks for by name and may use.
+    pub(super) named: usize,
+    /// The others that it may not use, by what keeps it from them.
+    pub(super) others: BTreeMap<Mismatch, usize>,
 }
 
 /// A pod and what it wants of reservations.
@@ -203,9 +213,9 @@ impl<'a> Seeker<'a> {
         all.filter_map(|(name, entry)| self.judge(name, entry)?.ok()).collect()
     }
 
-    /// Returns how many reservations have the pod as an owner, and what keeps it from how many.
-    pub(super) fn counts(&self) -> (usize, BTreeMap<Mismatch, usize>) {
-        let (mut owned, mut others) = (0, BTreeMap::new());
+    /// Counts the reservations that have the pod as an owner.
+    pub(super) fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
         // A pod that names its reservation looks at the node of that one alone.
         let named = self.affinity().and_then(|affinity| affinity.name.as_ref());
         let node_of = |entry: &Entry| entry.known.as_ref().and_then(|known| known.spec.status.node.clone());
@@ -215,11 +225,12 @@ impl<'a> Seeker<'a> {
                 continue;
             }
             let Some(judged) = self.judge_owned(name, entry) else { continue };
-            owned += 1;
-            if let Err(mismatch) = judged {
-                *others.entry(mismatch).or_insert(0) += 1;
+            counts.owned += 1;
+            match judged {
+                Ok(_) => counts.named += usize::from(named.is_some()),
+                Err(mismatch) => *counts.others.entry(mismatch).or_insert(0) += 1,
             }
         }
-        (owned, others)
+        counts
     }
 }
