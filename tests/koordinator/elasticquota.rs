@@ -25,6 +25,8 @@ use serde_json::{Value, json};
 use crate::common::driver::{Core, settings};
 use crate::{lines, own_copy};
 
+mod rules;
+
 /// Number of cases of this repository.
 const ALL: usize = 142;
 const DEFAULT_QUOTA: &str = "koordinator-default-quota";
@@ -37,20 +39,48 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }
 
-/// Fills in what the API server does.
-fn admitted(pod: &Value) -> Value {
-    let mut pod = pod.clone();
-    let class = text(&pod["spec"]["priorityClassName"]).to_owned();
-    let value: i64 = class.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or(0);
-    if class.starts_with('n') {
-        pod["spec"]["preemptionPolicy"] = json!("Never");
-    }
-    pod["spec"]["priority"] = json!(value);
-    pod["metadata"]["uid"] = json!(format!("{}-uid", text(&pod["metadata"]["name"])));
-    pod
+/// The priority classes of a case, from which the API server fills in what pods leave out.
+#[derive(Default)]
+pub(crate) struct PriorityClasses {
+    /// Objects by name.
+    known: BTreeMap<String, Value>,
 }
 
-fn profile() -> Profile {
+impl PriorityClasses {
+    pub(crate) fn put(&mut self, class: &Value) {
+        self.known.insert(text(&class["metadata"]["name"]).to_owned(), class.clone());
+    }
+
+    fn delete(&mut self, class: &Value) {
+        self.known.remove(text(&class["metadata"]["name"]));
+    }
+
+    /// Returns the class of a name: its object, one of Kubernetes, or one of the recordings, which say what they are: `p5` has
+    /// the value 5, and `n5` does not preempt besides.
+    fn named(&self, name: &str) -> Value {
+        let of_digits = |at: usize| name.get(at..).and_then(|digits| digits.parse::<i64>().ok());
+        let recorded = of_digits(1).filter(|_| name.starts_with(['p', 'n']));
+        let value = match name {
+            "system-cluster-critical" => 2_000_000_000,
+            "system-node-critical" => 2_000_001_000,
+            _ => recorded.unwrap_or(0),
+        };
+        let policy = if recorded.is_some() && name.starts_with('n') { json!("Never") } else { Value::Null };
+        self.known.get(name).cloned().unwrap_or_else(|| json!({"value": value, "preemptionPolicy": policy}))
+    }
+
+    /// Fills in a pod's priority and whether it preempts, where the pod says nothing of them.
+    pub(crate) fn admit(&self, pod: &mut Value) {
+        let class = self.named(text(&pod["spec"]["priorityClassName"]));
+        for (field, of_class) in [("priority", "value"), ("preemptionPolicy", "preemptionPolicy")] {
+            if pod["spec"][field].is_null() && !class[of_class].is_null() {
+                pod["spec"][field] = class[of_class].clone();
+            }
+        }
+    }
+}
+
+fn profile(args: &Value) -> Profile {
     let first = json!([{"name": NAME}, {"name": "DefaultPreemption"}]);
     let config = json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -61,6 +91,7 @@ fn profile() -> Profile {
                 "multiPoint": {"enabled": [{"name": NAME}]},
                 "postFilter": {"disabled": [{"name": "*"}], "enabled": first},
             },
+            "pluginConfig": [{"name": NAME, "args": args}],
         }],
     });
     let mut parsed =
@@ -75,11 +106,12 @@ struct Case {
     profile: Profile,
     decoder: Decoder,
     version: u64,
+    classes: PriorityClasses,
 }
 
 impl Case {
     fn new(case: &Value) -> Self {
-        let profile = profile();
+        let profile = profile(&case["args"]);
         let core = Core::new(settings(profile.clone()));
         let mut made = Self {
             id: text(&case["id"]).to_owned(),
@@ -88,6 +120,7 @@ impl Case {
             profile,
             decoder: Decoder::of(&registry()),
             version: 0,
+            classes: PriorityClasses::default(),
         };
         for object in array(&case["objects"]) {
             made.apply(object);
@@ -106,21 +139,35 @@ impl Case {
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let input = match text(&object["kind"]) {
             "Node" => Input::NodeApplied(Arc::new(self.decoder.node(&object).expect("a node"))),
-            "Pod" => Input::PodApplied(Arc::new(self.decoder.pod(&admitted(&object)).expect("a pod"))),
+            "Pod" => {
+                self.classes.admit(&mut object);
+                object["metadata"]["uid"] = json!(format!("{}-uid", text(&object["metadata"]["name"])));
+                Input::PodApplied(Arc::new(self.decoder.pod(&object).expect("a pod")))
+            }
             "ElasticQuota" => {
                 let kind = CustomKindRef(&ELASTIC_QUOTA);
                 Input::CustomApplied(Arc::new(self.decoder.custom(kind, &object).expect("a quota")))
             }
-            _ => return,
+            "PriorityClass" => return self.classes.put(&object),
+            // Nothing of them is read.
+            "Namespace" => return,
+            other => panic!("{}: {other} is not read", self.id),
         };
         self.core.apply(input);
     }
 
     fn delete(&mut self, object: &Value) {
         let name = text(&object["metadata"]["name"]);
+        let namespace = text(&object["metadata"]["namespace"]);
         self.core.apply(match text(&object["kind"]) {
             "Node" => Input::NodeDeleted(name.into()),
-            _ => Input::PodDeleted(PodKey::new(text(&object["metadata"]["namespace"]), name)),
+            "Pod" => Input::PodDeleted(PodKey::new(namespace, name)),
+            "ElasticQuota" => {
+                Input::CustomDeleted(CustomKindRef(&ELASTIC_QUOTA), (namespace.into(), name.into()))
+            }
+            "PriorityClass" => return self.classes.delete(object),
+            "Namespace" => return,
+            other => panic!("{}: {other} is not read", self.id),
         });
     }
 

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use pellucid::cycle::what_if::question::Question;
+use pellucid::cluster::Input;
+use pellucid::cycle::what_if::question::{Answer, NodeQuestion, Question};
+use pellucid::framework::View;
 use pellucid::framework::profile::Enabled;
 use pellucid::model::{PodKey, quantity};
 use pellucid::plugins::reservation::NAME;
@@ -75,6 +77,7 @@ struct Compared {
     refused: usize,
     reservations: usize,
     scores: usize,
+    nodes: usize,
     answers: usize,
     differences: Vec<(String, String)>,
 }
@@ -106,6 +109,13 @@ impl Case {
             if let Some(name) = step["delete"]["reservation"].as_str() {
                 self.delete_reservation(name);
             }
+            if let Some(name) = step["delete"]["node"].as_str() {
+                self.core.apply(Input::NodeDeleted(name.into()));
+            }
+            let read = ["pod", "reservation", "node"];
+            let other =
+                step["delete"].as_object().and_then(|of| of.keys().find(|key| !read.contains(&key.as_str())));
+            assert!(other.is_none(), "{at}: {other:?} is not read");
             if let Some(seconds) = step["wait"].as_u64() {
                 self.core.now.monotonic += Duration::from_secs(seconds);
                 self.core.now.wall += Duration::from_secs(seconds);
@@ -128,6 +138,8 @@ impl Case {
             false => BTreeMap::new(),
         };
         let sentence = self.sentence(&key);
+        let reasons = self.check_nodes(&key, step, at, compared);
+        let mut said_by_nodes = self.reasons_of_nodes(&key, &reasons);
         self.core.run();
         let outcome = self.core.scheduler.verdict(id).expect("it was tried").outcome;
         match &outcome {
@@ -173,20 +185,86 @@ impl Case {
                 // Ours counts the nodes that PreFilter leaves out apart from the message.
                 theirs.retain(|part| !part.contains("node(s) didn't satisfy plugin(s)"));
                 compared.check(at, "message", &ours, &theirs);
-                let said: BTreeSet<String> = said
-                    .into_iter()
-                    .filter(|part| {
-                        !part.contains("for node reason that") && !part.contains("exactly matches")
-                    })
-                    .collect();
-                let ours: BTreeSet<String> =
-                    sentence.iter().flat_map(|text| text.split(", ")).map(str::to_owned).collect();
-                compared.check(at, "sentence", &ours, &said);
+                said_by_nodes.extend(sentence.iter().flat_map(|text| text.split(", ")).map(str::to_owned));
+                compared.check(at, "sentence", &said_by_nodes, &said);
                 self.delete_pod(&key);
             }
             other => panic!("{at}: {other:?}"),
         }
         true
+    }
+
+    /// Compares which nodes do not pass, by which plugin and for what, and which do. Returns our reasons by node.
+    fn check_nodes(
+        &self,
+        key: &PodKey,
+        step: &Value,
+        at: &str,
+        compared: &mut Compared,
+    ) -> BTreeMap<String, BTreeSet<String>> {
+        let cluster = self.core.scheduler.cluster();
+        let id = cluster.find_pod(key).expect("the pod is known");
+        let mut ours: BTreeMap<String, (&str, BTreeSet<String>)> = BTreeMap::new();
+        let mut passed = BTreeSet::new();
+        for node in cluster.present() {
+            let name = cluster.slot(*node).name.to_string();
+            match NodeQuestion::new(cluster, *node).ask((0, &self.profile), id).expect("it is known") {
+                Answer::Takes => drop(passed.insert(name)),
+                Answer::Refuses(cause) => {
+                    let reasons = cause.reasons.iter().flat_map(|reason| {
+                        let text = reason.message();
+                        text.split(", ").map(str::to_owned).collect::<Vec<_>>()
+                    });
+                    ours.insert(name, (cause.plugin, reasons.collect()));
+                }
+                Answer::LeftOut | Answer::Gone => {}
+            }
+        }
+        for (node, theirs) in step["refused"].as_object().into_iter().flatten() {
+            let reasons: BTreeSet<String> = text(&theirs["reason"]).split(", ").map(str::to_owned).collect();
+            let theirs = (text(&theirs["plugin"]), reasons);
+            compared.check(at, &format!("refusal of {node}"), &ours.get(node), &Some(&theirs));
+            compared.nodes += 1;
+        }
+        for node in step["scores"].as_object().into_iter().flatten().map(|(node, _)| node) {
+            compared.check(at, &format!("{node} passes"), &passed.contains(node), &true);
+            compared.nodes += 1;
+        }
+        ours.into_iter().map(|(node, (_, reasons))| (node, reasons)).collect()
+    }
+
+    /// Says in Koordinator's words for how many reservations, that the pod may use, their node refuses it for what. A
+    /// reason that is about reservations accounts for one of them.
+    fn reasons_of_nodes(
+        &self,
+        key: &PodKey,
+        reasons: &BTreeMap<String, BTreeSet<String>>,
+    ) -> BTreeSet<String> {
+        let cluster = self.core.scheduler.cluster();
+        let record = cluster.find_pod(key).and_then(|id| cluster.pod(id)).expect("the pod waits");
+        let plugin = self.profile.plugins.iter().find(|plugin| plugin.name() == NAME).expect("it is enabled");
+        let body = plugin.advice().expect("it gives advice").body(
+            View::new(cluster).for_pod(&record.pod),
+            &record.pod,
+            self.core.now,
+        );
+        let is_usable = |row: &&Value| {
+            let reason = text(&row["reason"]);
+            let is_other =
+                reason.starts_with("the reservation ") || reason.starts_with("the pod does not select");
+            row["phase"] == "Available" && !is_other && !reason.contains("ignores reservations")
+        };
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (node, reasons) in reasons {
+            let usable = array(&body["rows"]).iter().filter(is_usable).filter(|row| row["node"] == **node);
+            let is_told = |reason: &&String| reason.starts_with("Reservation(s)");
+            let left = usable.count().saturating_sub(reasons.iter().filter(is_told).count());
+            for reason in reasons.iter().filter(|reason| left > 0 && !is_told(reason)) {
+                *counts.entry(reason).or_insert(0) += left;
+            }
+        }
+        let said = counts.into_iter();
+        said.map(|(reason, n)| format!("{n} Reservation(s) for node reason that {reason}")).collect()
     }
 
     /// Compares scores. Returns the totals by which ours decides.
@@ -329,6 +407,7 @@ fn reservations_and_their_owners_go_where_koordinator_puts_them() {
             (&mut sums.refused, compared.refused),
             (&mut sums.reservations, compared.reservations),
             (&mut sums.scores, compared.scores),
+            (&mut sums.nodes, compared.nodes),
             (&mut sums.answers, compared.answers),
         ] {
             *sum += own;
@@ -339,12 +418,14 @@ fn reservations_and_their_owners_go_where_koordinator_puts_them() {
     let unknown: Vec<String> =
         differences.iter().filter(|(at, _)| !known(at)).map(|(at, what)| format!("{at}: {what}")).collect();
     let said = format!(
-        "{} placed, {} refused, {} reservations, {} scores, {} answers",
-        sums.placed, sums.refused, sums.reservations, sums.scores, sums.answers
+        "{} placed, {} refused, {} reservations, {} scores, {} nodes, {} answers",
+        sums.placed, sums.refused, sums.reservations, sums.scores, sums.nodes, sums.answers
     );
     assert!(unknown.is_empty(), "{} differences in {said}:\n{}", unknown.len(), unknown.join("\n"));
+    println!("{} cases: {said} agree", all.len());
     if own_copy() {
         assert_eq!(all.len(), ALL);
+        assert!(sums.nodes >= 283, "{} nodes", sums.nodes);
         let met: BTreeSet<&str> = differences.iter().map(|(at, _)| at.as_str()).collect();
         let listed: BTreeSet<&str> = QUIRKS.iter().flat_map(|(_, places)| places.iter().copied()).collect();
         assert_eq!(met, listed, "every quirk is met");

@@ -24,6 +24,7 @@ use pellucid::plugins::reservation::{NAME, RESERVATION};
 use serde_json::{Value, json};
 
 use crate::common::driver::{Core, settings};
+use crate::elasticquota::PriorityClasses;
 
 /// When the cases begin, in seconds since 1970.
 const BEGIN: u64 = 1_790_000_000;
@@ -86,6 +87,7 @@ pub(crate) struct Case {
     plugins: Vec<&'static str>,
     /// Objects of other kinds that plugins bring.
     others: Vec<Value>,
+    classes: PriorityClasses,
 }
 
 /// Returns the objects of other kinds, each with its kind.
@@ -118,8 +120,10 @@ impl Case {
             evicted: Vec::new(),
             plugins: plugins.to_vec(),
             others: Vec::new(),
+            classes: PriorityClasses::default(),
         };
         let objects = &case["objects"];
+        array(&objects["priorityClasses"]).iter().for_each(|class| made.classes.put(class));
         for node in array(&objects["nodes"]) {
             let node = Arc::new(made.decoder.node(node).expect("a node"));
             made.core.apply(Input::NodeApplied(node));
@@ -196,6 +200,7 @@ impl Case {
         let mut pod = pod.clone();
         pod["metadata"]["uid"] = json!(format!("{}-uid", text(&pod["metadata"]["name"])));
         pod["metadata"]["creationTimestamp"] = json!(self.moment());
+        self.classes.admit(&mut pod);
         self.put_pod(pod)
     }
 

@@ -37,6 +37,34 @@ fn a_pod_that_ignores_reservations_has_their_room_and_takes_none() {
     assert_eq!(case.pods[&PodKey::new("default", "third")]["spec"]["nodeName"], "n");
 }
 
+#[test]
+fn a_pod_that_ignores_reservations_and_names_one_goes_to_its_node() {
+    let on = |name: &str, node: &str| {
+        let mut made = reservation(name, "2", &json!({"ttl": "0s"}));
+        made["spec"]["template"]["spec"]["nodeName"] = json!(node);
+        made
+    };
+    let held = json!([on("a", "n0"), on("b", "n1")]);
+    let mut case = cluster(json!([node("n0", "4"), node("n1", "4"), node("n2", "4")]), held);
+    let naming = |name: &str, affinity: &Value| {
+        let mut made = ignoring(name, "1");
+        let annotations = json!({"scheduling.koordinator.sh/reservation-affinity": affinity.to_string()});
+        made["metadata"]["annotations"] = annotations;
+        made
+    };
+    for i in 0..3 {
+        assert_eq!(try_pod(&mut case, &naming(&format!("p{i}"), &json!({"name": "b"}))), is_on("n1"));
+    }
+    // Of one that is not there nothing is known, so any will do.
+    let (on, _) = try_pod(&mut case, &naming("other", &json!({"name": "none"})));
+    assert_eq!(on.as_deref(), Some("n0"), "the other one has more room");
+    let mut elsewhere = naming("elsewhere", &json!({}));
+    elsewhere["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = json!({
+        "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}],
+    });
+    assert_eq!(try_pod(&mut case, &elsewhere), is_refused("NoReservationMatches"));
+}
+
 /// Returns the nodes of all pods.
 fn places(case: &Case) -> BTreeMap<PodKey, Value> {
     case.pods.iter().map(|(key, pod)| (key.clone(), pod["spec"]["nodeName"].clone())).collect()

@@ -313,3 +313,171 @@ fn a_hundred_owners_share_the_hundred_reservations_that_each_may_use() {
     // The next one has no reservation left, and no room beside them.
     assert_eq!(try_pod(&mut case, &pod("more", "web", "2")), is_refused("InsufficientResource"));
 }
+
+/// Returns a Restricted reservation of CPU and 1 GiB with these restricted options.
+fn with_options(name: &str, cpu: &str, resources: &Value) -> Value {
+    let mut made =
+        reservation(name, cpu, &json!({"allocatePolicy": "Restricted", "allocateOnce": false, "ttl": "0s"}));
+    let options = json!({"resources": resources}).to_string();
+    made["metadata"]["annotations"] =
+        json!({"scheduling.koordinator.sh/reservation-restricted-options": options});
+    made
+}
+
+fn of_cpu(name: &str, cpu: &str) -> Value {
+    let mut made = pod(name, "web", cpu);
+    made["spec"]["containers"][0]["resources"]["requests"] = json!({"cpu": cpu});
+    made
+}
+
+#[test]
+fn a_pod_that_asks_for_nothing_restricted_goes_beside_the_reservation() {
+    let held = with_options("r", "4", &json!(["memory"]));
+    let mut case = cluster(json!([node("n", "8")]), json!([held]));
+    assert_eq!(try_pod(&mut case, &of_cpu("beside", "3")), is_on("n"));
+    assert!(status(&case, "r")["currentOwners"].is_null(), "the room is not for pods that ask for CPU alone");
+    assert_eq!(free(&case, "n"), 1000);
+    assert_eq!(try_pod(&mut case, &of_cpu("large", "2")), is_refused("InsufficientBesideReservations"));
+    let mut wanting = of_cpu("wanting", "2");
+    wanting["metadata"]["annotations"] = json!({"scheduling.koordinator.sh/reservation-affinity": "{}"});
+    assert_eq!(try_pod(&mut case, &wanting), is_on("n"));
+    assert_eq!(text(&status(&case, "r")["currentOwners"][0]["name"]), "wanting");
+}
+
+#[test]
+fn options_that_are_not_reserved_do_not_count() {
+    for (options, is_limited) in [
+        (json!(["example.com/none"]), true),
+        (json!([]), true),
+        (json!(["example.com/none", "cpu"]), true),
+        (json!(["example.com/none", "memory"]), false),
+    ] {
+        let mut case = cluster(json!([node("n", "8")]), json!([with_options("r", "4", &options)]));
+        let mut wanting = pod("p", "web", "5");
+        wanting["metadata"]["annotations"] = json!({"scheduling.koordinator.sh/reservation-affinity": "{}"});
+        let (on, _) = try_pod(&mut case, &wanting);
+        assert_eq!(on.is_none(), is_limited, "{options}");
+    }
+}
+
+/// Returns the messages of the reasons for which a pod is refused.
+fn reasons(case: &mut Case, pod: &Value) -> Vec<String> {
+    let key = case.create_pod(pod);
+    case.settle();
+    let scheduler = &case.core.scheduler;
+    let id = scheduler.cluster().find_pod(&key).expect("it is known");
+    let Outcome::Refused(refusal) = scheduler.verdict(id).expect("it was tried").outcome else {
+        panic!("{key} is placed");
+    };
+    let mut said: Vec<String> = refusal.reasons().map(|(reason, _)| reason.message()).collect();
+    said.sort();
+    said
+}
+
+#[test]
+fn only_a_pod_that_must_have_a_reservation_is_told_what_reservations_lack() {
+    let own = |policy: &str| json!({"allocatePolicy": policy, "allocateOnce": false, "ttl": "0s"});
+    let mut case = cluster(json!([node("n", "10")]), json!([reservation("r", "6", &own("Restricted"))]));
+    assert_eq!(reasons(&mut case, &pod("free", "web", "7")), ["Insufficient cpu by node"]);
+    let both = json!([reservation("a", "2", &own("Restricted")), reservation("b", "2", &own("Aligned"))]);
+    let mut case = cluster(json!([node("n", "4")]), both);
+    let mut wanting = pod("p", "web", "3");
+    wanting["metadata"]["annotations"] = json!({"scheduling.koordinator.sh/reservation-affinity": "{}"});
+    let union = ["Insufficient cpu by node", "Reservation(s) Insufficient cpu"];
+    assert_eq!(reasons(&mut case, &wanting), union);
+}
+
+/// Returns a pod of CPU 1 with this reservation-affinity.
+fn wanting(name: &str, affinity: &Value) -> Value {
+    let mut made = pod(name, "web", "1");
+    let annotations = json!({"scheduling.koordinator.sh/reservation-affinity": affinity.to_string()});
+    made["metadata"]["annotations"] = annotations;
+    made
+}
+
+#[test]
+fn whoever_names_a_reservation_says_nothing_else_of_it() {
+    let closed = json!({
+        "allocateOnce": false, "unschedulable": true, "ttl": "0s",
+        "taints": [{"key": "kept", "value": "yes", "effect": "NoSchedule"}],
+    });
+    let mut case = cluster(json!([node("n", "8")]), json!([reservation("r", "4", &closed)]));
+    let elsewhere = json!({"matchExpressions": [{"key": "pool", "operator": "In", "values": ["other"]}]});
+    let all = json!({
+        "name": "r",
+        "reservationSelector": {"pool": "other"},
+        "requiredDuringSchedulingIgnoredDuringExecution": {"reservationSelectorTerms": [elsewhere]},
+    });
+    assert_eq!(try_pod(&mut case, &wanting("named", &all)), is_on("n"));
+    assert_eq!(text(&status(&case, "r")["currentOwners"][0]["name"]), "named");
+}
+
+#[test]
+fn of_several_mismatches_the_first_in_koordinators_order_is_counted() {
+    let named = |name: &str, more: &Value| reservation(name, "1", more);
+    let taints = json!([{"key": "kept", "value": "yes", "effect": "NoExecute"}]);
+    let all = json!([
+        named("closed", &json!({"ttl": "0s", "unschedulable": true, "taints": taints})),
+        named("tainted", &json!({"ttl": "0s", "taints": taints})),
+        named("plain", &json!({"ttl": "0s"})),
+    ]);
+    let mut case = cluster(json!([node("n", "8")]), all);
+    let mut seeking = wanting("p", &json!({"reservationSelector": {"pool": "other"}}));
+    let exact = json!({"resourceNames": ["memory"]}).to_string();
+    seeking["metadata"]["annotations"]["scheduling.koordinator.sh/exact-match-reservation"] = json!(exact);
+    let key = case.create_pod(&seeking);
+    case.settle();
+    let said = case.sentence(&key).expect("a sentence");
+    let said: std::collections::BTreeSet<&str> = said.split(", ").collect();
+    let expected = [
+        "1 Reservation(s) didn't match affinity rules",
+        "1 Reservation(s) had untolerated taint {kept: yes}",
+        "1 Reservation(s) is unschedulable",
+        "3 Reservation(s) matched owner total",
+    ];
+    assert_eq!(said, expected.into());
+}
+
+#[test]
+fn empty_annotations_are_an_affinity_and_otherwise_absent() {
+    let mut held = with_options("r", "4", &json!([]));
+    held["metadata"]["annotations"]["scheduling.koordinator.sh/reservation-restricted-options"] = json!("");
+    let mut case = cluster(json!([node("n", "8")]), json!([held]));
+    assert_eq!(text(&status(&case, "r")["phase"]), "Available");
+    let saying = |name: &str, app: &str, annotation: &str| {
+        let mut made = pod(name, app, "1");
+        made["metadata"]["annotations"][format!("scheduling.koordinator.sh/{annotation}")] = json!("");
+        made
+    };
+    let other = saying("other", "db", "reservation-affinity");
+    assert_eq!(try_pod(&mut case, &other), is_refused("NoReservationMatches"));
+    assert_eq!(try_pod(&mut case, &saying("exact", "web", "exact-match-reservation")), is_on("n"));
+    assert_eq!(text(&status(&case, "r")["currentOwners"][0]["name"]), "exact");
+    let nothing = wanting("nothing", &json!({"requiredDuringSchedulingIgnoredDuringExecution": {}}));
+    assert_eq!(try_pod(&mut case, &nothing), is_refused("NoReservationMatches"));
+}
+
+#[test]
+fn what_the_arguments_ignore_is_not_compared() {
+    const GPU: &str = "example.com/gpu";
+    let with = |mut containers: Value, amount: &str| {
+        containers[0]["resources"]["requests"][GPU] = json!(amount);
+        containers
+    };
+    for (args, is_placed) in [
+        (json!({}), false),
+        (json!({"ignoredResources": [GPU]}), true),
+        (json!({"ignoredResourceGroups": ["example.com"]}), true),
+        (json!({"ignoredResourceGroups": ["example.org"]}), false),
+    ] {
+        let mut large = node("n", "8");
+        large["status"]["allocatable"][GPU] = json!("4");
+        let mut held = reservation("r", "2", &json!({"allocatePolicy": "Restricted", "ttl": "0s"}));
+        held["spec"]["template"]["spec"]["containers"] = with(containers("2"), "1");
+        let objects = json!({"nodes": [large], "reservations": [held]});
+        let mut case = Case::new(&json!({"id": "ignored", "objects": objects, "args": args}));
+        let mut owner = wanting("p", &json!({}));
+        owner["spec"]["containers"] = with(containers("1"), "2");
+        assert_eq!(try_pod(&mut case, &owner).0.is_some(), is_placed, "{args}");
+    }
+}

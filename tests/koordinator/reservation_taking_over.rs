@@ -195,3 +195,20 @@ fn the_cards_of_a_pod_that_is_taken_over_are_the_reservations_once_it_goes() {
     assert_eq!(try_pod(&mut case, &with_cards(pod("d", "web", "1"), 100)), is_on("n"));
     assert_eq!(cards(&case.pods[&PodKey::new("default", "d")]), first);
 }
+
+#[test]
+fn free_room_comes_before_pods_where_the_argument_says_so() {
+    let args = json!({"preAllocationConfig": {"preferNoPreAllocatedPods": true}});
+    let mut case = Case::new(&json!({"id": "free", "objects": {"nodes": [node("n", "8")]}, "args": args}));
+    assert_eq!(try_pod(&mut case, &pod("a", "web", "3")), is_on("n"));
+    create(&mut case, ahead("beside", "4", &json!({})));
+    assert_eq!(text(&status(&case, "beside")["phase"]), "Available");
+    assert_eq!((owners(&case, "beside").len(), free(&case, "n")), (0, 1000));
+    // There is no room for this one but that of the pod.
+    create(&mut case, ahead("over", "4", &json!({})));
+    assert_eq!((owners(&case, "over"), free(&case, "n")), (vec!["a".to_owned()], 0));
+    let mut required = ahead("required", "1", &json!({}));
+    required["metadata"]["labels"] = json!({REQUIRED: "true"});
+    create(&mut case, required);
+    assert_eq!(text(&status(&case, "required")["phase"]), "Pending");
+}

@@ -185,10 +185,14 @@ impl Quotas {
                 ),
             )
         } else {
-            let limit = self.list(self.limited(lack.quota).map(|r| (r, self.limit(args, lack.quota, r))));
+            let limited = self.limited(args, lack.quota);
+            let limit = self.list(limited.map(|r| (r, self.limit(args, lack.quota, r))));
+            // Of a quota above only what the pod asks for is looked at.
+            let is_named = |r: usize| lack.quota == own || self.asked(own, spec).any(|(asked, _)| asked == r);
             let over = with_request.filter(|(r, amount)| self.is_over(args, lack.quota, *r, *amount));
+            let over = over.filter(|(r, _)| is_named(*r));
             let exceeded = self.names(over.map(|(r, _)| r));
-            let name = self.path(args, own, lack.quota);
+            let name = self.path(own, lack.quota);
             let numbers = format!("runtime: {limit}, used: {used}");
             (
                 &INSUFFICIENT,
@@ -198,18 +202,19 @@ impl Quotas {
         Cause::new(NAME, Code::Unschedulable, Reason::about(ReasonCode::Plugin(reason), text.as_str()))
     }
 
-    /// Returns the resources for which a quota has a limit.
-    fn limited(&self, at: QuotaIdx) -> Box<dyn Iterator<Item = usize> + '_> {
+    /// Returns the resources for which a quota has a limit: those that are shared out among it and its siblings, or, where
+    /// its max is the limit, its own.
+    fn limited(&self, args: &QuotaArgs, at: QuotaIdx) -> Box<dyn Iterator<Item = usize> + '_> {
         let quota = self.tree.get(at);
-        match quota.parent.filter(|_| quota.role == Role::Ordinary) {
+        match quota.parent.filter(|_| args.limits_runtime && quota.role == Role::Ordinary) {
             Some(parent) => Box::new(self.tree.shared_resources(parent)),
             None => Box::new((0..self.tree.resources.len()).filter(|r| quota.cells[*r].max.is_some())),
         }
     }
 
-    /// Names the quota that lacks something; where parents are checked, with the way down to the pod's own.
-    fn path(&self, args: &QuotaArgs, own: QuotaIdx, at: QuotaIdx) -> String {
-        if !args.checks_parents {
+    /// Names the quota that lacks something; one above the pod's own with the way down to that.
+    fn path(&self, own: QuotaIdx, at: QuotaIdx) -> String {
+        if at == own {
             return format!("quotaName: {}", self.tree.get(at).name);
         }
         let mut names: Vec<&str> = Vec::new();

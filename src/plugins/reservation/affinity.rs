@@ -21,8 +21,8 @@ pub(super) struct Wishes {
 pub(super) struct Affinity {
     /// Name of the reservation; `None`: of any name.
     pub(super) name: Option<Name>,
-    /// Terms of which one must match; empty: all do.
-    terms: Vec<Term>,
+    /// Terms of which one must match; `None`: none is asked for.
+    terms: Option<Vec<Term>>,
     /// Labels that the reservation must have.
     selector: LabelSelector,
     /// Tolerations of taints of reservations.
@@ -41,7 +41,9 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 impl Affinity {
     fn read(root: &Field<'_>) -> Result<Self, FieldError> {
-        let terms = root.at(&[REQUIRED, TERMS])?.elements()?;
+        let required = root.get(REQUIRED)?;
+        let terms = required.get(TERMS)?.elements()?;
+        let terms = terms.iter().map(Term::read).collect::<Result<_, FieldError>>()?;
         let pairs = root.get("reservationSelector")?.entries()?.into_iter();
         let pairs = pairs.map(|(key, value)| Ok((key.into(), value.text()?.unwrap_or_default().into())));
         let pairs = pairs.collect::<Result<Vec<(Name, Name)>, FieldError>>()?;
@@ -49,7 +51,7 @@ impl Affinity {
         let tolerations = root.get("tolerations")?.elements()?;
         Ok(Self {
             name: name.map(Name::new),
-            terms: terms.iter().map(Term::read).collect::<Result<_, FieldError>>()?,
+            terms: (!required.is_absent()).then_some(terms),
             selector: LabelSelector::of_pairs(&pairs),
             tolerations: tolerations.iter().map(toleration).collect::<Result<_, FieldError>>()?,
         })
@@ -63,7 +65,7 @@ impl Affinity {
         let named = |selector: &LabelSelector| selector.requirements().iter().all(|r| r.matches(Some(name)));
         let is_empty = |term: &Term| term.labels.is_empty() && term.fields.is_empty();
         let any = |term: &Term| !is_empty(term) && holds(&term.labels) && named(&term.fields);
-        holds(&self.selector) && (self.terms.is_empty() || self.terms.iter().any(any))
+        holds(&self.selector) && self.terms.as_ref().is_none_or(|terms| terms.iter().any(any))
     }
 }
 
@@ -117,8 +119,12 @@ pub(super) fn says_anything(spec: &PodSpec) -> bool {
 
 /// Reads what a pod wants. Fails with the annotation, the field and what is wrong with it.
 pub(super) fn wishes(spec: &PodSpec) -> Result<Wishes, String> {
-    let affinity = read(spec, keys::RESERVATION_AFFINITY, Affinity::read)?;
-    let exact = read(spec, keys::EXACT_MATCH_RESERVATION, |root| {
+    let text = |key| spec.annotations.text(key);
+    // An empty text is an affinity without requirements, but no wish for equal amounts, as in Koordinator.
+    let affinity = text(keys::RESERVATION_AFFINITY).map(|text| if text.is_empty() { "{}" } else { text });
+    let affinity = read(affinity, keys::RESERVATION_AFFINITY, Affinity::read)?;
+    let exact = text(keys::EXACT_MATCH_RESERVATION).filter(|text| !text.is_empty());
+    let exact = read(exact, keys::EXACT_MATCH_RESERVATION, |root| {
         let names = root.get("resourceNames")?.elements()?;
         names.iter().map(|n| Ok(Name::new(n.text()?.unwrap_or_default()))).collect::<Result<_, FieldError>>()
     })?;
@@ -126,11 +132,11 @@ pub(super) fn wishes(spec: &PodSpec) -> Result<Wishes, String> {
 }
 
 fn read<T>(
-    spec: &PodSpec,
+    text: Option<&str>,
     key: &str,
     read: impl FnOnce(&Field<'_>) -> Result<T, FieldError>,
 ) -> Result<Option<T>, String> {
-    let Some(text) = spec.annotations.text(key) else { return Ok(None) };
+    let Some(text) = text else { return Ok(None) };
     let value: Value = serde_json::from_str(text).map_err(|e| format!("annotation {key}: no JSON: {e}"))?;
     read(&Field::root(&value)).map(Some).map_err(|e| format!("annotation {key}: {e}"))
 }
@@ -163,9 +169,21 @@ mod tests {
             (term(json!({"matchFields": [is("metadata.name", "r")]})), true),
             (term(json!({"matchFields": [is("metadata.name", "q")]})), false),
             (term(json!({})), false),
+            // Terms that are asked for and not given select nothing.
+            (json!({REQUIRED: {TERMS: []}}), false),
+            (json!({REQUIRED: {}}), false),
+            (json!({REQUIRED: null}), true),
         ] {
             assert_eq!(selects(&affinity), is_selected, "{affinity}");
         }
+    }
+
+    #[test]
+    fn an_empty_text_is_an_affinity_and_no_wish_for_equal_amounts() {
+        let said = [keys::RESERVATION_AFFINITY, keys::EXACT_MATCH_RESERVATION];
+        let annotations = Labels::new(said.map(|key| (key.into(), Name::default())));
+        let made = wishes(&PodSpec { annotations, ..PodSpec::default() });
+        assert_eq!(made, Ok(Wishes { affinity: Some(Affinity::default()), exact: Vec::new() }));
     }
 
     #[test]

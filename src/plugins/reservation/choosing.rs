@@ -12,7 +12,7 @@ use pellucid_model::{Name, NodeIdx, PodId};
 
 use super::entry::Entry;
 use super::matching::{Match, Seeker};
-use super::object::{Amounts, Policy};
+use super::object::{Amounts, Policy, Reservation};
 
 /// What a pod lacks for a reservation, or beside all of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,8 +29,11 @@ pub(super) struct Choice<'a> {
     pub(super) taken: Option<Match<'a>>,
     /// Whether the pod can be on the node without a reservation.
     pub(super) fits_beside: bool,
-    /// What it lacks, when it can neither take one nor be there without.
+    /// Why the node is refused when the pod can neither take one nor be there without. As in Koordinator, to a pod that
+    /// may do without a reservation only the node lacks anything.
     pub(super) lacks: BTreeSet<Lack>,
+    /// What it lacks for the reservations that it tried and cannot take.
+    pub(super) tried: BTreeSet<Lack>,
 }
 
 /// Whether the pod of a question is on the node already.
@@ -60,6 +63,12 @@ impl Room<'_, '_> {
         self.seeker.view.cluster().pod(of.stand_in.id).is_some_and(|record| record.node == Some(self.node))
     }
 
+    /// Iterates over what the pod requests, without what the arguments leave out.
+    fn compared(&self) -> impl Iterator<Item = &(Name, i64)> {
+        let args = &self.seeker.all.args;
+        self.seeker.wanted.iter().filter(|(name, _)| !args.ignores(name))
+    }
+
     /// Returns what the node lacks for the pod with the room of one reservation, or of none, while the others keep
     /// what they have.
     fn lacks_with(&self, own: Option<&Match<'_>>) -> BTreeSet<Lack> {
@@ -77,7 +86,7 @@ impl Room<'_, '_> {
         if more(1) > free(columns.free(self.node, PODS), &slot) {
             lacks.insert(Lack::Node(Name::new("pods")));
         }
-        for (resource, wanted) in &self.seeker.wanted {
+        for (resource, wanted) in self.compared() {
             let of_node = columns.find(resource).map_or(0, |column| columns.free(self.node, column));
             if more(*wanted) > free(of_node, &|entry| entry.left(resource)) {
                 lacks.insert(Lack::Node(resource.clone()));
@@ -93,10 +102,7 @@ impl Room<'_, '_> {
             return BTreeSet::new();
         }
         let capacities = of.entry.allocatable();
-        let is_restricted = |name: &Name| {
-            spec.restricted.as_ref().map_or_else(|| capacities.contains_key(name), |only| only.contains(name))
-        };
-        let wanted = self.seeker.wanted.iter().filter(|(name, _)| is_restricted(name));
+        let wanted = self.compared().filter(|(name, _)| spec.covers(capacities, name));
         let lack = |(resource, requested): &(Name, i64)| {
             let capacity = capacities.get(resource).copied().unwrap_or(0);
             let used = of.entry.used(resource);
@@ -111,16 +117,17 @@ impl Room<'_, '_> {
         wanted.filter_map(lack).collect()
     }
 
-    /// Whether the pod requests anything of what is reserved. One that does not goes beside the reservation, unless it
-    /// must have one.
+    /// Whether the pod requests anything that the reservation's policy is about. One that does not goes beside the
+    /// reservation, unless it must have one.
     fn concerns(&self, of: &Match<'_>) -> bool {
-        self.seeker.affinity().is_some() || shares(of.entry.allocatable(), &self.seeker.wanted)
+        self.seeker.affinity().is_some()
+            || shares(&of.known.spec, of.entry.allocatable(), &self.seeker.wanted)
     }
 }
 
-/// Whether a pod requests anything of what is reserved.
-pub(super) fn shares(reserved: &Amounts, wanted: &[(Name, i64)]) -> bool {
-    wanted.iter().any(|(name, _)| reserved.contains_key(name))
+/// Whether a pod requests anything of what is reserved, as far as the policy is about it.
+pub(super) fn shares(spec: &Reservation, reserved: &Amounts, wanted: &[(Name, i64)]) -> bool {
+    wanted.iter().any(|(name, _)| spec.covers(reserved, name))
 }
 
 /// Returns the score of a reservation for a pod, 0 to 100: the mean share of its resources in use with the pod. A resource
@@ -151,7 +158,7 @@ pub(super) fn choose_but<'a>(
     refused: &[PodId],
 ) -> Choice<'a> {
     let room = Room { seeker, node, stand, matches: seeker.on(node) };
-    let (mut of_node, mut of_reservations) = (BTreeSet::new(), BTreeSet::new());
+    let mut tried = BTreeSet::new();
     let mut usable: Vec<Match<'a>> = Vec::new();
     let is_tried = |of: &&Match<'a>| room.concerns(of) && !refused.contains(&of.stand_in.id);
     for of in room.matches.iter().filter(is_tried) {
@@ -159,19 +166,19 @@ pub(super) fn choose_but<'a>(
         if by_node.is_empty() && own.is_empty() {
             usable.push(*of);
         }
-        of_node.extend(by_node);
-        of_reservations.extend(own);
+        tried.extend(by_node.into_iter().chain(own));
     }
     let key = |of: &&Match<'a>| {
         let order = of.known.spec.order;
         (order.is_none(), order, Reverse(score(of.entry, &seeker.wanted)), of.name.clone())
     };
     let taken = usable.iter().min_by_key(key).copied();
-    let beside =
-        if taken.is_none() && seeker.affinity().is_none() { room.lacks_with(None) } else { BTreeSet::new() };
-    let fits_beside = seeker.affinity().is_none() && beside.is_empty();
-    // What the node lacks comes first, as in Koordinator.
-    let all = [of_node, of_reservations, beside];
-    let lacks = all.into_iter().find(|lacks| !lacks.is_empty()).unwrap_or_default();
-    Choice { taken, fits_beside, lacks }
+    if seeker.affinity().is_some() {
+        return Choice { taken, fits_beside: false, lacks: tried.clone(), tried };
+    }
+    let beside = if taken.is_none() { room.lacks_with(None) } else { BTreeSet::new() };
+    let of_node: BTreeSet<Lack> =
+        tried.iter().filter(|lack| matches!(lack, Lack::Node(_))).cloned().collect();
+    let fits_beside = beside.is_empty();
+    Choice { taken, fits_beside, lacks: if of_node.is_empty() { beside } else { of_node }, tried }
 }

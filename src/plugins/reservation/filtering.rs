@@ -43,8 +43,7 @@ impl ReservationPlugin {
             Err(text) => return refused(&reasons::UNREADABLE, &text),
         };
         if ignores_all(spec) {
-            // With an affinity too, the pod goes where there are reservations, of whoever.
-            return match seeker.affinity().map(|_| seeker.all.placed_on()) {
+            return match seeker.affinity().map(|_| seeker.nodes_with_any()) {
                 None => PreFiltered::Skip,
                 Some(nodes) if nodes.is_empty() => refused(&reasons::NO_MATCH, ""),
                 Some(nodes) => PreFiltered::Ready { value: Arc::new(()), nodes: Some(nodes) },
@@ -158,7 +157,7 @@ impl Filter for ReservationPlugin {
         };
         let mut all: Vec<Measure> = Vec::new();
         for node in nodes {
-            for lack in choose(&seeker, *node, Stand::Outside).lacks {
+            for lack in choose(&seeker, *node, Stand::Outside).tried {
                 let Lack::Reservation { resource, requested, used, capacity } = lack else { continue };
                 let resource = Name::new(&format!("{resource} of the reservation"));
                 let (available, best_node) = (capacity.saturating_sub(used), *node);

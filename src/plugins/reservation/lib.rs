@@ -43,7 +43,7 @@ mod writes;
 use args::ReservationArgs;
 use choosing::{Stand, choose_but};
 use entry::Taken;
-use matching::Seeker;
+use matching::{Counts, Seeker};
 use object::Reservation;
 use reservations::{Reservations, reservation_of};
 use taking_over::{TakenOver, Taker};
@@ -281,13 +281,15 @@ impl Advice for ReservationPlugin {
     /// Counts in Koordinator's words the reservations of which the pod is an owner.
     fn sentence(&self, view: View<'_>, spec: &PodSpec, _now: Now) -> Option<String> {
         let seeker = Seeker::of(view, view.pod()?, spec).ok()??;
-        let (owned, others) = if affinity::ignores_all(spec) { Default::default() } else { seeker.counts() };
-        if owned == 0 && seeker.affinity().is_none() {
+        let counts = if affinity::ignores_all(spec) { Counts::default() } else { seeker.counts() };
+        if counts.owned == 0 && seeker.affinity().is_none() {
             return None;
         }
-        let others = others.iter().map(|(mismatch, n)| format!("{n} Reservation(s) {}", mismatch.words()));
-        let mut all: Vec<String> = others.collect();
-        all.push(format!("{owned} Reservation(s) matched owner total"));
+        let said = |n: usize, words: &str| (n > 0).then(|| format!("{n} Reservation(s) {words}"));
+        let others = counts.others.iter().filter_map(|(mismatch, n)| said(*n, &mismatch.words()));
+        let named = said(counts.named, "exactly matches the requested reservation name");
+        let mut all: Vec<String> = named.into_iter().chain(others).collect();
+        all.push(format!("{} Reservation(s) matched owner total", counts.owned));
         Some(all.join(", "))
     }
 

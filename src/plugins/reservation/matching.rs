@@ -10,20 +10,20 @@ use smallvec::SmallVec;
 use super::affinity::{Affinity, Wishes, wishes};
 use super::entry::{Entry, Known, StandIn, amount};
 use super::index::Group;
-use super::object::amounts_of;
+use super::object::{Reservation, amounts_of};
 use super::reservations::Reservations;
 use super::{operating, owners};
 
-/// Why an owner may not use a reservation.
+/// Why an owner may not use a reservation, in the order in which reservations are counted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Mismatch {
-    Unschedulable,
     /// The pod asks for another one by name.
     Name,
     Affinity,
+    Unschedulable,
+    NotExact,
     /// A taint that is not tolerated, as `{key: value}`.
     Taint(String),
-    NotExact,
 }
 
 impl Mismatch {
@@ -37,6 +37,16 @@ impl Mismatch {
             Self::NotExact => "is not exact matched".into(),
         }
     }
+}
+
+/// How many reservations have a pod as an owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) owned: usize,
+    /// Those of them that the pod asks for by name and may use.
+    pub(super) named: usize,
+    /// The others that it may not use, by what keeps it from them.
+    pub(super) others: BTreeMap<Mismatch, usize>,
 }
 
 /// A pod and what it wants of reservations.
@@ -99,8 +109,7 @@ impl<'a> Seeker<'a> {
         let (known, stand_in) = entry.available()?;
         let node = *self.all.nodes.get(known.spec.status.node.as_ref()?)?;
         // One on a node that the pod does not want is not there for it.
-        let labels = self.view.labels(node)?;
-        if !self.spec.affinity.accepts(self.view.name(node), labels) {
+        if !self.selects(node) {
             return None;
         }
         Some(match self.mismatch(name, known, stand_in, node) {
@@ -109,36 +118,40 @@ impl<'a> Seeker<'a> {
         })
     }
 
+    /// Returns the first thing that keeps the pod from a reservation, in Koordinator's order. Of one that the pod names only
+    /// the amounts are compared.
     fn mismatch(&self, name: &Name, known: &Known, stand_in: &StandIn, node: NodeIdx) -> Option<Mismatch> {
-        let spec = &known.spec;
-        let affinity = self.affinity();
-        if affinity.and_then(|affinity| affinity.name.as_ref()).is_some_and(|wanted| wanted != name) {
-            return Some(Mismatch::Name);
-        }
-        // As in Koordinator, taints keep out pods that look for a reservation, not those that name it or may do without.
-        if let Some(looking) = affinity.filter(|affinity| affinity.name.is_none()) {
-            let is_hard = |effect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
-            let keeps_out = |taint: &&Taint| is_hard(taint.effect) && !tolerated(&looking.tolerations, taint);
-            if let Some(taint) = spec.taints.iter().find(keeps_out) {
-                return Some(Mismatch::Taint(format!("{{{}: {}}}", taint.key, taint.value)));
-            }
-        }
-        if affinity.is_some_and(|affinity| !affinity.selects(name, &spec.labels, self.view.labels(node))) {
-            return Some(Mismatch::Affinity);
-        }
+        let wanted = self.affinity().and_then(|affinity| affinity.name.as_ref());
+        let other = match wanted {
+            Some(wanted) => (wanted != name).then_some(Mismatch::Name),
+            None => self.mismatch_unnamed(name, &known.spec, node),
+        };
+        let (own, wanted) = (&stand_in.requests.list, &self.spec.requests.list);
+        let differs = |resource: &Name| amount(own, resource) != amount(wanted, resource);
+        other.or_else(|| self.wishes.exact.iter().any(differs).then_some(Mismatch::NotExact))
+    }
+
+    /// Does the same, but for the amounts, for a pod that names no reservation.
+    fn mismatch_unnamed(&self, name: &Name, spec: &Reservation, node: NodeIdx) -> Option<Mismatch> {
         // Tolerated as the taint that a cordoned node has.
         let cordoned = Taint {
             key: "node.kubernetes.io/unschedulable".into(),
             value: Name::default(),
             effect: TaintEffect::NoSchedule,
         };
-        let is_let_in = |of: &Affinity| of.name.is_some() || tolerated(&of.tolerations, &cordoned);
-        if spec.unschedulable && !affinity.is_some_and(is_let_in) {
+        let affinity = self.affinity();
+        if spec.unschedulable && !affinity.is_some_and(|of| tolerated(&of.tolerations, &cordoned)) {
             return Some(Mismatch::Unschedulable);
         }
-        let (own, wanted) = (&stand_in.requests.list, &self.spec.requests.list);
-        let differs = |resource: &Name| amount(own, resource) != amount(wanted, resource);
-        self.wishes.exact.iter().any(differs).then_some(Mismatch::NotExact)
+        // As in Koordinator, taints do not keep out pods that may do without a reservation.
+        let looking = affinity?;
+        let is_hard = |effect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
+        let keeps_out = |taint: &&Taint| is_hard(taint.effect) && !tolerated(&looking.tolerations, taint);
+        if let Some(taint) = spec.taints.iter().find(keeps_out) {
+            return Some(Mismatch::Taint(format!("{{{}: {}}}", taint.key, taint.value)));
+        }
+        let is_selected = looking.selects(name, &spec.labels, self.view.labels(node));
+        (!is_selected).then_some(Mismatch::Affinity)
     }
 
     /// Iterates over the reservations that have the pod as an owner and may be used.
@@ -166,6 +179,22 @@ impl<'a> Seeker<'a> {
         all
     }
 
+    /// Returns the nodes where there are available reservations, of whoever. A pod that names one sees that one's node alone.
+    pub(super) fn nodes_with_any(&self) -> Vec<NodeIdx> {
+        let named = self.affinity().and_then(|affinity| self.all.get(affinity.name.as_ref()?));
+        let known = named.and_then(|entry| entry.known.as_ref()).filter(|known| !known.is_pod);
+        let only = known.and_then(|known| known.spec.status.node.as_ref());
+        let mut nodes = self.all.placed_on();
+        nodes.retain(|node| only.is_none_or(|only| self.view.name(*node) == only) && self.selects(*node));
+        nodes
+    }
+
+    /// Returns whether the pod selects a node.
+    fn selects(&self, node: NodeIdx) -> bool {
+        let labels = self.view.labels(node);
+        labels.is_some_and(|labels| self.spec.affinity.accepts(self.view.name(node), labels))
+    }
+
     /// Returns whether the pod may use any reservation.
     pub(super) fn has_match(&self) -> bool {
         self.usable().next().is_some()
@@ -184,9 +213,9 @@ impl<'a> Seeker<'a> {
         all.filter_map(|(name, entry)| self.judge(name, entry)?.ok()).collect()
     }
 
-    /// Returns how many reservations have the pod as an owner, and what keeps it from how many.
-    pub(super) fn counts(&self) -> (usize, BTreeMap<Mismatch, usize>) {
-        let (mut owned, mut others) = (0, BTreeMap::new());
+    /// Counts the reservations that have the pod as an owner.
+    pub(super) fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
         // A pod that names its reservation looks at the node of that one alone.
         let named = self.affinity().and_then(|affinity| affinity.name.as_ref());
         let node_of = |entry: &Entry| entry.known.as_ref().and_then(|known| known.spec.status.node.clone());
@@ -196,11 +225,12 @@ impl<'a> Seeker<'a> {
                 continue;
             }
             let Some(judged) = self.judge_owned(name, entry) else { continue };
-            owned += 1;
-            if let Err(mismatch) = judged {
-                *others.entry(mismatch).or_insert(0) += 1;
+            counts.owned += 1;
+            match judged {
+                Ok(_) => counts.named += usize::from(named.is_some()),
+                Err(mismatch) => *counts.others.entry(mismatch).or_insert(0) += 1,
             }
         }
-        (owned, others)
+        counts
     }
 }

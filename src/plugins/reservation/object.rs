@@ -125,8 +125,8 @@ pub(super) struct Reservation {
     /// Whether one owner uses it up.
     pub(super) once: bool,
     pub(super) policy: Policy,
-    /// The resources that [`Policy::Restricted`] is about; `None`: all that it holds.
-    pub(super) restricted: Option<Vec<Name>>,
+    /// The resources that [`Policy::Restricted`] is about, also such as it does not hold; `None`: all that it holds.
+    restricted: Option<Vec<Name>>,
     /// `None`: it takes free room alone.
     pub(super) pre_allocation: Option<PreAllocation>,
     pub(super) unschedulable: bool,
@@ -220,7 +220,7 @@ fn pre_allocation(spec: &Field<'_>, labels: &Labels) -> Result<Option<PreAllocat
 }
 
 fn restricted(annotation: &Field<'_>) -> Result<Option<Vec<Name>>, FieldError> {
-    let Some(text) = annotation.text()? else { return Ok(None) };
+    let Some(text) = annotation.text()?.filter(|text| !text.is_empty()) else { return Ok(None) };
     let options: Value =
         serde_json::from_str(text).map_err(|e| annotation.error(format_args!("no JSON: {e}")))?;
     let names = Field::root(&options).get("resources").and_then(|field| field.elements());
@@ -277,6 +277,14 @@ impl Reservation {
     /// Returns the text of an annotation.
     pub(super) fn annotation(&self, key: &str) -> Option<&str> {
         self.manifest["metadata"]["annotations"][key].as_str()
+    }
+
+    /// Returns whether the policy is about a resource, of what is reserved. Under [`Policy::Restricted`] it is about the
+    /// options that are reserved, and about all where none is.
+    pub(super) fn covers(&self, reserved: &Amounts, resource: &Name) -> bool {
+        let options = self.restricted.as_deref().filter(|_| self.policy == Policy::Restricted);
+        let options = options.filter(|only| only.iter().any(|name| reserved.contains_key(name)));
+        reserved.contains_key(resource) && options.is_none_or(|only| only.contains(resource))
     }
 
     /// Returns when the reservation ended, in seconds since 1970, as its conditions say.

@@ -50,7 +50,8 @@ pub(super) static BY_NODE: PluginReason = PluginReason {
     resolver: Resolver::ClusterAdmin,
     terminal_for: TerminalFor::Node,
     meaning: "The pod may use a reservation of the node, but what is left of it and what is free of the node are too little, \
-              because the other reservations keep what is left of them.",
+              because the other reservations keep what is left of them. Or the reservation is Restricted and too small, and what is \
+              free beside it is too little for the pod as well.",
     remedy: "Free room on the node, delete a reservation that nobody needs, or make a larger one.",
     example: Example {
         subject: "cpu",
@@ -66,7 +67,7 @@ pub(super) static IN_RESERVATION: PluginReason = PluginReason {
     message: "Reservation(s) Insufficient {}",
     resolver: Resolver::ClusterAdmin,
     terminal_for: TerminalFor::Node,
-    meaning: "The pod may use a reservation of the node with allocatePolicy Restricted, of which too little is left.",
+    meaning: "The pod must use a reservation, and of the one on the node with allocatePolicy Restricted too little is left.",
     remedy: "Wait until owners of the reservation end, make a larger one, or request less.",
     example: Example {
         subject: "cpu",

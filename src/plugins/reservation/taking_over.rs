@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use pellucid_api::keys::reservation as keys;
+use pellucid_cluster::columns::PODS;
 use pellucid_cluster::{PodRecord, Stage};
 use pellucid_framework::{NodeOverride, View};
 use pellucid_model::effect::{ObjectPart, ObjectRef, ObjectWrite, Precondition};
@@ -30,6 +31,7 @@ pub(super) struct TakenOver {
 /// A reservation that may be placed over pods.
 pub(super) struct Taker<'a> {
     view: View<'a>,
+    all: &'a Reservations,
     entry: &'a Entry,
     known: &'a Known,
 }
@@ -37,10 +39,11 @@ pub(super) struct Taker<'a> {
 impl<'a> Taker<'a> {
     /// Makes it for the reservation with this name, if it may.
     pub(super) fn of(view: View<'a>, name: &Name) -> Option<Self> {
-        let entry = view.state::<Reservations>()?.get(name)?;
+        let all = view.state::<Reservations>()?;
+        let entry = all.get(name)?;
         let known = entry.known.as_ref()?;
         known.spec.pre_allocation.as_ref()?;
-        Some(Self { view, entry, known })
+        Some(Self { view, all, entry, known })
     }
 
     /// Whether the reservation may be placed over pods alone.
@@ -60,16 +63,21 @@ impl<'a> Taker<'a> {
             return None;
         }
         let wanted: Vec<(Name, i64)> = amounts_of(&pod.spec.requests.list).collect();
-        let allocatable = self.entry.allocatable();
-        let is_limit = self.known.spec.policy == Policy::Restricted;
-        let fits = |(name, amount): &(Name, i64)| allocatable.get(name).is_none_or(|all| amount <= all);
-        (shares(allocatable, &wanted) && (!is_limit || wanted.iter().all(fits)))
+        let (spec, reserved) = (&self.known.spec, self.entry.allocatable());
+        let is_limit = spec.policy == Policy::Restricted;
+        let fits = |(name, amount): &(Name, i64)| {
+            !spec.covers(reserved, name) || reserved.get(name).is_none_or(|all| amount <= all)
+        };
+        (shares(spec, reserved, &wanted) && (!is_limit || wanted.iter().all(fits)))
             .then(|| score(self.entry, &wanted))
     }
 
     /// Returns the pods of a node that the reservation takes over: of those that it can the one that uses most of it, or as
     /// many as fit in it together where its policy allows several.
     pub(super) fn guests_on(&self, node: NodeIdx) -> Vec<(PodId, &'a PodRecord)> {
+        if self.all.args.prefers_free_room && !self.must_take() && self.fits_beside(node) {
+            return Vec::new();
+        }
         let cluster = self.view.cluster();
         let records = cluster.slot(node).pods.iter().filter_map(|id| Some((*id, cluster.pod(*id)?)));
         let bound = records.filter(|(_, record)| record.stage == Stage::Bound && record.host.is_none());
@@ -89,6 +97,19 @@ impl<'a> Taker<'a> {
             }
         }
         taken
+    }
+
+    /// Whether the reservation fits on a node beside all of its pods. At Reserve it is on its node already.
+    fn fits_beside(&self, node: NodeIdx) -> bool {
+        let Some(stand_in) = &self.entry.stand_in else { return false };
+        let columns = self.view.columns();
+        let record = self.view.cluster().pod(stand_in.id);
+        let is_there = record.is_some_and(|record| record.node == Some(node));
+        let more = |wanted: i64| if is_there { 0 } else { wanted };
+        let free = |name: &Name| columns.find(name).map_or(0, |column| columns.free(node, column));
+        let reserved = self.entry.allocatable().iter().filter(|(name, _)| !self.all.args.ignores(name));
+        columns.free(node, PODS) >= more(1)
+            && reserved.into_iter().all(|(name, amount)| free(name) >= more(*amount))
     }
 
     /// Returns the nodes with pods that the reservation takes over, without these.

@@ -85,8 +85,8 @@ fn why(view: View<'_>, pod: &Pod, (name, entry, known): (&Name, &Entry, &Known))
                 }
                 Some(taken) => format!("of the reservations on the node, {} is taken first", taken.name),
                 None => {
-                    let lacks: Vec<String> = choice.lacks.iter().map(lacking).collect();
-                    if lacks.is_empty() { "the pod requests nothing of it".into() } else { lacks.join(", ") }
+                    let lacks: Vec<String> = choice.tried.iter().map(lacking).collect();
+                    if lacks.is_empty() { "the pod requests nothing of it that counts for its policy".into() } else { lacks.join(", ") }
                 }
             }
         }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::RESERVATION;
 use super::entry::{Entry, Known, Owner};
-use super::object::{Amounts, Phase, Policy, named};
+use super::object::{Amounts, Phase, named};
 use super::reservations::Reservations;
 use pellucid_plugin_helper::listing::{MAX_ROWS, node_of};
 
@@ -95,9 +95,8 @@ fn reserved(amounts: &Amounts) -> ReservedAmounts {
 
 fn item(name: &Name, entry: &Entry, known: &Known) -> NodeReservation {
     let spec = &known.spec;
-    let only = spec.restricted.as_ref().filter(|_| spec.policy == Policy::Restricted);
     let mut allocated = amounts(entry, |name| entry.used(name));
-    allocated.retain(|name, amount| *amount != 0 && only.is_none_or(|only| only.contains(name)));
+    allocated.retain(|name, amount| *amount != 0 && spec.covers(entry.allocatable(), name));
     NodeReservation {
         name: name.to_string(),
         uid: known.uid.to_string(),
