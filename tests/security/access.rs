@@ -1,6 +1,7 @@
 //! Who passes: no credentials 401, no rights 403 and nothing changed, an authority that is away 503, health always.
 
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
@@ -226,12 +227,18 @@ impl Log {
     }
 }
 
+/// Returns a caller whose next request has an id of its own: schedulers that start within one second give out the same.
+fn with_id(caller: &Caller) -> Caller {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    caller.with_header(&format!("X-Request-Id: audited-{}", NEXT.fetch_add(1, Ordering::Relaxed)))
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_write_has_its_audit_line_and_no_line_a_token() {
     LazyLock::force(&LOG);
     asking(start(Vec::new()).await, |secure| {
         let line = |who: &Caller, ask: &dyn Fn(&Caller) -> Reply| {
-            let reply = ask(who);
+            let reply = ask(&with_id(who));
             let [line] = &LOG.audit(reply.header("x-request-id"))[..] else { return (reply.status, None) };
             let text = |field: &str| line[field].as_str().unwrap().to_owned();
             assert_eq!(line["status"], reply.status);
@@ -277,18 +284,24 @@ async fn what_reaches_no_endpoint_has_its_audit_line_too() {
             (reply.status, said)
         };
         let (root, nobody) = (secure.user("root"), "system:unauthenticated");
-        let evil = root.with_header("Origin: https://evil.example");
+        let evil = with_id(&root).with_header("Origin: https://evil.example");
         let set = "update /debug/flags/s";
         assert_eq!(line(&evil.put("/debug/flags/s", "3")), (403, format!("{nobody} {set}")));
-        assert_eq!(line(&root.put("/nowhere", "3")), (404, "root update /nowhere".into()));
-        assert_eq!(line(&secure.caller().put("/nowhere", "3")), (401, format!("{nobody} update /nowhere")));
-        let wrong = root.post("/debug/flags/s", &json!(3));
+        assert_eq!(line(&with_id(&root).put("/nowhere", "3")), (404, "root update /nowhere".into()));
+        assert_eq!(
+            line(&with_id(&secure.caller()).put("/nowhere", "3")),
+            (401, format!("{nobody} update /nowhere"))
+        );
+        let wrong = with_id(&root).post("/debug/flags/s", &json!(3));
         assert_eq!(line(&wrong), (405, format!("{nobody} create /debug/flags/s")));
-        assert_eq!(line(&root.put("/apis/v1/queue", "3")).0, 405);
-        let (status, said) = line(&root.put(&format!("/{}", "x".repeat(5000)), "3"));
+        assert_eq!(line(&with_id(&root).put("/apis/v1/queue", "3")).0, 405);
+        let (status, said) = line(&with_id(&root).put(&format!("/{}", "x".repeat(5000)), "3"));
         assert_eq!(status, 400);
         assert!(said.len() < 300, "{said}");
-        assert_eq!(line(&root.put("/debug/flags/none", "3")), (404, "root update /debug/flags/none".into()));
+        assert_eq!(
+            line(&with_id(&root).put("/debug/flags/none", "3")),
+            (404, "root update /debug/flags/none".into())
+        );
         // Who leaves before the answer is in the log as well.
         let head = root.with_header("X-Request-Id: left-early").head(
             "PUT",

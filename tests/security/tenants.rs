@@ -204,7 +204,17 @@ async fn two_tenants() -> Secure {
         }
     });
     available.await.expect("there is room");
+    // A quota of one's own whose name comes after those of the other tenant.
+    let late = json!({
+        "apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota",
+        "metadata": {"name": "zz-quota", "labels": {"quota.scheduling.koordinator.sh/is-parent": "false"}},
+        "spec": {"min": {"cpu": 0}, "max": {"cpu": 1}},
+    });
+    let mut waits = pod("zz-waits", 2_500);
+    waits["metadata"]["labels"]["quota.scheduling.koordinator.sh/name"] = "zz-quota".into();
     let sandbox_objects = [
+        within(late, MINE),
+        within(waits, MINE),
         owner_of_room(THEIRS, MARK),
         owner_of_room(MINE, "own"),
         within(with(pod("xq7-urgent", 3_900), "priorityClassName", json!("urgent")), THEIRS),
@@ -214,7 +224,7 @@ async fn two_tenants() -> Secure {
     let recording = tokio::task::spawn_blocking(move || {
         assert_eq!(recorded.put("/debug/flags/s", "5").status, 200);
         // An account of the other tenant sets a switch for all pods, and one for some.
-        assert_eq!(robot.put("/debug/flags/v", "2").status, 200);
+        assert_eq!(robot.put("/debug/flags/f", "true").status, 200);
         assert_eq!(
             robot
                 .put("/debug/flags/f", &json!({"value": true, "pod": "team-a/own-small"}).to_string())
@@ -236,8 +246,8 @@ async fn two_tenants() -> Secure {
         secure.sandbox.create(object).expect("created");
     }
     let waiting = tokio::task::spawn_blocking(move || {
-        for name in ["own-urgent", "own-owner", "xq7-urgent"] {
-            let namespace = if name.starts_with("own") { MINE } else { THEIRS };
+        for name in ["own-urgent", "own-owner", "zz-waits", "xq7-urgent"] {
+            let namespace = if name.starts_with(MARK) { THEIRS } else { MINE };
             root.wait(&format!("/apis/v1/explain/pods/{namespace}/{name}"), "it is decided", |body| {
                 !body["verdict"].is_null() || !body["node"].is_null()
             });
@@ -460,6 +470,52 @@ async fn simulations_name_no_other_tenant_and_counts_are_right() {
             rows["rows"].as_array().unwrap().iter().map(|row| row["pods"].as_u64().unwrap()).sum::<u64>()
         };
         assert!(total(&root) > 0 && total(&root) == total(&ann), "everybody's pods are counted");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn neither_counts_nor_the_order_of_rows_tell_names_of_another_tenant() {
+    asking(two_tenants().await, |secure| {
+        let (root, ann) = (secure.user("root"), secure.user("ann"));
+        let ann = ann.with_header(&format!("X-Pellucid-Namespaces: {MINE}"));
+        let total = |who: &Caller, filter: &str| {
+            let body = who.get(&format!("/apis/v1/summary/pending?by=code&{filter}")).json();
+            body["totalPending"].as_u64().unwrap()
+        };
+        for (theirs, own) in [
+            ("quota=xq7-quota", "quota=own-quota"),
+            ("owner=xq7-deploy,xq7-nobody", "quota=zz-quota"),
+            ("name=xq7", "name=own"),
+            ("gang=xq7-group", "gang=own-group"),
+        ] {
+            assert_eq!(total(&ann, theirs), 0, "{theirs} is told to exist");
+            assert!(total(&ann, own) > 0, "{own} has pods that wait");
+        }
+        assert!(total(&root, "quota=xq7-quota") > 0);
+        // The other tenant's quota is between two own ones by name.
+        let order = |who: &Caller, sort: &str| {
+            let body = who.get(&format!("/apis/v1/summary/pending?by=quota{sort}")).json();
+            let rows = body["rows"].as_array().unwrap().iter().map(|row| text(&row["groups"], "quota"));
+            rows.filter(|quota| ["own-quota", "xq7-quota", "zz-quota", "(hidden)"].contains(&quota.as_str()))
+                .collect()
+        };
+        let of = |who: &Caller, sort: &str| -> Vec<String> { order(who, sort) };
+        assert_eq!(of(&root, "&sort=quota"), ["own-quota", "xq7-quota", "zz-quota"]);
+        for sort in [
+            "",
+            "&sort=quota",
+            "&sort=-quota",
+            "&sort=name",
+            "&sort=-name",
+            "&sort=namespace",
+            "&sort=owner",
+            "&sort=gang",
+        ] {
+            let rows = of(&ann, sort);
+            assert_eq!(rows.len(), 3, "{sort}: {rows:?}");
+            assert_ne!(rows[1], "(hidden)", "{sort}: {rows:?} tells where the hidden name is");
+        }
     })
     .await;
 }

@@ -1,13 +1,12 @@
 //! Turns the reads that other rooms and plugins register into routes of the REST server.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::history::FeedLine;
 use pellucid_cycle::Snapshot;
 use pellucid_diagnosis::history;
-use pellucid_diagnosis::reads::{SnapshotRead, reads};
+use pellucid_diagnosis::reads::{SEEN, SnapshotRead, reads};
 use pellucid_framework::PluginFactory;
 use pellucid_framework::endpoint::{PathParams, QueryKind, ReadError};
 use pellucid_framework::list::generation_of;
@@ -92,7 +91,10 @@ fn route(read: SnapshotRead, explained: Explained) -> Route<Snapshot> {
         if let Some(namespaces) = info.viewer.limits()
             && query.iter().any(|q| q.name == NAMESPACE)
         {
-            narrow(&mut given, namespaces);
+            let all: Vec<&str> = namespaces.iter().map(String::as_str).collect();
+            let all = all.join(",");
+            narrow(&mut given, &all);
+            given.insert(SEEN.to_owned(), all);
         }
         let _timed = (tag == "explain").then(|| explained.timed());
         costed(|| read(snapshot, &given, info.now).map_err(adapt))
@@ -110,18 +112,30 @@ fn route(read: SnapshotRead, explained: Explained) -> Route<Snapshot> {
     route
 }
 
-/// What a filter by names of others would find out.
-const BY_NAMES: [&str; 4] = ["name", "owner", "gang", "selector"];
+/// Parameters of a summary under which it counts all items. Any other filters by something that may be a name of others, such
+/// as the groups that plugins know, and the counts would tell whether it exists.
+const COUNTING: [&str; 11] = [
+    "by",
+    "limit",
+    CONTINUE,
+    "sort",
+    FIELDS,
+    "reason",
+    "stage",
+    "olderThan",
+    "youngerThan",
+    "minPriority",
+    "maxPriority",
+];
 /// The parameter of lists that admits items of some namespaces.
 const NAMESPACE: &str = "namespace";
 
 /// Has a list only the items of the namespaces that its reader sees. A summary counts all items unless the request asks
-/// for some by their names.
-fn narrow(given: &mut PathParams, namespaces: &BTreeSet<String>) {
-    let counts = given.contains_key("by") && !BY_NAMES.iter().any(|name| given.contains_key(*name));
+/// for some by what may be a name.
+fn narrow(given: &mut PathParams, namespaces: &str) {
+    let counts = given.contains_key("by") && given.keys().all(|name| COUNTING.contains(&name.as_str()));
     if !counts && !given.contains_key(NAMESPACE) {
-        let all: Vec<&str> = namespaces.iter().map(String::as_str).collect();
-        given.insert(NAMESPACE.to_owned(), all.join(","));
+        given.insert(NAMESPACE.to_owned(), namespaces.to_owned());
     }
 }
 
@@ -157,5 +171,30 @@ pub(crate) fn adapt(error: ReadError) -> pellucid_http::ReadError {
     match error {
         ReadError::NotFound { code, message } => pellucid_http::ReadError::NotFound(code, message),
         ReadError::BadRequest { code, message } => pellucid_http::ReadError::BadRequest(code, message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_counts_all_items_unless_it_filters_by_what_may_be_a_name() {
+        let namespaces = |pairs: &[(&str, &str)]| {
+            let mut given: PathParams =
+                pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            narrow(&mut given, "a,b");
+            given.get(NAMESPACE).cloned()
+        };
+        let by = ("by", "code");
+        assert_eq!(namespaces(&[by]), None);
+        assert_eq!(namespaces(&[by, ("reason", "NoDevice"), ("sort", "name"), ("minPriority", "5")]), None);
+        for filter in
+            ["name", "owner", "gang", "selector", "quota", "queue", "a-group-of-a-plugin-from-outside"]
+        {
+            assert_eq!(namespaces(&[by, (filter, "x")]).as_deref(), Some("a,b"), "{filter}");
+        }
+        assert_eq!(namespaces(&[]).as_deref(), Some("a,b"), "items are always narrowed");
+        assert_eq!(namespaces(&[by, ("quota", "x"), ("namespace", "a")]).as_deref(), Some("a"));
     }
 }

@@ -29,6 +29,7 @@ use pellucid_framework::endpoint::{Endpoint, PathParams, Query, QueryKind, ReadC
 use pellucid_framework::list::params::queries as list_queries;
 use pellucid_framework::list::{Attribute, List};
 use pellucid_framework::view::View;
+use pellucid_model::Viewer;
 
 use crate::reads::what_if_reads::{suggestion_reads, view_reads};
 use crate::requirements::{asked_by_name, exhaustive};
@@ -42,6 +43,10 @@ const POSITION: &[Query] = &[Query::new(
     QueryKind::Text,
     "Key of a pod or gang, `namespace/name`: adds its position and who is ahead of it",
 )];
+
+/// A parameter that no request can have: the namespaces, with commas, whose names the reader may see; absent for readers who
+/// see all. The server adds it to lists, so that the order of what is hidden tells no names.
+pub const SEEN: &str = "seenNamespaces";
 
 const BY: &[Query] = &[Query::new("by", QueryKind::Text, summary::BY)];
 
@@ -275,7 +280,9 @@ fn pending_reads(groupings: &[Attribute]) -> Vec<SnapshotRead> {
             "explain",
             "How many pods wait, by what keeps them: each pod counts once, rows add up",
             ("rows", &[OF_UNITS, groupings].concat()),
-            |snapshot, params, list, now| summary::summary(snapshot, text(params, "by")?, list, now),
+            |snapshot, params, list, now| {
+                summary::summary(snapshot, text(params, "by")?, &viewer(params), list, now)
+            },
         )
         .query(BY)
         .shared()
@@ -349,6 +356,11 @@ fn own_reads() -> Vec<SnapshotRead> {
         )
         .not_found("NotShadowing"),
     ]
+}
+
+/// Returns whose names the reader of a list may see.
+fn viewer(params: &PathParams) -> Viewer {
+    params.get(SEEN).map_or(Viewer::All, |seen| Viewer::of(seen.split(',')))
 }
 
 fn plugin_reads(factory: &dyn PluginFactory) -> Vec<SnapshotRead> {

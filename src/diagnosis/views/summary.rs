@@ -3,7 +3,8 @@
 //! Invariant: the rows add up to the pods that `pending` lists, of which each is in one row.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::BuildHasher;
 use std::time::Duration;
 
 use pellucid_api::reason::ReasonCode;
@@ -14,7 +15,7 @@ use pellucid_framework::advice::Grouping;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_framework::list::{Facts, List};
 use pellucid_model::collections::{FxHashMap, FxHashSet};
-use pellucid_model::{GangKey, Name, Now, PodSpec};
+use pellucid_model::{GangKey, Name, Now, PodSpec, Viewer};
 use pellucid_queue::UnitId;
 use pellucid_recording::rfc3339;
 
@@ -134,8 +135,9 @@ fn groups<'r>(pod: &Waiting<'r>, snapshot: &Snapshot, by: &[&'r str]) -> Vec<(&'
 struct Counted<'r> {
     units: FxHashSet<UnitId>,
     oldest: Option<i64>,
-    /// Namespace and name of the first pod by name.
-    example: Option<(&'r str, &'r str)>,
+    /// Namespace and name of the first pod by name, of those that the reader sees if there are any; before them whether
+    /// it is none of those.
+    example: Option<(bool, (&'r str, &'r str))>,
     shapes: FxHashMap<ShapeId, &'r PodRecord>,
     codes: Texts<'static>,
     outlooks: Texts<'r>,
@@ -155,13 +157,14 @@ impl<'r> Waiting<'r> {
 }
 
 impl<'r> Counted<'r> {
-    fn add(&mut self, pod: &Waiting<'r>) {
+    fn add(&mut self, pod: &Waiting<'r>, viewer: &Viewer) {
         let row = &mut self.row;
         let is_first = row.pods == 0;
         let priority = pod.priority();
         row.min_priority = if is_first { priority } else { row.min_priority.min(priority) };
         row.max_priority = if is_first { priority } else { row.max_priority.max(priority) };
-        self.example = Some(self.example.map_or(pod.key, |first| first.min(pod.key)));
+        let example = (!viewer.sees(pod.key.0), pod.key);
+        self.example = Some(self.example.map_or(example, |first| first.min(example)));
         row.pods += 1;
         // A pod without a unit counts as a unit of its own, and one without a gang is one.
         let gang = pod.unit.filter(|_| pod.record.is_some_and(|record| record.pod.member_of().is_some()));
@@ -177,20 +180,38 @@ impl<'r> Counted<'r> {
         }
     }
 
-    /// Returns the row with its counts, and when its oldest pod was created, since 1970.
-    fn finish(self) -> (PendingRow, Option<Duration>) {
+    /// Returns whether the reader sees none of the pods, so that the names of the row are hidden.
+    fn is_hidden(&self) -> bool {
+        self.example.is_some_and(|(is_hidden, _)| is_hidden)
+    }
+
+    /// Returns the row with its counts, and what it is sorted by beside them.
+    fn finish(self) -> Finished {
+        let is_hidden = self.is_hidden();
         let all: BTreeSet<_> = self.shapes.values().map(|r| requests(&r.pod.spec.requests.list)).collect();
         let oldest = self.oldest.map(|at| Duration::from_secs(u64::try_from(at).unwrap_or(0)));
         let row = PendingRow {
             oldest: oldest.map(rfc3339).unwrap_or_default(),
-            example: self.example.map(|(namespace, name)| format!("{namespace}/{name}")).unwrap_or_default(),
+            example: self
+                .example
+                .map(|(_, (namespace, name))| format!("{namespace}/{name}"))
+                .unwrap_or_default(),
             requests: if all.len() == 1 { all.into_iter().next() } else { None },
             key_reason: self.codes.most().to_owned(),
             outlook: self.outlooks.most().to_owned(),
             ..self.row
         };
-        (row, oldest)
+        Finished { row, oldest, is_hidden }
     }
+}
+
+/// A row with its counts.
+struct Finished {
+    row: PendingRow,
+    /// When its oldest pod was created, since 1970.
+    oldest: Option<Duration>,
+    /// Whether the reader sees no pod of it.
+    is_hidden: bool,
 }
 
 /// Counts of a few texts.
@@ -220,10 +241,11 @@ fn shape(spec: &PodSpec) -> String {
 }
 
 /// Counts pending pods by a comma-separated list of dimensions, by default `code`. Filters are on pods; the order and the
-/// page are of rows. Fails for an unknown dimension.
+/// page are of rows; rows whose names the viewer does not see are sorted as if they had none. Fails for an unknown dimension.
 pub(crate) fn summary(
     snapshot: &Snapshot,
     by: Option<&str>,
+    viewer: &Viewer,
     list: &List,
     now: Now,
 ) -> Result<PendingSummary, ReadError> {
@@ -235,10 +257,10 @@ pub(crate) fn summary(
     let verdicts = verdicts(snapshot, now);
     let pods = list.filtered(waiting(snapshot, &verdicts), |pod| pod.facts(snapshot));
     let total_pending = pods.len();
-    let mut rows: Vec<_> = counted(snapshot, &pods, &by).into_iter().map(Counted::finish).collect();
-    rows.sort_by_key(|(row, _)| Reverse(row.pods));
+    let mut rows: Vec<_> = counted(snapshot, &pods, &by, viewer).into_iter().map(Counted::finish).collect();
+    rows.sort_by_key(|finished| Reverse(finished.row.pods));
     let groupings: Vec<Grouping> = snapshot.registry.iter().filter_map(|factory| factory.groups()).collect();
-    let sorted = list.sorted(rows.iter().collect(), |(row, oldest)| facts_of_row(row, *oldest, &groupings));
+    let sorted = list.sorted(rows.iter().collect(), |finished| facts_of_row(finished, &groupings));
     let page = list.cut(sorted);
     let by = by.into_iter().map(str::to_owned).collect();
     let mut meta = page.meta(of_snapshot(snapshot, now));
@@ -248,13 +270,18 @@ pub(crate) fn summary(
         by,
         count: page.total,
         total_pending,
-        rows: page.items.into_iter().map(|(row, _)| row.clone()).collect(),
+        rows: page.items.into_iter().map(|finished| finished.row.clone()).collect(),
     })
 }
 
 /// Counts pods by their dimensions. The rows are in the order of those, and of two shapes with equal requests in that of
-/// their numbers.
-fn counted<'r>(snapshot: &Snapshot, pods: &[Waiting<'r>], by: &[&'r str]) -> Vec<Counted<'r>> {
+/// their numbers; behind them those whose names the viewer does not see, in the order of what is left of them.
+fn counted<'r>(
+    snapshot: &Snapshot,
+    pods: &[Waiting<'r>],
+    by: &[&'r str],
+    viewer: &Viewer,
+) -> Vec<Counted<'r>> {
     let mut groups: FxHashMap<Common<'r>, (PendingRow, Counted<'r>)> = FxHashMap::default();
     for pod in pods {
         let common = Common::of(pod, snapshot, by);
@@ -262,15 +289,38 @@ fn counted<'r>(snapshot: &Snapshot, pods: &[Waiting<'r>], by: &[&'r str]) -> Vec
             let row = common.row(pod.record);
             (row.clone(), Counted { row, ..Counted::default() })
         };
-        groups.entry(common).or_insert_with_key(made).1.add(pod);
+        groups.entry(common).or_insert_with_key(made).1.add(pod, viewer);
     }
-    let mut all: Vec<_> = groups.into_iter().map(|(of, (row, counted))| ((row, of.shape), counted)).collect();
+    let hasher = *groups.hasher();
+    let key = |of: Common<'_>, row: PendingRow, is_hidden| match is_hidden {
+        // Of rows that look the same an order by their names would tell them.
+        true => (true, nameless(&row), of.shape, hasher.hash_one(&of)),
+        false => (false, row, of.shape, 0),
+    };
+    let all = groups.into_iter().map(|(of, (row, counted))| (key(of, row, counted.is_hidden()), counted));
+    let mut all: Vec<_> = all.collect();
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
     all.into_iter().map(|(_, counted)| counted).collect()
 }
 
+/// Returns a row without counts, and without the dimensions that are names of objects with a namespace.
+fn nameless(row: &PendingRow) -> PendingRow {
+    PendingRow { namespace: None, gang: None, owner: None, groups: BTreeMap::new(), ..row.clone() }
+}
+
 /// Returns what rows are sorted by: the age of the oldest pod, the greatest priority, the name of the first pod.
-fn facts_of_row<'r>(row: &'r PendingRow, oldest: Option<Duration>, groupings: &[Grouping]) -> Facts<'r> {
+fn facts_of_row<'r>(finished: &'r Finished, groupings: &[Grouping]) -> Facts<'r> {
+    let Finished { row, oldest, is_hidden } = finished;
+    let facts = Facts {
+        reasons: vec![row.key_reason.as_str().into()],
+        stage: row.stage.as_deref().unwrap_or_default(),
+        created: *oldest,
+        priority: Some(row.max_priority),
+        ..Facts::default()
+    };
+    if *is_hidden {
+        return facts;
+    }
     let group = |of: &Grouping| Some((of.name, Name::new(row.groups.get(of.name)?)));
     let (namespace, name) = row.example.split_once('/').unwrap_or_default();
     let owner = row.owner.as_deref().and_then(|owner| owner.split_once('/'));
@@ -278,13 +328,9 @@ fn facts_of_row<'r>(row: &'r PendingRow, oldest: Option<Duration>, groupings: &[
         namespace,
         name,
         owner: owner.map(|(kind, name)| (kind.to_owned(), name.to_owned())),
-        reasons: vec![row.key_reason.as_str().into()],
         gangs: row.gang.as_deref().and_then(|gang| gang.split_once('/')).into_iter().collect(),
-        stage: row.stage.as_deref().unwrap_or_default(),
-        created: oldest,
-        priority: Some(row.max_priority),
         groups: groupings.iter().filter_map(group).collect(),
-        ..Facts::default()
+        ..facts
     }
 }
 
