@@ -136,7 +136,7 @@ async fn a_reservation_is_read_and_can_be_left_out_of_a_simulation() {
     };
     assert_eq!(cluster.place(owner("web-1", 2000)).await, "n1");
     cluster.create([owner("web-2", 2000), pod("other", 2000)]);
-    cluster.told("web-2", "Reservation(s) Insufficient cpu").await;
+    cluster.told("web-2", "Insufficient cpu by node").await;
     cluster.told("other", "Insufficient cpu").await;
 
     let path = format!("/apis/v1/plugins/{NAME}/reservations/web");
