@@ -385,8 +385,10 @@ async fn names_that_are_words_of_answers_take_nothing_out_of_those_of_others() {
         let summary = ann.get("/apis/v1/summary/pending?by=code").json();
         assert!(summary["rows"].as_array().is_some_and(|rows| !rows.is_empty()), "{summary}");
         let samples = |who: &Caller, part: &str| {
-            let text = patient(who, "/metrics").text();
-            text.lines()
+            let reply = patient(who, "/metrics");
+            reply
+                .text()
+                .lines()
                 .filter(|line| line.contains(part))
                 .map(|line| line.split(' ').next().unwrap().to_owned())
                 .collect()
