@@ -462,8 +462,7 @@ reasons! {
         remedy: "Wait for room, or use a priority class with preemptionPolicy PreemptLowerPriority."
     }
     PreemptionUnderWay {
-        plugin: "DefaultPreemption", message: "not eligible due to a terminating pod on the nominated node.",
-        resolver: Time,
+        plugin: "DefaultPreemption", message: "not eligible due to a terminating pod on the nominated node.", resolver: Time,
         meaning: "The pod has evicted others already and waits until they are gone.",
         remedy: "Wait for the victims' grace periods to end."
     }

@@ -1,6 +1,6 @@
 //! Serving securely, over real TLS on loopback: who may ask, what they see, what is logged.
 //!
-//! `authority` makes certificates, users and a scheduler in a sandbox; `caller` asks over TLS.
+//! `authority` makes certificates, users and a scheduler in a sandbox; `caller` asks over TLS; `two_tenants` makes a cluster of two.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test that waits for something gives up some time")]
 
@@ -16,3 +16,4 @@ mod caller;
 mod commands;
 mod page;
 mod tenants;
+mod two_tenants;
