@@ -183,10 +183,6 @@ impl DeviceShare {
     /// Scores a node: the sum over the requested types of what would be used, or left, of the devices that are selected and on
     /// the agreed NUMA nodes.
     fn node_score(&self, row: &Row, request: &Request, numa: Option<NumaMask>) -> i64 {
-        let secondary = |part: &&Part| {
-            let joint = request.hints.joint.as_ref().filter(|_| row.is_well_planned());
-            !joint.is_some_and(|joint| joint.types[1..].contains(&part.kind))
-        };
         let is_on = |card: &&Card| {
             let has_place = |mask: NumaMask| card.numa.is_none_or(|numa| mask.contains(u32::from(numa)));
             numa.is_none_or(|mask| card.has_topology && has_place(mask))
@@ -206,15 +202,25 @@ impl DeviceShare {
             }
             scoring.score(&part.each, &sums.total, &sums.used)
         };
-        request.parts.iter().filter(secondary).map(score).sum()
+        let primary = primary_alone(row, request);
+        request.parts.iter().filter(|part| primary.is_none_or(|kind| part.kind == *kind)).map(score).sum()
     }
+}
+
+/// Returns the type of devices that counts alone: where the others are planned to follow from it, and a pod wants GPUs as a
+/// whole, beside which they are.
+fn primary_alone<'a>(row: &Row, request: &'a Request) -> Option<&'a DeviceType> {
+    let has_whole_gpus = || request.parts.iter().any(|part| part.kind == DeviceType::Gpu && !part.is_shared);
+    let joint = request.hints.joint.as_ref().filter(|_| row.is_well_planned() && has_whole_gpus());
+    joint.and_then(|joint| joint.types.first())
 }
 
 #[cfg(test)]
 mod tests {
+    use pellucid_plugin_helper::testing::raw_scores;
     use serde_json::{Value, json};
 
-    use super::super::tests::{bound, cluster, devices, gpu, plugin, report, spec};
+    use super::super::tests::{JOINT, bound, cluster, devices, gpu, plugin, rdma, report, spec};
     use super::*;
 
     const HALF_OF_0: &str = r#"{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"50",
@@ -248,5 +254,24 @@ mod tests {
         assert_eq!(masks.map(|mask| of(mask, NumaPolicy::BestEffort)), [62; 4]);
         let idle = self::plugin(json!({"disableDeviceNUMATopologyAlignment": true}));
         assert!(!idle.score().expect("it scores").reads_affinity());
+    }
+
+    #[test]
+    fn where_others_follow_from_the_gpus_only_these_are_scored_unless_they_are_shared() {
+        let plugin = plugin(Value::Null);
+        let mut planned = devices(&[gpu(0, 0), gpu(1, 0), rdma(0, 0, 0), rdma(1, 0, 0)]);
+        planned["metadata"]["labels"] = json!({"node.koordinator.sh/secondary-device-well-planned": "true"});
+        let score = |gpus: i64, kinds: &str| {
+            let mut cluster = cluster(&plugin);
+            report(&mut cluster, "a", &planned, "1");
+            let joint = format!(r#"{{"deviceTypes":{kinds}}}"#);
+            let wanted = [("koordinator.sh/gpu", gpus), ("koordinator.sh/rdma", 100)];
+            raw_scores(&*plugin, &cluster, &spec(&wanted, &[(JOINT, &joint)])).expect("it scores")[0]
+        };
+        // A whole GPU leaves 50 % of the memory ratio and names no memory, half a GPU leaves 75 %; an adapter leaves 50 %.
+        assert_eq!(score(100, r#"["gpu","rdma"]"#), 75);
+        assert_eq!(score(100, r#"["gpu"]"#), 75);
+        assert_eq!(score(100, r#"["rdma","gpu"]"#), 50);
+        assert_eq!(score(50, r#"["gpu","rdma"]"#), 87 + 50);
     }
 }
