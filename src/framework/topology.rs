@@ -97,11 +97,13 @@ impl NumaPolicy {
 /// One way to give a pod a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopologyHint {
-    /// The NUMA nodes that the resource comes from; `None` for any. Those that the node does not have are ignored.
+    /// The NUMA nodes that the resource comes from; `None` for any. Those that the node does not have are left out of the
+    /// affinity.
     pub mask: Option<NumaMask>,
     /// Whether this is as good a way as there is.
     pub preferred: bool,
-    /// The greater one is taken of affinities that are otherwise as good. A negative one counts as 0.
+    /// Adds to the score of an affinity to these NUMA nodes; of affinities that are otherwise as good the one with the greater
+    /// score is taken. A negative one counts as 0.
     pub score: i64,
 }
 
@@ -158,7 +160,7 @@ pub struct NumaAffinity {
     pub mask: NumaMask,
     /// Whether every hint behind it is preferred.
     pub preferred: bool,
-    /// Least score of the hints with exactly this mask.
+    /// Sum of the scores of the hints with exactly this mask.
     pub score: i64,
 }
 

@@ -1,7 +1,6 @@
 //! Topology hints: two plugins with hints about NUMA nodes, through the cycle; and what hints lead to, against a merge
 //! that walks through all combinations.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -268,26 +267,42 @@ fn a_search_over_all_filters_knows_of_the_hints() {
 
 /// One hint of a combination: mask, preference and score.
 type Choice = (Option<u64>, bool, i64);
-/// What combinations are compared by; the least is the best.
-type Rank = (bool, u32, Reverse<i64>, u64);
+/// What a combination comes to: its NUMA nodes, its score, and whether none of its hints names others.
+type Found = (u64, i64, bool);
 
-/// Returns the hints of a resource as they are combined.
+/// Returns the hints of a resource as they are combined: narrow ones first, and then as one counts through sets.
 fn choices(topology: &NumaTopology, of: &ResourceHints) -> Vec<Choice> {
-    let hints: Vec<Choice> = match &of.hints {
-        None => return vec![(None, true, 0)],
-        Some(hints) => {
-            let choice =
-                |h: &TopologyHint| (h.mask.map(|mask| mask.0 & topology.nodes.0), h.preferred, h.score);
-            hints.iter().map(choice).collect()
-        }
-    };
+    let Some(hints) = &of.hints else { return vec![(None, true, 0)] };
+    let choice = |h: &TopologyHint| (h.mask.map(|mask| mask.0), h.preferred, h.score.max(0));
     let is_single = |(mask, preferred, _): &Choice| *preferred && mask.is_none_or(|m| m.count_ones() == 1);
     let strict = topology.policy == NumaPolicy::SingleNumaNode;
-    hints.into_iter().filter(|choice| !strict || is_single(choice)).collect()
+    let mut made: Vec<Choice> =
+        hints.iter().map(choice).filter(|choice| !strict || is_single(choice)).collect();
+    let numbers = |mask: u64| NumaMask(mask).numbers().collect::<Vec<_>>();
+    made.sort_by_key(|(mask, _, _)| mask.map(|mask| (mask.count_ones(), numbers(mask))));
+    made
 }
 
-/// Lowers `best` to the best combination of `chosen` with one choice of each further resource.
-fn walk(topology: &NumaTopology, lists: &[Vec<Choice>], chosen: &mut Vec<Choice>, best: &mut Rank) {
+/// Takes a combination for the best so far as Koordinator does: a narrower one, else one that is a lower number, else one
+/// with a greater score.
+fn take(best: &mut Option<Found>, found: Found) {
+    let is_taken = best.is_none_or(|(mask, score, _)| {
+        let of = |mask: u64| (mask.count_ones(), mask);
+        of(found.0) < of(mask) || found.0.count_ones() == mask.count_ones() && found.1 > score
+    });
+    if is_taken {
+        *best = Some(found);
+    }
+}
+
+/// Tries all combinations of `chosen` with one choice of each further resource, those of the first one outermost. Keeps the
+/// best that is preferred, and the best of all whose hints name the same NUMA nodes.
+fn walk(
+    topology: &NumaTopology,
+    lists: &[Vec<Choice>],
+    chosen: &mut Vec<Choice>,
+    best: &mut [Option<Found>; 2],
+) {
     if let Some((first, rest)) = lists.split_first() {
         for choice in first {
             chosen.push(*choice);
@@ -296,32 +311,44 @@ fn walk(topology: &NumaTopology, lists: &[Vec<Choice>], chosen: &mut Vec<Choice>
         }
         return;
     }
-    let mut named = chosen.iter().filter_map(|c| c.0);
-    let mask = named.next().unwrap_or(topology.nodes.0);
-    if mask == 0 || named.any(|other| other != mask) {
+    let named: Vec<u64> = chosen.iter().filter_map(|c| c.0).collect();
+    let mask = named.iter().fold(topology.nodes.0, |mask, other| mask & other);
+    if mask == 0 || named.iter().any(|other| *other != named[0]) {
         return;
     }
+    let is_whole = named.iter().all(|other| *other == mask);
+    let score = chosen.iter().filter(|c| c.0 == Some(mask)).map(|c| c.2).sum();
     let apart = if mask.count_ones() == 1 { topology.never_alone } else { topology.only_alone };
-    let preferred = chosen.iter().all(|c| c.1) && mask & apart.0 == 0;
-    let score = chosen.iter().filter(|c| c.0 == Some(mask)).map(|c| c.2.max(0)).min().unwrap_or(0);
-    *best = (*best).min((!preferred, mask.count_ones(), Reverse(score), mask));
+    if chosen.iter().all(|c| c.1) && mask & apart.0 == 0 {
+        take(&mut best[0], (mask, score, is_whole));
+    }
+    take(&mut best[1], (mask, score, is_whole));
 }
 
 fn walked(topology: &NumaTopology, resources: &[ResourceHints]) -> Option<(u64, bool, i64)> {
-    let all = topology.nodes.0;
     let lists: Vec<Vec<Choice>> = resources.iter().map(|of| choices(topology, of)).collect();
-    let mut best = (true, all.count_ones(), Reverse(0), all);
+    let mut best = [None; 2];
     walk(topology, &lists, &mut Vec::new(), &mut best);
-    let (is_other, _, Reverse(score), mask) = best;
-    let is_taken = !is_other || topology.policy == NumaPolicy::BestEffort;
-    is_taken.then_some((mask, !is_other, score))
+    let is_lax = topology.policy == NumaPolicy::BestEffort;
+    let whole = |(mask, score, is_whole): Found, is_preferred: bool| {
+        if is_whole || !is_lax { (mask, is_preferred, score) } else { (topology.nodes.0, false, 0) }
+    };
+    match best {
+        [Some(preferred), _] => Some(whole(preferred, true)),
+        [None, _] if !is_lax => None,
+        [None, other] => Some(other.map_or((topology.nodes.0, false, 0), |found| whole(found, false))),
+    }
 }
 
 fn any_hints() -> impl Strategy<Value = ResourceHints> {
-    let hint = (prop::option::weighted(0.9, 0..32u64), any::<bool>(), -1..4i64);
-    let hint =
-        hint.prop_map(|(mask, preferred, score)| TopologyHint { mask: mask.map(NumaMask), preferred, score });
-    let hints = prop::option::weighted(0.9, vec(hint, 0..6));
+    let hint = |mask, preferred, score| TopologyHint { mask, preferred, score };
+    let named = (0..32u64, any::<bool>(), -1..4i64);
+    let named = vec(named.prop_map(move |(mask, of, score)| hint(Some(NumaMask(mask)), of, score)), 0..6);
+    let hints = prop_oneof![
+        8 => named.prop_map(Some),
+        1 => any::<bool>().prop_map(move |preferred| Some(vec![hint(None, preferred, 0)])),
+        1 => Just(None),
+    ];
     hints.prop_map(|hints| ResourceHints { resource: "cpu".into(), hints })
 }
 

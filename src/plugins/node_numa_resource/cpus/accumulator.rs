@@ -162,7 +162,7 @@ impl<'a> Pick<'a> {
     }
 
     /// Returns the free CPUs without those that an exclusive policy keeps apart. Of cores and of NUMA nodes each can be
-    /// asked for alone.
+    /// asked for alone. A NUMA node of which the pod has taken something counts as one that a pod keeps to itself.
     fn apart(&self, cores: bool, nodes: bool) -> CpuSet {
         match self.request.exclusive {
             ExclusivePolicy::PcpuLevel if cores => {
@@ -172,7 +172,8 @@ impl<'a> Pick<'a> {
                 CpuSet::of(self.free.iter().filter(is_apart))
             }
             ExclusivePolicy::NumaNodeLevel if nodes => {
-                let held = |node: &&Domain| node.cpus.meets(&self.taken.numa_node_level);
+                let all = self.taken.numa_node_level.or(&self.result);
+                let held = |node: &&Domain| node.cpus.meets(&all);
                 self.topology.nodes.iter().filter(held).fold(self.free, |free, node| free.without(&node.cpus))
             }
             _ => self.free,

@@ -88,6 +88,19 @@ fn exclusive_pods_keep_apart_while_they_can() {
     assert_eq!(picked(&machine, &taken, &plain), "2,6", "it has the most whole cores");
 }
 
+/// Core 3 is the only whole one. For the third CPU the pod's own NUMA node is as much kept apart as the other one, so the lowest
+/// core decides.
+#[test]
+fn a_pod_keeps_its_own_numa_node_apart_too() {
+    let machine = machine(1, 2, 2, 2, true);
+    let taken = Taken { numa_node_level: CpuSet::of([1]), ..free("3,5-7") };
+    let asked = Request {
+        exclusive: ExclusivePolicy::NumaNodeLevel,
+        ..request(3, FULL, AllocateStrategy::LeastAllocated)
+    };
+    assert_eq!(picked(&machine, &taken, &asked), "3,5,7");
+}
+
 #[test]
 fn preferred_cpus_and_those_with_fewer_pods_come_first() {
     let machine = machine(1, 1, 4, 2, true);
