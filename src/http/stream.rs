@@ -222,10 +222,12 @@ fn too_many() -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::LazyLock;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::access::redaction::Names;
+    use crate::access::redaction::{FieldNames, Names};
 
     struct Secret;
 
@@ -238,9 +240,10 @@ mod tests {
     #[test]
     fn names_are_collected_for_lines_alone() {
         let made = AtomicUsize::new(0);
+        let fields: FieldNames = Arc::new(LazyLock::new(Box::new(BTreeSet::new)));
         let redactor = || {
             made.fetch_add(1, Ordering::Relaxed);
-            Redactor::of(&Viewer::of(["mine"]), || Arc::new(Secret))
+            Redactor::of(&Viewer::of(["mine"]), &fields, || Arc::new(Secret))
         };
         let nothing = Lines { lines: Vec::new(), cursor: 7, is_more: false };
         let lines = redacted(nothing, redactor);
