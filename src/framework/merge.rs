@@ -242,9 +242,10 @@ mod tests {
     fn numa_nodes_that_are_not_there_count_when_hints_are_compared() {
         let (beyond, within) = (hints(&[(0b101, true, 2)]), hints(&[(0b01, true, 7)]));
         assert_eq!(merged(NumaPolicy::Restricted, &[beyond.clone(), within]), None);
-        assert_eq!(merged(NumaPolicy::Restricted, &[beyond.clone()]), Some((0b01, true, 0)));
-        assert_eq!(merged(NumaPolicy::SingleNumaNode, &[beyond.clone()]), None);
-        assert_eq!(merged(NumaPolicy::BestEffort, &[beyond]), Some((0b11, false, 0)));
+        let alone = [beyond];
+        assert_eq!(merged(NumaPolicy::Restricted, &alone), Some((0b01, true, 0)));
+        assert_eq!(merged(NumaPolicy::SingleNumaNode, &alone), None);
+        assert_eq!(merged(NumaPolicy::BestEffort, &alone), Some((0b11, false, 0)));
         assert_eq!(merged(NumaPolicy::SingleNumaNode, &[hints(&[(0b100, true, 3)])]), None);
     }
 

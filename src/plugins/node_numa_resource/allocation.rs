@@ -98,11 +98,7 @@ impl<'a> NodeRequest<'a> {
 
     /// Returns which of some CPUs a required bind policy lets the pod use.
     fn usable_of(&self, machine: &CpuTopology, free: &CpuSet) -> CpuSet {
-        match self.bind {
-            Some(BindPolicy::FullPcpus) if self.is_required => machine.whole_cores(free),
-            Some(BindPolicy::SpreadByPcpus) if self.is_required => machine.one_of_each_core(free),
-            _ => *free,
-        }
+        self.bind.filter(|_| self.is_required).map_or(*free, |bind| under(bind, machine, free))
     }
 
     /// Returns the CPUs that can be given to the pod; none when the node's CPUs are not known.
@@ -110,10 +106,12 @@ impl<'a> NodeRequest<'a> {
         self.on.machine().map(|machine| self.free(machine)).unwrap_or_default()
     }
 
-    /// Returns what is left of each NUMA node for the pod: of CPU no more than the bind policy lets it use.
+    /// Returns what is left of each NUMA node for the pod: of CPU no more than the required bind policy lets it use. That counts
+    /// for the scores of a pod without CPU too, as in Koordinator.
     pub(super) fn left(&self) -> Left {
-        let free = self.bind.filter(|_| self.is_required).and_then(|_| self.on.machine());
-        let free = free.map(|machine| (machine, self.free(machine)));
+        let required = self.pod.required.or(self.on.forced_bind());
+        let free = required.zip(self.on.machine());
+        let free = free.map(|(bind, machine)| (machine, under(bind, machine, &self.on.free)));
         let zones = self.on.zones.iter().map(|zone| {
             let mut left = self.on.left_of(zone);
             if let (Some((machine, free)), Some(cpu)) = (&free, left.get(CPU).filter(|cpu| *cpu > 0)) {
@@ -221,5 +219,14 @@ impl<'a> NodeRequest<'a> {
             result = result.or(&picked.map_err(|_| not_enough())?);
         }
         if result.len() == n { Ok(result) } else { Err(not_enough()) }
+    }
+}
+
+/// Returns which of some free CPUs can be used under a bind policy.
+fn under(bind: BindPolicy, machine: &CpuTopology, free: &CpuSet) -> CpuSet {
+    match bind {
+        BindPolicy::FullPcpus => machine.whole_cores(free),
+        BindPolicy::SpreadByPcpus => machine.one_of_each_core(free),
+        BindPolicy::ConstrainedBurst => *free,
     }
 }

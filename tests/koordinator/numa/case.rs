@@ -106,7 +106,7 @@ impl Case {
         self.core.apply(input);
     }
 
-    fn delete(&mut self, name: &str) {
+    pub(super) fn delete(&mut self, name: &str) {
         self.objects.remove(&("Pod".to_owned(), name.to_owned()));
         self.core.apply(Input::PodDeleted(PodKey::new("default", name)));
     }
@@ -147,13 +147,15 @@ impl Case {
         self.core.scheduler.take_effects();
     }
 
-    /// Lets a pod arrive, compares what becomes of it with what the model gives by our rules, and binds it.
-    pub(super) fn try_out(&mut self, pod: &Value, out: &mut Compared) {
+    /// Lets a pod arrive, compares what becomes of it with what the model gives by our rules, and binds it. Returns whether it
+    /// has a node.
+    pub(super) fn try_out(&mut self, pod: &Value, out: &mut Compared) -> bool {
         let name = text(&pod["metadata"]["name"]).to_owned();
         self.apply(pod);
         let model = self.model(&name);
         let marks = self.compare_with_model(&name, &model, out);
         self.delete(&name);
+        let is_placed = marks.is_some();
         if let Some((node, marks)) = marks {
             let mut bound = pod.clone();
             bound["spec"]["nodeName"] = json!(node);
@@ -163,6 +165,7 @@ impl Case {
             self.apply(&bound);
         }
         self.core.scheduler.take_effects();
+        is_placed
     }
 
     pub(super) fn spec(&self, name: &str) -> Arc<Pod> {

@@ -9,7 +9,7 @@ use pellucid::framework::View;
 use pellucid::framework::plugin::PreScored;
 use pellucid::model::{NodeIdx, PodSpec};
 use pellucid::plugins::node_numa_resource::NAME;
-use pellucid::recording::Outcome;
+use pellucid::recording::{Outcome, Refusal};
 use serde_json::Value;
 
 use super::answers::{devices, reasons, status};
@@ -94,9 +94,12 @@ fn parts(decision: &Decision) -> BTreeSet<String> {
     }
 }
 
-/// Returns the reasons of a message without the numbers of nodes.
+/// Returns the reasons of a message without the numbers of nodes, which those of a pod as a whole do not have.
 fn texts(message: &str) -> BTreeSet<String> {
-    let text = |part: String| part.split_once(' ').map_or(part.clone(), |(_, text)| text.to_owned());
+    let text = |part: String| match part.split_once(' ') {
+        Some((n, text)) if n.parse::<usize>().is_ok() => text.to_owned(),
+        _ => part,
+    };
     reasons(message).into_iter().map(text).collect()
 }
 
@@ -188,12 +191,14 @@ impl Case {
             Outcome::Refused(refusal) => Some(refusal),
             _ => None,
         });
-        let is_by =
-            |plugin| refusal.is_some_and(|of| of.groups.iter().any(|group| group.cause.plugin == plugin));
-        let takes = |of: &Expected| matches!(of.ours, Decision::Takes { .. });
-        if is_by(NAME) && model.values().all(takes) {
-            let said = refusal.map(|refusal| refusal.message().to_string()).unwrap_or_default();
-            out.differ(name, "decision", format!("{said}, by the model all nodes take it"));
+        let is_own = |refusal: &Refusal| refusal.groups.iter().all(|group| group.cause.plugin == NAME);
+        // Of several nodes, and of other plugins, it cannot be told what was said of which.
+        if let Some(refusal) = refusal.filter(|refusal| model.len() == 1 && is_own(refusal)) {
+            let said = refusal.message().to_string();
+            let expected: BTreeSet<String> = model.values().flat_map(|of| parts(&of.ours)).collect();
+            if !texts(&said).is_subset(&expected) {
+                out.differ(name, "decision", format!("{said}, by the model {expected:?}"));
+            }
         }
         None
     }

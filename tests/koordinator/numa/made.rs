@@ -168,6 +168,21 @@ fn a_pod_without_cpu_needs_no_topology_of_a_node_that_forces_a_bind_policy() {
     assert_eq!(decide(&objects, &pod("p", &json!({"memory": "1Gi"})), &said), [Rule::Trims]);
 }
 
+/// Of NUMA node 0 two halves of cores are left, of which the node gives none, and of NUMA node 1 one CPU.
+#[test]
+fn cpus_that_a_forced_bind_policy_leaves_unused_count_for_the_score_of_a_pod_without_cpu() {
+    let [mut node, report] = machine("n", 2, "Restricted");
+    node["metadata"]["labels"][format!("{NODE}cpu-bind-policy")] = json!("FullPCPUsOnly");
+    let mut halves = bound("p0", &json!({"cpu": "2"}), &json!([]), &json!({}));
+    let status = json!({"cpuset": "0,2", "numaNodeResources": [zone(0, "2")]});
+    halves["metadata"]["annotations"]["scheduling.koordinator.sh/resource-status"] =
+        json!(status.to_string());
+    let shared = bound("p1", &json!({"cpu": "3"}), &json!([zone(1, "3")]), &json!({}));
+    let memory = json!({"node": 1, "resources": {"memory": "1Gi"}});
+    let asked = pod("p", &json!({"memory": "1Gi"}));
+    assert_eq!(decide(&[node, report, halves, shared], &asked, &placed(&[memory], &json!(null))), []);
+}
+
 /// A class that is not there has its own value: such pods get no CPUs of their own, except of prod.
 #[test]
 fn priority_classes_decide_who_gets_cpus() {

@@ -72,6 +72,8 @@ pub(super) struct Question<'a> {
     requests: Amounts,
     cpu: i64,
     wants: bool,
+    /// Whether it would get CPUs of its own but for the part of one that it requests.
+    is_fraction: bool,
     required: Option<BindPolicy>,
     bind: BindPolicy,
     exclusive: ExclusivePolicy,
@@ -120,6 +122,7 @@ impl<'a> Question<'a> {
             requests,
             cpu,
             wants,
+            is_fraction: may && cpu % 1000 != 0,
             required: required.filter(|_| wants),
             bind,
             exclusive: exclusive.filter(|_| wants).unwrap_or_default(),
@@ -287,7 +290,7 @@ impl<'a> Question<'a> {
     }
 
     /// Returns the hints for CPU, memory and what else NUMA nodes have.
-    fn hints(&self) -> Result<Vec<Option<Vec<Hint>>>, String> {
+    fn hints(&self) -> Result<Vec<(String, Vec<Hint>)>, String> {
         let lacking = |_| "node(s) Insufficient NUMA Node resources".to_owned();
         let (left, offered) = (self.left().map_err(lacking)?, self.node.offered());
         let zones: Vec<u32> = offered.keys().copied().collect();
@@ -324,7 +327,7 @@ impl<'a> Question<'a> {
                 hint.preferred = of_size(hint, least) || self.policy() == "Restricted";
             }
         }
-        Ok(lists.into_iter().map(Some).collect())
+        Ok(names.into_iter().cloned().zip(lists).collect())
     }
 
     /// Agrees on NUMA nodes; `None` for no affinity.
@@ -340,11 +343,13 @@ impl<'a> Question<'a> {
                 return Err(reasons.join(", "));
             }
         };
-        let is_strict = self.policy() != "BestEffort";
-        if is_strict && own.iter().chain(&devices).flatten().any(Vec::is_empty) {
-            return Err("Unsatisfied NUMA resources".to_owned());
+        let lacking = own.iter().filter(|(_, list)| list.is_empty());
+        let lacking: Vec<String> = lacking.map(|(name, _)| format!("Unsatisfied NUMA {name}")).collect();
+        if self.policy() != "BestEffort" && !lacking.is_empty() {
+            return Err(lacking.join(", "));
         }
-        let lists: Vec<Option<Vec<Hint>>> = own.into_iter().chain(devices).collect();
+        let own = own.into_iter().map(|(_, list)| Some(list));
+        let lists: Vec<Option<Vec<Hint>>> = own.chain(devices).collect();
         let all = self.node.zones.keys().fold(0, |mask, node| mask | 1u64 << node);
         let allows = |mask: u64| !self.is_alone || self.node.keeps_apart(mask);
         let gives_up = !self.follows(Rule::GivesUp);
@@ -360,6 +365,9 @@ impl<'a> Question<'a> {
     /// Returns the affinity that Filter finds, or why it refuses.
     pub(super) fn filter(&self) -> Result<Option<u64>, String> {
         let (node, of_node) = (self.node, self.node.policy());
+        if self.is_fraction {
+            return Err("the requested CPUs must be integer".to_owned());
+        }
         if !self.own_policy.is_empty() && !of_node.is_empty() && of_node != self.own_policy {
             return Err("node(s) NUMA Topology policy not match".to_owned());
         }
@@ -372,7 +380,7 @@ impl<'a> Question<'a> {
             }
             let (own, used) = (1000 * node.taken().len() as i64, self.used_cpu());
             let used = if used >= own { used - own + amplify(own, node.ratio) } else { used };
-            if self.amplified() > node.allocatable["cpu"] - used {
+            if self.amplified() > node.allocatable.get("cpu").copied().unwrap_or(0) - used {
                 return Err("Insufficient amplified cpu".to_owned());
             }
         }

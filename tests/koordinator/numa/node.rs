@@ -37,20 +37,20 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Reads an annotation that is JSON.
+/// Reads an annotation that is JSON; `null` where it is not.
 pub(super) fn annotation(object: &Value, key: &str) -> Value {
     let text = object["metadata"]["annotations"][key].as_str().unwrap_or("null");
-    serde_json::from_str(text).expect("JSON")
+    serde_json::from_str(text).unwrap_or_default()
 }
 
 fn cpus(value: &Value) -> CpuSet {
-    CpuSet::parse(value.as_str().unwrap_or("")).expect("a list of CPUs")
+    CpuSet::parse(value.as_str().unwrap_or("")).unwrap_or_default()
 }
 
 fn amount(name: &str, value: &Value) -> i64 {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let read = if name == "cpu" { quantity::milli(&text) } else { quantity::units(&text) };
-    read.expect("a quantity")
+    read.unwrap_or_default()
 }
 
 fn amounts(value: &Value) -> Amounts {
@@ -71,7 +71,7 @@ pub(super) fn requests(pod: &Value) -> Amounts {
 /// Reads what a pod has of NUMA nodes by its annotation.
 pub(super) fn held(status: &Value) -> (Vec<usize>, Zones) {
     let zone = |zone: &Value| {
-        let node = zone["node"].as_u64().expect("a number") as u32;
+        let node = zone["node"].as_u64().unwrap_or_default() as u32;
         (node, amounts(&zone["resources"]))
     };
     let zones = list(&status["numaNodeResources"]).iter().map(zone).collect();
@@ -94,7 +94,7 @@ impl Node {
         let of = |name: &str| annotation(report.unwrap_or(&none), &format!("{KEY}{name}"));
         let kubelet = annotation(report.unwrap_or(&none), "kubelet.koordinator.sh/cpu-manager-policy");
         let (topology, system) = (of("cpu-topology"), of("system-qos-resource"));
-        let id = |cpu: &Value, name: &str| cpu[name].as_u64().expect("a number") as u16;
+        let id = |cpu: &Value, name: &str| cpu[name].as_u64().unwrap_or_default() as u16;
         let info = |cpu: &Value| {
             let [id, core, socket, node] = ["id", "core", "socket", "node"].map(|name| id(cpu, name));
             CpuInfo { id, core, socket, node }
