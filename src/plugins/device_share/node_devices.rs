@@ -156,7 +156,8 @@ impl DerivedState for NodeDevices {
         held: Option<&HoldValue>,
     ) -> Option<HoldValue> {
         let Some(text) = placed.pod.marks.text(DEVICE_ALLOCATED) else { return held.cloned() };
-        let (mut read, _) = Allocation::read(text).ok()?;
+        // The pod runs on, on the devices that it had.
+        let Ok((mut read, _)) = Allocation::read(text) else { return held.cloned() };
         if read.given.is_empty() {
             return None;
         }
