@@ -197,6 +197,9 @@ fn gpus(wanted: &[(&Name, i64)]) -> Result<Part, Invalid> {
         names.sort();
         Invalid::Combination(names)
     };
+    if let Some((name, amount)) = wanted.iter().find(|(name, _)| name.as_str() == PERCENT) {
+        percent(name, *amount)?;
+    }
     if let [(name, amount)] = wanted {
         if WHOLE.contains(&name.as_str()) {
             let amount = amount.saturating_mul(100);
@@ -322,6 +325,12 @@ mod tests {
         assert_eq!(read(&[(core, 150), (ratio, 150)]), combination(&[core, ratio]));
         assert_eq!(read(&[(core, 100), (ratio, 100), (SHARED, 3)]), combination(&[core, ratio, SHARED]));
         assert_eq!(read(&[(PERCENT, 250)]), Err(Invalid::Unit(PERCENT.into(), 250)));
+        let both = read(&[(PERCENT, 250), ("nvidia.com/gpu", 1)]);
+        assert_eq!(
+            both,
+            Err(Invalid::Unit(PERCENT.into(), 250)),
+            "a unit is looked at before the combination"
+        );
         assert_eq!(
             read(&[("koordinator.sh/rdma", 150)]),
             Err(Invalid::Unit("koordinator.sh/rdma".into(), 150))
