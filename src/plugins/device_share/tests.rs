@@ -241,8 +241,11 @@ fn adapters_are_taken_on_the_switch_of_the_cards() {
     );
     let causes =
         filter_causes(&*plugin, &cluster, &spec(&[("koordinator.sh/rdma", 1)], &[(HINT, functions)]));
-    assert_eq!(causes["a"].message(), "Insufficient rdma VirtualFunctions");
+    assert_eq!(causes["a"].message(), "Insufficient rdma devices");
     assert_eq!(causes["a"].code, Code::Unschedulable);
+    let of_gpus = r#"{"gpu":{"vfSelector":{}}}"#;
+    let causes = filter_causes(&*plugin, &cluster, &spec(&[("nvidia.com/gpu", 1)], &[(HINT, of_gpus)]));
+    assert_eq!(causes["a"].message(), "Insufficient gpu VirtualFunctions", "no GPU has any");
     let unknown = r#"{"rdma":{"vfSelector":{"matchLabels":{"vf":"slow"}}}}"#;
     let causes = filter_causes(&*plugin, &cluster, &spec(&[("koordinator.sh/rdma", 1)], &[(HINT, unknown)]));
     assert_eq!(causes["a"].message(), "Insufficient rdma devices");
