@@ -309,7 +309,8 @@ fn the_type_that_is_allocated_first_is_missed_first() {
     let lacks = json!("Insufficient GPU Devices");
     check([
         (
-            Situation::of(devices(&[gpu(0, 0), sick]), &both, &[joint.clone()]).beside(used.clone()),
+            Situation::of(devices(&[gpu(0, 0), sick]), &both, std::slice::from_ref(&joint))
+                .beside(used.clone()),
             lacks.clone(),
         ),
         (
