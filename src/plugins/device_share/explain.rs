@@ -8,7 +8,7 @@ use pellucid_framework::plugin::Measure;
 use pellucid_framework::{Cause, View};
 use pellucid_model::{Name, NodeIdx, PodSpec};
 
-use super::allocator::{Attempt, Lack, Terms, allocate, count_of, filled, name};
+use super::allocator::{Attempt, Lack, Terms, allocate, name};
 use super::hints::Exclusive;
 use super::node_devices::NodeDevices;
 use super::reasons;
@@ -44,9 +44,9 @@ impl DeviceShare {
         }
         let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty, prospect: None };
         let attempt = self.attempt(row, request, &terms);
-        let candidates: CardList = attempt.candidates(part).unwrap_or_default();
-        let fits = candidates.iter().filter(|at| attempt.fits(part, **at)).count();
-        (fits, count_of(part, &candidates).max(1))
+        let candidates: CardList = attempt.candidates(part);
+        let does = |at: &&u16| attempt.fits(part, **at) && attempt.has_function(part, **at);
+        (candidates.iter().filter(does).count(), attempt.count(part).max(1))
     }
 
     /// Returns the number of devices that are wanted and the most that a node has, for causes that are about numbers.
@@ -153,7 +153,10 @@ pub(super) fn words(attempt: &Attempt<'_>, lack: Lack) -> Option<String> {
             Some(with_switches(attempt, text))
         }
         Lack::Joint => Some(switches(attempt)),
-        Lack::Functions(kind) => Some(functions(row, part_of(kind)?)),
+        Lack::Functions(kind) => {
+            let wanted = counted(part_of(kind)?.count, kind);
+            Some(format!("{wanted} with a virtual function wanted, and no {kind} device of the node has any"))
+        }
         Lack::Partition => Some(partitions(attempt, part_of("gpu")?)),
         Lack::PartitionSize => {
             let mut sizes: Vec<String> =
@@ -198,6 +201,8 @@ pub(super) enum Unfit {
     NotSelected,
     /// Too little of this resource is free.
     Short(&'static str),
+    /// None of the virtual functions that the pod's selector selects is free.
+    NoFunction,
     /// A pod does not share it.
     Kept,
 }
@@ -210,6 +215,7 @@ impl Unfit {
             Self::Unhealthy => "health",
             Self::NotSelected => "selection",
             Self::Short(resource) => short(resource),
+            Self::NoFunction => "virtual-function",
             Self::Kept => "exclusive",
         }
     }
@@ -220,6 +226,7 @@ impl Unfit {
             Self::Unhealthy => "not healthy".to_owned(),
             Self::NotSelected => "not selected".to_owned(),
             Self::Short(resource) => format!("short of {}", short(resource)),
+            Self::NoFunction => "without a free virtual function".to_owned(),
             Self::Kept => "kept by a pod of its own".to_owned(),
         }
     }
@@ -239,11 +246,13 @@ pub(super) fn lacking(attempt: &Attempt<'_>, part: &Part, at: u16) -> Option<Unf
     if !info.is_some_and(|info| selects(&info.labels)) {
         return Some(Unfit::NotSelected);
     }
-    let wanted = filled(&part.each, &card.total);
     let free = attempt.free(card);
-    let short_of = wanted.iter().find(|(resource, amount)| *amount > free.get(*resource));
+    let short_of = part.each.iter().find(|(resource, amount)| *amount > free.get(*resource));
     if let Some((resource, _)) = short_of {
         return Some(Unfit::Short(resource.name()));
+    }
+    if !attempt.has_function(part, at) {
+        return Some(Unfit::NoFunction);
     }
     let is_kept =
         |card: &Card| [Exclusive::Device, Exclusive::Pcie].iter().any(|policy| card.exclusive(*policy) > 0);
@@ -264,7 +273,8 @@ fn cards(attempt: &Attempt<'_>, part: &Part) -> String {
     let kind = name(&part.kind);
     let others: Vec<String> = reasons.into_iter().map(|(reason, n)| format!("{n} {reason}")).collect();
     let others = if others.is_empty() { String::new() } else { format!(": {}", others.join(", ")) };
-    format!("{} with {} free wanted; {able} of {total} do{others}", counted(part.count, kind), share(part))
+    let wanted = counted(attempt.count(part), kind);
+    format!("{wanted} with {} free wanted; {able} of {total} do{others}", share(part))
 }
 
 /// Returns how many devices would do by PCIe switch.
@@ -323,45 +333,28 @@ fn switch_of(attempt: &Attempt<'_>, at: u16) -> String {
     info.and_then(|info| info.topology.as_ref()).map_or("none", |topology| &*topology.pcie).to_owned()
 }
 
-/// Returns how many virtual functions there are, and how many of them are in use.
-fn functions(row: &Row, part: &Part) -> String {
-    let (mut total, mut used) = (0, 0);
-    for card in &row.cards[row.of(&part.kind)] {
-        let groups = row.info(card).into_iter().flat_map(|info| &info.vf_groups);
-        let selected =
-            groups.filter(|group| part.hint.functions.as_ref().is_some_and(|s| s.matches(&group.labels)));
-        for function in selected.flat_map(|group| &group.functions) {
-            total += 1;
-            used += usize::from(row.is_function_used(card, &function.bus));
-        }
-    }
-    format!(
-        "{} with a virtual function wanted; {used} of {total} that are selected are in use",
-        counted(part.count, name(&part.kind))
-    )
-}
-
 /// Returns what the entries of the partition table lack.
 fn partitions(attempt: &Attempt<'_>, part: &Part) -> String {
-    let first = attempt.row.of(&part.kind).start;
-    let (mut total, mut slow, mut missing, mut busy) = (0, 0, 0, 0);
-    for entry in attempt.row.partitions.iter().flatten().filter(|entry| entry.size == part.count) {
+    let of_size = || attempt.row.partitions.iter().flatten().filter(|entry| entry.size == part.count);
+    let least = of_size().map(|entry| entry.score).min();
+    let spec = attempt.request.hints.partition;
+    let (mut total, mut worse, mut slow, mut missing, mut busy) = (0, 0, 0, 0, 0);
+    for entry in of_size() {
         total += 1;
-        let is_busy = |set: u64| {
-            let mut cards =
-                (0..64).filter(|bit| set >> bit & 1 == 1).map(|bit| attempt.card((bit + first) as u16));
-            cards.any(|card| card.pods > 0)
-        };
-        match entry.cards {
-            _ if entry.bandwidth < attempt.request.hints.partition.unwrap_or(0) => slow += 1,
-            None => missing += 1,
-            Some(set) if is_busy(set) => busy += 1,
-            Some(_) => {}
+        let gpus = attempt.row.gpus().iter().enumerate();
+        let mut own = gpus.filter(|(at, _)| *at < 64 && entry.cards >> at & 1 == 1).map(|(_, card)| card);
+        match entry.is_there {
+            _ if spec.is_some_and(|spec| spec.is_restricted && Some(entry.score) != least) => worse += 1,
+            _ if spec.is_some_and(|spec| entry.bandwidth < spec.bandwidth) => slow += 1,
+            false => missing += 1,
+            true if own.any(|card| card.pods > 0) => busy += 1,
+            true => {}
         }
     }
-    let rest = total - slow - missing - busy;
+    let rest = total - worse - slow - missing - busy;
     let all = [
         (busy, "with a GPU in use"),
+        (worse, "not of the least allocation score, which Restricted demands"),
         (slow, "with too little bandwidth"),
         (missing, "with a GPU that is not there"),
         (rest, "with a GPU that is not healthy, not selected or too small"),

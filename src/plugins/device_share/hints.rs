@@ -78,13 +78,22 @@ pub(super) struct Joint {
     pub(super) same_pcie: bool,
 }
 
+/// Which entries of the partition table a pod takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PartitionSpec {
+    /// Least ring bus bandwidth, in bytes per second.
+    pub(super) bandwidth: i64,
+    /// Whether only those with the least allocation score of their size will do, which are the best.
+    pub(super) is_restricted: bool,
+}
+
 /// What the annotations of a pod say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hints {
     by_type: Vec<(DeviceType, Hint)>,
     pub(super) joint: Option<Joint>,
-    /// Least ring bus bandwidth of the partition that the pod takes; `None` when it asks for no partition.
-    pub(super) partition: Option<i64>,
+    /// `None` when the pod asks for no partition.
+    pub(super) partition: Option<PartitionSpec>,
 }
 
 /// An annotation that cannot be read: the key, and what is wrong.
@@ -105,6 +114,19 @@ impl Hints {
         self.joint = value(annotations, JOINT_ALLOCATE, joint)?.flatten();
         self.partition = value(annotations, PARTITION_SPEC, partition)?;
         Ok(())
+    }
+
+    /// Takes the types out of the joint allocation that a pod does not request, and those of which it takes all devices,
+    /// which are near nothing. The first that is left is allocated first.
+    pub(super) fn join_only(&mut self, is_requested: impl Fn(&DeviceType) -> bool) {
+        let Some(joint) = &mut self.joint else { return };
+        let takes_all = |(_, hint): &(DeviceType, Hint)| hint.strategy == Strategy::ApplyForAll;
+        let all: SmallVec<[&DeviceType; 2]> =
+            self.by_type.iter().filter(|known| takes_all(known)).map(|(kind, _)| kind).collect();
+        joint.types.retain(|kind| is_requested(kind) && !all.contains(&&*kind));
+        if joint.types.is_empty() {
+            self.joint = None;
+        }
     }
 
     /// Returns the hint about a type.
@@ -163,8 +185,9 @@ fn joint(field: &Field<'_>) -> Result<Option<Joint>, FieldError> {
     Ok((!types.is_empty()).then_some(Joint { types, same_pcie }))
 }
 
-fn partition(field: &Field<'_>) -> Result<i64, FieldError> {
-    // Both policies demand an entry of the table from a pod that names one.
-    one_of(&field.get("allocatePolicy")?, &[("Restricted", ()), ("BestEffort", ())])?;
-    units(&field.get("ringBusBandwidth")?)
+fn partition(field: &Field<'_>) -> Result<PartitionSpec, FieldError> {
+    // Both policies demand an entry of the table from a node that has none.
+    let policy = one_of(&field.get("allocatePolicy")?, &[("Restricted", true), ("BestEffort", false)])?;
+    let bandwidth = units(&field.get("ringBusBandwidth")?)?;
+    Ok(PartitionSpec { bandwidth, is_restricted: policy.unwrap_or(false) })
 }

@@ -10,7 +10,7 @@ use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Pages};
 
 use super::NAME;
 use super::allocation::{Allocation, DEVICE_ALLOCATED};
-use super::device::{Device, GPU_MODEL, PARTITION_POLICY, PartitionPolicy};
+use super::device::{Device, GPU_MODEL, GPU_VENDOR, PARTITION_POLICY, PartitionPolicy};
 use super::request::Request;
 use super::row::{Glance, NodeFacts, PodOnCards, Row};
 
@@ -62,9 +62,10 @@ impl NodeDevices {
 
 fn facts(node: &Node) -> NodeFacts {
     let label = |key: &str| node.labels.get(&key.into());
+    let is_nvidia = label(GPU_VENDOR).is_none_or(|vendor| ["", "nvidia"].contains(&vendor.as_str()));
     NodeFacts {
         policy: label(PARTITION_POLICY).and_then(|text| PartitionPolicy::read(text)),
-        model: label(GPU_MODEL).cloned(),
+        nvidia_model: label(GPU_MODEL).filter(|_| is_nvidia).cloned(),
     }
 }
 
@@ -156,7 +157,8 @@ impl DerivedState for NodeDevices {
         held: Option<&HoldValue>,
     ) -> Option<HoldValue> {
         let Some(text) = placed.pod.marks.text(DEVICE_ALLOCATED) else { return held.cloned() };
-        let (mut read, _) = Allocation::read(text).ok()?;
+        // The pod runs on, on the devices that it had.
+        let Ok((mut read, _)) = Allocation::read(text) else { return held.cloned() };
         if read.given.is_empty() {
             return None;
         }

@@ -108,7 +108,11 @@ fn of_pod(record: &PodRecord, row: &Row) -> Vec<(String, String)> {
     let (read, problems) = match Allocation::read(text) {
         Ok(read) => read,
         Err(error) => {
-            return vec![(error.value, format!("{}; the pod counts without devices", error.problem))];
+            let counts = match row.pods.iter().any(|pod| pod.key == record.pod.key) {
+                true => "what the pod had before counts",
+                false => "the pod counts without devices",
+            };
+            return vec![(error.value, format!("{}; {counts}", error.problem))];
         }
     };
     let mut all: Vec<(String, String)> = problems

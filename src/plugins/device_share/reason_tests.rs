@@ -53,6 +53,14 @@ fn each_reason_is_given_with_its_numbers() {
         gpu["topology"] = Value::Null;
         gpu
     };
+    let sick = |mut device: Value| {
+        device["health"] = json!(false);
+        device
+    };
+    let without_functions = |mut adapter: Value| {
+        adapter["vfGroups"] = json!([]);
+        adapter
+    };
     let of =
         |wanted, annotations, devices, has| Situation { wanted, annotations, devices, has, has_table: true };
     let bare = |situation: Situation| Situation { has_table: false, ..situation };
@@ -140,9 +148,31 @@ fn each_reason_is_given_with_its_numbers() {
                 vec![rdma(0, 1, 1)],
                 r#"{"rdma":[{"minor":0,"resources":{},"extension":{"vfs":[{"busID":"0.0"}]}}]}"#,
             ),
-            "InsufficientVirtualFunctions",
+            "InsufficientDevices",
             true,
-            "1 rdma device with a virtual function wanted; 1 of 1 that are selected are in use",
+            "1 rdma device with rdma 50 free wanted; 0 of 1 do: 1 without a free virtual function",
+        ),
+        (
+            of(
+                &[("koordinator.sh/rdma", 50)],
+                &[(HINT, r#"{"rdma":{"allocateStrategy":"ApplyForAll"}}"#)],
+                vec![rdma(0, 1, 1), sick(rdma(1, 1, 1))],
+                "",
+            ),
+            "InsufficientDevices",
+            false,
+            "2 rdma devices, each with rdma 50 free wanted; 1 of 2 do: 1 not healthy",
+        ),
+        (
+            of(
+                &[("koordinator.sh/rdma", 50)],
+                &[(HINT, r#"{"rdma":{"vfSelector":{}}}"#)],
+                vec![without_functions(rdma(0, 1, 1))],
+                "",
+            ),
+            "InsufficientVirtualFunctions",
+            false,
+            "1 rdma device with a virtual function wanted, and no rdma device of the node has any",
         ),
         (of(&[("koordinator.sh/gpu.shared", 2)], &[], two(), ""), "InvalidDeviceRequest", false, ""),
         (of(&[("koordinator.sh/rdma", 150)], &[], two(), ""), "InvalidDeviceUnit", false, ""),

@@ -27,13 +27,15 @@ macro_rules! node_reasons {
 
 node_reasons! {
     DEVICES, "InsufficientDevices", "Insufficient {} devices", Time,
-        "The node has fewer healthy devices of the type that the pod's hints select with enough free than the pod requests.",
+        "The node has fewer healthy devices of the type that the pod's hints select with enough free, and a free virtual \
+         function where it wants one, than the pod requests.",
         "Wait for pods to end, request less or fewer devices, or loosen the pod's device-allocate-hint.",
         "gpu" => "Insufficient gpu devices", "The pod requests half a card, and the most that is free of a card is 40 of 100.";
-    FUNCTIONS, "InsufficientVirtualFunctions", "Insufficient {} VirtualFunctions", Time,
-        "The pod wants a virtual function with each device, and too few devices have one that is free and selected.",
-        "Wait for pods to end, or loosen vfSelector in the pod's device-allocate-hint.",
-        "rdma" => "Insufficient rdma VirtualFunctions", "All 3 virtual functions of the node's adapter are in use.";
+    FUNCTIONS, "InsufficientVirtualFunctions", "Insufficient {} VirtualFunctions", ClusterAdmin,
+        "The pod wants a virtual function with each device, and no device of the type on the node has any.",
+        "Drop vfSelector from the pod's device-allocate-hint, or set up virtual functions on the node and list them in its \
+         Device.",
+        "rdma" => "Insufficient rdma VirtualFunctions", "The pod's device-allocate-hint has a vfSelector, and no adapter of the node has vfGroups.";
     PARTITION_TABLE, "MissingGpuPartitionTable", "node(s) missing GPU Partition Table", ClusterAdmin,
         "GPUs must be allocated by a partition table, because the pod or the node says so, and the node's Device has none.",
         "Add the table to the Device, or drop gpu-partition-spec from the pod or the policy Honor from the node.",

@@ -23,7 +23,7 @@ pub(super) struct Part {
     pub(super) kind: DeviceType,
     /// Amounts per device.
     pub(super) each: Amounts,
-    /// Number of devices; of [`Strategy::ApplyForAll`] the least.
+    /// Number of devices; not that of [`Strategy::ApplyForAll`], which depends on the node.
     pub(super) count: usize,
     /// Whether the pod may share its GPUs with others.
     pub(super) is_shared: bool,
@@ -61,6 +61,21 @@ pub(super) enum Invalid {
 }
 
 impl Part {
+    /// Distributes the amount as the hint says. GPUs are distributed by their amounts alone, and so is what is several whole
+    /// devices already.
+    fn distribute(&mut self) {
+        if self.kind == DeviceType::Gpu || self.count > 1 {
+            self.hint.strategy = Strategy::ByAmount;
+        }
+        let first = self.each.iter().next();
+        if let (Strategy::RequestsAsCount, Some((resource, amount))) = (self.hint.strategy, first) {
+            // Who does not share the device takes it whole.
+            let each = if self.hint.exclusive == Some(Exclusive::Device) { 100 } else { 1 };
+            self.count = usize::try_from(amount).unwrap_or(usize::MAX);
+            self.each = Amounts::of([(resource, each)]);
+        }
+    }
+
     /// Returns which part of a GPU is requested of each, in percent; `None` when memory is requested in bytes, whose part of
     /// a card depends on the card.
     pub(super) fn percent(&self) -> Option<u8> {
@@ -138,16 +153,11 @@ impl Request {
                 parts.push(plain(kind, resource, *amount));
             }
         }
-        let hints = Hints::read(&spec.annotations).map_err(Invalid::Unreadable)?;
+        let mut hints = Hints::read(&spec.annotations).map_err(Invalid::Unreadable)?;
+        hints.join_only(|kind| parts.iter().any(|part| part.kind == *kind));
         for part in &mut parts {
             part.hint = hints.of(&part.kind).cloned().unwrap_or_default();
-            let total =
-                part.each.iter().next().map_or(0, |(_, amount)| amount).saturating_mul(part.count as i64);
-            if part.hint.strategy == Strategy::RequestsAsCount && part.kind != DeviceType::Gpu {
-                let resource = part.each.iter().next().map_or(RDMA, |(resource, _)| resource);
-                part.count = usize::try_from(total).unwrap_or(usize::MAX);
-                part.each = Amounts::of([(resource, 1)]);
-            }
+            part.distribute();
         }
         Ok(Some(Self { parts, hints }))
     }
@@ -197,13 +207,15 @@ fn gpus(wanted: &[(&Name, i64)]) -> Result<Part, Invalid> {
         names.sort();
         Invalid::Combination(names)
     };
+    if let Some((name, amount)) = wanted.iter().find(|(name, _)| name.as_str() == PERCENT) {
+        percent(name, *amount)?;
+    }
     if let [(name, amount)] = wanted {
         if WHOLE.contains(&name.as_str()) {
             let amount = amount.saturating_mul(100);
             return Ok(part(Amounts::of([(CORE, amount), (RATIO, amount)]), None));
         }
         if name.as_str() == PERCENT {
-            percent(name, *amount)?;
             return Ok(part(Amounts::of([(CORE, *amount), (RATIO, *amount)]), None));
         }
     }
@@ -322,6 +334,12 @@ mod tests {
         assert_eq!(read(&[(core, 150), (ratio, 150)]), combination(&[core, ratio]));
         assert_eq!(read(&[(core, 100), (ratio, 100), (SHARED, 3)]), combination(&[core, ratio, SHARED]));
         assert_eq!(read(&[(PERCENT, 250)]), Err(Invalid::Unit(PERCENT.into(), 250)));
+        let both = read(&[(PERCENT, 250), ("nvidia.com/gpu", 1)]);
+        assert_eq!(
+            both,
+            Err(Invalid::Unit(PERCENT.into(), 250)),
+            "a unit is looked at before the combination"
+        );
         assert_eq!(
             read(&[("koordinator.sh/rdma", 150)]),
             Err(Invalid::Unit("koordinator.sh/rdma".into(), 150))

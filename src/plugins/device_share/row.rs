@@ -110,8 +110,10 @@ impl Card {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) size: usize,
-    /// The GPUs, one bit each by their order in the row; `None` when one of them is not there.
-    pub(super) cards: Option<u64>,
+    /// The GPUs, one bit each by their order in the row.
+    pub(super) cards: u64,
+    /// Whether each of them is there.
+    pub(super) is_there: bool,
     pub(super) score: i64,
     pub(super) bandwidth: i64,
 }
@@ -120,8 +122,8 @@ pub(super) struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct NodeFacts {
     pub(super) policy: Option<PartitionPolicy>,
-    /// Label `node.koordinator.sh/gpu-model`.
-    pub(super) model: Option<Name>,
+    /// Label `node.koordinator.sh/gpu-model`, of GPUs of NVIDIA; theirs are those of which nobody says who made them.
+    pub(super) nvidia_model: Option<Name>,
 }
 
 /// An allocation of a pod on the node.
@@ -145,14 +147,13 @@ pub(super) struct Row {
     /// By size and score; `None` when the node has no table.
     pub(super) partitions: Option<Vec<Entry>>,
     pub(super) honors_partitions: bool,
+    /// Whether the places of all GPUs are known.
     pub(super) has_gpu_topology: bool,
     /// What is left of each GPU, in percent: a request for no more of its computing power and memory fits. In the order
     /// of the GPUs; 0 of those that are not healthy.
     pub(super) left: SmallVec<[u8; 16]>,
     /// Number of GPUs whose memory alone is what they have too little of.
     short_of_memory: usize,
-    /// Whether all healthy GPUs have a topology, or none.
-    is_even: bool,
     /// Number of GPUs that take whole requests when no pod is on them.
     whole: usize,
     pub(super) gpu_sums: Sums,
@@ -183,8 +184,6 @@ impl Row {
         for (at, info) in device.iter().flat_map(|device| device.devices.iter().enumerate()) {
             self.cards.push(card(at, info, &switches));
         }
-        let is_placed = |card: &Card| card.kind == DeviceType::Gpu && card.has_topology;
-        self.has_gpu_topology = self.cards.iter().any(is_placed);
         self.count_gpus();
         let is_told_apart = |card: &Card| {
             usize::from(card.switch) < MAX_SWITCHES && card.numa.is_none_or(|numa| numa < MAX_NUMA)
@@ -201,11 +200,15 @@ impl Row {
     fn read_partitions(&mut self) {
         let device = self.device.as_deref();
         let facts = self.node.as_ref();
-        let policy = device.and_then(|device| device.policy).or(facts.and_then(|facts| facts.policy));
+        let own = device.and_then(|device| device.partitions.as_ref());
+        // Who writes the table says whether it must be kept.
+        let policy = match own {
+            Some(_) => device.and_then(|device| device.policy),
+            None => facts.and_then(|facts| facts.policy),
+        };
         self.honors_partitions = policy == Some(PartitionPolicy::Honor);
-        let model = facts.and_then(|facts| facts.model.as_deref());
-        let table = device
-            .and_then(|device| device.partitions.clone().or_else(|| model.and_then(built_in_partitions)));
+        let model = device.and(facts).and_then(|facts| facts.nvidia_model.as_deref());
+        let table = own.cloned().or_else(|| model.and_then(built_in_partitions));
         self.partitions = table.map(|table| self.entries(&table));
     }
 
@@ -218,7 +221,8 @@ impl Row {
         let sized = table.iter().flat_map(|(size, all)| all.iter().map(move |partition| (*size, partition)));
         let entry = |(size, partition): (usize, &super::device::Partition)| Entry {
             size,
-            cards: partition.minors.iter().map(bit).try_fold(0, |set, bit| Some(set | bit?)),
+            cards: partition.minors.iter().filter_map(bit).fold(0, |set, bit| set | bit),
+            is_there: partition.minors.iter().all(|minor| bit(minor).is_some()),
             score: partition.score,
             bandwidth: partition.bandwidth,
         };
@@ -256,8 +260,10 @@ impl Row {
 
     fn count_gpus(&mut self) {
         self.n_gpus = self.cards.partition_point(|card| card.kind == DeviceType::Gpu);
-        let has_topology = self.has_gpu_topology;
-        self.spots = self.cards[..self.n_gpus].iter().map(|card| Spot::of(card, has_topology)).collect();
+        // Scopes would leave a GPU out whose place is not known.
+        let mut known = self.gpus().iter().filter(|card| card.info.is_some()).peekable();
+        self.has_gpu_topology = known.peek().is_some() && known.all(|card| card.has_topology);
+        self.spots = self.gpus().iter().map(Spot::of).collect();
     }
 
     /// Returns the positions of the cards of a type.

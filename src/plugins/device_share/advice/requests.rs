@@ -66,7 +66,7 @@ impl DeviceShare {
         let mut best: Option<(i64, Amounts)> = None;
         for row in rows {
             let attempt = self.attempt(row, request, &terms);
-            for at in attempt.candidates(part).unwrap_or_default() {
+            for at in attempt.candidates(part) {
                 let left = attempt.free(attempt.card(at));
                 let named = || part.each.iter().filter(|(_, wanted)| *wanted > 0);
                 let of = |(resource, wanted): (Resource, i64)| left.get(resource).min(wanted) * 1000 / wanted;

@@ -9,7 +9,7 @@ use pellucid_framework::View;
 use pellucid_model::{NodeIdx, Pod, PodSpec};
 
 use super::super::DeviceShare;
-use super::super::allocator::{Lack, Terms, allocate, count_of, name};
+use super::super::allocator::{Lack, Terms, allocate, name};
 use super::super::device::DeviceType;
 use super::super::explain::{counted, lacking, share, words};
 use super::super::fragmentation::{self, free};
@@ -138,10 +138,9 @@ impl DeviceShare {
                     *lacks.entry(why.code().to_owned()).or_default() += 1;
                 }
             }
-            let candidates = attempt.candidates(part).unwrap_or_default();
             WantedOnNode {
                 device_type: part.kind.to_string(),
-                wanted: count_of(part, &candidates).max(1),
+                wanted: attempt.count(part).max(1),
                 fitting: self.fitting(row, request, part, false).0,
                 devices: row.of(&part.kind).len(),
                 lacking: lacks,

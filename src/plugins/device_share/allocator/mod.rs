@@ -19,6 +19,8 @@ use super::hints::{Exclusive, Strategy};
 use super::request::{Part, Request};
 use super::row::{Card, CardList, Row, Switches};
 
+#[cfg(test)]
+mod agreement;
 mod partition;
 mod scope;
 mod score;
@@ -103,20 +105,19 @@ pub(super) fn fits(row: &Row, request: &Request, terms: &Terms<'_>) -> Result<()
 /// Chooses the devices for any request.
 fn allocate_any(attempt: &Attempt<'_>) -> Result<Choices, Lack> {
     let request = attempt.request;
-    let mut candidates: SmallVec<[CardList; 3]> = SmallVec::new();
+    for part in &request.parts {
+        attempt.check_devices(part)?;
+    }
     for part in &request.parts {
         attempt.check_functions(part)?;
     }
-    for part in &request.parts {
-        candidates.push(attempt.candidates(part)?);
-    }
+    let candidates: SmallVec<[CardList; 3]> =
+        request.parts.iter().map(|part| attempt.candidates(part)).collect();
     let mut chosen: SmallVec<[Option<Choices>; 3]> = request.parts.iter().map(|_| None).collect();
     attempt.allocate_jointly(&candidates, &mut chosen)?;
     for (at, part) in request.parts.iter().enumerate() {
         if chosen[at].is_none() {
-            let count = count_of(part, &candidates[at]);
-            chosen[at] =
-                Some(attempt.choose(part, &candidates[at], Wanted { least: count, most: count, near: 0 })?);
+            chosen[at] = Some(attempt.choose(part, &candidates[at], Wanted::just(attempt.count(part)))?);
         }
     }
     Ok(chosen.into_iter().flatten().flatten().collect())
@@ -148,13 +149,8 @@ pub(super) fn amounts(request: &Request, card: &Card) -> Amounts {
     part.map(|part| filled(&part.each, &card.total)).unwrap_or_default()
 }
 
-/// Returns the number of devices that a part wants of its candidates.
-pub(super) fn count_of(part: &Part, candidates: &CardList) -> usize {
-    match part.hint.strategy {
-        Strategy::ApplyForAll if part.kind != DeviceType::Gpu => candidates.len(),
-        _ => part.count,
-    }
-}
+/// A card with its turn among those of its PCIe switch and what it is worth; the least is taken first.
+type Ranked = (u16, i64, u16);
 
 /// How many devices are wanted, and where best.
 #[derive(Clone, Copy)]
@@ -163,6 +159,13 @@ pub(super) struct Wanted {
     pub(super) most: usize,
     /// PCIe switches whose devices are preferred.
     pub(super) near: Switches,
+}
+
+impl Wanted {
+    /// Wants a number of devices, wherever.
+    fn just(count: usize) -> Self {
+        Self { least: count, most: count, near: 0 }
+    }
 }
 
 /// An attempt to serve a request from a row.
@@ -174,28 +177,41 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Returns the cards that may be taken at all, whatever is free of them. Fails when there can be none.
-    pub(super) fn candidates(&self, part: &Part) -> Result<CardList, Lack> {
-        let cards = self.row.of(&part.kind);
-        let known = |at: &usize| self.row.cards[*at].info.is_some();
-        let is_gpu = part.kind == DeviceType::Gpu;
-        if is_gpu && !cards.clone().any(|at| known(&at)) {
-            return Err(Lack::Devices(name(&part.kind)));
+    /// Returns the number of devices that a part wants of the node. All of a type are also those that are not healthy, so
+    /// that a pod with all devices does not start with a part of them.
+    pub(super) fn count(&self, part: &Part) -> usize {
+        if part.hint.strategy != Strategy::ApplyForAll {
+            return part.count;
         }
+        let is_meant = |card: &&Card| match &part.hint.selector {
+            Some(_) => self.is_selected(part, card),
+            None => self.is_there(card),
+        };
+        self.row.cards[self.row.of(&part.kind)].iter().filter(is_meant).count()
+    }
+
+    /// Returns the cards that may be taken at all, whatever is free of them.
+    pub(super) fn candidates(&self, part: &Part) -> CardList {
         let is_candidate = |at: &usize| self.is_candidate(part, &self.row.cards[*at]);
-        let all: CardList = cards.filter(is_candidate).map(|at| at as u16).collect();
-        if all.is_empty() && !is_gpu { Err(Lack::Devices(name(&part.kind))) } else { Ok(all) }
+        self.row.of(&part.kind).filter(is_candidate).map(|at| at as u16).collect()
     }
 
     fn is_candidate(&self, part: &Part, card: &Card) -> bool {
-        let selects = |selector: &Option<LabelSelector>, card: &Card| {
-            selector.as_ref().is_none_or(|s| self.row.info(card).is_some_and(|info| s.matches(&info.labels)))
-        };
         card.healthy
             && self.is_aligned(card)
-            && selects(&part.hint.selector, card)
-            && part.hint.functions.as_ref().is_none_or(|wanted| self.functions(card, wanted).next().is_some())
+            && self.is_selected(part, card)
             && part.hint.exclusive.is_none_or(|policy| !self.is_exclusive(card, policy))
+    }
+
+    /// Returns whether the pod's selector selects a card.
+    fn is_selected(&self, part: &Part, card: &Card) -> bool {
+        let selects = |s: &LabelSelector| self.row.info(card).is_some_and(|info| s.matches(&info.labels));
+        part.hint.selector.as_ref().is_none_or(selects)
+    }
+
+    /// Returns whether the node has a card: its Device says so, or a pod's allocation.
+    fn is_there(&self, card: &Card) -> bool {
+        card.info.is_some() || !self.terms.is_empty
     }
 
     /// Returns whether a card is on a NUMA node that it may come from.
@@ -221,12 +237,20 @@ impl Attempt<'_> {
         }
     }
 
+    /// Checks that the node has devices of a type at all.
+    fn check_devices(&self, part: &Part) -> Result<(), Lack> {
+        let mut cards = self.row.cards[self.row.of(&part.kind)].iter();
+        match cards.any(|card| self.is_there(card)) && self.count(part) > 0 {
+            true => Ok(()),
+            false => Err(Lack::Devices(name(&part.kind))),
+        }
+    }
+
     /// Checks that devices have virtual functions at all, for a pod that wants some.
     fn check_functions(&self, part: &Part) -> Result<(), Lack> {
         let has_some = |card: &Card| self.row.info(card).is_some_and(|info| !info.vf_groups.is_empty());
-        let lacks = part.hint.functions.is_some()
-            && part.kind != DeviceType::Gpu
-            && !self.row.cards[self.row.of(&part.kind)].iter().any(has_some);
+        let lacks =
+            part.hint.functions.is_some() && !self.row.cards[self.row.of(&part.kind)].iter().any(has_some);
         if lacks { Err(Lack::Functions(name(&part.kind))) } else { Ok(()) }
     }
 
@@ -247,7 +271,13 @@ impl Attempt<'_> {
     fn free_function(&self, card: &Card, wanted: &LabelSelector) -> Option<(u16, u16)> {
         let is_free = |bus: &Name| self.terms.is_empty || !self.row.is_function_used(card, bus);
         let free = self.functions(card, wanted).filter(|(_, function)| is_free(&function.bus));
-        free.min_by_key(|(at, function)| (function.minor, *at)).map(|(at, _)| at)
+        free.min_by(|(a, one), (b, other)| (&one.bus, a).cmp(&(&other.bus, b))).map(|(at, _)| at)
+    }
+
+    /// Returns whether a card has what a part wants of virtual functions.
+    pub(super) fn has_function(&self, part: &Part, at: u16) -> bool {
+        let wanted = part.hint.functions.as_ref();
+        wanted.is_none_or(|wanted| self.free_function(self.card(at), wanted).is_some())
     }
 
     /// Allocates the types that the pod wants beside each other.
@@ -255,30 +285,28 @@ impl Attempt<'_> {
         let Some(joint) = &self.request.hints.joint else { return Ok(()) };
         let place = |kind: &DeviceType| self.request.parts.iter().position(|part| part.kind == *kind);
         let Some(primary) = joint.types.first().and_then(place) else { return Ok(()) };
-        let count = count_of(&self.request.parts[primary], &candidates[primary]);
-        let wanted = Wanted { least: count, most: count, near: 0 };
-        let first = self.choose(&self.request.parts[primary], &candidates[primary], wanted)?;
+        let part = &self.request.parts[primary];
+        let first = self.choose(part, &candidates[primary], Wanted::just(self.count(part)))?;
         let near = self.switches(&first);
         chosen[primary] = Some(first);
         for at in joint.types[1..].iter().filter_map(place) {
             let part = &self.request.parts[at];
-            // All devices of a type are not near anything.
-            if chosen[at].is_some() || part.hint.strategy == Strategy::ApplyForAll {
+            if chosen[at].is_some() {
                 continue;
             }
             let most = part.count.max(near.count_ones() as usize);
             let least = if joint.same_pcie { most } else { part.count };
-            let others = self.choose(part, &candidates[at], Wanted { least, most, near })?;
-            if joint.same_pcie && self.switches(&others) != near {
-                return Err(Lack::Joint);
-            }
-            chosen[at] = Some(others);
+            chosen[at] = Some(self.choose(part, &candidates[at], Wanted { least, most, near })?);
         }
-        Ok(())
+        let is_elsewhere = |others: &Choices| self.switches(others) != near;
+        let violates = joint.same_pcie
+            && joint.types.iter().filter_map(place).filter_map(|at| chosen[at].as_ref()).any(is_elsewhere);
+        if violates { Err(Lack::Joint) } else { Ok(()) }
     }
 
     fn switches(&self, choices: &Choices) -> Switches {
-        choices.iter().fold(0, |set, choice| set | 1 << self.row.cards[usize::from(choice.card)].switch)
+        let cards = choices.iter().map(|choice| self.card(choice.card));
+        cards.filter(|card| card.has_topology).fold(0, |set, card| set | 1 << card.switch)
     }
 
     fn choose(&self, part: &Part, candidates: &CardList, wanted: Wanted) -> Result<Choices, Lack> {
@@ -302,8 +330,9 @@ impl Attempt<'_> {
             }
         }
         match self.row.has_gpu_topology && !is_multiple {
-            true => scope::choose(self, part, candidates, wanted),
-            false => self.choose_cards(part, candidates, wanted),
+            true => scope::choose(self, part, candidates),
+            // A pod gets no more GPUs than it must have, wherever the other devices are.
+            false => self.choose_cards(part, candidates, Wanted::just(wanted.least)),
         }
     }
 
@@ -328,21 +357,20 @@ impl Attempt<'_> {
         candidates: &[u16],
         wanted: Wanted,
     ) -> Result<Choices, Lack> {
-        let mut ranked: SmallVec<[(bool, i64, u16); 16]> = SmallVec::new();
+        let mut ranked: SmallVec<[Ranked; 16]> = SmallVec::new();
         for at in candidates.iter().copied().filter(|at| self.fits(part, *at)) {
-            let card = self.card(at);
-            let is_far = wanted.near & (1 << card.switch) == 0;
-            ranked.push((is_far, -self.score(part, card), at));
+            ranked.push((0, -self.score(part, self.card(at)), at));
         }
         ranked.sort_unstable();
+        if wanted.near != 0 {
+            self.take_turns(wanted.near, &mut ranked);
+        }
         let mut chosen = Choices::new();
-        let mut lacks_function = false;
         for (_, _, at) in ranked {
             let mut choice = Choice::of(at);
             if let Some(selector) = &part.hint.functions {
                 choice.function = self.free_function(self.card(at), selector);
-                if choice.function.is_none() && part.kind != DeviceType::Gpu {
-                    lacks_function = true;
+                if choice.function.is_none() {
                     continue;
                 }
             }
@@ -351,11 +379,22 @@ impl Attempt<'_> {
                 break;
             }
         }
-        match chosen.len() >= wanted.least {
-            true => Ok(chosen),
-            false if lacks_function => Err(Lack::Functions(name(&part.kind))),
-            false => Err(Lack::Devices(name(&part.kind))),
+        if chosen.len() >= wanted.least { Ok(chosen) } else { Err(Lack::Devices(name(&part.kind))) }
+    }
+
+    /// Ranks the best card of each of some switches first, then the second of each, and so on, so that every switch gets
+    /// one; then all others.
+    fn take_turns(&self, near: Switches, ranked: &mut [Ranked]) {
+        let mut taken: SmallVec<[u8; 16]> = SmallVec::new();
+        for (turn, _, at) in &mut *ranked {
+            let card = self.card(*at);
+            *turn = u16::MAX;
+            if card.has_topology && near & (1 << card.switch) != 0 {
+                *turn = taken.iter().filter(|switch| **switch == card.switch).count() as u16;
+                taken.push(card.switch);
+            }
         }
+        ranked.sort_unstable();
     }
 
     pub(super) fn card(&self, at: u16) -> &Card {
@@ -367,33 +406,36 @@ impl Attempt<'_> {
         if self.terms.is_empty { card.total } else { card.total.less(&card.used) }
     }
 
-    /// Returns whether one device's part of the request is free on a card.
+    /// Returns whether one device's part of the request is free on a card. Of memory and its ratio only what is requested
+    /// counts: what follows from it is rounded, and a percent that is free would be refused for a few bytes.
     pub(super) fn fits(&self, part: &Part, at: u16) -> bool {
         let card = self.card(at);
         let none = Amounts::default();
         let used = if self.terms.is_empty { &none } else { &card.used };
-        filled(&part.each, &card.total).fits_beside(&card.total, used)
+        part.each.fits_beside(&card.total, used)
     }
 
     /// Returns an upper bound of the number of pods with this part that the node takes.
     pub(super) fn at_most(&self, part: &Part) -> u64 {
-        let Ok(candidates) = self.candidates(part) else { return 0 };
         let times = |at: &u16| {
-            let card = self.card(*at);
-            let (wanted, free) = (filled(&part.each, &card.total), self.free(card));
-            let named = wanted.iter().filter(|(_, amount)| *amount > 0);
+            let free = self.free(self.card(*at));
+            let named = part.each.iter().filter(|(_, amount)| *amount > 0);
             named
                 .map(|(resource, amount)| (free.get(resource) / amount).unsigned_abs())
                 .min()
                 .unwrap_or(u64::MAX)
         };
-        let parts = candidates.iter().map(times).fold(0, u64::saturating_add);
-        parts / (count_of(part, &candidates).max(1) as u64)
+        let parts = self.candidates(part).iter().map(times).fold(0, u64::saturating_add);
+        parts / (self.count(part).max(1) as u64)
     }
 
-    /// Returns whether a pod has a part of a card.
+    /// Returns whether a pod has a part of a GPU. As in Koordinator, one that is not healthy counts for nothing, unless the
+    /// pod's selector or NUMA nodes leave it out.
     pub(super) fn is_used(&self, card: &Card) -> bool {
-        !self.terms.is_empty && card.pods > 0
+        let mut parts = self.request.parts.iter().filter(|part| part.kind == card.kind);
+        let mut is_left =
+            || card.info.is_some() && self.is_aligned(card) && parts.all(|part| self.is_selected(part, card));
+        !self.terms.is_empty && card.pods > 0 && (card.healthy || !is_left())
     }
 
     /// Scores a card.

@@ -2,7 +2,7 @@
 //!
 //! An entry is free when no pod has a part of one of its GPUs and the pod's amounts fit each. (Koordinator does not compare
 //! amounts, and so can give a pod more of a card than there is.) Entries with the least allocation score come first; of
-//! these the one that leaves most of the larger entries free.
+//! these the one that leaves most of the entries free that are as large or larger.
 
 use std::cmp::Reverse;
 
@@ -21,34 +21,41 @@ pub(super) fn choose(
     table: &[Entry],
 ) -> Result<CardList, Lack> {
     let of_size = || table.iter().filter(|entry| entry.size == part.count);
-    if of_size().next().is_none() {
-        return Err(Lack::PartitionSize);
-    }
-    let first = attempt.row.of(&part.kind).start;
-    let free = candidates.iter().filter(|at| !attempt.is_used(attempt.card(**at))).fold(0u64, |set, at| {
-        let bit = usize::from(*at) - first;
-        set | u32::try_from(bit).ok().and_then(|bit| 1u64.checked_shl(bit)).unwrap_or(0)
-    });
-    let cards = |set: u64| {
-        (0..u64::BITS as usize).filter(move |bit| set >> bit & 1 == 1).map(|bit| (bit + first) as u16)
+    let least = of_size().map(|entry| entry.score).min().ok_or(Lack::PartitionSize)?;
+    let gpus = attempt.row.gpus().iter().enumerate();
+    let used = set(gpus.filter(|(_, card)| attempt.is_used(card)).map(|(at, _)| at as u16));
+    let free = set(candidates.iter().copied()) & !used;
+    let is_able = |entry: &&Entry| {
+        let does = attempt.request.hints.partition.is_none_or(|spec| {
+            entry.bandwidth >= spec.bandwidth && (entry.score == least || !spec.is_restricted)
+        });
+        does && entry.is_there
+            && entry.cards & !free == 0
+            && cards(entry.cards).all(|at| attempt.fits(part, at))
     };
-    let bandwidth = attempt.request.hints.partition.unwrap_or(0);
-    let fits = |set: u64| set & !free == 0 && cards(set).all(|at| attempt.fits(part, at));
-    let able = of_size().filter(|entry| entry.bandwidth >= bandwidth && entry.cards.is_some_and(fits));
-    let rank = |entry: &&Entry| (entry.score, Reverse(left(table, free & !entry.cards.unwrap_or(0))));
-    let best = able.min_by_key(rank).and_then(|entry| entry.cards);
-    best.map(|set| cards(set).collect()).ok_or(Lack::Partition)
+    let rank = |entry: &&Entry| (entry.score, Reverse(left(table, part.count, used | entry.cards)));
+    let best = of_size().filter(is_able).min_by_key(rank);
+    best.map(|entry| cards(entry.cards).collect()).ok_or(Lack::Partition)
 }
 
-/// Returns what the entries are worth that are free when only these cards are. Of each size those with the least score
-/// count, which are taken first.
-fn left(table: &[Entry], free: u64) -> i64 {
-    let worth = |(size, worth): (usize, i64)| {
-        let of_size = || table.iter().filter(move |entry| entry.size == size);
-        let least = of_size().map(|entry| entry.score).min();
-        let is_free =
-            |entry: &&Entry| Some(entry.score) == least && entry.cards.is_some_and(|set| set & !free == 0);
-        worth * of_size().filter(is_free).count() as i64
+/// Returns a set of GPUs, one bit each by their order in the row.
+fn set(cards: impl Iterator<Item = u16>) -> u64 {
+    cards.fold(0, |set, at| set | 1u64.checked_shl(u32::from(at)).unwrap_or(0))
+}
+
+fn cards(set: u64) -> impl Iterator<Item = u16> {
+    (0..u64::BITS as u16).filter(move |bit| set >> bit & 1 == 1)
+}
+
+/// Returns what the entries of this size and larger ones are worth of which no GPU is taken. Of each size those with the least
+/// allocation score count, which are taken first, and each as often as that score says.
+fn left(table: &[Entry], size: usize, taken: u64) -> i64 {
+    let worth = |(of, worth): (usize, i64)| {
+        let of_size = || table.iter().filter(move |entry| entry.size == of);
+        let least = of_size().map(|entry| entry.score).min().unwrap_or(0);
+        let is_free = |entry: &&Entry| entry.score == least && entry.cards & taken == 0;
+        let free = of_size().filter(is_free).count() as i64;
+        least.saturating_mul(worth).saturating_mul(free)
     };
-    WORTH.into_iter().map(worth).sum()
+    WORTH.into_iter().filter(|(of, _)| *of >= size).map(worth).fold(0, i64::saturating_add)
 }

@@ -24,21 +24,16 @@ fn group(scope: Scope, card: &Card) -> u16 {
 }
 
 /// Chooses cards within one scope.
-pub(super) fn choose(
-    attempt: &Attempt<'_>,
-    part: &Part,
-    candidates: &CardList,
-    wanted: Wanted,
-) -> Result<Choices, Lack> {
+pub(super) fn choose(attempt: &Attempt<'_>, part: &Part, candidates: &CardList) -> Result<Choices, Lack> {
     let demanded = part.hint.scope;
-    let is_able = |at: &u16| attempt.card(*at).has_topology && attempt.fits(part, *at);
+    let is_able = |at: &u16| attempt.fits(part, *at) && attempt.has_function(part, *at);
     let able: CardList = candidates.iter().copied().filter(is_able).collect();
     for scope in [Scope::Pcie, Scope::NumaNode, Scope::Node] {
         if demanded.is_some_and(|demanded| scope > demanded) {
             break;
         }
-        if let Some(within) = best(attempt, part, scope, (&able, wanted.least)) {
-            return attempt.choose_cards(part, &within, Wanted { near: 0, ..wanted });
+        if let Some(within) = best(attempt, part, scope, (&able, part.count)) {
+            return attempt.choose_cards(part, &within, Wanted::just(part.count));
         }
     }
     Err(if demanded.is_some() { Lack::ScopedGpus } else { Lack::Gpus })
@@ -62,7 +57,7 @@ fn best(
     };
     let is_used = |scope: Scope, number: u16| {
         let cards = &attempt.row.cards[attempt.row.of(&DeviceType::Gpu)];
-        let is_in = |card: &&Card| card.healthy && card.has_topology && group(scope, card) == number;
+        let is_in = |card: &&Card| card.has_topology && group(scope, card) == number;
         cards.iter().filter(is_in).any(|card| attempt.is_used(card))
     };
     let mut found: Option<(Rank, CardList)> = None;

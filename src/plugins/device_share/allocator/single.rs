@@ -38,8 +38,11 @@ pub(super) fn fits(attempt: &Attempt<'_>, part: &Part) -> Result<(), Lack> {
 pub(super) fn choose(attempt: &Attempt<'_>, part: &Part) -> Result<u16, Lack> {
     let (row, spots) = (attempt.row, attempt.row.spots());
     let mut used = Places::default();
-    if !attempt.terms.is_empty {
-        for spot in spots.iter().filter(|spot| spot.is_used && spot.is_placed) {
+    if row.has_gpu_topology && !attempt.terms.is_empty {
+        for (at, spot) in spots.iter().enumerate().filter(|(_, spot)| spot.is_used && spot.is_placed) {
+            if !spot.is_healthy && !attempt.is_used(attempt.card(at as u16)) {
+                continue;
+            }
             let places = Places::of(spot);
             used.switches |= places.switches;
             used.numa |= places.numa;
@@ -74,7 +77,7 @@ fn able(attempt: &Attempt<'_>, part: &Part) -> impl Iterator<Item = u16> {
     let known = plain.and_then(|plain| Some((row.left_for(plain)?, plain.percent)));
     let has_enough = move |at: u16| match known {
         Some((left, percent)) => left.get(usize::from(at)).is_some_and(|left| *left >= percent),
-        None => row.spots()[usize::from(at)].is_able && attempt.fits(part, at),
+        None => row.spots()[usize::from(at)].is_healthy && attempt.fits(part, at),
     };
     let all = (0..row.gpus().len() as u16).filter(move |at| has_enough(*at));
     all.filter(move |at| terms.numa.is_none() || attempt.is_aligned(attempt.card(*at)))

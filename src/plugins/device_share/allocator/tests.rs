@@ -142,9 +142,9 @@ fn short_ways_decide_as_the_allocator_does() {
             let any = Terms { numa: None, is_empty: false, ..terms };
             for part in &request.parts {
                 let attempt = Attempt { row, request: &request, terms: &any };
-                let candidates = attempt.candidates(part).unwrap_or_default();
+                let candidates = attempt.candidates(part);
                 let enough = candidates.iter().filter(|at| attempt.fits(part, **at)).count();
-                let expected = (enough, count_of(part, &candidates).max(1));
+                let expected = (enough, attempt.count(part).max(1));
                 assert_eq!(share.fitting(row, &request, part, false), expected, "{said}");
             }
             if request.plain().is_some_and(|plain| known.fits(plain)) {

@@ -89,7 +89,7 @@ impl Rating<'_> {
         let with = table.prospect(free.saturating_sub(self.milli_cpu), &row.left);
         let after = match (request, plain) {
             (None, _) => with.fragments(),
-            (Some(_), Some(plain)) if plain.count == 1 && plain.is_even && row.is_plain() => {
+            (Some(_), Some(plain)) if plain.count == 1 && row.is_plain() && row.left_for(plain).is_some() => {
                 with.least_with(plain.percent).unwrap_or_else(|| with.fragments())
             }
             (Some(request), _) => self.with_choices((table, free), row, request, with),

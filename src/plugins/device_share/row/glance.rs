@@ -38,21 +38,20 @@ pub(in super::super) struct Spot {
     pub(in super::super) switch: u8,
     /// Number of the NUMA node and 1 more; 0 where it is not known.
     pub(in super::super) numa: u8,
-    /// Whether it is healthy, and has a topology where others have one.
-    pub(in super::super) is_able: bool,
-    /// Whether it is healthy and has a topology.
+    pub(in super::super) is_healthy: bool,
+    /// Whether the Device says where it is.
     pub(in super::super) is_placed: bool,
     /// Whether a pod has a part of it.
     pub(in super::super) is_used: bool,
 }
 
 impl Spot {
-    pub(super) fn of(card: &Card, has_topology: bool) -> Self {
+    pub(super) fn of(card: &Card) -> Self {
         Self {
             switch: card.switch,
             numa: card.numa.map_or(0, |numa| numa.saturating_add(1)),
-            is_able: card.healthy && (card.has_topology || !has_topology),
-            is_placed: card.healthy && card.has_topology,
+            is_healthy: card.healthy,
+            is_placed: card.has_topology,
             is_used: card.pods > 0,
         }
     }
@@ -66,7 +65,7 @@ pub(in super::super) struct Glance {
     has_partitions: bool,
     /// Whether the GPUs have no other resources than the amounts below.
     is_summed: bool,
-    /// What is left of the GPU of which the most is left, in percent; 0 where that alone does not tell who fits.
+    /// What is left of the GPU of which the most is left, in percent.
     most: u8,
     /// The sums over the GPUs.
     total: [i64; 3],
@@ -108,7 +107,7 @@ impl Row {
             has_device: self.device.is_some(),
             has_partitions: self.partitions.is_some() || self.honors_partitions,
             is_summed: total.iter().all(|(resource, _)| MAIN.contains(&resource)),
-            most: self.left.iter().copied().max().filter(|_| self.is_even).unwrap_or(0),
+            most: self.left.iter().copied().max().unwrap_or(0),
             total: MAIN.map(|resource| total.get(resource)),
             used: MAIN.map(|resource| used.get(resource)),
         }
@@ -120,13 +119,12 @@ impl Row {
             return;
         }
         self.left.clear();
-        (self.short_of_memory, self.is_even, self.whole) = (0, true, 0);
+        (self.short_of_memory, self.whole) = (0, 0);
         self.gpu_sums = Sums::default();
         for card in &self.cards[..self.n_gpus] {
             let (left, is_exact) = card.left();
             self.left.push(left);
             self.short_of_memory += usize::from(!is_exact);
-            self.is_even &= !card.healthy || card.has_topology == self.has_gpu_topology;
             let is_whole = card.healthy && card.total.get(CORE) >= 100 && card.total.get(RATIO) >= 100;
             self.whole += usize::from(is_whole);
             self.gpu_sums.add(card);
@@ -150,7 +148,7 @@ impl Row {
     #[inline]
     pub(in super::super) fn fits_plainly(&self, plain: Plain) -> Option<Result<(), Lack>> {
         let has_partitions = self.partitions.is_some() || self.honors_partitions;
-        if !self.is_even || has_partitions && !plain.is_shared {
+        if has_partitions && !plain.is_shared {
             return None;
         }
         let Plain { percent, count, .. } = plain;
@@ -170,6 +168,6 @@ impl Row {
     /// Returns what is left of each GPU in percent, if just those that have as much as a plain request says fit it.
     #[inline]
     pub(in super::super) fn left_for(&self, plain: Plain) -> Option<&[u8]> {
-        (self.is_noted && self.is_even && plain.is_even && self.short_of_memory == 0).then_some(&self.left)
+        (self.is_noted && plain.is_even && self.short_of_memory == 0).then_some(&self.left)
     }
 }
