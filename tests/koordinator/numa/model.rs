@@ -214,7 +214,8 @@ impl<'a> Question<'a> {
                     rest -= share;
                 }
             }
-            if rest > 0 {
+            // Parts of CPUs are rounded up, so more can be given than is requested, which fails too.
+            if rest != 0 {
                 short.push(format!("Insufficient NUMA {name}"));
             }
         }
