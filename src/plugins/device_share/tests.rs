@@ -371,30 +371,6 @@ fn odd_reports_and_odd_annotations_are_named_and_nothing_is_given_twice() {
 }
 
 #[test]
-fn a_pod_keeps_its_devices_when_what_it_says_of_them_cannot_be_read_any_more() {
-    let plugin = plugin(Value::Null);
-    let mut cluster = cluster(&plugin);
-    report(&mut cluster, "a", &devices(&[gpu(0, 0)]), "1");
-    let most = r#"{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"60"}}]}"#;
-    let less = most.replace("60", "30");
-    let used = |cluster: &TestCluster| {
-        let row = cluster.view().state::<NodeDevices>().and_then(|devices| devices.row(cluster.idx("a")));
-        let row = row.expect("a row").clone();
-        (row.cards[0].used.get(amounts::CORE), problems::of_node(cluster.view(), cluster.idx("a"), &row))
-    };
-    for (text, core) in [(most, 60), ("{", 60), (&less, 30), (r#"{"gpu":3}"#, 30)] {
-        bound(&mut cluster, "p", "a", text);
-        let (known, problems) = used(&cluster);
-        assert_eq!(known, core, "{text}");
-        let said = problems.first().map(|problem| problem.problem.as_str()).unwrap_or_default();
-        let is_readable = [most, &less].contains(&text);
-        assert!(said.ends_with("; what the pod had before counts") != is_readable, "{text}: {said}");
-    }
-    cluster.cluster.delete_pod(&PodKey::new("d", "p"), &mut Vec::new());
-    assert_eq!(used(&cluster).0, 0);
-}
-
-#[test]
 fn a_device_that_goes_leaves_allocations_until_the_pods_go() {
     let plugin = plugin(Value::Null);
     let mut cluster = cluster(&plugin);
