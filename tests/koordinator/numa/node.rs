@@ -116,7 +116,9 @@ impl Node {
             };
             let mut all: Amounts = list(&zone["resources"]).iter().map(of_one).collect();
             let lost = machine.as_ref().map_or(0, |m| m.in_node(n as u16).and(&reserved).len());
-            all.get_mut("cpu").filter(|cpu| **cpu > 0).map(|cpu| *cpu -= 1000 * lost as i64);
+            if let Some(cpu) = all.get_mut("cpu").filter(|cpu| **cpu > 0) {
+                *cpu -= 1000 * lost as i64;
+            }
             Some((n, all))
         };
         let zones = report.map_or(&[][..], |report| list(&report["zones"]));
@@ -214,7 +216,7 @@ impl Node {
         let of = |pod: &Held| self.machine.as_ref().map_or(0, |machine| machine.nodes_of(&pod.cpus));
         let masks: Vec<u64> = self.pods.iter().map(of).collect();
         let wide = |n: u64| masks.iter().any(|of| of & n != 0 && of.count_ones() > 1);
-        let narrow = |n: u64| masks.iter().any(|of| *of == n) && !wide(n);
+        let narrow = |n: u64| masks.contains(&n) && !wide(n);
         let mut bits = (0..64).map(|n| 1 << n).filter(|n| mask & n != 0);
         if mask.count_ones() > 1 { !bits.any(narrow) } else { !bits.any(wide) }
     }
