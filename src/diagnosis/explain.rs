@@ -88,8 +88,7 @@ fn recorded(snapshot: &Snapshot, id: PodId, record: &PodRecord, now: Now) -> Pod
             let current = HeldBack::new(snapshot).now(record, refusal);
             let refusal = current.as_ref().unwrap_or(refusal);
             body.meta.refreshed = current.is_some();
-            let verdict = verdict::of_refusal(snapshot, id, refusal, now);
-            add_refusal(&mut body, refusal, verdict.as_ref(), "gated");
+            add_refusal(&mut body, refusal, verdict::of_pod(snapshot, id, now).as_ref(), "gated");
             // No node is asked about a gated pod.
             body.total_nodes = snapshot.cluster.present().len();
             body.not_evaluated = body.total_nodes;

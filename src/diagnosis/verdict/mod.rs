@@ -17,6 +17,7 @@ use pellucid_api::rest::explain::{Outlook, ReasonBody};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::{Cause, Reason, bodies};
 use pellucid_model::{Now, PodId};
+use pellucid_queue::QueueStage;
 use pellucid_recording::{Outcome, Refusal};
 
 use crate::requirements::outlook::{self, outlook};
@@ -24,7 +25,9 @@ pub use pending::{Verdicts, verdicts};
 pub(crate) use sentence::sentence;
 
 use crate::advice;
+use crate::gangs::gang_state::HeldBack;
 use crate::gangs::member::{self, InGang, Outlooks};
+use crate::meta::unit_of;
 use crate::requirements::ask;
 use crate::requirements::nearest::{NearestNodes, nearest_of};
 
@@ -72,6 +75,18 @@ pub fn of_pod(snapshot: &Snapshot, id: PodId, now: Now) -> Option<PodVerdict> {
     Some(with_gang(snapshot, id, told(snapshot, id, true, now)?, now))
 }
 
+/// Returns the verdict on a pod that a gate holds back before the queue: its own, or that of its gang. No node is asked
+/// about it, so nothing is said of nodes.
+fn of_gate(snapshot: &Snapshot, id: PodId, refusal: &Refusal) -> Option<PodVerdict> {
+    let in_gang = snapshot.cluster.pod(id)?.pod.member_of().is_some();
+    // A gang whose gate has opened is looked at when its turn comes.
+    Some(of_whole(refusal.pod_cause.as_ref()?, in_gang && !is_gated(snapshot, id)))
+}
+
+fn is_gated(snapshot: &Snapshot, id: PodId) -> bool {
+    unit_of(snapshot, id).is_some_and(|unit| unit.stage == QueueStage::Gated)
+}
+
 /// Makes the outlook on a member of a gang that of the member placed with its gang, or beside the quorum that it has.
 fn with_gang(snapshot: &Snapshot, id: PodId, verdict: PodVerdict, now: Now) -> PodVerdict {
     let Some(record) = snapshot.cluster.pod(id).filter(|record| record.pod.member_of().is_some()) else {
@@ -83,7 +98,9 @@ fn with_gang(snapshot: &Snapshot, id: PodId, verdict: PodVerdict, now: Now) -> P
         let alone = verdict.outlook.clone().or_else(alone)?;
         Some(member::beside_quorum(snapshot, (id, record), alone, now))
     };
-    match of_gang().or_else(beside) {
+    let found = of_gang().or_else(beside);
+    let found = found.filter(|outlook| outlook.code == outlook::HELD || !is_gated(snapshot, id));
+    match found {
         Some(outlook) => verdict.with_outlook(outlook),
         None => verdict,
     }
@@ -95,7 +112,8 @@ fn told(snapshot: &Snapshot, id: PodId, is_told: bool, now: Now) -> Option<PodVe
     let record = snapshot.cluster.pod(id).filter(|record| record.node.is_none())?;
     match snapshot.last_attempts.get(id.index())?.outcome()? {
         Outcome::Gated(refusal) => {
-            Some(of_whole(refusal.pod_cause.as_ref()?, record.pod.member_of().is_some()))
+            let current = HeldBack::new(snapshot).now(record, refusal);
+            of_gate(snapshot, id, current.as_ref().unwrap_or(refusal))
         }
         Outcome::Refused(refusal) => judge(snapshot, id, refusal, is_told, now),
         Outcome::Placed(_) => None,

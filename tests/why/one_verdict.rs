@@ -1,0 +1,79 @@
+//! What is said of a pending pod is said once: lists, counts and the answer on the pod itself read one verdict, and no
+//! part of it contradicts another.
+
+use std::sync::Arc;
+
+use pellucid::model::Pod;
+use pellucid::model::gang::GangProblem;
+use serde_json::Value;
+
+use crate::common::driver::Core;
+use crate::common::made::{core_with, in_gang, node, pod};
+use crate::common::reads::{ask, list, text};
+
+pub(crate) fn explain(core: &mut Core, name: &str) -> Value {
+    ask(core, &format!("/apis/v1/explain/pods/ns/{name}"))
+}
+
+/// Returns the line of a pod in the list.
+fn line(core: &mut Core, name: &str) -> Value {
+    let body = ask(core, &format!("/apis/v1/explain/pods?name={name}"));
+    list(&body, "/pods")[0].clone()
+}
+
+/// Returns what outlook and key reason all answers give a pod, which must be the same.
+pub(crate) fn outlook_and_key(core: &mut Core, name: &str) -> (String, String) {
+    let (one, line) = (explain(core, name), line(core, name));
+    let said = (text(&one, "/outlook/code").to_owned(), text(&one, "/keyReason/code").to_owned());
+    assert_eq!(
+        (text(&line, "/outlook"), text(&line, "/keyReason")),
+        (&*said.0, &*said.1),
+        "{one:#} {line:#}"
+    );
+    assert_eq!(line["summary"], one["summary"]);
+    let rows = ask(core, &format!("/apis/v1/summary/pending?by=code&name={name}"));
+    let row = &list(&rows, "/rows")[0];
+    assert_eq!((text(row, "/outlook"), text(row, "/code")), (&*said.0, &*said.1), "{row:#}");
+    said
+}
+
+fn gated(pod: Pod) -> Pod {
+    Pod { gates: ["g".into()].into(), ..pod }
+}
+
+#[test]
+fn what_a_gate_holds_back_is_held_back_in_every_answer() {
+    let mut core = core_with(&[node("a", 4000)]);
+    let group = |name: &str| {
+        let mut of = in_gang(pod(name, 100), "group", 1);
+        of.gang.as_mut().map(Arc::make_mut).expect("it is marked").needs_group = true;
+        of
+    };
+    let two = |name: &str| {
+        let mut of = in_gang(pod(name, 100), "two", 1);
+        let mark = of.gang.as_mut().map(Arc::make_mut).expect("it is marked");
+        let (field, value, problem) = ("label".into(), "two".into(), "names another gang".into());
+        (mark.names_two, mark.problems) =
+            (true, Box::new([GangProblem { field, value, problem, is_fatal: true }]));
+        of
+    };
+    core.see(&gated(pod("own", 100)));
+    core.see(&gated(in_gang(pod("member", 100), "crew", 2)));
+    core.see(&in_gang(pod("first", 100), "crew", 2));
+    core.see(&gated(in_gang(pod("late", 100), "whole", 1)));
+    core.see(&group("missing"));
+    core.see(&two("invalid"));
+    core.attempt(&in_gang(pod("early", 100), "whole", 1));
+    for (name, key) in [
+        ("own", "SchedulingGated"),
+        ("member", "SchedulingGated"),
+        ("first", "GangQuorumMissing"),
+        ("late", "SchedulingGated"),
+        ("missing", "GangGroupMissing"),
+        ("invalid", "GangInvalid"),
+    ] {
+        assert_eq!(outlook_and_key(&mut core, name), ("HeldBack".into(), key.into()), "{name}");
+        let summary = text(&explain(&mut core, name), "/summary").to_owned();
+        assert!(!summary.contains("takes it"), "{summary}");
+    }
+}
