@@ -26,7 +26,7 @@ fn with_labels(node: Node, labels: &[(&str, &str)]) -> Node {
     Node { labels: Labels::new(names(labels)), ..node }
 }
 
-fn with_spec(pod: Pod, change: impl FnOnce(&mut PodSpec)) -> Pod {
+pub(crate) fn with_spec(pod: Pod, change: impl FnOnce(&mut PodSpec)) -> Pod {
     let mut spec = PodSpec::clone(&pod.spec);
     change(&mut spec);
     Pod { spec: Arc::new(spec), ..pod }

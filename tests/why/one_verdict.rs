@@ -3,13 +3,16 @@
 
 use std::sync::Arc;
 
-use pellucid::model::Pod;
 use pellucid::model::gang::GangProblem;
+use pellucid::model::relations::{NodeInclusion, SpreadConstraint};
+use pellucid::model::selector::{LabelSelector, Labels};
+use pellucid::model::{Node, Pod};
 use serde_json::Value;
 
 use crate::common::driver::Core;
-use crate::common::made::{core_with, in_gang, node, pod};
+use crate::common::made::{SECOND, core_with, in_gang, labelled, node, on, pod};
 use crate::common::reads::{ask, list, text};
+use crate::fixing::{beside, names, with_spec};
 
 pub(crate) fn explain(core: &mut Core, name: &str) -> Value {
     ask(core, &format!("/apis/v1/explain/pods/ns/{name}"))
@@ -76,4 +79,43 @@ fn what_a_gate_holds_back_is_held_back_in_every_answer() {
         let summary = text(&explain(&mut core, name), "/summary").to_owned();
         assert!(!summary.contains("takes it"), "{summary}");
     }
+}
+
+#[test]
+fn pods_that_must_leave_two_nodes_are_not_said_to_be_on_one() {
+    let zone = |name: &str| {
+        let labels = names(&[("kubernetes.io/hostname", name), ("zone", "z")]);
+        Node { labels: Labels::new(labels), ..node(name, 4000) }
+    };
+    let other = Node { labels: Labels::new(names(&[("zone", "y")])), ..node("c", 50) };
+    let mut core = core_with(&[zone("a"), zone("b"), other]);
+    let near = |name: &str| labelled(pod(name, 100), "app", "x");
+    core.see(&on(&near("s1"), "a"));
+    core.see(&on(&near("s2"), "b"));
+    // With both in its only zone, another one is one too many; with one gone, it still is.
+    let waiting = with_spec(near("t"), |spec| {
+        spec.pod_affinity = beside("app", "x", "zone");
+        spec.spread = Box::new([SpreadConstraint {
+            max_skew: 1,
+            topology_key: "zone".into(),
+            is_hard: true,
+            selector: Some(LabelSelector::of_pairs(&names(&[("app", "x")]))),
+            min_domains: 1,
+            node_affinity_policy: NodeInclusion::Honor,
+            node_taints_policy: NodeInclusion::Ignore,
+        }]);
+    });
+    core.attempt(&waiting);
+    let said = explain(&mut core, "t");
+    assert_eq!(
+        (text(&said, "/outlook/code"), text(&said, "/outlook/message")),
+        ("NotNow", "a node would take it if other pods ended, on whichever nodes they are"),
+        "{said:#}"
+    );
+    core.delete(&near("s1"));
+    core.run_after(60 * SECOND);
+    assert_eq!(core.node_of(&waiting), None);
+    core.delete(&near("s2"));
+    core.run_after(60 * SECOND);
+    assert!(core.node_of(&waiting).is_some());
 }

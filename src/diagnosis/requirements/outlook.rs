@@ -23,7 +23,7 @@ use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, PodSpec, cancellation};
 use crate::known::known;
 
 use crate::requirements::nearest::order;
-use crate::requirements::victims::victims_among;
+use crate::requirements::victims::{takes_without_its_pods, victims_among};
 use crate::requirements::{PodRequirements, ask};
 
 /// Codes of outlooks.
@@ -69,13 +69,19 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
     }
     let emptied = Emptied::of(snapshot, asked);
     match emptied.takes() {
-        // What refuses the pod as a whole, such as its quota, may be used on other nodes.
-        Some(true) if asked.masks.pod.is_some() => {
+        Some(true) if emptied.one_suffices() => {
+            return of(NOT_NOW, "a node would take it if the pods on it ended");
+        }
+        Some(true) => {
             return of(NOT_NOW, "a node would take it if other pods ended, on whichever nodes they are");
         }
-        Some(true) => return of(NOT_NOW, "a node would take it if the pods on it ended"),
-        Some(false) => {
+        Some(false) if emptied.one_suffices() => {
             return of(NOT_NOW, "a node would take it if the pods on it ended that it does not need");
+        }
+        Some(false) => {
+            let message =
+                "a node would take it if pods ended that it does not need, on whichever nodes they are";
+            return of(NOT_NOW, message);
         }
         None => {}
     }
@@ -252,6 +258,21 @@ impl<'a> Emptied<'a> {
             return Some(true);
         }
         self.but_needed().is_some_and(State::takes).then_some(false)
+    }
+
+    /// Returns whether one of the nearest nodes takes the pod once only the pods on that node have left, but for those that
+    /// are needed if the pod fits only beside them. What keeps a pod off may be on several nodes, or be used there, as a
+    /// quota is.
+    fn one_suffices(&self) -> bool {
+        let (asked, is_alone) = (self.asked, self.all.takes());
+        let Some(state) = (if is_alone { Some(&self.all) } else { self.but_needed() }) else { return false };
+        let needed = if is_alone { FxHashSet::default() } else { needed_shapes(self.snapshot, asked) };
+        let mut kinds = BTreeSet::new();
+        let all = order(asked);
+        // Of a pod that is refused as a whole no node was asked.
+        let free = all.iter().filter(|near| near.is_free() && state.masks.of(near.node) == 0);
+        let mut nearest = free.filter(|near| kinds.insert(near.kind())).take(MOST_NODES);
+        nearest.any(|near| takes_without_its_pods(asked, near.node, |r| needed.contains(&r.shape)))
     }
 
     /// Finds a node that takes the pod when only some of the needed pods stay.
