@@ -7,6 +7,8 @@ use pellucid::model::gang::GangProblem;
 use pellucid::model::relations::{NodeInclusion, SpreadConstraint};
 use pellucid::model::selector::{LabelSelector, Labels};
 use pellucid::model::{Node, Pod};
+use pellucid::plugins::registry;
+use pellucid_api::reason::{REGISTRY, ReasonCode};
 use serde_json::Value;
 
 use crate::common::driver::Core;
@@ -118,4 +120,19 @@ fn pods_that_must_leave_two_nodes_are_not_said_to_be_on_one() {
     core.delete(&near("s2"));
     core.run_after(60 * SECOND);
     assert!(core.node_of(&waiting).is_some());
+}
+
+#[test]
+fn where_no_end_of_a_pod_would_help_no_remedy_says_to_wait_for_one() {
+    let registered = registry();
+    let of_plugins = registered.iter().flat_map(|factory| factory.reasons());
+    let waits = ["pods to end", "pod to end", "until pods", "until such pods"];
+    let of_plugins = of_plugins.map(|reason| ReasonCode::Plugin(reason).entry());
+    for entry in REGISTRY.iter().copied().chain(of_plugins) {
+        let code = entry.code.as_str();
+        assert!(!waits.iter().any(|waiting| entry.never.contains(waiting)), "{code}: {}", entry.never);
+        if waits.iter().any(|waiting| entry.remedy.contains(waiting)) {
+            assert_ne!(entry.never, entry.remedy, "{code}");
+        }
+    }
 }
