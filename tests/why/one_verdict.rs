@@ -136,3 +136,36 @@ fn where_no_end_of_a_pod_would_help_no_remedy_says_to_wait_for_one() {
         }
     }
 }
+
+#[test]
+fn the_key_reason_of_what_never_fits_stands_when_all_pods_have_left() {
+    let pool = |name: &str, cpu: i64, pods: i64| {
+        let mut made = Node { labels: Labels::new(names(&[("pool", name)])), ..node(name, cpu) };
+        made.allocatable.pods = pods;
+        made
+    };
+    let mut core = core_with(&[pool("tiny", 2000, 1), pool("held", 2000, 2), node("a", 100)]);
+    core.see(&on(&pod("one", 100), "tiny"));
+    core.see(&on(&with_spec(pod("daemon", 1500), |spec| spec.is_daemon = true), "held"));
+    core.see(&on(&pod("two", 100), "held"));
+    let of = |name: &str, milli_cpu, pool: &str| {
+        with_spec(pod(name, milli_cpu), |spec| spec.affinity.selector = names(&[("pool", pool)]).into())
+    };
+    // What one requests is more than the node has, what the other does more than its DaemonSet leaves.
+    core.attempt(&of("p", 3000, "tiny"));
+    core.attempt(&of("q", 1000, "held"));
+    for name in ["p", "q"] {
+        let said = ("NeverFits".to_owned(), "InsufficientResource".to_owned());
+        assert_eq!(outlook_and_key(&mut core, name), said, "{name}");
+        let body = explain(&mut core, name);
+        let nearest = list(&body, "/nearest/reasons");
+        assert!(nearest.iter().any(|reason| reason["code"] == "TooManyPods"), "{body:#}");
+        let remedy = "Lower the request, or add nodes that have as much to give.";
+        assert_eq!((text(&body, "/remedy"), text(&body, "/keyReason/subject")), (remedy, "cpu"), "{body:#}");
+    }
+    // More pods on the nodes do not help.
+    core.see_node(&pool("tiny", 2000, 10));
+    core.see_node(&pool("held", 2000, 10));
+    core.run_after(60 * SECOND);
+    assert_eq!((core.node_of(&pod("p", 0)), core.node_of(&pod("q", 0))), (None, None));
+}

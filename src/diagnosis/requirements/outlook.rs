@@ -104,6 +104,18 @@ pub(crate) fn is_measured(snapshot: &Snapshot, id: PodId) -> bool {
     ask(snapshot, id).filter(has_measured).is_some_and(|asked| Emptied::of(snapshot, &asked).is_measured())
 }
 
+/// Returns what a node fails whichever pods leave, measured amounts aside.
+pub(crate) fn lasting_on(
+    snapshot: &Snapshot,
+    asked: &PodRequirements<'_>,
+    node: NodeIdx,
+) -> Vec<Requirement> {
+    let emptied = Emptied::on(snapshot, asked, &[node]);
+    let kept: Option<Vec<&Requirement>> = emptied.but_needed().map(|kept| kept.failed(node).collect());
+    let is_kept = |of: &&Requirement| kept.as_ref().is_none_or(|kept| kept.contains(of));
+    emptied.all.failed(node).filter(is_kept).cloned().collect()
+}
+
 /// Returns the outlook of a pod that every node refuses whichever pods leave.
 fn never(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> Outlook {
     if waits_for_pending(snapshot, asked) {
@@ -191,10 +203,9 @@ pub(crate) struct State {
 }
 
 impl State {
-    fn of(mut cluster: Cluster, asked: &PodRequirements<'_>) -> Self {
-        let nodes = cluster.present().to_vec();
+    fn of(mut cluster: Cluster, asked: &PodRequirements<'_>, nodes: &[NodeIdx]) -> Self {
         let spec = &asked.record.pod.spec;
-        let masks = masks_of_pod_on(&mut cluster, asked.profile, (asked.id, spec), &nodes);
+        let masks = masks_of_pod_on(&mut cluster, asked.profile, (asked.id, spec), nodes);
         let measured = measured(asked, &masks);
         Self { cluster, masks, measured }
     }
@@ -225,6 +236,8 @@ fn measured(asked: &PodRequirements<'_>, masks: &Masks) -> u64 {
 pub(crate) struct Emptied<'a> {
     snapshot: &'a Snapshot,
     asked: &'a PodRequirements<'a>,
+    /// The nodes that are asked.
+    nodes: Vec<NodeIdx>,
     all: State,
     /// `None` when no placed pod that can leave is needed.
     but_needed: OnceCell<Option<State>>,
@@ -232,13 +245,17 @@ pub(crate) struct Emptied<'a> {
 
 impl<'a> Emptied<'a> {
     fn of(snapshot: &'a Snapshot, asked: &'a PodRequirements<'a>) -> Self {
+        Self::on(snapshot, asked, asked.cluster.present())
+    }
+
+    fn on(snapshot: &'a Snapshot, asked: &'a PodRequirements<'a>, nodes: &[NodeIdx]) -> Self {
         // Of a pod without a place the emptied cluster is that of every other one.
         let all = match asked.record.node {
             None => known(snapshot).emptied(|| without(&snapshot.cluster, |_| true)).fork(),
             Some(_) => without(&asked.cluster, |_| true),
         };
-        let all = State::of(all, asked);
-        Self { snapshot, asked, all, but_needed: OnceCell::new() }
+        let all = State::of(all, asked, nodes);
+        Self { snapshot, asked, nodes: nodes.to_vec(), all, but_needed: OnceCell::new() }
     }
 
     fn but_needed(&self) -> Option<&State> {
@@ -247,7 +264,7 @@ impl<'a> Emptied<'a> {
             let is_needed = |r: &PodRecord| shapes.contains(&r.shape);
             let mut placed = asked.cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
             let is_any = !shapes.is_empty() && placed.any(|(_, r)| is_needed(r));
-            is_any.then(|| State::of(without(&asked.cluster, |r| !is_needed(r)), asked))
+            is_any.then(|| State::of(without(&asked.cluster, |r| !is_needed(r)), asked, &self.nodes))
         };
         self.but_needed.get_or_init(state).as_ref()
     }
