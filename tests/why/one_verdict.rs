@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pellucid::model::gang::GangProblem;
 use pellucid::model::relations::{NodeInclusion, SpreadConstraint};
 use pellucid::model::selector::{LabelSelector, Labels};
+use pellucid::model::taint::{Taint, TaintEffect};
 use pellucid::model::{Node, Pod};
 use pellucid::plugins::registry;
 use pellucid_api::reason::{REGISTRY, ReasonCode};
@@ -168,4 +169,38 @@ fn the_key_reason_of_what_never_fits_stands_when_all_pods_have_left() {
     core.see_node(&pool("held", 2000, 10));
     core.run_after(60 * SECOND);
     assert_eq!((core.node_of(&pod("p", 0)), core.node_of(&pod("q", 0))), (None, None));
+}
+
+#[test]
+fn the_remedy_of_a_gang_is_about_what_keeps_its_member_off() {
+    let zone = |name: &str| Node { labels: Labels::new(names(&[("zone", name)])), ..node(name, 4000) };
+    let mut cordoned = zone("a");
+    (cordoned.name, cordoned.unschedulable) = ("cordoned".into(), true);
+    let taint = Taint { key: "k".into(), value: "".into(), effect: TaintEffect::NoSchedule };
+    let tainted = Node { name: "tainted".into(), taints: [taint].into(), ..zone("b") };
+    let mut core = core_with(&[zone("a"), zone("b"), cordoned, tainted.clone()]);
+    for name in ["g1", "g2", "g3"] {
+        core.see(&in_gang(apart(name), "g", 3));
+    }
+    core.run();
+    let body = ask(&mut core, "/apis/v1/explain/gangs/ns/g");
+    assert_eq!(text(&body, "/outlook/code"), "NeverFits", "{body:#}");
+    // Of both sides of the term, as of a single pod; not of the other nodes, which only look like more room.
+    let remedy = "Add nodes in other domains, or make the term a preference. Add nodes in other domains, or change the \
+                  labels by which those pods keep this pod away.";
+    assert_eq!((text(&body, "/verdict/remedy"), text(&body, "/verdict/resolver")), (remedy, "pod owner"));
+    // Without the taint it is as before, with a node in another zone it is placed.
+    core.see_node(&Node { taints: [].into(), ..tainted });
+    core.run_after(60 * SECOND);
+    assert_eq!(core.node_of(&pod("g1", 0)), None);
+    core.see_node(&zone("c"));
+    core.run_after(60 * SECOND);
+    assert!(core.node_of(&pod("g1", 0)).is_some());
+}
+
+/// Makes a pod that bears no pod like it in its zone.
+fn apart(name: &str) -> Pod {
+    with_spec(labelled(pod(name, 100), "app", "x"), |spec| {
+        spec.pod_anti_affinity = beside("app", "x", "zone");
+    })
 }
