@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use pellucid::model::gang::GangProblem;
+use pellucid::model::pod::StandsFor;
 use pellucid::model::relations::{NodeInclusion, SpreadConstraint};
 use pellucid::model::selector::{LabelSelector, Labels};
 use pellucid::model::taint::{Taint, TaintEffect};
 use pellucid::model::{Node, Pod};
 use pellucid::plugins::registry;
 use pellucid_api::reason::{REGISTRY, ReasonCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::driver::Core;
 use crate::common::made::{SECOND, core_with, in_gang, labelled, node, on, pod};
@@ -203,4 +204,32 @@ fn apart(name: &str) -> Pod {
     with_spec(labelled(pod(name, 100), "app", "x"), |spec| {
         spec.pod_anti_affinity = beside("app", "x", "zone");
     })
+}
+
+#[test]
+fn an_object_with_a_pod_that_stands_for_it_is_called_as_it_is() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let of = StandsFor {
+        api_version: "scheduling.koordinator.sh/v1alpha1".into(),
+        kind: "Reservation".into(),
+        namespace: "".into(),
+        name: "r1".into(),
+    };
+    core.see(&Pod { stands_for: Some(Arc::new(of)), ..on(&pod("reservation:r1", 600), "a") });
+    core.attempt(&pod("p", 500));
+    let body = explain(&mut core, "p");
+    assert_eq!(text(&body, "/outlook/message"), "a would take it if Reservation r1 ended", "{body:#}");
+    assert_eq!(body["outlook"]["wouldLeave"], json!(["Reservation r1"]));
+    let nearest = ask(&mut core, "/apis/v1/explain/pods/ns/p/nearest");
+    assert_eq!(nearest["nodes"][0]["wouldFree"], json!(["Reservation r1"]));
+    // A gang says the same, and what it names can be tried.
+    for name in ["g1", "g2"] {
+        core.see(&in_gang(pod(name, 450), "g", 2));
+    }
+    core.delete(&pod("p", 500));
+    core.run();
+    let gang = ask(&mut core, "/apis/v1/explain/gangs/ns/g");
+    let said = "the quorum has no places now; it would once Reservation r1 has left";
+    assert_eq!(text(&gang, "/outlook/message"), said, "{gang:#}");
+    assert_eq!(gang["outlook"]["wouldLeave"], json!(["Reservation r1"]));
 }

@@ -25,6 +25,7 @@ use super::lasting::of_member_refused;
 use super::leaving::leaving;
 use super::status::GangStatus;
 use super::targets::targets;
+use crate::called::{called, called_in_words};
 use crate::known::known;
 use crate::requirements::outlook::{MEASURED, is_measured};
 
@@ -349,6 +350,7 @@ impl<'s> Look<'s> {
 
     /// Returns the outlook of a group that has its quorum on emptied nodes, and the members that have places then.
     fn not_now(&self, emptied_plan: &Simulation, emptied: &Emptied) -> (Outlook, BTreeSet<PodId>) {
+        let cluster = &self.snapshot.cluster;
         let found = leaving(self, emptied_plan, &emptied.kept);
         let (pods, plan) =
             found.as_ref().map_or((&[][..], emptied_plan), |(pods, plan)| (pods.as_slice(), plan));
@@ -357,11 +359,11 @@ impl<'s> Look<'s> {
                 "the pods have left that can, and the members that wait have given up their places".into()
             }
             [] => "the pods have left that can".into(),
-            [pod] => format!("pod {pod} has left"),
+            [pod] => format!("{} has left", called_in_words(cluster, pod)),
             pods => format!("{} pods have left", pods.len()),
         };
         let message = format!("{} has no places now; it would once {when}", self.who());
-        let would_leave = pods.iter().map(ToString::to_string).collect();
+        let would_leave = pods.iter().map(|key| called(cluster, key)).collect();
         (Outlook { would_leave, ..body("NotNow", message) }, self.placed(plan))
     }
 

@@ -24,6 +24,7 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::{Name, NodeIdx, Now, PodKey};
 use pellucid_recording::{Group, GroupMeasure};
 
+use crate::called::called;
 use crate::explain::{reasons_of, shortfall};
 use crate::meta::of_snapshot;
 use crate::requirements::terms;
@@ -292,5 +293,5 @@ fn would_free(
         simulation.edit(&Edit::DeletePod(key.clone())).ok()?;
     }
     simulation.place_copy(&asked.record.pod)?;
-    Some(victims.iter().map(ToString::to_string).collect())
+    Some(victims.iter().map(|key| called(&snapshot.cluster, key)).collect())
 }

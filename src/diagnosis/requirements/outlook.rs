@@ -20,6 +20,7 @@ use pellucid_framework::plugin::Filter;
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, PodSpec, cancellation};
 
+use crate::called::{called, called_in_words};
 use crate::known::known;
 
 use crate::requirements::nearest::order;
@@ -163,7 +164,7 @@ fn one_node(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Optio
         let Some(leave) = victims_among(&asked.cluster, asked, near.node) else { continue };
         let name = &asked.cluster.slot(near.node).name;
         if verified(snapshot, asked, &leave, name, now) {
-            return Some(leaving(name, &leave));
+            return Some(leaving(&snapshot.cluster, name, &leave));
         }
     }
     None
@@ -182,14 +183,14 @@ fn verified(
     is_gone && simulation.place_copy(&asked.record.pod).is_some_and(|place| place == *node)
 }
 
-fn leaving(node: &Name, leave: &[PodKey]) -> Outlook {
+fn leaving(cluster: &Cluster, node: &Name, leave: &[PodKey]) -> Outlook {
     let message = match leave {
-        [one] => format!("{node} would take it if pod {one} ended"),
+        [one] => format!("{node} would take it if {} ended", called_in_words(cluster, one)),
         some => format!("{node} would take it if {} pods on it ended", some.len()),
     };
     Outlook {
         node: Some(node.to_string()),
-        would_leave: leave.iter().take(MOST_LISTED).map(ToString::to_string).collect(),
+        would_leave: leave.iter().take(MOST_LISTED).map(|key| called(cluster, key)).collect(),
         ..of(NOT_NOW, message)
     }
 }
