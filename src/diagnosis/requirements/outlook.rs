@@ -62,8 +62,9 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
     if asked.is_closed() {
         return never(snapshot, asked);
     }
-    if preempts(snapshot, asked, now) {
-        return of(PREEMPTING, "a node takes it when pods of lower priority are evicted");
+    if let Some(node) = preempts(snapshot, asked, now) {
+        return under_way(snapshot, asked.id, &node)
+            .unwrap_or_else(|| of(PREEMPTING, "a node takes it when pods of lower priority are evicted"));
     }
     if let Some(found) = one_node(snapshot, asked, now) {
         return found;
@@ -132,14 +133,32 @@ fn waits_for_pending(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> bool {
     known(snapshot).population.any_pending(&snapshot.cluster, asked.id, is_needed)
 }
 
-/// Returns whether the pod has a place after preemption. A pending pod keeps its nomination.
-fn preempts(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> bool {
+/// Returns the outlook of a pod for which pods of a node are being evicted, if that node takes it once they have left.
+fn under_way(snapshot: &Snapshot, id: PodId, place: &Name) -> Option<Outlook> {
+    let cluster = &snapshot.cluster;
+    let preemption = cluster.preemptions().of(id).filter(|preemption| preemption.node == *place)?;
+    let awaited = preemption.victims.iter().filter(|victim| victim.state.is_awaited());
+    let leave: Vec<&PodKey> = awaited.map(|victim| &victim.key).collect();
+    let who = match leave[..] {
+        [] => return None,
+        [one] => format!("{} has left, which is being evicted for it", called_in_words(cluster, one)),
+        _ => format!("{} pods have left, which are being evicted for it", leave.len()),
+    };
+    Some(Outlook {
+        node: Some(place.to_string()),
+        would_leave: leave.iter().take(MOST_LISTED).map(|key| called(cluster, key)).collect(),
+        ..of(PREEMPTING, format!("{place} takes it once {who}"))
+    })
+}
+
+/// Returns the place that the pod has after preemption. A pending pod keeps its nomination.
+fn preempts(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option<Name> {
     let pod = &asked.record.pod;
     let nominated = snapshot.cluster.nominator().of(asked.id).is_some();
     let has_lower = || known(snapshot).population.has_lower(&snapshot.cluster, pod.priority);
     let has_victims = !pod.never_preempts && has_lower();
     if !nominated && !has_victims {
-        return false;
+        return None;
     }
     let is_placed = asked.record.node.is_some();
     let mut simulation =
@@ -148,7 +167,13 @@ fn preempts(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> bool 
     simulation.ask(key);
     simulation.plan(true);
     // Not when it only waits for pods that others are deleting.
-    simulation.is_placed(key) && (nominated || !simulation.evicted().is_empty())
+    let is_by_us = nominated || !simulation.evicted().is_empty();
+    simulation
+        .placed()
+        .into_iter()
+        .find(|(of, _)| *of == key)
+        .filter(|_| is_by_us)
+        .map(|(_, node)| node.clone())
 }
 
 /// Finds a node that takes the pod once some pods on it have left, among the nearest. Verified on a copy.
