@@ -385,3 +385,18 @@ fn five_thousand_nodes_are_all_looked_at() {
     assert_eq!((text(&body, "/fixes/0/node"), &body["meta"]["truncated"]), ("n4321", &json!(false)));
     assert_eq!(number(&body, "/fixes/1/cost"), 60, "{body:#}");
 }
+
+#[test]
+fn amounts_of_memory_are_written_as_people_write_them() {
+    let memory = |amount: i64| [(Name::new("example.com/gpu-memory"), amount)].into();
+    let mut large = node("n", 1000);
+    large.allocatable.scalars = memory(12_025_908_429);
+    let mut core = core_with(&[large]);
+    let wants = with_spec(Pod { requests_of_one: true, ..pod("p", 100) }, |spec| {
+        spec.requests.list.scalars = memory(13 << 30);
+    });
+    core.attempt(&wants);
+    let body = fixes(&mut core, "p");
+    assert_eq!(texts(&body)[0], "request 11468Mi of example.com/gpu-memory instead of 13Gi");
+    assert!(commands(&body)[0].contains("[\"example.com/gpu-memory\"] = \"11468Mi\""), "{body:#}");
+}

@@ -6,10 +6,9 @@
 
 use pellucid_api::rest::explain::OwnerOf;
 use pellucid_cycle::what_if::edit::Edit;
+use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, Pod};
 use serde_json::{Value, json};
-
-use super::parts::exact;
 
 /// What a command changes.
 struct Place<'a> {
@@ -253,7 +252,7 @@ fn set_request(
     if !place.pods.iter().all(|pod| pod.requests_of_one) {
         return None;
     }
-    let amount = exact(resource, amount);
+    let amount = format_amount(resource, amount);
     // Of other resources no more may be used than is requested, so the limit goes along.
     let has_own_limit = matches!(&**resource, "cpu" | "memory" | "ephemeral-storage");
     Some(match place.how {
