@@ -13,10 +13,11 @@ use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::advice::Exchange;
 use pellucid_model::quantity::format_amount;
 use pellucid_model::taint::{Taint, TaintEffect, tolerated};
-use pellucid_model::{Name, NodeIdx, Now, PodKey, PodSpec};
+use pellucid_model::{Name, NodeIdx, Now, Pod, PodKey, PodSpec};
 use serde_json::json;
 
 use super::labels;
+use super::owners::request_field;
 use super::victims::delete_pod;
 use crate::requirements::victims::victims_on;
 use crate::requirements::{PodRequirements, missing, requested};
@@ -121,10 +122,24 @@ pub(super) fn of_pod(
 pub(super) fn owned(asked: &PodRequirements<'_>, part: Part) -> Part {
     let pod = &asked.record.pod;
     let owner = crate::owner::owner(&asked.cluster, pod);
-    let is_sum = matches!(part.edit, Edit::SetRequest { .. }) && !pod.requests_of_one;
-    let all = if is_sum { ", all its containers together" } else { "" };
+    let all = match &part.edit {
+        Edit::SetRequest { resource, amount, .. } => requested_in(pod, resource, *amount),
+        _ => String::new(),
+    };
     let of = owner.as_ref().map(|owner| format!(" (in {} {})", owner.kind, owner.name)).unwrap_or_default();
     Part { text: format!("{}{all}{of}", part.text), owner, ..part }
+}
+
+/// Says where a pod requests a resource, for a request of this amount, unless its only container does.
+fn requested_in(pod: &Pod, resource: &Name, amount: i64) -> String {
+    if pod.requests_of_one {
+        return String::new();
+    }
+    match request_field(pod, resource, amount).map(|field| &field.init_container) {
+        Some(Some((_, name))) => format!(" in init container {name}"),
+        Some(None) => " in spec.resources".into(),
+        None => ", all its containers together".into(),
+    }
 }
 
 fn relaxed(
