@@ -99,6 +99,7 @@ const fn reason(texts: [&'static str; 7], resolver: Resolver) -> PluginReason {
         terminal_for: TerminalFor::Pod,
         meaning,
         remedy,
+        never: None,
         example,
     }
 }
@@ -127,18 +128,21 @@ static NO_POOL: PluginReason = reason(
     ],
     Resolver::ClusterAdmin,
 );
-static NO_SEATS: PluginReason = reason(
-    [
-        "NoFreeLicenceSeats",
-        "not enough free licence seats: {}",
-        "Other pods have the seats, or the pool has fewer than the pod asks for.",
-        "Wait for pods to end, or raise spec.seats of the pool.",
-        "2 of pool solver, 1 of 5 free",
-        "not enough free licence seats: 2 of pool solver, 1 of 5 free",
-        "Four of the five seats are taken, and a pod asks for two.",
-    ],
-    Resolver::Time,
-);
+static NO_SEATS: PluginReason = PluginReason {
+    never: Some("Raise spec.seats of the pool."),
+    ..reason(
+        [
+            "NoFreeLicenceSeats",
+            "not enough free licence seats: {}",
+            "Other pods have the seats, or the pool has fewer than the pod asks for.",
+            "Wait for pods to end, or raise spec.seats of the pool.",
+            "2 of pool solver, 1 of 5 free",
+            "not enough free licence seats: 2 of pool solver, 1 of 5 free",
+            "Four of the five seats are taken, and a pod asks for two.",
+        ],
+        Resolver::Time,
+    )
+};
 
 fn refused(reason: &'static PluginReason, is_lasting: bool, about: &str) -> Cause {
     let code = if is_lasting { Code::UnschedulableAndUnresolvable } else { Code::Unschedulable };

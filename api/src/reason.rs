@@ -142,7 +142,7 @@ reasons! {
     GangSiblingUnschedulable {
         plugin: "Coscheduling", message: "gang {}", resolver: PodOwner,
         meaning: "This pod was not placed because another member of its gang could not be.",
-        remedy: "Look at the member that is named, or ask GET /apis/v1/explain/gangs/<namespace>/<name>."
+        remedy: "Look at the member that is named; the explanation of its gang says what would help."
     }
     GangWaitTimeout {
         plugin: "Coscheduling", message: "gang {}", resolver: Time,

@@ -88,8 +88,7 @@ fn recorded(snapshot: &Snapshot, id: PodId, record: &PodRecord, now: Now) -> Pod
             let current = HeldBack::new(snapshot).now(record, refusal);
             let refusal = current.as_ref().unwrap_or(refusal);
             body.meta.refreshed = current.is_some();
-            let verdict = verdict::of_refusal(snapshot, id, refusal, now);
-            add_refusal(&mut body, refusal, verdict.as_ref(), "gated");
+            add_refusal(&mut body, refusal, verdict::of_pod(snapshot, id, now).as_ref(), "gated");
             // No node is asked about a gated pod.
             body.total_nodes = snapshot.cluster.present().len();
             body.not_evaluated = body.total_nodes;
@@ -133,8 +132,9 @@ pub(super) fn add_refusal(
     body.message = refusal.message().to_string();
     body.total_nodes = refusal.total_nodes;
     body.not_evaluated = refusal.not_evaluated;
-    body.pod_reasons = reasons_of(refusal.pod_cause.as_ref());
     let is_never = verdict.is_some_and(PodVerdict::is_never);
+    let of_pod = refusal.pod_cause.iter().flat_map(|cause| &cause.reasons);
+    body.pod_reasons = of_pod.map(|reason| reason_body(reason, is_never)).collect();
     body.node_groups = refusal.groups.iter().map(|group| group_body_as(group, is_never)).collect();
     let Some(verdict) = verdict else { return };
     body.nearest = verdict.nearest.as_ref().map(|nearest| nearest_body(nearest, is_never));

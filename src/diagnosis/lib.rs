@@ -21,6 +21,7 @@
 //! - [`dump`]: a snapshot as a document, and a scheduler rebuilt from one
 
 mod advice;
+mod called;
 pub mod consistency;
 pub mod dump;
 mod explain;

@@ -348,3 +348,23 @@ async fn a_joint_gang_is_told_which_switch_lacks_what() {
     }
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_cards_than_a_node_has_are_not_waited_for() {
+    let objects = vec![example().swap_remove(0), gpu_node("n1", 2), device("n1", &[true, true])];
+    let cluster = start_with(objects, Some(CONFIGURATION), None).await;
+    let state = format!("/apis/v1/plugins/{NAME}/state");
+    cluster.wait(&state, "the Device", |body| body["rows"].as_array().is_some_and(|rows| rows.len() == 2));
+    let mut five = pod("five", 100);
+    let amounts = json!({"nvidia.com/gpu": 5});
+    five["spec"]["containers"][0]["resources"] = json!({"requests": amounts, "limits": amounts});
+    cluster.create([five]);
+    cluster.told("five", "Insufficient").await;
+    let explained = cluster.read("/apis/v1/explain/pods/default/five");
+    assert_eq!(explained["outlook"]["code"], "NeverFits", "{explained}");
+    for path in ["/summary", "/remedy", "/keyReason/remedy", "/nearest/reasons/0/remedy"] {
+        let said = explained.pointer(path).and_then(Value::as_str).expect("a text").to_lowercase();
+        assert!(said.contains("request less or fewer") && !said.contains("wait"), "{path}: {said}");
+    }
+    cluster.stop().await;
+}

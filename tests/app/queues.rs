@@ -60,6 +60,13 @@ async fn a_queue_that_holds_its_capability_is_listed_explained_and_simulated() {
     let simulate = |edits: Value| {
         let body = json!({"include": ["default/late"], "edits": edits});
         let reply = cluster.post("/apis/v1/simulate", &body);
+        if reply.status == 200 {
+            let meta = &reply.json()["meta"];
+            assert_eq!(
+                (&meta["apiVersion"], &meta["kind"]),
+                (&json!("pellucid.dev/v1"), &json!("Simulation"))
+            );
+        }
         (reply.status, reply.json())
     };
     let placed = |edits: Value| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pellucid::model::gang::Controller;
 use pellucid::model::object::Workload;
-use pellucid::model::pod::HostPort;
+use pellucid::model::pod::{HostPort, RequestField};
 use pellucid::model::relations::{PodAffinityTerm, PodTerms};
 use pellucid::model::selector::{
     LabelSelector, Labels, NodeAffinity, NodeSelectorTerm, Operator, Requirement,
@@ -26,7 +26,7 @@ fn with_labels(node: Node, labels: &[(&str, &str)]) -> Node {
     Node { labels: Labels::new(names(labels)), ..node }
 }
 
-fn with_spec(pod: Pod, change: impl FnOnce(&mut PodSpec)) -> Pod {
+pub(crate) fn with_spec(pod: Pod, change: impl FnOnce(&mut PodSpec)) -> Pod {
     let mut spec = PodSpec::clone(&pod.spec);
     change(&mut spec);
     Pod { spec: Arc::new(spec), ..pod }
@@ -384,4 +384,51 @@ fn five_thousand_nodes_are_all_looked_at() {
     );
     assert_eq!((text(&body, "/fixes/0/node"), &body["meta"]["truncated"]), ("n4321", &json!(false)));
     assert_eq!(number(&body, "/fixes/1/cost"), 60, "{body:#}");
+}
+
+/// What decides the request is changed: `spec.resources`, or an init container that requests more than the containers.
+#[test]
+fn the_field_that_decides_a_request_is_named_and_changed() {
+    let of = |init_container: Option<(usize, Name)>, rest| {
+        let field = RequestField { resource: "cpu".into(), init_container, rest };
+        let mut core = core_with(&[node("n", 1000)]);
+        core.attempt(&Pod { request_fields: [field].into(), ..pod("p", 2000) });
+        let body = fixes(&mut core, "p");
+        let fix = list(&body, "/fixes").iter().find(|fix| text(fix, "/text").starts_with("request"));
+        let part = &list(fix.unwrap_or_else(|| panic!("{body:#}")), "/parts")[0];
+        (text(part, "/text").to_owned(), part["command"].as_str().map(str::to_owned))
+    };
+    let command = |path: &str| {
+        Some(format!(
+            "kubectl -n ns get pod p -o json | jq '.spec{path}.requests[\"cpu\"] = \"1\"' | kubectl -n ns replace --force -f -"
+        ))
+    };
+    assert_eq!(
+        of(None, 500),
+        ("request 1 of cpu instead of 2 in spec.resources".into(), command(".resources"))
+    );
+    assert_eq!(
+        of(Some((1, "setup".into())), 1000),
+        (
+            "request 1 of cpu instead of 2 in init container setup".into(),
+            command(".initContainers[1].resources")
+        )
+    );
+    // With it lowered, the containers still request more.
+    assert_eq!(of(None, 1500), ("request 1 of cpu instead of 2, all its containers together".into(), None));
+}
+
+#[test]
+fn amounts_of_memory_are_written_as_people_write_them() {
+    let memory = |amount: i64| [(Name::new("example.com/gpu-memory"), amount)].into();
+    let mut large = node("n", 1000);
+    large.allocatable.scalars = memory(12_025_908_429);
+    let mut core = core_with(&[large]);
+    let wants = with_spec(Pod { requests_of_one: true, ..pod("p", 100) }, |spec| {
+        spec.requests.list.scalars = memory(13 << 30);
+    });
+    core.attempt(&wants);
+    let body = fixes(&mut core, "p");
+    assert_eq!(texts(&body)[0], "request 11468Mi of example.com/gpu-memory instead of 13Gi");
+    assert!(commands(&body)[0].contains("[\"example.com/gpu-memory\"] = \"11468Mi\""), "{body:#}");
 }

@@ -16,6 +16,7 @@ mod fixing;
 mod lists;
 mod nearest;
 mod node_side;
+mod one_verdict;
 mod over_http;
 mod provenance;
 mod settled;

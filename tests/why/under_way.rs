@@ -43,7 +43,11 @@ fn an_eviction_that_is_under_way_is_carried_out() {
     core.attempt(&ranked("high", 800, 10));
     assert_eq!(list(&ask(&mut core, "/apis/v1/evictions"), "/evictions")[0]["state"], "ordered");
     for state in ["ordered", "terminating"] {
-        assert_eq!(text(&outlook(&mut core, "high"), "/code"), "FitsAfterPreemption", "{state}");
+        let told = json!({
+            "code": "FitsAfterPreemption", "node": "a", "wouldLeave": ["ns/low-a"],
+            "message": "a takes it once pod ns/low-a has left, which is being evicted for it",
+        });
+        assert_eq!(outlook(&mut core, "high"), told, "{state}");
         let expected = (Some("a".to_owned()), vec!["ns/low-a".to_owned()]);
         assert_eq!(goes_to(&mut core, "high"), expected, "{state}");
         // The API server has taken the eviction, and the pod ends.

@@ -56,7 +56,7 @@ pub const STATES: &[StateEntry] = &[
     of(CAUSE, "UnschedulableAndUnresolvable", "Removing pods from these nodes could not help."),
     of(FEASIBILITY, "FitsNow", "A node takes the pod as things are."),
     of(FEASIBILITY, "FitsAfterPreemption", "A node takes the pod when pods of lower priority are evicted."),
-    of(FEASIBILITY, "NotNow", "No node takes the pod now; one would if the pods on it ended."),
+    of(FEASIBILITY, "NotNow", "No node takes the pod now; one would once other pods have ended."),
     of(FEASIBILITY, "NeverFits", "No node takes the pod, not even without the pods that can leave it."),
     of(FEASIBILITY, "HeldBack", "The pod is refused as a whole, whatever the nodes have free."),
     of(FEASIBILITY, "NotKnown", "No node takes the pod now, and whether one would later was not found out."),

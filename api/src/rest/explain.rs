@@ -118,10 +118,11 @@ pub struct Outlook {
     pub code: String,
     /// The same for people.
     pub message: String,
-    /// With `NotNow`, a node that takes the pod once `wouldLeave` have left.
+    /// With `NotNow`, and while an eviction for the pod is under way, a node that takes it once `wouldLeave` have left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// With `NotNow`, the pods that leave, each as `namespace/name`. Empty when more have to leave than are listed.
+    /// The pods that leave, each as `namespace/name`; an object for which a pod stands as kind and name, such as
+    /// `Reservation r1`. Empty when more have to leave than are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub would_leave: Vec<String>,
 }

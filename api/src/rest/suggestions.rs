@@ -231,7 +231,7 @@ pub struct NearNode {
     /// What plugins say of the node, with its own numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<String>,
-    /// Pods of which all would have to go, `namespace/name`; absent when that would not help.
+    /// Pods of which all would have to go, `namespace/name`, or kind and name of another object; absent when that would not help.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub would_free: Option<Vec<String>>,
 }

@@ -5,6 +5,7 @@
 use pellucid_api::rest::BodySchema;
 use pellucid_api::rest::simulate::{SimulateRequest, Simulation};
 use pellucid_cycle::Snapshot;
+use pellucid_diagnosis::reads::stamp;
 use pellucid_diagnosis::what_if::simulate::simulate;
 use pellucid_http::{ReadError, Route};
 use pellucid_model::Viewer;
@@ -25,7 +26,11 @@ pub(crate) fn route(explained: Explained) -> Route<Snapshot> {
             own_names(&info.viewer, params.body()?)?;
             costed(|| {
                 let question = question(snapshot, params.body()?)?;
-                Ok(json!(simulate(snapshot, &question, info.now).map_err(adapt)?))
+                let mut body = json!(simulate(snapshot, &question, info.now).map_err(adapt)?);
+                let tables = body.get_mut("scores").and_then(Value::as_array_mut);
+                tables.into_iter().flatten().for_each(|of| stamp(of, "ScoreTable", snapshot, info.now));
+                stamp(&mut body, "Simulation", snapshot, info.now);
+                Ok(body)
             })
         },
     )

@@ -15,6 +15,7 @@ use pellucid_model::{GangKey, Now, PodId, PodKey};
 use super::gang_state::is_off;
 use super::outlook::{GangOutlook, Look, as_it_stands, body, is_planned_as_one, of_gang};
 use super::status::GangStatus;
+use crate::called::named;
 use crate::requirements::{ask, outlook::outlook as outlook_alone};
 
 /// Largest number of pending members times nodes, summed over gangs, for which a list of pods has outlooks.
@@ -79,18 +80,14 @@ pub(crate) fn beside_quorum(
 ) -> Outlook {
     let Some(key) = held_by_others(snapshot, record).filter(|_| alone.code == "NotNow") else { return alone };
     let look = Look { member: Some(id), ..Look::of(snapshot, key, now) };
-    let named: Vec<PodKey> = alone
-        .would_leave
-        .iter()
-        .filter_map(|text| text.split_once('/'))
-        .map(|(namespace, name)| PodKey::new(namespace, name))
-        .collect();
+    let leaving: Vec<PodKey> =
+        alone.would_leave.iter().filter_map(|text| named(&snapshot.cluster, text)).collect();
     let is_own = |key: &PodKey| snapshot.find_pod(key).is_some_and(|(_, other)| look.is_own(other));
     // What was named was tried with all other pods there.
-    if !named.is_empty() && !named.iter().any(is_own) {
+    if !leaving.is_empty() && !leaving.iter().any(is_own) {
         return alone;
     }
-    let edits: Vec<Edit> = named.into_iter().map(Edit::DeletePod).collect();
+    let edits: Vec<Edit> = leaving.into_iter().map(Edit::DeletePod).collect();
     if !edits.is_empty() && look.plan_with(&edits).is_some_and(|plan| look.is_met(&plan)) {
         return alone;
     }

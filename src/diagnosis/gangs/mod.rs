@@ -5,7 +5,7 @@
 //! - `gang_state`: the state of a gang in one word, and one code
 //! - `summary`: Koordinator's view of a gang
 //! - `outlook`: whether the quorum fits now, later or never; `member`: the same of one member; `targets`: the pods that its members need beside them;
-//!   `leaving`: the pods whose end would do; `feasibility`: the same in numbers
+//!   `leaving`: the pods whose end would do; `lasting`: what helps where no end of a pod would; `feasibility`: the same in numbers
 //! - `topology`: whether one zone, rack or node has room for the quorum
 //! - `explain`: the full explanation; `retry`: when the gang is tried again
 //! - `interference`: which gang holds what another one waits for; `cycles`: gangs that wait for each other
@@ -16,6 +16,7 @@ pub(super) mod explain;
 pub(super) mod feasibility;
 pub(super) mod gang_state;
 pub(super) mod interference;
+mod lasting;
 mod leaving;
 pub(super) mod list;
 pub(super) mod member;

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pellucid_api::reason::{ReasonCode, Resolver};
+use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::explain::Outlook;
 use pellucid_cluster::{Cluster, PodRecord, Stage};
 use pellucid_cycle::Snapshot;
@@ -21,9 +21,11 @@ use pellucid_recording::gang_verdict::{GangRefusal, GangShare, attempt_message};
 
 use super::explain::refusal_of_group;
 use super::gang_state::{block_of, is_off};
+use super::lasting::of_member_refused;
 use super::leaving::leaving;
 use super::status::GangStatus;
 use super::targets::targets;
+use crate::called::{called, called_in_words};
 use crate::known::known;
 use crate::requirements::outlook::{MEASURED, is_measured};
 
@@ -43,7 +45,7 @@ pub(crate) struct GangOutlook {
     /// The pending members that have places in the plan that gave the quorum, if one did.
     pub(super) placed: BTreeSet<PodId>,
     /// Of a gang that never fits: why emptied nodes refuse it.
-    lasting: Option<Arc<GangRefusal>>,
+    lasting: Option<Lasting>,
     /// What would help.
     pub(crate) remedy: String,
     /// Who can usually do that.
@@ -226,7 +228,8 @@ impl<'s> Look<'s> {
             found.body = body("NotKnown", MEASURED.into());
         } else {
             found.body = body("NeverFits", never(&emptied.shares));
-            found.lasting = emptied.refusal;
+            let (kept, releases_waiting) = (emptied.kept, emptied.releases_waiting);
+            found.lasting = emptied.refusal.map(|refusal| Lasting { refusal, kept, releases_waiting });
         }
         found
     }
@@ -320,17 +323,13 @@ impl<'s> Look<'s> {
         }
         for (kept, releases_waiting) in tries {
             cancellation::check();
-            let mut simulation = Simulation::of(self.snapshot, self.now);
-            simulation.empty_nodes_except(|id, record| {
-                let is_released = releases_waiting && record.stage == Stage::Waiting;
-                kept.contains(&id) || self.is_own(record) && !is_released
-            });
-            let simulation = self.plan(simulation, true);
+            let simulation = self.plan(self.emptied(&kept, releases_waiting), true);
             best.is_cut |= self.is_cut(&simulation);
             let shares = self.shares(&simulation);
             if best.shares.is_empty() || placeable(&shares) > placeable(&best.shares) {
                 best.refusal = self.refusal(&simulation, shares.clone());
                 best.shares = shares;
+                (best.kept, best.releases_waiting) = (kept.clone(), releases_waiting);
             }
             if self.is_met(&simulation) {
                 return Emptied { quorum: Some(simulation), kept, releases_waiting, ..best };
@@ -339,8 +338,19 @@ impl<'s> Look<'s> {
         best
     }
 
+    /// Returns a copy of the state without the pods that can leave, but for those that are kept and those of the group.
+    pub(super) fn emptied(&self, kept: &BTreeSet<PodId>, releases_waiting: bool) -> Simulation {
+        let mut simulation = Simulation::of(self.snapshot, self.now);
+        simulation.empty_nodes_except(|id, record| {
+            let is_released = releases_waiting && record.stage == Stage::Waiting;
+            kept.contains(&id) || self.is_own(record) && !is_released
+        });
+        simulation
+    }
+
     /// Returns the outlook of a group that has its quorum on emptied nodes, and the members that have places then.
     fn not_now(&self, emptied_plan: &Simulation, emptied: &Emptied) -> (Outlook, BTreeSet<PodId>) {
+        let cluster = &self.snapshot.cluster;
         let found = leaving(self, emptied_plan, &emptied.kept);
         let (pods, plan) =
             found.as_ref().map_or((&[][..], emptied_plan), |(pods, plan)| (pods.as_slice(), plan));
@@ -349,11 +359,11 @@ impl<'s> Look<'s> {
                 "the pods have left that can, and the members that wait have given up their places".into()
             }
             [] => "the pods have left that can".into(),
-            [pod] => format!("pod {pod} has left"),
+            [pod] => format!("{} has left", called_in_words(cluster, pod)),
             pods => format!("{} pods have left", pods.len()),
         };
         let message = format!("{} has no places now; it would once {when}", self.who());
-        let would_leave = pods.iter().map(ToString::to_string).collect();
+        let would_leave = pods.iter().map(|key| called(cluster, key)).collect();
         (Outlook { would_leave, ..body("NotNow", message) }, self.placed(plan))
     }
 
@@ -363,13 +373,14 @@ impl<'s> Look<'s> {
             let entry = refusal.code.entry();
             (entry.remedy.to_string(), entry.resolver.as_str().to_string())
         };
-        let Some(refusal) = &found.lasting else {
+        let Some(lasting) = &found.lasting else {
             return found.refusal.as_ref().map(|refusal| said(refusal)).unwrap_or_default();
         };
+        let refusal = &lasting.refusal;
         let is_room =
             matches!(refusal.code, ReasonCode::GangInsufficientCapacity | ReasonCode::GangMinResources);
         if !is_room {
-            return of_member_refused(refusal).unwrap_or_else(|| said(refusal));
+            return of_member_refused(self, lasting).unwrap_or_else(|| said(refusal));
         }
         let mut ways = match refusal.code {
             ReasonCode::GangMinResources => vec!["lower spec.minResources".to_string()],
@@ -393,12 +404,23 @@ impl<'s> Look<'s> {
     }
 }
 
+/// Why emptied nodes refuse a gang.
+#[derive(Clone)]
+pub(super) struct Lasting {
+    /// Why the plan that had the most places gave no quorum.
+    pub(super) refusal: Arc<GangRefusal>,
+    /// Pods besides those of the group that were kept in that plan.
+    pub(super) kept: BTreeSet<PodId>,
+    /// Whether members that wait for the others gave up their places first.
+    pub(super) releases_waiting: bool,
+}
+
 /// The plans on emptied nodes.
 #[derive(Default)]
 struct Emptied {
     /// The plan in which the group has its quorum.
     quorum: Option<Simulation>,
-    /// Pods besides those of the group that were kept in that plan.
+    /// Pods besides those of the group that were kept in that plan, or in the one that had the most places.
     kept: BTreeSet<PodId>,
     /// Whether members that wait for the others gave up their places first.
     releases_waiting: bool,
@@ -412,17 +434,6 @@ struct Emptied {
 
 fn placeable(shares: &[GangShare]) -> u32 {
     shares.iter().map(|share| share.placeable).sum()
-}
-
-/// Returns what would help the member that stands for a failure, and who can do that. Waiting does not.
-fn of_member_refused(refusal: &GangRefusal) -> Option<(String, String)> {
-    let (_, why) = refusal.root_cause.as_ref()?;
-    let entries = why.reasons().map(|(reason, _)| reason.code.entry());
-    let mut entries: Vec<_> = entries.filter(|entry| entry.resolver != Resolver::Time).collect();
-    entries.dedup_by_key(|entry| entry.remedy);
-    let resolver = entries.first()?.resolver.as_str().to_string();
-    let remedies: Vec<&str> = entries.iter().map(|entry| entry.remedy).collect();
-    Some((remedies.join(" "), resolver))
 }
 
 /// Largest number of gangs that a message names.

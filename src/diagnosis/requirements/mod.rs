@@ -70,9 +70,13 @@ pub(crate) fn asked_by_name<'r>(
 
 /// Evaluates a pod. Returns `None` when the pod is unknown or not ours to place.
 pub(crate) fn ask(snapshot: &Snapshot, id: PodId) -> Option<PodRequirements<'_>> {
+    ask_on(snapshot, without_place(&snapshot.cluster, id), id)
+}
+
+/// Evaluates a pod of a snapshot on another state, in which it has no place.
+pub(crate) fn ask_on(snapshot: &Snapshot, mut cluster: Cluster, id: PodId) -> Option<PodRequirements<'_>> {
     let record = snapshot.cluster.pod(id)?;
     let (_, profile) = snapshot.profile_of(record)?;
-    let mut cluster = without_place(&snapshot.cluster, id);
     let nodes = cluster.present().to_vec();
     let masks = masks_of_pod_on(&mut cluster, profile, (id, &record.pod.spec), &nodes);
     Some(PodRequirements { id, record, profile, cluster, masks })

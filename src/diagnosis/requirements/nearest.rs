@@ -24,6 +24,7 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::{Name, NodeIdx, Now, PodKey};
 use pellucid_recording::{Group, GroupMeasure};
 
+use crate::called::called;
 use crate::explain::{reasons_of, shortfall};
 use crate::meta::of_snapshot;
 use crate::requirements::terms;
@@ -168,6 +169,8 @@ pub(crate) struct NearestNodes {
     pub(crate) plugins: Vec<&'static str>,
     /// Of each reason, whether it stands whichever pods leave.
     pub(crate) is_fixed: Vec<bool>,
+    /// The first of the nodes by name.
+    pub(crate) node: NodeIdx,
     pub(crate) details: Vec<NodeNote>,
     /// What the pod requires and nodes do not have, term by term.
     pub(crate) requirements: Vec<RequirementDetail>,
@@ -198,7 +201,8 @@ pub(crate) fn nearest_of(
     let (requirements, is_cut) =
         if with_requirements { terms::of(asked, &order) } else { (Vec::new(), false) };
     let is_cut = is_cut || asked.masks.truncated;
-    Some(NearestNodes { group, plugins, is_fixed, details, requirements, is_cut })
+    let node = order[0].node;
+    Some(NearestNodes { group, plugins, is_fixed, node, details, requirements, is_cut })
 }
 
 /// Returns what a node fails, with the bits, in the order in which a cycle runs the filters.
@@ -289,5 +293,5 @@ fn would_free(
         simulation.edit(&Edit::DeletePod(key.clone())).ok()?;
     }
     simulation.place_copy(&asked.record.pod)?;
-    Some(victims.iter().map(ToString::to_string).collect())
+    Some(victims.iter().map(|key| called(&snapshot.cluster, key)).collect())
 }

@@ -20,10 +20,11 @@ use pellucid_framework::plugin::Filter;
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, PodSpec, cancellation};
 
+use crate::called::{called, called_in_words};
 use crate::known::known;
 
 use crate::requirements::nearest::order;
-use crate::requirements::victims::victims_among;
+use crate::requirements::victims::{takes_without_its_pods, victims_among};
 use crate::requirements::{PodRequirements, ask};
 
 /// Codes of outlooks.
@@ -61,21 +62,28 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
     if asked.is_closed() {
         return never(snapshot, asked);
     }
-    if preempts(snapshot, asked, now) {
-        return of(PREEMPTING, "a node takes it when pods of lower priority are evicted");
+    if let Some(node) = preempts(snapshot, asked, now) {
+        return under_way(snapshot, asked.id, &node)
+            .unwrap_or_else(|| of(PREEMPTING, "a node takes it when pods of lower priority are evicted"));
     }
     if let Some(found) = one_node(snapshot, asked, now) {
         return found;
     }
     let emptied = Emptied::of(snapshot, asked);
     match emptied.takes() {
-        // What refuses the pod as a whole, such as its quota, may be used on other nodes.
-        Some(true) if asked.masks.pod.is_some() => {
+        Some(true) if emptied.one_suffices() => {
+            return of(NOT_NOW, "a node would take it if the pods on it ended");
+        }
+        Some(true) => {
             return of(NOT_NOW, "a node would take it if other pods ended, on whichever nodes they are");
         }
-        Some(true) => return of(NOT_NOW, "a node would take it if the pods on it ended"),
-        Some(false) => {
+        Some(false) if emptied.one_suffices() => {
             return of(NOT_NOW, "a node would take it if the pods on it ended that it does not need");
+        }
+        Some(false) => {
+            let message =
+                "a node would take it if pods ended that it does not need, on whichever nodes they are";
+            return of(NOT_NOW, message);
         }
         None => {}
     }
@@ -98,6 +106,18 @@ pub(crate) fn is_measured(snapshot: &Snapshot, id: PodId) -> bool {
     ask(snapshot, id).filter(has_measured).is_some_and(|asked| Emptied::of(snapshot, &asked).is_measured())
 }
 
+/// Returns what a node fails whichever pods leave, measured amounts aside.
+pub(crate) fn lasting_on(
+    snapshot: &Snapshot,
+    asked: &PodRequirements<'_>,
+    node: NodeIdx,
+) -> Vec<Requirement> {
+    let emptied = Emptied::on(snapshot, asked, &[node]);
+    let kept: Option<Vec<&Requirement>> = emptied.but_needed().map(|kept| kept.failed(node).collect());
+    let is_kept = |of: &&Requirement| kept.as_ref().is_none_or(|kept| kept.contains(of));
+    emptied.all.failed(node).filter(is_kept).cloned().collect()
+}
+
 /// Returns the outlook of a pod that every node refuses whichever pods leave.
 fn never(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> Outlook {
     if waits_for_pending(snapshot, asked) {
@@ -113,14 +133,32 @@ fn waits_for_pending(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> bool {
     known(snapshot).population.any_pending(&snapshot.cluster, asked.id, is_needed)
 }
 
-/// Returns whether the pod has a place after preemption. A pending pod keeps its nomination.
-fn preempts(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> bool {
+/// Returns the outlook of a pod for which pods of a node are being evicted, if that node takes it once they have left.
+fn under_way(snapshot: &Snapshot, id: PodId, place: &Name) -> Option<Outlook> {
+    let cluster = &snapshot.cluster;
+    let preemption = cluster.preemptions().of(id).filter(|preemption| preemption.node == *place)?;
+    let awaited = preemption.victims.iter().filter(|victim| victim.state.is_awaited());
+    let leave: Vec<&PodKey> = awaited.map(|victim| &victim.key).collect();
+    let who = match leave[..] {
+        [] => return None,
+        [one] => format!("{} has left, which is being evicted for it", called_in_words(cluster, one)),
+        _ => format!("{} pods have left, which are being evicted for it", leave.len()),
+    };
+    Some(Outlook {
+        node: Some(place.to_string()),
+        would_leave: leave.iter().take(MOST_LISTED).map(|key| called(cluster, key)).collect(),
+        ..of(PREEMPTING, format!("{place} takes it once {who}"))
+    })
+}
+
+/// Returns the place that the pod has after preemption. A pending pod keeps its nomination.
+fn preempts(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option<Name> {
     let pod = &asked.record.pod;
     let nominated = snapshot.cluster.nominator().of(asked.id).is_some();
     let has_lower = || known(snapshot).population.has_lower(&snapshot.cluster, pod.priority);
     let has_victims = !pod.never_preempts && has_lower();
     if !nominated && !has_victims {
-        return false;
+        return None;
     }
     let is_placed = asked.record.node.is_some();
     let mut simulation =
@@ -129,7 +167,13 @@ fn preempts(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> bool 
     simulation.ask(key);
     simulation.plan(true);
     // Not when it only waits for pods that others are deleting.
-    simulation.is_placed(key) && (nominated || !simulation.evicted().is_empty())
+    let is_by_us = nominated || !simulation.evicted().is_empty();
+    simulation
+        .placed()
+        .into_iter()
+        .find(|(of, _)| *of == key)
+        .filter(|_| is_by_us)
+        .map(|(_, node)| node.clone())
 }
 
 /// Finds a node that takes the pod once some pods on it have left, among the nearest. Verified on a copy.
@@ -145,7 +189,7 @@ fn one_node(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Optio
         let Some(leave) = victims_among(&asked.cluster, asked, near.node) else { continue };
         let name = &asked.cluster.slot(near.node).name;
         if verified(snapshot, asked, &leave, name, now) {
-            return Some(leaving(name, &leave));
+            return Some(leaving(&snapshot.cluster, name, &leave));
         }
     }
     None
@@ -164,14 +208,14 @@ fn verified(
     is_gone && simulation.place_copy(&asked.record.pod).is_some_and(|place| place == *node)
 }
 
-fn leaving(node: &Name, leave: &[PodKey]) -> Outlook {
+fn leaving(cluster: &Cluster, node: &Name, leave: &[PodKey]) -> Outlook {
     let message = match leave {
-        [one] => format!("{node} would take it if pod {one} ended"),
+        [one] => format!("{node} would take it if {} ended", called_in_words(cluster, one)),
         some => format!("{node} would take it if {} pods on it ended", some.len()),
     };
     Outlook {
         node: Some(node.to_string()),
-        would_leave: leave.iter().take(MOST_LISTED).map(ToString::to_string).collect(),
+        would_leave: leave.iter().take(MOST_LISTED).map(|key| called(cluster, key)).collect(),
         ..of(NOT_NOW, message)
     }
 }
@@ -185,10 +229,9 @@ pub(crate) struct State {
 }
 
 impl State {
-    fn of(mut cluster: Cluster, asked: &PodRequirements<'_>) -> Self {
-        let nodes = cluster.present().to_vec();
+    fn of(mut cluster: Cluster, asked: &PodRequirements<'_>, nodes: &[NodeIdx]) -> Self {
         let spec = &asked.record.pod.spec;
-        let masks = masks_of_pod_on(&mut cluster, asked.profile, (asked.id, spec), &nodes);
+        let masks = masks_of_pod_on(&mut cluster, asked.profile, (asked.id, spec), nodes);
         let measured = measured(asked, &masks);
         Self { cluster, masks, measured }
     }
@@ -219,6 +262,8 @@ fn measured(asked: &PodRequirements<'_>, masks: &Masks) -> u64 {
 pub(crate) struct Emptied<'a> {
     snapshot: &'a Snapshot,
     asked: &'a PodRequirements<'a>,
+    /// The nodes that are asked.
+    nodes: Vec<NodeIdx>,
     all: State,
     /// `None` when no placed pod that can leave is needed.
     but_needed: OnceCell<Option<State>>,
@@ -226,13 +271,17 @@ pub(crate) struct Emptied<'a> {
 
 impl<'a> Emptied<'a> {
     fn of(snapshot: &'a Snapshot, asked: &'a PodRequirements<'a>) -> Self {
+        Self::on(snapshot, asked, asked.cluster.present())
+    }
+
+    fn on(snapshot: &'a Snapshot, asked: &'a PodRequirements<'a>, nodes: &[NodeIdx]) -> Self {
         // Of a pod without a place the emptied cluster is that of every other one.
         let all = match asked.record.node {
             None => known(snapshot).emptied(|| without(&snapshot.cluster, |_| true)).fork(),
             Some(_) => without(&asked.cluster, |_| true),
         };
-        let all = State::of(all, asked);
-        Self { snapshot, asked, all, but_needed: OnceCell::new() }
+        let all = State::of(all, asked, nodes);
+        Self { snapshot, asked, nodes: nodes.to_vec(), all, but_needed: OnceCell::new() }
     }
 
     fn but_needed(&self) -> Option<&State> {
@@ -241,7 +290,7 @@ impl<'a> Emptied<'a> {
             let is_needed = |r: &PodRecord| shapes.contains(&r.shape);
             let mut placed = asked.cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
             let is_any = !shapes.is_empty() && placed.any(|(_, r)| is_needed(r));
-            is_any.then(|| State::of(without(&asked.cluster, |r| !is_needed(r)), asked))
+            is_any.then(|| State::of(without(&asked.cluster, |r| !is_needed(r)), asked, &self.nodes))
         };
         self.but_needed.get_or_init(state).as_ref()
     }
@@ -252,6 +301,21 @@ impl<'a> Emptied<'a> {
             return Some(true);
         }
         self.but_needed().is_some_and(State::takes).then_some(false)
+    }
+
+    /// Returns whether one of the nearest nodes takes the pod once only the pods on that node have left, but for those that
+    /// are needed if the pod fits only beside them. What keeps a pod off may be on several nodes, or be used there, as a
+    /// quota is.
+    fn one_suffices(&self) -> bool {
+        let (asked, is_alone) = (self.asked, self.all.takes());
+        let Some(state) = (if is_alone { Some(&self.all) } else { self.but_needed() }) else { return false };
+        let needed = if is_alone { FxHashSet::default() } else { needed_shapes(self.snapshot, asked) };
+        let mut kinds = BTreeSet::new();
+        let all = order(asked);
+        // Of a pod that is refused as a whole no node was asked.
+        let free = all.iter().filter(|near| near.is_free() && state.masks.of(near.node) == 0);
+        let mut nearest = free.filter(|near| kinds.insert(near.kind())).take(MOST_NODES);
+        nearest.any(|near| takes_without_its_pods(asked, near.node, |r| needed.contains(&r.shape)))
     }
 
     /// Finds a node that takes the pod when only some of the needed pods stay.

@@ -4,7 +4,7 @@
 //! looked at.
 
 use pellucid_api::reason::ReasonCode;
-use pellucid_cluster::{Cluster, Place};
+use pellucid_cluster::{Cluster, Place, PodRecord};
 use pellucid_cycle::what_if::exhaustive::masks_of_pod_on;
 use pellucid_model::{NodeIdx, PodId, PodKey, cancellation};
 
@@ -63,6 +63,23 @@ pub(crate) fn victims_among(
         needed.iter().filter_map(|id| state.pod(*id).map(|record| record.pod.key.clone())).collect();
     keys.sort();
     (!keys.is_empty()).then_some(keys)
+}
+
+/// Returns whether a node takes the pod once all pods on it have left that can, but for those that stay.
+pub(crate) fn takes_without_its_pods(
+    asked: &PodRequirements<'_>,
+    node: NodeIdx,
+    stays: impl Fn(&PodRecord) -> bool,
+) -> bool {
+    cancellation::check();
+    let mut cluster = asked.cluster.fork();
+    let leaves = |id: &PodId| cluster.pod(*id).is_some_and(|r| r.pod.can_leave() && !stays(r));
+    let gone: Vec<PodId> = cluster.slot(node).pods.iter().copied().filter(leaves).collect();
+    for id in gone {
+        cluster.release(id);
+    }
+    let masks = masks_of_pod_on(&mut cluster, asked.profile, (asked.id, &asked.record.pod.spec), &[node]);
+    masks.pod.is_none() && masks.of(node) == 0
 }
 
 /// A copy of the state from which the first pods of a list are removed.

@@ -17,6 +17,7 @@ use pellucid_api::rest::explain::{Outlook, ReasonBody};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::{Cause, Reason, bodies};
 use pellucid_model::{Now, PodId};
+use pellucid_queue::QueueStage;
 use pellucid_recording::{Outcome, Refusal};
 
 use crate::requirements::outlook::{self, outlook};
@@ -24,9 +25,11 @@ pub use pending::{Verdicts, verdicts};
 pub(crate) use sentence::sentence;
 
 use crate::advice;
+use crate::gangs::gang_state::HeldBack;
 use crate::gangs::member::{self, InGang, Outlooks};
-use crate::requirements::ask;
+use crate::meta::unit_of;
 use crate::requirements::nearest::{NearestNodes, nearest_of};
+use crate::requirements::{PodRequirements, ask};
 
 /// The verdict on one pending pod that was refused or is gated.
 #[derive(Clone)]
@@ -43,6 +46,8 @@ pub struct PodVerdict {
     /// Whether the pod can fit; of a member of a gang without its quorum, whether it can with its gang. `None` where that
     /// was not found out.
     pub outlook: Option<Outlook>,
+    /// Of a pod that fits no node whichever pods leave: what of the nearest nodes' reasons stands then.
+    lasting: Vec<Reason>,
     /// What would help, each text once.
     pub remedies: Vec<&'static str>,
     /// Who can usually do that.
@@ -72,6 +77,18 @@ pub fn of_pod(snapshot: &Snapshot, id: PodId, now: Now) -> Option<PodVerdict> {
     Some(with_gang(snapshot, id, told(snapshot, id, true, now)?, now))
 }
 
+/// Returns the verdict on a pod that a gate holds back before the queue: its own, or that of its gang. No node is asked
+/// about it, so nothing is said of nodes.
+fn of_gate(snapshot: &Snapshot, id: PodId, refusal: &Refusal) -> Option<PodVerdict> {
+    let in_gang = snapshot.cluster.pod(id)?.pod.member_of().is_some();
+    // A gang whose gate has opened is looked at when its turn comes.
+    Some(of_whole(refusal.pod_cause.as_ref()?, in_gang && !is_gated(snapshot, id)))
+}
+
+fn is_gated(snapshot: &Snapshot, id: PodId) -> bool {
+    unit_of(snapshot, id).is_some_and(|unit| unit.stage == QueueStage::Gated)
+}
+
 /// Makes the outlook on a member of a gang that of the member placed with its gang, or beside the quorum that it has.
 fn with_gang(snapshot: &Snapshot, id: PodId, verdict: PodVerdict, now: Now) -> PodVerdict {
     let Some(record) = snapshot.cluster.pod(id).filter(|record| record.pod.member_of().is_some()) else {
@@ -83,7 +100,9 @@ fn with_gang(snapshot: &Snapshot, id: PodId, verdict: PodVerdict, now: Now) -> P
         let alone = verdict.outlook.clone().or_else(alone)?;
         Some(member::beside_quorum(snapshot, (id, record), alone, now))
     };
-    match of_gang().or_else(beside) {
+    let found = of_gang().or_else(beside);
+    let found = found.filter(|outlook| outlook.code == outlook::HELD || !is_gated(snapshot, id));
+    match found {
         Some(outlook) => verdict.with_outlook(outlook),
         None => verdict,
     }
@@ -95,7 +114,8 @@ fn told(snapshot: &Snapshot, id: PodId, is_told: bool, now: Now) -> Option<PodVe
     let record = snapshot.cluster.pod(id).filter(|record| record.node.is_none())?;
     match snapshot.last_attempts.get(id.index())?.outcome()? {
         Outcome::Gated(refusal) => {
-            Some(of_whole(refusal.pod_cause.as_ref()?, record.pod.member_of().is_some()))
+            let current = HeldBack::new(snapshot).now(record, refusal);
+            of_gate(snapshot, id, current.as_ref().unwrap_or(refusal))
         }
         Outcome::Refused(refusal) => judge(snapshot, id, refusal, is_told, now),
         Outcome::Placed(_) => None,
@@ -146,20 +166,40 @@ fn judge(snapshot: &Snapshot, id: PodId, refusal: &Refusal, is_told: bool, now: 
         return Some(verdict);
     };
     let cause = &nearest.group.cause;
-    let key = cause.reasons.first()?.clone();
+    let is_never = outlook.code == outlook::NEVER;
+    let lasting = if is_never { lasting(snapshot, &asked, &nearest) } else { Vec::new() };
+    // What goes when pods leave does not keep a pod off that never fits.
+    let key = lasting.first().or(cause.reasons.first())?.clone();
     let nodes = refused_for(refusal, &key).max(nearest.group.count);
+    let at = cause.reasons.iter().position(|reason| *reason == key);
     let mut verdict = PodVerdict {
-        plugin: nearest.plugins.first().copied().unwrap_or(cause.plugin),
+        plugin: at.and_then(|at| nearest.plugins.get(at)).copied().unwrap_or(cause.plugin),
         key,
         nodes,
         nearest: Some(nearest),
         told: None,
         outlook: Some(outlook),
+        lasting,
         remedies: Vec::new(),
         resolver: Resolver::Time,
     };
     verdict.settle();
     Some(verdict)
+}
+
+/// Returns the reasons of the nearest nodes that stand whichever pods leave.
+fn lasting(snapshot: &Snapshot, asked: &PodRequirements<'_>, nearest: &NearestNodes) -> Vec<Reason> {
+    let reasons = nearest.group.cause.reasons.iter();
+    let all = reasons.zip(&nearest.is_fixed).zip(&nearest.plugins);
+    if nearest.is_fixed.iter().all(|is_fixed| *is_fixed) || nearest.is_fixed.len() == 1 {
+        return all.map(|((reason, _), _)| reason.clone()).collect();
+    }
+    let there = outlook::lasting_on(snapshot, asked, nearest.node);
+    let stands = |reason: &Reason, plugin: &str| {
+        there.iter().any(|requirement| requirement.plugin == plugin && requirement.reason == *reason)
+    };
+    let lasting = all.filter(|((reason, is_fixed), plugin)| **is_fixed || stands(reason, plugin));
+    lasting.map(|((reason, _), _)| reason.clone()).collect()
 }
 
 impl PodVerdict {
@@ -189,20 +229,32 @@ impl PodVerdict {
         let nearest: Vec<(ReasonCode, bool)> = match &self.nearest {
             Some(nearest) => {
                 let reasons = nearest.group.cause.reasons.iter().zip(&nearest.is_fixed);
-                reasons.map(|(reason, is_fixed)| (reason.code, never || *is_fixed)).collect()
+                let stands =
+                    |reason: &Reason| !never || self.lasting.is_empty() || self.lasting.contains(reason);
+                let standing = reasons.filter(|(reason, _)| stands(reason));
+                standing.map(|(reason, is_fixed)| (reason.code, never || *is_fixed)).collect()
             }
             None => key.to_vec(),
         };
-        self.remedies.clear();
-        for (code, never) in &nearest {
-            let text = remedy(*code, *never);
-            if !self.remedies.contains(&text) {
-                self.remedies.push(text);
-            }
-        }
-        let (code, never) = nearest.first().copied().unwrap_or(key[0]);
-        self.resolver = resolver(code, never);
+        let Some((remedies, resolver)) = remedies(nearest.into_iter()) else { return };
+        (self.remedies, self.resolver) = (remedies, resolver);
     }
+}
+
+/// Returns what would help against some reasons, each text once, and who can do the first of it. The flag of a reason says
+/// that it stands whichever pods leave.
+pub(crate) fn remedies(
+    reasons: impl Iterator<Item = (ReasonCode, bool)> + Clone,
+) -> Option<(Vec<&'static str>, Resolver)> {
+    let (code, never) = reasons.clone().next()?;
+    let mut remedies = Vec::new();
+    for (code, never) in reasons {
+        let text = remedy(code, never);
+        if !remedies.contains(&text) {
+            remedies.push(text);
+        }
+    }
+    Some((remedies, resolver(code, never)))
 }
 
 fn remedy(code: ReasonCode, never: bool) -> &'static str {
@@ -233,6 +285,7 @@ fn of_whole(cause: &Cause, in_gang: bool) -> PodVerdict {
         nearest: None,
         told: None,
         outlook: (!in_gang).then(outlook::held_back),
+        lasting: Vec::new(),
         remedies,
     }
 }

@@ -11,9 +11,11 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::{GangKey, Now, PodId, cancellation};
 use pellucid_recording::{Outcome, Refusal};
 
-use super::{PodVerdict, of_groups, told};
+use super::{PodVerdict, of_gate, of_groups, told};
+use crate::gangs::gang_state::HeldBack;
 use crate::gangs::member::{InGang, Outlooks};
 use crate::known::known;
+use crate::requirements::outlook;
 
 /// Largest number of nodes, summed over shapes, that are evaluated.
 const MOST_EVALUATED: usize = 1_000_000;
@@ -53,6 +55,7 @@ fn work_out(snapshot: &Snapshot, now: Now) -> Verdicts {
         by_shape: FxHashMap::default(),
         by_gang: FxHashMap::default(),
         outlooks: Outlooks::new(snapshot, now),
+        held_back: HeldBack::new(snapshot),
         left: MOST_EVALUATED,
         is_cut: false,
     };
@@ -72,6 +75,7 @@ struct Work<'s> {
     /// The verdicts on members of gangs; the flag tells those beyond the quorum from the others.
     by_gang: FxHashMap<(Alike, &'s GangKey, bool), Arc<PodVerdict>>,
     outlooks: Outlooks<'s>,
+    held_back: HeldBack<'s>,
     /// Number of nodes that may still be evaluated.
     left: usize,
     is_cut: bool,
@@ -83,14 +87,16 @@ impl<'s> Work<'s> {
         let outcome = snapshot.last_attempts.get(id.index())?.outcome()?;
         let (Outcome::Refused(refusal) | Outcome::Gated(refusal)) = outcome else { return None };
         let (profile, _) = snapshot.profile_of(record)?;
+        if matches!(outcome, Outcome::Gated(_)) {
+            return self.gated(id, record, refusal);
+        }
         let is_whole = refusal.pod_cause.is_some();
         let is_own = is_whole || snapshot.cluster.nominator().of(id).is_some();
         let alike = (profile, record.shape, record.pod.never_preempts, is_whole);
         let alone = match self.by_shape.get(&alike).filter(|_| !is_own) {
             Some(same) => same.clone(),
             None => {
-                let is_cheap =
-                    is_whole && record.pod.member_of().is_some() || matches!(outcome, Outcome::Gated(_));
+                let is_cheap = is_whole && record.pod.member_of().is_some();
                 let made = Arc::new(self.made(id, refusal, is_cheap)?);
                 if !is_own {
                     self.by_shape.insert(alike, made.clone());
@@ -113,6 +119,21 @@ impl<'s> Work<'s> {
             self.by_gang.insert(key, verdict.clone());
         }
         Some(verdict)
+    }
+
+    /// Returns the verdict on a pod that is held back before the queue. It costs next to nothing.
+    fn gated(&mut self, id: PodId, record: &'s PodRecord, said: &Refusal) -> Option<Arc<PodVerdict>> {
+        let current = self.held_back.now(record, said);
+        let verdict = of_gate(self.snapshot, id, current.as_ref().unwrap_or(said))?;
+        let of_gang = match self.outlooks.of((id, record)) {
+            InGang::Known(outlook) => Some(outlook),
+            InGang::LeftOut | InGang::Beside | InGang::Alone => None,
+        };
+        let of_gang = of_gang.filter(|of| of.code == outlook::HELD || verdict.outlook.is_none());
+        Some(Arc::new(match of_gang {
+            Some(outlook) => verdict.with_outlook(outlook),
+            None => verdict,
+        }))
     }
 
     /// Works a verdict out as if the pod had no gang, or by the recorded node groups if there is no work left.

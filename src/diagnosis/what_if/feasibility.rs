@@ -10,12 +10,12 @@ use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::endpoint::ReadError;
+use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, NodeIdx, Now, Pod, PodKey};
 
 use crate::meta::of_snapshot;
 use crate::requirements::outlook::{emptied_for, outlook};
 use crate::requirements::{PodRequirements, asked_by_name, missing};
-use crate::what_if::suggestions::exact;
 
 /// Largest number of copies that are counted.
 pub(crate) const MOST_COPIES: usize = 10_000;
@@ -92,6 +92,6 @@ fn largest(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option
     });
     let node = Simulation::without(snapshot, asked.id, now).place_copy(&shrunk)?;
     let requests = shrunk.spec.requests.list.named();
-    let requests = requests.map(|(name, amount)| (name.to_string(), exact(&name, amount))).collect();
+    let requests = requests.map(|(name, amount)| (name.to_string(), format_amount(&name, amount))).collect();
     Some(LargestNow { node: node.to_string(), requests, percent: part / 10_000 })
 }

@@ -1,6 +1,6 @@
 //! Decodes the requests of a pod: containers, sidecars, pod level, overhead, in-place resize.
 
-use pellucid_model::pod::Qos;
+use pellucid_model::pod::{Qos, RequestField};
 use pellucid_model::requests::{ContainerRequests, PodRequests, RequestInputs, ResourceList};
 use pellucid_model::{Name, quantity};
 
@@ -67,6 +67,42 @@ pub(crate) fn are_of_one(spec: &wire::PodSpec) -> Result<bool, Fault> {
     let overhead = amounts(&spec.overhead, "overhead")?;
     let pod_level = pod_level(spec)?;
     Ok((containers, init_containers) == (1, 0) && overhead.is_empty() && pod_level.is_empty())
+}
+
+/// Reads which fields decide what a pod requests beside its containers. Resources with overhead are left out, and init
+/// containers whose requests count beside those of sidecars.
+pub(crate) fn request_fields(spec: &wire::PodSpec) -> Result<Box<[RequestField]>, Fault> {
+    let of = |c: &wire::Container| Ok(ContainerRequests { amounts: wanted(c)?, is_sidecar: is_sidecar(c)? });
+    let names = spec.init_containers.each("initContainers", |c| name(&c.name, "name"))?;
+    let all = RequestInputs {
+        containers: spec.containers.each("containers", of)?,
+        init_containers: spec.init_containers.each("initContainers", of)?,
+        overhead: amounts(&spec.overhead, "overhead")?,
+        pod_level: pod_level(spec)?,
+    };
+    if names.is_empty() && all.pod_level.is_empty() {
+        return Ok(Box::default());
+    }
+    let is_in = |list: &Amounts, resource: &Name| list.iter().any(|(known, _)| known == resource);
+    let sum = |inputs: &RequestInputs, resource: &Name| PodRequests::compute(inputs).list.amount(resource);
+    let mut fields = Vec::new();
+    for (resource, _) in all.pod_level.iter().filter(|(of, _)| !is_in(&all.overhead, of)) {
+        let rest = sum(&RequestInputs { pod_level: Vec::new(), ..all.clone() }, resource);
+        fields.push(RequestField { resource: resource.clone(), init_container: None, rest });
+    }
+    for (at, container) in all.init_containers.iter().enumerate().filter(|(_, c)| !c.is_sidecar) {
+        for (resource, own) in &container.amounts {
+            let mut others = all.clone();
+            others.init_containers[at].amounts.retain(|(of, _)| of != resource);
+            let rest = sum(&others, resource);
+            let is_other = is_in(&all.overhead, resource) || is_in(&all.pod_level, resource);
+            if !is_other && rest < *own && sum(&all, resource) == *own {
+                let init_container = Some((at, names[at].clone()));
+                fields.push(RequestField { resource: resource.clone(), init_container, rest });
+            }
+        }
+    }
+    Ok(fields.into())
 }
 
 /// Reads the limits of a pod, summed up like its requests. Overhead adds to what has a limit. Faults have the whole

@@ -15,7 +15,7 @@ use crate::decode::gangs::declaration::add_gang;
 use crate::decode::lenient::{Fault, Lenient, List};
 use crate::decode::objects::bodies;
 use crate::decode::relations::{controller, is_daemon, owner, spread, terms};
-use crate::decode::requests::{are_of_one, limits, qos, requests};
+use crate::decode::requests::{are_of_one, limits, qos, request_fields, requests};
 use crate::decode::volumes::volumes;
 use crate::decode::wire::PodBody;
 use crate::decode::{Item, quarantined, wire};
@@ -65,6 +65,7 @@ fn read_pod(body: &Lenient<PodBody>) -> Result<Pod, Fault> {
     add_spec(&mut pod, spec, own).map_err(|f| f.under("spec"))?;
     pod.controller = controller(meta).map_err(|f| f.under("metadata"))?;
     pod.requests_of_one = are_of_one(spec).map_err(|f| f.under("spec"))?;
+    pod.request_fields = request_fields(spec).map_err(|f| f.under("spec"))?;
     add_gang(&mut pod, meta, spec)?;
     Ok(pod)
 }

@@ -206,6 +206,17 @@ pub struct StandsFor {
     pub name: Name,
 }
 
+/// A field of a pod that alone decides how much of a resource the pod requests, where that is not the sum of containers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestField {
+    /// The resource.
+    pub resource: Name,
+    /// The init container that requests more than all containers do, by place and name; `None` for `spec.resources`.
+    pub init_container: Option<(usize, Name)>,
+    /// What the pod would request without it. The field decides as long as it has this or more.
+    pub rest: i64,
+}
+
 /// An immutable pod object.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Pod {
@@ -256,6 +267,9 @@ pub struct Pod {
     /// pod-level requests.
     #[serde(default)]
     pub requests_of_one: bool,
+    /// Of each resource that one field decides beside the containers: which field.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub request_fields: Box<[RequestField]>,
     /// What the pod declares about its gang.
     pub gang: Option<Arc<GangDeclaration>>,
     /// Gang keys of the pod that do not make it a member of a gang.

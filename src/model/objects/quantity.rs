@@ -46,13 +46,13 @@ pub fn bytes_parts(amount: i64) -> (i64, &'static str) {
     (amount >> (10 * power), ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][power as usize])
 }
 
-/// Formats an amount of a resource in its stored unit: thousandths for `cpu`, bytes for memory, storage and huge pages,
-/// a plain number for the rest.
+/// Formats an amount of a resource in its stored unit: thousandths for `cpu`, bytes for memory, storage, huge pages and
+/// whatever has a name that ends with memory, such as that of a device, a plain number for the rest.
 pub fn format_amount(resource: &str, amount: i64) -> String {
     match resource {
         "cpu" => format_milli(amount),
         "memory" | "ephemeral-storage" => format_bytes(amount),
-        name if name.starts_with("hugepages-") => format_bytes(amount),
+        name if name.starts_with("hugepages-") || name.ends_with("-memory") => format_bytes(amount),
         _ => amount.to_string(),
     }
 }
@@ -239,6 +239,8 @@ mod tests {
             ("memory", -(3 << 20), "-3Mi"),
             ("hugepages-2Mi", 4 << 20, "4Mi"),
             ("example.com/gpu", 2048, "2048"),
+            ("example.com/gpu-memory", 13 << 30, "13Gi"),
+            ("example.com/gpu-memory-ratio", 1024, "1024"),
         ] {
             assert_eq!(format_amount(resource, amount), want);
         }

@@ -8,10 +8,20 @@ use super::NAME;
 use super::allocator::Lack;
 use super::request::Invalid;
 
+/// What helps where no pod's end would, if it is another text.
+macro_rules! never {
+    () => {
+        None
+    };
+    ($never:literal) => {
+        Some($never)
+    };
+}
+
 /// Declares a reason that refuses nodes.
 macro_rules! node_reasons {
     ($($name:ident, $code:literal, $message:literal, $resolver:ident, $meaning:literal, $remedy:literal,
-       $subject:literal => $example:literal, $situation:literal;)*) => { $(
+       $(never $never:literal,)? $subject:literal => $example:literal, $situation:literal;)*) => { $(
         static $name: PluginReason = PluginReason {
             code: $code,
             plugin: NAME,
@@ -20,6 +30,7 @@ macro_rules! node_reasons {
             terminal_for: TerminalFor::Node,
             meaning: $meaning,
             remedy: $remedy,
+            never: never!($($never)?),
             example: Example { subject: $subject, message: $example, situation: $situation },
         };
     )* };
@@ -30,6 +41,7 @@ node_reasons! {
         "The node has fewer healthy devices of the type that the pod's hints select with enough free, and a free virtual \
          function where it wants one, than the pod requests.",
         "Wait for pods to end, request less or fewer devices, or loosen the pod's device-allocate-hint.",
+        never "Request less or fewer devices, add nodes that have as many, or loosen the pod's device-allocate-hint.",
         "gpu" => "Insufficient gpu devices", "The pod requests half a card, and the most that is free of a card is 40 of 100.";
     FUNCTIONS, "InsufficientVirtualFunctions", "Insufficient {} VirtualFunctions", ClusterAdmin,
         "The pod wants a virtual function with each device, and no device of the type on the node has any.",
@@ -48,6 +60,7 @@ node_reasons! {
         "GPUs must be allocated by the node's partition table, and in each entry of that size a GPU is in use, unhealthy, not \
          selected or too small, or its bandwidth is too low.",
         "Wait for pods to end, or ask for less ringBusBandwidth.",
+        never "Ask for less ringBusBandwidth, or add nodes that have it.",
         "" => "Insufficient Partitioned GPU Devices", "Of both pairs of the table one GPU is in use.";
     TOPOLOGY, "MissingGpuTopology", "node(s) missing GPU Device Topology Tree", ClusterAdmin,
         "The pod demands GPUs within a scope of the topology, and the node's Device has no topology of its GPUs.",
@@ -60,14 +73,17 @@ node_reasons! {
     GPUS, "InsufficientGpuDevices", "Insufficient GPU Devices", Time,
         "The node has fewer healthy GPUs with enough free, of those that the pod's hints select, than the pod requests.",
         "Wait for pods to end, request less or fewer GPUs, or loosen the pod's device-allocate-hint.",
+        never "Request less or fewer GPUs, add nodes that have as many, or loosen the pod's device-allocate-hint.",
         "" => "Insufficient GPU Devices", "The pod requests two whole GPUs, and one GPU of the node is free.";
     SCOPED_GPUS, "InsufficientTopologyScopedGpuDevices", "Insufficient Topology Scoped GPU Devices", Time,
         "No scope of the node's topology that is as narrow as the pod demands has enough healthy GPUs with enough free.",
         "Wait for pods to end, request fewer GPUs, or demand a wider scope. No node satisfies scope Device, as in Koordinator.",
+        never "Request fewer GPUs, or demand a wider scope. No node satisfies scope Device, as in Koordinator.",
         "" => "Insufficient Topology Scoped GPU Devices", "The pod demands two GPUs on one PCIe switch, and each switch has one that is free.";
     JOINT, "JointAllocateViolation", "node(s) Device Joint-Allocate rules violation", Time,
         "The pod wants its devices on the same PCIe switches, and the devices that are free are on different ones.",
         "Wait for pods to end, or drop requiredScope from the pod's device-joint-allocate.",
+        never "Drop requiredScope from the pod's device-joint-allocate, or add nodes that have such devices together.",
         "" => "node(s) Device Joint-Allocate rules violation", "The GPU that is free is on one switch, and the RDMA adapter that is free on another.";
 }
 
@@ -82,6 +98,7 @@ static COMBINATION: PluginReason = PluginReason {
               devices. A cluster without Devices does not ask.",
     remedy: "Request one of: nvidia.com/gpu, amd.com/gpu, dcu.com/gpu or koordinator.sh/gpu alone; gpu-memory or \
              gpu-memory-ratio, alone or with gpu-core; the same with gpu.shared, which must divide the amounts.",
+    never: None,
     example: Example {
         subject: "koordinator.sh/gpu-core",
         message: "invalid resource device requests: [koordinator.sh/gpu-core]",
@@ -98,6 +115,7 @@ static UNIT: PluginReason = PluginReason {
     terminal_for: TerminalFor::Pod,
     meaning: "An amount above 100, which is one device, must be a multiple of 100.",
     remedy: "Request a whole number of devices, or a part of one.",
+    never: None,
     example: Example {
         subject: "koordinator.sh/rdma: 150",
         message: "invalid resource unit koordinator.sh/rdma: 150",
@@ -114,6 +132,7 @@ static UNREADABLE: PluginReason = PluginReason {
     terminal_for: TerminalFor::Pod,
     meaning: "The pod requests devices, and an annotation that says how cannot be read.",
     remedy: "Correct the annotation.",
+    never: None,
     example: Example {
         subject: "scheduling.koordinator.sh/device-allocate-hint: gpu.requiredTopologyScope: must be one of Device, PCIe, \
                   NUMANode, Node (\"Rack\")",

@@ -73,7 +73,17 @@ impl PodProblem {
 const fn reason(texts: [&'static str; 7], resolver: Resolver, terminal_for: TerminalFor) -> PluginReason {
     let [code, message, meaning, remedy, subject, said, situation] = texts;
     let example = Example { subject, message: said, situation };
-    PluginReason { code, plugin: NAME, message, resolver, terminal_for, meaning, remedy, example }
+    PluginReason {
+        code,
+        plugin: NAME,
+        message,
+        resolver,
+        terminal_for,
+        meaning,
+        remedy,
+        never: None,
+        example,
+    }
 }
 
 /// Makes a reason of a node, without a subject.
@@ -147,18 +157,21 @@ pub(super) static BAD_RATIOS: PluginReason = of_node(
     Resolver::ClusterAdmin,
 );
 
-pub(super) static AMPLIFIED_CPU: PluginReason = of_node(
-    [
-        "InsufficientAmplifiedCpu",
-        "Insufficient amplified cpu",
-        "The node offers more CPU than it has (annotation resource-amplification-ratio). A pod with CPUs of its own takes \
+pub(super) static AMPLIFIED_CPU: PluginReason = but_never(
+    of_node(
+        [
+            "InsufficientAmplifiedCpu",
+            "Insufficient amplified cpu",
+            "The node offers more CPU than it has (annotation resource-amplification-ratio). A pod with CPUs of its own takes \
          real ones, so its request counts times the ratio, and so do those of such pods on the node; with the pod they are \
          more than the node offers.",
-        "Wait for pods to end there, request less, add nodes, or do without CPUs of its own.",
-        "The node has 16 CPUs and offers 24, pods with 12 CPUs of their own count as 18, and the pod asks for 6 of its own, \
+            "Wait for pods to end there, request less, add nodes, or do without CPUs of its own.",
+            "The node has 16 CPUs and offers 24, pods with 12 CPUs of their own count as 18, and the pod asks for 6 of its own, \
          which count as 9.",
-    ],
-    Resolver::Time,
+        ],
+        Resolver::Time,
+    ),
+    "Request less, add nodes that have as much, or do without CPUs of its own.",
 );
 
 pub(super) static BAD_TOPOLOGY: PluginReason = of_node(
@@ -196,16 +209,19 @@ pub(super) static NOT_WHOLE_CORES: PluginReason = of_node(
     Resolver::PodOwner,
 );
 
-pub(super) static NOT_ENOUGH_CPUS: PluginReason = of_node(
-    [
-        "NotEnoughCpus",
-        "not enough cpus available to satisfy request",
-        "Fewer CPUs of the node are neither reserved nor given to other pods than the pod requests, or fewer in whole cores or \
+pub(super) static NOT_ENOUGH_CPUS: PluginReason = but_never(
+    of_node(
+        [
+            "NotEnoughCpus",
+            "not enough cpus available to satisfy request",
+            "Fewer CPUs of the node are neither reserved nor given to other pods than the pod requests, or fewer in whole cores or \
          on different cores where the pod or the node requires that.",
-        "Wait for pods with CPUs of their own to end there, request fewer, or do not require a bind policy.",
-        "The pod requires FullPCPUs and requests 8 CPUs, and 3 cores of 2 threads are free in whole.",
-    ],
-    Resolver::Time,
+            "Wait for pods with CPUs of their own to end there, request fewer, or do not require a bind policy.",
+            "The pod requires FullPCPUs and requests 8 CPUs, and 3 cores of 2 threads are free in whole.",
+        ],
+        Resolver::Time,
+    ),
+    "Request fewer, add nodes that have as many, or do not require a bind policy.",
 );
 
 pub(super) static NO_ZONES: PluginReason = of_node(
@@ -220,34 +236,45 @@ pub(super) static NO_ZONES: PluginReason = of_node(
     Resolver::ClusterAdmin,
 );
 
-pub(super) static SHORT: PluginReason = reason(
-    [
-        "InsufficientNumaResource",
-        "Insufficient NUMA {}",
-        "The NUMA nodes that the topology policy leaves for the pod have less of this resource left than the pod requests, or \
+pub(super) static SHORT: PluginReason = but_never(
+    reason(
+        [
+            "InsufficientNumaResource",
+            "Insufficient NUMA {}",
+            "The NUMA nodes that the topology policy leaves for the pod have less of this resource left than the pod requests, or \
          it cannot be split among them.",
-        "Wait for pods to end there, request less, or relax the topology policy of the node or of the pod.",
-        "cpu",
-        "Insufficient NUMA cpu",
-        "The pod requests 16 CPUs, and the node's two NUMA nodes have 6 and 4 left.",
-    ],
-    Resolver::Time,
-    TerminalFor::Node,
+            "Wait for pods to end there, request less, or relax the topology policy of the node or of the pod.",
+            "cpu",
+            "Insufficient NUMA cpu",
+            "The pod requests 16 CPUs, and the node's two NUMA nodes have 6 and 4 left.",
+        ],
+        Resolver::Time,
+        TerminalFor::Node,
+    ),
+    "Request less, add nodes that have as much, or relax the topology policy of the node or of the pod.",
 );
 
-pub(super) static UNSATISFIED: PluginReason = reason(
-    [
-        "UnsatisfiedNumaResource",
-        "Unsatisfied NUMA {}",
-        "No set of NUMA nodes of the node can give the pod this resource together with the others that it requests.",
-        "Wait for pods to end there, request less, or relax the topology policy of the node or of the pod.",
-        "memory",
-        "Unsatisfied NUMA memory",
-        "The pod requests 16 Gi, and the node's two NUMA nodes have 6 and 4 Gi left.",
-    ],
-    Resolver::Time,
-    TerminalFor::Node,
+pub(super) static UNSATISFIED: PluginReason = but_never(
+    reason(
+        [
+            "UnsatisfiedNumaResource",
+            "Unsatisfied NUMA {}",
+            "No set of NUMA nodes of the node can give the pod this resource together with the others that it requests.",
+            "Wait for pods to end there, request less, or relax the topology policy of the node or of the pod.",
+            "memory",
+            "Unsatisfied NUMA memory",
+            "The pod requests 16 Gi, and the node's two NUMA nodes have 6 and 4 Gi left.",
+        ],
+        Resolver::Time,
+        TerminalFor::Node,
+    ),
+    "Request less, add nodes that have as much, or relax the topology policy of the node or of the pod.",
 );
+
+/// Returns a reason with what helps where no pod's end would.
+const fn but_never(reason: PluginReason, never: &'static str) -> PluginReason {
+    PluginReason { never: Some(never), ..reason }
+}
 
 /// Returns all reasons.
 pub(super) fn all() -> [&'static PluginReason; 13] {

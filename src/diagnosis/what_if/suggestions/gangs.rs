@@ -16,7 +16,7 @@ use pellucid_cycle::what_if::edit::Target;
 use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::Reason;
-use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId, PodKey, cancellation};
+use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId, cancellation};
 
 use super::advised;
 use super::conflicts::conflicts;
@@ -24,6 +24,7 @@ use super::gang_parts::set_quorum;
 use super::parts::{Part, changed, copy_node, cost, of_cluster, of_pod, remove_gates, set_request, without};
 use super::search::{Candidate, Found, are_moved, is_known, rank};
 use super::victims::delete_pod;
+use crate::called::named;
 use crate::gangs::outlook::GangOutlook;
 use crate::requirements::{PodRequirements, ask, requested};
 
@@ -190,7 +191,7 @@ impl<'s> Search<'s> {
     /// Lets the pods go whose end was found to give a quorum, if they are few.
     fn by_leaving(&self, asked: &PodRequirements<'_>, outlook: &Outlook) -> Option<Tried> {
         let pods = &outlook.would_leave;
-        let key = |text: &String| text.split_once('/').map(|(namespace, name)| PodKey::new(namespace, name));
+        let key = |text: &String| named(&self.snapshot.cluster, text);
         let parts = pods.iter().filter_map(key).map(|key| delete_pod(asked, key)).collect();
         (1..=MOST_LEAVING).contains(&pods.len()).then_some(Tried { parts, slots: None })
     }

@@ -26,8 +26,6 @@ mod victims;
 use pellucid_api::rest::simulate::EditBody;
 use pellucid_api::rest::suggestions::{Fix, FixPart, Suggestions};
 
-pub(super) use parts::exact;
-
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::Target;
 use pellucid_framework::endpoint::ReadError;

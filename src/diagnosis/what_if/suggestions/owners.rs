@@ -6,10 +6,10 @@
 
 use pellucid_api::rest::explain::OwnerOf;
 use pellucid_cycle::what_if::edit::Edit;
+use pellucid_model::pod::RequestField;
+use pellucid_model::quantity::format_amount;
 use pellucid_model::{Name, Pod};
 use serde_json::{Value, json};
-
-use super::parts::exact;
 
 /// What a command changes.
 struct Place<'a> {
@@ -244,34 +244,52 @@ fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// Returns the command that sets a request, if the pod requests just what its only container does.
+/// Returns the field that decides how much of a resource a pod requests when it is to request this amount; `None` if that
+/// is the only container, or there is no such field.
+pub(super) fn request_field<'p>(pod: &'p Pod, resource: &Name, amount: i64) -> Option<&'p RequestField> {
+    pod.request_fields.iter().find(|field| field.resource == *resource && field.rest <= amount)
+}
+
+/// Returns the path below the pod's spec of the resources that decide what pods request, if it is one for all of them.
+fn resources_of(pods: &[&Pod], (resource, amount): (&Name, i64)) -> Option<String> {
+    if pods.iter().all(|pod| pod.requests_of_one) {
+        return Some(".containers[0].resources".into());
+    }
+    let fields = pods.iter().map(|pod| request_field(pod, resource, amount));
+    let fields = fields.collect::<Option<Vec<_>>>()?;
+    let first = &fields.first()?.init_container;
+    fields.iter().all(|field| field.init_container == *first).then(|| match first {
+        Some((at, _)) => format!(".initContainers[{at}].resources"),
+        None => ".resources".into(),
+    })
+}
+
+/// Returns the command that sets a request, if one field decides what the pod requests.
 fn set_request(
     place: &Place<'_>,
     (resource, amount): (&Name, i64),
     instead_of: Option<&Name>,
 ) -> Option<String> {
-    if !place.pods.iter().all(|pod| pod.requests_of_one) {
+    let path = resources_of(place.pods, (resource, amount))?;
+    let is_of_one = place.pods.iter().all(|pod| pod.requests_of_one);
+    if instead_of.is_some() && !is_of_one {
         return None;
     }
-    let amount = exact(resource, amount);
+    let amount = format_amount(resource, amount);
     // Of other resources no more may be used than is requested, so the limit goes along.
     let has_own_limit = matches!(&**resource, "cpu" | "memory" | "ephemeral-storage");
-    Some(match place.how {
-        How::RollsOut | How::OnDelete => {
-            let gone = instead_of.map(|other| format!(",{other}=0")).unwrap_or_default();
-            let set = format!("{resource}={amount}{gone}");
-            let limits = if has_own_limit { String::new() } else { format!(" --limits={set}") };
-            let (kubectl, object) = (place.kubectl(), &place.object);
-            place.finished(format!("{kubectl} set resources {object} --requests={set}{limits}"))
-        }
-        How::Job | How::Pod => {
-            let resources = format!("{}.containers[0].resources", place.spec);
-            let set = |of: &str| format!("{resources}.{of}[\"{resource}\"] = \"{amount}\"");
-            let limits = if has_own_limit { String::new() } else { format!(" | {}", set("limits")) };
-            let of = |other: &Name, list: &str| format!("{resources}.{list}[\"{other}\"]");
-            let gone = |other: &Name| format!("del({}, {}) | ", of(other, "requests"), of(other, "limits"));
-            let gone = instead_of.map(gone).unwrap_or_default();
-            place.filtered(&format!("{gone}{}{limits}", set("requests")))
-        }
-    })
+    if is_of_one && matches!(place.how, How::RollsOut | How::OnDelete) {
+        let gone = instead_of.map(|other| format!(",{other}=0")).unwrap_or_default();
+        let set = format!("{resource}={amount}{gone}");
+        let limits = if has_own_limit { String::new() } else { format!(" --limits={set}") };
+        let (kubectl, object) = (place.kubectl(), &place.object);
+        return Some(place.finished(format!("{kubectl} set resources {object} --requests={set}{limits}")));
+    }
+    let resources = format!("{}{path}", place.spec);
+    let set = |of: &str| format!("{resources}.{of}[\"{resource}\"] = \"{amount}\"");
+    let limits = if has_own_limit { String::new() } else { format!(" | {}", set("limits")) };
+    let of = |other: &Name, list: &str| format!("{resources}.{list}[\"{other}\"]");
+    let gone = |other: &Name| format!("del({}, {}) | ", of(other, "requests"), of(other, "limits"));
+    let gone = instead_of.map(gone).unwrap_or_default();
+    Some(place.filtered(&format!("{gone}{}{limits}", set("requests"))))
 }

@@ -11,12 +11,13 @@ use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::advice::Exchange;
-use pellucid_model::quantity::{format_amount, format_milli};
+use pellucid_model::quantity::format_amount;
 use pellucid_model::taint::{Taint, TaintEffect, tolerated};
-use pellucid_model::{Name, NodeIdx, Now, PodKey, PodSpec};
+use pellucid_model::{Name, NodeIdx, Now, Pod, PodKey, PodSpec};
 use serde_json::json;
 
 use super::labels;
+use super::owners::request_field;
 use super::victims::delete_pod;
 use crate::requirements::victims::victims_on;
 use crate::requirements::{PodRequirements, missing, requested};
@@ -121,10 +122,24 @@ pub(super) fn of_pod(
 pub(super) fn owned(asked: &PodRequirements<'_>, part: Part) -> Part {
     let pod = &asked.record.pod;
     let owner = crate::owner::owner(&asked.cluster, pod);
-    let is_sum = matches!(part.edit, Edit::SetRequest { .. }) && !pod.requests_of_one;
-    let all = if is_sum { ", all its containers together" } else { "" };
+    let all = match &part.edit {
+        Edit::SetRequest { resource, amount, .. } => requested_in(pod, resource, *amount),
+        _ => String::new(),
+    };
     let of = owner.as_ref().map(|owner| format!(" (in {} {})", owner.kind, owner.name)).unwrap_or_default();
     Part { text: format!("{}{all}{of}", part.text), owner, ..part }
+}
+
+/// Says where a pod requests a resource, for a request of this amount, unless its only container does.
+fn requested_in(pod: &Pod, resource: &Name, amount: i64) -> String {
+    if pod.requests_of_one {
+        return String::new();
+    }
+    match request_field(pod, resource, amount).map(|field| &field.init_container) {
+        Some(Some((_, name))) => format!(" in init container {name}"),
+        Some(None) => " in spec.resources".into(),
+        None => ", all its containers together".into(),
+    }
 }
 
 fn relaxed(
@@ -219,18 +234,19 @@ pub(super) fn remove_gates(of: &Target, gates: &[Name]) -> Part {
     Part { command, ..Part::new(edit, body, text, 5) }
 }
 
-/// Formats an amount as a manifest states it, without rounding.
-pub(crate) fn exact(resource: &str, amount: i64) -> String {
-    if resource == "cpu" { format_milli(amount) } else { amount.to_string() }
+/// Returns an amount of bytes in whole mebibytes, not more than it is, as people state it; other amounts as they are.
+fn round(resource: &str, amount: i64) -> i64 {
+    let mebibyte = 1 << 20;
+    let is_bytes = format_amount(resource, mebibyte) == "1Mi";
+    if is_bytes && amount > mebibyte { amount - amount % mebibyte } else { amount }
 }
 
 /// Builds the part that lowers a resource request.
 pub(super) fn set_request(spec: &PodSpec, of: &Target, resource: &Name, amount: i64) -> Part {
-    let requested = requested(spec, resource).unwrap_or(0);
+    let (requested, amount) = (requested(spec, resource).unwrap_or(0), round(resource, amount));
     let PodsOf { pod, gang } = pods_of(of);
-    let (name, text) = (resource.to_string(), exact(resource, amount));
-    let body = SetRequest { pod, gang, resource: name, amount: text, instead_of: None };
     let (from, to) = (format_amount(resource, requested), format_amount(resource, amount));
+    let body = SetRequest { pod, gang, resource: resource.to_string(), amount: to.clone(), instead_of: None };
     let text = format!("request {to} of {resource} instead of {from}");
     let edit = Edit::SetRequest { of: of.clone(), resource: resource.clone(), amount, instead_of: None };
     Part { recreate: true, ..Part::new(edit, EditBody::SetRequest(body), text, cut_cost(requested, amount)) }
@@ -240,7 +256,8 @@ pub(super) fn set_request(spec: &PodSpec, of: &Target, resource: &Name, amount: 
 pub(super) fn exchange(of: &Target, exchange: Exchange, (text, cost): (String, u32)) -> Part {
     let Exchange { resource, amount, instead_of } = exchange;
     let PodsOf { pod, gang } = pods_of(of);
-    let (name, to, other) = (resource.to_string(), exact(&resource, amount), Some(instead_of.to_string()));
+    let (name, to, other) =
+        (resource.to_string(), format_amount(&resource, amount), Some(instead_of.to_string()));
     let body = SetRequest { pod, gang, resource: name, amount: to, instead_of: other };
     let edit = Edit::SetRequest { of: of.clone(), resource, amount, instead_of: Some(instead_of) };
     Part { recreate: true, ..Part::new(edit, EditBody::SetRequest(body), text, cost) }

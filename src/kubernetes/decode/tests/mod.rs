@@ -5,7 +5,7 @@ mod group;
 mod objects;
 mod relations;
 
-use pellucid_model::pod::{HostPort, PodPhase, Protocol};
+use pellucid_model::pod::{HostPort, PodPhase, Protocol, RequestField};
 use pellucid_model::taint::{TaintEffect, TolerationOperator};
 use pellucid_model::{ObjectKind, PodSpec};
 
@@ -221,6 +221,33 @@ fn a_pod_of_one_container_requests_what_that_one_does() {
         json!({"containers": [container], "resources": {"requests": {"cpu": "1"}}}),
     ] {
         assert!(!is_of_one(spec.clone()), "{spec}");
+    }
+}
+
+#[test]
+fn a_field_that_alone_decides_a_request_is_known() {
+    let of = |cpu: &str| json!({"name": "c", "resources": {"requests": {"cpu": cpu}}});
+    let setup = json!({"name": "setup", "resources": {"requests": {"cpu": "6"}}});
+    let sidecar = json!({"name": "side", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}});
+    let fields = |spec: Value| {
+        let object = json!({"metadata": {"name": "p", "namespace": "ns"}, "spec": spec});
+        let fields = Decoder::default().pod(&object).expect("readable").request_fields;
+        let field =
+            |f: &RequestField| (f.init_container.as_ref().map(|(at, name)| (*at, name.to_string())), f.rest);
+        fields.iter().map(field).collect::<Vec<_>>()
+    };
+    let level = json!({"requests": {"cpu": "40"}});
+    assert_eq!(fields(json!({"containers": [of("1"), of("2")], "resources": level})), [(None, 3000)]);
+    let init = json!({"containers": [of("1")], "initContainers": [of("2"), setup]});
+    assert_eq!(fields(init), [(Some((1, "setup".to_owned())), 2000)]);
+    for spec in [
+        json!({"containers": [of("1"), of("2")]}),
+        json!({"containers": [of("9")], "initContainers": [setup]}),
+        json!({"containers": [of("1")], "initContainers": [setup], "overhead": {"cpu": "1"}}),
+        json!({"containers": [of("1")], "initContainers": [sidecar, setup]}),
+        json!({"containers": [of("1")], "initContainers": [setup, setup]}),
+    ] {
+        assert_eq!(fields(spec.clone()), [], "{spec}");
     }
 }
 
