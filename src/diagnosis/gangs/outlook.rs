@@ -321,10 +321,11 @@ impl<'s> Look<'s> {
         for (kept, releases_waiting) in tries {
             cancellation::check();
             let mut simulation = Simulation::of(self.snapshot, self.now);
-            simulation.empty_nodes_except(|id, record| {
-                let is_released = releases_waiting && record.stage == Stage::Waiting;
-                kept.contains(&id) || self.is_own(record) && !is_released
-            });
+            simulation.empty_nodes_except(|id, record| kept.contains(&id) || self.is_own(record));
+            if releases_waiting {
+                let can_leave = |r: &PodRecord| r.stage == Stage::Waiting && r.pod.can_leave();
+                simulation.release_all(|record| can_leave(record) && self.is_own(record));
+            }
             let simulation = self.plan(simulation, true);
             best.is_cut |= self.is_cut(&simulation);
             let shares = self.shares(&simulation);

@@ -46,7 +46,7 @@ impl Quotas {
         let refused = Refused { quotas: self, args, spec, own, lack, blocked };
         let mut all = refused.raises();
         all.extend(refused.moves());
-        all.extend(refused.ends_of_borrowers());
+        all.extend(refused.ends_of_others());
         all.extend(refused.ends_below(lack.quota));
         all.extend(refused.smaller());
         all
@@ -106,23 +106,35 @@ impl Refused<'_> {
         }
     }
 
-    /// Returns pods of the quotas that borrow what the pod lacks, so that the runtime is enough once they have ended.
-    fn ends_of_borrowers(&self) -> Option<Proposal> {
-        if self.lack.is_fixed {
-            return None;
-        }
+    /// Returns pods of the quotas that borrow what the pod lacks, or else of any that share it, so that the runtime is
+    /// enough once they have ended.
+    fn ends_of_others(&self) -> Option<Proposal> {
         let quotas = self.quotas;
-        let mut borrowers: Vec<QuotaIdx> = Vec::new();
-        for of in &self.blocked {
-            let Some((limit, "share")) = quotas.limit_of(self.lack.quota, of.r) else { continue };
-            let Some(parent) = quotas.tree.get(limit).parent else { continue };
-            let loans = quotas.loans(parent, of.r);
-            let children = quotas.tree.get(parent).children.iter().enumerate();
-            borrowers
-                .extend(children.filter(|(i, c)| **c != limit && loans.borrowed[*i] > 0).map(|(_, c)| *c));
+        let (mut borrowers, mut others) = (Vec::new(), Vec::new());
+        let shared = self.blocked.iter().filter(|_| !self.lack.is_fixed);
+        for (at, r) in shared.flat_map(|of| self.shared_at(of.r)) {
+            let Some(parent) = quotas.tree.get(at).parent else { continue };
+            let loans = quotas.loans(parent, r);
+            let siblings = quotas.tree.get(parent).children.iter().enumerate().filter(|(_, c)| **c != at);
+            for (i, sibling) in siblings {
+                let found = if loans.borrowed[i] > 0 { &mut borrowers } else { &mut others };
+                found.extend(quotas.below(*sibling));
+            }
         }
-        let below: Vec<QuotaIdx> = borrowers.into_iter().flat_map(|at| quotas.below(at)).collect();
-        self.ends(|charge| below.contains(&charge.quota))
+        let of_borrowers = self.ends(|charge| borrowers.contains(&charge.quota));
+        others.extend(borrowers.iter().copied());
+        of_borrowers.or_else(|| self.ends(|charge| others.contains(&charge.quota)))
+    }
+
+    /// Returns the quotas whose share among their siblings keeps the pod's from more of a resource: the one where its
+    /// request is cut, or, where that one has its max, those below it that share what it has.
+    fn shared_at(&self, r: usize) -> Vec<(QuotaIdx, usize)> {
+        let up = || self.quotas.tree.upwards(self.lack.quota);
+        match self.quotas.limit_of(self.lack.quota, r) {
+            Some((limit, "share")) => vec![(limit, r)],
+            Some((limit, "max")) => up().take_while(|at| *at != limit).map(|at| (at, r)).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// Returns pods of a quota, so that what is left of it is enough once they have ended.
