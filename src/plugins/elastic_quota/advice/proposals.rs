@@ -5,6 +5,7 @@
 //! a place is not known here: the core plans each proposal before anybody is told of it.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid_api::keys::elastic_quota as keys;
@@ -36,6 +37,8 @@ pub(super) struct Refused<'a> {
     own: QuotaIdx,
     pub(super) lack: Lack,
     pub(super) blocked: Vec<Blocked>,
+    /// All that it lacks, that of `lack` first.
+    pub(super) all: Vec<(Lack, Vec<Blocked>)>,
 }
 
 impl Quotas {
@@ -43,7 +46,8 @@ impl Quotas {
     pub(super) fn proposals(&self, args: &QuotaArgs, spec: &PodSpec) -> Vec<Proposal> {
         let Some(lack) = self.lack(args, spec) else { return Vec::new() };
         let (own, blocked) = (self.quota_of(spec), self.blocked(args, spec, lack));
-        let refused = Refused { quotas: self, args, spec, own, lack, blocked };
+        let all = self.lacks_with_amounts(args, spec);
+        let refused = Refused { quotas: self, args, spec, own, lack, blocked, all };
         let mut all = refused.raises();
         all.extend(refused.moves());
         all.extend(refused.ends_of_others());
@@ -149,7 +153,7 @@ impl Refused<'_> {
         let helps = |charge: &Charge| self.blocked.iter().any(|of| quotas.uses(charge, of.r) > 0);
         let going = |counted: &&Arc<Counted>| {
             let used = counted.used().filter(|used| is_of(used) && helps(used));
-            used.is_some_and(|used| used.is_fixed == self.lack.is_fixed)
+            used.is_some_and(|used| self.all.iter().any(|(lack, _)| lack.is_fixed == used.is_fixed))
                 && !counted.is_deleting
                 && !counted.is_stand_in
         };
@@ -187,11 +191,14 @@ impl Refused<'_> {
 
     /// Returns the request that the quota takes as it is, if it is more than nothing of each resource.
     fn smaller(&self) -> Option<Proposal> {
-        let left = |of: &Blocked| {
+        let mut least: BTreeMap<usize, i64> = BTreeMap::new();
+        for of in self.all.iter().flat_map(|(_, blocked)| blocked) {
             let left = of.limit.saturating_sub(of.used);
-            (left > 0).then(|| (self.quotas.tree.resources[of.r].clone(), left))
-        };
-        let amounts = self.blocked.iter().map(left).collect::<Option<Vec<_>>>()?;
+            least.entry(of.r).and_modify(|least| *least = left.min(*least)).or_insert(left);
+        }
+        let amount =
+            |(r, left): (usize, i64)| (left > 0).then(|| (self.quotas.tree.resources[r].clone(), left));
+        let amounts = least.into_iter().map(amount).collect::<Option<Vec<_>>>()?;
         Some(Proposal { change: Change::Request(amounts), text: String::new(), cost: 0 })
     }
 }
