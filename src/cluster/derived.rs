@@ -180,6 +180,13 @@ pub trait DerivedState: Any + Send + Sync {
         Touched::Nothing
     }
 
+    /// Handles a pod of a copy that is taken as gone: it asks for nothing any more. It has left its node before, and its
+    /// record stays, so only what its mere existence counts for changes.
+    fn pod_withdrawn(&mut self, _id: PodId, _pod: &Pod) {}
+
+    /// Inverse of [`pod_withdrawn`](Self::pod_withdrawn).
+    fn pod_returned(&mut self, _id: PodId, _pod: &Pod) {}
+
     /// Handles a change of a placed pod's object that leaves its spec alone.
     fn placed_pod_changed(&mut self, _placed: &Placed<'_>, _old: &Pod) -> Touched {
         Touched::Nothing

@@ -34,6 +34,7 @@ pub mod shapes;
 mod stage;
 pub mod state;
 mod undo;
+mod withdrawn;
 
 pub use apply::{DueWrite, StateId};
 pub use columns::{Columns, ResourceIdx};

@@ -114,6 +114,8 @@ pub struct Cluster {
     pub(super) now: Now,
     /// Wall time up to which deadlines of plugins have been handled.
     pub(super) plugin_time: Duration,
+    /// Pods of a copy that ask for nothing any more.
+    pub(super) withdrawn: FxHashSet<PodId>,
     seed: u64,
 }
 
@@ -157,6 +159,7 @@ impl Cluster {
             custom: self.custom.clone(),
             now: self.now,
             plugin_time: self.plugin_time,
+            withdrawn: self.withdrawn.clone(),
             seed: self.seed,
         }
     }

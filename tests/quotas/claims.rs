@@ -7,7 +7,7 @@ use crate::common::rng::Rng;
 const QUOTAS: [&str; 5] = ["org", "team-a", "team-b", "team-c", "alone"];
 
 /// A random cluster, the same for one seed: three nodes, a tree of quotas, pods that run and pods that come.
-fn settled(seed: u64) -> (Core, Vec<Pod>) {
+pub(super) fn settled(seed: u64) -> (Core, Vec<Pod>) {
     let mut random = Rng::new(seed);
     let args = json!({"enableCheckParentQuota": seed.is_multiple_of(3), "enableRuntimeQuota": !seed.is_multiple_of(4)});
     let mut core = core_with(args, 6000 + 1000 * random.below(6) as i64);

@@ -7,6 +7,7 @@ mod common;
 mod claims;
 mod evicting;
 mod histories;
+mod leaving;
 mod problems;
 mod raising;
 mod together;

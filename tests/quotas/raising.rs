@@ -4,7 +4,7 @@
 use super::*;
 use crate::common::reads::{ask, list, text};
 
-fn child(name: &str, parent: &str, min: i64, max: i64) -> Value {
+pub(super) fn child(name: &str, parent: &str, min: i64, max: i64) -> Value {
     let mut made = manifest(name, min, max);
     made["metadata"]["labels"] = json!({
         "quota.scheduling.koordinator.sh/is-parent": "false",
@@ -13,7 +13,7 @@ fn child(name: &str, parent: &str, min: i64, max: i64) -> Value {
     made
 }
 
-fn parent(name: &str, min: i64, max: i64) -> Value {
+pub(super) fn parent(name: &str, min: i64, max: i64) -> Value {
     let mut made = manifest(name, min, max);
     made["metadata"]["labels"] = json!({"quota.scheduling.koordinator.sh/is-parent": "true"});
     made

@@ -24,12 +24,12 @@ fn explained(core: &mut Core, pod: &str) -> Value {
 }
 
 /// Returns the texts of the fixes for a pod.
-fn fixes(core: &mut Core, pod: &str) -> Vec<Value> {
+pub(super) fn fixes(core: &mut Core, pod: &str) -> Vec<Value> {
     let body = ask(core, &format!("/apis/v1/explain/pods/ns/{pod}/suggestions?max=20"));
     list(&body, "/fixes").to_vec()
 }
 
-fn fix<'f>(fixes: &'f [Value], begin: &str) -> &'f Value {
+pub(super) fn fix<'f>(fixes: &'f [Value], begin: &str) -> &'f Value {
     let found = fixes.iter().find(|fix| text(fix, "/text").starts_with(begin));
     found.unwrap_or_else(|| panic!("no fix begins with {begin} in {fixes:#?}"))
 }

@@ -362,6 +362,7 @@ impl Cluster {
 
     /// Replaces the object of a pod that is not placed, or whose usage does not change. Returns the old object.
     pub(crate) fn replace_object(&mut self, id: PodId, pod: Arc<Pod>) -> Arc<Pod> {
+        self.returned(id);
         let (pod, shape) = self.with_shared_spec(pod);
         let Some(record) = self.pods[id.index()].as_mut() else { return pod };
         let old_shape = std::mem::replace(&mut record.shape, shape);
@@ -399,6 +400,7 @@ impl Cluster {
     fn remove_pod(&mut self, id: PodId, out: &mut Vec<ClusterEvent>) {
         let Some(stage) = self.pod(id).map(|record| record.stage) else { return };
         let node = self.release(id);
+        self.returned(id);
         let Some(record) = self.pods[id.index()].take() else { return };
         self.forget_host(&record);
         self.uncount_labels(&record.pod);

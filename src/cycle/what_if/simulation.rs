@@ -232,21 +232,22 @@ impl Simulation {
         }
     }
 
-    /// Releases all placed pods that can leave, and ends all nominations.
-    pub fn empty_nodes(&mut self) {
-        self.empty_nodes_except(|_, _| false);
-    }
-
-    /// Releases all placed pods that can leave but those that `stays` accepts, and ends all nominations.
+    /// Takes as gone all pods that can leave but those that `stays` accepts, pending ones too, and ends all nominations.
     pub fn empty_nodes_except(&mut self, stays: impl Fn(PodId, &PodRecord) -> bool) {
         let cluster = &mut self.scheduler.cluster;
-        let leaves = |id: PodId, r: &PodRecord| r.node.is_some() && r.pod.can_leave() && !stays(id, r);
-        let placed: Vec<PodId> = cluster.pods().filter(|(id, r)| leaves(*id, r)).map(|(id, _)| id).collect();
-        for id in placed {
-            cancellation::check();
+        let leaves = |id: PodId, r: &PodRecord| r.pod.can_leave() && !stays(id, r);
+        let gone: Vec<PodId> = cluster.pods().filter(|(id, r)| leaves(*id, r)).map(|(id, _)| id).collect();
+        cluster.withdraw(&gone);
+        self.end_nominations();
+    }
+
+    /// Takes their places from the pods that `goes` accepts: they are pending again.
+    pub fn release_all(&mut self, goes: impl Fn(&PodRecord) -> bool) {
+        let cluster = &mut self.scheduler.cluster;
+        let gone: Vec<PodId> = cluster.pods().filter(|(_, r)| goes(r)).map(|(id, _)| id).collect();
+        for id in gone {
             cluster.release(id);
         }
-        self.end_nominations();
     }
 
     /// Plans the requested pods until nothing changes; may be called again after more edits. If `evict` is true,

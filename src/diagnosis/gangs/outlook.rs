@@ -341,10 +341,11 @@ impl<'s> Look<'s> {
     /// Returns a copy of the state without the pods that can leave, but for those that are kept and those of the group.
     pub(super) fn emptied(&self, kept: &BTreeSet<PodId>, releases_waiting: bool) -> Simulation {
         let mut simulation = Simulation::of(self.snapshot, self.now);
-        simulation.empty_nodes_except(|id, record| {
-            let is_released = releases_waiting && record.stage == Stage::Waiting;
-            kept.contains(&id) || self.is_own(record) && !is_released
-        });
+        simulation.empty_nodes_except(|id, record| kept.contains(&id) || self.is_own(record));
+        if releases_waiting {
+            let can_leave = |r: &PodRecord| r.stage == Stage::Waiting && r.pod.can_leave();
+            simulation.release_all(|record| can_leave(record) && self.is_own(record));
+        }
         simulation
     }
 

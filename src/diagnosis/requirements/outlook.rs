@@ -230,6 +230,7 @@ pub(crate) struct State {
 
 impl State {
     fn of(mut cluster: Cluster, asked: &PodRequirements<'_>, nodes: &[NodeIdx]) -> Self {
+        cluster.bring_back(asked.id);
         let spec = &asked.record.pod.spec;
         let masks = masks_of_pod_on(&mut cluster, asked.profile, (asked.id, spec), nodes);
         let measured = measured(asked, &masks);
@@ -384,15 +385,13 @@ fn needed_shapes(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> FxHashSet<
     leaving.filter(|(_, spec)| needs(&filters, of_pod, spec)).map(|(shape, _)| shape).collect()
 }
 
-/// Returns a copy of the state without the pods that can leave and that `leaves` accepts, and without nominations.
+/// Returns a copy of the state without the pods that can leave and that `leaves` accepts, pending ones too, and without
+/// nominations.
 fn without(cluster: &Cluster, leaves: impl Fn(&PodRecord) -> bool) -> Cluster {
     let mut cluster = cluster.fork();
-    let placed = cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave() && leaves(r));
-    let gone: Vec<PodId> = placed.map(|(id, _)| id).collect();
-    for id in gone {
-        cancellation::check();
-        cluster.release(id);
-    }
+    let gone = cluster.pods().filter(|(_, r)| r.pod.can_leave() && leaves(r));
+    let gone: Vec<PodId> = gone.map(|(id, _)| id).collect();
+    cluster.withdraw(&gone);
     let nominated: Vec<PodId> = cluster.nominator().nodes().flat_map(|(_, pods)| pods.to_vec()).collect();
     for id in nominated {
         cluster.nominator_mut().end(id);

@@ -87,6 +87,20 @@ impl Quotas {
         above.find(|up| self.exceeded(args, at, *up, spec).next().is_some()).and_then(|up| of(up, false))
     }
 
+    /// Returns all that is too little for one more pod with this spec, what it is refused for first.
+    pub(super) fn lacks(&self, args: &QuotaArgs, spec: &PodSpec) -> Vec<Lack> {
+        let own = self.quota_of(spec);
+        let above = self.tree.upwards(own).skip(1).filter(|_| args.checks_parents);
+        let above = above.filter(|up| self.tree.get(*up).role == Role::Ordinary);
+        let of = |(quota, is_fixed): (QuotaIdx, bool)| Lack { quota, is_fixed };
+        let all = [(own, false), (own, true)].into_iter().chain(above.map(|up| (up, false))).map(of);
+        let is_lacking = |lack: &Lack| match lack.is_fixed {
+            true => self.is_fixed(spec) && self.exceeded_fixed(own, spec).next().is_some(),
+            false => self.exceeded(args, own, lack.quota, spec).next().is_some(),
+        };
+        all.filter(is_lacking).collect()
+    }
+
     /// Returns what a quota may use of a resource.
     pub(super) fn limit(&self, args: &QuotaArgs, at: QuotaIdx, r: usize) -> i64 {
         let quota = self.tree.get(at);

@@ -330,6 +330,15 @@ impl DerivedState for Quotas {
         Touched::Nothing
     }
 
+    fn pod_withdrawn(&mut self, id: PodId, pod: &Pod) {
+        self.set_charge(id, pod, Part::Request, None);
+    }
+
+    fn pod_returned(&mut self, id: PodId, pod: &Pod) {
+        let charge = self.charge(&pod.spec);
+        self.set_charge(id, pod, Part::Request, Some(charge));
+    }
+
     fn pod_added(&mut self, placed: &Placed<'_>) {
         let known = self.requested(placed.id);
         let is_same = known.is_some_and(|known| {

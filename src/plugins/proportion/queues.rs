@@ -328,6 +328,18 @@ impl DerivedState for Queues {
         Touched::Nothing
     }
 
+    fn pod_withdrawn(&mut self, _id: PodId, pod: &Pod) {
+        if is_asking(pod) {
+            self.count(&pod.spec, Part::Requested, -1);
+        }
+    }
+
+    fn pod_returned(&mut self, _id: PodId, pod: &Pod) {
+        if is_asking(pod) {
+            self.count(&pod.spec, Part::Requested, 1);
+        }
+    }
+
     fn pod_added(&mut self, placed: &Placed<'_>) {
         self.count(&placed.pod.spec, Part::Allocated, 1);
     }

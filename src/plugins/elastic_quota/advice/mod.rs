@@ -1,6 +1,7 @@
-//! What people are told of pods and their quotas: where a pod stands (`standing`), what would help (`proposals`), and
-//! metrics (`gauges`).
+//! What people are told of pods and their quotas: where a pod stands (`standing`), what frees what it lacks (`freeing`), what
+//! would help (`proposals`), and metrics (`gauges`).
 
+mod freeing;
 pub(super) mod gauges;
 mod proposals;
 mod raises;

@@ -5,6 +5,7 @@
 //! a place is not known here: the core plans each proposal before anybody is told of it.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid_api::keys::elastic_quota as keys;
@@ -36,6 +37,8 @@ pub(super) struct Refused<'a> {
     own: QuotaIdx,
     pub(super) lack: Lack,
     pub(super) blocked: Vec<Blocked>,
+    /// All that it lacks, that of `lack` first.
+    pub(super) all: Vec<(Lack, Vec<Blocked>)>,
 }
 
 impl Quotas {
@@ -43,10 +46,11 @@ impl Quotas {
     pub(super) fn proposals(&self, args: &QuotaArgs, spec: &PodSpec) -> Vec<Proposal> {
         let Some(lack) = self.lack(args, spec) else { return Vec::new() };
         let (own, blocked) = (self.quota_of(spec), self.blocked(args, spec, lack));
-        let refused = Refused { quotas: self, args, spec, own, lack, blocked };
+        let all = self.lacks_with_amounts(args, spec);
+        let refused = Refused { quotas: self, args, spec, own, lack, blocked, all };
         let mut all = refused.raises();
         all.extend(refused.moves());
-        all.extend(refused.ends_of_borrowers());
+        all.extend(refused.ends_of_others());
         all.extend(refused.ends_below(lack.quota));
         all.extend(refused.smaller());
         all
@@ -106,23 +110,35 @@ impl Refused<'_> {
         }
     }
 
-    /// Returns pods of the quotas that borrow what the pod lacks, so that the runtime is enough once they have ended.
-    fn ends_of_borrowers(&self) -> Option<Proposal> {
-        if self.lack.is_fixed {
-            return None;
-        }
+    /// Returns pods of the quotas that borrow what the pod lacks, or else of any that share it, so that the runtime is
+    /// enough once they have ended.
+    fn ends_of_others(&self) -> Option<Proposal> {
         let quotas = self.quotas;
-        let mut borrowers: Vec<QuotaIdx> = Vec::new();
-        for of in &self.blocked {
-            let Some((limit, "share")) = quotas.limit_of(self.lack.quota, of.r) else { continue };
-            let Some(parent) = quotas.tree.get(limit).parent else { continue };
-            let loans = quotas.loans(parent, of.r);
-            let children = quotas.tree.get(parent).children.iter().enumerate();
-            borrowers
-                .extend(children.filter(|(i, c)| **c != limit && loans.borrowed[*i] > 0).map(|(_, c)| *c));
+        let (mut borrowers, mut others) = (Vec::new(), Vec::new());
+        let shared = self.blocked.iter().filter(|_| !self.lack.is_fixed);
+        for (at, r) in shared.flat_map(|of| self.shared_at(of.r)) {
+            let Some(parent) = quotas.tree.get(at).parent else { continue };
+            let loans = quotas.loans(parent, r);
+            let siblings = quotas.tree.get(parent).children.iter().enumerate().filter(|(_, c)| **c != at);
+            for (i, sibling) in siblings {
+                let found = if loans.borrowed[i] > 0 { &mut borrowers } else { &mut others };
+                found.extend(quotas.below(*sibling));
+            }
         }
-        let below: Vec<QuotaIdx> = borrowers.into_iter().flat_map(|at| quotas.below(at)).collect();
-        self.ends(|charge| below.contains(&charge.quota))
+        let of_borrowers = self.ends(|charge| borrowers.contains(&charge.quota));
+        others.extend(borrowers.iter().copied());
+        of_borrowers.or_else(|| self.ends(|charge| others.contains(&charge.quota)))
+    }
+
+    /// Returns the quotas whose share among their siblings keeps the pod's from more of a resource: the one where its
+    /// request is cut, or, where that one has its max, those below it that share what it has.
+    fn shared_at(&self, r: usize) -> Vec<(QuotaIdx, usize)> {
+        let up = || self.quotas.tree.upwards(self.lack.quota);
+        match self.quotas.limit_of(self.lack.quota, r) {
+            Some((limit, "share")) => vec![(limit, r)],
+            Some((limit, "max")) => up().take_while(|at| *at != limit).map(|at| (at, r)).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// Returns pods of a quota, so that what is left of it is enough once they have ended.
@@ -137,7 +153,7 @@ impl Refused<'_> {
         let helps = |charge: &Charge| self.blocked.iter().any(|of| quotas.uses(charge, of.r) > 0);
         let going = |counted: &&Arc<Counted>| {
             let used = counted.used().filter(|used| is_of(used) && helps(used));
-            used.is_some_and(|used| used.is_fixed == self.lack.is_fixed)
+            used.is_some_and(|used| self.all.iter().any(|(lack, _)| lack.is_fixed == used.is_fixed))
                 && !counted.is_deleting
                 && !counted.is_stand_in
         };
@@ -175,11 +191,14 @@ impl Refused<'_> {
 
     /// Returns the request that the quota takes as it is, if it is more than nothing of each resource.
     fn smaller(&self) -> Option<Proposal> {
-        let left = |of: &Blocked| {
+        let mut least: BTreeMap<usize, i64> = BTreeMap::new();
+        for of in self.all.iter().flat_map(|(_, blocked)| blocked) {
             let left = of.limit.saturating_sub(of.used);
-            (left > 0).then(|| (self.quotas.tree.resources[of.r].clone(), left))
-        };
-        let amounts = self.blocked.iter().map(left).collect::<Option<Vec<_>>>()?;
+            least.entry(of.r).and_modify(|least| *least = left.min(*least)).or_insert(left);
+        }
+        let amount =
+            |(r, left): (usize, i64)| (left > 0).then(|| (self.quotas.tree.resources[r].clone(), left));
+        let amounts = least.into_iter().map(amount).collect::<Option<Vec<_>>>()?;
         Some(Proposal { change: Change::Request(amounts), text: String::new(), cost: 0 })
     }
 }

@@ -118,14 +118,16 @@ impl Refused<'_> {
         Some(())
     }
 
-    /// Returns whether the quota that refuses takes what the pod requests of a resource.
+    /// Returns whether the quotas that refuse take what the pod requests of a resource.
     fn takes(&self, with: &Quotas, of: &Blocked) -> bool {
-        let cell = &with.tree.get(self.lack.quota).cells[of.r];
-        let limit = match self.lack.is_fixed {
-            true => cell.min.unwrap_or(i64::MAX),
-            false => with.limit(self.args, self.lack.quota, of.r),
-        };
-        of.used.saturating_add(of.requested) <= limit
+        let lacking = self.all.iter().flat_map(|(lack, blocked)| blocked.iter().map(move |of| (lack, of)));
+        lacking.filter(|(_, other)| other.r == of.r).all(|(lack, of)| {
+            let limit = match lack.is_fixed {
+                true => with.tree.get(lack.quota).cells[of.r].min.unwrap_or(i64::MAX),
+                false => with.limit(self.args, lack.quota, of.r),
+            };
+            of.used.saturating_add(of.requested) <= limit
+        })
     }
 
     /// Returns the quotas with other objects in place of some.

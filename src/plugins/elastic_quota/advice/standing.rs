@@ -50,50 +50,58 @@ impl Quotas {
     /// Returns how a pod stands with its quota, in one sentence; `None` when there is nothing to say.
     pub(super) fn sentence(&self, args: &QuotaArgs, spec: &PodSpec, now: Now) -> Option<String> {
         match self.lack(args, spec) {
-            Some(lack) => Some(self.refusing(args, spec, lack)),
+            Some(_) => Some(self.refusing(args, spec)),
             None => self.lending(args, spec, now),
         }
     }
 
-    fn text(&self, r: usize, amount: i64) -> String {
+    pub(super) fn text(&self, r: usize, amount: i64) -> String {
         format_amount(&self.tree.resources[r], amount)
     }
 
-    /// Says by which numbers a quota refuses a pod, who has what it lacks, and how it becomes free.
-    fn refusing(&self, args: &QuotaArgs, spec: &PodSpec, lack: Lack) -> String {
-        let (own, quota) = (self.quota_of(spec), self.tree.get(lack.quota));
-        let blocked = self.blocked(args, spec, lack);
-        let numbers: Vec<String> = blocked.iter().map(|of| self.numbers(args, lack, of)).collect();
-        let above = match lack.quota == own {
-            true => String::new(),
-            false => format!(" above {}", self.tree.get(own).name),
-        };
-        let mut parts = vec![format!("quota {}{above}: {}", quota.name, numbers.join(", "))];
-        let is_shared = |of: &&Blocked| {
-            !lack.is_fixed
-                && args.limits_runtime
-                && quota.role == Role::Ordinary
-                && quota.cells[of.r].max.is_some_and(|max| of.limit < max)
-        };
-        let shared: Vec<&Blocked> = blocked.iter().filter(is_shared).collect();
-        for of in &shared {
-            let resource =
-                if blocked.len() > 1 { format!("{}: ", self.tree.resources[of.r]) } else { String::new() };
-            parts.extend(self.held_by(lack.quota, of.r).map(|text| format!("{resource}{text}")));
+    /// Says by which numbers quotas refuse a pod, who has what it lacks, and how it becomes free.
+    fn refusing(&self, args: &QuotaArgs, spec: &PodSpec) -> String {
+        let mut said = Vec::new();
+        let mut before = self.quota_of(spec);
+        let lacks = self.lacks_with_amounts(args, spec);
+        for (lack, blocked) in &lacks {
+            let numbers: Vec<String> = blocked.iter().map(|of| self.numbers(args, *lack, of)).collect();
+            let (numbers, name) = (numbers.join(", "), &self.tree.get(lack.quota).name);
+            match (lack.quota == before, said.last_mut()) {
+                // A pod that is not preemptible may be too much for max and min.
+                (true, Some(last)) => *last = format!("{last}, {numbers}"),
+                (true, None) => said.push(format!("quota {name}: {numbers}")),
+                (false, _) => {
+                    said.push(format!("quota {name} above {}: {numbers}", self.tree.get(before).name))
+                }
+            }
+            before = lack.quota;
         }
-        let amounts: Vec<String> = blocked
-            .iter()
-            .map(|of| format!("{} {}", self.text(of.r, of.shortfall()), self.tree.resources[of.r]))
-            .collect();
-        let kind = if lack.is_fixed { " that are not preemptible" } else { "" };
-        let others = if shared.is_empty() { "" } else { ", or others request less" };
-        // Where usage is guaranteed, the runtime falls with what is used.
-        let with = match self.tree.guarantees_usage && !shared.is_empty() {
-            true => String::new(),
-            false => format!(" with {}", amounts.join(" and ")),
-        };
-        parts.push(format!("freed when pods of {}{kind}{with} end{others}", quota.name));
-        parts.join("; ")
+        let n_blocked: usize = lacks.iter().map(|(_, blocked)| blocked.len()).sum();
+        for (lack, blocked) in &lacks {
+            for of in blocked.iter().filter(|of| self.is_shared(args, *lack, of)) {
+                let resource = &self.tree.resources[of.r];
+                let resource = if n_blocked > 1 { format!("{resource}: ") } else { String::new() };
+                said.extend(self.held_by(lack.quota, of.r).map(|text| format!("{resource}{text}")));
+            }
+        }
+        said.push(self.freed(args, spec, &lacks));
+        said.join("; ")
+    }
+
+    /// Returns all that a pod lacks, with the resources in which it is too much.
+    pub(super) fn lacks_with_amounts(&self, args: &QuotaArgs, spec: &PodSpec) -> Vec<(Lack, Vec<Blocked>)> {
+        let lacks = self.lacks(args, spec).into_iter();
+        lacks.map(|lack| (lack, self.blocked(args, spec, lack))).collect()
+    }
+
+    /// Returns whether what a pod lacks is its quota's share among others, not its max.
+    pub(super) fn is_shared(&self, args: &QuotaArgs, lack: Lack, of: &Blocked) -> bool {
+        let quota = self.tree.get(lack.quota);
+        !lack.is_fixed
+            && args.limits_runtime
+            && quota.role == Role::Ordinary
+            && quota.cells[of.r].max.is_some_and(|max| of.limit < max)
     }
 
     fn numbers(&self, args: &QuotaArgs, lack: Lack, of: &Blocked) -> String {
@@ -106,8 +114,7 @@ impl Quotas {
             );
         }
         let max = quota.cells[of.r].max.unwrap_or(of.limit);
-        let is_runtime = args.limits_runtime && quota.role == Role::Ordinary && of.limit < max;
-        let most = match is_runtime {
+        let most = match self.is_shared(args, lack, of) {
             true => format!("runtime {limit} of max {}", text(max)),
             false => format!("max {limit}"),
         };
