@@ -193,6 +193,7 @@ fn feasible(reader: &Reader, snapshot: &Snapshot, objects: &Objects, pod: &Pod, 
     );
     let code = text(&body["verdict"]["code"]);
     match (now, without_pods) {
+        _ if !pod.gates.is_empty() => assert_eq!(code, "HeldBack"),
         (1.., _) => assert_eq!(code, "FitsNow"),
         // A pod that is refused as a whole is so on any nodes.
         (0, 0) if code == "HeldBack" => {

@@ -168,7 +168,7 @@ pub struct PodExplanation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outlook: Option<Outlook>,
     /// Of a pending pod, the reason under which `summary/pending` and the metrics count it: its own, else the first of
-    /// the nearest nodes.
+    /// the nearest nodes; with `NeverFits` the first that stands when all pods have left that can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_reason: Option<ReasonBody>,
     /// What would help a pending pod; empty for others.

@@ -85,6 +85,11 @@ fn of_gate(snapshot: &Snapshot, id: PodId, refusal: &Refusal) -> Option<PodVerdi
     Some(of_whole(refusal.pod_cause.as_ref()?, in_gang && !is_gated(snapshot, id)))
 }
 
+/// Returns the outlook of a pod that a gate holds back now, whatever nodes would do with it.
+pub(crate) fn held_by_gate(snapshot: &Snapshot, id: PodId, now: Now) -> Option<Outlook> {
+    is_gated(snapshot, id).then(|| of_pod(snapshot, id, now)?.outlook).flatten()
+}
+
 fn is_gated(snapshot: &Snapshot, id: PodId) -> bool {
     unit_of(snapshot, id).is_some_and(|unit| unit.stage == QueueStage::Gated)
 }

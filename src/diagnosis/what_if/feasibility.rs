@@ -16,6 +16,7 @@ use pellucid_model::{Name, NodeIdx, Now, Pod, PodKey};
 use crate::meta::of_snapshot;
 use crate::requirements::outlook::{emptied_for, outlook};
 use crate::requirements::{PodRequirements, asked_by_name, missing};
+use crate::verdict;
 
 /// Largest number of copies that are counted.
 pub(crate) const MOST_COPIES: usize = 10_000;
@@ -57,6 +58,10 @@ pub(crate) fn of_pod(
         not_pending: None,
     };
     crate::gangs::feasibility::with_gang(snapshot, (id, asked.record), outlook, &mut body, now);
+    // The numbers are of the nodes, which are not asked before the gate opens.
+    if let Some(held) = verdict::held_by_gate(snapshot, id, now) {
+        body.verdict = FeasibilityVerdict { code: held.code, message: held.message };
+    }
     Ok(body)
 }
 

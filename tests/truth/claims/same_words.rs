@@ -38,13 +38,15 @@ fn key_code(body: &Value) -> String {
 fn sentence(case: &Case, key: &str, body: &Value, tally: &mut Tally) {
     let summary = text(&body["summary"]);
     if let Some(own) = body["keyReason"].as_object() {
-        let first = list(&body["podReasons"]).first().or_else(|| list(&body["nearest"]["reasons"]).first());
-        let first = first.map(|reason| (&reason["code"], &reason["subject"]));
+        // Of a pod that never fits, only what stands when all pods have left that can.
+        let all = list(&body["podReasons"]).iter().chain(list(&body["nearest"]["reasons"]));
+        let few = if body["outlook"]["code"] == "NeverFits" { usize::MAX } else { 1 };
+        let first: Vec<_> = all.map(|reason| (&reason["code"], &reason["subject"])).take(few).collect();
         let is_gang = body["gang"].is_object();
         tally.agree(
             case,
             "key reason",
-            is_gang || first == Some((&own["code"], &body["keyReason"]["subject"])),
+            is_gang || first.contains(&(&own["code"], &body["keyReason"]["subject"])),
             || format!("{key}: keyReason {}, first is {first:?}", own["code"]),
         );
     }
