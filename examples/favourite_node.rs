@@ -33,6 +33,7 @@ static NOT_FAVOURED: PluginReason = PluginReason {
     terminal_for: TerminalFor::Node,
     meaning: "The node's favour is below the least that the profile asks for.",
     remedy: "Raise the label example.com/favour of a node, or lower the argument least.",
+    never: None,
     example: Example {
         subject: "",
         message: "node(s) were not favoured enough",

@@ -99,6 +99,7 @@ const fn reason(texts: [&'static str; 7], resolver: Resolver) -> PluginReason {
         terminal_for: TerminalFor::Pod,
         meaning,
         remedy,
+        never: None,
         example,
     }
 }

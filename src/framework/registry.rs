@@ -119,6 +119,7 @@ mod tests {
         terminal_for: TerminalFor::Node,
         meaning: "The node is colder than the pod allows.",
         remedy: "Heat the room.",
+        never: None,
         example: Example {
             subject: "5 degrees",
             message: "node(s) were below 5 degrees",

@@ -31,6 +31,7 @@ static DISLIKED: PluginReason = PluginReason {
     terminal_for: TerminalFor::Node,
     meaning: "The plugin likes no node.",
     remedy: "Disable the plugin.",
+    never: None,
     example: Example {
         subject: "their colour",
         message: "node(s) were disliked for their colour",

@@ -36,6 +36,7 @@ static TOO_MANY_PODS: PluginReason = PluginReason {
     terminal_for: TerminalFor::Node,
     meaning: "Too many pods are placed even with the victims gone.",
     remedy: "Allow more pods.",
+    never: None,
     example: Example { subject: "", message: TOO_MANY, situation: "Three pods are placed, and two may be." },
 };
 

@@ -129,6 +129,28 @@ fn a_pod_beyond_max_and_min_is_told_of_both_and_what_helps_against_both() {
     }
 }
 
+#[test]
+fn where_no_pods_end_is_enough_nobody_is_told_to_wait() {
+    let mut core = core_with(json!({}), 100_000);
+    see(&mut core, &manifest("tq", 2, 4));
+    let members = ["a1", "a2", "a3"].map(|name| in_gang(of("tq", name, 2000), "g", 3));
+    members.iter().for_each(|pod| core.see(pod));
+    core.see(&of("tq", "late", 5000));
+    core.see(&fixed(&of("tq", "never", 3000)));
+    core.run();
+    let gang = ask(&mut core, "/apis/v1/explain/gangs/ns/g");
+    assert_eq!(gang["outlook"]["code"], "NeverFits", "{gang}");
+    let mut remedies = vec![text(&gang, "/verdict/remedy").to_owned()];
+    for (name, code) in [("a1", "NeverFits"), ("late", "HeldBack"), ("never", "HeldBack")] {
+        let body = ask(&mut core, &format!("/apis/v1/explain/pods/ns/{name}"));
+        assert_eq!(body["outlook"]["code"], code, "{body}");
+        assert!(!text(&body, "/summary").contains("Wait"), "{body}");
+        remedies.push(text(&body, "/remedy").to_owned());
+    }
+    assert!(remedies.iter().all(|remedy| !remedy.contains("Wait")), "{remedies:#?}");
+    assert!(remedies[0].contains("request less"), "{remedies:#?}");
+}
+
 /// Whoever is told that no pod's end is enough is refused by its quota when it is alone, and all others are taken then; who
 /// is told to be freed by pods of its quota is taken without those.
 #[test]

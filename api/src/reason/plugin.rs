@@ -25,6 +25,8 @@ pub struct PluginReason {
     pub meaning: &'static str,
     /// What would resolve it.
     pub remedy: &'static str,
+    /// What would resolve it where no pod's end would; `None`: the same.
+    pub never: Option<&'static str>,
     /// An example, with the message as it is rendered.
     pub example: Example,
 }
@@ -37,7 +39,10 @@ impl PluginReason {
             plugin: self.plugin,
             meaning: self.meaning,
             remedy: self.remedy,
-            never: self.remedy,
+            never: match self.never {
+                Some(never) => never,
+                None => self.remedy,
+            },
             resolver: self.resolver,
             message: self.message,
         }
@@ -86,6 +91,7 @@ mod tests {
         terminal_for: TerminalFor::Node,
         meaning: "The node is colder than the pod allows.",
         remedy: "Heat the room.",
+        never: None,
         example: Example {
             subject: "5 degrees",
             message: "node(s) were below 5 degrees",

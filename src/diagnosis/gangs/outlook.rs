@@ -420,9 +420,9 @@ fn of_member_refused(refusal: &GangRefusal) -> Option<(String, String)> {
     let (_, why) = refusal.root_cause.as_ref()?;
     let entries = why.reasons().map(|(reason, _)| reason.code.entry());
     let mut entries: Vec<_> = entries.filter(|entry| entry.resolver != Resolver::Time).collect();
-    entries.dedup_by_key(|entry| entry.remedy);
+    entries.dedup_by_key(|entry| entry.never);
     let resolver = entries.first()?.resolver.as_str().to_string();
-    let remedies: Vec<&str> = entries.iter().map(|entry| entry.remedy).collect();
+    let remedies: Vec<&str> = entries.iter().map(|entry| entry.never).collect();
     Some((remedies.join(" "), resolver))
 }
 

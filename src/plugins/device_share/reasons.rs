@@ -20,6 +20,7 @@ macro_rules! node_reasons {
             terminal_for: TerminalFor::Node,
             meaning: $meaning,
             remedy: $remedy,
+            never: None,
             example: Example { subject: $subject, message: $example, situation: $situation },
         };
     )* };
@@ -80,6 +81,7 @@ static COMBINATION: PluginReason = PluginReason {
               devices. A cluster without Devices does not ask.",
     remedy: "Request one of: nvidia.com/gpu, amd.com/gpu, dcu.com/gpu or koordinator.sh/gpu alone; gpu-memory or \
              gpu-memory-ratio, alone or with gpu-core; the same with gpu.shared, which must divide the amounts.",
+    never: None,
     example: Example {
         subject: "koordinator.sh/gpu-core",
         message: "invalid resource device requests: [koordinator.sh/gpu-core]",
@@ -96,6 +98,7 @@ static UNIT: PluginReason = PluginReason {
     terminal_for: TerminalFor::Pod,
     meaning: "An amount above 100, which is one device, must be a multiple of 100.",
     remedy: "Request a whole number of devices, or a part of one.",
+    never: None,
     example: Example {
         subject: "koordinator.sh/rdma: 150",
         message: "invalid resource unit koordinator.sh/rdma: 150",
@@ -112,6 +115,7 @@ static UNREADABLE: PluginReason = PluginReason {
     terminal_for: TerminalFor::Pod,
     meaning: "The pod requests devices, and an annotation that says how cannot be read.",
     remedy: "Correct the annotation.",
+    never: None,
     example: Example {
         subject: "scheduling.koordinator.sh/device-allocate-hint: gpu.requiredTopologyScope: must be one of Device, PCIe, \
                   NUMANode, Node (\"Rack\")",

@@ -73,7 +73,17 @@ impl PodProblem {
 const fn reason(texts: [&'static str; 7], resolver: Resolver, terminal_for: TerminalFor) -> PluginReason {
     let [code, message, meaning, remedy, subject, said, situation] = texts;
     let example = Example { subject, message: said, situation };
-    PluginReason { code, plugin: NAME, message, resolver, terminal_for, meaning, remedy, example }
+    PluginReason {
+        code,
+        plugin: NAME,
+        message,
+        resolver,
+        terminal_for,
+        meaning,
+        remedy,
+        never: None,
+        example,
+    }
 }
 
 /// Makes a reason of a node, without a subject.

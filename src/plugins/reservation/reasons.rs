@@ -18,6 +18,7 @@ pub(super) static NO_MATCH: PluginReason = PluginReason {
               its reservation-affinity annotation.",
     remedy: "Make a reservation with the pod as an owner, wait until one is Available, or change the pod's \
              scheduling.koordinator.sh/reservation-affinity annotation.",
+    never: None,
     example: Example {
         subject: "",
         message: "node(s) no reservations match reservation affinity",
@@ -34,6 +35,7 @@ pub(super) static UNREADABLE: PluginReason = PluginReason {
     terminal_for: TerminalFor::Pod,
     meaning: "An annotation of the pod about reservations is no JSON, or a field of it has a wrong type.",
     remedy: "Correct the annotation that the message names, or remove it.",
+    never: None,
     example: Example {
         subject: "annotation scheduling.koordinator.sh/reservation-affinity: name: not a text (1)",
         message: "what the pod says of reservations cannot be read: annotation \
@@ -53,6 +55,7 @@ pub(super) static BY_NODE: PluginReason = PluginReason {
               because the other reservations keep what is left of them. Or the reservation is Restricted and too small, and what is \
               free beside it is too little for the pod as well.",
     remedy: "Free room on the node, delete a reservation that nobody needs, or make a larger one.",
+    never: Some("Delete a reservation that nobody needs, make a larger one, or request less."),
     example: Example {
         subject: "cpu",
         message: "Insufficient cpu by node",
@@ -69,6 +72,7 @@ pub(super) static IN_RESERVATION: PluginReason = PluginReason {
     terminal_for: TerminalFor::Node,
     meaning: "The pod must use a reservation, and of the one on the node with allocatePolicy Restricted too little is left.",
     remedy: "Wait until owners of the reservation end, make a larger one, or request less.",
+    never: Some("Make a larger reservation, or request less."),
     example: Example {
         subject: "cpu",
         message: "Reservation(s) Insufficient cpu",
@@ -85,6 +89,7 @@ pub(super) static POLICY_CONFLICT: PluginReason = PluginReason {
     terminal_for: TerminalFor::Node,
     meaning: "A reservation without allocatePolicy does not share a node with one that is Aligned or Restricted.",
     remedy: "Give the reservations of a node an allocatePolicy, or wait until those of the node have ended.",
+    never: Some("Give the reservations of a node an allocatePolicy, or delete those that nobody needs."),
     example: Example {
         subject: "",
         message: "node(s) reservation allocate policy conflict",
@@ -102,6 +107,7 @@ pub(super) static NOT_HANDED_ON: PluginReason = PluginReason {
     meaning: "The template asks for something, such as a volume, that the plugin named would hold for the reservation and cannot \
               hand on to owners, so nobody could use it. Amounts, cards and CPUs are handed on.",
     remedy: "Leave volumes out of the reservation's template.",
+    never: None,
     example: Example {
         subject: "VolumeBinding",
         message: "a reservation cannot hand on to its owners what VolumeBinding gives it",
@@ -120,6 +126,7 @@ pub(super) static NOTHING_TO_TAKE: PluginReason = PluginReason {
               and fits in it.",
     remedy: "Wait until an owner is bound, or remove label scheduling.koordinator.sh/pre-allocation-required from the \
              reservation.",
+    never: None,
     example: Example {
         subject: "",
         message: "node(s) no pod match reservation with pre allocation required",
