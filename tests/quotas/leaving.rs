@@ -58,7 +58,10 @@ fn a_pod_whose_share_another_quota_holds_is_told_whose_end_helps() {
         let body = ask(&mut core, "/apis/v1/explain/pods/ns/late");
         assert_eq!(body["outlook"]["code"], "NotNow", "{body}");
         assert!(text(&body, "/notes/0/text").ends_with("; freed when others request less"), "{body}");
-        fix(&fixes(&mut core, "late"), "let pod ns/b1 go");
+        let found = fixes(&mut core, "late");
+        fix(&found, "let pod ns/b1 go");
+        // 5999m would do as well.
+        fix(&found, "raise max of cpu from 4 to 6 of quota dept");
         core.delete(&holder);
         core.run_after(30 * SECOND);
         assert_eq!(placed(&core, [&late]), 1);
@@ -124,6 +127,28 @@ fn a_pod_beyond_max_and_min_is_told_of_both_and_what_helps_against_both() {
         core.run_after(30 * SECOND);
         assert_eq!(placed(&core, [&late]), 1, "{carried_out}");
     }
+}
+
+#[test]
+fn where_no_pods_end_is_enough_nobody_is_told_to_wait() {
+    let mut core = core_with(json!({}), 100_000);
+    see(&mut core, &manifest("tq", 2, 4));
+    let members = ["a1", "a2", "a3"].map(|name| in_gang(of("tq", name, 2000), "g", 3));
+    members.iter().for_each(|pod| core.see(pod));
+    core.see(&of("tq", "late", 5000));
+    core.see(&fixed(&of("tq", "never", 3000)));
+    core.run();
+    let gang = ask(&mut core, "/apis/v1/explain/gangs/ns/g");
+    assert_eq!(gang["outlook"]["code"], "NeverFits", "{gang}");
+    let mut remedies = vec![text(&gang, "/verdict/remedy").to_owned()];
+    for (name, code) in [("a1", "NeverFits"), ("late", "HeldBack"), ("never", "HeldBack")] {
+        let body = ask(&mut core, &format!("/apis/v1/explain/pods/ns/{name}"));
+        assert_eq!(body["outlook"]["code"], code, "{body}");
+        assert!(!text(&body, "/summary").contains("Wait"), "{body}");
+        remedies.push(text(&body, "/remedy").to_owned());
+    }
+    assert!(remedies.iter().all(|remedy| !remedy.contains("Wait")), "{remedies:#?}");
+    assert!(remedies[0].contains("request less"), "{remedies:#?}");
 }
 
 /// Whoever is told that no pod's end is enough is refused by its quota when it is alone, and all others are taken then; who

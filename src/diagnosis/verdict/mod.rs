@@ -156,8 +156,11 @@ fn judge(snapshot: &Snapshot, id: PodId, refusal: &Refusal, is_told: bool, now: 
         verdict.told = advice::of_cause(snapshot, id, cause, now);
         if !in_gang {
             let asked = ask(snapshot, id)?;
-            verdict.outlook = Some(outlook(snapshot, &asked, now));
-            verdict.settle();
+            let outlook = outlook(snapshot, &asked, now);
+            // It is held back when no pod's end helps.
+            let lasts = matches!(&*outlook.code, outlook::NEVER | outlook::HELD);
+            verdict.outlook = Some(outlook);
+            verdict.settle_as(lasts);
         }
         return Some(verdict);
     }
@@ -229,7 +232,11 @@ impl PodVerdict {
 
     /// Says what would help and who can do it, from the reasons and the outlook.
     fn settle(&mut self) {
-        let never = self.is_never();
+        self.settle_as(self.is_never());
+    }
+
+    /// Does the same; `never` says whether no pod's end would help.
+    fn settle_as(&mut self, never: bool) {
         let key = [(self.key.code, never)];
         let nearest: Vec<(ReasonCode, bool)> = match &self.nearest {
             Some(nearest) => {

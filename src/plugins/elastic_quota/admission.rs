@@ -26,8 +26,8 @@ pub(super) static INSUFFICIENT: PluginReason = PluginReason {
     remedy: "Wait until pods of the quota end or other quotas request less, raise its max where that is the limit, or its \
              min where its parent has enough for the mins of all children, or move the pod to another quota.",
     never: Some(
-        "Raise its max where that is the limit, or its min where its parent has enough for the mins of all children, move the \
-         pod to another quota, or lower the request.",
+        "Raise the max that is the limit, or the quota's min where its parent has enough for the mins of \
+         all children, request less, or move the pod to another quota.",
     ),
     example: Example {
         subject: "quotaName: team-a, runtime: cpu:40, used: cpu:38, pod's request: cpu:4, exceedDimensions: [cpu]",
@@ -47,7 +47,7 @@ pub(super) static INSUFFICIENT_FIXED: PluginReason = PluginReason {
     meaning: "Pods with label quota.scheduling.koordinator.sh/preemptible=false may use the quota's min and nothing that \
               is borrowed, and with the pod's request they would use more.",
     remedy: "Wait until such pods of the quota end, raise its min, or make the pod preemptible.",
-    never: Some("Raise its min, make the pod preemptible, or lower the request."),
+    never: Some("Raise the quota's min, request less, or make the pod preemptible."),
     example: Example {
         subject: "quotaName: team-a, min: cpu:10, nonPreemptibleUsed: cpu:8, pod's request: cpu:4, exceedDimensions: [cpu]",
         message: "Insufficient non-preemptible quotas, quotaName: team-a, min: cpu:10, nonPreemptibleUsed: cpu:8, pod's \

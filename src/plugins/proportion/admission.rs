@@ -23,7 +23,7 @@ pub(super) static OVERUSED: PluginReason = PluginReason {
               first member.",
     remedy: "Wait until pods of the queue end or other queues request less, raise its weight, or move the PodGroup to \
              another queue.",
-    never: Some("Raise its weight, or move the PodGroup to another queue."),
+    never: Some("Raise the queue's weight, or move the PodGroup to another queue."),
     example: Example {
         subject: "queue: research, cpu: allocated 40, deserved 40, pod's request 4",
         message: "queue is overused, queue: research, cpu: allocated 40, deserved 40, pod's request 4",
@@ -40,7 +40,7 @@ pub(super) static CAPABILITY: PluginReason = PluginReason {
     terminal_for: TerminalFor::Pod,
     meaning: "With the pod, the pods of the queue would hold more of a resource than spec.capability of the Queue allows.",
     remedy: "Wait until pods of the queue end, raise its capability, or move the PodGroup to another queue.",
-    never: Some("Raise its capability, or move the PodGroup to another queue."),
+    never: Some("Raise the queue's capability, request less, or move the PodGroup to another queue."),
     example: Example {
         subject: "queue: research, cpu: allocated 8, capability 10, pod's request 4",
         message: "queue has reached its capability, queue: research, cpu: allocated 8, capability 10, pod's request 4",

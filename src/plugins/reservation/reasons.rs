@@ -58,7 +58,7 @@ pub(super) static BY_NODE: PluginReason = PluginReason {
               because the other reservations keep what is left of them. Or the reservation is Restricted and too small, and what is \
               free beside it is too little for the pod as well.",
     remedy: "Free room on the node, delete a reservation that nobody needs, or make a larger one.",
-    never: None,
+    never: Some("Delete a reservation that nobody needs, make a larger one, or request less."),
     example: Example {
         subject: "cpu",
         message: "Insufficient cpu by node",
@@ -75,7 +75,7 @@ pub(super) static IN_RESERVATION: PluginReason = PluginReason {
     terminal_for: TerminalFor::Node,
     meaning: "The pod must use a reservation, and of the one on the node with allocatePolicy Restricted too little is left.",
     remedy: "Wait until owners of the reservation end, make a larger one, or request less.",
-    never: Some("Make a larger one, or request less."),
+    never: Some("Make a larger reservation, or request less."),
     example: Example {
         subject: "cpu",
         message: "Reservation(s) Insufficient cpu",
@@ -92,7 +92,7 @@ pub(super) static POLICY_CONFLICT: PluginReason = PluginReason {
     terminal_for: TerminalFor::Node,
     meaning: "A reservation without allocatePolicy does not share a node with one that is Aligned or Restricted.",
     remedy: "Give the reservations of a node an allocatePolicy, or wait until those of the node have ended.",
-    never: Some("Give the reservations of a node an allocatePolicy."),
+    never: Some("Give the reservations of a node an allocatePolicy, or delete those that nobody needs."),
     example: Example {
         subject: "",
         message: "node(s) reservation allocate policy conflict",

@@ -338,3 +338,22 @@ fn gauges_have_the_amounts_of_each_queue() {
     });
     assert_eq!((counts[0].len(), counts[1][0].1), (200, 51.0));
 }
+
+#[test]
+fn a_gang_that_its_queue_never_takes_is_not_told_to_wait() {
+    for (queue_of_gang, remedy) in [
+        (
+            limited("a", 1, 3),
+            "Raise the queue's capability, request less, or move the PodGroup to another queue.",
+        ),
+        (queue("a", 0), "Raise the queue's weight, or move the PodGroup to another queue."),
+    ] {
+        let mut core = two_queues(queue_of_gang, queue("b", 1));
+        core.see_object(group("gang", "a", 2));
+        let gang = ["x", "y"].map(|name| member("gang", name, 2000));
+        see_all(&mut core, &gang);
+        core.run();
+        let body = ask(&mut core, "/apis/v1/explain/gangs/ns/gang");
+        assert_eq!((&body["outlook"]["code"], text(&body, "/verdict/remedy")), (&json!("NeverFits"), remedy));
+    }
+}

@@ -21,6 +21,8 @@ use super::standing::Blocked;
 /// Costs of changes, in the points of docs/diagnostics.md.
 const RAISE_MAX: u32 = 35;
 const RAISE_MIN: u32 = 38;
+/// An amount is rounded up by at most one part in so many.
+const MOST_ROUNDED: i64 = 500;
 /// Number of quotas of which changes are tried, from the one that refuses upwards.
 const MOST_LEVELS: usize = 4;
 
@@ -96,7 +98,7 @@ impl Refused<'_> {
             let from = from.max(max.checked_add(1)?);
             let found = match raise {
                 Raise::Both => Some(needed.max(max)),
-                _ => least((from, enough), |amount| {
+                _ => least(&resource, (from, enough), |amount| {
                     let mut quota = new.clone();
                     quota.max.insert(resource.clone(), amount);
                     self.takes(&self.with(&[(at, quota)]), of)
@@ -112,7 +114,7 @@ impl Refused<'_> {
                 quota.min.insert(resource.clone(), amount);
                 self.takes(&self.with(&[(at, quota)]), of)
             };
-            let found = least((from, most), is_enough)?;
+            let found = least(&resource, (from, most), is_enough)?;
             new.min.insert(resource, found);
         }
         Some(())
@@ -203,7 +205,7 @@ impl Refused<'_> {
                     changed[i].1.max.insert(resource.clone(), amount);
                     self.fits_with(&changed)
                 };
-                if let Some(found) = least((from, to), is_enough) {
+                if let Some(found) = least(resource, (from, to), is_enough) {
                     changed[i].1.max.insert(resource.clone(), found);
                 }
             }
@@ -226,7 +228,7 @@ impl Refused<'_> {
         };
         let is_enough = |amount| with_min(amount).is_some_and(|with| self.takes(&self.with(&with), of));
         let most = of.used.checked_add(of.requested)?.min(*changed[0].1.max.get(&resource)?);
-        let found = least((old.checked_add(1)?, most), is_enough)?;
+        let found = least(&resource, (old.checked_add(1)?, most), is_enough)?;
         let made = with_min(found)?;
         *changed = made;
         Some(())
@@ -298,8 +300,9 @@ impl Refused<'_> {
     }
 }
 
-/// Returns the least amount between two that is enough, by halving: more is never worse.
-fn least((from, to): (i64, i64), is_enough: impl Fn(i64) -> bool) -> Option<i64> {
+/// Returns the least amount of a resource between two that is enough, by halving: more is never worse. Where shares were
+/// rounded, it may lie just below a round amount, which is taken then.
+fn least(resource: &str, (from, to): (i64, i64), is_enough: impl Fn(i64) -> bool) -> Option<i64> {
     if from > to || !is_enough(to) {
         return None;
     }
@@ -308,7 +311,9 @@ fn least((from, to): (i64, i64), is_enough: impl Fn(i64) -> bool) -> Option<i64>
         let middle = short + (enough - short) / 2;
         if is_enough(middle) { enough = middle } else { short = middle }
     }
-    Some(enough)
+    let step = if resource == "cpu" { 1000 } else { 1 << 20 };
+    let round = enough.checked_add((step - enough.rem_euclid(step)) % step)?;
+    Some(if round <= to && round - enough <= enough / MOST_ROUNDED { round } else { enough })
 }
 
 /// Writes an amount without rounding.
