@@ -16,8 +16,9 @@ use pellucid_recording::{Group, GroupMeasure, Outcome, Placement, Refusal, Verdi
 use crate::gangs::gang_state::HeldBack;
 use crate::meta::{next_retry, of_snapshot, of_verdict, unit_of, wakes_on};
 use crate::not_pending;
+use crate::remedies::reason_body;
 use crate::requirements::nearest::NearestNodes;
-use crate::verdict::{self, PodVerdict, reason_body, sentence};
+use crate::verdict::{self, PodVerdict, sentence};
 
 /// Tie-break rule of node selection, as shown to users.
 pub(crate) const TIE_RULE: &str = "greatest total; equal totals by hash(seed, node name), the greater first";

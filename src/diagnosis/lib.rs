@@ -35,6 +35,7 @@ mod not_pending;
 mod owner;
 mod population;
 pub mod reads;
+mod remedies;
 mod requirements;
 pub mod tenants;
 pub mod verdict;

@@ -351,7 +351,10 @@ async fn a_joint_gang_is_told_which_switch_lacks_what() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_cards_than_a_node_has_are_not_waited_for() {
-    let objects = vec![example().swap_remove(0), gpu_node("n1", 2), device("n1", &[true, true])];
+    let mut two = gpu_node("n1", 2);
+    // The node says that it has more than its Device.
+    two["status"]["allocatable"]["nvidia.com/gpu"] = json!("8");
+    let objects = vec![example().swap_remove(0), two, device("n1", &[true, true])];
     let mut cluster = start_with(objects, Some(CONFIGURATION), None).await;
     let state = format!("/apis/v1/plugins/{NAME}/state");
     cluster.wait(&state, "the Device", |body| body["rows"].as_array().is_some_and(|rows| rows.len() == 2));

@@ -7,9 +7,9 @@ use pellucid_cycle::what_if::edit::Edit;
 use pellucid_recording::gang_verdict::GangRefusal;
 
 use super::outlook::{Lasting, Look};
+use crate::remedies::remedies;
 use crate::requirements::ask_on;
 use crate::requirements::nearest::nearest_of;
-use crate::verdict;
 
 /// Returns what would help that member, and who can do that. No end of a pod does. Returns `None` if the member has a place
 /// beside those of the others, as it has when another one is placed without one.
@@ -28,7 +28,7 @@ pub(super) fn of_member_refused(look: &Look<'_>, lasting: &Lasting) -> Option<(S
         Some(cause) => cause.reasons.to_vec(),
         None => nearest_of(&asked, false, look.now)?.group.cause.reasons.to_vec(),
     };
-    let (remedies, resolver) = verdict::remedies(reasons.iter().map(|reason| (reason.code, true)))?;
+    let (remedies, resolver) = remedies(reasons.iter().map(|reason| (reason.code, true)))?;
     Some((remedies.join(" "), resolver.as_str().into()))
 }
 

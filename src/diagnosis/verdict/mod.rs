@@ -15,7 +15,7 @@ mod sentence;
 use pellucid_api::reason::{ReasonCode, Resolver};
 use pellucid_api::rest::explain::{Outlook, ReasonBody};
 use pellucid_cycle::Snapshot;
-use pellucid_framework::{Cause, Reason, bodies};
+use pellucid_framework::{Cause, Reason};
 use pellucid_model::{Now, PodId};
 use pellucid_queue::QueueStage;
 use pellucid_recording::{Outcome, Refusal};
@@ -28,6 +28,7 @@ use crate::advice;
 use crate::gangs::gang_state::HeldBack;
 use crate::gangs::member::{self, InGang, Outlooks};
 use crate::meta::unit_of;
+use crate::remedies::{reason_body, remedies};
 use crate::requirements::nearest::{NearestNodes, nearest_of};
 use crate::requirements::{PodRequirements, ask};
 
@@ -253,32 +254,6 @@ impl PodVerdict {
     }
 }
 
-/// Returns what would help against some reasons, each text once, and who can do the first of it. The flag of a reason says
-/// that it stands whichever pods leave.
-pub(crate) fn remedies(
-    reasons: impl Iterator<Item = (ReasonCode, bool)> + Clone,
-) -> Option<(Vec<&'static str>, Resolver)> {
-    let (code, never) = reasons.clone().next()?;
-    let mut remedies = Vec::new();
-    for (code, never) in reasons {
-        let text = remedy(code, never);
-        if !remedies.contains(&text) {
-            remedies.push(text);
-        }
-    }
-    Some((remedies, resolver(code, never)))
-}
-
-fn remedy(code: ReasonCode, never: bool) -> &'static str {
-    let entry = code.entry();
-    if never { entry.never } else { entry.remedy }
-}
-
-fn resolver(code: ReasonCode, never: bool) -> Resolver {
-    let resolver = code.entry().resolver;
-    if never { resolver.never() } else { resolver }
-}
-
 /// Returns the verdict on a pod that is refused as a whole.
 fn of_whole(cause: &Cause, in_gang: bool) -> PodVerdict {
     let key = cause.reasons.first().cloned().unwrap_or_else(|| Reason::of(ReasonCode::NoNodes));
@@ -317,17 +292,4 @@ fn of_groups(refusal: &Refusal) -> PodVerdict {
 /// Returns how many nodes the recorded attempt refused for a reason.
 fn refused_for(refusal: &Refusal, reason: &Reason) -> usize {
     refusal.reasons().filter(|(other, _)| *other == reason).map(|(_, count)| count).sum()
-}
-
-/// Returns the body of a reason, with the remedy for where no pod's end would help if `never`.
-pub(crate) fn reason_body(reason: &Reason, never: bool) -> ReasonBody {
-    let body = bodies::reason(reason);
-    if !never {
-        return body;
-    }
-    ReasonBody {
-        remedy: remedy(reason.code, true).into(),
-        resolver: resolver(reason.code, true).as_str().into(),
-        ..body
-    }
 }
