@@ -47,12 +47,13 @@ pub fn bytes_parts(amount: i64) -> (i64, &'static str) {
 }
 
 /// Formats an amount of a resource in its stored unit: thousandths for `cpu`, bytes for memory, storage, huge pages and
-/// whatever has a name that ends with memory, such as that of a device, a plain number for the rest.
+/// memory of devices, a plain number for the rest. Less than a mebibyte of a device is no bytes: some count mebibytes.
 pub fn format_amount(resource: &str, amount: i64) -> String {
     match resource {
         "cpu" => format_milli(amount),
         "memory" | "ephemeral-storage" => format_bytes(amount),
-        name if name.starts_with("hugepages-") || name.ends_with("-memory") => format_bytes(amount),
+        name if name.starts_with("hugepages-") => format_bytes(amount),
+        name if name.ends_with("-memory") && amount.unsigned_abs() >= 1 << 20 => format_bytes(amount),
         _ => amount.to_string(),
     }
 }
@@ -240,6 +241,7 @@ mod tests {
             ("hugepages-2Mi", 4 << 20, "4Mi"),
             ("example.com/gpu", 2048, "2048"),
             ("example.com/gpu-memory", 13 << 30, "13Gi"),
+            ("example.com/gpu-memory", 1 << 14, "16384"),
             ("example.com/gpu-memory-ratio", 1024, "1024"),
         ] {
             assert_eq!(format_amount(resource, amount), want);
