@@ -220,9 +220,9 @@ fn started(pod: &Pod) -> i64 {
 }
 
 /// Orders the most important pod first: higher priority, then earlier start. A pod that has not started is the least
-/// important. Ties are broken by name, last name first and `web-10` behind `web-9`, so that the choice is deterministic and,
-/// of pods that were numbered as they came, the latest is the most important, as in kube-scheduler. At equal priority, all pods
-/// of a gang rank like the earliest of them, because they go together, and pods of a gang that lacks its quorum rank below all
+/// important. Ties are broken by name, the last first with numbers by their value, so that the choice is deterministic. Of pods
+/// that were numbered as they came the latest, such as `web-10` of ten, is then the most important, as in kube-scheduler. At equal
+/// priority, all pods of a gang rank like the earliest of them, because they go together, and pods of a gang that lacks its quorum rank below all
 /// others.
 #[inline]
 pub(super) fn importance(a: &Target, b: &Target) -> std::cmp::Ordering {
