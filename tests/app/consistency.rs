@@ -150,3 +150,26 @@ async fn a_kind_that_cannot_be_listed_says_so_and_the_others_are_compared() {
     instance.stop().await;
     sandbox.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_broken_watch_has_yet_to_bring_is_no_drift() {
+    let (sandbox, _) =
+        running::sandbox(Config { objects: vec![node("n", "z", 4)], ..Config::default() }).await;
+    let instance = instance(&sandbox, Duration::from_millis(100)).await;
+    until(&instance, "a sweep", |body| body["sweeps"].as_u64() >= Some(1)).await;
+    sandbox.faults().next(Match::watches("pods"), Fault::DropMidLine);
+    sandbox.faults().times(Match { is_watch: Some(true), ..Match::reads("pods") }, Fault::Status(503), 3);
+    sandbox.create(pod("late", 100)).expect("a pod");
+    let error = |body: &Value| {
+        let kinds = body["kinds"].as_array().expect("kinds");
+        kinds.iter().find(|of| of["kind"] == "Pod").map(|of| of["error"].to_string()).unwrap_or_default()
+    };
+    let body = until(&instance, "the error", |body| error(body).contains("opened anew")).await;
+    assert!(drifts(&body).is_empty(), "{body:#}");
+    let body = until(&instance, "a comparison", |body| {
+        sandbox.node_of("default", "late").is_some() && error(body) == "null"
+    });
+    assert!(drifts(&body.await).is_empty());
+    instance.stop().await;
+    sandbox.stop().await;
+}

@@ -3,8 +3,9 @@
 //! Watches are meant to bring everything. When one does not, a cache in front of it is stale, or we apply an event wrongly,
 //! nobody notices until a decision is odd. So every kind is listed beside its watch and compared with the published
 //! snapshot (`diagnosis::consistency`). An event that is still on its way makes a difference too: a drift is what differs
-//! in the same way in two lists, some seconds apart, between which the object did not change. The kind's own watch then lists again, which
-//! as a difference costs what changed; whether that helped is looked at and recorded.
+//! in the same way in two lists, some seconds apart, between which the object did not change and the kind's watch did not break: one that is
+//! being opened anew is behind, and says so itself. The watch then lists again, which as a difference costs what changed;
+//! whether that helped is looked at and recorded.
 //!
 //! - [`record`]: what was found, with its bounds; [`sweeper`]: the task. `rest::consistency` serves it.
 

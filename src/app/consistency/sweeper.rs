@@ -71,8 +71,10 @@ impl Sweeper {
         self.record.swept();
     }
 
-    /// Compares a kind, twice if the first look finds something, and repairs what drifts. Fails when it cannot be listed.
+    /// Compares a kind, twice if the first look finds something, and repairs what drifts. Fails when it cannot be listed, and
+    /// when its watch was broken in between: what that one has yet to bring is no drift.
     async fn check(&self, kind: Kind) -> Result<(), String> {
+        let before = self.watches.report(kind).unwrap_or_default();
         let Some(first) = self.compare(kind).await? else { return Ok(()) };
         let (objects, name) = (first.listed.versions.len(), kind.as_str());
         if first.found.is_empty() {
@@ -83,6 +85,14 @@ impl Sweeper {
         sleep(self.config.grace).await;
         let Some(second) = self.compare(kind).await? else { return Ok(()) };
         let drifts = lasting(&first, &second);
+        let is_unbroken =
+            || self.watches.report(kind).is_some_and(|report| report.is_unbroken_since(&before));
+        if !drifts.is_empty() && !is_unbroken() {
+            return Err(format!(
+                "{} objects differ, and the watch was being opened anew meanwhile",
+                drifts.len()
+            ));
+        }
         let cost = (objects, first.seconds + second.seconds);
         self.record.compared(name, &self.now(), cost, &drifts);
         if drifts.is_empty() {

@@ -26,7 +26,7 @@ pub(super) fn consistency(views: &ClusterIoViews, registry: &mut Registry) {
     registry.register("pellucid_consistency_drifts", help, found);
     let help = "Of them, those that were gone after their kind was listed again";
     registry.register("pellucid_consistency_repaired_drifts", help, repaired);
-    let help = "Comparisons that were given up, because a list failed";
+    let help = "Comparisons that were given up, because a list failed or the watch was broken";
     registry.register("pellucid_consistency_failures", help, failed);
     let open = ("pellucid_consistency_open_drifts", "Drifts that are not repaired", all.open() as u64);
     add_gauges(registry, &[open]);

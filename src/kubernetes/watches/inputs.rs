@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::decode::{Decoded, Item};
 use crate::kinds::Kind;
-use crate::watches::status::WatchStatus;
+use crate::watches::status::{WatchReport, WatchStatus};
 use crate::watches::watch::{Watching, watch};
 
 /// Holds the status of every watch.
@@ -55,6 +55,11 @@ impl Watches {
             report.synced && !report.unserved
         };
         self.all().filter(|(_, status)| has_list(status)).map(|(kind, _)| kind).collect()
+    }
+
+    /// Returns the status of the watch of any kind; `None` when nobody watches it.
+    pub fn report(&self, kind: Kind) -> Option<WatchReport> {
+        self.all().find(|(of, _)| *of == kind).map(|(_, status)| status.report())
     }
 
     /// Has the watch of a kind list it again. Returns once the list is in the channel of inputs, which may be never if

@@ -123,6 +123,13 @@ pub struct WatchReport {
     pub last_error: Option<(Arc<str>, Now)>,
 }
 
+impl WatchReport {
+    /// Returns whether the watch has been open without a break since an earlier report.
+    pub fn is_unbroken_since(&self, earlier: &Self) -> bool {
+        earlier.connected && self.connected && self.retries == earlier.retries
+    }
+}
+
 /// Shared status of one watch: the watch writes it, metrics and health checks read it.
 #[derive(Debug, Default)]
 pub struct WatchStatus(Mutex<WatchReport>, CatchUps);
