@@ -249,6 +249,10 @@ pub(crate) async fn two_tenants() -> Secure {
                 !body["verdict"].is_null() || !body["node"].is_null()
             });
         }
+        // Lists and summaries may be older than what is told of one pod.
+        root.wait("/apis/v1/summary/pending?by=quota", "it is in the summary", |body| {
+            body.to_string().contains("zz-quota")
+        });
         root.wait("/apis/v1/evictions", "somebody is evicted", |body| {
             body["evictions"].as_array().is_some_and(|all| !all.is_empty())
         });
