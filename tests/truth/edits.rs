@@ -212,6 +212,8 @@ fn apply_to_pods(objects: &mut Objects, what: &str, how: &Value) -> Done {
         "dropPodAffinity",
         "dropPodAntiAffinity",
         "removeGates",
+        "labelPod",
+        "annotatePod",
     ];
     if !known.contains(&what) {
         return Done::Unknown(what.to_owned());
@@ -232,7 +234,12 @@ fn apply_to_pods(objects: &mut Objects, what: &str, how: &Value) -> Done {
 
 fn change_pod(pod: &mut Value, what: &str, how: &Value) {
     match what {
-        "setRequest" => set_request(pod, text(&how["resource"]), text(&how["amount"])),
+        "setRequest" => {
+            set_request(pod, text(&how["resource"]), text(&how["amount"]));
+            if let Some(other) = how["insteadOf"].as_str() {
+                set_request(pod, other, "0");
+            }
+        }
         "addToleration" => {
             let mut toleration = json!({"key": how["taint"]["key"], "operator": "Equal"});
             for field in ["value", "effect"] {
@@ -250,6 +257,8 @@ fn change_pod(pod: &mut Value, what: &str, how: &Value) {
         "relaxSpread" => relax_spread(pod, |_| true),
         "dropPodAffinity" => drop_pod_affinity(pod),
         "dropPodAntiAffinity" => drop_pod_anti_affinity(pod),
+        "labelPod" => pod["metadata"]["labels"][text(&how["key"])] = how["value"].clone(),
+        "annotatePod" => pod["metadata"]["annotations"][text(&how["key"])] = how["value"].clone(),
         _ => drop_field(pod, &["schedulingGates"]),
     }
 }

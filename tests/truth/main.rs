@@ -27,8 +27,9 @@ use std::sync::{Arc, OnceLock};
 use case::Case;
 use report::Tally;
 
-/// Number of clusters when nobody says otherwise.
+/// Number of clusters when nobody says otherwise, and of those with Koordinator's plugins.
 const SEEDS: usize = 300;
+const KOORDINATOR_SEEDS: usize = 150;
 /// Clusters that are kept between the kinds.
 const KEPT: usize = 400;
 
@@ -47,14 +48,24 @@ fn case_of(seed: usize) -> Option<Arc<Case>> {
     }
 }
 
-/// Tries one kind of claim on all clusters, in two threads, and fails when one is not so.
-#[expect(clippy::print_stdout, reason = "how much was tried, and one cluster's findings, are worth a look")]
+/// Tries one kind of claim on all clusters.
 fn try_all(kind: &'static str, look: fn(&Case, usize, &mut Tally), pods: usize) {
+    try_on(kind, (SEEDS, case_of), look, pods);
+}
+
+/// Tries claims on clusters, in two threads, and fails when one is not so.
+#[expect(clippy::print_stdout, reason = "how much was tried, and one cluster's findings, are worth a look")]
+fn try_on(
+    kind: &'static str,
+    (seeds, case_of): (usize, fn(usize) -> Option<Arc<Case>>),
+    look: fn(&Case, usize, &mut Tally),
+    pods: usize,
+) {
     let one = number("PELLUCID_TRUTH_SEED");
     let pods = number("PELLUCID_TRUTH_PODS").unwrap_or(if one.is_some() { 50 } else { pods });
     let seeds: Vec<usize> = match one {
         Some(seed) => vec![seed],
-        None => (0..number("PELLUCID_TRUTH_SEEDS").unwrap_or(SEEDS)).collect(),
+        None => (0..number("PELLUCID_TRUTH_SEEDS").unwrap_or(seeds)).collect(),
     };
     let half = |part: usize| {
         let mut tally = Tally::default();
@@ -143,4 +154,23 @@ fn preemption() {
 #[test]
 fn missed() {
     try_all("missed", claims::missed::look, 1);
+}
+
+/// What of Koordinator's plugins is claimed, beside all that the others claim.
+#[test]
+fn koordinator() {
+    let case_of = |seed: usize| Case::of_koordinator(seed as u64).map(Arc::new);
+    let look = |case: &Case, pods: usize, tally: &mut Tally| {
+        claims::fixes::look(case, pods, tally);
+        claims::missed::look(case, pods, tally);
+        claims::outlook::look(case, pods, tally);
+        claims::nearest::look(case, pods, tally);
+        claims::nearest::look_at_would_free(case, pods, tally);
+        claims::copies::look(case, pods, tally);
+        claims::same_words::look(case, pods, tally);
+        claims::simulations::look(case, pods, tally);
+        claims::gangs::look(case, pods, tally);
+        claims::preemption::look(case, pods, tally);
+    };
+    try_on("koordinator", (KOORDINATOR_SEEDS, case_of), look, 1);
 }

@@ -6,9 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 use pellucid::kubernetes::decode::Decoder;
-use pellucid::model::{Node, Object, ObjectKind, Pod};
+use pellucid::model::{CustomKindRef, CustomObject, Node, Object, ObjectKind, Pod};
 use pellucid::plugins::registry;
 use serde_json::{Value, json};
+
+/// The gate of a pod that waits beside those that are looked at.
+const ASIDE: &str = "example.com/aside";
 
 /// A decoder of everything that plugins declare.
 static DECODER: LazyLock<Decoder> = LazyLock::new(|| Decoder::of(&registry()));
@@ -20,6 +23,16 @@ pub(crate) struct Item<T> {
     pub(crate) model: Arc<T>,
 }
 
+/// Which plugins decide on a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Plugins {
+    /// The default profile.
+    #[default]
+    InTree,
+    /// The default profile and Koordinator's plugins.
+    Koordinator,
+}
+
 /// The objects of a cluster. Pods are named `namespace/name`.
 #[derive(Clone, Default)]
 pub(crate) struct Objects {
@@ -27,6 +40,12 @@ pub(crate) struct Objects {
     pub(crate) pods: BTreeMap<String, Item<Pod>>,
     /// Objects of other kinds, by kind and `namespace/name` or name.
     pub(crate) others: BTreeMap<(&'static str, String), Item<Object>>,
+    /// Objects of the kinds that plugins bring, likewise.
+    pub(crate) custom: BTreeMap<(CustomKindRef, String), Item<CustomObject>>,
+    /// Whether all pods have left that can: then nothing counts what others wait for.
+    is_emptied: bool,
+    /// The plugins that decide.
+    pub(crate) plugins: Plugins,
     /// Number of pods created so far; a pod's is its `creationTimestamp` in seconds.
     created: usize,
 }
@@ -39,11 +58,20 @@ fn named(json: &Value) -> String {
     }
 }
 
-fn kind_of(json: &Value) -> ObjectKind {
+fn qualified(json: &Value) -> (&str, String) {
     let kind = json["kind"].as_str().expect("a kind");
     let version = json["apiVersion"].as_str().expect("an apiVersion");
     let group = version.split_once('/').map_or("", |(group, _)| group);
-    let qualified = format!("{kind}.{group}");
+    (kind, format!("{kind}.{group}"))
+}
+
+fn custom_kind_of(json: &Value) -> Option<CustomKindRef> {
+    let (_, qualified) = qualified(json);
+    DECODER.kinds().iter().copied().find(|kind| kind.0.qualified == qualified)
+}
+
+fn kind_of(json: &Value) -> ObjectKind {
+    let (kind, qualified) = qualified(json);
     let found = ObjectKind::ALL.into_iter().find(|k| k.as_str() == kind || k.as_str() == qualified);
     found.unwrap_or_else(|| panic!("no kind {qualified}"))
 }
@@ -65,6 +93,11 @@ pub(crate) fn text(json: &Value) -> &str {
 /// Returns the node of a pod.
 pub(crate) fn node_of(pod: &Value) -> Option<&str> {
     pod["spec"]["nodeName"].as_str()
+}
+
+/// Returns whether the pod waits beside those that are looked at.
+pub(crate) fn is_aside(pod: &Value) -> bool {
+    list(&pod["spec"]["schedulingGates"]).iter().any(|gate| gate["name"] == ASIDE)
 }
 
 /// Returns whether the pod's end gives its room to others: not of a pod that a DaemonSet or a kubelet makes again.
@@ -120,9 +153,15 @@ impl Objects {
 
     /// Adds or replaces an object of another kind.
     pub(crate) fn put(&mut self, mut json: Value) {
-        let kind = kind_of(&json);
         let version = json["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse::<u64>().ok());
         json["metadata"]["resourceVersion"] = (version.unwrap_or(0) + 1).to_string().into();
+        if let Some(kind) = custom_kind_of(&json) {
+            let model = DECODER.custom(kind, &json).unwrap_or_else(|wrong| panic!("{wrong:?}: {json}"));
+            let item = Item { json: Arc::new(json.clone()), model: Arc::new(model) };
+            self.custom.insert((kind, named(&json)), item);
+            return;
+        }
+        let kind = kind_of(&json);
         let model = DECODER.object(kind, &json).unwrap_or_else(|wrong| panic!("{wrong:?}: {json}"));
         let item = Item { json: Arc::new(json.clone()), model: Arc::new(model) };
         self.others.insert((kind.as_str(), named(&json)), item);
@@ -201,9 +240,17 @@ impl Objects {
         self.placed().filter(move |(_, pod)| node_of(pod) == Some(node))
     }
 
-    /// Returns the same objects with only these of the pending pods.
+    /// Returns the same objects with only these of the pending pods. Where quotas count what waits, the others stay and are
+    /// kept from being placed.
     pub(crate) fn only(&self, keys: &[String]) -> Self {
         let mut rest = self.clone();
+        if self.plugins == Plugins::Koordinator && !self.is_emptied {
+            let others: Vec<String> = self.pending().map(|(key, _)| key.clone()).collect();
+            for other in others.iter().filter(|key| !keys.contains(key)) {
+                rest.change_pod(other, |json| json["spec"]["schedulingGates"] = json!([{"name": ASIDE}]));
+            }
+            return rest;
+        }
         rest.pods.retain(|key, pod| node_of(&pod.json).is_some() || keys.contains(key));
         rest
     }
@@ -240,6 +287,7 @@ impl Objects {
         let mut rest = self.clone();
         let gone: Vec<String> = self.placed().map(|(key, _)| key.clone()).collect();
         gone.iter().filter(|key| !keeps.contains(*key)).for_each(|key| _ = rest.delete(key));
+        rest.is_emptied = true;
         rest
     }
 
@@ -255,13 +303,14 @@ impl Objects {
     pub(crate) fn shown(&self) -> String {
         let all = self.nodes.values().map(|item| &item.json);
         let all = all.chain(self.others.values().map(|item| &item.json));
+        let all = all.chain(self.custom.values().map(|item| &item.json));
         let all = all.chain(self.pods.values().map(|item| &item.json));
         all.map(|json| format!("{json}\n")).collect()
     }
 
     /// Returns the number of objects, by which the smallest example is chosen.
     pub(crate) fn size(&self) -> usize {
-        self.nodes.len() + self.pods.len() + self.others.len()
+        self.nodes.len() + self.pods.len() + self.others.len() + self.custom.len()
     }
 
     /// Returns a copy of a pod as somebody would create it: without uid, place, gang and gates, under another name.

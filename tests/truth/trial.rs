@@ -12,14 +12,26 @@ use pellucid::model::effect::{
     BindOrder, BindOutcome, Effect, EffectReport, EvictOrder, EvictOutcome, ObjectOrder, ObjectWrite,
     WriteOutcome,
 };
+use pellucid::plugins::registry;
 use serde_json::{Value, json};
 
 use crate::common::cluster::SCHEDULER;
 use crate::common::driver::{Core, default_profile, settings};
-use crate::objects::{Objects, gang_of, list, node_of, text};
+use crate::objects::{Objects, Plugins, gang_of, list, node_of, text};
 
 /// The default profile, parsed once.
 static PROFILE: LazyLock<Profile> = LazyLock::new(|| default_profile(SCHEDULER));
+/// The default profile with Koordinator's plugins.
+static KOORDINATOR: LazyLock<Profile> = LazyLock::new(|| {
+    let names = ["ElasticQuota", "DeviceShare", "NodeNUMAResource", "LoadAwareScheduling", "Reservation"];
+    let enabled: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+    let config = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": SCHEDULER, "plugins": {"multiPoint": {"enabled": enabled}}}],
+    });
+    let parsed = pellucid::config::parse(&config.to_string(), "the test's", &registry());
+    parsed.expect("a configuration").profiles.remove(0)
+});
 /// Rounds after which a cluster counts as one that never settles.
 const MOST_ROUNDS: usize = 24;
 /// Steps of one round.
@@ -51,9 +63,16 @@ pub(crate) fn pod_key(key: &str) -> PodKey {
 impl Live {
     /// Starts a scheduler with these objects. Pods on nodes come first, then the others as they were created.
     pub(crate) fn of(objects: Objects) -> Self {
-        let mut core = Core::new(settings(PROFILE.clone()));
+        let profile = match objects.plugins {
+            Plugins::InTree => &PROFILE,
+            Plugins::Koordinator => &KOORDINATOR,
+        };
+        let mut core = Core::new(settings(Profile::clone(profile)));
         for item in objects.others.values() {
             core.apply(Input::ObjectApplied(item.model.clone()));
+        }
+        for item in objects.custom.values() {
+            core.apply(Input::CustomApplied(item.model.clone()));
         }
         for item in objects.nodes.values() {
             core.apply(Input::NodeApplied(item.model.clone()));
@@ -186,7 +205,9 @@ impl Live {
 
     /// Writes an object, and does what the volume controller and the provisioner would do next.
     fn write(&mut self, order: &ObjectOrder) {
-        if let ObjectWrite::Patch { object, patch, .. } = &order.write {
+        if let ObjectWrite::Patch { object, patch, .. } = &order.write
+            && !matches!(object.plural, "elasticquotas")
+        {
             let kind = match object.plural {
                 "persistentvolumes" => "PersistentVolume",
                 "persistentvolumeclaims" => "PersistentVolumeClaim",
@@ -328,6 +349,11 @@ impl Live {
         for ((kind, key), item) in &now.others {
             if before.others.get(&(*kind, key.clone())).is_none_or(|old| old.json != item.json) {
                 self.core.apply(Input::ObjectApplied(item.model.clone()));
+            }
+        }
+        for (key, item) in &now.custom {
+            if before.custom.get(key).is_none_or(|old| old.json != item.json) {
+                self.core.apply(Input::CustomApplied(item.model.clone()));
             }
         }
         for (key, item) in &now.pods {

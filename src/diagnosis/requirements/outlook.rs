@@ -59,7 +59,7 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
     if asked.masks.pod.is_none() && nodes.iter().any(|node| asked.masks.of(*node) == 0) {
         return of(NOW, "a node takes it as things are");
     }
-    if asked.is_closed() {
+    if asked.is_closed() && !evicts_who_stays(snapshot, asked) {
         return never(snapshot, asked);
     }
     if let Some(node) = preempts(snapshot, asked, now) {
@@ -149,6 +149,12 @@ fn under_way(snapshot: &Snapshot, id: PodId, place: &Name) -> Option<Outlook> {
         would_leave: leave.iter().take(MOST_LISTED).map(|key| called(cluster, key)).collect(),
         ..of(PREEMPTING, format!("{place} takes it once {who}"))
     })
+}
+
+/// Returns whether the pod may evict pods whose end gives no room to others, as they come back where they were.
+fn evicts_who_stays(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> bool {
+    let pod = &asked.record.pod;
+    !pod.never_preempts && known(snapshot).population.has_lower_that_stays(&snapshot.cluster, pod.priority)
 }
 
 /// Returns the place that the pod has after preemption. A pending pod keeps its nomination.
@@ -265,6 +271,8 @@ pub(crate) struct Emptied<'a> {
     asked: &'a PodRequirements<'a>,
     /// The nodes that are asked.
     nodes: Vec<NodeIdx>,
+    /// Whether pods that come back where they were are gone too, of which the pod may evict some.
+    evicts: bool,
     all: State,
     /// `None` when no placed pod that can leave is needed.
     but_needed: OnceCell<Option<State>>,
@@ -276,13 +284,19 @@ impl<'a> Emptied<'a> {
     }
 
     fn on(snapshot: &'a Snapshot, asked: &'a PodRequirements<'a>, nodes: &[NodeIdx]) -> Self {
+        Self::with(snapshot, asked, nodes, evicts_who_stays(snapshot, asked))
+    }
+
+    fn with(snapshot: &'a Snapshot, asked: &'a PodRequirements<'a>, nodes: &[NodeIdx], evicts: bool) -> Self {
         // Of a pod without a place the emptied cluster is that of every other one.
         let all = match asked.record.node {
-            None => known(snapshot).emptied(|| without(&snapshot.cluster, |_| true)).fork(),
-            Some(_) => without(&asked.cluster, |_| true),
+            None if !evicts => {
+                known(snapshot).emptied(|| without(&snapshot.cluster, |r| r.pod.can_leave())).fork()
+            }
+            _ => without(&asked.cluster, |r| leaves_for(asked, r, evicts)),
         };
         let all = State::of(all, asked, nodes);
-        Self { snapshot, asked, nodes: nodes.to_vec(), all, but_needed: OnceCell::new() }
+        Self { snapshot, asked, nodes: nodes.to_vec(), evicts, all, but_needed: OnceCell::new() }
     }
 
     fn but_needed(&self) -> Option<&State> {
@@ -291,7 +305,8 @@ impl<'a> Emptied<'a> {
             let is_needed = |r: &PodRecord| shapes.contains(&r.shape);
             let mut placed = asked.cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
             let is_any = !shapes.is_empty() && placed.any(|(_, r)| is_needed(r));
-            is_any.then(|| State::of(without(&asked.cluster, |r| !is_needed(r)), asked, &self.nodes))
+            let leaves = |r: &PodRecord| leaves_for(asked, r, self.evicts) && !is_needed(r);
+            is_any.then(|| State::of(without(&asked.cluster, leaves), asked, &self.nodes))
         };
         self.but_needed.get_or_init(state).as_ref()
     }
@@ -385,11 +400,16 @@ fn needed_shapes(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> FxHashSet<
     leaving.filter(|(_, spec)| needs(&filters, of_pod, spec)).map(|(shape, _)| shape).collect()
 }
 
-/// Returns a copy of the state without the pods that can leave and that `leaves` accepts, pending ones too, and without
-/// nominations.
+/// Returns whether the end of a pod gives its room to the one that is asked about: if it does not come back where it was, or
+/// if that one may evict it.
+fn leaves_for(asked: &PodRequirements<'_>, record: &PodRecord, evicts: bool) -> bool {
+    record.pod.can_leave() || evicts && record.pod.priority < asked.record.pod.priority
+}
+
+/// Returns a copy of the state without the pods that `leaves` accepts, pending ones too, and without nominations.
 fn without(cluster: &Cluster, leaves: impl Fn(&PodRecord) -> bool) -> Cluster {
     let mut cluster = cluster.fork();
-    let gone = cluster.pods().filter(|(_, r)| r.pod.can_leave() && leaves(r));
+    let gone = cluster.pods().filter(|(_, r)| leaves(r));
     let gone: Vec<PodId> = gone.map(|(id, _)| id).collect();
     cluster.withdraw(&gone);
     let nominated: Vec<PodId> = cluster.nominator().nodes().flat_map(|(_, pods)| pods.to_vec()).collect();
@@ -400,9 +420,9 @@ fn without(cluster: &Cluster, leaves: impl Fn(&PodRecord) -> bool) -> Cluster {
 }
 
 /// Returns the emptied cluster that takes the pod: without all pods that can leave, or without those of them that the pod
-/// does not need, if it fits only there.
+/// does not need, if it fits only there. Copies of the pod evict nobody.
 pub(crate) fn emptied_for(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> Cluster {
-    let emptied = Emptied::of(snapshot, asked);
+    let emptied = Emptied::with(snapshot, asked, asked.cluster.present(), false);
     match (emptied.takes(), emptied.but_needed()) {
         (Some(false), Some(but_needed)) => but_needed.cluster.fork(),
         _ => emptied.all.cluster.fork(),

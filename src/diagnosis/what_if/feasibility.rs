@@ -65,6 +65,22 @@ pub(crate) fn of_pod(
     Ok(body)
 }
 
+/// Returns the pod with less of some resources, and the node that takes it now.
+fn place_cut(
+    snapshot: &Snapshot,
+    asked: &PodRequirements<'_>,
+    cuts: &[(Name, i64)],
+    now: Now,
+) -> Option<(Pod, Name)> {
+    let of = Target::Pod(asked.record.pod.key.clone());
+    let shrunk = cuts.iter().fold(Pod::clone(&asked.record.pod), |pod, (resource, amount)| {
+        let resource = resource.clone();
+        Edit::SetRequest { of: of.clone(), resource, amount: *amount, instead_of: None }.changed(&pod)
+    });
+    let node = Simulation::without(snapshot, asked.id, now).place_copy(&shrunk)?;
+    Some((shrunk, node))
+}
+
 /// Returns the largest variant of the pod that fits now: its requests cut to what the best node has free.
 fn largest(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option<LargestNow> {
     if asked.masks.pod.is_some() {
@@ -90,12 +106,24 @@ fn largest(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option
     let nodes = asked.cluster.by_name().iter().filter(lacks_resources_only);
     // Among equal nodes, the first by name wins.
     let best = nodes.filter_map(cut).reduce(|best, other| if other.0 > best.0 { other } else { best });
-    let (part, cuts) = best?;
-    let of = Target::Pod(asked.record.pod.key.clone());
-    let shrunk = cuts.into_iter().fold(Pod::clone(&asked.record.pod), |pod, (resource, amount)| {
-        Edit::SetRequest { of: of.clone(), resource, amount, instead_of: None }.changed(&pod)
-    });
-    let node = Simulation::without(snapshot, asked.id, now).place_copy(&shrunk)?;
+    let (mut part, mut cuts) = best?;
+    let (mut shrunk, mut node) = place_cut(snapshot, asked, &cuts, now)?;
+    // Of a node that another plugin refuses by size, as by NUMA nodes, what it has left is not known here, only tried.
+    if let [(resource, fits)] = &mut cuts[..] {
+        let requested = asked.record.pod.spec.requests.list.amount(resource);
+        let place = |amount: i64| place_cut(snapshot, asked, &[(resource.clone(), amount)], now);
+        let mut refused = requested;
+        let mut next = fits.saturating_add(1);
+        while next < refused {
+            match place(next) {
+                Some(found) => ((shrunk, node), *fits) = (found, next),
+                None => refused = next,
+            }
+            next = if refused - *fits > 1 { *fits + (refused - *fits) / 2 } else { refused };
+        }
+        let fits_part = i128::from(*fits) * 1_000_000 / i128::from(requested.max(1));
+        part = u32::try_from(fits_part).unwrap_or(part);
+    }
     let requests = shrunk.spec.requests.list.named();
     let requests = requests.map(|(name, amount)| (name.to_string(), format_amount(&name, amount))).collect();
     Some(LargestNow { node: node.to_string(), requests, percent: part / 10_000 })

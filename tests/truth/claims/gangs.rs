@@ -197,6 +197,10 @@ impl Gang<'_> {
                 let says_wait = words.contains("Wait for") || self.body["verdict"]["resolver"] == "time";
                 tally.agree(self.case, "wait against never", !says_wait, || told(words));
             }
+            // Members that have places and leave too are missing afterwards.
+            "NotNow" if self.has_lost_members() => {
+                tally.skip(self.case, "members were evicted", || told("nothing"));
+            }
             "NotNow" => {
                 let (all, kept) = emptied();
                 tally.check(self.case, code, all || kept, || told("it has no quorum when emptied"));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::case::Case;
 use crate::edits::{Done, apply};
 use crate::made;
-use crate::objects::{Objects, list, node_of, text};
+use crate::objects::{Objects, is_aside, list, node_of, text};
 use crate::random::Rng;
 use crate::report::Tally;
 use crate::trial::Live;
@@ -109,7 +109,8 @@ fn one(case: &Case, question: &Question, tally: &mut Tally) {
         objects.put_pod(pod.clone());
     }
     let before = objects.clone();
-    let asked: Vec<String> = objects.pending().map(|(key, _)| key.clone()).collect();
+    let asked = objects.pending().filter(|(_, pod)| !is_aside(pod));
+    let asked: Vec<String> = asked.map(|(key, _)| key.clone()).collect();
     let mut live = Live::of(in_queue_order(objects, question));
     live.settle();
     let happened = live.places(&asked);

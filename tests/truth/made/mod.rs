@@ -1,13 +1,14 @@
 //! Random clusters, as the objects of an API server: what users have, with the mistakes that users make.
 
 mod gangs;
+mod koordinator;
 mod nodes;
 mod pods;
 mod volumes;
 
 use serde_json::{Value, json};
 
-use crate::objects::Objects;
+use crate::objects::{Objects, Plugins};
 use crate::random::Rng;
 
 pub(crate) use pods::pod;
@@ -50,6 +51,14 @@ pub(crate) fn cluster(seed: u64) -> Objects {
     if theme.has_gangs {
         gangs::add(rng, &mut objects, &theme);
     }
+    objects
+}
+
+/// Makes the objects of a cluster on which Koordinator's plugins decide too.
+pub(crate) fn koordinator_cluster(seed: u64) -> Objects {
+    let mut objects = cluster(seed);
+    objects.plugins = Plugins::Koordinator;
+    koordinator::add(&mut Rng::new(seed, 3), &mut objects);
     objects
 }
 
