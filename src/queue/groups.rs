@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use pellucid_cluster::{EventKinds, ShapeId};
-use pellucid_model::{PodId, Slots};
 use pellucid_model::collections::{FxHashMap, Lasting};
+use pellucid_model::{PodId, Slots};
 
 use super::{RefusedBy, UnitId};
 

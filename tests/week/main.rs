@@ -6,7 +6,7 @@
 //! counts the bytes of the whole process.
 //!
 //! The test plays some hours of a small cluster, in which the bounded memories are full after 16 hours. By hand a week of a
-//! large one, 15 million pod events, in which they are full after the first hour; it takes 25 minutes of one CPU:
+//! large one, 15 million pod events, in which they are full after the first hour; it takes 45 minutes of one CPU:
 //!
 //! ```text
 //! PELLUCID_WEEK_HOURS=168 cargo test --release --test week -- --nocapture
