@@ -194,7 +194,7 @@ pub struct ScheduledCondition {
 
 /// The object for which a pod of the state stands: one of a plugin's kind that is scheduled as a pod is. The API server
 /// has no such pod; what is decided about it is written to the object.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct StandsFor {
     /// `apiVersion` of the object.
     pub api_version: Name,
@@ -204,6 +204,14 @@ pub struct StandsFor {
     pub namespace: Name,
     /// Name of the object. Its uid is that of the pod.
     pub name: Name,
+}
+
+impl fmt::Display for StandsFor {
+    /// Writes kind and name, such as `Reservation r1`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, namespace, name, .. } = self;
+        if namespace.is_empty() { write!(f, "{kind} {name}") } else { write!(f, "{kind} {namespace}/{name}") }
+    }
 }
 
 /// A field of a pod that alone decides how much of a resource the pod requests, where that is not the sum of containers.

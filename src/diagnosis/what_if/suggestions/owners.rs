@@ -85,10 +85,8 @@ pub(super) fn command(owner: Option<&OwnerOf>, pods: &[&Pod], edit: &Edit, among
             }
             place.removed(&gone)
         }
-        Edit::DropPodAffinity(_) => place.removed(&json!({"affinity": {"podAffinity": {REQUIRED: null}}})),
-        Edit::DropPodAntiAffinity(_) => {
-            place.removed(&json!({"affinity": {"podAntiAffinity": {REQUIRED: null}}}))
-        }
+        Edit::RelaxPodAffinity(_) => Some(place.preferring("podAffinity")),
+        Edit::RelaxPodAntiAffinity(_) => Some(place.preferring("podAntiAffinity")),
         Edit::DropHostPorts(_) => {
             let spec = place.spec;
             Some(place.filtered(&format!(
@@ -106,6 +104,7 @@ pub(super) fn command(owner: Option<&OwnerOf>, pods: &[&Pod], edit: &Edit, among
     }
 }
 
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 fn place<'a>(owner: Option<&OwnerOf>, pods: &'a [&'a Pod], among: Among) -> Option<Place<'a>> {
@@ -214,6 +213,16 @@ impl Place<'_> {
         let (kubectl, object) = (self.kubectl(), &self.object);
         self.finished(format!(
             "{kubectl} get {object} -o json | jq '{filter}' | {kubectl} replace{force} -f -"
+        ))
+    }
+
+    /// Returns the command that makes what pods require of other pods a preference.
+    fn preferring(&self, field: &str) -> String {
+        let term = "{weight: 100, podAffinityTerm: .}";
+        self.filtered(&format!(
+            "({}.affinity.{field} | select(.{REQUIRED})) |= \
+             (.{PREFERRED} += (.{REQUIRED} | map({term})) | del(.{REQUIRED}))",
+            self.spec
         ))
     }
 

@@ -405,7 +405,9 @@ impl Search<'_> {
         let Some(node) = self.asked.cluster.by_name().first() else { return Vec::new() };
         let parts = cause.reasons.iter().filter_map(|reason| {
             let code = match reason.code {
-                ReasonCode::AffinityTermsConflict => ReasonCode::NodeAffinityMismatch,
+                ReasonCode::AffinityTermsConflict | ReasonCode::NamedNodesMissing => {
+                    ReasonCode::NodeAffinityMismatch
+                }
                 other => other,
             };
             let reason = pellucid_framework::Reason { code, subject: reason.subject.clone() };
