@@ -11,10 +11,10 @@ use pellucid::model::{GangKey, Name, Node, Pod, PodKey, PodSpec};
 use serde_json::{Value, json};
 
 use crate::common::driver::Core;
-use crate::common::made::{SECOND, core_with, mark, node, on, pod, ranked};
+use crate::common::made::{SECOND, core_with, labelled, mark, node, on, pod, ranked};
 use crate::common::reads::{ask, list, text};
 use crate::common::storage::{claim, class, using, volume};
-use crate::fixing::names;
+use crate::fixing::{beside, names};
 
 const HOST: &str = "kubernetes.io/hostname";
 
@@ -166,4 +166,29 @@ fn a_gang_that_waits_elsewhere_leaves_it_known_who_takes_the_place() {
     let mut core = world(1000);
     assert_eq!(told(&mut core).0, "unknown");
     assert_eq!(done(&mut core).as_deref(), Some("w"));
+}
+
+#[test]
+fn where_the_pod_goes_among_others_is_told() {
+    let zone = |name: &str, milli_cpu| {
+        let host = host(name, milli_cpu);
+        Node { labels: host.labels.with("zone".into(), "z".into()), ..host }
+    };
+    let mut core = core_with(&[zone("a", 2000), zone("b", 1000), zone("full", 100)]);
+    let mut keeps_off = PodSpec::clone(&pod("x", 100).spec);
+    keeps_off.pod_anti_affinity = beside("app", "q", "zone");
+    core.see(&on(&Pod { spec: Arc::new(keeps_off), ..pod("x", 100) }, "full"));
+    let kept_off = |pod: Pod| Pod { never_preempts: true, ..labelled(pod, "app", "q") };
+    core.attempt(&kept_off(ranked("ahead", 1500, 5)));
+    core.attempt(&kept_off(pod("p", 600)));
+    let body = fixes_of_p(&mut core);
+    let fix = list(&body, "/fixes").iter().find(|fix| text(fix, "/text") == "let pod ns/x go");
+    let fix = fix.unwrap_or_else(|| panic!("{body:#}"));
+    assert_eq!(
+        (text(fix, "/inCompany"), text(fix, "/node"), text(fix, "/nodeInCompany")),
+        ("holds", "a", "b")
+    );
+    core.delete(&pod("x", 100));
+    core.run();
+    assert_eq!(core.node_of(&pod("p", 600)).as_deref(), Some("b"));
 }

@@ -25,8 +25,9 @@ const MOST_WAITING: usize = 4;
 /// Whether a fix holds in company.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum InCompany {
-    /// The pod, or the gang's quorum with the member that is asked about, has its place at the end.
-    Holds,
+    /// The pod, or the gang's quorum with the member that is asked about, has its place at the end: that of the pod or the
+    /// member is on this node, however the change is carried out.
+    Holds(Option<Name>),
     /// It has none. These went to where it has its place without others, in this order; none if what it needs is taken
     /// elsewhere.
     Taken(Vec<PodKey>),
@@ -37,10 +38,25 @@ pub(super) enum InCompany {
 }
 
 impl InCompany {
+    pub(super) fn holds(&self) -> bool {
+        matches!(self, Self::Holds(_))
+    }
+
+    /// Returns what is said in this plan and another one.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Holds(node), Self::Holds(place)) => {
+                Self::Holds(node.filter(|node| Some(node) == place.as_ref()))
+            }
+            (said @ Self::Taken(_), Self::Taken(_)) => said,
+            _ => Self::Unknown,
+        }
+    }
+
     /// Returns the name in bodies.
     pub(super) fn as_str(&self) -> &'static str {
         match self {
-            Self::Holds => "holds",
+            Self::Holds(_) => "holds",
             Self::Taken(_) => "taken",
             Self::Unknown => "unknown",
         }
@@ -113,7 +129,7 @@ impl<'s> Company<'s> {
     pub(super) fn judge(&mut self, parts: &[Part], node: Option<&str>) -> InCompany {
         let deletes = parts.iter().any(|part| matches!(part.edit, Edit::DeletePod(_)));
         if !self.has_others && !deletes {
-            return InCompany::Holds;
+            return InCompany::Holds(node.map(Name::new));
         }
         let mut parts = parts.to_vec();
         put_in_order(&mut parts);
@@ -121,8 +137,7 @@ impl<'s> Company<'s> {
         if !self.has_terminating || said == InCompany::Unknown {
             return said;
         }
-        let other = self.judged(&parts, node, Leaving::Before);
-        if other.as_str() == said.as_str() { said } else { InCompany::Unknown }
+        said.and(self.judged(&parts, node, Leaving::Before))
     }
 
     fn judged(&mut self, parts: &[Part], node: Option<&str>, leaving: Leaving) -> InCompany {
@@ -132,20 +147,18 @@ impl<'s> Company<'s> {
         let one_by_one: Vec<&[Part]> = parts.chunk_by(|a, b| is_node(a) && is_node(b)).collect();
         let queue_end = match &together {
             _ if one_by_one.len() < 2 => return together,
-            InCompany::Holds => QueueEnd::Back,
+            InCompany::Holds(_) => QueueEnd::Back,
             InCompany::Taken(_) => QueueEnd::Front,
             InCompany::Unknown => return together,
         };
-        let apart = self.tried(&one_by_one, (Some(queue_end), leaving), node);
-        let is_same = apart.as_str() == together.as_str();
-        if is_same { together } else { InCompany::Unknown }
+        together.and(self.tried(&one_by_one, (Some(queue_end), leaving), node))
     }
 
     /// Carries out steps of a change, the others being planned after each.
     fn tried(&mut self, steps: &[&[Part]], when: When, node: Option<&str>) -> InCompany {
         let Some(mut simulation) = self.planned(steps, when) else { return InCompany::Unknown };
         if self.is_met(&simulation) {
-            return InCompany::Holds;
+            return InCompany::Holds(self.place_of(&simulation));
         }
         if simulation.is_waiting() {
             match self.outlasting(&simulation, steps, when) {
@@ -248,6 +261,18 @@ impl<'s> Company<'s> {
             simulation.plan(true);
         }
         Some(simulation)
+    }
+
+    /// Returns the node of the pod, or of the member that is asked about.
+    fn place_of(&self, simulation: &Simulation) -> Option<Name> {
+        let asked = match self.of {
+            Target::Pod(key) => Some(key),
+            Target::Gang(_) => self.member,
+        };
+        match simulation.fate(asked?) {
+            Fate::Placed { node, .. } => Some(node.clone()),
+            _ => None,
+        }
     }
 
     /// Returns the pods that are asked about.

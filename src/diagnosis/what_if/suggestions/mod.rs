@@ -127,7 +127,7 @@ fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, 
     meta.truncated = found.truncated;
     found.fixes.sort_by_cached_key(|fix| {
         let (cost, edits) = rank(&fix.parts);
-        (cost, fix.company != Some(InCompany::Holds), edits)
+        (cost, !fix.company.as_ref().is_some_and(InCompany::holds), edits)
     });
     Suggestions {
         meta,
@@ -157,6 +157,10 @@ fn fix_body(snapshot: &Snapshot, fix: Candidate) -> Fix {
     let cost = cost(&parts);
     let owner = parts.iter().find_map(|part| part.owner.clone());
     let in_company = company.as_ref().map(|company| company.as_str().to_owned());
+    let node_in_company = match &company {
+        Some(InCompany::Holds(node)) => node.as_ref().map(ToString::to_string),
+        _ => None,
+    };
     let taken_by = match company {
         Some(InCompany::Taken(pods)) => pods.iter().map(ToString::to_string).collect(),
         _ => Vec::new(),
@@ -177,6 +181,7 @@ fn fix_body(snapshot: &Snapshot, fix: Candidate) -> Fix {
         node,
         slots,
         in_company,
+        node_in_company,
         taken_by,
         widened,
         gang: None,

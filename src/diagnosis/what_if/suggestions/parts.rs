@@ -135,10 +135,17 @@ fn requested_in(pod: &Pod, resource: &Name, amount: i64) -> String {
     if pod.requests_of_one {
         return String::new();
     }
-    match request_field(pod, resource, amount).map(|field| &field.init_container) {
-        Some(Some((_, name))) => format!(" in init container {name}"),
-        Some(None) => " in spec.resources".into(),
-        None => ", all its containers together".into(),
+    let Some(field) = request_field(pod, resource, amount) else {
+        return ", all its containers together".into();
+    };
+    let place = match (&field.init_container, &field.container) {
+        (Some((_, name)), _) => format!("init container {name}"),
+        (None, Some((_, name))) => format!("container {name}"),
+        (None, None) => "spec.resources".into(),
+    };
+    match field.beside {
+        0 => format!(" in {place}"),
+        beside => format!(" in all: {} in {place}", format_amount(resource, amount - beside)),
     }
 }
 
