@@ -21,6 +21,7 @@ mod reservation_operating_pods;
 mod reservation_rules;
 mod reservation_shares;
 mod reservation_taking_over;
+mod reservation_telling;
 
 use common::cases::Cases;
 use serde_json::Value;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use pellucid_cluster::objects::ObjectKey;
 use pellucid_cluster::{Cluster, Input};
 use pellucid_model::pod::PodPhase;
+use pellucid_model::relations::{PodTerms, WeightedTerm};
 use pellucid_model::requests::{DEFAULT_MEMORY, DEFAULT_MILLI_CPU, PodRequests, ResourceList};
 use pellucid_model::selector::{Labels, NodeAffinity};
 use pellucid_model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
@@ -128,6 +129,10 @@ pub enum Edit {
     DropHostPorts(Target),
     /// Makes the topology spread constraints of pods soft.
     RelaxSpread(Target),
+    /// Makes the required pod affinity of pods a preference.
+    RelaxPodAffinity(Target),
+    /// Makes the required pod anti-affinity of pods a preference.
+    RelaxPodAntiAffinity(Target),
     /// Removes the required pod affinity of pods.
     DropPodAffinity(Target),
     /// Removes the required pod anti-affinity of pods.
@@ -140,6 +145,15 @@ pub enum Edit {
         gang: GangKey,
         /// Number of members of a quorum.
         min: u32,
+    },
+    /// Sets how much of a resource must be free before a gang is planned, in its PodGroup.
+    SetMinResource {
+        /// The gang.
+        gang: GangKey,
+        /// Name of the resource.
+        resource: Name,
+        /// Amount in the base unit of the resource.
+        amount: i64,
     },
     /// Sets the weight of a plugin's scores in every profile; with 0 they do not count.
     SetWeight {
@@ -204,6 +218,9 @@ impl Edit {
                 Ok(vec![Input::CustomDeleted(*kind, key.clone())])
             }
             Self::SetQuorum { gang, min } => quorum::inputs(cluster, gang, *min),
+            Self::SetMinResource { gang, resource, amount } => {
+                quorum::with_min_resource(cluster, gang, (resource, *amount))
+            }
             _ => {
                 let ids = self.target().map_or(Ok(Vec::new()), |of| members(cluster, of))?;
                 let pods = ids.into_iter().filter_map(|id| cluster.pod(id));
@@ -250,6 +267,8 @@ impl Edit {
             }
             Self::DropHostPorts(_) => spec.host_ports = Box::default(),
             Self::RelaxSpread(_) => spec.spread.iter_mut().for_each(|constraint| constraint.is_hard = false),
+            Self::RelaxPodAffinity(_) => relax(&mut spec.pod_affinity),
+            Self::RelaxPodAntiAffinity(_) => relax(&mut spec.pod_anti_affinity),
             Self::DropPodAffinity(_) => spec.pod_affinity.required = Box::default(),
             Self::DropPodAntiAffinity(_) => spec.pod_anti_affinity.required = Box::default(),
             Self::RemoveGates(_) => pod.gates = Box::default(),
@@ -278,12 +297,24 @@ impl Edit {
             | Self::DropNodeAffinity(of)
             | Self::DropHostPorts(of)
             | Self::RelaxSpread(of)
+            | Self::RelaxPodAffinity(of)
+            | Self::RelaxPodAntiAffinity(of)
             | Self::DropPodAffinity(of)
             | Self::DropPodAntiAffinity(of)
             | Self::RemoveGates(of) => Some(of),
             _ => None,
         }
     }
+}
+
+/// Weight of a term that was required, the largest there is.
+const WEIGHT: i32 = 100;
+
+/// Makes required terms preferences.
+fn relax(terms: &mut PodTerms) {
+    let required = std::mem::take(&mut terms.required).into_iter();
+    let softer = required.map(|term| WeightedTerm { weight: WEIGHT, term });
+    terms.preferred = std::mem::take(&mut terms.preferred).into_iter().chain(softer).collect();
 }
 
 fn find_node<'c>(cluster: &'c Cluster, name: &Name) -> Result<&'c Arc<Node>, String> {
@@ -386,7 +417,17 @@ fn set_request(requests: &mut PodRequests, resource: &Name, amount: i64) {
             requests.non_zero_memory = assumed(requests.non_zero_memory, list.memory, amount, DEFAULT_MEMORY);
             list.memory = amount;
         }
+        _ => set_amount(list, resource, amount),
+    }
+}
+
+/// Sets the amount of a resource in a list.
+pub(super) fn set_amount(list: &mut ResourceList, resource: &Name, amount: i64) {
+    match &**resource {
+        "cpu" => list.milli_cpu = amount,
+        "memory" => list.memory = amount,
         "ephemeral-storage" => list.ephemeral_storage = amount,
+        "pods" => list.pods = amount,
         _ => {
             let mut scalars = list.scalars.to_vec();
             scalars.retain(|(name, _)| name != resource);

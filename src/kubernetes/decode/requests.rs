@@ -69,40 +69,72 @@ pub(crate) fn are_of_one(spec: &wire::PodSpec) -> Result<bool, Fault> {
     Ok((containers, init_containers) == (1, 0) && overhead.is_empty() && pod_level.is_empty())
 }
 
-/// Reads which fields decide what a pod requests beside its containers. Resources with overhead are left out, and init
-/// containers whose requests count beside those of sidecars.
+/// Reads which fields decide what a pod with several containers requests, of each resource the one with the widest reach.
 pub(crate) fn request_fields(spec: &wire::PodSpec) -> Result<Box<[RequestField]>, Fault> {
     let of = |c: &wire::Container| Ok(ContainerRequests { amounts: wanted(c)?, is_sidecar: is_sidecar(c)? });
-    let names = spec.init_containers.each("initContainers", |c| name(&c.name, "name"))?;
     let all = RequestInputs {
         containers: spec.containers.each("containers", of)?,
         init_containers: spec.init_containers.each("initContainers", of)?,
         overhead: amounts(&spec.overhead, "overhead")?,
         pod_level: pod_level(spec)?,
     };
-    if names.is_empty() && all.pod_level.is_empty() {
+    let is_of_one = all.containers.len() == 1 && all.init_containers.is_empty();
+    if is_of_one && all.overhead.is_empty() && all.pod_level.is_empty() {
         return Ok(Box::default());
     }
-    let is_in = |list: &Amounts, resource: &Name| list.iter().any(|(known, _)| known == resource);
-    let sum = |inputs: &RequestInputs, resource: &Name| PodRequests::compute(inputs).list.amount(resource);
-    let mut fields = Vec::new();
-    for (resource, _) in all.pod_level.iter().filter(|(of, _)| !is_in(&all.overhead, of)) {
-        let rest = sum(&RequestInputs { pod_level: Vec::new(), ..all.clone() }, resource);
-        fields.push(RequestField { resource: resource.clone(), init_container: None, rest });
+    let init_names = spec.init_containers.each("initContainers", |c| name(&c.name, "name"))?;
+    let names = spec.containers.each("containers", |c| name(&c.name, "name"))?;
+    let mut fields = Fields { whole: PodRequests::compute(&all).list, best: Vec::new() };
+    for (at, (resource, own)) in all.pod_level.iter().enumerate() {
+        let mut others = all.clone();
+        others.pod_level.remove(at);
+        fields.add(&others, *own, RequestField { resource: resource.clone(), ..RequestField::default() });
     }
-    for (at, container) in all.init_containers.iter().enumerate().filter(|(_, c)| !c.is_sidecar) {
+    for (at, container) in all.init_containers.iter().enumerate() {
         for (resource, own) in &container.amounts {
             let mut others = all.clone();
             others.init_containers[at].amounts.retain(|(of, _)| of != resource);
-            let rest = sum(&others, resource);
-            let is_other = is_in(&all.overhead, resource) || is_in(&all.pod_level, resource);
-            if !is_other && rest < *own && sum(&all, resource) == *own {
-                let init_container = Some((at, names[at].clone()));
-                fields.push(RequestField { resource: resource.clone(), init_container, rest });
-            }
+            let init_container = Some((at, init_names[at].clone()));
+            let field =
+                RequestField { resource: resource.clone(), init_container, ..RequestField::default() };
+            fields.add(&others, *own, field);
         }
     }
-    Ok(fields.into())
+    for (at, container) in all.containers.iter().enumerate() {
+        for (resource, own) in &container.amounts {
+            let mut others = all.clone();
+            others.containers[at].amounts.retain(|(of, _)| of != resource);
+            let container = Some((at, names[at].clone()));
+            let field = RequestField { resource: resource.clone(), container, ..RequestField::default() };
+            fields.add(&others, *own, field);
+        }
+    }
+    Ok(fields.best.into())
+}
+
+/// The fields that decide what a pod requests.
+struct Fields {
+    whole: ResourceList,
+    best: Vec<RequestField>,
+}
+
+impl Fields {
+    /// Adds a field that has this amount, if the pod requests less without it and no other field reaches as far. What a pod
+    /// requests is the largest of several sums, so it falls with the field until another sum is the largest.
+    fn add(&mut self, others: &RequestInputs, own: i64, field: RequestField) {
+        let resource = &field.resource;
+        let (whole, rest) = (self.whole.amount(resource), PodRequests::compute(others).list.amount(resource));
+        if rest >= whole {
+            return;
+        }
+        let known = self.best.iter().position(|known| known.resource == *resource);
+        let field = RequestField { rest, beside: whole - own, ..field };
+        match known {
+            None => self.best.push(field),
+            Some(at) if rest < self.best[at].rest => self.best[at] = field,
+            Some(_) => {}
+        }
+    }
 }
 
 /// Reads the limits of a pod, summed up like its requests. Overhead adds to what has a limit. Faults have the whole

@@ -25,7 +25,7 @@ mod groups;
 mod orders;
 mod plan;
 mod preempt;
-mod resources;
+pub mod resources;
 mod search;
 mod status;
 mod trial;

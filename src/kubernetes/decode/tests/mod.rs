@@ -232,23 +232,87 @@ fn a_field_that_alone_decides_a_request_is_known() {
     let fields = |spec: Value| {
         let object = json!({"metadata": {"name": "p", "namespace": "ns"}, "spec": spec});
         let fields = Decoder::default().pod(&object).expect("readable").request_fields;
-        let field =
-            |f: &RequestField| (f.init_container.as_ref().map(|(at, name)| (*at, name.to_string())), f.rest);
+        let field = |f: &RequestField| {
+            let init = f.init_container.as_ref().map(|(at, name)| format!("init {at} {name}"));
+            let main = f.container.as_ref().map(|(at, name)| format!("{at} {name}"));
+            (init.or(main).unwrap_or_default(), f.rest, f.beside)
+        };
         fields.iter().map(field).collect::<Vec<_>>()
     };
     let level = json!({"requests": {"cpu": "40"}});
-    assert_eq!(fields(json!({"containers": [of("1"), of("2")], "resources": level})), [(None, 3000)]);
-    let init = json!({"containers": [of("1")], "initContainers": [of("2"), setup]});
-    assert_eq!(fields(init), [(Some((1, "setup".to_owned())), 2000)]);
-    for spec in [
-        json!({"containers": [of("1"), of("2")]}),
-        json!({"containers": [of("9")], "initContainers": [setup]}),
-        json!({"containers": [of("1")], "initContainers": [setup], "overhead": {"cpu": "1"}}),
-        json!({"containers": [of("1")], "initContainers": [sidecar, setup]}),
-        json!({"containers": [of("1")], "initContainers": [setup, setup]}),
+    let overhead = json!({"cpu": "1"});
+    for (spec, place, rest, beside) in [
+        (json!({"containers": [of("1"), of("2")], "resources": level}), "", 3000, 0),
+        (json!({"containers": [of("1"), of("2")], "resources": level, "overhead": overhead}), "", 4000, 1000),
+        (json!({"containers": [of("1")], "initContainers": [of("2"), setup]}), "init 1 setup", 2000, 0),
+        (json!({"containers": [of("1"), of("2")]}), "1 c", 1000, 1000),
+        (json!({"containers": [of("9")], "initContainers": [setup]}), "0 c", 6000, 0),
+        (json!({"containers": [of("3")], "overhead": overhead}), "0 c", 1000, 1000),
+        (
+            json!({"containers": [of("1")], "initContainers": [setup], "overhead": overhead}),
+            "init 0 setup",
+            2000,
+            1000,
+        ),
+        (json!({"containers": [of("1")], "initContainers": [sidecar, setup]}), "init 1 setup", 2000, 1000),
+        (json!({"containers": [of("1"), of("6")], "initContainers": [sidecar]}), "1 c", 2000, 2000),
     ] {
+        assert_eq!(fields(spec.clone()), [(place.to_owned(), rest, beside)], "{spec}");
+    }
+    for spec in
+        [json!({"containers": [of("1")]}), json!({"containers": [of("1")], "initContainers": [setup, setup]})]
+    {
         assert_eq!(fields(spec.clone()), [], "{spec}");
     }
+}
+
+/// What is said of the field that decides is so for every amount that it may get.
+#[test]
+fn a_pod_requests_less_by_what_its_field_is_lowered() {
+    let mut seed = 7_u64;
+    let mut random = |most: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % most
+    };
+    let mut tried = 0;
+    for _ in 0..500 {
+        let mut container = |is_init: bool| {
+            let mut made =
+                json!({"name": "c", "resources": {"requests": {"cpu": (1 + random(9)).to_string()}}});
+            if is_init && random(2) == 0 {
+                made["restartPolicy"] = "Always".into();
+            }
+            made
+        };
+        let containers = [container(false), container(false)];
+        let init_containers = [container(true), container(true)];
+        let n = (1 + random(2) as usize, random(3) as usize);
+        let mut spec = json!({"containers": containers[..n.0], "initContainers": init_containers[..n.1]});
+        if random(2) == 0 {
+            spec["overhead"] = json!({"cpu": "1"});
+        }
+        let read = |spec: &Value| {
+            let object = json!({"metadata": {"name": "p", "namespace": "ns"}, "spec": spec});
+            Decoder::default().pod(&object).expect("readable")
+        };
+        let pod = read(&spec);
+        let requested = pod.spec.requests.list.milli_cpu;
+        for field in &pod.request_fields {
+            for amount in (field.rest.max(field.beside)..requested).step_by(500) {
+                let mut lowered = spec.clone();
+                let (list, at) = match (&field.init_container, &field.container) {
+                    (Some((at, _)), _) => ("initContainers", *at),
+                    (_, Some((at, _))) => ("containers", *at),
+                    _ => panic!("{spec}"),
+                };
+                lowered[list][at]["resources"]["requests"]["cpu"] =
+                    format!("{}m", amount - field.beside).into();
+                assert_eq!(read(&lowered).spec.requests.list.milli_cpu, amount, "{spec}: {field:?}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 500, "{tried}");
 }
 
 #[test]
