@@ -19,6 +19,7 @@ fn requesting(milli_cpu: i64, gib: i64, gpus: i64) -> PodSpec {
         list: list(milli_cpu, gib, gpus),
         non_zero_milli_cpu: milli_cpu,
         non_zero_memory: gib * GIB,
+        by_containers: None,
     };
     PodSpec { requests, ..Default::default() }
 }
