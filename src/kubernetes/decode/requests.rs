@@ -1,11 +1,9 @@
 //! Decodes the requests of a pod: containers, sidecars, pod level, overhead, in-place resize.
 
-use pellucid_model::pod::{Qos, RequestField};
-use pellucid_model::requests::{
-    ContainerRequests, Exact, PodRequests, RequestInputs, ResourceList, rounded,
-};
-use pellucid_model::quantity::{self, QuantityError};
 use pellucid_model::Name;
+use pellucid_model::pod::{Qos, RequestField};
+use pellucid_model::quantity::{self, QuantityError};
+use pellucid_model::requests::{ContainerRequests, Exact, PodRequests, RequestInputs, ResourceList, rounded};
 
 use crate::decode::containers::is_sidecar;
 use crate::decode::decoder::rename_resources;
@@ -24,8 +22,7 @@ pub(crate) fn requests(spec: &wire::PodSpec, status: &wire::PodStatus) -> Result
         statuses(&status.init_container_statuses, "initContainerStatuses").map_err(under_status)?;
     let running_pod = in_use(&status.allocated_resources, &status.resources).map_err(under_status)?;
     let read = || {
-        let wanted = pod_level(spec)?;
-        let has_pod_level = !wanted.is_empty() || is_pod_level_filled_in(spec)?;
+        let wanted = filled_in(pod_level(spec)?, spec)?;
         let mut pod_level = wanted.clone();
         if let Some(running_pod) = running_pod {
             // Only what the spec names counts for the pod as a whole.
@@ -42,7 +39,6 @@ pub(crate) fn requests(spec: &wire::PodSpec, status: &wire::PodStatus) -> Result
             })?,
             overhead: exact(&spec.overhead, "overhead")?,
             pod_level,
-            has_pod_level,
         })
     };
     read().map(|inputs| PodRequests::compute(&inputs)).map_err(|fault: Fault| fault.under("spec"))
@@ -51,8 +47,7 @@ pub(crate) fn requests(spec: &wire::PodSpec, status: &wire::PodStatus) -> Result
 /// Reads the requests of a pod as a whole: of CPU, memory and huge pages. As API servers fill in, a resource that has only a
 /// limit there, and that no container requests, requests the limit.
 fn pod_level(spec: &wire::PodSpec) -> Result<Exact, Fault> {
-    let read =
-        |own: &wire::Resources| Ok((exact(&own.requests, "requests")?, exact(&own.limits, "limits")?));
+    let read = |own: &wire::Resources| Ok((exact(&own.requests, "requests")?, exact(&own.limits, "limits")?));
     let (mut wanted, limits) = spec.resources.within("resources", read)?;
     wanted.retain(|(name, _)| is_pod_level(name));
     if limits.is_empty() {
@@ -60,7 +55,10 @@ fn pod_level(spec: &wire::PodSpec) -> Result<Exact, Fault> {
     }
     let of_all = of_all_containers(spec)?;
     for (resource, limit) in limits {
-        let is_set = wanted.iter().chain(&of_all).any(|(known, _)| *known == resource);
+        let names = |(known, _): &(Name, i128)| *known == resource;
+        // Huge pages are not shared, so what containers request of them does not stand for the pod's.
+        let is_shared = matches!(resource.as_str(), "cpu" | "memory");
+        let is_set = wanted.iter().any(names) || (is_shared && of_all.iter().any(names));
         if !is_set && is_pod_level(&resource) {
             wanted.push((resource, limit));
         }
@@ -80,11 +78,22 @@ fn of_all_containers(spec: &wire::PodSpec) -> Result<Exact, Fault> {
     Ok(containers.into_iter().chain(init_containers).flatten().collect())
 }
 
-/// Reads whether API servers give a pod with limits as a whole the requests of its containers as its own.
-fn is_pod_level_filled_in(spec: &wire::PodSpec) -> Result<bool, Fault> {
-    let limits = spec.resources.within("resources", |own| exact(&own.limits, "limits"))?;
-    let is_shared = |(name, _): &(Name, i128)| matches!(name.as_str(), "cpu" | "memory");
-    Ok(!limits.is_empty() && of_all_containers(spec)?.iter().any(is_shared))
+/// Adds what API servers fill in: a pod with limits as a whole requests what its containers request of CPU and memory.
+fn filled_in(mut pod_level: Exact, spec: &wire::PodSpec) -> Result<Exact, Fault> {
+    if spec.resources.within("resources", |own| exact(&own.limits, "limits"))?.is_empty() {
+        return Ok(pod_level);
+    }
+    let of = |c: &wire::Container| Ok(ContainerRequests { amounts: wanted(c)?, is_sidecar: is_sidecar(c)? });
+    let containers = spec.containers.each("containers", of)?;
+    let init_containers = spec.init_containers.each("initContainers", of)?;
+    let inputs = RequestInputs { containers, init_containers, ..RequestInputs::default() };
+    for (resource, amount) in inputs.sums() {
+        let is_set = pod_level.iter().any(|(known, _)| *known == resource);
+        if !is_set && matches!(resource.as_str(), "cpu" | "memory") {
+            pod_level.push((resource, amount));
+        }
+    }
+    Ok(pod_level)
 }
 
 /// Reads whether a pod requests just what its only container does.
@@ -106,7 +115,6 @@ pub(crate) fn request_fields(spec: &wire::PodSpec) -> Result<Box<[RequestField]>
         init_containers: spec.init_containers.each("initContainers", of)?,
         overhead: exact(&spec.overhead, "overhead")?,
         pod_level: pod_level(spec)?,
-        has_pod_level: false,
     };
     if names.is_empty() && all.pod_level.is_empty() {
         return Ok(Box::default());
@@ -146,7 +154,6 @@ pub(crate) fn limits(spec: &wire::PodSpec) -> Result<ResourceList, Fault> {
             init_containers: spec.init_containers.each("initContainers", container)?,
             overhead: Vec::new(),
             pod_level: spec.resources.within("resources", |own| exact(&own.limits, "limits"))?,
-            has_pod_level: false,
         })
     };
     let mut inputs: RequestInputs = read().map_err(|fault: Fault| fault.under("spec"))?;

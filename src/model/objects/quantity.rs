@@ -210,7 +210,10 @@ mod tests {
             assert_eq!(units(text), Ok(want_units), "units {text}");
             let exact = thousandths(text).expect("a quantity");
             let capped = want_milli.unsigned_abs() == i64::MAX as u64;
-            assert!(if capped { exact.abs() >= i128::from(i64::MAX) } else { exact == want_milli.into() }, "{text}");
+            assert!(
+                if capped { exact.abs() >= i128::from(i64::MAX) } else { exact == want_milli.into() },
+                "{text}"
+            );
             assert_eq!(crate::requests::rounded("memory", exact), want_units, "rounded {text}");
         }
     }

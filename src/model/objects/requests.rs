@@ -104,8 +104,13 @@ pub struct RequestInputs {
     pub overhead: Exact,
     /// `spec.resources.requests`, which override the containers for the resources they name.
     pub pod_level: Exact,
-    /// Whether the pod has requests as a whole, of whatever resource.
-    pub has_pod_level: bool,
+}
+
+impl RequestInputs {
+    /// Returns what the pod requests of each resource, not rounded.
+    pub fn sums(&self) -> Exact {
+        aggregate(self, &[], true).into_iter().collect()
+    }
 }
 
 /// The requests of a pod.
@@ -150,9 +155,10 @@ impl PodRequests {
         let real = aggregate(inputs, &[], true);
         let mut defaults =
             vec![("cpu", i128::from(DEFAULT_MILLI_CPU)), ("memory", i128::from(DEFAULT_MEMORY) * 1000)];
+        let has_pod_level = !inputs.pod_level.is_empty();
         let by_containers =
-            inputs.has_pod_level.then(|| Box::new(resource_list(&aggregate(inputs, &defaults, false))));
-        if inputs.has_pod_level {
+            has_pod_level.then(|| Box::new(resource_list(&aggregate(inputs, &defaults, false))));
+        if has_pod_level {
             defaults.retain(|(name, _)| !real.contains_key(&Name::new(name)));
         }
         let non_zero = aggregate(inputs, &defaults, true);
@@ -276,7 +282,6 @@ mod tests {
             containers: vec![container(100, 10, false)],
             overhead: vec![("cpu".into(), 1)],
             pod_level: vec![("cpu".into(), 40)],
-            has_pod_level: true,
             ..Default::default()
         };
         assert_eq!(cpu_and_memory(&inputs), (41, 10));

@@ -326,15 +326,17 @@ impl Tree {
         quota.lends && !self.guarantees_usage
     }
 
-    /// Returns the resources that the children of a quota are given: those that one of them, or the quota itself unless
-    /// it is a root, has a max for.
+    /// Returns the resources that the children of a quota are given.
     pub(super) fn shared_resources(&self, parent: QuotaIdx) -> impl Iterator<Item = usize> {
+        (0..self.resources.len()).filter(move |r| self.is_shared(parent, *r))
+    }
+
+    /// Returns whether the children of a quota are given a resource: one of them, or the quota itself unless it is a root,
+    /// has a max for it.
+    pub(super) fn is_shared(&self, parent: QuotaIdx, r: usize) -> bool {
         let own = &self.quotas[parent];
-        let has = |quota: &Quota, r: usize| quota.cells[r].max.is_some();
-        (0..self.resources.len()).filter(move |r| {
-            (own.role != Role::Root && has(own, *r))
-                || own.children.iter().any(|child| has(&self.quotas[*child], *r))
-        })
+        let has = |quota: &Quota| quota.cells[r].max.is_some();
+        (own.role != Role::Root && has(own)) || own.children.iter().any(|child| has(&self.quotas[*child]))
     }
 }
 

@@ -143,6 +143,11 @@ fn a_pod_level_limit_is_the_request_of_what_no_container_requests() {
         "resources": {"limits": {"cpu": "8", "memory": "4Gi", "example.com/x": "1"}}}));
     let list = &spec.requests.list;
     assert_eq!((list.milli_cpu, list.memory, list.scalars.len()), (3000, 4 << 30, 0));
+    let pages = json!({"requests": {"hugepages-2Mi": "2Mi"}});
+    let spec = spec_of(json!({"containers": [{"resources": pages}],
+        "resources": {"limits": {"hugepages-2Mi": "64Mi"}}}));
+    assert_eq!(spec.requests.list.scalar(&"hugepages-2Mi".into()), 64 << 20);
+    assert_eq!(spec.requests.by_containers.as_ref().map(|of| of.scalars[0].1), Some(2 << 20));
 }
 
 #[test]
@@ -208,7 +213,8 @@ fn resize_counts_the_largest_unless_it_is_infeasible() {
     let list = |object: &Value| Decoder::default().pod(object).expect("readable").spec.requests.list.clone();
     assert_eq!((list(&object).milli_cpu, list(&object).memory), (4000 + 2000, 30));
     let mut allocated_alone = object.clone();
-    allocated_alone["status"]["containerStatuses"][0] = json!({"name": "c", "allocatedResources": {"cpu": "9"}});
+    allocated_alone["status"]["containerStatuses"][0] =
+        json!({"name": "c", "allocatedResources": {"cpu": "9"}});
     assert_eq!(list(&allocated_alone).milli_cpu, 4000 + 2000);
     object["status"]["conditions"] =
         json!([{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]);

@@ -85,6 +85,24 @@ fn ignored_extended_resources_do_not_filter() {
 }
 
 #[test]
+fn a_pod_with_requests_as_a_whole_is_scored_by_its_containers() {
+    let cluster = cluster_of([sized("n", 4000, 8, 4, 10)]);
+    let mut spec = requesting(3000, 6, 4);
+    let score = |spec: &PodSpec, resources: Value| {
+        let strategy = json!({"type": "MostAllocated", "resources": resources});
+        raw_scores(&*made(json!({"scoringStrategy": strategy})), &cluster, spec).expect("never skipped")
+    };
+    let gpu = json!([{"name": "cpu"}, {"name": "a.b/gpu"}]);
+    assert_eq!(score(&spec, json!([])), [75]);
+    spec.requests.by_containers = Some(Box::new(list(1000, 2, 2)));
+    assert_eq!(score(&spec, json!([])), [25]);
+    assert_eq!(score(&spec, gpu.clone()), [37], "25 of CPU, 50 of the cards");
+    spec.requests.by_containers = Some(Box::new(list(1000, 2, 0)));
+    assert_eq!(score(&spec, gpu), [25], "no container requests a card");
+    assert!(filter_all(&*default_fit(), &cluster, &requesting(5000, 0, 0)).contains_key("n"));
+}
+
+#[test]
 fn strategies() {
     let mut cluster = cluster_of([sized("a", 4000, 8, 4, 10), sized("b", 2000, 4, 0, 10)]);
     cluster.place(requesting(1000, 1, 1), "a");
