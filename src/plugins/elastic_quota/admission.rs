@@ -220,14 +220,12 @@ impl Quotas {
         Cause::new(NAME, Code::Unschedulable, Reason::about(ReasonCode::Plugin(reason), text.as_str()))
     }
 
-    /// Returns whether a quota has a limit for a resource: one that is shared out among it and its siblings has, with a max
-    /// or without, as in Koordinator; where its max is the limit, one that it has a max for.
+    /// Returns whether a quota has a limit for a resource: one that it has a max for and, unless its max is the limit, one that
+    /// is shared out among it and its siblings, as in Koordinator.
     pub(super) fn is_limited(&self, args: &QuotaArgs, at: QuotaIdx, r: usize) -> bool {
         let quota = self.tree.get(at);
-        match quota.parent.filter(|_| args.limits_runtime && quota.role == Role::Ordinary) {
-            Some(parent) => self.tree.is_shared(parent, r),
-            None => quota.cells[r].max.is_some(),
-        }
+        let parent = quota.parent.filter(|_| args.limits_runtime && quota.role == Role::Ordinary);
+        quota.cells[r].max.is_some() || parent.is_some_and(|parent| self.tree.is_shared(parent, r))
     }
 
     /// Names the quota that lacks something; one above the pod's own with the way down to that.

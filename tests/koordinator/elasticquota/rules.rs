@@ -66,9 +66,13 @@ fn a_quota_above_without_a_max_for_a_resource_has_what_it_is_given_of_it() {
         "" => quota("org", "koordinator-root-quota", &cpu("9")),
         _ => quota("org", "koordinator-root-quota", &json!({"cpu": "9", "memory": memory})),
     };
+    let leaf = |parent: &str| {
+        let mut leaf = quota("leaf", parent, &json!({"cpu": "4", "memory": "4Gi"}));
+        leaf["spec"]["min"] = json!({"memory": "2Gi"});
+        leaf
+    };
     let objects = |parent: Value, beside: Value| {
-        let leaf = quota("leaf", "org", &json!({"cpu": "4", "memory": "4Gi"}));
-        json!([node(), parent, quota("beside", "koordinator-root-quota", &beside), leaf])
+        json!([node(), parent, quota("beside", "koordinator-root-quota", &beside), leaf("org")])
     };
     let both = json!({"cpu": "9", "memory": "9Gi"});
     let refused = "Insufficient quotas, quotaNameTopo: [org leaf], runtime: cpu:1,memory:0, used: <empty>, pod's \
@@ -83,7 +87,12 @@ fn a_quota_above_without_a_max_for_a_resource_has_what_it_is_given_of_it() {
     let parents = json!({"enableCheckParentQuota": true});
     check("shared", objects(parent(""), both.clone()), parents.clone(), json!({"message": refused}));
     check("with a max", objects(parent("9Gi"), both.clone()), parents.clone(), json!({"node": "n"}));
-    check("not shared", objects(parent(""), cpu("9")), parents, json!({"node": "n"}));
+    check("asked for below", objects(parent(""), cpu("9")), parents.clone(), json!({"message": refused}));
+    let mut between = quota("between", "org", &cpu("9"));
+    between["metadata"]["labels"]["quota.scheduling.koordinator.sh/is-parent"] = json!("true");
+    let deep = json!([node(), parent(""), between, leaf("between")]);
+    let refused = refused.replace("[org leaf]", "[org between leaf]");
+    check("between has none to share", deep, parents, json!({"message": refused}));
     let maxes = json!({"enableCheckParentQuota": true, "enableRuntimeQuota": false});
     check("the max counts", objects(parent(""), both), maxes, json!({"node": "n"}));
 }
