@@ -84,7 +84,8 @@ fn a_quota_above_without_a_max_for_a_resource_has_what_it_is_given_of_it() {
         step.as_object_mut().expect("a step").extend(outcome.as_object().expect("fields").clone());
         assert_eq!(Case::new(&json!({"id": id, "objects": objects, "args": args})).check_steps(&[step]), 1);
     };
-    let parents = json!({"enableCheckParentQuota": true});
+    // The min of the quota is not scaled down to nothing, so that its parent is asked at all.
+    let parents = json!({"enableCheckParentQuota": true, "enableMinQuotaScale": false});
     check("shared", objects(parent(""), both.clone()), parents.clone(), json!({"message": refused}));
     check("with a max", objects(parent("9Gi"), both.clone()), parents.clone(), json!({"node": "n"}));
     check("asked for below", objects(parent(""), cpu("9")), parents.clone(), json!({"message": refused}));
