@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pellucid_cluster::objects::ObjectKey;
 use pellucid_cluster::{Cluster, Input};
-use pellucid_model::pod::PodPhase;
+use pellucid_model::pod::{PodPhase, RequestField};
 use pellucid_model::relations::{PodTerms, WeightedTerm};
 use pellucid_model::requests::{DEFAULT_MEMORY, DEFAULT_MILLI_CPU, PodRequests, ResourceList};
 use pellucid_model::selector::{Labels, NodeAffinity};
@@ -241,9 +241,14 @@ impl Edit {
     fn change(&self, pod: &mut Pod, spec: &mut PodSpec) {
         match self {
             Self::SetRequest { resource, amount, instead_of, .. } => {
-                set_request(&mut spec.requests, resource, *amount);
+                let mut set = |resource: &Name, amount| {
+                    let of_whole = |f: &RequestField| f.resource == *resource && f.init_container.is_none();
+                    let is_of_whole = pod.request_fields.iter().any(of_whole);
+                    set_request(&mut spec.requests, resource, amount, is_of_whole);
+                };
+                set(resource, *amount);
                 if let Some(other) = instead_of.as_ref().filter(|other| *other != resource) {
-                    set_request(&mut spec.requests, other, 0);
+                    set(other, 0);
                 }
             }
             Self::AddToleration { taint, .. } => {
@@ -403,10 +408,17 @@ pub(super) fn members(cluster: &Cluster, of: &Target) -> Result<Vec<PodId>, Stri
     }
 }
 
-/// Sets what a pod requests. Scoring assumes a default amount for a container that requests nothing: the default
-/// applies at 0 and ends with a request.
-fn set_request(requests: &mut PodRequests, resource: &Name, amount: i64) {
+/// Sets what a pod requests, as a whole or in its containers. Scoring assumes a default amount for a container that requests
+/// nothing: the default applies at 0 and ends with a request.
+fn set_request(requests: &mut PodRequests, resource: &Name, amount: i64, is_of_whole: bool) {
     let list: &mut ResourceList = &mut requests.list;
+    if let Some(own) = requests.by_containers.as_deref_mut().filter(|_| !is_of_whole) {
+        match &**resource {
+            "cpu" => own.milli_cpu = assumed(own.milli_cpu, list.milli_cpu, amount, DEFAULT_MILLI_CPU),
+            "memory" => own.memory = assumed(own.memory, list.memory, amount, DEFAULT_MEMORY),
+            _ => set_amount(own, resource, amount),
+        }
+    }
     match &**resource {
         "cpu" => {
             requests.non_zero_milli_cpu =

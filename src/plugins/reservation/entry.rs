@@ -186,6 +186,7 @@ impl Entry {
             },
             non_zero_milli_cpu: sum(&|of| of.non_zero_milli_cpu),
             non_zero_memory: sum(&|of| of.non_zero_memory),
+            by_containers: None,
         };
         let is_limit = self.known.as_ref()?.spec.policy == Policy::Restricted;
         let mut guests: SmallVec<[PodId; 2]> = self.guests().map(|(id, _)| id).collect();

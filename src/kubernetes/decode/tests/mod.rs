@@ -143,6 +143,11 @@ fn a_pod_level_limit_is_the_request_of_what_no_container_requests() {
         "resources": {"limits": {"cpu": "8", "memory": "4Gi", "example.com/x": "1"}}}));
     let list = &spec.requests.list;
     assert_eq!((list.milli_cpu, list.memory, list.scalars.len()), (3000, 4 << 30, 0));
+    let pages = json!({"requests": {"hugepages-2Mi": "2Mi"}});
+    let spec = spec_of(json!({"containers": [{"resources": pages}],
+        "resources": {"limits": {"hugepages-2Mi": "64Mi"}}}));
+    assert_eq!(spec.requests.list.scalar(&"hugepages-2Mi".into()), 64 << 20);
+    assert_eq!(spec.requests.by_containers.as_ref().map(|of| of.scalars[0].1), Some(2 << 20));
 }
 
 #[test]
@@ -152,8 +157,45 @@ fn a_resize_of_the_pod_as_a_whole_counts_the_largest() {
     let milli =
         |object: &Value| Decoder::default().pod(object).expect("readable").spec.requests.list.milli_cpu;
     assert_eq!(milli(&object), 4000);
+    object["status"]["resources"]["requests"]["memory"] = json!("1Gi");
+    let list = Decoder::default().pod(&object).expect("readable").spec.requests.list.clone();
+    assert_eq!((list.milli_cpu, list.memory), (4000, 0), "the pod as a whole requests no memory");
+    object["status"] = json!({"allocatedResources": {"cpu": "4"}});
+    assert_eq!(milli(&object), 1000, "what is allocated does not count alone");
     object["spec"]["resources"] = json!(null);
+    object["status"]["resources"] = json!({"requests": {"cpu": "3"}});
     assert_eq!(milli(&object), 0, "no request of the pod as a whole, so none of it is in use");
+}
+
+#[test]
+fn what_containers_request_is_added_up_before_it_is_rounded() {
+    let of = |memory: &str| json!({"resources": {"requests": {"memory": memory, "cpu": "1500m"}}});
+    let sum = |spec: Value| spec_of(spec).requests.list.memory;
+    assert_eq!(sum(json!({"containers": [of("0.1Gi"), of("0.1Gi")]})), 214_748_365, "twice 107,374,182.4");
+    assert_eq!(sum(json!({"containers": [of("1500m"), of("1500m")]})), 3);
+    assert_eq!(sum(json!({"containers": [of("1500m"), of("1.4")], "overhead": {"memory": "100m"}})), 3);
+    assert_eq!(sum(json!({"containers": [of("1.4")], "initContainers": [of("1.5")]})), 2);
+    let sidecar = json!({"restartPolicy": "Always", "resources": {"requests": {"memory": "0.2"}}});
+    assert_eq!(sum(json!({"containers": [of("1.4")], "initContainers": [sidecar, of("1.8")]})), 2);
+    // API servers round each amount up to thousandths, so CPU is a sum of whole ones.
+    let cpu = json!({"resources": {"requests": {"cpu": "1.0005"}}});
+    assert_eq!(spec_of(json!({"containers": [cpu, cpu]})).requests.list.milli_cpu, 2002);
+}
+
+#[test]
+fn of_a_pod_with_requests_as_a_whole_only_what_nobody_requests_is_assumed() {
+    const DEFAULT: i64 = 200 << 20;
+    let amounts = |resources: Value| {
+        let spec = spec_of(json!({"containers": [{"resources": {"requests": {"cpu": "1"}}}, {}],
+            "resources": resources}));
+        (spec.requests.non_zero_milli_cpu, spec.requests.non_zero_memory)
+    };
+    assert_eq!(amounts(json!(null)), (1100, 2 * DEFAULT));
+    assert_eq!(amounts(json!({"requests": {"memory": "1Gi"}})), (1000, 1 << 30), "a container requests CPU");
+    assert_eq!(amounts(json!({"requests": {"cpu": "3"}})), (3000, 2 * DEFAULT), "nobody requests memory");
+    // API servers give the pod as a whole what its containers request.
+    assert_eq!(amounts(json!({"limits": {"cpu": "3"}})), (1000, 2 * DEFAULT));
+    assert_eq!(amounts(json!({"limits": {"ephemeral-storage": "3"}})), (1000, 2 * DEFAULT));
 }
 
 #[test]
@@ -170,6 +212,10 @@ fn resize_counts_the_largest_unless_it_is_infeasible() {
             {"name": "i", "resources": {"requests": {"cpu": "90"}}}]});
     let list = |object: &Value| Decoder::default().pod(object).expect("readable").spec.requests.list.clone();
     assert_eq!((list(&object).milli_cpu, list(&object).memory), (4000 + 2000, 30));
+    let mut allocated_alone = object.clone();
+    allocated_alone["status"]["containerStatuses"][0] =
+        json!({"name": "c", "allocatedResources": {"cpu": "9"}});
+    assert_eq!(list(&allocated_alone).milli_cpu, 4000 + 2000);
     object["status"]["conditions"] =
         json!([{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]);
     assert_eq!(list(&object).milli_cpu, 3000 + 2000);

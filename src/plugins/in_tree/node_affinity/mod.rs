@@ -2,6 +2,9 @@
 //! weights of matching preferred terms.
 //!
 //! A profile may add its own affinity (`addedAffinity`), which every pod must satisfy as well.
+//!
+//! A preferred term that compares a label with what is no integer matches no node, as a required one does. kube-scheduler fails
+//! every attempt at a pod with such a preference, once two nodes would take it.
 
 use pellucid_framework::advice::Advice;
 use pellucid_framework::points;
