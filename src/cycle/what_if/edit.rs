@@ -242,7 +242,9 @@ impl Edit {
         match self {
             Self::SetRequest { resource, amount, instead_of, .. } => {
                 let mut set = |resource: &Name, amount| {
-                    let of_whole = |f: &RequestField| f.resource == *resource && f.init_container.is_none();
+                    let of_whole = |f: &RequestField| {
+                        f.resource == *resource && f.init_container.is_none() && f.container.is_none()
+                    };
                     let is_of_whole = pod.request_fields.iter().any(of_whole);
                     set_request(&mut spec.requests, resource, amount, is_of_whole);
                 };

@@ -136,8 +136,9 @@ impl Quotas {
 
     /// Returns whether a quota would use more of a resource than it may, with this amount more.
     fn is_over(&self, args: &QuotaArgs, at: QuotaIdx, r: usize, amount: i64) -> bool {
-        let used = self.tree.get(at).cells[r].all.used;
-        used + i128::from(amount) > i128::from(self.limit(args, at, r)) && self.is_limited(args, at, r)
+        let cell = &self.tree.get(at).cells[r];
+        let limit = i128::from(self.limit(args, at, r));
+        cell.max.is_some() && cell.all.used + i128::from(amount) > limit
     }
 
     /// Returns the resources in which a pod that is not preemptible is too much for its quota's min.
@@ -203,7 +204,7 @@ impl Quotas {
                 ),
             )
         } else {
-            let limited = all.clone().filter(|r| self.is_limited(args, lack.quota, *r));
+            let limited = self.limited(args, lack.quota);
             let limit = self.list(limited.map(|r| (r, self.limit(args, lack.quota, r))));
             // Of a quota above only what the pod asks for is looked at.
             let is_named = |r: usize| lack.quota == own || self.asked(own, spec).any(|(asked, _)| asked == r);
@@ -220,12 +221,14 @@ impl Quotas {
         Cause::new(NAME, Code::Unschedulable, Reason::about(ReasonCode::Plugin(reason), text.as_str()))
     }
 
-    /// Returns whether a quota has a limit for a resource: one that it has a max for and, unless its max is the limit, one that
-    /// is shared out among it and its siblings, as in Koordinator.
-    pub(super) fn is_limited(&self, args: &QuotaArgs, at: QuotaIdx, r: usize) -> bool {
+    /// Returns the resources for which a quota has a limit: those that are shared out among it and its siblings, or, where
+    /// its max is the limit, its own.
+    fn limited(&self, args: &QuotaArgs, at: QuotaIdx) -> Box<dyn Iterator<Item = usize> + '_> {
         let quota = self.tree.get(at);
-        let parent = quota.parent.filter(|_| args.limits_runtime && quota.role == Role::Ordinary);
-        quota.cells[r].max.is_some() || parent.is_some_and(|parent| self.tree.is_shared(parent, r))
+        match quota.parent.filter(|_| args.limits_runtime && quota.role == Role::Ordinary) {
+            Some(parent) => Box::new(self.tree.shared_resources(parent)),
+            None => Box::new((0..self.tree.resources.len()).filter(|r| quota.cells[*r].max.is_some())),
+        }
     }
 
     /// Names the quota that lacks something; one above the pod's own with the way down to that.

@@ -326,26 +326,15 @@ impl Tree {
         quota.lends && !self.guarantees_usage
     }
 
-    /// Returns the resources that the children of a quota are given.
+    /// Returns the resources that the children of a quota are given: those that one of them, or the quota itself unless
+    /// it is a root, has a max for.
     pub(super) fn shared_resources(&self, parent: QuotaIdx) -> impl Iterator<Item = usize> {
-        (0..self.resources.len()).filter(move |r| self.is_shared(parent, *r))
-    }
-
-    /// Returns whether the children of a quota are given a resource: the quota itself has a max for it or, of a root, any quota
-    /// below does.
-    pub(super) fn is_shared(&self, parent: QuotaIdx, r: usize) -> bool {
-        let has_max = |at: QuotaIdx| self.quotas[at].cells[r].max.is_some();
-        if self.quotas[parent].role != Role::Root {
-            return has_max(parent);
-        }
-        let mut below: Vec<QuotaIdx> = self.quotas[parent].children.to_vec();
-        while let Some(at) = below.pop() {
-            if has_max(at) {
-                return true;
-            }
-            below.extend(self.quotas[at].children.iter().copied());
-        }
-        false
+        let own = &self.quotas[parent];
+        let has = |quota: &Quota, r: usize| quota.cells[r].max.is_some();
+        (0..self.resources.len()).filter(move |r| {
+            (own.role != Role::Root && has(own, *r))
+                || own.children.iter().any(|child| has(&self.quotas[*child], *r))
+        })
     }
 }
 

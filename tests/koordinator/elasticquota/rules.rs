@@ -60,45 +60,6 @@ fn refusals_name_the_quota_as_koordinator_does_whatever_the_arguments_say() {
 }
 
 #[test]
-fn a_quota_above_without_a_max_for_a_resource_has_what_it_is_given_of_it() {
-    let cpu = |n: &str| json!({"cpu": n});
-    let parent = |memory: &str| match memory {
-        "" => quota("org", "koordinator-root-quota", &cpu("9")),
-        _ => quota("org", "koordinator-root-quota", &json!({"cpu": "9", "memory": memory})),
-    };
-    let leaf = |parent: &str| {
-        let mut leaf = quota("leaf", parent, &json!({"cpu": "4", "memory": "4Gi"}));
-        leaf["spec"]["min"] = json!({"memory": "2Gi"});
-        leaf
-    };
-    let objects = |parent: Value, beside: Value| {
-        json!([node(), parent, quota("beside", "koordinator-root-quota", &beside), leaf("org")])
-    };
-    let both = json!({"cpu": "9", "memory": "9Gi"});
-    let refused = "Insufficient quotas, quotaNameTopo: [org leaf], runtime: cpu:1,memory:0, used: <empty>, pod's \
-                   request: cpu:1,memory:1Gi, exceedDimensions: [memory]";
-    let mut asking = pod("p", "leaf", "1");
-    asking["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!("1Gi");
-    let check = |id: &str, objects: Value, args: Value, outcome: Value| {
-        let mut step = json!({"pod": asking});
-        step.as_object_mut().expect("a step").extend(outcome.as_object().expect("fields").clone());
-        assert_eq!(Case::new(&json!({"id": id, "objects": objects, "args": args})).check_steps(&[step]), 1);
-    };
-    // The min of the quota is not scaled down to nothing, so that its parent is asked at all.
-    let parents = json!({"enableCheckParentQuota": true, "enableMinQuotaScale": false});
-    check("shared", objects(parent(""), both.clone()), parents.clone(), json!({"message": refused}));
-    check("with a max", objects(parent("9Gi"), both.clone()), parents.clone(), json!({"node": "n"}));
-    check("asked for below", objects(parent(""), cpu("9")), parents.clone(), json!({"message": refused}));
-    let mut between = quota("between", "org", &cpu("9"));
-    between["metadata"]["labels"]["quota.scheduling.koordinator.sh/is-parent"] = json!("true");
-    let deep = json!([node(), parent(""), between, leaf("between")]);
-    let refused = refused.replace("[org leaf]", "[org between leaf]");
-    check("between has none to share", deep, parents, json!({"message": refused}));
-    let maxes = json!({"enableCheckParentQuota": true, "enableRuntimeQuota": false});
-    check("the max counts", objects(parent(""), both), maxes, json!({"node": "n"}));
-}
-
-#[test]
 fn objects_of_every_kind_are_deleted_and_classes_are_read() {
     let mut class = json!({"kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 7});
     class["preemptionPolicy"] = json!("Never");

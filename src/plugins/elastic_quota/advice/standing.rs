@@ -42,8 +42,7 @@ impl Quotas {
                 false => (cell.all.used, self.limit(args, lack.quota, r)),
             };
             let blocked = Blocked { r, used: clamp(used), requested, limit };
-            let is_limited = lack.is_fixed || self.is_limited(args, lack.quota, r);
-            (is_limited && blocked.shortfall() > 0).then_some(blocked)
+            (cell.max.is_some() && blocked.shortfall() > 0).then_some(blocked)
         };
         self.asked(own, spec).filter_map(of).collect()
     }
@@ -102,7 +101,7 @@ impl Quotas {
         !lack.is_fixed
             && args.limits_runtime
             && quota.role == Role::Ordinary
-            && quota.cells[of.r].max.is_none_or(|max| of.limit < max)
+            && quota.cells[of.r].max.is_some_and(|max| of.limit < max)
     }
 
     fn numbers(&self, args: &QuotaArgs, lack: Lack, of: &Blocked) -> String {
@@ -114,10 +113,10 @@ impl Quotas {
                 "{resource} used by pods that are not preemptible {used} + {requested} > min {limit}"
             );
         }
-        let most = match (quota.cells[of.r].max, self.is_shared(args, lack, of)) {
-            (Some(max), true) => format!("runtime {limit} of max {}", text(max)),
-            (None, true) => format!("runtime {limit}, without a max"),
-            (_, false) => format!("max {limit}"),
+        let max = quota.cells[of.r].max.unwrap_or(of.limit);
+        let most = match self.is_shared(args, lack, of) {
+            true => format!("runtime {limit} of max {}", text(max)),
+            false => format!("max {limit}"),
         };
         format!("{resource} used {used} + {requested} > {most}")
     }
