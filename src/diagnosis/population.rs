@@ -35,10 +35,10 @@ impl Placed {
     fn add(&mut self, id: PodId, record: &PodRecord) {
         let priority = record.pod.priority;
         self.least_priority = lower(self.least_priority, priority);
-        if !record.pod.can_leave() {
+        if record.pod.can_leave() {
+            self.leaving.entry(record.shape).or_insert(id);
+        } else {
             self.least_priority_that_stays = lower(self.least_priority_that_stays, priority);
-        } else if !self.leaving.contains_key(&record.shape) {
-            self.leaving.insert(record.shape, id);
         }
     }
 }

@@ -35,6 +35,9 @@ const KEPT: usize = 400;
 
 static CASES: [OnceLock<Option<Arc<Case>>>; KEPT] = [const { OnceLock::new() }; KEPT];
 
+/// Makes the case of a seed, if its cluster settles.
+type Make = fn(usize) -> Option<Arc<Case>>;
+
 fn number(variable: &str) -> Option<usize> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is no number: {text}")))
@@ -57,7 +60,7 @@ fn try_all(kind: &'static str, look: fn(&Case, usize, &mut Tally), pods: usize) 
 #[expect(clippy::print_stdout, reason = "how much was tried, and one cluster's findings, are worth a look")]
 fn try_on(
     kind: &'static str,
-    (seeds, case_of): (usize, fn(usize) -> Option<Arc<Case>>),
+    (seeds, case_of): (usize, Make),
     look: fn(&Case, usize, &mut Tally),
     pods: usize,
 ) {
