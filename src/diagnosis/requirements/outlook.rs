@@ -39,6 +39,8 @@ pub(crate) const UNKNOWN: &str = "NotKnown";
 pub(crate) const MEASURED: &str =
     "what is measured on nodes keeps it off them, which may change when pods on them end, or by itself";
 
+const NOT_FOUND: &str = "no set of pods was found whose end would help";
+
 /// Number of pods that are listed to leave.
 const MOST_LISTED: usize = 8;
 /// Number of nodes on which a set of pods to leave is searched for.
@@ -94,8 +96,12 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
         return found;
     }
     if !emptied.is_never() {
-        let not_found = "no set of pods was found whose end would help";
-        return of(UNKNOWN, if emptied.is_measured() { MEASURED } else { not_found });
+        return of(UNKNOWN, if emptied.is_measured() { MEASURED } else { NOT_FOUND });
+    }
+    // Preemption takes pods that come back from one node, which is not tried here.
+    let with_evicted = || Emptied::with(snapshot, asked, asked.cluster.present(), true).takes().is_some();
+    if evicts_who_stays(snapshot, asked) && with_evicted() {
+        return of(UNKNOWN, NOT_FOUND);
     }
     never(snapshot, asked)
 }
@@ -284,7 +290,7 @@ impl<'a> Emptied<'a> {
     }
 
     fn on(snapshot: &'a Snapshot, asked: &'a PodRequirements<'a>, nodes: &[NodeIdx]) -> Self {
-        Self::with(snapshot, asked, nodes, evicts_who_stays(snapshot, asked))
+        Self::with(snapshot, asked, nodes, false)
     }
 
     fn with(snapshot: &'a Snapshot, asked: &'a PodRequirements<'a>, nodes: &[NodeIdx], evicts: bool) -> Self {
@@ -420,9 +426,9 @@ fn without(cluster: &Cluster, leaves: impl Fn(&PodRecord) -> bool) -> Cluster {
 }
 
 /// Returns the emptied cluster that takes the pod: without all pods that can leave, or without those of them that the pod
-/// does not need, if it fits only there. Copies of the pod evict nobody.
+/// does not need, if it fits only there.
 pub(crate) fn emptied_for(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> Cluster {
-    let emptied = Emptied::with(snapshot, asked, asked.cluster.present(), false);
+    let emptied = Emptied::of(snapshot, asked);
     match (emptied.takes(), emptied.but_needed()) {
         (Some(false), Some(but_needed)) => but_needed.cluster.fork(),
         _ => emptied.all.cluster.fork(),
