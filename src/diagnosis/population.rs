@@ -27,18 +27,18 @@ struct Placed {
     least_priority_that_stays: Option<i32>,
 }
 
-fn lower(least: Option<i32>, priority: i32) -> Option<i32> {
+fn least_of(least: Option<i32>, priority: i32) -> Option<i32> {
     Some(least.map_or(priority, |least| least.min(priority)))
 }
 
 impl Placed {
     fn add(&mut self, id: PodId, record: &PodRecord) {
         let priority = record.pod.priority;
-        self.least_priority = lower(self.least_priority, priority);
+        self.least_priority = least_of(self.least_priority, priority);
         if record.pod.can_leave() {
             self.leaving.entry(record.shape).or_insert(id);
         } else {
-            self.least_priority_that_stays = lower(self.least_priority_that_stays, priority);
+            self.least_priority_that_stays = least_of(self.least_priority_that_stays, priority);
         }
     }
 }

@@ -140,6 +140,18 @@ fn where_no_end_of_a_pod_would_help_no_remedy_says_to_wait_for_one() {
 }
 
 #[test]
+fn who_may_evict_a_pod_that_comes_back_is_not_told_that_it_never_fits() {
+    for (priority, said) in [(0, "NeverFits"), (10, "FitsAfterPreemption")] {
+        let mut core = core_with(&[node("n", 2000)]);
+        core.see(&on(&with_spec(pod("daemon", 1500), |spec| spec.is_daemon = true), "n"));
+        core.attempt(&Pod { priority, ..pod("p", 1000) });
+        let body = ask(&mut core, "/apis/v1/explain/pods/ns/p/feasibility");
+        assert_eq!(body["verdict"]["code"], said, "{body:#}");
+        assert_eq!(explain(&mut core, "p")["outlook"]["code"], said);
+    }
+}
+
+#[test]
 fn the_key_reason_of_what_never_fits_stands_when_all_pods_have_left() {
     let pool = |name: &str, cpu: i64, pods: i64| {
         let mut made = Node { labels: Labels::new(names(&[("pool", name)])), ..node(name, cpu) };

@@ -1,4 +1,5 @@
-//! Another quorum of a gang, or other amounts that must be free for it, as the inputs that a watch would deliver: its PodGroup declares the number, or its pods do.
+//! Another quorum of a gang, or other amounts that must be free for it, as the inputs that a watch would deliver: its PodGroup
+//! declares them, or its pods declare the quorum.
 
 use std::sync::Arc;
 

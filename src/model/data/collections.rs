@@ -36,41 +36,33 @@ pub trait Lasting {
     fn give_back(&mut self);
 }
 
-impl<K: Eq + Hash, V, S: BuildHasher + Clone> Lasting for std::collections::HashMap<K, V, S> {
-    #[inline]
-    fn make_room(&mut self) {
-        if self.len() == self.capacity() {
-            let mut table = Self::with_capacity_and_hasher(roomy(self.len()), self.hasher().clone());
-            table.extend(self.drain());
-            *self = table;
-        }
-    }
+macro_rules! lasting {
+    ($table:ident, $($of:ident),+) => {
+        impl<K: Eq + Hash, $($of),+> Lasting for std::collections::$table<K, $($of),+>
+        where
+            S: BuildHasher + Clone,
+        {
+            #[inline]
+            fn make_room(&mut self) {
+                if self.len() == self.capacity() {
+                    let mut table = Self::with_capacity_and_hasher(roomy(self.len()), self.hasher().clone());
+                    table.extend(self.drain());
+                    *self = table;
+                }
+            }
 
-    #[inline]
-    fn give_back(&mut self) {
-        if is_wide(self.len(), self.capacity()) {
-            self.shrink_to(2 * self.len());
+            #[inline]
+            fn give_back(&mut self) {
+                if is_wide(self.len(), self.capacity()) {
+                    self.shrink_to(2 * self.len());
+                }
+            }
         }
-    }
+    };
 }
 
-impl<K: Eq + Hash, S: BuildHasher + Clone> Lasting for std::collections::HashSet<K, S> {
-    #[inline]
-    fn make_room(&mut self) {
-        if self.len() == self.capacity() {
-            let mut table = Self::with_capacity_and_hasher(roomy(self.len()), self.hasher().clone());
-            table.extend(self.drain());
-            *self = table;
-        }
-    }
-
-    #[inline]
-    fn give_back(&mut self) {
-        if is_wide(self.len(), self.capacity()) {
-            self.shrink_to(2 * self.len());
-        }
-    }
-}
+lasting!(HashMap, V, S);
+lasting!(HashSet, S);
 
 fn roomy(len: usize) -> usize {
     len + len / 3 + 1
