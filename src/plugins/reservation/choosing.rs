@@ -131,12 +131,16 @@ pub(super) fn shares(spec: &Reservation, reserved: &Amounts, wanted: &[(Name, i6
 }
 
 /// Returns the score of a reservation for a pod, 0 to 100: the mean share of its resources in use with the pod. A resource
-/// that overflows counts 0.
+/// that overflows counts 0. As in Koordinator, what owners use of a resource that the policy is not about does not count.
 pub(super) fn score(entry: &Entry, wanted: &[(Name, i64)]) -> i64 {
     let capacities = entry.allocatable();
+    let spec = entry.known.as_ref().map(|known| &known.spec);
+    let by_owners = |name: &Name| match spec {
+        Some(spec) if !spec.covers(capacities, name) => 0,
+        _ => entry.used(name),
+    };
     let share = |(name, capacity): (&Name, &i64)| {
-        let used = entry
-            .used(name)
+        let used = by_owners(name)
             .saturating_add(wanted.iter().find(|(known, _)| known == name).map_or(0, |(_, amount)| *amount));
         if used > *capacity { 0 } else { (i128::from(used) * 100 / i128::from(*capacity)) as i64 }
     };

@@ -129,6 +129,8 @@ pub(super) struct Reservation {
     restricted: Option<Vec<Name>>,
     /// `None`: it takes free room alone.
     pub(super) pre_allocation: Option<PreAllocation>,
+    /// The node that the template names; no other will do.
+    pub(super) wanted_node: Option<Name>,
     pub(super) unschedulable: bool,
     pub(super) taints: Vec<Taint>,
     /// Rank among the reservations of which one is taken; the least comes first. `None`: after those that have one.
@@ -212,6 +214,12 @@ fn status(field: &Field<'_>) -> Result<Status, FieldError> {
     })
 }
 
+/// Returns the node that the template names.
+fn wanted_node(manifest: &Value) -> Option<Name> {
+    let named = manifest["spec"]["template"]["spec"]["nodeName"].as_str();
+    named.filter(|name| !name.is_empty()).map(Name::new)
+}
+
 fn pre_allocation(spec: &Field<'_>, labels: &Labels) -> Result<Option<PreAllocation>, FieldError> {
     let is_multiple = spec.at(&["preAllocationPolicy", "enableMultiple"])?.boolean()?.unwrap_or(false);
     let is_required = labels.text(keys::PRE_ALLOCATION_REQUIRED) == Some("true");
@@ -255,6 +263,7 @@ impl Reservation {
             policy: policy(&spec.get("allocatePolicy")?)?,
             restricted: restricted(&annotations.get(keys::RESERVATION_RESTRICTED_OPTIONS)?)?,
             pre_allocation: pre_allocation(&spec, &labels)?,
+            wanted_node: wanted_node(manifest),
             unschedulable: spec.get("unschedulable")?.boolean()?.unwrap_or(false),
             taints: spec.get("taints")?.elements()?.iter().map(taint).collect::<Result<_, FieldError>>()?,
             order: order.filter(|order: &i64| *order != 0),
