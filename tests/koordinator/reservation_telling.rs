@@ -102,3 +102,52 @@ fn what_owners_use_of_other_resources_does_not_count_in_the_score_of_a_restricte
     assert_eq!(try_pod(&mut case, &pod("second", "web", "1")), is_on("n"));
     assert_eq!(text(&status(&case, "fresh"), "/currentOwners/0/name"), "second");
 }
+
+#[test]
+fn owners_get_nothing_of_what_a_reservation_keeps_back() {
+    for (policy, code) in
+        [("Restricted", "InsufficientReservation"), ("Aligned", "InsufficientBesideReservations")]
+    {
+        for kept in [r#"{"resources": {"cpu": "1500m"}}"#, r#"{"reservedCPUs": "0,2"}"#] {
+            let own = json!({"allocatePolicy": policy, "allocateOnce": false});
+            let mut held = reservation("r", "4", &own);
+            held["metadata"]["annotations"] = json!({"node.koordinator.sh/reservation": kept});
+            let mut case = cluster(json!([node("n", "4")]), json!([held]));
+            let mut owner = pod("a", "web", "3");
+            owner["metadata"]["annotations"] =
+                json!({"scheduling.koordinator.sh/reservation-affinity": "{}"});
+            assert!(
+                try_pod(&mut case, &owner).1.is_some_and(|said| said.starts_with("Insufficient")),
+                "{policy}"
+            );
+            let scheduler = &case.core.scheduler;
+            let id = scheduler.cluster().find_pod(&PodKey::new("default", "a")).expect("it waits");
+            let Outcome::Refused(refusal) = scheduler.verdict(id).expect("it was tried").outcome else {
+                panic!("it is refused")
+            };
+            let codes: Vec<&str> = refusal.reasons().map(|(reason, _)| reason.code.as_str()).collect();
+            assert!(codes.contains(&code), "{policy}: {codes:?}");
+            assert_eq!(try_pod(&mut case, &pod("b", "web", "2")), is_on("n"));
+            assert_eq!(try_pod(&mut case, &pod("c", "web", "1")).0, None, "what is left is kept back");
+        }
+    }
+}
+
+#[test]
+fn the_earlier_of_two_ends_counts_and_no_time_to_live_is_none() {
+    let at = |seconds: u64| pellucid::framework::manifest::format_moment(1_790_000_000 + seconds as i64);
+    for (ttl, expires, lasts) in [
+        ("1h", Some(7200), false),
+        ("3h", Some(3600), false),
+        ("3h", Some(7200), true),
+        ("0s", Some(60), true),
+    ] {
+        let mut spec = json!({"ttl": ttl});
+        spec["expires"] = expires.map_or(Value::Null, |seconds| json!(at(seconds)));
+        let mut case = cluster(json!([node("n", "4")]), json!([reservation("r", "4", &spec)]));
+        case.core.now.monotonic += std::time::Duration::from_secs(5400);
+        case.core.now.wall += std::time::Duration::from_secs(5400);
+        case.settle();
+        assert_eq!(text(&status(&case, "r").clone(), "/phase") == "Available", lasts, "{ttl} {expires:?}");
+    }
+}
