@@ -67,7 +67,7 @@ fn other_nodes_than_the_one_that_the_template_names_are_refused_by_a_reason_of_t
     let mut pinned = reservation("r", "4", &json!({}));
     pinned["spec"]["template"]["spec"]["nodeName"] = json!("n");
     create(&mut case, pinned);
-    let said = text(&status(&case, "r"), "/conditions/0/message").to_owned();
+    let said = text(status(&case, "r"), "/conditions/0/message").to_owned();
     let reasons = "0/3 nodes are available: 1 node(s) didn't match the nodeName specified by reservation, 2 Insufficient cpu.";
     assert!(said.starts_with(reasons), "{said}");
     let scheduler = &case.core.scheduler;
@@ -80,7 +80,7 @@ fn other_nodes_than_the_one_that_the_template_names_are_refused_by_a_reason_of_t
     let mut small = reservation("s", "1", &json!({}));
     small["spec"]["template"]["spec"]["nodeName"] = json!("o");
     create(&mut case, small);
-    assert_eq!(text(&status(&case, "s"), "/nodeName"), "o");
+    assert_eq!(text(status(&case, "s"), "/nodeName"), "o");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn what_owners_use_of_other_resources_does_not_count_in_the_score_of_a_restricte
     create(&mut case, sized("fresh", "2", "2Gi"));
     // Of the used one 50 % of the CPU and, by this pod alone, 25 % of the memory; of the fresh one half of both.
     assert_eq!(try_pod(&mut case, &pod("second", "web", "1")), is_on("n"));
-    assert_eq!(text(&status(&case, "fresh"), "/currentOwners/0/name"), "second");
+    assert_eq!(text(status(&case, "fresh"), "/currentOwners/0/name"), "second");
 }
 
 #[test]
@@ -148,6 +148,6 @@ fn the_earlier_of_two_ends_counts_and_no_time_to_live_is_none() {
         case.core.now.monotonic += std::time::Duration::from_secs(5400);
         case.core.now.wall += std::time::Duration::from_secs(5400);
         case.settle();
-        assert_eq!(text(&status(&case, "r").clone(), "/phase") == "Available", lasts, "{ttl} {expires:?}");
+        assert_eq!(text(status(&case, "r"), "/phase") == "Available", lasts, "{ttl} {expires:?}");
     }
 }
