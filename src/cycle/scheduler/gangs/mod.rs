@@ -92,7 +92,12 @@ impl GangBook {
 
     pub(crate) fn group_limits(&self) -> GroupLimits {
         let rules = self.common_rules().unwrap_or_default();
-        GroupLimits { gangs: rules.max_group_gangs, members: rules.max_group_members }
+        GroupLimits {
+            wait: rules.gang_wait,
+            policy: rules.match_policy,
+            gangs: rules.max_group_gangs,
+            members: rules.max_group_members,
+        }
     }
 
     /// Returns the rules of the first profile that has any. Settings that hold for all gangs alike come from them.
