@@ -98,6 +98,7 @@ pub(crate) fn node_of(pod: &Value) -> Option<&str> {
 /// Returns whether the pod waits beside those that are looked at.
 pub(crate) fn is_aside(pod: &Value) -> bool {
     list(&pod["spec"]["schedulingGates"]).iter().any(|gate| gate["name"] == ASIDE)
+        || pod["spec"]["nodeSelector"][ASIDE] == "nowhere"
 }
 
 /// Returns whether the pod's end gives its room to others: not of a pod that a DaemonSet or a kubelet makes again.
@@ -201,6 +202,18 @@ impl Objects {
         self.put(json);
     }
 
+    /// Returns the objects of a kind that a plugin brings.
+    pub(crate) fn of_kind(&self, kind: &'static str) -> impl Iterator<Item = &Value> {
+        self.custom.iter().filter(move |((of, _), _)| of.0.kind == kind).map(|(_, item)| &*item.json)
+    }
+
+    /// Removes an object of a kind that a plugin brings. Returns whether it was there.
+    pub(crate) fn remove(&mut self, kind: &str, key: &str) -> bool {
+        let before = self.custom.len();
+        self.custom.retain(|(of, known), _| of.0.kind != kind || known != key);
+        self.custom.len() < before
+    }
+
     /// Returns the object of another kind, if there is one.
     pub(crate) fn other(&self, kind: &'static str, key: &str) -> Option<&Value> {
         self.others.get(&(kind, key.to_owned())).map(|item| &*item.json)
@@ -225,6 +238,19 @@ impl Objects {
         goes
     }
 
+    /// Deletes what answers call so: a pod, or an object such as `Reservation r1`. Returns whether it is gone.
+    pub(crate) fn delete_called(&mut self, called: &str) -> bool {
+        match called.split_once(' ') {
+            Some((kind, name)) => self.remove(kind, name),
+            None => self.delete(called),
+        }
+    }
+
+    /// Returns whether the end of what answers call so gives its room to others.
+    pub(crate) fn is_free_to_go(&self, called: &str) -> bool {
+        called.contains(' ') || self.pods.get(called).is_some_and(|pod| can_leave(&pod.json))
+    }
+
     /// Returns the pods on nodes, by name.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.pods.iter().filter(|(_, pod)| node_of(&pod.json).is_some()).map(|(key, pod)| (key, &*pod.json))
@@ -245,9 +271,14 @@ impl Objects {
     pub(crate) fn only(&self, keys: &[String]) -> Self {
         let mut rest = self.clone();
         if self.plugins == Plugins::Koordinator && !self.is_emptied {
+            let has_queues = self.others.keys().any(|(kind, _)| kind.starts_with("Queue."));
             let others: Vec<String> = self.pending().map(|(key, _)| key.clone()).collect();
             for other in others.iter().filter(|key| !keys.contains(key)) {
-                rest.change_pod(other, |json| json["spec"]["schedulingGates"] = json!([{"name": ASIDE}]));
+                // A queue does not count pods with gates, and counts those that no node takes.
+                rest.change_pod(other, |json| match has_queues {
+                    true => json["spec"]["nodeSelector"][ASIDE] = "nowhere".into(),
+                    false => json["spec"]["schedulingGates"] = json!([{"name": ASIDE}]),
+                });
             }
             return rest;
         }
@@ -288,6 +319,13 @@ impl Objects {
         let gone: Vec<String> = self.placed().map(|(key, _)| key.clone()).collect();
         gone.iter().filter(|key| !keeps.contains(*key)).for_each(|key| _ = rest.delete(key));
         rest.is_emptied = true;
+        rest
+    }
+
+    /// Does the same, and nodes report what they use then.
+    pub(crate) fn emptied_and_reported(&self, keeps: &BTreeSet<String>) -> Self {
+        let mut rest = self.emptied(keeps);
+        crate::made::report_anew(&mut rest);
         rest
     }
 

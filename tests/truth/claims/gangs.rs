@@ -180,8 +180,12 @@ impl Gang<'_> {
         let objects = &self.case.objects;
         let keeps = wanted(objects, &self.planned());
         let emptied = || {
-            let all = self.has_quorum(&objects.emptied(&BTreeSet::new()), true);
-            let kept = if keeps.is_empty() { all } else { self.has_quorum(&objects.emptied(&keeps), true) };
+            let all = self.has_quorum(&objects.emptied_and_reported(&BTreeSet::new()), true);
+            let kept = if keeps.is_empty() {
+                all
+            } else {
+                self.has_quorum(&objects.emptied_and_reported(&keeps), true)
+            };
             (all, kept)
         };
         let told = |what: &str| format!("{}: {code}, but {what}: {}", self.name, said["message"]);

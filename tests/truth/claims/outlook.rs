@@ -60,14 +60,14 @@ fn places_beside(objects: &Objects, key: &str) -> bool {
 /// Returns whether a pod is placed with everything gone that can go, or everything but what the pod wants beside it. The placed members of
 /// a gang stay where they hold its quorum.
 fn places_when_emptied(objects: &Objects, key: &str) -> [bool; 2] {
-    let all = places(&objects.emptied(&BTreeSet::new()), key, true);
+    let all = places(&objects.emptied_and_reported(&BTreeSet::new()), key, true);
     let mut keeps = wanted(objects, &objects.planned_with(key));
     if let Some(gang) = gang_of(objects.pod(key)) {
         let group = objects.gang_group(&gang);
         let is_own = |pod: &Value| gang_of(pod).is_some_and(|gang| group.contains(&gang));
         keeps.extend(objects.placed().filter(|(_, pod)| is_own(pod)).map(|(key, _)| key.clone()));
     }
-    [all, if keeps.is_empty() { all } else { places(&objects.emptied(&keeps), key, true) }]
+    [all, if keeps.is_empty() { all } else { places(&objects.emptied_and_reported(&keeps), key, true) }]
 }
 
 fn one(case: &Case, key: &str, route: &str, said: &Value, tally: &mut Tally) {
@@ -113,7 +113,7 @@ fn not_now(case: &Case, objects: &Objects, (key, class): (&str, &str), said: &Va
     let (leave, node) = (list(&said["wouldLeave"]), said["node"].as_str());
     if !leave.is_empty() {
         let mut rest = objects.clone();
-        let all_go = leave.iter().all(|pod| rest.delete(text(pod)));
+        let all_go = leave.iter().all(|pod| rest.delete_called(text(pod)));
         let binds = all_go
             && match node {
                 Some(node) if gang_of(objects.pod(key)).is_none() => single_on(&rest, key, node),
