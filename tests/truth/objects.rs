@@ -13,6 +13,11 @@ use serde_json::{Value, json};
 /// The gate of a pod that waits beside those that are looked at.
 const ASIDE: &str = "example.com/aside";
 
+/// The annotation by which pods name their group of kube-batch.
+pub(crate) const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
+/// The annotation of pods in a queue with a group of the same queue that single pods are in.
+pub(crate) const LONE_GROUP: &str = "example.com/lone-group";
+
 /// A decoder of everything that plugins declare.
 static DECODER: LazyLock<Decoder> = LazyLock::new(|| Decoder::of(&registry()));
 
@@ -115,7 +120,7 @@ pub(crate) fn gang_of(pod: &Value) -> Option<String> {
         &meta["labels"]["gang.unicore.mcyou.cn/name"],
         &meta["labels"]["scheduling.x-k8s.io/pod-group"],
         &meta["annotations"]["gang.scheduling.koordinator.sh/name"],
-        &meta["annotations"]["scheduling.k8s.io/group-name"],
+        &meta["annotations"][GROUP_NAME],
         &pod["spec"]["schedulingGroup"]["podGroupName"],
     ];
     let name = name.into_iter().find_map(Value::as_str)?;
@@ -138,9 +143,11 @@ pub(crate) fn strip_gang(pod: &mut Value) {
         ],
     );
     if let Some(map) = pod["metadata"]["annotations"].as_object_mut() {
-        map.retain(|key, _| {
-            !key.starts_with("gang.scheduling.koordinator.sh/") && key != "scheduling.k8s.io/group-name"
-        });
+        map.retain(|key, _| !key.starts_with("gang.scheduling.koordinator.sh/"));
+        // A pod by itself stays in its queue: in a group of the queue for which one pod is enough.
+        let alone = map.get(LONE_GROUP).cloned();
+        map.remove(GROUP_NAME);
+        alone.map(|group| map.insert(GROUP_NAME.to_owned(), group));
     }
     keys(&mut pod["spec"], &["schedulingGroup"]);
 }
@@ -322,7 +329,18 @@ impl Objects {
         rest
     }
 
-    /// Does the same, and nodes report what they use then.
+    /// Returns whether reservations stay, of the ways in which the cluster can be emptied.
+    pub(crate) fn with_and_without_reservations(&self) -> impl Iterator<Item = bool> {
+        [true, false].into_iter().take(1 + usize::from(self.of_kind("Reservation").next().is_some()))
+    }
+
+    /// Removes what keeps room for pods that are not there.
+    pub(crate) fn without_reservations(mut self) -> Self {
+        self.custom.retain(|(kind, _), _| kind.0.kind != "Reservation");
+        self
+    }
+
+    /// Does the same as `emptied`, and nodes report what they use then.
     pub(crate) fn emptied_and_reported(&self, keeps: &BTreeSet<String>) -> Self {
         let mut rest = self.emptied(keeps);
         crate::made::report_anew(&mut rest);

@@ -103,7 +103,9 @@ fn make_good(objects: &mut Objects, before: &Objects, lacking: &Lacking<'_>, fai
         "NodeAffinityMismatch" | "NodeNameMismatch" => objects.change_pod(key, drop_node_affinity),
         "HostPortConflict" => objects.change_pod(key, drop_host_ports),
         "TooManyPods" => {
-            let room = before.on(node).count() + 1;
+            // A reservation without an owner has a place of its own.
+            let here = |of: &&Value| of["status"]["nodeName"] == node && of["status"]["phase"] == "Available";
+            let room = before.on(node).count() + before.of_kind("Reservation").filter(here).count() + 1;
             objects.change_node(node, |json| {
                 json["status"]["allocatable"]["pods"] = room.to_string().into();
             });

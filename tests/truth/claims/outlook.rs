@@ -57,17 +57,26 @@ fn places_beside(objects: &Objects, key: &str) -> bool {
     alone(&objects, &keys).contains_key(key)
 }
 
-/// Returns whether a pod is placed with everything gone that can go, or everything but what the pod wants beside it. The placed members of
-/// a gang stay where they hold its quorum.
-fn places_when_emptied(objects: &Objects, key: &str) -> [bool; 2] {
-    let all = places(&objects.emptied_and_reported(&BTreeSet::new()), key, true);
+/// Returns whether a pod is placed with everything gone that can go, or everything but what the pod wants beside it. The
+/// placed members of a gang stay where they hold its quorum.
+fn places_when_emptied(objects: &Objects, key: &str, with_reservations: bool) -> [bool; 2] {
+    let emptied = |keeps: &BTreeSet<String>| {
+        let rest = objects.emptied_and_reported(keeps);
+        if with_reservations { rest } else { rest.without_reservations() }
+    };
+    let all = places(&emptied(&BTreeSet::new()), key, true);
     let mut keeps = wanted(objects, &objects.planned_with(key));
     if let Some(gang) = gang_of(objects.pod(key)) {
         let group = objects.gang_group(&gang);
         let is_own = |pod: &Value| gang_of(pod).is_some_and(|gang| group.contains(&gang));
         keeps.extend(objects.placed().filter(|(_, pod)| is_own(pod)).map(|(key, _)| key.clone()));
     }
-    [all, if keeps.is_empty() { all } else { places(&objects.emptied_and_reported(&keeps), key, true) }]
+    [all, if keeps.is_empty() { all } else { places(&emptied(&keeps), key, true) }]
+}
+
+/// Returns whether an answer says that reservations would go too.
+pub(crate) fn says_reservations(said: &Value) -> bool {
+    text(&said["message"]).contains("Reservations")
 }
 
 fn one(case: &Case, key: &str, route: &str, said: &Value, tally: &mut Tally) {
@@ -94,11 +103,14 @@ fn one(case: &Case, key: &str, route: &str, said: &Value, tally: &mut Tally) {
         }
         "NotNow" => not_now(case, objects, (key, &class), said, tally),
         "NeverFits" => {
-            let [all, kept] = places_when_emptied(objects, key);
-            tally.check(case, &class, !all, || told("it is placed when all that can leave has left"));
-            tally.check(case, &format!("{class}, targets kept"), !kept, || {
-                told("it is placed when all has left but what it wants beside it")
-            });
+            for with_reservations in objects.with_and_without_reservations() {
+                let [all, kept] = places_when_emptied(objects, key, with_reservations);
+                let told = |what: &str| told(&format!("{what} (reservations stay: {with_reservations})"));
+                tally.check(case, &class, !all, || told("it is placed when all that can leave has left"));
+                tally.check(case, &format!("{class}, targets kept"), !kept, || {
+                    told("it is placed when all has left but what it wants beside it")
+                });
+            }
         }
         _ => tally.skip(case, code, || format!("{key}: {said}")),
     }
@@ -124,8 +136,9 @@ fn not_now(case: &Case, objects: &Objects, (key, class): (&str, &str), said: &Va
             format!("{key} does not bind on {node:?} without {leave:?} (all can leave: {all_go})")
         });
     }
-    let [all, kept] = places_when_emptied(objects, key);
-    tally.check(case, class, all || kept, || {
+    let is_placed = |with| places_when_emptied(objects, key, with).contains(&true);
+    let holds = is_placed(true) || says_reservations(said) && is_placed(false);
+    tally.check(case, class, holds, || {
         format!("{key}: NotNow, but it is not placed when all that can leave has left; {}", said["message"])
     });
 }

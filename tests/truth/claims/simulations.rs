@@ -135,9 +135,11 @@ fn one(case: &Case, question: &Question, tally: &mut Tally) {
             format!("simulated {placements:?}, happened {happened:?}; {body}")
         });
     }
-    let mut victims: Vec<&str> = list(&said["victims"]).iter().map(|victim| text(&victim["pod"])).collect();
-    victims.sort_unstable();
     let was_placed = |key: &&str| before.pods.get(*key).is_some_and(|pod| node_of(&pod.json).is_some());
+    // A new pod may be evicted before or after its Binding.
+    let all = list(&said["victims"]).iter().map(|victim| text(&victim["pod"]));
+    let mut victims: Vec<&str> = all.filter(was_placed).collect();
+    victims.sort_unstable();
     let mut evicted: Vec<&str> =
         live.evicted.iter().map(|(victim, _)| victim.as_str()).filter(was_placed).collect();
     evicted.sort_unstable();

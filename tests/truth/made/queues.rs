@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::objects::{Objects, gang_of, text};
+use crate::objects::{GROUP_NAME, LONE_GROUP, Objects, gang_of, text};
 use crate::random::Rng;
 
 const VERSION: &str = "scheduling.incubator.k8s.io/v1alpha1";
@@ -37,6 +37,28 @@ pub(super) fn add(rng: &mut Rng, objects: &mut Objects) {
         if !queue.is_empty() {
             objects.change(GROUP, &group, |json| json["spec"]["queue"] = queue.into());
         }
+        // Pods of a queue that does not exist count in none.
+        if queue != "gone" {
+            add_lone_group(objects, &group);
+        }
+    }
+}
+
+/// Adds a group of the same queue for single pods, and has the members of the group name it.
+fn add_lone_group(objects: &mut Objects, group: &str) {
+    let mut lone = objects.other(GROUP, group).expect("a group").clone();
+    let name = format!("{}-alone", text(&lone["metadata"]["name"]));
+    lone["metadata"]["uid"] = format!("uid-group-{name}").into();
+    lone["metadata"]["name"] = name.clone().into();
+    lone["spec"]["minMember"] = 1.into();
+    objects.put(lone);
+    let is_member = |pod: &Value| {
+        gang_of(pod).as_deref() == Some(group) && pod["metadata"]["annotations"][GROUP_NAME].is_string()
+    };
+    let members: Vec<String> =
+        objects.pods.iter().filter(|(_, pod)| is_member(&pod.json)).map(|(key, _)| key.clone()).collect();
+    for member in members {
+        objects.change_pod(&member, |json| json["metadata"]["annotations"][LONE_GROUP] = name.clone().into());
     }
 }
 
@@ -49,6 +71,6 @@ fn group_of_one(objects: &mut Objects, pod: &str) {
         "metadata": {"name": name, "namespace": namespace, "uid": format!("uid-group-{name}")},
     }));
     objects.change_pod(pod, |json: &mut Value| {
-        json["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = name.into();
+        json["metadata"]["annotations"][GROUP_NAME] = name.into();
     });
 }
