@@ -147,7 +147,9 @@ pub(crate) fn strip_gang(pod: &mut Value) {
         // A pod by itself stays in its queue: in a group of the queue for which one pod is enough.
         let alone = map.get(LONE_GROUP).cloned();
         map.remove(GROUP_NAME);
-        alone.map(|group| map.insert(GROUP_NAME.to_owned(), group));
+        if let Some(group) = alone {
+            map.insert(GROUP_NAME.to_owned(), group);
+        }
     }
     keys(&mut pod["spec"], &["schedulingGroup"]);
 }

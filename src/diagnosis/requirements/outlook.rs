@@ -130,14 +130,13 @@ fn under_way(snapshot: &Snapshot, id: PodId, place: &Name) -> Option<Outlook> {
     let cluster = &snapshot.cluster;
     let preemption = cluster.preemptions().of(id).filter(|preemption| preemption.node == *place)?;
     let awaited = preemption.victims.iter().filter(|victim| victim.state.is_awaited());
-    let leave: Vec<&PodKey> = awaited.map(|victim| &victim.key).collect();
-    let who = match leave[..] {
+    let leave: Vec<PodKey> = awaited.map(|victim| victim.key.clone()).collect();
+    let who = match &leave[..] {
         [] => return None,
         [one] => format!("{} has left, which is being evicted for it", called_in_words(cluster, one)),
-        _ => format!(
-            "{} have left, which are being evicted for it",
-            called_together(cluster, &leave.iter().map(|key| PodKey::clone(key)).collect::<Vec<_>>())
-        ),
+        some => {
+            format!("{} have left, which are being evicted for it", called_together(cluster, some))
+        }
     };
     Some(Outlook {
         node: Some(place.to_string()),

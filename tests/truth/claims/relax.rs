@@ -40,8 +40,9 @@ impl Lacking<'_> {
             }
             "NoReservationMatches" => {
                 objects.change_pod(self.key, |json| {
-                    let annotations = json["metadata"]["annotations"].as_object_mut();
-                    annotations.and_then(|all| all.remove(RESERVATION_AFFINITY));
+                    if let Some(all) = json["metadata"]["annotations"].as_object_mut() {
+                        all.remove(RESERVATION_AFFINITY);
+                    }
                 });
                 Some(())
             }
@@ -150,8 +151,8 @@ impl Lacking<'_> {
             if resource == "cpu" {
                 objects.put(known);
                 self.put_cpus(objects, (missing + 999) / 1000, Some(0))?;
-                let grown = objects.of_kind("NodeResourceTopology");
-                known = grown.into_iter().find(|of| of["metadata"]["name"] == self.node)?.clone();
+                let mut grown = objects.of_kind("NodeResourceTopology");
+                known = grown.find(|of| of["metadata"]["name"] == self.node)?.clone();
             }
         }
         objects.put(known);
