@@ -331,11 +331,6 @@ impl Objects {
         rest
     }
 
-    /// Returns whether reservations stay, of the ways in which the cluster can be emptied.
-    pub(crate) fn with_and_without_reservations(&self) -> impl Iterator<Item = bool> {
-        [true, false].into_iter().take(1 + usize::from(self.of_kind("Reservation").next().is_some()))
-    }
-
     /// Removes what keeps room for pods that are not there.
     pub(crate) fn without_reservations(mut self) -> Self {
         self.custom.retain(|(kind, _), _| kind.0.kind != "Reservation");

@@ -103,14 +103,12 @@ fn one(case: &Case, key: &str, route: &str, said: &Value, tally: &mut Tally) {
         }
         "NotNow" => not_now(case, objects, (key, &class), said, tally),
         "NeverFits" => {
-            for with_reservations in objects.with_and_without_reservations() {
-                let [all, kept] = places_when_emptied(objects, key, with_reservations);
-                let told = |what: &str| told(&format!("{what} (reservations stay: {with_reservations})"));
-                tally.check(case, &class, !all, || told("it is placed when all that can leave has left"));
-                tally.check(case, &format!("{class}, targets kept"), !kept, || {
-                    told("it is placed when all has left but what it wants beside it")
-                });
-            }
+            // It is said of pods: reservations stay.
+            let [all, kept] = places_when_emptied(objects, key, true);
+            tally.check(case, &class, !all, || told("it is placed when all that can leave has left"));
+            tally.check(case, &format!("{class}, targets kept"), !kept, || {
+                told("it is placed when all has left but what it wants beside it")
+            });
         }
         _ => tally.skip(case, code, || format!("{key}: {said}")),
     }
