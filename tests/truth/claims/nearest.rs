@@ -113,6 +113,8 @@ fn make_good(objects: &mut Objects, before: &Objects, lacking: &Lacking<'_>, fai
         "InsufficientResource" => {
             let requested = requests(before.pod(key)).get(subject).copied().unwrap_or(0);
             let offered = allocatable(before.node(node), subject) + requested - free(before, node, subject);
+            // Not less than what another requirement has it offer.
+            let offered = offered.max(allocatable(objects.node(node), subject));
             let unit = if subject == "cpu" { "m" } else { "" };
             objects.change_node(node, |json| {
                 json["status"]["allocatable"][subject] = format!("{offered}{unit}").into();
