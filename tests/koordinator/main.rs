@@ -4,7 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod device_preemption;
+mod devices;
 mod deviceshare;
 mod elasticquota;
 mod loadaware;

@@ -135,6 +135,13 @@ pub(crate) fn apply(objects: &mut Objects, edit: &Value) -> Done {
         "removeNode" => _ = objects.nodes.remove(&node),
         "addNode" => objects.put_node(how.clone()),
         "applyObject" => objects.put(how.clone()),
+        "deleteObject" => {
+            let kind = text(&how["kind"]);
+            let key = [text(&how["namespace"]), text(&how["name"])].join("/");
+            if !objects.remove(kind.split('.').next().unwrap_or(kind), key.trim_start_matches('/')) {
+                return Done::Impossible(format!("no object {how}"));
+            }
+        }
         "setQuorum" => return set_quorum(objects, text(&how["gang"]), &how["min"]),
         "setMinResource" => return set_min_resource(objects, how),
         "deletePod" => {

@@ -3,6 +3,7 @@
 //! Random clusters settle; then what any route says of them is tried on fresh copies: objects are changed by the test's
 //! own code (`objects`, `edits`), and a scheduler is given them from scratch (`trial`), with an API server played by
 //! hand. Nothing that makes claims is used to try them. Each kind of claim is a module of `claims` and a test here.
+//! Clusters with Koordinator's plugins have quotas and queues, cards, CPUs and NUMA nodes, reports of usage and reservations.
 //! `causes` are compared with a model of the test's own (`model`), written from the documentation of Kubernetes.
 //!
 //! `PELLUCID_TRUTH_SEEDS=3000` tries more clusters, `PELLUCID_TRUTH_PODS=50` more pods of each, `PELLUCID_TRUTH_SEED=17`
@@ -29,7 +30,7 @@ use report::Tally;
 
 /// Number of clusters when nobody says otherwise, and of those with Koordinator's plugins.
 const SEEDS: usize = 300;
-const KOORDINATOR_SEEDS: usize = 150;
+const KOORDINATOR_SEEDS: usize = 120;
 /// Clusters that are kept between the kinds.
 const KEPT: usize = 400;
 

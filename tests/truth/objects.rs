@@ -13,6 +13,11 @@ use serde_json::{Value, json};
 /// The gate of a pod that waits beside those that are looked at.
 const ASIDE: &str = "example.com/aside";
 
+/// The annotation by which pods name their group of kube-batch.
+pub(crate) const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
+/// The annotation of pods in a queue with a group of the same queue that single pods are in.
+pub(crate) const LONE_GROUP: &str = "example.com/lone-group";
+
 /// A decoder of everything that plugins declare.
 static DECODER: LazyLock<Decoder> = LazyLock::new(|| Decoder::of(&registry()));
 
@@ -98,6 +103,7 @@ pub(crate) fn node_of(pod: &Value) -> Option<&str> {
 /// Returns whether the pod waits beside those that are looked at.
 pub(crate) fn is_aside(pod: &Value) -> bool {
     list(&pod["spec"]["schedulingGates"]).iter().any(|gate| gate["name"] == ASIDE)
+        || pod["spec"]["nodeSelector"][ASIDE] == "nowhere"
 }
 
 /// Returns whether the pod's end gives its room to others: not of a pod that a DaemonSet or a kubelet makes again.
@@ -114,7 +120,7 @@ pub(crate) fn gang_of(pod: &Value) -> Option<String> {
         &meta["labels"]["gang.unicore.mcyou.cn/name"],
         &meta["labels"]["scheduling.x-k8s.io/pod-group"],
         &meta["annotations"]["gang.scheduling.koordinator.sh/name"],
-        &meta["annotations"]["scheduling.k8s.io/group-name"],
+        &meta["annotations"][GROUP_NAME],
         &pod["spec"]["schedulingGroup"]["podGroupName"],
     ];
     let name = name.into_iter().find_map(Value::as_str)?;
@@ -137,9 +143,13 @@ pub(crate) fn strip_gang(pod: &mut Value) {
         ],
     );
     if let Some(map) = pod["metadata"]["annotations"].as_object_mut() {
-        map.retain(|key, _| {
-            !key.starts_with("gang.scheduling.koordinator.sh/") && key != "scheduling.k8s.io/group-name"
-        });
+        map.retain(|key, _| !key.starts_with("gang.scheduling.koordinator.sh/"));
+        // A pod by itself stays in its queue: in a group of the queue for which one pod is enough.
+        let alone = map.get(LONE_GROUP).cloned();
+        map.remove(GROUP_NAME);
+        if let Some(group) = alone {
+            map.insert(GROUP_NAME.to_owned(), group);
+        }
     }
     keys(&mut pod["spec"], &["schedulingGroup"]);
 }
@@ -201,6 +211,18 @@ impl Objects {
         self.put(json);
     }
 
+    /// Returns the objects of a kind that a plugin brings.
+    pub(crate) fn of_kind(&self, kind: &'static str) -> impl Iterator<Item = &Value> {
+        self.custom.iter().filter(move |((of, _), _)| of.0.kind == kind).map(|(_, item)| &*item.json)
+    }
+
+    /// Removes an object of a kind that a plugin brings. Returns whether it was there.
+    pub(crate) fn remove(&mut self, kind: &str, key: &str) -> bool {
+        let before = self.custom.len();
+        self.custom.retain(|(of, known), _| of.0.kind != kind || known != key);
+        self.custom.len() < before
+    }
+
     /// Returns the object of another kind, if there is one.
     pub(crate) fn other(&self, kind: &'static str, key: &str) -> Option<&Value> {
         self.others.get(&(kind, key.to_owned())).map(|item| &*item.json)
@@ -225,6 +247,19 @@ impl Objects {
         goes
     }
 
+    /// Deletes what answers call so: a pod, or an object such as `Reservation r1`. Returns whether it is gone.
+    pub(crate) fn delete_called(&mut self, called: &str) -> bool {
+        match called.split_once(' ') {
+            Some((kind, name)) => self.remove(kind, name),
+            None => self.delete(called),
+        }
+    }
+
+    /// Returns whether the end of what answers call so gives its room to others.
+    pub(crate) fn is_free_to_go(&self, called: &str) -> bool {
+        called.contains(' ') || self.pods.get(called).is_some_and(|pod| can_leave(&pod.json))
+    }
+
     /// Returns the pods on nodes, by name.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.pods.iter().filter(|(_, pod)| node_of(&pod.json).is_some()).map(|(key, pod)| (key, &*pod.json))
@@ -245,9 +280,14 @@ impl Objects {
     pub(crate) fn only(&self, keys: &[String]) -> Self {
         let mut rest = self.clone();
         if self.plugins == Plugins::Koordinator && !self.is_emptied {
+            let has_queues = self.others.keys().any(|(kind, _)| kind.starts_with("Queue."));
             let others: Vec<String> = self.pending().map(|(key, _)| key.clone()).collect();
             for other in others.iter().filter(|key| !keys.contains(key)) {
-                rest.change_pod(other, |json| json["spec"]["schedulingGates"] = json!([{"name": ASIDE}]));
+                // A queue does not count pods with gates, and counts those that no node takes.
+                rest.change_pod(other, |json| match has_queues {
+                    true => json["spec"]["nodeSelector"][ASIDE] = "nowhere".into(),
+                    false => json["spec"]["schedulingGates"] = json!([{"name": ASIDE}]),
+                });
             }
             return rest;
         }
@@ -288,6 +328,19 @@ impl Objects {
         let gone: Vec<String> = self.placed().map(|(key, _)| key.clone()).collect();
         gone.iter().filter(|key| !keeps.contains(*key)).for_each(|key| _ = rest.delete(key));
         rest.is_emptied = true;
+        rest
+    }
+
+    /// Removes what keeps room for pods that are not there.
+    pub(crate) fn without_reservations(mut self) -> Self {
+        self.custom.retain(|(kind, _), _| kind.0.kind != "Reservation");
+        self
+    }
+
+    /// Does the same as `emptied`, and nodes report what they use then.
+    pub(crate) fn emptied_and_reported(&self, keeps: &BTreeSet<String>) -> Self {
+        let mut rest = self.emptied(keeps);
+        crate::made::report_anew(&mut rest);
         rest
     }
 

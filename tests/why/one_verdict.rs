@@ -245,3 +245,29 @@ fn an_object_with_a_pod_that_stands_for_it_is_called_as_it_is() {
     assert_eq!(text(&gang, "/outlook/message"), said, "{gang:#}");
     assert_eq!(gang["outlook"]["wouldLeave"], json!(["Reservation r1"]));
 }
+
+/// Who ends every pod that is counted must have done what is said, so an object is not counted as one.
+#[test]
+fn an_object_is_not_counted_among_the_pods_that_would_leave() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let of = StandsFor {
+        api_version: "scheduling.koordinator.sh/v1alpha1".into(),
+        kind: "Reservation".into(),
+        namespace: "".into(),
+        name: "r1".into(),
+    };
+    core.see(&Pod { stands_for: Some(Arc::new(of)), ..on(&pod("reservation:r1", 500), "a") });
+    core.see(&on(&pod("x", 499), "a"));
+    core.see(&on(&pod("y", 1), "a"));
+    for name in ["g1", "g2"] {
+        core.see(&in_gang(pod(name, 450), "g", 2));
+    }
+    core.run();
+    let gang = ask(&mut core, "/apis/v1/explain/gangs/ns/g");
+    let said = "the quorum has no places now; it would once 1 pod and Reservation r1 have left";
+    assert_eq!(text(&gang, "/outlook/message"), said, "{gang:#}");
+    core.attempt(&pod("p", 1000));
+    let body = explain(&mut core, "p");
+    let said = "a would take it if 2 pods and Reservation r1 on it ended";
+    assert_eq!(text(&body, "/outlook/message"), said, "{body:#}");
+}

@@ -25,7 +25,7 @@ use super::lasting::of_member_refused;
 use super::leaving::{MOST_LEAVING, leaving};
 use super::status::GangStatus;
 use super::targets::targets;
-use crate::called::{called, called_as, called_in_words};
+use crate::called::{called, called_as, called_in_words, called_together};
 use crate::known::known;
 use crate::requirements::outlook::{MEASURED, is_measured};
 
@@ -372,13 +372,15 @@ impl<'s> Look<'s> {
         let found = leaving(self, emptied_plan, &emptied.kept);
         let (pods, plan) =
             found.as_ref().map_or((&[][..], emptied_plan), |(pods, plan)| (pods.as_slice(), plan));
+        let known = known(self.snapshot);
+        let all = known.leavers(cluster);
         let when = match pods {
             [] if emptied.releases_waiting => {
-                "the pods have left that can, and the members that wait have given up their places".into()
+                format!("the {all} have left that can, and the members that wait have given up their places")
             }
-            [] => "the pods have left that can".into(),
+            [] => format!("the {all} have left that can"),
             [pod] => format!("{} has left", called_in_words(cluster, pod)),
-            pods => format!("{} pods have left", pods.len()),
+            pods => format!("{} have left", called_together(cluster, pods)),
         };
         let message = format!("{} has no places now; it would once {when}", self.who());
         let would_leave = pods.iter().map(|key| called(cluster, key)).collect();

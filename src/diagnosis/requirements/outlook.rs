@@ -20,7 +20,7 @@ use pellucid_framework::plugin::Filter;
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, PodSpec, cancellation};
 
-use crate::called::{called, called_in_words};
+use crate::called::{called, called_in_words, called_together};
 use crate::known::known;
 
 use crate::requirements::nearest::order;
@@ -72,22 +72,8 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
         return found;
     }
     let emptied = Emptied::of(snapshot, asked);
-    match emptied.takes() {
-        Some(true) if emptied.one_suffices() => {
-            return of(NOT_NOW, "a node would take it if the pods on it ended");
-        }
-        Some(true) => {
-            return of(NOT_NOW, "a node would take it if other pods ended, on whichever nodes they are");
-        }
-        Some(false) if emptied.one_suffices() => {
-            return of(NOT_NOW, "a node would take it if the pods on it ended that it does not need");
-        }
-        Some(false) => {
-            let message =
-                "a node would take it if pods ended that it does not need, on whichever nodes they are";
-            return of(NOT_NOW, message);
-        }
-        None => {}
+    if let Some(is_alone) = emptied.takes() {
+        return of(NOT_NOW, emptied.ended(is_alone));
     }
     if asked.masks.pod.is_some() && emptied.all.masks.pod.is_some() {
         return held_back();
@@ -144,11 +130,13 @@ fn under_way(snapshot: &Snapshot, id: PodId, place: &Name) -> Option<Outlook> {
     let cluster = &snapshot.cluster;
     let preemption = cluster.preemptions().of(id).filter(|preemption| preemption.node == *place)?;
     let awaited = preemption.victims.iter().filter(|victim| victim.state.is_awaited());
-    let leave: Vec<&PodKey> = awaited.map(|victim| &victim.key).collect();
-    let who = match leave[..] {
+    let leave: Vec<PodKey> = awaited.map(|victim| victim.key.clone()).collect();
+    let who = match &leave[..] {
         [] => return None,
         [one] => format!("{} has left, which is being evicted for it", called_in_words(cluster, one)),
-        _ => format!("{} pods have left, which are being evicted for it", leave.len()),
+        some => {
+            format!("{} have left, which are being evicted for it", called_together(cluster, some))
+        }
     };
     Some(Outlook {
         node: Some(place.to_string()),
@@ -223,7 +211,7 @@ fn verified(
 fn leaving(cluster: &Cluster, node: &Name, leave: &[PodKey]) -> Outlook {
     let message = match leave {
         [one] => format!("{node} would take it if {} ended", called_in_words(cluster, one)),
-        some => format!("{node} would take it if {} pods on it ended", some.len()),
+        some => format!("{node} would take it if {} on it ended", called_together(cluster, some)),
     };
     Outlook {
         node: Some(node.to_string()),
@@ -325,6 +313,19 @@ impl<'a> Emptied<'a> {
         self.but_needed().is_some_and(State::takes).then_some(false)
     }
 
+    /// Returns what has to end for a node to take the pod, in words; `is_alone` says whether it needs no other pod.
+    fn ended(&self, is_alone: bool) -> String {
+        let known = known(self.snapshot);
+        let all = known.leavers(&self.snapshot.cluster);
+        let what = match (is_alone, self.one_suffices()) {
+            (true, true) => format!("the {all} on it ended"),
+            (true, false) => format!("other {all} ended, on whichever nodes they are"),
+            (false, true) => format!("the {all} on it ended that it does not need"),
+            (false, false) => format!("{all} ended that it does not need, on whichever nodes they are"),
+        };
+        format!("a node would take it if {what}")
+    }
+
     /// Returns whether one of the nearest nodes takes the pod once only the pods on that node have left, but for those that
     /// are needed if the pod fits only beside them. What keeps a pod off may be on several nodes, or be used there, as a
     /// quota is.
@@ -360,7 +361,10 @@ impl<'a> Emptied<'a> {
             if verified(snapshot, self.asked, &all, name, now) {
                 return Some(of(
                     NOT_NOW,
-                    format!("{name} would take it if pods ended that it does not need"),
+                    format!(
+                        "{name} would take it if {} ended that it does not need",
+                        known(snapshot).leavers(&snapshot.cluster)
+                    ),
                 ));
             }
         }

@@ -49,17 +49,19 @@ fn add_quotas(rng: &mut Rng, objects: &mut Objects) {
     }
 }
 
+/// Makes a card of a node.
+pub(crate) fn card(node: &str, minor: u64, healthy: bool) -> Value {
+    json!({
+        "type": "gpu", "minor": minor, "id": format!("{node}-{minor}"), "health": healthy,
+        "resources": {
+            "koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100",
+            "koordinator.sh/gpu-memory": format!("{CARD_MEMORY}Gi"),
+        },
+    })
+}
+
 fn add_device(rng: &mut Rng, objects: &mut Objects, node: &str, cards: u64) {
-    let card = |minor: u64, healthy: bool| {
-        json!({
-            "type": "gpu", "minor": minor, "id": format!("{node}-{minor}"), "health": healthy,
-            "resources": {
-                "koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100",
-                "koordinator.sh/gpu-memory": format!("{CARD_MEMORY}Gi"),
-            },
-        })
-    };
-    let cards_of = (0..cards).map(|minor| card(minor, !rng.chance(8))).collect::<Vec<_>>();
+    let cards_of = (0..cards).map(|minor| card(node, minor, !rng.chance(8))).collect::<Vec<_>>();
     let healthy = cards_of.iter().filter(|card| card["health"] == true).count() as u64;
     objects.put(json!({
         "apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device",
@@ -77,39 +79,44 @@ fn add_device(rng: &mut Rng, objects: &mut Objects, node: &str, cards: u64) {
     });
 }
 
-/// Two threads a core, two NUMA nodes where there are four cores.
+/// Two NUMA nodes where there are four cores, and a policy on some nodes.
 fn add_topology(rng: &mut Rng, objects: &mut Objects, node: &str, cpus: u64) {
     let numa = if cpus >= 4 { 2 } else { 1 };
-    let cores = cpus / 2;
-    let zone_of = |core: u64| core * numa / cores;
-    let cpu = |id: u64| {
-        let core = id % cores;
-        json!({"id": id, "core": core, "socket": 0, "node": zone_of(core)})
-    };
-    let detail = json!({"detail": (0..cores * 2).map(cpu).collect::<Value>()});
     let memory = text(&objects.node(node)["status"]["allocatable"]["memory"]).to_owned();
     let gibibytes: u64 = memory.trim_end_matches("Gi").parse().expect("gibibytes");
-    let zone = |n: u64| {
-        let of = |name: &str, amount: String| json!({"name": name, "capacity": amount, "allocatable": amount, "available": amount});
-        json!({"name": format!("node-{n}"), "type": "Node", "resources": [
-            of("cpu", (cpus / numa).to_string()), of("memory", format!("{}Gi", gibibytes / numa)),
-        ]})
-    };
-    objects.put(json!({
-        "apiVersion": "topology.node.k8s.io/v1alpha1", "kind": "NodeResourceTopology",
-        "metadata": {"name": node, "uid": format!("topology-{node}"), "annotations": {
-            "node.koordinator.sh/cpu-topology": detail.to_string(),
-            "kubelet.koordinator.sh/cpu-manager-policy": json!({"policy": "static"}).to_string(),
-        }},
-        "topologyPolicies": ["None"],
-        "zones": (0..numa).map(zone).collect::<Vec<_>>(),
-    }));
+    let zone = (cpus / numa, format!("{}Gi", gibibytes / numa));
+    objects.put(topology(node, cpus, &vec![zone; numa as usize]));
     if rng.chance(40) {
         let policy = rng.pick(&["SingleNUMANode", "SingleNUMANode", "Restricted", "BestEffort"]);
         objects.change_node(node, |json| {
             json["metadata"]["labels"]["node.koordinator.sh/numa-topology-policy"] = policy.into();
         });
     }
+}
+
+/// Makes the report of a node's CPUs, two threads a core, and of its NUMA nodes with what each has of CPU and memory.
+pub(crate) fn topology(node: &str, cpus: u64, zones: &[(u64, String)]) -> Value {
+    let (cores, numa) = (cpus / 2, zones.len() as u64);
+    let cpu = |id: u64| {
+        let core = id % cores;
+        json!({"id": id, "core": core, "socket": 0, "node": core * numa / cores})
+    };
+    let detail = json!({"detail": (0..cores * 2).map(cpu).collect::<Value>()});
+    let zone = |(n, (cpus, memory)): (usize, &(u64, String))| {
+        let of = |name: &str, amount: &str| json!({"name": name, "capacity": amount, "allocatable": amount, "available": amount});
+        json!({"name": format!("node-{n}"), "type": "Node", "resources": [
+            of("cpu", &cpus.to_string()), of("memory", memory),
+        ]})
+    };
+    json!({
+        "apiVersion": "topology.node.k8s.io/v1alpha1", "kind": "NodeResourceTopology",
+        "metadata": {"name": node, "uid": format!("topology-{node}"), "annotations": {
+            "node.koordinator.sh/cpu-topology": detail.to_string(),
+            "kubelet.koordinator.sh/cpu-manager-policy": json!({"policy": "static"}).to_string(),
+        }},
+        "topologyPolicies": ["None"],
+        "zones": zones.iter().enumerate().map(zone).collect::<Vec<_>>(),
+    })
 }
 
 fn ask(rng: &mut Rng, pod: &mut Value) {

@@ -2,8 +2,11 @@
 
 mod gangs;
 mod koordinator;
+mod load;
 mod nodes;
 mod pods;
+mod queues;
+mod reservations;
 mod volumes;
 
 use serde_json::{Value, json};
@@ -11,6 +14,8 @@ use serde_json::{Value, json};
 use crate::objects::{Objects, Plugins};
 use crate::random::Rng;
 
+pub(crate) use koordinator::{card, topology};
+pub(crate) use load::report_anew;
 pub(crate) use pods::pod;
 pub(crate) use volumes::DRIVER;
 
@@ -59,6 +64,9 @@ pub(crate) fn koordinator_cluster(seed: u64) -> Objects {
     let mut objects = cluster(seed);
     objects.plugins = Plugins::Koordinator;
     koordinator::add(&mut Rng::new(seed, 3), &mut objects);
+    load::add(&mut Rng::new(seed, 5), &mut objects);
+    reservations::add(&mut Rng::new(seed, 6), &mut objects);
+    queues::add(&mut Rng::new(seed, 7), &mut objects);
     objects
 }
 
