@@ -21,7 +21,7 @@ const PENDING: usize = 10_000;
 const SHAPES: usize = 150;
 /// Duration of each run, and of all runs of a comparison.
 const RUN: Duration = Duration::from_millis(2_500);
-const LONG: Duration = Duration::from_secs(30);
+const LONG: Duration = Duration::from_secs(60);
 /// Pods per batch.
 const BATCH: usize = 20_000;
 /// Budget of a route in milliseconds, and the largest loss of throughput in percent.

@@ -130,13 +130,14 @@ pub(crate) fn compare(what: &str, names: [&str; 2], mut run: impl FnMut(bool) ->
     loss
 }
 
-/// Compares pairs of runs for readers who keep a core busy: with nobody who asks, and with a thread that only counts.
-/// Returns the loss to nobody. What a busy core takes from the other one is not the readers' own: two processors of a
-/// virtual machine may be one core of the host, and then whatever runs on one slows the other down.
+/// Compares pairs of runs for readers who keep a core busy: with nobody who asks, and with a thread that only counts, which
+/// is compared with nobody too. Returns the loss to the thread that counts. What a busy core takes from the other one is not
+/// the readers' own: two processors of a virtual machine may be one core of the host, and then whatever runs on one slows the
+/// other down.
 pub(crate) fn beside_readers(long: Duration, mut run: impl FnMut(bool) -> Stretch) -> f64 {
-    let loss = in_turn("readers", long, &mut run);
+    in_turn("readers", long, &mut run);
     in_turn("a thread that counts", long, |on| if on { beside_a_counter(|| run(false)) } else { run(false) });
-    loss
+    in_turn("readers, not a counter", long, |on| if on { run(true) } else { beside_a_counter(|| run(false)) })
 }
 
 /// Runs something while another thread counts.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pellucid::cluster::input::Input;
 use pellucid::kubernetes::{ClusterIo, ClusterIoConfig, Connection};
-use pellucid::sandbox::{Config, Sandbox};
+use pellucid::sandbox::{Config, Handle, Sandbox};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::channel;
 use tokio::time::Instant;
@@ -118,33 +118,35 @@ async fn a_server_without_streams_is_asked_for_one_once() {
 /// Number of objects in the large list.
 const MANY: usize = 100_000;
 
+async fn list_many(sandbox: &Handle, streaming_lists: bool) {
+    let client = || kube::Client::try_from(sandbox.kube_config()).expect("a client");
+    let mut config = ClusterIoConfig::new(Connection::of_clients(client(), client()), clock(), "test");
+    config.limits.streaming_lists = streaming_lists;
+    let (inputs, mut received) = channel(1);
+    let begun = Instant::now();
+    let io = ClusterIo::start(config, inputs);
+    let count = loop {
+        match received.recv().await.expect("an input") {
+            Input::ObjectsReset { objects, quarantined, .. } if objects.len() >= MANY => {
+                assert!(quarantined.is_empty());
+                let names = objects.iter().map(|object| object.key().1);
+                assert!(names.is_sorted_by(|a, b| a < b), "each once, in order");
+                break objects.len();
+            }
+            _ => {}
+        }
+    };
+    // The cluster has some namespaces of its own.
+    assert!(count < MANY + 10, "{count}");
+    println!("streamed: {streaming_lists}, {count} objects in {:.1} s", begun.elapsed().as_secs_f64());
+    io.shutdown(Duration::from_secs(1)).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_thousand_objects_are_listed_as_a_stream_and_in_pages() {
     let object = |i: usize| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": format!("n-{i:06}")}});
     let objects = (0..MANY).map(object).collect();
     let sandbox = Sandbox::start(Config { objects, ..Config::default() }).await.expect("it starts");
-    for streaming_lists in [true, false] {
-        let client = || kube::Client::try_from(sandbox.kube_config()).expect("a client");
-        let mut config = ClusterIoConfig::new(Connection::of_clients(client(), client()), clock(), "test");
-        config.limits.streaming_lists = streaming_lists;
-        let (inputs, mut received) = channel(1);
-        let begun = Instant::now();
-        let io = ClusterIo::start(config, inputs);
-        let count = loop {
-            match received.recv().await.expect("an input") {
-                Input::ObjectsReset { objects, quarantined, .. } if objects.len() >= MANY => {
-                    assert!(quarantined.is_empty());
-                    let names = objects.iter().map(|object| object.key().1);
-                    assert!(names.is_sorted_by(|a, b| a < b), "each once, in order");
-                    break objects.len();
-                }
-                _ => {}
-            }
-        };
-        // The cluster has some namespaces of its own.
-        assert!(count < MANY + 10, "{count}");
-        println!("streamed: {streaming_lists}, {count} objects in {:.1} s", begun.elapsed().as_secs_f64());
-        io.shutdown(Duration::from_secs(1)).await;
-    }
+    tokio::join!(list_many(&sandbox, true), list_many(&sandbox, false));
     sandbox.stop().await;
 }

@@ -12,7 +12,7 @@ use common::process::run;
 /// Replays both ways and compares the decisions; returns the output of each.
 fn replay(folder: &Path, nodes: &Path, pods: &Path, limit: &str) -> [String; 2] {
     let (nodes, pods) = (nodes.display().to_string(), pods.display().to_string());
-    let texts = [None, Some("--through-api")].map(|through| {
+    let one = |through: Option<&str>| {
         let file = folder.join(format!("decisions{}", through.unwrap_or("-straight"))).display().to_string();
         let mut args = vec!["replay", "--format", "openb", "--nodes", &nodes, "--pods", &pods];
         args.extend(["--decisions", &file, "--seed", "7", "--limit", limit]);
@@ -22,6 +22,11 @@ fn replay(folder: &Path, nodes: &Path, pods: &Path, limit: &str) -> [String; 2] 
         assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
         assert!(text.contains("No node is over its allocatable"), "{text}");
         (text, std::fs::read(file).expect("decisions"))
+    };
+    let texts = std::thread::scope(|scope| {
+        let straight = scope.spawn(|| one(None));
+        let through = one(Some("--through-api"));
+        [straight.join().expect("it replays"), through]
     });
     assert!(texts[0].1 == texts[1].1, "decisions differ with and without the API");
     assert!(!texts[0].1.is_empty());
