@@ -297,8 +297,8 @@ impl NodeResultCache {
         if self.scores.is_none() {
             self.work += self.n_feasible as u64;
         }
-        let mask = &self.mask;
-        self.scores.get_or_insert_with(|| Scores::make(&ctx.of_node_shape(), mask, tally))
+        let (mask, has_hints) = (&self.mask, !self.alignment.is_idle());
+        self.scores.get_or_insert_with(|| Scores::make(&ctx.of_node_shape(), mask, has_hints, tally))
     }
 
     /// Returns the best feasible node by total and tie order, if the nodes are scored.
