@@ -302,6 +302,12 @@ impl Filter for NodeNumaResource {
 }
 
 impl Reserve for NodeNumaResource {
+    fn may_hold(&self, view: View<'_>, spec: &PodSpec) -> bool {
+        may_have_cpus(spec)
+            || view.state::<NumaNodes>().is_some_and(NumaNodes::is_demanding)
+            || spec.annotations.text(keys::NUMA_TOPOLOGY_SPEC).is_some()
+    }
+
     fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Reserved {
         self.reservation(view, pod, node, None)
     }
