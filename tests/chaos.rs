@@ -60,6 +60,12 @@ fn outages() -> Vec<(&'static str, Order)> {
         ("503", |s| s.faults().during(Match::all(), Fault::Status(503), LASTS)),
         ("429", |s| s.faults().during(Match::all(), Fault::RetryAfter(429, 3600), LASTS)),
         ("reset", |s| s.faults().during(Match::all(), Fault::Reset, LASTS)),
+    ]
+}
+
+/// Returns the ways in which the server's connections and watches end.
+fn restarts() -> Vec<(&'static str, Order)> {
+    vec![
         ("closed", |s| {
             s.faults().during(Match::all(), Fault::Drop, LASTS);
             s.restart(Duration::ZERO);
@@ -123,6 +129,11 @@ async fn single_faults_lose_nothing_and_bind_nothing_twice() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn outages_lose_nothing_and_bind_nothing_twice() {
     everything_survives(outages()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn restarts_lose_nothing_and_bind_nothing_twice() {
+    everything_survives(restarts()).await;
 }
 
 /// Injects faults one after another, with pods created before, during and after each.

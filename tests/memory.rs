@@ -29,16 +29,22 @@ const BOUND: usize = 32 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Params {
     limit: Option<usize>,
     r#continue: Option<usize>,
     watch: Option<bool>,
+    send_initial_events: Option<bool>,
 }
 
 /// The largest page size requested after the first page.
 type Largest = Arc<AtomicUsize>;
 
 async fn answer(State(largest): State<Largest>, Query(params): Query<Params>, request: Request) -> Response {
+    if params.send_initial_events == Some(true) {
+        // As a server without streamed lists answers.
+        return (http::StatusCode::UNPROCESSABLE_ENTITY, "sendInitialEvents is not known").into_response();
+    }
     if params.watch == Some(true) {
         return Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>()).into_response();
     }

@@ -63,7 +63,7 @@ fn request(shape: usize, has_share: bool) -> PodSpec {
     if has_share {
         amounts.extend([(CORE.into(), 10 + 2 * n), (RATIO.into(), 10 + 2 * n)]);
     }
-    let containers = vec![ContainerRequests { amounts, is_sidecar: false }];
+    let containers = vec![ContainerRequests::of(amounts)];
     PodSpec {
         requests: PodRequests::compute(&RequestInputs { containers, ..RequestInputs::default() }),
         n_containers: 1,

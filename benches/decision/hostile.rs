@@ -206,7 +206,7 @@ impl Case {
 }
 
 fn requesting(milli_cpu: i64) -> PodSpec {
-    let containers = vec![ContainerRequests { amounts: vec![("cpu".into(), milli_cpu)], is_sidecar: false }];
+    let containers = vec![ContainerRequests::of(vec![("cpu".into(), milli_cpu)])];
     let requests = PodRequests::compute(&RequestInputs { containers, ..RequestInputs::default() });
     PodSpec { requests, n_containers: 1, ..PodSpec::default() }
 }

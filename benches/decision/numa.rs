@@ -61,7 +61,7 @@ fn request(shape: usize, is_pinned: bool) -> PodSpec {
         ("cpu".into(), 2000 + 2000 * (shape as i64 % 5)),
         ("memory".into(), (1024 + 256 * (shape as i64 / 5)) << 20),
     ];
-    let containers = vec![ContainerRequests { amounts, is_sidecar: false }];
+    let containers = vec![ContainerRequests::of(amounts)];
     let qos = if is_pinned { "LSR" } else { "LS" };
     PodSpec {
         requests: PodRequests::compute(&RequestInputs { containers, ..RequestInputs::default() }),

@@ -33,7 +33,7 @@ pub(crate) struct Case {
 
 fn requests() -> PodRequests {
     let amounts = vec![("cpu".into(), 100), ("memory".into(), 500 << 20)];
-    let containers = vec![ContainerRequests { amounts, is_sidecar: false }];
+    let containers = vec![ContainerRequests::of(amounts)];
     PodRequests::compute(&RequestInputs { containers, ..RequestInputs::default() })
 }
 

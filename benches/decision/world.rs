@@ -117,7 +117,7 @@ pub(crate) fn spec(shape: usize) -> PodSpec {
         ("cpu".into(), 100 + 10 * (shape as i64 % 15)),
         ("memory".into(), (128 + 32 * (shape as i64 / 15)) << 20),
     ];
-    let containers = vec![ContainerRequests { amounts, is_sidecar: false }];
+    let containers = vec![ContainerRequests::of(amounts)];
     PodSpec {
         requests: PodRequests::compute(&RequestInputs { containers, ..RequestInputs::default() }),
         images: [Name::new(&format!("registry.example/app-{shape}:1"))].into(),

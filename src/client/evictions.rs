@@ -48,7 +48,9 @@ fn text(body: &Evictions, paint: Paint) -> String {
 }
 
 fn next_of(eviction: &Eviction) -> String {
-    next(&format!("history {}", eviction.victim))
+    // An object has no history of its own.
+    let is_object = eviction.victim.contains(' ');
+    next(&format!("history {}", if is_object { &eviction.preemptor } else { &eviction.victim }))
 }
 
 #[cfg(test)]

@@ -71,12 +71,19 @@ fn one(out: &mut String, number: usize, fix: &Fix) {
     if fix.parts.iter().any(|part| part.recreate && part.command.is_none()) {
         facts.push("made anew".to_owned());
     }
-    facts.extend(fix.node.as_ref().map(|node| format!("it goes to {node}")));
+    facts.extend(place(fix));
     facts.extend(fix.gang.as_ref().map(|gang| gang.text.clone()));
     facts.extend(company(fix));
     if !facts.is_empty() {
         line(out, &clean(&format!("   {}", facts.join("; "))));
     }
+}
+
+/// Says where the pod goes: among the others if that is known.
+fn place(fix: &Fix) -> Option<String> {
+    let is_alone = fix.node_in_company.is_none() && fix.in_company.is_some();
+    let node = fix.node_in_company.as_ref().or(fix.node.as_ref())?;
+    Some(format!("{} {node}", if is_alone { "alone it goes to" } else { "it goes to" }))
 }
 
 /// Says whether a fix holds with the other pending pods.
@@ -128,7 +135,7 @@ mod tests {
             fixes(&body(json!([taken, holds, fix(&[], json!({"inCompany": "unknown"}))])), Paint::plain());
         let expected = "\nWhat would help, each tried on a copy of the cluster:\n\
             1. do it (cluster operator)\n   $ a\n   $ b\n   \
-            it goes to n; other pending pods take the room: ns/x, ns/y\n\
+            alone it goes to n; other pending pods take the room: ns/x, ns/y\n\
             2. do it (cluster operator)\n   $ a\n   $ b\n   $ c\n   $ d\n   and 1 command more\n   \
             holds with the other pending pods, whom some parts serve\n\
             3. do it ()\n   not known whether it holds with the other pending pods\n";

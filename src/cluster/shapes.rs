@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use pellucid_model::collections::HashMap;
+use pellucid_model::collections::{HashMap, Lasting};
 use pellucid_model::selector::Labels;
 use pellucid_model::{Name, Pages, PodSpec};
 
@@ -87,6 +87,7 @@ impl Table {
         self.entries.grow(shape.0 as usize + 1);
         let entry = &mut self.entries[shape.0 as usize];
         *entry = Entry { spec: Some(spec.clone()), users: 1, generation: entry.generation + 1 };
+        self.index.make_room();
         self.index.insert(spec.clone(), shape);
         (shape, spec.clone())
     }
@@ -100,6 +101,7 @@ impl Table {
         }
         if let Some(spec) = entry.spec.take() {
             self.index.remove(&spec);
+            self.index.give_back();
         }
         self.free.push(shape);
         true

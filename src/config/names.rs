@@ -75,11 +75,14 @@ const ALIASES: [(&str, &str); 1] = [("unicore-gang-scheduler", GANGS)];
 pub(super) const GANGS: &str = "Coscheduling";
 
 /// Plugin, argument and reason for arguments that are accepted without effect.
-const UNUSED_ARGS: [(&str, &str, &str); 1] = [(
-    GANGS,
-    "deniedPGExpirationTimeSeconds",
-    "a refused gang waits for its backoff and for what could help it",
-)];
+const UNUSED_ARGS: [(&str, &str, &str); 2] = [
+    (
+        GANGS,
+        "deniedPGExpirationTimeSeconds",
+        "a refused gang waits for its backoff and for what could help it",
+    ),
+    (GANGS, "skipCheckScheduleCycle", "one attempt plans a whole gang, so there are no cycles to check"),
+];
 
 /// Classification of a name that is not in the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

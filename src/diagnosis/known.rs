@@ -10,6 +10,7 @@ use pellucid_cluster::Cluster;
 use pellucid_cycle::Snapshot;
 use pellucid_model::GangKey;
 
+use crate::called::leavers;
 use crate::gangs::outlook::GangOutlook;
 use crate::population::Population;
 use crate::tenants::Tenants;
@@ -23,6 +24,7 @@ pub(crate) struct Known {
     /// The pods of the snapshot, counted.
     pub(crate) population: Population,
     tenants: OnceLock<Arc<Tenants>>,
+    leavers: OnceLock<String>,
 }
 
 /// Returns what readers share of a snapshot.
@@ -36,6 +38,7 @@ pub(crate) fn known(snapshot: &Snapshot) -> Arc<Known> {
             emptied: OnceLock::new(),
             population: Population::default(),
             tenants: OnceLock::new(),
+            leavers: OnceLock::new(),
         }
     })
 }
@@ -49,6 +52,11 @@ impl Known {
     /// Returns the cluster without the pods that can leave; the first reader makes it.
     pub(crate) fn emptied(&self, make: impl FnOnce() -> Cluster) -> &Cluster {
         self.emptied.get_or_init(make)
+    }
+
+    /// Returns what leaves when all pods do that can, in words; the first reader looks for it.
+    pub(crate) fn leavers(&self, cluster: &Cluster) -> &str {
+        self.leavers.get_or_init(|| leavers(cluster))
     }
 
     /// Returns the names with their namespaces; the first reader with limits collects them.

@@ -23,14 +23,22 @@ struct Placed {
     /// By shape, one whose end gives its room to others.
     leaving: FxHashMap<ShapeId, PodId>,
     least_priority: Option<i32>,
+    /// Of those that come back where they were, as the pods of a DaemonSet do.
+    least_priority_that_stays: Option<i32>,
+}
+
+fn least_of(least: Option<i32>, priority: i32) -> Option<i32> {
+    Some(least.map_or(priority, |least| least.min(priority)))
 }
 
 impl Placed {
     fn add(&mut self, id: PodId, record: &PodRecord) {
         let priority = record.pod.priority;
-        self.least_priority = Some(self.least_priority.map_or(priority, |least| least.min(priority)));
-        if !self.leaving.contains_key(&record.shape) && record.pod.can_leave() {
-            self.leaving.insert(record.shape, id);
+        self.least_priority = least_of(self.least_priority, priority);
+        if record.pod.can_leave() {
+            self.leaving.entry(record.shape).or_insert(id);
+        } else {
+            self.least_priority_that_stays = least_of(self.least_priority_that_stays, priority);
         }
     }
 }
@@ -59,6 +67,11 @@ impl Population {
     /// Returns whether a placed pod has a lower priority.
     pub(crate) fn has_lower(&self, cluster: &Cluster, priority: i32) -> bool {
         self.placed(cluster).least_priority.is_some_and(|least| least < priority)
+    }
+
+    /// Returns whether a placed pod that comes back where it was has a lower priority. Who evicts it has its room.
+    pub(crate) fn has_lower_that_stays(&self, cluster: &Cluster, priority: i32) -> bool {
+        self.placed(cluster).least_priority_that_stays.is_some_and(|least| least < priority)
     }
 
     /// Returns the pods of a shape that have no place.

@@ -28,6 +28,7 @@ pub fn victim(victim: &Victim, now: Now) -> VictimBody {
     VictimBody {
         namespace: victim.key.namespace.to_string(),
         name: victim.key.name.to_string(),
+        object: victim.stands_for.as_ref().map(|of| of.to_string()),
         uid: victim.uid.to_string(),
         priority: victim.priority,
         violates_budget: victim.violates_budget,

@@ -23,6 +23,8 @@ pub enum QueryKind {
     Text,
     /// A non-negative integer.
     Integer,
+    /// A whole number from the first to the second of these.
+    Range(u64, u64),
     /// `true` or `false`; the bare name means `true`.
     Boolean,
     /// One of these values.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use pellucid_model::gang::MatchPolicy;
+
 /// Gangs: says how a profile schedules gangs. The configuration has no such point: of the plugins that a profile enables
 /// at Permit the first with a policy is heeded, and without one the pods of gangs are scheduled one by one.
 pub trait GangPolicy: Send + Sync {
@@ -27,6 +29,10 @@ pub struct GangRules {
     pub max_group_gangs: u32,
     /// Maximum number of pods of a group, or of a single gang, while it is short of its quorum (`maxGroupMembers`).
     pub max_group_members: u32,
+    /// How long members of Koordinator's dialect wait when none says; `None`: 600 s (`defaultTimeout`).
+    pub gang_wait: Option<Duration>,
+    /// The match policy of gangs of Koordinator's dialect that name none; `None`: once-satisfied (`defaultMatchPolicy`).
+    pub match_policy: Option<MatchPolicy>,
     /// Whether the status of PodGroups is written (`controllerWorkers` above 0).
     pub writes_status: bool,
 }
@@ -40,6 +46,8 @@ impl Default for GangRules {
             expiration: Duration::from_secs(600),
             max_group_gangs: 100,
             max_group_members: 10_000,
+            gang_wait: None,
+            match_policy: None,
             writes_status: true,
         }
     }

@@ -38,7 +38,7 @@ pub use objects::{
 
 pub use cow_map::CowMap;
 pub use custom::{CustomKindRef, CustomObject};
-pub use data::{Mirror, natural_order};
+pub use data::{Mirror, Slots, natural_order};
 pub use gang::GangKey;
 pub use name::Name;
 pub use node::{Node, NodeIdx};

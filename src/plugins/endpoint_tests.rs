@@ -21,7 +21,8 @@ fn cluster() -> TestCluster {
     let b = Node { taints: Arc::new([taint]), images: Arc::new([image]), ..node("b") };
     let mut made = TestCluster::of(&registry(), [node("a"), b]);
     let list = ResourceList { milli_cpu: 1000, memory: 1 << 30, ..ResourceList::default() };
-    let requests = PodRequests { list, non_zero_milli_cpu: 1000, non_zero_memory: 1 << 30 };
+    let requests =
+        PodRequests { list, non_zero_milli_cpu: 1000, non_zero_memory: 1 << 30, by_containers: None };
     let port = HostPort { protocol: Protocol::Udp, ip: "0.0.0.0".into(), port: 53 };
     made.place(PodSpec { requests, host_ports: Box::new([port]), ..PodSpec::default() }, "b");
     for (name, gates) in [("x", vec!["g".into()]), ("y", vec![])] {

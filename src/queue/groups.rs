@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use pellucid_cluster::{EventKinds, ShapeId};
-use pellucid_model::PodId;
-use pellucid_model::collections::FxHashMap;
+use pellucid_model::collections::{FxHashMap, Lasting};
+use pellucid_model::{PodId, Slots};
 
 use super::{RefusedBy, UnitId};
 
@@ -71,7 +71,8 @@ impl Entry {
 pub(super) struct Groups {
     entries: Vec<Option<Entry>>,
     index: FxHashMap<WakeGroup, usize>,
-    free: Vec<usize>,
+    /// Which of `entries` are free.
+    slots: Slots,
     listening: Vec<Vec<u64>>,
     n_listening: Vec<usize>,
 }
@@ -106,7 +107,9 @@ impl Groups {
             self.set(at, kinds, false);
             self.entries[at] = None;
             self.index.remove(group);
-            self.free.push(at);
+            self.index.give_back();
+            self.slots.give(at);
+            self.entries.truncate(self.slots.len());
         }
     }
 
@@ -133,11 +136,12 @@ impl Groups {
     }
 
     fn make(&mut self, group: WakeGroup, kinds: EventKinds, first: (UnitId, PodId)) -> usize {
-        let at = self.free.pop().unwrap_or(self.entries.len());
+        let at = self.slots.take();
         if at == self.entries.len() {
             self.entries.push(None);
         }
         self.entries[at] = Some(Entry { group, kinds, units: BTreeMap::new(), first });
+        self.index.make_room();
         self.index.insert(group, at);
         self.set(at, kinds, true);
         at

@@ -32,7 +32,7 @@ pub use listening::Listening;
 pub use moves::QueueEvent;
 pub use unit::{OrderKey, QueueStage, RefusedBy, Unit, UnitId};
 
-use pellucid_model::{Pages, PodId};
+use pellucid_model::{Pages, PodId, Slots};
 
 use groups::Groups;
 
@@ -43,7 +43,8 @@ pub struct Queue {
     listening: Listening,
     units: Pages<Option<Unit>>,
     unit_of: Pages<Option<UnitId>>,
-    free: Vec<UnitId>,
+    /// Which slots of `units` are free.
+    slots: Slots,
     active: BTreeSet<(OrderKey, UnitId)>,
     /// Active units with a paused attempt, which continues between the attempts of other units.
     paused: BTreeSet<(OrderKey, UnitId)>,
@@ -88,6 +89,7 @@ impl Queue {
             listening: self.listening.clone(),
             units: self.units.clone(),
             unit_of: self.unit_of.clone(),
+            slots: self.slots.clone(),
             events: self.events.clone(),
             counts: self.counts,
             ..Self::default()

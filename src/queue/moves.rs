@@ -50,7 +50,8 @@ impl Queue {
         for pod in &unit.pods {
             self.unit_of.set(pod.index(), None);
         }
-        self.free.push(id);
+        self.slots.give(id.index());
+        self.units.shorten(self.slots.len());
         Some(unit)
     }
 
@@ -263,7 +264,7 @@ impl Queue {
     }
 
     pub(super) fn insert(&mut self, unit: Unit) -> UnitId {
-        let id = self.free.pop().unwrap_or(UnitId(self.units.len() as u32));
+        let id = UnitId(self.slots.take() as u32);
         for pod in &unit.pods {
             self.unit_of.set(pod.index(), Some(id));
         }

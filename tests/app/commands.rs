@@ -175,7 +175,7 @@ fn what_would_help_is_shown_with_its_commands() {
         r#"{{{META}, "namespace": "a", "name": "web", "fitsNow": false, "conflicts": [], "fixes": [{fix}]}}"#
     );
     let shown = "What would help, each tried on a copy of the cluster:\n1. let pod a/filler go (cluster operator)\n   \
-                 $ kubectl -n a delete pod filler\n   it goes to n-1; other pending pods take the room: a/ahead\n";
+                 $ kubectl -n a delete pod filler\n   alone it goes to n-1; other pending pods take the room: a/ahead\n";
     for (what, explained) in explained {
         let explained = explained.unwrap();
         let ok = |body: &str| response("200 OK", "application/json", body);

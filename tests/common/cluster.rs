@@ -263,8 +263,8 @@ fn requests() -> impl Strategy<Value = PodRequests> {
         prop::bool::ANY,
     )
         .prop_map(|(a, b, c, d, is_sidecar)| ContainerRequests {
-            amounts: [a, b, c, d].into_iter().flatten().collect(),
             is_sidecar,
+            ..ContainerRequests::of([a, b, c, d].into_iter().flatten().collect())
         });
     (vec(container.clone(), 1..3), vec(container, 0..2)).prop_map(|(containers, init_containers)| {
         PodRequests::compute(&RequestInputs { containers, init_containers, ..RequestInputs::default() })

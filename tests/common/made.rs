@@ -48,7 +48,7 @@ pub(crate) fn node(name: &str, milli_cpu: i64) -> Node {
 
 /// Returns the requests of a pod with one container.
 pub(crate) fn requests(milli_cpu: i64) -> PodRequests {
-    let container = ContainerRequests { amounts: vec![("cpu".into(), milli_cpu)], is_sidecar: false };
+    let container = ContainerRequests::of(vec![("cpu".into(), milli_cpu)]);
     PodRequests::compute(&RequestInputs { containers: vec![container], ..RequestInputs::default() })
 }
 

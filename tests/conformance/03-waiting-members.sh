@@ -16,7 +16,7 @@ before=$(held)
 node n1 2
 more='{"metadata": {"annotations": {"gang.scheduling.koordinator.sh/name": "g3",
   "gang.scheduling.koordinator.sh/min-available": "3", "gang.scheduling.koordinator.sh/mode": "NonStrict",
-  "gang.scheduling.koordinator.sh/waiting-time": "5s"}}}'
+  "gang.scheduling.koordinator.sh/waiting-time": "12s"}}}'
 for i in 1 2 3; do pod "m$i" 1 "$more"; done
 
 # Two members find a place and wait for the third.

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use pellucid::model::gang::{Dialect, GangMode, GangTerms};
+use pellucid::model::gang::{Dialect, GangDeclaration, GangMode, GangTerms, PodGroup};
 use pellucid::model::relations::{PodAffinityTerm, PodTerms};
+use pellucid::model::requests::ResourceList;
 use pellucid::model::selector::{LabelSelector, Labels};
-use pellucid::model::{GangKey, Node, Pod, PodSpec};
+use pellucid::model::{GangKey, Node, Object, Pod, PodSpec};
 use serde_json::{Value, json};
 
 use crate::common::driver::Core;
@@ -286,7 +287,14 @@ fn a_gang_that_may_preempt_is_told_so() {
     let pods: Vec<Pod> =
         members("g", 2, 1000, &terms(2)).into_iter().map(|pod| Pod { priority: 10, ..pod }).collect();
     core.see_all(&pods);
-    assert_eq!(explain(&mut core)["outlook"]["code"], "FitsAfterPreemption");
+    let told = json!({
+        "code": "FitsAfterPreemption", "wouldLeave": ["ns/low"],
+        "message": "the quorum has places once these are evicted: ns/low on n0",
+    });
+    let outlook = &explain(&mut core)["outlook"];
+    for field in ["code", "wouldLeave", "message"] {
+        assert_eq!(outlook[field], told[field], "{field}");
+    }
 }
 
 #[test]
@@ -378,4 +386,82 @@ fn a_fix_of_a_member_is_about_its_gang_and_names_what_to_change() {
             "text": "4 of 4 members have places then: the whole gang"})
     );
     assert_eq!(text(fix, "/parts/0/command"), "kubectl -n ns set resources deployment web --requests=cpu=1");
+}
+
+#[test]
+fn only_pods_are_named_without_which_the_gang_would_not_fit() {
+    let (mut core, pods) = (core_with(&[1100]), members("g", 2, 400, &terms(2)));
+    // The pod of the lowest priority would be the first to go, and its end gives no member room.
+    core.see(&on(&Pod { priority: -1, ..single("small", 100) }, "n0"));
+    core.see(&on(&single("large", 1000), "n0"));
+    core.attempt_all(&pods);
+    let body = explain(&mut core);
+    assert_eq!(body["outlook"]["wouldLeave"], json!(["ns/large"]), "{body:#}");
+    assert_eq!(
+        text(&body, "/outlook/message"),
+        "the quorum has no places now; it would once pod ns/large has left"
+    );
+    core.delete(&single("large", 1000));
+    core.run_after(60 * SECOND);
+    assert_eq!(core.placed(&pods), 2);
+}
+
+#[test]
+fn a_gang_may_ask_for_less_that_is_free_before_it_is_planned() {
+    let mut core = core_with(&[3000]);
+    let milli = |milli_cpu: i64| Some(ResourceList { milli_cpu, ..ResourceList::default() });
+    let group = PodGroup {
+        key: GangKey::new("ns", "g"),
+        uid: "uid-g".into(),
+        terms: terms(2),
+        min_resources: milli(8000),
+        ..PodGroup::default()
+    };
+    core.see_object(Object::PodGroup(group.clone()));
+    let of = |i: usize| in_dialect(Dialect::Coscheduling, "g", &format!("g-{i}"), 1000, terms(2));
+    let pods: Vec<Pod> = (0..2).map(of).collect();
+    core.attempt_all(&pods);
+    let body = suggestions(&mut core);
+    let begin = "lower minResources of PodGroup ns/g to 3 of cpu instead of 8";
+    let fix = list(&body, "/fixes").iter().find(|fix| text(fix, "/text") == begin);
+    let fix = fix.unwrap_or_else(|| panic!("{body:#}"));
+    let edit = json!({"setMinResource": {"gang": "ns/g", "resource": "cpu", "amount": "3"}});
+    assert_eq!((&fix["edits"], &fix["gang"]["placed"]), (&json!([edit]), &json!(2)));
+    assert_eq!(
+        text(fix, "/parts/0/command"),
+        "kubectl -n ns patch podgroups.scheduling.x-k8s.io g --type=merge -p \
+         '{\"spec\":{\"minResources\":{\"cpu\":\"3\"}}}'"
+    );
+    core.see_object(Object::PodGroup(PodGroup { min_resources: milli(3000), ..group }));
+    core.run_after(60 * SECOND);
+    assert_eq!(core.placed(&pods), 2);
+}
+
+#[test]
+fn another_gang_of_the_group_may_have_a_smaller_quorum() {
+    let groups: Arc<[GangKey]> = Arc::new([GangKey::new("ns", "g"), GangKey::new("ns", "h")]);
+    let of = |min: u32| GangTerms { groups: groups.clone(), ..terms(min) };
+    let mut core = core_with(&[2000, 5000]);
+    let picky = |pod: Pod| {
+        let spec = PodSpec { node_name: Some("n1".into()), ..PodSpec::clone(&pod.spec) };
+        Pod { spec: Arc::new(spec), ..pod }
+    };
+    let own = members("g", 2, 1000, &of(2));
+    core.see_all(&own);
+    let others: Vec<Pod> = members("h", 4, 2000, &of(4)).into_iter().map(picky).collect();
+    core.attempt_all(&others);
+    let body = suggestions(&mut core);
+    let fix = list(&body, "/fixes")
+        .iter()
+        .find(|fix| text(fix, "/text").starts_with("lower the quorum of gang ns/h"));
+    let fix = fix.unwrap_or_else(|| panic!("{body:#}"));
+    let edit = json!({"setQuorum": {"gang": "ns/h", "min": 2}});
+    assert_eq!((&fix["edits"], &fix["gang"]["placed"]), (&json!([edit]), &json!(2)), "{body:#}");
+    let less = |pod: Pod| {
+        let mark = GangDeclaration { terms: of(2), ..pod.gang.as_deref().expect("a member").clone() };
+        Pod { gang: Some(Arc::new(mark)), ..pod }
+    };
+    others.into_iter().map(less).for_each(|pod| core.see(&pod));
+    core.run_after(60 * SECOND);
+    assert_eq!(core.placed(&own), 2);
 }

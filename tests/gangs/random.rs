@@ -359,7 +359,7 @@ fn name(g: usize, p: usize) -> String {
 
 /// Returns whether a quorum is placed, or was once where that suffices.
 fn has_quorum(gang: &Gang) -> bool {
-    let once = gang.definition.dialect == Dialect::Koordinator && gang.history.once_satisfied;
+    let once = gang.definition.dialect == Dialect::Koordinator && gang.was_satisfied();
     once || gang.counts.placed() >= gang.definition.min
 }
 

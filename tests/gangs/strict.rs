@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use pellucid::model::Pod;
+use pellucid::model::gang::{GangTerms, MatchPolicy};
 use pellucid::queue::QueueStage;
 use pellucid::recording::GangOutcome;
 use pellucid::recording::switches::Setter;
@@ -43,6 +45,21 @@ fn a_gang_that_does_not_fit_leaves_nothing_behind() {
     let other = single("other", 2000);
     core.attempt(&other);
     assert_eq!(core.placed(&[other]), 1);
+}
+
+/// One member is bound when the scheduler starts, another one comes again, and the third is gone.
+#[test]
+fn a_bound_member_shows_that_a_gang_had_its_quorum() {
+    let policies = [(MatchPolicy::OnceSatisfied, 2), (MatchPolicy::WaitingAndRunning, 1)];
+    for (policy, placed) in policies {
+        let mut core = core_with(&[2000]);
+        let terms = GangTerms { policy: Some(policy), ..terms(3) };
+        let pods = members("g", 2, 1000, &terms);
+        core.see(&Pod { node_name: Some("n0".into()), ..pods[0].clone() });
+        core.attempt_all(&pods[1..]);
+        assert_eq!(core.placed(&pods), placed, "{policy:?}");
+        assert!(core.gang("g").was_satisfied());
+    }
 }
 
 #[test]

@@ -214,7 +214,7 @@ fn few(connections: usize, reserve: usize) -> Limits {
 
 #[test]
 fn an_answer_that_nobody_reads_is_given_up() {
-    let site = Site::with(Limits { write_patience: Duration::from_millis(20), ..few(1, 0) });
+    let site = Site::with(Limits { write_patience: Duration::from_millis(500), ..few(1, 0) });
     let mut slow = send(&site, "GET /apis/v1/big HTTP/1.1\r\nHost: localhost\r\n\r\n");
     // There is one connection and no reserve: the request is answered once the first one is closed.
     assert_eq!(site.get("/apis/v1/list").status, 200);

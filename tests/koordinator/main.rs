@@ -4,7 +4,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod device_preemption;
+mod devices;
 mod deviceshare;
 mod elasticquota;
 mod loadaware;
@@ -21,9 +21,12 @@ mod reservation_operating_pods;
 mod reservation_rules;
 mod reservation_shares;
 mod reservation_taking_over;
+mod reservation_telling;
 
 use common::cases::Cases;
-use serde_json::Value;
+use pellucid::framework::profile::Profile;
+use pellucid::plugins::registry;
+use serde_json::{Value, json};
 
 /// The recorded cases.
 const CASES: Cases = Cases { variable: "PELLUCID_KOORDINATOR_ORACLE_DIR", own: "tests/data/koordinator" };
@@ -36,4 +39,20 @@ fn own_copy() -> bool {
 /// Reads a file of cases.
 fn lines(name: &str) -> Vec<Value> {
     CASES.lines(name)
+}
+
+/// Returns the profile that enables plugins at all their points, as entries of `multiPoint`, with arguments of one.
+fn profile_of(enabled: &[Value], name: &str, args: &Value) -> Profile {
+    let config = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{
+            "schedulerName": "koord-scheduler",
+            "plugins": {"multiPoint": {"enabled": enabled}},
+            "pluginConfig": [{"name": name, "args": args}],
+        }],
+    });
+    let mut parsed =
+        pellucid::config::parse(&config.to_string(), "case", &registry()).expect("valid arguments");
+    parsed.profiles.remove(0)
 }

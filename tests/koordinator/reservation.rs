@@ -42,23 +42,6 @@ const QUIRKS: &[(&str, &[&str])] = &[
         &["rs202x36 3 totals", "rs202x45 4 totals"],
     ),
     ("Theirs counts a reason once per reservation of a node.", &["rs202x60 0 message"]),
-    (
-        "Theirs puts a node first for the order of a reservation that the pod does not fit in, and so does not take.",
-        &[
-            "rs202x21 5 score",
-            "rs202x21 5 totals",
-            "rs202x21 5 node and reservation",
-            "rs202x54 1 score",
-            "rs202x54 1 totals",
-            "rs202x54 1 node and reservation",
-            "rs202x54 1 rs202x54-r0 phase",
-            "rs202x54 1 rs202x54-r0 allocated",
-            "rs202x54 1 rs202x54-r0 currentOwners",
-            "rs202x54 1 rs202x54-r0 conditions",
-            "rs202x64 2 score",
-            "rs202x64 2 totals",
-        ],
-    ),
 ];
 
 /// Returns the amounts of a resource list.

@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 
 use crate::common::driver::{Core, settings};
 use crate::elasticquota::PriorityClasses;
+use crate::profile_of;
 
 /// When the cases begin, in seconds since 1970.
 const BEGIN: u64 = 1_790_000_000;
@@ -42,18 +43,7 @@ fn profile(others: &[&str], args: &Value) -> Profile {
     // Theirs scores free amounts a second time in NodeNUMAResource.
     let own = [json!({"name": NAME, "weight": 5000}), json!({"name": "NodeResourcesFit", "weight": 2})];
     let enabled: Vec<Value> = others.chain(own).collect();
-    let config = json!({
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [{
-            "schedulerName": "koord-scheduler",
-            "plugins": {"multiPoint": {"enabled": enabled}},
-            "pluginConfig": [{"name": NAME, "args": args}],
-        }],
-    });
-    let mut parsed =
-        pellucid::config::parse(&config.to_string(), "case", &registry()).expect("valid arguments");
-    parsed.profiles.remove(0)
+    profile_of(&enabled, NAME, args)
 }
 
 /// Carries out a JSON merge patch.

@@ -4,7 +4,8 @@ use pellucid::model::PodKey;
 use serde_json::{Value, json};
 
 use crate::reservation_cluster::{Case, text};
-use crate::reservation_rules::{cluster, free, is_on, node, pod, try_pod};
+use crate::reservation_rules::{cluster, free, is_on, node, pod, reservation, status, try_pod};
+use crate::reservation_taking_over::create;
 
 const ALLOCATED: &str = "scheduling.koordinator.sh/reservation-allocated";
 const OWNERS: &str = "scheduling.koordinator.sh/reservation-owners";
@@ -74,6 +75,17 @@ fn one_with_an_owner_written_on_it_is_used_up() {
     case.put_pod(used);
     run(&mut case, "True");
     assert_eq!(try_pod(&mut case, &pod("a", "web", "2")).0, None);
+}
+
+#[test]
+fn its_policy_keeps_others_off_while_it_can_be_used() {
+    let others = json!({"owners": [{"object": {"name": "nobody"}}], "ttl": "0s"});
+    for (ready, phase) in [("True", "Pending"), ("False", "Available")] {
+        let mut case = keeping();
+        run(&mut case, ready);
+        create(&mut case, reservation("r", "1", &others));
+        assert_eq!(text(&status(&case, "r")["phase"]), phase, "ready: {ready}");
+    }
 }
 
 #[test]

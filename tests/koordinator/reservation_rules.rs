@@ -189,7 +189,7 @@ fn who_stands_where_is_read_back_from_the_objects() {
     }
 }
 
-fn of_priority(mut pod: Value, priority: i32) -> Value {
+pub(crate) fn of_priority(mut pod: Value, priority: i32) -> Value {
     pod["spec"]["priority"] = json!(priority);
     pod
 }

@@ -1,5 +1,6 @@
 //! Reservations that are placed over bound pods of their owners (`spec.preAllocation`).
 
+use pellucid::cycle::what_if::question::Question;
 use pellucid::model::PodKey;
 use pellucid::recording::Outcome;
 use serde_json::{Value, json};
@@ -119,7 +120,10 @@ fn one_that_must_be_over_a_pod_waits_for_one() {
 
 #[test]
 fn several_pods_are_taken_over_where_the_policy_says_so() {
-    for (is_multiple, taken, left) in [(false, vec!["c"], 2000), (true, vec!["b", "c"], 3000)] {
+    // Five of nine cores are free, and one of the pods that holds the others gives up two.
+    for (cpu, is_multiple, taken, left) in
+        [("5", false, vec!["c"], 2000), ("5", true, vec!["c"], 2000), ("8", true, vec!["b", "c"], 0)]
+    {
         let mut case = cluster(json!([node("n", "9")]), json!([]));
         for (name, cpu) in [("a", "1"), ("b", "1"), ("c", "2")] {
             assert_eq!(
@@ -128,13 +132,77 @@ fn several_pods_are_taken_over_where_the_policy_says_so() {
             );
         }
         let policy = json!({"preAllocationPolicy": {"enableMultiple": is_multiple}});
-        let mut made = ahead("r", "5", &policy);
+        let mut made = ahead("r", cpu, &policy);
         made["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!("4Gi");
         create(&mut case, made);
         assert_eq!(
             (owners(&case, "r"), free(&case, "n")),
             (taken.iter().map(|s| (*s).to_owned()).collect(), left)
         );
+    }
+}
+
+#[test]
+fn of_the_pods_those_come_first_over_which_the_reservation_fits() {
+    let mut case = cluster(json!([node("n", "6")]), json!([]));
+    let wide = |name: &str, cpu: &str, memory: &str| {
+        let mut made = pod(name, "web", cpu);
+        made["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!(memory);
+        made
+    };
+    assert_eq!(try_pod(&mut case, &wide("a", "1", "40Gi")), is_on("n"));
+    assert_eq!(try_pod(&mut case, &wide("b", "3", "1Gi")), is_on("n"));
+    let mut made = ahead("r", "4", &json!({}));
+    made["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!("40Gi");
+    create(&mut case, made);
+    assert_eq!(
+        text(&status(&case, "r")["phase"]),
+        "Pending",
+        "over b there is too little memory, over a too little CPU"
+    );
+    let mut made = ahead("s", "3", &json!({}));
+    made["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!("30Gi");
+    create(&mut case, made);
+    assert_eq!(owners(&case, "s"), ["a"]);
+}
+
+#[test]
+fn a_pod_that_asks_for_another_reservation_is_not_taken_over() {
+    for (affinity, taken) in [(json!({"name": "other"}), 0), (json!({"name": "r"}), 1)] {
+        let mut case = cluster(json!([node("n", "8")]), json!([]));
+        let mut bound = pod("a", "web", "3");
+        bound["spec"]["nodeName"] = json!("n");
+        bound["metadata"]["annotations"] =
+            json!({"scheduling.koordinator.sh/reservation-affinity": affinity.to_string()});
+        case.create_pod(&bound);
+        create(&mut case, ahead("r", "4", &json!({})));
+        assert_eq!(owners(&case, "r").len(), taken, "{affinity}");
+    }
+}
+
+#[test]
+fn shares_of_a_reservation_are_scores_as_they_are_and_one_for_several_pods_has_none() {
+    for (is_multiple, scores) in [(false, vec![Some(50 * 5000), Some(0)]), (true, vec![None, None])] {
+        let mut case = cluster(json!([node("m", "8"), node("n", "8")]), json!([]));
+        let mut bound = pod("a", "web", "2");
+        bound["spec"]["nodeName"] = json!("m");
+        case.create_pod(&bound);
+        let mut made = ahead("r", "4", &json!({"preAllocationPolicy": {"enableMultiple": is_multiple}}));
+        made["metadata"]["uid"] = json!("r-uid");
+        made["metadata"]["creationTimestamp"] = json!(case.moment());
+        made["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!("2Gi");
+        case.put_reservation(made);
+        let cluster = case.core.scheduler.cluster();
+        let id = cluster.find_pod(&PodKey::new("default", "reservation:r")).expect("it waits");
+        let at = case.profile.score.iter().position(|e| e.plugin.name() == "Reservation").expect("it scores");
+        let mut question = Question::ask(cluster, &case.profile, id).expect("it is known");
+        let mut all: Vec<(String, Option<i64>)> = Vec::new();
+        for scored in question.scores() {
+            let share = scored.shares[at].map(|(_, _, weighted)| weighted);
+            all.push((cluster.slot(scored.node).name.to_string(), share));
+        }
+        all.sort();
+        assert_eq!(all.into_iter().map(|(_, share)| share).collect::<Vec<_>>(), scores);
     }
 }
 

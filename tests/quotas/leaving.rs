@@ -196,3 +196,18 @@ fn what_is_said_to_free_does() {
         "{kinds:?}"
     );
 }
+
+#[test]
+fn nobody_is_told_to_end_a_pod_that_comes_back() {
+    let mut core = two_of_one(4, [1, 1]);
+    let mut agent = on(&of("tb", "agent", 3000), "a");
+    Arc::make_mut(&mut agent.spec).is_daemon = true;
+    let late = of("ta", "late", 3000);
+    core.see(&agent);
+    core.see(&late);
+    core.run();
+    assert_eq!(placed(&core, [&late]), 0);
+    let body = ask(&mut core, "/apis/v1/explain/pods/ns/late/suggestions?max=20");
+    assert!(!list(&body, "/fixes").is_empty(), "{body}");
+    assert!(!body.to_string().contains("let pod ns/agent go"), "{body}");
+}

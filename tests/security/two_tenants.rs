@@ -205,8 +205,8 @@ pub(crate) async fn two_tenants() -> Secure {
     });
     let mut waits = pod("zz-waits", 2_500);
     waits["metadata"]["labels"]["quota.scheduling.koordinator.sh/name"] = "zz-quota".into();
+    secure.sandbox.create(within(late, MINE)).expect("created");
     let sandbox_objects = [
-        within(late, MINE),
         within(waits, MINE),
         owner_of_room(THEIRS, MARK),
         owner_of_room(MINE, "own"),
@@ -229,6 +229,10 @@ pub(crate) async fn two_tenants() -> Secure {
         assert_eq!(recorded.put("/debug/flags/s", &scoped).status, 200);
         let scoped = json!({"value": 3, "pod": "team-a/own-owner"}).to_string();
         assert_eq!(recorded.put("/debug/flags/s", &scoped).status, 200);
+        // A pod that came before its quota would be one of the default quota.
+        recorded.wait("/apis/v1/plugins/ElasticQuota/quotas", "the quota is known", |body| {
+            body.to_string().contains("zz-quota")
+        });
         recorded.wait("/apis/v1/summary/pending?by=namespace", "pods of both wait", |body| {
             body.to_string().matches("huge").count() >= 2
                 || body["rows"].as_array().is_some_and(|rows| rows.len() == 2)
@@ -245,6 +249,10 @@ pub(crate) async fn two_tenants() -> Secure {
                 !body["verdict"].is_null() || !body["node"].is_null()
             });
         }
+        // Lists and summaries may be older than what is told of one pod.
+        root.wait("/apis/v1/summary/pending?by=quota", "it is in the summary", |body| {
+            body.to_string().contains("zz-quota")
+        });
         root.wait("/apis/v1/evictions", "somebody is evicted", |body| {
             body["evictions"].as_array().is_some_and(|all| !all.is_empty())
         });

@@ -160,7 +160,7 @@ pub(crate) fn requests(milli_cpu: i64, memory: i64, gpus: i64) -> PodRequests {
     if gpus > 0 {
         amounts.push(("example.com/gpu".into(), gpus));
     }
-    let container = ContainerRequests { amounts, is_sidecar: false };
+    let container = ContainerRequests::of(amounts);
     PodRequests::compute(&RequestInputs { containers: vec![container], ..RequestInputs::default() })
 }
 

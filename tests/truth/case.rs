@@ -37,7 +37,15 @@ impl Case {
     /// Makes the cluster of a seed and lets it settle. Returns `None` when it does not, or when places are held that no
     /// object shows.
     pub(crate) fn of(seed: u64) -> Option<Self> {
-        let initial = made::cluster(seed);
+        Self::made_of(seed, made::cluster(seed))
+    }
+
+    /// Does the same of a cluster on which Koordinator's plugins decide too.
+    pub(crate) fn of_koordinator(seed: u64) -> Option<Self> {
+        Self::made_of(seed, made::koordinator_cluster(seed))
+    }
+
+    fn made_of(seed: u64, initial: Objects) -> Option<Self> {
         let live = settled(&initial)?;
         let (mut core, objects) = (live.core, live.objects);
         let snapshot = Arc::new(core.scheduler.publish(core.now));

@@ -39,6 +39,7 @@ fn drop_field(pod: &mut Value, path: &[&str]) {
 }
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 /// Takes away what a pod requires of its node's labels.
 pub(crate) fn drop_node_affinity(pod: &mut Value) {
@@ -54,6 +55,14 @@ pub(crate) fn drop_pod_affinity(pod: &mut Value) {
 /// Takes away the pods that a pod does not bear beside it.
 pub(crate) fn drop_pod_anti_affinity(pod: &mut Value) {
     drop_field(pod, &["affinity", "podAntiAffinity", REQUIRED]);
+}
+
+/// Makes required terms about other pods preferences.
+fn prefer(terms: &mut Value) {
+    let required = std::mem::take(&mut terms[REQUIRED]);
+    let softer = list(&required).iter().map(|term| json!({"weight": 100, "podAffinityTerm": term}));
+    let softer: Vec<Value> = list(&terms[PREFERRED]).iter().cloned().chain(softer).collect();
+    *terms = json!({PREFERRED: softer});
 }
 
 /// Takes away the host ports of a pod.
@@ -126,7 +135,15 @@ pub(crate) fn apply(objects: &mut Objects, edit: &Value) -> Done {
         "removeNode" => _ = objects.nodes.remove(&node),
         "addNode" => objects.put_node(how.clone()),
         "applyObject" => objects.put(how.clone()),
+        "deleteObject" => {
+            let kind = text(&how["kind"]);
+            let key = [text(&how["namespace"]), text(&how["name"])].join("/");
+            if !objects.remove(kind.split('.').next().unwrap_or(kind), key.trim_start_matches('/')) {
+                return Done::Impossible(format!("no object {how}"));
+            }
+        }
         "setQuorum" => return set_quorum(objects, text(&how["gang"]), &how["min"]),
+        "setMinResource" => return set_min_resource(objects, how),
         "deletePod" => {
             let key = text(how);
             if !objects.pods.contains_key(key) {
@@ -187,6 +204,17 @@ fn set_quorum(objects: &mut Objects, gang: &str, min: &Value) -> Done {
     Done::Yes
 }
 
+/// Sets what must be free of a resource before a gang is planned.
+fn set_min_resource(objects: &mut Objects, how: &Value) -> Done {
+    let is_group = |kind: &str, key: &str| kind.starts_with("PodGroup.") && key == text(&how["gang"]);
+    let group = objects.others.keys().find(|(kind, key)| is_group(kind, key)).map(|(kind, _)| *kind);
+    let Some(kind) = group else { return Done::Impossible(format!("no PodGroup {how}")) };
+    objects.change(kind, text(&how["gang"]), |json| {
+        json["spec"]["minResources"][text(&how["resource"])] = how["amount"].clone();
+    });
+    Done::Yes
+}
+
 /// Declares on a pod how many members its gang needs, in the dialect in which it names the gang.
 fn declare_quorum(pod: &mut Value, min: &str) {
     let places = [
@@ -209,9 +237,11 @@ fn apply_to_pods(objects: &mut Objects, what: &str, how: &Value) -> Done {
         "dropNodeAffinity",
         "dropHostPorts",
         "relaxSpread",
-        "dropPodAffinity",
-        "dropPodAntiAffinity",
+        "relaxPodAffinity",
+        "relaxPodAntiAffinity",
         "removeGates",
+        "labelPod",
+        "annotatePod",
     ];
     if !known.contains(&what) {
         return Done::Unknown(what.to_owned());
@@ -232,7 +262,12 @@ fn apply_to_pods(objects: &mut Objects, what: &str, how: &Value) -> Done {
 
 fn change_pod(pod: &mut Value, what: &str, how: &Value) {
     match what {
-        "setRequest" => set_request(pod, text(&how["resource"]), text(&how["amount"])),
+        "setRequest" => {
+            set_request(pod, text(&how["resource"]), text(&how["amount"]));
+            if let Some(other) = how["insteadOf"].as_str() {
+                set_request(pod, other, "0");
+            }
+        }
         "addToleration" => {
             let mut toleration = json!({"key": how["taint"]["key"], "operator": "Equal"});
             for field in ["value", "effect"] {
@@ -248,8 +283,10 @@ fn change_pod(pod: &mut Value, what: &str, how: &Value) {
         "dropNodeAffinity" => drop_node_affinity(pod),
         "dropHostPorts" => drop_host_ports(pod),
         "relaxSpread" => relax_spread(pod, |_| true),
-        "dropPodAffinity" => drop_pod_affinity(pod),
-        "dropPodAntiAffinity" => drop_pod_anti_affinity(pod),
+        "relaxPodAffinity" => prefer(&mut pod["spec"]["affinity"]["podAffinity"]),
+        "relaxPodAntiAffinity" => prefer(&mut pod["spec"]["affinity"]["podAntiAffinity"]),
+        "labelPod" => pod["metadata"]["labels"][text(&how["key"])] = how["value"].clone(),
+        "annotatePod" => pod["metadata"]["annotations"][text(&how["key"])] = how["value"].clone(),
         _ => drop_field(pod, &["schedulingGates"]),
     }
 }

@@ -3,6 +3,7 @@
 //! Random clusters settle; then what any route says of them is tried on fresh copies: objects are changed by the test's
 //! own code (`objects`, `edits`), and a scheduler is given them from scratch (`trial`), with an API server played by
 //! hand. Nothing that makes claims is used to try them. Each kind of claim is a module of `claims` and a test here.
+//! Clusters with Koordinator's plugins have quotas and queues, cards, CPUs and NUMA nodes, reports of usage and reservations.
 //! `causes` are compared with a model of the test's own (`model`), written from the documentation of Kubernetes.
 //!
 //! `PELLUCID_TRUTH_SEEDS=3000` tries more clusters, `PELLUCID_TRUTH_PODS=50` more pods of each, `PELLUCID_TRUTH_SEED=17`
@@ -27,12 +28,16 @@ use std::sync::{Arc, OnceLock};
 use case::Case;
 use report::Tally;
 
-/// Number of clusters when nobody says otherwise.
+/// Number of clusters when nobody says otherwise, and of those with Koordinator's plugins.
 const SEEDS: usize = 300;
+const KOORDINATOR_SEEDS: usize = 120;
 /// Clusters that are kept between the kinds.
 const KEPT: usize = 400;
 
 static CASES: [OnceLock<Option<Arc<Case>>>; KEPT] = [const { OnceLock::new() }; KEPT];
+
+/// Makes the case of a seed, if its cluster settles.
+type Make = fn(usize) -> Option<Arc<Case>>;
 
 fn number(variable: &str) -> Option<usize> {
     let text = std::env::var(variable).ok()?;
@@ -47,14 +52,24 @@ fn case_of(seed: usize) -> Option<Arc<Case>> {
     }
 }
 
-/// Tries one kind of claim on all clusters, in two threads, and fails when one is not so.
-#[expect(clippy::print_stdout, reason = "how much was tried, and one cluster's findings, are worth a look")]
+/// Tries one kind of claim on all clusters.
 fn try_all(kind: &'static str, look: fn(&Case, usize, &mut Tally), pods: usize) {
+    try_on(kind, (SEEDS, case_of), look, pods);
+}
+
+/// Tries claims on clusters, in two threads, and fails when one is not so.
+#[expect(clippy::print_stdout, reason = "how much was tried, and one cluster's findings, are worth a look")]
+fn try_on(
+    kind: &'static str,
+    (seeds, case_of): (usize, Make),
+    look: fn(&Case, usize, &mut Tally),
+    pods: usize,
+) {
     let one = number("PELLUCID_TRUTH_SEED");
     let pods = number("PELLUCID_TRUTH_PODS").unwrap_or(if one.is_some() { 50 } else { pods });
     let seeds: Vec<usize> = match one {
         Some(seed) => vec![seed],
-        None => (0..number("PELLUCID_TRUTH_SEEDS").unwrap_or(SEEDS)).collect(),
+        None => (0..number("PELLUCID_TRUTH_SEEDS").unwrap_or(seeds)).collect(),
     };
     let half = |part: usize| {
         let mut tally = Tally::default();
@@ -143,4 +158,23 @@ fn preemption() {
 #[test]
 fn missed() {
     try_all("missed", claims::missed::look, 1);
+}
+
+/// What of Koordinator's plugins is claimed, beside all that the others claim.
+#[test]
+fn koordinator() {
+    let case_of = |seed: usize| Case::of_koordinator(seed as u64).map(Arc::new);
+    let look = |case: &Case, pods: usize, tally: &mut Tally| {
+        claims::fixes::look(case, pods, tally);
+        claims::missed::look(case, pods, tally);
+        claims::outlook::look(case, pods, tally);
+        claims::nearest::look(case, pods, tally);
+        claims::nearest::look_at_would_free(case, pods, tally);
+        claims::copies::look(case, pods, tally);
+        claims::same_words::look(case, pods, tally);
+        claims::simulations::look(case, pods, tally);
+        claims::gangs::look(case, pods, tally);
+        claims::preemption::look(case, pods, tally);
+    };
+    try_on("koordinator", (KOORDINATOR_SEEDS, case_of), look, 1);
 }

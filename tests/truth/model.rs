@@ -36,10 +36,28 @@ pub(crate) fn allocatable(node: &Value, resource: &str) -> i64 {
     if value.is_null() { 0 } else { amount(resource, value) }
 }
 
+/// Returns what of a resource the reservations of a node keep for owners that are not there yet.
+fn kept(objects: &Objects, node: &str, resource: &str) -> i64 {
+    let here = |of: &&Value| of["status"]["nodeName"] == node && of["status"]["phase"] == "Available";
+    let left = |of: &Value| {
+        let all = &of["status"]["allocatable"][resource];
+        let all = if all.is_null() { 0 } else { amount(resource, all) };
+        let stands_in_it = |pod: &Value| {
+            let key = "scheduling.koordinator.sh/reservation-allocated";
+            text(&pod["metadata"]["annotations"][key])
+                .contains(&format!("\"{}\"", text(&of["metadata"]["name"])))
+        };
+        let owners = objects.on(node).filter(|(_, pod)| stands_in_it(pod));
+        let used: i64 = owners.filter_map(|(_, pod)| requests(pod).get(resource).copied()).sum();
+        (all - used).max(0)
+    };
+    objects.of_kind("Reservation").filter(here).map(left).sum()
+}
+
 /// Returns what of a resource a node has left. Negative when it is overcommitted.
 pub(crate) fn free(objects: &Objects, node: &str, resource: &str) -> i64 {
     let used: i64 = objects.on(node).filter_map(|(_, pod)| requests(pod).get(resource).copied()).sum();
-    allocatable(objects.node(node), resource) - used
+    allocatable(objects.node(node), resource) - used - kept(objects, node, resource)
 }
 
 fn tolerates(pod: &Value, taint: &Value) -> bool {

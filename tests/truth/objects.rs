@@ -6,9 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 use pellucid::kubernetes::decode::Decoder;
-use pellucid::model::{Node, Object, ObjectKind, Pod};
+use pellucid::model::{CustomKindRef, CustomObject, Node, Object, ObjectKind, Pod};
 use pellucid::plugins::registry;
 use serde_json::{Value, json};
+
+/// The gate of a pod that waits beside those that are looked at.
+const ASIDE: &str = "example.com/aside";
+
+/// The annotation by which pods name their group of kube-batch.
+pub(crate) const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
+/// The annotation of pods in a queue with a group of the same queue that single pods are in.
+pub(crate) const LONE_GROUP: &str = "example.com/lone-group";
 
 /// A decoder of everything that plugins declare.
 static DECODER: LazyLock<Decoder> = LazyLock::new(|| Decoder::of(&registry()));
@@ -20,6 +28,16 @@ pub(crate) struct Item<T> {
     pub(crate) model: Arc<T>,
 }
 
+/// Which plugins decide on a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Plugins {
+    /// The default profile.
+    #[default]
+    InTree,
+    /// The default profile and Koordinator's plugins.
+    Koordinator,
+}
+
 /// The objects of a cluster. Pods are named `namespace/name`.
 #[derive(Clone, Default)]
 pub(crate) struct Objects {
@@ -27,6 +45,12 @@ pub(crate) struct Objects {
     pub(crate) pods: BTreeMap<String, Item<Pod>>,
     /// Objects of other kinds, by kind and `namespace/name` or name.
     pub(crate) others: BTreeMap<(&'static str, String), Item<Object>>,
+    /// Objects of the kinds that plugins bring, likewise.
+    pub(crate) custom: BTreeMap<(CustomKindRef, String), Item<CustomObject>>,
+    /// Whether all pods have left that can: then nothing counts what others wait for.
+    is_emptied: bool,
+    /// The plugins that decide.
+    pub(crate) plugins: Plugins,
     /// Number of pods created so far; a pod's is its `creationTimestamp` in seconds.
     created: usize,
 }
@@ -39,11 +63,20 @@ fn named(json: &Value) -> String {
     }
 }
 
-fn kind_of(json: &Value) -> ObjectKind {
+fn qualified(json: &Value) -> (&str, String) {
     let kind = json["kind"].as_str().expect("a kind");
     let version = json["apiVersion"].as_str().expect("an apiVersion");
     let group = version.split_once('/').map_or("", |(group, _)| group);
-    let qualified = format!("{kind}.{group}");
+    (kind, format!("{kind}.{group}"))
+}
+
+fn custom_kind_of(json: &Value) -> Option<CustomKindRef> {
+    let (_, qualified) = qualified(json);
+    DECODER.kinds().iter().copied().find(|kind| kind.0.qualified == qualified)
+}
+
+fn kind_of(json: &Value) -> ObjectKind {
+    let (kind, qualified) = qualified(json);
     let found = ObjectKind::ALL.into_iter().find(|k| k.as_str() == kind || k.as_str() == qualified);
     found.unwrap_or_else(|| panic!("no kind {qualified}"))
 }
@@ -67,6 +100,12 @@ pub(crate) fn node_of(pod: &Value) -> Option<&str> {
     pod["spec"]["nodeName"].as_str()
 }
 
+/// Returns whether the pod waits beside those that are looked at.
+pub(crate) fn is_aside(pod: &Value) -> bool {
+    list(&pod["spec"]["schedulingGates"]).iter().any(|gate| gate["name"] == ASIDE)
+        || pod["spec"]["nodeSelector"][ASIDE] == "nowhere"
+}
+
 /// Returns whether the pod's end gives its room to others: not of a pod that a DaemonSet or a kubelet makes again.
 pub(crate) fn can_leave(pod: &Value) -> bool {
     let owners = list(&pod["metadata"]["ownerReferences"]);
@@ -81,7 +120,7 @@ pub(crate) fn gang_of(pod: &Value) -> Option<String> {
         &meta["labels"]["gang.unicore.mcyou.cn/name"],
         &meta["labels"]["scheduling.x-k8s.io/pod-group"],
         &meta["annotations"]["gang.scheduling.koordinator.sh/name"],
-        &meta["annotations"]["scheduling.k8s.io/group-name"],
+        &meta["annotations"][GROUP_NAME],
         &pod["spec"]["schedulingGroup"]["podGroupName"],
     ];
     let name = name.into_iter().find_map(Value::as_str)?;
@@ -104,9 +143,13 @@ pub(crate) fn strip_gang(pod: &mut Value) {
         ],
     );
     if let Some(map) = pod["metadata"]["annotations"].as_object_mut() {
-        map.retain(|key, _| {
-            !key.starts_with("gang.scheduling.koordinator.sh/") && key != "scheduling.k8s.io/group-name"
-        });
+        map.retain(|key, _| !key.starts_with("gang.scheduling.koordinator.sh/"));
+        // A pod by itself stays in its queue: in a group of the queue for which one pod is enough.
+        let alone = map.get(LONE_GROUP).cloned();
+        map.remove(GROUP_NAME);
+        if let Some(group) = alone {
+            map.insert(GROUP_NAME.to_owned(), group);
+        }
     }
     keys(&mut pod["spec"], &["schedulingGroup"]);
 }
@@ -120,9 +163,15 @@ impl Objects {
 
     /// Adds or replaces an object of another kind.
     pub(crate) fn put(&mut self, mut json: Value) {
-        let kind = kind_of(&json);
         let version = json["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse::<u64>().ok());
         json["metadata"]["resourceVersion"] = (version.unwrap_or(0) + 1).to_string().into();
+        if let Some(kind) = custom_kind_of(&json) {
+            let model = DECODER.custom(kind, &json).unwrap_or_else(|wrong| panic!("{wrong:?}: {json}"));
+            let item = Item { json: Arc::new(json.clone()), model: Arc::new(model) };
+            self.custom.insert((kind, named(&json)), item);
+            return;
+        }
+        let kind = kind_of(&json);
         let model = DECODER.object(kind, &json).unwrap_or_else(|wrong| panic!("{wrong:?}: {json}"));
         let item = Item { json: Arc::new(json.clone()), model: Arc::new(model) };
         self.others.insert((kind.as_str(), named(&json)), item);
@@ -162,6 +211,18 @@ impl Objects {
         self.put(json);
     }
 
+    /// Returns the objects of a kind that a plugin brings.
+    pub(crate) fn of_kind(&self, kind: &'static str) -> impl Iterator<Item = &Value> {
+        self.custom.iter().filter(move |((of, _), _)| of.0.kind == kind).map(|(_, item)| &*item.json)
+    }
+
+    /// Removes an object of a kind that a plugin brings. Returns whether it was there.
+    pub(crate) fn remove(&mut self, kind: &str, key: &str) -> bool {
+        let before = self.custom.len();
+        self.custom.retain(|(of, known), _| of.0.kind != kind || known != key);
+        self.custom.len() < before
+    }
+
     /// Returns the object of another kind, if there is one.
     pub(crate) fn other(&self, kind: &'static str, key: &str) -> Option<&Value> {
         self.others.get(&(kind, key.to_owned())).map(|item| &*item.json)
@@ -186,6 +247,19 @@ impl Objects {
         goes
     }
 
+    /// Deletes what answers call so: a pod, or an object such as `Reservation r1`. Returns whether it is gone.
+    pub(crate) fn delete_called(&mut self, called: &str) -> bool {
+        match called.split_once(' ') {
+            Some((kind, name)) => self.remove(kind, name),
+            None => self.delete(called),
+        }
+    }
+
+    /// Returns whether the end of what answers call so gives its room to others.
+    pub(crate) fn is_free_to_go(&self, called: &str) -> bool {
+        called.contains(' ') || self.pods.get(called).is_some_and(|pod| can_leave(&pod.json))
+    }
+
     /// Returns the pods on nodes, by name.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.pods.iter().filter(|(_, pod)| node_of(&pod.json).is_some()).map(|(key, pod)| (key, &*pod.json))
@@ -201,9 +275,22 @@ impl Objects {
         self.placed().filter(move |(_, pod)| node_of(pod) == Some(node))
     }
 
-    /// Returns the same objects with only these of the pending pods.
+    /// Returns the same objects with only these of the pending pods. Where quotas count what waits, the others stay and are
+    /// kept from being placed.
     pub(crate) fn only(&self, keys: &[String]) -> Self {
         let mut rest = self.clone();
+        if self.plugins == Plugins::Koordinator && !self.is_emptied {
+            let has_queues = self.others.keys().any(|(kind, _)| kind.starts_with("Queue."));
+            let others: Vec<String> = self.pending().map(|(key, _)| key.clone()).collect();
+            for other in others.iter().filter(|key| !keys.contains(key)) {
+                // A queue does not count pods with gates, and counts those that no node takes.
+                rest.change_pod(other, |json| match has_queues {
+                    true => json["spec"]["nodeSelector"][ASIDE] = "nowhere".into(),
+                    false => json["spec"]["schedulingGates"] = json!([{"name": ASIDE}]),
+                });
+            }
+            return rest;
+        }
         rest.pods.retain(|key, pod| node_of(&pod.json).is_some() || keys.contains(key));
         rest
     }
@@ -240,6 +327,20 @@ impl Objects {
         let mut rest = self.clone();
         let gone: Vec<String> = self.placed().map(|(key, _)| key.clone()).collect();
         gone.iter().filter(|key| !keeps.contains(*key)).for_each(|key| _ = rest.delete(key));
+        rest.is_emptied = true;
+        rest
+    }
+
+    /// Removes what keeps room for pods that are not there.
+    pub(crate) fn without_reservations(mut self) -> Self {
+        self.custom.retain(|(kind, _), _| kind.0.kind != "Reservation");
+        self
+    }
+
+    /// Does the same as `emptied`, and nodes report what they use then.
+    pub(crate) fn emptied_and_reported(&self, keeps: &BTreeSet<String>) -> Self {
+        let mut rest = self.emptied(keeps);
+        crate::made::report_anew(&mut rest);
         rest
     }
 
@@ -255,13 +356,14 @@ impl Objects {
     pub(crate) fn shown(&self) -> String {
         let all = self.nodes.values().map(|item| &item.json);
         let all = all.chain(self.others.values().map(|item| &item.json));
+        let all = all.chain(self.custom.values().map(|item| &item.json));
         let all = all.chain(self.pods.values().map(|item| &item.json));
         all.map(|json| format!("{json}\n")).collect()
     }
 
     /// Returns the number of objects, by which the smallest example is chosen.
     pub(crate) fn size(&self) -> usize {
-        self.nodes.len() + self.pods.len() + self.others.len()
+        self.nodes.len() + self.pods.len() + self.others.len() + self.custom.len()
     }
 
     /// Returns a copy of a pod as somebody would create it: without uid, place, gang and gates, under another name.

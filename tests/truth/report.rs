@@ -144,27 +144,26 @@ impl Tally {
 }
 
 /// What the kinds found that ran in this process.
-static TABLE: Mutex<BTreeMap<&'static str, Tally>> = Mutex::new(BTreeMap::new());
+static TABLE: Mutex<BTreeMap<&'static str, (usize, Tally)>> = Mutex::new(BTreeMap::new());
 
 /// Adds a kind to the table, and writes the table to the file that `PELLUCID_TRUTH_REPORT` names.
 pub(crate) fn publish(kind: &'static str, tally: &Tally, seeds: usize) {
     let mut table = TABLE.lock();
-    table.insert(kind, tally.clone());
-    let mut out =
-        format!("| kind of claim, {seeds} clusters | tried | true | false | inconsistent | missed |\n");
-    out += "|---|---:|---:|---:|---:|---:|\n";
+    table.insert(kind, (seeds, tally.clone()));
+    let mut out = "| kind of claim | clusters | tried | true | false | inconsistent | missed |\n".to_owned();
+    out += "|---|---:|---:|---:|---:|---:|---:|\n";
     let mut sum = Tally::default();
-    for (kind, tally) in &*table {
-        out += &row(kind, tally);
+    for (kind, (seeds, tally)) in &*table {
+        out += &row(kind, &seeds.to_string(), tally);
         sum.merge(Tally { classes: BTreeMap::new(), ..tally.clone() });
     }
-    out += &row("all", &sum);
+    out += &row("all", "", &sum);
     if let Ok(file) = std::env::var("PELLUCID_TRUTH_REPORT") {
         std::fs::write(&file, &out).unwrap_or_else(|error| panic!("{file}: {error}"));
     }
 }
 
-fn row(kind: &str, tally: &Tally) -> String {
+fn row(kind: &str, seeds: &str, tally: &Tally) -> String {
     let Tally { tried, truths, falses, inconsistent, missed, .. } = tally;
-    format!("| {kind} | {tried} | {truths} | {falses} | {inconsistent} | {missed} |\n")
+    format!("| {kind} | {seeds} | {tried} | {truths} | {falses} | {inconsistent} | {missed} |\n")
 }

@@ -12,14 +12,33 @@ use pellucid::model::effect::{
     BindOrder, BindOutcome, Effect, EffectReport, EvictOrder, EvictOutcome, ObjectOrder, ObjectWrite,
     WriteOutcome,
 };
+use pellucid::plugins::registry;
 use serde_json::{Value, json};
 
 use crate::common::cluster::SCHEDULER;
 use crate::common::driver::{Core, default_profile, settings};
-use crate::objects::{Objects, gang_of, list, node_of, text};
+use crate::objects::{Objects, Plugins, gang_of, list, node_of, text};
 
 /// The default profile, parsed once.
 static PROFILE: LazyLock<Profile> = LazyLock::new(|| default_profile(SCHEDULER));
+/// The default profile with Koordinator's plugins.
+static KOORDINATOR: LazyLock<Profile> = LazyLock::new(|| {
+    let names = ["ElasticQuota", "DeviceShare", "NodeNUMAResource", "LoadAwareScheduling", "Reservation"];
+    let enabled: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+    let config = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "profiles": [{
+            "schedulerName": SCHEDULER, "plugins": {"multiPoint": {"enabled": enabled}},
+            // Longer than any trial.
+            "pluginConfig": [{"name": "LoadAwareScheduling", "args": {"nodeMetricExpirationSeconds": 86_400}}],
+        }],
+    });
+    let parsed = pellucid::config::parse(&config.to_string(), "the test's", &registry());
+    parsed.expect("a configuration").profiles.remove(0)
+});
+/// When clusters with Koordinator's plugins begin, which read the time: seconds since 1970, and as objects have it.
+const BEGIN: Duration = Duration::from_secs(1_769_904_000);
+pub(crate) const START: &str = "2026-02-01T00:00:00Z";
 /// Rounds after which a cluster counts as one that never settles.
 const MOST_ROUNDS: usize = 24;
 /// Steps of one round.
@@ -51,9 +70,19 @@ pub(crate) fn pod_key(key: &str) -> PodKey {
 impl Live {
     /// Starts a scheduler with these objects. Pods on nodes come first, then the others as they were created.
     pub(crate) fn of(objects: Objects) -> Self {
-        let mut core = Core::new(settings(PROFILE.clone()));
+        let profile = match objects.plugins {
+            Plugins::InTree => &PROFILE,
+            Plugins::Koordinator => &KOORDINATOR,
+        };
+        let mut core = Core::new(settings(Profile::clone(profile)));
+        if objects.plugins == Plugins::Koordinator {
+            core.now.wall = BEGIN;
+        }
         for item in objects.others.values() {
             core.apply(Input::ObjectApplied(item.model.clone()));
+        }
+        for item in objects.custom.values() {
+            core.apply(Input::CustomApplied(item.model.clone()));
         }
         for item in objects.nodes.values() {
             core.apply(Input::NodeApplied(item.model.clone()));
@@ -63,6 +92,7 @@ impl Live {
         for pod in pods {
             core.apply(Input::PodApplied(pod.model.clone()));
         }
+        core.wait(Duration::ZERO);
         Self { core, objects, evicted: Vec::new(), recreates: false, in_place: false, replacements: 0 }
     }
 
@@ -186,8 +216,11 @@ impl Live {
 
     /// Writes an object, and does what the volume controller and the provisioner would do next.
     fn write(&mut self, order: &ObjectOrder) {
-        if let ObjectWrite::Patch { object, patch, .. } = &order.write {
+        if let ObjectWrite::Patch { object, patch, .. } = &order.write
+            && !matches!(object.plural, "elasticquotas")
+        {
             let kind = match object.plural {
+                "reservations" => return self.write_reservation(order, patch),
                 "persistentvolumes" => "PersistentVolume",
                 "persistentvolumeclaims" => "PersistentVolumeClaim",
                 other => panic!("nobody writes {other} here"),
@@ -202,6 +235,28 @@ impl Live {
         }
         let outcome = WriteOutcome::Written;
         self.core.apply(Input::Report(EffectReport::ObjectDone { id: order.id, outcome }));
+    }
+
+    fn write_reservation(&mut self, order: &ObjectOrder, patch: &Value) {
+        let ObjectWrite::Patch { object, .. } = &order.write else { return };
+        let known = self.objects.of_kind("Reservation").find(|of| of["metadata"]["name"] == *object.name);
+        let known = known.cloned();
+        if let Some(mut json) = known.clone() {
+            json_patch::merge(&mut json, patch);
+            self.objects.put(json);
+            self.tell_custom(&object.name);
+        }
+        let gone = || WriteOutcome::Refused { status: 404, message: "not found".into() };
+        let outcome = if known.is_some() { WriteOutcome::Written } else { gone() };
+        self.core.apply(Input::Report(EffectReport::ObjectDone { id: order.id, outcome }));
+    }
+
+    fn tell_custom(&mut self, name: &str) {
+        let all = self.objects.custom.iter();
+        let model = all
+            .filter(|((kind, key), _)| kind.0.kind == "Reservation" && key == name)
+            .map(|(_, item)| item.model.clone());
+        model.for_each(|model| self.core.apply(Input::CustomApplied(model)));
     }
 
     fn tell_object(&mut self, kind: &'static str, key: &str) {
@@ -329,6 +384,15 @@ impl Live {
             if before.others.get(&(*kind, key.clone())).is_none_or(|old| old.json != item.json) {
                 self.core.apply(Input::ObjectApplied(item.model.clone()));
             }
+        }
+        for (key, item) in &now.custom {
+            if before.custom.get(key).is_none_or(|old| old.json != item.json) {
+                self.core.apply(Input::CustomApplied(item.model.clone()));
+            }
+        }
+        for (kind, key) in before.custom.keys().filter(|known| !now.custom.contains_key(*known)) {
+            let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+            self.core.apply(Input::CustomDeleted(*kind, (namespace.into(), name.into())));
         }
         for (key, item) in &now.pods {
             let Some(old) = before.pods.get(key) else {

@@ -389,8 +389,8 @@ fn five_thousand_nodes_are_all_looked_at() {
 /// What decides the request is changed: `spec.resources`, or an init container that requests more than the containers.
 #[test]
 fn the_field_that_decides_a_request_is_named_and_changed() {
-    let of = |init_container: Option<(usize, Name)>, rest| {
-        let field = RequestField { resource: "cpu".into(), init_container, rest };
+    let of_field = |field: RequestField| {
+        let field = RequestField { resource: "cpu".into(), ..field };
         let mut core = core_with(&[node("n", 1000)]);
         core.attempt(&Pod { request_fields: [field].into(), ..pod("p", 2000) });
         let body = fixes(&mut core, "p");
@@ -398,11 +398,15 @@ fn the_field_that_decides_a_request_is_named_and_changed() {
         let part = &list(fix.unwrap_or_else(|| panic!("{body:#}")), "/parts")[0];
         (text(part, "/text").to_owned(), part["command"].as_str().map(str::to_owned))
     };
-    let command = |path: &str| {
+    let of = |init_container: Option<(usize, Name)>, rest| {
+        of_field(RequestField { init_container, rest, ..RequestField::default() })
+    };
+    let of_amount = |path: &str, amount: &str| {
         Some(format!(
-            "kubectl -n ns get pod p -o json | jq '.spec{path}.requests[\"cpu\"] = \"1\"' | kubectl -n ns replace --force -f -"
+            "kubectl -n ns get pod p -o json | jq '.spec{path}.requests[\"cpu\"] = \"{amount}\"' | kubectl -n ns replace --force -f -"
         ))
     };
+    let command = |path: &str| of_amount(path, "1");
     assert_eq!(
         of(None, 500),
         ("request 1 of cpu instead of 2 in spec.resources".into(), command(".resources"))
@@ -412,6 +416,16 @@ fn the_field_that_decides_a_request_is_named_and_changed() {
         (
             "request 1 of cpu instead of 2 in init container setup".into(),
             command(".initContainers[1].resources")
+        )
+    );
+    // What the other containers request stays.
+    let container = Some((1, "main".into()));
+    let field = RequestField { container, rest: 400, beside: 400, ..RequestField::default() };
+    assert_eq!(
+        of_field(field),
+        (
+            "request 1 of cpu instead of 2 in all: 600m in container main".into(),
+            of_amount(".containers[1].resources", "600m")
         )
     );
     // With it lowered, the containers still request more.

@@ -8,6 +8,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod asking_less;
 mod claims;
 mod company;
 mod contrast;

@@ -101,7 +101,7 @@ fn gpu_node(milli_cpu: i64, gpus: i64) -> Node {
 
 fn asks(name: &str, milli_cpu: i64, gpus: i64) -> Pod {
     let amounts = vec![("cpu".into(), milli_cpu), (GPU.into(), gpus)];
-    let containers = vec![ContainerRequests { amounts, is_sidecar: false }];
+    let containers = vec![ContainerRequests::of(amounts)];
     let requests = PodRequests::compute(&RequestInputs { containers, ..RequestInputs::default() });
     Pod { spec: PodSpec { requests, n_containers: 1, ..PodSpec::default() }.into(), ..pod(name, 0) }
 }

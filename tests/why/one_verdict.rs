@@ -140,6 +140,18 @@ fn where_no_end_of_a_pod_would_help_no_remedy_says_to_wait_for_one() {
 }
 
 #[test]
+fn who_may_evict_a_pod_that_comes_back_is_not_told_that_it_never_fits() {
+    for (priority, said) in [(0, "NeverFits"), (10, "FitsAfterPreemption")] {
+        let mut core = core_with(&[node("n", 2000)]);
+        core.see(&on(&with_spec(pod("daemon", 1500), |spec| spec.is_daemon = true), "n"));
+        core.attempt(&Pod { priority, ..pod("p", 1000) });
+        let body = ask(&mut core, "/apis/v1/explain/pods/ns/p/feasibility");
+        assert_eq!(body["verdict"]["code"], said, "{body:#}");
+        assert_eq!(explain(&mut core, "p")["outlook"]["code"], said);
+    }
+}
+
+#[test]
 fn the_key_reason_of_what_never_fits_stands_when_all_pods_have_left() {
     let pool = |name: &str, cpu: i64, pods: i64| {
         let mut made = Node { labels: Labels::new(names(&[("pool", name)])), ..node(name, cpu) };
@@ -232,4 +244,30 @@ fn an_object_with_a_pod_that_stands_for_it_is_called_as_it_is() {
     let said = "the quorum has no places now; it would once Reservation r1 has left";
     assert_eq!(text(&gang, "/outlook/message"), said, "{gang:#}");
     assert_eq!(gang["outlook"]["wouldLeave"], json!(["Reservation r1"]));
+}
+
+/// Who ends every pod that is counted must have done what is said, so an object is not counted as one.
+#[test]
+fn an_object_is_not_counted_among_the_pods_that_would_leave() {
+    let mut core = core_with(&[node("a", 1000)]);
+    let of = StandsFor {
+        api_version: "scheduling.koordinator.sh/v1alpha1".into(),
+        kind: "Reservation".into(),
+        namespace: "".into(),
+        name: "r1".into(),
+    };
+    core.see(&Pod { stands_for: Some(Arc::new(of)), ..on(&pod("reservation:r1", 500), "a") });
+    core.see(&on(&pod("x", 499), "a"));
+    core.see(&on(&pod("y", 1), "a"));
+    for name in ["g1", "g2"] {
+        core.see(&in_gang(pod(name, 450), "g", 2));
+    }
+    core.run();
+    let gang = ask(&mut core, "/apis/v1/explain/gangs/ns/g");
+    let said = "the quorum has no places now; it would once 1 pod and Reservation r1 have left";
+    assert_eq!(text(&gang, "/outlook/message"), said, "{gang:#}");
+    core.attempt(&pod("p", 1000));
+    let body = explain(&mut core, "p");
+    let said = "a would take it if 2 pods and Reservation r1 on it ended";
+    assert_eq!(text(&body, "/outlook/message"), said, "{body:#}");
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pellucid::cycle::Snapshot;
 use pellucid::diagnosis::reads::reads;
 use pellucid::framework::endpoint::PathParams;
+use pellucid::model::relations::{PodTerms, WeightedTerm};
 use pellucid::model::requests::PodRequests;
 use pellucid::model::selector::{Labels, NodeAffinity};
 use pellucid::model::taint::{Toleration, TolerationOperator};
@@ -27,6 +28,13 @@ pub(crate) struct Objects {
     pub(crate) placed: BTreeMap<PodKey, Pod>,
     /// Refused pods.
     pub(crate) pending: BTreeMap<PodKey, Pod>,
+}
+
+/// Makes what a pod requires of other pods a preference.
+fn prefer(terms: &mut PodTerms) {
+    let wanted = terms.required.iter().map(|term| WeightedTerm { weight: 100, term: term.clone() });
+    terms.preferred = terms.preferred.iter().cloned().chain(wanted).collect();
+    terms.required = Box::default();
 }
 
 impl Objects {
@@ -165,10 +173,8 @@ impl Objects {
             "relaxSpread" => self.respec(text("pod"), |spec| {
                 spec.spread.iter_mut().for_each(|constraint| constraint.is_hard = false);
             }),
-            "dropPodAffinity" => self.respec(text("pod"), |spec| spec.pod_affinity.required = Box::default()),
-            "dropPodAntiAffinity" => {
-                self.respec(text("pod"), |spec| spec.pod_anti_affinity.required = Box::default());
-            }
+            "relaxPodAffinity" => self.respec(text("pod"), |spec| prefer(&mut spec.pod_affinity)),
+            "relaxPodAntiAffinity" => self.respec(text("pod"), |spec| prefer(&mut spec.pod_anti_affinity)),
             "removeGates" => {
                 self.pending.get_mut(&key_of(text("pod"))).expect("it waits").gates = Box::default()
             }

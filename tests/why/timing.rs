@@ -11,10 +11,10 @@ use pellucid::model::{GangKey, Name, Node, Pod, PodKey, PodSpec};
 use serde_json::{Value, json};
 
 use crate::common::driver::Core;
-use crate::common::made::{SECOND, core_with, mark, node, on, pod, ranked};
+use crate::common::made::{SECOND, core_with, labelled, mark, node, on, pod, ranked};
 use crate::common::reads::{ask, list, text};
 use crate::common::storage::{claim, class, using, volume};
-use crate::fixing::names;
+use crate::fixing::{beside, names};
 
 const HOST: &str = "kubernetes.io/hostname";
 
@@ -122,4 +122,73 @@ fn a_preemptor_goes_before_those_that_back_off() {
     assert_eq!(core.node_of(&pod("preemptor", 1000)).as_deref(), Some("n"));
     assert_eq!(core.node_of(&humble), None);
     assert_eq!(json!(body.victims.len()), json!(1));
+}
+
+/// Returns a member of a NonStrict gang of two, which waits for a minute.
+fn patient(name: &str, milli_cpu: i64, priority: i32) -> Pod {
+    let (mode, wait) = (Some(GangMode::NonStrict), Some(60 * SECOND));
+    let terms = GangTerms { min: Some(2), mode, wait, ..GangTerms::default() };
+    Pod { gang: Some(mark(GangKey::new("ns", "g"), terms).into()), ..ranked(name, milli_cpu, priority) }
+}
+
+#[test]
+fn a_gang_that_waits_elsewhere_leaves_it_known_who_takes_the_place() {
+    let cordoned = || Node { unschedulable: true, ..host("n", 1000) };
+    let world = |room: i64| {
+        let mut core = core_with(&[cordoned(), host("w", room)]);
+        core.see(&picky(patient("g-0", 500, 0), &[(HOST, "w")]));
+        core.see(&picky(patient("g-1", 500, 0), &[(HOST, "nowhere")]));
+        core.run();
+        core.attempt(&picky(ranked("ahead", 1000, 5), &[(HOST, "n")]));
+        core.attempt(&pod("p", 1000));
+        core
+    };
+    let told = |core: &mut Core| {
+        let body = fixes_of_p(core);
+        let fix = list(&body, "/fixes").iter().find(|fix| text(fix, "/text") == "uncordon node n");
+        let fix = fix.unwrap_or_else(|| panic!("{body:#}"));
+        (text(fix, "/inCompany").to_owned(), fix["takenBy"].clone())
+    };
+    // It is what happens, however often the gang gives its place up.
+    let done = |core: &mut Core| {
+        core.see_node(&host("n", 1000));
+        for _ in 0..10 {
+            core.run();
+            core.wait(30 * SECOND);
+        }
+        assert_eq!(core.node_of(&pod("ahead", 1000)).as_deref(), Some("n"));
+        core.node_of(&pod("p", 1000))
+    };
+    let mut core = world(500);
+    assert_eq!(told(&mut core), ("taken".to_owned(), json!(["ns/ahead"])));
+    assert_eq!(done(&mut core), None);
+    // Here the pod takes the room of the gang once that has waited in vain.
+    let mut core = world(1000);
+    assert_eq!(told(&mut core).0, "unknown");
+    assert_eq!(done(&mut core).as_deref(), Some("w"));
+}
+
+#[test]
+fn where_the_pod_goes_among_others_is_told() {
+    let zone = |name: &str, milli_cpu| {
+        let host = host(name, milli_cpu);
+        Node { labels: host.labels.with("zone".into(), "z".into()), ..host }
+    };
+    let mut core = core_with(&[zone("a", 2000), zone("b", 1000), zone("full", 100)]);
+    let mut keeps_off = PodSpec::clone(&pod("x", 100).spec);
+    keeps_off.pod_anti_affinity = beside("app", "q", "zone");
+    core.see(&on(&Pod { spec: Arc::new(keeps_off), ..pod("x", 100) }, "full"));
+    let kept_off = |pod: Pod| Pod { never_preempts: true, ..labelled(pod, "app", "q") };
+    core.attempt(&kept_off(ranked("ahead", 1500, 5)));
+    core.attempt(&kept_off(pod("p", 600)));
+    let body = fixes_of_p(&mut core);
+    let fix = list(&body, "/fixes").iter().find(|fix| text(fix, "/text") == "let pod ns/x go");
+    let fix = fix.unwrap_or_else(|| panic!("{body:#}"));
+    assert_eq!(
+        (text(fix, "/inCompany"), text(fix, "/node"), text(fix, "/nodeInCompany")),
+        ("holds", "a", "b")
+    );
+    core.delete(&pod("x", 100));
+    core.run();
+    assert_eq!(core.node_of(&pod("p", 600)).as_deref(), Some("b"));
 }

@@ -31,7 +31,7 @@ pub struct Eviction {
     /// `Preemption`, or `GangPreemption` when the preemptor's gang preempts as one.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The victim, `namespace/name`.
+    /// The victim, `namespace/name`, or an object such as `Reservation r1`.
     pub victim: String,
     /// uid of the victim.
     pub victim_uid: String,

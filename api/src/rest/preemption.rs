@@ -18,6 +18,9 @@ pub struct VictimBody {
     pub namespace: String,
     /// Name.
     pub name: String,
+    /// The object that the victim stands for, if it stands for one, such as `Reservation r1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
     /// uid.
     pub uid: String,
     /// Priority.

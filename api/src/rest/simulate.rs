@@ -31,6 +31,18 @@ pub struct SetQuorum {
     pub min: u32,
 }
 
+/// How much of a resource must be free before a gang is planned, in its PodGroup.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetMinResource {
+    /// `namespace/name` of the gang.
+    pub gang: String,
+    /// Name of the resource.
+    pub resource: String,
+    /// Amount, as in a manifest.
+    pub amount: String,
+}
+
 /// A taint of a node, or the toleration of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -226,6 +238,10 @@ pub enum EditBody {
     DropHostPorts(PodsOf),
     /// Pods only prefer to be spread.
     RelaxSpread(PodsOf),
+    /// Pods only prefer other pods beside them, with weight 100.
+    RelaxPodAffinity(PodsOf),
+    /// Pods only prefer other pods to stay away, with weight 100.
+    RelaxPodAntiAffinity(PodsOf),
     /// Pods do not require other pods beside them.
     DropPodAffinity(PodsOf),
     /// Pods do not require other pods to stay away.
@@ -234,6 +250,8 @@ pub enum EditBody {
     RemoveGates(PodsOf),
     /// A gang has another quorum.
     SetQuorum(SetQuorum),
+    /// The PodGroup of a gang asks for another amount in `spec.minResources`.
+    SetMinResource(SetMinResource),
     /// A plugin's scores have another weight, in every profile.
     SetWeight(SetWeight),
     /// A manifest of a kind that an enabled plugin brings, such as a NodeMetric, or of a Queue of kube-batch: the object is
@@ -332,7 +350,7 @@ pub struct SimulatedRefusal {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SimulatedVictim {
-    /// `namespace/name`.
+    /// `namespace/name`, or an object such as `Reservation r1`.
     pub pod: String,
     /// Where it is.
     pub node: String,

@@ -131,7 +131,7 @@ pub struct Fix {
     pub cost: u32,
     /// It was planned on a copy of the state, with it and without each part.
     pub verified: bool,
-    /// Where the pod would go.
+    /// Where the pod would go if it were the only one to be placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// Members of the gang that would have places.
@@ -143,6 +143,9 @@ pub struct Fix {
     /// known, such as how fast one part follows another. Absent when nothing was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_company: Option<String>,
+    /// With `holds`, where the pod goes among all others, if that does not depend on how the parts follow each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_in_company: Option<String>,
     /// With `taken`, the pods that get places where the pod, or the gang's members, would have gone: each as
     /// `namespace/name`, at most 5, in the order in which they are placed. A pod that replaces a deleted one has that
     /// one's name. Empty when nobody goes there: what is missing is taken elsewhere, such as the free places of a zone.

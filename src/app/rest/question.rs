@@ -207,6 +207,12 @@ fn edit(decoder: &Decoder, body: &EditBody, field: &str) -> Result<Edit, ReadErr
             }
             Edit::SetQuorum { gang, min: set.min }
         }
+        EditBody::SetMinResource(set) => {
+            let gang = gang_key(&set.gang, &at("setMinResource.gang"))?;
+            resource(&set.resource, &at("setMinResource.resource"))?;
+            let amount = amount(&set.resource, &set.amount, &at("setMinResource.amount"))?;
+            Edit::SetMinResource { gang, resource: Name::new(&set.resource), amount }
+        }
         EditBody::SetRequest(set) => {
             resource(&set.resource, &at("setRequest.resource"))?;
             let amount = amount(&set.resource, &set.amount, &at("setRequest.amount"))?;
@@ -239,6 +245,10 @@ fn edit(decoder: &Decoder, body: &EditBody, field: &str) -> Result<Edit, ReadErr
         EditBody::DropHostPorts(of) => Edit::DropHostPorts(pods_of(of, "dropHostPorts")?),
         EditBody::RelaxSpread(of) => Edit::RelaxSpread(pods_of(of, "relaxSpread")?),
         EditBody::DropPodAffinity(of) => Edit::DropPodAffinity(pods_of(of, "dropPodAffinity")?),
+        EditBody::RelaxPodAffinity(of) => Edit::RelaxPodAffinity(pods_of(of, "relaxPodAffinity")?),
+        EditBody::RelaxPodAntiAffinity(of) => {
+            Edit::RelaxPodAntiAffinity(pods_of(of, "relaxPodAntiAffinity")?)
+        }
         EditBody::DropPodAntiAffinity(of) => Edit::DropPodAntiAffinity(pods_of(of, "dropPodAntiAffinity")?),
         EditBody::RemoveGates(of) => Edit::RemoveGates(pods_of(of, "removeGates")?),
         EditBody::ApplyObject(manifest) => applied(decoder, manifest, &at("applyObject"))?,

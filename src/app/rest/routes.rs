@@ -153,6 +153,7 @@ fn kind(kind: QueryKind) -> Kind {
     match kind {
         QueryKind::Text => Kind::String,
         QueryKind::Integer => Kind::Integer,
+        QueryKind::Range(least, most) => Kind::Range(least, most),
         QueryKind::Boolean => Kind::Boolean,
         QueryKind::Choice(words) => Kind::Choice(words),
     }

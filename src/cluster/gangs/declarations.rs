@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use pellucid_model::collections::FxHashMap;
+use pellucid_model::collections::{FxHashMap, Lasting};
 use pellucid_model::gang::{Controller, Dialect, GangDeclaration, GangProblem};
 use pellucid_model::{GangKey, Name, ObjectKind, Pod, PodId, PodKey};
 
@@ -198,8 +198,10 @@ impl DeclarationIndex {
             // They are read from all members on demand.
             return;
         }
+        self.of.make_room();
         self.of.entry(key.clone()).or_default().add(id, pod);
         if let (Some(all), Some(of)) = (&mut self.by_controller, controller_key(pod)) {
+            all.make_room();
             *all.entry(of).or_default().entry(key.clone()).or_default() += 1;
         }
     }
@@ -210,6 +212,7 @@ impl DeclarationIndex {
         declarations.remove(pod);
         if declarations.len() == 0 && self.by_controller.is_some() {
             self.of.remove(key);
+            self.of.give_back();
         }
         if let (Some(all), Some(of)) = (&mut self.by_controller, controller_key(pod))
             && let Some(gangs) = all.get_mut(&of)
@@ -217,6 +220,7 @@ impl DeclarationIndex {
             count_down(gangs, key);
             if gangs.is_empty() {
                 all.remove(&of);
+                all.give_back();
             }
         }
     }

@@ -11,6 +11,7 @@ use pellucid_model::requests::ResourceList;
 use pellucid_model::{GangKey, Name, Object, ObjectKind};
 
 use super::declarations::{GangDeclarations, controller_kind};
+use super::gang_groups::GroupLimits;
 use crate::objects::Objects;
 
 /// Where a definition comes from.
@@ -123,8 +124,8 @@ pub(super) struct Sources<'a> {
     pub(super) objects: &'a Objects,
     /// Whether a PodGroup existed before.
     pub(super) had_group: bool,
-    /// Maximum number of gangs that one may name.
-    pub(super) max_named: u32,
+    /// How many gangs one may name, and what one has that does not say it.
+    pub(super) limits: GroupLimits,
 }
 
 /// Builds the definition of a gang.
@@ -153,6 +154,10 @@ pub(super) fn define(key: &GangKey, of: &Sources<'_>) -> Definition {
         let problem = "only gangs of Koordinator's dialect have a match policy";
         made.warnings.push(warning("match-policy", policy.as_str(), problem));
     }
+    if dialect == Dialect::Koordinator {
+        made.wait = made.wait.or(of.limits.wait);
+        made.policy = made.policy.or(of.limits.policy);
+    }
     collect_problems(&mut made, of, group);
     if made.undefined.is_none() {
         made.undefined = contradiction(&made, of, group);
@@ -160,7 +165,7 @@ pub(super) fn define(key: &GangKey, of: &Sources<'_>) -> Definition {
     if made.undefined.is_none() {
         made.undefined = never_complete(key, &made, of);
     }
-    bound_group(&mut made, of.max_named);
+    bound_group(&mut made, of.limits.gangs);
     made
 }
 

@@ -172,9 +172,14 @@ impl Gang {
         self.definition.policy.or(of_dialect)
     }
 
+    /// Returns whether it had its quorum before. A bound member shows it, as in Koordinator: the history begins with the scheduler.
+    pub fn was_satisfied(&self) -> bool {
+        self.history.once_satisfied || self.counts.bound > 0
+    }
+
     /// Returns whether the gang needs no more members at once, so that pods can be placed one by one.
     pub fn is_satisfied(&self) -> bool {
-        let is_once = self.policy() == Some(MatchPolicy::OnceSatisfied) && self.history.once_satisfied;
+        let is_once = self.policy() == Some(MatchPolicy::OnceSatisfied) && self.was_satisfied();
         self.definition.is_basic || is_once || self.counted() >= self.definition.min
     }
 

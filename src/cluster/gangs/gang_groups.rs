@@ -7,15 +7,21 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pellucid_model::collections::FxHashMap;
+use pellucid_model::gang::MatchPolicy;
 use pellucid_model::{CowMap, GangKey};
 
 use super::Gangs;
 
-/// Upper bounds of a gang group.
+/// Upper bounds of a gang group, and what gangs of Koordinator's dialect have that do not say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupLimits {
+    /// How long their members wait; `None`: the dialect's default.
+    pub wait: Option<Duration>,
+    /// Their match policy; `None`: the dialect's default.
+    pub policy: Option<MatchPolicy>,
     /// Maximum number of gangs in a group.
     pub gangs: u32,
     /// Maximum number of pods in a group, over all its gangs.
@@ -24,7 +30,7 @@ pub struct GroupLimits {
 
 impl Default for GroupLimits {
     fn default() -> Self {
-        Self { gangs: u32::MAX, members: u32::MAX }
+        Self { wait: None, policy: None, gangs: u32::MAX, members: u32::MAX }
     }
 }
 

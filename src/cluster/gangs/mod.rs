@@ -280,7 +280,7 @@ impl Cluster {
                 fault: fault.and_then(|mark| mark.problems.iter().find(|p| p.is_fatal)),
                 objects: &self.objects,
                 had_group: gang.had_group,
-                max_named: self.gangs.limits.gangs,
+                limits: self.gangs.limits,
             },
         );
         let first = declarations.oldest();

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 pub use plan::{Candidate, CandidateResult, Cost, Lack, LackedAmount, Plan, Rejected, VictimChoice};
 
 use pellucid_model::collections::FxHashMap;
+use pellucid_model::pod::StandsFor;
 use pellucid_model::{GangKey, Name, Now, PodId, PodKey};
 
 /// Number of ended preemptions that are remembered.
@@ -68,6 +69,8 @@ pub struct Victim {
     pub key: PodKey,
     /// The pod's uid.
     pub uid: Arc<str>,
+    /// The object that the pod stands for, if it stands for one.
+    pub stands_for: Option<Arc<StandsFor>>,
     /// The pod's priority.
     pub priority: i32,
     /// Whether evicting it went beyond what a PodDisruptionBudget allows.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pellucid_model::cause::Cause;
+use pellucid_model::pod::StandsFor;
 use pellucid_model::{Name, NodeIdx, PodId, PodKey};
 
 /// A chosen victim.
@@ -12,6 +13,8 @@ pub struct VictimChoice {
     pub pod: PodId,
     /// Namespace and name of the pod.
     pub key: PodKey,
+    /// The object that the pod stands for, if it stands for one.
+    pub stands_for: Option<Arc<StandsFor>>,
     /// Whether evicting it goes beyond what a PodDisruptionBudget allows.
     pub violates_budget: bool,
 }

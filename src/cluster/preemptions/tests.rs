@@ -7,6 +7,7 @@ fn victim(pod: u32) -> Victim {
         pod: PodId(pod),
         key: PodKey::new("d", &format!("v{pod}")),
         uid: format!("u{pod}").into(),
+        stands_for: None,
         priority: 0,
         violates_budget: false,
         state: VictimState::Ordered,

@@ -87,17 +87,10 @@ impl Alignment {
         spec: &PodSpec,
         node: NodeIdx,
     ) -> Result<Option<NumaAffinity>, Cause> {
-        let mut agreed: Option<(&'static str, NumaTopology)> = None;
+        let mut agreed = None;
         for (name, provider, value) in self.asked(profile) {
-            let Some(found) = provider.topology(view, spec, value, node)? else { continue };
-            agreed = Some(match agreed {
-                Some((first, known)) if found.policy <= known.policy => (first, known.with(found)),
-                Some((_, known)) => (name, known.with(found)),
-                None => (name, found),
-            });
+            agree(&mut agreed, name, provider.topology(view, spec, value, node)?);
         }
-        let demands =
-            |topology: &NumaTopology| topology.policy != NumaPolicy::None && !topology.nodes.is_empty();
         let Some((name, topology)) = agreed.filter(|(_, topology)| demands(topology)) else {
             return Ok(None);
         };
@@ -105,13 +98,43 @@ impl Alignment {
         for (_, provider, value) in self.asked(profile) {
             hints.extend(provider.hints(view, spec, value, node)?);
         }
-        let Some(affinity) = merge(&topology, &hints) else {
-            return Err(Cause::new(name, Code::Unschedulable, Reason::of(ReasonCode::NumaTopologyMismatch)));
-        };
+        let affinity = merge(&topology, &hints).ok_or_else(|| mismatch(name))?;
         for (_, provider, value) in self.asked(profile) {
             provider.fits(view, spec, value, node, affinity)?;
         }
         Ok(Some(affinity))
+    }
+
+    /// Returns everything for which a node is refused, not only the first: what each provider says against it, and that those
+    /// without an objection do not agree.
+    pub(crate) fn every_cause(&self, ctx: &CycleContext<'_>, node: NodeIdx) -> Vec<Cause> {
+        let (profile, view, spec) = (ctx.profile, ctx.view, ctx.spec);
+        let (mut causes, mut agreed) = (Vec::new(), None);
+        for (name, provider, value) in self.asked(profile) {
+            match provider.topology(view, spec, value, node) {
+                Ok(found) => agree(&mut agreed, name, found),
+                Err(cause) => causes.push(cause),
+            }
+        }
+        let Some((name, topology)) = agreed.filter(|(_, topology)| demands(topology)) else { return causes };
+        let (mut hints, mut able) = (Vec::new(), Vec::new());
+        for (_, provider, value) in self.asked(profile) {
+            match provider.hints(view, spec, value, node) {
+                Ok(given) => {
+                    hints.extend(given);
+                    able.push((provider, value));
+                }
+                Err(cause) => causes.push(cause),
+            }
+        }
+        match merge(&topology, &hints) {
+            None => causes.push(mismatch(name)),
+            Some(affinity) => {
+                let fits = able.iter().map(|(of, value)| of.fits(view, spec, value, node, affinity));
+                causes.extend(fits.filter_map(Result::err));
+            }
+        }
+        causes
     }
 
     /// Iterates over the providers with their names and prepared values.
@@ -124,6 +147,25 @@ impl Alignment {
             Some((plugin.name(), plugin.topology_hints()?, value))
         })
     }
+}
+
+/// Adds what another provider knows of a node; the strictest policy counts, and names its plugin.
+fn agree(agreed: &mut Option<(&'static str, NumaTopology)>, name: &'static str, found: Option<NumaTopology>) {
+    let Some(found) = found else { return };
+    *agreed = Some(match agreed.take() {
+        Some((first, known)) if found.policy <= known.policy => (first, known.with(found)),
+        Some((_, known)) => (name, known.with(found)),
+        None => (name, found),
+    });
+}
+
+/// Returns whether hints are merged on a node.
+fn demands(topology: &NumaTopology) -> bool {
+    topology.policy != NumaPolicy::None && !topology.nodes.is_empty()
+}
+
+fn mismatch(plugin: &'static str) -> Cause {
+    Cause::new(plugin, Code::Unschedulable, Reason::of(ReasonCode::NumaTopologyMismatch))
 }
 
 /// Returns the affinity of a pod on a node, `None` where the node demands none. The pod must not be placed yet, because

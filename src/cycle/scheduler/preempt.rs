@@ -136,6 +136,7 @@ impl Scheduler {
             pod: choice.pod,
             key: pod.key.clone(),
             uid: pod.uid.clone(),
+            stands_for: pod.stands_for.clone(),
             priority: pod.priority,
             violates_budget: choice.violates_budget,
             state,

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use pellucid_cluster::objects::ObjectKey;
 use pellucid_cluster::{Cluster, Input};
-use pellucid_model::pod::PodPhase;
+use pellucid_model::pod::{PodPhase, RequestField};
+use pellucid_model::relations::{PodTerms, WeightedTerm};
 use pellucid_model::requests::{DEFAULT_MEMORY, DEFAULT_MILLI_CPU, PodRequests, ResourceList};
 use pellucid_model::selector::{Labels, NodeAffinity};
 use pellucid_model::taint::{Taint, TaintEffect, Toleration, TolerationOperator};
@@ -128,6 +129,10 @@ pub enum Edit {
     DropHostPorts(Target),
     /// Makes the topology spread constraints of pods soft.
     RelaxSpread(Target),
+    /// Makes the required pod affinity of pods a preference.
+    RelaxPodAffinity(Target),
+    /// Makes the required pod anti-affinity of pods a preference.
+    RelaxPodAntiAffinity(Target),
     /// Removes the required pod affinity of pods.
     DropPodAffinity(Target),
     /// Removes the required pod anti-affinity of pods.
@@ -140,6 +145,15 @@ pub enum Edit {
         gang: GangKey,
         /// Number of members of a quorum.
         min: u32,
+    },
+    /// Sets how much of a resource must be free before a gang is planned, in its PodGroup.
+    SetMinResource {
+        /// The gang.
+        gang: GangKey,
+        /// Name of the resource.
+        resource: Name,
+        /// Amount in the base unit of the resource.
+        amount: i64,
     },
     /// Sets the weight of a plugin's scores in every profile; with 0 they do not count.
     SetWeight {
@@ -204,6 +218,9 @@ impl Edit {
                 Ok(vec![Input::CustomDeleted(*kind, key.clone())])
             }
             Self::SetQuorum { gang, min } => quorum::inputs(cluster, gang, *min),
+            Self::SetMinResource { gang, resource, amount } => {
+                quorum::with_min_resource(cluster, gang, (resource, *amount))
+            }
             _ => {
                 let ids = self.target().map_or(Ok(Vec::new()), |of| members(cluster, of))?;
                 let pods = ids.into_iter().filter_map(|id| cluster.pod(id));
@@ -224,9 +241,16 @@ impl Edit {
     fn change(&self, pod: &mut Pod, spec: &mut PodSpec) {
         match self {
             Self::SetRequest { resource, amount, instead_of, .. } => {
-                set_request(&mut spec.requests, resource, *amount);
+                let mut set = |resource: &Name, amount| {
+                    let of_whole = |f: &RequestField| {
+                        f.resource == *resource && f.init_container.is_none() && f.container.is_none()
+                    };
+                    let is_of_whole = pod.request_fields.iter().any(of_whole);
+                    set_request(&mut spec.requests, resource, amount, is_of_whole);
+                };
+                set(resource, *amount);
                 if let Some(other) = instead_of.as_ref().filter(|other| *other != resource) {
-                    set_request(&mut spec.requests, other, 0);
+                    set(other, 0);
                 }
             }
             Self::AddToleration { taint, .. } => {
@@ -250,6 +274,8 @@ impl Edit {
             }
             Self::DropHostPorts(_) => spec.host_ports = Box::default(),
             Self::RelaxSpread(_) => spec.spread.iter_mut().for_each(|constraint| constraint.is_hard = false),
+            Self::RelaxPodAffinity(_) => relax(&mut spec.pod_affinity),
+            Self::RelaxPodAntiAffinity(_) => relax(&mut spec.pod_anti_affinity),
             Self::DropPodAffinity(_) => spec.pod_affinity.required = Box::default(),
             Self::DropPodAntiAffinity(_) => spec.pod_anti_affinity.required = Box::default(),
             Self::RemoveGates(_) => pod.gates = Box::default(),
@@ -278,12 +304,24 @@ impl Edit {
             | Self::DropNodeAffinity(of)
             | Self::DropHostPorts(of)
             | Self::RelaxSpread(of)
+            | Self::RelaxPodAffinity(of)
+            | Self::RelaxPodAntiAffinity(of)
             | Self::DropPodAffinity(of)
             | Self::DropPodAntiAffinity(of)
             | Self::RemoveGates(of) => Some(of),
             _ => None,
         }
     }
+}
+
+/// Weight of a term that was required, the largest there is.
+const WEIGHT: i32 = 100;
+
+/// Makes required terms preferences.
+fn relax(terms: &mut PodTerms) {
+    let required = std::mem::take(&mut terms.required).into_iter();
+    let softer = required.map(|term| WeightedTerm { weight: WEIGHT, term });
+    terms.preferred = std::mem::take(&mut terms.preferred).into_iter().chain(softer).collect();
 }
 
 fn find_node<'c>(cluster: &'c Cluster, name: &Name) -> Result<&'c Arc<Node>, String> {
@@ -372,10 +410,17 @@ pub(super) fn members(cluster: &Cluster, of: &Target) -> Result<Vec<PodId>, Stri
     }
 }
 
-/// Sets what a pod requests. Scoring assumes a default amount for a container that requests nothing: the default
-/// applies at 0 and ends with a request.
-fn set_request(requests: &mut PodRequests, resource: &Name, amount: i64) {
+/// Sets what a pod requests, as a whole or in its containers. Scoring assumes a default amount for a container that requests
+/// nothing: the default applies at 0 and ends with a request.
+fn set_request(requests: &mut PodRequests, resource: &Name, amount: i64, is_of_whole: bool) {
     let list: &mut ResourceList = &mut requests.list;
+    if let Some(own) = requests.by_containers.as_deref_mut().filter(|_| !is_of_whole) {
+        match &**resource {
+            "cpu" => own.milli_cpu = assumed(own.milli_cpu, list.milli_cpu, amount, DEFAULT_MILLI_CPU),
+            "memory" => own.memory = assumed(own.memory, list.memory, amount, DEFAULT_MEMORY),
+            _ => set_amount(own, resource, amount),
+        }
+    }
     match &**resource {
         "cpu" => {
             requests.non_zero_milli_cpu =
@@ -386,7 +431,17 @@ fn set_request(requests: &mut PodRequests, resource: &Name, amount: i64) {
             requests.non_zero_memory = assumed(requests.non_zero_memory, list.memory, amount, DEFAULT_MEMORY);
             list.memory = amount;
         }
+        _ => set_amount(list, resource, amount),
+    }
+}
+
+/// Sets the amount of a resource in a list.
+pub(super) fn set_amount(list: &mut ResourceList, resource: &Name, amount: i64) {
+    match &**resource {
+        "cpu" => list.milli_cpu = amount,
+        "memory" => list.memory = amount,
         "ephemeral-storage" => list.ephemeral_storage = amount,
+        "pods" => list.pods = amount,
         _ => {
             let mut scalars = list.scalars.to_vec();
             scalars.retain(|(name, _)| name != resource);

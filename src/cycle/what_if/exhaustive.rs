@@ -158,8 +158,13 @@ fn masks_on(ctx: &CycleContext<'_>, asked: &[NodeIdx]) -> Masks {
     let alignment = Alignment::of(ctx.profile, ctx.view, ctx.spec);
     if !alignment.is_idle() {
         let mut causes = Causes::default();
-        alignment.filter(ctx, &mut Nodes::new(&mut nodes, &mut causes, &mut mask), &mut tally, |_| {});
-        add_causes(&mut masks, asked, &causes, &mask);
+        let mut refused = Vec::new();
+        let mut asked = Nodes::new(&mut nodes, &mut causes, &mut mask);
+        alignment.filter(ctx, &mut asked, &mut tally, |node| refused.push(node));
+        for node in refused {
+            let all = alignment.every_cause(ctx, node);
+            all.iter().for_each(|cause| masks.add_cause(node, cause, true));
+        }
     }
     masks
 }

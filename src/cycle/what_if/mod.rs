@@ -15,3 +15,4 @@ mod orders;
 pub mod question;
 mod quorum;
 pub mod simulation;
+mod waits;

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::preemptions::Victim;
 use pellucid_cluster::{Cluster, ClusterEvent, Input, PodRecord, Stage};
 use pellucid_model::effect::{BindOrder, BindOutcome, Effect, EffectReport, EvictOrder};
 use pellucid_model::{NodeIdx, PodId, PodKey, cancellation};
@@ -26,6 +27,7 @@ impl Simulation {
                     _ => {}
                 }
             }
+            gone |= self.carry_out_objects(evict);
             if before == (self.stages.len(), self.evicted.len()) {
                 return gone;
             }
@@ -47,31 +49,54 @@ impl Simulation {
     fn carry_out(&mut self, order: &EvictOrder, evict: bool) -> bool {
         let cluster = &self.scheduler.cluster;
         let victim = order.victim.key.clone();
-        let node = cluster.find_pod(&victim).and_then(|id| cluster.pod(id)?.node);
+        let record = cluster.find_pod(&victim).and_then(|id| cluster.pod(id));
+        let stands_for = record.and_then(|record| record.pod.stands_for.clone());
+        let node = record.and_then(|record| record.node);
         let node = node.map(|node| cluster.slot(node).name.clone()).unwrap_or_default();
         if evict {
             self.remove(&victim);
         }
-        self.evicted.push(Evicted { pod: victim, node, preemptor: order.preemptor.key.clone() });
+        let preemptor = order.preemptor.key.clone();
+        self.evicted.push(Evicted { pod: victim, stands_for, node, preemptor });
         evict
+    }
+
+    /// Notes the objects whose pods are to go, and deletes these if `evict` is true. No order says so: their plugin ends
+    /// them. Returns whether there were any to delete.
+    fn carry_out_objects(&mut self, evict: bool) -> bool {
+        let is_known = |pod: &PodKey| self.evicted.iter().any(|known| known.pod == *pod);
+        let going = self.awaited(|victim| victim.stands_for.is_some() && !is_known(&victim.key));
+        let any = !going.is_empty();
+        for eviction in going {
+            if evict {
+                self.remove(&eviction.pod);
+            }
+            self.evicted.push(eviction);
+        }
+        any && evict
+    }
+
+    /// Returns the victims of preemptions under way that are still there, sorted.
+    fn awaited(&self, which: impl Fn(&Victim) -> bool) -> Vec<Evicted> {
+        let cluster = &self.scheduler.cluster;
+        let mut going: Vec<Evicted> = Vec::new();
+        for (_, preemption) in cluster.preemptions().open() {
+            for victim in preemption.victims.iter().filter(|v| v.state.is_awaited() && which(v)) {
+                let record = cluster.pod(victim.pod).filter(|record| record.pod.uid == victim.uid);
+                let Some(node) = record.and_then(|record| record.node) else { continue };
+                let node = cluster.slot(node).name.clone();
+                let (pod, preemptor) = (victim.key.clone(), preemption.preemptor.clone());
+                going.push(Evicted { pod, stands_for: victim.stands_for.clone(), node, preemptor });
+            }
+        }
+        going.sort();
+        going
     }
 
     /// Carries out the evictions that were ordered before the state was published, and whose victims are still there.
     /// Those of requested preemptors are noted.
     pub(super) fn carry_out_earlier(&mut self) {
-        let cluster = &self.scheduler.cluster;
-        let mut going: Vec<Evicted> = Vec::new();
-        for (_, preemption) in cluster.preemptions().open() {
-            for victim in preemption.victims.iter().filter(|victim| victim.state.is_awaited()) {
-                let record = cluster.pod(victim.pod).filter(|record| record.pod.uid == victim.uid);
-                let Some(node) = record.and_then(|record| record.node) else { continue };
-                let node = cluster.slot(node).name.clone();
-                let (pod, preemptor) = (victim.key.clone(), preemption.preemptor.clone());
-                going.push(Evicted { pod, node, preemptor });
-            }
-        }
-        going.sort();
-        for eviction in going {
+        for eviction in self.awaited(|_| true) {
             cancellation::check();
             if self.scheduler.cluster.find_pod(&eviction.pod).is_some() {
                 self.remove(&eviction.pod);

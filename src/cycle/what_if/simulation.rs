@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use pellucid_cluster::{Cluster, ClusterEvent, Input, PodRecord, Stage};
 use pellucid_framework::profile::Profile;
+use pellucid_model::pod::StandsFor;
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, Name, Now, Pod, PodId, PodKey, cancellation};
 use pellucid_queue::Queue;
@@ -37,6 +38,8 @@ pub(super) const BETWEEN_STEPS: Duration = Duration::from_nanos(1);
 pub struct Evicted {
     /// Namespace and name of the victim.
     pub pod: PodKey,
+    /// The object that the victim stands for, if it stands for one.
+    pub stands_for: Option<Arc<StandsFor>>,
     /// The victim's node.
     pub node: Name,
     /// The pod for which the victim is evicted.
@@ -269,6 +272,12 @@ impl Simulation {
         self.is_unsure |= self.has_taken_back();
     }
 
+    /// Plans on after something that was not an edit, evictions carried out.
+    pub(super) fn go_on(&mut self) {
+        self.plan_until_still(true);
+        self.is_unsure |= self.has_taken_back();
+    }
+
     fn plan_until_still(&mut self, evict: bool) {
         let mut still = 0;
         while still < 2 && !self.truncated {
@@ -365,6 +374,18 @@ impl Simulation {
     /// Whether a pod is held at Permit, which gives its place up when its wait runs out.
     pub fn is_waiting(&self) -> bool {
         self.scheduler.cluster.pods().any(|(_, record)| record.stage == Stage::Waiting)
+    }
+
+    /// Whether a pod is held at Permit.
+    pub fn is_waiting_pod(&self, key: &PodKey) -> bool {
+        let cluster = &self.scheduler.cluster;
+        let record = cluster.find_pod(key).and_then(|id| cluster.pod(id));
+        record.is_some_and(|record| record.stage == Stage::Waiting)
+    }
+
+    /// Whether the plan was cut off, or something of it is not known.
+    pub fn is_cut(&self) -> bool {
+        self.truncated || self.is_unsure
     }
 
     /// Returns the pods that were placed and still have their place, with their nodes, in the order of the decisions.

@@ -14,7 +14,11 @@ use super::outlook::Look;
 use crate::requirements::{PodRequirements, ask};
 
 /// Largest number of pods that are named.
-const MOST_LEAVING: usize = 100;
+pub(super) const MOST_LEAVING: usize = 100;
+/// Bounds on the plans with which pods are found that may stay, and on the members planned in all of them together.
+const LEAST_PLANS: usize = 4;
+const MOST_PLANS: usize = 16;
+const MOST_MEMBERS: usize = 4_000;
 
 /// Returns pods whose end gives the group its quorum, by name, and the plan without them. Returns `None` if none of the
 /// sets tried does, or each is too large. `emptied` is a plan on emptied nodes that gave a quorum, with the pods in `kept`
@@ -37,9 +41,8 @@ pub(super) fn leaving(
         if keys.is_empty() || keys.len() > MOST_LEAVING || !tried.insert(keys.clone()) {
             continue;
         }
-        let edits: Vec<Edit> = keys.iter().cloned().map(Edit::DeletePod).collect();
-        if let Some(plan) = look.plan_with(&edits).filter(|plan| look.is_met(plan)) {
-            return Some((keys.into_iter().collect(), plan));
+        if let Some(plan) = pods.tried(&keys) {
+            return Some(pods.fewest(keys, plan));
         }
     }
     None
@@ -62,6 +65,47 @@ struct Offer {
 }
 
 impl Pods<'_> {
+    /// Returns the plan without some pods if it gives the group its quorum.
+    fn tried(&self, keys: &BTreeSet<PodKey>) -> Option<Simulation> {
+        let edits: Vec<Edit> = keys.iter().cloned().map(Edit::DeletePod).collect();
+        self.look.plan_with(&edits).filter(|plan| self.look.is_met(plan))
+    }
+
+    /// Leaves those pods out of a set that may stay, as far as the plans reach: many at once, then fewer, those of the
+    /// highest priority first.
+    fn fewest(&self, mut keys: BTreeSet<PodKey>, mut plan: Simulation) -> (Vec<PodKey>, Simulation) {
+        let record = |key: &PodKey| self.cluster.pod(self.cluster.find_pod(key)?);
+        let mut open: Vec<PodKey> = keys.iter().cloned().collect();
+        open.sort_by_cached_key(|key| {
+            record(key).map(|r| (r.pod.deleting, Reverse(r.pod.priority), r.pod.spec.requests.list.milli_cpu))
+        });
+        let gangs = self.look.keys.iter().filter_map(|key| self.cluster.gangs().get(key));
+        let members: usize = gangs.map(|gang| gang.members.len()).sum();
+        let mut left = (MOST_MEMBERS / members.max(1)).clamp(LEAST_PLANS, MOST_PLANS);
+        let mut size = open.len() / 2;
+        while size > 0 {
+            let mut at = 0;
+            while at < open.len() && keys.len() > 1 {
+                if left == 0 {
+                    return (keys.into_iter().collect(), plan);
+                }
+                left -= 1;
+                let end = open.len().min(at + size);
+                let fewer: BTreeSet<PodKey> =
+                    keys.iter().filter(|key| !open[at..end].contains(key)).cloned().collect();
+                match self.tried(&fewer).filter(|_| !fewer.is_empty()) {
+                    Some(better) => {
+                        (keys, plan) = (fewer, better);
+                        open.drain(at..end);
+                    }
+                    None => at = end,
+                }
+            }
+            size /= 2;
+        }
+        (keys.into_iter().collect(), plan)
+    }
+
     /// Returns the pods of a node that could leave: those that are ending, then by priority and size.
     fn on(&self, node: NodeIdx) -> Vec<PodId> {
         let leaves = |id: &PodId| {

@@ -4,7 +4,7 @@
 //! emptied of every pod that can leave. Members of the group that are placed keep their places. The numbers of all
 //! answers about a gang come from here, so that they agree. `leaving` names pods whose end would do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
@@ -15,17 +15,17 @@ use pellucid_cycle::scheduler::gangs::gate::Block;
 use pellucid_cycle::what_if::edit::Edit;
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_model::collections::FxHashMap;
-use pellucid_model::{GangKey, Now, PodId, cancellation};
+use pellucid_model::{GangKey, Name, Now, PodId, cancellation};
 use pellucid_recording::GangOutcome;
 use pellucid_recording::gang_verdict::{GangRefusal, GangShare, attempt_message};
 
 use super::explain::refusal_of_group;
 use super::gang_state::{block_of, is_off};
 use super::lasting::of_member_refused;
-use super::leaving::leaving;
+use super::leaving::{MOST_LEAVING, leaving};
 use super::status::GangStatus;
 use super::targets::targets;
-use crate::called::{called, called_in_words};
+use crate::called::{called, called_as, called_in_words, called_together};
 use crate::known::known;
 use crate::requirements::outlook::{MEASURED, is_measured};
 
@@ -210,8 +210,7 @@ impl<'s> Look<'s> {
         found.slots_now = Some(self.own_share(&shares));
         found.refusal = self.refusal(&as_it_is, shares);
         if let Some(plan) = self.preempting(&as_it_is) {
-            let message = format!("{} has places when pods of lower priority are evicted", self.who());
-            found.body = body("FitsAfterPreemption", message);
+            found.body = self.after_preemption(&plan);
             found.placed = self.placed(&plan);
             return found;
         }
@@ -253,6 +252,24 @@ impl<'s> Look<'s> {
         let has_victims = !as_it_is.evicted().is_empty() || is_under_way();
         let plan = has_victims.then(|| self.plan(Simulation::of(self.snapshot, self.now), true))?;
         (self.is_met(&plan) && !plan.evicted().is_empty()).then_some(plan)
+    }
+
+    /// Returns the outlook of a group that has its quorum in a plan in which pods were evicted, which it names.
+    fn after_preemption(&self, plan: &Simulation) -> Outlook {
+        let victims: BTreeMap<String, &Name> = plan
+            .evicted()
+            .iter()
+            .map(|victim| (called_as(&victim.pod, victim.stands_for.as_deref()), &victim.node))
+            .collect();
+        let named = victims.iter().take(MOST_NAMED).map(|(name, node)| format!("{name} on {node}"));
+        let named: Vec<String> = named.collect();
+        let more = match victims.len() - named.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let message = format!("{} has places once these are evicted: {}{more}", self.who(), named.join(", "));
+        let would_leave = victims.into_keys().take(MOST_LEAVING).collect();
+        Outlook { would_leave, ..body("FitsAfterPreemption", message) }
     }
 
     /// Returns what has no places, in words.
@@ -355,13 +372,15 @@ impl<'s> Look<'s> {
         let found = leaving(self, emptied_plan, &emptied.kept);
         let (pods, plan) =
             found.as_ref().map_or((&[][..], emptied_plan), |(pods, plan)| (pods.as_slice(), plan));
+        let known = known(self.snapshot);
+        let all = known.leavers(cluster);
         let when = match pods {
             [] if emptied.releases_waiting => {
-                "the pods have left that can, and the members that wait have given up their places".into()
+                format!("the {all} have left that can, and the members that wait have given up their places")
             }
-            [] => "the pods have left that can".into(),
+            [] => format!("the {all} have left that can"),
             [pod] => format!("{} has left", called_in_words(cluster, pod)),
-            pods => format!("{} pods have left", pods.len()),
+            pods => format!("{} have left", called_together(cluster, pods)),
         };
         let message = format!("{} has no places now; it would once {when}", self.who());
         let would_leave = pods.iter().map(|key| called(cluster, key)).collect();
@@ -437,7 +456,7 @@ fn placeable(shares: &[GangShare]) -> u32 {
     shares.iter().map(|share| share.placeable).sum()
 }
 
-/// Largest number of gangs that a message names.
+/// Largest number of gangs, and of pods to be evicted, that a message names.
 const MOST_NAMED: usize = 8;
 
 /// Returns the message on a group that not even emptied nodes have room for.

@@ -52,7 +52,7 @@ fn summary(snapshot: &Snapshot, status: &GangStatus<'_>, now: Now) -> GangSummar
         failed_children: of(|s| s == MemberState::Failed),
         not_evaluated_children: of(|s| s == MemberState::NotEvaluated),
         counts: status.counts,
-        once_resource_satisfied: history.once_satisfied,
+        once_resource_satisfied: gang.was_satisfied(),
         gang_group_info: group_info(snapshot, gang),
         gang_from: match definition.from {
             GangFrom::PodGroup(_) => "GangFromPodGroupCrd",
@@ -114,7 +114,7 @@ fn group_info(snapshot: &Snapshot, gang: &Gang) -> GangGroupInfo {
         initialized: known.len() == named.len() && known.iter().all(is_ready),
         gang_group_id: names.join(","),
         gang_group: names,
-        once_resource_satisfied: known.len() == named.len() && known.iter().all(|g| g.history.once_satisfied),
+        once_resource_satisfied: known.len() == named.len() && known.iter().all(|g| g.was_satisfied()),
         waiting_gang_ids: set(named.iter().filter(is_waiting)),
         representative_pod_key: members().find(is_in_unit).map(|m| m.key.to_string()).unwrap_or_default(),
         binding_member_pods: set(members().filter(|m| m.state == MemberState::Permitted).map(|m| m.key)),

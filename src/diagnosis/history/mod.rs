@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use pellucid_api::reason::ReasonCode;
 use pellucid_api::rest::history::{FeedLine, HistoryEntry, PodHistory};
 use pellucid_cluster::Cluster;
-use pellucid_cluster::preemptions::Preemption;
+use pellucid_cluster::preemptions::{Preemption, Victim};
 use pellucid_cycle::Snapshot;
 use pellucid_framework::bodies;
 use pellucid_framework::endpoint::ReadError;
@@ -19,6 +19,7 @@ use pellucid_model::{Name, Now, PodKey};
 use pellucid_recording::flight::{Chunk, Departure, Entry, Eviction, FlightEvent, FlightLog, Names, Numbers};
 use pellucid_recording::{GangOutcome, GangVerdict, Refusal, rfc3339};
 
+use crate::called::called_as;
 use crate::gangs::explain::refusal_of_group;
 use crate::meta::of_snapshot;
 use crate::not_pending;
@@ -100,11 +101,13 @@ fn history_entry<'a>(names: &Names<'a>, (chunk, entry): (&'a Chunk, &Entry)) -> 
 
 fn victims(what: &FlightEvent) -> Vec<String> {
     match what {
-        FlightEvent::PreemptionEnded(ended) => {
-            ended.victims.iter().map(|victim| victim.key.to_string()).collect()
-        }
+        FlightEvent::PreemptionEnded(ended) => ended.victims.iter().map(named).collect(),
         _ => Vec::new(),
     }
+}
+
+fn named(victim: &Victim) -> String {
+    called_as(&victim.key, victim.stands_for.as_deref())
 }
 
 /// A bounded part of the feed.
@@ -285,7 +288,7 @@ fn evicted(node: &str, eviction: &Eviction) -> String {
 /// Returns how the pod's own preemption ended, and who had to go for it.
 fn preemption_ended(ended: &Preemption) -> String {
     let end = ended.end.map_or("?", |(end, _)| end.as_str());
-    let victims = ended.victims.iter().map(|victim| format!("{} ({})", victim.key, victim.state.as_str()));
+    let victims = ended.victims.iter().map(|victim| format!("{} ({})", named(victim), victim.state.as_str()));
     let victims: Vec<String> = victims.collect();
     let whom = match victims.as_slice() {
         [] => "nobody had to go for it".into(),

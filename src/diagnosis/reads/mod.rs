@@ -65,7 +65,11 @@ const EXPLAIN: &[Query] = &[
         QueryKind::Choice(&["verdict", "exhaustive"]),
         "`exhaustive` adds all that every node fails, as the state is now",
     ),
-    Query::new("nodes", QueryKind::Integer, "How many nodes an exhaustive answer lists; 100 without it"),
+    Query::new(
+        "nodes",
+        QueryKind::Range(0, MOST_NODES as u64),
+        "How many nodes an exhaustive answer lists; 100 without it, at most 10000",
+    ),
     Query::new("refresh", QueryKind::Boolean, "Ask anew what a cycle would say of a waiting pod now"),
     Query::new(
         "versus",
@@ -220,7 +224,7 @@ fn pod_reads(groupings: &[Attribute]) -> Vec<SnapshotRead> {
                 let (key, versus) = (pod_key(params), text(params, "versus")?);
                 let mut body = explain::pod(snapshot, &key, is_on(params, "refresh"), versus, now)?;
                 if params.get("mode").is_some_and(|mode| mode == "exhaustive") {
-                    let listed = number(params, "nodes", 100).min(MOST_NODES);
+                    let listed = number(params, "nodes", 100);
                     let asked = asked_by_name(snapshot, &key).ok();
                     body.exhaustive = asked.map(|asked| exhaustive(snapshot, &asked, listed, now));
                 }

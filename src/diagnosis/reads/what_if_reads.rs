@@ -12,29 +12,34 @@ use crate::reads::{SnapshotRead, gang_key, number, param, pod_key, text};
 use crate::requirements::nearest;
 use crate::what_if::compare_nodes::compare_nodes;
 use crate::what_if::feasibility::MOST_COPIES;
-use crate::what_if::node_explain::{PODS_ASKED, node};
+use crate::what_if::node_explain::{PODS_ASKED, PODS_MOST, node};
 use crate::what_if::{feasibility, simulate, suggestions};
 
 const LIMIT: &[Query] = &[Query::new(
     "limit",
-    QueryKind::Integer,
+    QueryKind::Range(0, PODS_MOST as u64),
     "How many pending pods to ask about, those of the highest priority first; 1000 without, 10000 at most",
 )];
 
 const VERSUS: &[Query] =
     &[Query::new("versus", QueryKind::Text, "Name of the other node; without, the one that would be next")];
 
-/// A number that a read is asked for: its parameter, the number without it, and the largest.
-type Amount = (&'static [Query], usize, usize);
+/// A number that a read is asked for: its parameter, and the number without it.
+type Amount = (&'static [Query], usize);
 
-const MAX: Amount =
-    (&[Query::new("max", QueryKind::Integer, "How many fixes to look for; 5 without it, at most 20")], 5, 20);
+const MAX: Amount = (
+    &[Query::new("max", QueryKind::Range(0, 20), "How many fixes to look for; 5 without it, at most 20")],
+    5,
+);
 const NEAREST: Amount =
-    (&[Query::new("k", QueryKind::Integer, "How many nodes to list; 5 without it, at most 100")], 5, 100);
+    (&[Query::new("k", QueryKind::Range(1, 100), "How many nodes to list; 5 without it, at most 100")], 5);
 const COPIES: Amount = (
-    &[Query::new("copies", QueryKind::Integer, "Count copies up to this many, 1 to 10000; 1000 without it")],
+    &[Query::new(
+        "copies",
+        QueryKind::Range(1, MOST_COPIES as u64),
+        "Count copies up to this many, 1 to 10000; 1000 without it",
+    )],
     1_000,
-    MOST_COPIES,
 );
 
 const FIXES: &str = "Cost /cost, Fix /text, Node /node";
@@ -128,12 +133,11 @@ pub(crate) fn suggestion_reads() -> Vec<SnapshotRead> {
 fn tried<T: Serialize + ToSchema + 'static>(
     path: &str,
     summary: &str,
-    (query, without, most): Amount,
+    (query, without): Amount,
     read: impl Fn(&Snapshot, &PathParams, usize, Now) -> Result<T, ReadError> + Send + Sync + 'static,
 ) -> SnapshotRead {
     SnapshotRead::new(path, "explain", summary, move |snapshot, params, now| {
-        let amount = number(params, query[0].name, without).min(most);
-        read(snapshot, params, amount, now)
+        read(snapshot, params, number(params, query[0].name, without), now)
     })
     .query(query)
     .long()

@@ -20,7 +20,7 @@ use pellucid_framework::plugin::Filter;
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::{Name, NodeIdx, Now, PodId, PodKey, PodSpec, cancellation};
 
-use crate::called::{called, called_in_words};
+use crate::called::{called, called_in_words, called_together};
 use crate::known::known;
 
 use crate::requirements::nearest::order;
@@ -38,6 +38,8 @@ pub(crate) const UNKNOWN: &str = "NotKnown";
 /// Of nodes that refuse a pod, or the pods of a gang, for what is measured on them.
 pub(crate) const MEASURED: &str =
     "what is measured on nodes keeps it off them, which may change when pods on them end, or by itself";
+
+const NOT_FOUND: &str = "no set of pods was found whose end would help";
 
 /// Number of pods that are listed to leave.
 const MOST_LISTED: usize = 8;
@@ -59,7 +61,7 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
     if asked.masks.pod.is_none() && nodes.iter().any(|node| asked.masks.of(*node) == 0) {
         return of(NOW, "a node takes it as things are");
     }
-    if asked.is_closed() {
+    if asked.is_closed() && !evicts_who_stays(snapshot, asked) {
         return never(snapshot, asked);
     }
     if let Some(node) = preempts(snapshot, asked, now) {
@@ -70,22 +72,8 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
         return found;
     }
     let emptied = Emptied::of(snapshot, asked);
-    match emptied.takes() {
-        Some(true) if emptied.one_suffices() => {
-            return of(NOT_NOW, "a node would take it if the pods on it ended");
-        }
-        Some(true) => {
-            return of(NOT_NOW, "a node would take it if other pods ended, on whichever nodes they are");
-        }
-        Some(false) if emptied.one_suffices() => {
-            return of(NOT_NOW, "a node would take it if the pods on it ended that it does not need");
-        }
-        Some(false) => {
-            let message =
-                "a node would take it if pods ended that it does not need, on whichever nodes they are";
-            return of(NOT_NOW, message);
-        }
-        None => {}
+    if let Some(is_alone) = emptied.takes() {
+        return of(NOT_NOW, emptied.ended(is_alone));
     }
     if asked.masks.pod.is_some() && emptied.all.masks.pod.is_some() {
         return held_back();
@@ -94,8 +82,12 @@ pub(crate) fn outlook(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now
         return found;
     }
     if !emptied.is_never() {
-        let not_found = "no set of pods was found whose end would help";
-        return of(UNKNOWN, if emptied.is_measured() { MEASURED } else { not_found });
+        return of(UNKNOWN, if emptied.is_measured() { MEASURED } else { NOT_FOUND });
+    }
+    // Preemption takes pods that come back from one node, which is not tried here.
+    let with_evicted = || Emptied::with(snapshot, asked, asked.cluster.present(), true).takes().is_some();
+    if evicts_who_stays(snapshot, asked) && with_evicted() {
+        return of(UNKNOWN, NOT_FOUND);
     }
     never(snapshot, asked)
 }
@@ -138,17 +130,25 @@ fn under_way(snapshot: &Snapshot, id: PodId, place: &Name) -> Option<Outlook> {
     let cluster = &snapshot.cluster;
     let preemption = cluster.preemptions().of(id).filter(|preemption| preemption.node == *place)?;
     let awaited = preemption.victims.iter().filter(|victim| victim.state.is_awaited());
-    let leave: Vec<&PodKey> = awaited.map(|victim| &victim.key).collect();
-    let who = match leave[..] {
+    let leave: Vec<PodKey> = awaited.map(|victim| victim.key.clone()).collect();
+    let who = match &leave[..] {
         [] => return None,
         [one] => format!("{} has left, which is being evicted for it", called_in_words(cluster, one)),
-        _ => format!("{} pods have left, which are being evicted for it", leave.len()),
+        some => {
+            format!("{} have left, which are being evicted for it", called_together(cluster, some))
+        }
     };
     Some(Outlook {
         node: Some(place.to_string()),
         would_leave: leave.iter().take(MOST_LISTED).map(|key| called(cluster, key)).collect(),
         ..of(PREEMPTING, format!("{place} takes it once {who}"))
     })
+}
+
+/// Returns whether the pod may evict pods whose end gives no room to others, as they come back where they were.
+fn evicts_who_stays(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> bool {
+    let pod = &asked.record.pod;
+    !pod.never_preempts && known(snapshot).population.has_lower_that_stays(&snapshot.cluster, pod.priority)
 }
 
 /// Returns the place that the pod has after preemption. A pending pod keeps its nomination.
@@ -211,7 +211,7 @@ fn verified(
 fn leaving(cluster: &Cluster, node: &Name, leave: &[PodKey]) -> Outlook {
     let message = match leave {
         [one] => format!("{node} would take it if {} ended", called_in_words(cluster, one)),
-        some => format!("{node} would take it if {} pods on it ended", some.len()),
+        some => format!("{node} would take it if {} on it ended", called_together(cluster, some)),
     };
     Outlook {
         node: Some(node.to_string()),
@@ -265,6 +265,8 @@ pub(crate) struct Emptied<'a> {
     asked: &'a PodRequirements<'a>,
     /// The nodes that are asked.
     nodes: Vec<NodeIdx>,
+    /// Whether pods that come back where they were are gone too, of which the pod may evict some.
+    evicts: bool,
     all: State,
     /// `None` when no placed pod that can leave is needed.
     but_needed: OnceCell<Option<State>>,
@@ -276,13 +278,19 @@ impl<'a> Emptied<'a> {
     }
 
     fn on(snapshot: &'a Snapshot, asked: &'a PodRequirements<'a>, nodes: &[NodeIdx]) -> Self {
+        Self::with(snapshot, asked, nodes, false)
+    }
+
+    fn with(snapshot: &'a Snapshot, asked: &'a PodRequirements<'a>, nodes: &[NodeIdx], evicts: bool) -> Self {
         // Of a pod without a place the emptied cluster is that of every other one.
         let all = match asked.record.node {
-            None => known(snapshot).emptied(|| without(&snapshot.cluster, |_| true)).fork(),
-            Some(_) => without(&asked.cluster, |_| true),
+            None if !evicts => {
+                known(snapshot).emptied(|| without(&snapshot.cluster, |r| r.pod.can_leave())).fork()
+            }
+            _ => without(&asked.cluster, |r| leaves_for(asked, r, evicts)),
         };
         let all = State::of(all, asked, nodes);
-        Self { snapshot, asked, nodes: nodes.to_vec(), all, but_needed: OnceCell::new() }
+        Self { snapshot, asked, nodes: nodes.to_vec(), evicts, all, but_needed: OnceCell::new() }
     }
 
     fn but_needed(&self) -> Option<&State> {
@@ -291,7 +299,8 @@ impl<'a> Emptied<'a> {
             let is_needed = |r: &PodRecord| shapes.contains(&r.shape);
             let mut placed = asked.cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
             let is_any = !shapes.is_empty() && placed.any(|(_, r)| is_needed(r));
-            is_any.then(|| State::of(without(&asked.cluster, |r| !is_needed(r)), asked, &self.nodes))
+            let leaves = |r: &PodRecord| leaves_for(asked, r, self.evicts) && !is_needed(r);
+            is_any.then(|| State::of(without(&asked.cluster, leaves), asked, &self.nodes))
         };
         self.but_needed.get_or_init(state).as_ref()
     }
@@ -302,6 +311,19 @@ impl<'a> Emptied<'a> {
             return Some(true);
         }
         self.but_needed().is_some_and(State::takes).then_some(false)
+    }
+
+    /// Returns what has to end for a node to take the pod, in words; `is_alone` says whether it needs no other pod.
+    fn ended(&self, is_alone: bool) -> String {
+        let known = known(self.snapshot);
+        let all = known.leavers(&self.snapshot.cluster);
+        let what = match (is_alone, self.one_suffices()) {
+            (true, true) => format!("the {all} on it ended"),
+            (true, false) => format!("other {all} ended, on whichever nodes they are"),
+            (false, true) => format!("the {all} on it ended that it does not need"),
+            (false, false) => format!("{all} ended that it does not need, on whichever nodes they are"),
+        };
+        format!("a node would take it if {what}")
     }
 
     /// Returns whether one of the nearest nodes takes the pod once only the pods on that node have left, but for those that
@@ -339,7 +361,10 @@ impl<'a> Emptied<'a> {
             if verified(snapshot, self.asked, &all, name, now) {
                 return Some(of(
                     NOT_NOW,
-                    format!("{name} would take it if pods ended that it does not need"),
+                    format!(
+                        "{name} would take it if {} ended that it does not need",
+                        known(snapshot).leavers(&snapshot.cluster)
+                    ),
                 ));
             }
         }
@@ -385,11 +410,16 @@ fn needed_shapes(snapshot: &Snapshot, asked: &PodRequirements<'_>) -> FxHashSet<
     leaving.filter(|(_, spec)| needs(&filters, of_pod, spec)).map(|(shape, _)| shape).collect()
 }
 
-/// Returns a copy of the state without the pods that can leave and that `leaves` accepts, pending ones too, and without
-/// nominations.
+/// Returns whether the end of a pod gives its room to the one that is asked about: if it does not come back where it was, or
+/// if that one may evict it.
+fn leaves_for(asked: &PodRequirements<'_>, record: &PodRecord, evicts: bool) -> bool {
+    record.pod.can_leave() || evicts && record.pod.priority < asked.record.pod.priority
+}
+
+/// Returns a copy of the state without the pods that `leaves` accepts, pending ones too, and without nominations.
 fn without(cluster: &Cluster, leaves: impl Fn(&PodRecord) -> bool) -> Cluster {
     let mut cluster = cluster.fork();
-    let gone = cluster.pods().filter(|(_, r)| r.pod.can_leave() && leaves(r));
+    let gone = cluster.pods().filter(|(_, r)| leaves(r));
     let gone: Vec<PodId> = gone.map(|(id, _)| id).collect();
     cluster.withdraw(&gone);
     let nominated: Vec<PodId> = cluster.nominator().nodes().flat_map(|(_, pods)| pods.to_vec()).collect();

@@ -12,6 +12,7 @@ use pellucid_model::sentence::ended;
 use pellucid_model::{Name, Now, PodKey, cancellation};
 use pellucid_recording::{GroupMeasure, rfc3339};
 
+use crate::called::called_as;
 use crate::explain::{reasons_of, shortfall};
 use crate::facts::names_of;
 use crate::meta::of_snapshot;
@@ -106,7 +107,7 @@ fn body(snapshot: &Snapshot, preemption: &Preemption, victim: &Victim) -> Evicti
     Eviction {
         at: rfc3339(victim.chosen.wall),
         kind: if preemption.gang.is_some() { "GangPreemption" } else { "Preemption" }.into(),
-        victim: victim.key.to_string(),
+        victim: called_as(&victim.key, victim.stands_for.as_deref()),
         victim_uid: victim.uid.to_string(),
         victim_priority: victim.priority,
         node: preemption.node.to_string(),
@@ -158,7 +159,7 @@ fn message(
     };
     format!(
         "{} (priority {}) had to go from {node} for {preemptor} (priority {priority}){what}.{budget} {} {}",
-        victim.key,
+        called_as(&victim.key, victim.stands_for.as_deref()),
         victim.priority,
         fate(state),
         result(preemption)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pellucid_api::rest::preemption::{
     AsVictim, CandidateBody, GangPartBody, GangPreemptionBody, PreemptionExplanation, RejectedNodes,
-    SearchBody,
+    SearchBody, VictimBody,
 };
 use pellucid_cluster::preemptions::{Candidate, Cost, Plan, Preemption, Preemptions};
 use pellucid_cycle::Snapshot;
@@ -15,6 +15,7 @@ use pellucid_framework::victim_search;
 use pellucid_model::{Now, PodKey};
 use pellucid_recording::{Outcome, rfc3339};
 
+use crate::called::called_as;
 use crate::meta::{of_snapshot, of_verdict};
 use crate::not_pending;
 use crate::views::evictions::lacked;
@@ -74,7 +75,7 @@ fn gang_preemption(book: &Preemptions, of_member: &Preemption) -> Option<GangPre
     let of_one = |p: &Preemption| GangPartBody {
         pod: p.preemptor.to_string(),
         node: p.node.to_string(),
-        victims: p.victims.iter().map(|v| v.key.to_string()).collect(),
+        victims: p.victims.iter().map(|v| called_as(&v.key, v.stands_for.as_deref())).collect(),
     };
     let mut parts: Vec<GangPartBody> = all.iter().map(|(_, p)| of_one(p)).collect();
     parts.sort_by(|a, b| a.pod.cmp(&b.pod));
@@ -135,7 +136,7 @@ fn candidate(plan: &Plan, place: usize, candidate: &Candidate) -> CandidateBody 
     CandidateBody {
         rank: place + 1,
         node: candidate.name.to_string(),
-        victims: candidate.victims.iter().map(|v| v.key.to_string()).collect(),
+        victims: candidate.victims.iter().map(|v| called_as(&v.key, v.stands_for.as_deref())).collect(),
         budget_violations: candidate.cost.budget_violations,
         highest_priority: candidate.cost.highest_priority,
         priority_sum: candidate.cost.priority_sum,
@@ -207,7 +208,9 @@ fn summary(body: &PreemptionExplanation) -> String {
     match body.ended.first() {
         Some(ended) => {
             let end = ended.end.as_deref().unwrap_or("?");
-            let victims = ended.victims.iter().map(|v| format!("{}/{} ({})", v.namespace, v.name, v.state));
+            let called =
+                |v: &VictimBody| v.object.clone().unwrap_or_else(|| format!("{}/{}", v.namespace, v.name));
+            let victims = ended.victims.iter().map(|v| format!("{} ({})", called(v), v.state));
             let victims: Vec<String> = victims.collect();
             let whom =
                 if victims.is_empty() { String::new() } else { format!(" Victims: {}.", victims.join(", ")) };

@@ -11,7 +11,7 @@ use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::endpoint::ReadError;
 use pellucid_model::quantity::format_amount;
-use pellucid_model::{Name, NodeIdx, Now, Pod, PodKey};
+use pellucid_model::{Name, NodeIdx, Now, Pod, PodKey, cancellation};
 
 use crate::meta::of_snapshot;
 use crate::requirements::outlook::{emptied_for, outlook};
@@ -65,6 +65,42 @@ pub(crate) fn of_pod(
     Ok(body)
 }
 
+/// Returns the pod with less of some resources, and the node that takes it now.
+fn place_cut(
+    snapshot: &Snapshot,
+    asked: &PodRequirements<'_>,
+    cuts: &[(Name, i64)],
+    now: Now,
+) -> Option<(Pod, Name)> {
+    let of = Target::Pod(asked.record.pod.key.clone());
+    let shrunk = cuts.iter().fold(Pod::clone(&asked.record.pod), |pod, (resource, amount)| {
+        let resource = resource.clone();
+        Edit::SetRequest { of: of.clone(), resource, amount: *amount, instead_of: None }.changed(&pod)
+    });
+    let node = Simulation::without(snapshot, asked.id, now).place_copy(&shrunk)?;
+    Some((shrunk, node))
+}
+
+/// Returns the largest amount above `fits` and below `refused` with which `place` finds a place, and that place; `None` when one
+/// unit more has none. What a node has left that another plugin refuses by size, as by NUMA nodes, is only known by trying.
+fn largest_amount<T>(
+    mut fits: i64,
+    mut refused: i64,
+    mut place: impl FnMut(i64) -> Option<T>,
+) -> Option<(i64, T)> {
+    let mut found = None;
+    let mut next = fits.saturating_add(1);
+    while next < refused {
+        cancellation::check();
+        match place(next) {
+            Some(at) => (fits, found) = (next, Some((next, at))),
+            None => refused = next,
+        }
+        next = if refused - fits > 1 { fits + (refused - fits) / 2 } else { refused };
+    }
+    found
+}
+
 /// Returns the largest variant of the pod that fits now: its requests cut to what the best node has free.
 fn largest(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option<LargestNow> {
     if asked.masks.pod.is_some() {
@@ -91,12 +127,33 @@ fn largest(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Option
     // Among equal nodes, the first by name wins.
     let best = nodes.filter_map(cut).reduce(|best, other| if other.0 > best.0 { other } else { best });
     let (part, cuts) = best?;
-    let of = Target::Pod(asked.record.pod.key.clone());
-    let shrunk = cuts.into_iter().fold(Pod::clone(&asked.record.pod), |pod, (resource, amount)| {
-        Edit::SetRequest { of: of.clone(), resource, amount, instead_of: None }.changed(&pod)
-    });
-    let node = Simulation::without(snapshot, asked.id, now).place_copy(&shrunk)?;
+    let place = |cuts: &[(Name, i64)]| place_cut(snapshot, asked, cuts, now);
+    let (mut shrunk, mut node) = place(&cuts)?;
+    let mut part = i128::from(part);
+    if let [(resource, fits)] = &cuts[..] {
+        let requested = asked.record.pod.spec.requests.list.amount(resource);
+        let with = |amount: i64| place(&[(resource.clone(), amount)]);
+        if let Some((amount, found)) = largest_amount(*fits, requested, with) {
+            (shrunk, node) = found;
+            part = i128::from(amount) * 1_000_000 / i128::from(requested.max(1));
+        }
+    }
     let requests = shrunk.spec.requests.list.named();
     let requests = requests.map(|(name, amount)| (name.to_string(), format_amount(&name, amount))).collect();
-    Some(LargestNow { node: node.to_string(), requests, percent: part / 10_000 })
+    Some(LargestNow { node: node.to_string(), requests, percent: u32::try_from(part / 10_000).ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_amount_is_one_beside_which_one_unit_more_has_no_place() {
+        for (fits, refused, most) in [(200, 2_000, 1_234), (0, 2, 1), (5, 1_000, 6)] {
+            let found = largest_amount(fits, refused, |amount| (amount <= most).then_some(amount));
+            assert_eq!(found, Some((most, most)));
+        }
+        assert_eq!(largest_amount(5, 1_000, |_| None::<()>), None);
+        assert_eq!(largest_amount(5, 6, |_| Some(())), None, "nothing lies between");
+    }
 }

@@ -27,7 +27,7 @@ use crate::views::node_views::{free, node_not_found};
 /// Number of pods evaluated without `?limit=`.
 pub(crate) const PODS_ASKED: usize = 1_000;
 /// Largest number of pods evaluated.
-const PODS_MOST: usize = 10_000;
+pub(crate) const PODS_MOST: usize = 10_000;
 
 /// Finds a node. Fails when there is no node object of that name.
 pub(crate) fn find_node(snapshot: &Snapshot, name: &str) -> Result<NodeIdx, ReadError> {

@@ -16,6 +16,7 @@ use pellucid_model::sentence::ended;
 use pellucid_model::{GangKey, Now, PodKey};
 use pellucid_recording::Refusal;
 
+use crate::called::called_as;
 use crate::explain::{group_bodies, reasons_of};
 use crate::gangs::explain::refusal_of_group;
 use crate::gangs::gang_state::reason;
@@ -87,7 +88,7 @@ pub fn simulate(snapshot: &Snapshot, question: &Question, now: Now) -> Result<Si
     }
     body.gangs = refusals.gangs();
     let victims = simulation.evicted().iter().map(|victim| SimulatedVictim {
-        pod: victim.pod.to_string(),
+        pod: called_as(&victim.pod, victim.stands_for.as_deref()),
         node: victim.node.to_string(),
         preemptor: victim.preemptor.to_string(),
     });

@@ -187,8 +187,12 @@ impl<R: VictimRules> Search<'_, R> {
 
 fn candidate(view: View<'_>, node: NodeIdx, victims: &[Target]) -> Candidate {
     let cost = pick::cost(view.cluster(), victims);
-    let choice =
-        |t: &Target| VictimChoice { pod: t.id, key: t.pod.key.clone(), violates_budget: t.violates_budget };
+    let choice = |t: &Target| VictimChoice {
+        pod: t.id,
+        key: t.pod.key.clone(),
+        stands_for: t.pod.stands_for.clone(),
+        violates_budget: t.violates_budget,
+    };
     Candidate { node, name: view.name(node).clone(), victims: victims.iter().map(choice).collect(), cost }
 }
 

@@ -134,10 +134,8 @@ fn content_of(schema: impl Into<RefOr<Schema>>) -> ContentBuilder {
 fn parameter(param: &Param) -> ParameterBuilder {
     let (kind, example): (Object, fn(&str) -> Value) = match param.kind {
         Kind::String => (typed(Type::String), |text| text.into()),
-        Kind::Integer => {
-            let natural = ObjectBuilder::from(typed(Type::Integer)).minimum(Some(0)).build();
-            (natural, |text| text.parse::<u64>().map_or_else(|_| text.into(), Value::from))
-        }
+        Kind::Integer => (integer(0).build(), number),
+        Kind::Range(least, most) => (integer(least).maximum(Some(bound(most))).build(), number),
         Kind::Choice(words) => {
             let words = words.iter().map(|word| Value::from(*word));
             (ObjectBuilder::from(typed(Type::String)).enum_values(Some(words)).build(), |text| text.into())
@@ -205,6 +203,19 @@ fn bodies(operation: &Operation) -> impl Iterator<Item = &BodySchema> {
         Some(Request::Json(schema)) => Some(schema),
         _ => None,
     })
+}
+
+/// Begins the schema of a whole number that is no smaller than this.
+fn integer(least: u64) -> ObjectBuilder {
+    ObjectBuilder::from(typed(Type::Integer)).minimum(Some(bound(least)))
+}
+
+fn bound(number: u64) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+fn number(text: &str) -> Value {
+    text.parse::<u64>().map_or_else(|_| text.into(), Value::from)
 }
 
 fn typed(kind: Type) -> Object {

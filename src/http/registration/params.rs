@@ -27,6 +27,8 @@ pub enum Kind {
     String,
     /// A non-negative integer.
     Integer,
+    /// A whole number from the first to the second of these.
+    Range(u64, u64),
     /// `true` or `false`; the bare name means `true`.
     Boolean,
     /// One of these words.
@@ -119,12 +121,17 @@ impl Params {
 
     /// Returns the value of an integer parameter.
     pub fn integer(&self, name: &str) -> Result<Option<u64>, ReadError> {
+        self.within(name, 0, u64::MAX)
+    }
+
+    /// Returns the value of an integer parameter within bounds. The error names the parameter, the value and the bounds.
+    fn within(&self, name: &str, least: u64, most: u64) -> Result<Option<u64>, ReadError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         // `parse` alone would accept a leading plus sign.
         let digits_only = text.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse() {
-            Ok(number) if digits_only => Ok(Some(number)),
-            _ => Err(invalid(name, text, "it must be a whole number from 0 to 18446744073709551615")),
+            Ok(number) if digits_only && (least..=most).contains(&number) => Ok(Some(number)),
+            _ => Err(invalid(name, text, &format!("it must be a whole number from {least} to {most}"))),
         }
     }
 
@@ -187,6 +194,7 @@ impl Params {
         match param.kind {
             Kind::String => Ok(()),
             Kind::Integer => self.integer(&param.name).map(drop),
+            Kind::Range(least, most) => self.within(&param.name, least, most).map(drop),
             Kind::Boolean => self.boolean(&param.name).map(drop),
             Kind::Choice(words) => match self.text(&param.name) {
                 Some(text) if !words.contains(&text) => {
@@ -268,6 +276,21 @@ mod tests {
             assert_eq!(decode(raw, true).as_deref(), decoded, "{raw}");
         }
         assert_eq!(decode("a+b", false).as_deref(), Some("a+b"));
+    }
+
+    #[test]
+    fn a_number_beyond_its_range_is_refused_with_the_range() {
+        let declared = [Param::query("max", Kind::Range(0, 20), "How many")];
+        let read = |query: &str| Params::read("/x", "/x", query, &declared).map(drop);
+        for query in ["", "max=0", "max=20"] {
+            assert_eq!(read(query), Ok(()), "{query}");
+        }
+        for value in ["-1", "21", "+3", "", "18446744073709551616"] {
+            let message =
+                format!("parameter `max` has the value `{value}`: it must be a whole number from 0 to 20");
+            let error = read(&format!("max={}", value.replace('+', "%2B")));
+            assert_eq!(error, Err(ReadError::BadRequest("InvalidParameter", message)));
+        }
     }
 
     #[test]

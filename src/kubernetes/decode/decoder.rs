@@ -46,14 +46,14 @@ pub(super) fn is_mark(key: &str) -> bool {
 }
 
 /// Gives resources the names that plugins declare to count. Of two with one name, the one that had it stays.
-pub(super) fn rename_resources(amounts: &mut Vec<(Name, i64)>) {
+pub(super) fn rename_resources<T>(amounts: &mut Vec<(Name, T)>) {
     DECLARED.with_borrow(|keys| {
         if keys.aliases.is_empty() {
             return;
         }
         let new =
             |name: &str| keys.aliases.iter().find(|(old, _)| *old == name).map(|(_, new)| Name::new(new));
-        let renamed: Vec<(Name, i64)> = amounts.extract_if(.., |(name, _)| new(name).is_some()).collect();
+        let renamed: Vec<(Name, T)> = amounts.extract_if(.., |(name, _)| new(name).is_some()).collect();
         for (name, amount) in renamed {
             let Some(name) = new(&name) else { continue };
             if !amounts.iter().any(|(known, _)| *known == name) {

@@ -8,7 +8,7 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
-use crate::collections::{HashMap, RandomState};
+use crate::collections::{HashMap, Lasting, RandomState};
 
 const SHARDS: usize = 128;
 
@@ -67,7 +67,9 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
             let empty = Arc::default();
             Arc::new(std::array::from_fn(|_| Arc::clone(&empty)))
         });
-        Arc::make_mut(&mut Arc::make_mut(shards)[shard]).insert(key, value)
+        let shard = Arc::make_mut(&mut Arc::make_mut(shards)[shard]);
+        shard.make_room();
+        shard.insert(key, value)
     }
 
     /// Removes a key and returns its value.
@@ -75,7 +77,10 @@ impl<K: Eq + Hash + Clone, V: Clone> CowMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.shard_with(key)?.remove(key)
+        let shard = self.shard_with(key)?;
+        let removed = shard.remove(key);
+        shard.give_back();
+        removed
     }
 
     /// Iterates over all entries in no particular order.

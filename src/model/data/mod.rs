@@ -1,5 +1,5 @@
-//! Data structures: interned names and their order, maps and vectors whose pages are shared with readers, a stable hash,
-//! typos. `lib.rs` re-exports every module.
+//! Data structures: interned names and their order, maps and vectors whose pages are shared with readers, numbers of slots,
+//! a stable hash, typos. `lib.rs` re-exports every module.
 
 pub mod collections;
 pub mod cow_map;
@@ -8,7 +8,9 @@ pub mod name;
 mod natural_order;
 pub mod pages;
 pub mod similar;
+mod slots;
 pub mod stable_hash;
 
 pub use mirror::Mirror;
 pub use natural_order::natural_order;
+pub use slots::Slots;

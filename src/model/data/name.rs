@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::collections::{HashSet, RandomState};
+use crate::collections::{HashSet, Lasting, RandomState};
 
 /// Number of shards; more shards mean less contention between the decoders of different watches.
 const SHARDS: usize = 64;
@@ -48,6 +48,7 @@ impl Name {
             return Self(known.clone());
         }
         let made: Arc<str> = text.into();
+        shard.make_room();
         shard.insert(made.clone());
         Self(made)
     }
@@ -67,6 +68,7 @@ impl Drop for Name {
             let mut shard = TABLE.shard(&self.0).lock();
             if Arc::strong_count(&self.0) == 2 {
                 shard.remove(&*self.0);
+                shard.give_back();
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A vector in pages that are copied on write while a reader still holds them.
 //!
 //! Cloning costs one reference count per page and writing copies at most one page, so publishing a snapshot costs only
-//! what changed. Not a general container: it only grows, and whoever owns the numbering reuses the slots.
+//! what changed. Not a general container: whoever owns the numbering reuses the slots.
 
 use std::sync::Arc;
 
@@ -47,6 +47,14 @@ impl<T: Clone + Default> Pages<T> {
             self.pages.push(Arc::new(std::array::from_fn(|_| T::default())));
         }
         self.len = self.len.max(len);
+    }
+
+    /// Makes the array at most `len` long. The slots behind must hold the default value. One page more is kept, so that a
+    /// length that goes up and down costs nothing.
+    #[inline]
+    pub fn shorten(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        self.pages.truncate(self.len.div_ceil(PAGE) + 1);
     }
 
     /// Sets slot `i`, growing the array when needed.
@@ -107,5 +115,16 @@ mod tests {
         p.set(70, 9);
         assert_eq!((p.len(), p.get(70), p.get(71)), (71, Some(&9), None));
         assert_eq!(p.iter().count(), 71);
+    }
+
+    #[test]
+    fn a_short_array_gives_its_pages_back() {
+        let mut p: Pages<u8> = Pages::default();
+        p.grow(10 * PAGE);
+        p.set(3, 9);
+        p.shorten(4);
+        assert_eq!((p.len(), p.pages.len(), p.get(4)), (4, 2, None));
+        p.grow(5 * PAGE);
+        assert_eq!((p.get(3), p.get(4), p.pages.len()), (Some(&9), Some(&0), 5));
     }
 }

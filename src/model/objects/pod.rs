@@ -194,7 +194,7 @@ pub struct ScheduledCondition {
 
 /// The object for which a pod of the state stands: one of a plugin's kind that is scheduled as a pod is. The API server
 /// has no such pod; what is decided about it is written to the object.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct StandsFor {
     /// `apiVersion` of the object.
     pub api_version: Name,
@@ -206,15 +206,30 @@ pub struct StandsFor {
     pub name: Name,
 }
 
-/// A field of a pod that alone decides how much of a resource the pod requests, where that is not the sum of containers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+impl fmt::Display for StandsFor {
+    /// Writes kind and name, such as `Reservation r1`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, namespace, name, .. } = self;
+        if namespace.is_empty() { write!(f, "{kind} {name}") } else { write!(f, "{kind} {namespace}/{name}") }
+    }
+}
+
+/// A field of a pod with several containers that decides how much of a resource the pod requests: with less there, the pod
+/// requests less by as much. Without a container it is `spec.resources`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestField {
     /// The resource.
     pub resource: Name,
-    /// The init container that requests more than all containers do, by place and name; `None` for `spec.resources`.
+    /// The init container whose field it is, by place and name.
     pub init_container: Option<(usize, Name)>,
-    /// What the pod would request without it. The field decides as long as it has this or more.
+    /// The container whose field it is, by place and name.
+    #[serde(default)]
+    pub container: Option<(usize, Name)>,
+    /// What the pod would request without it. The field decides as long as the pod requests this or more.
     pub rest: i64,
+    /// What the pod requests besides, as long as the field decides.
+    #[serde(default)]
+    pub beside: i64,
 }
 
 /// An immutable pod object.

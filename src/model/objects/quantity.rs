@@ -29,6 +29,13 @@ pub fn units(text: &str) -> Result<i64, QuantityError> {
     scaled(text, 0)
 }
 
+/// Parses a quantity into thousandths that are not capped before they are added up: `1.5` is 1500. The quantity itself is
+/// capped at the largest 64-bit value of whole units.
+pub fn thousandths(text: &str) -> Result<i128, QuantityError> {
+    let problem = |problem| QuantityError { text: text.into(), problem };
+    parse(text, 3, i128::from(i64::MAX) * 1000).map_err(problem)
+}
+
 /// Formats thousandths as Kubernetes does: `2`, `1500m`.
 pub fn format_milli(amount: i64) -> String {
     if amount % 1000 == 0 { (amount / 1000).to_string() } else { format!("{amount}m") }
@@ -60,10 +67,12 @@ pub fn format_amount(resource: &str, amount: i64) -> String {
 
 /// Parses a quantity and multiplies it by 10^`power`.
 fn scaled(text: &str, power: i64) -> Result<i64, QuantityError> {
-    parse(text, power).map_err(|problem| QuantityError { text: text.into(), problem })
+    let parsed = parse(text, power, i128::from(i64::MAX));
+    let amount = parsed.map_err(|problem| QuantityError { text: text.into(), problem })?;
+    Ok(i64::try_from(amount).unwrap_or(i64::MAX))
 }
 
-fn parse(text: &str, power: i64) -> Result<i64, &'static str> {
+fn parse(text: &str, power: i64, most: i128) -> Result<i128, &'static str> {
     if text.is_empty() {
         return Err("it is empty");
     }
@@ -77,7 +86,7 @@ fn parse(text: &str, power: i64) -> Result<i64, &'static str> {
     let (mantissa, point) = digits(number)?;
     let (twos, tens) = interpret(suffix)?;
     let exponent = tens.saturating_add(point).saturating_add(power);
-    let magnitude = scale(mantissa << twos, exponent);
+    let magnitude = scale(mantissa << twos, exponent, most);
     Ok(if negative { -magnitude } else { magnitude })
 }
 
@@ -135,8 +144,8 @@ fn decimal_exponent(suffix: &str) -> Option<i64> {
     suffix.strip_prefix(['e', 'E'])?.parse::<i32>().ok().map(i64::from)
 }
 
-/// Returns `value · 10^exponent`, rounded up and capped. `value` must not be negative.
-fn scale(value: i128, exponent: i64) -> i64 {
+/// Returns `value · 10^exponent`, rounded up, and at most `most`. `value` must not be negative.
+fn scale(value: i128, exponent: i64, most: i128) -> i128 {
     if value == 0 {
         return 0;
     }
@@ -148,7 +157,7 @@ fn scale(value: i128, exponent: i64) -> i64 {
         // Smaller than any representable amount, so rounded up to 1.
         (true, None) => Some(1),
     };
-    amount.and_then(|a| i64::try_from(a).ok()).unwrap_or(i64::MAX)
+    amount.map_or(most, |amount| amount.min(most))
 }
 
 #[cfg(test)]
@@ -199,6 +208,13 @@ mod tests {
         ] {
             assert_eq!(milli(text), Ok(want_milli), "milli {text}");
             assert_eq!(units(text), Ok(want_units), "units {text}");
+            let exact = thousandths(text).expect("a quantity");
+            let capped = want_milli.unsigned_abs() == i64::MAX as u64;
+            assert!(
+                if capped { exact.abs() >= i128::from(i64::MAX) } else { exact == want_milli.into() },
+                "{text}"
+            );
+            assert_eq!(crate::requests::rounded("memory", exact), want_units, "rounded {text}");
         }
     }
 

@@ -61,14 +61,36 @@ impl ResourceList {
     }
 }
 
+/// Amounts as they are written, in thousandths: what several containers request is added up before it is rounded.
+pub type Exact = Vec<(Name, i128)>;
+
+/// Returns an exact amount in the model's unit: rounded away from zero and capped at the largest 64-bit value.
+pub fn rounded(name: &str, thousandths: i128) -> i64 {
+    let each = if name == "cpu" { 1 } else { 1000 };
+    let up = thousandths / each + (thousandths % each).signum();
+    i64::try_from(up).unwrap_or(if up < 0 { i64::MIN } else { i64::MAX })
+}
+
 /// The requests of one container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainerRequests {
-    /// Amounts by resource name in base units (milli-CPU for `cpu`). For in-place resize the decoder has already
-    /// taken the maximum of spec, allocated and actual amounts.
-    pub amounts: Vec<(Name, i64)>,
+    /// Amounts by resource name. For in-place resize the decoder has already taken the maximum of spec, allocated and
+    /// actual amounts.
+    pub amounts: Exact,
     /// Whether it is an init container with `restartPolicy: Always` (a sidecar).
     pub is_sidecar: bool,
+}
+
+impl ContainerRequests {
+    /// Makes the requests of a container that is no sidecar. The amounts are in the model's units: thousandths for `cpu`,
+    /// whole units for the rest.
+    pub fn of(amounts: Vec<(Name, i64)>) -> Self {
+        let amounts = amounts.into_iter().map(|(name, amount)| {
+            let each = if &*name == "cpu" { 1 } else { 1000 };
+            (name, i128::from(amount) * each)
+        });
+        Self { amounts: amounts.collect(), is_sidecar: false }
+    }
 }
 
 /// The parts of a pod from which its requests are computed.
@@ -79,9 +101,16 @@ pub struct RequestInputs {
     /// `spec.initContainers`, in order.
     pub init_containers: Vec<ContainerRequests>,
     /// `spec.overhead`.
-    pub overhead: Vec<(Name, i64)>,
+    pub overhead: Exact,
     /// `spec.resources.requests`, which override the containers for the resources they name.
-    pub pod_level: Vec<(Name, i64)>,
+    pub pod_level: Exact,
+}
+
+impl RequestInputs {
+    /// Returns what the pod requests of each resource, not rounded.
+    pub fn sums(&self) -> Exact {
+        aggregate(self, &[], true).into_iter().collect()
+    }
 }
 
 /// The requests of a pod.
@@ -89,10 +118,14 @@ pub struct RequestInputs {
 pub struct PodRequests {
     /// Amounts; `pods` is unused.
     pub list: ResourceList,
-    /// CPU for scoring: a container without a request counts as [`DEFAULT_MILLI_CPU`].
+    /// CPU for scoring: a container without a request counts as [`DEFAULT_MILLI_CPU`]. In a pod with requests as a whole
+    /// it does so if neither the pod nor any container requests CPU.
     pub non_zero_milli_cpu: i64,
-    /// Memory for scoring: a container without a request counts as [`DEFAULT_MEMORY`].
+    /// Memory for scoring, likewise: a container without a request counts as [`DEFAULT_MEMORY`].
     pub non_zero_memory: i64,
+    /// Of a pod with requests as a whole, what its containers request, with the defaults for scoring. NodeResourcesFit
+    /// scores the pod by it while it is placed.
+    pub by_containers: Option<Box<ResourceList>>,
 }
 
 impl PodRequests {
@@ -111,6 +144,7 @@ impl PodRequests {
             },
             non_zero_milli_cpu: self.non_zero_milli_cpu - given.non_zero_milli_cpu,
             non_zero_memory: self.non_zero_memory - given.non_zero_memory,
+            by_containers: self.by_containers.clone(),
         }
     }
 
@@ -118,42 +152,54 @@ impl PodRequests {
     /// and the peak of the init sequence, and adds overhead. Pod-level requests replace the larger sum for the
     /// resources they name (KEP-2837); overhead is added to them as well.
     pub fn compute(inputs: &RequestInputs) -> Self {
-        let real = aggregate(inputs, |c| c.amounts.clone());
-        let non_zero = aggregate(inputs, with_defaults);
-        let amount = |of: &FxHashMap<Name, i64>, name: &str| of.get(&Name::new(name)).copied().unwrap_or(0);
-        let is_scalar = |name: &Name| !matches!(&**name, "cpu" | "memory" | "ephemeral-storage" | "pods");
-        let scalars = real.iter().filter(|(name, _)| is_scalar(name));
-        let mut scalars: Vec<(Name, i64)> = scalars.map(|(name, amount)| (name.clone(), *amount)).collect();
-        scalars.sort();
+        let real = aggregate(inputs, &[], true);
+        let mut defaults =
+            vec![("cpu", i128::from(DEFAULT_MILLI_CPU)), ("memory", i128::from(DEFAULT_MEMORY) * 1000)];
+        let has_pod_level = !inputs.pod_level.is_empty();
+        let by_containers =
+            has_pod_level.then(|| Box::new(resource_list(&aggregate(inputs, &defaults, false))));
+        if has_pod_level {
+            defaults.retain(|(name, _)| !real.contains_key(&Name::new(name)));
+        }
+        let non_zero = aggregate(inputs, &defaults, true);
+        let amount = |name: &str| rounded(name, non_zero.get(&Name::new(name)).copied().unwrap_or(0));
         Self {
-            list: ResourceList {
-                milli_cpu: amount(&real, "cpu"),
-                memory: amount(&real, "memory"),
-                ephemeral_storage: amount(&real, "ephemeral-storage"),
-                pods: 0,
-                scalars: scalars.into(),
-            },
-            non_zero_milli_cpu: amount(&non_zero, "cpu"),
-            non_zero_memory: amount(&non_zero, "memory"),
+            list: resource_list(&real),
+            non_zero_milli_cpu: amount("cpu"),
+            non_zero_memory: amount("memory"),
+            by_containers,
         }
     }
 }
 
-/// Returns a container's amounts, with the scoring defaults where CPU or memory is missing.
-fn with_defaults(container: &ContainerRequests) -> Vec<(Name, i64)> {
-    let mut amounts = container.amounts.clone();
-    for (name, default) in [("cpu", DEFAULT_MILLI_CPU), ("memory", DEFAULT_MEMORY)] {
-        if !amounts.iter().any(|(n, _)| &**n == name) {
-            amounts.push((name.into(), default));
-        }
+/// Rounds sums to a list; `pods` is unused.
+fn resource_list(sums: &FxHashMap<Name, i128>) -> ResourceList {
+    let amount = |name: &str| rounded(name, sums.get(&Name::new(name)).copied().unwrap_or(0));
+    let is_scalar = |name: &Name| !matches!(&**name, "cpu" | "memory" | "ephemeral-storage" | "pods");
+    let scalars = sums.iter().filter(|(name, _)| is_scalar(name));
+    let mut scalars: Vec<(Name, i64)> =
+        scalars.map(|(name, amount)| (name.clone(), rounded(name, *amount))).collect();
+    scalars.sort();
+    ResourceList {
+        milli_cpu: amount("cpu"),
+        memory: amount("memory"),
+        ephemeral_storage: amount("ephemeral-storage"),
+        pods: 0,
+        scalars: scalars.into(),
     }
-    amounts
 }
 
-fn aggregate(
-    inputs: &RequestInputs,
-    amounts_of: impl Fn(&ContainerRequests) -> Vec<(Name, i64)>,
-) -> FxHashMap<Name, i64> {
+/// Adds up containers, with an amount for each that does not name a resource of `defaults`, requests as a whole, and overhead.
+fn aggregate(inputs: &RequestInputs, defaults: &[(&str, i128)], pod_level: bool) -> FxHashMap<Name, i128> {
+    let amounts_of = |container: &ContainerRequests| {
+        let mut amounts = container.amounts.clone();
+        for (name, default) in defaults {
+            if !amounts.iter().any(|(n, _)| &**n == *name) {
+                amounts.push(((*name).into(), *default));
+            }
+        }
+        amounts
+    };
     let mut total = FxHashMap::default();
     for container in &inputs.containers {
         add(&mut total, &amounts_of(container));
@@ -171,21 +217,21 @@ fn aggregate(
         }
     }
     raise(&mut total, &peak);
-    for (name, amount) in &inputs.pod_level {
+    for (name, amount) in inputs.pod_level.iter().filter(|_| pod_level) {
         total.insert(name.clone(), *amount);
     }
     add(&mut total, &inputs.overhead);
     total
 }
 
-fn add(total: &mut FxHashMap<Name, i64>, amounts: &[(Name, i64)]) {
+fn add(total: &mut FxHashMap<Name, i128>, amounts: &[(Name, i128)]) {
     for (name, amount) in amounts {
         let entry = total.entry(name.clone()).or_insert(0);
         *entry = entry.saturating_add(*amount);
     }
 }
 
-fn raise(total: &mut FxHashMap<Name, i64>, other: &FxHashMap<Name, i64>) {
+fn raise(total: &mut FxHashMap<Name, i128>, other: &FxHashMap<Name, i128>) {
     for (name, amount) in other {
         let entry = total.entry(name.clone()).or_insert(*amount);
         *entry = (*entry).max(*amount);
@@ -197,7 +243,8 @@ mod tests {
     use super::*;
 
     fn container(cpu: i64, memory: i64, is_sidecar: bool) -> ContainerRequests {
-        ContainerRequests { amounts: vec![("cpu".into(), cpu), ("memory".into(), memory)], is_sidecar }
+        let own = ContainerRequests::of(vec![("cpu".into(), cpu), ("memory".into(), memory)]);
+        ContainerRequests { is_sidecar, ..own }
     }
 
     fn cpu_and_memory(inputs: &RequestInputs) -> (i64, i64) {

@@ -141,7 +141,8 @@ pub struct PersistentVolume {
     pub claim: Option<ClaimRef>,
     /// `spec.nodeAffinity.required`.
     pub node_affinity: Option<Box<[NodeSelectorTerm]>>,
-    /// Whether `status.phase` is `Available`, `Pending` or absent, so that the volume may still be bound.
+    /// Whether `status.phase` is `Available` or absent, so that a claim for which it is not reserved may take the volume.
+    /// One that is `Pending` is not looked at yet by the controller of volumes.
     pub is_free: bool,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,

@@ -1,4 +1,4 @@
-//! Arguments (`CoschedulingArgs`): the fields of scheduler-plugins, Koordinator's worker count, and our own additions.
+//! Arguments (`CoschedulingArgs`): the fields of scheduler-plugins, those of Koordinator, and our own additions.
 
 use std::time::Duration;
 
@@ -6,7 +6,9 @@ use pellucid_framework::gangs::GangRules;
 use pellucid_framework::plugin::ArgsError;
 use serde_json::{Value, json};
 
-use pellucid_framework::args::Problems;
+use pellucid_framework::args::{Problems, field};
+use pellucid_model::duration;
+use pellucid_model::gang::MatchPolicy;
 
 /// Name, default, minimum and maximum of each field.
 const FIELDS: [(&str, i64, i64, i64); 7] = [
@@ -20,19 +22,27 @@ const FIELDS: [(&str, i64, i64, i64); 7] = [
 ];
 /// Upper limit for durations: about thirty years, in seconds.
 const MOST: i64 = 1_000_000_000;
-/// Accepted without effect, as in the last scheduler-plugins releases that know the field.
-const UNUSED: [&str; 1] = ["deniedPGExpirationTimeSeconds"];
+/// Accepted without effect: of scheduler-plugins, whose last releases do so too, and of Koordinator.
+const UNUSED: [&str; 2] = ["deniedPGExpirationTimeSeconds", "skipCheckScheduleCycle"];
+/// Koordinator's, about gangs of its dialect.
+const TIMEOUT: &str = "defaultTimeout";
+const MATCH_POLICY: &str = "defaultMatchPolicy";
+const POLICIES: [MatchPolicy; 3] =
+    [MatchPolicy::OnlyWaiting, MatchPolicy::WaitingAndRunning, MatchPolicy::OnceSatisfied];
 
-/// Values of [`FIELDS`], in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Args {
+    /// Values of [`FIELDS`], in the same order.
     values: [i64; FIELDS.len()],
+    wait: Option<Duration>,
+    policy: Option<MatchPolicy>,
 }
 
 impl Args {
     pub(super) fn read(args: &Value) -> Result<Self, Vec<ArgsError>> {
         let mut problems = Problems::default();
-        let known: Vec<&str> = FIELDS.iter().map(|(name, ..)| *name).chain(UNUSED).collect();
+        let own = FIELDS.iter().map(|(name, ..)| *name);
+        let known: Vec<&str> = own.chain(UNUSED).chain([TIMEOUT, MATCH_POLICY]).collect();
         let object = problems.object("", args, &known);
         let mut values = FIELDS.map(|(_, default, ..)| default);
         for (at, (name, default, least, most)) in FIELDS.into_iter().enumerate() {
@@ -46,17 +56,33 @@ impl Args {
                 }
             }
         }
+        let given = |name| object.map_or(&Value::Null, |fields| field(fields, name));
+        let wait = given(TIMEOUT);
+        let read = |text| duration::parse(text).filter(|wait| !wait.is_zero());
+        let wait = problems.text(TIMEOUT, wait).map(|text| read(text).ok_or(wait));
+        let policy = given(MATCH_POLICY);
+        let read = |text| POLICIES.into_iter().find(|policy| policy.as_str() == text);
+        let policy = problems.text(MATCH_POLICY, policy).map(|text| read(text).ok_or(policy));
+        if let Some(Err(wrong)) = wait {
+            problems.add(TIMEOUT, "must be a duration above zero", wrong);
+        }
+        if let Some(Err(wrong)) = policy {
+            problems.add(MATCH_POLICY, "must be only-waiting, waiting-and-running or once-satisfied", wrong);
+        }
         problems.into_result()?;
-        Ok(Self { values })
+        Ok(Self { values, wait: wait.and_then(Result::ok), policy: policy.and_then(Result::ok) })
     }
 
     pub(super) fn to_value(self) -> Value {
-        let fields = FIELDS.iter().zip(self.values);
-        Value::Object(fields.map(|((name, ..), value)| ((*name).to_owned(), json!(value))).collect())
+        let fields = FIELDS.iter().zip(self.values).map(|((name, ..), value)| (*name, json!(value)));
+        let wait = self.wait.map(|wait| (TIMEOUT, json!(duration::show(wait))));
+        let policy = self.policy.map(|policy| (MATCH_POLICY, json!(policy.as_str())));
+        let all = fields.chain(wait).chain(policy);
+        Value::Object(all.map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
     pub(super) fn rules(self) -> GangRules {
-        let [wait, backoff, percentage, expiration, workers, gangs, members] = self.values;
+        let Self { values: [wait, backoff, percentage, expiration, workers, gangs, members], .. } = self;
         let number = |n: i64| u32::try_from(n).unwrap_or(u32::MAX);
         let seconds = |n: i64| Duration::from_secs(n.unsigned_abs());
         GangRules {
@@ -67,6 +93,8 @@ impl Args {
             expiration: seconds(expiration.max(1)),
             max_group_gangs: number(gangs),
             max_group_members: number(members),
+            gang_wait: self.wait,
+            match_policy: self.policy,
             writes_status: workers > 0,
         }
     }
@@ -80,7 +108,15 @@ pub(super) fn schema() -> Value {
     let properties = FIELDS.iter().map(of_field);
     let unused =
         UNUSED.iter().map(|name| ((*name).to_owned(), json!({"description": "accepted, without effect"})));
-    let properties: serde_json::Map<String, Value> = properties.chain(unused).collect();
+    let texts = [
+        (TIMEOUT, json!({"type": "string", "default": "600s"})),
+        (
+            MATCH_POLICY,
+            json!({"type": "string", "enum": POLICIES.map(MatchPolicy::as_str), "default": "once-satisfied"}),
+        ),
+    ];
+    let texts = texts.into_iter().map(|(name, schema)| (name.to_owned(), schema));
+    let properties: serde_json::Map<String, Value> = properties.chain(unused).chain(texts).collect();
     json!({"type": "object", "additionalProperties": false, "properties": properties})
 }
 
@@ -106,5 +142,21 @@ mod tests {
         let fields: Vec<String> =
             Args::read(&bad).expect_err("refused").into_iter().map(|e| e.field).collect();
         assert_eq!(fields, ["podGroupBackoffSeconds", "podGroupRejectPercentage", "maxGroupGangs"]);
+    }
+
+    #[test]
+    fn arguments_of_koordinator_are_about_gangs_of_its_dialect() {
+        let given = json!({"defaultTimeout": "1m30s", "defaultMatchPolicy": "only-waiting", "skipCheckScheduleCycle": true});
+        let args = Args::read(&given).expect("readable");
+        let rules = args.rules();
+        assert_eq!(
+            (rules.gang_wait, rules.match_policy),
+            (Some(Duration::from_secs(90)), Some(MatchPolicy::OnlyWaiting))
+        );
+        assert_eq!(Args::read(&args.to_value()), Ok(args));
+        let bad = json!({"defaultTimeout": "0s", "defaultMatchPolicy": "sometimes"});
+        let fields: Vec<String> =
+            Args::read(&bad).expect_err("refused").into_iter().map(|e| e.field).collect();
+        assert_eq!(fields, ["defaultTimeout", "defaultMatchPolicy"]);
     }
 }

@@ -168,7 +168,7 @@ pub(super) fn words(attempt: &Attempt<'_>, lack: Lack) -> Option<String> {
                 sizes.join(", ")
             ))
         }
-        Lack::PartitionTable | Lack::Topology | Lack::SharedScope => None,
+        Lack::Isolation | Lack::PartitionTable | Lack::Topology | Lack::SharedScope => None,
     }
 }
 

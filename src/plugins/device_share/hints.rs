@@ -14,6 +14,9 @@ pub(super) const JOINT_ALLOCATE: &str = "scheduling.koordinator.sh/device-joint-
 /// Annotation of a pod: it takes an entry of the partition table.
 pub(super) const PARTITION_SPEC: &str = "scheduling.koordinator.sh/gpu-partition-spec";
 
+/// Label of pods and nodes: what keeps the shares of a GPU apart, such as `HAMi-core`.
+pub(super) const ISOLATION_PROVIDER: &str = "koordinator.sh/gpu-isolation-provider";
+
 /// How a request for RDMA or FPGAs is distributed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Strategy {

@@ -60,6 +60,7 @@ pub const NAME: &str = "DeviceShare";
 
 /// What the plugin reads of pods, and writes to them.
 const KEYS: DeclaredKeys = DeclaredKeys {
+    pod_labels: &[hints::ISOLATION_PROVIDER],
     pod_annotations: &[hints::ALLOCATE_HINT, hints::JOINT_ALLOCATE, hints::PARTITION_SPEC],
     binding_annotations: &[allocation::DEVICE_ALLOCATED],
     ..DeclaredKeys::NONE

@@ -11,6 +11,7 @@ use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Pages};
 use super::NAME;
 use super::allocation::{Allocation, DEVICE_ALLOCATED};
 use super::device::{Device, GPU_MODEL, GPU_VENDOR, PARTITION_POLICY, PartitionPolicy};
+use super::hints::ISOLATION_PROVIDER;
 use super::request::Request;
 use super::row::{Glance, NodeFacts, PodOnCards, Row};
 
@@ -66,6 +67,7 @@ fn facts(node: &Node) -> NodeFacts {
     NodeFacts {
         policy: label(PARTITION_POLICY).and_then(|text| PartitionPolicy::read(text)),
         nvidia_model: label(GPU_MODEL).filter(|_| is_nvidia).cloned(),
+        isolation: label(ISOLATION_PROVIDER).cloned(),
     }
 }
 

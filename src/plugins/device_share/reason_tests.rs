@@ -6,7 +6,9 @@ use serde_json::json;
 
 use super::tests::{HINT, JOINT, bound, cluster, devices, gpu, plugin, rdma, report, spec};
 use super::*;
-use pellucid_plugin_helper::testing::filter_causes;
+use pellucid_model::Node;
+use pellucid_model::selector::Labels;
+use pellucid_plugin_helper::testing::{TestCluster, filter_causes, node};
 
 /// What is requested, with which annotations, on which devices, and what one pod has of them.
 struct Situation {
@@ -186,6 +188,30 @@ fn each_reason_is_given_with_its_numbers() {
             situation.annotations
         );
     }
+}
+
+#[test]
+fn a_pod_that_shares_a_gpu_by_a_provider_needs_a_node_with_it() {
+    let plugin = plugin(Value::Null);
+    let labels = |provider: &str| Labels::new([(hints::ISOLATION_PROVIDER.into(), provider.into())]);
+    let labelled = Node { labels: labels("HAMi-core"), ..node("b") };
+    let mut cluster = TestCluster::with(std::slice::from_ref(&plugin), [node("a"), labelled]);
+    for name in ["a", "b"] {
+        report(&mut cluster, name, &devices(&[gpu(0, 0), gpu(1, 0)]), "1");
+    }
+    let refused = |amount, provider| {
+        let spec = PodSpec { labels: labels(provider), ..spec(&[("koordinator.sh/gpu", amount)], &[]) };
+        let causes = filter_causes(&*plugin, &cluster, &spec).into_iter();
+        causes.map(|(node, cause)| format!("{node}: {}", cause.message())).collect::<Vec<_>>()
+    };
+    let missing = |node| format!("{node}: GPUIsolationProviderHAMICore not found on the node");
+    assert_eq!(refused(50, "HAMi-core"), [missing("a")]);
+    assert_eq!(refused(50, "other"), [missing("a"), missing("b")]);
+    assert_eq!((refused(50, "").len(), refused(200, "HAMi-core").len()), (0, 0), "whole GPUs are not shared");
+    let spec = PodSpec { labels: labels("other"), ..spec(&[("koordinator.sh/gpu", 50)], &[]) };
+    let cause = filter_causes(&*plugin, &cluster, &spec).remove("a").expect("it is refused");
+    assert_eq!(cause.reasons[0].code.as_str(), "GpuIsolationMissing");
+    assert_eq!(cause.code, Code::UnschedulableAndUnresolvable, "no pod's end helps");
 }
 
 #[test]

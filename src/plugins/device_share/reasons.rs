@@ -37,6 +37,11 @@ macro_rules! node_reasons {
 }
 
 node_reasons! {
+    ISOLATION, "GpuIsolationMissing", "GPUIsolationProviderHAMICore not found on the node", ClusterAdmin,
+        "The pod shares a GPU and names in label koordinator.sh/gpu-isolation-provider what keeps the shares apart, and the node \
+         does not have that label with the same value.",
+        "Install the provider on the node and label it, or drop the label from the pod.",
+        "" => "GPUIsolationProviderHAMICore not found on the node", "The pod has the label with HAMi-core, and the node has none.";
     DEVICES, "InsufficientDevices", "Insufficient {} devices", Time,
         "The node has fewer healthy devices of the type that the pod's hints select with enough free, and a free virtual \
          function where it wants one, than the pod requests.",
@@ -143,8 +148,9 @@ static UNREADABLE: PluginReason = PluginReason {
 };
 
 /// Returns all reasons.
-pub(super) fn all() -> [&'static PluginReason; 13] {
+pub(super) fn all() -> [&'static PluginReason; 14] {
     [
+        &ISOLATION,
         &DEVICES,
         &FUNCTIONS,
         &PARTITION_TABLE,
@@ -165,6 +171,7 @@ pub(super) fn all() -> [&'static PluginReason; 13] {
 pub(super) fn reason(lack: Lack) -> Reason {
     let of = |reason| Reason::of(ReasonCode::Plugin(reason));
     match lack {
+        Lack::Isolation => of(&ISOLATION),
         Lack::Devices(kind) => Reason::about(ReasonCode::Plugin(&DEVICES), kind),
         Lack::Functions(kind) => Reason::about(ReasonCode::Plugin(&FUNCTIONS), kind),
         Lack::PartitionTable => of(&PARTITION_TABLE),

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::amounts::{Amounts, CORE, FPGA, MEMORY, NPU_CORE, NPU_CPU, NPU_DVPP, RATIO, RDMA, Resource};
 use super::device::DeviceType;
-use super::hints::{Exclusive, Hint, Hints, Strategy, Unreadable};
+use super::hints::{Exclusive, Hint, Hints, ISOLATION_PROVIDER, Strategy, Unreadable};
 
 /// Whole cards, by vendor.
 pub(super) const WHOLE: [&str; 3] = ["nvidia.com/gpu", "amd.com/gpu", "dcu.com/gpu"];
@@ -47,6 +47,8 @@ pub(super) struct Request {
     /// By type, in the order of [`DeviceType`].
     pub(super) parts: SmallVec<[Part; 1]>,
     pub(super) hints: Hints,
+    /// What keeps the shares of a GPU apart, which the node must have; of pods that share GPUs alone.
+    pub(super) isolation: Option<Name>,
 }
 
 /// Why a request is invalid.
@@ -92,7 +94,8 @@ impl Request {
         let is_any = part.kind == DeviceType::Gpu
             && part.hint.is_default()
             && self.hints.joint.is_none()
-            && self.hints.partition.is_none();
+            && self.hints.partition.is_none()
+            && self.isolation.is_none();
         is_any.then_some(part)
     }
 
@@ -157,7 +160,10 @@ impl Request {
             part.hint = hints.of(&part.kind).cloned().unwrap_or_default();
             part.distribute();
         }
-        Ok(Some(Self { parts, hints }))
+        let is_shared = parts.iter().any(|part| part.is_shared);
+        let isolation = is_shared.then(|| spec.labels.text(ISOLATION_PROVIDER)).flatten();
+        let isolation = isolation.filter(|name| !name.is_empty()).map(Name::new);
+        Ok(Some(Self { parts, hints, isolation }))
     }
 
     /// Returns the type of devices that a resource is about, if it is about any.

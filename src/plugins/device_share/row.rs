@@ -125,6 +125,8 @@ pub(super) struct NodeFacts {
     pub(super) policy: Option<PartitionPolicy>,
     /// Label `node.koordinator.sh/gpu-model`, of GPUs of NVIDIA; theirs are those of which nobody says who made them.
     pub(super) nvidia_model: Option<Name>,
+    /// What keeps the shares of a GPU apart there.
+    pub(super) isolation: Option<Name>,
 }
 
 /// An allocation of a pod on the node.

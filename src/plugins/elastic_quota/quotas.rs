@@ -54,6 +54,8 @@ pub(super) struct Counted {
     pub(super) is_deleting: bool,
     /// Whether it stands for an object, and so cannot be evicted as a pod.
     pub(super) is_stand_in: bool,
+    /// Whether its end gives its room to others: a pod of a DaemonSet and a static one come back where they were.
+    pub(super) can_leave: bool,
     /// What it requests.
     pub(super) requested: Option<Charge>,
     used: Used,
@@ -244,6 +246,7 @@ impl Counted {
             started: pod.started,
             is_deleting: pod.deleting,
             is_stand_in: pod.stands_for.is_some(),
+            can_leave: pod.can_leave(),
             requested: None,
             used: Used::Nothing,
         }

@@ -55,7 +55,7 @@ pub fn show_resources(resources: &[ScoredResource]) -> Value {
 /// How CPU and memory requests are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
-    /// A container without a request counts as 100m CPU and 200 MiB.
+    /// A container without a request counts as 100m CPU and 200 MiB, and what a pod requests as a whole does not count.
     WithDefaults,
     /// Requests count as declared.
     Real,
@@ -112,7 +112,7 @@ impl ScoredSet {
                 "cpu" => (Some(CPU), Used::Column),
                 "memory" => (Some(MEMORY), Used::Column),
                 "ephemeral-storage" => (Some(EPHEMERAL_STORAGE), Used::Column),
-                scalar if is_scalar(scalar) && spec.requests.list.scalar(name) != 0 => {
+                scalar if is_scalar(scalar) && pod_amount(&spec.requests, name, counting) != 0 => {
                     (view.columns().find(name), Used::Column)
                 }
                 _ => continue,
@@ -140,6 +140,7 @@ impl ScoredSet {
 /// Returns how much of a resource a pod requests.
 pub fn pod_amount(requests: &PodRequests, name: &Name, counting: Counting) -> i64 {
     match (&**name, counting) {
+        (_, Counting::WithDefaults) if let Some(own) = &requests.by_containers => amount(own, name),
         ("cpu", Counting::WithDefaults) => requests.non_zero_milli_cpu,
         ("memory", Counting::WithDefaults) => requests.non_zero_memory,
         _ => amount(&requests.list, name),

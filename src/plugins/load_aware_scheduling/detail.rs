@@ -53,9 +53,11 @@ impl LoadAwareScheduling {
             Refusal::Expired => None,
             Refusal::Exceeded(set, basis) => {
                 let judged = load.judged.as_deref()?;
-                let named = |name: &Name| cause.reasons.iter().any(|r| r.subject.as_ref() == Some(name));
+                if !is_about(basis.code()) {
+                    return None;
+                }
                 let resources = self.args.resources.iter().enumerate();
-                let exceeded = resources.filter(|(i, name)| set & (1 << (i % 64)) != 0 && named(name));
+                let exceeded = resources.filter(|(i, _)| set & (1 << (i % 64)) != 0);
                 let texts: Vec<String> =
                     exceeded.map(|(i, _)| self.exceeded(&known, (judged, basis), i, &pod)).collect();
                 (!texts.is_empty()).then(|| texts.join("; "))

@@ -14,7 +14,7 @@ use pellucid_framework::plugin::{
     CycleValue, DeclaredKeys, Filter, Hint, Hints, Measure, Nodes, Plugin, PreFilter, PreFiltered, PreScore,
     PreScored, Reads, Score,
 };
-use pellucid_framework::{Cause, CauseId, Code, Reason, Registration, View};
+use pellucid_framework::{Cause, CauseId, Code, EveryReason, NodeReason, Reason, Registration, View};
 use pellucid_model::custom::CustomKind;
 use pellucid_model::{CustomObject, Name, NodeIdx, Now, Pod, PodSpec};
 use serde_json::Value;
@@ -138,13 +138,14 @@ impl LoadAwareScheduling {
         let Refusal::Exceeded(set, basis) = refusal else {
             return Cause::new(NAME, Code::Unschedulable, Reason::of(ReasonCode::NodeMetricExpired));
         };
-        let code = match basis {
-            Basis::Aggregated => ReasonCode::AggregatedUsageExceeded,
-            Basis::Plain | Basis::Prod => ReasonCode::UsageExceeded,
-        };
-        let exceeded = self.args.resources.iter().enumerate().filter(|(i, _)| set & (1 << (i % 64)) != 0);
-        let reasons = exceeded.map(|(_, resource)| Reason::about(code, resource.clone())).collect();
-        Cause { plugin: NAME, code: Code::Unschedulable, reasons }
+        let first = self.exceeded_names(set).min_by(|a, b| a.as_str().cmp(b.as_str()));
+        let reasons = first.map(|resource| Reason::about(basis.code(), resource.clone()));
+        Cause { plugin: NAME, code: Code::Unschedulable, reasons: reasons.into_iter().collect() }
+    }
+
+    fn exceeded_names(&self, set: Exceeded) -> impl Iterator<Item = &Name> {
+        let all = self.args.resources.iter().enumerate();
+        all.filter(move |(i, _)| set & (1 << (i % 64)) != 0).map(|(_, resource)| resource)
     }
 }
 
@@ -188,19 +189,42 @@ impl Filter for LoadAwareScheduling {
         });
     }
 
+    /// Each resource of which a node uses too much is a reason.
+    fn every_reason<'a>(
+        &'a self,
+        view: View<'a>,
+        _spec: &'a PodSpec,
+        value: &'a CycleValue,
+    ) -> Option<EveryReason<'a>> {
+        let pod = value.downcast_ref::<Estimate>()?;
+        let load = self.loads(view);
+        Some(Box::new(move |node, reasons| match load(node).and_then(|load| self.refusal(load, pod)) {
+            None => {}
+            Some(Refusal::Expired) => {
+                reasons.push(NodeReason::open(Reason::of(ReasonCode::NodeMetricExpired)));
+            }
+            Some(Refusal::Exceeded(set, basis)) => {
+                let reason = |resource: &Name| Reason::about(basis.code(), resource.clone());
+                reasons.extend(self.exceeded_names(set).map(|name| NodeReason::open(reason(name))));
+            }
+        }))
+    }
+
     fn measure(&self, view: View<'_>, spec: &PodSpec, cause: &Cause, nodes: &[NodeIdx]) -> Vec<Measure> {
         let pod = Estimate::of(&self.args, spec);
         let load = self.loads(view);
         let is_expired = cause.reasons.iter().any(|reason| reason.code == ReasonCode::NodeMetricExpired);
         let mut all: Vec<Measure> = is_expired.then(|| self.age(view, nodes)).flatten().into_iter().collect();
-        for resource in cause.reasons.iter().filter_map(|reason| reason.subject.as_ref()) {
-            let Some(at) = self.args.resources.iter().position(|name| name == resource) else { continue };
+        let is_measured = cause.reasons.iter().any(|reason| reason.subject.is_some());
+        let resources = self.args.resources.iter().enumerate().filter(|_| is_measured);
+        for (at, resource) in resources {
             // The node where the usage, with the pod, is the least above its limit.
             let above = |node: &NodeIdx| {
                 let load = load(*node)?;
                 let judged = load.judged.as_deref()?;
                 let side = load.side(judged, pod.is_prod);
                 let (used, limit) = (side.used.at(at).saturating_add(pod.amounts[at]), side.limits[at]);
+                (used >= limit).then_some(())?;
                 Some((used - (limit - 1), used, limit - 1, *node))
             };
             if let Some((_, requested, available, best_node)) = nodes.iter().filter_map(above).min() {

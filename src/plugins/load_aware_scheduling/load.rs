@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use pellucid_api::reason::ReasonCode;
 use pellucid_model::Name;
 use smallvec::SmallVec;
 
@@ -56,6 +57,16 @@ pub(super) enum Basis {
     Plain,
     Aggregated,
     Prod,
+}
+
+impl Basis {
+    /// Returns the code of a refusal for too much of it.
+    pub(super) fn code(self) -> ReasonCode {
+        match self {
+            Self::Aggregated => ReasonCode::AggregatedUsageExceeded,
+            Self::Plain | Self::Prod => ReasonCode::UsageExceeded,
+        }
+    }
 }
 
 /// What the filter and the score need of a NodeMetric.

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::*;
 use pellucid_plugin_helper::testing::{
-    TestCluster, filter_all, filter_causes, measures, node, pod_with, raw_scores,
+    TestCluster, filter_all, filter_causes, measures, node, pod_with, pre_filter, raw_scores,
 };
 
 fn plugin(args: Value) -> Arc<dyn Plugin> {
@@ -100,6 +100,30 @@ fn usage_above_a_threshold_refuses_with_numbers() {
     );
     let daemon = PodSpec { is_daemon: true, ..spec(730) };
     assert!(filter_all(&*plugin, &cluster, &daemon).is_empty());
+}
+
+#[test]
+fn a_refusal_names_the_first_resource_and_an_explanation_all() {
+    let plugin = plugin(json!({"usageThresholds": {"memory": 1, "example.com/gpu": 1, "cpu": 50}}));
+    let mut cluster = cluster(&plugin);
+    report(&mut cluster, "a", 4000, 990);
+    let wanting = |milli, memory| {
+        let list = ResourceList { milli_cpu: milli, memory, ..ResourceList::default() };
+        PodSpec { requests: PodRequests { list, ..PodRequests::default() }, ..spec(0) }
+    };
+    let both = wanting(100, 1 << 40);
+    assert_eq!(filter_all(&*plugin, &cluster, &both)["a"], "node(s) cpu usage exceed threshold");
+    let Ok(Some((value, _))) = pre_filter(&*plugin, &cluster, &both) else { panic!("it filters") };
+    let filter = plugin.filter().expect("it filters");
+    let every = filter.every_reason(cluster.view(), &both, &value).expect("it lists them");
+    let mut reasons = Vec::new();
+    every(cluster.idx("a"), &mut reasons);
+    let texts: Vec<String> = reasons.iter().map(|r| r.reason.message()).collect();
+    assert_eq!(texts, ["node(s) cpu usage exceed threshold", "node(s) memory usage exceed threshold"]);
+    let measured = measures(&*plugin, &cluster, &both);
+    assert_eq!(measured.iter().map(|m| &*m.0).collect::<Vec<_>>(), ["cpu usage", "memory usage"]);
+    let said = details(&plugin, &cluster, &both, 1000);
+    assert!(said[0].contains("; memory would be at"), "{said:?}");
 }
 
 #[test]

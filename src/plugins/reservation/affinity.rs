@@ -2,10 +2,10 @@
 
 use pellucid_api::keys::reservation as keys;
 use pellucid_framework::manifest::{Field, FieldError};
-use pellucid_model::selector::{LabelSelector, Labels};
+use pellucid_model::selector::{LabelSelector, Labels, Operator, Requirement};
 use pellucid_model::taint::{TaintEffect, Toleration, TolerationOperator};
 use pellucid_model::{Name, PodSpec};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The wishes of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,11 +29,11 @@ pub(super) struct Affinity {
     pub(super) tolerations: Vec<Toleration>,
 }
 
-/// Requirements on labels and on the name of a reservation.
+/// Requirements on labels and on the name of a reservation, as those of a node selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Term {
-    labels: LabelSelector,
-    fields: LabelSelector,
+    labels: Vec<Requirement>,
+    fields: Vec<Requirement>,
 }
 
 const TERMS: &str = "reservationSelectorTerms";
@@ -62,34 +62,58 @@ impl Affinity {
     pub(super) fn selects(&self, name: &Name, own: &Labels, of_node: Option<&Labels>) -> bool {
         let get = |key: &Name| own.get(key).or_else(|| of_node.and_then(|labels| labels.get(key)));
         let holds = |selector: &LabelSelector| selector.requirements().iter().all(|r| r.matches(get(&r.key)));
-        let named = |selector: &LabelSelector| selector.requirements().iter().all(|r| r.matches(Some(name)));
-        let is_empty = |term: &Term| term.labels.is_empty() && term.fields.is_empty();
-        let any = |term: &Term| !is_empty(term) && holds(&term.labels) && named(&term.fields);
+        // A field that no reservation has is empty.
+        let nothing = Name::default();
+        let named =
+            |r: &Requirement| r.matches(Some(if &*r.key == "metadata.name" { name } else { &nothing }));
+        let any = |term: &Term| {
+            let is_empty = term.labels.is_empty() && term.fields.is_empty();
+            !is_empty && term.labels.iter().all(|r| r.matches(get(&r.key))) && term.fields.iter().all(named)
+        };
         holds(&self.selector) && self.terms.as_ref().is_none_or(|terms| terms.iter().any(any))
     }
 }
 
 impl Term {
     fn read(field: &Field<'_>) -> Result<Self, FieldError> {
-        let labels = field.selector()?.unwrap_or_default();
-        let mut fields = Vec::new();
-        for one in field.get("matchFields")?.elements()? {
-            let key = one.get("key")?;
-            if key.text()? != Some("metadata.name") {
-                return Err(key.error("must be metadata.name"));
-            }
-            let values = one.get("values")?.elements()?;
-            let values: Vec<&str> = values
-                .iter()
-                .map(|v| Ok(v.text()?.unwrap_or_default()))
-                .collect::<Result<_, FieldError>>()?;
-            let operator = one.get("operator")?.text()?.unwrap_or_default();
-            fields.push(json!({"key": "metadata.name", "operator": operator, "values": values}));
+        let list = |name| field.get(name)?.elements()?.iter().map(requirement).collect::<Result<Vec<_>, _>>();
+        let (labels, fields) = (list("matchExpressions")?, list("matchFields")?);
+        let is_field =
+            |r: &Requirement| matches!(r.operator, Operator::In | Operator::NotIn) && r.values.len() == 1;
+        if !fields.iter().all(is_field) {
+            return Err(field.get("matchFields")?.error("must be In or NotIn with one value each"));
         }
-        let as_selector = json!({"matchExpressions": fields});
-        let fields = Field::root(&as_selector).selector().map_err(|e| field.error(e))?;
-        Ok(Self { labels, fields: fields.unwrap_or_default() })
+        Ok(Self { labels, fields })
     }
+}
+
+/// Reads a requirement of a node selector.
+fn requirement(field: &Field<'_>) -> Result<Requirement, FieldError> {
+    let operator = field.get("operator")?;
+    let read = match operator.text()? {
+        Some("In") => Operator::In,
+        Some("NotIn") => Operator::NotIn,
+        Some("Exists") => Operator::Exists,
+        Some("DoesNotExist") => Operator::DoesNotExist,
+        Some("Gt") => Operator::Gt,
+        Some("Lt") => Operator::Lt,
+        _ => return Err(operator.error("must be In, NotIn, Exists, DoesNotExist, Gt or Lt")),
+    };
+    let list = field.get("values")?;
+    let value = |field: &Field<'_>| Ok(Name::new(field.text()?.unwrap_or_default()));
+    let values = list.elements()?.iter().map(value).collect::<Result<Box<[Name]>, FieldError>>()?;
+    let (is_right, rule) = match read {
+        Operator::In | Operator::NotIn => (!values.is_empty(), "must have a value"),
+        Operator::Exists | Operator::DoesNotExist => (values.is_empty(), "must have no value"),
+        Operator::Gt | Operator::Lt => {
+            (matches!(&*values, [one] if one.parse::<i64>().is_ok()), "must be one integer")
+        }
+    };
+    if !is_right {
+        return Err(list.error(rule));
+    }
+    let key = field.get("key")?.text()?.unwrap_or_default().into();
+    Ok(Requirement { key, operator: read, values })
 }
 
 fn toleration(field: &Field<'_>) -> Result<Toleration, FieldError> {
@@ -143,6 +167,8 @@ fn read<T>(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn spec(key: &str, value: &Value) -> PodSpec {
@@ -152,8 +178,9 @@ mod tests {
 
     fn selects(affinity: &Value) -> bool {
         let affinity = wishes(&spec(keys::RESERVATION_AFFINITY, affinity)).expect("readable").affinity;
-        let label = |key: &str, value: &str| Labels::new([(key.into(), value.into())]);
-        affinity.expect("one").selects(&"r".into(), &label("pool", "a"), Some(&label("zone", "z")))
+        let own = Labels::new([("pool".into(), "a".into()), ("gen".into(), "5".into())]);
+        let of_node = Labels::new([("zone".into(), "z".into())]);
+        affinity.expect("one").selects(&"r".into(), &own, Some(&of_node))
     }
 
     #[test]
@@ -169,6 +196,13 @@ mod tests {
             (term(json!({"matchFields": [is("metadata.name", "r")]})), true),
             (term(json!({"matchFields": [is("metadata.name", "q")]})), false),
             (term(json!({})), false),
+            (term(json!({"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["4"]}]})), true),
+            (term(json!({"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["5"]}]})), false),
+            (term(json!({"matchExpressions": [{"key": "gen", "operator": "Lt", "values": ["6"]}]})), true),
+            (term(json!({"matchExpressions": [{"key": "pool", "operator": "Lt", "values": ["6"]}]})), false),
+            // A term of a node selector has no labels, and a reservation no other field than its name.
+            (term(json!({"matchLabels": {"pool": "a"}})), false),
+            (term(json!({"matchFields": [is("spec.ttl", "r")]})), false),
             // Terms that are asked for and not given select nothing.
             (json!({REQUIRED: {TERMS: []}}), false),
             (json!({REQUIRED: {}}), false),
@@ -184,6 +218,27 @@ mod tests {
         let annotations = Labels::new(said.map(|key| (key.into(), Name::default())));
         let made = wishes(&PodSpec { annotations, ..PodSpec::default() });
         assert_eq!(made, Ok(Wishes { affinity: Some(Affinity::default()), exact: Vec::new() }));
+    }
+
+    #[test]
+    fn a_term_that_no_node_selector_may_have_is_named() {
+        let of = |list: &str, operator: &str, values: &[&str]| {
+            let one = json!({"key": "metadata.name", "operator": operator, "values": values});
+            let affinity = json!({REQUIRED: {TERMS: [{list: [one]}]}});
+            wishes(&spec(keys::RESERVATION_AFFINITY, &affinity)).expect_err("unreadable")
+        };
+        for (list, operator, values, rule) in [
+            ("matchExpressions", "Gt", &["x"][..], "must be one integer"),
+            ("matchExpressions", "Lt", &["1", "2"], "must be one integer"),
+            ("matchExpressions", "In", &[], "must have a value"),
+            ("matchExpressions", "Exists", &["1"], "must have no value"),
+            ("matchExpressions", "Near", &["1"], "must be In, NotIn, Exists, DoesNotExist, Gt or Lt"),
+            ("matchFields", "In", &["q", "r"], "must be In or NotIn with one value each"),
+            ("matchFields", "Gt", &["1"], "must be In or NotIn with one value each"),
+        ] {
+            let said = of(list, operator, values);
+            assert!(said.contains(rule), "{said}");
+        }
     }
 
     #[test]

@@ -53,8 +53,9 @@ struct Room<'s, 'a> {
 }
 
 /// Returns what a pod without a node takes on one: the place for a pod.
-fn slot(entry: &Entry) -> i64 {
-    i64::from(entry.owners().next().is_none())
+fn slot(entry: &Entry) -> (i64, i64) {
+    let slot = i64::from(entry.owners().next().is_none());
+    (slot, slot)
 }
 
 impl Room<'_, '_> {
@@ -74,11 +75,16 @@ impl Room<'_, '_> {
     fn lacks_with(&self, own: Option<&Match<'_>>) -> BTreeSet<Lack> {
         let columns = self.seeker.view.columns();
         let is_own = |of: &Match<'_>| own.is_some_and(|own| own.name == of.name);
-        let free = |of_node: i64, left: &dyn Fn(&Entry) -> i64| {
-            self.matches.iter().fold(of_node, |free, of| match (is_own(of), self.is_placed(of)) {
-                (true, true) => free.saturating_add(left(of.entry)),
-                (false, false) => free.saturating_sub(left(of.entry)),
-                _ => free,
+        // What is left of a reservation, and how much of that owners may have.
+        let free = |of_node: i64, left: &dyn Fn(&Entry) -> (i64, i64)| {
+            self.matches.iter().fold(of_node, |free, of| {
+                let (left, usable) = left(of.entry);
+                match (is_own(of), self.is_placed(of)) {
+                    (true, true) => free.saturating_add(usable),
+                    (true, false) => free.saturating_sub(left - usable),
+                    (false, false) => free.saturating_sub(left),
+                    (false, true) => free,
+                }
             })
         };
         let more = |wanted: i64| if self.stand == Stand::OnNode { 0 } else { wanted };
@@ -88,7 +94,7 @@ impl Room<'_, '_> {
         }
         for (resource, wanted) in self.compared() {
             let of_node = columns.find(resource).map_or(0, |column| columns.free(self.node, column));
-            if more(*wanted) > free(of_node, &|entry| entry.left(resource)) {
+            if more(*wanted) > free(of_node, &|entry| (entry.left(resource), entry.usable(resource))) {
                 lacks.insert(Lack::Node(resource.clone()));
             }
         }
@@ -104,7 +110,8 @@ impl Room<'_, '_> {
         let capacities = of.entry.allocatable();
         let wanted = self.compared().filter(|(name, _)| spec.covers(capacities, name));
         let lack = |(resource, requested): &(Name, i64)| {
-            let capacity = capacities.get(resource).copied().unwrap_or(0);
+            let kept = spec.kept_back(capacities, resource);
+            let capacity = capacities.get(resource).copied().unwrap_or(0).saturating_sub(kept);
             let used = of.entry.used(resource);
             let (resource, requested) = (resource.clone(), *requested);
             (requested > capacity.saturating_sub(used)).then_some(Lack::Reservation {
@@ -131,12 +138,16 @@ pub(super) fn shares(spec: &Reservation, reserved: &Amounts, wanted: &[(Name, i6
 }
 
 /// Returns the score of a reservation for a pod, 0 to 100: the mean share of its resources in use with the pod. A resource
-/// that overflows counts 0.
+/// that overflows counts 0. As in Koordinator, what owners use of a resource that the policy is not about does not count.
 pub(super) fn score(entry: &Entry, wanted: &[(Name, i64)]) -> i64 {
     let capacities = entry.allocatable();
+    let spec = entry.known.as_ref().map(|known| &known.spec);
+    let by_owners = |name: &Name| match spec {
+        Some(spec) if !spec.covers(capacities, name) => 0,
+        _ => entry.used(name),
+    };
     let share = |(name, capacity): (&Name, &i64)| {
-        let used = entry
-            .used(name)
+        let used = by_owners(name)
             .saturating_add(wanted.iter().find(|(known, _)| known == name).map_or(0, |(_, amount)| *amount));
         if used > *capacity { 0 } else { (i128::from(used) * 100 / i128::from(*capacity)) as i64 }
     };

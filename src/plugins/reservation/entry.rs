@@ -147,6 +147,12 @@ impl Entry {
         (all - self.used(resource)).max(0)
     }
 
+    /// Returns what of it owners may have: not what the reservation keeps back.
+    pub(super) fn usable(&self, resource: &Name) -> i64 {
+        let kept = self.known.as_ref().map_or(0, |known| known.spec.kept_back(self.allocatable(), resource));
+        (self.left(resource) - kept).max(0)
+    }
+
     /// Returns the object, if pods may use the reservation: it is placed, has not expired, and no owner has used it up.
     pub(super) fn available(&self) -> Option<(&Known, &StandIn)> {
         let (known, stand_in) = (self.known.as_ref()?, self.stand_in.as_ref()?);
@@ -186,6 +192,7 @@ impl Entry {
             },
             non_zero_milli_cpu: sum(&|of| of.non_zero_milli_cpu),
             non_zero_memory: sum(&|of| of.non_zero_memory),
+            by_containers: None,
         };
         let is_limit = self.known.as_ref()?.spec.policy == Policy::Restricted;
         let mut guests: SmallVec<[PodId; 2]> = self.guests().map(|(id, _)| id).collect();

@@ -21,8 +21,9 @@ use super::taking_over::Taker;
 enum Judged {
     /// A pod that may use reservations.
     Owner,
-    /// A reservation: its policy, where others have another one, and its name, where it must be over a pod.
-    Reservation { policy: Option<Policy>, name: Option<Name> },
+    /// A reservation: its policy, where others have another one; its name, where it must be over a pod; and the node that
+    /// its template names.
+    Reservation { policy: Option<Policy>, name: Option<Name>, node: Option<Name> },
 }
 
 impl ReservationPlugin {
@@ -71,9 +72,10 @@ impl ReservationPlugin {
     fn prepare_reservation(view: View<'_>, name: &Name) -> PreFiltered {
         let Some(all) = view.state::<Reservations>() else { return PreFiltered::Skip };
         let must_take = Taker::of(view, name).filter(Taker::must_take);
-        let policy = all.get(name).and_then(|entry| Some(entry.known.as_ref()?.spec.policy));
-        let policy = policy.filter(|policy| all.has_conflict(*policy));
-        if policy.is_none() && must_take.is_none() {
+        let spec = all.get(name).and_then(|entry| Some(&entry.known.as_ref()?.spec));
+        let policy = spec.map(|spec| spec.policy).filter(|policy| all.has_conflict(*policy));
+        let node = spec.and_then(|spec| spec.wanted_node.clone());
+        if policy.is_none() && must_take.is_none() && node.is_none() {
             return PreFiltered::Skip;
         }
         // In a trial the pods are away.
@@ -84,7 +86,7 @@ impl ReservationPlugin {
             let cause = cause(Code::UnschedulableAndUnresolvable, &reasons::NOTHING_TO_TAKE, "");
             return PreFiltered::Refused(cause);
         }
-        let value = Judged::Reservation { policy, name: must_take.map(|_| name.clone()) };
+        let value = Judged::Reservation { policy, name: must_take.map(|_| name.clone()), node };
         PreFiltered::Ready { value: Arc::new(value), nodes }
     }
 
@@ -99,10 +101,14 @@ impl ReservationPlugin {
     }
 }
 
-/// Whether a node has a reservation that does not share it with one of this policy.
+/// Whether a node has a reservation that does not share it with one of this policy. A pod in operating mode Reservation is
+/// one while it can be used.
 fn conflicts(cluster: &Cluster, all: &Reservations, node: NodeIdx, policy: Policy) -> bool {
     let pods = cluster.slot(node).pods.iter().filter_map(|id| cluster.pod(*id));
-    let known = pods.filter_map(|record| all.get(&*offered_by(&record.pod)?)?.known.as_ref());
+    let known = pods.filter_map(|record| {
+        let entry = all.get(&*offered_by(&record.pod)?)?;
+        entry.known.as_ref().filter(|known| !known.is_pod || entry.available().is_some())
+    });
     known.into_iter().any(|known| !known.spec.policy.agrees_with(policy))
 }
 
@@ -124,8 +130,13 @@ impl Filter for ReservationPlugin {
 
     fn filter(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &mut Nodes<'_>) {
         match value.downcast_ref::<Judged>() {
-            Some(Judged::Reservation { policy, name }) => {
+            Some(Judged::Reservation { policy, name, node }) => {
                 let Some(all) = view.state::<Reservations>() else { return };
+                if let Some(wanted) = node {
+                    let of = cause(Code::UnschedulableAndUnresolvable, &reasons::OTHER_NODE, "");
+                    let refused = nodes.cause(of);
+                    nodes.refuse(|node| if view.name(node) == wanted { CauseId::FEASIBLE } else { refused });
+                }
                 if let Some(taker) = name.as_ref().and_then(|name| Taker::of(view, name)) {
                     let of = cause(Code::UnschedulableAndUnresolvable, &reasons::NOTHING_TO_TAKE, "");
                     let refused = nodes.cause(of);

@@ -97,6 +97,25 @@ impl<'a> Seeker<'a> {
         self.wishes.affinity.as_ref()
     }
 
+    /// Returns whether a reservation that is about to be placed may take the pod over: the pod does not ask for another one.
+    pub(super) fn may_be_taken_over(
+        (view, all): (View<'a>, &'a Reservations),
+        pod: &'a Pod,
+        (name, entry): (&Name, &Entry),
+        node: NodeIdx,
+    ) -> bool {
+        let spec = &*pod.spec;
+        let (Ok(wishes), Some(known), Some(stand_in)) = (wishes(spec), &entry.known, &entry.stand_in) else {
+            return false;
+        };
+        let seeker = Self { view, all, pod, spec, wishes, wanted: SmallVec::new(), groups: SmallVec::new() };
+        let other = match seeker.affinity().and_then(|affinity| affinity.name.as_ref()) {
+            Some(wanted) => wanted != name,
+            None => seeker.mismatch_affinity(name, &known.spec, node).is_some(),
+        };
+        !other && !seeker.differs(stand_in)
+    }
+
     /// Returns what of a reservation keeps the pod from using it; `None` when the pod is no owner or the reservation is
     /// not there to be used, or is on a node that the pod does not select.
     pub(super) fn judge(&self, name: &'a Name, entry: &'a Entry) -> Option<Result<Match<'a>, Mismatch>> {
@@ -126,9 +145,13 @@ impl<'a> Seeker<'a> {
             Some(wanted) => (wanted != name).then_some(Mismatch::Name),
             None => self.mismatch_unnamed(name, &known.spec, node),
         };
+        other.or_else(|| self.differs(stand_in).then_some(Mismatch::NotExact))
+    }
+
+    /// Whether the reservation holds another amount than the pod requests, of what must be the same.
+    fn differs(&self, stand_in: &StandIn) -> bool {
         let (own, wanted) = (&stand_in.requests.list, &self.spec.requests.list);
-        let differs = |resource: &Name| amount(own, resource) != amount(wanted, resource);
-        other.or_else(|| self.wishes.exact.iter().any(differs).then_some(Mismatch::NotExact))
+        self.wishes.exact.iter().any(|resource| amount(own, resource) != amount(wanted, resource))
     }
 
     /// Does the same, but for the amounts, for a pod that names no reservation.
@@ -143,8 +166,13 @@ impl<'a> Seeker<'a> {
         if spec.unschedulable && !affinity.is_some_and(|of| tolerated(&of.tolerations, &cordoned)) {
             return Some(Mismatch::Unschedulable);
         }
+        self.mismatch_affinity(name, spec, node)
+    }
+
+    /// Does the same for the pod's affinity alone.
+    fn mismatch_affinity(&self, name: &Name, spec: &Reservation, node: NodeIdx) -> Option<Mismatch> {
         // As in Koordinator, taints do not keep out pods that may do without a reservation.
-        let looking = affinity?;
+        let looking = self.affinity()?;
         let is_hard = |effect| matches!(effect, TaintEffect::NoSchedule | TaintEffect::NoExecute);
         let keeps_out = |taint: &&Taint| is_hard(taint.effect) && !tolerated(&looking.tolerations, taint);
         if let Some(taint) = spec.taints.iter().find(keeps_out) {

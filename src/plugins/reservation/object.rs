@@ -20,6 +20,9 @@ use super::owners::{self, OwnerTerm};
 /// Amounts by resource name, in the model's units.
 pub(super) type Amounts = BTreeMap<Name, i64>;
 
+/// Annotation of nodes, and of reservations: what is kept back.
+const KEPT_BACK: &str = "node.koordinator.sh/reservation";
+
 /// Time that a reservation lasts when nothing is said.
 const TTL: Duration = Duration::from_secs(24 * 3600);
 
@@ -127,8 +130,12 @@ pub(super) struct Reservation {
     pub(super) policy: Policy,
     /// The resources that [`Policy::Restricted`] is about, also such as it does not hold; `None`: all that it holds.
     restricted: Option<Vec<Name>>,
+    /// What owners get nothing of.
+    kept_back: Amounts,
     /// `None`: it takes free room alone.
     pub(super) pre_allocation: Option<PreAllocation>,
+    /// The node that the template names; no other will do.
+    pub(super) wanted_node: Option<Name>,
     pub(super) unschedulable: bool,
     pub(super) taints: Vec<Taint>,
     /// Rank among the reservations of which one is taken; the least comes first. `None`: after those that have one.
@@ -212,6 +219,44 @@ fn status(field: &Field<'_>) -> Result<Status, FieldError> {
     })
 }
 
+/// Returns when a reservation expires, as in Koordinator: at the earlier of `expires` and `ttl`, and never with a `ttl` of 0.
+fn expires(spec: &Field<'_>, created: i64) -> Result<Option<i64>, FieldError> {
+    let (at, ttl) = (spec.get("expires")?.moment()?, spec.get("ttl")?.duration()?);
+    let after = |ttl: Duration| created.saturating_add_unsigned(ttl.as_secs());
+    Ok(match ttl {
+        Some(ttl) if ttl.is_zero() => None,
+        Some(ttl) => Some(at.map_or(after(ttl), |at| at.min(after(ttl)))),
+        None => at.or(Some(after(TTL))),
+    })
+}
+
+/// Returns what a reservation keeps back from its owners, by an annotation that nodes have too. What cannot be read of it
+/// is left out.
+fn kept_back(text: Option<&str>) -> Amounts {
+    let value: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let mut made = Field::root(&value).get("resources").and_then(|list| amounts(&list)).unwrap_or_default();
+    if let Some(cpus) = value["reservedCPUs"].as_str().filter(|text| !text.is_empty()).and_then(n_cpus) {
+        made.insert(FIXED[0].clone(), cpus * 1000);
+    }
+    made
+}
+
+/// Counts the CPUs of a list such as `0-3,8`.
+fn n_cpus(text: &str) -> Option<i64> {
+    let number = |text: &str| text.trim().parse::<u16>().ok().map(i64::from);
+    let count = |part: &str| match part.split_once('-') {
+        Some((first, last)) => Some(number(last)? - number(first)? + 1).filter(|n| *n > 0),
+        None => number(part).map(|_| 1),
+    };
+    text.split(',').map(count).sum()
+}
+
+/// Returns the node that the template names.
+fn wanted_node(manifest: &Value) -> Option<Name> {
+    let named = manifest["spec"]["template"]["spec"]["nodeName"].as_str();
+    named.filter(|name| !name.is_empty()).map(Name::new)
+}
+
 fn pre_allocation(spec: &Field<'_>, labels: &Labels) -> Result<Option<PreAllocation>, FieldError> {
     let is_multiple = spec.at(&["preAllocationPolicy", "enableMultiple"])?.boolean()?.unwrap_or(false);
     let is_required = labels.text(keys::PRE_ALLOCATION_REQUIRED) == Some("true");
@@ -241,8 +286,6 @@ impl Reservation {
         let pairs = pairs.map(|(key, value)| Ok((key.into(), value.text()?.unwrap_or_default().into())));
         let labels = Labels::new(pairs.collect::<Result<Vec<(Name, Name)>, FieldError>>()?);
         let created = meta.get("creationTimestamp")?.moment()?.unwrap_or(0);
-        let ttl = spec.get("ttl")?.duration()?.unwrap_or(TTL);
-        let by_ttl = (!ttl.is_zero()).then(|| created.saturating_add_unsigned(ttl.as_secs()));
         let order = labels.text(keys::RESERVATION_ORDER).and_then(|text| text.parse().ok());
         let conditions = manifest["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let annotations = meta.get("annotations")?;
@@ -250,11 +293,13 @@ impl Reservation {
             created,
             owners: owners::read(&spec.get("owners")?).map(Arc::from).map_err(|e| e.to_string()),
             owners_text: Name::new(&manifest["spec"]["owners"].to_string()),
-            expires: spec.get("expires")?.moment()?.or(by_ttl),
+            expires: expires(&spec, created)?,
             once: spec.get("allocateOnce")?.boolean()?.unwrap_or(true),
             policy: policy(&spec.get("allocatePolicy")?)?,
             restricted: restricted(&annotations.get(keys::RESERVATION_RESTRICTED_OPTIONS)?)?,
+            kept_back: kept_back(annotations.get(KEPT_BACK)?.text()?),
             pre_allocation: pre_allocation(&spec, &labels)?,
+            wanted_node: wanted_node(manifest),
             unschedulable: spec.get("unschedulable")?.boolean()?.unwrap_or(false),
             taints: spec.get("taints")?.elements()?.iter().map(taint).collect::<Result<_, FieldError>>()?,
             order: order.filter(|order: &i64| *order != 0),
@@ -285,6 +330,12 @@ impl Reservation {
         let options = self.restricted.as_deref().filter(|_| self.policy == Policy::Restricted);
         let options = options.filter(|only| only.iter().any(|name| reserved.contains_key(name)));
         reserved.contains_key(resource) && options.is_none_or(|only| only.contains(resource))
+    }
+
+    /// Returns how much of a resource, of what is reserved, owners get nothing of.
+    pub(super) fn kept_back(&self, reserved: &Amounts, resource: &Name) -> i64 {
+        let kept = self.kept_back.get(resource).filter(|_| self.covers(reserved, resource));
+        kept.copied().unwrap_or(0).max(0)
     }
 
     /// Returns when the reservation ended, in seconds since 1970, as its conditions say.

@@ -100,6 +100,23 @@ pub(super) static POLICY_CONFLICT: PluginReason = PluginReason {
     },
 };
 
+/// Refuses a node to a reservation whose template names another one.
+pub(super) static OTHER_NODE: PluginReason = PluginReason {
+    code: "ReservationNodeMismatch",
+    plugin: NAME,
+    message: "node(s) didn't match the nodeName specified by reservation",
+    resolver: Resolver::PodOwner,
+    terminal_for: TerminalFor::Node,
+    meaning: "The template of the reservation names another node in spec.nodeName, and no other will do.",
+    remedy: "Make room on the node that the template names, or make a reservation that names another one or none.",
+    never: Some("Make a reservation that names another node or none."),
+    example: Example {
+        subject: "",
+        message: "node(s) didn't match the nodeName specified by reservation",
+        situation: "The template of a reservation has nodeName: a, and the node is b.",
+    },
+};
+
 /// Refuses a reservation for which another plugin would hold what owners cannot get.
 pub(super) static NOT_HANDED_ON: PluginReason = PluginReason {
     code: "ReservationHoldsMore",
@@ -138,8 +155,16 @@ pub(super) static NOTHING_TO_TAKE: PluginReason = PluginReason {
 };
 
 /// All of them.
-pub(super) const ALL: [&PluginReason; 7] =
-    [&NO_MATCH, &UNREADABLE, &BY_NODE, &IN_RESERVATION, &POLICY_CONFLICT, &NOT_HANDED_ON, &NOTHING_TO_TAKE];
+pub(super) const ALL: [&PluginReason; 8] = [
+    &NO_MATCH,
+    &UNREADABLE,
+    &BY_NODE,
+    &IN_RESERVATION,
+    &POLICY_CONFLICT,
+    &OTHER_NODE,
+    &NOT_HANDED_ON,
+    &NOTHING_TO_TAKE,
+];
 
 /// Makes the cause of one reason.
 pub(super) fn cause(code: Code, reason: &'static PluginReason, subject: &str) -> Cause {

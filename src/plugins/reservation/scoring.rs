@@ -9,14 +9,14 @@ use pellucid_model::{Name, NodeIdx, PodSpec};
 use super::ReservationPlugin;
 use super::affinity::ignores_all;
 use super::choosing::{Stand, choose, score};
-use super::matching::Seeker;
+use super::matching::{Match, Seeker};
 use super::reservations::reservation_of;
 use super::taking_over::Taker;
 
 /// What counts as the score of the node whose reservation has the least order: ten times the greatest of the others.
 const FIRST: i64 = 1000;
 
-/// The node whose reservation has the least order, if any has one.
+/// The node with the reservation of the least order, if any has one.
 struct Preferred(Option<NodeIdx>);
 
 /// The reservation that may be placed over pods.
@@ -30,8 +30,9 @@ impl PreScore for ReservationPlugin {
     fn pre_score(&self, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]) -> PreScored {
         if let Some(name) = view.pod().and_then(reservation_of) {
             return match Taker::of(view, name) {
-                None => PreScored::Skip,
-                Some(_) => PreScored::Ready(Arc::new(Taking(name.clone()))),
+                Some(taker) if !taker.is_multiple() => PreScored::Ready(Arc::new(Taking(name.clone()))),
+                // As in Koordinator, one that may be over several pods has no score.
+                _ => PreScored::Skip,
             };
         }
         let seeker = view.pod().map(|pod| Seeker::of(view, pod, spec));
@@ -43,13 +44,14 @@ impl PreScore for ReservationPlugin {
         if !seeker.all.has_order() || !view.absent().is_empty() {
             return PreScored::Ready(Arc::new(Preferred(None)));
         }
-        let order = |node: &NodeIdx| {
-            let taken = choose(&seeker, *node, Stand::Outside).taken?;
-            Some((taken.known.spec.order?, *node))
-        };
+        // As in Koordinator, also of a reservation that the pod does not fit in.
         let matches = seeker.matches();
-        let is_asked = |node: &&NodeIdx| nodes.binary_search(node).is_ok();
-        let least = matches.keys().filter(is_asked).filter_map(order).min();
+        let asked = matches.into_iter().filter(|(node, _)| nodes.binary_search(node).is_ok());
+        let order = |(node, all): (NodeIdx, Vec<Match<'_>>)| {
+            let least = all.iter().filter_map(|of| of.known.spec.order).min();
+            least.map(|order| (order, node))
+        };
+        let least = asked.filter_map(order).min();
         PreScored::Ready(Arc::new(Preferred(least.map(|(_, node)| node))))
     }
 }
@@ -87,6 +89,10 @@ impl Score for ReservationPlugin {
     }
 
     fn normalize_all(&self, _view: View<'_>, value: &CycleValue, nodes: &[NodeIdx], scores: &mut [i64]) {
+        // Shares of a reservation that takes pods over count as they are.
+        if value.is::<Taking>() {
+            return;
+        }
         if let Some(Preferred(Some(first))) = value.downcast_ref()
             && let Some(at) = nodes.iter().position(|node| node == first)
         {

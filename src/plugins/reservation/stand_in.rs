@@ -10,7 +10,7 @@ use super::object::is_placeable;
 /// Returns the manifest of the pod that stands for a reservation.
 ///
 /// It never preempts, it has labels and annotations of template and reservation, and what the template says of
-/// `spec.nodeName` is a required node affinity.
+/// `spec.nodeName` is left to the filter. The template's priority counts before the label.
 pub(super) fn pod(manifest: &Value) -> Value {
     let (meta, spec) = (&manifest["metadata"], &manifest["spec"]);
     let (template, status) = (&spec["template"], &manifest["status"]);
@@ -27,17 +27,15 @@ pub(super) fn pod(manifest: &Value) -> Value {
         _ => "Pending",
     };
     let mut own = template["spec"].as_object().cloned().unwrap_or_default();
-    let wanted = own.remove("nodeName").and_then(|name| name.as_str().map(str::to_owned));
-    if let Some(wanted) = wanted.filter(|name| !name.is_empty()) {
-        require_node(&mut own, &wanted);
-    }
+    own.remove("nodeName");
     let node = text(&status["nodeName"]);
     if phase == "Running" && !node.is_empty() {
         own.insert("nodeName".into(), json!(node));
     }
     own.insert("preemptionPolicy".into(), json!("Never"));
     let by_label = meta["labels"][keys::PRIORITY].as_str().and_then(|text| text.parse::<i32>().ok());
-    let priority = by_label.map(Value::from).or_else(|| own.get("priority").filter(|v| v.is_i64()).cloned());
+    let of_template = own.get("priority").filter(|v| v.is_i64()).cloned();
+    let priority = of_template.or_else(|| by_label.map(Value::from));
     own.insert("priority".into(), priority.unwrap_or_else(|| json!(i32::MAX)));
     json!({
         "metadata": {
@@ -51,24 +49,6 @@ pub(super) fn pod(manifest: &Value) -> Value {
         "spec": own,
         "status": {"phase": phase},
     })
-}
-
-/// Adds the requirement that the node has this name to each term of the required node affinity.
-fn require_node(spec: &mut Map<String, Value>, name: &str) {
-    let field = json!({"key": "metadata.name", "operator": "In", "values": [name]});
-    let mut affinity = spec.remove("affinity").unwrap_or_else(|| json!({}));
-    let required = &mut affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-    match required["nodeSelectorTerms"].as_array_mut().filter(|terms| !terms.is_empty()) {
-        Some(terms) => {
-            for term in terms {
-                let mut fields = term["matchFields"].as_array().cloned().unwrap_or_default();
-                fields.push(field.clone());
-                term["matchFields"] = Value::Array(fields);
-            }
-        }
-        None => *required = json!({"nodeSelectorTerms": [{"matchFields": [field]}]}),
-    }
-    spec.insert("affinity".into(), affinity);
 }
 
 #[cfg(test)]
@@ -90,17 +70,23 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_reservation_is_a_pending_pod_that_wants_its_node() {
+    fn a_pending_reservation_is_a_pending_pod_without_a_node() {
         let made = pod(&reservation(""));
         assert_eq!(made["metadata"]["namespace"], "team");
         assert_eq!(made["metadata"]["name"], "reservation:r");
         assert_eq!(made["metadata"]["labels"], json!({"app": "web", "koordinator.sh/priority": "7"}));
         assert_eq!((&made["spec"]["priority"], &made["status"]["phase"]), (&json!(7), &json!("Pending")));
         assert_eq!(made["spec"].get("nodeName"), None);
-        let terms =
-            "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
-        let field = json!({"key": "metadata.name", "operator": "In", "values": ["n"]});
-        assert_eq!(made.pointer(terms), Some(&json!([{"matchFields": [field]}])));
+    }
+
+    #[test]
+    fn the_priority_of_the_template_counts_before_the_label() {
+        let mut both = reservation("");
+        both["spec"]["template"]["spec"]["priority"] = json!(3);
+        assert_eq!(pod(&both)["spec"]["priority"], 3);
+        both["metadata"]["labels"] = Value::Null;
+        both["spec"]["template"]["spec"]["priority"] = Value::Null;
+        assert_eq!(pod(&both)["spec"]["priority"], i32::MAX);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::choosing::{score, shares};
 use super::entry::{Entry, Known, Owner, Taken, amount};
+use super::matching::Seeker;
 use super::object::{Policy, amounts_of};
 use super::owners;
 use super::reservations::{Reservations, offered_by};
@@ -32,6 +33,7 @@ pub(super) struct TakenOver {
 pub(super) struct Taker<'a> {
     view: View<'a>,
     all: &'a Reservations,
+    name: Name,
     entry: &'a Entry,
     known: &'a Known,
 }
@@ -43,7 +45,7 @@ impl<'a> Taker<'a> {
         let entry = all.get(name)?;
         let known = entry.known.as_ref()?;
         known.spec.pre_allocation.as_ref()?;
-        Some(Self { view, all, entry, known })
+        Some(Self { view, all, name: name.clone(), entry, known })
     }
 
     /// Whether the reservation may be placed over pods alone.
@@ -51,8 +53,13 @@ impl<'a> Taker<'a> {
         self.known.spec.pre_allocation.as_ref().is_some_and(|of| of.is_required)
     }
 
+    /// Whether the reservation may be placed over several pods of a node.
+    pub(super) fn is_multiple(&self) -> bool {
+        self.known.spec.pre_allocation.as_ref().is_some_and(|of| of.is_multiple)
+    }
+
     /// Returns the share of the reservation that a pod uses, if it can be taken over: it is bound, an owner, in no
-    /// reservation, and fits in this one where that has a limit.
+    /// reservation, asks for no other one, and fits in this one where that has a limit.
     fn share_of(&self, record: &PodRecord) -> Option<i64> {
         let pod = &record.pod;
         let owners = self.known.spec.owners.as_deref().ok()?;
@@ -60,6 +67,10 @@ impl<'a> Taker<'a> {
             return None;
         }
         if Taken::read(pod).is_some_and(|taken| taken.uid != self.known.uid) {
+            return None;
+        }
+        let own = (&self.name, self.entry);
+        if !Seeker::may_be_taken_over((self.view, self.all), pod, own, record.node?) {
             return None;
         }
         let wanted: Vec<(Name, i64)> = amounts_of(&pod.spec.requests.list).collect();
@@ -72,10 +83,10 @@ impl<'a> Taker<'a> {
             .then(|| score(self.entry, &wanted))
     }
 
-    /// Returns the pods of a node that the reservation takes over: of those that it can the one that uses most of it, or as
-    /// many as fit in it together where its policy allows several.
+    /// Returns the pods of a node that the reservation takes over: of those that it can the one that uses most of it, of
+    /// those over which it fits if there are such; where its policy allows several, no more than it takes to fit.
     pub(super) fn guests_on(&self, node: NodeIdx) -> Vec<(PodId, &'a PodRecord)> {
-        if self.all.args.prefers_free_room && !self.must_take() && self.fits_beside(node) {
+        if self.all.args.prefers_free_room && !self.must_take() && self.fits_over(node, &[]) {
             return Vec::new();
         }
         let cluster = self.view.cluster();
@@ -84,31 +95,38 @@ impl<'a> Taker<'a> {
         let mut all: Vec<_> =
             bound.filter_map(|(id, record)| Some((self.share_of(record)?, id, record))).collect();
         all.sort_by_key(|(share, _, record)| (Reverse(*share), record.pod.key.clone()));
-        let is_multiple = self.known.spec.pre_allocation.as_ref().is_some_and(|of| of.is_multiple);
+        if !self.is_multiple() {
+            let fits =
+                |(_, id, record): &&(i64, PodId, &'a PodRecord)| self.fits_over(node, &[(*id, *record)]);
+            let best = all.iter().find(fits).or(all.first());
+            return best.map(|(_, id, record)| (*id, *record)).into_iter().collect();
+        }
         let mut taken: Vec<(PodId, &PodRecord)> = Vec::new();
         for (_, id, record) in all {
-            let sum = |name: &Name| {
-                let of = taken.iter().map(|(_, record)| *record).chain([record]);
-                of.map(|record| amount(&record.pod.spec.requests.list, name)).fold(0, i64::saturating_add)
-            };
-            let fits = self.entry.allocatable().iter().all(|(name, all)| sum(name) <= *all);
-            if taken.is_empty() || is_multiple && fits {
+            let sum = |name: &Name| requested(&taken, name).saturating_add(requested(&[(id, record)], name));
+            if taken.is_empty() || self.entry.allocatable().iter().all(|(name, all)| sum(name) <= *all) {
                 taken.push((id, record));
+                if self.fits_over(node, &taken) {
+                    break;
+                }
             }
         }
         taken
     }
 
-    /// Whether the reservation fits on a node beside all of its pods. At Reserve it is on its node already.
-    fn fits_beside(&self, node: NodeIdx) -> bool {
+    /// Whether the reservation fits on a node without some of its pods. At Reserve it is on its node already.
+    fn fits_over(&self, node: NodeIdx, guests: &[(PodId, &PodRecord)]) -> bool {
         let Some(stand_in) = &self.entry.stand_in else { return false };
         let columns = self.view.columns();
         let record = self.view.cluster().pod(stand_in.id);
         let is_there = record.is_some_and(|record| record.node == Some(node));
         let more = |wanted: i64| if is_there { 0 } else { wanted };
-        let free = |name: &Name| columns.find(name).map_or(0, |column| columns.free(node, column));
+        let free = |name: &Name| {
+            let of_node = columns.find(name).map_or(0, |column| columns.free(node, column));
+            of_node.saturating_add(requested(guests, name))
+        };
         let reserved = self.entry.allocatable().iter().filter(|(name, _)| !self.all.args.ignores(name));
-        columns.free(node, PODS) >= more(1)
+        columns.free(node, PODS) + guests.len() as i64 >= more(1)
             && reserved.into_iter().all(|(name, amount)| free(name) >= more(*amount))
     }
 
@@ -154,6 +172,11 @@ impl<'a> Taker<'a> {
             self.guests_on(node).into_iter().map(|(id, record)| (id, owner(record))).collect();
         (!guests.is_empty()).then(|| TakenOver { name: name.clone(), guests })
     }
+}
+
+/// Returns how much of a resource some pods request together.
+fn requested(pods: &[(PodId, &PodRecord)], name: &Name) -> i64 {
+    pods.iter().map(|(_, record)| amount(&record.pod.spec.requests.list, name)).fold(0, i64::saturating_add)
 }
 
 impl TakenOver {

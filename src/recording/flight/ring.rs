@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use pellucid_model::collections::FxHashMap;
+use pellucid_model::collections::{FxHashMap, Lasting};
 use pellucid_model::{GangKey, NodeIdx, PodId, PodKey};
 
 use super::chunk::{Chunk, ENTRIES};
@@ -21,8 +21,6 @@ use super::sameness::is_same;
 
 /// Minimum number of chunks that the bound is divided into, so that little is pushed out at a time.
 const PARTS: usize = 16;
-/// Number of gangs with a remembered last entry beyond which those whose entry was pushed out are forgotten.
-const GANGS: usize = 4096;
 /// Upper bound of the first id, so that JSON readers can represent ids exactly (below 2^53).
 const HIGHEST_FIRST: u64 = 1 << 52;
 
@@ -65,6 +63,7 @@ pub struct FlightRecorder {
     replaced: u64,
     /// Entry of the last failed attempt at the pod in each slot; 0 once something else happened to the pod.
     of_pod: Vec<u64>,
+    /// The same of each gang. Before the table grows, gangs whose entry was pushed out are forgotten.
     of_gang: FxHashMap<GangKey, u64>,
     /// Number of events since the switch was turned off, and when the first happened.
     unrecorded: (u32, u64),
@@ -193,9 +192,10 @@ impl FlightRecorder {
         }
         let before = self.of_gang.get(gang).copied().unwrap_or(0);
         let last = self.record_attempt(before, event, [&gang.namespace, &gang.name, ""], at);
-        if self.of_gang.len() >= GANGS {
+        if self.of_gang.len() == self.of_gang.capacity() {
             let pushed_out = self.pushed_out;
             self.of_gang.retain(|_, last| *last > pushed_out);
+            self.of_gang.make_room();
         }
         self.of_gang.insert(gang.clone(), last);
     }

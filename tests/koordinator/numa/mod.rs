@@ -18,10 +18,9 @@ mod resampled;
 
 use pellucid::framework::profile::Profile;
 use pellucid::plugins::node_numa_resource::NAME;
-use pellucid::plugins::registry;
 use serde_json::{Value, json};
 
-use crate::{lines, own_copy};
+use crate::{lines, own_copy, profile_of};
 use case::Case;
 use compare::Compared;
 use model::Rule;
@@ -37,19 +36,7 @@ fn text(value: &Value) -> &str {
 }
 
 pub(crate) fn profile(args: &Value) -> Profile {
-    let enabled = json!([{"name": NAME}, {"name": DEVICE_SHARE}]);
-    let config = json!({
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [{
-            "schedulerName": "koord-scheduler",
-            "plugins": {"multiPoint": {"enabled": enabled}},
-            "pluginConfig": [{"name": NAME, "args": args}],
-        }],
-    });
-    let mut parsed =
-        pellucid::config::parse(&config.to_string(), "case", &registry()).expect("valid arguments");
-    parsed.profiles.remove(0)
+    profile_of(&[json!({"name": NAME}), json!({"name": DEVICE_SHARE})], NAME, args)
 }
 
 #[test]

@@ -31,6 +31,11 @@ pub(crate) fn look(case: &Case, pods: usize, tally: &mut Tally) {
         let is_one = keeps.is_empty();
         let mut emptied = vec![fitting(&case.objects.emptied(&BTreeSet::new()), &key)];
         emptied.extend((!is_one).then(|| fitting(&case.objects.emptied(&keeps), &key)));
+        // What reservations keep for others is gone then too.
+        if case.objects.of_kind("Reservation").next().is_some() {
+            let free = case.objects.emptied(&BTreeSet::new()).without_reservations();
+            emptied.push(fitting(&free, &key));
+        }
         let is_so = emptied.iter().any(|own| same(said("maxCopiesEmpty"), *own));
         tally.check(case, "copies when empty", is_so, || {
             format!("{key}: maxCopiesEmpty {}, and {emptied:?} fit", body["maxCopiesEmpty"])

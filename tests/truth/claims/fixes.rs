@@ -94,16 +94,23 @@ fn one(case: &Case, key: &str, fix: &Value, tally: &mut Tally) {
         parts.remove(left_out);
         let Ok(still) = placed_after(&case.objects, key, rest.iter()) else { continue };
         // What a fix has only for the sake of the others is needed beside them.
-        let is_idle =
-            still.is_some() && (fix["widened"] != true || in_company(case, key, &parts) == [Some(true); 2]);
+        let is_idle = still.is_some()
+            && (fix["widened"] != true
+                || in_company(case, key, &parts).iter().all(|place| matches!(place, Some(Some(_)))));
         tally.check(case, "every part is needed", !is_idle, || {
             format!("{key} fits without {} of {}", edits[left_out], fix["edits"])
         });
     }
     let Some(said) = said else { return };
-    for (holds, how) in in_company(case, key, list(&fix["parts"])).into_iter().zip(["at once", "one by one"])
+    for (place, how) in in_company(case, key, list(&fix["parts"])).into_iter().zip(["at once", "one by one"])
     {
-        let Some(holds) = holds else { return tally.skip(case, "company", || format!("{key}: {fix}")) };
+        let Some(place) = place else { return tally.skip(case, "company", || format!("{key}: {fix}")) };
+        let holds = place.is_some();
+        if let (Some(said), Some(node)) = (fix["nodeInCompany"].as_str(), &place) {
+            tally.check(case, "node in company", said == node, || {
+                format!("{key} goes to {node}, not to {said}, after {}, {how}", fix["edits"])
+            });
+        }
         tally.check(case, &format!("in company {}", text(&fix["inCompany"])), holds == said, || {
             format!(
                 "{key} is{} placed beside the others after {}, {how}, taken by {}",
@@ -126,8 +133,8 @@ fn holds_as_said(fix: &Value) -> Option<bool> {
 
 /// Carries the parts of a fix out on the running cluster, with everybody who waits and controllers that make pods
 /// again: all at once, and each when the last has had its effect, but before everybody is tried again. Returns whether
-/// the pod then has a place.
-fn in_company(case: &Case, key: &str, parts: &[Value]) -> [Option<bool>; 2] {
+/// the pod then has a place, and which.
+fn in_company(case: &Case, key: &str, parts: &[Value]) -> [Option<Option<String>>; 2] {
     [false, true].map(|one_by_one| {
         let mut live = case.again();
         live.recreates = true;
@@ -145,7 +152,7 @@ fn in_company(case: &Case, key: &str, parts: &[Value]) -> [Option<bool>; 2] {
             }
         }
         live.settle();
-        Some(live.place(key).is_some())
+        Some(live.place(key))
     })
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::case::Case;
-use crate::claims::outlook::{gang_places, wanted};
+use crate::claims::outlook::{gang_places, says_reservations, wanted};
 use crate::edits::{Done, apply};
 use crate::objects::{Objects, can_leave, gang_of, list, text};
 use crate::report::Tally;
@@ -179,9 +179,13 @@ impl Gang<'_> {
         }
         let objects = &self.case.objects;
         let keeps = wanted(objects, &self.planned());
-        let emptied = || {
-            let all = self.has_quorum(&objects.emptied(&BTreeSet::new()), true);
-            let kept = if keeps.is_empty() { all } else { self.has_quorum(&objects.emptied(&keeps), true) };
+        let emptied_to = |keeps: &BTreeSet<String>, with_reservations: bool| {
+            let rest = objects.emptied_and_reported(keeps);
+            self.has_quorum(&if with_reservations { rest } else { rest.without_reservations() }, true)
+        };
+        let emptied = |with: bool| {
+            let all = emptied_to(&BTreeSet::new(), with);
+            let kept = if keeps.is_empty() { all } else { emptied_to(&keeps, with) };
             (all, kept)
         };
         let told = |what: &str| format!("{}: {code}, but {what}: {}", self.name, said["message"]);
@@ -191,15 +195,26 @@ impl Gang<'_> {
                 tally.check(self.case, code, self.has_quorum(objects, true), || told("not"));
             }
             "NeverFits" => {
-                let (all, kept) = emptied();
+                let (all, kept) = emptied(true);
                 tally.check(self.case, code, !all && !kept, || told("it has its quorum when emptied"));
                 let words = text(&self.body["verdict"]["remedy"]);
                 let says_wait = words.contains("Wait for") || self.body["verdict"]["resolver"] == "time";
                 tally.agree(self.case, "wait against never", !says_wait, || told(words));
             }
+            // Members that have places and leave too are missing afterwards.
+            "NotNow" if self.has_lost_members() => {
+                tally.skip(self.case, "members were evicted", || told("nothing"));
+            }
             "NotNow" => {
-                let (all, kept) = emptied();
-                tally.check(self.case, code, all || kept, || told("it has no quorum when emptied"));
+                let has = |with| matches!(emptied(with), (true, _) | (_, true));
+                let leave: Vec<&str> = list(&said["wouldLeave"]).iter().map(text).collect();
+                let holds = if leave.is_empty() {
+                    has(true) || says_reservations(said) && has(false)
+                } else {
+                    let mut rest = objects.clone();
+                    leave.iter().all(|called| rest.delete_called(called)) && self.has_quorum(&rest, false)
+                };
+                tally.check(self.case, code, holds, || told(&format!("it has no quorum without {leave:?}")));
             }
             _ => {}
         }

@@ -8,6 +8,7 @@ pub(crate) mod missed;
 pub(crate) mod nearest;
 pub(crate) mod outlook;
 pub(crate) mod preemption;
+mod relax;
 pub(crate) mod same_words;
 pub(crate) mod simulations;
 pub(crate) mod sums;

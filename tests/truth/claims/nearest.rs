@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::case::Case;
+use crate::claims::relax::Lacking;
 use crate::edits::{
     drop_host_ports, drop_node_affinity, drop_pod_affinity, drop_pod_anti_affinity, drop_taints, relax_spread,
 };
 use crate::model::{Model, allocatable, claims, free, requests};
-use crate::objects::{Objects, can_leave, list, text};
+use crate::objects::{Objects, list, text};
 use crate::report::Tally;
 use crate::trial::{single, single_on};
 
@@ -45,10 +46,11 @@ fn just_this(case: &Case, key: &str, near: &Value, tally: &mut Tally) {
     let mut codes = BTreeSet::new();
     // Every requirement is made good as the cluster was before.
     let before = objects.clone();
+    let lacking = Lacking { key, node, near, less: 0 };
     for failed in list(&near["failed"]) {
         codes.insert(text(&failed["code"]));
-        if !make_good(&mut objects, &before, key, node, failed) {
-            return tally.skip(case, &format!("relaxing {}", failed["code"]), || format!("{key}: {failed}"));
+        if !make_good(&mut objects, &before, &lacking, failed) {
+            return tally.skip(case, &format!("relaxing {}", failed["code"]), || format!("{key}: {near}"));
         }
     }
     let codes: Vec<&str> = codes.into_iter().collect();
@@ -58,8 +60,21 @@ fn just_this(case: &Case, key: &str, near: &Value, tally: &mut Tally) {
             .skip(case, "spread counts other nodes then", || format!("{key} on {node}: {}", near["failed"]));
     }
     tally.check(case, &format!("just {}", codes.join("+")), binds, || {
-        format!("{key} does not bind on {node} with just this made good: {}", near["failed"])
+        format!("{key} does not bind on {node} with just this made good: {near}")
     });
+    if let [failed] = list(&near["failed"])
+        && Lacking::is_exact(&failed["code"])
+    {
+        let mut objects = before.clone();
+        let lacking = Lacking { less: 1, ..lacking };
+        let is_less = make_good(&mut objects, &before, &lacking, failed);
+        tally.check(
+            case,
+            &format!("{} by one less", codes[0]),
+            is_less && !single_on(&objects, key, node),
+            || format!("{key} binds on {node} although one less than stated is made good: {near}"),
+        );
+    }
 }
 
 /// Returns whether making the rest good changes which nodes a spread constraint counts (by the pod's node affinity and
@@ -73,7 +88,8 @@ fn is_entangled(before: &Objects, after: &Objects, key: &str, node: &str) -> boo
 }
 
 /// Makes one requirement good, and no other. Returns false when the test does not know how.
-fn make_good(objects: &mut Objects, before: &Objects, key: &str, node: &str, failed: &Value) -> bool {
+fn make_good(objects: &mut Objects, before: &Objects, lacking: &Lacking<'_>, failed: &Value) -> bool {
+    let Lacking { key, node, .. } = *lacking;
     let subject = text(&failed["subject"]);
     match text(&failed["code"]) {
         "NodeUnschedulable" => objects.change_node(node, |json| json["spec"]["unschedulable"] = false.into()),
@@ -87,7 +103,9 @@ fn make_good(objects: &mut Objects, before: &Objects, key: &str, node: &str, fai
         "NodeAffinityMismatch" | "NodeNameMismatch" => objects.change_pod(key, drop_node_affinity),
         "HostPortConflict" => objects.change_pod(key, drop_host_ports),
         "TooManyPods" => {
-            let room = before.on(node).count() + 1;
+            // A reservation without an owner has a place of its own.
+            let here = |of: &&Value| of["status"]["nodeName"] == node && of["status"]["phase"] == "Available";
+            let room = before.on(node).count() + before.of_kind("Reservation").filter(here).count() + 1;
             objects.change_node(node, |json| {
                 json["status"]["allocatable"]["pods"] = room.to_string().into();
             });
@@ -95,6 +113,8 @@ fn make_good(objects: &mut Objects, before: &Objects, key: &str, node: &str, fai
         "InsufficientResource" => {
             let requested = requests(before.pod(key)).get(subject).copied().unwrap_or(0);
             let offered = allocatable(before.node(node), subject) + requested - free(before, node, subject);
+            // Not less than what another requirement has it offer.
+            let offered = offered.max(allocatable(objects.node(node), subject));
             let unit = if subject == "cpu" { "m" } else { "" };
             objects.change_node(node, |json| {
                 json["status"]["allocatable"][subject] = format!("{offered}{unit}").into();
@@ -113,7 +133,7 @@ fn make_good(objects: &mut Objects, before: &Objects, key: &str, node: &str, fai
             let placed: Vec<String> = objects.placed().map(|(key, _)| key.clone()).collect();
             placed.iter().for_each(|other| objects.change_pod(other, drop_pod_anti_affinity));
         }
-        code => return make_volumes_good(objects, key, node, code),
+        code => return make_volumes_good(objects, key, node, code) || lacking.make_good(objects, failed),
     }
     true
 }
@@ -172,15 +192,18 @@ pub(crate) fn look_at_would_free(case: &Case, pods: usize, tally: &mut Tally) {
             let Some(goes) = near["wouldFree"].as_array() else { continue };
             let node = text(&near["node"]);
             let mut objects = case.objects.only(std::slice::from_ref(&key));
-            let stays = goes.iter().find(|pod| !can_leave(case.objects.pod(text(pod))));
-            goes.iter().for_each(|pod| _ = objects.delete(text(pod)));
+            let comes_back = |pod: &&Value| !case.objects.is_free_to_go(text(pod));
+            let stays = goes.iter().find(comes_back);
+            goes.iter().for_each(|pod| _ = objects.delete_called(text(pod)));
             let class = if stays.is_some() { "names a pod that comes back" } else { "would free" };
             tally.check(case, class, single_on(&objects, &key, node), || {
                 format!("{key} does not bind on {node} without {goes:?} ({stays:?} comes back)")
             });
             if let Some(needless) = goes.iter().find(|pod| {
                 let mut fewer = case.objects.only(std::slice::from_ref(&key));
-                goes.iter().filter(|other| other != pod).for_each(|other| _ = fewer.delete(text(other)));
+                goes.iter()
+                    .filter(|other| other != pod)
+                    .for_each(|other| _ = fewer.delete_called(text(other)));
                 stays.is_none() && single_on(&fewer, &key, node)
             }) {
                 tally.check(case, "of which all would have to go", false, || {

@@ -57,17 +57,26 @@ fn places_beside(objects: &Objects, key: &str) -> bool {
     alone(&objects, &keys).contains_key(key)
 }
 
-/// Returns whether a pod is placed with everything gone that can go, or everything but what the pod wants beside it. The placed members of
-/// a gang stay where they hold its quorum.
-fn places_when_emptied(objects: &Objects, key: &str) -> [bool; 2] {
-    let all = places(&objects.emptied(&BTreeSet::new()), key, true);
+/// Returns whether a pod is placed with everything gone that can go, or everything but what the pod wants beside it. The
+/// placed members of a gang stay where they hold its quorum.
+fn places_when_emptied(objects: &Objects, key: &str, with_reservations: bool) -> [bool; 2] {
+    let emptied = |keeps: &BTreeSet<String>| {
+        let rest = objects.emptied_and_reported(keeps);
+        if with_reservations { rest } else { rest.without_reservations() }
+    };
+    let all = places(&emptied(&BTreeSet::new()), key, true);
     let mut keeps = wanted(objects, &objects.planned_with(key));
     if let Some(gang) = gang_of(objects.pod(key)) {
         let group = objects.gang_group(&gang);
         let is_own = |pod: &Value| gang_of(pod).is_some_and(|gang| group.contains(&gang));
         keeps.extend(objects.placed().filter(|(_, pod)| is_own(pod)).map(|(key, _)| key.clone()));
     }
-    [all, if keeps.is_empty() { all } else { places(&objects.emptied(&keeps), key, true) }]
+    [all, if keeps.is_empty() { all } else { places(&emptied(&keeps), key, true) }]
+}
+
+/// Returns whether an answer says that reservations would go too.
+pub(crate) fn says_reservations(said: &Value) -> bool {
+    text(&said["message"]).contains("Reservations")
 }
 
 fn one(case: &Case, key: &str, route: &str, said: &Value, tally: &mut Tally) {
@@ -94,7 +103,8 @@ fn one(case: &Case, key: &str, route: &str, said: &Value, tally: &mut Tally) {
         }
         "NotNow" => not_now(case, objects, (key, &class), said, tally),
         "NeverFits" => {
-            let [all, kept] = places_when_emptied(objects, key);
+            // It is said of pods: reservations stay.
+            let [all, kept] = places_when_emptied(objects, key, true);
             tally.check(case, &class, !all, || told("it is placed when all that can leave has left"));
             tally.check(case, &format!("{class}, targets kept"), !kept, || {
                 told("it is placed when all has left but what it wants beside it")
@@ -113,7 +123,7 @@ fn not_now(case: &Case, objects: &Objects, (key, class): (&str, &str), said: &Va
     let (leave, node) = (list(&said["wouldLeave"]), said["node"].as_str());
     if !leave.is_empty() {
         let mut rest = objects.clone();
-        let all_go = leave.iter().all(|pod| rest.delete(text(pod)));
+        let all_go = leave.iter().all(|pod| rest.delete_called(text(pod)));
         let binds = all_go
             && match node {
                 Some(node) if gang_of(objects.pod(key)).is_none() => single_on(&rest, key, node),
@@ -124,8 +134,9 @@ fn not_now(case: &Case, objects: &Objects, (key, class): (&str, &str), said: &Va
             format!("{key} does not bind on {node:?} without {leave:?} (all can leave: {all_go})")
         });
     }
-    let [all, kept] = places_when_emptied(objects, key);
-    tally.check(case, class, all || kept, || {
+    let is_placed = |with| places_when_emptied(objects, key, with).contains(&true);
+    let holds = is_placed(true) || says_reservations(said) && is_placed(false);
+    tally.check(case, class, holds, || {
         format!("{key}: NotNow, but it is not placed when all that can leave has left; {}", said["message"])
     });
 }

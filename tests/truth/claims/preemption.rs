@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::case::{Case, ask};
 use crate::made;
-use crate::objects::{can_leave, list, strip_gang, text};
+use crate::objects::{Plugins, can_leave, list, strip_gang, text};
 use crate::random::Rng;
 use crate::report::Tally;
 use crate::trial::{Live, pod_key, single_on};
@@ -19,10 +19,18 @@ pub(crate) fn look(case: &Case, times: usize, tally: &mut Tally) {
     }
 }
 
+/// Returns a priority above that of every pod that waits.
+fn priority(case: &Case) -> i64 {
+    match case.objects.plugins {
+        Plugins::InTree => 1000,
+        Plugins::Koordinator => 9999,
+    }
+}
+
 fn one(case: &Case, rng: &mut Rng, tally: &mut Tally) {
     let mut json = made::pod(rng, "important", 6);
     json["metadata"]["namespace"] = "default".into();
-    json["spec"]["priority"] = 1000.into();
+    json["spec"]["priority"] = priority(case).into();
     json["spec"]["containers"][0]["resources"]["requests"]["cpu"] = rng.pick(&["1", "2", "3"]).into();
     let is_meek = rng.chance(15);
     json["spec"]["preemptionPolicy"] = if is_meek { "Never" } else { "PreemptLowerPriority" }.into();
@@ -49,9 +57,9 @@ fn candidates(case: &Case, live: &Live, said: &Value, tally: &mut Tally) {
         let (node, victims) = (text(&candidate["node"]), list(&candidate["victims"]));
         let mut objects = live.objects.only(&[KEY.to_owned()]);
         let leave = victims.iter().all(|victim| can_leave(objects.pod(text(victim))));
-        let lower = victims
-            .iter()
-            .all(|victim| objects.pod(text(victim))["spec"]["priority"].as_i64().unwrap_or(0) < 1000);
+        let lower = victims.iter().all(|victim| {
+            objects.pod(text(victim))["spec"]["priority"].as_i64().unwrap_or(0) < priority(case)
+        });
         tally.check(case, "victims are below it", lower, || format!("{candidate}"));
         victims.iter().for_each(|victim| _ = objects.pods.remove(text(victim)));
         let class = if leave { "candidate" } else { "candidate with a pod that comes back" };

@@ -39,8 +39,10 @@ fn sentence(case: &Case, key: &str, body: &Value, tally: &mut Tally) {
     let summary = text(&body["summary"]);
     if let Some(own) = body["keyReason"].as_object() {
         // Of a pod that never fits, only what stands when all pods have left that can.
-        let all = list(&body["podReasons"]).iter().chain(list(&body["nearest"]["reasons"]));
         let few = if body["outlook"]["code"] == "NeverFits" { usize::MAX } else { 1 };
+        // Where a quota refuses the pod by now, no nearest nodes are told, but what the nodes said before.
+        let groups = list(&body["nodeGroups"]).iter().flat_map(|group| list(&group["reasons"]));
+        let all = list(&body["podReasons"]).iter().chain(list(&body["nearest"]["reasons"])).chain(groups);
         let first: Vec<_> = all.map(|reason| (&reason["code"], &reason["subject"])).take(few).collect();
         let is_gang = body["gang"].is_object();
         tally.agree(

@@ -1,14 +1,14 @@
 //! `POST /apis/v1/simulate` against what then happens: the same pods get places, on the same nodes, with the same
 //! victims.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use crate::case::Case;
 use crate::edits::{Done, apply};
 use crate::made;
-use crate::objects::{Objects, list, node_of, text};
+use crate::objects::{Objects, gang_of, is_aside, list, node_of, text};
 use crate::random::Rng;
 use crate::report::Tally;
 use crate::trial::Live;
@@ -99,6 +99,10 @@ fn one(case: &Case, question: &Question, tally: &mut Tally) {
     if said["meta"]["truncated"] == true {
         return tally.skip(case, "cut", || body.to_string());
     }
+    if loses_members(case, question) {
+        // That a gang had its quorum once is not in the objects.
+        return tally.skip(case, "members are deleted", || body.to_string());
+    }
     let mut objects = case.objects.only(&question.include);
     for edit in &question.edits {
         if let Done::Impossible(why) = apply(&mut objects, edit) {
@@ -109,7 +113,8 @@ fn one(case: &Case, question: &Question, tally: &mut Tally) {
         objects.put_pod(pod.clone());
     }
     let before = objects.clone();
-    let asked: Vec<String> = objects.pending().map(|(key, _)| key.clone()).collect();
+    let asked = objects.pending().filter(|(_, pod)| !is_aside(pod));
+    let asked: Vec<String> = asked.map(|(key, _)| key.clone()).collect();
     let mut live = Live::of(in_queue_order(objects, question));
     live.settle();
     let happened = live.places(&asked);
@@ -134,9 +139,11 @@ fn one(case: &Case, question: &Question, tally: &mut Tally) {
             format!("simulated {placements:?}, happened {happened:?}; {body}")
         });
     }
-    let mut victims: Vec<&str> = list(&said["victims"]).iter().map(|victim| text(&victim["pod"])).collect();
-    victims.sort_unstable();
     let was_placed = |key: &&str| before.pods.get(*key).is_some_and(|pod| node_of(&pod.json).is_some());
+    // A new pod may be evicted before or after its Binding.
+    let all = list(&said["victims"]).iter().map(|victim| text(&victim["pod"]));
+    let mut victims: Vec<&str> = all.filter(was_placed).collect();
+    victims.sort_unstable();
     let mut evicted: Vec<&str> =
         live.evicted.iter().map(|(victim, _)| victim.as_str()).filter(was_placed).collect();
     evicted.sort_unstable();
@@ -145,6 +152,15 @@ fn one(case: &Case, question: &Question, tally: &mut Tally) {
         format!("simulated {victims:?}, evicted {evicted:?}; {body}")
     });
     answers_agree(case, question, &said, &asked, tally);
+}
+
+/// Returns whether placed members of the gangs that are planned are deleted.
+fn loses_members(case: &Case, question: &Question) -> bool {
+    let gangs = question.include.iter().filter_map(|key| gang_of(case.objects.pod(key)));
+    let planned: BTreeSet<String> = gangs.flat_map(|gang| case.objects.gang_group(&gang)).collect();
+    let deleted = question.edits.iter().filter_map(|edit| edit["deletePod"].as_str());
+    let mut deleted = deleted.filter_map(|key| gang_of(case.objects.pod(key)));
+    deleted.any(|gang| planned.contains(&gang))
 }
 
 /// Gives the pods creation times in the order in which they stand in the queue: those that wait, then the new ones.

@@ -1,15 +1,21 @@
 //! Random clusters, as the objects of an API server: what users have, with the mistakes that users make.
 
 mod gangs;
+mod koordinator;
+mod load;
 mod nodes;
 mod pods;
+mod queues;
+mod reservations;
 mod volumes;
 
 use serde_json::{Value, json};
 
-use crate::objects::Objects;
+use crate::objects::{Objects, Plugins};
 use crate::random::Rng;
 
+pub(crate) use koordinator::{card, topology};
+pub(crate) use load::report_anew;
 pub(crate) use pods::pod;
 pub(crate) use volumes::DRIVER;
 
@@ -50,6 +56,17 @@ pub(crate) fn cluster(seed: u64) -> Objects {
     if theme.has_gangs {
         gangs::add(rng, &mut objects, &theme);
     }
+    objects
+}
+
+/// Makes the objects of a cluster on which Koordinator's plugins decide too.
+pub(crate) fn koordinator_cluster(seed: u64) -> Objects {
+    let mut objects = cluster(seed);
+    objects.plugins = Plugins::Koordinator;
+    koordinator::add(&mut Rng::new(seed, 3), &mut objects);
+    load::add(&mut Rng::new(seed, 5), &mut objects);
+    reservations::add(&mut Rng::new(seed, 6), &mut objects);
+    queues::add(&mut Rng::new(seed, 7), &mut objects);
     objects
 }
 

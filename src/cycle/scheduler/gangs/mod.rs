@@ -25,7 +25,7 @@ mod groups;
 mod orders;
 mod plan;
 mod preempt;
-mod resources;
+pub mod resources;
 mod search;
 mod status;
 mod trial;
@@ -92,7 +92,12 @@ impl GangBook {
 
     pub(crate) fn group_limits(&self) -> GroupLimits {
         let rules = self.common_rules().unwrap_or_default();
-        GroupLimits { gangs: rules.max_group_gangs, members: rules.max_group_members }
+        GroupLimits {
+            wait: rules.gang_wait,
+            policy: rules.match_policy,
+            gangs: rules.max_group_gangs,
+            members: rules.max_group_members,
+        }
     }
 
     /// Returns the rules of the first profile that has any. Settings that hold for all gangs alike come from them.

@@ -39,6 +39,16 @@ fn sum(cluster: &Cluster, of: impl Fn(NodeIdx) -> i64) -> i64 {
     cluster.present().iter().fold(0_i64, |sum, node| sum.saturating_add(of(*node)))
 }
 
+/// Returns how much of a resource is free in the whole cluster, and in use by placed members of a gang.
+pub fn free_for(cluster: &Cluster, gang: &Gang, name: &Name) -> i64 {
+    let columns = cluster.columns();
+    let Some(resource) = columns.find(name) else { return 0 };
+    let free = sum(cluster, |node| columns.free(node, resource).max(0));
+    let placed = gang.members.keys().filter_map(|id| cluster.pod(*id)).filter(|r| r.node.is_some());
+    let own = placed.filter_map(|r| r.pod.spec.requests.list.named().find(|(n, _)| n == name));
+    own.map(|(_, amount)| amount).fold(free, i64::saturating_add)
+}
+
 impl Scheduler {
     /// Returns a refusal if the whole cluster has less free than a gang's `minResources`. What the gang's members
     /// already hold counts as free.
@@ -47,7 +57,7 @@ impl Scheduler {
             let Some(gang) = self.cluster.gangs().get(key).filter(|_| *need > 0) else { continue };
             let Some(wanted) = &gang.definition.min_resources else { continue };
             for (name, amount) in wanted.named() {
-                let free = self.free(gang, &name);
+                let free = free_for(&self.cluster, gang, &name);
                 if free < amount {
                     let (asks, free) = (format_amount(&name, amount), format_amount(&name, free));
                     let message = format!("{key}: minResources asks for {asks} of {name}, {free} are free");
@@ -64,14 +74,5 @@ impl Scheduler {
             }
         }
         None
-    }
-
-    fn free(&self, gang: &Gang, name: &Name) -> i64 {
-        let columns = self.cluster.columns();
-        let Some(resource) = columns.find(name) else { return 0 };
-        let free = sum(&self.cluster, |node| columns.free(node, resource).max(0));
-        let placed = gang.members.keys().filter_map(|id| self.cluster.pod(*id)).filter(|r| r.node.is_some());
-        let own = placed.filter_map(|r| r.pod.spec.requests.list.named().find(|(n, _)| n == name));
-        own.map(|(_, amount)| amount).fold(free, i64::saturating_add)
     }
 }

@@ -12,7 +12,7 @@ use pellucid_cluster::gangs::Release;
 use pellucid_cluster::{ClusterEvent, Stage};
 use pellucid_model::gang::Dialect;
 use pellucid_model::{GangKey, Now, Pod, PodId};
-use pellucid_queue::Unit;
+use pellucid_queue::{Unit, UnitId};
 use pellucid_recording::Outcome;
 use pellucid_recording::flight::FlightEvent;
 use pellucid_recording::gang_verdict::{GangOutcome, GangRefusal, member_refusal};
@@ -168,7 +168,7 @@ impl Scheduler {
     }
 
     /// Gives up the places of a group's waiting members. They are retried together, when the caller decides.
-    pub(super) fn release_waiting(&mut self, rep: &GangKey, code: ReasonCode, message: &str, now: Now) {
+    pub(crate) fn release_waiting(&mut self, rep: &GangKey, code: ReasonCode, message: &str, now: Now) {
         let Some(keys) = self.gangs.groups.get(rep).map(|g| g.keys.clone()) else { return };
         let waiting = self.waiting_of(&keys);
         if waiting.is_empty() {
@@ -202,6 +202,11 @@ impl Scheduler {
         let outcome = GangOutcome::Released { code, message: message.into(), members };
         self.keep_gang_verdict(&keys, attempts, outcome, now);
         self.wake_all(&events, now);
+    }
+
+    /// Returns the unit of a group's pending members.
+    pub(crate) fn unit_of_group(&self, rep: &GangKey) -> Option<UnitId> {
+        self.gangs.groups.get(rep)?.unit
     }
 
     /// Moves a placed pod of a group to an in-flight unit of its own.

@@ -19,26 +19,44 @@ const MOST_NAMED: usize = 5;
 const LEAST_PLANS: usize = 6;
 const MOST_PLANS: usize = 120;
 const MOST_PODS: usize = 20_000;
+/// Largest number of groups whose waits are let run out.
+const MOST_WAITING: usize = 4;
 
 /// Whether a fix holds in company.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum InCompany {
-    /// The pod, or the gang's quorum with the member that is asked about, has its place at the end.
-    Holds,
+    /// The pod, or the gang's quorum with the member that is asked about, has its place at the end: that of the pod or the
+    /// member is on this node, however the change is carried out.
+    Holds(Option<Name>),
     /// It has none. These went to where it has its place without others, in this order; none if what it needs is taken
     /// elsewhere.
     Taken(Vec<PodKey>),
-    /// It was not tried, a pod comes back in a way that is not known, it is taken by pods of which some wait at Permit, or
-    /// it depends on how fast the parts follow each other, on who is tried in between, or on when pods leave that are being
-    /// deleted.
+    /// It was not tried, a pod comes back in a way that is not known, or it depends on how fast the parts follow each other,
+    /// on who is tried in between, on when pods leave that are being deleted, or on when gangs that wait give up their
+    /// places.
     Unknown,
 }
 
 impl InCompany {
+    pub(super) fn holds(&self) -> bool {
+        matches!(self, Self::Holds(_))
+    }
+
+    /// Returns what is said in this plan and another one.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Holds(node), Self::Holds(place)) => {
+                Self::Holds(node.filter(|node| Some(node) == place.as_ref()))
+            }
+            (said @ Self::Taken(_), Self::Taken(_)) => said,
+            _ => Self::Unknown,
+        }
+    }
+
     /// Returns the name in bodies.
     pub(super) fn as_str(&self) -> &'static str {
         match self {
-            Self::Holds => "holds",
+            Self::Holds(_) => "holds",
             Self::Taken(_) => "taken",
             Self::Unknown => "unknown",
         }
@@ -53,6 +71,10 @@ enum Leaving {
     /// When all others have been tried after the change, or after its first part.
     Afterwards,
 }
+
+/// Where the pods that are asked about stand in the queue after the first step, and when the pods leave that are being
+/// deleted.
+type When = (Option<QueueEnd>, Leaving);
 
 /// Plans changes with all other pending pods, as often as is allowed.
 pub(super) struct Company<'s> {
@@ -107,7 +129,7 @@ impl<'s> Company<'s> {
     pub(super) fn judge(&mut self, parts: &[Part], node: Option<&str>) -> InCompany {
         let deletes = parts.iter().any(|part| matches!(part.edit, Edit::DeletePod(_)));
         if !self.has_others && !deletes {
-            return InCompany::Holds;
+            return InCompany::Holds(node.map(Name::new));
         }
         let mut parts = parts.to_vec();
         put_in_order(&mut parts);
@@ -115,8 +137,7 @@ impl<'s> Company<'s> {
         if !self.has_terminating || said == InCompany::Unknown {
             return said;
         }
-        let other = self.judged(&parts, node, Leaving::Before);
-        if other.as_str() == said.as_str() { said } else { InCompany::Unknown }
+        said.and(self.judged(&parts, node, Leaving::Before))
     }
 
     fn judged(&mut self, parts: &[Part], node: Option<&str>, leaving: Leaving) -> InCompany {
@@ -126,47 +147,63 @@ impl<'s> Company<'s> {
         let one_by_one: Vec<&[Part]> = parts.chunk_by(|a, b| is_node(a) && is_node(b)).collect();
         let queue_end = match &together {
             _ if one_by_one.len() < 2 => return together,
-            InCompany::Holds => QueueEnd::Back,
+            InCompany::Holds(_) => QueueEnd::Back,
             InCompany::Taken(_) => QueueEnd::Front,
             InCompany::Unknown => return together,
         };
-        let apart = self.tried(&one_by_one, (Some(queue_end), leaving), node);
-        let is_same = apart.as_str() == together.as_str();
-        if is_same { together } else { InCompany::Unknown }
+        together.and(self.tried(&one_by_one, (Some(queue_end), leaving), node))
     }
 
     /// Carries out steps of a change, the others being planned after each.
-    fn tried(
-        &mut self,
-        steps: &[&[Part]],
-        when: (Option<QueueEnd>, Leaving),
-        node: Option<&str>,
-    ) -> InCompany {
-        let Some(left) = self.left.checked_sub(steps.len()) else {
-            self.is_cut = true;
-            return InCompany::Unknown;
-        };
-        self.left = left;
-        let Some(simulation) = self.planned(steps, when) else { return InCompany::Unknown };
-        let is_moved = steps.iter().all(|parts| are_moved(parts, &simulation));
-        if simulation.truncated || simulation.is_unsure || !is_moved {
-            return InCompany::Unknown;
-        }
+    fn tried(&mut self, steps: &[&[Part]], when: When, node: Option<&str>) -> InCompany {
+        let Some(mut simulation) = self.planned(steps, when) else { return InCompany::Unknown };
         if self.is_met(&simulation) {
-            return InCompany::Holds;
+            return InCompany::Holds(self.place_of(&simulation));
         }
-        // A place that is held at Permit is given up again when nobody knows.
         if simulation.is_waiting() {
-            return InCompany::Unknown;
+            match self.outlasting(&simulation, steps, when) {
+                Some(later) => simulation = later,
+                None => return InCompany::Unknown,
+            }
         }
         let nodes = match self.of {
             Target::Pod(_) => node.map(Name::new).into_iter().collect(),
             Target::Gang(key) => self.nodes_of_gang(key, steps),
         };
         let own = self.own();
-        let others =
-            simulation.placed().into_iter().filter(|(key, at)| nodes.contains(*at) && !own.contains(key));
+        let is_other = |key: &PodKey, at: &Name| {
+            nodes.contains(at) && !own.contains(key) && !simulation.is_waiting_pod(key)
+        };
+        let others = simulation.placed().into_iter().filter(|(key, at)| is_other(key, at));
         InCompany::Taken(others.map(|(key, _)| key.clone()).take(MOST_NAMED).collect())
+    }
+
+    /// Lets the waits of the gangs run out that have places at Permit at the end of a plan: one after another and all at
+    /// once, each tried again before and after the others. Returns the last of these plans if none of them gives the pod or
+    /// the gang its place; `None` also when there are too many groups or plans.
+    fn outlasting(&mut self, planned: &Simulation, steps: &[&[Part]], when: When) -> Option<Simulation> {
+        let waiting = planned.waiting_groups().filter(|groups| groups.len() <= MOST_WAITING)?;
+        let apart: Vec<&[GangKey]> = waiting.chunks(1).collect();
+        let together = [waiting.as_slice()];
+        let mut ways = vec![(apart.as_slice(), QueueEnd::Front)];
+        ways.extend((waiting.len() > 1).then_some((&together[..], QueueEnd::Back)));
+        ways.push((apart.as_slice(), QueueEnd::Back));
+        let mut last = None;
+        for (groups, again) in ways {
+            let mut simulation = self.planned(steps, when)?;
+            for group in groups {
+                simulation.end_waits(group, again);
+                if self.is_met(&simulation) {
+                    return None;
+                }
+                simulation.call_back();
+                if self.is_met(&simulation) || simulation.is_cut() {
+                    return None;
+                }
+            }
+            last = Some(simulation);
+        }
+        last
     }
 
     /// Returns the nodes on which a change gives a gang's pending members places when nobody else is tried.
@@ -184,11 +221,19 @@ impl<'s> Company<'s> {
         self.own().iter().filter_map(node).collect()
     }
 
-    fn planned(
-        &self,
-        steps: &[&[Part]],
-        (queue_end, leaving): (Option<QueueEnd>, Leaving),
-    ) -> Option<Simulation> {
+    /// Plans a change in steps, if there is a plan left and its result is sure.
+    fn planned(&mut self, steps: &[&[Part]], when: When) -> Option<Simulation> {
+        let Some(left) = self.left.checked_sub(steps.len()) else {
+            self.is_cut = true;
+            return None;
+        };
+        self.left = left;
+        let simulation = self.carried_out(steps, when)?;
+        let is_moved = steps.iter().all(|parts| are_moved(parts, &simulation));
+        (is_moved && !simulation.is_cut()).then_some(simulation)
+    }
+
+    fn carried_out(&self, steps: &[&[Part]], (queue_end, leaving): When) -> Option<Simulation> {
         let mut simulation = Simulation::of(self.snapshot, self.now);
         if let Some(queue_end) = queue_end {
             simulation.queue_at(self.own(), queue_end);
@@ -216,6 +261,18 @@ impl<'s> Company<'s> {
             simulation.plan(true);
         }
         Some(simulation)
+    }
+
+    /// Returns the node of the pod, or of the member that is asked about.
+    fn place_of(&self, simulation: &Simulation) -> Option<Name> {
+        let asked = match self.of {
+            Target::Pod(key) => Some(key),
+            Target::Gang(_) => self.member,
+        };
+        match simulation.fate(asked?) {
+            Fate::Placed { node, .. } => Some(node.clone()),
+            _ => None,
+        }
     }
 
     /// Returns the pods that are asked about.

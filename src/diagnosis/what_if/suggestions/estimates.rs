@@ -6,10 +6,10 @@
 use pellucid_api::reason::ReasonCode;
 use pellucid_cycle::what_if::edit::Edit;
 use pellucid_cycle::what_if::exhaustive::Requirement;
-use pellucid_model::{Name, NodeIdx};
+use pellucid_model::{GangKey, Name, NodeIdx};
 
 use super::labels;
-use super::parts::{Part, Side, cut_cost};
+use super::parts::{Part, Side, cut_cost, is_tied};
 use super::victims::{self, DELETE};
 use crate::requirements::{PodRequirements, missing};
 
@@ -28,12 +28,16 @@ pub(super) enum Kind {
     DropNodeAffinity,
     DropHostPorts,
     RelaxSpread,
-    DropPodAffinity,
-    DropPodAntiAffinity,
+    RelaxPodAffinity,
+    RelaxPodAntiAffinity,
     /// Requests this much of a resource.
     Request(Name, i64),
     Delete,
     CopyNode,
+    /// Lowers the quorum of this gang.
+    Quorum(GangKey),
+    /// Lowers what must be free of this resource before a gang is planned.
+    MinResource(Name),
     /// Makes an object this one, as a text.
     Object(String),
     Other,
@@ -54,10 +58,12 @@ impl Kind {
             Edit::DropNodeAffinity(_) => Self::DropNodeAffinity,
             Edit::DropHostPorts(_) => Self::DropHostPorts,
             Edit::RelaxSpread(_) => Self::RelaxSpread,
-            Edit::DropPodAffinity(_) => Self::DropPodAffinity,
-            Edit::DropPodAntiAffinity(_) => Self::DropPodAntiAffinity,
+            Edit::RelaxPodAffinity(_) => Self::RelaxPodAffinity,
+            Edit::RelaxPodAntiAffinity(_) => Self::RelaxPodAntiAffinity,
             Edit::SetRequest { resource, amount, .. } => Self::Request(resource.clone(), *amount),
             Edit::DeletePod(_) => Self::Delete,
+            Edit::SetQuorum { gang, .. } => Self::Quorum(gang.clone()),
+            Edit::SetMinResource { resource, .. } => Self::MinResource(resource.clone()),
             Edit::CopyNode { .. } => Self::CopyNode,
             _ => Self::Other,
         }
@@ -158,20 +164,22 @@ fn of_pod(asked: &PodRequirements<'_>, node: NodeIdx, requirement: &Requirement)
             (available > 0).then(|| (Kind::Request(resource, available), cut_cost(requested, available)))?
         }
         ReasonCode::UntoleratedTaint => (Kind::Tolerate, 20),
-        ReasonCode::NodeAffinityMismatch | ReasonCode::NodeNameMismatch => (Kind::DropNodeAffinity, 45),
+        ReasonCode::NodeAffinityMismatch | ReasonCode::NodeNameMismatch if !is_tied(asked) => {
+            (Kind::DropNodeAffinity, 45)
+        }
         ReasonCode::HostPortConflict => (Kind::DropHostPorts, 45),
         code => match requirement.plugin {
             "PodTopologySpread" => (Kind::RelaxSpread, 40),
             "InterPodAffinity"
                 if code == ReasonCode::PodAffinityMismatch && !spec.pod_affinity.required.is_empty() =>
             {
-                (Kind::DropPodAffinity, 50)
+                (Kind::RelaxPodAffinity, 50)
             }
             "InterPodAffinity"
                 if code == ReasonCode::PodAntiAffinityConflict
                     && !spec.pod_anti_affinity.required.is_empty() =>
             {
-                (Kind::DropPodAntiAffinity, 50)
+                (Kind::RelaxPodAntiAffinity, 50)
             }
             _ => return None,
         },

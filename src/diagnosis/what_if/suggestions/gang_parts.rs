@@ -1,21 +1,23 @@
-//! Parts of a gang's fixes: another quorum; and what a fix does to the whole gang.
+//! Parts of a gang's fixes: another quorum, less that must be free before it is planned; and what a fix does to the whole gang.
 
 use std::collections::BTreeSet;
 
 use pellucid_api::reason::Resolver;
 use pellucid_api::rest::explain::OwnerOf;
-use pellucid_api::rest::simulate::{EditBody, SetQuorum};
+use pellucid_api::rest::simulate::{EditBody, SetMinResource, SetQuorum};
 use pellucid_api::rest::suggestions::{Fix, GangEffect};
 use pellucid_cluster::PodRecord;
 use pellucid_cluster::gangs::{Gang, GangFrom};
 use pellucid_cycle::Snapshot;
+use pellucid_cycle::scheduler::gangs::resources::free_for;
 use pellucid_cycle::what_if::edit::Edit;
 use pellucid_model::gang::Dialect;
-use pellucid_model::{GangKey, ObjectKind};
+use pellucid_model::quantity::format_amount;
+use pellucid_model::{GangKey, Name, ObjectKind};
 use serde_json::json;
 
 use super::owners::MOST_NAMED;
-use super::parts::Part;
+use super::parts::{Part, cut_cost, round};
 use crate::owner::owner;
 
 /// Largest number of controllers that commands and answers name.
@@ -33,6 +35,29 @@ pub(super) fn set_quorum(snapshot: &Snapshot, gang: &Gang, min: u32) -> Part {
     // A native PodGroup cannot be changed once it is there.
     let recreate = matches!(gang.definition.from, GangFrom::PodGroup(ObjectKind::PodGroupNative));
     Part { command, recreate, resolver: Resolver::PodOwner, ..Part::new(edit, body, text, cost) }
+}
+
+/// Builds the parts that lower what must be free before a gang is planned to what is free, of each resource of which more
+/// is asked.
+pub(super) fn set_min_resources(snapshot: &Snapshot, gang: &Gang) -> Vec<Part> {
+    let (key, wanted) = (&gang.key, gang.definition.min_resources.iter());
+    let GangFrom::PodGroup(kind) = gang.definition.from else { return Vec::new() };
+    let Some(group) = kind.as_str().strip_prefix("PodGroup.") else { return Vec::new() };
+    let part = |(resource, was): (Name, i64)| {
+        let free = round(&resource, free_for(&snapshot.cluster, gang, &resource).max(0));
+        let (to, from) = (format_amount(&resource, free), format_amount(&resource, was));
+        let patch = json!({"spec": {"minResources": {resource.as_str(): to}}});
+        let GangKey { namespace, name } = key;
+        let command =
+            format!("kubectl -n {namespace} patch podgroups.{group} {name} --type=merge -p '{patch}'");
+        let text = format!("lower minResources of PodGroup {key} to {to} of {resource} instead of {from}");
+        let body =
+            SetMinResource { gang: key.to_string(), resource: resource.to_string(), amount: to.clone() };
+        let edit = Edit::SetMinResource { gang: key.clone(), resource, amount: free };
+        let part = Part::new(edit, EditBody::SetMinResource(body), text, cut_cost(was, free));
+        (free < was).then(|| Part { resolver: Resolver::PodOwner, ..part.with_command(command) })
+    };
+    wanted.flat_map(|list| list.named()).filter_map(part).collect()
 }
 
 /// Returns the command that sets a quorum where the gang's dialect declares it.

@@ -20,7 +20,6 @@ use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId, cancellation};
 
 use super::advised;
 use super::conflicts::conflicts;
-use super::gang_parts::set_quorum;
 use super::parts::{Part, changed, copy_node, cost, of_cluster, of_pod, remove_gates, set_request, without};
 use super::search::{Candidate, Found, are_moved, is_known, rank};
 use super::victims::delete_pod;
@@ -106,7 +105,7 @@ pub(super) struct Search<'s> {
     pub(super) key: &'s GangKey,
     pub(super) gang: &'s Gang,
     /// The gangs that are planned together.
-    group: Vec<GangKey>,
+    pub(super) group: Vec<GangKey>,
     /// The member that has to have a place beside the quorum.
     pub(super) member: Option<PodId>,
     now: Now,
@@ -139,6 +138,8 @@ impl<'s> Search<'s> {
     fn found(&self, asked: Option<&PodRequirements<'_>>, of: &Planned<'_>, most: usize) -> Vec<Candidate> {
         let look = of.look;
         let mut tried: Vec<Tried> = self.by_gates().into_iter().chain(self.by_quorum(look)).collect();
+        tried.extend(self.by_quorums(look));
+        tried.extend(self.by_min_resources());
         // While the group cannot be planned, no room helps.
         if let Some(asked) = asked.filter(|_| look.slots_now.is_some()) {
             tried.extend(self.by_advice(asked));
@@ -180,14 +181,6 @@ impl<'s> Search<'s> {
         (!gates.is_empty()).then_some(Tried { parts, slots: None })
     }
 
-    /// Lowers the quorum to what has places now, or to the members that are there.
-    fn by_quorum(&self, look: &GangOutlook) -> Option<Tried> {
-        let ready = || self.pending().filter(|id| self.is_ready(*id)).count() as u32;
-        let min = self.gang.counted() + look.slots_now.unwrap_or_else(ready);
-        let is_less = min > 0 && min < self.gang.definition.min && !self.gang.definition.is_basic;
-        is_less.then(|| Tried { parts: vec![set_quorum(self.snapshot, self.gang, min)], slots: None })
-    }
-
     /// Lets the pods go whose end was found to give a quorum, if they are few.
     fn by_leaving(&self, asked: &PodRequirements<'_>, outlook: &Outlook) -> Option<Tried> {
         let pods = &outlook.would_leave;
@@ -202,12 +195,12 @@ impl<'s> Search<'s> {
         all.into_iter().map(|parts| Tried { parts, slots: None }).collect()
     }
 
-    fn pending(&self) -> impl Iterator<Item = PodId> {
+    pub(super) fn pending(&self) -> impl Iterator<Item = PodId> {
         let is_pending = |id: &PodId| self.snapshot.cluster.pod(*id).is_some_and(|r| r.node.is_none());
         self.gang.members.keys().copied().filter(is_pending)
     }
 
-    fn is_ready(&self, id: PodId) -> bool {
+    pub(super) fn is_ready(&self, id: PodId) -> bool {
         self.snapshot.cluster.pod(id).is_some_and(|record| record.pod.gates.is_empty())
     }
 

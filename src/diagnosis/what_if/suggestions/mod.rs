@@ -5,8 +5,8 @@
 //! order nodes are tried, `labels` and `victims` make parts,
 //! `advised` those that plugins propose; `commands` and `owners` say how they are done, `company` tries a fix with the other pending pods.
 //! `conflicts` finds
-//! requirements that no node satisfies together, `gangs` searches for changes that place a quorum, and `gang_advice` for those that
-//! plugins propose member by member. A reason
+//! requirements that no node satisfies together, `gangs` searches for changes that place a quorum, `gang_terms` for those of what gangs
+//! declare, and `gang_advice` for those that plugins propose member by member. A reason
 //! without a part, such as a missing volume or claim, has only the remedy in its text.
 
 mod advised;
@@ -16,6 +16,7 @@ mod conflicts;
 mod estimates;
 mod gang_advice;
 mod gang_parts;
+mod gang_terms;
 mod gangs;
 mod labels;
 mod owners;
@@ -126,7 +127,7 @@ fn body(snapshot: &Snapshot, (namespace, name): (&str, &str), mut found: Found, 
     meta.truncated = found.truncated;
     found.fixes.sort_by_cached_key(|fix| {
         let (cost, edits) = rank(&fix.parts);
-        (cost, fix.company != Some(InCompany::Holds), edits)
+        (cost, !fix.company.as_ref().is_some_and(InCompany::holds), edits)
     });
     Suggestions {
         meta,
@@ -156,6 +157,10 @@ fn fix_body(snapshot: &Snapshot, fix: Candidate) -> Fix {
     let cost = cost(&parts);
     let owner = parts.iter().find_map(|part| part.owner.clone());
     let in_company = company.as_ref().map(|company| company.as_str().to_owned());
+    let node_in_company = match &company {
+        Some(InCompany::Holds(node)) => node.as_ref().map(ToString::to_string),
+        _ => None,
+    };
     let taken_by = match company {
         Some(InCompany::Taken(pods)) => pods.iter().map(ToString::to_string).collect(),
         _ => Vec::new(),
@@ -176,6 +181,7 @@ fn fix_body(snapshot: &Snapshot, fix: Candidate) -> Fix {
         node,
         slots,
         in_company,
+        node_in_company,
         taken_by,
         widened,
         gang: None,

@@ -85,10 +85,8 @@ pub(super) fn command(owner: Option<&OwnerOf>, pods: &[&Pod], edit: &Edit, among
             }
             place.removed(&gone)
         }
-        Edit::DropPodAffinity(_) => place.removed(&json!({"affinity": {"podAffinity": {REQUIRED: null}}})),
-        Edit::DropPodAntiAffinity(_) => {
-            place.removed(&json!({"affinity": {"podAntiAffinity": {REQUIRED: null}}}))
-        }
+        Edit::RelaxPodAffinity(_) => Some(place.preferring("podAffinity")),
+        Edit::RelaxPodAntiAffinity(_) => Some(place.preferring("podAntiAffinity")),
         Edit::DropHostPorts(_) => {
             let spec = place.spec;
             Some(place.filtered(&format!(
@@ -106,6 +104,7 @@ pub(super) fn command(owner: Option<&OwnerOf>, pods: &[&Pod], edit: &Edit, among
     }
 }
 
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 
 fn place<'a>(owner: Option<&OwnerOf>, pods: &'a [&'a Pod], among: Among) -> Option<Place<'a>> {
@@ -217,6 +216,16 @@ impl Place<'_> {
         ))
     }
 
+    /// Returns the command that makes what pods require of other pods a preference.
+    fn preferring(&self, field: &str) -> String {
+        let term = "{weight: 100, podAffinityTerm: .}";
+        self.filtered(&format!(
+            "({}.affinity.{field} | select(.{REQUIRED})) |= \
+             (.{PREFERRED} += (.{REQUIRED} | map({term})) | del(.{REQUIRED}))",
+            self.spec
+        ))
+    }
+
     /// Returns the command that removes fields of the pod's spec, given as nulls.
     fn removed(&self, nulls: &Value) -> Option<String> {
         let (kubectl, object) = (self.kubectl(), &self.object);
@@ -244,24 +253,30 @@ fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// Returns the field that decides how much of a resource a pod requests when it is to request this amount; `None` if that
-/// is the only container, or there is no such field.
+/// Returns the field that decides how much of a resource a pod with several containers requests when it is to request this
+/// amount.
 pub(super) fn request_field<'p>(pod: &'p Pod, resource: &Name, amount: i64) -> Option<&'p RequestField> {
     pod.request_fields.iter().find(|field| field.resource == *resource && field.rest <= amount)
 }
 
-/// Returns the path below the pod's spec of the resources that decide what pods request, if it is one for all of them.
-fn resources_of(pods: &[&Pod], (resource, amount): (&Name, i64)) -> Option<String> {
+/// Returns the path below the pod's spec of the resources that decide what pods request, and the amount there with which
+/// the pods request what they are to, if both are the same for all of them.
+fn resources_of(pods: &[&Pod], (resource, amount): (&Name, i64)) -> Option<(String, i64)> {
     if pods.iter().all(|pod| pod.requests_of_one) {
-        return Some(".containers[0].resources".into());
+        return Some((".containers[0].resources".into(), amount));
     }
     let fields = pods.iter().map(|pod| request_field(pod, resource, amount));
     let fields = fields.collect::<Option<Vec<_>>>()?;
-    let first = &fields.first()?.init_container;
-    fields.iter().all(|field| field.init_container == *first).then(|| match first {
-        Some((at, _)) => format!(".initContainers[{at}].resources"),
-        None => ".resources".into(),
-    })
+    let place = |field: &RequestField| {
+        let path = match (&field.init_container, &field.container) {
+            (Some((at, _)), _) => format!(".initContainers[{at}].resources"),
+            (None, Some((at, _))) => format!(".containers[{at}].resources"),
+            (None, None) => ".resources".to_owned(),
+        };
+        (path, amount - field.beside)
+    };
+    let first = place(fields.first()?);
+    fields.iter().all(|field| place(field) == first).then_some(first)
 }
 
 /// Returns the command that sets a request, if one field decides what the pod requests.
@@ -270,7 +285,7 @@ fn set_request(
     (resource, amount): (&Name, i64),
     instead_of: Option<&Name>,
 ) -> Option<String> {
-    let path = resources_of(place.pods, (resource, amount))?;
+    let (path, amount) = resources_of(place.pods, (resource, amount))?;
     let is_of_one = place.pods.iter().all(|pod| pod.requests_of_one);
     if instead_of.is_some() && !is_of_one {
         return None;

@@ -135,10 +135,17 @@ fn requested_in(pod: &Pod, resource: &Name, amount: i64) -> String {
     if pod.requests_of_one {
         return String::new();
     }
-    match request_field(pod, resource, amount).map(|field| &field.init_container) {
-        Some(Some((_, name))) => format!(" in init container {name}"),
-        Some(None) => " in spec.resources".into(),
-        None => ", all its containers together".into(),
+    let Some(field) = request_field(pod, resource, amount) else {
+        return ", all its containers together".into();
+    };
+    let place = match (&field.init_container, &field.container) {
+        (Some((_, name)), _) => format!("init container {name}"),
+        (None, Some((_, name))) => format!("container {name}"),
+        (None, None) => "spec.resources".into(),
+    };
+    match field.beside {
+        0 => format!(" in {place}"),
+        beside => format!(" in all: {} in {place}", format_amount(resource, amount - beside)),
     }
 }
 
@@ -155,13 +162,15 @@ fn relaxed(
             (available > 0).then(|| set_request(&asked.record.pod.spec, of, resource, available))
         }
         ReasonCode::UntoleratedTaint => Some(tolerate(of, taint_of(asked, node, requirement)?)),
-        ReasonCode::NodeAffinityMismatch | ReasonCode::NodeNameMismatch => Some(drop_part(
-            of,
-            Edit::DropNodeAffinity,
-            EditBody::DropNodeAffinity,
-            "let it run on other nodes (no nodeSelector, no required node affinity)",
-            45,
-        )),
+        ReasonCode::NodeAffinityMismatch | ReasonCode::NodeNameMismatch if !is_tied(asked) => {
+            Some(drop_part(
+                of,
+                Edit::DropNodeAffinity,
+                EditBody::DropNodeAffinity,
+                "let it run on other nodes (no nodeSelector, no required node affinity)",
+                45,
+            ))
+        }
         ReasonCode::HostPortConflict => {
             Some(drop_part(of, Edit::DropHostPorts, EditBody::DropHostPorts, "take no host port", 45))
         }
@@ -179,22 +188,27 @@ fn relaxed(
     }
 }
 
+/// Returns whether the pod's controller names its node, and would name it again.
+pub(super) fn is_tied(asked: &PodRequirements<'_>) -> bool {
+    asked.record.pod.spec.is_daemon
+}
+
 fn affinity(asked: &PodRequirements<'_>, of: &Target, requirement: &Requirement) -> Option<Part> {
     let spec = &asked.record.pod.spec;
     match requirement.reason.code {
         ReasonCode::PodAffinityMismatch if !spec.pod_affinity.required.is_empty() => Some(drop_part(
             of,
-            Edit::DropPodAffinity,
-            EditBody::DropPodAffinity,
-            "require no other pods beside it (no required podAffinity)",
+            Edit::RelaxPodAffinity,
+            EditBody::RelaxPodAffinity,
+            "only prefer other pods beside it (podAffinity preferred, not required)",
             50,
         )),
         ReasonCode::PodAntiAffinityConflict if !spec.pod_anti_affinity.required.is_empty() => {
             Some(drop_part(
                 of,
-                Edit::DropPodAntiAffinity,
-                EditBody::DropPodAntiAffinity,
-                "bear other pods near it (no required podAntiAffinity)",
+                Edit::RelaxPodAntiAffinity,
+                EditBody::RelaxPodAntiAffinity,
+                "only prefer to be away from other pods (podAntiAffinity preferred, not required)",
                 50,
             ))
         }
@@ -235,7 +249,7 @@ pub(super) fn remove_gates(of: &Target, gates: &[Name]) -> Part {
 }
 
 /// Returns an amount of bytes in whole mebibytes, not more than it is, as people state it; other amounts as they are.
-fn round(resource: &str, amount: i64) -> i64 {
+pub(super) fn round(resource: &str, amount: i64) -> i64 {
     let mebibyte = 1 << 20;
     let is_bytes = format_amount(resource, mebibyte) == "1Mi";
     if is_bytes && amount > mebibyte { amount - amount % mebibyte } else { amount }

@@ -85,7 +85,7 @@ pub(super) fn fixes(snapshot: &Snapshot, asked: &PodRequirements<'_>, most: usiz
     for fix in &mut found.fixes {
         fix.company = Some(company.judge(&fix.parts, fix.node.as_deref()));
     }
-    let holds = |fix: &Candidate| fix.company == Some(InCompany::Holds);
+    let holds = |fix: &Candidate| fix.company.as_ref().is_some_and(InCompany::holds);
     if company.can_plan() && !found.fixes.is_empty() && !found.fixes.iter().any(holds) {
         let other = search.other_that_holds(&mut line, &found.fixes, &mut company);
         if let Some(other) = other.or_else(|| search.widened(&found.fixes, &mut company)) {
@@ -294,7 +294,7 @@ impl Search<'_> {
                 continue;
             };
             let judged = company.judge(&parts, Some(&node));
-            if judged == InCompany::Holds {
+            if judged.holds() {
                 let (node, company) = (Some(node), Some(judged));
                 return Some(Candidate { parts, node, company, ..Candidate::default() });
             }
@@ -317,18 +317,17 @@ impl Search<'_> {
                 continue;
             }
             let Some(n) = self.fewest(company, |n| copies(&base, n)) else { continue };
-            let Some((parts, node)) = self.shrunk_in_company(copies(&base, n), company) else { continue };
-            let company = Some(InCompany::Holds);
-            let least = self.shrunk(parts.clone());
-            let widened = least.is_none_or(|(least, _)| least.len() < parts.len());
-            return Some(Candidate { parts, node, company, widened, slots: None });
+            let Some(fix) = self.shrunk_in_company(copies(&base, n), company) else { continue };
+            let least = self.shrunk(fix.parts.clone());
+            let widened = least.is_none_or(|(least, _)| least.len() < fix.parts.len());
+            return Some(Candidate { widened, ..fix });
         }
         None
     }
 
     /// Returns the smallest number of new nodes with which a change holds in company, assuming that more never harm.
     fn fewest(&self, company: &mut Company<'_>, change: impl Fn(usize) -> Vec<Part>) -> Option<usize> {
-        let mut holds = |n: usize| company.judge(&change(n), None) == InCompany::Holds;
+        let mut holds = |n: usize| company.judge(&change(n), None).holds();
         if !holds(MOST_COPIES) {
             return None;
         }
@@ -340,21 +339,18 @@ impl Search<'_> {
         Some(enough)
     }
 
-    /// Drops every part without which a change still holds, alone and in company. Returns the remaining parts and the
-    /// node that takes the pod when it is alone, or `None` when it is not known of a part whether it is needed. New nodes
-    /// are needed without which it is not sure that the change holds.
-    fn shrunk_in_company(
-        &mut self,
-        mut parts: Vec<Part>,
-        company: &mut Company<'_>,
-    ) -> Option<(Vec<Part>, Option<String>)> {
-        let mut node = self.place(&parts)?;
+    /// Drops every part without which a change still holds, alone and in company. Returns the fix, or `None` when it is not
+    /// known of a part whether it is needed. New nodes are needed without which it is not sure that the change holds.
+    fn shrunk_in_company(&mut self, mut parts: Vec<Part>, company: &mut Company<'_>) -> Option<Candidate> {
+        let (mut node, mut held) = (self.place(&parts)?, InCompany::Holds(None));
         parts.sort_by_key(|part| Reverse(part.cost));
         let mut at = 0;
         while at < parts.len() && parts.len() > 1 {
             let tried = |fewer: Vec<Part>| Some((self.place(&fewer)?, company.judge(&fewer, None), fewer));
             match without(&parts, at).and_then(tried) {
-                Some((other, InCompany::Holds, fewer)) => (parts, node, at) = (fewer, other, 0),
+                Some((other, said, fewer)) if said.holds() => {
+                    (parts, node, held, at) = (fewer, other, said, 0)
+                }
                 Some((_, InCompany::Unknown, _)) if !matches!(parts[at].edit, Edit::CopyNode { .. }) => {
                     return None;
                 }
@@ -362,7 +358,7 @@ impl Search<'_> {
                 _ => at += parts[at..].iter().take_while(|part| part.text == parts[at].text).count(),
             }
         }
-        Some((parts, Some(node)))
+        Some(Candidate { parts, node: Some(node), company: Some(held), ..Candidate::default() })
     }
 
     /// Simulates a change. Returns the node that takes the pod, or `None`, also when a pod that is moved finds no place.
@@ -405,7 +401,9 @@ impl Search<'_> {
         let Some(node) = self.asked.cluster.by_name().first() else { return Vec::new() };
         let parts = cause.reasons.iter().filter_map(|reason| {
             let code = match reason.code {
-                ReasonCode::AffinityTermsConflict => ReasonCode::NodeAffinityMismatch,
+                ReasonCode::AffinityTermsConflict | ReasonCode::NamedNodesMissing => {
+                    ReasonCode::NodeAffinityMismatch
+                }
                 other => other,
             };
             let reason = pellucid_framework::Reason { code, subject: reason.subject.clone() };

@@ -69,10 +69,12 @@ function focusView(to, from) {
   }
   const title = () => view.querySelector("#view-title");
   if (title()) return title().focus();
+  // Whoever has moved on before the view is drawn keeps the focus where it is.
+  const before = document.activeElement;
   new MutationObserver((_, observer) => {
     if (!title()) return;
     observer.disconnect();
-    if (document.activeElement === document.body || !view.contains(document.activeElement)) title().focus();
+    if ([document.body, before].includes(document.activeElement)) title().focus();
   }).observe(view, { childList: true, subtree: true });
 }
 
@@ -98,11 +100,17 @@ function showHealth() {
   say(counted, `Asking again in ${span(Math.max(0, trouble.again - Date.now()))}.${old}`);
 }
 
+/** Goes to a view at once, so that the next key already finds it. The event that the browser sends later changes nothing. */
+function go(hash) {
+  location.hash = hash;
+  navigate();
+}
+
 function keys(event) {
   if (event.altKey || event.ctrlKey || event.metaKey || help.open) return;
   const typing = event.target.matches("input, select, textarea");
   if (event.key === "Escape" && shown?.trim()) {
-    location.hash = "#/";
+    go("#/");
   } else if (typing) {
     return;
   } else if (event.key === "?") {
@@ -114,11 +122,11 @@ function keys(event) {
   } else if (event.key === "p") {
     byId("pending").querySelector("[data-roving]")?.focus();
   } else if (event.key === "q") {
-    location.hash = "#/queue";
+    go("#/queue");
   } else if (event.key === "u") {
-    location.hash = "#/quotas";
+    go("#/quotas");
   } else if (event.key === "r") {
-    location.hash = "#/reservations";
+    go("#/reservations");
   } else if (event.key === "v") {
     view.querySelector("#view-title")?.focus();
   } else if (event.key === "t") {

@@ -25,13 +25,16 @@ function flat(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
-/** Replaces the content of an element. The focus stays on the same `data-key`. */
+/** Replaces the content of an element. The focus stays on the same `data-key`, or in its place when that is gone. */
 export function put(parent, ...children) {
+  const keyed = () => [...parent.querySelectorAll("[data-key]")];
   const focused = parent.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+  const at = focused === undefined ? -1 : keyed().indexOf(document.activeElement);
   parent.replaceChildren(...flat(children));
-  if (focused !== undefined) {
-    [...parent.querySelectorAll("[data-key]")].find((e) => e.dataset.key === focused)?.focus({ preventScroll: true });
-  }
+  if (focused === undefined) return;
+  const there = keyed();
+  const one = there.find((e) => e.dataset.key === focused) ?? there[Math.min(at, there.length - 1)];
+  one?.focus({ preventScroll: true });
 }
 
 /** Calls `draw` only when `value` differs from that of the last call for the same element. */

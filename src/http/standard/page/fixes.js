@@ -54,13 +54,15 @@ function suggested(body, path, tried) {
 }
 
 function fix(one, trial) {
+  const node = one.nodeInCompany ?? one.node;
+  const goes = one.inCompany && !one.nodeInCompany ? "alone it goes to " : "it goes to ";
   // A node that the fix would add has no view yet.
-  const isNew = (one.edits ?? []).some((edit) => edit.copyNode?.name === one.node);
+  const isNew = (one.edits ?? []).some((edit) => edit.copyNode?.name === node);
   return h("li", {},
     h("div", {}, (one.parts ?? []).map((part) => h("div", { class: "fix-part" },
       h("p", {}, h("strong", {}, part.text), " ", chip(who(part.resolver)), part.owner && chip(`${part.owner.kind} ${part.owner.name}`), part.recreate && h("span", { class: "quiet" }, " (made anew)")),
       part.command && h("code", { class: "command" }, part.command)))),
-    h("p", { class: "fix-end quiet" }, one.node && ["it goes to ", isNew ? "the new node" : nodeLink(one.node)], one.slots !== undefined && !one.gang && `${plural(one.slots, "member")} placed`, one.verified && h("span", { class: "check" }, "verified")),
+    h("p", { class: "fix-end quiet" }, node && [goes, isNew ? "the new node" : nodeLink(node)], one.slots !== undefined && !one.gang && `${plural(one.slots, "member")} placed`, one.verified && h("span", { class: "check" }, "verified")),
     ofGang(one.gang),
     company(one),
     one.edits?.length > 0 && trial);

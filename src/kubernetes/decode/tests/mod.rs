@@ -143,6 +143,11 @@ fn a_pod_level_limit_is_the_request_of_what_no_container_requests() {
         "resources": {"limits": {"cpu": "8", "memory": "4Gi", "example.com/x": "1"}}}));
     let list = &spec.requests.list;
     assert_eq!((list.milli_cpu, list.memory, list.scalars.len()), (3000, 4 << 30, 0));
+    let pages = json!({"requests": {"hugepages-2Mi": "2Mi"}});
+    let spec = spec_of(json!({"containers": [{"resources": pages}],
+        "resources": {"limits": {"hugepages-2Mi": "64Mi"}}}));
+    assert_eq!(spec.requests.list.scalar(&"hugepages-2Mi".into()), 64 << 20);
+    assert_eq!(spec.requests.by_containers.as_ref().map(|of| of.scalars[0].1), Some(2 << 20));
 }
 
 #[test]
@@ -152,8 +157,45 @@ fn a_resize_of_the_pod_as_a_whole_counts_the_largest() {
     let milli =
         |object: &Value| Decoder::default().pod(object).expect("readable").spec.requests.list.milli_cpu;
     assert_eq!(milli(&object), 4000);
+    object["status"]["resources"]["requests"]["memory"] = json!("1Gi");
+    let list = Decoder::default().pod(&object).expect("readable").spec.requests.list.clone();
+    assert_eq!((list.milli_cpu, list.memory), (4000, 0), "the pod as a whole requests no memory");
+    object["status"] = json!({"allocatedResources": {"cpu": "4"}});
+    assert_eq!(milli(&object), 1000, "what is allocated does not count alone");
     object["spec"]["resources"] = json!(null);
+    object["status"]["resources"] = json!({"requests": {"cpu": "3"}});
     assert_eq!(milli(&object), 0, "no request of the pod as a whole, so none of it is in use");
+}
+
+#[test]
+fn what_containers_request_is_added_up_before_it_is_rounded() {
+    let of = |memory: &str| json!({"resources": {"requests": {"memory": memory, "cpu": "1500m"}}});
+    let sum = |spec: Value| spec_of(spec).requests.list.memory;
+    assert_eq!(sum(json!({"containers": [of("0.1Gi"), of("0.1Gi")]})), 214_748_365, "twice 107,374,182.4");
+    assert_eq!(sum(json!({"containers": [of("1500m"), of("1500m")]})), 3);
+    assert_eq!(sum(json!({"containers": [of("1500m"), of("1.4")], "overhead": {"memory": "100m"}})), 3);
+    assert_eq!(sum(json!({"containers": [of("1.4")], "initContainers": [of("1.5")]})), 2);
+    let sidecar = json!({"restartPolicy": "Always", "resources": {"requests": {"memory": "0.2"}}});
+    assert_eq!(sum(json!({"containers": [of("1.4")], "initContainers": [sidecar, of("1.8")]})), 2);
+    // API servers round each amount up to thousandths, so CPU is a sum of whole ones.
+    let cpu = json!({"resources": {"requests": {"cpu": "1.0005"}}});
+    assert_eq!(spec_of(json!({"containers": [cpu, cpu]})).requests.list.milli_cpu, 2002);
+}
+
+#[test]
+fn of_a_pod_with_requests_as_a_whole_only_what_nobody_requests_is_assumed() {
+    const DEFAULT: i64 = 200 << 20;
+    let amounts = |resources: Value| {
+        let spec = spec_of(json!({"containers": [{"resources": {"requests": {"cpu": "1"}}}, {}],
+            "resources": resources}));
+        (spec.requests.non_zero_milli_cpu, spec.requests.non_zero_memory)
+    };
+    assert_eq!(amounts(json!(null)), (1100, 2 * DEFAULT));
+    assert_eq!(amounts(json!({"requests": {"memory": "1Gi"}})), (1000, 1 << 30), "a container requests CPU");
+    assert_eq!(amounts(json!({"requests": {"cpu": "3"}})), (3000, 2 * DEFAULT), "nobody requests memory");
+    // API servers give the pod as a whole what its containers request.
+    assert_eq!(amounts(json!({"limits": {"cpu": "3"}})), (1000, 2 * DEFAULT));
+    assert_eq!(amounts(json!({"limits": {"ephemeral-storage": "3"}})), (1000, 2 * DEFAULT));
 }
 
 #[test]
@@ -170,6 +212,10 @@ fn resize_counts_the_largest_unless_it_is_infeasible() {
             {"name": "i", "resources": {"requests": {"cpu": "90"}}}]});
     let list = |object: &Value| Decoder::default().pod(object).expect("readable").spec.requests.list.clone();
     assert_eq!((list(&object).milli_cpu, list(&object).memory), (4000 + 2000, 30));
+    let mut allocated_alone = object.clone();
+    allocated_alone["status"]["containerStatuses"][0] =
+        json!({"name": "c", "allocatedResources": {"cpu": "9"}});
+    assert_eq!(list(&allocated_alone).milli_cpu, 4000 + 2000);
     object["status"]["conditions"] =
         json!([{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}]);
     assert_eq!(list(&object).milli_cpu, 3000 + 2000);
@@ -232,23 +278,87 @@ fn a_field_that_alone_decides_a_request_is_known() {
     let fields = |spec: Value| {
         let object = json!({"metadata": {"name": "p", "namespace": "ns"}, "spec": spec});
         let fields = Decoder::default().pod(&object).expect("readable").request_fields;
-        let field =
-            |f: &RequestField| (f.init_container.as_ref().map(|(at, name)| (*at, name.to_string())), f.rest);
+        let field = |f: &RequestField| {
+            let init = f.init_container.as_ref().map(|(at, name)| format!("init {at} {name}"));
+            let main = f.container.as_ref().map(|(at, name)| format!("{at} {name}"));
+            (init.or(main).unwrap_or_default(), f.rest, f.beside)
+        };
         fields.iter().map(field).collect::<Vec<_>>()
     };
     let level = json!({"requests": {"cpu": "40"}});
-    assert_eq!(fields(json!({"containers": [of("1"), of("2")], "resources": level})), [(None, 3000)]);
-    let init = json!({"containers": [of("1")], "initContainers": [of("2"), setup]});
-    assert_eq!(fields(init), [(Some((1, "setup".to_owned())), 2000)]);
-    for spec in [
-        json!({"containers": [of("1"), of("2")]}),
-        json!({"containers": [of("9")], "initContainers": [setup]}),
-        json!({"containers": [of("1")], "initContainers": [setup], "overhead": {"cpu": "1"}}),
-        json!({"containers": [of("1")], "initContainers": [sidecar, setup]}),
-        json!({"containers": [of("1")], "initContainers": [setup, setup]}),
+    let overhead = json!({"cpu": "1"});
+    for (spec, place, rest, beside) in [
+        (json!({"containers": [of("1"), of("2")], "resources": level}), "", 3000, 0),
+        (json!({"containers": [of("1"), of("2")], "resources": level, "overhead": overhead}), "", 4000, 1000),
+        (json!({"containers": [of("1")], "initContainers": [of("2"), setup]}), "init 1 setup", 2000, 0),
+        (json!({"containers": [of("1"), of("2")]}), "1 c", 1000, 1000),
+        (json!({"containers": [of("9")], "initContainers": [setup]}), "0 c", 6000, 0),
+        (json!({"containers": [of("3")], "overhead": overhead}), "0 c", 1000, 1000),
+        (
+            json!({"containers": [of("1")], "initContainers": [setup], "overhead": overhead}),
+            "init 0 setup",
+            2000,
+            1000,
+        ),
+        (json!({"containers": [of("1")], "initContainers": [sidecar, setup]}), "init 1 setup", 2000, 1000),
+        (json!({"containers": [of("1"), of("6")], "initContainers": [sidecar]}), "1 c", 2000, 2000),
     ] {
+        assert_eq!(fields(spec.clone()), [(place.to_owned(), rest, beside)], "{spec}");
+    }
+    for spec in
+        [json!({"containers": [of("1")]}), json!({"containers": [of("1")], "initContainers": [setup, setup]})]
+    {
         assert_eq!(fields(spec.clone()), [], "{spec}");
     }
+}
+
+/// What is said of the field that decides is so for every amount that it may get.
+#[test]
+fn a_pod_requests_less_by_what_its_field_is_lowered() {
+    let mut seed = 7_u64;
+    let mut random = |most: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % most
+    };
+    let mut tried = 0;
+    for _ in 0..500 {
+        let mut container = |is_init: bool| {
+            let mut made =
+                json!({"name": "c", "resources": {"requests": {"cpu": (1 + random(9)).to_string()}}});
+            if is_init && random(2) == 0 {
+                made["restartPolicy"] = "Always".into();
+            }
+            made
+        };
+        let containers = [container(false), container(false)];
+        let init_containers = [container(true), container(true)];
+        let n = (1 + random(2) as usize, random(3) as usize);
+        let mut spec = json!({"containers": containers[..n.0], "initContainers": init_containers[..n.1]});
+        if random(2) == 0 {
+            spec["overhead"] = json!({"cpu": "1"});
+        }
+        let read = |spec: &Value| {
+            let object = json!({"metadata": {"name": "p", "namespace": "ns"}, "spec": spec});
+            Decoder::default().pod(&object).expect("readable")
+        };
+        let pod = read(&spec);
+        let requested = pod.spec.requests.list.milli_cpu;
+        for field in &pod.request_fields {
+            for amount in (field.rest.max(field.beside)..requested).step_by(500) {
+                let mut lowered = spec.clone();
+                let (list, at) = match (&field.init_container, &field.container) {
+                    (Some((at, _)), _) => ("initContainers", *at),
+                    (_, Some((at, _))) => ("containers", *at),
+                    _ => panic!("{spec}"),
+                };
+                lowered[list][at]["resources"]["requests"]["cpu"] =
+                    format!("{}m", amount - field.beside).into();
+                assert_eq!(read(&lowered).spec.requests.list.milli_cpu, amount, "{spec}: {field:?}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 500, "{tried}");
 }
 
 #[test]

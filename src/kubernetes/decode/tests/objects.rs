@@ -151,6 +151,18 @@ fn a_volume() {
 }
 
 #[test]
+fn a_volume_is_free_once_its_controller_has_looked_at_it() {
+    let is_free = |status: Value| {
+        let value = json!({"metadata": {"name": "pv"}, "spec": {}, "status": status});
+        read_as!(PersistentVolume, value).is_free
+    };
+    assert!(is_free(json!({"phase": "Available"})) && is_free(json!({})));
+    for phase in ["Pending", "Bound", "Released", "Failed"] {
+        assert!(!is_free(json!({"phase": phase})), "{phase}");
+    }
+}
+
+#[test]
 fn volumes_of_clouds_are_those_of_their_csi_drivers() {
     let csi = |source: Value, labels: Value| {
         let value = json!({"metadata": {"name": "pv", "labels": labels}, "spec": source});

@@ -82,8 +82,8 @@ fn persistent_volume(body: &VolumeBody, meta: &Meta) -> Result<Object, Fault> {
     let volume = identity(meta).map_err(|f| f.under("metadata"))?;
     let is_free = body.status.within("status", |status| {
         Ok(match name(&status.phase, "phase")?.as_str() {
-            "" | "Available" | "Pending" => true,
-            "Bound" | "Released" | "Failed" => false,
+            "" | "Available" => true,
+            "Pending" | "Bound" | "Released" | "Failed" => false,
             other => return Err(Fault::new("phase", other, "unknown phase")),
         })
     })?;

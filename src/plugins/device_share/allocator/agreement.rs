@@ -17,6 +17,8 @@ use super::super::hints::PARTITION_SPEC;
 use super::super::tests::{HINT, JOINT, bound, devices, gpu, plugin, rdma, report, spec};
 use super::*;
 
+/// The situations, with the model's answers.
+const CASES: &str = include_str!("../../../../tests/data/koordinator/allocator.jsonl");
 const GPU: &str = "koordinator.sh/gpu";
 const RDMA: &str = "koordinator.sh/rdma";
 const WHOLE: &str = "nvidia.com/gpu";
@@ -151,7 +153,7 @@ fn with_table(mut device: Value, table: &Value) -> Value {
 #[test]
 fn random_nodes_give_what_koordinator_gives() {
     let (mut placed, mut refused) = (0, 0);
-    for (n, line) in include_str!("agreement.jsonl").lines().enumerate() {
+    for (n, line) in CASES.lines().enumerate() {
         let case: Value = serde_json::from_str(line).expect("JSON");
         assert_eq!(Situation::read(&case).decide(), case["want"], "case {n}: {case}");
         let count = if case["want"].is_object() { &mut placed } else { &mut refused };

@@ -33,6 +33,8 @@ pub(super) use score::{Scoring, Strategy as ScoringStrategy};
 /// What a node lacks for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lack {
+    /// What the pod wants to keep the shares of its GPU apart.
+    Isolation,
     /// Healthy and selected devices of a type with enough free.
     Devices(&'static str),
     /// Devices of a type with virtual functions that are free and selected.
@@ -105,6 +107,10 @@ pub(super) fn fits(row: &Row, request: &Request, terms: &Terms<'_>) -> Result<()
 /// Chooses the devices for any request.
 fn allocate_any(attempt: &Attempt<'_>) -> Result<Choices, Lack> {
     let request = attempt.request;
+    let of_node = attempt.row.node.as_ref().and_then(|node| node.isolation.as_ref());
+    if request.isolation.as_ref().is_some_and(|wanted| of_node != Some(wanted)) {
+        return Err(Lack::Isolation);
+    }
     for part in &request.parts {
         attempt.check_devices(part)?;
     }

@@ -156,6 +156,7 @@ impl Refused<'_> {
             used.is_some_and(|used| self.all.iter().any(|(lack, _)| lack.is_fixed == used.is_fixed))
                 && !counted.is_deleting
                 && !counted.is_stand_in
+                && counted.can_leave
         };
         let mut pods: Vec<&Arc<Counted>> = quotas.pods.iter().flatten().filter(going).collect();
         pods.sort_by_key(|counted| {

@@ -2,7 +2,11 @@
 //! weights of matching preferred terms.
 //!
 //! A profile may add its own affinity (`addedAffinity`), which every pod must satisfy as well.
+//!
+//! A preferred term that compares a label with what is no integer matches no node, as a required one does. kube-scheduler fails
+//! every attempt at a pod with such a preference, once two nodes would take it.
 
+use pellucid_framework::advice::Advice;
 use pellucid_framework::points;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -58,7 +62,7 @@ impl Plugin for NodeAffinity {
     fn args(&self) -> Value {
         if self.given.is_null() { json!({}) } else { json!({"addedAffinity": self.given}) }
     }
-    points! { pre_filter, filter, pre_score, score, hints }
+    points! { pre_filter, filter, pre_score, score, hints, advice }
 }
 
 impl PreFilter for NodeAffinity {
@@ -101,6 +105,36 @@ fn named_nodes(terms: &[NodeSelectorTerm]) -> Option<BTreeSet<Name>> {
         all.append(&mut names);
     }
     if terms.is_empty() { None } else { Some(all) }
+}
+
+/// Number of nodes that a sentence names.
+const MOST_NAMED: usize = 3;
+
+impl Advice for NodeAffinity {
+    /// Names the nodes that the pod asks for by name, when none of them is there.
+    fn sentence(&self, view: View<'_>, spec: &PodSpec, _now: Now) -> Option<String> {
+        let names = spec.affinity.required.as_deref().and_then(named_nodes)?;
+        let is_there =
+            |name| view.cluster().find_node(name).is_some_and(|n| view.cluster().node(n).is_some());
+        let (first, rest) = (names.first()?, names.len().saturating_sub(MOST_NAMED));
+        if names.iter().any(is_there) {
+            return None;
+        }
+        let named: Vec<&str> = names.iter().take(MOST_NAMED).map(Name::as_str).collect();
+        Some(match (names.len(), rest) {
+            (1, _) => format!("its node affinity names node {first} alone, which is not in the cluster"),
+            (_, 0) => {
+                format!(
+                    "its node affinity names nodes {} alone, none of which is in the cluster",
+                    named.join(", ")
+                )
+            }
+            (_, rest) => format!(
+                "its node affinity names nodes {} and {rest} more alone, none of which is in the cluster",
+                named.join(", ")
+            ),
+        })
+    }
 }
 
 impl Filter for NodeAffinity {

@@ -76,6 +76,22 @@ fn terms_by_name_restrict_the_candidates() {
 }
 
 #[test]
+fn nodes_that_are_named_and_missing_are_told() {
+    use Operator::In;
+    let cluster = cluster_of([node("a")]);
+    let told = |names: &[&str]| {
+        let terms: Vec<NodeSelectorTerm> = names.iter().map(|name| on_names(&[(In, name)])).collect();
+        plain().sentence(cluster.view(), &requiring(&terms), Now::default())
+    };
+    let said = |text: &str| Some(format!("its node affinity names {text} in the cluster"));
+    assert_eq!(told(&["gone"]), said("node gone alone, which is not"));
+    assert_eq!(told(&["y", "x"]), said("nodes x, y alone, none of which is"));
+    assert_eq!(told(&["v", "w", "x", "y", "z"]), said("nodes v, w, x and 2 more alone, none of which is"));
+    assert_eq!(told(&["gone", "a"]), None);
+    assert_eq!(plain().sentence(cluster.view(), &PodSpec::default(), Now::default()), None);
+}
+
+#[test]
 fn preferred_terms_add_up() {
     let cluster =
         cluster_of([labelled("a", &[("x", ""), ("y", "")]), labelled("b", &[("y", "")]), node("c")]);

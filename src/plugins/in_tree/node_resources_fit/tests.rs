@@ -19,6 +19,7 @@ fn requesting(milli_cpu: i64, gib: i64, gpus: i64) -> PodSpec {
         list: list(milli_cpu, gib, gpus),
         non_zero_milli_cpu: milli_cpu,
         non_zero_memory: gib * GIB,
+        by_containers: None,
     };
     PodSpec { requests, ..Default::default() }
 }
@@ -81,6 +82,24 @@ fn ignored_extended_resources_do_not_filter() {
     for args in [json!({"ignoredResources": ["a.b/npu", "cpu"]}), json!({"ignoredResourceGroups": ["b"]})] {
         assert_eq!(filter_all(&*made(args), &cluster, &spec)["n"], "Insufficient a.b/gpu");
     }
+}
+
+#[test]
+fn a_pod_with_requests_as_a_whole_is_scored_by_its_containers() {
+    let cluster = cluster_of([sized("n", 4000, 8, 4, 10)]);
+    let mut spec = requesting(3000, 6, 4);
+    let score = |spec: &PodSpec, resources: Value| {
+        let strategy = json!({"type": "MostAllocated", "resources": resources});
+        raw_scores(&*made(json!({"scoringStrategy": strategy})), &cluster, spec).expect("never skipped")
+    };
+    let gpu = json!([{"name": "cpu"}, {"name": "a.b/gpu"}]);
+    assert_eq!(score(&spec, json!([])), [75]);
+    spec.requests.by_containers = Some(Box::new(list(1000, 2, 2)));
+    assert_eq!(score(&spec, json!([])), [25]);
+    assert_eq!(score(&spec, gpu.clone()), [37], "25 of CPU, 50 of the cards");
+    spec.requests.by_containers = Some(Box::new(list(1000, 2, 0)));
+    assert_eq!(score(&spec, gpu), [25], "no container requests a card");
+    assert!(filter_all(&*default_fit(), &cluster, &requesting(5000, 0, 0)).contains_key("n"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pellucid_framework::View;
 use pellucid_model::relations::NodeInclusion;
+use pellucid_model::selector::LabelSelector;
 use pellucid_model::taint::{TaintEffect, tolerated};
 use pellucid_model::{NodeIdx, PodSpec};
 
@@ -85,7 +86,7 @@ fn count(
             }
         }
     }
-    for_each_matching(relations, spec, constraint, |class| {
+    for_each_matching(relations, spec, constraint.selector.as_deref(), |class| {
         class.counts.for_each(|node, pods| {
             let value = column.of(node);
             if value != NO_VALUE && eligible.contains(node) {
@@ -96,15 +97,15 @@ fn count(
     counts
 }
 
-/// Calls `with` for every class that a constraint counts: in the pod's namespace and not being deleted. A selector without
-/// requirements selects every pod elsewhere and counts none here, as in kube-scheduler.
+/// Calls `with` for every class that a constraint's selector counts: in the pod's namespace and not being deleted. A
+/// selector without requirements selects every pod elsewhere and counts none here, as in kube-scheduler.
 pub(super) fn for_each_matching<'a>(
     relations: &'a Relations,
     spec: &PodSpec,
-    constraint: &Constraint<'_>,
+    selector: Option<&LabelSelector>,
     mut with: impl FnMut(&'a Class),
 ) {
-    let Some(selector) = constraint.selector.as_ref().filter(|selector| !selector.is_empty()) else { return };
+    let Some(selector) = selector.filter(|selector| !selector.is_empty()) else { return };
     relations.classes.matching(&spec.namespace, selector, |class| {
         if !class.terminating {
             with(class);

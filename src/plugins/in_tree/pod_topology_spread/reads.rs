@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::super::relations::{NO_VALUE, Relations, selector_text};
 use super::args::SYSTEM;
 use super::constraints::{Constraint, constraints};
-use super::domains::Domains;
+use super::domains::{Domains, for_each_matching};
 use pellucid_plugin_helper::listing::{MAX_EXAMPLES, MAX_ROWS, cut, pod_of};
 
 fn when_unsatisfiable(rule: &SpreadConstraint) -> String {
@@ -80,13 +80,9 @@ fn counts_by_value(view: View<'_>, spec: &PodSpec, rule: &SpreadConstraint) -> V
     let Some(relations) = view.state::<Relations>() else { return Vec::new() };
     let column = relations.topology.column(&rule.topology_key);
     let mut counts = vec![0u32; column.len()];
-    if let Some(selector) = rule.selector.as_ref().filter(|selector| !selector.is_empty()) {
-        relations.classes.matching(&spec.namespace, selector, |class| {
-            if !class.terminating {
-                class.counts.for_each(|node, pods| counts[column.of(node) as usize] += pods);
-            }
-        });
-    }
+    for_each_matching(relations, spec, rule.selector.as_ref(), |class| {
+        class.counts.for_each(|node, pods| counts[column.of(node) as usize] += pods);
+    });
     let of =
         |value| Some(DomainCount { value: column.name(value)?.to_string(), pods: counts[value as usize] });
     column.values().filter(|v| *v != NO_VALUE).filter_map(of).collect()

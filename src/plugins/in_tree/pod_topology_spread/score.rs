@@ -72,7 +72,7 @@ impl Maker<'_> {
     /// Builds a part whose domains are the nodes: pods are counted per node, regardless of the policies.
     fn by_node(&self, column: Arc<Column>, constraint: &Constraint<'_>, n_scored: usize) -> Part {
         let mut counts = vec![0u32; self.view.cluster().n_slots()];
-        for_each_matching(self.relations, self.spec, constraint, |class| {
+        for_each_matching(self.relations, self.spec, constraint.selector.as_deref(), |class| {
             class.counts.for_each(|node, pods| counts[node.index()] += pods);
         });
         let (weight, max_skew) = (weight(n_scored), constraint.rule.max_skew);
@@ -91,7 +91,7 @@ impl Maker<'_> {
         let weight = weight(is_domain.iter().filter(|is| **is).count());
         let policies = Policies::of(self.spec, constraint);
         let mut counts = vec![0u32; column.len()];
-        for_each_matching(self.relations, self.spec, constraint, |class| {
+        for_each_matching(self.relations, self.spec, constraint.selector.as_deref(), |class| {
             class.counts.for_each(|node, pods| {
                 let value = column.of(node);
                 if value != NO_VALUE

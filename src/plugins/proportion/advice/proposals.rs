@@ -133,6 +133,7 @@ impl Refused<'_> {
             record.node.is_some()
                 && !pod.deleting
                 && pod.stands_for.is_none()
+                && pod.can_leave()
                 && self.queues.queue_of(&pod.spec) == Some(self.asking.queue)
                 // A gang is not helped by the end of its own members.
                 && (own.is_none() || pod.member_of() != own.as_ref())

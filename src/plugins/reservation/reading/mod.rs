@@ -104,7 +104,7 @@ fn item(name: &Name, entry: &Entry, known: &Known) -> NodeReservation {
         available: entry.available().is_some(),
         allocate_once: spec.once,
         allocatable: quantities(entry.allocatable()),
-        available_resource: reserved(&amounts(entry, |name| entry.left(name))),
+        available_resource: reserved(&amounts(entry, |name| entry.usable(name))),
         allocated_resource: reserved(&allocated),
         allocated: quantities(&allocated),
         owners: spec.owners_as_written(),

@@ -1,0 +1,153 @@
+//! What people are told of pods and gangs about reservations: as victims, as what keeps a gang off for good, and of the node that
+//! a template names; and which of two reservations scores more.
+
+use pellucid::diagnosis::what_if::simulate::{Question, simulate};
+use pellucid::model::PodKey;
+use pellucid::recording::Outcome;
+use serde_json::{Value, json};
+
+use crate::common::reads::{ask, list, text};
+use crate::reservation_cluster::Case;
+use crate::reservation_rules::{cluster, is_on, node, of_priority, pod, reservation, status, try_pod};
+use crate::reservation_taking_over::create;
+
+fn told(case: &mut Case, path: &str) -> Value {
+    ask(&mut case.core, path)
+}
+
+#[test]
+fn a_reservation_that_is_evicted_is_named_as_what_it_is() {
+    let mut held = reservation("r", "4", &json!({"allocateOnce": false, "allocatePolicy": "Aligned"}));
+    held["metadata"]["labels"] = json!({"koordinator.sh/priority": "50"});
+    let objects = json!({"nodes": [node("n", "8")], "reservations": [held]});
+    let args = json!({"enablePreemption": true});
+    let mut case = Case::new(&json!({"id": "named", "objects": objects, "args": args}));
+    let key = case.create_pod(&of_priority(pod("urgent", "db", "6"), 100));
+    let question = Question { pods: vec![key], evict: true, ..Question::default() };
+    let snapshot = case.core.scheduler.publish(case.core.now);
+    let body = simulate(&snapshot, &question, case.core.now).expect("it fits");
+    let places: Vec<&str> = body.placements.iter().map(|placed| placed.node.as_str()).collect();
+    let victims: Vec<(&str, &str)> = body.victims.iter().map(|v| (&*v.pod, &*v.node)).collect();
+    assert_eq!((places, victims), (vec!["n"], vec![("Reservation r", "n")]));
+    case.settle();
+    let body = told(&mut case, "/apis/v1/evictions");
+    let [eviction] = list(&body, "/evictions") else { panic!("{body:#}") };
+    assert_eq!(text(eviction, "/victim"), "Reservation r");
+    let begin = "Reservation r (priority 50) had to go from n for default/urgent (priority 100)";
+    assert!(text(eviction, "/message").starts_with(begin), "{eviction:#}");
+    let body = told(&mut case, "/apis/v1/explain/pods/default/urgent/preemption");
+    assert_eq!(body["search"]["candidates"][0]["victims"], json!(["Reservation r"]), "{body:#}");
+    assert_eq!(body["chosen"]["victims"][0]["object"], "Reservation r");
+}
+
+#[test]
+fn a_gang_that_a_restricted_reservation_is_too_small_for_is_told_what_helps() {
+    let own = json!({"allocatePolicy": "Restricted", "allocateOnce": false});
+    let mut case = cluster(json!([node("n", "16")]), json!([reservation("r", "4", &own)]));
+    for name in ["g-0", "g-1"] {
+        let mut member = pod(name, "web", "3");
+        member["metadata"]["annotations"] = json!({
+            "scheduling.koordinator.sh/reservation-affinity": "{}",
+            "gang.scheduling.koordinator.sh/name": "g",
+            "gang.scheduling.koordinator.sh/min-available": "2",
+        });
+        case.create_pod(&member);
+    }
+    case.settle();
+    let body = told(&mut case, "/apis/v1/explain/gangs/default/g");
+    assert_eq!(text(&body, "/outlook/code"), "NeverFits", "{body:#}");
+    assert_eq!(body["counts"]["placeable"], 1);
+    assert_eq!(text(&body, "/verdict/remedy"), "Make a larger reservation, or request less.", "{body:#}");
+    assert_eq!(text(&body, "/verdict/resolver"), "cluster admin");
+}
+
+#[test]
+fn other_nodes_than_the_one_that_the_template_names_are_refused_by_a_reason_of_their_own() {
+    let mut case = cluster(json!([node("m", "8"), node("n", "2"), node("o", "1")]), json!([]));
+    let mut pinned = reservation("r", "4", &json!({}));
+    pinned["spec"]["template"]["spec"]["nodeName"] = json!("n");
+    create(&mut case, pinned);
+    let said = text(status(&case, "r"), "/conditions/0/message").to_owned();
+    let reasons = "0/3 nodes are available: 1 node(s) didn't match the nodeName specified by reservation, 2 Insufficient cpu.";
+    assert!(said.starts_with(reasons), "{said}");
+    let scheduler = &case.core.scheduler;
+    let id = scheduler.cluster().find_pod(&PodKey::new("default", "reservation:r")).expect("it waits");
+    let Outcome::Refused(refusal) = scheduler.verdict(id).expect("it was tried").outcome else {
+        panic!("it is refused")
+    };
+    let codes: Vec<&str> = refusal.reasons().map(|(reason, _)| reason.code.as_str()).collect();
+    assert!(codes.contains(&"ReservationNodeMismatch"), "{codes:?}");
+    let mut small = reservation("s", "1", &json!({}));
+    small["spec"]["template"]["spec"]["nodeName"] = json!("o");
+    create(&mut case, small);
+    assert_eq!(text(status(&case, "s"), "/nodeName"), "o");
+}
+
+#[test]
+fn what_owners_use_of_other_resources_does_not_count_in_the_score_of_a_restricted_reservation() {
+    let sized = |name: &str, cpu: &str, memory: &str| {
+        let own = json!({"allocatePolicy": "Restricted", "allocateOnce": false});
+        let mut made = reservation(name, cpu, &own);
+        made["metadata"]["annotations"] =
+            json!({"scheduling.koordinator.sh/reservation-restricted-options": r#"{"resources": ["cpu"]}"#});
+        made["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!(memory);
+        made
+    };
+    let mut first = pod("first", "web", "1");
+    first["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!("3Gi");
+    let mut case = cluster(json!([node("n", "8")]), json!([sized("used", "4", "4Gi")]));
+    assert_eq!(try_pod(&mut case, &first), is_on("n"));
+    create(&mut case, sized("fresh", "2", "2Gi"));
+    // Of the used one 50 % of the CPU and, by this pod alone, 25 % of the memory; of the fresh one half of both.
+    assert_eq!(try_pod(&mut case, &pod("second", "web", "1")), is_on("n"));
+    assert_eq!(text(status(&case, "fresh"), "/currentOwners/0/name"), "second");
+}
+
+#[test]
+fn owners_get_nothing_of_what_a_reservation_keeps_back() {
+    for (policy, code) in
+        [("Restricted", "InsufficientReservation"), ("Aligned", "InsufficientBesideReservations")]
+    {
+        for kept in [r#"{"resources": {"cpu": "1500m"}}"#, r#"{"reservedCPUs": "0,2"}"#] {
+            let own = json!({"allocatePolicy": policy, "allocateOnce": false});
+            let mut held = reservation("r", "4", &own);
+            held["metadata"]["annotations"] = json!({"node.koordinator.sh/reservation": kept});
+            let mut case = cluster(json!([node("n", "4")]), json!([held]));
+            let mut owner = pod("a", "web", "3");
+            owner["metadata"]["annotations"] =
+                json!({"scheduling.koordinator.sh/reservation-affinity": "{}"});
+            assert!(
+                try_pod(&mut case, &owner).1.is_some_and(|said| said.starts_with("Insufficient")),
+                "{policy}"
+            );
+            let scheduler = &case.core.scheduler;
+            let id = scheduler.cluster().find_pod(&PodKey::new("default", "a")).expect("it waits");
+            let Outcome::Refused(refusal) = scheduler.verdict(id).expect("it was tried").outcome else {
+                panic!("it is refused")
+            };
+            let codes: Vec<&str> = refusal.reasons().map(|(reason, _)| reason.code.as_str()).collect();
+            assert!(codes.contains(&code), "{policy}: {codes:?}");
+            assert_eq!(try_pod(&mut case, &pod("b", "web", "2")), is_on("n"));
+            assert_eq!(try_pod(&mut case, &pod("c", "web", "1")).0, None, "what is left is kept back");
+        }
+    }
+}
+
+#[test]
+fn the_earlier_of_two_ends_counts_and_no_time_to_live_is_none() {
+    let at = |seconds: u64| pellucid::framework::manifest::format_moment(1_790_000_000 + seconds as i64);
+    for (ttl, expires, lasts) in [
+        ("1h", Some(7200), false),
+        ("3h", Some(3600), false),
+        ("3h", Some(7200), true),
+        ("0s", Some(60), true),
+    ] {
+        let mut spec = json!({"ttl": ttl});
+        spec["expires"] = expires.map_or(Value::Null, |seconds| json!(at(seconds)));
+        let mut case = cluster(json!([node("n", "4")]), json!([reservation("r", "4", &spec)]));
+        case.core.now.monotonic += std::time::Duration::from_secs(5400);
+        case.core.now.wall += std::time::Duration::from_secs(5400);
+        case.settle();
+        assert_eq!(text(status(&case, "r"), "/phase") == "Available", lasts, "{ttl} {expires:?}");
+    }
+}
