@@ -7,6 +7,7 @@
 use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
 use smallvec::SmallVec;
 
+use super::plugin::CycleValue;
 use super::view::View;
 
 /// A node as one pod sees it.
@@ -58,4 +59,13 @@ pub trait NodeOverrides: Send + Sync {
     fn lasts(&self, _view: View<'_>, _spec: &PodSpec) -> bool {
         false
     }
+}
+
+/// The room in which a pod is to stand, as one plugin knows it.
+#[derive(Clone)]
+pub struct Room {
+    /// What the plugin holds for the pod that gives it up, without what other pods in the room have.
+    pub what: CycleValue,
+    /// Whether nothing else may be chosen.
+    pub is_limit: bool,
 }

@@ -18,6 +18,7 @@ use pellucid_model::{NodeIdx, Now, Pod, PodId, PodSpec};
 use super::advice::{Advice, PodGroups};
 use super::gangs::GangPolicy;
 use super::overrides::NodeOverrides;
+pub use super::overrides::Room;
 use super::topology::{NumaAffinity, TopologyHints};
 pub use super::view::Nodes;
 use super::view::View;
@@ -313,6 +314,13 @@ impl Reservation {
 /// Reserve is asked in trials as well: for nominated pods, members of gangs and what-if questions. So it must give what
 /// Filter promised, for a pod that is on the node already.
 pub trait Reserve: Send + Sync {
+    /// Returns whether the plugin may hold something for a pod with this spec, or refuse it. The others here are not called for
+    /// pods of which it says no. Must not depend on what [`Reads::Node`] does not cover, unless the plugin's state says of a
+    /// change that it touches all nodes.
+    #[inline]
+    fn may_hold(&self, _view: View<'_>, _spec: &PodSpec) -> bool {
+        true
+    }
     /// Chooses what to hold, `None` for nothing. Fails with a cause when the pod cannot have the node after all.
     fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause>;
     /// Like [`reserve`](Self::reserve), on the NUMA nodes that all providers agreed on ([`TopologyHints`]). Called
@@ -355,15 +363,6 @@ pub trait Reserve: Send + Sync {
             None => self.reserve(view, pod, node),
         }
     }
-}
-
-/// The room in which a pod is to stand, as one plugin knows it.
-#[derive(Clone)]
-pub struct Room {
-    /// What the plugin holds for the pod that gives it up, without what other pods in the room have.
-    pub what: CycleValue,
-    /// Whether nothing else may be chosen.
-    pub is_limit: bool,
 }
 
 /// The result of PreBind.

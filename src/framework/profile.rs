@@ -72,6 +72,12 @@ impl Aside {
     pub fn has(self, enabled: &Enabled) -> bool {
         self.0 != 0 && enabled.index < 64 && self.0 & (1 << enabled.index) != 0
     }
+
+    /// Returns the plugins that are in either.
+    #[inline]
+    pub fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
 }
 
 impl Profile {
@@ -82,6 +88,16 @@ impl Profile {
         for enabled in self.concerns.iter().filter(|enabled| enabled.index < 64) {
             let is_concerned = enabled.plugin.concern().is_none_or(|of| of.concerns(view, spec, pod));
             aside.0 |= u64::from(!is_concerned) << enabled.index;
+        }
+        aside
+    }
+
+    /// Returns the plugins that hold nothing for pods with this spec at Reserve.
+    pub fn idle_at_reserve(&self, view: View<'_>, spec: &PodSpec) -> Aside {
+        let mut aside = Aside::default();
+        for enabled in self.reserve.iter().filter(|enabled| enabled.index < 64) {
+            let may_hold = enabled.plugin.reserve().is_none_or(|of| of.may_hold(view, spec));
+            aside.0 |= u64::from(!may_hold) << enabled.index;
         }
         aside
     }

@@ -102,34 +102,54 @@ fn look_through(view: View<'_>, totals: &[i64], block: usize) -> Block {
     best_of(view, start, part, &view.cluster().ties()[start..][..part.len()])
 }
 
-/// Finds the best of the slots from `start` on. Which totals are the greatest is not to be foreseen, so the walks do not
-/// branch on it.
+/// Bits of a rank that are left for the tie hash.
+const TIE_BITS: u32 = 40;
+
+/// Finds the best of the slots from `start` on. Total and the upper bits of the tie hash are one number, so that one walk that
+/// does not branch finds the greatest; where that does not tell, a slower walk does.
 fn best_of(view: View<'_>, start: usize, part: &[i64], ties: &[u64]) -> Block {
-    let mut total = REFUSED;
-    for own in part {
-        total = total.max(*own);
+    let mut ranks = [0; BLOCK];
+    let mut all = 0;
+    for ((rank, total), tie) in ranks.iter_mut().zip(part).zip(ties) {
+        // One more than the total, so that 0 is left for slots that do not compete. A negative total is too large for a rank.
+        let negative = *total as u64 & 1 << 63;
+        let own = if *total == REFUSED { 0 } else { (*total as u64).wrapping_add(1) | negative };
+        all |= own;
+        *rank = own << TIE_BITS | tie >> (64 - TIE_BITS);
     }
-    if total == REFUSED {
+    if all == 0 {
         return nobody(start);
     }
-    let (mut tie, mut at) = (0, 0);
-    for (i, (own, hash)) in part.iter().zip(ties).enumerate() {
-        let own = if *own == total { *hash } else { 0 };
-        at = if own >= tie { i } else { at };
-        tie = tie.max(own);
+    let mut greatest = [0; 4];
+    for four in ranks.chunks_exact(4) {
+        for (greatest, rank) in greatest.iter_mut().zip(four) {
+            *greatest = (*greatest).max(*rank);
+        }
     }
-    let of = |at: usize| Block { total, tie, node: NodeIdx((start + at) as u32), is_exact: true };
-    // Of equal ties the last is found.
-    if part[at] != total || ties[..at].contains(&tie) {
-        let same = (0..part.len()).filter(|i| part[*i] == total && ties[*i] == tie);
-        return the_first_by_name(view, same.map(of));
+    let greatest = greatest.into_iter().fold(0, u64::max);
+    let (mut at, mut count) = (0, 0);
+    for (i, rank) in ranks.iter().enumerate() {
+        let is_it = *rank == greatest;
+        at = if is_it { i } else { at };
+        count += u32::from(is_it);
     }
-    of(at)
+    if count > 1 || all >> (64 - TIE_BITS) != 0 {
+        return best_of_any(view, start, part, ties);
+    }
+    Block { total: part[at], tie: ties[at], node: NodeIdx((start + at) as u32), is_exact: true }
 }
 
+/// Does the same for any totals and tie hashes.
 #[cold]
-fn the_first_by_name(view: View<'_>, all: impl Iterator<Item = Block>) -> Block {
-    all.reduce(|a, b| if b.wins_by_name(view, &a) { b } else { a }).unwrap_or_else(|| nobody(0))
+fn best_of_any(view: View<'_>, start: usize, part: &[i64], ties: &[u64]) -> Block {
+    let of = |at: usize| Block {
+        total: part[at],
+        tie: ties[at],
+        node: NodeIdx((start + at) as u32),
+        is_exact: true,
+    };
+    let competing = (0..part.len()).filter(|at| part[*at] != REFUSED).map(of);
+    competing.reduce(|a, b| if b.beats(view, &a) { b } else { a }).unwrap_or_else(|| nobody(start))
 }
 
 #[cfg(test)]
@@ -167,12 +187,12 @@ mod tests {
             }
         }
         // As no two nodes have equal hashes here, they are made up.
-        for round in 0..300usize {
+        for (round, scale) in (0..300usize).zip([1, -1, 7, 1 << 40].into_iter().cycle()) {
             let ties: Vec<u64> = (0..BLOCK as u64).map(|i| (i * 31 + round as u64) % 3).collect();
             let start = round % (200 - BLOCK);
             let part: Vec<i64> = totals[start..][..BLOCK]
                 .iter()
-                .map(|total| if *total == REFUSED { REFUSED } else { total % 3 })
+                .map(|total| if *total == REFUSED { REFUSED } else { (total % 3 - 1) * scale })
                 .collect();
             let name = |i: &usize| std::cmp::Reverse(view.name(NodeIdx((start + i) as u32)));
             let competing = (0..BLOCK).filter(|i| part[*i] != REFUSED);

@@ -230,8 +230,20 @@ pub(crate) fn prepare_score(
     }
 }
 
+/// Runs Score of a plugin.
 pub(crate) fn score(
-    (enabled, plugin, value): (&Enabled, &dyn Score, &CycleValue),
+    by: (&Enabled, &dyn Score, &CycleValue),
+    ctx: &CycleContext<'_>,
+    nodes: &[NodeIdx],
+    out: &mut Vec<i64>,
+    tally: &mut [PluginTally],
+) {
+    score_with((by, true), ctx, nodes, out, tally);
+}
+
+/// Does the same. `has_hints` says whether a provider of topology hints may have something to say of the pod.
+pub(crate) fn score_with(
+    ((enabled, plugin, value), has_hints): ((&Enabled, &dyn Score, &CycleValue), bool),
     ctx: &CycleContext<'_>,
     nodes: &[NodeIdx],
     out: &mut Vec<i64>,
@@ -240,7 +252,8 @@ pub(crate) fn score(
     out.clear();
     out.resize(nodes.len(), 0);
     let start = ctx.probe.elapsed();
-    let affinities = if plugin.reads_affinity() { alignment::affinities(ctx, nodes) } else { None };
+    let affinities =
+        if has_hints && plugin.reads_affinity() { alignment::affinities(ctx, nodes) } else { None };
     match affinities {
         Some(nodes) => plugin.score_aligned(ctx.view, ctx.spec, value, &nodes, out),
         None => plugin.score(ctx.view, ctx.spec, value, nodes, out),

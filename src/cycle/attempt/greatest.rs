@@ -51,6 +51,16 @@ impl Greatest {
         }
     }
 
+    /// Has one raw score take another's place. Returns whether none has the greatest one any more, in which case it is to be
+    /// found once all changes are made.
+    #[inline]
+    pub(crate) fn exchange(&mut self, old: i32, new: i32) -> bool {
+        self.remove(old);
+        let is_lost = self.count == 0;
+        self.add(new);
+        is_lost
+    }
+
     /// Finds the greatest one once none has what it was. Returns false when the counts do not tell.
     pub(crate) fn settle(&mut self) -> bool {
         let known = self.counts.iter().rposition(|count| *count > 0).filter(|_| self.above == 0);
@@ -78,10 +88,12 @@ mod tests {
             let mut told = 0;
             for _ in 0..2_000 {
                 for at in 0..raws.len() {
-                    let was = std::mem::replace(&mut raws[at], range.0 + below(range.1) as i32);
-                    known.remove(was);
-                    let is_lost = known.count == 0;
-                    known.add(raws[at]);
+                    // Some change together, and the greatest is found afterwards.
+                    let mut is_lost = false;
+                    for at in at..(at + 1 + below(3) as usize).min(raws.len()) {
+                        let was = std::mem::replace(&mut raws[at], range.0 + below(range.1) as i32);
+                        is_lost |= known.exchange(was, raws[at]);
+                    }
                     let is_told = is_lost && known.settle();
                     told += usize::from(is_told);
                     if is_lost && !is_told {

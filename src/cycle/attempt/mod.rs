@@ -6,7 +6,7 @@
 //! - `chain`: runs plugins over sets of nodes
 //! - `alignment`: refuses nodes whose topology hints do not agree
 //! - `global_plugins`: plugins that depend on more than one node and run at every attempt
-//! - `scores`, `greatest`, `best`: total scores, the greatest raw ones, and the best node
+//! - `scores`, `greatest`, `shares`, `best`: total scores, the greatest raw ones, what raw ones come to, and the best node
 //! - [`search`]: selects the node, or makes the refusal
 //! - `nominations`: the two-pass filter for nominated pods
 //! - `overrides`, `kept_overrides`: nodes that the pod sees without some pods, and what is kept of them
@@ -28,4 +28,5 @@ pub mod question;
 pub mod reserve;
 mod scores;
 pub mod search;
+mod shares;
 pub(crate) mod work;

@@ -90,6 +90,8 @@ pub struct NodeResultCache {
     /// Per cause, whether its plugin comes before `first_usage`.
     lasting: Vec<bool>,
     pub(crate) alignment: Alignment,
+    /// The plugins that hold nothing for the pods at Reserve.
+    pub(crate) idle_at_reserve: Aside,
     /// Nodes that passed the filters and were refused by `alignment`.
     pub(crate) unaligned: FxHashSet<NodeIdx>,
     /// Nodes in tie order, for sampled searches.
@@ -200,6 +202,11 @@ impl NodeResultCache {
         self.unaligned.clear();
         self.kept.clear();
         self.alignment = Alignment::of(ctx.profile, ctx.view, ctx.spec);
+        // What is held on NUMA nodes depends on what all providers agree on.
+        self.idle_at_reserve = match self.alignment.is_idle() {
+            true => ctx.profile.idle_at_reserve(ctx.view, ctx.spec),
+            false => Aside::default(),
+        };
         self.order.clear();
         self.mask.clear();
         self.mask.resize(ctx.view.cluster().n_slots(), CauseId::ABSENT);
@@ -297,8 +304,8 @@ impl NodeResultCache {
         if self.scores.is_none() {
             self.work += self.n_feasible as u64;
         }
-        let mask = &self.mask;
-        self.scores.get_or_insert_with(|| Scores::make(&ctx.of_node_shape(), mask, tally))
+        let (mask, has_hints) = (&self.mask, !self.alignment.is_idle());
+        self.scores.get_or_insert_with(|| Scores::make(&ctx.of_node_shape(), mask, has_hints, tally))
     }
 
     /// Returns the best feasible node by total and tie order, if the nodes are scored.

@@ -10,6 +10,7 @@ use crate::attempt::chain::{self, PluginTally};
 use crate::attempt::greatest::Greatest;
 use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::overrides::{self, Overridden};
+use crate::attempt::shares::{Difference, Shares, Weighing};
 
 /// A plugin that scores the pod.
 struct Active {
@@ -19,6 +20,7 @@ struct Active {
     reads: Reads,
     normalize: Normalize,
     weight: i64,
+    shares: Shares,
 }
 
 /// A node whose result was recomputed.
@@ -34,6 +36,8 @@ pub(crate) struct Recomputed {
 /// Scores of the feasible nodes.
 pub(crate) struct Scores {
     active: Vec<Active>,
+    /// Whether a provider of topology hints has something to say of the pods.
+    has_hints: bool,
     /// Raw scores by slot, one per active plugin; meaningless for refused nodes.
     raw: Vec<i32>,
     /// The greatest raw score per active plugin, kept up to date for those that normalise.
@@ -49,47 +53,28 @@ struct Scratch {
     by_usage: Vec<NodeIdx>,
     by_object: Vec<NodeIdx>,
     out: Vec<i64>,
+    /// What the totals of `by_usage` change by.
+    deltas: Vec<i64>,
 }
 
 /// Plugins whose greatest raw score has changed, with the one before.
 type Moved = SmallVec<[(usize, i32); 2]>;
 
-/// What a plugin's weighted score changes by with the greatest raw score, by raw score. Most raw scores are up to 100, and many
-/// nodes have the same.
-struct Difference<'a> {
-    active: &'a Active,
-    greatest: [i32; 2],
-    known: SmallVec<[i64; 101]>,
-}
-
-impl<'a> Difference<'a> {
-    fn new(active: &'a Active, was: i32, is: i32) -> Self {
-        let mut made = Self { active, greatest: [was, is], known: SmallVec::new() };
-        made.known = (0..=was.min(is).min(100)).map(|raw| made.compute(raw)).collect();
-        made
-    }
-
-    fn compute(&self, raw: i32) -> i64 {
-        let [was, is] = self.greatest.map(|greatest| self.active.weighted(raw, greatest).1);
-        is - was
-    }
-
-    #[inline]
-    fn of(&self, raw: i32) -> i64 {
-        let known = usize::try_from(raw).ok().and_then(|raw| self.known.get(raw));
-        known.copied().unwrap_or_else(|| self.compute(raw))
-    }
-}
-
 impl Scores {
-    pub(crate) fn make(ctx: &CycleContext<'_>, mask: &[CauseId], tally: &mut [PluginTally]) -> Self {
+    /// Scores the feasible nodes. `has_hints` says whether a provider of topology hints has something to say of the pods.
+    pub(crate) fn make(
+        ctx: &CycleContext<'_>,
+        mask: &[CauseId],
+        has_hints: bool,
+        tally: &mut [PluginTally],
+    ) -> Self {
         let feasible = feasible_in(mask);
         let values = chain::prepare_scores(ctx, &feasible).into_iter().enumerate();
         let active = values.filter_map(|(entry, value)| {
             let enabled = &ctx.profile.score[entry];
             let (plugin, value) = (enabled.plugin.score()?, value?);
             let (reads, normalize) = (plugin.reads(), plugin.normalize());
-            Some(Active { entry, value, reads, normalize, weight: enabled.weight })
+            Some(Active { entry, value, reads, normalize, weight: enabled.weight, shares: Shares::default() })
         });
         let active: Vec<Active> = active.collect();
         let mut scores = Self {
@@ -99,6 +84,7 @@ impl Scores {
             blocks: Blocks::default(),
             scratch: Scratch::default(),
             active,
+            has_hints,
         };
         scores.fill(ctx, &feasible, Reads::Node, tally);
         for (at, _) in scores.normalising() {
@@ -123,7 +109,8 @@ impl Scores {
             let enabled = &ctx.profile.score[active.entry];
             let Some(plugin) = enabled.plugin.score() else { continue };
             let out = &mut self.scratch.out;
-            chain::score((enabled, plugin, &active.value), ctx, nodes, out, tally);
+            let by = ((enabled, plugin, &active.value), self.has_hints);
+            chain::score_with(by, ctx, nodes, out, tally);
             for (node, raw) in nodes.iter().zip(out) {
                 self.raw[node.index() * width + at] = stored(*raw);
             }
@@ -155,11 +142,14 @@ impl Scores {
         touched: &[Recomputed],
         tally: &mut [PluginTally],
     ) {
+        let is_feasible = |n: NodeIdx| mask[n.index()].is_feasible();
+        if touched.iter().all(|row| row.was && !row.object && is_feasible(row.node)) {
+            return self.catch_up_usage(ctx, mask, touched, tally);
+        }
         let (mut by_usage, mut by_object) =
             (std::mem::take(&mut self.scratch.by_usage), std::mem::take(&mut self.scratch.by_object));
         by_usage.clear();
         by_object.clear();
-        let is_feasible = |n: NodeIdx| mask[n.index()].is_feasible();
         for row in touched.iter().filter(|t| is_feasible(t.node)) {
             if row.was && !row.object { by_usage.push(row.node) } else { by_object.push(row.node) }
         }
@@ -174,6 +164,62 @@ impl Scores {
         for row in touched {
             let at = row.node.index();
             self.total[at] = if is_feasible(row.node) { self.total_of(row.node) } else { REFUSED };
+            self.blocks.update(ctx.view, &self.total, row.node);
+        }
+    }
+
+    /// Does the same for nodes that were feasible and are, and of which only the pods changed: as most are. Adds to their totals
+    /// what these change by.
+    fn catch_up_usage(
+        &mut self,
+        ctx: &CycleContext<'_>,
+        mask: &[CauseId],
+        touched: &[Recomputed],
+        tally: &mut [PluginTally],
+    ) {
+        let (width, has_hints) = (self.active.len(), self.has_hints);
+        let Scratch { by_usage, deltas, out, .. } = &mut self.scratch;
+        by_usage.clear();
+        by_usage.extend(touched.iter().map(|row| row.node));
+        deltas.clear();
+        deltas.resize(touched.len(), 0);
+        let (mut moved, mut lost) = (Moved::new(), SmallVec::<[usize; 2]>::new());
+        for (at, active) in self.active.iter_mut().enumerate().filter(|(_, a)| a.reads >= Reads::Usage) {
+            let enabled = &ctx.profile.score[active.entry];
+            let Some(plugin) = enabled.plugin.score() else { continue };
+            let by = ((enabled, plugin, &active.value), has_hints);
+            chain::score_with(by, ctx, by_usage, out, tally);
+            let rows = by_usage.iter().zip(out.iter()).zip(deltas.iter_mut());
+            let rows = rows.map(|((node, score), delta)| (node.index() * width + at, stored(*score), delta));
+            if active.normalize == Normalize::Identity {
+                for (slot, new, delta) in rows {
+                    let old = std::mem::replace(&mut self.raw[slot], new);
+                    *delta += (i64::from(new) - i64::from(old)) * active.weight;
+                }
+                continue;
+            }
+            let (greatest, by) = (&mut self.greatest[at], active.weighing());
+            moved.push((at, greatest.raw));
+            active.shares.follow(by, greatest.raw);
+            let mut is_lost = false;
+            for (slot, new, delta) in rows {
+                let old = std::mem::replace(&mut self.raw[slot], new);
+                if new != old {
+                    is_lost |= greatest.exchange(old, new);
+                    *delta += active.shares.difference(by, old, new);
+                }
+            }
+            if is_lost && !greatest.settle() {
+                lost.push(at);
+            }
+        }
+        lost.into_iter().for_each(|at| self.find_greatest(at, mask));
+        moved.retain(|(at, was)| self.greatest[*at].raw != *was);
+        if !moved.is_empty() {
+            return self.normalise_anew(ctx, mask, touched, &moved);
+        }
+        for (row, delta) in touched.iter().zip(&self.scratch.deltas).filter(|(_, delta)| **delta != 0) {
+            self.total[row.node.index()] += delta;
             self.blocks.update(ctx.view, &self.total, row.node);
         }
     }
@@ -231,7 +277,7 @@ impl Scores {
             self.total[row.node.index()] = REFUSED;
         }
         for (at, was) in moved {
-            let difference = Difference::new(&self.active[*at], *was, self.greatest[*at].raw);
+            let difference = Difference::new(self.active[*at].weighing(), *was, self.greatest[*at].raw);
             let raws = self.raw.chunks_exact(self.active.len()).map(|raws| raws[*at]);
             for (total, raw) in self.total.iter_mut().zip(raws).filter(|(total, _)| **total != REFUSED) {
                 *total += difference.of(raw);
@@ -408,30 +454,13 @@ fn stored(raw: i64) -> i32 {
 }
 
 impl Active {
+    fn weighing(&self) -> Weighing {
+        (self.normalize, self.weight)
+    }
+
     /// Returns a raw score normalised, and then multiplied by the plugin's weight.
     fn weighted(&self, raw: i32, greatest: i32) -> (i64, i64) {
         let normalized = self.normalize.apply(i64::from(raw), i64::from(greatest));
         (normalized, normalized * self.weight)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-
-    #[test]
-    fn a_difference_is_that_of_the_weighted_scores() {
-        for normalize in [Normalize::Proportional, Normalize::ProportionalReversed] {
-            let active = Active { entry: 0, value: Arc::new(()), reads: Reads::Usage, normalize, weight: 3 };
-            for (was, is) in [(98, 97), (0, 40), (40, 0), (7, 100), (1_000, 999), (-5, 12)] {
-                let difference = Difference::new(&active, was, is);
-                for raw in -10..=1_000 {
-                    let expected = active.weighted(raw, is).1 - active.weighted(raw, was).1;
-                    assert_eq!(difference.of(raw), expected, "{normalize:?}: {raw} of {was}, then of {is}");
-                }
-            }
-        }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Decided {
     pub(crate) draft: Option<Arc<Draft>>,
     /// Whether a plugin that may read more than the node itself took part in the decision.
     pub(crate) reads_others: bool,
-    /// The plugins that the pod does not concern.
+    /// The plugins that are not asked at Reserve: the pod does not concern them, or they hold nothing for pods like it.
     pub(crate) aside: Aside,
     /// Whether a provider of topology hints has something to say of the pod.
     pub(crate) has_hints: bool,
@@ -136,7 +136,7 @@ impl Scheduler {
         results.attempt = None;
         self.turns.work += work::DECISION + std::mem::take(&mut results.work);
         let has_hints = !results.alignment.is_idle();
-        let (reads_others, aside) = (results.reads_others, attempt.aside);
+        let (reads_others, aside) = (results.reads_others, attempt.aside.or(results.idle_at_reserve));
         Decided { decision, found, draft, reads_others, aside, has_hints }
     }
 

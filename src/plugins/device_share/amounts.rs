@@ -3,6 +3,9 @@
 //! A resource that is named with 0 differs from one that is not named: an allocation of GPU memory alone names no
 //! `gpu-core`. Cards are compared slot by slot in the filter, so this type is `Copy` and allocates nothing.
 
+use std::sync::LazyLock;
+
+use pellucid_model::Name;
 use pellucid_model::quantity::format_bytes;
 
 /// Number of resources.
@@ -56,6 +59,15 @@ impl Resource {
     pub(super) fn find(name: &str) -> Option<Self> {
         let name = OLD_NAMES.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new);
         NAMES.iter().position(|known| *known == name).map(|at| Self(at as u8))
+    }
+
+    /// Does the same for a name that is interned already: names are compared, not their texts.
+    pub(super) fn of(name: &Name) -> Option<Self> {
+        static KNOWN: LazyLock<Vec<(Name, Resource)>> = LazyLock::new(|| {
+            let all = NAMES.into_iter().chain(OLD_NAMES.into_iter().map(|(old, _)| old));
+            all.filter_map(|name| Some((Name::new(name), Resource::find(name)?))).collect()
+        });
+        KNOWN.iter().find(|(known, _)| known == name).map(|(_, resource)| *resource)
     }
 
     /// Returns the resource's name.
@@ -239,6 +251,9 @@ mod tests {
         assert_eq!(Resource::find("koordinator.sh/gpu-core"), Some(CORE));
         assert_eq!(Resource::find("kubernetes.io/gpu"), None, "it is no resource of a card");
         assert!(Resource::all().all(|resource| Resource::find(resource.name()) == Some(resource)));
+        for name in NAMES.into_iter().chain(OLD_NAMES.map(|(old, _)| old)).chain(["cpu"]) {
+            assert_eq!(Resource::of(&name.into()), Resource::find(name), "{name}");
+        }
         let all = Amounts::of(Resource::all().map(|resource| (resource, 1)));
         assert!(all.by_name().map(|(resource, _)| resource.name()).is_sorted());
         assert_eq!(all.by_name().count(), RESOURCES);

@@ -206,6 +206,10 @@ impl QueueSort for DeviceShare {
 }
 
 impl Reserve for DeviceShare {
+    fn may_hold(&self, _view: View<'_>, spec: &PodSpec) -> bool {
+        !matches!(Request::of(spec), Ok(None))
+    }
+
     fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause> {
         self.choose(view, &pod.spec, node, None)
     }

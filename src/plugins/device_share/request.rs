@@ -132,12 +132,11 @@ impl Request {
         let wanted = spec.requests.list.scalars.iter().filter(|(_, amount)| *amount > 0);
         let (mut gpu, mut others): (Wanted<'_>, Wanted<'_>) = Default::default();
         for (name, amount) in wanted {
-            let slot = Resource::find(name);
-            let is_gpu = WHOLE.contains(&name.as_str()) || [PERCENT, SHARED].contains(&name.as_str());
-            match slot {
+            let is_gpu = || WHOLE.contains(&name.as_str()) || [PERCENT, SHARED].contains(&name.as_str());
+            match Resource::of(name) {
                 Some(RDMA | FPGA) => others.push((name, *amount)),
                 Some(_) => gpu.push((name, *amount)),
-                None if is_gpu => gpu.push((name, *amount)),
+                None if is_gpu() => gpu.push((name, *amount)),
                 None => {}
             }
         }
@@ -149,8 +148,7 @@ impl Request {
             parts.push(gpus(&gpu)?);
         }
         for (resource, kind) in [(RDMA, DeviceType::Rdma), (FPGA, DeviceType::Fpga)] {
-            if let Some((name, amount)) =
-                others.iter().find(|(name, _)| Resource::find(name) == Some(resource))
+            if let Some((name, amount)) = others.iter().find(|(name, _)| Resource::of(name) == Some(resource))
             {
                 percent(name, *amount)?;
                 parts.push(plain(kind, resource, *amount));
@@ -228,7 +226,7 @@ fn gpus(wanted: &[(&Name, i64)]) -> Result<Part, Invalid> {
     let shared = wanted.iter().find(|(name, _)| name.as_str() == SHARED).map(|(_, count)| *count);
     let mut amounts = Amounts::default();
     for (name, amount) in wanted.iter().filter(|(name, _)| name.as_str() != SHARED) {
-        amounts.set(Resource::find(name).ok_or_else(invalid)?, *amount);
+        amounts.set(Resource::of(name).ok_or_else(invalid)?, *amount);
     }
     if !is_combination(&amounts, shared.is_some()) {
         return Err(invalid());

@@ -17,6 +17,7 @@ use super::hints::Exclusive;
 
 mod glance;
 
+use glance::Load;
 pub(super) use glance::{Glance, Spot, Sums, weighed};
 
 /// Number of PCIe switches that are told apart; further ones count as one.
@@ -154,6 +155,8 @@ pub(super) struct Row {
     /// What is left of each GPU, in percent: a request for no more of its computing power and memory fits. In the order
     /// of the GPUs; 0 of those that are not healthy.
     pub(super) left: SmallVec<[u8; 16]>,
+    /// The main amounts of each GPU.
+    loads: SmallVec<[Load; 8]>,
     /// Number of GPUs whose memory alone is what they have too little of.
     short_of_memory: usize,
     /// Number of GPUs that take whole requests when no pod is on them.

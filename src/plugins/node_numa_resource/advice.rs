@@ -194,7 +194,7 @@ impl NodeNumaResource {
         }
         for (node, on) in nodes.iter().filter(|_| pod.policy == NumaPolicy::None) {
             let of_node = on.policy();
-            let takes = |policy: &&NumaPolicy| self.takes(&with_policy(on, **policy), pod);
+            let takes = |policy: &&NumaPolicy| self.takes(&on.with_policy(**policy), pod);
             let Some(policy) = weaker(of_node).iter().find(takes) else { continue };
             let (name, node) = (endpoints::policy_name(*policy), view.name(*node).clone());
             let text =
@@ -237,13 +237,4 @@ fn with_field(object: &Value, field: &str, value: &str, without: &str) -> Value 
         fields.remove(without);
     }
     made
-}
-
-/// Returns a node with another policy in its label.
-fn with_policy(on: &OnNode, policy: NumaPolicy) -> OnNode {
-    let mut on = on.clone();
-    let mut settings = on.settings.as_deref().cloned().unwrap_or_default();
-    settings.policy = policy;
-    on.settings = Some(settings.into());
-    on
 }

@@ -48,13 +48,12 @@ impl<'a> NodeRequest<'a> {
     pub(super) fn unchecked(on: &'a OnNode, pod: &'a PodRequest, strategy: AllocateStrategy) -> Self {
         let policy = if pod.policy == NumaPolicy::None { on.policy() } else { pod.policy };
         let forced = on.forced_bind();
-        let own = on.settings.as_deref().and_then(|settings| settings.strategy);
         let bind = match pod.wants_cpus {
             true => pod.required.or(forced).or(pod.preferred),
             false => forced.filter(|_| pod.milli_cpu > 0),
         };
         let is_required = pod.required.or(forced).is_some();
-        Self { on, pod, bind, is_required, policy, strategy: own.unwrap_or(strategy) }
+        Self { on, pod, bind, is_required, policy, strategy: on.strategy().unwrap_or(strategy) }
     }
 
     /// Returns how pod and node contradict each other.

@@ -168,7 +168,12 @@ impl NodeNumaResource {
         if !may_hold && on.forced_bind().is_none() {
             return Ok(None);
         }
-        let request = PodRequest::of(&pod.spec, self.args.default_bind).map_err(|problem| problem.cause())?;
+        // Amounts are split among NUMA nodes alone.
+        let request = match mask {
+            Some(_) => PodRequest::of(&pod.spec, self.args.default_bind),
+            None => PodRequest::without_amounts(&pod.spec, self.args.default_bind),
+        };
+        let request = request.map_err(|problem| problem.cause())?;
         let asked = NodeRequest::of(on, &request, self.args.allocate_strategy());
         let asked = asked.map_err(|refusal| refusal.cause())?;
         if mask.is_none() && asked.bind.is_none() {
@@ -302,6 +307,12 @@ impl Filter for NodeNumaResource {
 }
 
 impl Reserve for NodeNumaResource {
+    fn may_hold(&self, view: View<'_>, spec: &PodSpec) -> bool {
+        may_have_cpus(spec)
+            || view.state::<NumaNodes>().is_some_and(NumaNodes::is_demanding)
+            || spec.annotations.text(keys::NUMA_TOPOLOGY_SPEC).is_some()
+    }
+
     fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Reserved {
         self.reservation(view, pod, node, None)
     }

@@ -10,7 +10,7 @@ use pellucid_model::{PodId, PodKey};
 use smallvec::SmallVec;
 
 use super::amounts::{Amounts, CPU, Ratios, amplify};
-use super::cpus::accumulator::{BindPolicy, ExclusivePolicy};
+use super::cpus::accumulator::{AllocateStrategy, BindPolicy, ExclusivePolicy};
 use super::cpus::set::CpuSet;
 use super::cpus::topology::CpuTopology;
 use super::facts::Free;
@@ -30,9 +30,34 @@ pub(super) struct Holder {
     pub(super) holding: Arc<Holding>,
 }
 
+/// What labels and topology of a node demand and say of pods with CPUs of their own, read together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Demands {
+    policy: NumaPolicy,
+    bind: Option<BindPolicy>,
+    strategy: Option<AllocateStrategy>,
+}
+
+impl Demands {
+    fn of(settings: Option<&NodeSettings>, topology: Option<&NodeTopology>) -> Self {
+        let of_label = settings.map(|settings| settings.policy).unwrap_or_default();
+        let policy = match of_label {
+            NumaPolicy::None => topology.map(|topology| topology.policy).unwrap_or_default(),
+            of_label => of_label,
+        };
+        let bind = match topology.is_some_and(|topology| topology.kubelet.is_full_pcpus_only()) {
+            true => Some(BindPolicy::FullPcpus),
+            false => settings.and_then(|settings| settings.bind),
+        };
+        Self { policy, bind, strategy: settings.and_then(|settings| settings.strategy) }
+    }
+}
+
 /// What is known of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct OnNode {
+    /// Kept here, because what it is read from lies elsewhere, and is read for every pod with CPUs of its own.
+    demands: Demands,
     /// Labels and annotations; `None` while there is no node object.
     pub(super) settings: Option<Arc<NodeSettings>>,
     pub(super) topology: Option<Arc<NodeTopology>>,
@@ -69,24 +94,32 @@ impl OnNode {
         self.machine.as_deref()
     }
 
-    /// Returns the bind policy that the node forces on pods with whole CPUs.
+    /// Returns the bind policy that the node forces on pods with whole CPUs: its kubelet's, else its label's.
     #[inline]
     pub(super) fn forced_bind(&self) -> Option<BindPolicy> {
-        let of_label = self.settings.as_deref().and_then(|settings| settings.bind);
-        if self.topology.as_deref().is_some_and(|topology| topology.kubelet.is_full_pcpus_only()) {
-            return Some(BindPolicy::FullPcpus);
-        }
-        of_label
+        self.demands.bind
     }
 
     /// Returns the node's NUMA policy: its label's, else its kubelet's.
     #[inline]
     pub(super) fn policy(&self) -> NumaPolicy {
-        let of_label = self.settings.as_deref().map(|settings| settings.policy).unwrap_or_default();
-        match of_label {
-            NumaPolicy::None => self.topology.as_deref().map(|topology| topology.policy).unwrap_or_default(),
-            of_label => of_label,
-        }
+        self.demands.policy
+    }
+
+    /// Returns how the node's label says CPUs are picked.
+    #[inline]
+    pub(super) fn strategy(&self) -> Option<AllocateStrategy> {
+        self.demands.strategy
+    }
+
+    /// Returns the node with another policy in its label.
+    pub(super) fn with_policy(&self, policy: NumaPolicy) -> Self {
+        let mut made = self.clone();
+        let mut settings = made.settings.as_deref().cloned().unwrap_or_default();
+        settings.policy = policy;
+        made.demands = Demands::of(Some(&settings), made.topology.as_deref());
+        made.settings = Some(settings.into());
+        made
     }
 
     /// Returns the amplification ratios: those of the NodeResourceTopology, else the node's.
@@ -221,6 +254,7 @@ impl OnNode {
         }
         let of_node = self.settings.as_deref().map(|settings| settings.reserved).unwrap_or_default();
         let topology = self.topology.as_deref();
+        self.demands = Demands::of(self.settings.as_deref(), topology);
         self.reserved = topology.map_or(of_node, |topology| topology.reserved().or(&of_node));
         let ratios = self.ratios().filter(|_| topology.is_some_and(|topology| topology.ratios.is_none()));
         let zone = |zone: &Zone| {

@@ -42,11 +42,17 @@ pub(super) enum PodProblem {
 impl PodRequest {
     /// Reads what a pod asks for. `default` is the bind policy of pods that leave it to the scheduler.
     pub(super) fn of(spec: &PodSpec, default: BindPolicy) -> Result<Self, PodProblem> {
+        let amounts = spec.requests.list.named().collect();
+        Ok(Self { amounts, ..Self::without_amounts(spec, default)? })
+    }
+
+    /// Reads the same but for the amounts.
+    pub(super) fn without_amounts(spec: &PodSpec, default: BindPolicy) -> Result<Self, PodProblem> {
         let resource = annotation(spec, keys::RESOURCE_SPEC)?;
         let numa = annotation(spec, keys::NUMA_TOPOLOGY_SPEC)?;
         let milli_cpu = spec.requests.list.milli_cpu;
         let mut made = Self {
-            amounts: spec.requests.list.named().collect(),
+            amounts: SmallVec::new(),
             milli_cpu,
             wants_cpus: false,
             required: None,

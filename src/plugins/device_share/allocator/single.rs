@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::super::device::DeviceType;
 use super::super::request::Part;
-use super::super::row::{Row, Spot};
+use super::super::row::{Row, Spot, weighed};
 use super::{Attempt, Lack, name};
 
 /// Sets of switches and of NUMA nodes, by number; a card without a NUMA node has number 0.
@@ -57,7 +57,7 @@ pub(super) fn choose(attempt: &Attempt<'_>, part: &Part) -> Result<u16, Lack> {
     let least = all.iter().map(|(rank, _)| *rank).min();
     let mut best = all.iter().filter(|(rank, _)| Some(*rank) == least).map(|(_, at)| *at);
     let first = best.next().ok_or_else(|| lack(row))?;
-    let score = |at: u16| attempt.score(part, attempt.card(at));
+    let score = scores(attempt, part);
     let Some(second) = best.next() else { return Ok(first) };
     let switch = |at: u16| if row.has_gpu_topology { spots[usize::from(at)].switch } else { 0 };
     let (mut chosen, mut known) = (first, score(first));
@@ -68,6 +68,18 @@ pub(super) fn choose(attempt: &Attempt<'_>, part: &Part) -> Result<u16, Lack> {
         }
     }
     Ok(chosen)
+}
+
+/// Returns what scores the GPUs: by their main amounts alone, where they have no others.
+fn scores(attempt: &Attempt<'_>, part: &Part) -> impl Fn(u16) -> i64 {
+    let scoring = attempt.terms.scoring;
+    let is_by_amounts = !attempt.terms.is_empty && attempt.terms.prospect.is_none();
+    let loads = attempt.row.loads().filter(|_| is_by_amounts);
+    let known = loads.map(|loads| (loads, weighed(scoring, &part.each)));
+    move |at| match &known {
+        Some((loads, weighed)) => loads[usize::from(at)].score(scoring, weighed),
+        None => attempt.score(part, attempt.card(at)),
+    }
 }
 
 /// Iterates over the GPUs that may be taken and have enough.

@@ -11,7 +11,7 @@ use super::super::device::DeviceType;
 use super::super::request::Plain;
 use super::{Card, Row};
 
-/// What most GPUs have, in the order of the sums of [`Glance`].
+/// What most GPUs have, in the order of [`Load`].
 const MAIN: [Resource; 3] = [CORE, MEMORY, RATIO];
 
 /// What the GPUs of a node come to.
@@ -28,6 +28,30 @@ impl Sums {
     pub(in super::super) fn add(&mut self, card: &Card) {
         self.total.add(&card.total);
         self.used.add_taken(&card.total, &card.used);
+    }
+}
+
+/// The amounts of a GPU that are asked most, of all GPUs of a node beside each other: where a request is for nothing but
+/// percent, these are all that says which of them scores best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Load {
+    total: [i64; 3],
+    used: [i64; 3],
+}
+
+impl Load {
+    fn of(card: &Card) -> Self {
+        let of = |amounts: &Amounts| MAIN.map(|resource| amounts.get(resource));
+        Self { total: of(&card.total), used: of(&card.used) }
+    }
+
+    /// Scores the GPU as [`Scoring::score`] does, if it has no other resources.
+    #[inline]
+    pub(in super::super) fn score(&self, scoring: &Scoring, weighed: &Weighed) -> i64 {
+        let of = |(slot, weight, amount): &(usize, i64, i64)| {
+            (*weight, self.total[*slot], self.used[*slot].saturating_add(*amount))
+        };
+        scoring.mean(weighed.iter().map(of))
     }
 }
 
@@ -68,8 +92,7 @@ pub(in super::super) struct Glance {
     /// What is left of the GPU of which the most is left, in percent.
     most: u8,
     /// The sums over the GPUs.
-    total: [i64; 3],
-    used: [i64; 3],
+    sums: Load,
 }
 
 impl Glance {
@@ -82,14 +105,11 @@ impl Glance {
     /// Scores the node for a request for GPUs; `None` where their sums are not all known here.
     #[inline]
     pub(in super::super) fn score(&self, scoring: &Scoring, weighed: &Weighed) -> Option<i64> {
-        let of = |(slot, weight, amount): &(usize, i64, i64)| {
-            (*weight, self.total[*slot], self.used[*slot].saturating_add(*amount))
-        };
-        self.is_summed.then(|| scoring.mean(weighed.iter().map(of)))
+        self.is_summed.then(|| self.sums.score(scoring, weighed))
     }
 }
 
-/// Of a request for GPUs, by what nodes are scored: slots of [`Glance`], weights and amounts.
+/// Of a request for GPUs, by what nodes are scored: slots of [`Load`], weights and amounts.
 pub(in super::super) type Weighed = SmallVec<[(usize, i64, i64); 3]>;
 
 /// Returns what a request is scored by.
@@ -106,11 +126,25 @@ impl Row {
         Glance {
             has_device: self.device.is_some(),
             has_partitions: self.partitions.is_some() || self.honors_partitions,
-            is_summed: total.iter().all(|(resource, _)| MAIN.contains(&resource)),
+            is_summed: self.has_main_alone(),
             most: self.left.iter().copied().max().unwrap_or(0),
-            total: MAIN.map(|resource| total.get(resource)),
-            used: MAIN.map(|resource| used.get(resource)),
+            sums: Load {
+                total: MAIN.map(|resource| total.get(resource)),
+                used: MAIN.map(|resource| used.get(resource)),
+            },
         }
+    }
+
+    /// Returns whether no GPU has other resources than those of [`MAIN`].
+    #[inline]
+    fn has_main_alone(&self) -> bool {
+        self.gpu_sums.total.iter().all(|(resource, _)| MAIN.contains(&resource))
+    }
+
+    /// Returns the amounts of the GPUs, if these are all that they have.
+    #[inline]
+    pub(in super::super) fn loads(&self) -> Option<&[Load]> {
+        (self.is_noted && self.has_main_alone()).then_some(&self.loads)
     }
 
     /// Computes what is left of each GPU, and of all, unless it is known.
@@ -119,11 +153,13 @@ impl Row {
             return;
         }
         self.left.clear();
+        self.loads.clear();
         (self.short_of_memory, self.whole) = (0, 0);
         self.gpu_sums = Sums::default();
         for card in &self.cards[..self.n_gpus] {
             let (left, is_exact) = card.left();
             self.left.push(left);
+            self.loads.push(Load::of(card));
             self.short_of_memory += usize::from(!is_exact);
             let is_whole = card.healthy && card.total.get(CORE) >= 100 && card.total.get(RATIO) >= 100;
             self.whole += usize::from(is_whole);
@@ -139,6 +175,7 @@ impl Row {
         let card = &self.cards[at];
         let ((now, is_exact), (_, was_exact)) = (card.left_beside(&card.used), card.left_beside(before));
         *left = now;
+        self.loads[at] = Load::of(card);
         self.short_of_memory = self.short_of_memory + usize::from(!is_exact) - usize::from(!was_exact);
         self.gpu_sums.used.exchange_taken(&card.total, before, &card.used);
     }
