@@ -118,6 +118,7 @@ async fn a_server_without_streams_is_asked_for_one_once() {
 /// Number of objects in the large list.
 const MANY: usize = 100_000;
 
+#[expect(clippy::print_stdout, reason = "how long each takes is worth a look")]
 async fn list_many(sandbox: &Handle, streaming_lists: bool) {
     let client = || kube::Client::try_from(sandbox.kube_config()).expect("a client");
     let mut config = ClusterIoConfig::new(Connection::of_clients(client(), client()), clock(), "test");

@@ -368,7 +368,7 @@ pub struct SimulatedGang {
     pub min: u32,
     /// Members with a place, bound ones included.
     pub placed: u32,
-    /// Whether that is a quorum.
+    /// Whether that is a quorum, or none is needed any more: a gang with match policy once-satisfied had one before.
     pub has_quorum: bool,
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -141,7 +141,8 @@ async fn measure(
                 Kind::Arrivals => options.rate.or(cap.map(|cap: f64| cap * ARRIVAL_SHARE)),
                 Kind::Bindcap | Kind::Drain | Kind::Gangs(_) => None,
             };
-            if let (Kind::Arrivals | Kind::Gangs(_), Some(children)) = (kind, &mut children) {
+            // A drain starts it when its pods are there. Beside bare Bindings it watches, as that of a cluster does.
+            if let (Kind::Bindcap | Kind::Arrivals | Kind::Gangs(_), Some(children)) = (kind, &mut children) {
                 children.start_scheduler()?;
             }
             let measured = match (kind, &mut children) {
