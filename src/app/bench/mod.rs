@@ -141,6 +141,10 @@ async fn measure(
                 Kind::Arrivals => options.rate.or(cap.map(|cap: f64| cap * ARRIVAL_SHARE)),
                 Kind::Bindcap | Kind::Drain | Kind::Gangs(_) => None,
             };
+            if let (Kind::Bindcap, Some(children)) = (kind, &mut children) {
+                // That of the runs before may still be writing their Events.
+                children.stop_scheduler();
+            }
             // A drain starts it when its pods are there. Beside bare Bindings it watches, as that of a cluster does.
             if let (Kind::Bindcap | Kind::Arrivals | Kind::Gangs(_), Some(children)) = (kind, &mut children) {
                 children.start_scheduler()?;
