@@ -218,16 +218,21 @@ fn apart(name: &str) -> Pod {
     })
 }
 
-#[test]
-fn an_object_with_a_pod_that_stands_for_it_is_called_as_it_is() {
-    let mut core = core_with(&[node("a", 1000)]);
+/// Makes the pod that stands for Reservation `r1` on node `a`.
+fn reservation(milli_cpu: i64) -> Pod {
     let of = StandsFor {
         api_version: "scheduling.koordinator.sh/v1alpha1".into(),
         kind: "Reservation".into(),
         namespace: "".into(),
         name: "r1".into(),
     };
-    core.see(&Pod { stands_for: Some(Arc::new(of)), ..on(&pod("reservation:r1", 600), "a") });
+    Pod { stands_for: Some(Arc::new(of)), ..on(&pod("reservation:r1", milli_cpu), "a") }
+}
+
+#[test]
+fn an_object_with_a_pod_that_stands_for_it_is_called_as_it_is() {
+    let mut core = core_with(&[node("a", 1000)]);
+    core.see(&reservation(600));
     core.attempt(&pod("p", 500));
     let body = explain(&mut core, "p");
     assert_eq!(text(&body, "/outlook/message"), "a would take it if Reservation r1 ended", "{body:#}");
@@ -250,13 +255,7 @@ fn an_object_with_a_pod_that_stands_for_it_is_called_as_it_is() {
 #[test]
 fn an_object_is_not_counted_among_the_pods_that_would_leave() {
     let mut core = core_with(&[node("a", 1000)]);
-    let of = StandsFor {
-        api_version: "scheduling.koordinator.sh/v1alpha1".into(),
-        kind: "Reservation".into(),
-        namespace: "".into(),
-        name: "r1".into(),
-    };
-    core.see(&Pod { stands_for: Some(Arc::new(of)), ..on(&pod("reservation:r1", 500), "a") });
+    core.see(&reservation(500));
     core.see(&on(&pod("x", 499), "a"));
     core.see(&on(&pod("y", 1), "a"));
     for name in ["g1", "g2"] {

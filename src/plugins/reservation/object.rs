@@ -2,7 +2,7 @@
 //!
 //! Owners that cannot be read do not make the object unreadable: the problem is told in its status.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -230,25 +230,37 @@ fn expires(spec: &Field<'_>, created: i64) -> Result<Option<i64>, FieldError> {
     })
 }
 
-/// Returns what a reservation keeps back from its owners, by an annotation that nodes have too. What cannot be read of it
-/// is left out.
-fn kept_back(text: Option<&str>) -> Amounts {
-    let value: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let mut made = Field::root(&value).get("resources").and_then(|list| amounts(&list)).unwrap_or_default();
-    if let Some(cpus) = value["reservedCPUs"].as_str().filter(|text| !text.is_empty()).and_then(n_cpus) {
-        made.insert(FIXED[0].clone(), cpus * 1000);
-    }
-    made
+/// Reads what a reservation keeps back from its owners, by an annotation that nodes have too.
+fn kept_back(annotation: &Field<'_>) -> Result<Amounts, FieldError> {
+    let Some(value) = json_of(annotation)? else { return Ok(Amounts::new()) };
+    let read = || {
+        let value = Field::root(&value);
+        let mut made = amounts(&value.get("resources")?)?;
+        let cpus = value.get("reservedCPUs")?;
+        if let Some(text) = cpus.text()?.filter(|text| !text.is_empty()) {
+            let n = n_cpus(text).ok_or_else(|| cpus.error("is no list of CPUs such as 0-3,8"))?;
+            made.insert(FIXED[0].clone(), n * 1000);
+        }
+        Ok(made)
+    };
+    read().map_err(|e: FieldError| annotation.error(e))
 }
 
-/// Counts the CPUs of a list such as `0-3,8`.
+/// Counts the CPUs of a list such as `0-3,8`, each once.
 fn n_cpus(text: &str) -> Option<i64> {
-    let number = |text: &str| text.trim().parse::<u16>().ok().map(i64::from);
-    let count = |part: &str| match part.split_once('-') {
-        Some((first, last)) => Some(number(last)? - number(first)? + 1).filter(|n| *n > 0),
-        None => number(part).map(|_| 1),
-    };
-    text.split(',').map(count).sum()
+    let mut all = BTreeSet::new();
+    for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.trim().parse::<u16>().ok()?, last.trim().parse::<u16>().ok()?);
+        all.extend((first <= last).then_some(first..=last)?);
+    }
+    i64::try_from(all.len()).ok()
+}
+
+/// Reads an annotation that holds JSON; `None` when it is absent or empty.
+fn json_of(annotation: &Field<'_>) -> Result<Option<Value>, FieldError> {
+    let Some(text) = annotation.text()?.filter(|text| !text.is_empty()) else { return Ok(None) };
+    serde_json::from_str(text).map(Some).map_err(|e| annotation.error(format_args!("no JSON: {e}")))
 }
 
 /// Returns the node that the template names.
@@ -265,9 +277,7 @@ fn pre_allocation(spec: &Field<'_>, labels: &Labels) -> Result<Option<PreAllocat
 }
 
 fn restricted(annotation: &Field<'_>) -> Result<Option<Vec<Name>>, FieldError> {
-    let Some(text) = annotation.text()?.filter(|text| !text.is_empty()) else { return Ok(None) };
-    let options: Value =
-        serde_json::from_str(text).map_err(|e| annotation.error(format_args!("no JSON: {e}")))?;
+    let Some(options) = json_of(annotation)? else { return Ok(None) };
     let names = Field::root(&options).get("resources").and_then(|field| field.elements());
     let names = names.and_then(|all| {
         all.iter()
@@ -297,7 +307,7 @@ impl Reservation {
             once: spec.get("allocateOnce")?.boolean()?.unwrap_or(true),
             policy: policy(&spec.get("allocatePolicy")?)?,
             restricted: restricted(&annotations.get(keys::RESERVATION_RESTRICTED_OPTIONS)?)?,
-            kept_back: kept_back(annotations.get(KEPT_BACK)?.text()?),
+            kept_back: kept_back(&annotations.get(KEPT_BACK)?)?,
             pre_allocation: pre_allocation(&spec, &labels)?,
             wanted_node: wanted_node(manifest),
             unschedulable: spec.get("unschedulable")?.boolean()?.unwrap_or(false),
@@ -387,4 +397,31 @@ fn kept(manifest: &Value) -> Value {
         kept["status"] = manifest["status"].clone();
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept_back(text: &str) -> Result<Amounts, String> {
+        let read = Reservation::read(&json!({"metadata": {"annotations": {KEPT_BACK: text}}, "spec": {}}));
+        read.map(|read| read.kept_back).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn what_is_kept_back_is_read_or_named_with_its_problem() {
+        let cpu = |milli| Ok(Amounts::from([(FIXED[0].clone(), milli)]));
+        assert_eq!(kept_back(""), Ok(Amounts::new()));
+        assert_eq!(kept_back(r#"{"resources": {"cpu": "1500m"}}"#), cpu(1500));
+        assert_eq!(kept_back(r#"{"resources": {"cpu": 9}, "reservedCPUs": "0-2,2,8"}"#), cpu(4000));
+        for (text, problem) in [
+            ("{", "no JSON"),
+            (r#"{"resources": {"cpu": "much"}}"#, "resources.cpu"),
+            (r#"{"reservedCPUs": "3-1"}"#, "reservedCPUs: is no list of CPUs"),
+            (r#"{"reservedCPUs": 4}"#, "reservedCPUs"),
+        ] {
+            let said = kept_back(text).expect_err(text);
+            assert!(said.contains(KEPT_BACK) && said.contains(problem), "{text}: {said}");
+        }
+    }
 }
