@@ -2,10 +2,12 @@
 #   pellucid demo &
 #   bash tests/conformance/01-gang-verdict.sh
 # runs one by hand. S is the scheduler's REST API, A the API server of the demo. Requires bash, curl and jq.
-set -euo pipefail
+set -Eeuo pipefail
 S=${S:-http://127.0.0.1:10251}
 A=${A:-http://127.0.0.1:8001}
 work=$(mktemp -d)
+# A command that ends a check without a word is named.
+trap 'echo "line $LINENO of $0: status $?: $BASH_COMMAND" >&2' ERR
 trap 'rm -rf "$work"' EXIT
 
 # Prints what the scheduler answers; fails unless the status is a success.
