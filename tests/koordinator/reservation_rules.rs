@@ -385,6 +385,17 @@ fn only_a_pod_that_must_have_a_reservation_is_told_what_reservations_lack() {
     wanting["metadata"]["annotations"] = json!({"scheduling.koordinator.sh/reservation-affinity": "{}"});
     let union = ["Insufficient cpu by node", "Reservation(s) Insufficient cpu"];
     assert_eq!(reasons(&mut case, &wanting), union);
+    // Memory alone would not do: the pod cannot use r, and beside it there is too little CPU. The other one is not for it.
+    let mut kept = with_options("kept", "0", &json!(["ephemeral-storage"]));
+    kept["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"] =
+        json!({"memory": "60Gi", "ephemeral-storage": "1Gi"});
+    let mut offering = node("n", "4");
+    offering["status"]["allocatable"]["ephemeral-storage"] = json!("1Gi");
+    let mut case = cluster(json!([offering]), json!([reservation("r", "2", &own("Restricted")), kept]));
+    let mut large = pod("large", "web", "3");
+    large["spec"]["containers"][0]["resources"]["requests"]["memory"] = json!("10Gi");
+    let beside = ["Insufficient cpu by node", "Insufficient memory by node"];
+    assert_eq!(reasons(&mut case, &large), beside);
 }
 
 /// Returns a pod of CPU 1 with this reservation-affinity.

@@ -170,12 +170,17 @@ pub(super) fn choose_but<'a>(
 ) -> Choice<'a> {
     let room = Room { seeker, node, stand, matches: seeker.on(node) };
     let mut tried = BTreeSet::new();
+    // What the node lacks with the room of those that have enough themselves.
+    let mut of_node = BTreeSet::new();
     let mut usable: Vec<Match<'a>> = Vec::new();
     let is_tried = |of: &&Match<'a>| room.concerns(of) && !refused.contains(&of.stand_in.id);
     for of in room.matches.iter().filter(is_tried) {
         let (by_node, own) = (room.lacks_with(Some(of)), room.lacks_in(of));
         if by_node.is_empty() && own.is_empty() {
             usable.push(*of);
+        }
+        if own.is_empty() {
+            of_node.extend(by_node.iter().cloned());
         }
         tried.extend(by_node.into_iter().chain(own));
     }
@@ -188,8 +193,6 @@ pub(super) fn choose_but<'a>(
         return Choice { taken, fits_beside: false, lacks: tried.clone(), tried };
     }
     let beside = if taken.is_none() { room.lacks_with(None) } else { BTreeSet::new() };
-    let of_node: BTreeSet<Lack> =
-        tried.iter().filter(|lack| matches!(lack, Lack::Node(_))).cloned().collect();
     let fits_beside = beside.is_empty();
     Choice { taken, fits_beside, lacks: if of_node.is_empty() { beside } else { of_node }, tried }
 }
