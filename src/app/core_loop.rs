@@ -1,7 +1,7 @@
 //! The scheduling thread: takes inputs, plans units, hands out effects, publishes snapshots.
 //!
 //! *Invariant:* only this thread owns the state. It blocks only when there is nothing to do, until the next input or
-//! deadline. It publishes when it goes idle, and at least every [`PUBLISH_EVERY`] while it has work.
+//! deadline. What has changed is published at once after a quiet time, and every [`PUBLISH_EVERY`] while changes go on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,8 @@ use crate::progress::Progress;
 use crate::quantiles::Durations;
 use crate::traces::CoreTraces;
 
-/// Longest time between publications while there is work.
+/// Time between publications while the state changes. Each one costs twice: when the state is forked, and when what
+/// the snapshot shares is changed next and so is copied.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
 /// How long units are planned before the next check for inputs.
 const ROUND: Duration = Duration::from_millis(2);
@@ -103,7 +104,7 @@ impl CoreLoop {
     pub fn run(mut self) -> std::io::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let stopwatch = Stopwatch::start();
-        let mut last_published = Duration::ZERO;
+        let mut next_publication = Duration::ZERO;
         let mut dirty = true;
         while !self.stop.is_cancelled() {
             dirty |= self.take_inputs();
@@ -113,13 +114,12 @@ impl CoreLoop {
             dirty |= self.plan(&stopwatch);
             self.push_effects();
             let now = (self.clock)();
-            let idle = !self.can_plan() && self.inputs.is_empty();
-            if dirty && (idle || now.monotonic.saturating_sub(last_published) >= PUBLISH_EVERY) {
+            if dirty && now.monotonic >= next_publication {
                 self.publish();
-                (dirty, last_published) = (false, now.monotonic);
+                (dirty, next_publication) = (false, now.monotonic + PUBLISH_EVERY);
             }
-            if idle {
-                match self.wait(&runtime) {
+            if !self.can_plan() && self.inputs.is_empty() {
+                match self.wait(&runtime, dirty.then_some(next_publication)) {
                     // Published with what comes of it.
                     Waited::Input => dirty = true,
                     Waited::Deadline => {}
@@ -168,7 +168,7 @@ impl CoreLoop {
             traces.ordered(&others, (self.clock)());
         }
         if !others.is_empty() {
-            self.queues.push_all(others);
+            self.queues.push_all(others, (self.clock)());
         }
     }
 
@@ -236,19 +236,20 @@ impl CoreLoop {
     }
 
     fn publish(&mut self) {
-        let snapshot = self.scheduler.publish((self.clock)());
+        let now = (self.clock)();
+        let snapshot = self.scheduler.publish(now);
         let generation = snapshot.generation;
         self.snapshot.store(Arc::new(snapshot));
         self.published.send_replace(generation);
         if !self.held_back.is_empty() {
-            self.queues.push_all(std::mem::take(&mut self.held_back));
+            self.queues.push_all(std::mem::take(&mut self.held_back), now);
         }
     }
 
-    /// Waits for an input or for the next deadline.
-    fn wait(&mut self, runtime: &tokio::runtime::Runtime) -> Waited {
+    /// Waits for an input, the next deadline, or `publication`, the time at which what has changed is published.
+    fn wait(&mut self, runtime: &tokio::runtime::Runtime, publication: Option<Duration>) -> Waited {
         let now = (self.clock)();
-        let deadline = self.scheduler.next_deadline();
+        let deadline = self.scheduler.next_deadline().into_iter().chain(publication).min();
         // While a queue is full, nothing can be planned; the next effect report arrives as an input.
         let until = deadline.map_or(Duration::from_secs(3600), |at| at.saturating_sub(now.monotonic));
         let until = until.max(Duration::from_millis(1));

@@ -36,6 +36,7 @@ impl Binder {
             let Some(order) = self.with.queues.next_bind().await else { return };
             let Some(outcome) = self.bind(&order, &entered).await else { return };
             drop(entered);
+            self.with.queues.bind_done();
             tracing::debug!(pod = %order.pod.key, node = %order.node, ?outcome, "bind settled");
             let done = EffectReport::BindDone { id: order.id, uid: order.pod.uid.clone(), outcome };
             if self.reports.send(Input::Report(done)).await.is_err() {

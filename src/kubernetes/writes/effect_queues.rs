@@ -7,8 +7,9 @@
 //! - Statuses of pods: one waiting order per pod with the newest condition and nomination. At most one order per pod
 //!   is in flight.
 //! - Statuses of PodGroups: the same, with the newest status.
-//! - Events: when the queue is full, the oldest is dropped and counted. While bind orders wait, the API server is busy with
-//!   Bindings, so events wait too, as long as none is dropped for it.
+//! - Events: when the queue is full, the oldest is dropped and counted. While bind orders wait, or more than
+//!   [`BESIDE_EVENTS`] Bindings are being written, the API server is busy, so events wait, as long as none is dropped for it.
+//!   Each keeps the time at which it was pushed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use parking_lot::Mutex;
 use pellucid_model::effect::{
     BindOrder, Effect, EventOrder, EvictOrder, GroupStatusOrder, ObjectOrder, StatusOrder,
 };
+use pellucid_model::Now;
 use tokio::sync::Notify;
 
 use crate::writes::newest_queue::NewestQueue;
@@ -46,13 +48,15 @@ impl Default for EffectQueueSizes {
             objects: 2048,
             statuses: 65_536,
             group_statuses: 65_536,
-            events: 8192,
+            events: 65_536,
         }
     }
 }
 
-/// Eighths of the queue of events that may fill up while bind orders wait.
+/// Eighths of the queue of events that may fill up while Bindings go first.
 const EVENTS_KEPT: usize = 7;
+/// Bindings that may be in flight while events are written.
+const BESIDE_EVENTS: usize = 8;
 
 /// Counters of one queue, in orders. Invariant: `into` = `out` + `dropped` + `replaced` + `depth`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,7 +111,17 @@ struct Inner {
     objects: Fifo<ObjectOrder>,
     statuses: NewestQueue<StatusOrder>,
     group_statuses: NewestQueue<GroupStatusOrder>,
-    events: Fifo<EventOrder>,
+    /// With the time of each.
+    events: Fifo<(EventOrder, Now)>,
+    /// Bind orders that were pulled and are not done.
+    binding: usize,
+}
+
+impl Inner {
+    /// Returns whether Bindings leave the API server time for events.
+    fn has_room_for_events(&self) -> bool {
+        self.binds.orders.is_empty() && self.binding <= BESIDE_EVENTS
+    }
 }
 
 impl EffectQueues {
@@ -116,8 +130,8 @@ impl EffectQueues {
         Self { sizes, ..Self::default() }
     }
 
-    /// Pushes effects into their queues. Never waits.
-    pub fn push_all(&self, effects: impl IntoIterator<Item = Effect>) {
+    /// Pushes effects into their queues, events as of `now`. Never waits.
+    pub fn push_all(&self, effects: impl IntoIterator<Item = Effect>, now: Now) {
         let [mut binds, mut evictions, mut objects, mut statuses, mut groups, mut events] = [false; 6];
         let mut inner = self.inner.lock();
         for effect in effects {
@@ -129,7 +143,9 @@ impl EffectQueues {
                 Effect::GroupStatus(order) => {
                     groups |= inner.group_statuses.push(order, self.sizes.group_statuses);
                 }
-                Effect::Event(order) => events |= inner.events.push_dropping(order, self.sizes.events),
+                Effect::Event(order) => {
+                    events |= inner.events.push_dropping((order, now), self.sizes.events);
+                }
             }
         }
         drop(inner);
@@ -177,13 +193,29 @@ impl EffectQueues {
         }
     }
 
-    /// Waits for a bind order; `None` when the queues are closed.
+    /// Waits for a bind order; `None` when the queues are closed. The caller calls [`EffectQueues::bind_done`] when it is
+    /// settled.
     pub async fn next_bind(&self) -> Option<BindOrder> {
-        let order = self.next(&self.binds, |inner| inner.binds.pop()).await;
-        if self.inner.lock().binds.orders.is_empty() {
+        let pop = |inner: &mut Inner| {
+            let popped = inner.binds.pop();
+            inner.binding += usize::from(popped.0.is_some());
+            popped
+        };
+        let order = self.next(&self.binds, pop).await;
+        self.let_events_go();
+        order
+    }
+
+    /// Marks a bind order as settled.
+    pub fn bind_done(&self) {
+        self.inner.lock().binding -= 1;
+        self.let_events_go();
+    }
+
+    fn let_events_go(&self) {
+        if self.inner.lock().has_room_for_events() {
             self.events.notify_one();
         }
-        order
     }
 
     /// Waits for an evict order; `None` when the queues are closed.
@@ -208,11 +240,10 @@ impl EffectQueues {
         self.next(&self.group_statuses, |inner| inner.group_statuses.pop()).await
     }
 
-    /// Waits for an event that may be written now; `None` when the queues are closed.
-    pub async fn next_event(&self) -> Option<EventOrder> {
+    /// Waits for an event that may be written now, and returns when it was; `None` when the queues are closed.
+    pub async fn next_event(&self) -> Option<(EventOrder, Now)> {
         let kept = self.sizes.events / 8 * EVENTS_KEPT;
-        let pop = |inner: &mut Inner| match inner.binds.orders.is_empty() || inner.events.orders.len() > kept
-        {
+        let pop = |inner: &mut Inner| match inner.has_room_for_events() || inner.events.orders.len() > kept {
             true => inner.events.pop(),
             false => (None, false),
         };

@@ -37,7 +37,7 @@ impl EventWriter {
             let next = tokio::select! {
                 order = self.with.queues.next_event(), if is_open && writes.len() < self.concurrency => {
                     is_open = order.is_some();
-                    order.and_then(|order| book.record(order, (self.with.clock)()))
+                    order.and_then(|(order, at)| book.record(order, at, (self.with.clock)()))
                 }
                 Some((write, outcome)) = writes.next(), if !writes.is_empty() => {
                     book.settle(write, outcome, (self.with.clock)()).filter(|_| is_open)

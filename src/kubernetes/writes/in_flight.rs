@@ -20,6 +20,9 @@ const WEIGHT: f64 = 0.1;
 /// The bound grows while answers take at most this many times as long as they did at best, and falls beyond the second.
 const GROWS_BELOW: f64 = 2.0;
 const FALLS_ABOVE: f64 = 4.0;
+/// Seconds that no answer is slow within, however quick the best were: their times tell of the machines between more
+/// than of the server's load.
+const QUICK: f64 = 0.01;
 /// What remains of the bound after a refusal, and after answers became slow.
 const AFTER_REFUSAL: f64 = 0.5;
 const AFTER_SLOWNESS: f64 = 0.8;
@@ -89,7 +92,7 @@ impl InFlightBound {
                 let mean = self.mean.map_or(took, |mean| mean + WEIGHT * (took - mean));
                 self.mean = Some(mean);
                 self.best = (self.best * FORGETS).min(mean);
-                let times = mean / self.best.max(1e-6);
+                let times = mean / self.best.max(QUICK);
                 if times > FALLS_ABOVE {
                     self.fall(AFTER_SLOWNESS);
                 } else if times <= GROWS_BELOW && in_flight >= self.get() {
@@ -234,10 +237,17 @@ mod tests {
     #[test]
     fn slow_answers_stop_it_and_very_slow_ones_lower_it() {
         let mut bound = InFlightBound::new(128);
-        let before = answers(&mut bound, 100, 5);
-        let slower = answers(&mut bound, 100, 14);
+        let before = answers(&mut bound, 100, 15);
+        let slower = answers(&mut bound, 100, 42);
         assert!(slower <= before + 1, "{before}, {slower}");
-        assert!(answers(&mut bound, 300, 40) < slower / 2);
+        assert!(answers(&mut bound, 300, 120) < slower / 2);
+    }
+
+    #[test]
+    fn answers_within_milliseconds_are_not_slow_because_the_first_were_quicker() {
+        let mut bound = InFlightBound::new(128);
+        (0..10).for_each(|_| bound.note(Outcome::Answered(MS / 10), 1));
+        assert!(answers(&mut bound, 10_000, 5) > 2 * START);
     }
 
     #[test]
