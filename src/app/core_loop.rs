@@ -122,7 +122,8 @@ impl CoreLoop {
                 match self.wait(&runtime, dirty.then_some(next_publication)) {
                     // Published with what comes of it.
                     Waited::Input => dirty = true,
-                    Waited::Deadline => {}
+                    // Nothing came meanwhile, also by a clock that stands still.
+                    Waited::Deadline => next_publication = Duration::ZERO,
                     Waited::End => break,
                 }
             }
@@ -168,7 +169,7 @@ impl CoreLoop {
             traces.ordered(&others, (self.clock)());
         }
         if !others.is_empty() {
-            self.queues.push_all(others, (self.clock)());
+            self.queues.push_all(others);
         }
     }
 
@@ -236,13 +237,12 @@ impl CoreLoop {
     }
 
     fn publish(&mut self) {
-        let now = (self.clock)();
-        let snapshot = self.scheduler.publish(now);
+        let snapshot = self.scheduler.publish((self.clock)());
         let generation = snapshot.generation;
         self.snapshot.store(Arc::new(snapshot));
         self.published.send_replace(generation);
         if !self.held_back.is_empty() {
-            self.queues.push_all(std::mem::take(&mut self.held_back), now);
+            self.queues.push_all(std::mem::take(&mut self.held_back));
         }
     }
 
@@ -324,7 +324,7 @@ mod tests {
         CoreLoop {
             scheduler,
             inputs: mpsc::channel(1).1,
-            queues: Arc::new(EffectQueues::new(EffectQueueSizes::default())),
+            queues: Arc::new(EffectQueues::new(EffectQueueSizes::default(), clock.clone())),
             clock,
             snapshot,
             published: watch::channel(0).0,
@@ -353,6 +353,27 @@ mod tests {
         assert!(core.plan(&Stopwatch::start()));
         assert_eq!(placed(&core), 8);
         assert!(core.can_plan());
+    }
+
+    #[test]
+    fn changes_that_follow_each_other_are_published_together() {
+        let mut core = core_loop(0, None);
+        let (sender, inputs) = mpsc::channel(1);
+        core.inputs = inputs;
+        let (clock, snapshot) = (core.clock.clone(), core.snapshot.clone());
+        let (start, before) = (clock().monotonic, snapshot.load().generation);
+        let sending = std::thread::spawn(move || {
+            for i in 0..300 {
+                let node = Node { name: format!("n{i}").as_str().into(), ..Node::default() };
+                sender.blocking_send(Input::NodeApplied(Arc::new(node))).expect("the loop runs");
+            }
+        });
+        core.run().expect("it ends with its inputs");
+        sending.join().expect("it has sent them");
+        let most = (clock().monotonic - start).as_millis() / PUBLISH_EVERY.as_millis() + 2;
+        let last = snapshot.load();
+        assert!(u128::from(last.generation - before) <= most, "{} of {most}", last.generation - before);
+        assert_eq!(last.cluster.n_slots(), 301, "the last change is published");
     }
 
     #[test]

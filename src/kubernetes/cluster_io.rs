@@ -21,7 +21,7 @@ use crate::watches::served::Served;
 use crate::watches::watch::Watching;
 use crate::writes::api_writer::ApiWriter;
 use crate::writes::binder::Binder;
-use crate::writes::effect_queues::EffectQueues;
+use crate::writes::effect_queues::{EffectQueueSizes, EffectQueues};
 use crate::writes::events::EventWriter;
 use crate::writes::evictor::{EvictCounters, Evictor};
 use crate::writes::group_status::GroupStatusWriter;
@@ -144,7 +144,7 @@ impl ClusterIo {
             Reader { client: config.connection.read.clone(), limits: limits.clone(), server: server.clone() };
         let served = Arc::new(Served::default());
         let mut io = Self {
-            queues: Arc::default(),
+            queues: Arc::new(EffectQueues::new(EffectQueueSizes::default(), config.clock.clone())),
             writer: Arc::new(writer),
             watches: Watches::new(config.decoder.kinds()),
             lister: Lister::new(reader.clone(), config.decoder.clone(), served.clone()),

@@ -15,12 +15,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use pellucid_model::Now;
 use pellucid_model::effect::{
     BindOrder, Effect, EventOrder, EvictOrder, GroupStatusOrder, ObjectOrder, StatusOrder,
 };
-use pellucid_model::Now;
 use tokio::sync::Notify;
 
+use crate::Clock;
 use crate::writes::newest_queue::NewestQueue;
 
 /// Capacity of each queue, in orders unless a field says otherwise.
@@ -91,9 +92,9 @@ pub struct EffectQueueCounts {
 }
 
 /// Holds all effects that wait for a writer. Shared by the scheduling thread and the writers.
-#[derive(Default)]
 pub struct EffectQueues {
     sizes: EffectQueueSizes,
+    clock: Clock,
     inner: Mutex<Inner>,
     binds: Notify,
     evictions: Notify,
@@ -126,13 +127,26 @@ impl Inner {
 
 impl EffectQueues {
     /// Creates empty queues.
-    pub fn new(sizes: EffectQueueSizes) -> Self {
-        Self { sizes, ..Self::default() }
+    pub fn new(sizes: EffectQueueSizes, clock: Clock) -> Self {
+        let [binds, evictions, objects, statuses, group_statuses, events] =
+            std::array::from_fn(|_| Notify::new());
+        Self {
+            sizes,
+            clock,
+            inner: Mutex::default(),
+            binds,
+            evictions,
+            objects,
+            statuses,
+            group_statuses,
+            events,
+        }
     }
 
-    /// Pushes effects into their queues, events as of `now`. Never waits.
-    pub fn push_all(&self, effects: impl IntoIterator<Item = Effect>, now: Now) {
+    /// Pushes effects into their queues. Never waits.
+    pub fn push_all(&self, effects: impl IntoIterator<Item = Effect>) {
         let [mut binds, mut evictions, mut objects, mut statuses, mut groups, mut events] = [false; 6];
+        let now = (self.clock)();
         let mut inner = self.inner.lock();
         for effect in effects {
             match effect {

@@ -217,24 +217,29 @@ mod tests {
         }
     }
 
+    /// Records an order that is written as soon as it was given.
+    fn record(book: &mut EventCorrelator, order: EventOrder, at: Now) -> Option<EventWrite> {
+        book.record(order, at, at)
+    }
+
     #[test]
     fn the_same_note_is_a_series_and_a_changed_note_a_new_event() {
         let mut book = EventCorrelator::default();
-        let first = book.record(order("p", "a"), at(0), at(0)).expect("a write");
+        let first = record(&mut book, order("p", "a"), at(0)).expect("a write");
         assert!(first.create && first.count == 1 && first.name.starts_with("p."));
         assert_eq!(book.settle(first.clone(), EventOutcome::Written, at(0)), None);
-        let again = book.record(order("p", "a"), at(1), at(1)).expect("a write");
+        let again = record(&mut book, order("p", "a"), at(1)).expect("a write");
         assert_eq!((again.create, again.count, &again.name), (false, 2, &first.name));
-        let other = book.record(order("p", "b"), at(1), at(1)).expect("a write");
+        let other = record(&mut book, order("p", "b"), at(1)).expect("a write");
         assert!(other.create && other.name != first.name);
     }
 
     #[test]
     fn repeats_during_a_write_gather_into_one_patch() {
         let mut book = EventCorrelator::default();
-        let first = book.record(order("p", "a"), at(0), at(0)).expect("a write");
-        assert_eq!(book.record(order("p", "a"), at(1), at(1)), None);
-        assert_eq!(book.record(order("p", "a"), at(2), at(2)), None);
+        let first = record(&mut book, order("p", "a"), at(0)).expect("a write");
+        assert_eq!(record(&mut book, order("p", "a"), at(1)), None);
+        assert_eq!(record(&mut book, order("p", "a"), at(2)), None);
         let patch = book.settle(first, EventOutcome::Written, at(3)).expect("a patch");
         assert_eq!((patch.create, patch.count, patch.last), (false, 3, at(2)));
         assert_eq!(book.settle(patch, EventOutcome::Written, at(3)), None);
@@ -243,9 +248,9 @@ mod tests {
     #[test]
     fn an_expired_event_is_made_anew() {
         let mut book = EventCorrelator::default();
-        let first = book.record(order("p", "a"), at(0), at(0)).expect("a write");
+        let first = record(&mut book, order("p", "a"), at(0)).expect("a write");
         book.settle(first.clone(), EventOutcome::Written, at(0));
-        let patch = book.record(order("p", "a"), at(9), at(9)).expect("a patch");
+        let patch = record(&mut book, order("p", "a"), at(9)).expect("a patch");
         let anew = book.settle(patch, EventOutcome::Missing, at(9)).expect("a write");
         assert!(anew.create && anew.count == 1 && anew.name != first.name);
     }
@@ -253,31 +258,31 @@ mod tests {
     #[test]
     fn a_failed_event_is_forgotten() {
         let mut book = EventCorrelator::default();
-        let first = book.record(order("p", "a"), at(0), at(0)).expect("a write");
+        let first = record(&mut book, order("p", "a"), at(0)).expect("a write");
         assert_eq!(book.settle(first, EventOutcome::Failed, at(0)), None);
         assert_eq!(book.entries.len(), 0);
-        assert!(book.record(order("p", "a"), at(1), at(1)).expect("a write").create);
+        assert!(record(&mut book, order("p", "a"), at(1)).expect("a write").create);
     }
 
     #[test]
     fn each_pod_has_a_budget_that_refills() {
         let mut book = EventCorrelator::default();
         for n in 0..BURST {
-            assert!(book.record(order("p", &n.to_string()), at(0), at(0)).is_some());
+            assert!(record(&mut book, order("p", &n.to_string()), at(0)).is_some());
         }
-        assert!(book.record(order("p", "over"), at(0), at(0)).is_none());
-        assert!(book.record(order("q", "a"), at(0), at(0)).is_some());
-        assert!(book.record(order("p", "over"), at(299), at(299)).is_none());
-        let late = book.record(order("p", "over"), at(300), at(300)).expect("a write");
+        assert!(record(&mut book, order("p", "over"), at(0)).is_none());
+        assert!(record(&mut book, order("q", "a"), at(0)).is_some());
+        assert!(record(&mut book, order("p", "over"), at(299)).is_none());
+        let late = record(&mut book, order("p", "over"), at(300)).expect("a write");
         assert!(late.create && late.count == 3);
-        assert!(book.record(order("p", "more"), at(301), at(301)).is_none());
+        assert!(record(&mut book, order("p", "more"), at(301)).is_none());
     }
 
     #[test]
     fn memory_is_bounded() {
         let mut book = EventCorrelator::default();
         for n in 0..3 * REMEMBERED as u64 {
-            let write = book.record(order(&n.to_string(), "a"), at(n), at(n)).expect("a write");
+            let write = record(&mut book, order(&n.to_string(), "a"), at(n)).expect("a write");
             book.settle(write, EventOutcome::Written, at(n));
         }
         assert!(book.entries.len() <= REMEMBERED && book.budgets.len() <= REMEMBERED);

@@ -53,9 +53,12 @@ function showMore(element, explain, name, pod) {
   const turn = h("div");
   put(element, turn, preemption, contrast?.element, table.element, past);
   readPreemption(preemption, explain);
-  const followed = [table, history(past, name), pod?.queueStage && position(turn, name), contrast].filter(Boolean);
+  const followed = [table, history(past, name), waits(pod) && position(turn, name), contrast].filter(Boolean);
   return () => followed.forEach((one) => one.stop());
 }
+
+/** Returns whether the pod has a turn to wait for. One that has its place leaves the queue when its Binding is written. */
+const waits = (pod) => pod?.queueStage && pod.verdict !== "placed";
 
 /** Shows where the pod's unit stands in the queue, and who is ahead of it. */
 function position(element, name) {
