@@ -1,7 +1,8 @@
 //! The scheduling thread: takes inputs, plans units, hands out effects, publishes snapshots.
 //!
 //! *Invariant:* only this thread owns the state. It blocks only when there is nothing to do, until the next input or
-//! deadline. What has changed is published at once after a quiet time, and every [`PUBLISH_EVERY`] while changes go on.
+//! deadline. What has changed is published when nothing more comes for [`QUIET`], and every [`PUBLISH_EVERY`] while changes
+//! go on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +31,8 @@ use crate::traces::CoreTraces;
 /// Time between publications while the state changes. Each one costs twice: when the state is forked, and when what
 /// the snapshot shares is changed next and so is copied.
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
+/// Time without inputs after which what has changed is published.
+const QUIET: Duration = Duration::from_millis(1);
 /// How long units are planned before the next check for inputs.
 const ROUND: Duration = Duration::from_millis(2);
 /// Most inputs taken in one round, before units are planned again.
@@ -119,10 +122,9 @@ impl CoreLoop {
                 (dirty, next_publication) = (false, now.monotonic + PUBLISH_EVERY);
             }
             if !self.can_plan() && self.inputs.is_empty() {
-                match self.wait(&runtime, dirty.then_some(next_publication)) {
+                match self.wait(&runtime, dirty.then_some(QUIET)) {
                     // Published with what comes of it.
                     Waited::Input => dirty = true,
-                    // Nothing came meanwhile, also by a clock that stands still.
                     Waited::Deadline => next_publication = Duration::ZERO,
                     Waited::End => break,
                 }
@@ -246,13 +248,13 @@ impl CoreLoop {
         }
     }
 
-    /// Waits for an input, the next deadline, or `publication`, the time at which what has changed is published.
-    fn wait(&mut self, runtime: &tokio::runtime::Runtime, publication: Option<Duration>) -> Waited {
+    /// Waits for an input or the next deadline, at most for some time.
+    fn wait(&mut self, runtime: &tokio::runtime::Runtime, most: Option<Duration>) -> Waited {
         let now = (self.clock)();
-        let deadline = self.scheduler.next_deadline().into_iter().chain(publication).min();
+        let deadline = self.scheduler.next_deadline();
         // While a queue is full, nothing can be planned; the next effect report arrives as an input.
         let until = deadline.map_or(Duration::from_secs(3600), |at| at.saturating_sub(now.monotonic));
-        let until = until.max(Duration::from_millis(1));
+        let until = until.max(Duration::from_millis(1)).min(most.unwrap_or(Duration::MAX));
         self.progress.waiting(now.monotonic);
         let (inputs, stop) = (&mut self.inputs, self.stop.clone());
         let input = runtime.block_on(async {

@@ -47,7 +47,7 @@ pub(super) struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     warmup: usize,
     /// Bindings in flight of bindcap
-    #[arg(long, value_name = "N", default_value = "32", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value = "128", value_parser = at_least_one)]
     concurrency: usize,
     /// Dialects of gangs; by default all, in `all` those that the API server has the kinds for
     #[arg(long = "dialect", value_name = "DIALECT", value_delimiter = ',', value_parser = dialect())]

@@ -295,11 +295,14 @@ impl Running {
         node_of(&pod).unwrap_or_default().to_owned()
     }
 
-    /// Creates a pod in namespace `default` and waits until it is bound; returns its node.
+    /// Creates a pod in namespace `default` and waits until it is bound, also as the REST API shows it; returns its node.
     pub async fn place(&mut self, pod: Value) -> String {
         let name = pod["metadata"]["name"].as_str().expect("a name").to_owned();
         self.create([pod]);
-        self.bound(&name).await
+        let node = self.bound(&name).await;
+        let path = format!("/apis/v1/explain/pods/default/{name}");
+        self.wait(&path, "the pod is placed", |body| body["verdict"] == "placed");
+        node
     }
 
     /// Waits until the PodScheduled condition of a pod contains these words; returns its message.
