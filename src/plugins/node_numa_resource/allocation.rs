@@ -87,12 +87,12 @@ impl<'a> NodeRequest<'a> {
 
     /// Returns whether the CPUs of the machine are too few for the pod, whoever has them.
     fn is_too_small(&self, machine: &CpuTopology) -> bool {
-        self.usable_of(machine, &machine.cpus.without(&self.on.reserved)).len() < self.pod.n_cpus()
+        self.usable_of(machine, &machine.cpus.without(&self.on.reserved.get())).len() < self.pod.n_cpus()
     }
 
     /// Returns the CPUs that can be given to the pod under a required bind policy.
     fn free(&self, machine: &CpuTopology) -> CpuSet {
-        self.usable_of(machine, &self.on.free)
+        self.usable_of(machine, &self.on.free.get())
     }
 
     /// Returns which of some CPUs a required bind policy lets the pod use.
@@ -110,7 +110,7 @@ impl<'a> NodeRequest<'a> {
     pub(super) fn left(&self) -> Left {
         let required = self.pod.required.or(self.on.forced_bind());
         let free = required.zip(self.on.machine());
-        let free = free.map(|(bind, machine)| (machine, under(bind, machine, &self.on.free)));
+        let free = free.map(|(bind, machine)| (machine, under(bind, machine, &self.on.free.get())));
         let zones = self.on.zones.iter().map(|zone| {
             let mut left = self.on.left_of(zone);
             if let (Some((machine, free)), Some(cpu)) = (&free, left.get(CPU).filter(|cpu| *cpu > 0)) {
@@ -138,17 +138,16 @@ impl<'a> NodeRequest<'a> {
             made.zones = self.split(mask, left)?;
         }
         if self.bind.is_some() {
-            made.cpus = self.pick(&made.zones)?;
+            made.cpus = self.pick(&made.zones)?.into();
         }
         Ok(made)
     }
 
     /// Splits the requested amounts as evenly as NUMA nodes allow: those with little left first, so that the others take
     /// over what they lack. Resources that no NUMA node has are not split.
-    fn split(&self, mask: NumaMask, left: &Left) -> Result<SmallVec<[(u16, Amounts); 2]>, Refusal> {
+    fn split(&self, mask: NumaMask, left: &Left) -> Result<Vec<(u16, Amounts)>, Refusal> {
         let zones = || left.iter().filter(|(node, _)| mask.contains(u32::from(*node)));
-        let mut made: SmallVec<[(u16, Amounts); 2]> =
-            zones().map(|(node, _)| (*node, Amounts::default())).collect();
+        let mut made: Vec<(u16, Amounts)> = zones().map(|(node, _)| (*node, Amounts::default())).collect();
         let mut short = SmallVec::new();
         for (name, requested) in &self.pod.amounts {
             if left.iter().all(|(_, amounts)| amounts.get(name).is_none()) {
@@ -194,8 +193,8 @@ impl<'a> NodeRequest<'a> {
         let n = self.pod.n_cpus();
         let mut taken = Taken { free: self.free(machine), ..Taken::default() };
         match self.pod.exclusive {
-            ExclusivePolicy::PcpuLevel => taken.pcpu_level = self.on.pcpu_level,
-            ExclusivePolicy::NumaNodeLevel => taken.numa_node_level = self.on.numa_node_level,
+            ExclusivePolicy::PcpuLevel => taken.pcpu_level = self.on.pcpu_level.get(),
+            ExclusivePolicy::NumaNodeLevel => taken.numa_node_level = self.on.numa_node_level.get(),
             ExclusivePolicy::None => {}
         }
         let request = |n| Request {

@@ -207,9 +207,9 @@ fn count(n: usize, what: &str) -> String {
 fn by_whom(on: &OnNode, machine: &CpuTopology, cores: &CpuSet) -> String {
     let core_ids: Vec<Option<usize>> = cores.iter().map(|cpu| machine.core_of(cpu)).collect();
     let holds = |cpus: &CpuSet| cpus.iter().any(|cpu| core_ids.contains(&machine.core_of(cpu)));
-    let holders = on.holders.iter().filter(|holder| holds(&holder.holding.cpus));
+    let holders = on.holders.iter().filter(|holder| holds(&holder.holding.cpus.get()));
     let mut names: Vec<String> = holders.map(|holder| holder.key.name.to_string()).collect();
-    if holds(&on.reserved) {
+    if holds(&on.reserved.get()) {
         names.push("the system".to_owned());
     }
     names.sort();
@@ -234,7 +234,7 @@ pub(super) fn by_numa_node(asked: &NodeRequest<'_>) -> Option<String> {
 
 /// Says of each NUMA node how many of its cores are free in whole, and who is in the way.
 fn cores_by_node(asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
-    let free = asked.on.free;
+    let free = asked.on.free.get();
     let texts =
         machine.nodes.iter().map(|node| format!("NUMA {}: {}", node.id, domain(asked, machine, node, &free)));
     texts.collect::<Vec<_>>().join("; ")
@@ -244,7 +244,7 @@ fn cores_by_node(asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
 fn own_cores(asked: &NodeRequest<'_>, node: u16) -> Option<String> {
     let machine = asked.on.machine().filter(|_| asked.bind.is_some() && asked.is_required)?;
     let domain_of = machine.nodes.iter().find(|known| known.id == node)?;
-    Some(domain(asked, machine, domain_of, &asked.on.free))
+    Some(domain(asked, machine, domain_of, &asked.on.free.get()))
 }
 
 /// Says of each NUMA node what is left of each resource that the pod requests.

@@ -121,7 +121,7 @@ fn row(view: View<'_>, node: NodeIdx) -> NumaNode {
     NumaNode {
         node_name: view.name(node).to_string(),
         cpus: on.machine().map_or(0, |machine| machine.cpus.len()),
-        reserved_cpus: on.machine().map_or(0, |machine| machine.cpus.and(&on.reserved).len()),
+        reserved_cpus: on.machine().map_or(0, |machine| machine.cpus.count_in(&on.reserved.get())),
         allocated_cpus: on.taken.len(),
         available_cpus: on.free.len(),
         numa_nodes: on.zones.len(),
@@ -155,12 +155,12 @@ fn details(
 /// Returns the CPUs that pods have. Of CPUs that the machine does not have nothing but the id is known.
 fn allocated(on: &OnNode) -> BTreeMap<String, CpuDetail> {
     let of = |cpu: usize| {
-        let holders = on.holders.iter().filter(|holder| holder.holding.cpus.contains(cpu));
+        let holders = on.holders.iter().filter(|holder| holder.holding.cpus.get().contains(cpu));
         let exclusive = holders.clone().next_back().and_then(|holder| holder.holding.exclusive);
         (holders.count() as u16, exclusive.map(ExclusivePolicy::as_str).unwrap_or_default())
     };
-    let mut all = on.machine().map(|machine| details(machine, &on.taken, of)).unwrap_or_default();
-    for cpu in on.taken.iter() {
+    let mut all = on.machine().map(|machine| details(machine, &on.taken.get(), of)).unwrap_or_default();
+    for cpu in on.taken.get().iter() {
         let unknown = || CpuDetail { cpu_id: cpu, ref_count: of(cpu).0, ..CpuDetail::default() };
         all.entry(cpu.to_string()).or_insert_with(unknown);
     }
@@ -247,8 +247,8 @@ fn of_pods(view: View<'_>, node: NodeIdx, on: &OnNode) -> Vec<NumaProblem> {
     let mut holders: Vec<&Holder> = on.holders.iter().collect();
     holders.sort_by(|a, b| a.key.cmp(&b.key));
     for holder in holders {
-        let cpus = &holder.holding.cpus;
-        for (others, whose) in [(seen, "another pod has"), (on.reserved, "the system has")] {
+        let cpus = &holder.holding.cpus.get();
+        for (others, whose) in [(seen, "another pod has"), (on.reserved.get(), "the system has")] {
             let both = others.and(cpus);
             if !both.is_empty() {
                 all.push(problem_of_pod(

@@ -5,22 +5,21 @@
 
 use pellucid_model::{Name, Pod, quantity};
 use serde_json::{Map, Value, json};
-use smallvec::SmallVec;
 
 use super::amounts::Amounts;
 use super::cpus::accumulator::ExclusivePolicy;
-use super::cpus::set::CpuSet;
+use super::cpus::set::{CpuSet, KeptCpus};
 use super::keys;
 use super::resource_spec::exclusive_policy;
 
 /// What a pod holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holding {
-    pub(super) cpus: CpuSet,
+    pub(super) cpus: KeptCpus,
     /// The exclusive policy that the pod's annotation names.
     pub(super) exclusive: Option<ExclusivePolicy>,
     /// Amounts by NUMA node, ascending.
-    pub(super) zones: SmallVec<[(u16, Amounts); 2]>,
+    pub(super) zones: Vec<(u16, Amounts)>,
 }
 
 impl Holding {
@@ -34,14 +33,14 @@ impl Holding {
         let Some(text) = pod.marks.text(keys::RESOURCE_STATUS) else { return Ok(None) };
         let status: Value = serde_json::from_str(text).map_err(|e| format!("no JSON: {e}"))?;
         let cpus = CpuSet::parse(status["cpuset"].as_str().unwrap_or(""))?;
-        let mut zones: SmallVec<[(u16, Amounts); 2]> = SmallVec::new();
+        let mut zones: Vec<(u16, Amounts)> = Vec::new();
         for zone in status["numaNodeResources"].as_array().into_iter().flatten() {
             let node = zone["node"].as_u64().and_then(|node| u16::try_from(node).ok());
             let node = node.ok_or_else(|| format!("no NUMA node: {}", zone["node"]))?;
             zones.push((node, amounts(&zone["resources"])));
         }
         zones.sort_by_key(|(node, _)| *node);
-        let made = Self { cpus, exclusive: exclusive_policy(&pod.spec), zones };
+        let made = Self { cpus: cpus.into(), exclusive: exclusive_policy(&pod.spec), zones };
         Ok((!made.cpus.is_empty() || !made.zones.is_empty()).then_some(made))
     }
 
@@ -56,7 +55,8 @@ impl Holding {
             (*node, amounts.iter().map(less).collect())
         };
         let zones = self.zones.iter().map(left).collect();
-        Self { cpus: self.cpus.without(&other.cpus), exclusive: self.exclusive, zones }
+        let cpus = self.cpus.get().without(&other.cpus.get()).into();
+        Self { cpus, exclusive: self.exclusive, zones }
     }
 
     /// Returns the annotation's text.
@@ -65,7 +65,7 @@ impl Holding {
             // Most pods; a list of CPUs needs no escapes.
             let mut text = String::with_capacity(64);
             text.push_str(r#"{"cpuset":""#);
-            self.cpus.write_to(&mut text);
+            self.cpus.get().write_to(&mut text);
             text.push_str(r#""}"#);
             return text;
         }
@@ -107,7 +107,7 @@ mod tests {
     fn what_is_written_is_read_alike() {
         let amounts = |cpu: i64| [("cpu".into(), cpu), ("memory".into(), 2 << 30)].into_iter().collect();
         let zones = [(0, amounts(1500)), (3, amounts(2000))].into_iter().collect();
-        let holding = Holding { cpus: CpuSet::of([0, 1, 7]), exclusive: None, zones };
+        let holding = Holding { cpus: CpuSet::of([0, 1, 7]).into(), exclusive: None, zones };
         assert_eq!(
             holding.status(),
             r#"{"cpuset":"0-1,7","numaNodeResources":[{"node":0,"resources":{"cpu":"1500m","memory":"2Gi"}},{"node":3,"resources":{"cpu":"2","memory":"2Gi"}}]}"#

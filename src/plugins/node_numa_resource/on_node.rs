@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use pellucid_framework::topology::{NumaMask, NumaPolicy};
 use pellucid_model::{PodId, PodKey};
-use smallvec::SmallVec;
 
 use super::amounts::{Amounts, CPU, Ratios, amplify};
 use super::cpus::accumulator::{AllocateStrategy, BindPolicy, ExclusivePolicy};
-use super::cpus::set::CpuSet;
+use super::cpus::set::KeptCpus;
 use super::cpus::topology::CpuTopology;
 use super::facts::Free;
 use super::holding::Holding;
@@ -66,17 +65,17 @@ pub(super) struct OnNode {
     /// Pods that hold something, by id.
     pub(super) holders: Vec<Holder>,
     /// CPUs that pods have.
-    pub(super) taken: CpuSet,
+    pub(super) taken: KeptCpus,
     /// CPUs of pods that share no cores with pods like them.
-    pub(super) pcpu_level: CpuSet,
+    pub(super) pcpu_level: KeptCpus,
     /// CPUs of pods that share no NUMA nodes with pods like them.
-    pub(super) numa_node_level: CpuSet,
+    pub(super) numa_node_level: KeptCpus,
     /// What pods hold on NUMA nodes, ascending by node. CPUs count as they really are.
-    pub(super) used: SmallVec<[(u16, Amounts); 2]>,
+    pub(super) used: Vec<(u16, Amounts)>,
     /// CPUs that no pod is given.
-    pub(super) reserved: CpuSet,
+    pub(super) reserved: KeptCpus,
     /// CPUs that can be given.
-    pub(super) free: CpuSet,
+    pub(super) free: KeptCpus,
     /// How many these are.
     pub(super) free_counts: Free,
     /// NUMA nodes with what they offer: amplified, without reserved CPUs.
@@ -147,7 +146,7 @@ impl OnNode {
         if ratio <= 1.0 {
             return Some(used.clone());
         }
-        let pinned = self.machine().map_or(0, |machine| machine.in_node(node).and(&self.taken).len());
+        let pinned = self.machine().map_or(0, |machine| machine.in_node(node).count_in(&self.taken.get()));
         let pinned = pinned as i64 * 1000;
         let mut used = used.clone();
         used.add(&super::node_topology::cpu_name(), amplify(pinned, ratio) - pinned);
@@ -170,7 +169,8 @@ impl OnNode {
     /// some.
     pub(super) fn within(&self, room: &Holding) -> Self {
         let all = self.machine().map(|machine| machine.cpus).unwrap_or_default();
-        let mut made = Self { reserved: self.reserved.or(&all.without(&room.cpus)), ..self.clone() };
+        let reserved = self.reserved.get().or(&all.without(&room.cpus.get())).into();
+        let mut made = Self { reserved, ..self.clone() };
         for zone in made.zones.iter_mut().filter(|_| !room.zones.is_empty()) {
             let own = room.zones.iter().find(|(node, _)| *node == zone.node).map(|(_, own)| own);
             let used = self.used_of(zone.node).unwrap_or_default();
@@ -212,15 +212,14 @@ impl OnNode {
 
     /// Adds what a pod holds to the sums.
     fn add(&mut self, holding: &Holding) {
-        self.taken = self.taken.or(&holding.cpus);
+        let cpus = holding.cpus.get();
+        self.taken.add(&cpus);
         match holding.exclusive {
-            Some(ExclusivePolicy::PcpuLevel) => self.pcpu_level = self.pcpu_level.or(&holding.cpus),
-            Some(ExclusivePolicy::NumaNodeLevel) => {
-                self.numa_node_level = self.numa_node_level.or(&holding.cpus);
-            }
+            Some(ExclusivePolicy::PcpuLevel) => self.pcpu_level.add(&cpus),
+            Some(ExclusivePolicy::NumaNodeLevel) => self.numa_node_level.add(&cpus),
             _ => {}
         }
-        let nodes = NumaMask(self.machine().map_or(0, |machine| machine.nodes_of(&holding.cpus)));
+        let nodes = NumaMask(self.machine().map_or(0, |machine| machine.nodes_of(&cpus)));
         match nodes.count() {
             0 => {}
             1 => self.single = self.single.or(nodes),
@@ -240,8 +239,9 @@ impl OnNode {
     fn count_free(&mut self) {
         (self.free, self.free_counts) = Default::default();
         if let Some(machine) = self.machine.as_deref() {
-            self.free = machine.cpus.without(&self.taken).without(&self.reserved);
-            let [cpus, in_whole_cores, cores] = machine.count(&self.free).map(|n| n as u16);
+            let free = machine.cpus.without(&self.taken.get()).without(&self.reserved.get());
+            let [cpus, in_whole_cores, cores] = machine.count(&free).map(|n| n as u16);
+            self.free = free.into();
             self.free_counts = Free { cpus, in_whole_cores, cores };
         }
     }
@@ -255,11 +255,11 @@ impl OnNode {
         let of_node = self.settings.as_deref().map(|settings| settings.reserved).unwrap_or_default();
         let topology = self.topology.as_deref();
         self.demands = Demands::of(self.settings.as_deref(), topology);
-        self.reserved = topology.map_or(of_node, |topology| topology.reserved().or(&of_node));
+        let reserved = topology.map_or(of_node, |topology| topology.reserved().or(&of_node));
+        self.reserved = reserved.into();
         let ratios = self.ratios().filter(|_| topology.is_some_and(|topology| topology.ratios.is_none()));
         let zone = |zone: &Zone| {
-            let reserved =
-                self.machine().map_or(0, |machine| machine.in_node(zone.node).and(&self.reserved).len());
+            let reserved = self.machine().map_or(0, |machine| machine.in_node(zone.node).count_in(&reserved));
             let real = |name: &str, amount: i64| match name {
                 CPU if amount > 0 => amount - reserved as i64 * 1000,
                 _ => amount,

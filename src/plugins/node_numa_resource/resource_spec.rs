@@ -61,6 +61,11 @@ impl PodRequest {
             policy: NumaPolicy::None,
             is_alone: false,
         };
+        // Most pods say nothing in annotations.
+        if resource.is_null() && numa.is_null() {
+            made.want_cpus(spec, (None, None), default)?;
+            return Ok(made);
+        }
         let policy = word(&numa, keys::NUMA_TOPOLOGY_SPEC, "numaTopologyPolicy", NumaPolicy::read)?;
         made.policy = policy.unwrap_or_default();
         let sharing = |text: &str| match text {
@@ -75,18 +80,31 @@ impl PodRequest {
         let bind = |name| word(&resource, keys::RESOURCE_SPEC, name, |text| bind_policy(text, default));
         let (required, preferred) = (bind("requiredCPUBindPolicy")?, bind("preferredCPUBindPolicy")?);
         // Only the required policy tells absent from the default.
-        let required = required.flatten();
-        let chosen = required.or(preferred.flatten()).unwrap_or(default);
-        if may_have_cpus(spec) && chosen != BindPolicy::ConstrainedBurst {
-            if milli_cpu % 1000 != 0 {
-                return Err(PodProblem::NotInteger);
-            }
-            if milli_cpu > 0 {
-                (made.wants_cpus, made.required, made.preferred) = (true, required, Some(chosen));
-                made.exclusive = exclusive;
-            }
+        made.want_cpus(spec, (required.flatten(), preferred.flatten()), default)?;
+        if made.wants_cpus {
+            made.exclusive = exclusive;
         }
         Ok(made)
+    }
+
+    /// Reads whether a pod that names these bind policies wants CPUs of its own, and how.
+    fn want_cpus(
+        &mut self,
+        spec: &PodSpec,
+        (required, preferred): (Option<BindPolicy>, Option<BindPolicy>),
+        default: BindPolicy,
+    ) -> Result<(), PodProblem> {
+        let chosen = required.or(preferred).unwrap_or(default);
+        if !may_have_cpus(spec) || chosen == BindPolicy::ConstrainedBurst {
+            return Ok(());
+        }
+        if self.milli_cpu % 1000 != 0 {
+            return Err(PodProblem::NotInteger);
+        }
+        if self.milli_cpu > 0 {
+            (self.wants_cpus, self.required, self.preferred) = (true, required, Some(chosen));
+        }
+        Ok(())
     }
 
     /// Returns whether the pod gets CPUs of its own, and NUMA nodes, only where a node demands it.

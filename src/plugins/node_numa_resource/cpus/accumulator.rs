@@ -91,6 +91,9 @@ pub fn allocate(topology: &CpuTopology, taken: &Taken, request: &Request) -> Res
         return Err(NotEnough);
     }
     let preferred = free.and(&request.preferred);
+    if preferred.is_empty() {
+        return Ok(Pick::of(topology, taken, request, free, request.n).run());
+    }
     let from_preferred = request.n.min(preferred.len());
     let first = Pick::of(topology, taken, request, preferred, from_preferred).run();
     let rest = Pick::of(topology, taken, request, free.without(&preferred), request.n - from_preferred).run();
@@ -244,7 +247,7 @@ impl<'a> Pick<'a> {
     fn best_node(&self, cpus: &CpuSet, free: &CpuSet, count: impl Fn(&CpuSet) -> usize) -> Option<CpuSet> {
         let of_socket = |node: &Domain| {
             let socket = self.topology.sockets.get(usize::from(node.socket));
-            socket.map_or(0, |socket| socket.cpus.and(free).len())
+            socket.map_or(0, |socket| socket.cpus.count_in(free))
         };
         let counted = self.topology.nodes.iter().filter_map(|node| {
             let own = node.cpus.and(cpus);

@@ -10,8 +10,21 @@ pub const MAX_CPUS: usize = 1024;
 const WORDS: usize = MAX_CPUS / 64;
 
 /// A set of logical CPUs by their ids.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct CpuSet([u64; WORDS]);
+///
+/// *Invariant:* the words from `end` on are 0, so that sets of the CPUs of most machines are joined in a few words.
+#[derive(Clone, Copy, Default)]
+pub struct CpuSet {
+    words: [u64; WORDS],
+    end: usize,
+}
+
+impl PartialEq for CpuSet {
+    fn eq(&self, other: &Self) -> bool {
+        self.words == other.words
+    }
+}
+
+impl Eq for CpuSet {}
 
 impl CpuSet {
     /// Returns the set of these ids. Ids beyond [`MAX_CPUS`] are left out.
@@ -41,15 +54,16 @@ impl CpuSet {
     /// Adds a CPU; one that a set cannot hold is left out.
     #[inline]
     pub fn insert(&mut self, id: usize) {
-        if let Some(word) = self.0.get_mut(id / 64) {
+        if let Some(word) = self.words.get_mut(id / 64) {
             *word |= 1 << (id % 64);
+            self.end = self.end.max(id / 64 + 1);
         }
     }
 
     /// Takes a CPU out.
     #[inline]
     pub fn remove(&mut self, id: usize) {
-        if let Some(word) = self.0.get_mut(id / 64) {
+        if let Some(word) = self.words.get_mut(id / 64) {
             *word &= !(1 << (id % 64));
         }
     }
@@ -57,7 +71,7 @@ impl CpuSet {
     /// Returns whether a CPU is in the set.
     #[inline]
     pub fn contains(&self, id: usize) -> bool {
-        self.0.get(id / 64).is_some_and(|word| word & (1 << (id % 64)) != 0)
+        self.words.get(id / 64).is_some_and(|word| word & (1 << (id % 64)) != 0)
     }
 
     /// Returns the number of CPUs.
@@ -69,43 +83,50 @@ impl CpuSet {
     /// Returns whether no CPU is in the set.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|word| *word == 0)
+        self.used().iter().all(|word| *word == 0)
     }
 
     /// Returns whether a CPU is in both sets.
     #[inline]
     pub fn meets(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).any(|(own, other)| own & other != 0)
+        self.used().iter().zip(other.used()).any(|(own, other)| own & other != 0)
     }
 
     /// Returns the CPUs that are in both sets.
     #[inline]
     pub fn and(&self, other: &Self) -> Self {
-        self.with(other, |own, other| own & other)
+        self.with(other, self.end.min(other.end), |own, other| own & other)
+    }
+
+    /// Returns the number of CPUs that are in both sets.
+    #[inline]
+    pub fn count_in(&self, other: &Self) -> usize {
+        let both = self.used().iter().zip(other.used()).map(|(own, other)| own & other);
+        both.filter(|word| *word != 0).map(|word| word.count_ones() as usize).sum()
     }
 
     /// Returns the CPUs that are in one of the sets.
     #[inline]
     pub fn or(&self, other: &Self) -> Self {
-        self.with(other, |own, other| own | other)
+        self.with(other, self.end.max(other.end), |own, other| own | other)
     }
 
     /// Returns the CPUs of this set that are not in the other one.
     #[inline]
     pub fn without(&self, other: &Self) -> Self {
-        self.with(other, |own, other| own & !other)
+        self.with(other, self.end, |own, other| own & !other)
     }
 
     /// Returns the set with each id less by some number; ids that would be negative are left out.
     #[inline]
     pub fn shifted_down(&self, by: usize) -> Self {
-        let mut made = Self::default();
+        let mut made = Self { end: self.end.saturating_sub(by / 64), ..Self::default() };
         for (at, word) in self.words() {
             let Some(to) = at.checked_sub(by / 64) else { continue };
-            made.0[to] |= word >> (by % 64);
+            made.words[to] |= word >> (by % 64);
             if let Some(lower) = to.checked_sub(1) {
                 // In two steps, as a shift by all 64 bits is none.
-                made.0[lower] |= word << 1 << (63 - by % 64);
+                made.words[lower] |= word << 1 << (63 - by % 64);
             }
         }
         made
@@ -114,13 +135,13 @@ impl CpuSet {
     /// Returns the set with each id greater by some number; ids beyond [`MAX_CPUS`] are left out.
     #[inline]
     pub fn shifted_up(&self, by: usize) -> Self {
-        let mut made = Self::default();
+        let mut made = Self { end: WORDS.min(self.end + by / 64 + 1), ..Self::default() };
         for (at, word) in self.words() {
             let (lower, upper) = (at + by / 64, at + by / 64 + 1);
-            if let Some(to) = made.0.get_mut(lower) {
+            if let Some(to) = made.words.get_mut(lower) {
                 *to |= word << (by % 64);
             }
-            if let Some(to) = made.0.get_mut(upper) {
+            if let Some(to) = made.words.get_mut(upper) {
                 *to |= word >> 1 >> (63 - by % 64);
             }
         }
@@ -130,7 +151,7 @@ impl CpuSet {
     /// Returns one word of the set with each id less by some number.
     #[inline]
     pub(super) fn word_down(&self, at: usize, by: usize) -> u64 {
-        let word = |at: usize| self.0.get(at).copied().unwrap_or(0);
+        let word = |at: usize| self.words.get(at).copied().unwrap_or(0);
         word(at + by / 64) >> (by % 64) | word(at + by / 64 + 1) << 1 << (63 - by % 64)
     }
 
@@ -138,14 +159,22 @@ impl CpuSet {
     /// bits takes longer than a look.
     #[inline]
     pub(super) fn words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.0.iter().copied().enumerate().filter(|(_, word)| *word != 0)
+        self.used().iter().copied().enumerate().filter(|(_, word)| *word != 0)
     }
 
-    /// Joins two sets word by word.
+    /// Joins two sets word by word, up to the word at `end`.
     #[inline(always)]
-    fn with(mut self, other: &Self, join: impl Fn(u64, u64) -> u64) -> Self {
-        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own = join(*own, *other));
-        self
+    fn with(&self, other: &Self, end: usize, join: impl Fn(u64, u64) -> u64) -> Self {
+        let mut made = Self { end, ..Self::default() };
+        let words = made.words.iter_mut().zip(&self.words).zip(&other.words).take(end);
+        words.for_each(|((made, own), other)| *made = join(*own, *other));
+        made
+    }
+
+    /// Returns the words that may be other than 0.
+    #[inline]
+    fn used(&self) -> &[u64] {
+        self.words.get(..self.end).unwrap_or(&self.words)
     }
 
     /// Writes the cpuset list behind a text. Every pod with CPUs of its own has one, so no formatter is used.
@@ -171,8 +200,8 @@ impl CpuSet {
     /// Iterates over the ids, ascending.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = usize> + use<> {
-        let words = self.0;
-        words.into_iter().enumerate().flat_map(|(at, mut word)| {
+        let (words, end) = (self.words, self.end);
+        words.into_iter().take(end).enumerate().flat_map(|(at, mut word)| {
             std::iter::from_fn(move || {
                 (word != 0).then(|| {
                     let bit = word.trailing_zeros() as usize;
@@ -206,6 +235,71 @@ impl fmt::Debug for CpuSet {
     }
 }
 
+/// Words of a set that are kept in place.
+const NEAR: usize = 4;
+
+/// A set as it is kept for each node and pod, a quarter of a [`CpuSet`]: CPUs with an id of 256 or more lie elsewhere, which
+/// few machines have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptCpus {
+    near: [u64; NEAR],
+    /// *Invariant:* `None` for a set without such CPUs.
+    far: Option<Box<[u64; WORDS - NEAR]>>,
+}
+
+impl From<CpuSet> for KeptCpus {
+    #[inline]
+    fn from(set: CpuSet) -> Self {
+        let (mut near, mut far) = ([0; NEAR], None);
+        near.copy_from_slice(&set.words[..NEAR]);
+        if set.used().iter().skip(NEAR).any(|word| *word != 0) {
+            let mut words = [0; WORDS - NEAR];
+            words.copy_from_slice(&set.words[NEAR..]);
+            far = Some(Box::new(words));
+        }
+        Self { near, far }
+    }
+}
+
+impl KeptCpus {
+    /// Returns the set.
+    #[inline]
+    pub fn get(&self) -> CpuSet {
+        let mut words = [0; WORDS];
+        words[..NEAR].copy_from_slice(&self.near);
+        let Some(far) = &self.far else {
+            let end = self.near.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1);
+            return CpuSet { words, end };
+        };
+        words[NEAR..].copy_from_slice(&far[..]);
+        CpuSet { words, end: WORDS }
+    }
+
+    /// Returns the number of CPUs.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.get().len()
+    }
+
+    /// Returns whether no CPU is in the set.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.far.is_none() && self.near == [0; NEAR]
+    }
+
+    /// Adds the CPUs of another set.
+    #[inline]
+    pub fn add(&mut self, other: &CpuSet) {
+        *self = self.get().or(other).into();
+    }
+}
+
+impl fmt::Display for KeptCpus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +325,19 @@ mod tests {
         for by in [0, 1, 63, 64, 65, 200, 1023] {
             let (down, up) = (a.iter().filter_map(|id| id.checked_sub(by)), a.iter().map(|id| id + by));
             assert_eq!((a.shifted_down(by), a.shifted_up(by)), (CpuSet::of(down), CpuSet::of(up)), "{by}");
+        }
+        assert_eq!((a.count_in(&b), a.count_in(&a), b.count_in(&CpuSet::default())), (2, 4, 0));
+        // What is joined ends where its last word may be.
+        let (low, high) = (a.and(&CpuSet::of(0..64)), a.without(&CpuSet::of(0..64)));
+        assert_eq!((low, low.or(&high), high.and(&low)), (CpuSet::of([0, 1]), a, CpuSet::default()));
+        assert_eq!(low.shifted_up(1000).iter().collect::<Vec<_>>(), [1000, 1001]);
+        for set in [a, b, low, high, CpuSet::default(), CpuSet::of([255]), CpuSet::of([256])] {
+            let kept = KeptCpus::from(set);
+            assert_eq!((kept.get(), kept.len(), kept.is_empty()), (set, set.len(), set.is_empty()), "{set}");
+            assert_eq!((KeptCpus::from(kept.get()), kept.to_string()), (kept.clone(), set.to_string()));
+            let mut sum = kept;
+            sum.add(&b);
+            assert_eq!(sum.get(), set.or(&b));
         }
         let mut set = a;
         set.remove(0);

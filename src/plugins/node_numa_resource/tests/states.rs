@@ -29,7 +29,7 @@ fn nothing_is_lost_whichever_of_pod_and_topology_comes_first() {
     late.apply(labelled("a", &[]));
     let own = |cluster: &TestCluster| {
         let on = state(cluster);
-        (on.taken, on.used.clone(), on.free, on.single, on.zones.clone())
+        (on.taken.clone(), on.used.clone(), on.free.clone(), on.single, on.zones.clone())
     };
     assert_eq!(own(&late), own(&known));
     // The topology goes and comes back.
