@@ -62,6 +62,23 @@ fn a_gang_that_a_restricted_reservation_is_too_small_for_is_told_what_helps() {
 }
 
 #[test]
+fn nobody_is_told_to_change_the_pod_that_stands_for_a_reservation() {
+    let mut case = cluster(json!([node("n", "8")]), json!([]));
+    assert_eq!(try_pod(&mut case, &pod("runs", "db", "6")), is_on("n"));
+    let mut pinned = reservation("r", "4", &json!({}));
+    pinned["spec"]["template"]["spec"]["nodeSelector"] = json!({"disktype": "ssd"});
+    create(&mut case, pinned);
+    create(&mut case, reservation("s", "4", &json!({})));
+    for name in ["r", "s"] {
+        let path = format!("/apis/v1/explain/pods/default/reservation:{name}/suggestions");
+        let body = told(&mut case, &path);
+        let edits: Vec<&Value> = list(&body, "/fixes").iter().flat_map(|fix| list(fix, "/edits")).collect();
+        assert!(edits.contains(&&json!({"deletePod": "default/runs"})), "{body:#}");
+        assert!(edits.iter().all(|edit| !edit.to_string().contains("reservation:")), "{body:#}");
+    }
+}
+
+#[test]
 fn other_nodes_than_the_one_that_the_template_names_are_refused_by_a_reason_of_their_own() {
     let mut case = cluster(json!([node("m", "8"), node("n", "2"), node("o", "1")]), json!([]));
     let mut pinned = reservation("r", "4", &json!({}));
