@@ -10,11 +10,14 @@ use std::time::Duration;
 
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
 use pellucid_model::requests::PodRequests;
-use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Object, Pod, PodId, PodKey};
+use pellucid_model::{
+    CowMap, CustomKindRef, CustomObject, Name, Node, NodeIdx, Now, Object, Pod, PodId, PodKey,
+};
 use smallvec::{SmallVec, smallvec};
 
 use crate::given::Given;
 use crate::hold::HoldValue;
+use crate::objects::ObjectKey;
 use crate::stage::Stage;
 use crate::state::PodRecord;
 
@@ -233,6 +236,12 @@ pub trait DerivedState: Any + Send + Sync {
     /// orders are handed out, so a state that has many gives some at a time. Not asked in an overlay, in shadow mode,
     /// or before the first lists of all watches.
     fn due_writes(&mut self, _cx: &HookContext<'_>) -> Vec<ObjectWrite> {
+        Vec::new()
+    }
+
+    /// Returns the objects of the plugin's kinds that end with its due writes, and with them the pods which stand for them; not
+    /// those that are evicted. A simulation, in which nothing is written, takes these objects as gone.
+    fn ending_objects(&self) -> Vec<(CustomKindRef, ObjectKey)> {
         Vec::new()
     }
 

@@ -62,6 +62,40 @@ fn a_gang_that_a_restricted_reservation_is_too_small_for_is_told_what_helps() {
 }
 
 #[test]
+fn nobody_is_told_to_change_the_pod_that_stands_for_a_reservation() {
+    let mut case = cluster(json!([node("n", "8")]), json!([]));
+    assert_eq!(try_pod(&mut case, &pod("runs", "db", "6")), is_on("n"));
+    let mut pinned = reservation("r", "4", &json!({}));
+    pinned["spec"]["template"]["spec"]["nodeSelector"] = json!({"disktype": "ssd"});
+    create(&mut case, pinned);
+    create(&mut case, reservation("s", "4", &json!({})));
+    for name in ["r", "s"] {
+        let path = format!("/apis/v1/explain/pods/default/reservation:{name}/suggestions");
+        let body = told(&mut case, &path);
+        let edits: Vec<&Value> = list(&body, "/fixes").iter().flat_map(|fix| list(fix, "/edits")).collect();
+        assert!(edits.contains(&&json!({"deletePod": "default/runs"})), "{body:#}");
+        assert!(edits.iter().all(|edit| !edit.to_string().contains("reservation:")), "{body:#}");
+    }
+}
+
+#[test]
+fn a_reservation_ends_in_a_simulation_too_once_its_owner_is_bound() {
+    let mut case = cluster(json!([node("n", "4")]), json!([reservation("r", "3", &json!({}))]));
+    let owner = case.create_pod(&pod("owner", "web", "1"));
+    // The rest of the reservation is for nobody then.
+    let other = case.create_pod(&pod("other", "db", "3"));
+    let question = Question { pods: vec![owner, other.clone()], ..Question::default() };
+    let snapshot = case.core.scheduler.publish(case.core.now);
+    let body = simulate(&snapshot, &question, case.core.now).expect("both are known");
+    let mut placed: Vec<&str> = body.placements.iter().map(|placed| placed.pod.as_str()).collect();
+    placed.sort_unstable();
+    assert_eq!(placed, ["default/other", "default/owner"]);
+    case.settle();
+    assert_eq!(case.pods[&other]["spec"]["nodeName"], "n");
+    assert_eq!(text(status(&case, "r"), "/phase"), "Succeeded");
+}
+
+#[test]
 fn other_nodes_than_the_one_that_the_template_names_are_refused_by_a_reason_of_their_own() {
     let mut case = cluster(json!([node("m", "8"), node("n", "2"), node("o", "1")]), json!([]));
     let mut pinned = reservation("r", "4", &json!({}));

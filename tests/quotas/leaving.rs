@@ -68,6 +68,22 @@ fn a_pod_whose_share_another_quota_holds_is_told_whose_end_helps() {
     }
 }
 
+#[test]
+fn a_pod_whose_share_pods_of_the_default_quota_hold_is_told_whose_end_helps() {
+    let mut core = core_with(json!({}), 6000);
+    see(&mut core, &child("ta", "koordinator-root-quota", 0, 6));
+    // It has no quota of its own; what it uses comes off what all others share.
+    let (holder, late) = (on(&pod("d", 4000), "a"), of("ta", "late", 3000));
+    core.see(&holder);
+    core.see(&late);
+    core.run();
+    assert_eq!(placed(&core, [&late]), 0);
+    fix(&fixes(&mut core, "late"), "let pod ns/d go");
+    core.delete(&holder);
+    core.run_after(30 * SECOND);
+    assert_eq!(placed(&core, [&late]), 1);
+}
+
 /// Returns what is said of how a pod stands with its quota, after the numbers.
 fn freed(core: &mut Core, pod: &Pod) -> String {
     let body = ask(core, &format!("/apis/v1/explain/pods/ns/{}/quota", pod.key.name));

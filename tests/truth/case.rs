@@ -82,9 +82,15 @@ impl Case {
         simulate(&self.snapshot, self.now, body)
     }
 
+    /// Returns the pods that stand for reservations without a place.
+    pub(crate) fn reservations(&self) -> impl Iterator<Item = &String> {
+        self.waiting.iter().filter(|key| self.objects.stood_for(key).is_some())
+    }
+
     /// Draws some of the pods that wait, the same for every kind of claim.
     pub(crate) fn sample(&self, most: usize) -> Vec<String> {
         let mut rest = self.waiting.clone();
+        rest.retain(|key| self.objects.pods.contains_key(key));
         let rng = &mut Rng::new(self.seed, 2);
         let mut drawn = Vec::new();
         while drawn.len() < most && !rest.is_empty() {

@@ -3,10 +3,11 @@
 //! Random clusters settle; then what any route says of them is tried on fresh copies: objects are changed by the test's
 //! own code (`objects`, `edits`), and a scheduler is given them from scratch (`trial`), with an API server played by
 //! hand. Nothing that makes claims is used to try them. Each kind of claim is a module of `claims` and a test here.
-//! Clusters with Koordinator's plugins have quotas and queues, cards, CPUs and NUMA nodes, reports of usage and reservations.
+//! Clusters with Koordinator's plugins have quotas and queues, cards, CPUs and NUMA nodes, reports of usage and reservations,
+//! some of which wait for a place themselves.
 //! `causes` are compared with a model of the test's own (`model`), written from the documentation of Kubernetes.
 //!
-//! `PELLUCID_TRUTH_SEEDS=3000` tries more clusters, `PELLUCID_TRUTH_PODS=50` more pods of each, `PELLUCID_TRUTH_SEED=17`
+//! `PELLUCID_TRUTH_SEEDS=3000` tries more clusters, `PELLUCID_TRUTH_FROM=1000` later ones, `PELLUCID_TRUTH_PODS=50` more pods of each, `PELLUCID_TRUTH_SEED=17`
 //! one cluster with its objects; `PELLUCID_TRUTH_REPORT=file` has the table written.
 
 #[path = "../common/mod.rs"]
@@ -67,9 +68,10 @@ fn try_on(
 ) {
     let one = number("PELLUCID_TRUTH_SEED");
     let pods = number("PELLUCID_TRUTH_PODS").unwrap_or(if one.is_some() { 50 } else { pods });
+    let from = number("PELLUCID_TRUTH_FROM").unwrap_or(0);
     let seeds: Vec<usize> = match one {
         Some(seed) => vec![seed],
-        None => (0..number("PELLUCID_TRUTH_SEEDS").unwrap_or(seeds)).collect(),
+        None => (from..from + number("PELLUCID_TRUTH_SEEDS").unwrap_or(seeds)).collect(),
     };
     let half = |part: usize| {
         let mut tally = Tally::default();
@@ -175,6 +177,7 @@ fn koordinator() {
         claims::simulations::look(case, pods, tally);
         claims::gangs::look(case, pods, tally);
         claims::preemption::look(case, pods, tally);
+        claims::reservations::look(case, tally);
     };
     try_on("koordinator", (KOORDINATOR_SEEDS, case_of), look, 1);
 }

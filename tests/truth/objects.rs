@@ -36,6 +36,8 @@ pub(crate) enum Plugins {
     InTree,
     /// The default profile and Koordinator's plugins.
     Koordinator,
+    /// The same, and reservations may be evicted.
+    KoordinatorEvicting,
 }
 
 /// The objects of a cluster. Pods are named `namespace/name`.
@@ -111,6 +113,17 @@ pub(crate) fn can_leave(pod: &Value) -> bool {
     let owners = list(&pod["metadata"]["ownerReferences"]);
     let is_mirror = pod["metadata"]["annotations"].get("kubernetes.io/config.mirror").is_some();
     !is_mirror && owners.iter().all(|owner| owner["kind"] != "DaemonSet" && owner["kind"] != "Node")
+}
+
+/// Returns whether a reservation has no place and may get one.
+fn waits(reservation: &Value) -> bool {
+    matches!(text(&reservation["status"]["phase"]), "" | "Pending")
+}
+
+/// Returns the name of the pod that stands for a reservation.
+fn stand_in_of(reservation: &Value) -> String {
+    let namespace = &reservation["spec"]["template"]["metadata"]["namespace"];
+    format!("{}/reservation:{}", text(namespace), text(&reservation["metadata"]["name"]))
 }
 
 /// Returns the gang that a pod names, in any dialect.
@@ -279,7 +292,8 @@ impl Objects {
     /// kept from being placed.
     pub(crate) fn only(&self, keys: &[String]) -> Self {
         let mut rest = self.clone();
-        if self.plugins == Plugins::Koordinator && !self.is_emptied {
+        rest.put_reservations_aside(keys);
+        if self.plugins != Plugins::InTree && !self.is_emptied {
             let has_queues = self.others.keys().any(|(kind, _)| kind.starts_with("Queue."));
             let others: Vec<String> = self.pending().map(|(key, _)| key.clone()).collect();
             for other in others.iter().filter(|key| !keys.contains(key)) {
@@ -293,6 +307,21 @@ impl Objects {
         }
         rest.pods.retain(|key, pod| node_of(&pod.json).is_some() || keys.contains(key));
         rest
+    }
+
+    /// Keeps reservations without a place, but for those whose pods are named, from getting one.
+    fn put_reservations_aside(&mut self, keys: &[String]) {
+        let is_other = |of: &&Value| waits(of) && !keys.contains(&stand_in_of(of));
+        let others: Vec<Value> = self.of_kind("Reservation").filter(is_other).cloned().collect();
+        for mut other in others {
+            other["spec"]["template"]["spec"]["nodeSelector"][ASIDE] = "nowhere".into();
+            self.put(other);
+        }
+    }
+
+    /// Returns the reservation for which a pod of this name stands.
+    pub(crate) fn stood_for(&self, key: &str) -> Option<&Value> {
+        self.of_kind("Reservation").find(|of| stand_in_of(of) == key)
     }
 
     /// Returns the pending members of gangs.
@@ -334,6 +363,12 @@ impl Objects {
     /// Removes what keeps room for pods that are not there.
     pub(crate) fn without_reservations(mut self) -> Self {
         self.custom.retain(|(kind, _), _| kind.0.kind != "Reservation");
+        self
+    }
+
+    /// Removes all reservations but that of a pod.
+    pub(crate) fn only_reservation(mut self, key: &str) -> Self {
+        self.custom.retain(|(kind, _), item| kind.0.kind != "Reservation" || stand_in_of(&item.json) == key);
         self
     }
 

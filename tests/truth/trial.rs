@@ -22,7 +22,11 @@ use crate::objects::{Objects, Plugins, gang_of, list, node_of, text};
 /// The default profile, parsed once.
 static PROFILE: LazyLock<Profile> = LazyLock::new(|| default_profile(SCHEDULER));
 /// The default profile with Koordinator's plugins.
-static KOORDINATOR: LazyLock<Profile> = LazyLock::new(|| {
+static KOORDINATOR: LazyLock<Profile> = LazyLock::new(|| koordinator(false));
+/// The same, where reservations may be evicted.
+static EVICTING: LazyLock<Profile> = LazyLock::new(|| koordinator(true));
+
+fn koordinator(evicts_reservations: bool) -> Profile {
     let names = ["ElasticQuota", "DeviceShare", "NodeNUMAResource", "LoadAwareScheduling", "Reservation"];
     let enabled: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
     let config = json!({
@@ -30,12 +34,15 @@ static KOORDINATOR: LazyLock<Profile> = LazyLock::new(|| {
         "profiles": [{
             "schedulerName": SCHEDULER, "plugins": {"multiPoint": {"enabled": enabled}},
             // Longer than any trial.
-            "pluginConfig": [{"name": "LoadAwareScheduling", "args": {"nodeMetricExpirationSeconds": 86_400}}],
+            "pluginConfig": [
+                {"name": "LoadAwareScheduling", "args": {"nodeMetricExpirationSeconds": 86_400}},
+                {"name": "Reservation", "args": {"enablePreemption": evicts_reservations}},
+            ],
         }],
     });
     let parsed = pellucid::config::parse(&config.to_string(), "the test's", &registry());
     parsed.expect("a configuration").profiles.remove(0)
-});
+}
 /// When clusters with Koordinator's plugins begin, which read the time: seconds since 1970, and as objects have it.
 const BEGIN: Duration = Duration::from_secs(1_769_904_000);
 pub(crate) const START: &str = "2026-02-01T00:00:00Z";
@@ -61,6 +68,12 @@ pub(crate) struct Live {
     replacements: usize,
 }
 
+/// Whether an order is carried out: not what quotas and nodes are told of themselves, nor that quotas take pods back, of
+/// which nothing is claimed.
+fn is_tried(order: &ObjectOrder) -> bool {
+    !matches!(order.plugin, "ElasticQuota" | "DeviceShare")
+}
+
 /// Returns the key of a pod as the model has it.
 pub(crate) fn pod_key(key: &str) -> PodKey {
     let (namespace, name) = key.split_once('/').expect("namespace/name");
@@ -73,9 +86,10 @@ impl Live {
         let profile = match objects.plugins {
             Plugins::InTree => &PROFILE,
             Plugins::Koordinator => &KOORDINATOR,
+            Plugins::KoordinatorEvicting => &EVICTING,
         };
         let mut core = Core::new(settings(Profile::clone(profile)));
-        if objects.plugins == Plugins::Koordinator {
+        if objects.plugins != Plugins::InTree {
             core.now.wall = BEGIN;
         }
         for item in objects.others.values() {
@@ -106,6 +120,7 @@ impl Live {
                 }
                 self.core.now.monotonic += BETWEEN_STEPS;
             }
+            self.core.scheduler.order_due_writes(self.core.now);
             if !self.carry_out() {
                 break;
             }
@@ -134,6 +149,10 @@ impl Live {
             match effect {
                 Effect::Bind(order) => self.bind(&order),
                 Effect::Evict(order) => self.evict(&order),
+                Effect::Object(order) if !is_tried(&order) => {
+                    self.report_written(&order);
+                    continue;
+                }
                 Effect::Object(order) => self.write(&order),
                 Effect::Status(_) | Effect::GroupStatus(_) | Effect::Event(_) => continue,
             }
@@ -216,11 +235,10 @@ impl Live {
 
     /// Writes an object, and does what the volume controller and the provisioner would do next.
     fn write(&mut self, order: &ObjectOrder) {
-        if let ObjectWrite::Patch { object, patch, .. } = &order.write
-            && !matches!(object.plural, "elasticquotas")
-        {
+        if let ObjectWrite::Patch { object, patch, .. } = &order.write {
             let kind = match object.plural {
                 "reservations" => return self.write_reservation(order, patch),
+                "pods" => return self.write_pod(order, patch),
                 "persistentvolumes" => "PersistentVolume",
                 "persistentvolumeclaims" => "PersistentVolumeClaim",
                 other => panic!("nobody writes {other} here"),
@@ -233,6 +251,10 @@ impl Live {
             self.tell_object(kind, &key);
             self.bind_volumes();
         }
+        self.report_written(order);
+    }
+
+    fn report_written(&mut self, order: &ObjectOrder) {
         let outcome = WriteOutcome::Written;
         self.core.apply(Input::Report(EffectReport::ObjectDone { id: order.id, outcome }));
     }
@@ -249,6 +271,16 @@ impl Live {
         let gone = || WriteOutcome::Refused { status: 404, message: "not found".into() };
         let outcome = if known.is_some() { WriteOutcome::Written } else { gone() };
         self.core.apply(Input::Report(EffectReport::ObjectDone { id: order.id, outcome }));
+    }
+
+    fn write_pod(&mut self, order: &ObjectOrder, patch: &Value) {
+        let ObjectWrite::Patch { object, .. } = &order.write else { return };
+        let key = format!("{}/{}", object.namespace.as_deref().unwrap_or_default(), object.name);
+        if self.objects.pods.contains_key(&key) {
+            self.objects.change_pod(&key, |json| json_patch::merge(json, patch));
+            self.tell_pod(&key);
+        }
+        self.report_written(order);
     }
 
     fn tell_custom(&mut self, name: &str) {

@@ -1,11 +1,12 @@
 //! Writes that plugins' states request, and their outcomes.
 
-use pellucid_model::Now;
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
+use pellucid_model::{CustomKindRef, Now};
 
 use super::custom::report_touched;
 use crate::derived::{HookContext, Touched};
 use crate::event::ClusterEvent;
+use crate::objects::ObjectKey;
 use crate::state::Cluster;
 
 /// A write that the state of a plugin requests.
@@ -37,6 +38,11 @@ impl Cluster {
             all.extend(due.map(|write| DueWrite { state: StateId(at), plugin, write }));
         }
         all
+    }
+
+    /// Returns the objects that end with writes which plugins' states will request. For copies, on which nothing is written.
+    pub fn ending_objects(&self) -> Vec<(CustomKindRef, ObjectKey)> {
+        self.derived.iter().flat_map(|state| state.ending_objects()).collect()
     }
 
     /// Passes the outcome of a write to the plugin's state that requested it.

@@ -28,6 +28,7 @@ impl Simulation {
                 }
             }
             gone |= self.carry_out_objects(evict);
+            gone |= self.end_objects();
             if before == (self.stages.len(), self.evicted.len()) {
                 return gone;
             }
@@ -74,6 +75,16 @@ impl Simulation {
             self.evicted.push(eviction);
         }
         any && evict
+    }
+
+    /// Takes as gone the objects that their plugins end by a write. Returns whether there were any.
+    fn end_objects(&mut self) -> bool {
+        let ending = self.scheduler.cluster.ending_objects();
+        for (kind, key) in &ending {
+            cancellation::check();
+            self.scheduler.apply(Input::CustomDeleted(*kind, key.clone()), self.now);
+        }
+        !ending.is_empty()
     }
 
     /// Returns the victims of preemptions under way that are still there, sorted.

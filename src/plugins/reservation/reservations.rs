@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_cluster::derived::{HookContext, Placed, Told, Touched};
+use pellucid_cluster::objects::ObjectKey;
 use pellucid_cluster::{DerivedState, Given, HoldValue, Stage};
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
-use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Now, Pod, PodId};
+use pellucid_model::{CowMap, CustomKindRef, CustomObject, Name, Node, NodeIdx, Now, Pod, PodId};
 
 use super::NAME;
 use super::args::ReservationArgs;
@@ -429,6 +430,11 @@ impl DerivedState for Reservations {
         let due = writes.due(self, cx.now);
         self.writes = writes;
         due
+    }
+
+    fn ending_objects(&self) -> Vec<(CustomKindRef, ObjectKey)> {
+        let names = self.writes.ending(self).into_iter();
+        names.map(|name| (CustomKindRef(&super::RESERVATION), (Name::default(), name))).collect()
     }
 
     fn write_settled(

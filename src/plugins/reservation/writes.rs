@@ -73,6 +73,19 @@ impl Writes {
         }
     }
 
+    /// Returns the reservations that end with writes which are due, but for evictions.
+    pub(super) fn ending(&self, of: &Reservations) -> Vec<Name> {
+        let ends = |name: &&Name| {
+            let entry = of.get(name).filter(|entry| entry.evicted.is_none());
+            let known = entry.and_then(|entry| Some((entry, entry.known.as_ref()?)));
+            known.is_some_and(|(entry, known)| {
+                let is_open = !known.is_pod && !known.spec.status.phase.has_ended();
+                is_open && wanted(of, entry, known).is_some_and(|wanted| wanted.phase.has_ended())
+            })
+        };
+        self.changed.iter().filter(ends).cloned().collect()
+    }
+
     /// Returns the writes that are due.
     pub(super) fn due(&mut self, of: &Reservations, now: Now) -> Vec<ObjectWrite> {
         if !self.has_begun {

@@ -9,6 +9,7 @@ pub(crate) mod nearest;
 pub(crate) mod outlook;
 pub(crate) mod preemption;
 mod relax;
+pub(crate) mod reservations;
 pub(crate) mod same_words;
 pub(crate) mod simulations;
 pub(crate) mod sums;

@@ -23,7 +23,7 @@ pub(crate) fn look(case: &Case, times: usize, tally: &mut Tally) {
 fn priority(case: &Case) -> i64 {
     match case.objects.plugins {
         Plugins::InTree => 1000,
-        Plugins::Koordinator => 9999,
+        Plugins::Koordinator | Plugins::KoordinatorEvicting => 9999,
     }
 }
 
@@ -101,7 +101,11 @@ fn carried_out(case: &Case, mut live: Live, said: &Value, outlook: &Value, is_me
         tally.check(case, "nominated node", place.as_deref() == Some(&*node), || {
             format!("{KEY} is nominated to {node}, and goes to {place:?}")
         });
-        afterwards(case, &mut live, &chosen, tally);
+        // What it evicted meanwhile is among them.
+        let by_it = live.evicted.iter().filter(|(_, by)| by == KEY).map(|(victim, _)| victim.clone());
+        let mut all: Vec<String> = by_it.collect();
+        all.sort();
+        afterwards(case, &mut live, &all, tally);
     }
     let code = text(&outlook["verdict"]["code"]);
     if code == "FitsAfterPreemption" {

@@ -62,7 +62,8 @@ pub(crate) fn cluster(seed: u64) -> Objects {
 /// Makes the objects of a cluster on which Koordinator's plugins decide too.
 pub(crate) fn koordinator_cluster(seed: u64) -> Objects {
     let mut objects = cluster(seed);
-    objects.plugins = Plugins::Koordinator;
+    objects.plugins =
+        if seed.is_multiple_of(3) { Plugins::KoordinatorEvicting } else { Plugins::Koordinator };
     koordinator::add(&mut Rng::new(seed, 3), &mut objects);
     load::add(&mut Rng::new(seed, 5), &mut objects);
     reservations::add(&mut Rng::new(seed, 6), &mut objects);

@@ -1,5 +1,5 @@
-//! Reservations that are Available: of every policy, used up by one owner or not, some with an owner already; and pods
-//! that must use one, or none.
+//! Reservations: of every policy, used up by one owner or not, Available, some with an owner already, or without a place,
+//! some of these over pods that run; and pods that must use one, or none.
 
 use serde_json::{Value, json};
 
@@ -39,6 +39,12 @@ pub(super) fn add(rng: &mut Rng, objects: &mut Objects) {
         }
         names.push(name);
     }
+    for at in 0..rng.between(0, 2) {
+        let name = format!("w{at}");
+        let made = unplaced(rng, &name, policies);
+        objects.put(made);
+        names.push(name);
+    }
     let pods: Vec<String> = objects.pending().map(|(key, _)| key.clone()).collect();
     for pod in pods.iter().filter(|_| !names.is_empty()) {
         objects.change_pod(pod, |json| ask(rng, json, &names));
@@ -68,6 +74,37 @@ fn reservation(rng: &mut Rng, name: &str, node: &str, (amounts, policy): (&Value
     });
     if !policy.is_empty() {
         made["spec"]["allocatePolicy"] = policy.into();
+    }
+    // One that is not more important than all pods may be evicted, where the plugin's arguments say so.
+    match rng.below(4) {
+        0 => made["spec"]["template"]["spec"]["priority"] = rng.pick(&[-5, 0, 0, 10]).into(),
+        1 => made["metadata"]["labels"]["koordinator.sh/priority"] = rng.pick(&["0", "100"]).into(),
+        _ => {}
+    }
+    made
+}
+
+/// Makes a reservation without a place, on any node or on some; it may be over pods that run.
+fn unplaced(rng: &mut Rng, name: &str, policies: &[&str]) -> Value {
+    let amounts = json!({
+        "cpu": rng.pick(&["500m", "1", "2", "3", "12"]), "memory": rng.pick(&["64Mi", "256Mi", "2Gi", "9Gi"]),
+    });
+    let policy = if rng.chance(15) { rng.pick(&["", "Restricted"]) } else { rng.pick(policies) };
+    let mut made = reservation(rng, name, "", (&amounts, policy));
+    made["status"] = json!({});
+    let template = &mut made["spec"]["template"]["spec"];
+    match rng.below(8) {
+        0 | 1 => template["nodeSelector"] = json!({"disktype": rng.pick(&["ssd", "hdd", "sdd"])}),
+        2 => template["nodeName"] = rng.pick(&["n1", "n2", "elsewhere"]).into(),
+        3 => template["tolerations"] = json!([{"operator": "Exists"}]),
+        _ => {}
+    }
+    if rng.chance(40) {
+        made["spec"]["preAllocation"] = true.into();
+        made["spec"]["preAllocationPolicy"] = json!({"enableMultiple": rng.chance(40)});
+        if rng.chance(40) {
+            made["metadata"]["labels"][format!("{PREFIX}/pre-allocation-required")] = "true".into();
+        }
     }
     made
 }

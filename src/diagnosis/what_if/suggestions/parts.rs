@@ -111,6 +111,9 @@ pub(super) fn of_pod(
     node: NodeIdx,
     requirement: &Requirement,
 ) -> Option<Part> {
+    if is_stand_in(asked) {
+        return None;
+    }
     let part = relaxed(asked, of, node, requirement)?;
     Some(match of {
         Target::Pod(_) => owned(asked, part),
@@ -186,6 +189,12 @@ fn relaxed(
             _ => None,
         },
     }
+}
+
+/// Returns whether the pod stands for an object. Nobody can edit such a pod, and what its plugin would make of a changed object
+/// is not known here.
+pub(super) fn is_stand_in(asked: &PodRequirements<'_>) -> bool {
+    asked.record.pod.stands_for.is_some()
 }
 
 /// Returns whether the pod's controller names its node, and would name it again.

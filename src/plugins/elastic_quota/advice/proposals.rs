@@ -16,7 +16,7 @@ use super::super::accounting::Part;
 use super::super::admission::Lack;
 use super::super::args::QuotaArgs;
 use super::super::quotas::{Charge, Counted, Quotas};
-use super::super::tree::{QuotaIdx, Role};
+use super::super::tree::{DEFAULT, QuotaIdx, ROOT, Role, SYSTEM};
 use super::standing::Blocked;
 
 /// Cost of a move, in the points of docs/diagnostics.md.
@@ -110,14 +110,17 @@ impl Refused<'_> {
         }
     }
 
-    /// Returns pods of the quotas that borrow what the pod lacks, or else of any that share it, so that the runtime is
-    /// enough once they have ended.
+    /// Returns pods of the quotas that borrow what the pod lacks, or else of any that share it, or of the built-in ones,
+    /// whose pods come off what is shared, so that the runtime is enough once they have ended.
     fn ends_of_others(&self) -> Option<Proposal> {
         let quotas = self.quotas;
-        let (mut borrowers, mut others) = (Vec::new(), Vec::new());
+        let (mut borrowers, mut others, mut built_in) = (Vec::new(), Vec::new(), Vec::new());
         let shared = self.blocked.iter().filter(|_| !self.lack.is_fixed);
         for (at, r) in shared.flat_map(|of| self.shared_at(of.r)) {
             let Some(parent) = quotas.tree.get(at).parent else { continue };
+            if parent == ROOT {
+                built_in.extend([SYSTEM, DEFAULT]);
+            }
             let loans = quotas.loans(parent, r);
             let siblings = quotas.tree.get(parent).children.iter().enumerate().filter(|(_, c)| **c != at);
             for (i, sibling) in siblings {
@@ -127,7 +130,10 @@ impl Refused<'_> {
         }
         let of_borrowers = self.ends(|charge| borrowers.contains(&charge.quota));
         others.extend(borrowers.iter().copied());
-        of_borrowers.or_else(|| self.ends(|charge| others.contains(&charge.quota)))
+        let of_others = of_borrowers.or_else(|| self.ends(|charge| others.contains(&charge.quota)));
+        others.extend(built_in.iter().copied());
+        let any = || self.ends(|charge| others.contains(&charge.quota));
+        of_others.or_else(|| if built_in.is_empty() { None } else { any() })
     }
 
     /// Returns the quotas whose share among their siblings keeps the pod's from more of a resource: the one where its
