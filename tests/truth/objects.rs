@@ -273,6 +273,18 @@ impl Objects {
         called.contains(' ') || self.pods.get(called).is_some_and(|pod| can_leave(&pod.json))
     }
 
+    /// Returns the priority of what answers call so.
+    pub(crate) fn priority_of(&self, called: &str) -> i64 {
+        let Some((_, name)) = called.split_once(' ') else {
+            return self.pod(called)["spec"]["priority"].as_i64().unwrap_or(0);
+        };
+        let of = self.of_kind("Reservation").find(|of| of["metadata"]["name"] == name);
+        let of = of.unwrap_or_else(|| panic!("no {called}"));
+        let by_label = || text(&of["metadata"]["labels"]["koordinator.sh/priority"]).parse().ok();
+        let of_template = of["spec"]["template"]["spec"]["priority"].as_i64();
+        of_template.or_else(by_label).unwrap_or(i64::from(i32::MAX))
+    }
+
     /// Returns the pods on nodes, by name.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.pods.iter().filter(|(_, pod)| node_of(&pod.json).is_some()).map(|(key, pod)| (key, &*pod.json))

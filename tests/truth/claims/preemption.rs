@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::case::{Case, ask};
 use crate::made;
-use crate::objects::{Plugins, can_leave, list, strip_gang, text};
+use crate::objects::{Plugins, list, strip_gang, text};
 use crate::random::Rng;
 use crate::report::Tally;
 use crate::trial::{Live, pod_key, single_on};
@@ -56,12 +56,14 @@ fn candidates(case: &Case, live: &Live, said: &Value, tally: &mut Tally) {
     for candidate in list(&said["search"]["candidates"]) {
         let (node, victims) = (text(&candidate["node"]), list(&candidate["victims"]));
         let mut objects = live.objects.only(&[KEY.to_owned()]);
-        let leave = victims.iter().all(|victim| can_leave(objects.pod(text(victim))));
-        let lower = victims.iter().all(|victim| {
-            objects.pod(text(victim))["spec"]["priority"].as_i64().unwrap_or(0) < priority(case)
-        });
+        let leave = victims.iter().all(|victim| objects.is_free_to_go(text(victim)));
+        let lower = victims.iter().all(|victim| objects.priority_of(text(victim)) < priority(case));
         tally.check(case, "victims are below it", lower, || format!("{candidate}"));
-        victims.iter().for_each(|victim| _ = objects.pods.remove(text(victim)));
+        for victim in victims.iter().map(text) {
+            if objects.pods.remove(victim).is_none() {
+                objects.delete_called(victim);
+            }
+        }
         let class = if leave { "candidate" } else { "candidate with a pod that comes back" };
         tally.check(case, class, single_on(&objects, KEY, node), || {
             format!("{KEY} does not bind on {node} without {victims:?}")
@@ -76,13 +78,19 @@ fn candidates(case: &Case, live: &Live, said: &Value, tally: &mut Tally) {
     }
 }
 
+/// Returns the pods among victims. Objects for which pods stand are ended by their plugin, without an eviction.
+fn pods(victims: &Value) -> Vec<String> {
+    let pods = list(victims).iter().filter(|victim| victim["object"].is_null());
+    pods.map(|victim| format!("{}/{}", text(&victim["namespace"]), text(&victim["name"]))).collect()
+}
+
 /// What was said comes about when the evictions are carried out.
 fn carried_out(case: &Case, mut live: Live, said: &Value, outlook: &Value, is_meek: bool, tally: &mut Tally) {
     let node = text(&said["nomination"]["node"]).to_owned();
-    let victims: Vec<String> = list(&said["preemption"]["victims"])
-        .iter()
-        .map(|victim| format!("{}/{}", text(&victim["namespace"]), text(&victim["name"])))
-        .collect();
+    let victims = pods(&said["preemption"]["victims"]);
+    let objects =
+        list(&said["preemption"]["victims"]).iter().map(|victim| text(&victim["object"]).to_owned());
+    let ended: Vec<String> = objects.filter(|object| !object.is_empty()).collect();
     live.carry_out();
     let mut evicted: Vec<String> =
         live.evicted.iter().filter(|(_, by)| by == KEY).map(|(victim, _)| victim.clone()).collect();
@@ -96,6 +104,16 @@ fn carried_out(case: &Case, mut live: Live, said: &Value, outlook: &Value, is_me
         format!("{KEY} may not preempt and evicted {evicted:?}")
     });
     live.settle();
+    for object in ended {
+        let name = object.rsplit(' ').next().unwrap_or_default();
+        let known = live.objects.of_kind("Reservation").find(|of| of["metadata"]["name"] == name);
+        tally.check(
+            case,
+            "objects among victims end",
+            known.is_some_and(|of| of["status"]["phase"] == "Failed"),
+            || format!("{KEY} evicts {object}, which is {known:?}"),
+        );
+    }
     let place = live.place(KEY);
     if !node.is_empty() {
         tally.check(case, "nominated node", place.as_deref() == Some(&*node), || {
@@ -133,11 +151,7 @@ fn afterwards(case: &Case, live: &mut Live, victims: &[String], tally: &mut Tall
     };
     let own = read(KEY);
     let ended = list(&own["ended"]).first();
-    let mut named: Vec<String> = ended
-        .map_or(&[][..], |ended| list(&ended["victims"]))
-        .iter()
-        .map(|victim| format!("{}/{}", text(&victim["namespace"]), text(&victim["name"])))
-        .collect();
+    let mut named = ended.map_or_else(Vec::new, |ended| pods(&ended["victims"]));
     named.sort();
     tally.agree(case, "victims afterwards", named == victims, || {
         format!("evicted {victims:?}, told afterwards {named:?}: {}", own["summary"])
