@@ -79,6 +79,16 @@ fn nobody_is_told_to_change_the_pod_that_stands_for_a_reservation() {
 }
 
 #[test]
+fn nobody_is_told_to_take_the_gates_of_a_pod_that_stands_for_a_reservation() {
+    let mut case = cluster(json!([node("n", "8")]), json!([]));
+    let mut gated = reservation("r", "4", &json!({}));
+    gated["spec"]["template"]["spec"]["schedulingGates"] = json!([{"name": "example.com/quota"}]);
+    create(&mut case, gated);
+    let body = told(&mut case, "/apis/v1/explain/pods/default/reservation:r/suggestions");
+    assert_eq!((&body["fitsNow"], &body["fixes"]), (&json!(false), &json!([])), "{body:#}");
+}
+
+#[test]
 fn a_reservation_ends_in_a_simulation_too_once_its_owner_is_bound() {
     let mut case = cluster(json!([node("n", "4")]), json!([reservation("r", "3", &json!({}))]));
     let owner = case.create_pod(&pod("owner", "web", "1"));

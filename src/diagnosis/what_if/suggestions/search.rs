@@ -16,7 +16,7 @@ use super::advised;
 use super::company::{Company, InCompany};
 use super::conflicts::conflicts;
 use super::estimates::{Estimate, Kind, is_no_better, kinds};
-use super::parts::{Part, Side, changed, copy_node, cost, of_pod, relax, remove_gates, without};
+use super::parts::{Part, Side, changed, copy_node, cost, is_stand_in, of_pod, relax, remove_gates, without};
 use super::victims::{delete_pod, related};
 use crate::requirements::PodRequirements;
 use crate::requirements::nearest::order;
@@ -65,7 +65,8 @@ pub(super) fn fixes(snapshot: &Snapshot, asked: &PodRequirements<'_>, most: usiz
         found.fits_now = true;
         return found;
     }
-    if most == 0 {
+    // Nothing helps a gated pod but to take its gates, which nobody can where it stands for an object.
+    if most == 0 || (is_stand_in(asked) && !asked.record.pod.gates.is_empty()) {
         return found;
     }
     let mut line = Line::of(&search);
