@@ -137,6 +137,7 @@ impl CoreLoop {
                 match self.wait(&runtime, publishing.is_changed.then_some(QUIET)) {
                     // Published with what comes of it.
                     Waited::Input => publishing.is_changed = true,
+                    // Nothing has come, so what has changed is due.
                     Waited::Deadline => publishing.next = Duration::ZERO,
                     Waited::End => break,
                 }

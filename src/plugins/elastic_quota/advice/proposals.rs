@@ -114,13 +114,11 @@ impl Refused<'_> {
     /// whose pods come off what is shared, so that the runtime is enough once they have ended.
     fn ends_of_others(&self) -> Option<Proposal> {
         let quotas = self.quotas;
-        let (mut borrowers, mut others, mut built_in) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut borrowers, mut others, mut is_cut_at_root) = (Vec::new(), Vec::new(), false);
         let shared = self.blocked.iter().filter(|_| !self.lack.is_fixed);
         for (at, r) in shared.flat_map(|of| self.shared_at(of.r)) {
             let Some(parent) = quotas.tree.get(at).parent else { continue };
-            if parent == ROOT {
-                built_in.extend([SYSTEM, DEFAULT]);
-            }
+            is_cut_at_root |= parent == ROOT;
             let loans = quotas.loans(parent, r);
             let siblings = quotas.tree.get(parent).children.iter().enumerate().filter(|(_, c)| **c != at);
             for (i, sibling) in siblings {
@@ -130,10 +128,10 @@ impl Refused<'_> {
         }
         let of_borrowers = self.ends(|charge| borrowers.contains(&charge.quota));
         others.extend(borrowers.iter().copied());
-        let of_others = of_borrowers.or_else(|| self.ends(|charge| others.contains(&charge.quota)));
-        others.extend(built_in.iter().copied());
-        let any = || self.ends(|charge| others.contains(&charge.quota));
-        of_others.or_else(|| if built_in.is_empty() { None } else { any() })
+        let is_other = |charge: &Charge| others.contains(&charge.quota);
+        let is_built_in = |charge: &Charge| [SYSTEM, DEFAULT].contains(&charge.quota);
+        let of_any = || self.ends(|charge| is_other(charge) || is_built_in(charge));
+        of_borrowers.or_else(|| self.ends(is_other)).or_else(|| is_cut_at_root.then(of_any).flatten())
     }
 
     /// Returns the quotas whose share among their siblings keeps the pod's from more of a resource: the one where its
