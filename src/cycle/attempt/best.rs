@@ -1,41 +1,45 @@
-//! Keeps the best node up to date: nodes are grouped into blocks, each with its best node or a bound on it.
+//! Keeps the best node up to date: nodes are grouped into blocks, each with its best node and a bound on the others.
 //!
-//! When a best node gets worse, its block only becomes inexact; it is scanned again when it could win. Most blocks
-//! cannot, so a changed node costs one comparison.
+//! When a best node gets worse than that bound, its block only becomes inexact; it is scanned again when it could win. Most
+//! blocks cannot, so a changed node costs one comparison.
 
 use pellucid_framework::View;
 use pellucid_model::NodeIdx;
 
-/// Slots per block. Smaller blocks cost more at each decision, larger ones when a best node gets worse.
+/// Slots per block. Smaller blocks cost more at each decision, larger ones when they are scanned again.
 const BLOCK: usize = 32;
 
 /// The total of a slot that does not compete.
 pub(crate) const REFUSED: i64 = i64::MIN;
 
+/// Total and tie hash: the greater precedes.
+type Key = (i64, u64);
+
+/// The key of a slot that does not compete, or of none.
+const NONE: Key = (REFUSED, 0);
+
 /// A block with its best node, or, if `is_exact` is false, with a bound that its best node does not beat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Block {
-    total: i64,
-    tie: u64,
+    key: Key,
+    /// Of an exact block, a bound that its other nodes do not beat.
+    next: Key,
     node: NodeIdx,
     is_exact: bool,
 }
 
 impl Block {
-    fn of(view: View<'_>, totals: &[i64], node: NodeIdx) -> Self {
-        Self { total: totals[node.index()], tie: view.cluster().ties()[node.index()], node, is_exact: true }
-    }
-
-    /// Whether this block's node precedes the other's: the higher total, then the greater tie hash, then the name.
+    /// Whether this block's node precedes that of another exact one: by key, then by name. An inexact block may precede what
+    /// its bound equals.
     #[inline(always)]
     fn beats(&self, view: View<'_>, other: &Self) -> bool {
-        let (own, others) = ((self.total, self.tie), (other.total, other.tie));
-        own > others || own == others && self.wins_by_name(view, other)
+        self.key > other.key || self.key == other.key && self.wins_by_name(view, other)
     }
 
     #[cold]
     fn wins_by_name(&self, view: View<'_>, other: &Self) -> bool {
-        self.total != REFUSED && self.node != other.node && view.name(self.node) < view.name(other.node)
+        let precedes = || self.node != other.node && view.name(self.node) < view.name(other.node);
+        self.key.0 != REFUSED && (!self.is_exact || precedes())
     }
 }
 
@@ -56,19 +60,30 @@ impl Blocks {
     /// Updates the block of a slot whose total changed.
     pub(crate) fn update(&mut self, view: View<'_>, totals: &[i64], node: NodeIdx) {
         let block = &mut self.blocks[node.index() / BLOCK];
-        let total = totals[node.index()];
-        if node == block.node {
-            // At least as good as a total that nothing beat: still the best. Worse: the old total is a bound.
-            if total >= block.total {
-                *block = Block::of(view, totals, node);
+        let key = (totals[node.index()], view.cluster().ties()[node.index()]);
+        if node == block.node && block.is_exact {
+            // Still the best if it is as good as it was, or better than any other.
+            if key.0 >= block.key.0 || key > block.next {
+                block.key = key;
             } else {
-                block.is_exact = false;
+                (block.key, block.is_exact) = (block.next, false);
             }
-        } else if total != REFUSED && total >= block.total {
-            let own = Block::of(view, totals, node);
-            if own.beats(view, block) {
-                *block = own;
+            return;
+        }
+        if key.0 == REFUSED {
+            return;
+        }
+        if !block.is_exact {
+            if key > block.key {
+                *block = Block { key, next: block.key, node, is_exact: true };
             }
+            return;
+        }
+        let own = Block { key, next: block.key, node, is_exact: true };
+        if own.beats(view, block) {
+            *block = own;
+        } else if key > block.next {
+            block.next = key;
         }
     }
 
@@ -88,12 +103,12 @@ impl Blocks {
                 }
             }
         }
-        (best.total != REFUSED).then_some(best.node)
+        (best.key.0 != REFUSED).then_some(best.node)
     }
 }
 
 fn nobody(slot: usize) -> Block {
-    Block { total: REFUSED, tie: 0, node: NodeIdx(slot as u32), is_exact: true }
+    Block { key: NONE, next: NONE, node: NodeIdx(slot as u32), is_exact: true }
 }
 
 fn look_through(view: View<'_>, totals: &[i64], block: usize) -> Block {
@@ -120,36 +135,52 @@ fn best_of(view: View<'_>, start: usize, part: &[i64], ties: &[u64]) -> Block {
     if all == 0 {
         return nobody(start);
     }
-    let mut greatest = [0; 4];
-    for four in ranks.chunks_exact(4) {
-        for (greatest, rank) in greatest.iter_mut().zip(four) {
-            *greatest = (*greatest).max(*rank);
-        }
-    }
-    let greatest = greatest.into_iter().fold(0, u64::max);
+    let first = greatest(&ranks);
     let (mut at, mut count) = (0, 0);
     for (i, rank) in ranks.iter().enumerate() {
-        let is_it = *rank == greatest;
+        let is_it = *rank == first;
         at = if is_it { i } else { at };
         count += u32::from(is_it);
     }
     if count > 1 || all >> (64 - TIE_BITS) != 0 {
         return best_of_any(view, start, part, ties);
     }
-    Block { total: part[at], tie: ties[at], node: NodeIdx((start + at) as u32), is_exact: true }
+    ranks[at] = 0;
+    let second = greatest(&ranks);
+    let next = match second >> TIE_BITS {
+        0 => NONE,
+        // The lower bits of its tie hash are not known.
+        total => (total as i64 - 1, second << (64 - TIE_BITS) | u64::MAX >> TIE_BITS),
+    };
+    Block { key: (part[at], ties[at]), next, node: NodeIdx((start + at) as u32), is_exact: true }
+}
+
+/// Returns the greatest of some ranks.
+#[inline]
+fn greatest(ranks: &[u64; BLOCK]) -> u64 {
+    let mut greatest = [0; 4];
+    for four in ranks.chunks_exact(4) {
+        for (greatest, rank) in greatest.iter_mut().zip(four) {
+            *greatest = (*greatest).max(*rank);
+        }
+    }
+    greatest.into_iter().fold(0, u64::max)
 }
 
 /// Does the same for any totals and tie hashes.
 #[cold]
 fn best_of_any(view: View<'_>, start: usize, part: &[i64], ties: &[u64]) -> Block {
     let of = |at: usize| Block {
-        total: part[at],
-        tie: ties[at],
+        key: (part[at], ties[at]),
+        next: NONE,
         node: NodeIdx((start + at) as u32),
         is_exact: true,
     };
-    let competing = (0..part.len()).filter(|at| part[*at] != REFUSED).map(of);
-    competing.reduce(|a, b| if b.beats(view, &a) { b } else { a }).unwrap_or_else(|| nobody(start))
+    let competing = || (0..part.len()).filter(|at| part[*at] != REFUSED).map(of);
+    let best = competing().reduce(|a, b| if b.beats(view, &a) { b } else { a });
+    let Some(mut best) = best else { return nobody(start) };
+    best.next = competing().filter(|of| of.node != best.node).map(|of| of.key).max().unwrap_or(NONE);
+    best
 }
 
 #[cfg(test)]
@@ -198,7 +229,9 @@ mod tests {
             let competing = (0..BLOCK).filter(|i| part[*i] != REFUSED);
             let want = competing.max_by_key(|i| (part[*i], ties[*i], name(i)));
             let best = best_of(view, start, &part, &ties);
-            assert_eq!((best.total != REFUSED).then_some(best.node.index() - start), want, "round {round}");
+            assert_eq!((best.key.0 != REFUSED).then_some(best.node.index() - start), want, "round {round}");
+            let others = (0..BLOCK).filter(|i| Some(*i) != want && part[*i] != REFUSED);
+            assert!(others.into_iter().all(|i| (part[i], ties[i]) <= best.next), "round {round}");
         }
         totals.fill(REFUSED);
         (0..200).for_each(|i| blocks.update(view, &totals, NodeIdx(i)));
