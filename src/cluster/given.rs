@@ -125,8 +125,8 @@ impl Cluster {
         let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
         let Some(known) = record.holds.iter_mut().find(|known| known.plugin == hold.plugin) else { return };
         let old = std::mem::replace(known, hold.clone());
-        self.notify_holder(id, &old, false);
-        self.notify_holder(id, &hold, true);
+        self.notify_holder(id, Some(&old), false);
+        self.notify_holder(id, Some(&hold), true);
         self.undo.push(Undo::SetHold { id, hold: old });
     }
 

@@ -114,10 +114,11 @@ impl Cluster {
     /// Records that a plugin holds something for a placed pod.
     pub fn reserve(&mut self, id: PodId, hold: Hold) {
         let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return };
-        record.holds.push(hold.clone());
+        let plugin = hold.plugin;
+        record.holds.push(hold);
         self.undo.push(Undo::Unreserve { id });
-        self.notify_holder(id, &hold, true);
-        self.share_beside(id, hold.plugin);
+        self.notify_holder(id, None, true);
+        self.share_beside(id, plugin);
     }
 
     /// Has a host's hold follow a change of what is held for it or for a guest.
@@ -146,7 +147,7 @@ impl Cluster {
     fn unreserve_at(&mut self, id: PodId, at: usize) -> bool {
         let Some(record) = self.pods.get_mut(id.index()).and_then(Option::as_mut) else { return false };
         let hold = record.holds.remove(at);
-        self.notify_holder(id, &hold, false);
+        self.notify_holder(id, Some(&hold), false);
         let plugin = hold.plugin;
         self.undo.push(Undo::Reserve { id, hold });
         if let Some(host) = self.pod(id).and_then(|record| record.host) {
@@ -250,10 +251,10 @@ impl Cluster {
         changed
     }
 
-    /// Notifies the plugin's state that a hold begins or ends.
-    pub(super) fn notify_holder(&mut self, id: PodId, hold: &Hold, begins: bool) {
+    /// Notifies the plugin's state that a hold begins or ends; `None` for the pod's last.
+    pub(super) fn notify_holder(&mut self, id: PodId, hold: Option<&Hold>, begins: bool) {
         let Some(record) = self.pods.get(id.index()).and_then(Option::as_ref) else { return };
-        let Some(node) = record.node else { return };
+        let (Some(node), Some(hold)) = (record.node, hold.or(record.holds.last())) else { return };
         let placed = Placed::of(id, record, node);
         let cx = HookContext { now: self.now, nodes: &self.node_index };
         for at in self.state_index.of_plugin(hold.plugin) {

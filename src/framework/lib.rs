@@ -34,6 +34,7 @@ pub mod post_filter;
 pub mod profile;
 pub mod registration;
 pub mod registry;
+pub mod reserve;
 pub mod topology;
 pub mod victim_search;
 pub mod view;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::rest::requirements::RequirementDetail;
-use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, Marks};
+use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_model::cause::Cause;
 use pellucid_model::effect::ObjectWrite;
 use pellucid_model::requests::ResourceList;
-use pellucid_model::{NodeIdx, Now, Pod, PodId, PodSpec};
+use pellucid_model::{NodeIdx, Now, Pod, PodSpec};
 
 use super::advice::{Advice, PodGroups};
 use super::gangs::GangPolicy;
@@ -26,6 +26,7 @@ use super::whole_cause::EveryReason;
 
 pub use super::factory::{ArgsError, DeclaredKeys, PluginFactory, derived_states};
 pub use super::post_filter::{Evaluator, PostFilter, VictimGuard};
+pub use super::reserve::{Reservation, Reserve};
 
 /// What a plugin computed in PreFilter or PreScore for the rest of a cycle. Cached per shape when [`Reads`] allows it.
 pub type CycleValue = Arc<dyn Any + Send + Sync>;
@@ -286,81 +287,6 @@ pub trait Score: Send + Sync {
         let max = scores.iter().copied().max().unwrap_or(0);
         for score in scores {
             *score = self.normalize().apply(*score, max);
-        }
-    }
-}
-
-/// What a plugin's Reserve chose.
-pub struct Reservation {
-    /// The plugin's value, which PreBind and the plugin's derived state get.
-    pub what: CycleValue,
-    /// What the Binding adds to the pod. It must say enough for [`DerivedState::bound_hold`] to read the value back.
-    pub marks: Option<Marks>,
-}
-
-impl Reservation {
-    /// Makes a reservation of which nothing stands on the pod.
-    pub fn unmarked(what: CycleValue) -> Self {
-        Self { what, marks: None }
-    }
-}
-
-/// Reserve: chooses what a plugin holds for a pod on its node, besides the node's resources.
-///
-/// What a plugin derives from placed pods changes with the placement itself ([`DerivedState`]); Reserve is for
-/// what must be chosen, such as volumes or cards. There is no Unreserve: the state stores the hold with the pod, tells
-/// the plugin's derived state ([`DerivedState::reserved`]), and gives it up when the pod loses its place or ends.
-///
-/// Reserve is asked in trials as well: for nominated pods, members of gangs and what-if questions. So it must give what
-/// Filter promised, for a pod that is on the node already.
-pub trait Reserve: Send + Sync {
-    /// Returns whether the plugin may hold something for a pod with this spec, or refuse it. The others here are not called for
-    /// pods of which it says no. Must not depend on what [`Reads::Node`] does not cover, unless the plugin's state says of a
-    /// change that it touches all nodes.
-    #[inline]
-    fn may_hold(&self, _view: View<'_>, _spec: &PodSpec) -> bool {
-        true
-    }
-    /// Chooses what to hold, `None` for nothing. Fails with a cause when the pod cannot have the node after all.
-    fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause>;
-    /// Like [`reserve`](Self::reserve), on the NUMA nodes that all providers agreed on ([`TopologyHints`]). Called
-    /// instead of it where the node demands an agreement.
-    #[inline]
-    fn reserve_aligned(
-        &self,
-        view: View<'_>,
-        pod: &Pod,
-        node: NodeIdx,
-        _affinity: NumaAffinity,
-    ) -> Result<Option<Reservation>, Cause> {
-        self.reserve(view, pod, node)
-    }
-    /// Like [`reserve`](Self::reserve), of a plugin with [`NodeOverrides`], after others refused the pod in the room of these
-    /// pods, into which this plugin let it before.
-    #[inline]
-    fn reserve_but(
-        &self,
-        view: View<'_>,
-        pod: &Pod,
-        node: NodeIdx,
-        _refused: &[PodId],
-    ) -> Result<Option<Reservation>, Cause> {
-        self.reserve(view, pod, node)
-    }
-    /// Chooses for a pod that another plugin lets into the room of a pod for which this plugin holds something: from that
-    /// room first, or only. The view is without that pod. `affinity` as in [`reserve_aligned`](Self::reserve_aligned), if
-    /// the node demands one. What is chosen is taken off the room ([`DerivedState::hold_left`]).
-    fn reserve_within(
-        &self,
-        view: View<'_>,
-        pod: &Pod,
-        node: NodeIdx,
-        affinity: Option<NumaAffinity>,
-        _room: &Room,
-    ) -> Result<Option<Reservation>, Cause> {
-        match affinity {
-            Some(affinity) => self.reserve_aligned(view, pod, node, affinity),
-            None => self.reserve(view, pod, node),
         }
     }
 }

@@ -70,15 +70,16 @@ impl BindingMarks {
 #[derive(Clone)]
 pub struct DueMarks(Arc<Due>);
 
-struct Due {
+/// Marks with what makes them, in one piece of memory: most pods with a hold have one.
+struct Due<F: ?Sized = dyn Fn() -> BindingMarks + Send + Sync> {
     made: OnceLock<BindingMarks>,
-    make: Box<dyn Fn() -> BindingMarks + Send + Sync>,
+    make: F,
 }
 
 impl DueMarks {
     /// Makes marks of what says how they are made. It must say the same each time.
     pub fn new(make: impl Fn() -> BindingMarks + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Due { made: OnceLock::new(), make: Box::new(make) }))
+        Self(Arc::new(Due { made: OnceLock::new(), make }))
     }
 }
 

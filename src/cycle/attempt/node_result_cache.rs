@@ -24,6 +24,7 @@ use crate::attempt::chain::{self, FilterChain, PluginTally, Prepared};
 use crate::attempt::global_plugins::{Attempt, Globals};
 use crate::attempt::kept_overrides::KeptOverrides;
 use crate::attempt::nominations::Claimant;
+use crate::attempt::reserve::ForReserve;
 use crate::attempt::scores::{Recomputed, Scores};
 use crate::attempt::work;
 
@@ -92,6 +93,8 @@ pub struct NodeResultCache {
     pub(crate) alignment: Alignment,
     /// The plugins that hold nothing for the pods at Reserve.
     pub(crate) idle_at_reserve: Aside,
+    /// What PreFilter of the others prepared for the pods.
+    pub(crate) for_reserve: ForReserve,
     /// Nodes that passed the filters and were refused by `alignment`.
     pub(crate) unaligned: FxHashSet<NodeIdx>,
     /// Nodes in tie order, for sampled searches.
@@ -216,6 +219,7 @@ impl NodeResultCache {
         self.globals = Globals::of(ctx.profile);
         let local = chain::places(ctx.profile, |e| !chain::filters_globally(e));
         self.prepared = chain::prepare(&local, ctx, tally);
+        self.for_reserve = ForReserve::of(ctx.profile, self.idle_at_reserve, &self.prepared);
         self.n_feasible = 0;
         if self.prepared.refused.is_none() {
             let mut nodes = match &self.prepared.candidates {

@@ -4,14 +4,43 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{Cluster, Hold, Stage};
-use pellucid_framework::plugin::Room;
-use pellucid_framework::profile::{Aside, Profile};
+use pellucid_framework::plugin::{CycleValue, Room};
+use pellucid_framework::profile::{Aside, Enabled, Profile};
 use pellucid_framework::{Cause, Code, NumaAffinity, Reason, Reservation, View};
 use pellucid_model::effect::BindingMarks;
 use pellucid_model::{NodeIdx, Pod, PodId};
 use smallvec::{SmallVec, smallvec};
 
+use crate::attempt::chain::Prepared;
 use crate::attempt::overrides;
+
+/// What PreFilter of plugins prepared for the pods of one shape, by the plugin's index in the profile.
+#[derive(Clone, Default)]
+pub(crate) struct ForReserve(SmallVec<[(usize, CycleValue); 1]>);
+
+impl ForReserve {
+    /// Picks the values of the plugins that may hold something, among those whose PreFilter is kept.
+    pub(crate) fn of(profile: &Profile, idle: Aside, prepared: &Prepared) -> Self {
+        let value = |enabled: &Enabled| {
+            enabled.plugin.pre_filter().filter(|_| !idle.has(enabled))?;
+            let found = prepared.values.iter().find(|(at, _)| profile.filter[*at].index == enabled.index);
+            found.map(|(_, value)| (enabled.index, value.clone()))
+        };
+        Self(profile.reserve.iter().filter_map(value).collect())
+    }
+
+    fn of_plugin(&self, enabled: &Enabled) -> Option<&CycleValue> {
+        self.0.iter().find(|(index, _)| *index == enabled.index).map(|(_, value)| value)
+    }
+}
+
+/// What the decision knows of a pod.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// The plugins that are not asked: the pod does not concern them, or they hold nothing for pods like it.
+    pub(crate) aside: Aside,
+    pub(crate) prepared: ForReserve,
+}
 
 /// Runs Reserve of a profile for a placed pod, and attaches the plugins' holds to the pod. `affinity` is that of the pod
 /// on the node before it was placed. Fails with the cause of the first plugin that refuses; what others hold by then
@@ -23,18 +52,18 @@ pub(crate) fn reserve(
     node: NodeIdx,
     affinity: Option<NumaAffinity>,
 ) -> Result<(), Cause> {
-    reserve_if(cluster, profile, (id, pod), (node, Aside::default()), affinity, |_| true)
+    reserve_if(cluster, profile, (id, pod), (node, &Known::default()), affinity, |_| true)
 }
 
-/// Does the same without the plugins that the pod does not concern.
-pub(crate) fn reserve_beside(
+/// Does the same by what is known of the pod.
+pub(crate) fn reserve_by(
     cluster: &mut Cluster,
     profile: &Profile,
     pod: (PodId, &Pod),
-    (node, aside): (NodeIdx, Aside),
+    (node, known): (NodeIdx, &Known),
     affinity: Option<NumaAffinity>,
 ) -> Result<(), Cause> {
-    reserve_if(cluster, profile, pod, (node, aside), affinity, |_| true)
+    reserve_if(cluster, profile, pod, (node, known), affinity, |_| true)
 }
 
 /// Does the same for a state that is rebuilt, whose pod has its marks already: a plugin that would mark the pod held
@@ -46,7 +75,7 @@ pub(crate) fn reserve_unmarked(
     node: NodeIdx,
     affinity: Option<NumaAffinity>,
 ) -> Result<(), Cause> {
-    let node = (node, Aside::default());
+    let node = (node, &Known::default());
     reserve_if(cluster, profile, pod, node, affinity, |chosen| chosen.marks.is_none())
 }
 
@@ -56,14 +85,14 @@ fn reserve_if(
     cluster: &mut Cluster,
     profile: &Profile,
     pod: (PodId, &Pod),
-    (node, aside): (NodeIdx, Aside),
+    (node, known): (NodeIdx, &Known),
     affinity: Option<NumaAffinity>,
     counts: impl Fn(&Reservation) -> bool,
 ) -> Result<(), Cause> {
     let (mut refused, mut first) = (SmallVec::<[PodId; 2]>::new(), None);
     loop {
         let overlay = cluster.begin();
-        let reserved = reserve_but(cluster, profile, pod, (node, aside, &refused), affinity, &counts);
+        let reserved = reserve_but(cluster, profile, pod, (node, known, &refused), affinity, &counts);
         let Err(cause) = reserved else {
             cluster.commit(overlay);
             return Ok(());
@@ -84,11 +113,11 @@ fn reserve_but(
     cluster: &mut Cluster,
     profile: &Profile,
     (id, pod): (PodId, &Pod),
-    (node, aside, refused): (NodeIdx, Aside, &[PodId]),
+    (node, known, refused): (NodeIdx, &Known, &[PodId]),
     affinity: Option<NumaAffinity>,
     counts: impl Fn(&Reservation) -> bool,
 ) -> Result<(), Cause> {
-    for enabled in profile.reserve.iter().filter(|enabled| !aside.has(enabled)) {
+    for enabled in profile.reserve.iter().filter(|enabled| !known.aside.has(enabled)) {
         let Some(plugin) = enabled.plugin.reserve() else { continue };
         let held = cluster.pod(id).map_or(&[][..], |record| &record.holds);
         if held.iter().any(|hold| hold.plugin == enabled.plugin.name()) {
@@ -104,7 +133,10 @@ fn reserve_but(
                 plugin.reserve_but(View::new(cluster), pod, node, refused)?
             }
             (None, Some(affinity)) => plugin.reserve_aligned(View::new(cluster), pod, node, affinity)?,
-            (None, None) => plugin.reserve(View::new(cluster), pod, node)?,
+            (None, None) => match known.prepared.of_plugin(enabled) {
+                Some(prepared) => plugin.reserve_prepared(View::new(cluster), pod, node, prepared)?,
+                None => plugin.reserve(View::new(cluster), pod, node)?,
+            },
         };
         let Some(chosen) = chosen.filter(&counts) else { continue };
         let plugin = enabled.plugin.name();
@@ -160,7 +192,6 @@ fn agrees(cluster: &Cluster, id: PodId, hold: &Hold) -> Result<(), (&'static str
 #[cfg(test)]
 mod tests {
     use pellucid_cluster::marks_of;
-    use pellucid_framework::profile::Enabled;
     use pellucid_framework::{Plugin, Reserve, points};
     use pellucid_model::Name;
 

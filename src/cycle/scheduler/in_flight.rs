@@ -37,7 +37,16 @@ pub(crate) struct InFlight {
     numbered: u64,
 }
 
+/// Orders for which there is room at most before they come.
+const MOST_ROOM: usize = 256;
+
 impl InFlight {
+    /// Takes the orders. There is room for as many afterwards, so that they are not copied while the list grows.
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+        let room = self.effects.len().min(MOST_ROOM);
+        std::mem::replace(&mut self.effects, Vec::with_capacity(room))
+    }
+
     pub(crate) fn next_effect_id(&mut self) -> EffectId {
         self.numbered += 1;
         EffectId(self.numbered)

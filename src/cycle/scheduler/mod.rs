@@ -302,7 +302,7 @@ impl Scheduler {
         if self.is_leading {
             self.write_statuses();
         }
-        std::mem::take(&mut self.in_flight.effects)
+        self.in_flight.take_effects()
     }
 
     /// Makes a snapshot of the current state.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pellucid_cluster::preemptions::{End, Plan};
 use pellucid_cluster::{ShapeId, Stage};
 use pellucid_framework::post_filter::PostFiltered;
-use pellucid_framework::profile::{Aside, Profile};
+use pellucid_framework::profile::Profile;
 use pellucid_framework::{Cause, Permitted, View};
 use pellucid_model::time::Probe;
 use pellucid_model::{NodeIdx, Now, Pod, PodId, cancellation};
@@ -20,7 +20,7 @@ use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
 use crate::attempt::nominations::{AttemptContext, AttemptKind, NominationFilter};
 use crate::attempt::overrides::affinity;
 use crate::attempt::post_filter::post_filter;
-use crate::attempt::reserve::reserve_beside;
+use crate::attempt::reserve::{Known, reserve_by};
 use crate::attempt::search::refusal_of_pod;
 use crate::attempt::work;
 use crate::scheduler::records::draft::Draft;
@@ -35,8 +35,8 @@ pub(crate) struct Decided {
     pub(crate) draft: Option<Arc<Draft>>,
     /// Whether a plugin that may read more than the node itself took part in the decision.
     pub(crate) reads_others: bool,
-    /// The plugins that are not asked at Reserve: the pod does not concern them, or they hold nothing for pods like it.
-    pub(crate) aside: Aside,
+    /// What Reserve is told of the pod.
+    pub(crate) known: Known,
     /// Whether a provider of topology hints has something to say of the pod.
     pub(crate) has_hints: bool,
 }
@@ -58,12 +58,12 @@ impl Scheduler {
         let (pod, shape) = (record.pod.clone(), record.shape);
         self.cycle += 1;
         self.records.counters.attempts += 1;
-        let Decided { decision, found, draft, aside, has_hints, .. } =
+        let Decided { decision, found, draft, known, has_hints, .. } =
             self.find_node((pod_id, &pod), (profile, shape), AttemptKind::Alone, now, probe);
         let (table, failure) = self.record(draft.as_ref(), now);
         let (outcome, plan) = match (decision, found) {
             (Decision::Place(placement), _) => {
-                let decided = (placement, aside, has_hints);
+                let decided = (placement, known, has_hints);
                 (self.assume_and_bind(unit_id, (pod_id, &pod, shape), decided, now), None)
             }
             (Decision::Refuse(refusal), Some(found)) => {
@@ -136,8 +136,9 @@ impl Scheduler {
         results.attempt = None;
         self.turns.work += work::DECISION + std::mem::take(&mut results.work);
         let has_hints = !results.alignment.is_idle();
-        let (reads_others, aside) = (results.reads_others, attempt.aside.or(results.idle_at_reserve));
-        Decided { decision, found, draft, reads_others, aside, has_hints }
+        let aside = attempt.aside.or(results.idle_at_reserve);
+        let known = Known { aside, prepared: results.for_reserve.clone() };
+        Decided { decision, found, draft, reads_others: results.reads_others, known, has_hints }
     }
 
     /// Places a pod in the state, runs Reserve and Permit, and starts its binding. Placement, Reserve and Permit are
@@ -146,7 +147,7 @@ impl Scheduler {
         &mut self,
         unit: UnitId,
         (pod_id, pod, shape): (PodId, &Arc<Pod>, ShapeId),
-        (placement, aside, has_hints): (Placement, Aside, bool),
+        (placement, known, has_hints): (Placement, Known, bool),
         now: Now,
     ) -> Outcome {
         let profile = self.profiles.all[self.queue.unit(unit).map_or(0, |u| u.profile)].clone();
@@ -157,7 +158,7 @@ impl Scheduler {
         let overlay = self.cluster.begin();
         self.cluster.place(pod_id, placement.node, Stage::Reserved);
         let reserved = aligned.and_then(|affinity| {
-            reserve_beside(&mut self.cluster, &profile, (pod_id, pod), (placement.node, aside), affinity)
+            reserve_by(&mut self.cluster, &profile, (pod_id, pod), (placement.node, &known), affinity)
         });
         let is_permitted = match reserved.and_then(|()| self.permit(&profile, pod, placement.node)) {
             Ok(is_permitted) => is_permitted,

@@ -155,7 +155,7 @@ fn summary(view: View<'_>, node: NodeIdx, row: &Row) -> NodeDeviceSummary {
     for pod in &row.pods {
         for given in &pod.what.given {
             let by_pod = made.allocate_set.entry(given.kind.to_string()).or_default();
-            let by_minor = by_pod.entry(pod.key.to_string()).or_default();
+            let by_minor = by_pod.entry(pod.key(view).to_string()).or_default();
             by_minor.insert(given.minor.to_string(), quantities(&given.amounts));
         }
     }
@@ -173,7 +173,7 @@ fn device_row(view: View<'_>, node: NodeIdx, row: &Row, card: &Card) -> DeviceRo
     let has = |pod: &&super::row::PodOnCards| {
         pod.what.given.iter().any(|given| given.minor == card.minor && given.kind == card.kind)
     };
-    let mut pods: Vec<String> = row.pods.iter().filter(has).map(|pod| pod.key.to_string()).collect();
+    let mut pods: Vec<String> = row.pods.iter().filter(has).map(|pod| pod.key(view).to_string()).collect();
     pods.sort();
     let conditions = info.into_iter().flat_map(|info| &info.conditions).map(|condition| DeviceCondition {
         r#type: condition.kind.clone(),
@@ -218,7 +218,7 @@ fn placed_device(view: View<'_>, node: NodeIdx, row: &Row, card: &Card) -> Place
     for pod in &row.pods {
         let own = pod.what.given.iter().filter(|given| given.minor == card.minor && given.kind == card.kind);
         let share = own.map(|given| DeviceShareOfPod {
-            pod: pod.key.to_string(),
+            pod: pod.key(view).to_string(),
             percent: named().map(|(r, total)| percent(given.amounts.get(r), total)).max().unwrap_or(100),
             amounts: quantities(&given.amounts),
         });

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds, HoldValue, Marks, NodeChange};
 use pellucid_framework::plugin::{
-    DeclaredKeys, Hint, Hints as EventHints, Plugin, QueueSort, Reservation, Reserve, Room,
+    CycleValue, DeclaredKeys, Hint, Hints as EventHints, Plugin, QueueSort, Reservation, Reserve, Room,
 };
 use pellucid_framework::topology::NumaMask;
 use pellucid_framework::{Cause, NumaAffinity, Registration, View, points};
@@ -173,11 +173,21 @@ impl DeviceShare {
         let Some(request) = Request::of(spec).map_err(|invalid| reasons::refusal(&invalid))? else {
             return Ok(None);
         };
+        self.choose_for(view, (node, row), &request, numa)
+    }
+
+    fn choose_for(
+        &self,
+        view: View<'_>,
+        (node, row): (NodeIdx, &Row),
+        request: &Request,
+        numa: Option<NumaMask>,
+    ) -> Result<Option<Reservation>, Cause> {
         // The pod is on the node already.
         let prospect = self.prospect(view, (node, row), 0);
         let chosen =
-            self.allocate(row, &request, numa, prospect).map_err(|lack| self.cause(row, &request, lack))?;
-        let what = Arc::new(allocator::allocation(row, &request, &chosen));
+            self.allocate(row, request, numa, prospect).map_err(|lack| self.cause(row, request, lack))?;
+        let what = Arc::new(allocator::allocation(row, request, &chosen));
         let marks = |what: &HoldValue| what.downcast_ref().map(Allocation::marks).unwrap_or_default();
         Ok(Some(Reservation { what, marks: Some(Marks::Of(marks)) }))
     }
@@ -212,6 +222,22 @@ impl Reserve for DeviceShare {
 
     fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause> {
         self.choose(view, &pod.spec, node, None)
+    }
+
+    fn reserve_prepared(
+        &self,
+        view: View<'_>,
+        pod: &Pod,
+        node: NodeIdx,
+        prepared: &CycleValue,
+    ) -> Result<Option<Reservation>, Cause> {
+        let Some(request) = prepared.downcast_ref::<Request>() else {
+            return self.choose(view, &pod.spec, node, None);
+        };
+        match view.state::<NodeDevices>().and_then(|devices| devices.row(node)) {
+            Some(row) => self.choose_for(view, (node, row), request, None),
+            None => Ok(None),
+        }
     }
 
     fn reserve_aligned(

@@ -20,9 +20,14 @@ use super::row::{Glance, NodeFacts, PodOnCards, Row};
 pub(super) struct NodeDevices {
     /// By name.
     devices: CowMap<Name, Arc<Device>>,
-    rows: Pages<Option<Arc<Row>>>,
-    /// Of each row what is asked most.
-    glances: Pages<Glance>,
+    nodes: Pages<OfNode>,
+}
+
+/// What is known of a node: its row, and of that what is asked most. Together they are a line of the processor's cache.
+#[derive(Clone, Default)]
+struct OfNode {
+    row: Option<Arc<Row>>,
+    glance: Glance,
 }
 
 impl NodeDevices {
@@ -35,12 +40,12 @@ impl NodeDevices {
     /// Returns what of a node that has a Device is asked most.
     #[inline]
     pub(super) fn glance(&self, node: NodeIdx) -> Option<&Glance> {
-        self.glances.get(node.index()).filter(|glance| glance.has_device)
+        self.nodes.get(node.index()).map(|of| &of.glance).filter(|glance| glance.has_device)
     }
 
     /// Returns what is known of a node, with or without a Device.
     pub(super) fn known(&self, node: NodeIdx) -> Option<&Row> {
-        self.rows.get(node.index())?.as_deref()
+        self.nodes.get(node.index())?.row.as_deref()
     }
 
     /// Returns whether no node has a Device.
@@ -49,14 +54,14 @@ impl NodeDevices {
     }
 
     fn change(&mut self, node: NodeIdx, change: impl FnOnce(&mut Row)) {
-        self.rows.grow(node.index() + 1);
-        let row = self.rows[node.index()].get_or_insert_default();
-        let row = Arc::make_mut(row);
+        self.nodes.grow(node.index() + 1);
+        let of = &mut self.nodes[node.index()];
+        let row = Arc::make_mut(of.row.get_or_insert_default());
         change(row);
         row.note_left();
-        self.glances.set(node.index(), row.glance());
+        of.glance = row.glance();
         if row.is_empty() {
-            self.rows[node.index()] = None;
+            of.row = None;
         }
     }
 }
@@ -129,7 +134,7 @@ impl DerivedState for NodeDevices {
 
     fn reserved(&mut self, _cx: &HookContext<'_>, placed: &Placed<'_>, hold: &HoldValue) -> Touched {
         if let Ok(what) = hold.clone().downcast::<Allocation>() {
-            let pod = PodOnCards { id: placed.id, key: placed.pod.key.clone(), what };
+            let pod = PodOnCards { id: placed.id, what };
             self.change(placed.node, |row| row.add(pod));
         }
         Touched::Nothing

@@ -4,7 +4,7 @@
 use pellucid_api::rest::device_share::DeviceProblem;
 use pellucid_cluster::{PodRecord, Stage};
 use pellucid_framework::View;
-use pellucid_model::NodeIdx;
+use pellucid_model::{NodeIdx, PodId};
 
 use super::allocation::{Allocation, DEVICE_ALLOCATED};
 use super::request::Request;
@@ -25,7 +25,7 @@ pub(super) fn of_node(view: View<'_>, node: NodeIdx, row: &Row) -> Vec<DevicePro
     });
     let mut all: Vec<DeviceProblem> = device.collect();
     for card in &row.cards {
-        all.extend(overcommitted(row, card).map(|(field, value, problem)| DeviceProblem {
+        all.extend(overcommitted(view, row, card).map(|(field, value, problem)| DeviceProblem {
             node_name: node_name(),
             pod: None,
             field,
@@ -34,8 +34,8 @@ pub(super) fn of_node(view: View<'_>, node: NodeIdx, row: &Row) -> Vec<DevicePro
         }));
     }
     let mut of_pods: Vec<DeviceProblem> = Vec::new();
-    for record in pods(view, node) {
-        of_pods.extend(of_pod(record, row).into_iter().map(|(value, problem)| DeviceProblem {
+    for (id, record) in pods(view, node) {
+        of_pods.extend(of_pod((id, record), row).into_iter().map(|(value, problem)| DeviceProblem {
             node_name: node_name(),
             pod: Some(record.pod.key.to_string()),
             field: format!("metadata.annotations.{DEVICE_ALLOCATED}"),
@@ -50,25 +50,25 @@ pub(super) fn of_node(view: View<'_>, node: NodeIdx, row: &Row) -> Vec<DevicePro
 
 /// Returns the pods on a node that request devices and do not say which they have.
 pub(super) fn unknown_pods(view: View<'_>, node: NodeIdx, row: &Row) -> Vec<String> {
-    let is_unknown = |record: &&PodRecord| {
-        let has = row.pods.iter().any(|pod| pod.key == record.pod.key);
+    let is_unknown = |(id, record): &(PodId, &PodRecord)| {
+        let has = row.pods.iter().any(|pod| pod.id == *id);
         !has && record.stage == Stage::Bound
             && row.device.is_some()
             && !matches!(Request::of(&record.pod.spec), Ok(None))
     };
     let mut all: Vec<String> =
-        pods(view, node).filter(is_unknown).map(|record| record.pod.key.to_string()).collect();
+        pods(view, node).filter(is_unknown).map(|(_, record)| record.pod.key.to_string()).collect();
     all.sort();
     all
 }
 
-fn pods<'a>(view: View<'a>, node: NodeIdx) -> impl Iterator<Item = &'a PodRecord> {
+fn pods<'a>(view: View<'a>, node: NodeIdx) -> impl Iterator<Item = (PodId, &'a PodRecord)> {
     let cluster = view.cluster();
-    cluster.slot(node).pods.iter().filter_map(|id| cluster.pod(*id))
+    cluster.slot(node).pods.iter().filter_map(|id| Some((*id, cluster.pod(*id)?)))
 }
 
 /// Returns field, value and problem of a card of which pods have more than there is.
-fn overcommitted(row: &Row, card: &Card) -> Option<(String, String, String)> {
+fn overcommitted(view: View<'_>, row: &Row, card: &Card) -> Option<(String, String, String)> {
     if card.info.is_none() || card.pods == 0 {
         return None;
     }
@@ -77,7 +77,8 @@ fn overcommitted(row: &Row, card: &Card) -> Option<(String, String, String)> {
         let has = |pod: &&super::row::PodOnCards| {
             pod.what.given.iter().any(|given| given.minor == card.minor && given.kind == card.kind)
         };
-        let mut names: Vec<String> = row.pods.iter().filter(has).map(|pod| pod.key.to_string()).collect();
+        let mut names: Vec<String> =
+            row.pods.iter().filter(has).map(|pod| pod.key(view).to_string()).collect();
         names.sort();
         let more = names.len().saturating_sub(MAX_NAMED);
         names.truncate(MAX_NAMED);
@@ -100,7 +101,7 @@ fn overcommitted(row: &Row, card: &Card) -> Option<(String, String, String)> {
 }
 
 /// Returns values and problems of what a pod says that it has.
-fn of_pod(record: &PodRecord, row: &Row) -> Vec<(String, String)> {
+fn of_pod((id, record): (PodId, &PodRecord), row: &Row) -> Vec<(String, String)> {
     if record.stage != Stage::Bound {
         return Vec::new();
     }
@@ -108,7 +109,7 @@ fn of_pod(record: &PodRecord, row: &Row) -> Vec<(String, String)> {
     let (read, problems) = match Allocation::read(text) {
         Ok(read) => read,
         Err(error) => {
-            let counts = match row.pods.iter().any(|pod| pod.key == record.pod.key) {
+            let counts = match row.pods.iter().any(|pod| pod.id == id) {
                 true => "what the pod had before counts",
                 false => "the pod counts without devices",
             };

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use pellucid_framework::View;
 use pellucid_model::{Name, PodId, PodKey};
 use pellucid_plugin_helper::scored::percent;
 use smallvec::SmallVec;
@@ -129,12 +130,19 @@ pub(super) struct NodeFacts {
     pub(super) isolation: Option<Name>,
 }
 
-/// An allocation of a pod on the node.
+/// An allocation of a pod on the node. The pod's name is in its record ([`key`](Self::key)): a copy would cost a look at the
+/// name, which lies far away, at every decision.
 #[derive(Clone, Debug)]
 pub(super) struct PodOnCards {
     pub(super) id: PodId,
-    pub(super) key: PodKey,
     pub(super) what: Arc<Allocation>,
+}
+
+impl PodOnCards {
+    /// Returns the pod's name, which every pod with a hold has.
+    pub(super) fn key(&self, view: View<'_>) -> PodKey {
+        view.cluster().pod(self.id).map(|record| record.pod.key.clone()).unwrap_or_default()
+    }
 }
 
 /// The cards of a node.

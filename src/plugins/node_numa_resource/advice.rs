@@ -38,7 +38,7 @@ impl Advice for NodeNumaResource {
             known.iter().copied().filter(|(_, on)| !self.takes(on, &pod)).collect();
         let (node, on) = self.nearest(&pod, refusing.clone()).into_iter().next()?;
         let asked = NodeRequest::unchecked(on, &pod, self.args.allocate_strategy());
-        let words = detail::by_numa_node(&asked)?;
+        let words = detail::by_numa_node(view, &asked)?;
         let (total, giving) = (known.len(), known.len() - refusing.len());
         let count = if giving == 0 { "none".to_owned() } else { giving.to_string() };
         let give = if giving < 2 { "gives" } else { "give" };
@@ -108,7 +108,7 @@ impl NodeNumaResource {
                 |holder: &&Holder| record(holder).is_some_and(|r| !r.pod.deleting && r.pod.can_leave());
             let mut holders: Vec<&Holder> = on.holders.iter().filter(can_leave).collect();
             holders.sort_by_cached_key(|holder| {
-                (record(holder).map(|r| r.pod.priority), holder.holding.cpus.len(), holder.key.clone())
+                (record(holder).map(|r| r.pod.priority), holder.holding.cpus.len(), holder.key(view))
             });
             for holder in holders.into_iter().take(MOST_PODS) {
                 let mut without = OnNode::clone(on);
@@ -121,8 +121,9 @@ impl NodeNumaResource {
                     true => String::new(),
                     false => format!("CPUs {} of ", holder.holding.cpus),
                 };
-                let text = format!("move pod {} from {has}{} to {to}", holder.key, view.name(*node));
-                let moves = vec![PodMove { pod: holder.key.clone(), to, text }];
+                let pod = holder.key(view);
+                let text = format!("move pod {pod} from {has}{} to {to}", view.name(*node));
+                let moves = vec![PodMove { pod, to, text }];
                 all.push(Proposal { change: Change::Move(moves), text: String::new(), cost: MOVE });
                 if all.len() == MOST_MOVES {
                     return all;

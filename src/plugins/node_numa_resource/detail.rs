@@ -136,11 +136,11 @@ impl NodeNumaResource {
             ));
         }
         if is_about(cause, &reasons::NOT_ENOUGH_CPUS) {
-            return Some(domains(&asked, machine?));
+            return Some(domains(view, &asked, machine?));
         }
         let is_numa = [&reasons::SHORT, &reasons::UNSATISFIED].iter().any(|reason| is_about(cause, reason))
             || cause.reasons.iter().any(|reason| reason.code == ReasonCode::NumaTopologyMismatch);
-        is_numa.then(|| by_numa_node(&asked)).flatten()
+        is_numa.then(|| by_numa_node(view, &asked)).flatten()
     }
 }
 
@@ -168,15 +168,21 @@ fn bad_topology(on: &OnNode) -> String {
 }
 
 /// Says of each NUMA node what is free for a pod with CPUs of its own, and who is in the way of whole cores.
-fn domains(asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
+fn domains(view: View<'_>, asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
     let wants = match asked.bind {
         Some(bind) if asked.is_required => format!(" under {}", bind.as_str()),
         _ => String::new(),
     };
-    format!("the pod asks for {}{wants}; {}", cores(asked.pod.milli_cpu), cores_by_node(asked, machine))
+    format!("the pod asks for {}{wants}; {}", cores(asked.pod.milli_cpu), cores_by_node(view, asked, machine))
 }
 
-fn domain(asked: &NodeRequest<'_>, machine: &CpuTopology, node: &Domain, free: &CpuSet) -> String {
+fn domain(
+    view: View<'_>,
+    asked: &NodeRequest<'_>,
+    machine: &CpuTopology,
+    node: &Domain,
+    free: &CpuSet,
+) -> String {
     let (own, threads) = (free.and(&node.cpus), machine.cpus_per_core);
     let n_cores = machine.one_of_each_core(&node.cpus).len();
     let whole = machine.whole_cores(&own);
@@ -193,7 +199,7 @@ fn domain(asked: &NodeRequest<'_>, machine: &CpuTopology, node: &Domain, free: &
         text.push_str(&format!(
             ", {} half used{}",
             count(halves.len(), "core"),
-            by_whom(asked.on, machine, &halves)
+            by_whom(view, asked.on, machine, &halves)
         ));
     }
     text
@@ -204,11 +210,11 @@ fn count(n: usize, what: &str) -> String {
 }
 
 /// Names the pods with a CPU of some cores, the first three by name.
-fn by_whom(on: &OnNode, machine: &CpuTopology, cores: &CpuSet) -> String {
+fn by_whom(view: View<'_>, on: &OnNode, machine: &CpuTopology, cores: &CpuSet) -> String {
     let core_ids: Vec<Option<usize>> = cores.iter().map(|cpu| machine.core_of(cpu)).collect();
     let holds = |cpus: &CpuSet| cpus.iter().any(|cpu| core_ids.contains(&machine.core_of(cpu)));
     let holders = on.holders.iter().filter(|holder| holds(&holder.holding.cpus.get()));
-    let mut names: Vec<String> = holders.map(|holder| holder.key.name.to_string()).collect();
+    let mut names: Vec<String> = holders.map(|holder| holder.key(view).name.to_string()).collect();
     if holds(&on.reserved.get()) {
         names.push("the system".to_owned());
     }
@@ -224,31 +230,33 @@ fn by_whom(on: &OnNode, machine: &CpuTopology, cores: &CpuSet) -> String {
 
 /// Says of each NUMA node what it has for a pod: whole cores and who is in their way, what is left of each resource under a
 /// NUMA policy. `None` for a pod that gets no CPUs of its own on a node without a policy.
-pub(super) fn by_numa_node(asked: &NodeRequest<'_>) -> Option<String> {
+pub(super) fn by_numa_node(view: View<'_>, asked: &NodeRequest<'_>) -> Option<String> {
     match (asked.bind, asked.policy, asked.on.machine()) {
-        (Some(_), NumaPolicy::None, Some(machine)) => Some(domains(asked, machine)),
+        (Some(_), NumaPolicy::None, Some(machine)) => Some(domains(view, asked, machine)),
         (_, NumaPolicy::None, _) => None,
-        _ => Some(zones(asked)),
+        _ => Some(zones(view, asked)),
     }
 }
 
 /// Says of each NUMA node how many of its cores are free in whole, and who is in the way.
-fn cores_by_node(asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
+fn cores_by_node(view: View<'_>, asked: &NodeRequest<'_>, machine: &CpuTopology) -> String {
     let free = asked.on.free.get();
-    let texts =
-        machine.nodes.iter().map(|node| format!("NUMA {}: {}", node.id, domain(asked, machine, node, &free)));
+    let texts = machine
+        .nodes
+        .iter()
+        .map(|node| format!("NUMA {}: {}", node.id, domain(view, asked, machine, node, &free)));
     texts.collect::<Vec<_>>().join("; ")
 }
 
 /// Says how many cores of a NUMA node are free for a pod that must have whole ones, or a CPU of each.
-fn own_cores(asked: &NodeRequest<'_>, node: u16) -> Option<String> {
+fn own_cores(view: View<'_>, asked: &NodeRequest<'_>, node: u16) -> Option<String> {
     let machine = asked.on.machine().filter(|_| asked.bind.is_some() && asked.is_required)?;
     let domain_of = machine.nodes.iter().find(|known| known.id == node)?;
-    Some(domain(asked, machine, domain_of, &asked.on.free.get()))
+    Some(domain(view, asked, machine, domain_of, &asked.on.free.get()))
 }
 
 /// Says of each NUMA node what is left of each resource that the pod requests.
-fn zones(asked: &NodeRequest<'_>) -> String {
+fn zones(view: View<'_>, asked: &NodeRequest<'_>) -> String {
     let left = asked.left();
     let mut texts = Vec::new();
     for ((node, left), zone) in left.iter().zip(&asked.on.zones) {
@@ -260,7 +268,7 @@ fn zones(asked: &NodeRequest<'_>) -> String {
             parts.insert(name, format!("{} of {} {name}{lacks}", amount(left), amount(all)));
         }
         let mut parts: Vec<String> = parts.into_values().collect();
-        parts.extend(own_cores(asked, *node));
+        parts.extend(own_cores(view, asked, *node));
         texts.push(format!("NUMA {node}: {}", parts.join(", ")));
     }
     let asks: Vec<String> = asked

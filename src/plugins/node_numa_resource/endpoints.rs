@@ -209,7 +209,7 @@ fn detail(view: View<'_>, node: NodeIdx) -> NumaNodeDetail {
         pools.iter().map(pool).collect()
     };
     let topology = on.topology.as_deref();
-    let mut pods: Vec<NumaPod> = on.holders.iter().map(pod).collect();
+    let mut pods: Vec<NumaPod> = on.holders.iter().map(|holder| pod(view, holder)).collect();
     pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     let allocated_of =
         |zone: &super::node_topology::Zone| on.used_of(zone.node).map(|used| resource(zone.node, &used));
@@ -244,18 +244,15 @@ fn of_pods(view: View<'_>, node: NodeIdx, on: &OnNode) -> Vec<NumaProblem> {
     });
     let mut all: Vec<NumaProblem> = unread.collect();
     let mut seen = CpuSet::default();
-    let mut holders: Vec<&Holder> = on.holders.iter().collect();
-    holders.sort_by(|a, b| a.key.cmp(&b.key));
-    for holder in holders {
+    let mut holders: Vec<(PodKey, &Holder)> =
+        on.holders.iter().map(|holder| (holder.key(view), holder)).collect();
+    holders.sort_by(|(a, _), (b, _)| a.cmp(b));
+    for (key, holder) in holders {
         let cpus = &holder.holding.cpus.get();
         for (others, whose) in [(seen, "another pod has"), (on.reserved.get(), "the system has")] {
             let both = others.and(cpus);
             if !both.is_empty() {
-                all.push(problem_of_pod(
-                    &holder.key,
-                    &cpus.to_string(),
-                    format!("{whose} its CPUs {both} too"),
-                ));
+                all.push(problem_of_pod(&key, &cpus.to_string(), format!("{whose} its CPUs {both} too")));
             }
         }
         seen = seen.or(cpus);
@@ -269,12 +266,13 @@ fn problem_of_pod(key: &PodKey, value: &str, problem: String) -> NumaProblem {
     NumaProblem { field, value: value.to_owned(), problem }
 }
 
-fn pod(holder: &Holder) -> NumaPod {
+fn pod(view: View<'_>, holder: &Holder) -> NumaPod {
     let Holding { cpus, exclusive, zones } = &*holder.holding;
+    let PodKey { namespace, name } = holder.key(view);
     NumaPod {
-        uid: holder.uid.to_string(),
-        namespace: holder.key.namespace.to_string(),
-        name: holder.key.name.to_string(),
+        uid: holder.pod(view).map(|pod| pod.uid.to_string()).unwrap_or_default(),
+        namespace: namespace.to_string(),
+        name: name.to_string(),
         cpuset: cpus.to_string(),
         cpu_exclusive_policy: exclusive.map(ExclusivePolicy::as_str).unwrap_or_default().to_owned(),
         numa_node_resources: zones.iter().map(|(node, amounts)| resource(*node, amounts)).collect(),

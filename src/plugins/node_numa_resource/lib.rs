@@ -53,7 +53,7 @@ use numa_nodes::NumaNodes;
 use on_node::OnNode;
 use pellucid_plugin_helper::koordinator::{PRIORITY_CLASS, QOS_CLASS};
 use reasons::Refusal;
-use resource_spec::{PodRequest, exclusive_policy, may_have_cpus};
+use resource_spec::{PodRequest, may_have_cpus};
 
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeNUMAResource";
@@ -173,8 +173,12 @@ impl NodeNumaResource {
             Some(_) => PodRequest::of(&pod.spec, self.args.default_bind),
             None => PodRequest::without_amounts(&pod.spec, self.args.default_bind),
         };
-        let request = request.map_err(|problem| problem.cause())?;
-        let asked = NodeRequest::of(on, &request, self.args.allocate_strategy());
+        self.reservation_for(on, &request.map_err(|problem| problem.cause())?, mask)
+    }
+
+    /// Chooses what the node gives a pod that may hold something.
+    fn reservation_for(&self, on: &OnNode, request: &PodRequest, mask: Option<NumaMask>) -> Reserved {
+        let asked = NodeRequest::of(on, request, self.args.allocate_strategy());
         let asked = asked.map_err(|refusal| refusal.cause())?;
         if mask.is_none() && asked.bind.is_none() {
             return Ok(None);
@@ -183,7 +187,7 @@ impl NodeNumaResource {
         if holding.cpus.is_empty() && holding.zones.is_empty() {
             return Ok(None);
         }
-        holding.exclusive = exclusive_policy(&pod.spec);
+        holding.exclusive = request.named_exclusive;
         let marks = Marks::Of(|what| match what.downcast_ref::<Holding>() {
             Some(holding) => BindingMarks::annotation(RESOURCE_STATUS.clone(), holding.status()),
             None => BindingMarks::default(),
@@ -315,6 +319,13 @@ impl Reserve for NodeNumaResource {
 
     fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Reserved {
         self.reservation(view, pod, node, None)
+    }
+
+    fn reserve_prepared(&self, view: View<'_>, pod: &Pod, node: NodeIdx, prepared: &CycleValue) -> Reserved {
+        match prepared.downcast_ref::<PodRequest>().filter(|request| request.wants_cpus) {
+            Some(request) => self.reservation_for(self.on(view, node), request, None),
+            None => self.reservation(view, pod, node, None),
+        }
     }
 
     fn reserve_aligned(&self, view: View<'_>, pod: &Pod, node: NodeIdx, affinity: NumaAffinity) -> Reserved {

@@ -216,8 +216,7 @@ impl DerivedState for NumaNodes {
 impl NumaNodes {
     fn hold(&mut self, placed: &Placed<'_>, hold: &HoldValue, begins: bool) -> Touched {
         let Ok(holding) = hold.clone().downcast::<Holding>() else { return Touched::Nothing };
-        let (key, uid) = (placed.pod.key.clone(), placed.pod.uid.clone());
-        let hold = |on: &mut OnNode| on.hold(Holder { id: placed.id, key, uid, holding }, begins);
+        let hold = |on: &mut OnNode| on.hold(Holder { id: placed.id, holding }, begins);
         // What a node demands does not depend on its pods.
         self.change_facts(placed.node, hold, |facts, on| Facts { free: on.free_counts, ..facts });
         Touched::node(placed.node)

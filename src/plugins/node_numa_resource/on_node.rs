@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use pellucid_framework::View;
 use pellucid_framework::topology::{NumaMask, NumaPolicy};
-use pellucid_model::{PodId, PodKey};
+use pellucid_model::{Pod, PodId, PodKey};
 
 use super::amounts::{Amounts, CPU, Ratios, amplify};
 use super::cpus::accumulator::{AllocateStrategy, BindPolicy, ExclusivePolicy};
@@ -20,13 +21,24 @@ use super::node_topology::{NodeTopology, Zone};
 /// How many pods may have a CPU at the same time: what pods have is not given again.
 pub(super) const MAX_REF_COUNT: u16 = 1;
 
-/// A pod with what it holds.
+/// A pod with what it holds. The pod's name is in its record ([`pod`](Self::pod)): a copy would cost a look at the name, which
+/// lies far away, at every decision.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Holder {
     pub(super) id: PodId,
-    pub(super) key: PodKey,
-    pub(super) uid: Arc<str>,
     pub(super) holding: Arc<Holding>,
+}
+
+impl Holder {
+    /// Returns the pod, which every holding has.
+    pub(super) fn pod<'a>(&self, view: View<'a>) -> Option<&'a Pod> {
+        view.cluster().pod(self.id).map(|record| &*record.pod)
+    }
+
+    /// Returns the pod's name.
+    pub(super) fn key(&self, view: View<'_>) -> PodKey {
+        self.pod(view).map(|pod| pod.key.clone()).unwrap_or_default()
+    }
 }
 
 /// What labels and topology of a node demand and say of pods with CPUs of their own, read together.

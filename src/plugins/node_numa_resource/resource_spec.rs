@@ -24,6 +24,8 @@ pub(super) struct PodRequest {
     pub(super) preferred: Option<BindPolicy>,
     /// Only of pods that want CPUs.
     pub(super) exclusive: ExclusivePolicy,
+    /// The exclusive policy that the pod's annotation names.
+    pub(super) named_exclusive: Option<ExclusivePolicy>,
     /// The pod's NUMA policy.
     pub(super) policy: NumaPolicy,
     /// Whether the pod shares no NUMA node between pods that have one and pods that have several.
@@ -58,6 +60,7 @@ impl PodRequest {
             required: None,
             preferred: None,
             exclusive: ExclusivePolicy::None,
+            named_exclusive: None,
             policy: NumaPolicy::None,
             is_alone: false,
         };
@@ -76,13 +79,13 @@ impl PodRequest {
         };
         let sharing = word(&numa, keys::NUMA_TOPOLOGY_SPEC, "singleNUMANodeExclusive", sharing)?.flatten();
         made.is_alone = sharing.unwrap_or(made.policy != NumaPolicy::None);
-        let exclusive = exclusive_of(&resource)?.unwrap_or_default();
+        made.named_exclusive = exclusive_of(&resource)?;
         let bind = |name| word(&resource, keys::RESOURCE_SPEC, name, |text| bind_policy(text, default));
         let (required, preferred) = (bind("requiredCPUBindPolicy")?, bind("preferredCPUBindPolicy")?);
         // Only the required policy tells absent from the default.
         made.want_cpus(spec, (required.flatten(), preferred.flatten()), default)?;
         if made.wants_cpus {
-            made.exclusive = exclusive;
+            made.exclusive = made.named_exclusive.unwrap_or_default();
         }
         Ok(made)
     }

@@ -64,13 +64,13 @@ impl DeviceShare {
     }
 
     /// Returns the single pods of a node whose leaving gives it the devices.
-    fn singles<'a>(&self, view: View<'_>, row: &'a Row, request: &Request) -> Vec<Vec<&'a PodOnCards>> {
+    fn singles<'a>(&self, view: View<'a>, row: &'a Row, request: &Request) -> Vec<Vec<&'a PodOnCards>> {
         let pods = movable(view, row).into_iter().map(|pod| vec![pod]);
         pods.filter(|pods| self.takes_without(row, request, pods)).collect()
     }
 
     /// Returns a few pods of a node whose leaving together gives it the devices.
-    fn together<'a>(&self, view: View<'_>, row: &'a Row, request: &Request) -> Vec<Vec<&'a PodOnCards>> {
+    fn together<'a>(&self, view: View<'a>, row: &'a Row, request: &Request) -> Vec<Vec<&'a PodOnCards>> {
         let pods = movable(view, row);
         let enough = (2..=pods.len()).find(|n| self.takes_without(row, request, &pods[..*n]));
         let Some(mut needed) = enough.map(|n| pods[..n].to_vec()) else { return Vec::new() };
@@ -98,7 +98,7 @@ impl DeviceShare {
             moves.push(move_of(view, pod, from, to));
             let known = view.state::<NodeDevices>().and_then(|devices| devices.row(to));
             let row = changed.entry(to).or_insert_with(|| known.cloned().unwrap_or_default());
-            row.add(PodOnCards { id: pod.id, key: pod.key.clone(), what: what.into() });
+            row.add(PodOnCards { id: pod.id, what: what.into() });
         }
         vec![moves]
     }
@@ -133,11 +133,11 @@ impl DeviceShare {
 }
 
 /// Returns the pods with devices of a node that can leave it: those of low priority first, then those with few devices.
-fn movable<'a>(view: View<'_>, row: &'a Row) -> Vec<&'a PodOnCards> {
+fn movable<'a>(view: View<'a>, row: &'a Row) -> Vec<&'a PodOnCards> {
     let key = |pod: &'a PodOnCards| {
         let record = view.cluster().pod(pod.id)?;
         let can_leave = !record.pod.deleting && record.pod.can_leave();
-        can_leave.then_some((record.pod.priority, amount(pod), &pod.key, pod))
+        can_leave.then_some((record.pod.priority, amount(pod), &record.pod.key, pod))
     };
     let mut pods: Vec<_> = row.pods.iter().filter_map(key).collect();
     pods.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
@@ -156,6 +156,7 @@ fn move_of(view: View<'_>, pod: &PodOnCards, from: NodeIdx, to: NodeIdx) -> PodM
         pod.what.given.iter().map(|given| (given.kind.to_string(), given.minor)).collect();
     let devices: Vec<String> = devices.into_iter().map(|(kind, minor)| format!("{kind} {minor}")).collect();
     let (from, to) = (view.name(from), view.name(to).clone());
-    let text = format!("move pod {} from {} of {from} to {to}", pod.key, devices.join(", "));
-    PodMove { pod: pod.key.clone(), to, text }
+    let pod = pod.key(view);
+    let text = format!("move pod {pod} from {} of {from} to {to}", devices.join(", "));
+    PodMove { pod, to, text }
 }
