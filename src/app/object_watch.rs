@@ -22,14 +22,15 @@ impl Watched for Value {
 pub struct ObjectWatch<T> {
     client: kube::Client,
     path: String,
+    fields: &'static str,
     revision: String,
     stream: Option<BoxStream<'static, kube::Result<WatchEvent<T>>>>,
 }
 
 impl<T: Watched> ObjectWatch<T> {
-    /// Opens a watch. Existing objects are delivered first.
-    pub async fn open(client: kube::Client, path: &str) -> anyhow::Result<Self> {
-        let mut watch = Self { client, path: path.into(), revision: "0".into(), stream: None };
+    /// Opens a watch of the objects that a field selector selects, all if it is empty. Existing objects are delivered first.
+    pub async fn open(client: kube::Client, path: &str, fields: &'static str) -> anyhow::Result<Self> {
+        let mut watch = Self { client, path: path.into(), fields, revision: "0".into(), stream: None };
         watch.connect().await?;
         Ok(watch)
     }
@@ -68,8 +69,9 @@ impl<T: Watched> ObjectWatch<T> {
 
     async fn connect(&mut self) -> anyhow::Result<()> {
         // Bookmarks keep a quiet connection from being taken for dead.
-        let query = format!("watch=true&allowWatchBookmarks=true&resourceVersion={}", self.revision);
-        let uri = format!("{}?{query}", self.path);
+        let (path, fields, revision) = (&self.path, self.fields, &self.revision);
+        let options = format!("watch=true&allowWatchBookmarks=true&resourceVersion={revision}");
+        let uri = format!("{path}?{options}&fieldSelector={fields}");
         let request = http::Request::get(uri).body(Vec::new())?;
         let stream = self.client.request_events::<T>(request).await;
         let stream = stream.with_context(|| format!("cannot watch {}", self.path))?;

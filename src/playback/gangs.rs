@@ -81,7 +81,7 @@ async fn play(
 
     let mut check = GangCheck::new(&nodes, &jobs, PARTIAL_LIMIT);
     let mut fairness = (!leaves.is_empty()).then(|| Fairness::new(leaves));
-    let mut watch = ObjectWatch::open(environment.client.clone(), PODS).await?;
+    let mut watch = ObjectWatch::open(environment.client.clone(), PODS, "").await?;
     let (finished, names) = mpsc::channel(workers);
     let started = Instant::now();
     let deleting = tokio::spawn(delete_all(environment.client.clone(), names));

@@ -31,6 +31,18 @@ use crate::webhooks::{Operation, Webhooks, Write};
 
 /// Most bytes of an object: the limit of etcd.
 const MAX_OBJECT: usize = 3 * 1024 * 1024 / 2;
+/// Metadata that no update changes.
+const PROTECTED: [&str; 9] = [
+    "namespace",
+    "name",
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "resourceVersion",
+    "generateName",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
 const TOO_LARGE: &str = "etcdserver: request is too large";
 
 /// The state of a sandbox and the operations on it.
@@ -62,8 +74,6 @@ pub(super) enum Part {
     Main,
     /// Only the status.
     Status,
-    /// Everything; only the sandbox itself writes this way.
-    All,
 }
 
 impl Api {
@@ -107,7 +117,7 @@ impl Api {
         let (mut object, warnings) = self.read(kind, object, options)?;
         let is_named = !meta::text(&object, "name").is_empty();
         self.complete(kind, namespace, &mut object)?;
-        let write = options.requester.as_ref().map(|requester| Write {
+        let write = self.reviewed(options).map(|requester| Write {
             kind,
             subresource: "",
             operation: Operation::Create,
@@ -188,11 +198,13 @@ impl Api {
         loop {
             let current = self.get(kind, key)?;
             let old = current.value();
-            let mut shown = old.clone();
-            if kind.form == Form::Event {
+            let wanted = if kind.form == Form::Event {
+                let mut shown = old.clone();
                 events::show(&mut shown);
-            }
-            let wanted = change(&shown)?;
+                change(&shown)?
+            } else {
+                change(&old)?
+            };
             let (wanted, warnings) = self.read(kind, wanted, options)?;
             preconditions(kind, key, &old, &wanted)?;
             let new = self.admit_update(kind, key, part, &old, wanted, options)?;
@@ -203,34 +215,47 @@ impl Api {
                 let object = Arc::new(Object::unstored(kind, &new));
                 return Ok(Written { object, is_new: false, warnings });
             }
-            let may_go = meta::is_deleting(&new) && !meta::has_finalizers(&new) && meta::has_finalizers(&old);
-            let written = if may_go && !pods::is_running_out(&new) {
-                self.store.remove(kind, current.revision, new)
-            } else {
-                self.store.put(kind, Some(current.revision), new)
-            };
             // The object has moved, so start again. A client that sent a resourceVersion gets a conflict in `prepare`.
-            if let Some(object) = written {
-                self.after_write(kind, &object);
+            if let Some(object) = self.replace(kind, current.revision, &old, new) {
                 return Ok(Written { object, is_new: false, warnings });
             }
         }
     }
 
-    /// Changes an object on behalf of the sandbox itself. Returns `None` if it is gone or the change is refused.
+    /// Commits the next state of an object; one whose last finalizer went is removed. Returns `None` if the object is at
+    /// another revision or gone.
+    fn replace(&self, kind: &Kind, revision: u64, old: &Value, new: Value) -> Option<Arc<Object>> {
+        let may_go = meta::is_deleting(&new) && !meta::has_finalizers(&new) && meta::has_finalizers(old);
+        let object = if may_go && !pods::is_running_out(&new) {
+            self.store.remove(kind, revision, new)
+        } else {
+            self.store.put(kind, Some(revision), new)
+        }?;
+        self.after_write(kind, &object);
+        Some(object)
+    }
+
+    /// Changes an object on behalf of the sandbox itself, whose changes need no check. Returns `None` if it is gone or
+    /// `change` fails.
     pub(super) fn edit(
         &self,
         kind: &Kind,
         key: &Key,
-        part: Part,
         change: impl Fn(&mut Value) -> ApiResult<()>,
     ) -> Option<Arc<Object>> {
-        let change = |old: &Value| {
+        loop {
+            let current = self.store.get(&kind.storage, key)?;
+            let old = current.value();
             let mut new = old.clone();
-            change(&mut new)?;
-            Ok(new)
-        };
-        self.update(kind, key, part, &Options::internal(), change).ok().map(|written| written.object)
+            change(&mut new).ok()?;
+            if new == old {
+                return Some(current);
+            }
+            raise_generation(kind, &mut new, &old);
+            if let Some(object) = self.replace(kind, current.revision, &old, new) {
+                return Some(object);
+            }
+        }
     }
 
     /// Applies a patch. Server-side apply creates a missing object.
@@ -369,7 +394,7 @@ impl Api {
         options: &Options,
     ) -> ApiResult<Value> {
         let mut new = shape(kind, part, old, wanted);
-        let write = options.requester.as_ref().map(|requester| Write {
+        let write = self.reviewed(options).map(|requester| Write {
             kind,
             subresource: &options.subresource,
             operation: Operation::Update,
@@ -384,10 +409,7 @@ impl Api {
             new = shape(kind, part, old, self.read(kind, mutated, &Options::patched())?.0);
         }
         self.check(kind, &new, Some(old))?;
-        if kind.generation && !same_spec(&new, old) {
-            let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
-            new["metadata"]["generation"] = generation.into();
-        }
+        raise_generation(kind, &mut new, old);
         if let Some(write) = &write {
             self.validate(write, Some(&new), Some(old))?;
         }
@@ -426,15 +448,8 @@ fn shape(kind: &Kind, part: Part, old: &Value, mut wanted: Value) -> Value {
         }
         _ => wanted,
     };
-    for field in
-        ["namespace", "name", "uid", "creationTimestamp", "generation", "resourceVersion", "generateName"]
-    {
+    for field in PROTECTED {
         copy(&old["metadata"], &mut new["metadata"], field);
-    }
-    if part != Part::All {
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-            copy(&old["metadata"], &mut new["metadata"], field);
-        }
     }
     drop_empty_maps(&mut new);
     groups::keep_priority(kind, &mut new, old);
@@ -477,6 +492,14 @@ fn drop_empty_maps(object: &mut Value) {
         Value::Array(items) => !items.is_empty(),
         _ => true,
     });
+}
+
+/// Counts a change of anything but metadata and status, for kinds that count them.
+fn raise_generation(kind: &Kind, new: &mut Value, old: &Value) {
+    if kind.generation && !same_spec(new, old) {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default() + 1;
+        new["metadata"]["generation"] = generation.into();
+    }
 }
 
 /// Returns whether two objects are equal apart from metadata and status.

@@ -15,7 +15,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::api::Part;
 use crate::clock::{later, seconds};
 use crate::faults::Trouble;
 use crate::follow::{Follower, News};
@@ -133,7 +132,7 @@ impl Node {
         } else if is_on_node(pod) && pod.field(PHASE) == "Pending" && !was(is_on_node) {
             self.plan_after(pod, self.delays.start_delay, Step::Start);
         } else if pod.field(PHASE) == "Running" && !was(|old| old.field(PHASE) == "Running") {
-            let time = run_time(&pod.value()).filter(|_| !self.started.contains(&pod.uid));
+            let time = run_time(pod).filter(|_| !self.started.contains(&pod.uid));
             if let Some(time) = time {
                 self.plan_after(pod, time, Step::Succeed);
             }
@@ -153,7 +152,7 @@ impl Node {
                 Step::Succeed => _ = self.set(&key, &uid, succeeded),
                 Step::Start => {
                     let started = self.set(&key, &uid, running);
-                    if let Some(time) = started.and_then(|pod| run_time(&pod.value())) {
+                    if let Some(time) = started.and_then(|pod| run_time(&pod)) {
                         self.started.insert(uid.clone());
                         self.plan(later(due, time), key, uid, Step::Succeed);
                     }
@@ -182,7 +181,7 @@ impl Node {
     fn set(&self, key: &Key, uid: &str, change: fn(&mut Value, &str)) -> Option<Arc<Object>> {
         let now = seconds(self.server.api.clock.now());
         // A pod that is gone needs no status.
-        self.server.api.edit(&self.kind, key, Part::Status, |pod| {
+        self.server.api.edit(&self.kind, key, |pod| {
             if meta::text(pod, "uid") == uid && !meta::is_deleting(pod) {
                 change(pod, &now);
             }
@@ -191,7 +190,12 @@ impl Node {
     }
 }
 
-fn run_time(pod: &Value) -> Option<Duration> {
+fn run_time(pod: &Object) -> Option<Duration> {
+    // Most pods have no such annotation, and this is cheaper than to parse each.
+    if !pod.mentions(RUN_SECONDS) {
+        return None;
+    }
+    let pod = pod.value();
     let text = pod["metadata"]["annotations"][RUN_SECONDS].as_str()?;
     Duration::try_from_secs_f64(text.parse().ok()?).ok()
 }

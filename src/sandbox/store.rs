@@ -51,6 +51,11 @@ impl Object {
     pub(super) fn value(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
+
+    /// Returns whether a text that JSON does not escape occurs anywhere in the object.
+    pub(super) fn mentions(&self, text: &str) -> bool {
+        std::str::from_utf8(&self.body).is_ok_and(|body| body.contains(text))
+    }
 }
 
 /// The type of a change.

@@ -17,7 +17,7 @@ use pellucid::{config, plugins};
 use serde_json::{Value, json};
 
 use crate::common::running::{Hand, node, parts, pod};
-use crate::common::{PATIENCE, client};
+use crate::common::{LOOK_EVERY, PATIENCE, client};
 
 /// A plugin whose filter blocks while its gate is shut, and panics on request.
 #[derive(Clone, Default)]
@@ -97,7 +97,7 @@ impl World {
                 return reply.1;
             }
             assert!(Instant::now() < end, "{path} goes on answering {}:\n{}", reply.0, reply.1);
-            tokio::task::yield_now().await;
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 
@@ -211,7 +211,7 @@ async fn without_the_right_to_list_priority_classes_pods_are_placed() {
     let end = Instant::now() + PATIENCE;
     while !get(world.instance.address, path).await.1.contains("\"node\":\"n\"") {
         assert!(Instant::now() < end, "{}", get(world.instance.address, path).await.1);
-        tokio::task::yield_now().await;
+        tokio::time::sleep(LOOK_EVERY).await;
     }
     // What only the classes say is asked for, and not made up.
     let mut asked = pod("q", 100);

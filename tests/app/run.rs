@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::common::process::Process;
 use crate::common::running::{message, node, node_of, parts, pod};
-use crate::common::{PATIENCE, kubeconfig, running};
+use crate::common::{LOOK_EVERY, PATIENCE, kubeconfig, running};
 
 /// Starts a sandbox in real time.
 async fn sandbox(objects: Vec<Value>) -> (Handle, Client) {
@@ -100,7 +100,7 @@ async fn a_refused_pod_is_told_why_and_is_woken_by_a_node() {
             if reasons.iter().any(|r| r == "Scheduled") {
                 return (list.items, reasons);
             }
-            tokio::task::yield_now().await;
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     };
     let (items, reasons) = tokio::time::timeout(PATIENCE, reasons).await.expect("a Scheduled event");

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::command_lists::{fits, follow, run};
 use crate::common::running::{self, message, node, parts, pod, with};
-use crate::common::{PATIENCE, client};
+use crate::common::{LOOK_EVERY, PATIENCE, client};
 
 const OTHER: &str = "other";
 const SHADOW: &str = "/apis/v1/shadow";
@@ -41,7 +41,7 @@ async fn shadow(sandbox: &Handle) -> Instance {
     let instance = Instance::start(parts).await.expect("an instance");
     let synced = async {
         while !instance.io.watches.are_synced() {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     };
     tokio::time::timeout(PATIENCE, synced).await.expect("it knows all lists");

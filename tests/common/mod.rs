@@ -36,6 +36,9 @@ use std::time::{Duration, Instant};
 /// How long a test waits for an expected condition.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long a test that polls leaves the cores to the others between two looks.
+pub const LOOK_EVERY: Duration = Duration::from_millis(3);
+
 /// Writes the kubeconfig of the examples for an API server.
 pub fn kubeconfig(server: &str) -> tempfile::NamedTempFile {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/sandbox.kubeconfig");
@@ -50,6 +53,6 @@ pub fn until(what: &str, holds: impl Fn() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < end, "{what}: did not come about");
-        std::thread::yield_now();
+        std::thread::sleep(LOOK_EVERY);
     }
 }

@@ -24,7 +24,7 @@ use pellucid::{config, plugins};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::{PATIENCE, client};
+use super::{LOOK_EVERY, PATIENCE, client};
 
 /// All pods as the watch reports them, by name for namespace `default`, else by `namespace/name`.
 pub type Pods = BTreeMap<String, Pod>;
@@ -338,7 +338,7 @@ impl Running {
     pub async fn until(&self, what: &str, holds: impl Fn() -> bool) {
         let asked = async {
             while !holds() {
-                tokio::task::yield_now().await;
+                tokio::time::sleep(LOOK_EVERY).await;
             }
         };
         tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("{what}: did not come about"));

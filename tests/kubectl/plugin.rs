@@ -4,6 +4,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::common::LOOK_EVERY;
 use crate::common::demo::Demo;
 use crate::{contains, kubectl_is_there};
 
@@ -75,7 +76,7 @@ fn await_table(plugin: &Plugin) -> Value {
         let tables: Value = serde_json::from_str(&plugin.says(&["scores", "-o", "json"])).expect("JSON");
         match tables["tables"].get(0) {
             Some(table) => return table.clone(),
-            None => std::thread::yield_now(),
+            None => std::thread::sleep(LOOK_EVERY),
         }
     }
 }

@@ -26,6 +26,7 @@ use crate::mock::{Answer, Mock, bind, bind_done, clock, status};
 
 const PODS: &str = "/api/v1/pods";
 const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(3);
 /// Longer than the shortest pause between two renewals, and shorter than any time limit of a watch.
 const LATER: Duration = Duration::from_secs(6);
 
@@ -91,7 +92,7 @@ impl Guarded {
     async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let asked = async {
             while !is_so(self) {
-                tokio::task::yield_now().await;
+                tokio::time::sleep(LOOK_EVERY).await;
             }
         };
         tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("{what}: not so"));

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::authority::{MINE, asking};
 use crate::caller::Caller;
+use crate::common::LOOK_EVERY;
 use crate::common::client::Reply;
 use crate::common::running::{pod, with};
 use crate::two_tenants::{MARK, two_tenants, within};
@@ -217,7 +218,7 @@ fn patient(caller: &Caller, page: &str) -> Reply {
         if reply.status != 429 {
             return reply;
         }
-        std::thread::yield_now();
+        std::thread::sleep(LOOK_EVERY);
     }
 }
 

@@ -19,6 +19,8 @@ use crate::object_watch::ObjectWatch;
 
 /// How long nothing may happen before a run is given up.
 const STALL_PATIENCE: Duration = Duration::from_secs(60);
+/// Selects bound pods: the bench shares the machine with what it measures, so it reads no more than it needs.
+const IS_BOUND: &str = "spec.nodeName%21%3D";
 /// Scheduler of pods that the bench binds itself.
 const NOBODY: &str = "pellucid-bench-nobody";
 
@@ -57,7 +59,7 @@ impl Load {
     pub(super) async fn drain(&self, run: usize, children: &mut Children) -> anyhow::Result<Measured> {
         children.stop_scheduler();
         self.create_all(run, &self.scheduler).await?;
-        let mut watch = ObjectWatch::open(self.client.clone(), &self.path()).await?;
+        let mut watch = self.watch().await?;
         children.start_scheduler()?;
         let bound = self.bound(&mut watch, self.pods).await?;
         self.remove(self.names(run)).await?;
@@ -72,6 +74,11 @@ impl Load {
         };
         let all = stream::iter(0..self.pods).map(create).buffer_unordered(AT_A_TIME);
         all.try_collect::<()>().await.context("cannot create a pod")
+    }
+
+    /// Watches the pods from when they are bound.
+    async fn watch(&self) -> anyhow::Result<ObjectWatch<WatchedPod>> {
+        ObjectWatch::open(self.client.clone(), &self.path(), IS_BOUND).await
     }
 
     /// Waits until so many pods are bound. Returns when the watch showed it of each.
@@ -96,7 +103,7 @@ impl Load {
     /// Creates the pods at `rate` per second, or as fast as the server takes them, and waits until all are bound. A latency
     /// counts from when a creation was due at its rate, so that a creator that falls behind hides nothing.
     pub(super) async fn schedule(&self, run: usize, rate: Option<f64>) -> anyhow::Result<Measured> {
-        let mut watch = ObjectWatch::open(self.client.clone(), &self.path()).await?;
+        let mut watch = self.watch().await?;
         let start = Instant::now();
         let create = |number: usize| async move {
             let mut sent = Instant::now();
@@ -126,7 +133,7 @@ impl Load {
     /// drain does, from the first Binding that a watch shows to the last.
     pub(super) async fn bind(&self, run: usize) -> anyhow::Result<Measured> {
         self.create_all(run, NOBODY).await?;
-        let mut watch = ObjectWatch::open(self.client.clone(), &self.path()).await?;
+        let mut watch = self.watch().await?;
         let bind = |number: usize| async move {
             let (name, node) =
                 (format!("r{run}-{number}"), format!("pellucid-bench-{}", number % self.nodes));
@@ -156,7 +163,7 @@ impl Load {
             stream::iter(groups).map(|group| async move { client::create(&self.client, &group).await });
         let created = creating.buffer_unordered(AT_A_TIME).try_collect::<()>().await;
         created.context("cannot create a PodGroup")?;
-        let mut watch = ObjectWatch::open(self.client.clone(), &self.path()).await?;
+        let mut watch = self.watch().await?;
         let create = |number: usize| async move {
             let (gang, shape) = (gang(number / size), number / size % self.shapes);
             let name = format!("{gang}-{}", number % size);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, Part};
+use crate::api::Api;
 use crate::clock::seconds;
 use crate::errors::{ApiError, ApiResult};
 use crate::kinds::meta;
@@ -136,5 +136,5 @@ fn write(
 ) -> Option<Arc<Object>> {
     // Nothing to do if the object is gone or has changed.
     let kind = api.kind_of(table)?;
-    api.edit(&kind, key, Part::All, change)
+    api.edit(&kind, key, change)
 }

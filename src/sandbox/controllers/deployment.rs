@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{DEPLOYMENTS, REPLICA_SETS, Rounding, hash, living, owner, set_status, share};
-use crate::api::{Api, Part};
+use crate::api::Api;
 use crate::clock::seconds;
 use crate::fields::{list, text};
 use crate::kinds::meta;
@@ -99,7 +99,7 @@ fn create(
 
 fn set_revision(api: &Api, kind: &Kind, key: &Key, revision: i64) {
     // On failure, the next reconciliation retries.
-    api.edit(kind, key, Part::Main, |object| {
+    api.edit(kind, key, |object| {
         object["metadata"]["annotations"][REVISION] = revision.to_string().into();
         Ok(())
     });
@@ -110,7 +110,7 @@ fn scale(api: &Api, kind: &Kind, set: &Set, replicas: i64) {
         return;
     }
     // On failure, the next reconciliation retries.
-    api.edit(kind, &set.key, Part::Main, |object| {
+    api.edit(kind, &set.key, |object| {
         object["spec"]["replicas"] = replicas.into();
         Ok(())
     });

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use futures_util::future::select_all;
 use serde_json::{Value, json};
 
-use crate::api::{Api, Part};
+use crate::api::Api;
 use crate::follow::Follower;
 use crate::kinds::groups::POD_GROUPS;
 use crate::kinds::meta::{self, LETTERS};
@@ -247,7 +247,7 @@ fn living(api: &Api, table: &str, key: &Key) -> Option<(Arc<Kind>, Arc<Object>, 
 /// Replaces the status of an object.
 fn set_status(api: &Api, kind: &Kind, key: &Key, status: &Value) {
     // An object that is gone needs no status.
-    api.edit(kind, key, Part::Status, |object| {
+    api.edit(kind, key, |object| {
         object["status"] = status.clone();
         Ok(())
     });

@@ -1,6 +1,6 @@
 //! Protection of native PodGroups: a deleted one stays while pods use it.
 
-use crate::api::{Api, Part};
+use crate::api::Api;
 use crate::kinds::groups;
 use crate::kinds::pods::is_finished;
 
@@ -18,7 +18,7 @@ pub(super) fn release(api: &Api, namespace: &str) -> bool {
             continue;
         }
         // It may be gone already.
-        api.edit(&kind, &group.key, Part::Main, |group| {
+        api.edit(&kind, &group.key, |group| {
             groups::unprotect(group);
             Ok(())
         });

@@ -354,7 +354,7 @@ pub(crate) fn kind(row: &Row) -> Kind {
     };
     let selectable = row.selectable.iter().map(|(label, pointer, default)| Selectable {
         label: (*label).into(),
-        pointer: (*pointer).into(),
+        path: pointer.split('/').skip(1).map(Into::into).collect(),
         default: (*default).into(),
     });
     let columns = row.columns.iter().map(|column| Column {

@@ -167,7 +167,7 @@ fn selectable(version: &Value) -> Vec<Selectable> {
         .filter_map(|field| field["jsonPath"].as_str())
         .map(|path| Selectable {
             label: path.trim_start_matches('.').to_owned().into(),
-            pointer: path.replace('.', "/").into(),
+            path: path.split('.').skip(1).map(|name| name.to_owned().into()).collect(),
             default: "".into(),
         })
         .collect()

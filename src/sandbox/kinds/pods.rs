@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use crate::api::{Api, Part};
+use crate::api::Api;
 use crate::clock::seconds;
 use crate::errors::{ApiError, ApiResult, FieldError};
 use crate::fields::{list, text};
@@ -212,26 +212,25 @@ impl Api {
         }
         if !delete.dry_run && !is_finished(&pod) && !pod.is_deleting {
             let uid = delete.uid.as_deref().unwrap_or_default();
-            self.note_eviction(kind, key, uid)?;
+            self.note_eviction(kind, key, uid);
         }
         self.delete(kind, key, &delete).map(|_| ())
     }
 
     /// Sets the DisruptionTarget condition on a pod that is being evicted.
-    fn note_eviction(&self, kind: &Kind, key: &Key, uid: &str) -> ApiResult<()> {
+    fn note_eviction(&self, kind: &Kind, key: &Key, uid: &str) {
         let now = seconds(self.clock.now());
-        self.update(kind, key, Part::All, &Options::internal(), |pod| {
-            let mut pod = pod.clone();
-            if uid.is_empty() || uid == meta::text(&pod, "uid") {
+        // A pod that is gone is not deleted either, which is then said.
+        let _ = self.edit(kind, key, |pod| {
+            if uid.is_empty() || uid == meta::text(pod, "uid") {
                 let condition = json!({
                     "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
                     "message": "Eviction API: evicting"
                 });
-                set_condition(&mut pod, condition, &now);
+                set_condition(pod, condition, &now);
             }
-            Ok(pod)
-        })?;
-        Ok(())
+            Ok(())
+        });
     }
 
     /// Uses up one disruption of the pod's budget. Fails if none is allowed.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::errors::FieldError;
-use crate::kinds::printers;
 use crate::kinds::schema::Schema;
+use crate::kinds::{meta, printers};
 
 /// A string that is static for built-in kinds and owned for custom ones.
 pub(crate) type Text = Cow<'static, str>;
@@ -37,8 +37,8 @@ pub(crate) struct Subresource {
 pub(crate) struct Selectable {
     /// The name of the field in selectors.
     pub label: Text,
-    /// JSON pointer of the value.
-    pub pointer: Text,
+    /// Names of the fields on the way to the value.
+    pub path: Vec<Text>,
     /// The value if the field is absent.
     pub default: Text,
 }
@@ -149,15 +149,15 @@ impl Kind {
 
     /// Returns the values of an object's selectable fields.
     pub(crate) fn field_values(&self, object: &Value) -> Box<[Box<str>]> {
-        let text = |pointer: &str, default: &str| -> Box<str> {
-            match object.pointer(pointer) {
+        let meta = ["name", "namespace"].map(|field| meta::text(object, field).into());
+        let text = |field: &Selectable| -> Box<str> {
+            match field.path.iter().try_fold(object, |value, name| value.get(&**name)) {
                 Some(Value::String(text)) => text.as_str().into(),
                 Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string().into(),
-                _ => default.into(),
+                _ => (*field.default).into(),
             }
         };
-        let meta = [text("/metadata/name", ""), text("/metadata/namespace", "")];
-        meta.into_iter().chain(self.selectable.iter().map(|s| text(&s.pointer, &s.default))).collect()
+        meta.into_iter().chain(self.selectable.iter().map(text)).collect()
     }
 
     /// Returns an object with its kind and apiVersion.

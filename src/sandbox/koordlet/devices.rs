@@ -11,7 +11,6 @@ use std::sync::Arc;
 use pellucid_model::quantity::{format_bytes, units};
 use serde_json::{Value, json};
 
-use crate::api::Part;
 use crate::follow::Follower;
 use crate::kinds::annotations::devices::{self, Devices};
 use crate::kinds::registry::Kind;
@@ -72,7 +71,7 @@ fn report(server: &Server, kind: &Kind, key: &Key, devices: &Devices) {
         let _ = api.create(kind, "", object, &Options::internal());
         return;
     }
-    api.edit(kind, key, Part::All, |known| {
+    api.edit(kind, key, |known| {
         known["spec"]["devices"] = list.clone();
         Ok(())
     });
@@ -83,7 +82,7 @@ fn publish(server: &Server, key: &Key, device: &Value) {
     let Some(kind) = server.api.kind_of("nodes") else { return };
     let (all, healthy) = (amounts(device, false), amounts(device, true));
     // A node that is gone has no amounts.
-    server.api.edit(&kind, key, Part::All, |node| {
+    server.api.edit(&kind, key, |node| {
         for (list, amounts) in [("capacity", &all), ("allocatable", &healthy)] {
             for (name, amount) in amounts {
                 node["status"][list][*name] = json!(amount);

@@ -12,7 +12,6 @@ use jiff::Timestamp;
 use pellucid_model::quantity::format_amount;
 use serde_json::{Map, Value, json};
 
-use crate::api::Part;
 use crate::clock::{later, seconds};
 use crate::fields::text;
 use crate::follow::Follower;
@@ -139,7 +138,7 @@ impl Reports {
             let _ = api.create(kind, "", object, &Options::internal());
         }
         // One that is gone again is written with the next report.
-        api.edit(kind, &key, Part::All, |metric| {
+        api.edit(kind, &key, |metric| {
             metric["spec"] = spec.clone();
             metric["status"] = status.clone();
             Ok(())

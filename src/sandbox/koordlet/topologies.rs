@@ -9,7 +9,6 @@ use std::sync::Arc;
 use pellucid_model::quantity;
 use serde_json::{Value, json};
 
-use crate::api::Part;
 use crate::follow::Follower;
 use crate::kinds::annotations::machine::{self, Machine};
 use crate::kinds::registry::Kind;
@@ -58,7 +57,7 @@ fn report(server: &Server, kind: &Kind, key: &Key, machine: Machine, node: &Valu
         let _ = api.create(kind, "", object, &Options::internal());
         return;
     }
-    api.edit(kind, key, Part::All, |known| {
+    api.edit(kind, key, |known| {
         known["metadata"]["annotations"][CPU_TOPOLOGY] = json!(topology);
         known["zones"] = zones.clone();
         Ok(())

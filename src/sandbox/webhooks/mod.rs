@@ -104,9 +104,19 @@ impl Webhooks {
 }
 
 impl Api {
+    /// Returns whether any webhook is registered.
+    fn has_webhooks(&self) -> bool {
+        [MUTATING, VALIDATING].iter().any(|table| self.store.len(table) > 0)
+    }
+
+    /// Returns who asks for a write, if there are webhooks to be asked about it.
+    pub(super) fn reviewed<'a>(&self, options: &'a Options) -> Option<&'a Requester> {
+        options.requester.as_ref().filter(|_| self.has_webhooks())
+    }
+
     /// Runs operations: on a thread that may block if any webhook is registered, otherwise here.
     pub(super) async fn run<T: Send + 'static>(&self, operations: impl FnOnce() -> T + Send + 'static) -> T {
-        if self.store.len(MUTATING) == 0 && self.store.len(VALIDATING) == 0 {
+        if !self.has_webhooks() {
             return operations();
         }
         match tokio::task::spawn_blocking(operations).await {
@@ -128,7 +138,7 @@ impl Api {
         body: Value,
         old: Option<&Value>,
     ) -> ApiResult<Value> {
-        let Some(requester) = &options.requester else { return Ok(body) };
+        let Some(requester) = self.reviewed(options) else { return Ok(body) };
         let write = Write {
             kind,
             subresource: &options.subresource,
