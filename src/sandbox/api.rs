@@ -270,7 +270,7 @@ impl Api {
         let changed = self.update(kind, key, part, options, |old| {
             let mut body = body.clone();
             if how == PatchKind::Apply {
-                strip_type(&mut body);
+                meta::drop_type(&mut body);
             }
             patch::apply(how, old, &body, kind.is_custom())
         });
@@ -306,7 +306,7 @@ impl Api {
             }
             None => Vec::new(),
         };
-        strip_type(&mut object);
+        meta::drop_type(&mut object);
         if let Some(schema) = &kind.schema {
             schema.fill(&mut object);
             unknown.extend(schema.prune(&mut object));
@@ -352,7 +352,7 @@ impl Api {
         if kind.generation {
             fields.insert("generation".into(), 1.into());
         }
-        drop_empty_maps(object);
+        meta::drop_empty(object);
         Ok(())
     }
 
@@ -451,7 +451,7 @@ fn shape(kind: &Kind, part: Part, old: &Value, mut wanted: Value) -> Value {
     for field in PROTECTED {
         copy(&old["metadata"], &mut new["metadata"], field);
     }
-    drop_empty_maps(&mut new);
+    meta::drop_empty(&mut new);
     groups::keep_priority(kind, &mut new, old);
     (kind.defaults)(&mut new);
     new
@@ -475,23 +475,6 @@ fn preconditions(kind: &Kind, key: &Key, old: &Value, wanted: &Value) -> ApiResu
         return Err(ApiError::conflict(&kind.group, &kind.plural, &key.1, &why));
     }
     Ok(())
-}
-
-fn strip_type(object: &mut Value) {
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove("kind");
-        fields.remove("apiVersion");
-    }
-}
-
-/// Removes absent and empty fields from the metadata, as a real server does.
-fn drop_empty_maps(object: &mut Value) {
-    meta::metadata(object).retain(|_, value| match value {
-        Value::Null => false,
-        Value::Object(fields) => !fields.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        _ => true,
-    });
 }
 
 /// Counts a change of anything but metadata and status, for kinds that count them.

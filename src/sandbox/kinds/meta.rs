@@ -92,3 +92,21 @@ pub(crate) fn is_deleting(object: &Value) -> bool {
 pub(crate) fn has_finalizers(object: &Value) -> bool {
     object["metadata"]["finalizers"].as_array().is_some_and(|f| !f.is_empty())
 }
+
+/// Removes absent and empty fields from the metadata of an object, as a real server does.
+pub(crate) fn drop_empty(object: &mut Value) {
+    metadata(object).retain(|_, value| match value {
+        Value::Null => false,
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    });
+}
+
+/// Removes what says of which kind an object is, which the store knows by its table.
+pub(crate) fn drop_type(object: &mut Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("kind");
+        fields.remove("apiVersion");
+    }
+}
