@@ -61,6 +61,8 @@ pub struct Simulation {
     pub(super) lined_up: Option<usize>,
     /// The pods that stand before or behind all their equals once something was planned, and which of both.
     pub(super) queue_end: Option<(Vec<PodKey>, QueueEnd)>,
+    /// The groups of gangs that are not tried before they are called back.
+    pub(super) away: Vec<GangKey>,
     /// The stage that a pod had reached before its Binding was confirmed.
     pub(super) stages: BTreeMap<PodKey, Stage>,
     /// Placed pods that are not confirmed, of which waiting pods were told.
@@ -116,6 +118,7 @@ impl Simulation {
             arrivals: 0,
             lined_up: None,
             queue_end: None,
+            away: Vec::new(),
             stages: BTreeMap::new(),
             announced: BTreeSet::new(),
             expired,
@@ -262,6 +265,7 @@ impl Simulation {
     pub fn plan(&mut self, evict: bool) {
         self.complete_gangs();
         self.line_up();
+        self.send_away();
         if evict {
             self.carry_out_earlier();
         }
@@ -448,7 +452,8 @@ impl Simulation {
         self.scheduler.apply(Input::PodApplied(Arc::new(copy)), self.now);
         self.step_all();
         self.steps.clear();
-        self.scheduler.take_effects();
+        // What it uses up ends before the next copy is tried.
+        self.settle(false);
         match self.fate(&key) {
             Fate::Placed { node, .. } => Some(node.clone()),
             _ => None,
