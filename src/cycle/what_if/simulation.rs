@@ -63,6 +63,8 @@ pub struct Simulation {
     pub(super) queue_end: Option<(Vec<PodKey>, QueueEnd)>,
     /// The groups of gangs that are not tried before they are called back.
     pub(super) away: Vec<GangKey>,
+    /// Where requested pods stood whose objects were used up there.
+    pub(super) ended: BTreeMap<PodKey, Name>,
     /// The stage that a pod had reached before its Binding was confirmed.
     pub(super) stages: BTreeMap<PodKey, Stage>,
     /// Placed pods that are not confirmed, of which waiting pods were told.
@@ -119,6 +121,7 @@ impl Simulation {
             lined_up: None,
             queue_end: None,
             away: Vec::new(),
+            ended: BTreeMap::new(),
             stages: BTreeMap::new(),
             announced: BTreeSet::new(),
             expired,
@@ -357,7 +360,8 @@ impl Simulation {
     pub fn fate(&self, key: &PodKey) -> Fate<'_> {
         let cluster = &self.scheduler.cluster;
         let Some((id, record)) = cluster.find_pod(key).and_then(|id| Some((id, cluster.pod(id)?))) else {
-            return Fate::Gone;
+            let placed = |node| Fate::Placed { node, stage: Stage::Bound, placement: None };
+            return self.ended.get(key).map_or(Fate::Gone, placed);
         };
         match (record.node, self.scheduler.last_attempt(id).refusal()) {
             (Some(node), _) => Fate::Placed {

@@ -16,9 +16,7 @@ use super::advised;
 use super::company::{Company, InCompany};
 use super::conflicts::conflicts;
 use super::estimates::{Estimate, Kind, is_no_better, kinds};
-use super::parts::{
-    Part, Side, changed, copy_node, cost, in_object, of_pod, relax, remove_gates, without,
-};
+use super::parts::{Part, Side, changed, copy_node, cost, in_object, of_pod, relax, remove_gates, without};
 use super::victims::{delete_pod, related};
 use crate::requirements::PodRequirements;
 use crate::requirements::nearest::order;
