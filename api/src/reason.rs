@@ -147,7 +147,7 @@ reasons! {
     GangWaitTimeout {
         plugin: "Coscheduling", message: "gang {}", resolver: Time,
         meaning: "The pod had a place and waited for the other members until the wait ran out; the place was given up.",
-        remedy: "Raise the gang's wait, or make room for the missing members."
+        remedy: "Raise the gang's wait, or make room for the missing members.", never: "Add nodes, lower the requests of the members, or lower the gang's quorum."
     }
     GangRejected {
         plugin: "Coscheduling", message: "gang {}", resolver: Time,

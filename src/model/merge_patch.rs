@@ -1,6 +1,6 @@
 //! JSON merge patches (RFC 7396) as values: joining two, and whether an object already has what one says.
 //!
-//! Nothing is applied here: the API server does that.
+//! The API server applies them. Copies of the state, from which nothing is written, apply them to what was read.
 
 use serde_json::Value;
 
@@ -29,6 +29,30 @@ fn add<'a>(joined: &mut Value, patch: &'a Value, path: &mut Vec<&'a str>) -> Res
         }
     }
     Ok(())
+}
+
+/// Applies a patch.
+pub fn apply(patch: &Value, to: &mut Value) {
+    let Value::Object(fields) = patch else {
+        *to = patch.clone();
+        return;
+    };
+    if !to.is_object() {
+        *to = Value::Object(serde_json::Map::new());
+    }
+    for (name, value) in fields {
+        match to.as_object_mut() {
+            Some(known) if value.is_null() => _ = known.remove(name),
+            Some(known) => apply(value, known.entry(name.as_str()).or_insert(Value::Null)),
+            None => {}
+        }
+    }
+}
+
+/// Returns the annotations that a patch sets.
+pub fn annotations(patch: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let all = patch["metadata"]["annotations"].as_object().into_iter().flatten();
+    all.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
 }
 
 /// Returns a path as people write it: `spec.claimRef`, `metadata.annotations[example.com/card]`.
@@ -65,6 +89,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn what_is_applied_stands() {
+        let patch = json!({"status": {"phase": "Available", "old": null, "list": [1]}, "metadata": {"annotations": {"a": "1"}}});
+        let mut object = json!({"status": {"phase": "Pending", "old": 1, "kept": true}, "spec": {}});
+        apply(&patch, &mut object);
+        let status = json!({"phase": "Available", "kept": true, "list": [1]});
+        assert_eq!(object, json!({"status": status, "spec": {}, "metadata": {"annotations": {"a": "1"}}}));
+        assert_eq!(annotations(&patch).collect::<Vec<_>>(), [("a", "1")]);
+    }
 
     #[test]
     fn patches_of_different_fields_are_joined() {

@@ -61,8 +61,22 @@ fn a_gang_that_a_restricted_reservation_is_too_small_for_is_told_what_helps() {
     assert_eq!(text(&body, "/verdict/resolver"), "cluster admin");
 }
 
+/// Returns the parts of fixes that change a reservation, and looks that they are of it, not of the pod that stands for it.
+fn parts_of<'b>(body: &'b Value, name: &str) -> Vec<&'b Value> {
+    let parts = list(body, "/fixes").iter().flat_map(|fix| list(fix, "/parts"));
+    let own: Vec<&Value> =
+        parts.filter(|part| part["edit"].to_string().contains(&format!("/reservation:{name}"))).collect();
+    for part in &own {
+        assert!(text(part, "/text").ends_with(&format!("(in Reservation {name})")), "{part:#}");
+        assert_eq!(part["owner"], json!({"kind": "Reservation", "name": name}));
+        // The API server has no such pod.
+        assert!(part["recreate"] != true && part["command"].is_null(), "{part:#}");
+    }
+    own
+}
+
 #[test]
-fn nobody_is_told_to_change_the_pod_that_stands_for_a_reservation() {
+fn a_fix_of_a_reservation_names_it_and_not_the_pod_that_stands_for_it() {
     let mut case = cluster(json!([node("n", "8")]), json!([]));
     assert_eq!(try_pod(&mut case, &pod("runs", "db", "6")), is_on("n"));
     let mut pinned = reservation("r", "4", &json!({}));
@@ -74,18 +88,75 @@ fn nobody_is_told_to_change_the_pod_that_stands_for_a_reservation() {
         let body = told(&mut case, &path);
         let edits: Vec<&Value> = list(&body, "/fixes").iter().flat_map(|fix| list(fix, "/edits")).collect();
         assert!(edits.contains(&&json!({"deletePod": "default/runs"})), "{body:#}");
-        assert!(edits.iter().all(|edit| !edit.to_string().contains("reservation:")), "{body:#}");
+        assert!(!parts_of(&body, name).is_empty(), "{body:#}");
     }
 }
 
 #[test]
-fn nobody_is_told_to_take_the_gates_of_a_pod_that_stands_for_a_reservation() {
+fn a_reservation_that_asks_for_too_much_is_told_to_ask_for_less() {
+    let mut case = cluster(json!([node("n", "3")]), json!([]));
+    create(&mut case, reservation("r", "4", &json!({})));
+    let body = told(&mut case, "/apis/v1/explain/pods/default/reservation:r/suggestions");
+    assert_eq!(
+        parts_of(&body, "r")[0]["text"],
+        "request 3 of cpu instead of 4 (in Reservation r)",
+        "{body:#}"
+    );
+    let mut changed = case.reservations["r"].clone();
+    changed["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("3");
+    case.put_reservation(changed);
+    case.core.wait(std::time::Duration::from_secs(30));
+    case.settle();
+    assert_eq!(status(&case, "r")["nodeName"], "n");
+}
+
+#[test]
+fn the_gates_of_a_pod_that_stands_for_a_reservation_are_told_as_those_of_the_reservation() {
     let mut case = cluster(json!([node("n", "8")]), json!([]));
     let mut gated = reservation("r", "4", &json!({}));
     gated["spec"]["template"]["spec"]["schedulingGates"] = json!([{"name": "example.com/quota"}]);
     create(&mut case, gated);
     let body = told(&mut case, "/apis/v1/explain/pods/default/reservation:r/suggestions");
-    assert_eq!((&body["fitsNow"], &body["fixes"]), (&json!(false), &json!([])), "{body:#}");
+    let gates = "remove the scheduling gates example.com/quota (in Reservation r)";
+    assert_eq!(parts_of(&body, "r")[0]["text"], gates, "{body:#}");
+    let mut open = case.reservations["r"].clone();
+    open["spec"]["template"]["spec"]["schedulingGates"] = json!([]);
+    case.put_reservation(open);
+    case.settle();
+    assert_eq!(status(&case, "r")["nodeName"], "n");
+}
+
+#[test]
+fn copies_are_counted_with_the_reservation_that_the_first_of_them_uses_up() {
+    let mut case = cluster(json!([node("n", "4")]), json!([reservation("r", "4", &json!({}))]));
+    let mut gated = pod("owner", "web", "1");
+    gated["spec"]["schedulingGates"] = json!([{"name": "example.com/approval"}]);
+    case.create_pod(&gated);
+    let body = told(&mut case, "/apis/v1/explain/pods/default/owner/feasibility?copies=5");
+    assert_eq!(body["maxCopiesNow"], 4, "{body:#}");
+    for name in ["a", "b", "c", "d"] {
+        assert_eq!(try_pod(&mut case, &pod(name, "web", "1")), is_on("n"));
+    }
+}
+
+#[test]
+fn an_owner_gets_the_room_of_a_reservation_that_is_placed_first_in_company() {
+    let mut case = cluster(json!([node("n", "4")]), json!([]));
+    assert_eq!(try_pod(&mut case, &pod("runs", "db", "2")), is_on("n"));
+    create(&mut case, reservation("r", "3", &json!({"allocateOnce": false})));
+    let owner = case.create_pod(&pod("owner", "web", "3"));
+    case.settle();
+    let body = told(&mut case, "/apis/v1/explain/pods/default/owner/suggestions?max=3");
+    let fix = list(&body, "/fixes").iter().find(|fix| fix["edits"] == json!([{"deletePod": "default/runs"}]));
+    assert_eq!(fix.map(|fix| &fix["inCompany"]), Some(&json!("holds")), "{body:#}");
+    case.delete_pod(&PodKey::new("default", "runs"));
+    case.settle();
+    case.core.wait(std::time::Duration::from_secs(30));
+    case.settle();
+    assert_eq!(
+        (&status(&case, "r")["nodeName"], &case.pods[&owner]["spec"]["nodeName"]),
+        (&json!("n"), &json!("n"))
+    );
 }
 
 #[test]

@@ -252,12 +252,23 @@ fn apply_to_pods(objects: &mut Objects, what: &str, how: &Value) -> Done {
         _ => return Done::Unknown(format!("{what}: {how}")),
     };
     for pod in pods {
+        if change_template(objects, &pod, what, how) {
+            continue;
+        }
         if objects.pods.get(&pod).is_none_or(|known| node_of(&known.json).is_some()) {
             return Done::Impossible(format!("no pending pod {pod}"));
         }
         objects.change_pod(&pod, |json| change_pod(json, what, how));
     }
     Done::Yes
+}
+
+/// Changes the template of the reservation for which a pod stands. Returns whether it stands for one.
+fn change_template(objects: &mut Objects, pod: &str, what: &str, how: &Value) -> bool {
+    let Some(mut made) = objects.stood_for(pod).cloned() else { return false };
+    change_pod(&mut made["spec"]["template"], what, how);
+    objects.put(made);
+    true
 }
 
 fn change_pod(pod: &mut Value, what: &str, how: &Value) {

@@ -116,7 +116,7 @@ pub(crate) fn can_leave(pod: &Value) -> bool {
 }
 
 /// Returns whether a reservation has no place and may get one.
-fn waits(reservation: &Value) -> bool {
+pub(crate) fn waits(reservation: &Value) -> bool {
     matches!(text(&reservation["status"]["phase"]), "" | "Pending")
 }
 

@@ -161,6 +161,11 @@ impl Live {
         changed
     }
 
+    /// Lets a moment pass: no two changes of objects come at the same time.
+    pub(crate) fn pass_a_moment(&mut self) {
+        self.core.now.monotonic += BETWEEN_STEPS;
+    }
+
     /// Tells the scheduler of a pod.
     pub(crate) fn tell_pod(&mut self, key: &str) {
         let model = self.objects.pods[key].model.clone();

@@ -1,6 +1,8 @@
 //! Fixes with which pods ask less of their nodes and of other pods.
 
+use pellucid::cycle::what_if::edit::{Edit, Target};
 use pellucid::model::Pod;
+use pellucid::model::pod::Qos;
 use pellucid::model::selector::{Labels, NodeSelectorTerm, Operator, Requirement};
 use serde_json::{Value, json};
 
@@ -89,4 +91,18 @@ fn what_is_required_of_other_pods_may_be_a_preference() {
             "{command}"
         );
     }
+}
+
+#[test]
+fn a_pod_that_is_to_request_something_is_no_best_effort_then() {
+    let best_effort = with_spec(pod("p", 0), |spec| spec.qos = Qos::BestEffort);
+    let request = |amount| Edit::SetRequest {
+        of: Target::Pod(best_effort.key.clone()),
+        resource: "cpu".into(),
+        amount,
+        instead_of: None,
+    };
+    let more = request(450).changed(&best_effort);
+    assert_eq!(more.spec.qos, Qos::Burstable);
+    assert_eq!(request(0).changed(&more).spec.qos, Qos::BestEffort);
 }

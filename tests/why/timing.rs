@@ -169,6 +169,24 @@ fn a_gang_that_waits_elsewhere_leaves_it_known_who_takes_the_place() {
 }
 
 #[test]
+fn a_gang_that_has_waited_in_vain_may_be_tried_before_the_others_or_after_them() {
+    let mut core = core_with(&[host("n", 1000)]);
+    let filler = on(&pod("filler", 400), "n");
+    core.see(&filler);
+    core.see(&patient("g-0", 500, 0));
+    core.see(&patient("g-1", 500, 0));
+    core.run();
+    // The wait runs out. The gang backs off, and has come earlier than the pod.
+    core.wait(60 * SECOND);
+    core.attempt(&pod("p", 700));
+    let body = fixes_of_p(&mut core);
+    assert_eq!(in_company(&body, "let pod ns/filler go"), "unknown", "{body:#}");
+    core.delete(&filler);
+    core.run();
+    assert_eq!(core.node_of(&pod("p", 700)).as_deref(), Some("n"));
+}
+
+#[test]
 fn where_the_pod_goes_among_others_is_told() {
     let zone = |name: &str, milli_cpu| {
         let host = host(name, milli_cpu);

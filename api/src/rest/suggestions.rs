@@ -113,8 +113,8 @@ pub struct FixPart {
     pub recreate: bool,
     /// Who can usually do that.
     pub resolver: String,
-    /// Of a change of the pod: the controller from whose template the pod is made, which is what to change. Absent for a
-    /// pod without one.
+    /// Of a change of the pod: the controller from whose template the pod is made, or the object for which it stands, which
+    /// is what to change. Absent for a pod without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<OwnerOf>,
     /// How hard it is to do, in points; see docs/diagnostics.md.
@@ -155,7 +155,8 @@ pub struct Fix {
     /// would do for the pod alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub widened: bool,
-    /// The controller to change, if the fix changes the pod and the pod has one.
+    /// The controller to change, if the fix changes the pod and the pod has one. Of a pod that stands for an object, such as a
+    /// Reservation, the object, whose template is changed where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<OwnerOf>,
     /// What the fix does to the whole gang, in the fixes of gangs and of their members.

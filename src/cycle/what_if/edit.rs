@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pellucid_cluster::objects::ObjectKey;
 use pellucid_cluster::{Cluster, Input};
-use pellucid_model::pod::{PodPhase, RequestField};
+use pellucid_model::pod::{PodPhase, Qos, RequestField};
 use pellucid_model::relations::{PodTerms, WeightedTerm};
 use pellucid_model::requests::{DEFAULT_MEMORY, DEFAULT_MILLI_CPU, PodRequests, ResourceList};
 use pellucid_model::selector::{Labels, NodeAffinity};
@@ -252,6 +252,7 @@ impl Edit {
                 if let Some(other) = instead_of.as_ref().filter(|other| *other != resource) {
                     set(other, 0);
                 }
+                spec.qos = qos(spec, resource);
             }
             Self::AddToleration { taint, .. } => {
                 let toleration = Toleration {
@@ -432,6 +433,18 @@ fn set_request(requests: &mut PodRequests, resource: &Name, amount: i64, is_of_w
             list.memory = amount;
         }
         _ => set_amount(list, resource, amount),
+    }
+}
+
+/// Returns the QoS class of a pod that requests another amount of a resource.
+fn qos(spec: &PodSpec, resource: &Name) -> Qos {
+    let (own, limits) = (&spec.requests.list, &spec.limits);
+    let amounts = |of: &ResourceList| (of.milli_cpu, of.memory);
+    match spec.qos {
+        known if !matches!(&**resource, "cpu" | "memory") => known,
+        _ if (amounts(own), amounts(limits)) == ((0, 0), (0, 0)) => Qos::BestEffort,
+        Qos::Guaranteed if amounts(own) == amounts(limits) => Qos::Guaranteed,
+        _ => Qos::Burstable,
     }
 }
 

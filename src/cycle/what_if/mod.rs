@@ -16,3 +16,4 @@ pub mod question;
 mod quorum;
 pub mod simulation;
 mod waits;
+mod writes;

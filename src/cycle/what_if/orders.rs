@@ -4,32 +4,35 @@
 
 use std::sync::Arc;
 
+use pellucid_cluster::objects::ObjectKey;
 use pellucid_cluster::preemptions::Victim;
 use pellucid_cluster::{Cluster, ClusterEvent, Input, PodRecord, Stage};
 use pellucid_model::effect::{BindOrder, BindOutcome, Effect, EffectReport, EvictOrder};
-use pellucid_model::{NodeIdx, PodId, PodKey, cancellation};
+use pellucid_model::{CustomKindRef, NodeIdx, PodId, PodKey, cancellation};
 
 use super::edit::replacement;
 use super::simulation::{Evicted, Simulation};
 
 impl Simulation {
-    /// Takes the effects: confirms Bindings, and notes evictions, which it carries out if `evict` is true. Drops the
-    /// others. Returns whether a pod was evicted.
+    /// Takes the effects: confirms Bindings, writes objects that get their places, and notes evictions, which it carries out if
+    /// `evict` is true. Drops the others. Returns whether a pod was evicted.
     pub(super) fn settle(&mut self, evict: bool) -> bool {
         let mut gone = false;
         loop {
             let effects = self.scheduler.take_effects();
             let before = (self.stages.len(), self.evicted.len());
+            let mut has_written = false;
             for effect in effects {
                 match effect {
                     Effect::Bind(order) => self.confirm(order),
                     Effect::Evict(order) => gone |= self.carry_out(&order, evict),
+                    Effect::Object(order) => has_written |= self.write(&order),
                     _ => {}
                 }
             }
             gone |= self.carry_out_objects(evict);
             gone |= self.end_objects();
-            if before == (self.stages.len(), self.evicted.len()) {
+            if !has_written && before == (self.stages.len(), self.evicted.len()) {
                 return gone;
             }
         }
@@ -82,9 +85,21 @@ impl Simulation {
         let ending = self.scheduler.cluster.ending_objects();
         for (kind, key) in &ending {
             cancellation::check();
+            self.note_end(*kind, key);
             self.scheduler.apply(Input::CustomDeleted(*kind, key.clone()), self.now);
         }
         !ending.is_empty()
+    }
+
+    /// Notes where the pod stood that stands for an object which ends.
+    fn note_end(&mut self, kind: CustomKindRef, key: &ObjectKey) {
+        let cluster = &self.scheduler.cluster;
+        let object = cluster.custom_objects().get(kind, key);
+        let Some(Some(Ok(pod))) = object.map(|object| &object.pod) else { return };
+        let node = cluster.find_pod(&pod.key).and_then(|id| cluster.pod(id)?.node);
+        if let Some(node) = node.filter(|_| self.asked.contains(&pod.key)) {
+            self.ended.insert(pod.key.clone(), cluster.slot(node).name.clone());
+        }
     }
 
     /// Returns the victims of preemptions under way that are still there, sorted.

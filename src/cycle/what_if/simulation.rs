@@ -61,6 +61,10 @@ pub struct Simulation {
     pub(super) lined_up: Option<usize>,
     /// The pods that stand before or behind all their equals once something was planned, and which of both.
     pub(super) queue_end: Option<(Vec<PodKey>, QueueEnd)>,
+    /// The groups of gangs that are not tried before they are called back.
+    pub(super) away: Vec<GangKey>,
+    /// Where requested pods stood whose objects were used up there.
+    pub(super) ended: BTreeMap<PodKey, Name>,
     /// The stage that a pod had reached before its Binding was confirmed.
     pub(super) stages: BTreeMap<PodKey, Stage>,
     /// Placed pods that are not confirmed, of which waiting pods were told.
@@ -116,6 +120,8 @@ impl Simulation {
             arrivals: 0,
             lined_up: None,
             queue_end: None,
+            away: Vec::new(),
+            ended: BTreeMap::new(),
             stages: BTreeMap::new(),
             announced: BTreeSet::new(),
             expired,
@@ -262,6 +268,7 @@ impl Simulation {
     pub fn plan(&mut self, evict: bool) {
         self.complete_gangs();
         self.line_up();
+        self.send_away();
         if evict {
             self.carry_out_earlier();
         }
@@ -353,7 +360,8 @@ impl Simulation {
     pub fn fate(&self, key: &PodKey) -> Fate<'_> {
         let cluster = &self.scheduler.cluster;
         let Some((id, record)) = cluster.find_pod(key).and_then(|id| Some((id, cluster.pod(id)?))) else {
-            return Fate::Gone;
+            let placed = |node| Fate::Placed { node, stage: Stage::Bound, placement: None };
+            return self.ended.get(key).map_or(Fate::Gone, placed);
         };
         match (record.node, self.scheduler.last_attempt(id).refusal()) {
             (Some(node), _) => Fate::Placed {
@@ -448,7 +456,8 @@ impl Simulation {
         self.scheduler.apply(Input::PodApplied(Arc::new(copy)), self.now);
         self.step_all();
         self.steps.clear();
-        self.scheduler.take_effects();
+        // What it uses up ends before the next copy is tried.
+        self.settle(false);
         match self.fate(&key) {
             Fate::Placed { node, .. } => Some(node.clone()),
             _ => None,

@@ -47,8 +47,22 @@ impl Simulation {
         self.go_on();
     }
 
+    /// Keeps groups of gangs from being tried before they are called back: whoever is planned comes before them.
+    pub fn keep_away(&mut self, groups: Vec<GangKey>) {
+        self.away = groups;
+    }
+
+    pub(super) fn send_away(&mut self) {
+        for rep in &self.away {
+            if let Some(unit) = self.scheduler.unit_of_group(rep) {
+                self.scheduler.queue.back_off(unit, AWAY, self.now.monotonic);
+            }
+        }
+    }
+
     /// Tries the groups again that stayed away, and plans on.
     pub fn call_back(&mut self) {
+        self.away.clear();
         self.scheduler.queue.flush(self.now.monotonic + AWAY + ROUND);
         self.go_on();
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::manifest::FieldError;
-use crate::{Name, Pod};
+use crate::{Name, Pod, merge_patch};
 
 /// What a plugin read of an object.
 pub type CustomValue = Arc<dyn Any + Send + Sync>;
@@ -141,6 +141,22 @@ impl CustomObject {
     /// Returns the plugin's value as a shared one, or `None` when it is of another type.
     pub fn shared<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.value.clone().downcast().ok()
+    }
+
+    /// Returns it as it is read once a merge patch was carried out on it, or `None` when it cannot be read then. The pod that
+    /// stands for it gets its node and its marks.
+    pub fn patched(&self, patch: &Value) -> Option<Self> {
+        let kind = self.kind.0;
+        let mut manifest = (kind.encode)(&self.value);
+        merge_patch::apply(patch, &mut manifest);
+        let value = (kind.decode)(&manifest).ok()?;
+        let made = kind.pod.map(|pod| pod(&manifest)).unwrap_or_default();
+        let node = made["spec"]["nodeName"].as_str().map(Name::new);
+        let pod = |pod: Arc<Pod>| {
+            Arc::new(Pod { node_name: node.or_else(|| pod.node_name.clone()), ..pod.marked(patch) })
+        };
+        let pod = self.pod.clone().map(|known| known.map(pod));
+        Some(Self { resource_version: Arc::default(), value, pod, ..self.clone() })
     }
 }
 

@@ -297,6 +297,13 @@ pub struct Pod {
 }
 
 impl Pod {
+    /// Returns it with the annotations of a merge patch as marks.
+    pub fn marked(&self, patch: &serde_json::Value) -> Self {
+        let new =
+            crate::merge_patch::annotations(patch).map(|(key, value)| (Name::new(key), Name::new(value)));
+        Self { marks: Labels::new(self.marks.iter().cloned().chain(new)), ..self.clone() }
+    }
+
     /// Returns the gang that the pod is a member of. A pod that names two gangs is in none.
     #[inline]
     pub fn member_of(&self) -> Option<&GangKey> {

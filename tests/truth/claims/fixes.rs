@@ -93,10 +93,12 @@ fn one(case: &Case, key: &str, fix: &Value, tally: &mut Tally) {
         rest.remove(left_out);
         parts.remove(left_out);
         let Ok(still) = placed_after(&case.objects, key, rest.iter()) else { continue };
-        // What a fix has only for the sake of the others is needed beside them.
+        // What a fix has only for the sake of the others is needed beside them. What gangs take that wait for a time, give
+        // their places up and come back, depends on the moment.
         let is_idle = still.is_some()
             && (fix["widened"] != true
-                || in_company(case, key, &parts).iter().all(|place| matches!(place, Some(Some(_)))));
+                || !has_patient(&case.objects)
+                    && in_company(case, key, &parts).iter().all(|place| matches!(place, Some(Some(_)))));
         tally.check(case, "every part is needed", !is_idle, || {
             format!("{key} fits without {} of {}", edits[left_out], fix["edits"])
         });
@@ -120,6 +122,12 @@ fn one(case: &Case, key: &str, fix: &Value, tally: &mut Tally) {
             )
         });
     }
+}
+
+/// Returns whether pods of gangs are pending whose members wait for the others on nodes.
+fn has_patient(objects: &Objects) -> bool {
+    let mode = |pod: &Value| pod["metadata"]["annotations"]["gang.scheduling.koordinator.sh/mode"].clone();
+    objects.pending().any(|(_, pod)| mode(pod) == "NonStrict")
 }
 
 /// Returns whether a fix is said to hold in company, if anything is said of that.
@@ -157,6 +165,7 @@ fn in_company(case: &Case, key: &str, parts: &[Value]) -> [Option<Option<String>
 }
 
 fn carry_out_part(live: &mut Live, part: &Value) -> bool {
+    live.pass_a_moment();
     live.in_place = part["recreate"] != true;
     let is_done = carry_out(live, std::slice::from_ref(&part["edit"]));
     live.in_place = false;

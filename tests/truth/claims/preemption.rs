@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::case::{Case, ask};
 use crate::made;
-use crate::objects::{Plugins, list, strip_gang, text};
+use crate::objects::{Plugins, list, strip_gang, text, waits};
 use crate::random::Rng;
 use crate::report::Tally;
 use crate::trial::{Live, pod_key, single_on};
@@ -37,6 +37,7 @@ fn one(case: &Case, rng: &mut Rng, tally: &mut Tally) {
     json["spec"].as_object_mut().expect("a spec").remove("schedulingGates");
     strip_gang(&mut json);
     let mut live = case.again();
+    end_more_important(&mut live, priority(case));
     live.create(json);
     live.core.step();
     if live.place(KEY).is_some() {
@@ -49,6 +50,17 @@ fn one(case: &Case, rng: &mut Rng, tally: &mut Tally) {
     let outlook = ask(&snapshot, now, &format!("/apis/v1/explain/pods/{KEY}/feasibility?copies=1"));
     let outlook = outlook.expect("an answer");
     carried_out(case, live, &said, &outlook, is_meek, tally);
+}
+
+/// Ends the reservations without a place that come before a pod of some priority: they take what victims leave.
+fn end_more_important(live: &mut Live, priority: i64) {
+    let before = live.objects.clone();
+    let is_first = |name: &str| before.priority_of(&format!("Reservation {name}")) > priority;
+    let waiting = before.of_kind("Reservation").filter(|of| waits(of)).map(|of| text(&of["metadata"]["name"]));
+    for name in waiting.filter(|name| is_first(name)) {
+        live.objects.remove("Reservation", name);
+    }
+    live.tell_changes(&before);
 }
 
 /// Each candidate takes the pod once its victims are gone.

@@ -78,6 +78,17 @@ fn fixes(case: &Case, key: &str, tally: &mut Tally) {
         for edit in list(&fix["edits"]) {
             is_done &= matches!(apply(&mut changed, edit), Done::Yes);
         }
+        let named = key.rsplit(':').next().unwrap_or_default();
+        for part in list(&fix["parts"]) {
+            let is_of_it = part["edit"].to_string().contains(key);
+            let names_it = text(&part["text"]).ends_with(&format!("(in Reservation {named})"))
+                && part["owner"] == json!({"kind": "Reservation", "name": named})
+                && part["recreate"].as_bool() != Some(true)
+                && part["command"].is_null();
+            tally.agree(case, "a reservation's fix names it", !is_of_it || names_it, || {
+                format!("{key}: {part}")
+            });
+        }
         let on = place(&changed, key);
         tally.check(case, "a reservation's fix", is_done && on.as_deref() == fix["node"].as_str(), || {
             format!("{key} goes to {on:?} after {fix} (possible: {is_done})")

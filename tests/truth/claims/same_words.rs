@@ -100,7 +100,8 @@ fn waiting(case: &Case, key: &str, body: &Value, tally: &mut Tally) {
     if code != "NeverFits" {
         return;
     }
-    let summary = text(&body["summary"]);
+    // A reason tells of a wait that is over.
+    let summary = text(&body["summary"]).replace("the wait for the other members ran out", "");
     let says_wait = ["Wait for", "wait for the other", "or wait"].iter().any(|words| summary.contains(words));
     tally.agree(case, "wait against never", !says_wait && body["resolver"] != "time", || {
         format!("{key}: NeverFits, resolver {}: {summary}", body["resolver"])

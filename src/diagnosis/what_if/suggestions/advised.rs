@@ -11,7 +11,7 @@ use pellucid_framework::{Plugin, View};
 use pellucid_model::{CustomObject, Name, NodeIdx, PodKey, PodSpec};
 use serde_json::{Value, json};
 
-use super::parts::{Part, Side, changed, exchange, is_stand_in, owned, pods_of, set_request};
+use super::parts::{Part, Side, changed, exchange, owned, pods_of, set_request};
 use super::search::{MOST_ROUNDS, Search, requirements};
 use super::victims::delete_pod;
 use crate::requirements::PodRequirements;
@@ -105,15 +105,7 @@ impl Search<'_> {
     }
 }
 
-fn parts(asked: &PodRequirements<'_>, of: &Target, proposal: Proposal) -> Vec<Part> {
-    let mut parts = made(asked, of, proposal);
-    if is_stand_in(asked) && parts.iter().any(|part| part.edit.target().is_some()) {
-        parts.clear();
-    }
-    parts
-}
-
-fn made(asked: &PodRequirements<'_>, of: &Target, Proposal { change, text, cost }: Proposal) -> Vec<Part> {
+fn parts(asked: &PodRequirements<'_>, of: &Target, Proposal { change, text, cost }: Proposal) -> Vec<Part> {
     let of_pod = |part: Part| match of {
         Target::Pod(_) => owned(asked, part),
         Target::Gang(_) => part,

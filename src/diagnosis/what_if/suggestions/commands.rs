@@ -24,6 +24,7 @@ pub(super) fn add(snapshot: &Snapshot, parts: &mut [Part]) {
         match (part.edit.target().cloned(), &part.edit) {
             (Some(Target::Gang(key)), Edit::RemoveGates(_)) => part.command = ungated(snapshot, &key),
             (None, _) | (_, Edit::RemoveGates(_)) => {}
+            _ if part.is_of_object => {}
             (Some(target), edit) => {
                 let made = made(snapshot, &pods(snapshot, &target));
                 let among = Among { is_remade, is_last: last == Some(at) };

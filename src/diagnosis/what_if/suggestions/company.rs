@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::PodRecord;
 use pellucid_cycle::Snapshot;
 use pellucid_cycle::what_if::edit::{Edit, Target};
 use pellucid_cycle::what_if::simulation::{Fate, QueueEnd, Simulation, is_terminating};
-use pellucid_model::{GangKey, Name, Now, PodKey};
+use pellucid_model::{GangKey, Name, Now, PodId, PodKey};
+use pellucid_queue::{QueueStage, Unit};
 
 use super::parts::{Part, put_in_order};
 use super::search::are_moved;
@@ -72,9 +74,15 @@ enum Leaving {
     Afterwards,
 }
 
-/// Where the pods that are asked about stand in the queue after the first step, and when the pods leave that are being
-/// deleted.
-type When = (Option<QueueEnd>, Leaving);
+/// When what happens that nobody who carries out a change decides.
+#[derive(Clone, Copy)]
+struct When {
+    /// Where the pods that are asked about stand in the queue after the first step.
+    queue_end: Option<QueueEnd>,
+    leaving: Leaving,
+    /// Whether the gangs that gave their places up when their waits ran out are tried again only after all others.
+    is_resting: bool,
+}
 
 /// Plans changes with all other pending pods, as often as is allowed.
 pub(super) struct Company<'s> {
@@ -88,6 +96,8 @@ pub(super) struct Company<'s> {
     has_others: bool,
     /// Whether pods are being deleted, which leave at a time that nobody knows.
     has_terminating: bool,
+    /// The groups of gangs that gave their places up when their waits ran out, and back off before they are tried again.
+    resting: Vec<GangKey>,
     /// Whether a plan was not made because none was left, or because there are too many pods.
     pub(super) is_cut: bool,
 }
@@ -111,7 +121,8 @@ impl<'s> Company<'s> {
         let is_cut = pending > MOST_PENDING;
         let left = if is_cut { 0 } else { (MOST_PODS / pending.max(1)).clamp(LEAST_PLANS, MOST_PLANS) };
         let has_terminating = cluster.pods().any(|(_, record)| is_terminating(cluster, record));
-        Self { snapshot, of, member: None, now, left, has_others: others > 0, has_terminating, is_cut }
+        let (member, has_others, resting) = (None, others > 0, resting(snapshot));
+        Self { snapshot, of, member, now, left, has_others, has_terminating, resting, is_cut }
     }
 
     /// Asks about one member of the gang, which has to have a place as well.
@@ -133,15 +144,19 @@ impl<'s> Company<'s> {
         }
         let mut parts = parts.to_vec();
         put_in_order(&mut parts);
-        let said = self.judged(&parts, node, Leaving::Afterwards);
-        if !self.has_terminating || said == InCompany::Unknown {
-            return said;
+        let when = When { queue_end: None, leaving: Leaving::Afterwards, is_resting: false };
+        let mut said = self.judged(&parts, node, when);
+        if self.has_terminating && said != InCompany::Unknown {
+            said = said.and(self.judged(&parts, node, When { leaving: Leaving::Before, ..when }));
         }
-        said.and(self.judged(&parts, node, Leaving::Before))
+        if !self.resting.is_empty() && said != InCompany::Unknown {
+            said = said.and(self.judged(&parts, node, When { is_resting: true, ..when }));
+        }
+        said
     }
 
-    fn judged(&mut self, parts: &[Part], node: Option<&str>, leaving: Leaving) -> InCompany {
-        let together = self.tried(&[parts], (None, leaving), node);
+    fn judged(&mut self, parts: &[Part], node: Option<&str>, when: When) -> InCompany {
+        let together = self.tried(&[parts], when, node);
         // Whoever carries out one part after another gives the others time in between. New nodes come together.
         let is_node = |part: &Part| matches!(part.edit, Edit::CopyNode { .. });
         let one_by_one: Vec<&[Part]> = parts.chunk_by(|a, b| is_node(a) && is_node(b)).collect();
@@ -151,7 +166,7 @@ impl<'s> Company<'s> {
             InCompany::Taken(_) => QueueEnd::Front,
             InCompany::Unknown => return together,
         };
-        together.and(self.tried(&one_by_one, (Some(queue_end), leaving), node))
+        together.and(self.tried(&one_by_one, When { queue_end: Some(queue_end), ..when }, node))
     }
 
     /// Carries out steps of a change, the others being planned after each.
@@ -233,16 +248,19 @@ impl<'s> Company<'s> {
         (is_moved && !simulation.is_cut()).then_some(simulation)
     }
 
-    fn carried_out(&self, steps: &[&[Part]], (queue_end, leaving): When) -> Option<Simulation> {
+    fn carried_out(&self, steps: &[&[Part]], when: When) -> Option<Simulation> {
         let mut simulation = Simulation::of(self.snapshot, self.now);
-        if let Some(queue_end) = queue_end {
+        if let Some(queue_end) = when.queue_end {
             simulation.queue_at(self.own(), queue_end);
+        }
+        if when.is_resting {
+            simulation.keep_away(self.resting.clone());
         }
         simulation.replace_removed();
         if !simulation.resume_pending(MOST_PENDING) {
             return None;
         }
-        if leaving == Leaving::Before {
+        if when.leaving == Leaving::Before {
             simulation.end_terminating();
             simulation.plan(true);
             if self.is_met(&simulation) {
@@ -259,6 +277,9 @@ impl<'s> Company<'s> {
                 simulation.edit_queued(&part.edit, is_anew).ok()?;
             }
             simulation.plan(true);
+        }
+        if when.is_resting && !self.is_met(&simulation) {
+            simulation.call_back();
         }
         Some(simulation)
     }
@@ -297,4 +318,18 @@ impl<'s> Company<'s> {
             }
         }
     }
+}
+
+/// Returns the groups of gangs that back off because a wait of theirs ran out, by the keys of their units.
+fn resting(snapshot: &Snapshot) -> Vec<GangKey> {
+    let has_waited = |id: &PodId| {
+        let cause = snapshot.refusal(*id).and_then(|refusal| refusal.pod_cause.as_ref());
+        cause.is_some_and(|cause| cause.reasons.iter().any(|r| r.code == ReasonCode::GangWaitTimeout))
+    };
+    let backs_off = |unit: &Unit| matches!(unit.stage, QueueStage::Backoff | QueueStage::ErrorBackoff);
+    let rests = |unit: &Unit| backs_off(unit) && unit.pods.iter().any(has_waited);
+    let units = snapshot.queue.units().map(|(_, unit)| unit).filter(|unit| rests(unit));
+    let mut resting: Vec<GangKey> = units.filter_map(|unit| unit.gang.clone()).collect();
+    resting.sort_unstable();
+    resting
 }

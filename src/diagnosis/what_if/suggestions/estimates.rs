@@ -9,7 +9,7 @@ use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_model::{GangKey, Name, NodeIdx};
 
 use super::labels;
-use super::parts::{Part, Side, cut_cost, is_stand_in, is_tied};
+use super::parts::{Part, Side, cut_cost, is_tied};
 use super::victims::{self, DELETE};
 use crate::requirements::{PodRequirements, missing};
 
@@ -156,9 +156,6 @@ fn is_cordon(requirement: &Requirement) -> bool {
 }
 
 fn of_pod(asked: &PodRequirements<'_>, node: NodeIdx, requirement: &Requirement) -> Option<(Kind, u32)> {
-    if is_stand_in(asked) {
-        return None;
-    }
     let spec = &asked.record.pod.spec;
     Some(match requirement.reason.code {
         ReasonCode::InsufficientResource => {

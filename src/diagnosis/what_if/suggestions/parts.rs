@@ -31,8 +31,10 @@ pub(super) struct Part {
     pub(super) command: Option<String>,
     pub(super) recreate: bool,
     pub(super) resolver: Resolver,
-    /// Of a change of one pod: the controller that is changed.
+    /// Of a change of one pod: the controller that is changed, or the object for which the pod stands.
     pub(super) owner: Option<OwnerOf>,
+    /// Whether the object is changed for which the pod stands.
+    pub(super) is_of_object: bool,
     pub(super) cost: u32,
     /// Its place among the parts of one change that must be carried out in an order.
     pub(super) place: u32,
@@ -44,8 +46,9 @@ impl Part {
     /// Builds a part without a command. The owner makes edits of pods, the administrator all others.
     pub(super) fn new(edit: Edit, body: EditBody, text: String, cost: u32) -> Self {
         let resolver = if edit.target().is_some() { Resolver::PodOwner } else { Resolver::ClusterAdmin };
-        let (command, owner) = (None, None);
-        Self { edit, body, text, command, recreate: false, resolver, owner, cost, place: 0, is_bound: false }
+        let (command, owner, recreate) = (None, None, false);
+        let (place, is_of_object, is_bound) = (0, false, false);
+        Self { edit, body, text, command, recreate, resolver, owner, is_of_object, cost, place, is_bound }
     }
 
     pub(super) fn with_command(self, command: String) -> Self {
@@ -111,9 +114,6 @@ pub(super) fn of_pod(
     node: NodeIdx,
     requirement: &Requirement,
 ) -> Option<Part> {
-    if is_stand_in(asked) {
-        return None;
-    }
     let part = relaxed(asked, of, node, requirement)?;
     Some(match of {
         Target::Pod(_) => owned(asked, part),
@@ -121,16 +121,30 @@ pub(super) fn of_pod(
     })
 }
 
-/// Says which controller to change for a change of one pod; `commands` says how.
+/// Says what to change for a change of one pod: the object for which it stands, or its controller; `commands` says how.
 pub(super) fn owned(asked: &PodRequirements<'_>, part: Part) -> Part {
     let pod = &asked.record.pod;
-    let owner = crate::owner::owner(&asked.cluster, pod);
     let all = match &part.edit {
         Edit::SetRequest { resource, amount, .. } => requested_in(pod, resource, *amount),
         _ => String::new(),
     };
-    let of = owner.as_ref().map(|owner| format!(" (in {} {})", owner.kind, owner.name)).unwrap_or_default();
-    Part { text: format!("{}{all}{of}", part.text), owner, ..part }
+    let part = in_object(pod, Part { text: format!("{}{all}", part.text), ..part });
+    match crate::owner::owner(&asked.cluster, pod) {
+        Some(owner) if !part.is_of_object => made_in(owner, part),
+        _ => part,
+    }
+}
+
+/// Makes a change of a pod that stands for an object one of the object. Nobody can edit such a pod: the object has its
+/// template and is changed where it is, by no command that is known here.
+pub(super) fn in_object(pod: &Pod, part: Part) -> Part {
+    let Some(of) = pod.stands_for.as_deref() else { return part };
+    let owner = OwnerOf { kind: of.kind.to_string(), name: of.name.to_string() };
+    made_in(owner, Part { recreate: false, command: None, is_of_object: true, ..part })
+}
+
+fn made_in(owner: OwnerOf, part: Part) -> Part {
+    Part { text: format!("{} (in {} {})", part.text, owner.kind, owner.name), owner: Some(owner), ..part }
 }
 
 /// Says where a pod requests a resource, for a request of this amount, unless its only container does.
@@ -189,12 +203,6 @@ fn relaxed(
             _ => None,
         },
     }
-}
-
-/// Returns whether the pod stands for an object. Nobody can edit such a pod, and what its plugin would make of a changed object
-/// is not known here.
-pub(super) fn is_stand_in(asked: &PodRequirements<'_>) -> bool {
-    asked.record.pod.stands_for.is_some()
 }
 
 /// Returns whether the pod's controller names its node, and would name it again.

@@ -16,7 +16,7 @@ use super::advised;
 use super::company::{Company, InCompany};
 use super::conflicts::conflicts;
 use super::estimates::{Estimate, Kind, is_no_better, kinds};
-use super::parts::{Part, Side, changed, copy_node, cost, is_stand_in, of_pod, relax, remove_gates, without};
+use super::parts::{Part, Side, changed, copy_node, cost, in_object, of_pod, relax, remove_gates, without};
 use super::victims::{delete_pod, related};
 use crate::requirements::PodRequirements;
 use crate::requirements::nearest::order;
@@ -65,8 +65,7 @@ pub(super) fn fixes(snapshot: &Snapshot, asked: &PodRequirements<'_>, most: usiz
         found.fits_now = true;
         return found;
     }
-    // Nothing helps a gated pod but to take its gates, which nobody can where it stands for an object.
-    if most == 0 || (is_stand_in(asked) && !asked.record.pod.gates.is_empty()) {
+    if most == 0 {
         return found;
     }
     let mut line = Line::of(&search);
@@ -392,8 +391,9 @@ impl Search<'_> {
     }
 
     fn gates(&self) -> Vec<Part> {
-        let gates = &self.asked.record.pod.gates;
-        if gates.is_empty() { Vec::new() } else { vec![remove_gates(&self.of, gates)] }
+        let pod = &self.asked.record.pod;
+        let part = || in_object(pod, remove_gates(&self.of, &pod.gates));
+        if pod.gates.is_empty() { Vec::new() } else { vec![part()] }
     }
 
     /// Returns changes that may help a pod that is refused as a whole.
