@@ -34,8 +34,10 @@ impl Reservation {
 /// Filter promised, for a pod that is on the node already.
 pub trait Reserve: Send + Sync {
     /// Returns whether the plugin may hold something for a pod with this spec, or refuse it. The others here are not called for
-    /// pods of which it says no. Must not depend on what [`Reads::Node`](super::plugin::Reads::Node) does not cover, unless the plugin's state says of a
+    /// pods of which it says no. Must not depend on what [`Reads::Node`] does not cover, unless the plugin's state says of a
     /// change that it touches all nodes.
+    ///
+    /// [`Reads::Node`]: super::plugin::Reads::Node
     #[inline]
     fn may_hold(&self, _view: View<'_>, _spec: &PodSpec) -> bool {
         true

@@ -56,7 +56,8 @@ fn one(case: &Case, rng: &mut Rng, tally: &mut Tally) {
 fn end_more_important(live: &mut Live, priority: i64) {
     let before = live.objects.clone();
     let is_first = |name: &str| before.priority_of(&format!("Reservation {name}")) > priority;
-    let waiting = before.of_kind("Reservation").filter(|of| waits(of)).map(|of| text(&of["metadata"]["name"]));
+    let waiting =
+        before.of_kind("Reservation").filter(|of| waits(of)).map(|of| text(&of["metadata"]["name"]));
     for name in waiting.filter(|name| is_first(name)) {
         live.objects.remove("Reservation", name);
     }
