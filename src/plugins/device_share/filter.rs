@@ -78,7 +78,7 @@ impl Filter for DeviceShare {
     }
 
     fn at_most(&self, view: View<'_>, spec: &PodSpec, node: NodeIdx, gone: &ResourceList) -> u64 {
-        let row = view.state::<NodeDevices>().and_then(|devices| devices.row(node));
+        let row = NodeDevices::row_in(view, node);
         let (Some(row), Ok(Some(request))) = (row, Request::of(spec)) else { return u64::MAX };
         let is_empty = *gone != ResourceList::default();
         let terms = Terms { scoring: &self.args.scoring, numa: None, is_empty, prospect: None };

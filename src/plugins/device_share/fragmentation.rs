@@ -60,7 +60,7 @@ pub(super) fn read(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     let mut room_of: Vec<GpuRoom> =
         SIZES.iter().map(|size| GpuRoom { percent: *size, ..GpuRoom::default() }).collect();
     for node in cx.view.cluster().by_name() {
-        let Some(row) = cx.view.state::<NodeDevices>().and_then(|devices| devices.row(*node)) else {
+        let Some(row) = NodeDevices::row_in(cx.view, *node) else {
             continue;
         };
         let of = row_of(cx.view.name(*node), row);

@@ -157,7 +157,7 @@ impl DeviceShare {
         node: NodeIdx,
         numa: Option<NumaMask>,
     ) -> Result<Option<Reservation>, Cause> {
-        let Some(row) = view.state::<NodeDevices>().and_then(|devices| devices.row(node)) else {
+        let Some(row) = NodeDevices::row_in(view, node) else {
             return Ok(None);
         };
         self.choose_of(view, (node, row), spec, numa)
@@ -234,10 +234,8 @@ impl Reserve for DeviceShare {
         let Some(request) = prepared.downcast_ref::<Request>() else {
             return self.choose(view, &pod.spec, node, None);
         };
-        match view.state::<NodeDevices>().and_then(|devices| devices.row(node)) {
-            Some(row) => self.choose_for(view, (node, row), request, None),
-            None => Ok(None),
-        }
+        let Some(row) = NodeDevices::row_in(view, node) else { return Ok(None) };
+        self.choose_for(view, (node, row), request, None)
     }
 
     fn reserve_aligned(
@@ -259,7 +257,7 @@ impl Reserve for DeviceShare {
         room: &Room,
     ) -> Result<Option<Reservation>, Cause> {
         let numa = affinity.map(|affinity| affinity.mask).filter(|_| !self.args.ignores_numa);
-        let row = view.state::<NodeDevices>().and_then(|devices| devices.row(node));
+        let row = NodeDevices::row_in(view, node);
         let within = row.zip(room.what.downcast_ref()).map(|(row, room)| row.within(room));
         let found = within.map(|within| self.choose_of(view, (node, &within), &pod.spec, numa));
         match found {
@@ -316,7 +314,7 @@ impl EventHints for DeviceShare {
 impl DeviceShare {
     /// Returns whether the filter accepts a node for a pod.
     fn accepts(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> bool {
-        let Some(row) = view.state::<NodeDevices>().and_then(|devices| devices.row(node)) else {
+        let Some(row) = NodeDevices::row_in(view, node) else {
             return true;
         };
         match Request::of(&pod.spec) {

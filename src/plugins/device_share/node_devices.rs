@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pellucid_cluster::HoldValue;
 use pellucid_cluster::derived::{DerivedState, HookContext, Placed, Touched};
+use pellucid_framework::View;
 use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Pages};
 
 use super::NAME;
@@ -35,6 +36,12 @@ impl NodeDevices {
     #[inline]
     pub(super) fn row(&self, node: NodeIdx) -> Option<&Row> {
         self.known(node).filter(|row| row.device.is_some())
+    }
+
+    /// Returns the same by what a plugin may see.
+    #[inline]
+    pub(super) fn row_in<'a>(view: View<'a>, node: NodeIdx) -> Option<&'a Row> {
+        view.state::<Self>()?.row(node)
     }
 
     /// Returns what of a node that has a Device is asked most.

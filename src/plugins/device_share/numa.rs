@@ -52,7 +52,7 @@ impl TopologyHints for DeviceShare {
         value: &CycleValue,
         node: NodeIdx,
     ) -> Result<Vec<ResourceHints>, Cause> {
-        let row = view.state::<NodeDevices>().and_then(|devices| devices.row(node));
+        let row = NodeDevices::row_in(view, node);
         let (Some(request), Some(row)) = (value.downcast_ref::<Request>(), row) else {
             return Ok(Vec::new());
         };
@@ -67,7 +67,7 @@ impl TopologyHints for DeviceShare {
         node: NodeIdx,
         affinity: NumaAffinity,
     ) -> Result<(), Cause> {
-        let row = view.state::<NodeDevices>().and_then(|devices| devices.row(node));
+        let row = NodeDevices::row_in(view, node);
         let (Some(request), Some(row)) = (value.downcast_ref::<Request>(), row) else { return Ok(()) };
         let chosen = self.allocate(row, request, Some(affinity.mask), None);
         chosen.map(drop).map_err(|lack| self.cause(row, request, lack))

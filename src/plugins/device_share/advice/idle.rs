@@ -17,7 +17,7 @@ use super::super::request::Request;
 impl DeviceShare {
     /// Returns the devices of a node with something free that none of the pods which ask for its type can use.
     pub(super) fn idle_devices(&self, view: View<'_>, node: NodeIdx, pending: &[&PodSpec]) -> Vec<IdlePart> {
-        let Some(row) = view.state::<NodeDevices>().and_then(|devices| devices.row(node)) else {
+        let Some(row) = NodeDevices::row_in(view, node) else {
             return Vec::new();
         };
         // Equal requests are tried once.

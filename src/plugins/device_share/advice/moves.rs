@@ -96,7 +96,7 @@ impl DeviceShare {
             let target = self.targets(view, from, pod.id, &changed).into_iter().next();
             let Some((to, what)) = target else { return Vec::new() };
             moves.push(move_of(view, pod, from, to));
-            let known = view.state::<NodeDevices>().and_then(|devices| devices.row(to));
+            let known = NodeDevices::row_in(view, to);
             let row = changed.entry(to).or_insert_with(|| known.cloned().unwrap_or_default());
             row.add(PodOnCards { id: pod.id, what: what.into() });
         }
