@@ -167,7 +167,7 @@ async fn everything_survives(orders: Vec<(&'static str, Order)>) {
     for (name, place) in &places.0 {
         let id = snapshot.cluster.find_pod(&PodKey::new("default", name));
         let record = id.and_then(|id| snapshot.cluster.pod(id)).expect("known");
-        let ours = record.node.map(|node| snapshot.cluster.slot(node).name.to_string());
+        let ours = record.node.map(|node| snapshot.cluster.node_name(node).to_string());
         assert_eq!(&ours, place, "{name}");
     }
     running

@@ -170,7 +170,7 @@ impl Case {
                     let report = EffectReport::BindDone { id, uid, outcome: BindOutcome::Bound };
                     self.scheduler.apply(Input::Report(report), now);
                     if let Some(bound) = self.pods.get_mut(&key) {
-                        Arc::make_mut(bound).node_name = Some(order.node.clone());
+                        Arc::make_mut(bound).node_name = Some((*order.node).clone());
                         self.scheduler.apply(Input::PodApplied(bound.clone()), now);
                     }
                 }

@@ -58,7 +58,7 @@ impl Cluster {
 
     fn pod_hash(&self, id: PodId, record: &PodRecord, spec: u64) -> u64 {
         let pod = &record.pod;
-        let node = record.node.map(|node| self.slot(node).name.as_str());
+        let node = record.node.map(|node| self.node_name(node).as_str());
         let nominated = self.nominator().of(id).map(|nomination| nomination.node.as_str());
         let mut hash = StableHash::default();
         let texts = [&*pod.key.namespace, &*pod.key.name, &*pod.uid, record.stage.as_str()];

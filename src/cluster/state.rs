@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_model::collections::{FxHashMap, FxHashSet};
-use pellucid_model::{CowMap, GangKey, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey, stable_hash};
+use pellucid_model::{
+    CowMap, GangKey, InPage, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey, stable_hash,
+};
 use smallvec::SmallVec;
 
 use crate::changes::{ChangeLog, Changed};
@@ -55,8 +57,6 @@ pub struct PodRecord {
 /// A node slot. A node that is deleted while pods are on it keeps its slot, without an object.
 #[derive(Clone, Debug, Default)]
 pub struct NodeSlot {
-    /// Name of the node; empty when the slot is free.
-    pub name: Name,
     /// The node object; `None` when the node does not exist or cannot be read.
     pub node: Option<Arc<Node>>,
     /// The hash of `node`, for readers of the state's hash.
@@ -74,6 +74,8 @@ type QuarantineKey = (&'static str, Name, Arc<str>);
 #[derive(Default)]
 pub struct Cluster {
     pub(super) nodes: Pages<NodeSlot>,
+    /// Names of the nodes; empty where the slot is free. They stand apart because orders keep pages of them.
+    node_names: Pages<Name>,
     pub(super) node_index: CowMap<Name, NodeIdx>,
     pub(super) free_nodes: Vec<NodeIdx>,
     /// `NodeSlot::tie` of every slot in one array, for code that compares many.
@@ -131,6 +133,7 @@ impl Cluster {
     pub fn fork(&self) -> Self {
         Self {
             nodes: self.nodes.clone(),
+            node_names: self.node_names.clone(),
             node_index: self.node_index.clone(),
             free_nodes: self.free_nodes.clone(),
             ties: self.ties.clone(),
@@ -188,6 +191,18 @@ impl Cluster {
     #[inline]
     pub fn slot(&self, node: NodeIdx) -> &NodeSlot {
         &self.nodes[node.index()]
+    }
+
+    /// Returns the name of a slot's node; empty when the slot is free. Panics when `node` was never given out.
+    #[inline]
+    pub fn node_name(&self, node: NodeIdx) -> &Name {
+        &self.node_names[node.index()]
+    }
+
+    /// Returns the same name to be kept, at the cost of a count that the names of other nodes share.
+    #[inline]
+    pub fn node_name_in_page(&self, node: NodeIdx) -> InPage<Name> {
+        self.node_names.in_page(node.index())
     }
 
     /// Returns `NodeSlot::tie` of every slot, by slot number.
@@ -477,8 +492,8 @@ impl Cluster {
         let ties = Arc::make_mut(&mut self.ties);
         ties.resize(ties.len().max(node.index() + 1), 0);
         ties[node.index()] = tie;
-        let slot = NodeSlot { name: name.clone(), tie, ..NodeSlot::default() };
-        self.nodes.set(node.index(), slot);
+        self.nodes.set(node.index(), NodeSlot { tie, ..NodeSlot::default() });
+        self.node_names.set(node.index(), name.clone());
         self.columns.grow(self.nodes.len());
         self.node_index.insert(name.clone(), node);
         node
@@ -488,8 +503,9 @@ impl Cluster {
     /// undo log may still name the slot.
     pub(super) fn free_ghost(&mut self, node: NodeIdx) {
         let slot = &self.nodes[node.index()];
-        if slot.node.is_none() && slot.pods.is_empty() && !slot.name.is_empty() && !self.undo.is_open() {
-            self.node_index.remove(&slot.name.clone());
+        let is_named = !self.node_name(node).is_empty();
+        if slot.node.is_none() && slot.pods.is_empty() && is_named && !self.undo.is_open() {
+            self.node_index.remove(&std::mem::take(&mut self.node_names[node.index()]));
             self.nodes[node.index()] = NodeSlot::default();
             self.free_nodes.push(node);
         }

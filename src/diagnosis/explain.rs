@@ -179,7 +179,7 @@ fn add_place(body: &mut PodExplanation, snapshot: &Snapshot, record: &PodRecord,
         body.not_evaluated = body.total_nodes;
         return;
     };
-    let node = snapshot.cluster.slot(idx).name.to_string();
+    let node = snapshot.cluster.node_name(idx).to_string();
     let stage = record.stage.as_str().to_string();
     let ours = verdict.and_then(Verdict::placement).filter(|placement| placement.node == idx);
     let said = not_pending::of(snapshot, &record.pod.key).unwrap_or_default();

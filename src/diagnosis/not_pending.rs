@@ -106,7 +106,7 @@ pub(crate) fn unreadable(object: &Quarantined) -> String {
 
 /// Says of a pod on a node who placed it there, when and why, and what woke it before.
 fn placed(snapshot: &Snapshot, id: PodId, record: &PodRecord) -> Said {
-    let name = record.node.map(|node| snapshot.cluster.slot(node).name.to_string()).unwrap_or_default();
+    let name = record.node.map(|node| snapshot.cluster.node_name(node).to_string()).unwrap_or_default();
     let body = NotPending {
         node: Some(name.clone()),
         scheduler_name: Some(record.pod.scheduler_name.to_string()),

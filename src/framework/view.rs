@@ -75,7 +75,7 @@ impl<'a> View<'a> {
     /// Returns the name of a node.
     #[inline]
     pub fn name(self, node: NodeIdx) -> &'a Name {
-        &self.cluster.slot(node).name
+        self.cluster.node_name(node)
     }
 
     /// Returns a node's labels, or `None` when the slot has no node object.

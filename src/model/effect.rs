@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gang::GroupStatus;
 use crate::pod::StandsFor;
-use crate::{GangKey, Name, ObjectKind, Pod, PodKey};
+use crate::{GangKey, InPage, Name, ObjectKind, Pod, PodKey};
 
 pub use crate::object_write::{ObjectOrder, ObjectPart, ObjectRef, ObjectWrite, Precondition, WriteOutcome};
 
@@ -112,7 +112,7 @@ pub struct BindOrder {
     /// The pod to bind, as it was decided on. Its name is not copied: no decision reads it, so it lies far away.
     pub pod: Arc<Pod>,
     /// Name of the node to bind it to.
-    pub node: Name,
+    pub node: InPage<Name>,
     /// What the Binding adds to the pod, if anything.
     pub marks: Option<DueMarks>,
     /// Number of the attempt (scheduling cycle) that decided it.
@@ -122,8 +122,8 @@ pub struct BindOrder {
 impl PartialEq for BindOrder {
     fn eq(&self, other: &Self) -> bool {
         let Self { id, pod, node, marks, attempt } = self;
-        (id, &pod.key, &pod.uid, node, marks, attempt)
-            == (&other.id, &other.pod.key, &other.pod.uid, &other.node, &other.marks, &other.attempt)
+        (id, &pod.key, &pod.uid, &**node, marks, attempt)
+            == (&other.id, &other.pod.key, &other.pod.uid, &*other.node, &other.marks, &other.attempt)
     }
 }
 

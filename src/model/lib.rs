@@ -43,7 +43,7 @@ pub use gang::GangKey;
 pub use name::Name;
 pub use node::{Node, NodeIdx};
 pub use object::{Object, ObjectKind};
-pub use pages::Pages;
+pub use pages::{InPage, Pages};
 pub use pod::{Pod, PodId, PodKey, PodSpec};
 pub use published::Published;
 pub use time::Now;

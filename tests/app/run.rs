@@ -158,7 +158,7 @@ async fn faults_lose_nothing_and_place_nothing_twice() {
     for pod in pods.list(&ListParams::default()).await.expect("pods") {
         let key = pellucid::model::PodKey::new("default", &pod.name_any());
         let record = snapshot.cluster.find_pod(&key).and_then(|id| snapshot.cluster.pod(id)).expect("known");
-        let ours = record.node.map(|n| snapshot.cluster.slot(n).name.to_string());
+        let ours = record.node.map(|n| snapshot.cluster.node_name(n).to_string());
         assert_eq!(ours, pod.spec.and_then(|s| s.node_name));
     }
     for node in snapshot.cluster.present() {
@@ -183,7 +183,7 @@ async fn another_server_at_the_same_address_is_listed_anew() {
     second.compact(2_000);
     wait(&mut instance, "the new node alone", |snapshot| {
         let names: Vec<&str> =
-            snapshot.cluster.by_name().iter().map(|n| &*snapshot.cluster.slot(*n).name).collect();
+            snapshot.cluster.by_name().iter().map(|n| snapshot.cluster.node_name(*n).as_str()).collect();
         names == ["new"]
     })
     .await;

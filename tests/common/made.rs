@@ -178,7 +178,7 @@ impl Core {
     /// Returns the node whose resources a pod uses.
     pub(crate) fn node_of(&self, pod: &Pod) -> Option<String> {
         let record = self.scheduler.cluster().pod(self.id(pod)?)?;
-        Some(self.scheduler.cluster().slot(record.node?).name.to_string())
+        Some(self.scheduler.cluster().node_name(record.node?).to_string())
     }
 
     pub(crate) fn unit(&self, pod: &Pod) -> Option<&Unit> {

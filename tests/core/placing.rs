@@ -11,7 +11,7 @@ use crate::common::made::{SECOND, core, core_with, node, on, placed, pod, refuse
 #[test]
 fn a_pod_is_placed_and_its_binding_ordered_once() {
     let (mut core, p, order) = placed();
-    assert_eq!((&*order.node, &order.pod.key, &order.pod.uid), ("a", &p.key, &p.uid));
+    assert_eq!((order.node.as_str(), &order.pod.key, &order.pod.uid), ("a", &p.key, &p.uid));
     assert_eq!((core.stage(&p), core.queued(&p)), (Some(Stage::Permitted), Some(QueueStage::InFlight)));
     assert_eq!((core.taken("a"), core.scheduler.n_in_flight()), (300, 1));
     assert!(core.run().is_empty() && core.orders().is_empty());

@@ -220,7 +220,7 @@ impl Life {
     fn confirm(&mut self, order: &BindOrder) {
         if let Some(i) = self.target(order) {
             self.changed(i, |pod| {
-                pod.node_name = Some(order.node.clone());
+                pod.node_name = Some((*order.node).clone());
                 pod.gates = [].into();
             });
         }
@@ -231,13 +231,13 @@ impl Life {
         let there = self.pods.values().find(|p| p.uid == order.pod.uid && !p.phase.is_terminal());
         let outcome = match there.map(|p| p.node_name.clone()) {
             None => BindOutcome::Gone,
-            Some(Some(node)) if node == order.node => BindOutcome::Bound,
+            Some(Some(node)) if node == *order.node => BindOutcome::Bound,
             Some(Some(node)) => BindOutcome::BoundElsewhere { node },
             Some(None) if how == 0 || self.target(order).is_none() => refused(),
             Some(None) => {
                 let i = self.target(order).expect("checked above");
                 let elsewhere = how == 1;
-                let node = if elsewhere { node_name(NODES) } else { order.node.clone() };
+                let node = if elsewhere { node_name(NODES) } else { (*order.node).clone() };
                 if let Some(pod) = self.pods.get_mut(&i) {
                     pod.node_name = Some(node.clone());
                     pod.gates = [].into();
@@ -302,7 +302,7 @@ impl Life {
             }
         }
         let slots = (0..cluster.n_slots() as u32).map(pellucid::model::NodeIdx);
-        let named = slots.filter(|n| !cluster.slot(*n).name.is_empty()).count();
+        let named = slots.filter(|n| !cluster.node_name(*n).is_empty()).count();
         assert_eq!(named, cluster.present().len(), "no slot is kept for a node that is gone");
     }
 
@@ -348,7 +348,7 @@ impl Life {
 /// Checks that a placement of ours stays within what the node offers of every requested resource.
 fn check_step(cluster: &Cluster, step: &Step) {
     let Outcome::Placed(placement) = &step.verdict.outcome else { return };
-    let node = cluster.find_node(&cluster.slot(placement.node).name).expect("the node exists");
+    let node = cluster.find_node(cluster.node_name(placement.node)).expect("the node exists");
     let columns = cluster.columns();
     let list = &step.pod.spec.requests.list;
     let fixed =

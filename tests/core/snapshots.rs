@@ -62,7 +62,7 @@ fn the_cycle_runs_on_a_root_and_decides_alike() {
     rows.run_global_filters(&of, &mut tally);
     let best = rows.top(&of, 3, &mut tally);
     let order = core.place(&p);
-    assert_eq!(snapshot.cluster.slot(best[0].node).name, order.node);
+    assert_eq!(*snapshot.cluster.node_name(best[0].node), *order.node);
     assert!(best[0].total >= best[1].total);
     // Changes on a copy of a snapshot's state do not affect the snapshot.
     let mut simulation = snapshot.cluster.fork();

@@ -80,7 +80,7 @@ fn from_scratch(world: &World, core: &Core) -> BTreeMap<String, Value> {
     let mut pods: BTreeMap<PodKey, Pod> = BTreeMap::new();
     for (_, record) in cluster.pods() {
         assert!(matches!(record.stage, Stage::Pending | Stage::Bound), "{}", record.pod.key);
-        let node: Option<Name> = record.node.map(|n| cluster.slot(n).name.clone());
+        let node: Option<Name> = record.node.map(|n| cluster.node_name(n).clone());
         let phase = if node.is_some() { PodPhase::Running } else { PodPhase::Pending };
         let pod = Pod { node_name: node, nominated_node: None, phase, ..(*record.pod).clone() };
         pods.insert(pod.key.clone(), pod);

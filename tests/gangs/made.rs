@@ -102,7 +102,7 @@ impl Core {
         match &self.scheduler.verdict(id).expect("it has a verdict").outcome {
             Outcome::Refused(refusal) | Outcome::Gated(refusal) => refusal.message().to_string(),
             Outcome::Placed(placement) => {
-                format!("on {}", self.scheduler.cluster().slot(placement.node).name)
+                format!("on {}", self.scheduler.cluster().node_name(placement.node))
             }
         }
     }

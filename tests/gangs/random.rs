@@ -203,7 +203,7 @@ impl Life {
             return;
         }
         let order = self.open.remove(i % self.open.len());
-        let node_is_there = self.nodes.iter().any(|n| *order.node == *format!("n{n}"));
+        let node_is_there = self.nodes.iter().any(|n| **order.node == *format!("n{n}"));
         let pod = self.pods.get_mut(&*order.pod.key.name).filter(|p| p.uid == order.pod.uid);
         let outcome = match (how, pod) {
             (_, None) => BindOutcome::Gone,
@@ -212,7 +212,7 @@ impl Life {
                 BindOutcome::Refused { status: 404, reason: "NotFound".into(), message: "no node".into() }
             }
             (_, Some(pod)) => {
-                pod.node_name = Some(order.node.clone());
+                pod.node_name = Some((*order.node).clone());
                 BindOutcome::Bound
             }
         };
@@ -226,7 +226,7 @@ impl Life {
         }
         let order = self.open[i % self.open.len()].clone();
         if let Some(pod) = self.pods.get_mut(&*order.pod.key.name).filter(|p| p.uid == order.pod.uid) {
-            pod.node_name = Some(order.node.clone());
+            pod.node_name = Some((*order.node).clone());
             pod.phase = PodPhase::Running;
             let pod = pod.clone();
             self.core.see(&pod);
@@ -437,7 +437,7 @@ fn equal_histories_end_alike() {
             core.see(&in_dialect(Dialect::Unicore, "g", &format!("g-{i}"), 500 * (1 + i % 3), terms(5)));
         }
         core.run();
-        let nodes: Vec<Arc<str>> = core.orders().iter().map(|o| Arc::from(&*o.node)).collect();
+        let nodes: Vec<Arc<str>> = core.orders().iter().map(|o| Arc::from(&**o.node)).collect();
         nodes
     };
     assert_eq!(run(), run());

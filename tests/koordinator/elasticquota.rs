@@ -315,7 +315,7 @@ impl Case {
         for effect in self.core.scheduler.take_effects() {
             match effect {
                 Effect::Evict(order) => drop(victims.insert(order.victim.key.name.to_string())),
-                Effect::Bind(order) => node = Some(order.node),
+                Effect::Bind(order) => node = Some((*order.node).clone()),
                 _ => {}
             }
         }

@@ -250,7 +250,7 @@ impl Case {
             self.with_results(pod, |results, ctx, tally| results.top_of(ctx, &nodes, usize::MAX, tally));
         let plugin = self.profile.score.iter().position(|e| e.plugin.name() == NAME).expect("it scores");
         for scored in &ours {
-            let name = self.core.scheduler.cluster().slot(scored.node).name.to_string();
+            let name = self.core.scheduler.cluster().node_name(scored.node).to_string();
             let weighted = scored.shares[plugin].map_or(0, |(_, _, weighted)| weighted);
             assert_eq!(json!(weighted), recorded[&name][NAME], "{}: {} on {name}", self.id, pod.key);
         }

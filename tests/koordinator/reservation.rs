@@ -128,7 +128,7 @@ impl Case {
         match &outcome {
             Outcome::Placed(placement) => {
                 let cluster = self.core.scheduler.cluster();
-                let node = cluster.slot(placement.node).name.to_string();
+                let node = cluster.node_name(placement.node).to_string();
                 compared.placed += 1;
                 let ties: BTreeSet<&str> = array(&step["tie"]).iter().map(text).collect();
                 if !ties.is_empty() {
@@ -188,7 +188,7 @@ impl Case {
         let mut ours: BTreeMap<String, (&str, BTreeSet<String>)> = BTreeMap::new();
         let mut passed = BTreeSet::new();
         for node in cluster.present() {
-            let name = cluster.slot(*node).name.to_string();
+            let name = cluster.node_name(*node).to_string();
             match NodeQuestion::new(cluster, *node).ask((0, &self.profile), id).expect("it is known") {
                 Answer::Takes => drop(passed.insert(name)),
                 Answer::Refuses(cause) => {
@@ -264,7 +264,7 @@ impl Case {
         let mut decisive: BTreeMap<String, i64> = BTreeMap::new();
         let place = self.profile.score.iter().position(|e| e.plugin.name() == NAME);
         for scored in question.scores() {
-            let node = cluster.slot(scored.node).name.to_string();
+            let node = cluster.node_name(scored.node).to_string();
             let shares = self.profile.score.iter().zip(&scored.shares);
             let known = shares.filter(|(e, _)| COMPARED.contains(&e.plugin.name()));
             let once = |e: &Enabled, (_, own, weighted): (i64, i64, i64)| {

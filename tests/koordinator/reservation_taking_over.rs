@@ -199,7 +199,7 @@ fn shares_of_a_reservation_are_scores_as_they_are_and_one_for_several_pods_has_n
         let mut all: Vec<(String, Option<i64>)> = Vec::new();
         for scored in question.scores() {
             let share = scored.shares[at].map(|(_, _, weighted)| weighted);
-            all.push((cluster.slot(scored.node).name.to_string(), share));
+            all.push((cluster.node_name(scored.node).to_string(), share));
         }
         all.sort();
         assert_eq!(all.into_iter().map(|(_, share)| share).collect::<Vec<_>>(), scores);

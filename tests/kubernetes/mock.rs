@@ -19,7 +19,7 @@ use pellucid::model::effect::{
     StatusOrder, WriteOutcome,
 };
 use pellucid::model::gang::{GroupCondition, GroupPhase, GroupStatus};
-use pellucid::model::{GangKey, Now, ObjectKind, Pod, PodKey};
+use pellucid::model::{GangKey, InPage, Now, ObjectKind, Pod, PodKey};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::{Notify, watch};
@@ -371,7 +371,7 @@ pub(crate) fn bind(id: u64, name: &str) -> Effect {
     Effect::Bind(BindOrder {
         id: EffectId(id),
         pod: Arc::new(Pod { key, uid, ..Pod::default() }),
-        node: "n1".into(),
+        node: InPage::alone("n1".into()),
         marks: None,
         attempt: 1,
     })

@@ -215,7 +215,7 @@ async fn check_end(sandbox: &Handle, leader: &mut Replica) {
     let snapshot = leader.until("all is bound and nothing assumed", is_settled).await;
     for (_, record) in snapshot.cluster.pods() {
         let key = &record.pod.key;
-        let ours = record.node.map(|node| snapshot.cluster.slot(node).name.to_string());
+        let ours = record.node.map(|node| snapshot.cluster.node_name(node).to_string());
         assert_eq!(ours, sandbox.node_of(&key.namespace, &key.name), "{key}");
     }
     check_nodes(sandbox);

@@ -125,7 +125,7 @@ impl Case {
         let scorers: Vec<&str> = self.profile.score.iter().map(|e| e.plugin.name()).collect();
         let mut compared = 0;
         for scored in ours {
-            let name = self.core.scheduler.cluster().slot(scored.node).name.to_string();
+            let name = self.core.scheduler.cluster().node_name(scored.node).to_string();
             let want = recorded[&name].as_object().expect("scores by plugin");
             for (plugin, share) in scorers.iter().zip(&scored.shares) {
                 let weighted = share.map(|(_, _, weighted)| weighted);
@@ -146,7 +146,7 @@ impl Case {
         let step = self.core.step().unwrap_or_else(|| panic!("{}: the target waits for us", self.id));
         match (step.verdict.outcome, self.result.get("message").and_then(Value::as_str)) {
             (Outcome::Placed(placement), None) => {
-                let node = &self.core.scheduler.cluster().slot(placement.node).name;
+                let node = self.core.scheduler.cluster().node_name(placement.node);
                 assert_eq!(placement.feasible as usize, self.feasible().len(), "{}", self.id);
                 let Some(totals) = self.result.get("totals").and_then(Value::as_object) else {
                     return assert_eq!(&**node, self.result["node"], "{}", self.id);

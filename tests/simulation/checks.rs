@@ -95,7 +95,7 @@ impl Checks {
         match &step.verdict.outcome {
             Outcome::Placed(placement) => {
                 let id = id.expect("a placed pod is in the state");
-                let name = &cluster.slot(placement.node).name;
+                let name = cluster.node_name(placement.node);
                 let node = cluster.find_node(name).expect("and so is its node");
                 self.counts.add("placed");
                 if before.nominated.contains(&id) {
@@ -161,7 +161,7 @@ impl Checks {
         let nomination =
             nomination.unwrap_or_else(|| panic!("{victim} is evicted for {preemptor}, not nominated"));
         let evicted = cluster.find_pod(victim).and_then(|v| cluster.pod(v)).expect("the victim is there");
-        let node = evicted.node.map(|n| &cluster.slot(n).name);
+        let node = evicted.node.map(|n| cluster.node_name(n));
         assert_eq!(node, Some(&nomination.node), "{victim} is evicted where {preemptor} goes");
         assert!(evicted.pod.priority < record.pod.priority, "{victim} is not below {preemptor}");
         assert!(!evicted.pod.deleting, "{victim} is on its way already");
@@ -323,7 +323,7 @@ fn places(cluster: &Cluster) {
         let taken = room::taken(pods.get(&slot).into_iter().flatten().copied());
         for (resource, name) in &offered {
             let have = columns.requested(slot, *resource);
-            assert_eq!(have, taken.get(name), "{name} of {}", cluster.slot(slot).name);
+            assert_eq!(have, taken.get(name), "{name} of {}", cluster.node_name(slot));
         }
     }
 }

@@ -85,7 +85,7 @@ impl World {
         };
         let (node, deleting) = (stored.pod.node_name.clone(), stored.pod.deleting);
         match node {
-            Some(node) if node == order.node => self.bind_done(&order, BindOutcome::Bound),
+            Some(node) if node == *order.node => self.bind_done(&order, BindOutcome::Bound),
             Some(node) => self.bind_done(&order, BindOutcome::BoundElsewhere { node }),
             None if deleting || conflict => self.bind_done(&order, refused(409, "Conflict")),
             None if tries >= TRIES => self.bind_done(&order, refused(0, "NoAnswer")),

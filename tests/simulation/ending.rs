@@ -132,7 +132,7 @@ impl World {
         for pod in self.api.pods.values().map(|s| &s.pod).filter(|p| relevant(p)) {
             let record = cluster.find_pod(&pod.key).and_then(|id| cluster.pod(id));
             let record = record.unwrap_or_else(|| panic!("{} is not in the state", pod.key));
-            let node = record.node.map(|node| &cluster.slot(node).name);
+            let node = record.node.map(|node| cluster.node_name(node));
             assert_eq!((&record.pod.uid, node), (&pod.uid, pod.node_name.as_ref()), "{}", pod.key);
             n += 1;
         }
@@ -158,7 +158,7 @@ impl World {
                 assert_eq!(cluster.columns().requested(slot, resource), 0);
             }
         }
-        let named = (0..cluster.n_slots() as u32).map(NodeIdx).filter(|n| !cluster.slot(*n).name.is_empty());
+        let named = (0..cluster.n_slots() as u32).map(NodeIdx).filter(|n| !cluster.node_name(*n).is_empty());
         assert_eq!(named.count(), cluster.present().len(), "no slot is kept for a node that is gone");
         self.checks.count_preemptions(cluster);
         assert!(self.statuses.is_empty(), "status orders wait for nobody");

@@ -374,7 +374,7 @@ fn describe(cluster: &Cluster, step: &Step) -> String {
     use pellucid::recording::Outcome;
     let outcome = match &step.verdict.outcome {
         Outcome::Placed(placement) => {
-            let node = &cluster.slot(placement.node).name;
+            let node = cluster.node_name(placement.node);
             format!("to {node} {:?} {}", placement.score, placement.feasible)
         }
         Outcome::Refused(refusal) | Outcome::Gated(refusal) => format!("refused: {}", refusal.message()),

@@ -359,7 +359,7 @@ impl Live {
         let cluster = self.core.scheduler.cluster();
         let record = cluster.pod(cluster.find_pod(&pod_key(key))?)?;
         let node = record.node.filter(|_| record.stage != Stage::Waiting)?;
-        Some(cluster.slot(node).name.to_string())
+        Some(cluster.node_name(node).to_string())
     }
 
     /// Returns the places of several pods.

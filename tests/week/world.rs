@@ -258,7 +258,7 @@ impl World {
                     self.counts.refused_bindings += 1;
                     refused()
                 } else {
-                    self.after(1, Action::Bound(order.pod.key.clone(), order.node));
+                    self.after(1, Action::Bound(order.pod.key.clone(), (*order.node).clone()));
                     BindOutcome::Bound
                 };
                 self.core.apply(Input::Report(EffectReport::BindSent { id, uid: uid.clone() }));

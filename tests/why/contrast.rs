@@ -29,7 +29,7 @@ fn without(snapshot: &pellucid::cycle::Snapshot, plugin: &str, key: &str) -> Opt
     let (namespace, name) = key.split_once('/').expect("a key");
     let id = snapshot.cluster.find_pod(&PodKey::new(namespace, name))?;
     match Question::ask(&snapshot.cluster, &profile, id)?.decision() {
-        Decision::Place(placement) => Some(snapshot.cluster.slot(placement.node).name.to_string()),
+        Decision::Place(placement) => Some(snapshot.cluster.node_name(placement.node).to_string()),
         Decision::Refuse(_) => None,
     }
 }
@@ -126,7 +126,7 @@ fn roomy(name: &str, milli_cpu: i64) -> Node {
 fn a_placed_pod_is_compared_as_if_it_were_not_there() {
     let mut core = core_with(&[roomy("big", 8000), roomy("small", 4000)]);
     let p = pod("p", 1000);
-    assert_eq!(&*core.place(&p).node, "big");
+    assert_eq!(core.place(&p).node.as_str(), "big");
     let body = ask(&mut core, "/apis/v1/explain/placements/ns/p?versus=small");
     assert_eq!((text(&body, "/outcome"), text(&body, "/basis")), ("LowerScore", "placed"));
     assert_eq!((text(&body, "/chosen"), text(&body, "/versus")), ("big", "small"));
@@ -167,7 +167,7 @@ fn what_is_not_there_or_the_same_is_refused() {
 fn the_plugin_that_decides_is_named_and_so_are_those_against_it() {
     let taint = Taint { key: "k".into(), value: "".into(), effect: TaintEffect::PreferNoSchedule };
     let mut core = core_with(&[Node { taints: [taint].into(), ..roomy("big", 8000) }, roomy("small", 4000)]);
-    assert_eq!(&*core.place(&pod("p", 1000)).node, "small");
+    assert_eq!(core.place(&pod("p", 1000)).node.as_str(), "small");
     let body = ask(&mut core, "/apis/v1/explain/placements/ns/p?versus=big");
     assert_eq!(body["decisive"], json!(["TaintToleration"]));
     assert!(list(&body, "/opposing").contains(&json!("NodeResourcesFit")), "{body}");
@@ -247,7 +247,7 @@ fn a_sampled_search_may_pass_a_better_node_by() {
     core.see_node(&best);
     for i in 0..10 {
         let p = pod(&format!("p{i}"), 1000);
-        if &*core.place(&p).node != "best" {
+        if core.place(&p).node.as_str() != "best" {
             let body = ask(&mut core, &format!("/apis/v1/explain/placements/ns/p{i}?versus=best"));
             assert_eq!(text(&body, "/outcome"), "NotSampled", "{body}");
             passed_by = true;

@@ -59,7 +59,7 @@ impl Objects {
             if let Some(node) = node
                 && let Some(pod) = objects.pending.remove(&key)
             {
-                let node_name = Some(cluster.slot(node).name.clone());
+                let node_name = Some(cluster.node_name(node).clone());
                 objects.placed.insert(key, Pod { node_name, ..pod });
             }
         }

@@ -94,5 +94,5 @@ pub(crate) fn ours(core: &Core, is: impl Fn(&pellucid::cluster::PodRecord) -> bo
 /// Returns the names of all nodes, sorted.
 pub(crate) fn nodes(core: &Core) -> Vec<String> {
     let cluster = core.scheduler.cluster();
-    cluster.by_name().iter().map(|node| cluster.slot(*node).name.to_string()).collect()
+    cluster.by_name().iter().map(|node| cluster.node_name(*node).to_string()).collect()
 }

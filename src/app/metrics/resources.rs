@@ -35,7 +35,7 @@ pub fn render(snapshot: &Snapshot) -> String {
             let labels = Labels {
                 namespace: record.pod.key.namespace.to_string(),
                 pod: record.pod.key.name.to_string(),
-                node: record.node.map(|n| snapshot.cluster.slot(n).name.to_string()).unwrap_or_default(),
+                node: record.node.map(|n| snapshot.cluster.node_name(n).to_string()).unwrap_or_default(),
                 scheduler: record.pod.scheduler_name.to_string(),
                 priority: record.pod.priority.to_string(),
                 resource: resource.to_string(),

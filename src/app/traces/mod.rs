@@ -186,13 +186,13 @@ impl CoreTraces {
 
 #[cfg(test)]
 mod tests {
-    use pellucid_model::{Pod, PodKey};
+    use pellucid_model::{InPage, Pod, PodKey};
 
     use super::*;
 
     fn order(id: u64) -> BindOrder {
         let pod = Arc::new(Pod { key: PodKey::new("ns", "p"), uid: "u".into(), ..Pod::default() });
-        BindOrder { id: EffectId(id), pod, node: Name::new("n"), marks: None, attempt: 7 }
+        BindOrder { id: EffectId(id), pod, node: InPage::alone(Name::new("n")), marks: None, attempt: 7 }
     }
 
     fn at(seconds: u64) -> Now {

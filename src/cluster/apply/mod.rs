@@ -130,7 +130,7 @@ impl Cluster {
         let Some(old) = old else {
             let at = self.present.partition_point(|n| *n < idx);
             Arc::make_mut(&mut self.present).insert(at, idx);
-            let at = self.by_name.partition_point(|n| self.nodes[n.index()].name < node.name);
+            let at = self.by_name.partition_point(|n| *self.node_name(*n) < node.name);
             Arc::make_mut(&mut self.by_name).insert(at, idx);
             self.set_allocatable(idx, &ResourceList::default(), &node.allocatable, out);
             self.node_derived(idx, None, Some(&node), out);
@@ -217,7 +217,7 @@ impl Cluster {
     pub fn reset_nodes(&mut self, nodes: Vec<Arc<Node>>, bad: Vec<Quarantined>, out: &mut Vec<ClusterEvent>) {
         let live: FxHashSet<Name> = nodes.iter().map(|n| n.name.clone()).collect();
         let mut gone: Vec<Name> =
-            self.present.iter().map(|n| self.slot(*n).name.clone()).filter(|n| !live.contains(n)).collect();
+            self.present.iter().map(|n| self.node_name(*n).clone()).filter(|n| !live.contains(n)).collect();
         gone.sort();
         for name in &gone {
             self.delete_node(name, out);

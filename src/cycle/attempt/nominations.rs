@@ -245,6 +245,6 @@ pub(crate) fn nominees(
         return SmallVec::new();
     }
     let claimant = Claimant { id, pod, group };
-    let on_node = nominator.on(&cluster.slot(node).name).iter().copied();
+    let on_node = nominator.on(cluster.node_name(node)).iter().copied();
     on_node.filter(|other| claimant.concedes_to(cluster, *other)).collect()
 }

@@ -80,7 +80,7 @@ impl Scheduler {
     /// gang's pending members, ahead of other units of its priority, because the bound members need it.
     pub(crate) fn give_up(&mut self, id: PodId, now: Now) {
         let pod = self.cluster.pod(id).map(|r| r.pod.clone());
-        let place = self.cluster.pod(id).and_then(|r| r.node).map(|n| self.cluster.slot(n).name.clone());
+        let place = self.cluster.pod(id).and_then(|r| r.node).map(|n| self.cluster.node_name(n).clone());
         if let (Some(pod), Some(node)) = (&pod, place) {
             self.record_event((id, &pod.key), &node, FlightEvent::Released, now);
             // The place may have been announced.

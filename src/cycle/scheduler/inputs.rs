@@ -204,7 +204,7 @@ impl Scheduler {
         // Comes first: the unit may have ended already if the binder found the pod bound by another scheduler.
         self.close_preemption(id, now);
         let Some(unit) = self.queue.unit_of(id) else { return };
-        let (pod, name) = (self.cluster.pod(id).map(|r| r.pod.clone()), self.cluster.slot(node).name.clone());
+        let (pod, name) = (self.cluster.pod(id).map(|r| r.pod.clone()), self.cluster.node_name(node).clone());
         if let Some(pod) = &pod {
             self.record_event((id, &pod.key), &name, FlightEvent::Bound, now);
         }

@@ -247,7 +247,7 @@ impl Scheduler {
 
     /// Returns the name of the node that a verdict chose.
     pub fn chosen(&self, verdict: &Verdict) -> Option<&Name> {
-        verdict.placement().map(|placement| &self.cluster.slot(placement.node).name)
+        verdict.placement().map(|placement| self.cluster.node_name(placement.node))
     }
 
     /// Whether [`step`](Self::step) has something to do.

@@ -186,7 +186,7 @@ impl Scheduler {
     fn announce_place(&mut self, id: PodId) {
         let Some(record) = self.cluster.pod(id) else { return };
         let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };
-        let node = self.cluster.slot(node).name.clone();
+        let node = self.cluster.node_name(node).clone();
         if self.cluster.nominator().written(id, pod.nominated_node.as_ref()) != Some(&node) {
             self.order_nomination(&pod, Some(node));
         }
@@ -258,7 +258,7 @@ impl Scheduler {
         let Some(record) = self.cluster.pod(id) else { return };
         let (pod, Some(node)) = (record.pod.clone(), record.node) else { return };
         let marks = due_marks_of(&record.holds);
-        let node = self.cluster.slot(node).name.clone();
+        let node = self.cluster.node_name_in_page(node);
         self.cluster.set_stage(id, Stage::Permitted);
         let effect = self.in_flight.next_effect_id();
         self.in_flight.bindings.insert(effect, (id, entry.unit));

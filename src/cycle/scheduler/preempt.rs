@@ -354,9 +354,9 @@ impl Scheduler {
 
     /// Ends the nomination of a pod that has a place or is gone. Wakes units that the nomination kept out, unless the
     /// pod is on that node.
-    pub(crate) fn consume_nomination(&mut self, id: PodId, pod: &Arc<Pod>, node: Option<&Name>, now: Now) {
-        let nomination = self.cluster.nominator_mut().end(id);
-        if let Some(nomination) = nomination.filter(|n| Some(&n.node) != node) {
+    pub(crate) fn consume_nomination(&mut self, id: PodId, pod: &Arc<Pod>, node: Option<NodeIdx>, now: Now) {
+        let Some(nomination) = self.cluster.nominator_mut().end(id) else { return };
+        if node.map(|node| self.cluster.node_name(node)) != Some(&nomination.node) {
             self.wake(&ClusterEvent::NominationEnded { pod: pod.clone(), node: nomination.node }, now);
         }
     }
@@ -364,7 +364,7 @@ impl Scheduler {
     /// Wakes nominated pods of higher priority after a pod left their node. They may have been postponed because that
     /// pod was terminating, whatever events the plugins that refused them listen to.
     pub(crate) fn wake_nominees(&mut self, gone: &Pod, node: NodeIdx, now: Now) {
-        let nominees = self.cluster.nominator().on(&self.cluster.slot(node).name);
+        let nominees = self.cluster.nominator().on(self.cluster.node_name(node));
         let is_higher = |id: &&PodId| self.cluster.pod(**id).is_some_and(|r| r.pod.priority > gone.priority);
         let units: Vec<UnitId> =
             nominees.iter().filter(is_higher).filter_map(|id| self.queue.unit_of(*id)).collect();
@@ -390,7 +390,7 @@ impl Scheduler {
     /// Closes the preemption of a pod that was placed or is gone.
     pub(crate) fn close_preemption(&mut self, id: PodId, now: Now) {
         let Some(preemption) = self.cluster.preemptions().of(id) else { return };
-        let node = self.cluster.pod(id).and_then(|r| r.node).map(|n| &self.cluster.slot(n).name);
+        let node = self.cluster.pod(id).and_then(|r| r.node).map(|n| self.cluster.node_name(n));
         let end = match node {
             None => End::PreemptorGone,
             Some(node) if *node == preemption.node => End::Bound,

@@ -169,8 +169,7 @@ impl Scheduler {
             }
         };
         self.cluster.commit(overlay);
-        let node = self.cluster.slot(placement.node).name.clone();
-        self.consume_nomination(pod_id, pod, Some(&node), now);
+        self.consume_nomination(pod_id, pod, Some(placement.node), now);
         self.records.counters.placed += 1;
         if self.shadow.is_some() {
             self.hold_in_shadow(pod_id, now);

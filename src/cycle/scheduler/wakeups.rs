@@ -111,7 +111,7 @@ fn object(cluster: &Cluster, event: &ClusterEvent) -> EventObject {
     let pod = |id| cluster.pod(id).map_or(EventObject::Nothing, |r| EventObject::Pod(r.pod.key.clone()));
     match event {
         ClusterEvent::NodeAdded(node) | ClusterEvent::NodeUpdated { node, .. } => {
-            EventObject::Node(cluster.slot(*node).name.clone())
+            EventObject::Node(cluster.node_name(*node).clone())
         }
         ClusterEvent::NodeRemoved(_, name) => EventObject::Node(name.clone()),
         ClusterEvent::PodBound { id, .. }

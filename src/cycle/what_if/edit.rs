@@ -337,7 +337,7 @@ fn moved(cluster: &Cluster, key: &PodKey, to: &Name) -> Result<Vec<Input>, Strin
     let record = cluster.pod(id).ok_or_else(|| format!("{key}: there is no such pod"))?;
     match record.node {
         None => return Err(format!("{key}: the pod has no place; only placed pods can be moved")),
-        Some(node) if cluster.slot(node).name == *to => return Err(format!("{key}: the pod is on {to}")),
+        Some(node) if cluster.node_name(node) == to => return Err(format!("{key}: the pod is on {to}")),
         Some(_) => {}
     }
     let mut pod = replacement(&record.pod);

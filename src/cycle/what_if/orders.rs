@@ -56,7 +56,7 @@ impl Simulation {
         let record = cluster.find_pod(&victim).and_then(|id| cluster.pod(id));
         let stands_for = record.and_then(|record| record.pod.stands_for.clone());
         let node = record.and_then(|record| record.node);
-        let node = node.map(|node| cluster.slot(node).name.clone()).unwrap_or_default();
+        let node = node.map(|node| cluster.node_name(node).clone()).unwrap_or_default();
         if evict {
             self.remove(&victim);
         }
@@ -98,7 +98,7 @@ impl Simulation {
         let Some(Some(Ok(pod))) = object.map(|object| &object.pod) else { return };
         let node = cluster.find_pod(&pod.key).and_then(|id| cluster.pod(id)?.node);
         if let Some(node) = node.filter(|_| self.asked.contains(&pod.key)) {
-            self.ended.insert(pod.key.clone(), cluster.slot(node).name.clone());
+            self.ended.insert(pod.key.clone(), cluster.node_name(node).clone());
         }
     }
 
@@ -110,7 +110,7 @@ impl Simulation {
             for victim in preemption.victims.iter().filter(|v| v.state.is_awaited() && which(v)) {
                 let record = cluster.pod(victim.pod).filter(|record| record.pod.uid == victim.uid);
                 let Some(node) = record.and_then(|record| record.node) else { continue };
-                let node = cluster.slot(node).name.clone();
+                let node = cluster.node_name(node).clone();
                 let (pod, preemptor) = (victim.key.clone(), preemption.preemptor.clone());
                 going.push(Evicted { pod, stands_for: victim.stands_for.clone(), node, preemptor });
             }

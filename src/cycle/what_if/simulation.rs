@@ -365,7 +365,7 @@ impl Simulation {
         };
         match (record.node, self.scheduler.last_attempt(id).refusal()) {
             (Some(node), _) => Fate::Placed {
-                node: &cluster.slot(node).name,
+                node: cluster.node_name(node),
                 stage: self.stages.get(key).copied().unwrap_or(record.stage),
                 placement: self.scheduler.verdict(id).and_then(|verdict| verdict.placement()),
             },

@@ -57,7 +57,7 @@ fn state(snapshot: &Snapshot, redact: bool) -> State {
     records.sort_by(|(_, a), (_, b)| a.pod.key.cmp(&b.pod.key));
     let pods = records.iter().inspect(|_| cancellation::check()).map(|(_, record)| PlacedPod {
         pod: if redact { redacted(snapshot, &record.pod) } else { record.pod.clone() },
-        node: record.node.map(|node| cluster.slot(node).name.clone()),
+        node: record.node.map(|node| cluster.node_name(node).clone()),
         stage: record.stage.as_str().into(),
         since: record.node.map(|_| nanos(record.since)),
         marks: record.pod.node_name.is_none().then(|| marks_of(&record.holds)).flatten(),
@@ -204,7 +204,7 @@ fn past_verdict(
 ) -> PastVerdict {
     let (outcome, node, refusal) = match &verdict.outcome {
         Outcome::Placed(placement) => {
-            ("Placed", Some(snapshot.cluster.slot(placement.node).name.clone()), None)
+            ("Placed", Some(snapshot.cluster.node_name(placement.node).clone()), None)
         }
         Outcome::Refused(refusal) => ("Refused", None, Some(refusal)),
         Outcome::Gated(refusal) => ("Gated", None, Some(refusal)),

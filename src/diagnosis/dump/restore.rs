@@ -170,7 +170,7 @@ pub fn decide(scheduler: &mut Scheduler, dump: &Dump, pod: &PodKey) -> Result<De
     let verdict = scheduler.decide_again(pod, now)?;
     let (outcome, node, message) = match &verdict.outcome {
         Outcome::Placed(placement) => {
-            let node = &scheduler.cluster().slot(placement.node).name;
+            let node = scheduler.cluster().node_name(placement.node);
             ("Placed", Some(node.to_string()), format!("it goes to {node}"))
         }
         Outcome::Refused(refusal) => ("Refused", None, refusal.message().to_string()),

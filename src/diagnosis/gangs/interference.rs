@@ -157,7 +157,7 @@ fn edge(
         for (resource, amount) in taken {
             *amounts.entry(resource.to_string()).or_default() += amount;
         }
-        nodes.push(snapshot.cluster.slot(*node).name.to_string());
+        nodes.push(snapshot.cluster.node_name(*node).to_string());
         there.push(*record);
         since = since.into_iter().chain(at.map(|at| at.monotonic)).min();
     }

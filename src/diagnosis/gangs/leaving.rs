@@ -183,7 +183,7 @@ impl Pods<'_> {
         }
         offers.sort_by(|a, b| {
             let ratio = |o: &Offer, other: &Offer| o.gains[o.best - 1] * other.best as i64;
-            let name = |o: &Offer| self.cluster.slot(o.node).name.clone();
+            let name = |o: &Offer| self.cluster.node_name(o.node).clone();
             ratio(b, a).cmp(&ratio(a, b)).then(a.best.cmp(&b.best)).then_with(|| name(a).cmp(&name(b)))
         });
         let mut chosen = Vec::new();

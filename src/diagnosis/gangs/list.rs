@@ -62,7 +62,7 @@ fn facts<'s>(snapshot: &'s Snapshot, gang: &'s Gang, list: &List, now: Now) -> F
     }
     if list.reads(Attribute::Node) {
         let nodes = gang.members.keys().filter_map(|id| snapshot.cluster.pod(*id)?.node);
-        facts.nodes = nodes.map(|node| &*snapshot.cluster.slot(node).name).collect();
+        facts.nodes = nodes.map(|node| snapshot.cluster.node_name(node).as_str()).collect();
         facts.nodes.sort_unstable();
     }
     if list.reads(Attribute::Stage) || list.reads(Attribute::Reason) {

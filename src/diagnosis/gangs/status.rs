@@ -202,7 +202,7 @@ impl MemberView<'_> {
         };
         let Some((id, record, member)) = self.live else { return body };
         body.stage = record.stage.as_str().into();
-        body.node = record.node.map(|n| snapshot.cluster.slot(n).name.to_string());
+        body.node = record.node.map(|n| snapshot.cluster.node_name(n).to_string());
         body.since = member.since.map(|at| rfc3339(at.wall));
         body.deadline = member.deadline.map(|at| rfc3339(now.wall_at(at)));
         if record.node.is_none() {

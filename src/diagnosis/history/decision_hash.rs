@@ -64,7 +64,7 @@ pub(super) fn hash_of_refusal((namespace, name): (&str, &str), refusal: &Refusal
 /// Returns the hash of an attempt's outcome for a pod of this cluster.
 pub(crate) fn hash_of_outcome(cluster: &Cluster, pod: (&str, &str), outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Placed(placement) => hash_of_placement(pod, &cluster.slot(placement.node).name),
+        Outcome::Placed(placement) => hash_of_placement(pod, cluster.node_name(placement.node)),
         Outcome::Refused(refusal) | Outcome::Gated(refusal) => hash_of_refusal(pod, refusal),
     }
 }

@@ -118,11 +118,11 @@ fn add(line: &mut NodeLine, codes: &[&'static str], pods: usize) {
 fn line(snapshot: &Snapshot, idx: NodeIdx) -> NodeLine {
     let slot = snapshot.cluster.slot(idx);
     let node = slot.node.as_deref();
-    let nominated = snapshot.cluster.nominator().on(&slot.name).iter();
+    let nominated = snapshot.cluster.nominator().on(snapshot.cluster.node_name(idx)).iter();
     let nominated = nominated.filter_map(|id| snapshot.cluster.pod(*id)).filter(|r| r.node.is_none());
     let amounts = free(snapshot, idx).into_iter();
     NodeLine {
-        name: slot.name.to_string(),
+        name: snapshot.cluster.node_name(idx).to_string(),
         ready: node.is_some_and(|node| node.ready),
         unschedulable: node.is_some_and(|node| node.unschedulable),
         taints: node.into_iter().flat_map(|node| node.taints.iter()).map(taint).collect(),

@@ -130,12 +130,12 @@ pub(crate) fn exhaustive(
     let group = |((mask, fixed), nodes): (&(u64, u64), &Vec<NodeIdx>)| MaskGroup {
         failed: all_failed(masks, *mask, *fixed),
         count: nodes.len(),
-        example_nodes: nodes.iter().take(3).map(|n| cluster.slot(*n).name.to_string()).collect(),
+        example_nodes: nodes.iter().take(3).map(|n| cluster.node_name(*n).to_string()).collect(),
     };
     body.groups = groups.iter().map(group).collect();
     body.groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.failed.cmp(&b.failed)));
     let one = |node: &NodeIdx| {
-        let name = cluster.slot(*node).name.to_string();
+        let name = cluster.node_name(*node).to_string();
         let failed = all_failed(masks, masks.of(*node), masks.fixed_of(*node));
         let details = asked.details(now).of_failed(masks.requirements(masks.of(*node)), *node);
         (name, NodeRequirements { failed, details })

@@ -245,7 +245,7 @@ fn measure(asked: &PodRequirements<'_>, node: NodeIdx, requirement: &Requirement
 }
 
 fn name<'a>(asked: &'a PodRequirements<'_>, node: NodeIdx) -> &'a Name {
-    &asked.cluster.slot(node).name
+    asked.cluster.node_name(node)
 }
 
 /// Lists the `k` nodes nearest to taking a pod. Fails when the pod is unknown or not ours to place.

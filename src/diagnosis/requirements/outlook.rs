@@ -187,7 +187,7 @@ fn one_node(snapshot: &Snapshot, asked: &PodRequirements<'_>, now: Now) -> Optio
     for near in free.take(MOST_NODES) {
         cancellation::check();
         let Some(leave) = victims_among(&asked.cluster, asked, near.node) else { continue };
-        let name = &asked.cluster.slot(near.node).name;
+        let name = asked.cluster.node_name(near.node);
         if verified(snapshot, asked, &leave, name, now) {
             return Some(leaving(&snapshot.cluster, name, &leave));
         }
@@ -357,7 +357,7 @@ impl<'a> Emptied<'a> {
             let placed = self.asked.cluster.pods().filter(|(_, r)| r.node.is_some() && r.pod.can_leave());
             let all: Vec<PodKey> =
                 placed.map(|(_, r)| r.pod.key.clone()).filter(|key| !stay.contains(key)).collect();
-            let name = &state.cluster.slot(*node).name;
+            let name = state.cluster.node_name(*node);
             if verified(snapshot, self.asked, &all, name, now) {
                 return Some(of(
                     NOT_NOW,

@@ -26,8 +26,8 @@ pub(crate) fn list(snapshot: &Snapshot, list: &List, now: Now) -> NodeList {
 /// Returns the nodes of a page.
 pub(crate) fn page(snapshot: &Snapshot, list: &List) -> Page<NodeIdx> {
     list.page(snapshot.cluster.by_name().iter().copied(), |node| {
-        let slot = snapshot.cluster.slot(*node);
-        Facts { name: &slot.name, labels: slot.node.as_ref().map(|node| &node.labels), ..Facts::default() }
+        let labels = snapshot.cluster.node(*node).map(|node| &node.labels);
+        Facts { name: snapshot.cluster.node_name(*node), labels, ..Facts::default() }
     })
 }
 
@@ -49,14 +49,14 @@ fn summary(snapshot: &Snapshot, idx: NodeIdx) -> NodeSummary {
     let columns = snapshot.cluster.columns();
     let amounts = |of: &dyn Fn(ResourceIdx) -> i64| amounts(snapshot, idx, of);
     NodeSummary {
-        name: slot.name.to_string(),
+        name: snapshot.cluster.node_name(idx).to_string(),
         ready: slot.node.as_ref().is_some_and(|n| n.ready),
         unschedulable: slot.node.as_ref().is_some_and(|n| n.unschedulable),
         pods: slot.pods.len(),
         allocatable: amounts(&|r| columns.allocatable(idx, r)),
         requested: amounts(&|r| columns.requested(idx, r)),
         reserved: reserved(snapshot, idx),
-        nominated: nominated(snapshot, &slot.name),
+        nominated: nominated(snapshot, snapshot.cluster.node_name(idx)),
         free: amounts(&|r| columns.free(idx, r)),
         left_out: left_out(snapshot, slot.node.as_deref()),
     }

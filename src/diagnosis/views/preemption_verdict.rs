@@ -24,7 +24,7 @@ pub(super) fn of(
         return say("PreemptionUnderWay", body.summary.clone());
     }
     if let Some(node) = record.node {
-        let node = &snapshot.cluster.slot(node).name;
+        let node = snapshot.cluster.node_name(node);
         return match took_it.filter(|last| *last.node == **node && *last.uid == *record.pod.uid) {
             Some(last) => {
                 let victims = last.victims.len();

@@ -68,7 +68,7 @@ pub(crate) fn compare_nodes(
         return Err(bad("NoOtherNode", format!("there is no other node to compare with for pod {key}")));
     };
     if chosen == Some(versus) {
-        let node = &snapshot.cluster.slot(versus).name;
+        let node = snapshot.cluster.node_name(versus);
         let message = format!("parameter `versus` names {node}, which is the node of pod {key}");
         return Err(bad("SameNode", message));
     }
@@ -105,7 +105,7 @@ fn runner_up(snapshot: &Snapshot, scores: &[Scored], chosen: Option<NodeIdx>) ->
 
 impl Sides<'_> {
     fn name(&self, node: NodeIdx) -> String {
-        self.snapshot.cluster.slot(node).name.to_string()
+        self.snapshot.cluster.node_name(node).to_string()
     }
 
     fn compare(&self, question: &Question<'_>, scores: &[Scored], now: Now) -> Contrast {

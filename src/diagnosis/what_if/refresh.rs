@@ -47,7 +47,7 @@ pub(crate) fn refresh(
             details.add_to(&mut body.node_groups, refusal);
         }
         Decision::Place(placement) => {
-            let node = snapshot.cluster.slot(placement.node).name.to_string();
+            let node = snapshot.cluster.node_name(placement.node).to_string();
             let why =
                 why_there(placement).unwrap_or_else(|| "the only feasible node that was looked at".into());
             let wait = unit.map(|unit| waits_for(unit, now)).unwrap_or_default();

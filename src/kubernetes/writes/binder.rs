@@ -61,7 +61,7 @@ impl Binder {
                 class @ (ErrorClass::Refresh | ErrorClass::Unknown) => {
                     match self.resolve(order, &error).await? {
                         PodReadback::Gone => return Some(BindOutcome::Gone),
-                        PodReadback::There { node: Some(node), .. } if node == order.node => {
+                        PodReadback::There { node: Some(node), .. } if node == *order.node => {
                             return Some(BindOutcome::Bound);
                         }
                         PodReadback::There { node: Some(node), .. } => {

@@ -8,6 +8,36 @@ use std::sync::Arc;
 /// Elements per page. Equal to the bits of a mask word, so page `p` corresponds to word `p` of a node mask.
 pub const PAGE: usize = 64;
 
+/// An element and the page that it lies in. Taking one counts a user of the page and does not touch what the element owns,
+/// which may lie far away.
+#[derive(Clone, Debug)]
+pub struct InPage<T> {
+    page: Arc<[T; PAGE]>,
+    at: usize,
+}
+
+impl<T: Default> InPage<T> {
+    /// Puts an element into a page of its own.
+    pub fn alone(element: T) -> Self {
+        let mut element = Some(element);
+        Self { page: Arc::new(std::array::from_fn(|_| element.take().unwrap_or_default())), at: 0 }
+    }
+}
+
+impl<T: std::fmt::Display> std::fmt::Display for InPage<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T> std::ops::Deref for InPage<T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.page[self.at]
+    }
+}
+
 /// A growable array of `T` in copy-on-write pages.
 #[derive(Clone, Debug, Default)]
 pub struct Pages<T> {
@@ -38,6 +68,13 @@ impl<T: Clone + Default> Pages<T> {
     #[inline]
     pub fn get_mut(&mut self, i: usize) -> Option<&mut T> {
         if i < self.len { Some(&mut Arc::make_mut(&mut self.pages[i / PAGE])[i % PAGE]) } else { None }
+    }
+
+    /// Returns the element at `i` with its page. Panics beyond the end. The page is copied when it is written to while the
+    /// element is in use, so this is for elements that hardly ever change.
+    #[inline]
+    pub fn in_page(&self, i: usize) -> InPage<T> {
+        InPage { page: self.pages[i / PAGE].clone(), at: i % PAGE }
     }
 
     /// Makes the array at least `len` long; new slots hold the default value.

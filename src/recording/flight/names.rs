@@ -75,7 +75,7 @@ impl<'a> Names<'a> {
         let now = || self.cluster.pod(pod).map(|record| [&*record.pod.key.namespace, &*record.pod.key.name]);
         let [namespace, name] = self.former(Slot::Pod(pod), entry.id).or_else(now).unwrap_or_default();
         let former = self.former(Slot::Node(node), entry.id).map(|[_, name]| name);
-        [namespace, name, former.unwrap_or_else(|| &self.cluster.slot(node).name)]
+        [namespace, name, former.unwrap_or_else(|| self.cluster.node_name(node))]
     }
 
     /// Returns namespace and name of the pod or gang that an entry is about.

@@ -68,7 +68,7 @@ pub(crate) fn lines(cluster: &Cluster, answer: &Answer) -> Vec<String> {
         Answer::Refused(cause) => vec![format!("* {}", text(cause))],
         Answer::PerNode(nodes) => {
             let verdict = |cause: &Option<Cause>| cause.as_ref().map_or("ok".to_owned(), text);
-            nodes.iter().map(|(n, cause)| format!("{} {}", cluster.slot(*n).name, verdict(cause))).collect()
+            nodes.iter().map(|(n, cause)| format!("{} {}", cluster.node_name(*n), verdict(cause))).collect()
         }
     }
 }

@@ -73,7 +73,7 @@ const WAITING: [&str; 5] = ["claims=c0", "claims=c1", "claims=c2,c3", "disks=ebs
 /// Returns which nodes a plugin accepts for a pod.
 fn accepted(name: &str, cluster: &Cluster, waiting: &str) -> BTreeMap<Name, bool> {
     let spec = pod(&format!("pod w {waiting}")).spec;
-    let names = || cluster.by_name().iter().map(|n| cluster.slot(*n).name.clone());
+    let names = || cluster.by_name().iter().map(|n| cluster.node_name(*n).clone());
     match ask(&*plugin(name), cluster, &spec) {
         Answer::Skip => names().map(|name| (name, true)).collect(),
         Answer::Refused(_) => names().map(|name| (name, false)).collect(),
@@ -88,7 +88,7 @@ fn seen(cluster: &Cluster) -> Vec<Value> {
         for endpoint in factory.endpoints() {
             let by_node = endpoint.path.contains(":nodeName");
             let names =
-                cluster.by_name().iter().filter(|_| by_node).map(|n| cluster.slot(*n).name.to_string());
+                cluster.by_name().iter().filter(|_| by_node).map(|n| cluster.node_name(*n).to_string());
             let mut params: Vec<_> = names.map(|n| PathParams::from([("nodeName".to_owned(), n)])).collect();
             if !endpoint.path.contains(':') {
                 params.push(PathParams::new());
@@ -202,7 +202,7 @@ proptest! {
             let spec = cluster.pod(id).unwrap().pod.spec.clone();
             let Answer::PerNode(answers) = ask(&*plugin(NAME), &cluster, &spec) else { panic!("claims exist") };
             let Some((node, _)) = answers.into_iter().find(|(_, cause)| cause.is_none()) else { continue };
-            let node = cluster.slot(node).name.to_string();
+            let node = cluster.node_name(node).to_string();
             prop_assert!(reserve(&mut cluster, id, &node).is_ok(), "what Filter found, Reserve finds");
             check(&cluster)?;
             if *gives_up {

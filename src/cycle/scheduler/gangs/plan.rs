@@ -109,10 +109,10 @@ impl Scheduler {
         let member = &attempt.candidates[i];
         let tries = self.tries(attempt);
         self.fly(member.id, &member.pod, now);
-        let Fate::Placed(placement, node) = &trial.fates[i] else {
+        let Fate::Placed(placement) = &trial.fates[i] else {
             unreachable!("only placed members are settled")
         };
-        self.consume_nomination(member.id, &member.pod, Some(node), now);
+        self.consume_nomination(member.id, &member.pod, Some(placement.node), now);
         self.records.counters.placed += 1;
         let recorded = self.record(trial.drafts[i].as_ref(), now);
         let verdict = self.store_verdict(member.id, Outcome::Placed(*placement), now);

@@ -308,7 +308,7 @@ impl Scheduler {
         let (group, members): (Arc<[_]>, u32) = (attempt.keys.clone().into(), parts.len() as u32);
         for (at, part) in parts.iter().enumerate() {
             let member = &attempt.candidates[part.member];
-            let node = self.cluster.slot(part.node).name.clone();
+            let node = self.cluster.node_name(part.node).clone();
             let choices: Vec<VictimChoice> = part.victims.iter().map(|v| v.choice.clone()).collect();
             let gang = GangPart { group: group.clone(), members, is_counted: at == 0 };
             let plan = part.plan.clone().unwrap_or_default();

@@ -9,7 +9,7 @@ use pellucid_cluster::{ShapeId, Stage};
 use pellucid_framework::{Cause, View};
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::time::Probe;
-use pellucid_model::{Name, NodeIdx, cancellation};
+use pellucid_model::{NodeIdx, cancellation};
 use pellucid_recording::{Decision, Placement, Refusal};
 
 use super::attempt_progress::Slice;
@@ -29,7 +29,7 @@ pub(super) enum Fate {
     /// The member was not tried: an equal one had been refused, or its gang has its quorum.
     NotAsked,
     /// The member is placed on this node.
-    Placed(Placement, Name),
+    Placed(Placement),
     /// No node is feasible for the member, or Reserve or Permit refused it.
     Failed(Arc<Refusal>),
 }
@@ -150,7 +150,7 @@ impl Scheduler {
                 if reads_others {
                     run.compared.insert(i);
                 }
-                Fate::Placed(placement, self.cluster.slot(placement.node).name.clone())
+                Fate::Placed(placement)
             }
             Err(refusal) => {
                 if !self.has_overrides(member) {
@@ -178,7 +178,7 @@ impl Scheduler {
         let Some(changed) = &slice.since else { return run.anew(attempt) };
         for at in 0..run.at {
             let i = run.trial.sequence[at];
-            let Fate::Placed(placement, _) = &run.trial.fates[i] else { continue };
+            let Fate::Placed(placement) = &run.trial.fates[i] else { continue };
             let (member, node) = (&attempt.candidates[i], placement.node);
             let may_differ = changed.contains(&node) || !changed.is_empty() && run.compared.contains(&i);
             let is_refused = may_differ && self.is_refused_on(attempt, member, node, slice.probe);

@@ -179,7 +179,7 @@ impl Scheduler {
         let mut events = Vec::new();
         for (id, pod) in &waiting {
             let Some(node) = self.cluster.pod(*id).and_then(|r| r.node) else { continue };
-            let name = self.cluster.slot(node).name.clone();
+            let name = self.cluster.node_name(node).clone();
             self.cluster.release(*id);
             self.record_event((*id, &pod.key), &name, FlightEvent::Released, now);
             self.cluster.gangs_mut().update_member(pod, *id, |m| m.deadline = None);

@@ -120,7 +120,7 @@ impl Scheduler {
                 ClusterEvent::PendingRemoved { id, pod } => {
                     last = Some(&pod.uid);
                     let place = self.known(pod).and_then(|record| record.node);
-                    match place.map(|node| self.cluster.slot(node).name.clone()) {
+                    match place.map(|node| self.cluster.node_name(node).clone()) {
                         Some(node) => self.record_event((*id, &pod.key), &node, FlightEvent::Bound, now),
                         None => {
                             self.record_event((*id, &pod.key), "", FlightEvent::Left(departures.of(pod)), now)
@@ -133,7 +133,7 @@ impl Scheduler {
                         && self.known(pod).is_none() =>
                 {
                     // The slot of a removed node is freed with its last pod, so the pod's own node name comes first.
-                    let node = pod.node_name.clone().unwrap_or_else(|| self.cluster.slot(*node).name.clone());
+                    let node = pod.node_name.clone().unwrap_or_else(|| self.cluster.node_name(*node).clone());
                     self.record_event((NOBODY, &pod.key), &node, FlightEvent::Left(departures.of(pod)), now);
                 }
                 _ => {}

@@ -111,7 +111,7 @@ impl Scheduler {
         let Some(theirs) = &pod.node_name else { return };
         let ours = match self.last_attempt(id) {
             LastAttempt::Nothing => None,
-            last => Some(last.node().map(|node| self.cluster.slot(node).name.clone())),
+            last => Some(last.node().map(|node| self.cluster.node_name(node).clone())),
         };
         if let Some(Shadow { tally, .. }) = &mut self.shadow {
             tally.count(&pod.key, ours, theirs);

@@ -135,7 +135,7 @@ impl Peer {
             priority: pod.priority,
             at: now.wall,
             theirs: Some(theirs.clone()),
-            ours: ours.map(|node| self.cluster.slot(node).name.clone()),
+            ours: ours.map(|node| self.cluster.node_name(node).clone()),
             judgement,
             shares,
         });
@@ -156,7 +156,7 @@ impl Peer {
             priority: pod.priority,
             at: now.wall,
             theirs: None,
-            ours: Some(self.cluster.slot(ours).name.clone()),
+            ours: Some(self.cluster.node_name(ours).clone()),
             judgement: Judgement::RefusedByThem,
             shares: Vec::new(),
         });

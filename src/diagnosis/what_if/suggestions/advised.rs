@@ -167,7 +167,7 @@ fn of_objects(changes: Vec<ObjectChange>, cost: u32) -> Vec<Part> {
 /// node for good when that is cordoned meanwhile.
 fn move_command(asked: &PodRequirements<'_>, key: &PodKey, to: &Name) -> Option<String> {
     let record = asked.cluster.find_pod(key).and_then(|id| asked.cluster.pod(id))?;
-    let from = &asked.cluster.slot(record.node?).name;
+    let from = asked.cluster.node_name(record.node?);
     let PodKey { namespace, name } = key;
     if record.pod.controller.is_some() {
         return Some(format!(

@@ -335,7 +335,7 @@ pub(super) fn of_cluster(
     node: NodeIdx,
     requirement: &Requirement,
 ) -> Option<Vec<Part>> {
-    let name = &asked.cluster.slot(node).name;
+    let name = asked.cluster.node_name(node);
     match requirement.reason.code {
         ReasonCode::NodeUnschedulable => Some(vec![uncordon(name)]),
         ReasonCode::UntoleratedTaint => Some(vec![remove_taint(name, taint_of(asked, node, requirement)?)]),

@@ -477,7 +477,7 @@ impl Search<'_> {
             let fixed = asked.masks.requirements(asked.masks.fixed_of(*node));
             let fixed = fixed.filter(|(_, r)| r.reason.code != ReasonCode::NodeUnschedulable).count();
             let cpu = asked.cluster.node(*node).map_or(0, |n| n.allocatable.milli_cpu);
-            (fixed, std::cmp::Reverse(cpu), &asked.cluster.slot(*node).name, *node)
+            (fixed, std::cmp::Reverse(cpu), asked.cluster.node_name(*node), *node)
         };
         let mut nodes: Vec<_> = asked.cluster.by_name().iter().map(key).collect();
         nodes.sort_unstable();
