@@ -1,13 +1,18 @@
-//! Keeps the best node up to date: nodes are grouped into blocks, each with its best node and a bound on the others.
+//! Keeps the best node up to date: nodes are grouped into blocks, each with its best node and a bound on the others, and blocks
+//! into groups.
 //!
 //! When a best node gets worse than that bound, its block only becomes inexact; it is scanned again when it could win. Most
-//! blocks cannot, so a changed node costs one comparison.
+//! blocks cannot, so a changed node costs one comparison, and a decision compares the groups and the blocks of those that
+//! changed.
 
 use pellucid_framework::View;
 use pellucid_model::NodeIdx;
 
 /// Slots per block. Smaller blocks cost more at each decision, larger ones when they are scanned again.
 const BLOCK: usize = 32;
+
+/// Blocks per group.
+const GROUP: usize = 16;
 
 /// The total of a slot that does not compete.
 pub(crate) const REFUSED: i64 = i64::MIN;
@@ -43,10 +48,44 @@ impl Block {
     }
 }
 
+/// The best of some blocks.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    /// The best exact block.
+    best: Block,
+    /// The greatest bound of the inexact blocks, [`NONE`] without them.
+    bound: Key,
+    /// Whether a block has changed since.
+    is_stale: bool,
+}
+
+impl Group {
+    const STALE: Self = Self { best: nobody(0), bound: NONE, is_stale: true };
+
+    fn of(view: View<'_>, blocks: &[Block]) -> Self {
+        let mut group = Self { is_stale: false, ..Self::STALE };
+        for block in blocks {
+            if !block.is_exact {
+                group.bound = group.bound.max(block.key);
+            } else if block.beats(view, &group.best) {
+                group.best = *block;
+            }
+        }
+        group
+    }
+
+    /// Whether an inexact block may precede an exact one.
+    #[inline]
+    fn may_beat(&self, best: &Block) -> bool {
+        self.bound.0 != REFUSED && self.bound >= best.key
+    }
+}
+
 /// The blocks over all slots.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Blocks {
     blocks: Vec<Block>,
+    groups: Vec<Group>,
 }
 
 impl Blocks {
@@ -55,11 +94,14 @@ impl Blocks {
         self.blocks.clear();
         let n = totals.len().div_ceil(BLOCK);
         self.blocks.extend((0..n).map(|i| look_through(view, totals, i)));
+        self.groups.clear();
+        self.groups.resize(n.div_ceil(GROUP), Group::STALE);
     }
 
     /// Updates the block of a slot whose total changed.
     pub(crate) fn update(&mut self, view: View<'_>, totals: &[i64], node: NodeIdx) {
-        let block = &mut self.blocks[node.index() / BLOCK];
+        let at = node.index() / BLOCK;
+        let (block, group) = (&mut self.blocks[at], &mut self.groups[at / GROUP]);
         let key = (totals[node.index()], view.cluster().ties()[node.index()]);
         if node == block.node && block.is_exact {
             // Still the best if it is as good as it was, or better than any other.
@@ -68,6 +110,7 @@ impl Blocks {
             } else {
                 (block.key, block.is_exact) = (block.next, false);
             }
+            group.is_stale = true;
             return;
         }
         if key.0 == REFUSED {
@@ -76,12 +119,14 @@ impl Blocks {
         if !block.is_exact {
             if key > block.key {
                 *block = Block { key, next: block.key, node, is_exact: true };
+                group.is_stale = true;
             }
             return;
         }
         let own = Block { key, next: block.key, node, is_exact: true };
         if own.beats(view, block) {
             *block = own;
+            group.is_stale = true;
         } else if key > block.next {
             block.next = key;
         }
@@ -90,16 +135,26 @@ impl Blocks {
     /// Returns the best node, or `None` if no slot competes.
     pub(crate) fn best(&mut self, view: View<'_>, totals: &[i64]) -> Option<NodeIdx> {
         let mut best = nobody(0);
-        for block in self.blocks.iter().filter(|b| b.is_exact) {
-            if block.beats(view, &best) {
-                best = *block;
+        for (group, blocks) in self.groups.iter_mut().zip(self.blocks.chunks(GROUP)) {
+            if group.is_stale {
+                *group = Group::of(view, blocks);
+            }
+            if group.best.beats(view, &best) {
+                best = group.best;
             }
         }
-        for (i, block) in self.blocks.iter_mut().enumerate().filter(|(_, b)| !b.is_exact) {
-            if block.beats(view, &best) {
-                *block = look_through(view, totals, i);
-                if block.beats(view, &best) {
-                    best = *block;
+        for (g, group) in self.groups.iter_mut().enumerate() {
+            if !group.may_beat(&best) {
+                continue;
+            }
+            group.is_stale = true;
+            let first = g * GROUP;
+            for (i, block) in self.blocks.iter_mut().enumerate().skip(first).take(GROUP) {
+                if !block.is_exact && block.beats(view, &best) {
+                    *block = look_through(view, totals, i);
+                    if block.beats(view, &best) {
+                        best = *block;
+                    }
                 }
             }
         }
@@ -107,7 +162,7 @@ impl Blocks {
     }
 }
 
-fn nobody(slot: usize) -> Block {
+const fn nobody(slot: usize) -> Block {
     Block { key: NONE, next: NONE, node: NodeIdx(slot as u32), is_exact: true }
 }
 
@@ -192,15 +247,18 @@ mod tests {
 
     use super::*;
 
+    /// Number of slots: three groups of blocks.
+    const NODES: u32 = 1_200;
+
     #[test]
     fn the_best_is_always_the_one_that_a_walk_over_all_finds() {
         let mut cluster = Cluster::new(3, [], Vec::new());
-        for i in 0..200 {
+        for i in 0..NODES {
             let node = Node { name: (&*format!("n{i}")).into(), ..Node::default() };
             cluster.apply_node(Arc::new(node), &mut Vec::new());
         }
         let view = View::new(&cluster);
-        let mut totals: Vec<i64> = (0..200).map(|i| (i * 7919) % 23).collect();
+        let mut totals: Vec<i64> = (0..i64::from(NODES)).map(|i| (i * 7919) % 23).collect();
         let mut blocks = Blocks::default();
         assert_eq!(blocks.best(view, &[]), None);
         blocks.rebuild(view, &totals);
@@ -211,7 +269,7 @@ mod tests {
             let value = (random >> 50) as i64 % 40;
             totals[at] = if value < 12 { REFUSED } else { value };
             blocks.update(view, &totals, NodeIdx(at as u32));
-            let competing = (0..200u32).map(NodeIdx).filter(|n| totals[n.index()] != REFUSED);
+            let competing = (0..NODES).map(NodeIdx).filter(|n| totals[n.index()] != REFUSED);
             let want = competing.max_by_key(|n| (totals[n.index()], cluster.slot(*n).tie));
             if round % 3 == 0 {
                 assert_eq!(blocks.best(view, &totals), want);
@@ -220,7 +278,7 @@ mod tests {
         // As no two nodes have equal hashes here, they are made up.
         for (round, scale) in (0..300usize).zip([1, -1, 7, 1 << 40].into_iter().cycle()) {
             let ties: Vec<u64> = (0..BLOCK as u64).map(|i| (i * 31 + round as u64) % 3).collect();
-            let start = round % (200 - BLOCK);
+            let start = round % (NODES as usize - BLOCK);
             let part: Vec<i64> = totals[start..][..BLOCK]
                 .iter()
                 .map(|total| if *total == REFUSED { REFUSED } else { (total % 3 - 1) * scale })
@@ -234,13 +292,13 @@ mod tests {
             assert!(others.into_iter().all(|i| (part[i], ties[i]) <= best.next), "round {round}");
         }
         totals.fill(REFUSED);
-        (0..200).for_each(|i| blocks.update(view, &totals, NodeIdx(i)));
+        (0..NODES).for_each(|i| blocks.update(view, &totals, NodeIdx(i)));
         assert_eq!(blocks.best(view, &totals), None);
         // After no node competed, equal nodes at the starts of blocks do.
-        for pair in [[0u32, 96], [64, 32]] {
+        for pair in [[0u32, 96], [64, 32], [32, 1000]] {
             pair.iter().for_each(|n| totals[*n as usize] = 5);
             pair.iter().for_each(|n| blocks.update(view, &totals, NodeIdx(*n)));
-            let want = (0..200u32).map(NodeIdx).filter(|n| totals[n.index()] == 5);
+            let want = (0..NODES).map(NodeIdx).filter(|n| totals[n.index()] == 5);
             assert_eq!(blocks.best(view, &totals), want.max_by_key(|n| cluster.slot(*n).tie));
         }
     }

@@ -115,11 +115,16 @@ pub struct NodeResultCache {
     pub(crate) work: u64,
 }
 
+/// Up to this many nodes are sorted by comparing them. More of them are marked in a bit set, all of which is walked then.
+const FEW: usize = 16;
+
 /// Buffers that every catch-up reuses.
 #[derive(Default)]
 struct Scratch {
-    /// Nodes whose pods changed, one bit each.
-    usage: Vec<u64>,
+    /// Nodes whose pods changed, ascending.
+    usage: Vec<NodeIdx>,
+    /// One bit per node slot, to order many of them.
+    bits: Vec<u64>,
     /// Nodes whose object changed, ascending.
     objects: Vec<NodeIdx>,
     by_usage: Vec<NodeIdx>,
@@ -130,26 +135,43 @@ struct Scratch {
 impl Scratch {
     fn collect(&mut self, changed: impl Iterator<Item = (NodeIdx, Changed)>, n_slots: usize) {
         self.usage.clear();
-        self.usage.resize(n_slots.div_ceil(64), 0);
         self.objects.clear();
         for (node, what) in changed {
             match what {
-                Changed::Usage => self.usage[node.index() / 64] |= 1 << (node.index() % 64),
+                // Placing a pod notes its node more than once.
+                Changed::Usage if self.usage.last() == Some(&node) => {}
+                Changed::Usage => self.usage.push(node),
                 Changed::Object => self.objects.push(node),
             }
+        }
+        if self.usage.len() > FEW {
+            self.order_many(n_slots);
+        } else {
+            self.usage.sort_unstable();
+            self.usage.dedup();
         }
         self.objects.sort_unstable();
         self.objects.dedup();
     }
 
+    /// Sorts the nodes whose pods changed, each once.
+    fn order_many(&mut self, n_slots: usize) {
+        let Self { usage, bits, .. } = self;
+        bits.clear();
+        bits.resize(n_slots.div_ceil(64), 0);
+        for node in usage.drain(..) {
+            bits[node.index() / 64] |= 1 << (node.index() % 64);
+        }
+        for_each_bit(bits, |node| usage.push(node));
+    }
+
     /// Returns whether a node has changed.
     fn has(&self, node: NodeIdx) -> bool {
-        let word = self.usage.get(node.index() / 64).copied().unwrap_or(0);
-        word >> (node.index() % 64) & 1 == 1 || self.objects.binary_search(&node).is_ok()
+        self.usage.binary_search(&node).is_ok() || self.objects.binary_search(&node).is_ok()
     }
 
     fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.usage.iter().all(|word| *word == 0)
+        self.objects.is_empty() && self.usage.is_empty()
     }
 }
 
@@ -263,10 +285,10 @@ impl NodeResultCache {
         if self.prepared.refused.is_some() {
             return;
         }
-        let Scratch { usage, objects, by_usage, by_object, touched } = scratch;
+        let Scratch { usage, objects, by_usage, by_object, touched, .. } = scratch;
         touched.clear();
         by_usage.clear();
-        for_each_bit(usage, |node| {
+        for node in usage.iter().copied() {
             let cause = self.mask[node.index()];
             // A refusal by a plugin that does not read pods stays valid.
             let lasts = cause.is_cause()
@@ -276,7 +298,7 @@ impl NodeResultCache {
                 by_usage.push(node);
                 touched.push(Recomputed { node, was: cause.is_feasible(), object: false });
             }
-        });
+        }
         by_object.clear();
         for node in objects.iter().filter(|n| is_candidate(self.mask[n.index()])) {
             by_object.push(*node);
