@@ -4,6 +4,7 @@
 //!
 //! - [`node_result_cache`]: cached results of every node for the pods of one shape; catches up with changes
 //! - `chain`: runs plugins over sets of nodes
+//! - `changed_nodes`: the nodes of which results are made anew
 //! - `alignment`: refuses nodes whose topology hints do not agree
 //! - `global_plugins`: plugins that depend on more than one node and run at every attempt
 //! - `scores`, `greatest`, `shares`, `best`: total scores, the greatest raw ones, what raw ones come to, and the best node
@@ -17,6 +18,7 @@
 pub(crate) mod alignment;
 mod best;
 pub(crate) mod chain;
+mod changed_nodes;
 pub(crate) mod global_plugins;
 mod greatest;
 pub(crate) mod kept_overrides;

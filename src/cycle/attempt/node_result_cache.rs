@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use pellucid_cluster::changes::Changed;
 use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Cause, Nodes, View};
 use pellucid_model::cause::{CauseId, Causes};
@@ -21,6 +20,7 @@ use pellucid_recording::Refusal;
 
 use crate::attempt::alignment::Alignment;
 use crate::attempt::chain::{self, FilterChain, PluginTally, Prepared};
+use crate::attempt::changed_nodes::ChangedNodes;
 use crate::attempt::global_plugins::{Attempt, Globals};
 use crate::attempt::kept_overrides::KeptOverrides;
 use crate::attempt::nominations::Claimant;
@@ -115,74 +115,13 @@ pub struct NodeResultCache {
     pub(crate) work: u64,
 }
 
-/// Up to this many nodes are sorted by comparing them. More of them are marked in a bit set, all of which is walked then.
-const FEW: usize = 16;
-
 /// Buffers that every catch-up reuses.
 #[derive(Default)]
 struct Scratch {
-    /// Nodes whose pods changed, ascending.
-    usage: Vec<NodeIdx>,
-    /// One bit per node slot, to order many of them.
-    bits: Vec<u64>,
-    /// Nodes whose object changed, ascending.
-    objects: Vec<NodeIdx>,
+    changed: ChangedNodes,
     by_usage: Vec<NodeIdx>,
     by_object: Vec<NodeIdx>,
     touched: Vec<Recomputed>,
-}
-
-impl Scratch {
-    fn collect(&mut self, changed: impl Iterator<Item = (NodeIdx, Changed)>, n_slots: usize) {
-        self.usage.clear();
-        self.objects.clear();
-        for (node, what) in changed {
-            match what {
-                // Placing a pod notes its node more than once.
-                Changed::Usage if self.usage.last() == Some(&node) => {}
-                Changed::Usage => self.usage.push(node),
-                Changed::Object => self.objects.push(node),
-            }
-        }
-        if self.usage.len() > FEW {
-            self.order_many(n_slots);
-        } else {
-            self.usage.sort_unstable();
-            self.usage.dedup();
-        }
-        self.objects.sort_unstable();
-        self.objects.dedup();
-    }
-
-    /// Sorts the nodes whose pods changed, each once.
-    fn order_many(&mut self, n_slots: usize) {
-        let Self { usage, bits, .. } = self;
-        bits.clear();
-        bits.resize(n_slots.div_ceil(64), 0);
-        for node in usage.drain(..) {
-            bits[node.index() / 64] |= 1 << (node.index() % 64);
-        }
-        for_each_bit(bits, |node| usage.push(node));
-    }
-
-    /// Returns whether a node has changed.
-    fn has(&self, node: NodeIdx) -> bool {
-        self.usage.binary_search(&node).is_ok() || self.objects.binary_search(&node).is_ok()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.objects.is_empty() && self.usage.is_empty()
-    }
-}
-
-fn for_each_bit(words: &[u64], mut each: impl FnMut(NodeIdx)) {
-    for (i, word) in words.iter().enumerate() {
-        let mut left = *word;
-        while left != 0 {
-            each(NodeIdx((i * 64) as u32 + left.trailing_zeros()));
-            left &= left - 1;
-        }
-    }
 }
 
 fn is_candidate(cause: CauseId) -> bool {
@@ -200,9 +139,9 @@ impl NodeResultCache {
         match since {
             Some(changed) => {
                 let mut scratch = std::mem::take(&mut self.scratch);
-                scratch.collect(changed, self.mask.len());
-                self.kept.forget(|node| scratch.has(node));
-                if !scratch.is_empty() {
+                scratch.changed.collect(changed, self.mask.len());
+                self.kept.forget(|node| scratch.changed.has(node));
+                if !scratch.changed.is_empty() {
                     self.catch_up(ctx, &mut scratch, tally);
                 }
                 self.scratch = scratch;
@@ -285,10 +224,11 @@ impl NodeResultCache {
         if self.prepared.refused.is_some() {
             return;
         }
-        let Scratch { usage, objects, by_usage, by_object, touched, .. } = scratch;
+        let Scratch { changed, by_usage, by_object, touched } = scratch;
+        let objects = changed.objects();
         touched.clear();
         by_usage.clear();
-        for node in usage.iter().copied() {
+        changed.for_each_usage(|node| {
             let cause = self.mask[node.index()];
             // A refusal by a plugin that does not read pods stays valid.
             let lasts = cause.is_cause()
@@ -298,7 +238,7 @@ impl NodeResultCache {
                 by_usage.push(node);
                 touched.push(Recomputed { node, was: cause.is_feasible(), object: false });
             }
-        }
+        });
         by_object.clear();
         for node in objects.iter().filter(|n| is_candidate(self.mask[n.index()])) {
             by_object.push(*node);
