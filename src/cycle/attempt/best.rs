@@ -9,7 +9,7 @@ use pellucid_framework::View;
 use pellucid_model::NodeIdx;
 
 /// Slots per block. Smaller blocks cost more at each decision, larger ones when they are scanned again.
-const BLOCK: usize = 16;
+const BLOCK: usize = 32;
 
 /// Blocks per group.
 const GROUP: usize = 16;

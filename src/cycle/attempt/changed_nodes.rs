@@ -21,23 +21,31 @@ pub(crate) struct ChangedNodes {
 
 impl ChangedNodes {
     /// Takes the place of what was collected before.
-    pub(crate) fn collect(&mut self, changed: impl Iterator<Item = (NodeIdx, Changed)>, n_slots: usize) {
-        self.usage.clear();
-        self.objects.clear();
-        if self.is_many {
-            self.bits.clear();
+    pub(crate) fn collect(&mut self, mut changed: impl Iterator<Item = (NodeIdx, Changed)>, n_slots: usize) {
+        let Self { usage, bits, objects, is_many } = self;
+        usage.clear();
+        objects.clear();
+        if *is_many {
+            bits.clear();
         }
-        self.bits.resize(n_slots.div_ceil(64), 0);
+        bits.resize(n_slots.div_ceil(64), 0);
+        while usage.len() <= FEW
+            && let Some((node, what)) = changed.next()
+        {
+            match what {
+                Changed::Usage if has_bit(bits, node) => {}
+                Changed::Usage => {
+                    set_bit(bits, node);
+                    usage.push(node);
+                }
+                Changed::Object => objects.push(node),
+            }
+        }
         for (node, what) in changed {
-            if what == Changed::Object {
-                self.objects.push(node);
-                continue;
+            match what {
+                Changed::Usage => set_bit(bits, node),
+                Changed::Object => objects.push(node),
             }
-            let (word, bit) = (&mut self.bits[node.index() / 64], 1 << (node.index() % 64));
-            if *word & bit == 0 && self.usage.len() <= FEW {
-                self.usage.push(node);
-            }
-            *word |= bit;
         }
         self.is_many = self.usage.len() > FEW;
         if !self.is_many {
@@ -65,7 +73,7 @@ impl ChangedNodes {
     /// Returns whether a node has changed.
     pub(crate) fn has(&self, node: NodeIdx) -> bool {
         let is_in_usage = match self.is_many {
-            true => self.bits.get(node.index() / 64).is_some_and(|word| word >> (node.index() % 64) & 1 == 1),
+            true => has_bit(&self.bits, node),
             false => self.usage.binary_search(&node).is_ok(),
         };
         is_in_usage || self.objects.binary_search(&node).is_ok()
@@ -79,6 +87,14 @@ impl ChangedNodes {
     pub(crate) fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.usage.is_empty()
     }
+}
+
+fn has_bit(bits: &[u64], node: NodeIdx) -> bool {
+    bits[node.index() / 64] >> (node.index() % 64) & 1 == 1
+}
+
+fn set_bit(bits: &mut [u64], node: NodeIdx) {
+    bits[node.index() / 64] |= 1 << (node.index() % 64);
 }
 
 #[cfg(test)]
