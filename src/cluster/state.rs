@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_model::collections::{FxHashMap, FxHashSet};
-use pellucid_model::{
-    CowMap, GangKey, InPage, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey, stable_hash,
-};
+use pellucid_model::{CowMap, GangKey, InPage, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey};
 use smallvec::SmallVec;
 
 use crate::changes::{ChangeLog, Changed};
@@ -75,7 +73,7 @@ type QuarantineKey = (&'static str, Name, Arc<str>);
 pub struct Cluster {
     pub(super) nodes: Pages<NodeSlot>,
     /// Names of the nodes; empty where the slot is free. They stand apart because orders keep pages of them.
-    node_names: Pages<Name>,
+    pub(super) node_names: Pages<Name>,
     pub(super) node_index: CowMap<Name, NodeIdx>,
     pub(super) free_nodes: Vec<NodeIdx>,
     /// `NodeSlot::tie` of every slot in one array, for code that compares many.
@@ -118,7 +116,7 @@ pub struct Cluster {
     pub(super) plugin_time: Duration,
     /// Pods of a copy that ask for nothing any more.
     pub(super) withdrawn: FxHashSet<PodId>,
-    seed: u64,
+    pub(super) seed: u64,
 }
 
 impl Cluster {
@@ -479,36 +477,6 @@ impl Cluster {
             }
         }
         self.undo.end_undo();
-    }
-
-    // === slots ===
-
-    pub(super) fn slot_of(&mut self, name: &Name) -> NodeIdx {
-        if let Some(known) = self.find_node(name) {
-            return known;
-        }
-        let node = self.free_nodes.pop().unwrap_or(NodeIdx(self.nodes.len() as u32));
-        let tie = stable_hash::seeded(self.seed, name);
-        let ties = Arc::make_mut(&mut self.ties);
-        ties.resize(ties.len().max(node.index() + 1), 0);
-        ties[node.index()] = tie;
-        self.nodes.set(node.index(), NodeSlot { tie, ..NodeSlot::default() });
-        self.node_names.set(node.index(), name.clone());
-        self.columns.grow(self.nodes.len());
-        self.node_index.insert(name.clone(), node);
-        node
-    }
-
-    /// Frees the slot of a node that has neither an object nor pods. Does nothing within an overlay, because the
-    /// undo log may still name the slot.
-    pub(super) fn free_ghost(&mut self, node: NodeIdx) {
-        let slot = &self.nodes[node.index()];
-        let is_named = !self.node_name(node).is_empty();
-        if slot.node.is_none() && slot.pods.is_empty() && is_named && !self.undo.is_open() {
-            self.node_index.remove(&std::mem::take(&mut self.node_names[node.index()]));
-            self.nodes[node.index()] = NodeSlot::default();
-            self.free_nodes.push(node);
-        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Applies watch events (apply, delete, reset) for pods and nodes to the state; `object` and `custom` apply other
-//! kinds.
+//! kinds, `slots` gives out the slots of nodes.
 //!
 //! Every function appends what changed to a list of [`ClusterEvent`]s. A reset is applied as a difference: an equal
 //! object costs one comparison and causes no event. Never called while an overlay is open.
 
 mod custom;
 mod object;
+mod slots;
 mod writes;
 
 pub use writes::{DueWrite, StateId};
