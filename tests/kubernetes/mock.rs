@@ -19,7 +19,7 @@ use pellucid::model::effect::{
     StatusOrder, WriteOutcome,
 };
 use pellucid::model::gang::{GroupCondition, GroupPhase, GroupStatus};
-use pellucid::model::{GangKey, InPage, Now, ObjectKind, Pod, PodKey};
+use pellucid::model::{GangKey, Now, ObjectKind, Pages, Pod, PodKey};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::sync::{Notify, watch};
@@ -368,10 +368,12 @@ pub(crate) fn pod_ref(name: &str) -> PodRef {
 
 pub(crate) fn bind(id: u64, name: &str) -> Effect {
     let PodRef { key, uid } = pod_ref(name);
+    let mut names = Pages::default();
+    names.set(0, "n1".into());
     Effect::Bind(BindOrder {
         id: EffectId(id),
         pod: Arc::new(Pod { key, uid, ..Pod::default() }),
-        node: InPage::alone("n1".into()),
+        node: names.in_page(0),
         marks: None,
         attempt: 1,
     })

@@ -186,13 +186,15 @@ impl CoreTraces {
 
 #[cfg(test)]
 mod tests {
-    use pellucid_model::{InPage, Pod, PodKey};
+    use pellucid_model::{Pages, Pod, PodKey};
 
     use super::*;
 
     fn order(id: u64) -> BindOrder {
         let pod = Arc::new(Pod { key: PodKey::new("ns", "p"), uid: "u".into(), ..Pod::default() });
-        BindOrder { id: EffectId(id), pod, node: InPage::alone(Name::new("n")), marks: None, attempt: 7 }
+        let mut names = Pages::default();
+        names.set(0, Name::new("n"));
+        BindOrder { id: EffectId(id), pod, node: names.in_page(0), marks: None, attempt: 7 }
     }
 
     fn at(seconds: u64) -> Now {

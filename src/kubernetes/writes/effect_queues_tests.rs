@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use pellucid_model::effect::{ConditionText, EffectId, EventType, ObjectWrite, PodRef};
 use pellucid_model::gang::GroupStatus;
-use pellucid_model::{GangKey, InPage, ObjectKind, Pod, PodKey};
+use pellucid_model::{GangKey, ObjectKind, Pages, Pod, PodKey};
 use tokio::task::JoinSet;
 
 use super::*;
@@ -17,13 +17,9 @@ fn pod(uid: &str) -> PodRef {
 
 fn bind(id: u64) -> Effect {
     let pod = Arc::new(Pod { key: PodKey::new("ns", "p"), uid: "p".into(), ..Pod::default() });
-    Effect::Bind(BindOrder {
-        id: EffectId(id),
-        pod,
-        node: InPage::alone("n".into()),
-        marks: None,
-        attempt: 1,
-    })
+    let mut names = Pages::default();
+    names.set(0, "n".into());
+    Effect::Bind(BindOrder { id: EffectId(id), pod, node: names.in_page(0), marks: None, attempt: 1 })
 }
 
 fn condition(uid: &str, message: &str) -> Effect {

@@ -16,14 +16,6 @@ pub struct InPage<T> {
     at: usize,
 }
 
-impl<T: Default> InPage<T> {
-    /// Puts an element into a page of its own.
-    pub fn alone(element: T) -> Self {
-        let mut element = Some(element);
-        Self { page: Arc::new(std::array::from_fn(|_| element.take().unwrap_or_default())), at: 0 }
-    }
-}
-
 impl<T: std::fmt::Display> std::fmt::Display for InPage<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         (**self).fmt(f)
@@ -143,6 +135,9 @@ mod tests {
         assert_eq!((seen[5], live[5]), (1, 2));
         assert!(!Arc::ptr_eq(&seen.pages[0], &live.pages[0]));
         assert!(Arc::ptr_eq(&seen.pages[1], &live.pages[1]));
+        let kept = live.in_page(5);
+        live[5] = 3;
+        assert_eq!((*kept, live[5]), (2, 3));
     }
 
     #[test]
