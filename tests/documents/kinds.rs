@@ -107,5 +107,6 @@ fn words(line: &str) -> String {
             kept.push(word);
         }
     }
-    kept.join(" ")
+    // So does how many nodes are nearest.
+    kept.join(" ").replace("Nearest are # nodes, such as #", "Nearest is #")
 }
