@@ -107,6 +107,6 @@ fn words(line: &str) -> String {
             kept.push(word);
         }
     }
-    // So does how many nodes are nearest.
+    // How many nodes are nearest is a number too, and one node is told in the singular.
     kept.join(" ").replace("Nearest are # nodes, such as #", "Nearest is #")
 }
