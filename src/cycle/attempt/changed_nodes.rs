@@ -21,7 +21,7 @@ pub(crate) struct ChangedNodes {
 
 impl ChangedNodes {
     /// Takes the place of what was collected before.
-    pub(crate) fn collect(&mut self, mut changed: impl Iterator<Item = (NodeIdx, Changed)>, n_slots: usize) {
+    pub(crate) fn collect(&mut self, changed: impl Iterator<Item = (NodeIdx, Changed)>, n_slots: usize) {
         let Self { usage, bits, objects, is_many } = self;
         usage.clear();
         objects.clear();
@@ -29,24 +29,17 @@ impl ChangedNodes {
             bits.clear();
         }
         bits.resize(n_slots.div_ceil(64), 0);
-        while usage.len() <= FEW
-            && let Some((node, what)) = changed.next()
-        {
-            match what {
-                Changed::Usage if has_bit(bits, node) => {}
-                Changed::Usage => {
-                    set_bit(bits, node);
-                    usage.push(node);
-                }
-                Changed::Object => objects.push(node),
+        let bits = bits.as_mut_slice();
+        changed.for_each(|(node, what)| {
+            if what == Changed::Object {
+                objects.push(node);
+                return;
             }
-        }
-        for (node, what) in changed {
-            match what {
-                Changed::Usage => set_bit(bits, node),
-                Changed::Object => objects.push(node),
+            if usage.len() <= FEW && !has_bit(bits, node) {
+                usage.push(node);
             }
-        }
+            set_bit(bits, node);
+        });
         self.is_many = self.usage.len() > FEW;
         if !self.is_many {
             self.usage.sort_unstable();
