@@ -42,7 +42,7 @@ pub mod whole_cause;
 
 pub use advice::{Advice, PodGroups};
 pub use gangs::GangPolicy;
-pub use overrides::{NodeOverride, NodeOverrides};
+pub use overrides::{Absent, NodeOverride, NodeOverrides, Rooms};
 pub use pellucid_model::cause::{Cause, CauseId, Causes, Code, Reason, nodes_message};
 pub use pellucid_model::manifest;
 pub use plugin::{

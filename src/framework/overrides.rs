@@ -5,7 +5,7 @@
 //! once such a pod is placed, is the plugin's matter.
 
 use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::plugin::CycleValue;
 use super::view::View;
@@ -16,7 +16,27 @@ pub struct NodeOverride {
     /// The node.
     pub node: NodeIdx,
     /// The pods that are not there for the pod, in any order. One that is not placed on the node has no effect.
-    pub absent: SmallVec<[PodId; 2]>,
+    pub absent: Absent,
+}
+
+/// Pods that are absent together.
+pub type Absent = SmallVec<[PodId; 2]>;
+
+/// Which of the pods that are absent for a pod it does without in the end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rooms {
+    /// The sets in which the pod fits, as far as the plugin knows, in the order of Reserve. The first that no other plugin
+    /// refuses counts. An empty set: beside all of them.
+    pub fitting: SmallVec<[Absent; 1]>,
+    /// The set that would remain if the node had more; it matters where none is fitting.
+    pub otherwise: Absent,
+}
+
+impl Rooms {
+    /// All of them, in any case.
+    pub fn all(absent: &[PodId]) -> Self {
+        Self { fitting: smallvec![absent.into()], otherwise: absent.into() }
+    }
 }
 
 /// Says which nodes a pod sees without some pods. The plugins of a profile that return one take part at whichever points
@@ -52,6 +72,18 @@ pub trait NodeOverrides: Send + Sync {
     /// Called once per attempt, and for the chosen node again where topology hints are merged. It must be cheap for a pod
     /// that nothing is kept for, and depend on nothing but the arguments.
     fn overrides(&self, view: View<'_>, spec: &PodSpec, pod: &Pod) -> Vec<NodeOverride>;
+
+    /// Returns of `absent`, pods of an overridden node, those that stay absent while other plugins are asked about the node: the
+    /// pod may have the room of one of them alone. `view` is the state in question, in which they are still there.
+    fn rooms(&self, _view: View<'_>, _spec: &PodSpec, _pod: &Pod, _node: NodeIdx, absent: &[PodId]) -> Rooms {
+        Rooms::all(absent)
+    }
+
+    /// Returns whether the pod takes nothing of the absent pods, and has what it needs as if they were not there. Other plugins
+    /// then reserve for it without them, what they hold included, if they cannot with them.
+    fn ignores(&self, _spec: &PodSpec) -> bool {
+        false
+    }
 
     /// Returns whether nothing about overridden nodes depends on more than the spec, the node and which pods are absent there,
     /// so that what trials find holds for the next pod with this spec. Then a node is judged again when it has changed, as

@@ -1,5 +1,5 @@
 //! Pods that ignore reservations: they see nodes without any, and what is kept of these nodes between attempts decides as what is
-//! worked out anew.
+//! worked out anew. And owners that go beside their reservation, which see what it holds.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::common::rng::Rng;
 use crate::reservation_cluster::Case;
 use crate::reservation_rules::{cluster, is_on, is_refused, node, pod, reservation, try_pod};
+use crate::reservation_shares::{cards, gpu_cluster, with_cards};
 
 fn ignoring(name: &str, cpu: &str) -> Value {
     let mut made = pod(name, "none", cpu);
@@ -108,4 +109,75 @@ fn what_is_kept_of_nodes_decides_as_what_is_worked_out_anew() {
         placed += places(&cases[0]).values().filter(|node| node.is_string()).count();
     }
     assert!(placed > 200, "{placed} pods are placed in the end");
+}
+
+/// Returns a node `n` of two NUMA nodes with four CPUs each, whose policy is SingleNUMANode, and a small one without. A
+/// Restricted reservation of 2 CPUs and a pod with 3 leave 2 and 1 of `n`.
+fn aligned_cluster() -> Case {
+    let detail: Vec<Value> =
+        (0..8).map(|cpu| json!({"id": cpu, "core": cpu, "socket": 0, "node": cpu / 4})).collect();
+    let zone = |id: usize| {
+        let cpu = json!({"name": "cpu", "capacity": "4", "allocatable": "4", "available": "4"});
+        json!({"name": format!("node-{id}"), "type": "Node", "resources": [cpu]})
+    };
+    let topology = json!({
+        "kind": "NodeResourceTopology",
+        "metadata": {
+            "name": "n", "uid": "t",
+            "annotations": {"node.koordinator.sh/cpu-topology": json!({"detail": detail}).to_string()},
+        },
+        "topologyPolicies": ["None"],
+        "zones": [zone(0), zone(1)],
+    });
+    let mut aligned = node("n", "8");
+    aligned["metadata"]["labels"] = json!({"node.koordinator.sh/numa-topology-policy": "SingleNUMANode"});
+    let more = json!({"allocatePolicy": "Restricted", "allocateOnce": false, "ttl": "0s"});
+    let objects = json!({
+        "nodes": [aligned, node("small", "3")], "others": [topology],
+        "reservations": [reservation("r", "2", &more)],
+    });
+    let mut case = Case::with(&json!({"id": "aligned", "objects": objects}), &["NodeNUMAResource"]);
+    assert_eq!(case.reservations["r"]["status"]["nodeName"], "n");
+    assert_eq!(try_pod(&mut case, &pod("other", "db", "3")), is_on("n"));
+    case
+}
+
+#[test]
+fn an_owner_that_its_reservation_is_too_small_for_sees_what_it_holds_of_numa_nodes() {
+    let mut case = aligned_cluster();
+    // Without the reservation a NUMA node would have 4, and the better score.
+    assert_eq!(try_pod(&mut case, &pod("owner", "web", "3")), is_on("small"));
+    assert_eq!(try_pod(&mut case, &pod("next", "web", "3")), is_refused("NumaTopologyMismatch"));
+    assert_eq!(try_pod(&mut case, &pod("fitting", "web", "2")), is_on("n"));
+    assert_eq!(case.reservations["r"]["status"]["currentOwners"][0]["name"], "fitting");
+}
+
+#[test]
+fn a_pod_that_ignores_reservations_has_what_they_hold_of_numa_nodes_and_cards() {
+    let mut case = aligned_cluster();
+    assert_eq!(try_pod(&mut case, &ignoring("first", "4")), is_on("n"));
+    let more = json!({"allocateOnce": false, "ttl": "0s"});
+    let held = with_cards(reservation("r", "4", &more), 100);
+    let mut case = gpu_cluster(1, json!([held]));
+    assert_eq!(cards(&case.reservations["r"]), [(0, "100".to_owned())]);
+    let first = with_cards(ignoring("first", "1"), 100);
+    assert_eq!(try_pod(&mut case, &first), is_on("n"));
+    assert_eq!(cards(&case.pods[&PodKey::new("default", "first")]), [(0, "100".to_owned())]);
+    let (on, _) = try_pod(&mut case, &with_cards(pod("owner", "web", "1"), 100));
+    assert_eq!(on, None, "the card is in use");
+    case.delete_pod(&PodKey::new("default", "first"));
+    case.settle();
+    case.core.wait(Duration::from_secs(600));
+    case.settle();
+    assert_eq!(case.pods[&PodKey::new("default", "owner")]["spec"]["nodeName"], "n");
+}
+
+#[test]
+fn a_pod_that_ignores_reservations_takes_a_card_that_none_holds_first() {
+    let more = json!({"allocateOnce": false, "ttl": "0s"});
+    let held = with_cards(reservation("r", "4", &more), 100);
+    let mut case = gpu_cluster(2, json!([held]));
+    let [(reserved, _)] = cards(&case.reservations["r"])[..] else { panic!("one card") };
+    assert_eq!(try_pod(&mut case, &with_cards(ignoring("first", "1"), 100)), is_on("n"));
+    assert_eq!(cards(&case.pods[&PodKey::new("default", "first")])[0].0, 1 - reserved);
 }

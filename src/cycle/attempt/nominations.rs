@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use crate::attempt::chain::PluginTally;
 use crate::attempt::global_plugins::OneNode;
 use crate::attempt::node_result_cache::{CycleContext, NodeResultCache};
-use crate::attempt::overrides::leave;
+use crate::attempt::overrides::{judged_without, leave, rooms};
 use crate::attempt::post_filter::KnownNodes;
 use crate::attempt::reserve::place_nominee;
 
@@ -180,17 +180,23 @@ impl<'a> NominationFilter<'a> {
         nominees: &[PodId],
     ) -> Option<Cause> {
         let (attempt, absent) = (self.attempt, results.absent_on(node));
-        let (scratch, tally) = (&mut *self.scratch, &mut *self.tally);
         if absent.is_empty() && nominees.is_empty() {
-            return results.ask_about(&attempt.on(self.cluster), node, scratch, tally).0;
+            return results.ask_about(&attempt.on(self.cluster), node, self.scratch, self.tally).0;
         }
-        self.cluster.probe(|cluster| {
-            leave(cluster, absent);
-            for id in nominees {
-                place_nominee(cluster, attempt.profile, *id, node);
-            }
-            results.ask_about(&attempt.without(absent, cluster), node, scratch, tally).0
-        })
+        let mut refused = None;
+        let of_pod = (View::new(self.cluster), &*attempt.pod.spec, attempt.pod);
+        for room in judged_without(rooms(attempt.profile, of_pod, node, absent), absent) {
+            let (scratch, tally) = (&mut *self.scratch, &mut *self.tally);
+            let cause = self.cluster.probe(|cluster| {
+                leave(cluster, &room);
+                for id in nominees {
+                    place_nominee(cluster, attempt.profile, *id, node);
+                }
+                results.ask_about(&attempt.without(&room, cluster), node, scratch, tally).0
+            });
+            refused.get_or_insert(cause?);
+        }
+        refused
     }
 
     /// Runs both passes. Returns why a filter refuses the node.

@@ -1,19 +1,20 @@
 //! Judges overridden nodes: those that the pod of an attempt sees without some pods ([`NodeOverrides`]).
 //!
-//! Each is filtered and scored in a trial in which these pods are gone. The results replace those of the actual state in
-//! this [`Attempt`] alone; what is kept per shape stays as it is. Every later question about a single node, with
-//! nominated pods or without victims, passes [`NominationFilter`], which leaves the same pods out.
+//! Each is scored in a trial in which these pods are gone, and filtered in trials in which those are gone whose room the pod
+//! may have ([`Rooms`]). The results replace those of the actual state in this [`Attempt`] alone; what is kept per shape stays
+//! as it is. Every later question about a single node, with nominated pods or without victims, passes [`NominationFilter`],
+//! which leaves the same pods out.
 //!
 //! [`Attempt`]: crate::attempt::global_plugins::Attempt
 //! [`NodeOverrides`]: pellucid_framework::NodeOverrides
 
 use pellucid_cluster::Cluster;
 use pellucid_framework::plugin::Measure;
-use pellucid_framework::profile::Profile;
-use pellucid_framework::{Cause, NodeOverride, NodeOverrides, NumaAffinity, View};
+use pellucid_framework::profile::{Aside, Profile};
+use pellucid_framework::{Absent, Cause, NodeOverride, NodeOverrides, NumaAffinity, Rooms, View};
 use pellucid_model::cause::CauseId;
 use pellucid_model::{NodeIdx, Pod, PodId, PodSpec};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::attempt::alignment;
 use crate::attempt::chain::PluginTally;
@@ -27,7 +28,7 @@ use crate::attempt::work;
 pub(crate) struct Overridden {
     pub(crate) node: NodeIdx,
     /// The pods that are gone in its trials.
-    pub(crate) absent: SmallVec<[PodId; 2]>,
+    pub(crate) absent: Absent,
     /// Raw scores of the plugins whose scores are cached, in their order; empty if the node is not scored.
     pub(crate) cached: Vec<i32>,
     /// Raw scores of the plugins that run at every attempt, by index in `profile.score`.
@@ -70,6 +71,50 @@ pub(crate) fn of_pod(profile: &Profile, view: View<'_>, spec: &PodSpec, pod: &Po
     all
 }
 
+/// Returns of the pods that are absent from a node those that stay so while the node is judged, as all plugins of a profile
+/// say together.
+pub(crate) fn rooms(
+    profile: &Profile,
+    (view, spec, pod): (View<'_>, &PodSpec, &Pod),
+    node: NodeIdx,
+    absent: &[PodId],
+) -> Rooms {
+    let plugins = profile.node_overrides.iter().filter_map(|enabled| enabled.plugin.node_overrides());
+    plugins.fold(Rooms::all(absent), |rooms, plugin| {
+        let narrowed = |set: &Absent| plugin.rooms(view, spec, pod, node, set);
+        let Rooms { fitting, otherwise } = narrowed(&rooms.otherwise);
+        let of_set = |set: &Absent| match *set == rooms.otherwise {
+            true => fitting.clone(),
+            false => narrowed(set).fitting,
+        };
+        Rooms { fitting: rooms.fitting.iter().flat_map(of_set).collect(), otherwise }
+    })
+}
+
+/// Returns the sets of absent pods with which a node is judged, in turn until one is not refused. If the pod fits in none, it
+/// is judged without all of them, so that the plugin which says so refuses it.
+pub(crate) fn judged_without(rooms: Rooms, absent: &[PodId]) -> SmallVec<[Absent; 1]> {
+    if rooms.fitting.is_empty() { smallvec![absent.into()] } else { rooms.fitting }
+}
+
+/// Returns the pods of a node that a pod ignores, for which it needs their room.
+pub(crate) fn ignored(
+    cluster: &Cluster,
+    profile: &Profile,
+    aside: Aside,
+    pod: &Pod,
+    node: NodeIdx,
+) -> Absent {
+    let asked = profile.node_overrides.iter().filter(|enabled| !aside.has(enabled));
+    let ignores = |of: &dyn NodeOverrides| of.ignores(&pod.spec);
+    let mut plugins = asked.filter_map(|enabled| enabled.plugin.node_overrides());
+    if !plugins.any(ignores) {
+        return Absent::new();
+    }
+    let all = of_pod(profile, View::new(cluster), &pod.spec, pod);
+    all.into_iter().find(|of| of.node == node).map(|of| of.absent).unwrap_or_default()
+}
+
 /// Takes pods off their nodes. Must be called in a trial.
 pub(crate) fn leave(cluster: &mut Cluster, absent: &[PodId]) {
     for id in absent {
@@ -90,13 +135,20 @@ pub(crate) fn affinity(
         return ask(cluster);
     }
     let mut all = of_pod(profile, View::new(cluster), &pod.spec, pod).into_iter();
-    match all.find(|of| of.node == node) {
-        None => ask(cluster),
-        Some(of) => cluster.probe(|cluster| {
-            leave(cluster, &of.absent);
+    let Some(of) = all.find(|of| of.node == node) else { return ask(cluster) };
+    let rooms = rooms(profile, (View::new(cluster), &pod.spec, pod), node, &of.absent);
+    let mut refused = None;
+    for room in judged_without(rooms, &of.absent) {
+        let asked = cluster.probe(|cluster| {
+            leave(cluster, &room);
             ask(cluster)
-        }),
+        });
+        match asked {
+            Ok(affinity) => return Ok(affinity),
+            Err(cause) => _ = refused.get_or_insert(cause),
+        }
     }
+    refused.map_or(Ok(None), Err)
 }
 
 impl NominationFilter<'_> {
@@ -192,25 +244,31 @@ impl NominationFilter<'_> {
         if lasts && let Some(known) = results.recall(node, is_scored) {
             return known;
         }
-        let (attempt, scratch, tally) = (self.attempt, &mut *self.scratch, &mut *self.tally);
-        let absent: SmallVec<[PodId; 2]> = results.absent_on(node).into();
-        self.cluster.probe(|cluster| {
-            leave(cluster, &absent);
-            let ctx = attempt.without(&absent, cluster);
-            let (cause, is_local) = results.ask_about(&ctx, node, scratch, tally);
-            match &cause {
-                Some(cause) => {
-                    let measures = measure(&ctx, cause, &[node]);
-                    results.change_overridden(node, |of| of.measures = measures);
+        let absent: Absent = results.absent_on(node).into();
+        let of_pod = (View::new(self.cluster), &*self.attempt.pod.spec, self.attempt.pod);
+        let mut refused = None;
+        for room in judged_without(rooms(self.attempt.profile, of_pod, node, &absent), &absent) {
+            let (attempt, scratch, tally) = (self.attempt, &mut *self.scratch, &mut *self.tally);
+            let judged = self.cluster.probe(|cluster| {
+                leave(cluster, &room);
+                let ctx = attempt.without(&room, cluster);
+                let (cause, is_local) = results.ask_about(&ctx, node, scratch, tally);
+                match &cause {
+                    Some(cause) if refused.is_none() => {
+                        let measures = measure(&ctx, cause, &[node]);
+                        results.change_overridden(node, |of| of.measures = measures);
+                    }
+                    None if is_scored && room == absent => results.score_overridden(&ctx, node, &[], tally),
+                    _ => {}
                 }
-                None if is_scored => results.score_overridden(&ctx, node, &[], tally),
-                None => {}
-            }
-            if lasts && is_local {
-                results.keep(node, cause.as_ref());
-            }
-            cause
-        })
+                if lasts && is_local {
+                    results.keep(node, cause.as_ref());
+                }
+                cause
+            });
+            refused.get_or_insert(judged?);
+        }
+        refused
     }
 
     /// Scores the feasible overridden nodes that are not scored yet, each in a trial. `start` is where a sampled search begins.
@@ -226,7 +284,7 @@ impl NominationFilter<'_> {
         let rivals = results.rivals(&ctx, start);
         for node in feasible {
             let tally = &mut *self.tally;
-            let absent: SmallVec<[PodId; 2]> = results.absent_on(node).into();
+            let absent: Absent = results.absent_on(node).into();
             self.cluster.probe(|cluster| {
                 leave(cluster, &absent);
                 results.score_overridden(&attempt.without(&absent, cluster), node, &rivals, tally);

@@ -6,7 +6,7 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{Cluster, Hold, Stage};
 use pellucid_framework::plugin::{CycleValue, Room};
 use pellucid_framework::profile::{Aside, Enabled, Profile};
-use pellucid_framework::{Cause, Code, NumaAffinity, Reason, Reservation, View};
+use pellucid_framework::{Absent, Cause, Code, NumaAffinity, Reason, Reservation, View};
 use pellucid_model::effect::BindingMarks;
 use pellucid_model::{NodeIdx, Pod, PodId};
 use smallvec::{SmallVec, smallvec};
@@ -89,10 +89,12 @@ fn reserve_if(
     affinity: Option<NumaAffinity>,
     counts: impl Fn(&Reservation) -> bool,
 ) -> Result<(), Cause> {
-    let (mut refused, mut first) = (SmallVec::<[PodId; 2]>::new(), None);
+    let (mut refused, mut first) = (Absent::new(), None);
+    let ignored = overrides::ignored(cluster, profile, known.aside, pod.1, node);
     loop {
         let overlay = cluster.begin();
-        let reserved = reserve_but(cluster, profile, pod, (node, known, &refused), affinity, &counts);
+        let reserved =
+            reserve_but(cluster, profile, pod, (node, known, &refused, &ignored), affinity, &counts);
         let Err(cause) = reserved else {
             cluster.commit(overlay);
             return Ok(());
@@ -108,12 +110,12 @@ fn reserve_if(
     }
 }
 
-/// Reserves in no room of `refused`.
+/// Reserves in no room of `refused`, and without the pods of `ignored` what cannot be had with them.
 fn reserve_but(
     cluster: &mut Cluster,
     profile: &Profile,
     (id, pod): (PodId, &Pod),
-    (node, known, refused): (NodeIdx, &Known, &[PodId]),
+    (node, known, refused, ignored): (NodeIdx, &Known, &[PodId], &[PodId]),
     affinity: Option<NumaAffinity>,
     counts: impl Fn(&Reservation) -> bool,
 ) -> Result<(), Cause> {
@@ -132,11 +134,23 @@ fn reserve_but(
             (None, _) if !refused.is_empty() && enabled.plugin.node_overrides().is_some() => {
                 plugin.reserve_but(View::new(cluster), pod, node, refused)?
             }
-            (None, Some(affinity)) => plugin.reserve_aligned(View::new(cluster), pod, node, affinity)?,
-            (None, None) => match known.prepared.of_plugin(enabled) {
-                Some(prepared) => plugin.reserve_prepared(View::new(cluster), pod, node, prepared)?,
-                None => plugin.reserve(View::new(cluster), pod, node)?,
-            },
+            (None, affinity) => {
+                let prepared = known.prepared.of_plugin(enabled);
+                let ask = |cluster: &Cluster| match (affinity, prepared) {
+                    (Some(affinity), _) => plugin.reserve_aligned(View::new(cluster), pod, node, affinity),
+                    (None, Some(prepared)) => {
+                        plugin.reserve_prepared(View::new(cluster), pod, node, prepared)
+                    }
+                    (None, None) => plugin.reserve(View::new(cluster), pod, node),
+                };
+                match ask(cluster) {
+                    Err(_) if !ignored.is_empty() => cluster.probe(|cluster| {
+                        overrides::leave(cluster, ignored);
+                        ask(cluster)
+                    })?,
+                    asked => asked?,
+                }
+            }
         };
         let Some(chosen) = chosen.filter(&counts) else { continue };
         let plugin = enabled.plugin.name();

@@ -9,7 +9,7 @@ use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::Cluster;
 use pellucid_framework::plugin::Nodes;
 use pellucid_framework::profile::{Aside, Profile};
-use pellucid_framework::{Cause, Code, EveryReason, NodeOverride, NodeReason, Reason, View};
+use pellucid_framework::{Cause, Code, EveryReason, NodeOverride, NodeReason, Reason, Rooms, View};
 use pellucid_model::cause::{CauseId, Causes};
 use pellucid_model::collections::FxHashMap;
 use pellucid_model::{GangKey, NodeIdx, PodId, PodSpec, cancellation};
@@ -19,7 +19,7 @@ use crate::attempt::alignment::Alignment;
 use crate::attempt::chain::{PluginTally, places, prepare};
 use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::nominations::{Claimant, nominees};
-use crate::attempt::overrides::{leave, of_pod};
+use crate::attempt::overrides::{leave, of_pod, rooms};
 use crate::attempt::reserve::place_nominee;
 
 /// Maximum number of distinct requirements. Further ones share the last bit.
@@ -77,7 +77,21 @@ impl Masks {
         if let Some(cause) = &trial.pod {
             self.add_cause(node, cause, is_lasting);
         }
+        self.add_if(node, trial, is_lasting, |_| true);
+    }
+
+    /// Adds some of what a node fails in a trial.
+    fn add_if(
+        &mut self,
+        node: NodeIdx,
+        trial: &Self,
+        is_lasting: bool,
+        counts: impl Fn(&Requirement) -> bool,
+    ) {
         for (bit, requirement) in trial.requirements(trial.of(node)) {
+            if !counts(requirement) {
+                continue;
+            }
             let is_fixed = trial.fixed_of(node) & (1 << bit) != 0;
             self.add_failed(node, requirement.clone(), is_lasting && is_fixed);
         }
@@ -250,18 +264,15 @@ pub fn masks_of_pod_on(
         let aside = Aside::default();
         masks_on(&CycleContext { claimant, aside, ..CycleContext::new(profile, view, spec) }, nodes)
     };
-    let overridden = overridden_among(cluster, profile, (id, spec), nodes);
-    let absent =
-        |node: NodeIdx| overridden.iter().find(|of| of.node == node).map_or(&[][..], |of| &of.absent);
-    let plain: Vec<NodeIdx> = nodes.iter().copied().filter(|node| absent(*node).is_empty()).collect();
+    let mut overridden = overridden_among(cluster, profile, (id, spec), nodes);
+    let is_plain = |node: &NodeIdx| overridden.iter().all(|of| of.node != *node);
+    let plain: Vec<NodeIdx> = nodes.iter().copied().filter(is_plain).collect();
     let mut masks = ask(cluster, &plain, &[]);
     let mut trials: Vec<(NodeIdx, Masks)> = Vec::new();
-    for of in &overridden {
-        let without = cluster.probe(|cluster| {
-            leave(cluster, &of.absent);
-            ask(cluster, &[of.node], &of.absent)
-        });
-        trials.push((of.node, without));
+    for of in &mut overridden {
+        let node = of.node;
+        let ask = |cluster: &Cluster, absent: &[PodId]| ask(cluster, &[node], absent);
+        trials.push((node, judge_overridden(cluster, (profile, id, spec), of, ask)));
     }
     if let Some(cause) = &masks.pod {
         // As in a decision, an overridden node that takes the pod makes this a refusal of every other node.
@@ -273,6 +284,8 @@ pub fn masks_of_pod_on(
         masks.pod = None;
     }
     trials.iter().for_each(|(node, trial)| masks.add(*node, trial, true));
+    let absent =
+        |node: NodeIdx| overridden.iter().find(|of| of.node == node).map_or(&[][..], |of| &of.absent);
     for (node, pods) in promised(cluster, id, nodes) {
         let with = cluster.probe(|cluster| {
             leave(cluster, absent(node));
@@ -286,6 +299,50 @@ pub fn masks_of_pod_on(
         masks.promised.insert(node, pods);
     }
     masks
+}
+
+/// Judges an overridden node without the pods in whose room the pod fits, which are left as the absent ones. Where it fits in
+/// none, what other plugins hold for those that would not be absent is in its way too.
+fn judge_overridden(
+    cluster: &mut Cluster,
+    (profile, id, spec): (&Profile, PodId, &PodSpec),
+    of: &mut NodeOverride,
+    ask: impl Fn(&Cluster, &[PodId]) -> Masks,
+) -> Masks {
+    let without = |cluster: &mut Cluster, absent: &[PodId]| {
+        cluster.probe(|cluster| {
+            leave(cluster, absent);
+            ask(cluster, absent)
+        })
+    };
+    let node = of.node;
+    let pod = cluster.pod(id).map(|record| record.pod.clone());
+    let view = View::new(cluster);
+    let rooms = pod.map(|pod| rooms(profile, (view, spec, &pod), node, &of.absent));
+    let Rooms { fitting, otherwise } = rooms.unwrap_or_else(|| Rooms::all(&of.absent));
+    if fitting.is_empty() {
+        let mut masks = without(cluster, &of.absent);
+        let stays = of.absent.iter().filter(|id| !otherwise.contains(id)).filter_map(|id| cluster.pod(*id));
+        let holders: Vec<&str> = stays.flat_map(|record| &record.holds).map(|hold| hold.plugin).collect();
+        if !holders.is_empty() {
+            let beside = without(cluster, &otherwise);
+            masks.add_if(node, &beside, true, |requirement| holders.contains(&requirement.plugin));
+        }
+        return masks;
+    }
+    let mut refused = None;
+    for absent in fitting {
+        let masks = without(cluster, &absent);
+        let is_refused = masks.pod.is_some() || masks.of(node) != 0;
+        if refused.is_none() || !is_refused {
+            of.absent = absent;
+            refused = Some(masks);
+        }
+        if !is_refused {
+            break;
+        }
+    }
+    refused.unwrap_or_default()
 }
 
 /// Returns those of `nodes` that a pod sees without some pods.

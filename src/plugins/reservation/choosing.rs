@@ -8,7 +8,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use pellucid_cluster::columns::PODS;
+use pellucid_framework::{Absent, Rooms};
 use pellucid_model::{Name, NodeIdx, PodId};
+use smallvec::SmallVec;
 
 use super::entry::Entry;
 use super::matching::{Match, Seeker};
@@ -58,7 +60,7 @@ fn slot(entry: &Entry) -> (i64, i64) {
     (slot, slot)
 }
 
-impl Room<'_, '_> {
+impl<'a> Room<'_, 'a> {
     /// Whether the reservation's pod is on the node in this state, and not away for a trial.
     fn is_placed(&self, of: &Match<'_>) -> bool {
         self.seeker.view.cluster().pod(of.stand_in.id).is_some_and(|record| record.node == Some(self.node))
@@ -124,6 +126,17 @@ impl Room<'_, '_> {
         wanted.filter_map(lack).collect()
     }
 
+    /// Iterates over the reservations that the pod would take, without those of these pods.
+    fn tried<'r>(&'r self, refused: &'r [PodId]) -> impl Iterator<Item = &'r Match<'a>> {
+        self.matches.iter().filter(|of| self.concerns(of) && !refused.contains(&of.stand_in.id))
+    }
+
+    /// Returns the key by which reservations are taken, the least first.
+    fn precedence(&self, of: &Match<'a>) -> impl Ord + use<> {
+        let order = of.known.spec.order;
+        (order.is_none(), order, Reverse(score(of.entry, &self.seeker.wanted)), of.name.clone())
+    }
+
     /// Whether the pod requests anything that the reservation's policy is about. One that does not goes beside the
     /// reservation, unless it must have one.
     fn concerns(&self, of: &Match<'_>) -> bool {
@@ -173,8 +186,7 @@ pub(super) fn choose_but<'a>(
     // What the node lacks with the room of those that have enough themselves.
     let mut of_node = BTreeSet::new();
     let mut usable: Vec<Match<'a>> = Vec::new();
-    let is_tried = |of: &&Match<'a>| room.concerns(of) && !refused.contains(&of.stand_in.id);
-    for of in room.matches.iter().filter(is_tried) {
+    for of in room.tried(refused) {
         let (by_node, own) = (room.lacks_with(Some(of)), room.lacks_in(of));
         if by_node.is_empty() && own.is_empty() {
             usable.push(*of);
@@ -184,15 +196,35 @@ pub(super) fn choose_but<'a>(
         }
         tried.extend(by_node.into_iter().chain(own));
     }
-    let key = |of: &&Match<'a>| {
-        let order = of.known.spec.order;
-        (order.is_none(), order, Reverse(score(of.entry, &seeker.wanted)), of.name.clone())
-    };
-    let taken = usable.iter().min_by_key(key).copied();
+    let taken = usable.into_iter().min_by_key(|of| room.precedence(of));
     if seeker.affinity().is_some() {
         return Choice { taken, fits_beside: false, lacks: tried.clone(), tried };
     }
     let beside = if taken.is_none() { room.lacks_with(None) } else { BTreeSet::new() };
     let fits_beside = beside.is_empty();
     Choice { taken, fits_beside, lacks: if of_node.is_empty() { beside } else { of_node }, tried }
+}
+
+/// Returns of the pods of reservations that are absent from a node for an owner those that stay absent: that of the reservation
+/// that it takes, in the order of [`choose`] and [`choose_but`], or none if it is beside all of them.
+pub(super) fn rooms(seeker: &Seeker<'_>, node: NodeIdx, absent: &[PodId]) -> Rooms {
+    let room = Room { seeker, node, stand: Stand::Outside, matches: seeker.on(node) };
+    let with = |own: Option<&Match<'_>>| -> Absent {
+        let is_other = |id: PodId| room.matches.iter().any(|of| of.stand_in.id == id);
+        let stays = |id: &PodId| own.is_some_and(|own| own.stand_in.id == *id) || !is_other(*id);
+        absent.iter().copied().filter(stays).collect()
+    };
+    let mut enough: Vec<&Match<'_>> = room.tried(&[]).filter(|of| room.lacks_in(of).is_empty()).collect();
+    enough.sort_by_key(|of| room.precedence(of));
+    let usable = enough.iter().filter(|of| room.lacks_with(Some(of)).is_empty());
+    let mut fitting: SmallVec<[Absent; 1]> = usable.map(|of| with(Some(of))).collect();
+    let may_do_without = seeker.affinity().is_none();
+    if may_do_without && room.lacks_with(None).is_empty() {
+        fitting.push(with(None));
+    }
+    let otherwise = match enough.first() {
+        None if !may_do_without => absent.into(),
+        first => with(first.copied()),
+    };
+    Rooms { fitting, otherwise }
 }

@@ -15,7 +15,8 @@ use pellucid_framework::plugin::{
     Concern, DeclaredKeys, Hint, Hints, Permit, Plugin, PreBind, PreBound, Reserve, VictimGuard,
 };
 use pellucid_framework::{
-    Advice, Cause, Code, CycleValue, NodeOverride, NodeOverrides, Permitted, Registration, View, points,
+    Advice, Cause, Code, CycleValue, NodeOverride, NodeOverrides, Permitted, Registration, Rooms, View,
+    points,
 };
 use pellucid_model::custom::CustomKind;
 use pellucid_model::{CustomObject, NodeIdx, Now, Pod, PodId, PodSpec};
@@ -149,6 +150,18 @@ impl NodeOverrides for ReservationPlugin {
         let Ok(Some(seeker)) = Seeker::of(view, pod, spec) else { return Vec::new() };
         let matches = seeker.matches().into_values().flatten();
         matches.map(|of| NodeOverride { node: of.node, absent: smallvec![of.stand_in.id] }).collect()
+    }
+
+    fn rooms(&self, view: View<'_>, spec: &PodSpec, pod: &Pod, node: NodeIdx, absent: &[PodId]) -> Rooms {
+        let is_owner = pod.stands_for.is_none() && !affinity::ignores_all(spec);
+        match Seeker::of(view, pod, spec) {
+            Ok(Some(seeker)) if is_owner => choosing::rooms(&seeker, node, absent),
+            _ => Rooms::all(absent),
+        }
+    }
+
+    fn ignores(&self, spec: &PodSpec) -> bool {
+        affinity::ignores_all(spec)
     }
 
     /// To a pod that ignores reservations a node without them is as any. An owner takes one, so it depends on what is left.
