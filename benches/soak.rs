@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench soak -- --minutes 60 --seed 1`. The sandbox with its faults runs in this process; the scheduler
 //! runs as a child process, `pellucid run`, so that its memory is measured separately. Prints one line per minute and a
-//! verdict per requirement, and exits with 1 when one is not met. The test is not part of CI: `tests/chaos.rs` is the
+//! verdict per requirement, and exits with 1 when one is not met. The test is not part of CI: `tests/chaos/mod.rs` is the
 //! short test of the same faults. docs/operations.md lists the requirements and the latest output.
 #![expect(
     clippy::disallowed_methods,

@@ -18,7 +18,7 @@ use pellucid_kubernetes::decode::Decoder;
 use pellucid_kubernetes::lease::election::Terms;
 use pellucid_kubernetes::lease::elector::ElectionConfig;
 use pellucid_kubernetes::lease::requests::LeaseName;
-use pellucid_kubernetes::{ClusterIo, ClusterIoConfig, Connection};
+use pellucid_kubernetes::{ClusterIo, ClusterIoConfig, Connection, WatchLimits};
 use pellucid_model::Name;
 use pellucid_model::collections::FxHashMap;
 use pellucid_queue::QueueLimits;
@@ -69,6 +69,8 @@ pub struct InstanceConfig {
     pub clock: Clock,
     /// When the state is compared with the API server's lists.
     pub consistency: ConsistencyConfig,
+    /// Time and size limits of lists, watches and probes.
+    pub watches: WatchLimits,
     /// The commit that the program is built from, for `/version`; empty when that is not known.
     pub git_commit: &'static str,
     /// Collects the duration of every decision. It grows without bound, so it is only for runs that end.
@@ -141,6 +143,7 @@ impl Instance {
         let mut io_config = ClusterIoConfig::new(config.connection, clock.clone(), &instance_name());
         io_config.writes = shadow_of.is_none();
         io_config.decoder = decoder.clone();
+        io_config.limits = config.watches;
         io_config.election = election(&configuration.leader_election).filter(|_| shadow_of.is_none());
         let elects = io_config.election.is_some();
         let shadow_of = shadow_of.as_deref().map(Name::new);

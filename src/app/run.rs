@@ -74,6 +74,7 @@ pub async fn run(options: RunOptions, log: Arc<LogControl>) -> anyhow::Result<()
         log: Some(log),
         clock: clock::system(),
         consistency,
+        watches: Default::default(),
         git_commit,
         decisions: None,
     };

@@ -75,6 +75,7 @@ pub async fn run(
         log: Some(log),
         clock: clock::system(),
         consistency: Default::default(),
+        watches: Default::default(),
         git_commit: crate::GIT_COMMIT,
         decisions: None,
     })

@@ -75,6 +75,7 @@ impl ReplayEnvironment {
             log: None,
             clock: clock::system(),
             consistency: Default::default(),
+            watches: Default::default(),
             git_commit: crate::GIT_COMMIT,
             decisions,
         })

@@ -5,7 +5,7 @@ use kube::{Api, ResourceExt};
 use pellucid::sandbox::Config;
 use serde_json::{Value, json};
 
-use crate::commands::{fails, pellucid};
+use crate::app::commands::{fails, pellucid};
 use crate::common::dialects::DIALECTS;
 use crate::common::process::Process;
 use crate::common::running::sandbox;

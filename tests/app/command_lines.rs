@@ -1,6 +1,6 @@
 //! Command lines of the built binary: help with examples, bad input, and commands that need no scheduler.
 
-use crate::commands::{fails, pellucid, write};
+use crate::app::commands::{fails, pellucid, write};
 
 #[test]
 fn help_lists_the_commands_and_their_flags() {

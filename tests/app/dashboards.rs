@@ -66,15 +66,15 @@ fn unknown(used: &Used, known: &Known) -> Vec<String> {
 /// Runs a scheduler until it has placed two pods and refused another, one that takes part in leader election and one that
 /// shadows another. Returns their `/metrics`.
 async fn metrics_of_running_schedulers() -> String {
-    let [definition, device] = crate::devices::broken_device("a");
+    let [definition, device] = crate::app::devices::broken_device("a");
     let objects = vec![
         definition,
         device,
-        crate::quotas::definition(),
-        crate::quotas::quota("team-a", "", 1, 2),
-        crate::queues::queue("research", 1, 8),
-        crate::queues::group("research"),
-        crate::queues::member("of-research", "research"),
+        crate::app::quotas::definition(),
+        crate::app::quotas::quota("team-a", "", 1, 2),
+        crate::app::queues::queue("research", 1, 8),
+        crate::app::queues::group("research"),
+        crate::app::queues::member("of-research", "research"),
         node("a", "z", 4),
         node("b", "z", 4),
         pod("fits", 1000),

@@ -6,9 +6,9 @@ use pellucid::framework::controllers;
 use pellucid::{config, plugins};
 use serde_json::{Value, json};
 
+use crate::app::devices::{definition, device};
 use crate::common::client;
 use crate::common::running::{Running, node, parts, pod, start_configured};
-use crate::devices::{definition, device};
 
 const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration

@@ -4,7 +4,7 @@
 use pellucid::plugins::proportion::NAME;
 use serde_json::{Value, json};
 
-use crate::command_lists::{fits, follow, run};
+use crate::app::command_lists::{fits, follow, run};
 use crate::common::running::{node, pod, start};
 
 const INCUBATOR: &str = "scheduling.incubator.k8s.io/v1alpha1";

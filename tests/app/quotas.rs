@@ -3,7 +3,7 @@
 use pellucid::plugins::elastic_quota::NAME;
 use serde_json::{Value, json};
 
-use crate::command_lists::{fits, follow, run};
+use crate::app::command_lists::{fits, follow, run};
 use crate::common::running::{node, pod, start_with};
 
 pub(crate) const CONFIGURATION: &str = "apiVersion: kubescheduler.config.k8s.io/v1

@@ -16,7 +16,7 @@ use pellucid::config;
 use pellucid::sandbox::{Config, Handle};
 use serde_json::{Value, json};
 
-use crate::command_lists::{fits, follow, run};
+use crate::app::command_lists::{fits, follow, run};
 use crate::common::running::{self, message, node, parts, pod, with};
 use crate::common::{LOOK_EVERY, PATIENCE, client};
 

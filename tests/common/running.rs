@@ -121,6 +121,7 @@ pub async fn parts(settings: kube::Config) -> InstanceConfig {
         log: None,
         clock: clock::system(),
         consistency: Default::default(),
+        watches: Default::default(),
         git_commit: "",
         decisions: None,
     }

@@ -14,7 +14,7 @@ use crate::common::cluster::{SCHEDULER, config, spec};
 use crate::common::driver::default_profile;
 use crate::common::dumps::{decides_alike, dump, rebuilt, state};
 use crate::common::made;
-use crate::random::{Life, happening};
+use crate::core::random::{Life, happening};
 
 /// Repeats the decisions on pending pods for which nothing has changed since.
 fn check_decisions(of: &Dump) -> Result<(), TestCaseError> {

@@ -25,7 +25,7 @@ impl Core {
         self.plan()
     }
 
-    fn refusal(&self, pod: &Pod) -> Arc<Refusal> {
+    fn refusal_of(&self, pod: &Pod) -> Arc<Refusal> {
         let id = self.id(pod).expect("the pod is there");
         match &self.scheduler.verdict(id).expect("it was tried").outcome {
             Outcome::Refused(refusal) => refusal.clone(),
@@ -85,7 +85,7 @@ fn a_pod_that_evicted_already_evicts_nobody_else() {
     core.wait(20 * SECOND);
     core.run_after(300 * SECOND);
     assert_eq!(core.ordered().evictions.len(), 0);
-    let said = core.refusal(&high).post_filter.clone().expect("it was asked");
+    let said = core.refusal_of(&high).post_filter.clone().expect("it was asked");
     assert_eq!(&*said, ReasonCode::PreemptionUnderWay.message(""));
     assert!(core.nominated(&high).is_some(), "its nomination stays");
 }
@@ -96,7 +96,7 @@ fn nobody_to_evict_is_said_with_numbers() {
     core.see(&on(&ranked("equal", 800, 10), "a"));
     let high = ranked("high", 800, 10);
     assert_eq!(core.try_pod(&high).evictions.len(), 0);
-    let refusal = core.refusal(&high);
+    let refusal = core.refusal_of(&high);
     assert_eq!(
         &*refusal.message(),
         "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: \
@@ -119,7 +119,7 @@ fn a_pod_that_never_preempts_waits() {
     let high = Pod { never_preempts: true, ..ranked("high", 800, 10) };
     assert_eq!(core.try_pod(&high).evictions.len(), 0);
     assert_eq!(
-        core.refusal(&high).post_filter.as_deref(),
+        core.refusal_of(&high).post_filter.as_deref(),
         Some(&*ReasonCode::PreemptionPolicyNever.message(""))
     );
 }
@@ -171,7 +171,7 @@ fn affinity_to_a_nominee_does_not_count() {
     let mut near = ranked("near", 100, 5);
     Arc::make_mut(&mut near.spec).pod_affinity = PodTerms { required: [term].into(), preferred: [].into() };
     core.try_pod(&near);
-    let refusal = core.refusal(&near);
+    let refusal = core.refusal_of(&near);
     assert_eq!(refusal.groups[0].cause.reasons[0].code, ReasonCode::PodAffinityMismatch);
     core.see(&on(&labelled(ranked("nominee", 100, 5), "app", "db"), "a"));
     core.run_after(2 * SECOND);

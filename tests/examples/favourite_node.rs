@@ -3,10 +3,10 @@
 use pellucid::sandbox::{Config, Handle, Sandbox};
 use serde_json::{Value, json};
 
-use crate::binary;
 use crate::common::process::Process;
 use crate::common::running::{node, pod, with};
 use crate::common::{client, kubeconfig, until};
+use crate::examples::binary;
 
 const CONFIG: &str = "\
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -9,10 +9,10 @@ use pellucid::sandbox::{Config, Handle, Sandbox};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::binary;
 use crate::common::process::Process;
 use crate::common::running::{node, pod};
 use crate::common::{PATIENCE, client, kubeconfig, until};
+use crate::examples::binary;
 
 const WANTED: &str = "example.com/licence-seats";
 const HELD: &str = "example.com/held-licence-seats";

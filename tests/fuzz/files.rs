@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::common::cluster::SCHEDULER;
 use crate::common::driver::default_profile;
 use crate::common::{dumps, made};
-use crate::fuzz;
-use crate::mutate::{text, tree};
+use crate::fuzz::fuzz;
+use crate::fuzz::mutate::{text, tree};
 
 fn read(folder: &str) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);

@@ -8,8 +8,8 @@ use pellucid::model::ObjectKind;
 use serde_json::{Value, json};
 
 use crate::common::made;
-use crate::fuzz;
-use crate::mutate::tree;
+use crate::fuzz::fuzz;
+use crate::fuzz::mutate::tree;
 
 fn decoder() -> Decoder {
     Decoder::of(&pellucid::plugins::registry())
@@ -91,7 +91,7 @@ fn a_scheduler_goes_on_whatever_it_reads() {
         }
         inputs
     };
-    let groups = (crate::inputs() as u64).div_ceil(GROUP);
+    let groups = (crate::fuzz::inputs() as u64).div_ceil(GROUP);
     for seed in 0..groups {
         let mut core = made::core();
         for input in make(seed) {

@@ -4,8 +4,8 @@ use pellucid::model::quantity;
 use pellucid::model::selector::LabelSelector;
 use pellucid::recording::switches::{Flag, parse};
 
-use crate::fuzz;
-use crate::mutate::text;
+use crate::fuzz::fuzz;
+use crate::fuzz::mutate::text;
 
 fn good(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()

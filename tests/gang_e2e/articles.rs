@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::running::{Running, pod, start, start_with};
-use crate::made::{MODE, SIGS, X, annotated, document, group, nodes, of_group};
+use crate::gang_e2e::made::{MODE, SIGS, X, annotated, document, group, nodes, of_group};
 
 const UNICORE: &str = include_str!("../data/config/gangs/unicore.yaml");
 const ARTICLE: &str = include_str!("../data/config/gangs/article.yaml");

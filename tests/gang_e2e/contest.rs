@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::common::running::{Pods, Running, pod, start};
-use crate::made::{annotated, light, names, nodes, tally};
+use crate::gang_e2e::made::{annotated, light, names, nodes, tally};
 
 /// How often two gangs compete for the cluster.
 const ROUNDS: usize = 100;

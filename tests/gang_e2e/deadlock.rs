@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::running::{Hand, Running, node, pod, priority_class, start_with, with};
-use crate::made::{MODE, X, annotated, group, names, of_group, patient};
+use crate::gang_e2e::made::{MODE, X, annotated, group, names, of_group, patient};
 
 /// Restricts a pod to one node.
 fn only(pod: Value, on: &str) -> Value {

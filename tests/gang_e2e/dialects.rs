@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::common::dialects::{DIALECTS, member, pod_group};
 use crate::common::running::{node_of, pod, start};
-use crate::made::{names, nodes};
+use crate::gang_e2e::made::{names, nodes};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_gang_in_each_dialect_ends_in_the_same_placement() {

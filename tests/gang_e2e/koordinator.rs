@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use crate::common::running::{Hand, node, pod, start, start_with};
-use crate::made::{GROUPS, MODE, X, annotated, group, light, names, nodes, of_group, patient, within};
+use crate::gang_e2e::made::{
+    GROUPS, MODE, X, annotated, group, light, names, nodes, of_group, patient, within,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_pod_groups_in_two_namespaces_are_one_group() {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::running::{pod, start, start_with};
-use crate::made::{KUBE_BATCH, document, group, names, nodes};
+use crate::gang_e2e::made::{KUBE_BATCH, document, group, names, nodes};
 
 fn in_queue(mut group: Value, queue: &str) -> Value {
     group["spec"]["queue"] = queue.into();
@@ -11,7 +11,7 @@ fn in_queue(mut group: Value, queue: &str) -> Value {
 }
 
 fn member(name: &str, group: &str) -> Value {
-    crate::made::annotated(pod(name, 1000), "scheduling.k8s.io/group-name", group)
+    crate::gang_e2e::made::annotated(pod(name, 1000), "scheduling.k8s.io/group-name", group)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::common::running::{Running, pod, start, start_with, with};
-use crate::made::{X, annotated, document, group, labelled, light, names, nodes, of_group};
+use crate::gang_e2e::made::{X, annotated, document, group, labelled, light, names, nodes, of_group};
 
 /// Checks that other pods are placed, whatever is wrong with a gang.
 async fn others_go_on(mut running: Running) {

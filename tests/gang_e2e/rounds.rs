@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::common::running::{Hand, Running, node, start_with};
-use crate::made::{light, names, nodes};
+use crate::gang_e2e::made::{light, names, nodes};
 
 /// Waits until a gang is in a round with this validity and number of children, all last tried in the same round.
 fn in_round(running: &Running, cycle: u64, is_valid: bool, children: usize, last: u64) -> Value {

@@ -7,7 +7,7 @@ use pellucid::sandbox::{Fault, Match};
 use serde_json::{Value, json};
 
 use crate::common::running::{Hand, Running, node, start_with, with};
-use crate::made::{light, names, nodes, patient};
+use crate::gang_e2e::made::{light, names, nodes, patient};
 
 /// The sets of a gang; each member is in exactly one.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use pellucid_api::reason::ReasonCode;
 use crate::common::driver::Core;
 use crate::common::made::ranked;
 use crate::common::storage::{bound, claim, class, using, volume};
-use crate::made::{SECOND, core_with, host, in_dialect, terms};
+use crate::gangs::made::{SECOND, core_with, host, in_dialect, terms};
 
 /// Makes three placed members; the volume of the first is not bound.
 fn world() -> (Core, Vec<Pod>, ObjectOrder) {

@@ -6,7 +6,7 @@ use pellucid::model::gang::Dialect;
 use pellucid::queue::QueueStage;
 
 use crate::common::made::refused;
-use crate::made::{SECOND, core_with, in_dialect, single, terms, tried};
+use crate::gangs::made::{SECOND, core_with, in_dialect, single, terms, tried};
 
 #[test]
 fn after_a_failed_binding_the_missing_member_is_planned_first() {

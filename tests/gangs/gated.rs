@@ -2,7 +2,7 @@
 
 use pellucid::queue::QueueStage;
 
-use crate::made::{SECOND, core_with, members, terms, tried};
+use crate::gangs::made::{SECOND, core_with, members, terms, tried};
 
 #[test]
 fn below_its_quorum_a_gang_is_gated_and_says_have_and_need() {
@@ -60,7 +60,7 @@ fn a_refused_gang_whose_quorum_is_lowered_is_tried_again() {
         Input::ObjectApplied(Object::PodGroup(PodGroup { kind, key, terms, ..PodGroup::default() }).into())
     };
     let of = |i: usize| {
-        let made = crate::made::in_dialect(
+        let made = crate::gangs::made::in_dialect(
             Dialect::Coscheduling,
             "g",
             &format!("g-{i}"),

@@ -14,7 +14,7 @@ use pellucid::plugins::registry;
 use pellucid::queue::QueueStage;
 
 use crate::common::driver::{Core, settings};
-use crate::made::{SCHEDULER, core_with, host, member, single, terms};
+use crate::gangs::made::{SCHEDULER, core_with, host, member, single, terms};
 
 /// How gangs name each other.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +119,7 @@ fn a_group_of_too_many_gangs_is_refused_alone_and_recovers_when_it_is_smaller() 
         };
         assert_eq!(said, expected);
         // A gang outside the group is planned nevertheless.
-        core.see_all(&crate::made::members("other", 3, 10, &terms(3)));
+        core.see_all(&crate::gangs::made::members("other", 3, 10, &terms(3)));
         assert_eq!(core.run().len(), 1);
         // Every member gets the message after a moment, including the first ones.
         core.wait(Duration::from_secs(64));
@@ -145,7 +145,7 @@ fn a_group_of_too_many_gangs_is_refused_alone_and_recovers_when_it_is_smaller() 
 fn a_gang_of_too_many_pods_is_refused_until_some_are_gone() {
     let mut core = Core::new(settings(profile("{maxGroupMembers: 5}")));
     core.see_node(&host("n0", 64_000));
-    let pods = crate::made::members("crew", 6, 10, &terms(2));
+    let pods = crate::gangs::made::members("crew", 6, 10, &terms(2));
     core.see_all(&pods[..1]);
     assert_eq!(core.message(&pods[0]), "waiting for the pods of gang ns/crew: 1 of 2 are there");
     core.see_all(&pods[1..]);

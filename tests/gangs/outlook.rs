@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::common::driver::Core;
 use crate::common::made::{self, labelled, on};
 use crate::common::reads::{ask, list, number, text};
-use crate::made::{SECOND, core_with, host, in_dialect, member, members, non_strict, single, terms};
+use crate::gangs::made::{SECOND, core_with, host, in_dialect, member, members, non_strict, single, terms};
 
 const GANG: &str = "/apis/v1/explain/gangs/ns/g";
 

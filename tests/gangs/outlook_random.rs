@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::common::driver::Core;
 use crate::common::made::{self, on, requests};
 use crate::common::reads::{ask, list, number, text};
-use crate::made::{SECOND, host, in_dialect, non_strict, single, terms};
+use crate::gangs::made::{SECOND, host, in_dialect, non_strict, single, terms};
 
 const SEEDS: u64 = 150;
 

@@ -14,7 +14,7 @@ use pellucid::model::{GangKey, Pod};
 
 use crate::common::driver::Core;
 use crate::common::reads::ask_snapshot;
-use crate::made::{core_with, member, members, single, terms};
+use crate::gangs::made::{core_with, member, members, single, terms};
 
 /// A time limit that expires after a number of checks.
 struct Questions(Cell<usize>);

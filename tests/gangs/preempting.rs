@@ -20,7 +20,7 @@ use crate::common::driver::Core;
 use crate::common::made::on;
 use crate::common::ordered::Ordered;
 use crate::common::reads::{ask, list, text};
-use crate::made::{SECOND, core_with, host, member, members, non_strict, single, terms};
+use crate::gangs::made::{SECOND, core_with, host, member, members, non_strict, single, terms};
 
 fn ranked(pod: Pod, priority: i32) -> Pod {
     Pod { priority, ..pod }

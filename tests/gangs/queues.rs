@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::common::driver::Core;
 use crate::common::made::{self, mark, on};
 use crate::common::reads::{ask, list};
-use crate::made::{SECOND, host, single, terms};
+use crate::gangs::made::{SECOND, host, single, terms};
 
 const GROUP_NAME: &str = "scheduling.k8s.io/group-name";
 

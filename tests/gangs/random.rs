@@ -22,7 +22,7 @@ use proptest::test_runner::RngSeed;
 
 use crate::common::driver::Core;
 use crate::common::dumps::{decides_alike, dump, rebuilt, state};
-use crate::made::{core_with, host, in_dialect, single, terms};
+use crate::gangs::made::{core_with, host, in_dialect, single, terms};
 
 mod groups;
 

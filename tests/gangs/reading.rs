@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::common::driver::Core;
 use crate::common::made::{on, refused};
 use crate::common::reads::{ask, try_ask};
-use crate::made::{SECOND, core_with, host, in_dialect, member, members, non_strict, terms, tried};
+use crate::gangs::made::{SECOND, core_with, host, in_dialect, member, members, non_strict, terms, tried};
 
 fn explain(core: &mut Core, gang: &str) -> Value {
     ask(core, &format!("/apis/v1/explain/gangs/ns/{gang}"))

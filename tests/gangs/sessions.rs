@@ -6,7 +6,7 @@ use pellucid::model::gang::Controller;
 use pellucid::model::{GangKey, Pod};
 use pellucid::queue::QueueStage;
 
-use crate::made::{SECOND, core_with, host, members, terms, tried};
+use crate::gangs::made::{SECOND, core_with, host, members, terms, tried};
 
 fn owned(pods: &[Pod], owner: &str) -> Vec<Pod> {
     let of = |pod: &Pod| Pod {

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::common::driver::Core;
 use crate::common::made::on;
 use crate::common::reads::{ask, list, text};
-use crate::made::{SECOND, core_with, member, members, non_strict, single, terms};
+use crate::gangs::made::{SECOND, core_with, member, members, non_strict, single, terms};
 
 #[test]
 fn no_wait_runs_out_in_a_plan() {

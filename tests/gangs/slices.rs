@@ -13,7 +13,7 @@ use pellucid::queue::QueueStage;
 use proptest::prelude::*;
 
 use crate::common::driver::Core;
-use crate::made::{SECOND, core_with, host, member, members, non_strict, single, terms};
+use crate::gangs::made::{SECOND, core_with, host, member, members, non_strict, single, terms};
 
 /// Generous bound on the work of one slice: some milliseconds.
 const SLICE: u64 = 100_000;

@@ -10,7 +10,7 @@ use pellucid::recording::switches::Setter;
 use pellucid_api::reason::ReasonCode;
 
 use crate::common::made::mark;
-use crate::made::{SECOND, core_with, host, member, members, single, terms, tried};
+use crate::gangs::made::{SECOND, core_with, host, member, members, single, terms, tried};
 
 #[test]
 fn a_quorum_that_fits_is_placed_at_once() {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::common::driver::Core;
 use crate::common::made::{self, labelled, on};
 use crate::common::reads::{ask, list, text};
-use crate::made::{SECOND, host, members, non_strict, single, terms};
+use crate::gangs::made::{SECOND, host, members, non_strict, single, terms};
 
 const TOPOLOGY: &str = "/apis/v1/explain/gangs/ns/g/topology";
 const RACK: &str = "example.com/rack";

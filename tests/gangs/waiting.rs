@@ -5,7 +5,7 @@ use pellucid::model::gang::Dialect;
 use pellucid::recording::GangOutcome;
 use pellucid_api::reason::ReasonCode;
 
-use crate::made::{SECOND, core_with, host, in_dialect, member, members, non_strict, single, tried};
+use crate::gangs::made::{SECOND, core_with, host, in_dialect, member, members, non_strict, single, tried};
 
 #[test]
 fn members_that_fit_wait_and_go_on_when_the_others_fit() {
@@ -95,7 +95,7 @@ fn members_that_wait_go_on_when_the_quorum_comes_by_other_ways() {
 #[test]
 fn a_gangs_rank_is_its_highest_members_whoever_changes() {
     let mut core = core_with(&[1000]);
-    let mut pods = members("g", 3, 1000, &crate::made::terms(3));
+    let mut pods = members("g", 3, 1000, &crate::gangs::made::terms(3));
     pods[0].priority = 7;
     core.attempt_all(&pods);
     assert_eq!(core.unit(&pods[1]).map(|u| u.rank), Some(7));

@@ -8,7 +8,7 @@ use pellucid::queue::QueueStage;
 
 use crate::common::driver::Core;
 use crate::common::made::{self, on};
-use crate::made::{SECOND, core_with, host, member, single, terms};
+use crate::gangs::made::{SECOND, core_with, host, member, single, terms};
 
 /// Returns a small member that is first in its gang, and a large one. The small one takes the room that both need.
 fn small_and_large() -> [Pod; 2] {

@@ -8,7 +8,7 @@ use pellucid::http::{
 use pellucid_api::rest::BodySchema;
 use serde_json::Value;
 
-use crate::site::{Fleet, Site, parts};
+use crate::http::site::{Fleet, Site, parts};
 
 #[test]
 fn only_loopback_is_listened_on_and_a_taken_port_is_named() {

@@ -9,7 +9,7 @@ use pellucid::http::{Limits, Renderer};
 
 use crate::common::client::{connect, get, put, read};
 use crate::common::openapi::check_body_against_openapi;
-use crate::site::{BIG, Site, parts};
+use crate::http::site::{BIG, Site, parts};
 
 #[test]
 fn reads_beyond_the_bound_are_told_to_come_back() {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::common::client::{raw, request, send};
 use crate::common::openapi::{body_fits_openapi, check_body_against_openapi};
-use crate::site::{Site, nodes};
+use crate::http::site::{Site, nodes};
 
 #[test]
 fn every_get_answers_as_the_document_says() {

@@ -6,7 +6,7 @@ use pellucid::http::Limits;
 use serde_json::{Value, json};
 
 use crate::common::client::{connect, put, raw, read, request, send};
-use crate::site::{Site, parts};
+use crate::http::site::{Site, parts};
 
 #[test]
 fn a_switch_is_read_and_set_with_its_raw_value() {

@@ -1,7 +1,7 @@
 //! What `deploy/` says agrees with itself and with an API server: the kustomize base is the chart rendered, and both are
 //! accepted as they are.
 //!
-//! `UPDATE=1 cargo test --test kubectl deploy` writes the base and the golden file anew. Without helm (`$HELM`, else what `.ci/run` installs
+//! `UPDATE=1 cargo test --test served kubectl::deploy` writes the base and the golden file anew. Without helm (`$HELM`, else what `.ci/run` installs
 //! under `target/`, else the PATH) or kubectl the tests report that and pass.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::common::process::finish;
-use crate::{Kubectl, PATIENCE, contains, kubectl_is_there, with_kubectl};
+use crate::kubectl::{Kubectl, PATIENCE, contains, kubectl_is_there, with_kubectl};
 
 const CHART: &str = "deploy/chart";
 /// Settings of a chart with the webhook of quotas.
@@ -66,7 +66,7 @@ fn rendered(helm: &Path) -> BTreeMap<String, String> {
         let (source, body) = document.split_once('\n').expect("a first line");
         let name = source.trim_start_matches("# Source: pellucid/templates/");
         let file = files.entry(name.to_owned()).or_insert_with(|| {
-            "# Rendered from deploy/chart; `UPDATE=1 cargo test --test kubectl deploy` writes it.\n"
+            "# Rendered from deploy/chart; `UPDATE=1 cargo test --test served kubectl::deploy` writes it.\n"
                 .to_owned()
         });
         *file += &format!("---\n{body}");
@@ -84,7 +84,7 @@ fn the_kustomize_base_is_the_chart_rendered() {
             fs::write(&path, text).expect("written");
         }
         let stored = fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(&stored, text, "{BASE}/{name}: `UPDATE=1 cargo test --test kubectl deploy` writes it");
+        assert_eq!(&stored, text, "{BASE}/{name}: `UPDATE=1 cargo test --test served kubectl::deploy` writes it");
     }
     let kustomization = fs::read_to_string(root().join(BASE).join("kustomization.yaml")).expect("read");
     let listed: Vec<&str> = kustomization.lines().filter_map(|line| line.strip_prefix("  - ")).collect();

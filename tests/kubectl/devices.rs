@@ -6,7 +6,7 @@ use pellucid::framework::controllers;
 use pellucid::sandbox::definition;
 use pellucid_api::definitions::koordinator;
 
-use crate::{Kubectl, await_answer, with_scheduler};
+use crate::kubectl::{Kubectl, await_answer, with_scheduler};
 
 /// A node without cards, and its Device of eight.
 fn manifests() -> String {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::common::LOOK_EVERY;
 use crate::common::demo::Demo;
-use crate::{contains, kubectl_is_there};
+use crate::kubectl::{contains, kubectl_is_there};
 
 /// Two pods that fit and one that never does.
 const MANIFESTS: &str = "\

@@ -5,7 +5,7 @@ use pellucid::sandbox::definition;
 use pellucid_api::definitions::koordinator;
 
 use crate::common::running::node;
-use crate::{Kubectl, await_answer, contains, enabling, with_scheduler};
+use crate::kubectl::{Kubectl, await_answer, contains, enabling, with_scheduler};
 
 /// As printed there.
 const QUOTAS: &str = "apiVersion: scheduling.sigs.k8s.io/v1alpha1

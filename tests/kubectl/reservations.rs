@@ -4,7 +4,7 @@ use pellucid::sandbox::definition;
 use pellucid_api::definitions::koordinator;
 
 use crate::common::running::node;
-use crate::{Kubectl, await_answer, enabling, with_scheduler};
+use crate::kubectl::{Kubectl, await_answer, enabling, with_scheduler};
 
 /// A reservation of 3 CPUs for pods with label app=web, which one of them uses up, as `allocateOnce` says by default.
 const RESERVATION: &str = "apiVersion: scheduling.koordinator.sh/v1alpha1

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use crate::common::cluster::{
     World, any_node, config, empty_cluster, named_node, named_pod, node_name, object, pod, spec,
 };
-use crate::{filter, plugins, seen};
+use crate::laws::{filter, plugins, seen};
 
 /// A change that a watch reports; names come from a small pool.
 #[derive(Clone, Debug)]

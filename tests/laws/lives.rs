@@ -30,8 +30,8 @@ use crate::common::cluster::{SCHEDULER, config};
 use crate::common::driver::Core;
 use crate::common::dumps::{dump, state};
 use crate::common::seen::seen_by;
-use crate::happening::{Happening, POOLS, QUOTAS, happening};
-use crate::{cards, census, filter, licence_seats, machines, score};
+use crate::laws::happening::{Happening, POOLS, QUOTAS, happening};
+use crate::laws::{cards, census, filter, licence_seats, machines, score};
 
 /// When the histories start, in seconds since 1970.
 const START: u64 = 1_800_000_000;

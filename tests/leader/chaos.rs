@@ -22,9 +22,9 @@ use tokio::time::Instant;
 use crate::common::PATIENCE;
 use crate::common::dialects::{DIALECTS, member, pod_group};
 use crate::common::running::{node, pod};
-use crate::gang_log::check_gangs;
-use crate::log_checks::{Writes, check};
-use crate::replicas::{Replica, sandbox};
+use crate::leader::gang_log::check_gangs;
+use crate::leader::log_checks::{Writes, check};
+use crate::leader::replicas::{Replica, sandbox};
 
 /// Times that the leader is killed.
 const KILLS: usize = 5;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::common::running::node;
-use crate::load::Load;
-use crate::log_checks::check;
-use crate::replicas::{LEASE, Replica, sandbox};
+use crate::leader::load::Load;
+use crate::leader::log_checks::check;
+use crate::leader::replicas::{LEASE, Replica, sandbox};
 
 /// Every so many hand-overs the leader is killed instead of stopped.
 const KILLED: usize = 5;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use pellucid::sandbox::{Handle, LoggedWrite};
 use serde_json::Value;
 
-use crate::replicas::LEASE;
+use crate::leader::replicas::LEASE;
 
 /// What the log says.
 #[derive(Debug, Default)]

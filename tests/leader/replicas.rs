@@ -9,6 +9,7 @@ use pellucid::app::consistency::ConsistencyConfig;
 use pellucid::app::instance::{Instance, InstanceConfig};
 use pellucid::config;
 use pellucid::cycle::Snapshot;
+use pellucid::kubernetes::WatchLimits;
 use pellucid::kubernetes::lease::leadership::{LeadershipReport, Role};
 use pellucid::sandbox::{Config, Handle, Sandbox};
 use serde_json::Value;
@@ -27,6 +28,7 @@ leaderElection:
   leaseDuration: 2s
   renewDeadline: 1500ms
   retryPeriod: 100ms
+podMaxBackoffSeconds: 1
 ";
 /// Pause between two looks at what tells no one that it changed.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -36,6 +38,11 @@ const WRITES: usize = 1_000_000;
 /// Compares often, with a grace that a busy machine keeps.
 const SWEEPS: ConsistencyConfig =
     ConsistencyConfig { interval: Duration::from_secs(1), grace: Duration::from_secs(5) };
+
+/// Waits no longer than a second after a watch failed: faults strike more often than that.
+fn watches() -> WatchLimits {
+    WatchLimits { longest_backoff: Duration::from_secs(1), ..WatchLimits::default() }
+}
 
 /// Starts a sandbox that logs writes.
 pub(crate) async fn sandbox(objects: Vec<Value>) -> Handle {
@@ -63,7 +70,7 @@ impl Replica {
             let parts = parts(settings).await;
             let configuration = config::parse(ELECTION, "the test's", &parts.registry);
             let configuration = configuration.unwrap_or_else(|wrong| panic!("{wrong}"));
-            let parts = InstanceConfig { configuration, consistency: SWEEPS, ..parts };
+            let parts = InstanceConfig { configuration, consistency: SWEEPS, watches: watches(), ..parts };
             Instance::start(parts).await.expect("an instance")
         });
         Self { agent, instance: starting.await.expect("started"), runtime }

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use crate::common::client;
 use crate::common::running::{node, pod, with};
-use crate::load::Load;
-use crate::log_checks::check;
-use crate::replicas::{Replica, sandbox};
+use crate::leader::load::Load;
+use crate::leader::log_checks::check;
+use crate::leader::replicas::{Replica, sandbox};
 
 fn read(replica: &Replica, path: &str) -> Value {
     let reply = client::get(replica.instance.address, path);

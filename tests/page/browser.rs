@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -27,18 +28,50 @@ pub(crate) mod keys {
     pub(crate) const HOME: &str = "\u{e011}";
 }
 
+/// Browsers that may be at work, and those of them that are not. More would take the time of those whose times are bounded.
+static FREE: (Mutex<usize>, Condvar) = (Mutex::new(3), Condvar::new());
+
+/// A share of what may be at work.
+struct Turn(usize);
+
+impl Turn {
+    fn take(share: usize) -> Self {
+        let mut free = FREE.0.lock();
+        FREE.1.wait_while(&mut free, |free| *free < share);
+        *free -= share;
+        Self(share)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *FREE.0.lock() += self.0;
+        FREE.1.notify_all();
+    }
+}
+
 /// A browser with its own profile. Closed when dropped.
 pub(crate) struct Browser {
     driver: Process,
     address: SocketAddr,
     session: String,
     _profile: TempDir,
+    _turn: Turn,
 }
 
 impl Browser {
     /// Starts a browser, or reports loudly that there is none.
-    #[expect(clippy::print_stderr, reason = "that a test did not run must be seen")]
     pub(crate) fn start() -> Option<Self> {
+        Self::start_with(1)
+    }
+
+    /// Does the same for a test that bounds times: no more than one other browser is at work meanwhile.
+    pub(crate) fn start_timed() -> Option<Self> {
+        Self::start_with(2)
+    }
+
+    #[expect(clippy::print_stderr, reason = "that a test did not run must be seen")]
+    fn start_with(share: usize) -> Option<Self> {
         let is_there = |name: &str| {
             let folders = std::env::var_os("PATH").unwrap_or_default();
             std::env::split_paths(&folders).any(|folder| folder.join(name).is_file())
@@ -47,13 +80,14 @@ impl Browser {
             eprintln!("=== NOT RUN: there is no {missing} on the PATH, so the page is not tested ===");
             return None;
         }
+        let turn = Turn::take(share);
         let driver = Process::start_binary("chromedriver", &["--port=0"]);
         let line = driver.wait_for_stdout("started successfully on port");
         let port = line.trim_end_matches('.').rsplit(' ').next().and_then(|port| port.parse().ok());
         let address =
             SocketAddr::from(([127, 0, 0, 1], port.unwrap_or_else(|| panic!("no port in {line:?}"))));
         let profile = tempfile::tempdir().expect("a folder");
-        let mut browser = Self { driver, address, session: String::new(), _profile: profile };
+        let mut browser = Self { driver, address, session: String::new(), _profile: profile, _turn: turn };
         let folder = browser._profile.path().display();
         let mut arguments: Vec<String> = [
             "--headless=new",

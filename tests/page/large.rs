@@ -25,7 +25,7 @@ fn filter(browser: &Browser, text: &str) {
 
 #[test]
 fn five_thousand_nodes_are_drawn_at_once_and_hang_nothing() {
-    let Some(browser) = Browser::start() else { return };
+    let Some(browser) = Browser::start_timed() else { return };
     let fixture = serve(Size { nodes: 5_000, pods: 10_000, gangs: 500, of_one: 20, events: 0, samples: 360 });
     let address = fixture.address;
     browser.prefer("light");
@@ -69,7 +69,7 @@ fn five_thousand_nodes_are_drawn_at_once_and_hang_nothing() {
 
 #[test]
 fn a_thousand_pods_are_found_at_once_while_events_go_by() {
-    let Some(browser) = Browser::start() else { return };
+    let Some(browser) = Browser::start_timed() else { return };
     let fixture = serve(Size { nodes: 500, pods: 1_000, gangs: 20, of_one: 40, events: 300, samples: 360 });
     let address = fixture.address;
     browser.prefer("dark");

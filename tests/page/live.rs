@@ -63,7 +63,7 @@ async fn crowded() -> Running {
 
 #[test]
 fn a_scheduler_at_work_is_shown_within_a_second() {
-    let Some(browser) = Browser::start() else { return };
+    let Some(browser) = Browser::start_timed() else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("a runtime");
     let running = runtime.block_on(crowded());

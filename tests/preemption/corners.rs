@@ -4,7 +4,7 @@ use pellucid::sandbox::{Objects, Trouble};
 use serde_json::{Value, json};
 
 use crate::common::running::{Running, node, nominated, pod, priority_class, start, with};
-use crate::views::{
+use crate::preemption::views::{
     STATE, all_ordered, check_metrics, check_state, is_over, list, number, path, text, wasted,
 };
 

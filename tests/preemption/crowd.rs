@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::common::running::{
     Running, is_leaving, node, node_of, nominated, pod, priority_class, start, with,
 };
-use crate::views::{
+use crate::preemption::views::{
     STATE, all_ordered, check_metrics, check_preemptor, check_state, check_victim, counted, is_over, list,
     number, path, text, victims, wasted,
 };

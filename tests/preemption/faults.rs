@@ -6,8 +6,8 @@ use pellucid::sandbox::{Fault, Match, Objects, Trouble};
 use serde_json::Value;
 
 use crate::common::running::{Running, is_leaving, node_of};
-use crate::crowd::{all_bound, all_nominated, check_both_sides, check_rest, full_cluster, high};
-use crate::views::{
+use crate::preemption::crowd::{all_bound, all_nominated, check_both_sides, check_rest, full_cluster, high};
+use crate::preemption::views::{
     STATE, all_ordered, check_metrics, check_state, counted, is_over, list, number, path, text, wasted,
 };
 

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::common::reads::{ask, list, text};
-use crate::raising::{child, parent};
-use crate::waiting::{fix, fixes};
+use crate::quotas::raising::{child, parent};
+use crate::quotas::waiting::{fix, fixes};
 
 /// Two quotas that share what their parent has.
 fn two_of_one(max: i64, [ta, tb]: [i64; 2]) -> Core {
@@ -173,7 +173,7 @@ fn where_no_pods_end_is_enough_nobody_is_told_to_wait() {
 fn what_is_said_to_free_does() {
     let mut kinds = std::collections::BTreeMap::new();
     for seed in 1..60 {
-        let (mut core, pods) = crate::claims::settled(seed);
+        let (mut core, pods) = crate::quotas::claims::settled(seed);
         let waiting = pods.iter().filter(|pod| core.node_of(pod).is_none()).cloned().collect::<Vec<_>>();
         for pod in &waiting {
             let said = freed(&mut core, pod);
@@ -183,7 +183,7 @@ fn what_is_said_to_free_does() {
             let is_never = said.starts_with("no pod's end");
             let own = said.starts_with("freed when pods of") && !said.contains(" end and others request");
             let only_others = said == "freed when others request less";
-            let (mut core, pods) = crate::claims::settled(seed);
+            let (mut core, pods) = crate::quotas::claims::settled(seed);
             let whose = |quota: &str| {
                 said.contains(&format!("pods of {quota} "))
                     || quota != "alone" && said.contains("pods of org ")

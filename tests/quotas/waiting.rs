@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::common::reads::{ask, code_of, list, text, try_ask};
-use crate::evicting::rank;
+use crate::quotas::evicting::rank;
 
 /// Two teams that want more than their mins of 80 cores, and a third that lends its 40: team-a may use 35 and uses 34,
 /// team-b may use 45 and uses 40.

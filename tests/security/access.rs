@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 use pellucid::sandbox::{Fault, Match};
 use serde_json::{Value, json};
 
-use crate::authority::{Ca, MINE, asking, start};
-use crate::caller::Caller;
 use crate::common::client::Reply;
+use crate::security::authority::{Ca, MINE, asking, start};
+use crate::security::caller::Caller;
 
 const HEALTH: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 

@@ -11,9 +11,9 @@ use pellucid::sandbox::{Config, Handle, Kubelet, User};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::caller::Caller;
 pub(crate) use crate::common::certificates::Ca;
 use crate::common::running::{parts, sandbox};
+use crate::security::caller::Caller;
 
 /// The namespace of the tenant who asks.
 pub(crate) const MINE: &str = "team-a";

@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use crate::authority::{MINE, Secure, asking, start};
 use crate::common::process::run;
 use crate::common::running::{node, pod};
+use crate::security::authority::{MINE, Secure, asking, start};
 
 /// Path of the Service at an API server.
 const SERVICE: &str = "/api/v1/namespaces/pellucid/services/https:pellucid:https/proxy";

@@ -1,8 +1,8 @@
 //! The page asks who asks, and keeps the answer in memory only.
 
-use crate::authority::{MINE, asking};
-use crate::browser::{Browser, keys};
-use crate::commands::cluster;
+use crate::security::authority::{MINE, asking};
+use crate::security::browser::{Browser, keys};
+use crate::security::commands::cluster;
 
 /// Types a text, and Enter.
 fn enter(browser: &Browser, text: &str) {

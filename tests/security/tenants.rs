@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::authority::{MINE, asking};
-use crate::caller::Caller;
 use crate::common::LOOK_EVERY;
 use crate::common::client::Reply;
 use crate::common::running::{pod, with};
-use crate::two_tenants::{MARK, two_tenants, within};
+use crate::security::authority::{MINE, asking};
+use crate::security::caller::Caller;
+use crate::security::two_tenants::{MARK, two_tenants, within};
 
 /// Returns the pages of a path template: each parameter with each value that there is.
 fn pages(template: &str, values: &BTreeMap<&str, Vec<String>>) -> Vec<String> {

@@ -1,12 +1,12 @@
-//! The cluster of two tenants that the tests of [`crate::tenants`] ask about: each has something of every kind, with names of
+//! The cluster of two tenants that the tests of [`crate::security::tenants`] ask about: each has something of every kind, with names of
 //! its own.
 
 use pellucid::sandbox::definition;
 use pellucid_api::definitions::koordinator::{ELASTIC_QUOTAS, RESERVATIONS};
 use serde_json::{Value, json};
 
-use crate::authority::{MINE, Secure, start_with};
 use crate::common::running::{node, pod, priority_class, with};
+use crate::security::authority::{MINE, Secure, start_with};
 
 /// What all names of the other tenant contain.
 pub(crate) const MARK: &str = "xq7";

@@ -4,8 +4,8 @@ use http::Method;
 use pellucid::sandbox::Config;
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, patching, response};
-use crate::fixture::{Ca, Cluster, PODS, bundle, pod, until};
+use crate::webhook::fake::{Fake, patching, response};
+use crate::webhook::fixture::{Ca, Cluster, PODS, bundle, pod, until};
 
 fn label(key: &str, value: &str) -> Value {
     json!([{"op": "add", "path": format!("/metadata/labels/{key}"), "value": value}])

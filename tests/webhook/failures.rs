@@ -5,8 +5,8 @@ use std::time::Duration;
 use pellucid::sandbox::{Clock, Config};
 use serde_json::{Value, json};
 
-use crate::fake::{Fake, patching, response};
-use crate::fixture::{Ca, Cluster, PODS, bundle, pod, until};
+use crate::webhook::fake::{Fake, patching, response};
+use crate::webhook::fixture::{Ca, Cluster, PODS, bundle, pod, until};
 
 /// Asserts that a failing webhook refuses a pod with these words, and lets it pass under the policy Ignore.
 async fn fails(cluster: &Cluster, config: Value, words: &str) {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::fixture::Ca;
+use crate::webhook::fixture::Ca;
 
 /// Answers a path and a review with a status and a body.
 type Answer = dyn Fn(&str, &Value) -> (u16, String) + Send + Sync;

@@ -14,7 +14,7 @@ use pellucid::plugins::elastic_quota::ElasticQuota;
 use pellucid::plugins::elastic_quota::rules::{self, Gates, Known};
 use serde_json::{Value, json};
 
-use crate::quotas::{PREFIX, quota};
+use crate::webhook::quotas::{PREFIX, quota};
 
 const TEMPLATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/chart/templates/webhook-policy.yaml");
 

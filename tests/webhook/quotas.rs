@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::common::kubeconfig;
 use crate::common::process::Process;
-use crate::fixture::{Ca, Cluster, PODS, bundle, pod, until};
+use crate::webhook::fixture::{Ca, Cluster, PODS, bundle, pod, until};
 
 const QUOTAS: &str = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/kube-system/elasticquotas";
 pub(crate) const PREFIX: &str = "quota.scheduling.koordinator.sh/";
@@ -117,7 +117,7 @@ fn tree() -> Vec<Value> {
 impl Guarded {
     /// Asserts that a write is refused by a webhook with these words.
     #[track_caller]
-    fn refused(&self, said: &crate::fixture::Said, webhook: &str, words: &str) {
+    fn refused(&self, said: &crate::webhook::fixture::Said, webhook: &str, words: &str) {
         let expected = format!("admission webhook \"{webhook}.test.example\" denied the request: {words}");
         let expected = expected.replace("Q/", PREFIX);
         assert_eq!((said.code, said.message()), (403, &*expected));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::common::driver::Core;
 use crate::common::made::{core_with, labelled, node, on, pod};
 use crate::common::reads::{ask, list, text};
-use crate::fixing::{beside, controlled, with_spec};
+use crate::why::fixing::{beside, controlled, with_spec};
 
 fn fixes(core: &mut Core, name: &str) -> Value {
     ask(core, &format!("/apis/v1/explain/pods/ns/{name}/suggestions"))

@@ -10,7 +10,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
 
 use crate::common::cluster::world;
-use crate::settled::{Objects, Reader};
+use crate::why::settled::{Objects, Reader};
 
 /// Number of refused pods per half; the two halves run in parallel.
 const REFUSED: usize = 500;

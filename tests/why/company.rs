@@ -15,9 +15,9 @@ use serde_json::Value;
 
 use crate::common::driver::Core;
 use crate::common::made::{core_with, labelled, node, on, pod, ranked};
-use crate::fixing::beside;
-use crate::settled::{Objects, Reader};
-use crate::stories::story;
+use crate::why::fixing::beside;
+use crate::why::settled::{Objects, Reader};
+use crate::why::stories::story;
 
 /// Plans and confirms Bindings until nothing moves; time passes, so that every unit is tried again.
 fn settle(core: &mut Core) {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::common::cluster::config;
 use crate::common::made::{core_with, node, on, pod, sampling};
 use crate::common::reads::{ask, ask_snapshot, code_of, list, number, text, try_ask};
-use crate::stories::{Story, easy_story, nodes, ours, story};
+use crate::why::stories::{Story, easy_story, nodes, ours, story};
 
 fn gaps(body: &Value) -> i64 {
     list(body, "/plugins").iter().map(|plugin| number(plugin, "/gap")).sum()

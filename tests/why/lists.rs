@@ -11,7 +11,7 @@ use crate::common::cluster::config;
 use crate::common::made::{core_with, in_gang, node, pod};
 use crate::common::reads::{ask, ask_snapshot, code_of, list, number, text, try_ask};
 use crate::common::running::{node as node_object, pod as pod_object, start};
-use crate::stories::story;
+use crate::why::stories::story;
 
 /// The lists with their arrays.
 const LISTS: [(&str, &str); 7] = [

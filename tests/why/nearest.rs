@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::common::cluster::config;
 use crate::common::made::{core_with, node, pod};
 use crate::common::reads::{ask, ask_snapshot, list, number, text};
-use crate::stories::{Story, nodes, ours, story};
+use crate::why::stories::{Story, nodes, ours, story};
 
 /// Returns the distance and the failed requirements of a node.
 fn told(near: &Value) -> (f64, Vec<String>) {

@@ -12,7 +12,7 @@ use crate::common::cluster::config;
 use crate::common::driver::Core;
 use crate::common::made::{core_with, in_gang, node, pod};
 use crate::common::reads::{ask, ask_snapshot, code_of, list, number, text, try_ask};
-use crate::stories::{Story, nodes, ours, story};
+use crate::why::stories::{Story, nodes, ours, story};
 
 /// Returns how a pod's own evaluation, of all nodes at once, refuses a node: the plugin and the codes, or `None` if
 /// it fits.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::common::driver::Core;
 use crate::common::made::{SECOND, core_with, in_gang, labelled, node, on, pod};
 use crate::common::reads::{ask, list, text};
-use crate::fixing::{beside, names, with_spec};
+use crate::why::fixing::{beside, names, with_spec};
 
 pub(crate) fn explain(core: &mut Core, name: &str) -> Value {
     ask(core, &format!("/apis/v1/explain/pods/ns/{name}"))

@@ -14,7 +14,7 @@ use crate::common::driver::Core;
 use crate::common::made::{SECOND, core_with, labelled, mark, node, on, pod, ranked};
 use crate::common::reads::{ask, list, text};
 use crate::common::storage::{claim, class, using, volume};
-use crate::fixing::{beside, names};
+use crate::why::fixing::{beside, names};
 
 const HOST: &str = "kubernetes.io/hostname";
 

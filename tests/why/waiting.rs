@@ -12,8 +12,8 @@ use crate::common::cluster::config;
 use crate::common::driver::Core;
 use crate::common::made::{core, core_with, in_gang, node, pod, unreadable};
 use crate::common::reads::{ask, ask_snapshot, code_of, list, number, text, try_ask};
-use crate::fixing::controlled;
-use crate::stories::{ours, story};
+use crate::why::fixing::controlled;
+use crate::why::stories::{ours, story};
 
 fn member(gang: &str, name: &str, min: u32) -> Pod {
     in_gang(pod(name, 100), gang, min)

@@ -9,7 +9,7 @@ use pellucid::model::requests::ResourceList;
 use super::*;
 use crate::common::reads::ask;
 use crate::common::storage::{claim, class, using, volume};
-use crate::made::in_dialect;
+use crate::gangs::made::in_dialect;
 
 #[test]
 fn minimum_resources_that_are_taken_by_others_are_made_free() {

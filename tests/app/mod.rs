@@ -12,9 +12,6 @@
 //! - `health`: `/livez` and `/readyz`; `dashboards`: the metrics that dashboards and alerts name
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod bench;
 mod command_lines;
 mod command_lists;

@@ -1,9 +1,6 @@
 //! ElasticQuota in a scheduler without I/O: admission, gangs, preemption, reclaim, overuse, writes, and what bad objects
 //! do.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod claims;
 mod evicting;
 mod histories;
@@ -30,9 +27,9 @@ use pellucid::queue::QueueStage;
 use pellucid::recording::Outcome;
 use serde_json::{Value, json};
 
-use common::cluster::SCHEDULER;
-use common::driver::{Core, settings};
-use common::made::{SECOND, in_gang, labelled, node, on, pod};
+use crate::common::cluster::SCHEDULER;
+use crate::common::driver::{Core, settings};
+use crate::common::made::{SECOND, in_gang, labelled, node, on, pod};
 
 const LABEL: &str = "quota.scheduling.koordinator.sh/name";
 const PREEMPTIBLE: &str = "quota.scheduling.koordinator.sh/preemptible";

@@ -1,8 +1,5 @@
 //! What is recorded, over HTTP: histories, the feed, dumps, and what flags record on request.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod feed;
 mod snapshot;
 mod switches;
@@ -10,8 +7,8 @@ mod switches;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use common::client::get;
-use common::running::{Hand, node, pod, priority_class, start, start_with, with};
+use crate::common::client::get;
+use crate::common::running::{Hand, node, pod, priority_class, start, start_with, with};
 
 /// Returns the entries of a pod's history.
 fn entries(body: &Value) -> &Vec<Value> {

@@ -8,9 +8,6 @@
 
 #![expect(clippy::print_stdout, reason = "how long a hand-over takes is worth a look")]
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod chaos;
 mod gang_log;
 mod hand_overs;

@@ -6,15 +6,12 @@
 //! - `files`: configuration, traces, dumps
 //!
 //! Each target gets the same fixed number of inputs, or as many as `PELLUCID_FUZZ_INPUTS` says. Not here: requests to the
-//! REST API (`tests/schemathesis.rs`) and faults of the API server (`tests/chaos.rs`).
+//! REST API (`tests/schemathesis/mod.rs`) and faults of the API server (`tests/chaos/mod.rs`).
 
 #![expect(
     clippy::print_stdout,
     reason = "how many inputs were good tells whether the target reached anything"
 )]
-
-#[path = "../common/mod.rs"]
-mod common;
 
 mod files;
 mod mutate;

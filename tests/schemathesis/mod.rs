@@ -7,15 +7,14 @@
 
 #![expect(clippy::print_stdout, reason = "the tool's report tells what went wrong")]
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use common::demo::Demo;
-use common::process::{finish, is_there};
 use serde_json::{Value, json};
+
+use crate::common::demo::Demo;
+use crate::common::process::{finish, is_there};
 
 /// Time limit of a run, which takes 20 s on an idle machine with two cores.
 const PATIENCE: Duration = Duration::from_secs(240);

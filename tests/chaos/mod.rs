@@ -4,17 +4,16 @@
 //! `tests/app/run.rs` tests single faults of Bindings, `tests/kubernetes/outages.rs` long outages in virtual time.
 //! `benches/soak.rs` injects the same faults at random for any duration, with hostile objects and readers.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use common::PATIENCE;
-use common::running::{Running, node, pod, start_on_real_time};
 use pellucid::cluster::Stage;
 use pellucid::model::PodKey;
 use pellucid::sandbox::{Fault, Handle, Match};
 use tokio::time::Instant;
+
+use crate::common::PATIENCE;
+use crate::common::running::{Running, node, pod, start_on_real_time};
 
 /// Duration of a fault that lasts for a time.
 const LASTS: Duration = Duration::from_secs(1);

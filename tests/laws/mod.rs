@@ -8,8 +8,6 @@
 mod cards;
 mod census;
 mod changes;
-#[path = "../common/mod.rs"]
-mod common;
 mod happening;
 #[allow(dead_code, unreachable_pub, reason = "the tests need the plugin, not its binary")]
 #[path = "../../examples/licence_seats.rs"]
@@ -20,8 +18,6 @@ mod machines;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common::cluster::{World, any_node, config, placed_stage, spec, world};
-use common::seen::seen as all_of;
 use pellucid::cluster::state::Overlay;
 use pellucid::cluster::{Cluster, Stage};
 use pellucid::framework::plugin::{Plugin, PreFiltered, PreScored, Reads};
@@ -30,6 +26,9 @@ use pellucid::model::{NodeIdx, PodId, PodSpec};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+use crate::common::cluster::{World, any_node, config, placed_stage, spec, world};
+use crate::common::seen::seen as all_of;
 
 fn plugins() -> Vec<Arc<dyn Plugin>> {
     let made = |args: Value| move |f: &dyn pellucid::framework::PluginFactory| f.make(&args).expect("valid");

@@ -4,9 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test that waits for something gives up some time")]
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod access;
 mod authority;
 #[path = "../page/browser.rs"]

@@ -13,9 +13,6 @@
 //! - `queues`: kube-batch's Queues
 //! - `random`: what must hold in any history
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod barrier;
 mod binding;
 mod gated;

@@ -9,9 +9,6 @@
 //! - `rounds`: attempt counters
 //! - `odd`: unusable definitions
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod articles;
 mod contest;
 mod deadlock;

@@ -8,8 +8,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod favourite_node;
 mod licence_seats;
 

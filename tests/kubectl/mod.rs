@@ -5,9 +5,6 @@
 
 #![expect(clippy::print_stdout, reason = "the transcript tells what went wrong")]
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod deploy;
 mod devices;
 mod plugin;
@@ -19,13 +16,14 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use common::process::finish;
-use common::running::parts;
 use pellucid::app::instance::{Instance, InstanceConfig};
 use pellucid::config::{self, Configuration};
 use pellucid::plugins;
 use pellucid::sandbox::{Config, Kubelet, Sandbox};
 use serde_json::Value;
+
+use crate::common::process::finish;
+use crate::common::running::parts;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

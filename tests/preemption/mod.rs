@@ -3,9 +3,6 @@
 //!
 //! The test advances the sandbox's clock, so victims terminate for as long as the test needs to observe them.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod corners;
 mod crowd;
 mod faults;

@@ -1,9 +1,6 @@
 //! The REST server over a real socket, serving an example snapshot.
 #![allow(clippy::unwrap_used, reason = "helpers of tests, outside their functions")]
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod build;
 mod load;
 mod reads;

@@ -5,9 +5,6 @@
 //! separate scheduler that is given the changed objects. `settled` makes the changes with edits of its own, so that no
 //! claim is checked with the code that made it.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod asking_less;
 mod claims;
 mod company;

@@ -1,8 +1,5 @@
 //! The sandbox as kube-rs sees it: watches, bindings, evictions, patches, paging, faults, lifecycle, controllers.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod deletion;
 mod devices;
 mod faults;
@@ -22,7 +19,6 @@ mod workloads;
 use std::pin::pin;
 use std::time::Duration;
 
-use common::running::sandbox as start;
 use futures_util::{FutureExt, Stream, StreamExt};
 use k8s_openapi::api::core::v1::{Binding, Namespace, Node, Pod};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
@@ -37,6 +33,8 @@ use kube::{Api, Client, ResourceExt};
 use pellucid::sandbox::{Clock, Config, Fault, Handle, Kubelet, Match, Objects, Sandbox, Trouble};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+
+use crate::common::running::sandbox as start;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -19,9 +19,6 @@
 //! - `reasons`: reasons that a plugin brings
 //! - `random`: what must hold in any history
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod aligning;
 mod dumps;
 mod echoes;
