@@ -84,7 +84,10 @@ fn the_kustomize_base_is_the_chart_rendered() {
             fs::write(&path, text).expect("written");
         }
         let stored = fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(&stored, text, "{BASE}/{name}: `UPDATE=1 cargo test --test served kubectl::deploy` writes it");
+        assert_eq!(
+            &stored, text,
+            "{BASE}/{name}: `UPDATE=1 cargo test --test served kubectl::deploy` writes it"
+        );
     }
     let kustomization = fs::read_to_string(root().join(BASE).join("kustomization.yaml")).expect("read");
     let listed: Vec<&str> = kustomization.lines().filter_map(|line| line.strip_prefix("  - ")).collect();
