@@ -26,13 +26,14 @@ pub(crate) struct Secure {
     pub(crate) folder: TempDir,
 }
 
-/// Users: `root` may do everything, `ann` has rights in [`MINE`] only, `bob` has none, `cert` comes with a certificate, and
+/// Users: `root` may do everything, `ann` and `amy` have rights in [`MINE`] only, `bob` has none, `cert` comes with a certificate, and
 /// `robot` is an account of another tenant that may set switches.
 fn users() -> Vec<User> {
     let users = json!([
         {"name": "root", "token": "t-root", "groups": ["admins"], "rights": [{"verbs": ["*"], "paths": ["*"]}]},
         {"name": "reader", "token": "t-reader", "rights": [{"verbs": ["get"], "paths": ["/apis/*", "/metrics*", "/debug/*"]}]},
         {"name": "ann", "token": "t-ann", "rights": [{"verbs": ["get", "create"], "namespace": MINE}]},
+        {"name": "amy", "token": "t-amy", "rights": [{"verbs": ["get", "create"], "namespace": MINE}]},
         {"name": "bob", "token": "t-bob"},
         {"name": "system:serviceaccount:xq7-tenant:xq7-robot", "token": "t-robot", "rights": [{"verbs": ["update"], "paths": ["/debug/*"]}]},
         {"name": "cert", "rights": [{"verbs": ["get"], "paths": ["/apis/*"]}]},

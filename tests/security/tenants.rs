@@ -38,8 +38,8 @@ const WITHHELD: [&str; 3] = ["/apis/v1/shadow", "/apis/v1/snapshot", "/configz"]
 /// Query strings under which every route is walked as well.
 const QUERIES: [&str; 4] = ["", "?format=table", "?format=csv", "?limit=2"];
 
-/// How many ask at once.
-const LANES: usize = 2;
+/// Who ask at once: each user has a rate of its own.
+const CALLERS: [&str; 2] = ["ann", "amy"];
 
 /// What a tenant and the administrator were told.
 #[derive(Default)]
@@ -94,8 +94,8 @@ fn further() -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_answer_names_what_belongs_to_another_tenant() {
     asking(two_tenants().await, |secure| {
-        let (root, ann) = (secure.user("root"), secure.user("ann"));
-        let ann = ann.with_header(&format!("X-Pellucid-Namespaces: {MINE}"));
+        let root = secure.user("root");
+        let mine = |name| secure.user(name).with_header(&format!("X-Pellucid-Namespaces: {MINE}"));
         let own = root.get(&format!("/apis/v1/explain/pods?namespace={MINE}&limit=0")).json();
         let mut names: BTreeSet<String> =
             own["pods"].as_array().unwrap().iter().map(|pod| text(pod, "name")).collect();
@@ -146,10 +146,11 @@ async fn no_answer_names_what_belongs_to_another_tenant() {
         let (next, found) = (Mutex::new(walked.iter()), Mutex::new(Found::default()));
         let take = || next.lock().next();
         std::thread::scope(|scope| {
-            for _ in 0..LANES {
-                scope.spawn(|| {
+            for caller in CALLERS.map(mine) {
+                let (take, found, root) = (&take, &found, &root);
+                scope.spawn(move || {
                     while let Some((template, page)) = take() {
-                        let reply = patient(&ann, page);
+                        let reply = patient(&caller, page);
                         // Two forms of each page are enough to see that the names are there for others.
                         let is_compared = !page.contains('?') || page.ends_with("=csv");
                         let others = is_compared.then(|| whole(&patient(&root, page)));
