@@ -153,7 +153,7 @@ async fn no_answer_names_what_belongs_to_another_tenant() {
                         let reply = patient(&caller, page);
                         // Two forms of each page are enough to see that the names are there for others.
                         let is_compared = !page.contains('?') || page.ends_with("=csv");
-                        let others = is_compared.then(|| whole(&patient(&root, page)));
+                        let others = is_compared.then(|| whole(&patient(root, page)));
                         found.lock().add(template, page, &reply, others);
                     }
                 });
