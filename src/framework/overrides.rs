@@ -65,6 +65,8 @@ impl Rooms {
 /// Its Reserve runs before that of the others. A plugin that holds something for the pod which gives up its room is then
 /// asked to choose from that ([`reserve_within`](super::plugin::Reserve::reserve_within)), and what it chooses is taken off
 /// what it holds there. The other absent pods are in place at Reserve.
+///
+/// None of this holds for a pod that [`ignores`](Self::ignores) the absent ones: what it uses may be missing to them later.
 pub trait NodeOverrides: Send + Sync {
     /// Returns the nodes that the pod sees without some pods; empty for most pods. `spec` is the pod's, or a changed one
     /// in a question about it.
