@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_model::collections::{FxHashMap, FxHashSet};
-use pellucid_model::{CowMap, GangKey, InPage, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey};
+use pellucid_model::{
+    CowIndex, CowMap, GangKey, InPage, Name, Node, NodeIdx, Now, Pages, Pod, PodId, PodKey,
+};
 use smallvec::SmallVec;
 
 use crate::changes::{ChangeLog, Changed};
@@ -84,7 +86,7 @@ pub struct Cluster {
     pub(super) by_name: Arc<Vec<NodeIdx>>,
     pub(super) columns: Columns,
     pub(super) pods: Pages<Option<PodRecord>>,
-    pub(super) pod_index: CowMap<PodKey, PodId>,
+    pub(super) pod_index: CowIndex,
     pub(super) free_pods: Vec<PodId>,
     pub(super) shapes: Shapes,
     pub(super) derived: Vec<Box<dyn DerivedState>>,
@@ -236,7 +238,8 @@ impl Cluster {
     /// Returns the id of the pod with this namespace and name.
     #[inline]
     pub fn find_pod(&self, key: &PodKey) -> Option<PodId> {
-        self.pod_index.get(key).copied()
+        let is_it = |id: u32| self.pod(PodId(id)).is_some_and(|record| record.pod.key == *key);
+        self.pod_index.find(key, is_it).map(PodId)
     }
 
     /// Iterates over all pods in the state, in no meaningful order.

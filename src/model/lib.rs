@@ -11,7 +11,7 @@
 //! - [`manifest`]: reading the fields of such an object;
 //! - [`gang`], [`group_status`]: gangs as declared, and the status of PodGroups;
 //! - [`cause`], [`effect`], [`merge_patch`]: why a node was refused, and the writes that a decision orders;
-//! - [`pages`], [`cow_map`], `mirror`, `published`: containers that are cheap to publish;
+//! - [`pages`], [`cow_map`], [`cow_index`], `mirror`, `published`: containers that are cheap to publish;
 //! - [`cancellation`], [`stable_hash`], [`escape`], [`sentence`], [`similar`], [`viewer`]: cancelling reads, a fixed hash,
 //!   texts of others, typos, whose names a reader may see.
 
@@ -30,12 +30,13 @@ pub mod sentence;
 pub mod time;
 pub mod viewer;
 
-pub use data::{collections, cow_map, name, pages, similar, stable_hash};
+pub use data::{collections, cow_index, cow_map, name, pages, similar, stable_hash};
 pub use objects::{
     custom, duration, gang, group_status, naming, node, object, pod, priority_class, quantity, relations,
     requests, selector, storage, taint,
 };
 
+pub use cow_index::CowIndex;
 pub use cow_map::CowMap;
 pub use custom::{CustomKindRef, CustomObject};
 pub use data::{Mirror, Slots, natural_order};

@@ -339,7 +339,7 @@ impl Cluster {
         let id = self.free_pods.pop().unwrap_or(PodId(self.pods.len() as u32));
         let (pod, shape) = self.with_shared_spec(pod);
         self.count_labels(&pod);
-        self.pod_index.insert(pod.key.clone(), id);
+        self.pod_index.insert(&pod.key, id.0);
         self.pods.set(
             id.index(),
             Some(PodRecord {
@@ -405,7 +405,7 @@ impl Cluster {
         let Some(record) = self.pods[id.index()].take() else { return };
         self.forget_host(&record);
         self.uncount_labels(&record.pod);
-        self.pod_index.remove(&record.pod.key);
+        self.pod_index.remove(&record.pod.key, id.0);
         self.shapes.release(record.shape);
         self.free_pods.push(id);
         self.leave_gang(id, &record.pod, Stage::Pending);

@@ -64,11 +64,11 @@ macro_rules! lasting {
 lasting!(HashMap, V, S);
 lasting!(HashSet, S);
 
-fn roomy(len: usize) -> usize {
+pub(super) fn roomy(len: usize) -> usize {
     len + len / 3 + 1
 }
 
-fn is_wide(len: usize, capacity: usize) -> bool {
+pub(super) fn is_wide(len: usize, capacity: usize) -> bool {
     capacity > SMALL && len < capacity / 8
 }
 

@@ -2,6 +2,7 @@
 //! a stable hash, typos. `lib.rs` re-exports every module.
 
 pub mod collections;
+pub mod cow_index;
 pub mod cow_map;
 mod mirror;
 pub mod name;
