@@ -25,6 +25,8 @@ use crate::store::{Change, Event, Next, Object};
 
 /// Most objects or events in one chunk.
 const CHUNK: usize = 256;
+/// Bytes after which a chunk is sent. Larger buffers come from the system each time, which clears them.
+const CHUNK_BYTES: usize = 64 << 10;
 /// Duration of a watch in seconds, when the client sets none.
 const DEFAULT_TIMEOUT: u64 = 1800;
 /// Interval of bookmarks on a quiet watch.
@@ -177,6 +179,8 @@ impl Watch {
                 return None;
             }
             self.wait().await?;
+            // Requests that are ready go first: what they write goes out in one chunk, and clients are woken once.
+            tokio::task::yield_now().await;
         }
     }
 
@@ -219,13 +223,17 @@ impl Watch {
                 false
             }
             Next::Events(events, reached) => {
-                self.cursor = self.cursor.max(reached);
                 for event in &events {
+                    self.cursor = event.object.revision;
                     self.write(event, out);
                     if self.state != State::Open {
                         return false;
                     }
+                    if out.len() >= CHUNK_BYTES {
+                        return true;
+                    }
                 }
+                self.cursor = self.cursor.max(reached);
                 !events.is_empty()
             }
         }

@@ -41,6 +41,8 @@ async fn a_standby_knows_the_cluster_answers_reads_and_writes_nothing() {
         pod.is_some() && snapshot.cluster.pods().count() == 3
     };
     let snapshot = standby.until("it sees the Binding of the leader", is_bound).await;
+    // What the standby has read may reach the leader later.
+    leader.until("it knows as much", is_bound).await;
     assert_eq!((snapshot.is_leading, snapshot.counters.attempts), (false, 0));
     assert_eq!(client::get(standby.instance.address, "/readyz").status, 200);
     for path in ["/apis/v1/explain/pods/default/big", "/apis/v1/explain/pods/default/fits", "/apis/v1/queue"]
