@@ -266,3 +266,29 @@ fn the_earlier_of_two_ends_counts_and_no_time_to_live_is_none() {
         assert_eq!(text(status(&case, "r"), "/phase") == "Available", lasts, "{ttl} {expires:?}");
     }
 }
+
+/// Who owns a reservation by name is told of in no spec: two pods that are alike are told different things.
+#[test]
+fn an_owner_and_a_pod_like_it_count_by_the_reason_of_each() {
+    let owned = json!({"owners": [{"object": {"namespace": "default", "name": "owner"}}],
+        "allocatePolicy": "Restricted", "allocateOnce": false});
+    let mut case = cluster(json!([node("n", "4")]), json!([reservation("r", "2", &owned)]));
+    for (name, cpu) in [("filler", "1"), ("other", "2500m"), ("owner", "2500m")] {
+        case.create_pod(&pod(name, "db", cpu));
+    }
+    case.settle();
+    let codes = ["other", "owner"].map(|name| {
+        let body = told(&mut case, &format!("/apis/v1/explain/pods/default/{name}"));
+        text(&body, "/keyReason/code").to_owned()
+    });
+    assert_eq!(codes, ["InsufficientResource", "InsufficientBesideReservations"]);
+    let body = told(&mut case, "/apis/v1/summary/pending");
+    let counted = list(&body, "/rows").iter().map(|of| (text(of, "/code"), of["pods"].as_u64()));
+    let mut counted: Vec<_> = counted.collect();
+    counted.sort_unstable();
+    assert_eq!(
+        counted,
+        [("InsufficientBesideReservations", Some(1)), ("InsufficientResource", Some(1))],
+        "{body:#}"
+    );
+}

@@ -378,6 +378,18 @@ impl Objects {
         self
     }
 
+    /// Removes all reservations but those that have a pod as an owner.
+    pub(crate) fn only_reservations_for(mut self, key: &str) -> Self {
+        let labels = self.pod(key)["metadata"]["labels"].clone();
+        let is_owner = |of: &Value| {
+            let wanted = of["labelSelector"]["matchLabels"].as_object().into_iter().flatten();
+            wanted.into_iter().all(|(name, value)| labels[name] == *value)
+        };
+        let has = |json: &Value| list(&json["spec"]["owners"]).iter().any(is_owner);
+        self.custom.retain(|(kind, _), item| kind.0.kind != "Reservation" || has(&item.json));
+        self
+    }
+
     /// Removes all reservations but that of a pod.
     pub(crate) fn only_reservation(mut self, key: &str) -> Self {
         self.custom.retain(|(kind, _), item| kind.0.kind != "Reservation" || stand_in_of(&item.json) == key);

@@ -297,7 +297,7 @@ pub struct FeasibilityAlone {
     pub now: bool,
     /// Whether the pod alone would after preemption.
     pub after_preemption: bool,
-    /// Whether the pod alone would fit on the nodes as they are, without any pods.
+    /// Whether the pod alone would fit on the nodes as they are, without the pods that can leave.
     pub empty_cluster: bool,
 }
 
@@ -317,11 +317,11 @@ pub struct Feasibility {
     pub now: bool,
     /// Whether it would after preemption.
     pub after_preemption: bool,
-    /// Whether it would fit on the nodes as they are, without any pods.
+    /// Whether it would fit on the nodes as they are, without the pods that can leave.
     pub empty_cluster: bool,
     /// How many of it would fit now, one after another.
     pub max_copies_now: usize,
-    /// How many would fit on the nodes without any pods.
+    /// How many would fit on the nodes without the pods that can leave.
     pub max_copies_empty: usize,
     /// The counts are bounded by this many.
     pub copies_bound: usize,

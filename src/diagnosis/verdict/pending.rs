@@ -1,13 +1,14 @@
 //! The verdicts on all pending pods of a snapshot, worked out once per snapshot for all readers.
 //!
-//! Pods of one shape share one verdict. The work is bounded: beyond the bound a verdict rests on the recorded node
+//! Pods of one shape that nodes refused for the same reasons share one verdict. The work is bounded: beyond the bound a verdict rests on the recorded node
 //! groups alone, and `truncated` says so.
 
 use std::sync::Arc;
 
+use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{PodRecord, ShapeId};
 use pellucid_cycle::Snapshot;
-use pellucid_model::collections::FxHashMap;
+use pellucid_model::collections::{FxHashMap, HashMap};
 use pellucid_model::{GangKey, Now, PodId, cancellation};
 use pellucid_recording::{Outcome, Refusal};
 
@@ -37,9 +38,13 @@ impl Verdicts {
     }
 }
 
-/// What pods must have in common to share a verdict: profile, shape, preemption policy, and whether the pod as a whole
-/// was refused. What their gangs make of it comes on top.
-type Alike = (usize, ShapeId, bool, bool);
+/// What pods must have in common to share a verdict: profile, shape, preemption policy, whether the pod as a whole
+/// was refused, and the number of the reasons for which nodes were: plugins may read more of a pod than its shape, as the
+/// owners of a Reservation or the node that one names. What their gangs make of it comes on top.
+type Alike = (usize, ShapeId, bool, bool, usize);
+
+/// The reasons for which nodes refused a pod, by plugin, sorted, and the plugins that left nodes out.
+type Why = (Vec<(&'static str, ReasonCode)>, Arc<[&'static str]>);
 
 /// Returns the verdicts on all pending pods.
 pub fn verdicts(snapshot: &Snapshot, now: Now) -> Arc<Verdicts> {
@@ -52,6 +57,7 @@ fn work_out(snapshot: &Snapshot, now: Now) -> Verdicts {
     let mut work = Work {
         snapshot,
         now,
+        why: HashMap::default(),
         by_shape: FxHashMap::default(),
         by_gang: FxHashMap::default(),
         outlooks: Outlooks::new(snapshot, now),
@@ -71,6 +77,8 @@ fn work_out(snapshot: &Snapshot, now: Now) -> Verdicts {
 struct Work<'s> {
     snapshot: &'s Snapshot,
     now: Now,
+    /// Numbers of reasons.
+    why: HashMap<Why, usize>,
     by_shape: FxHashMap<Alike, Arc<PodVerdict>>,
     /// The verdicts on members of gangs; the flag tells those beyond the quorum from the others.
     by_gang: FxHashMap<(Alike, &'s GangKey, bool), Arc<PodVerdict>>,
@@ -92,7 +100,8 @@ impl<'s> Work<'s> {
         }
         let is_whole = refusal.pod_cause.is_some();
         let is_own = is_whole || snapshot.cluster.nominator().of(id).is_some();
-        let alike = (profile, record.shape, record.pod.never_preempts, is_whole);
+        let why = self.number_of(refusal);
+        let alike = (profile, record.shape, record.pod.never_preempts, is_whole, why);
         let alone = match self.by_shape.get(&alike).filter(|_| !is_own) {
             Some(same) => same.clone(),
             None => {
@@ -119,6 +128,17 @@ impl<'s> Work<'s> {
             self.by_gang.insert(key, verdict.clone());
         }
         Some(verdict)
+    }
+
+    /// Returns the number of the reasons of a refusal.
+    fn number_of(&mut self, refusal: &Refusal) -> usize {
+        let causes = refusal.groups.iter().map(|group| &group.cause);
+        let reasons = causes.flat_map(|cause| cause.reasons.iter().map(|reason| (cause.plugin, reason.code)));
+        let mut reasons: Vec<_> = reasons.collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        let next = self.why.len();
+        *self.why.entry((reasons, refusal.left_out_by.clone())).or_insert(next)
     }
 
     /// Returns the verdict on a pod that is held back before the queue. It costs next to nothing.
