@@ -41,6 +41,28 @@ async fn both_kinds_of_watcher_see_a_pod_bound() {
     }
 }
 
+/// More events than a chunk takes, by their number and by their size.
+#[tokio::test]
+async fn a_watch_that_begins_late_shows_each_event_once_and_in_order() {
+    let (sandbox, client) = still().await;
+    let pods: Api<Pod> = Api::default_namespaced(client);
+    let before = sandbox.revision().to_string();
+    let names: Vec<String> = (0..600).map(|number| format!("p{number}")).collect();
+    for (number, name) in names.iter().enumerate() {
+        let mut made = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        // The first are large, so that their chunks are full by size, the others by number.
+        made["metadata"]["annotations"] = json!({"text": "x".repeat(if number < 100 { 3_000 } else { 1 })});
+        sandbox.create(made).expect("a pod");
+    }
+    let watch = pods.watch(&WatchParams::default(), &before).await.expect("a watch");
+    let shown = watch.take(names.len()).map(|event| match event {
+        Ok(WatchEvent::Added(pod)) => pod.name_any(),
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(in_time(shown.collect::<Vec<_>>()).await, names);
+}
+
 #[tokio::test]
 async fn a_pod_is_bound_once_and_to_the_right_uid() {
     let (_sandbox, client) = still().await;

@@ -321,7 +321,7 @@ pub struct Feasibility {
     pub empty_cluster: bool,
     /// How many of it would fit now, one after another.
     pub max_copies_now: usize,
-    /// How many would fit on the nodes without the pods that can leave.
+    /// How many would fit on the nodes without the pods that can leave and without Reservations of which it is no owner.
     pub max_copies_empty: usize,
     /// The counts are bounded by this many.
     pub copies_bound: usize,

@@ -1,7 +1,7 @@
 //! The verdicts on all pending pods of a snapshot, worked out once per snapshot for all readers.
 //!
-//! Pods of one shape that nodes refused for the same reasons share one verdict. The work is bounded: beyond the bound a verdict rests on the recorded node
-//! groups alone, and `truncated` says so.
+//! Pods of one shape that nodes refused for the same reasons share one verdict. The work is bounded: beyond the bound a
+//! verdict rests on the recorded node groups alone, and `truncated` says so.
 
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ impl Verdicts {
 }
 
 /// What pods must have in common to share a verdict: profile, shape, preemption policy, whether the pod as a whole
-/// was refused, and the number of the reasons for which nodes were: plugins may read more of a pod than its shape, as the
-/// owners of a Reservation or the node that one names. What their gangs make of it comes on top.
+/// was refused, and the number of its [`Why`]: a plugin may read more of a pod than its shape, such as the name by which it
+/// owns a Reservation. What their gangs make of it comes on top.
 type Alike = (usize, ShapeId, bool, bool, usize);
 
 /// The reasons for which nodes refused a pod, by plugin, sorted, and the plugins that left nodes out.
@@ -77,7 +77,7 @@ fn work_out(snapshot: &Snapshot, now: Now) -> Verdicts {
 struct Work<'s> {
     snapshot: &'s Snapshot,
     now: Now,
-    /// Numbers of reasons.
+    /// The number of each in the order in which they came.
     why: HashMap<Why, usize>,
     by_shape: FxHashMap<Alike, Arc<PodVerdict>>,
     /// The verdicts on members of gangs; the flag tells those beyond the quorum from the others.
@@ -130,7 +130,7 @@ impl<'s> Work<'s> {
         Some(verdict)
     }
 
-    /// Returns the number of the reasons of a refusal.
+    /// Returns the number of what a refusal says of nodes.
     fn number_of(&mut self, refusal: &Refusal) -> usize {
         let causes = refusal.groups.iter().map(|group| &group.cause);
         let reasons = causes.flat_map(|cause| cause.reasons.iter().map(|reason| (cause.plugin, reason.code)));

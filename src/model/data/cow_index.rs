@@ -1,7 +1,8 @@
 //! A sharded table of numbers by what they stand for, whose shards are copied on write while a reader still holds them.
 //!
-//! The companion of [`CowMap`](super::cow_map::CowMap) for what is numbered elsewhere: it holds no keys, and who asks compares what a
-//! number stands for. So copying a shard copies numbers alone; copies of keys would count users of names, which lie far away. Unordered.
+//! The companion of [`CowMap`](super::cow_map::CowMap) for what is numbered elsewhere: it holds no keys, and the caller
+//! compares what a number stands for. So copying a shard copies numbers alone; copies of keys would count users of names,
+//! which lie far away. Unordered. As with [`Lasting`](super::collections::Lasting), its size follows what it holds.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
@@ -70,7 +71,7 @@ impl CowIndex {
     }
 }
 
-/// Takes bits of the hash that tables use last: they take those at both ends first.
+/// Takes bits from the middle of the hash: a table takes its own from both ends.
 fn shard_of(hash: u64) -> usize {
     (hash >> 32) as usize % SHARDS
 }

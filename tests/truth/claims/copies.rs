@@ -28,12 +28,10 @@ pub(crate) fn look(case: &Case, pods: usize, tally: &mut Tally) {
         });
         // Either everything is gone that can go, or all but what the pod needs beside it.
         let keeps = wanted(&case.objects, std::slice::from_ref(&key));
-        let is_one = keeps.is_empty();
-        let mut emptied = Vec::new();
         // What reservations keep for others is gone then too.
         let objects = case.objects.clone().only_reservations_for(&key);
-        emptied.push(fitting(&objects.emptied(&BTreeSet::new()), &key));
-        emptied.extend((!is_one).then(|| fitting(&objects.emptied(&keeps), &key)));
+        let mut emptied = vec![fitting(&objects.emptied(&BTreeSet::new()), &key)];
+        emptied.extend((!keeps.is_empty()).then(|| fitting(&objects.emptied(&keeps), &key)));
         let is_so = emptied.iter().any(|own| same(said("maxCopiesEmpty"), *own));
         tally.check(case, "copies when empty", is_so, || {
             format!("{key}: maxCopiesEmpty {}, and {emptied:?} fit", body["maxCopiesEmpty"])
