@@ -1,11 +1,11 @@
 //! The raw scores, totals and best node among the feasible nodes of one shape.
 
-use pellucid_framework::plugin::{CycleValue, Normalize, Reads};
+use pellucid_framework::plugin::{CycleValue, MAX_SCORE, Normalize, Reads};
 use pellucid_model::NodeIdx;
 use pellucid_model::cause::CauseId;
 use smallvec::SmallVec;
 
-use crate::attempt::best::{Blocks, REFUSED};
+use crate::attempt::best::Tournament;
 use crate::attempt::chain::{self, PluginTally};
 use crate::attempt::greatest::Greatest;
 use crate::attempt::node_result_cache::CycleContext;
@@ -20,6 +20,8 @@ struct Active {
     reads: Reads,
     normalize: Normalize,
     weight: i64,
+    /// The greatest raw score that counts: of what is not normalised, [`MAX_SCORE`].
+    most: i32,
     shares: Shares,
 }
 
@@ -42,9 +44,8 @@ pub(crate) struct Scores {
     raw: Vec<i32>,
     /// The greatest raw score per active plugin, kept up to date for those that normalise.
     greatest: Vec<Greatest>,
-    /// Sum of weighted scores per slot, [`REFUSED`] for refused nodes.
-    total: Vec<i64>,
-    blocks: Blocks,
+    /// Sum of weighted scores per slot. Refused nodes do not compete.
+    totals: Tournament,
     scratch: Scratch,
 }
 
@@ -74,14 +75,17 @@ impl Scores {
             let enabled = &ctx.profile.score[entry];
             let (plugin, value) = (enabled.plugin.score()?, value?);
             let (reads, normalize) = (plugin.reads(), plugin.normalize());
-            Some(Active { entry, value, reads, normalize, weight: enabled.weight, shares: Shares::default() })
+            let most = if normalize == Normalize::Identity { MAX_SCORE as i32 } else { i32::MAX };
+            let (weight, shares) = (enabled.weight, Shares::default());
+            Some(Active { entry, value, reads, normalize, weight, most, shares })
         });
         let active: Vec<Active> = active.collect();
+        let most = active.iter().map(|active| active.weight.saturating_mul(MAX_SCORE));
+        let most = most.fold(0, i64::saturating_add);
         let mut scores = Self {
             raw: vec![0; mask.len() * active.len()],
             greatest: vec![Greatest::default(); active.len()],
-            total: Vec::new(),
-            blocks: Blocks::default(),
+            totals: Tournament::new(mask.len(), most),
             scratch: Scratch::default(),
             active,
             has_hints,
@@ -90,13 +94,12 @@ impl Scores {
         for (at, _) in scores.normalising() {
             scores.find_greatest(at, mask);
         }
-        scores.total_all(ctx, mask.len(), &feasible);
+        scores.total_all(ctx, &feasible);
         scores
     }
 
     pub(crate) fn best(&mut self, ctx: &CycleContext<'_>) -> Option<(NodeIdx, i64)> {
-        let node = self.blocks.best(ctx.view, &self.total)?;
-        Some((node, self.total[node.index()]))
+        self.totals.best(ctx.view)
     }
 
     /// Fills in the raw scores of nodes, for the plugins that read at least as much as `least`.
@@ -112,7 +115,7 @@ impl Scores {
             let by = ((enabled, plugin, &active.value), self.has_hints);
             chain::score_with(by, ctx, nodes, out, tally);
             for (node, raw) in nodes.iter().zip(out) {
-                self.raw[node.index() * width + at] = stored(*raw);
+                self.raw[node.index() * width + at] = active.stored(*raw);
             }
         }
     }
@@ -129,7 +132,7 @@ impl Scores {
             let enabled = &ctx.profile.score[active.entry];
             let Some(plugin) = enabled.plugin.score() else { return 0 };
             chain::score((enabled, plugin, &active.value), ctx, &[node], out, tally);
-            out.first().map_or(0, |raw| stored(*raw))
+            out.first().map_or(0, |raw| active.stored(*raw))
         });
         raw.collect()
     }
@@ -162,9 +165,8 @@ impl Scores {
             return self.normalise_anew(ctx, mask, touched, &moved);
         }
         for row in touched {
-            let at = row.node.index();
-            self.total[at] = if is_feasible(row.node) { self.total_of(row.node) } else { REFUSED };
-            self.blocks.update(ctx.view, &self.total, row.node);
+            let total = is_feasible(row.node).then(|| self.total_of(row.node));
+            self.totals.set(ctx.view, row.node, total);
         }
     }
 
@@ -190,7 +192,9 @@ impl Scores {
             let by = ((enabled, plugin, &active.value), has_hints);
             chain::score_with(by, ctx, by_usage, out, tally);
             let rows = by_usage.iter().zip(out.iter()).zip(deltas.iter_mut());
-            let rows = rows.map(|((node, score), delta)| (node.index() * width + at, stored(*score), delta));
+            let most = active.most;
+            let rows =
+                rows.map(|((node, raw), delta)| (node.index() * width + at, stored(*raw, most), delta));
             if active.normalize == Normalize::Identity {
                 for (slot, new, delta) in rows {
                     let old = std::mem::replace(&mut self.raw[slot], new);
@@ -219,8 +223,7 @@ impl Scores {
             return self.normalise_anew(ctx, mask, touched, &moved);
         }
         for (row, delta) in touched.iter().zip(&self.scratch.deltas).filter(|(_, delta)| **delta != 0) {
-            self.total[row.node.index()] += delta;
-            self.blocks.update(ctx.view, &self.total, row.node);
+            self.totals.add(row.node, *delta);
         }
     }
 
@@ -274,19 +277,18 @@ impl Scores {
         moved: &Moved,
     ) {
         for row in touched {
-            self.total[row.node.index()] = REFUSED;
+            self.totals.set_unranked(ctx.view, row.node, None);
         }
         for (at, was) in moved {
             let difference = Difference::new(self.active[*at].weighing(), *was, self.greatest[*at].raw);
             let raws = self.raw.chunks_exact(self.active.len()).map(|raws| raws[*at]);
-            for (total, raw) in self.total.iter_mut().zip(raws).filter(|(total, _)| **total != REFUSED) {
-                *total += difference.of(raw);
-            }
+            self.totals.add_unranked(raws.map(|raw| difference.of(raw)));
         }
         for row in touched.iter().filter(|row| mask[row.node.index()].is_feasible()) {
-            self.total[row.node.index()] = self.total_of(row.node);
+            let total = self.total_of(row.node);
+            self.totals.set_unranked(ctx.view, row.node, Some(total));
         }
-        self.blocks.rebuild(ctx.view, &self.total);
+        self.totals.rank_all();
     }
 
     /// Returns the indices of the active plugins whose scores are normalised, and what these read.
@@ -301,19 +303,17 @@ impl Scores {
         self.greatest[at] = Greatest::of(feasible.map(|(_, raws)| raws[at]));
     }
 
-    fn total_all(&mut self, ctx: &CycleContext<'_>, n_slots: usize, feasible: &[NodeIdx]) {
+    fn total_all(&mut self, ctx: &CycleContext<'_>, feasible: &[NodeIdx]) {
         let greatest: SmallVec<[i32; 8]> = self.greatest.iter().map(|greatest| greatest.raw).collect();
-        let totals = self.totals(feasible, &greatest);
-        self.total.clear();
-        self.total.resize(n_slots, REFUSED);
+        let totals = self.weighted_totals(feasible, &greatest);
         for (node, total) in feasible.iter().zip(totals) {
-            self.total[node.index()] = total;
+            self.totals.set_unranked(ctx.view, *node, Some(total));
         }
-        self.blocks.rebuild(ctx.view, &self.total);
+        self.totals.rank_all();
     }
 
     /// Returns the totals of some nodes in the actual state, plugin by plugin, given the greatest raw scores.
-    fn totals(&self, nodes: &[NodeIdx], greatest: &[i32]) -> Vec<i64> {
+    fn weighted_totals(&self, nodes: &[NodeIdx], greatest: &[i32]) -> Vec<i64> {
         let mut totals = vec![0; nodes.len()];
         for ((at, active), greatest) in self.active.iter().enumerate().zip(greatest) {
             let shares = totals.iter_mut().zip(self.column(at, nodes));
@@ -397,14 +397,15 @@ impl Scores {
         ctx: &CycleContext<'_>,
         overridden: &[Overridden],
     ) -> Option<(NodeIdx, i64)> {
-        let put = |scores: &mut Self, node: NodeIdx, total: i64| {
-            let before = std::mem::replace(&mut scores.total[node.index()], total);
-            scores.blocks.update(ctx.view, &scores.total, node);
-            before
+        let totals = &mut self.totals;
+        let take = |totals: &mut Tournament, node: NodeIdx| {
+            let total = totals.total(node);
+            totals.set(ctx.view, node, None);
+            total
         };
-        let kept: SmallVec<[i64; 8]> = overridden.iter().map(|of| put(self, of.node, REFUSED)).collect();
-        let best = self.best(ctx);
-        overridden.iter().zip(kept).for_each(|(of, total)| _ = put(self, of.node, total));
+        let kept: SmallVec<[Option<i64>; 8]> = overridden.iter().map(|of| take(totals, of.node)).collect();
+        let best = totals.best(ctx.view);
+        overridden.iter().zip(kept).for_each(|(of, total)| totals.set(ctx.view, of.node, total));
         best
     }
 
@@ -420,7 +421,7 @@ impl Scores {
             shares.map(|((active, raw), greatest)| active.weighted(*raw, *greatest).1).sum()
         };
         match overridden {
-            [] => self.totals(nodes, greatest),
+            [] => self.weighted_totals(nodes, greatest),
             _ => nodes.iter().map(|node| total(self.raw_among(overridden, *node))).collect(),
         }
     }
@@ -448,12 +449,17 @@ fn feasible_in(mask: &[CauseId]) -> Vec<NodeIdx> {
     feasible.map(|(i, _)| NodeIdx(i as u32)).collect()
 }
 
-/// Returns a raw score as it is stored.
-fn stored(raw: i64) -> i32 {
-    raw.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32
+/// Returns a raw score as it is stored, given the greatest one that counts.
+#[inline(always)]
+fn stored(raw: i64, most: i32) -> i32 {
+    raw.clamp(0, i64::from(most)) as i32
 }
 
 impl Active {
+    fn stored(&self, raw: i64) -> i32 {
+        stored(raw, self.most)
+    }
+
     fn weighing(&self) -> Weighing {
         (self.normalize, self.weight)
     }
