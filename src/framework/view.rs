@@ -133,12 +133,18 @@ impl<'a> Nodes<'a> {
     }
 
     /// Like [`refuse`](Self::refuse), with access to the table for causes that are known only per node.
-    pub fn refuse_with(&mut self, mut cause_of: impl FnMut(&mut Causes, NodeIdx) -> CauseId) {
+    pub fn refuse_with(&mut self, cause_of: impl FnMut(&mut Causes, NodeIdx) -> CauseId) {
+        self.refuse_from(0, cause_of);
+    }
+
+    /// Does the same for the members from an index on.
+    pub fn refuse_from(&mut self, first: usize, mut cause_of: impl FnMut(&mut Causes, NodeIdx) -> CauseId) {
         let (mask, causes) = (&mut *self.mask, &mut *self.causes);
-        self.nodes.retain(|node| {
+        let is_refused = |node: &mut NodeIdx| {
             let cause = cause_of(causes, *node);
             mask[node.index()] = cause;
-            cause.is_feasible()
-        });
+            !cause.is_feasible()
+        };
+        self.nodes.extract_if(first.., is_refused).for_each(drop);
     }
 }

@@ -6,7 +6,7 @@ use pellucid_framework::View;
 use pellucid_model::NodeIdx;
 use pellucid_model::pages::PAGE;
 
-use crate::scored::{Scored, by_page, percent};
+use crate::scored::{Scored, by_page, for_each_of_two, percent};
 
 /// Returns how much of a resource would be left, in percent (LeastAllocated).
 #[inline]
@@ -40,12 +40,12 @@ pub fn weighted(
     score_of: impl Fn(i64, i64) -> i64,
     mean: impl Fn(i64, i64) -> i64,
 ) {
-    let finish = |sum: i64, weight: i64| match weight {
-        0 => 0,
-        // The default is two resources of weight 1. A shift is cheaper than a division.
-        2 if zeros => sum >> 1,
-        weight => mean(sum, weight),
-    };
+    if let [a, b] = scored
+        && (zeros, a.weight, b.weight) == (true, 1, 1)
+    {
+        return mean_of_two(view, [a, b], nodes, out, score_of);
+    }
+    let finish = |sum: i64, weight: i64| if weight == 0 { 0 } else { mean(sum, weight) };
     let by = (zeros, &score_of);
     for (page, run, scores) in by_page(view, nodes, out) {
         if run.len() < SHORT {
@@ -71,6 +71,26 @@ pub fn weighted(
             *score = finish(sum, weight);
         }
     }
+}
+
+/// Writes the mean over two resources of weight 1, the default. A node that offers only one of them has the score of that one.
+#[inline(never)]
+fn mean_of_two(
+    view: View<'_>,
+    scored: [&Scored; 2],
+    nodes: &[NodeIdx],
+    out: &mut [i64],
+    score_of: impl Fn(i64, i64) -> i64,
+) {
+    let score = |resource: &Scored, (allocatable, used): (i64, i64)| {
+        score_of(used.saturating_add(resource.pod), allocatable)
+    };
+    for_each_of_two(view, scored, nodes, out, |of_a, of_b| match (of_a.0, of_b.0) {
+        (0, 0) => 0,
+        (0, _) => score(scored[1], of_b),
+        (_, 0) => score(scored[0], of_a),
+        _ => (score(scored[0], of_a) + score(scored[1], of_b)) >> 1,
+    });
 }
 
 /// Adds a resource's score to the sum of the node at a place of the page, unless the node does not offer it.

@@ -29,10 +29,11 @@ impl PreScore for NodeNumaResource {
     fn pre_score(&self, view: View<'_>, spec: &PodSpec, _nodes: &[NodeIdx]) -> PreScored {
         let request = PodRequest::of(spec, self.args.default_bind).ok();
         let request = request.filter(|request| !request.amounts.is_empty());
-        let is_known = view.state::<NumaNodes>().is_some_and(|state| !state.is_empty());
-        let Some(pod) = request.filter(|_| is_known) else { return PreScored::Skip };
+        let state = view.state::<NumaNodes>().filter(|state| !state.is_empty());
+        let (Some(pod), Some(state)) = (request, state) else { return PreScored::Skip };
         let by_column = self.by_column(view, spec, &pod);
-        PreScored::Ready(Arc::new(Scoring { pod: Arc::new(pod), by_column }))
+        let are_all_plain = !state.is_demanding() && pod.asks_for_nothing();
+        PreScored::Ready(Arc::new(Scoring { pod: Arc::new(pod), by_column, are_all_plain }))
     }
 }
 
@@ -42,6 +43,8 @@ struct Scoring {
     /// The scored resources as columns, for nodes that demand nothing: there the score is one of the node alone. `None`
     /// for a pod with a policy, and when a resource has no column.
     by_column: Option<ScoredSet>,
+    /// Whether neither the pod nor any node demands anything. When nodes begin to, all results are made anew.
+    are_all_plain: bool,
 }
 
 impl Score for NodeNumaResource {
@@ -56,13 +59,10 @@ impl Score for NodeNumaResource {
     /// Takes the NUMA nodes of this plugin's own hints.
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
         let Some(scoring) = value.downcast_ref::<Scoring>() else { return };
-        let Some(state) = view.state::<NumaNodes>() else { return };
-        if let Some(columns) = &scoring.by_column
-            && !state.is_demanding()
-            && scoring.pod.asks_for_nothing()
-        {
+        if let Some(columns) = scoring.by_column.as_ref().filter(|_| scoring.are_all_plain) {
             return self.score_columns(view, columns, nodes, out);
         }
+        let Some(state) = view.state::<NumaNodes>() else { return };
         let pod: CycleValue = scoring.pod.clone();
         let is_aligned = state.has_policies() || scoring.pod.policy != NumaPolicy::None;
         for (node, score) in nodes.iter().zip(out) {
@@ -105,7 +105,7 @@ impl NodeNumaResource {
         &self,
         view: View<'_>,
         state: &NumaNodes,
-        Scoring { pod, by_column }: &Scoring,
+        Scoring { pod, by_column, .. }: &Scoring,
         node: NodeIdx,
         affinity: impl FnOnce() -> Option<NumaAffinity>,
     ) -> i64 {

@@ -10,9 +10,10 @@ pub(super) fn fraction(used: i64, allocatable: i64) -> f64 {
     if fraction > 1.0 { 1.0 } else { fraction }
 }
 
+/// Returns the balance of a deviation between 0 and 1.
 #[inline]
 fn of_deviation(deviation: f64) -> i64 {
-    ((1.0 - deviation) * MAX_SCORE as f64) as i64
+    i64::from(((1.0 - deviation) * MAX_SCORE as f64) as u32)
 }
 
 /// Returns the balance of two fractions.

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use pellucid_plugin_helper::listing::cut;
 use pellucid_plugin_helper::scored::{
-    Counting, Scored, ScoredResource, ScoredSet, by_page, pod_amount, show_resources,
+    Counting, Scored, ScoredResource, ScoredSet, by_page, for_each_of_two, pod_amount, show_resources,
 };
 
 mod args;
@@ -104,22 +104,16 @@ fn score(view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) 
 
 /// Scores two resources, the default. If the node lacks one of them, the other alone is balanced.
 fn score_two(view: View<'_>, scored: [&Scored; 2], nodes: &[NodeIdx], out: &mut [i64]) {
-    for (page, run, scores) in by_page(view, nodes, out) {
-        let [(alloc_a, used_a), (alloc_b, used_b)] = scored.map(|s| s.amounts(page));
-        for (node, score) in run.iter().zip(scores) {
-            let at = node.index() % PAGE;
-            let (a, b) = (alloc_a[at], alloc_b[at]);
-            *score = if a == 0 || b == 0 {
-                combine(100, 100)
-            } else {
-                let with = balance_of_two(
-                    fraction(used_a[at].saturating_add(scored[0].pod), a),
-                    fraction(used_b[at].saturating_add(scored[1].pod), b),
-                );
-                combine(with, balance_of_two(fraction(used_a[at], a), fraction(used_b[at], b)))
-            };
+    for_each_of_two(view, scored, nodes, out, |(a, used_a), (b, used_b)| {
+        if a == 0 || b == 0 {
+            return combine(100, 100);
         }
-    }
+        let with = balance_of_two(
+            fraction(used_a.saturating_add(scored[0].pod), a),
+            fraction(used_b.saturating_add(scored[1].pod), b),
+        );
+        combine(with, balance_of_two(fraction(used_a, a), fraction(used_b, b)))
+    });
 }
 
 fn score_many(view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) {

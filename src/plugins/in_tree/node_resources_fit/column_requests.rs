@@ -2,8 +2,9 @@
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::ResourceIdx;
-use pellucid_cluster::columns::{ColumnPage, PODS};
+use pellucid_cluster::columns::PODS;
 use pellucid_framework::{Cause, Code, Reason, View};
+use pellucid_model::pages::PAGE;
 use pellucid_model::{Name, Node, NodeIdx, PodSpec};
 use smallvec::SmallVec;
 
@@ -49,15 +50,18 @@ impl ColumnRequests {
             && view.cluster().node(node).is_some_and(|node| offers(node))
     }
 
-    /// Returns whether a node of a page takes one more pod, and has what is requested.
-    #[inline]
-    pub(super) fn fit(&self, page: &ColumnPage, at: usize) -> bool {
-        let pods = page.resource(PODS);
-        let is_free = |(resource, wanted): &(ResourceIdx, i64)| {
-            let column = page.resource(*resource);
-            *wanted <= column.allocatable[at].saturating_sub(column.requested[at])
-        };
-        pods.requested[at] < pods.allocatable[at] && self.columns.iter().all(is_free)
+    /// Returns the index of the first node that does not take one more pod, or has not what is requested.
+    pub(super) fn first_unfit(&self, view: View<'_>, nodes: &[NodeIdx]) -> Option<usize> {
+        let (all, columns) = (view.columns(), &self.columns[..]);
+        nodes.iter().position(|node| {
+            let (page, at) = (all.page(*node), node.index() % PAGE);
+            let pods = page.resource(PODS);
+            let is_short = |(resource, wanted): &(ResourceIdx, i64)| {
+                let column = page.resource(*resource);
+                *wanted > column.allocatable[at].saturating_sub(column.requested[at])
+            };
+            pods.requested[at] >= pods.allocatable[at] || columns.iter().any(is_short)
+        })
     }
 
     /// Iterates over columns and requested amounts.

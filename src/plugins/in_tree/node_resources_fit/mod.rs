@@ -34,6 +34,9 @@ mod tests;
 use args::FitArgs;
 use column_requests::{ColumnRequests, InsufficientResources, UNKNOWN};
 
+/// Nodes are sparse if no more than one in so many is looked at.
+const SPARSE: usize = 8;
+
 /// Plugin name in the scheduler configuration.
 pub const NAME: &str = "NodeResourcesFit";
 
@@ -124,15 +127,18 @@ impl Filter for NodeResourcesFit {
         };
         let mut known: SmallVec<[(InsufficientResources, CauseId); 4]> = SmallVec::new();
         let mut columns: SmallVec<[(&ResourceColumn, i64); 8]> = SmallVec::new();
-        let Some(first) = nodes.members().first() else { return };
+        let (Some(first), Some(last)) = (nodes.members().first(), nodes.members().last()) else { return };
         let mut pods = view.columns().page(*first).resource(PODS);
         let mut page_number = usize::MAX;
-        let are_few = nodes.members().len() < PAGE;
-        nodes.refuse_with(|causes, node| {
-            // A few nodes stand on pages of their own, and most fit.
-            if are_few && requests.fit(view.columns().page(node), node.index() % PAGE) {
-                return CauseId::FEASIBLE;
-            }
+        let (n, span) = (nodes.members().len(), last.index().abs_diff(first.index()));
+        // Nodes that have changed stand on pages of their own, or nearly so, and most fit.
+        let unfit = if n < PAGE || n * SPARSE < span {
+            let Some(unfit) = requests.first_unfit(view, nodes.members()) else { return };
+            unfit
+        } else {
+            0
+        };
+        nodes.refuse_from(unfit, |causes, node| {
             if node.index() / PAGE != page_number {
                 page_number = node.index() / PAGE;
                 let page = view.columns().page(node);
