@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pellucid_model::collections::FxHashMap;
 use pellucid_model::effect::{ObjectWrite, WriteOutcome};
 use pellucid_model::requests::PodRequests;
 use pellucid_model::{
@@ -120,7 +121,8 @@ pub struct Told {
 /// What stays the same of the derived states of a cluster, by their index.
 #[derive(Default)]
 pub(crate) struct StateIndex {
-    types: Vec<TypeId>,
+    /// Asked at every point of every plugin.
+    by_type: FxHashMap<TypeId, usize>,
     plugins: Vec<&'static str>,
     /// Those by which pods may give up room.
     pub(crate) givers: SmallVec<[usize; 2]>,
@@ -130,7 +132,7 @@ impl StateIndex {
     pub(crate) fn of(states: &[Box<dyn DerivedState>]) -> Self {
         let givers = states.iter().enumerate().filter(|(_, state)| state.gives_up_room());
         Self {
-            types: states.iter().map(|state| (&**state as &dyn Any).type_id()).collect(),
+            by_type: states.iter().map(|state| (&**state as &dyn Any).type_id()).zip(0..).collect(),
             plugins: states.iter().map(|state| state.plugin()).collect(),
             givers: givers.map(|(at, _)| at).collect(),
         }
@@ -139,7 +141,7 @@ impl StateIndex {
     /// Returns the index of the state of a type.
     #[inline]
     pub(crate) fn of_type<S: DerivedState>(&self) -> Option<usize> {
-        self.types.iter().position(|known| *known == TypeId::of::<S>())
+        self.by_type.get(&TypeId::of::<S>()).copied()
     }
 
     /// Iterates over the indices of the states that count a plugin's holds.

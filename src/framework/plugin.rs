@@ -74,8 +74,8 @@ pub trait QueueSort: Send + Sync {
 
 /// Concern: says cheaply whether a plugin has anything to say about a pod.
 ///
-/// Asked once per attempt. Of a plugin that says no, PreFilter, Filter, PreScore, Score, Reserve and node overrides are not
-/// called for the pod, and its results come from what is kept for equal pods, as if the plugin were not enabled.
+/// Asked once per attempt. Of a plugin that says no, PreFilter, Filter, PreScore, Score, Reserve, Permit, PreBind and node
+/// overrides are not called for the pod, and its results come from what is kept for equal pods, as if the plugin were not enabled.
 pub trait Concern: Send + Sync {
     /// Returns whether the plugin may have anything to say about a pod. `spec` is the pod's, or a changed one in a question
     /// about it.

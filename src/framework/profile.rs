@@ -70,7 +70,7 @@ impl Aside {
     /// Whether a plugin is among them.
     #[inline]
     pub fn has(self, enabled: &Enabled) -> bool {
-        self.0 != 0 && enabled.index < 64 && self.0 & (1 << enabled.index) != 0
+        self.0 != 0 && self.0.unbounded_shr(enabled.index as u32) & 1 != 0
     }
 
     /// Returns the plugins that are in either.

@@ -37,8 +37,10 @@ impl ForReserve {
 /// What the decision knows of a pod.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// The plugins that are not asked: the pod does not concern them, or they hold nothing for pods like it.
+    /// The plugins that the pod does not concern.
     pub(crate) aside: Aside,
+    /// Those, and the plugins that hold nothing for pods like it. They are not asked.
+    pub(crate) idle: Aside,
     pub(crate) prepared: ForReserve,
 }
 
@@ -90,7 +92,7 @@ fn reserve_if(
     counts: impl Fn(&Reservation) -> bool,
 ) -> Result<(), Cause> {
     let (mut refused, mut first) = (Absent::new(), None);
-    let ignored = overrides::ignored(cluster, profile, known.aside, pod.1, node);
+    let ignored = overrides::ignored(cluster, profile, known.idle, pod.1, node);
     loop {
         let overlay = cluster.begin();
         let reserved =
@@ -119,7 +121,7 @@ fn reserve_but(
     affinity: Option<NumaAffinity>,
     counts: impl Fn(&Reservation) -> bool,
 ) -> Result<(), Cause> {
-    for enabled in profile.reserve.iter().filter(|enabled| !known.aside.has(enabled)) {
+    for enabled in profile.reserve.iter().filter(|enabled| !known.idle.has(enabled)) {
         let Some(plugin) = enabled.plugin.reserve() else { continue };
         let held = cluster.pod(id).map_or(&[][..], |record| &record.holds);
         if held.iter().any(|hold| hold.plugin == enabled.plugin.name()) {

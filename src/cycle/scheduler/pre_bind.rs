@@ -11,7 +11,7 @@ use std::time::Duration;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{ClusterEvent, EventKinds, PodRecord, Stage, due_marks_of};
 use pellucid_framework::plugin::{Plugin, PreBound};
-use pellucid_framework::profile::Enabled;
+use pellucid_framework::profile::{Aside, Enabled};
 use pellucid_framework::{Cause, Code, Permitted, Reason, View};
 use pellucid_model::effect::{BindOrder, Effect, EffectId, ObjectWrite, WriteOutcome};
 use pellucid_model::{NodeIdx, Now, ObjectKind, PodId};
@@ -32,6 +32,8 @@ pub(crate) struct PreBinding {
     since: Duration,
     /// Whether all plugins said yes at Permit.
     is_permitted: bool,
+    /// The plugins that the pod did not concern when it was placed.
+    aside: Aside,
     /// When the placement is given up; `Duration::MAX` while no plugin waits.
     deadline: Duration,
     /// The plugin whose wait ends first; empty while none waits.
@@ -117,7 +119,7 @@ impl Scheduler {
         &mut self,
         id: PodId,
         unit: UnitId,
-        (now, is_permitted): (Now, bool),
+        (now, is_permitted, aside): (Now, bool, Aside),
         out: &mut Vec<ClusterEvent>,
     ) -> Option<Arc<Refusal>> {
         let entry = PreBinding {
@@ -125,6 +127,7 @@ impl Scheduler {
             attempt: self.cycle,
             since: now.monotonic,
             is_permitted,
+            aside,
             deadline: Duration::MAX,
             plugin: "",
             listens: EventKinds::NONE,
@@ -202,12 +205,13 @@ impl Scheduler {
         let (node, profile) = (record.node?, &self.profiles.all[self.queue.unit(entry.unit)?.profile]);
         let view = View::new(&self.cluster);
         if !entry.is_permitted {
-            let said = ask_all(&profile.permit, |plugin| permit(plugin, view, record, node));
+            let said = ask_all(&profile.permit, entry.aside, |plugin| permit(plugin, view, record, node));
             if !matches!(said, Answer::Ready) {
                 return Some((Point::Permit, said));
             }
         }
-        Some((Point::PreBind, ask_all(&profile.pre_bind, |plugin| pre_bind(plugin, view, record, node))))
+        let said = ask_all(&profile.pre_bind, entry.aside, |plugin| pre_bind(plugin, view, record, node));
+        Some((Point::PreBind, said))
     }
 
     pub(crate) fn is_ready_to_bind(&self, id: PodId) -> bool {
@@ -401,10 +405,10 @@ impl Scheduler {
     }
 }
 
-/// Asks all plugins at a point. The first that refuses ends the round.
-fn ask_all(plugins: &[Enabled], ask: impl Fn(&dyn Plugin) -> PreBound) -> Answer {
+/// Asks all plugins at a point but those aside. The first that refuses ends the round.
+fn ask_all(plugins: &[Enabled], aside: Aside, ask: impl Fn(&dyn Plugin) -> PreBound) -> Answer {
     let mut answer = Answer::Ready;
-    for enabled in plugins {
+    for enabled in plugins.iter().filter(|enabled| !aside.has(enabled)) {
         let plugin = &*enabled.plugin;
         match ask(plugin) {
             PreBound::Ready => {}

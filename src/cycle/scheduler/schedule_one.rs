@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pellucid_cluster::preemptions::{End, Plan};
 use pellucid_cluster::{ShapeId, Stage};
 use pellucid_framework::post_filter::PostFiltered;
-use pellucid_framework::profile::Profile;
+use pellucid_framework::profile::{Aside, Profile};
 use pellucid_framework::{Cause, Permitted, View};
 use pellucid_model::time::Probe;
 use pellucid_model::{NodeIdx, Now, Pod, PodId, cancellation};
@@ -136,8 +136,8 @@ impl Scheduler {
         results.attempt = None;
         self.turns.work += work::DECISION + std::mem::take(&mut results.work);
         let has_hints = !results.alignment.is_idle();
-        let aside = attempt.aside.or(results.idle_at_reserve);
-        let known = Known { aside, prepared: results.for_reserve.clone() };
+        let (aside, idle) = (attempt.aside, attempt.aside.or(results.idle_at_reserve));
+        let known = Known { aside, idle, prepared: results.for_reserve.clone() };
         Decided { decision, found, draft, reads_others: results.reads_others, known, has_hints }
     }
 
@@ -160,14 +160,15 @@ impl Scheduler {
         let reserved = aligned.and_then(|affinity| {
             reserve_by(&mut self.cluster, &profile, (pod_id, pod), (placement.node, &known), affinity)
         });
-        let is_permitted = match reserved.and_then(|()| self.permit(&profile, pod, placement.node)) {
-            Ok(is_permitted) => is_permitted,
-            Err(cause) => {
-                self.cluster.rollback(overlay);
-                let refusal = refusal_of_pod(&profile, cause, placement.total as usize);
-                return self.refuse(unit, pod, shape, Arc::new(refusal), None, now);
-            }
-        };
+        let is_permitted =
+            match reserved.and_then(|()| self.permit(&profile, known.aside, pod, placement.node)) {
+                Ok(is_permitted) => is_permitted,
+                Err(cause) => {
+                    self.cluster.rollback(overlay);
+                    let refusal = refusal_of_pod(&profile, cause, placement.total as usize);
+                    return self.refuse(unit, pod, shape, Arc::new(refusal), None, now);
+                }
+            };
         self.cluster.commit(overlay);
         self.consume_nomination(pod_id, pod, Some(placement.node), now);
         self.records.counters.placed += 1;
@@ -176,7 +177,7 @@ impl Scheduler {
             return Outcome::Placed(placement);
         }
         let mut events = Vec::new();
-        let failed = self.start_binding(pod_id, unit, (now, is_permitted), &mut events);
+        let failed = self.start_binding(pod_id, unit, (now, is_permitted, known.aside), &mut events);
         self.wake_all(&events, now);
         match failed {
             Some(refusal) => Outcome::Refused(refusal),
@@ -184,11 +185,17 @@ impl Scheduler {
         }
     }
 
-    /// Runs Permit. Returns whether all plugins say yes; one that waits is asked again in `pre_bind`. Fails with the cause
+    /// Runs Permit of the plugins that are not aside. Returns whether all plugins say yes; one that waits is asked again in `pre_bind`. Fails with the cause
     /// of the first plugin that refuses.
-    pub(crate) fn permit(&self, profile: &Profile, pod: &Pod, node: NodeIdx) -> Result<bool, Cause> {
+    pub(crate) fn permit(
+        &self,
+        profile: &Profile,
+        aside: Aside,
+        pod: &Pod,
+        node: NodeIdx,
+    ) -> Result<bool, Cause> {
         let mut is_permitted = true;
-        for enabled in &profile.permit {
+        for enabled in profile.permit.iter().filter(|enabled| !aside.has(enabled)) {
             let view = View::new(&self.cluster);
             match enabled.plugin.permit().map(|p| p.permit(view, pod, node)) {
                 Some(Permitted::No(cause)) => return Err(cause),

@@ -136,9 +136,9 @@ pub(super) fn ignores_all(spec: &PodSpec) -> bool {
 /// Returns whether a pod says anything of reservations.
 pub(super) fn says_anything(spec: &PodSpec) -> bool {
     let said = [keys::RESERVATION_AFFINITY, keys::EXACT_MATCH_RESERVATION];
-    spec.wide_labels.text(keys::RESERVATION_IGNORED).is_some()
-        || spec.annotations.iter().next().is_some()
-            && said.iter().any(|key| spec.annotations.text(key).is_some())
+    let (labels, annotations) = (&spec.wide_labels, &spec.annotations);
+    !labels.is_empty() && labels.text(keys::RESERVATION_IGNORED).is_some()
+        || !annotations.is_empty() && said.iter().any(|key| annotations.text(key).is_some())
 }
 
 /// Reads what a pod wants. Fails with the annotation, the field and what is wrong with it.

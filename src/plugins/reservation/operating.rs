@@ -3,7 +3,7 @@
 //!
 //! Such a pod is read as a reservation of the name `NAMESPACE/NAME`; nothing is written of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use pellucid_api::keys::reservation as keys;
 use pellucid_framework::manifest::FieldError;
@@ -15,11 +15,13 @@ use super::entry::Known;
 use super::object::Reservation;
 
 const MODE: &str = "Reservation";
+/// The label of such pods. Every pod is asked for it, and names are compared as numbers.
+static OPERATING_MODE: LazyLock<Name> = LazyLock::new(|| Name::new(keys::POD_OPERATING_MODE));
 
 /// Returns the name of the reservation that a pod is.
 pub(super) fn name_of(pod: &Pod) -> Option<Name> {
-    let is_one = pod.labels.text(keys::POD_OPERATING_MODE) == Some(MODE) && pod.stands_for.is_none();
-    is_one.then(|| Name::new(&pod.key.to_string()))
+    let is_mode = |mode: &Name| mode.as_str() == MODE && pod.stands_for.is_none();
+    pod.labels.get(&OPERATING_MODE).is_some_and(is_mode).then(|| Name::new(&pod.key.to_string()))
 }
 
 /// Whether owners may have the pod's room: it runs and is ready.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::{ClusterEvent, Stage};
+use pellucid_framework::profile::Aside;
 use pellucid_model::{GangKey, Now, Pod, PodId, PodKey};
 use pellucid_recording::Outcome;
 use pellucid_recording::gang_verdict::{GangOutcome, member_refusal};
@@ -38,7 +39,7 @@ impl Scheduler {
             if self.cluster.pod(*id).is_none_or(|r| r.node.is_none()) {
                 continue;
             }
-            self.start_binding(*id, unit, (now, false), &mut events);
+            self.start_binding(*id, unit, (now, false, Aside::default()), &mut events);
         }
         self.wake_all(&events, now);
     }

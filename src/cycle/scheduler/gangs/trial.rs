@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use pellucid_cluster::{ShapeId, Stage};
+use pellucid_framework::profile::Aside;
 use pellucid_framework::{Cause, View};
 use pellucid_model::collections::FxHashSet;
 use pellucid_model::time::Probe;
@@ -168,9 +169,12 @@ impl Scheduler {
         let aligned = affinity(&mut self.cluster, &profile, &member.pod, node)?;
         self.cluster.place(member.id, node, Stage::Reserved);
         let reserved = reserve(&mut self.cluster, &profile, (member.id, &member.pod), node, aligned);
-        reserved.and_then(|()| self.permit(&profile, &member.pod, node)).map(drop).inspect_err(|_| {
-            self.cluster.release(member.id);
-        })
+        reserved
+            .and_then(|()| self.permit(&profile, Aside::default(), &member.pod, node))
+            .map(drop)
+            .inspect_err(|_| {
+                self.cluster.release(member.id);
+            })
     }
 
     /// Repeats the placements of earlier slices.

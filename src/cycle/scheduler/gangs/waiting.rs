@@ -10,6 +10,7 @@ use std::time::Duration;
 use pellucid_api::reason::ReasonCode;
 use pellucid_cluster::gangs::Release;
 use pellucid_cluster::{ClusterEvent, Stage};
+use pellucid_framework::profile::Aside;
 use pellucid_model::gang::Dialect;
 use pellucid_model::{GangKey, Now, Pod, PodId};
 use pellucid_queue::{Unit, UnitId};
@@ -122,7 +123,7 @@ impl Scheduler {
             self.cluster.gangs_mut().update_member(&pod, id, |m| m.deadline = None);
             if let Some(unit) = self.queue.unit_of(id) {
                 self.cluster.set_stage(id, Stage::Permitted);
-                self.start_binding(id, unit, (now, false), &mut events);
+                self.start_binding(id, unit, (now, false, Aside::default()), &mut events);
             }
         }
         self.wake_all(&events, now);
