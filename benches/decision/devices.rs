@@ -119,3 +119,9 @@ pub(crate) fn print() {
         in_turn(what, LONG, |on| if on { &mut with } else { &mut without }.place(on, are_large));
     }
 }
+
+/// Returns what places a batch, with shares and the plugin or without both.
+pub(crate) fn side(have_shares: bool, are_large: bool) -> Box<dyn FnMut() -> f64> {
+    let mut rigs = Rigs::new(have_shares);
+    Box::new(move || rigs.place(have_shares, are_large).rate())
+}

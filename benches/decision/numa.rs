@@ -148,3 +148,9 @@ pub(crate) fn print() {
         in_turn("CPUs of their own", LONG, |on| with.place(on));
     }
 }
+
+/// Returns what places a batch.
+pub(crate) fn side(shapes: usize, is_enabled: bool, are_pinned: bool) -> Box<dyn FnMut() -> f64> {
+    let mut machines = Machines::new(shapes, is_enabled);
+    Box::new(move || machines.place(are_pinned).rate())
+}

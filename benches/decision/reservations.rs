@@ -124,3 +124,9 @@ pub(crate) fn print() {
         in_turn("Reservation on", LONG, |on| if on { &mut with } else { &mut without }.place(false, BATCH));
     }
 }
+
+/// Returns what places a batch of pods that own none.
+pub(crate) fn side(each: Option<usize>) -> Box<dyn FnMut() -> f64> {
+    let mut loaded = Loaded::new(each);
+    Box::new(move || loaded.place(false, BATCH).rate())
+}
