@@ -234,7 +234,18 @@ pub struct RequestField {
 
 /// An immutable pod object.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[repr(C)]
 pub struct Pod {
+    // What every attempt reads comes first and lies together: a pod is hardly ever in the processor's cache when its turn comes.
+    /// The fields that decide where the pod fits.
+    pub spec: Arc<PodSpec>,
+    /// What the pod declares about its gang.
+    pub gang: Option<Arc<GangDeclaration>>,
+    /// The object for which the pod stands; `None` for a pod of the API server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stands_for: Option<Arc<StandsFor>>,
+    /// `status.nominatedNodeName`.
+    pub nominated_node: Option<Name>,
     /// Namespace and name.
     pub key: PodKey,
     /// uid of the object.
@@ -255,8 +266,6 @@ pub struct Pod {
     pub scheduler_name: Name,
     /// `spec.nodeName`; `None` while the pod is not bound.
     pub node_name: Option<Name>,
-    /// `status.nominatedNodeName`.
-    pub nominated_node: Option<Name>,
     /// Names of `spec.schedulingGates`, in the object's order.
     pub gates: Box<[Name]>,
     /// `status.phase`.
@@ -285,15 +294,8 @@ pub struct Pod {
     /// Of each resource that one field decides beside the containers: which field.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub request_fields: Box<[RequestField]>,
-    /// What the pod declares about its gang.
-    pub gang: Option<Arc<GangDeclaration>>,
     /// Gang keys of the pod that do not make it a member of a gang.
     pub gang_warning: Option<Arc<GangProblem>>,
-    /// The object for which the pod stands; `None` for a pod of the API server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stands_for: Option<Arc<StandsFor>>,
-    /// The fields that decide where the pod fits.
-    pub spec: Arc<PodSpec>,
 }
 
 impl Pod {

@@ -59,7 +59,7 @@ const PLACING: Duration = Duration::from_secs(60);
 
 /// What the plugin reads of pods.
 const KEYS: DeclaredKeys = DeclaredKeys {
-    pod_wide_labels: &[keys::RESERVATION_IGNORED],
+    pod_wide_labels: &[keys::RESERVATION_IGNORED, keys::POD_OPERATING_MODE],
     pod_wide_annotations: &[keys::RESERVATION_AFFINITY, keys::EXACT_MATCH_RESERVATION],
     binding_annotations: &[
         keys::RESERVATION_ALLOCATED,

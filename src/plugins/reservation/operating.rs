@@ -15,13 +15,14 @@ use super::entry::Known;
 use super::object::Reservation;
 
 const MODE: &str = "Reservation";
-/// The label of such pods. Every pod is asked for it, and names are compared as numbers.
+/// The label of such pods. Every pod is asked for it: what the spec has of labels is in the processor's cache, the labels of a
+/// pod are not, and names are compared as numbers.
 static OPERATING_MODE: LazyLock<Name> = LazyLock::new(|| Name::new(keys::POD_OPERATING_MODE));
 
 /// Returns the name of the reservation that a pod is.
 pub(super) fn name_of(pod: &Pod) -> Option<Name> {
     let is_mode = |mode: &Name| mode.as_str() == MODE && pod.stands_for.is_none();
-    pod.labels.get(&OPERATING_MODE).is_some_and(is_mode).then(|| Name::new(&pod.key.to_string()))
+    pod.spec.wide_labels.get(&OPERATING_MODE).is_some_and(is_mode).then(|| Name::new(&pod.key.to_string()))
 }
 
 /// Whether owners may have the pod's room: it runs and is ready.
