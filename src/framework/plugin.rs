@@ -211,10 +211,10 @@ pub trait PreScore: Send + Sync {
     fn pre_score(&self, view: View<'_>, spec: &PodSpec, nodes: &[NodeIdx]) -> PreScored;
 }
 
-/// How raw scores are normalised to 0 to 100.
+/// How raw scores, which are 0 or more, are normalised to 0 to 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Normalize {
-    /// Raw scores are in that range already.
+    /// Raw scores are in that range already. What lies outside counts as its nearest end.
     Identity,
     /// `100 * raw / max`; 0 for all when the maximum is 0.
     Proportional,

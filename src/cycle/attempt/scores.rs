@@ -20,7 +20,7 @@ struct Active {
     reads: Reads,
     normalize: Normalize,
     weight: i64,
-    /// The greatest raw score that counts: of what is not normalised, [`MAX_SCORE`].
+    /// The greatest raw score that counts.
     most: i32,
     shares: Shares,
 }
@@ -75,8 +75,7 @@ impl Scores {
             let enabled = &ctx.profile.score[entry];
             let (plugin, value) = (enabled.plugin.score()?, value?);
             let (reads, normalize) = (plugin.reads(), plugin.normalize());
-            let most = if normalize == Normalize::Identity { MAX_SCORE as i32 } else { i32::MAX };
-            let (weight, shares) = (enabled.weight, Shares::default());
+            let (weight, most, shares) = (enabled.weight, greatest_raw(normalize), Shares::default());
             Some(Active { entry, value, reads, normalize, weight, most, shares })
         });
         let active: Vec<Active> = active.collect();
@@ -449,6 +448,11 @@ fn feasible_in(mask: &[CauseId]) -> Vec<NodeIdx> {
     feasible.map(|(i, _)| NodeIdx(i as u32)).collect()
 }
 
+/// Returns the greatest raw score that counts.
+fn greatest_raw(normalize: Normalize) -> i32 {
+    if normalize == Normalize::Identity { MAX_SCORE as i32 } else { i32::MAX }
+}
+
 /// Returns a raw score as it is stored, given the greatest one that counts.
 #[inline(always)]
 fn stored(raw: i64, most: i32) -> i32 {
@@ -468,5 +472,20 @@ impl Active {
     fn weighted(&self, raw: i32, greatest: i32) -> (i64, i64) {
         let normalized = self.normalize.apply(i64::from(raw), i64::from(greatest));
         (normalized, normalized * self.weight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_scores_out_of_range_count_as_its_nearest_end() {
+        let of = |normalize: Normalize| {
+            let most = greatest_raw(normalize);
+            [-5, 0, 99, 101, i64::MAX].map(|raw| stored(raw, most))
+        };
+        assert_eq!(of(Normalize::Identity), [0, 0, 99, 100, 100]);
+        assert_eq!(of(Normalize::Proportional), [0, 0, 99, 101, i32::MAX]);
     }
 }

@@ -185,8 +185,8 @@ impl Scheduler {
         }
     }
 
-    /// Runs Permit of the plugins that are not aside. Returns whether all plugins say yes; one that waits is asked again in `pre_bind`. Fails with the cause
-    /// of the first plugin that refuses.
+    /// Runs Permit of the plugins that are not aside. Returns whether all say yes; one that waits is asked again in `pre_bind`.
+    /// Fails with the cause of the first plugin that refuses.
     pub(crate) fn permit(
         &self,
         profile: &Profile,
