@@ -102,3 +102,28 @@ fn owners_that_cannot_be_read_are_told_with_the_annotation() {
     );
     assert_eq!(try_pod(&mut case, &pod("a", "web", "2")).0, None);
 }
+
+#[test]
+fn the_label_may_come_and_go_while_the_pod_runs() {
+    let mut case = keeping();
+    run(&mut case, "True");
+    let key = PodKey::new("default", "keeper");
+    let labelled = case.pods[&key].clone();
+    for n in 0..2 {
+        let mut plain = labelled.clone();
+        plain["metadata"]["labels"].as_object_mut().expect("it has labels").retain(|key, _| key == "app");
+        case.put_pod(plain);
+        case.settle();
+        let owner = pod(&format!("a-{n}"), "web", "2");
+        assert_eq!(try_pod(&mut case, &owner).0, None, "{n}: a pod like any other keeps its room");
+        assert_eq!(free(&case, "n"), 1000);
+        case.put_pod(labelled.clone());
+        case.settle();
+        wait(&mut case);
+        let key = PodKey::new("default", &format!("a-{n}"));
+        assert_eq!(text(&case.pods[&key]["spec"]["nodeName"]), "n", "{n}: it is a reservation");
+        assert_eq!(free(&case, "n"), 1000, "{n}: the owner stands in its room");
+        case.delete_pod(&key);
+        case.settle();
+    }
+}

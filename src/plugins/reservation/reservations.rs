@@ -192,7 +192,8 @@ impl Reservations {
     /// Handles a pod in operating mode Reservation that came, changed or left, with its object before and after.
     fn operating_pod(&mut self, name: &Name, (id, old, new): (PodId, Option<&Pod>, Option<&Pod>)) -> Touched {
         let node = |pod: Option<&Pod>| pod.filter(|pod| operating::is_open(pod))?.node_name.clone();
-        let new = new.filter(|pod| operating::name_of(pod).is_some());
+        // Its label may come and go while it runs.
+        let [old, new] = [old, new].map(|pod| pod.filter(|pod| operating::name_of(pod).is_some()));
         self.index(name, node(old).as_ref(), node(new).as_ref());
         if new.is_none() {
             self.away.retain(|known| known != name);
