@@ -117,9 +117,9 @@ fn micros(n: u32, mut run: impl FnMut()) -> f64 {
 }
 
 fn main() {
-    let mut args = std::env::args().skip_while(|arg| arg != "count").skip(1);
-    if let Some(side) = args.next() {
-        return count::run(&side);
+    let mut args = std::env::args().skip_while(|arg| arg != "count");
+    if args.next().is_some() {
+        return count::run(&args.next().unwrap_or_default());
     }
     if std::env::args().any(|arg| arg == "explain") {
         return explain::print();

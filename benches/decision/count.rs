@@ -21,7 +21,7 @@ pub(crate) fn run(what: &str) {
         "shares" => devices::side(true, false),
         "devices-off-large" => devices::side(false, true),
         "shares-large" => devices::side(true, true),
-        other => panic!("count {other}: no such side"),
+        other => panic!("count {other:?}: no such side; count.rs lists them"),
     };
     for _ in 0..BATCHES {
         println!("{:.0} pods/s", place());

@@ -96,7 +96,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// The nodes that no plugin has refused for the pod so far, ascending.
+/// The nodes that no plugin has refused for the pod so far, ascending in an attempt; a question may ask in any order. The mask
+/// of each is [`CauseId::FEASIBLE`].
 pub struct Nodes<'a> {
     nodes: &'a mut Vec<NodeIdx>,
     causes: &'a mut Causes,
@@ -137,7 +138,7 @@ impl<'a> Nodes<'a> {
         self.refuse_from(0, cause_of);
     }
 
-    /// Does the same for the members from an index on.
+    /// Does the same for the members from an index on. The others are accepted.
     pub fn refuse_from(&mut self, first: usize, mut cause_of: impl FnMut(&mut Causes, NodeIdx) -> CauseId) {
         let (mask, causes) = (&mut *self.mask, &mut *self.causes);
         let is_refused = |node: &mut NodeIdx| {

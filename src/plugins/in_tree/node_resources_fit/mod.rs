@@ -131,7 +131,8 @@ impl Filter for NodeResourcesFit {
         let mut pods = view.columns().page(*first).resource(PODS);
         let mut page_number = usize::MAX;
         let (n, span) = (nodes.members().len(), last.index().abs_diff(first.index()));
-        // Nodes that have changed stand on pages of their own, or nearly so, and most fit.
+        // Nodes that have changed stand on pages of their own, or nearly so, and most fit. Where a question asks in another
+        // order than that of the pages, the span says less and only speed depends on it.
         let unfit = if n < PAGE || n * SPARSE < span {
             let Some(unfit) = requests.first_unfit(view, nodes.members()) else { return };
             unfit
