@@ -7,6 +7,11 @@ use serde_json::{Value, json};
 
 /// Creates an object of any kind.
 pub async fn create(client: &kube::Client, object: &Value) -> Result<(), kube::Error> {
+    client.request_text(creation(object)?).await.map(|_| ())
+}
+
+/// Returns the request that creates an object of any kind.
+pub fn creation(object: &Value) -> Result<http::Request<Vec<u8>>, kube::Error> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("/apiVersion"), text("/kind"));
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
@@ -14,9 +19,7 @@ pub async fn create(client: &kube::Client, object: &Value) -> Result<(), kube::E
     let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
     let path = DynamicObject::url_path(&resource, namespace);
     let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
-    let request =
-        Request::new(path).create(&PostParams::default(), body).map_err(kube::Error::BuildRequest)?;
-    client.request_text(request).await.map(|_| ())
+    Request::new(path).create(&PostParams::default(), body).map_err(kube::Error::BuildRequest)
 }
 
 /// Lists the objects at a path as raw JSON.

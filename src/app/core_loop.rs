@@ -32,6 +32,9 @@ use crate::traces::CoreTraces;
 const PUBLISH_EVERY: Duration = Duration::from_millis(10);
 /// Time without inputs after which what has changed is published.
 const QUIET: Duration = Duration::from_millis(1);
+/// While inputs come faster than this, they are awaited together: to be woken for each costs its sender and this thread more
+/// than most of them do.
+const LINGER: Duration = Duration::from_micros(300);
 /// How long units are planned before the next check for inputs.
 const ROUND: Duration = Duration::from_millis(2);
 /// Most inputs taken in one round, before units are planned again.
@@ -121,6 +124,7 @@ impl CoreLoop {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let stopwatch = Stopwatch::start();
         let mut publishing = Publishing { is_changed: true, next: Duration::ZERO };
+        let mut are_quick = false;
         while !self.stop.is_cancelled() {
             publishing.is_changed |= self.take_inputs();
             let now = (self.clock)();
@@ -134,7 +138,7 @@ impl CoreLoop {
                 publishing = Publishing { is_changed: false, next: now.monotonic + PUBLISH_EVERY };
             }
             if !self.can_plan() && self.inputs.is_empty() {
-                match self.wait(&runtime, publishing.is_changed.then_some(QUIET)) {
+                match self.wait(&runtime, publishing.is_changed.then_some(QUIET), &mut are_quick) {
                     // Published with what comes of it.
                     Waited::Input => publishing.is_changed = true,
                     // Nothing has come, so what has changed is due.
@@ -176,15 +180,15 @@ impl CoreLoop {
         if self.lists.are_complete() && self.queues.room() > 0 {
             self.scheduler.order_due_writes((self.clock)());
         }
-        let is_text = |e: &Effect| matches!(e, Effect::Status(_) | Effect::Event(_) | Effect::GroupStatus(_));
-        let (texts, others): (Vec<Effect>, Vec<Effect>) =
-            self.scheduler.take_effects().into_iter().partition(is_text);
-        self.held_back.extend(texts);
+        let mut effects = self.scheduler.take_effects();
+        let is_text =
+            |e: &mut Effect| matches!(e, Effect::Status(_) | Effect::Event(_) | Effect::GroupStatus(_));
+        self.held_back.extend(effects.extract_if(.., is_text));
         if let Some(traces) = &mut self.traces {
-            traces.ordered(&others, (self.clock)());
+            traces.ordered(&effects, (self.clock)());
         }
-        if !others.is_empty() {
-            self.queues.push_all(others);
+        if !effects.is_empty() {
+            self.queues.push_all(effects);
         }
     }
 
@@ -257,18 +261,31 @@ impl CoreLoop {
         self.snapshot.store(Arc::new(snapshot));
         self.published.send_replace(generation);
         if !self.held_back.is_empty() {
-            self.queues.push_all(std::mem::take(&mut self.held_back));
+            self.queues.push_all(self.held_back.drain(..));
         }
     }
 
-    /// Waits for an input or the next deadline, at most for some time.
-    fn wait(&mut self, runtime: &tokio::runtime::Runtime, most: Option<Duration>) -> Waited {
+    /// Waits for an input or the next deadline, at most for some time. `are_quick` is whether the last input came within
+    /// [`LINGER`], and becomes whether this one did.
+    fn wait(
+        &mut self,
+        runtime: &tokio::runtime::Runtime,
+        most: Option<Duration>,
+        are_quick: &mut bool,
+    ) -> Waited {
         let now = (self.clock)();
+        self.progress.waiting(now.monotonic);
+        if *are_quick {
+            // Who sends meanwhile wakes nobody.
+            std::thread::sleep(LINGER);
+            if !self.inputs.is_empty() {
+                return Waited::Input;
+            }
+        }
         let deadline = self.scheduler.next_deadline();
         // While a queue is full, nothing can be planned; the next effect report arrives as an input.
         let until = deadline.map_or(Duration::from_secs(3600), |at| at.saturating_sub(now.monotonic));
         let until = until.max(Duration::from_millis(1)).min(most.unwrap_or(Duration::MAX));
-        self.progress.waiting(now.monotonic);
         let (inputs, stop) = (&mut self.inputs, self.stop.clone());
         let input = runtime.block_on(async {
             tokio::select! {
@@ -277,10 +294,12 @@ impl CoreLoop {
                 () = stop.cancelled() => None,
             }
         });
+        *are_quick = false;
         match input {
             None => Waited::End,
             Some(None) => Waited::Deadline,
             Some(Some(input)) => {
+                *are_quick = (self.clock)().monotonic < now.monotonic + LINGER;
                 self.take(input);
                 Waited::Input
             }
@@ -289,7 +308,9 @@ impl CoreLoop {
 }
 
 /// What ended a wait.
+#[derive(Debug, PartialEq)]
 enum Waited {
+    /// There are inputs, the first of which may have been taken.
     Input,
     Deadline,
     End,
@@ -368,6 +389,32 @@ mod tests {
         assert!(core.plan(&Stopwatch::start()));
         assert_eq!(placed(&core), 8);
         assert!(core.can_plan());
+    }
+
+    #[test]
+    fn inputs_that_follow_each_other_closely_are_awaited_together() {
+        let mut core = core_loop(0, None);
+        let (sender, inputs) = mpsc::channel(8);
+        // No time passes.
+        (core.inputs, core.clock) = (inputs, Arc::new(Now::default));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let pod = || Input::PodApplied(Arc::default());
+        let mut are_quick = false;
+        let mut wait = |core: &mut CoreLoop| {
+            let waited = core.wait(&runtime, Some(Duration::ZERO), &mut are_quick);
+            (waited, core.inputs.len(), are_quick)
+        };
+        sender.try_send(pod()).expect("there is room");
+        sender.try_send(pod()).expect("there is room");
+        assert_eq!(wait(&mut core), (Waited::Input, 1, true), "the first is taken at once");
+        sender.try_send(pod()).expect("there is room");
+        assert_eq!(wait(&mut core), (Waited::Input, 2, true), "those of the pause come together");
+        core.take_inputs();
+        assert_eq!(
+            wait(&mut core),
+            (Waited::Deadline, 0, false),
+            "nothing came, so the next is awaited alone"
+        );
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub(super) struct Args {
     /// name, token, groups, rights (verbs with paths or with the namespace of pods). The sandbox itself heeds no rights.
     #[arg(long, value_name = "FILE")]
     pub users: Option<PathBuf>,
+    /// Let the nodes have no kubelet: bound pods stay Pending, and a deleted one goes only without grace.
+    #[arg(long, conflicts_with_all = ["start_delay", "stop_delay", "node_metrics"])]
+    pub no_kubelet: bool,
     /// Seconds from binding until a pod runs.
     #[arg(long, default_value = "0.5", value_name = "SECONDS", value_parser = seconds)]
     pub start_delay: Duration,
@@ -75,7 +78,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<()> {
         beyond_loopback: args.beyond_loopback,
         clock,
         seed,
-        kubelet: Some(kubelet),
+        kubelet: (!args.no_kubelet).then_some(kubelet),
         node_metrics: args.node_metrics.map(Duration::from_secs),
         node_topologies: args.node_topologies,
         devices: args.gpus.is_some(),

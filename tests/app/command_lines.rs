@@ -43,7 +43,7 @@ fn help_lists_the_commands_and_their_flags() {
              --leader-elect-resource-name --leader-elect-resource-namespace --otlp-endpoint",
         ),
         ("demo", "--listen --api-listen --exit-when-settled --seed --v"),
-        ("sandbox", "--listen --nodes --start-delay --stop-delay --node-metrics --gpus"),
+        ("sandbox", "--listen --nodes --no-kubelet --start-delay --stop-delay --node-metrics --gpus"),
         (
             "replay",
             "--format --nodes --pods --through-api --decisions --seed --limit --strategy --arrival --seeds --lookahead",

@@ -103,20 +103,24 @@ impl Load {
     /// Creates the pods at `rate` per second, or as fast as the server takes them, and waits until all are bound. A latency
     /// counts from when a creation was due at its rate, so that a creator that falls behind hides nothing.
     pub(super) async fn schedule(&self, run: usize, rate: Option<f64>) -> anyhow::Result<Measured> {
+        // Made before the first is due: the bench shares the machine with what it measures.
+        let made = self.names(run).into_iter().enumerate().map(|(number, name)| {
+            let pod = pod(&self.namespace, &name, number % self.shapes, &self.scheduler);
+            Ok((number, name, client::creation(&pod)?))
+        });
+        let made = made.collect::<Result<Vec<_>, kube::Error>>().context("cannot make a pod")?;
         let mut watch = self.watch().await?;
         let start = Instant::now();
-        let create = |number: usize| async move {
+        let create = |(number, name, request)| async move {
             let mut sent = Instant::now();
             if let Some(rate) = rate {
                 sent = start + due(number, rate);
                 sleep_until(sent).await;
             }
-            let name = format!("r{run}-{number}");
-            client::create(&self.client, &pod(&self.namespace, &name, number % self.shapes, &self.scheduler))
-                .await?;
+            self.client.request_text(request).await?;
             Ok::<_, kube::Error>((name, sent))
         };
-        let creating = stream::iter(0..self.pods).map(create).buffer_unordered(AT_A_TIME).try_collect();
+        let creating = stream::iter(made).map(create).buffer_unordered(AT_A_TIME).try_collect();
         let creating = async { creating.await.context("cannot create a pod") };
         let (created, bound): (HashMap<String, Instant>, _) =
             tokio::try_join!(creating, self.bound(&mut watch, self.pods))?;

@@ -14,6 +14,7 @@ use http::{Method, Request, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use kube::core::Status;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -131,7 +132,7 @@ impl ApiWriter {
     }
 
     /// Posts an object, or a subresource such as a Binding.
-    pub(crate) async fn post(&self, path: String, body: &Value) -> Result<Bytes, WriteError> {
+    pub(crate) async fn post(&self, path: String, body: &impl Serialize) -> Result<Bytes, WriteError> {
         self.write(Method::POST, path, "application/json", body).await
     }
 
@@ -167,12 +168,13 @@ impl ApiWriter {
         method: Method,
         path: String,
         content_type: &'static str,
-        body: &Value,
+        body: &impl Serialize,
     ) -> Result<Bytes, WriteError> {
         if !self.is_open() {
             return Err(WriteError::Closed);
         }
-        let body = body.to_string().into_bytes();
+        let body = serde_json::to_vec(body)
+            .map_err(|e| WriteError::Transport { cause: e.to_string(), class: ErrorClass::Bug })?;
         let Some(limit) = self.right.limit(self.timeout) else {
             self.right.count_refused();
             return Err(WriteError::NotLeader);

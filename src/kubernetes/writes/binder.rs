@@ -4,11 +4,12 @@
 //! time, a 5xx, a broken connection: the server may have committed), the binder reads the pod until the server
 //! answers. Posting again is safe: the uid is a precondition, and a pod is bound at most once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pellucid_cluster::input::Input;
 use pellucid_model::effect::{BindOrder, BindOutcome, EffectReport};
-use serde_json::json;
+use serde::Serialize;
 use tokio::sync::mpsc::Sender;
 
 use crate::connection::client::ErrorClass;
@@ -19,6 +20,35 @@ use crate::writes::writing::Writing;
 
 /// Times one order is posted before it is reported as refused.
 const TRIES: u32 = 6;
+
+/// A Binding (`v1`) as it is sent.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Binding<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: Metadata<'a>,
+    target: Target<'a>,
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    uid: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<&'a BTreeMap<Arc<str>, Arc<str>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<&'a BTreeMap<Arc<str>, Arc<str>>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Target<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    name: &'a str,
+}
 
 /// One of several identical workers. The clones share everything.
 #[derive(Clone)]
@@ -86,16 +116,19 @@ impl Binder {
 
     async fn post(&self, order: &BindOrder) -> Result<(), WriteError> {
         let key = &order.pod.key;
-        let mut body = json!({
-            "apiVersion": "v1",
-            "kind": "Binding",
-            "metadata": {"namespace": key.namespace.as_str(), "name": key.name, "uid": order.pod.uid},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": order.node.as_str()},
-        });
-        if let Some(marks) = &order.marks {
-            body["metadata"]["annotations"] = json!(marks.annotations);
-            body["metadata"]["labels"] = json!(marks.labels);
-        }
+        let marks = order.marks.as_deref();
+        let body = Binding {
+            api_version: "v1",
+            kind: "Binding",
+            metadata: Metadata {
+                namespace: key.namespace.as_str(),
+                name: &key.name,
+                uid: &order.pod.uid,
+                annotations: marks.map(|marks| &marks.annotations),
+                labels: marks.map(|marks| &marks.labels),
+            },
+            target: Target { api_version: "v1", kind: "Node", name: order.node.as_str() },
+        };
         self.with.writer.post(pod_path(&key.namespace, &key.name, "/binding"), &body).await.map(|_| ())
     }
 
