@@ -8,14 +8,16 @@ use pellucid::cluster::Input;
 use pellucid::cycle::what_if::edit::Edit;
 use pellucid::diagnosis::what_if::simulate::{Question, simulate};
 use pellucid::model::effect::BindOutcome;
-use pellucid::model::{Pod, PodKey, PodSpec};
+use pellucid::model::selector::NodeAffinity;
+use pellucid::model::{Node, Pod, PodKey, PodSpec};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
 
 use crate::common::driver::Core;
 use crate::common::made::{core_with, labelled, node, on, pod, ranked};
-use crate::why::fixing::beside;
+use crate::common::reads::{ask, list};
+use crate::why::fixing::{beside, controlled, with_spec};
 use crate::why::settled::{Objects, Reader};
 use crate::why::stories::story;
 
@@ -159,6 +161,30 @@ fn a_placement_wakes_the_pod_that_needs_it() {
     core.apply(Input::PodDeleted(filler.key));
     settle(&mut core);
     assert!(["a", "b"].iter().all(|name| is_placed(&core, &PodKey::new("ns", name))));
+}
+
+/// Pod `a` gets a place, `x` one beside it, and then `b` one beside `x`, for which `a` is evicted. A ReplicaSet's `a` comes back
+/// under another name.
+#[test]
+fn a_place_of_the_pod_that_replaces_the_one_that_is_asked_about_is_not_said_to_be_its_own() {
+    let host = |name: &str, milli_cpu| {
+        let node = node(name, milli_cpu);
+        Node { labels: node.labels.with("kubernetes.io/hostname".into(), name.into()), ..node }
+    };
+    let near = |pod: Pod, app: &str| {
+        with_spec(pod, |spec| spec.pod_affinity = beside("app", app, "kubernetes.io/hostname"))
+    };
+    let mut core = core_with(&[host("large", 10_000), host("small", 4_000)]);
+    let selector = [("disktype".into(), "ssd".into())].into();
+    let a = with_spec(pod("a", 3_000), |spec| {
+        spec.affinity = NodeAffinity { selector, ..NodeAffinity::default() }
+    });
+    core.attempt(&controlled(labelled(a, "app", "a"), "ReplicaSet", "as"));
+    core.attempt(&near(labelled(ranked("x", 1_000, 100), "app", "x"), "a"));
+    core.attempt(&near(ranked("b", 7_000, 100), "x"));
+    let body = ask(&mut core, "/apis/v1/explain/pods/ns/a/suggestions");
+    let relaxed = list(&body, "/fixes").iter().find(|fix| fix["edits"][0]["dropNodeAffinity"].is_object());
+    assert_eq!(relaxed.map(|fix| &fix["inCompany"]), Some(&"unknown".into()), "{body:#}");
 }
 
 #[test]

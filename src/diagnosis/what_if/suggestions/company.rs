@@ -33,7 +33,7 @@ pub(super) enum InCompany {
     /// It has none. These went to where it has its place without others, in this order; none if what it needs is taken
     /// elsewhere.
     Taken(Vec<PodKey>),
-    /// It was not tried, a pod comes back in a way that is not known, or it depends on how fast the parts follow each other,
+    /// It was not tried, a pod comes back in a way that is not known or under another name, or it depends on how fast the parts follow each other,
     /// on who is tried in between, on when pods leave that are being deleted, or on when gangs that wait give up their
     /// places.
     Unknown,
@@ -173,7 +173,14 @@ impl<'s> Company<'s> {
     fn tried(&mut self, steps: &[&[Part]], when: When, node: Option<&str>) -> InCompany {
         let Some(mut simulation) = self.planned(steps, when) else { return InCompany::Unknown };
         if self.is_met(&simulation) {
-            return InCompany::Holds(self.place_of(&simulation));
+            // The place may be that of the pod that a controller made for one that was placed and evicted.
+            let own = if simulation.evicted().is_empty() { Vec::new() } else { self.own() };
+            let is_replaced = simulation.evicted().iter().any(|gone| own.contains(&gone.pod));
+            return if is_replaced {
+                InCompany::Unknown
+            } else {
+                InCompany::Holds(self.place_of(&simulation))
+            };
         }
         if simulation.is_waiting() {
             match self.outlasting(&simulation, steps, when) {
