@@ -151,9 +151,32 @@ pub(crate) fn apply(objects: &mut Objects, edit: &Value) -> Done {
             }
             objects.delete(key);
         }
+        "movePod" => return move_pod(objects, text(&how["pod"]), &node),
         _ => return apply_to_pods(objects, what, how),
     }
     Done::Yes
+}
+
+/// Makes a pod anew that runs, for one node alone.
+fn move_pod(objects: &mut Objects, key: &str, node: &str) -> Done {
+    if objects.pods.get(key).is_none_or(|pod| node_of(&pod.json).is_none()) {
+        return Done::Impossible(format!("no running pod {key}"));
+    }
+    let named = json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]});
+    objects.change_pod(key, |pod| {
+        pod["metadata"]["uid"] = format!("moved-{key}").into();
+        pod["spec"].as_object_mut().expect("a spec").remove("nodeName");
+        pod["status"] = json!({});
+        let required = "requiredDuringSchedulingIgnoredDuringExecution";
+        pod["spec"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"] = json!([named]);
+    });
+    Done::Yes
+}
+
+/// Returns the pods that edits move, and to which nodes.
+pub(crate) fn moved<'e>(edits: impl Iterator<Item = &'e Value>) -> Vec<(String, String)> {
+    let moves = edits.filter_map(|edit| edit.get("movePod"));
+    moves.map(|how| (text(&how["pod"]).to_owned(), text(&how["node"]).to_owned())).collect()
 }
 
 fn remove_taint(objects: &mut Objects, node: &str, how: &Value) -> Done {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::case::Case;
-use crate::edits::{Done, apply, takes_label_of_others};
+use crate::edits::{Done, apply, moved, takes_label_of_others};
 use crate::objects::{Objects, can_leave, list, text};
 use crate::report::Tally;
 use crate::trial::{Live, alone};
@@ -32,10 +32,11 @@ pub(crate) fn look(case: &Case, pods: usize, tally: &mut Tally) {
 pub(crate) fn placed_after<'e>(
     objects: &Objects,
     key: &str,
-    edits: impl Iterator<Item = &'e Value>,
+    edits: impl Iterator<Item = &'e Value> + Clone,
 ) -> Result<Option<String>, String> {
-    let keys = objects.planned_with(key);
+    let mut keys = objects.planned_with(key);
     let mut changed = objects.only(&keys);
+    let moves = moved(edits.clone());
     for edit in edits {
         match apply(&mut changed, edit) {
             Done::Yes => {}
@@ -43,8 +44,15 @@ pub(crate) fn placed_after<'e>(
             Done::Unknown(what) => return Err(format!("unknown edit: {what}")),
         }
     }
+    keys.extend(moves.iter().map(|(pod, _)| pod.clone()));
     changed.never_preempts(&keys);
-    Ok(alone(&changed, &keys).remove(key))
+    let mut places = alone(&changed, &keys);
+    match moves.iter().find(|(pod, node)| places.get(pod) != Some(node)) {
+        Some((pod, node)) => {
+            Err(format!("impossible: {pod} cannot move to {node}, it goes to {:?}", places.get(pod)))
+        }
+        None => Ok(places.remove(key)),
+    }
 }
 
 fn fits_now(case: &Case, key: &str, body: &Value, tally: &mut Tally) {
