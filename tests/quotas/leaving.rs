@@ -68,6 +68,33 @@ fn a_pod_whose_share_another_quota_holds_is_told_whose_end_helps() {
     }
 }
 
+/// The nearest node lacks one resource, because of a pod that cannot leave, and the other one two.
+#[test]
+fn the_quota_and_a_node_that_is_not_the_nearest_are_freed_together() {
+    let mut core = core_with(json!({}), 4000);
+    see(&mut core, &parent("dept", 2, 5));
+    see(&mut core, &child("ta", "dept", 1, 5));
+    see(&mut core, &child("tb", "dept", 1, 5));
+    core.see_node(&node("b", 4000));
+    let with_memory = |mut pod: Pod, memory| {
+        Arc::make_mut(&mut pod.spec).requests.list.memory = memory;
+        pod
+    };
+    let holder = on(&of("tb", "b1", 4000), "b");
+    let other = with_memory(on(&pod("other", 4000), "b"), 64 << 30);
+    let mut agent = with_memory(on(&pod("agent", 0), "a"), 64 << 30);
+    Arc::make_mut(&mut agent.spec).is_daemon = true;
+    [&holder, &other, &agent].into_iter().for_each(|pod| core.see(pod));
+    let late = with_memory(of("ta", "late", 3000), 1 << 30);
+    core.see(&late);
+    core.run();
+    assert_eq!(placed(&core, [&late]), 0);
+    fix(&fixes(&mut core, "late"), "let pod ns/b1 go, and let pod ns/other go");
+    [&holder, &other].into_iter().for_each(|pod| core.delete(pod));
+    core.run_after(30 * SECOND);
+    assert_eq!(placed(&core, [&late]), 1);
+}
+
 #[test]
 fn a_pod_whose_share_pods_of_the_default_quota_hold_is_told_whose_end_helps() {
     let mut core = core_with(json!({}), 6000);

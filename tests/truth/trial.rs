@@ -233,8 +233,11 @@ impl Live {
         let mut json = pod.clone();
         json["metadata"]["name"] = format!("again-{}", self.replacements).into();
         json["metadata"]["uid"] = Value::Null;
+        json["metadata"]["creationTimestamp"] = START.into();
         json["spec"].as_object_mut().expect("a spec").remove("nodeName");
         json["status"] = json!({});
+        // A controller learns of the end before it makes another.
+        self.pass_a_moment();
         self.create(json);
     }
 

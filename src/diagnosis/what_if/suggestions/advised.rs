@@ -1,6 +1,7 @@
 //! Changes that a plugin proposes for a pod that it refuses, as a whole or on nodes, as parts of fixes: objects of its
 //! kinds, a label, an annotation or a smaller request of the pod, a label of a node, and pods that move or end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pellucid_api::rest::simulate::{AnnotatePod, EditBody, LabelNode, LabelPod, MovePod, PodsOf};
@@ -17,8 +18,9 @@ use super::victims::delete_pod;
 use crate::requirements::PodRequirements;
 use crate::requirements::nearest::order;
 
-/// Number of proposals that are tried together with changes of a node.
+/// Number of proposals that are tried together with changes of a node, and number of nodes, the nearest.
 const MOST_COMBINED: usize = 4;
+const MOST_NEAREST: usize = 3;
 
 /// Returns the changes that the plugin proposes which refuses the pod as a whole.
 pub(super) fn changes(asked: &PodRequirements<'_>, of: &Target) -> Vec<Vec<Part>> {
@@ -69,39 +71,55 @@ fn times(spec: &PodSpec, n: i64) -> PodSpec {
 }
 
 impl Search<'_> {
-    /// Returns the proposed changes that are not enough because all nodes refuse the pod too, each with what the nearest
-    /// node needs then.
+    /// Returns the proposed changes that are not enough because all nodes refuse the pod too, each with what the first of the
+    /// nearest nodes needs then that can be had.
     pub(super) fn advised_with_nodes(&self) -> Vec<Vec<Part>> {
         let changes = changes(self.asked, &self.of).into_iter().take(MOST_COMBINED);
-        changes.filter_map(|parts| self.with_nearest(parts)).collect()
+        changes.filter_map(|parts| self.with_nearest(&parts)).collect()
     }
 
-    fn with_nearest(&self, mut parts: Vec<Part>) -> Option<Vec<Part>> {
-        let mut nearest: Option<NodeIdx> = None;
+    fn with_nearest(&self, parts: &[Part]) -> Option<Vec<Part>> {
+        let nodes = self.after(parts, None, |asked| {
+            let mut kinds = BTreeSet::new();
+            let mut order = order(asked);
+            // Of nodes that lack the same, the first.
+            order.retain(|near| kinds.len() < MOST_NEAREST && kinds.insert(near.kind()));
+            order.iter().map(|near| near.node).collect::<Vec<_>>()
+        })?;
+        nodes.into_iter().find_map(|node| self.with_node(parts.to_vec(), node))
+    }
+
+    /// Adds what a node needs after changes.
+    fn with_node(&self, mut parts: Vec<Part>, node: NodeIdx) -> Option<Vec<Part>> {
         for _ in 0..MOST_ROUNDS {
-            let mut simulation = changed(self.snapshot, &parts, self.now)?;
-            simulation.settle_plugins();
-            let mut cluster = simulation.scheduler().cluster().fork();
-            let record = cluster.pod(self.asked.id)?.clone();
-            let PodRequirements { id, profile, .. } = *self.asked;
-            let nodes = nearest.map_or_else(|| cluster.present().to_vec(), |node| vec![node]);
-            let masks = masks_of_pod_on(&mut cluster, profile, (id, &record.pod.spec), &nodes);
-            if masks.pod.is_some() {
-                return None;
-            }
-            let asked = PodRequirements { id, record: &record, profile, cluster, masks };
-            let node = match nearest {
-                Some(node) => node,
-                None => order(&asked).first()?.node,
-            };
-            nearest = Some(node);
-            let open = requirements(&asked.masks, node);
-            if open.is_empty() {
+            let more = self.after(&parts, Some(node), |asked| match requirements(&asked.masks, node) {
+                open if open.is_empty() => Some(Vec::new()),
+                open => self.round(asked, node, Side::Cheapest, &open),
+            })??;
+            if more.is_empty() {
                 return Some(parts);
             }
-            parts.extend(self.round(&asked, node, Side::Cheapest, &open)?);
+            parts.extend(more);
         }
         None
+    }
+
+    /// Asks what the pod needs after changes, of one node or of all. `None` if it is still refused as a whole.
+    fn after<T>(
+        &self,
+        parts: &[Part],
+        node: Option<NodeIdx>,
+        ask: impl FnOnce(&PodRequirements<'_>) -> T,
+    ) -> Option<T> {
+        let mut simulation = changed(self.snapshot, parts, self.now)?;
+        simulation.settle_plugins();
+        let mut cluster = simulation.scheduler().cluster().fork();
+        let record = cluster.pod(self.asked.id)?.clone();
+        let PodRequirements { id, profile, .. } = *self.asked;
+        let nodes = node.map_or_else(|| cluster.present().to_vec(), |node| vec![node]);
+        let masks = masks_of_pod_on(&mut cluster, profile, (id, &record.pod.spec), &nodes);
+        let is_refused = masks.pod.is_some();
+        (!is_refused).then(|| ask(&PodRequirements { id, record: &record, profile, cluster, masks }))
     }
 }
 
