@@ -446,3 +446,20 @@ fn amounts_of_memory_are_written_as_people_write_them() {
     assert_eq!(texts(&body)[0], "request 11468Mi of example.com/gpu-memory instead of 13Gi");
     assert!(commands(&body)[0].contains("[\"example.com/gpu-memory\"] = \"11468Mi\""), "{body:#}");
 }
+
+/// The pod that is needed is the least important one, and so the first that would go.
+#[test]
+fn a_pod_that_is_needed_on_a_node_stays_when_others_go() {
+    let host = with_labels(node("n", 1000), &[("kubernetes.io/hostname", "n")]);
+    let mut core = core_with(&[host]);
+    core.see(&on(&labelled(ranked("db", 200, -1), "app", "db"), "n"));
+    core.see(&on(&pod("filler", 700), "n"));
+    let near = with_spec(pod("p", 800), |spec| {
+        spec.pod_affinity = beside("app", "db", "kubernetes.io/hostname");
+    });
+    core.attempt(&near);
+    let body = fixes(&mut core, "p");
+    assert!(texts(&body).contains(&"let pod ns/filler go"), "{body:#}");
+    let explained = ask(&mut core, "/apis/v1/explain/pods/ns/p");
+    assert_eq!(text(&explained, "/outlook/message"), "n would take it if pod ns/filler ended");
+}

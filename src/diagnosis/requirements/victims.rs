@@ -48,16 +48,16 @@ pub(crate) fn victims_among(
     let needed = if removal.fits() {
         removal.shortest(pods.len());
         removal.needed()
-    } else if removal.needs_others() {
-        // The pod needs some of the others there: remove one after another.
+    } else {
+        let emptied = removal.failed();
         removal.remove_first(0);
-        while !removal.fits() {
-            let n = removal.gone.len() + 1;
-            (n <= pods.len()).then(|| removal.remove_first(n))?;
+        let before = removal.failed();
+        // What only the emptied node lacks are pods there that the pod needs.
+        let needs_others = emptied.iter().any(|lacked| !before.contains(lacked));
+        if !needs_others || !removal.remove_but_needed(&before) {
+            return None;
         }
         removal.needed()
-    } else {
-        return None;
     };
     let mut keys: Vec<PodKey> =
         needed.iter().filter_map(|id| state.pod(*id).map(|record| record.pod.key.clone())).collect();
@@ -118,9 +118,22 @@ impl Removal<'_> {
         self.failed().is_empty()
     }
 
-    /// Returns whether the node may fit with fewer pods removed.
-    fn needs_others(&mut self) -> bool {
-        self.failed().iter().any(|(_, plugin)| matches!(*plugin, "InterPodAffinity" | "PodTopologySpread"))
+    /// Removes one pod after another until the node fits, but for those without which it lacks what it did not before. Returns
+    /// whether it fits then.
+    fn remove_but_needed(&mut self, before: &[(ReasonCode, &'static str)]) -> bool {
+        for id in self.pods {
+            let Some(place) = self.cluster.displace(*id) else { continue };
+            let failed = self.failed();
+            if failed.iter().any(|lacked| !before.contains(lacked)) {
+                self.cluster.put_back(*id, place);
+                continue;
+            }
+            self.gone.push((*id, place));
+            if failed.is_empty() {
+                return true;
+            }
+        }
+        false
     }
 
     /// Removes as few of the first pods as suffice, given that the first `enough` do and that more never harm.

@@ -21,7 +21,8 @@ pub(crate) fn look(case: &Case, tally: &mut Tally) {
                 format!("{key}: explain says {outlook}, feasibility {verdict}")
             });
         }
-        one(case, key, verdict, tally);
+        // An outlook says which pods would leave too.
+        one(case, key, if outlook.is_object() { outlook } else { verdict }, tally);
         fixes(case, key, tally);
         would_free(case, key, tally);
     }

@@ -33,9 +33,9 @@ pub(super) enum InCompany {
     /// It has none. These went to where it has its place without others, in this order; none if what it needs is taken
     /// elsewhere.
     Taken(Vec<PodKey>),
-    /// It was not tried, a pod comes back in a way that is not known or under another name, or it depends on how fast the parts follow each other,
-    /// on who is tried in between, on when pods leave that are being deleted, or on when gangs that wait give up their
-    /// places.
+    /// It was not tried, a pod comes back in a way that is not known or under another name, or it depends on how fast the
+    /// parts follow each other, on who is tried in between, on when pods leave that are being deleted, or on when gangs that
+    /// wait give up their places.
     Unknown,
 }
 
