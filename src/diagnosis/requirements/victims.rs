@@ -45,11 +45,11 @@ pub(crate) fn victims_among(
     let pods = movable(state, node);
     let mut removal = Removal { asked, node, cluster: state.fork(), pods: &pods, gone: Vec::new() };
     removal.remove_first(pods.len());
-    let needed = if removal.fits() {
+    let emptied = removal.failed();
+    let needed = if emptied.is_empty() {
         removal.shortest(pods.len());
         removal.needed()
     } else {
-        let emptied = removal.failed();
         removal.remove_first(0);
         let before = removal.failed();
         // What only the emptied node lacks are pods there that the pod needs.

@@ -80,11 +80,10 @@ impl Search<'_> {
 
     fn with_nearest(&self, parts: &[Part]) -> Option<Vec<Part>> {
         let nodes = self.after(parts, None, |asked| {
-            let mut kinds = BTreeSet::new();
-            let mut order = order(asked);
+            let (order, mut kinds) = (order(asked), BTreeSet::new());
             // Of nodes that lack the same, the first.
-            order.retain(|near| kinds.len() < MOST_NEAREST && kinds.insert(near.kind()));
-            order.iter().map(|near| near.node).collect::<Vec<_>>()
+            let nearest = order.iter().filter(|near| kinds.insert(near.kind())).take(MOST_NEAREST);
+            nearest.map(|near| near.node).collect::<Vec<_>>()
         })?;
         nodes.into_iter().find_map(|node| self.with_node(parts.to_vec(), node))
     }
@@ -104,7 +103,8 @@ impl Search<'_> {
         None
     }
 
-    /// Asks what the pod needs after changes, of one node or of all. `None` if it is still refused as a whole.
+    /// Asks what the pod needs after changes, of one node or of all. `None` if they cannot be made, or if the pod is still refused
+    /// as a whole.
     fn after<T>(
         &self,
         parts: &[Part],

@@ -175,12 +175,10 @@ impl<'s> Company<'s> {
         if self.is_met(&simulation) {
             // The place may be that of the pod that a controller made for one that was placed and evicted.
             let own = if simulation.evicted().is_empty() { Vec::new() } else { self.own() };
-            let is_replaced = simulation.evicted().iter().any(|gone| own.contains(&gone.pod));
-            return if is_replaced {
-                InCompany::Unknown
-            } else {
-                InCompany::Holds(self.place_of(&simulation))
-            };
+            if simulation.evicted().iter().any(|gone| own.contains(&gone.pod)) {
+                return InCompany::Unknown;
+            }
+            return InCompany::Holds(self.place_of(&simulation));
         }
         if simulation.is_waiting() {
             match self.outlasting(&simulation, steps, when) {
