@@ -15,7 +15,7 @@
 //! - `-- reservations` places owners of 10,000 reservations, and compares pods that own none with and without Reservation;
 //! - `-- numa` measures one pick of CPUs, and compares plain pods with and without NodeNUMAResource, and pods with CPUs of
 //!   their own with plain ones;
-//! - `-- count SIDE` places two batches of one side of a comparison and nothing else, for a profiler that counts instructions:
+//! - `-- count SIDE [BATCHES]` places two batches, or so many, of one side of a comparison and nothing else, for a profiler that counts instructions:
 //!   `valgrind --tool=callgrind --toggle-collect='*place_all*' BENCH --bench count numa` (`count.rs` lists the sides);
 //! - `-- devices` compares pods with a share of a card, with DeviceShare, with the same pods without one, without the plugin.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
@@ -119,7 +119,8 @@ fn micros(n: u32, mut run: impl FnMut()) -> f64 {
 fn main() {
     let mut args = std::env::args().skip_while(|arg| arg != "count");
     if args.next().is_some() {
-        return count::run(&args.next().unwrap_or_default());
+        let side = args.next().unwrap_or_default();
+        return count::run(&side, args.next().and_then(|batches| batches.parse().ok()));
     }
     if std::env::args().any(|arg| arg == "explain") {
         return explain::print();

@@ -3,11 +3,11 @@
 
 use super::{devices, numa, reservations};
 
-/// Number of batches. The first also makes what is kept per shape.
+/// Number of batches unless another one is given. The first also makes what is kept per shape.
 const BATCHES: usize = 2;
 
 /// Places batches of pods. Each name is a row of the other benches.
-pub(crate) fn run(what: &str) {
+pub(crate) fn run(what: &str, batches: Option<usize>) {
     let mut place: Box<dyn FnMut() -> f64> = match what {
         "default" => reservations::side(None),
         "reservation" => reservations::side(Some(0)),
@@ -23,7 +23,7 @@ pub(crate) fn run(what: &str) {
         "shares-large" => devices::side(true, true),
         other => panic!("count {other:?}: no such side; count.rs lists them"),
     };
-    for _ in 0..BATCHES {
+    for _ in 0..batches.unwrap_or(BATCHES) {
         println!("{:.0} pods/s", place());
     }
 }

@@ -121,8 +121,13 @@ impl Columns {
             "memory" => Some(MEMORY),
             "ephemeral-storage" => Some(EPHEMERAL_STORAGE),
             "pods" => Some(PODS),
-            _ => self.table.find(name).map(scalar),
+            _ => self.find_scalar(name),
         }
+    }
+
+    #[inline]
+    fn find_scalar(&self, name: &Name) -> Option<ResourceIdx> {
+        self.table.find(name).map(scalar)
     }
 
     /// Returns the resource name of a column, empty when the column is unused.
@@ -292,7 +297,7 @@ impl Columns {
     /// Adds (`sign` 1) or subtracts (`sign` -1) a pod's requests.
     pub(crate) fn take(&mut self, node: NodeIdx, requests: &PodRequests, sign: i64) {
         let scalars: smallvec::SmallVec<[(ResourceIdx, i64); 4]> =
-            requests.list.scalars.iter().filter_map(|(n, v)| Some((self.find(n)?, *v))).collect();
+            requests.list.scalars.iter().filter_map(|(n, v)| Some((self.find_scalar(n)?, *v))).collect();
         let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
         let at = node.index() % PAGE;
         let add = |to: &mut i64, amount: i64| *to = to.wrapping_add(sign * amount.clamp(-MOST, MOST));

@@ -71,21 +71,30 @@ impl Tournament {
         self.slots[node.index()] = total.map_or(0, |total| self.rank(total, tie));
     }
 
-    /// Adds to the totals of all slots that compete, in their order. Before the next question [`Self::rank_all`] must be called.
-    pub(crate) fn add_unranked(&mut self, deltas: impl Iterator<Item = i64>) {
-        for (rank, delta) in self.slots.iter_mut().zip(deltas).filter(|(rank, _)| **rank != 0) {
-            *rank = rank.wrapping_add((delta as u64) << self.tie_bits);
+    /// Adds to the totals of all slots that compete what a function gives for a slot.
+    #[inline]
+    pub(crate) fn add_to_all(&mut self, delta_of: impl Fn(usize) -> i64) {
+        let tie_bits = self.tie_bits;
+        for (at, (slots, pool)) in self.slots.chunks_mut(POOL).zip(&mut self.pools).enumerate() {
+            let mut first = 0;
+            for (slot, rank) in (at * POOL..).zip(slots) {
+                let added = rank.wrapping_add((delta_of(slot) as u64) << tie_bits);
+                *rank = if *rank == 0 { 0 } else { added };
+                first = first.max(*rank);
+            }
+            *pool = first;
         }
+        self.rank_brackets();
     }
 
     /// Ranks all pools and brackets.
     pub(crate) fn rank_all(&mut self) {
-        let greatest_of = |from: &[Rank], size: usize, to: &mut Vec<Rank>| {
-            to.clear();
-            to.extend(from.chunks(size).map(greatest));
-        };
-        greatest_of(&self.slots, POOL, &mut self.pools);
-        greatest_of(&self.pools, BRACKET, &mut self.brackets);
+        greatest_of_each(&self.slots, POOL, &mut self.pools);
+        self.rank_brackets();
+    }
+
+    fn rank_brackets(&mut self) {
+        greatest_of_each(&self.pools, BRACKET, &mut self.brackets);
         self.stale.fill(0);
     }
 
@@ -145,6 +154,12 @@ impl Tournament {
 #[inline(always)]
 fn few(ranks: &[Rank], size: usize, at: usize) -> &[Rank] {
     &ranks[at * size..((at + 1) * size).min(ranks.len())]
+}
+
+/// Collects the greatest ranks of runs of this size.
+fn greatest_of_each(ranks: &[Rank], size: usize, all: &mut Vec<Rank>) {
+    all.clear();
+    all.extend(ranks.chunks(size).map(greatest));
 }
 
 /// Returns the greatest of some ranks, 0 without any.
@@ -211,9 +226,8 @@ mod tests {
             }
             if round % 500 == 0 {
                 let down = |total: &Option<i64>| total.map_or(7, |total| -(total / 2));
-                kept.add_unranked(totals.iter().map(down));
+                kept.add_to_all(|slot| down(&totals[slot]));
                 totals.iter_mut().flatten().for_each(|total| *total -= *total / 2);
-                kept.rank_all();
             }
             assert_eq!(kept.total(node), totals[slot]);
             if round % 3 == 0 {

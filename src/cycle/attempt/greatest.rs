@@ -55,6 +55,13 @@ impl Greatest {
     /// found once all changes are made.
     #[inline]
     pub(crate) fn exchange(&mut self, old: i32, new: i32) -> bool {
+        // Most raw scores are counted, and below the greatest.
+        let is_counted = |raw: i32| (raw as u32 as usize) < self.counts.len();
+        if old.max(new) < self.raw && is_counted(old) && is_counted(new) {
+            self.counts[old as usize] -= 1;
+            self.counts[new as usize] += 1;
+            return false;
+        }
         self.remove(old);
         let is_lost = self.count == 0;
         self.add(new);

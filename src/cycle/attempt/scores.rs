@@ -280,14 +280,13 @@ impl Scores {
         }
         for (at, was) in moved {
             let difference = Difference::new(self.active[*at].weighing(), *was, self.greatest[*at].raw);
-            let raws = self.raw.chunks_exact(self.active.len()).map(|raws| raws[*at]);
-            self.totals.add_unranked(raws.map(|raw| difference.of(raw)));
+            let (raw, width) = (&self.raw[..], self.active.len());
+            self.totals.add_to_all(|slot| difference.of(raw[slot * width + at]));
         }
         for row in touched.iter().filter(|row| mask[row.node.index()].is_feasible()) {
             let total = self.total_of(row.node);
-            self.totals.set_unranked(ctx.view, row.node, Some(total));
+            self.totals.set(ctx.view, row.node, Some(total));
         }
-        self.totals.rank_all();
     }
 
     /// Returns the indices of the active plugins whose scores are normalised, and what these read.

@@ -145,8 +145,8 @@ impl Amounts {
     /// Adds other amounts. Saturates.
     pub(super) fn add(&mut self, other: &Self) {
         self.named |= other.named;
-        for (own, other) in self.of.iter_mut().zip(other.of) {
-            *own = own.saturating_add(other);
+        for at in other.slots() {
+            self.of[at] = self.of[at].saturating_add(other.of[at]);
         }
     }
 
@@ -170,8 +170,7 @@ impl Amounts {
     pub(super) fn add_taken(&mut self, total: &Self, used: &Self) {
         self.named |= total.named;
         for at in total.slots() {
-            let taken = left(total.of[at], left(total.of[at], used.of[at]));
-            self.of[at] = self.of[at].saturating_add(taken);
+            self.of[at] = self.of[at].saturating_add(taken(total.of[at], used.of[at]));
         }
     }
 
@@ -179,8 +178,8 @@ impl Amounts {
     #[inline]
     pub(super) fn exchange_taken(&mut self, total: &Self, before: &Self, now: &Self) {
         for at in total.slots() {
-            let taken = |used: i64| left(total.of[at], left(total.of[at], used));
-            self.of[at] += taken(now.of[at]) - taken(before.of[at]);
+            let taken = |used: &Self| taken(total.of[at], used.of[at]);
+            self.of[at] += taken(now) - taken(before);
         }
     }
 
@@ -209,6 +208,12 @@ impl Amounts {
         }
         made
     }
+}
+
+/// Returns what is taken of a total where this much is used.
+#[inline]
+fn taken(total: i64, used: i64) -> i64 {
+    used.min(total).max(0)
 }
 
 /// Returns what is left of an amount, never negative.

@@ -18,7 +18,7 @@ use super::device::DeviceType;
 use super::node_devices::NodeDevices;
 use super::reasons;
 use super::request::{Part, Request};
-use super::row::{Card, Row, Sums, weighed};
+use super::row::{Card, Row, Sums};
 
 /// What PreScore prepares for a pod that requests no device.
 struct NoDevices;
@@ -35,7 +35,10 @@ impl PreFilter for DeviceShare {
         }
         match Request::of(spec) {
             Ok(None) => PreFiltered::Skip,
-            Ok(Some(request)) => PreFiltered::Ready { value: Arc::new(request), nodes: None },
+            Ok(Some(request)) => {
+                let value = Arc::new(request.prepared(&self.args.scoring));
+                PreFiltered::Ready { value, nodes: None }
+            }
             Err(invalid) => PreFiltered::Refused(reasons::refusal(&invalid)),
         }
     }
@@ -52,8 +55,14 @@ impl Filter for DeviceShare {
             return;
         };
         let plain = request.plain();
+        // Most nodes that have changed fit, and many requests are plain.
+        let first = plain.map_or(Some(0), |plain| {
+            let fits = |node: &NodeIdx| devices.glance(*node).is_some_and(|glance| glance.fits(plain));
+            nodes.members().iter().position(|node| !fits(node))
+        });
+        let Some(first) = first else { return };
         let mut known: SmallVec<[((Lack, bool), CauseId); 4]> = SmallVec::new();
-        nodes.refuse_with(|causes, node| {
+        nodes.refuse_from(first, |causes, node| {
             let Some(glance) = devices.glance(node) else { return CauseId::FEASIBLE };
             if plain.is_some_and(|plain| glance.fits(plain)) {
                 return CauseId::FEASIBLE;
@@ -116,7 +125,7 @@ impl PreScore for DeviceShare {
             return PreScored::Skip;
         }
         match Request::of(spec) {
-            Ok(Some(request)) => PreScored::Ready(Arc::new(request)),
+            Ok(Some(request)) => PreScored::Ready(Arc::new(request.prepared(&self.args.scoring))),
             // Pods without devices take CPU from the GPUs' users.
             Ok(None) if self.args.gradient.is_some() => PreScored::Ready(Arc::new(NoDevices)),
             Ok(None) | Err(_) => PreScored::Skip,
@@ -138,12 +147,13 @@ impl Score for DeviceShare {
             return;
         };
         let scoring = &self.args.scoring;
-        let weighed = request.gpus_of_any_label().map(|part| weighed(scoring, &part.each));
+        let of_row = |node| devices.row(node).map_or(0, |row| self.node_score(row, request, None));
+        let Some(weighed) = request.weighed() else {
+            return nodes.iter().zip(out).for_each(|(node, score)| *score = of_row(*node));
+        };
         for (node, score) in nodes.iter().zip(out) {
-            let glance = devices.glance(*node);
-            let at_a_glance = weighed.as_ref().and_then(|weighed| glance?.score(scoring, weighed));
-            let of_row = || devices.row(*node).map_or(0, |row| self.node_score(row, request, None));
-            *score = at_a_glance.unwrap_or_else(of_row);
+            let at_a_glance = devices.glance(*node).and_then(|glance| glance.score(scoring, weighed));
+            *score = at_a_glance.unwrap_or_else(|| of_row(*node));
         }
     }
 

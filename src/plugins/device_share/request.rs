@@ -6,9 +6,11 @@
 use pellucid_model::{Name, PodSpec};
 use smallvec::SmallVec;
 
+use super::allocator::Scoring;
 use super::amounts::{Amounts, CORE, FPGA, MEMORY, NPU_CORE, NPU_CPU, NPU_DVPP, RATIO, RDMA, Resource};
 use super::device::DeviceType;
 use super::hints::{Exclusive, Hint, Hints, ISOLATION_PROVIDER, Strategy, Unreadable};
+use super::row::Weighed;
 
 /// Whole cards, by vendor.
 pub(super) const WHOLE: [&str; 3] = ["nvidia.com/gpu", "amd.com/gpu", "dcu.com/gpu"];
@@ -49,6 +51,8 @@ pub(super) struct Request {
     pub(super) hints: Hints,
     /// What keeps the shares of a GPU apart, which the node must have; of pods that share GPUs alone.
     pub(super) isolation: Option<Name>,
+    plain: Option<Plain>,
+    weighed: Option<Weighed>,
 }
 
 /// Why a request is invalid.
@@ -113,7 +117,24 @@ impl Request {
     }
 
     /// Returns the request as percent of each GPU, if that is all it says.
+    #[inline]
     pub(super) fn plain(&self) -> Option<Plain> {
+        self.plain
+    }
+
+    /// Prepares the request for many nodes of a profile that scores like this.
+    pub(super) fn prepared(mut self, scoring: &Scoring) -> Self {
+        self.weighed = self.gpus_of_any_label().map(|part| Weighed::new(scoring, &part.each));
+        self
+    }
+
+    /// Returns by what GPUs and nodes are scored, of a prepared request for GPUs whatever their labels, and for nothing else.
+    #[inline]
+    pub(super) fn weighed(&self) -> Option<&Weighed> {
+        self.weighed.as_ref()
+    }
+
+    fn as_plain(&self) -> Option<Plain> {
         let part = self.only_gpus()?;
         let (core, ratio) = (part.each.get(CORE), part.each.get(RATIO));
         let is_plain = core <= ratio && part.each.iter().all(|(named, _)| matches!(named, CORE | RATIO));
@@ -163,7 +184,9 @@ impl Request {
         let is_shared = parts.iter().any(|part| part.is_shared);
         let isolation = is_shared.then(|| spec.labels.text(ISOLATION_PROVIDER)).flatten();
         let isolation = isolation.filter(|name| !name.is_empty()).map(Name::new);
-        Ok(Some(Self { parts, hints, isolation }))
+        let mut made = Self { parts, hints, isolation, plain: None, weighed: None };
+        made.plain = made.as_plain();
+        Ok(Some(made))
     }
 
     /// Returns the type of devices that a resource is about, if it is about any.

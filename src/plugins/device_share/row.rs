@@ -18,8 +18,8 @@ use super::hints::Exclusive;
 
 mod glance;
 
-use glance::Load;
-pub(super) use glance::{Glance, Spot, Sums, weighed};
+use glance::{Load, Spot};
+pub(super) use glance::{Glance, Sums, Weighed, turns};
 
 /// Number of PCIe switches that are told apart; further ones count as one.
 const MAX_SWITCHES: usize = 127;
@@ -165,6 +165,10 @@ pub(super) struct Row {
     pub(super) left: SmallVec<[u8; 16]>,
     /// The main amounts of each GPU.
     loads: SmallVec<[Load; 8]>,
+    /// Number of GPUs with amounts that are not ordinary.
+    extraordinary: usize,
+    /// The turn of each GPU for a pod that wants one; empty where that is not known without the pod.
+    turns: SmallVec<[u8; 8]>,
     /// Number of GPUs whose memory alone is what they have too little of.
     short_of_memory: usize,
     /// Number of GPUs that take whole requests when no pod is on them.
@@ -352,9 +356,7 @@ impl Row {
                 *number = if begins { number.saturating_add(1) } else { number.saturating_sub(1) };
             };
             change(&mut card.pods);
-            if let Some(spot) = self.spots.get_mut(at) {
-                spot.is_used = card.pods > 0;
-            }
+            let is_used = card.pods > 0;
             for (_, policy) in what.exclusive.iter().filter(|(kind, _)| *kind == given.kind) {
                 change(&mut card.exclusive[*policy as usize]);
             }
@@ -373,7 +375,16 @@ impl Row {
             }
             if given.kind == DeviceType::Gpu {
                 self.note_change(at, &before);
+                self.set_used(at, is_used);
             }
+        }
+    }
+
+    fn set_used(&mut self, gpu: usize, is_used: bool) {
+        let Some(spot) = self.spots.get_mut(gpu).filter(|spot| spot.is_used != is_used) else { return };
+        spot.is_used = is_used;
+        if self.is_noted {
+            self.note_turns();
         }
     }
 

@@ -35,6 +35,19 @@ impl Scoring {
         }))
     }
 
+    /// Returns the mean over two totals, each with what would be taken of it, both of weight 1. Totals are above 0, and nothing
+    /// is below 0.
+    #[inline(always)]
+    pub(in super::super) fn mean_of_two(&self, a: (i64, i64), b: (i64, i64)) -> i64 {
+        let left = |(all, taken): (i64, i64)| percent((all - taken).max(0), all);
+        let taken = |(all, taken): (i64, i64)| percent(if taken > all { 0 } else { taken }, all);
+        // A shift is cheaper than a division.
+        match self.strategy {
+            Strategy::LeastAllocated => (left(a) + left(b)) >> 1,
+            Strategy::MostAllocated => (taken(a) + taken(b)) >> 1,
+        }
+    }
+
     /// Returns the weighted mean over what there are weights, totals, and amounts that would be taken of.
     #[inline]
     pub(in super::super) fn mean(&self, all: impl Iterator<Item = (i64, i64, i64)>) -> i64 {
@@ -52,12 +65,7 @@ impl Scoring {
                 sum += weight * percent(part, all);
             }
         }
-        match weights {
-            0 => 0,
-            // Of one GPU, what the default weighs. A shift is cheaper than a division.
-            2 => sum >> 1,
-            weights => sum / weights,
-        }
+        if weights == 0 { 0 } else { sum / weights }
     }
 }
 

@@ -4,25 +4,12 @@
 //! Any GPU is a scope of its own switch, so the narrowest scope is always a switch: one in use before others, then one of a
 //! NUMA node in use, then that of the best card, which is taken.
 
-use smallvec::SmallVec;
+use std::ops::ControlFlow;
 
 use super::super::device::DeviceType;
 use super::super::request::Part;
-use super::super::row::{Row, Spot, weighed};
+use super::super::row::{Row, turns};
 use super::{Attempt, Lack, name};
-
-/// Sets of switches and of NUMA nodes, by number; a card without a NUMA node has number 0.
-#[derive(Clone, Copy, Default)]
-struct Places {
-    switches: u128,
-    numa: u128,
-}
-
-impl Places {
-    fn of(spot: &Spot) -> Self {
-        Self { switches: 1 << spot.switch, numa: 1 << spot.numa }
-    }
-}
 
 /// Returns whether a request for a single GPU of a node asks for no more than that: for no entry of its partition table.
 pub(super) fn is_asked(row: &Row, part: &Part) -> bool {
@@ -31,43 +18,47 @@ pub(super) fn is_asked(row: &Row, part: &Part) -> bool {
 
 /// Returns whether a GPU can be had, or what the node lacks.
 pub(super) fn fits(attempt: &Attempt<'_>, part: &Part) -> Result<(), Lack> {
-    able(attempt, part).next().map(drop).ok_or_else(|| lack(attempt.row))
+    let found = each_able(attempt, part, |_| ControlFlow::Break(()));
+    if found.is_break() { Ok(()) } else { Err(lack(attempt.row)) }
+}
+
+/// A GPU that is the best so far, with its turn and, if it had to be compared, its score.
+struct Best {
+    at: u16,
+    turn: u8,
+    score: Option<i64>,
 }
 
 /// Chooses a GPU.
 pub(super) fn choose(attempt: &Attempt<'_>, part: &Part) -> Result<u16, Lack> {
     let (row, spots) = (attempt.row, attempt.row.spots());
-    let mut used = Places::default();
-    if row.has_gpu_topology && !attempt.terms.is_empty {
-        for (at, spot) in spots.iter().enumerate().filter(|(_, spot)| spot.is_used && spot.is_placed) {
-            if !spot.is_healthy && !attempt.is_used(attempt.card(at as u16)) {
-                continue;
-            }
-            let places = Places::of(spot);
-            used.switches |= places.switches;
-            used.numa |= places.numa;
+    let own;
+    let turns = match row.turns().filter(|_| !attempt.terms.is_empty) {
+        Some(turns) => turns,
+        None => {
+            let counts = |at: usize| spots[at].is_healthy || attempt.is_used(attempt.card(at as u16));
+            own = turns(spots, row.has_gpu_topology && !attempt.terms.is_empty, counts);
+            &own[..]
         }
-    }
-    // Whether nothing of the switch is in use, and of the NUMA node.
-    let rank = |at: u16| {
-        let places = Places::of(&spots[usize::from(at)]);
-        (used.switches & places.switches == 0, used.numa & places.numa == 0)
     };
-    let all: SmallVec<[((bool, bool), u16); 16]> = able(attempt, part).map(|at| (rank(at), at)).collect();
-    let least = all.iter().map(|(rank, _)| *rank).min();
-    let mut best = all.iter().filter(|(rank, _)| Some(*rank) == least).map(|(_, at)| *at);
-    let first = best.next().ok_or_else(|| lack(row))?;
     let score = scores(attempt, part);
-    let Some(second) = best.next() else { return Ok(first) };
     let switch = |at: u16| if row.has_gpu_topology { spots[usize::from(at)].switch } else { 0 };
-    let (mut chosen, mut known) = (first, score(first));
-    for at in std::iter::once(second).chain(best) {
-        let score = score(at);
-        if score > known || score == known && switch(at) < switch(chosen) {
-            (chosen, known) = (at, score);
+    let mut best: Option<Best> = None;
+    _ = each_able(attempt, part, |at| {
+        let turn = turns[usize::from(at)];
+        match &mut best {
+            Some(known) if known.turn < turn => {}
+            Some(known) if known.turn == turn => {
+                let (own, of_known) = (score(at), *known.score.get_or_insert_with(|| score(known.at)));
+                if own > of_known || own == of_known && switch(at) < switch(known.at) {
+                    *known = Best { at, turn, score: Some(own) };
+                }
+            }
+            _ => best = Some(Best { at, turn, score: None }),
         }
-    }
-    Ok(chosen)
+        ControlFlow::Continue(())
+    });
+    best.map(|best| best.at).ok_or_else(|| lack(row))
 }
 
 /// Returns what scores the GPUs: by their main amounts alone, where they have no others.
@@ -75,24 +66,29 @@ fn scores(attempt: &Attempt<'_>, part: &Part) -> impl Fn(u16) -> i64 {
     let scoring = attempt.terms.scoring;
     let is_by_amounts = !attempt.terms.is_empty && attempt.terms.prospect.is_none();
     let loads = attempt.row.loads().filter(|_| is_by_amounts);
-    let known = loads.map(|loads| (loads, weighed(scoring, &part.each)));
-    move |at| match &known {
-        Some((loads, weighed)) => loads[usize::from(at)].score(scoring, weighed),
+    let known = loads.zip(attempt.request.weighed());
+    let is_ordinary = attempt.row.has_ordinary_loads();
+    move |at| match known {
+        Some((loads, weighed)) => loads[usize::from(at)].score(scoring, weighed, is_ordinary),
         None => attempt.score(part, attempt.card(at)),
     }
 }
 
-/// Iterates over the GPUs that may be taken and have enough.
-fn able(attempt: &Attempt<'_>, part: &Part) -> impl Iterator<Item = u16> {
+/// Names the GPUs that may be taken and have enough, until `each` breaks.
+fn each_able(
+    attempt: &Attempt<'_>,
+    part: &Part,
+    mut each: impl FnMut(u16) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     let (row, terms) = (attempt.row, attempt.terms);
+    let is_aligned = |at: u16| terms.numa.is_none() || attempt.is_aligned(attempt.card(at));
     let plain = attempt.request.plain().filter(|_| !terms.is_empty);
-    let known = plain.and_then(|plain| Some((row.left_for(plain)?, plain.percent)));
-    let has_enough = move |at: u16| match known {
-        Some((left, percent)) => left.get(usize::from(at)).is_some_and(|left| *left >= percent),
-        None => row.spots()[usize::from(at)].is_healthy && attempt.fits(part, at),
-    };
-    let all = (0..row.gpus().len() as u16).filter(move |at| has_enough(*at));
-    all.filter(move |at| terms.numa.is_none() || attempt.is_aligned(attempt.card(*at)))
+    if let Some((plain, left)) = plain.and_then(|plain| Some((plain, row.left_for(plain)?))) {
+        let enough = (0..).zip(left).filter(|(_, left)| **left >= plain.percent);
+        return enough.map(|(at, _)| at).filter(|at| is_aligned(*at)).try_for_each(each);
+    }
+    let has_enough = |at: u16| row.spots()[usize::from(at)].is_healthy && attempt.fits(part, at);
+    (0..row.gpus().len() as u16).filter(|at| has_enough(*at) && is_aligned(*at)).try_for_each(&mut each)
 }
 
 fn lack(row: &Row) -> Lack {

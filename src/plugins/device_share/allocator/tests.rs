@@ -9,7 +9,7 @@ use super::super::DeviceShare;
 use super::super::amounts::{CORE, Resource};
 use super::super::args::DeviceArgs;
 use super::super::node_devices::NodeDevices;
-use super::super::row::{Sums, weighed};
+use super::super::row::Sums;
 use super::super::tests::{bound, devices, gpu, plugin, rdma, report, spec};
 use super::*;
 
@@ -98,6 +98,7 @@ fn short_ways_decide_as_the_allocator_does() {
     let scorings = [
         Scoring { strategy: ScoringStrategy::LeastAllocated, weights: resources(&[RATIO, MEMORY]) },
         Scoring { strategy: ScoringStrategy::MostAllocated, weights: resources(&[CORE]) },
+        Scoring { strategy: ScoringStrategy::MostAllocated, weights: resources(&[CORE, RATIO]) },
     ];
     let mut random = Random(5);
     let (mut singles, mut glances, mut refused, mut fitting, mut scored) = (0, 0, 0, 0, 0);
@@ -124,11 +125,13 @@ fn short_ways_decide_as_the_allocator_does() {
         for _ in 0..8 {
             let request = request(&mut random);
             let terms = Terms {
-                scoring: &scorings[random.below(2) as usize],
+                scoring: &scorings[random.below(3) as usize],
                 numa: [None, NumaMask::of(0), NumaMask::of(1)][random.below(3) as usize],
                 is_empty: random.is(6),
                 prospect: share.prospect(view, (at, row), 0).filter(|_| random.is(3)),
             };
+            // Reserve may be asked with a request that is not prepared.
+            let request = if random.is(4) { request } else { request.prepared(terms.scoring) };
             let said = format!("round {round}: {request:?} of {row:?}, NUMA {:?}", terms.numa);
             let expected = allocate_any(&Attempt { row, request: &request, terms: &terms });
             assert_eq!(allocate(row, &request, &terms), expected, "{said}");
@@ -153,7 +156,7 @@ fn short_ways_decide_as_the_allocator_does() {
             }
             if let Some(part) = request.gpus_of_any_label() {
                 let scoring = terms.scoring;
-                let score = known.score(scoring, &weighed(scoring, &part.each));
+                let score = request.weighed().and_then(|weighed| known.score(scoring, weighed));
                 let expected = scoring.score(&part.each, &sums.total, &sums.used);
                 assert!(score.is_none_or(|score| score == expected), "{said}: {score:?}, not {expected}");
                 scored += usize::from(score.is_some());

@@ -14,6 +14,9 @@ use super::{Card, Row};
 /// What most GPUs have, in the order of [`Load`].
 const MAIN: [Resource; 3] = [CORE, MEMORY, RATIO];
 
+/// Amounts below this are scored without a look at whether they overflow.
+const ORDINARY: i64 = 1 << 60;
+
 /// What the GPUs of a node come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Sums {
@@ -45,13 +48,34 @@ impl Load {
         Self { total: of(&card.total), used: of(&card.used) }
     }
 
-    /// Scores the GPU as [`Scoring::score`] does, if it has no other resources.
+    /// Returns whether there is some of all three, and so little that no sum of two overflows.
     #[inline]
-    pub(in super::super) fn score(&self, scoring: &Scoring, weighed: &Weighed) -> i64 {
+    fn is_ordinary(&self) -> bool {
+        self.total.iter().all(|total| (1..ORDINARY).contains(total))
+            && self.used.iter().all(|used| (0..ORDINARY).contains(used))
+    }
+
+    /// Scores the GPU as [`Scoring::score`] does, if it has no other resources. `is_ordinary` may be false although it is.
+    #[inline(always)]
+    pub(in super::super) fn score(&self, scoring: &Scoring, weighed: &Weighed, is_ordinary: bool) -> i64 {
+        match &weighed.pair {
+            Some([a, b]) if is_ordinary => scoring.mean_of_two(self.with(a), self.with(b)),
+            _ => self.score_any(scoring, weighed),
+        }
+    }
+
+    /// Returns a total, and what would be taken of it.
+    #[inline(always)]
+    fn with(&self, (slot, amount): &(usize, i64)) -> (i64, i64) {
+        (self.total[*slot], self.used[*slot] + amount)
+    }
+
+    #[inline(never)]
+    fn score_any(&self, scoring: &Scoring, weighed: &Weighed) -> i64 {
         let of = |(slot, weight, amount): &(usize, i64, i64)| {
             (*weight, self.total[*slot], self.used[*slot].saturating_add(*amount))
         };
-        scoring.mean(weighed.iter().map(of))
+        scoring.mean(weighed.all.iter().map(of))
     }
 }
 
@@ -81,6 +105,24 @@ impl Spot {
     }
 }
 
+/// Returns the turn of each GPU for a pod that wants one: the least is taken first. GPUs of a PCIe switch that is in use have the
+/// first, then those of a NUMA node that is. Both must be told apart by number. `counts` says whether one in use counts.
+pub(in super::super) fn turns(
+    spots: &[Spot],
+    has_topology: bool,
+    counts: impl Fn(usize) -> bool,
+) -> SmallVec<[u8; 8]> {
+    let (mut switches, mut numa) = (0_u128, 0_u128);
+    let in_use = spots.iter().enumerate().filter(|(_, spot)| spot.is_used && spot.is_placed && has_topology);
+    for (_, spot) in in_use.filter(|(at, _)| counts(*at)) {
+        switches |= 1 << spot.switch;
+        numa |= 1 << spot.numa;
+    }
+    let has = |set: u128, number: u8| set >> number & 1 == 1;
+    let turn = |spot: &Spot| u8::from(!has(switches, spot.switch)) << 1 | u8::from(!has(numa, spot.numa));
+    spots.iter().map(turn).collect()
+}
+
 /// What of a node is asked most. Filter and Score walk over these, and look at rows only where they do not tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Glance {
@@ -89,6 +131,8 @@ pub(in super::super) struct Glance {
     has_partitions: bool,
     /// Whether the GPUs have no other resources than the amounts below.
     is_summed: bool,
+    /// Whether these are ordinary amounts.
+    is_ordinary: bool,
     /// What is left of the GPU of which the most is left, in percent.
     most: u8,
     /// The sums over the GPUs.
@@ -105,33 +149,50 @@ impl Glance {
     /// Scores the node for a request for GPUs; `None` where their sums are not all known here.
     #[inline]
     pub(in super::super) fn score(&self, scoring: &Scoring, weighed: &Weighed) -> Option<i64> {
-        self.is_summed.then(|| self.sums.score(scoring, weighed))
+        self.is_summed.then(|| self.sums.score(scoring, weighed, self.is_ordinary))
     }
 }
 
-/// Of a request for GPUs, by what nodes are scored: slots of [`Load`], weights and amounts.
-pub(in super::super) type Weighed = SmallVec<[(usize, i64, i64); 3]>;
+/// Of a request for GPUs, by what cards and nodes are scored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct Weighed {
+    /// Slots of [`Load`], weights and amounts.
+    all: SmallVec<[(usize, i64, i64); 3]>,
+    /// The same without weights, if there are two of weight 1 and of ordinary amounts. So it is by default.
+    pair: Option<[(usize, i64); 2]>,
+}
 
-/// Returns what a request is scored by.
-pub(in super::super) fn weighed(scoring: &Scoring, each: &Amounts) -> Weighed {
-    let slot = |resource: &Resource| MAIN.iter().position(|main| main == resource);
-    let of = |(resource, weight): &(Resource, i64)| Some((slot(resource)?, *weight, each.get(*resource)));
-    scoring.weights.iter().filter_map(of).collect()
+impl Weighed {
+    /// Returns what a request is scored by.
+    pub(in super::super) fn new(scoring: &Scoring, each: &Amounts) -> Self {
+        let slot = |resource: &Resource| MAIN.iter().position(|main| main == resource);
+        let of = |(resource, weight): &(Resource, i64)| Some((slot(resource)?, *weight, each.get(*resource)));
+        let all: SmallVec<[_; 3]> = scoring.weights.iter().filter_map(of).collect();
+        let pair = match all[..] {
+            [(a, 1, of_a), (b, 1, of_b)] if [of_a, of_b].iter().all(|of| (0..ORDINARY).contains(of)) => {
+                Some([(a, of_a), (b, of_b)])
+            }
+            _ => None,
+        };
+        Self { all, pair }
+    }
 }
 
 impl Row {
     /// Returns what of the node is asked most.
     pub(in super::super) fn glance(&self) -> Glance {
         let Sums { total, used } = &self.gpu_sums;
+        let sums = Load {
+            total: MAIN.map(|resource| total.get(resource)),
+            used: MAIN.map(|resource| used.get(resource)),
+        };
         Glance {
             has_device: self.device.is_some(),
             has_partitions: self.partitions.is_some() || self.honors_partitions,
             is_summed: self.has_main_alone(),
+            is_ordinary: sums.is_ordinary(),
             most: self.left.iter().copied().max().unwrap_or(0),
-            sums: Load {
-                total: MAIN.map(|resource| total.get(resource)),
-                used: MAIN.map(|resource| used.get(resource)),
-            },
+            sums,
         }
     }
 
@@ -147,6 +208,26 @@ impl Row {
         (self.is_noted && self.has_main_alone()).then_some(&self.loads)
     }
 
+    /// Returns whether the amounts of every GPU are ordinary.
+    #[inline]
+    pub(in super::super) fn has_ordinary_loads(&self) -> bool {
+        self.extraordinary == 0
+    }
+
+    /// Returns the turn of each GPU, if no GPU in use is unhealthy.
+    #[inline]
+    pub(in super::super) fn turns(&self) -> Option<&[u8]> {
+        (self.is_noted && !self.turns.is_empty()).then_some(&self.turns)
+    }
+
+    /// Finds out the turns anew after a GPU has come into use, or out of it.
+    pub(super) fn note_turns(&mut self) {
+        self.turns.clear();
+        if self.has_numbers && self.spots.iter().all(|spot| spot.is_healthy || !spot.is_used) {
+            self.turns = turns(&self.spots, self.has_gpu_topology, |_| true);
+        }
+    }
+
     /// Computes what is left of each GPU, and of all, unless it is known.
     pub(in super::super) fn note_left(&mut self) {
         if self.is_noted {
@@ -154,12 +235,14 @@ impl Row {
         }
         self.left.clear();
         self.loads.clear();
-        (self.short_of_memory, self.whole) = (0, 0);
+        (self.short_of_memory, self.whole, self.extraordinary) = (0, 0, 0);
         self.gpu_sums = Sums::default();
         for card in &self.cards[..self.n_gpus] {
             let (left, is_exact) = card.left();
             self.left.push(left);
-            self.loads.push(Load::of(card));
+            let load = Load::of(card);
+            self.loads.push(load);
+            self.extraordinary += usize::from(!load.is_ordinary());
             self.short_of_memory += usize::from(!is_exact);
             let is_whole = card.healthy && card.total.get(CORE) >= 100 && card.total.get(RATIO) >= 100;
             self.whole += usize::from(is_whole);
@@ -167,6 +250,7 @@ impl Row {
         }
         // A sum that is too large for a number cannot be kept in step.
         self.is_noted = self.gpu_sums.total.iter().all(|(_, total)| total < i64::MAX);
+        self.note_turns();
     }
 
     /// Keeps what is left in step with a change of what is used of a card.
@@ -175,7 +259,10 @@ impl Row {
         let card = &self.cards[at];
         let ((now, is_exact), (_, was_exact)) = (card.left_beside(&card.used), card.left_beside(before));
         *left = now;
-        self.loads[at] = Load::of(card);
+        let (load, was) = (Load::of(card), self.loads[at]);
+        self.loads[at] = load;
+        self.extraordinary =
+            self.extraordinary + usize::from(!load.is_ordinary()) - usize::from(!was.is_ordinary());
         self.short_of_memory = self.short_of_memory + usize::from(!is_exact) - usize::from(!was_exact);
         self.gpu_sums.used.exchange_taken(&card.total, before, &card.used);
     }

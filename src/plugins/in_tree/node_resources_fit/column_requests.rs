@@ -58,7 +58,8 @@ impl ColumnRequests {
             let pods = page.resource(PODS);
             let is_short = |(resource, wanted): &(ResourceIdx, i64)| {
                 let column = page.resource(*resource);
-                *wanted > column.allocatable[at].saturating_sub(column.requested[at])
+                // Exact, because amounts in columns have a bound.
+                *wanted > column.allocatable[at].wrapping_sub(column.requested[at])
             };
             pods.requested[at] >= pods.allocatable[at] || columns.iter().any(is_short)
         })
