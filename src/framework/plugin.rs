@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_api::rest::requirements::RequirementDetail;
+use pellucid_cluster::columns::ColumnPage;
 use pellucid_cluster::{ClusterEvent, DerivedState, EventKinds};
 use pellucid_model::cause::Cause;
 use pellucid_model::effect::ObjectWrite;
@@ -240,12 +241,25 @@ impl Normalize {
     }
 }
 
+/// The raw score of a node as a function of its columns.
+pub trait ColumnScore: Send + Sync {
+    /// Returns the score of the node at a place of a page.
+    fn score(&self, page: &ColumnPage, at: usize) -> i64;
+}
+
 /// Score: rates the nodes for the pod.
 pub trait Score: Send + Sync {
     /// Returns what the result for a node depends on.
     fn reads(&self) -> Reads;
     /// Fills one raw score per node, in the order of `nodes`. `value` is what PreScore returned.
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]);
+    /// Returns the function that [`score`](Self::score) gives for each node, if it looks at nothing but the node's columns. It holds
+    /// as long as the value does. Nodes of which only the pods changed are scored by it, those of all plugins in one walk. Of
+    /// plugins that [normalise](Self::normalize) it is not asked.
+    #[inline]
+    fn by_columns(&self, _value: &CycleValue) -> Option<Box<dyn ColumnScore>> {
+        None
+    }
     /// Returns whether the score of a node depends on the NUMA nodes that a pod would get there. Then
     /// [`score_aligned`](Self::score_aligned) is called in place of [`score`](Self::score) where a provider of topology hints
     /// has something to say of the pod.

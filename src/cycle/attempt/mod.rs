@@ -8,6 +8,7 @@
 //! - `alignment`: refuses nodes whose topology hints do not agree
 //! - `global_plugins`: plugins that depend on more than one node and run at every attempt
 //! - `scores`, `greatest`, `shares`, `best`: total scores, the greatest raw ones, what raw ones come to, and the best node
+//! - `column_scores`: scores that are functions of a node's columns
 //! - [`search`]: selects the node, or makes the refusal
 //! - `nominations`: the two-pass filter for nominated pods
 //! - `overrides`, `kept_overrides`: nodes that the pod sees without some pods, and what is kept of them
@@ -19,6 +20,7 @@ pub(crate) mod alignment;
 mod best;
 pub(crate) mod chain;
 mod changed_nodes;
+mod column_scores;
 pub(crate) mod global_plugins;
 mod greatest;
 pub(crate) mod kept_overrides;

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::attempt::best::Tournament;
 use crate::attempt::chain::{self, PluginTally};
+use crate::attempt::column_scores::ColumnScores;
 use crate::attempt::greatest::Greatest;
 use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::overrides::{self, Overridden};
@@ -23,6 +24,8 @@ struct Active {
     /// The greatest raw score that counts.
     most: i32,
     shares: Shares,
+    /// Whether the score is one of [`ColumnScores`].
+    is_by_columns: bool,
 }
 
 /// A node whose result was recomputed.
@@ -38,6 +41,7 @@ pub(crate) struct Recomputed {
 /// Scores of the feasible nodes.
 pub(crate) struct Scores {
     active: Vec<Active>,
+    by_columns: ColumnScores,
     /// Whether a provider of topology hints has something to say of the pods.
     has_hints: bool,
     /// Raw scores by slot, one per active plugin; meaningless for refused nodes.
@@ -76,9 +80,12 @@ impl Scores {
             let (plugin, value) = (enabled.plugin.score()?, value?);
             let (reads, normalize) = (plugin.reads(), plugin.normalize());
             let (weight, most, shares) = (enabled.weight, greatest_raw(normalize), Shares::default());
-            Some(Active { entry, value, reads, normalize, weight, most, shares })
+            Some(Active { entry, value, reads, normalize, weight, most, shares, is_by_columns: false })
         });
-        let active: Vec<Active> = active.collect();
+        let mut active: Vec<Active> = active.collect();
+        let scoring = active.iter().map(|active| (&ctx.profile.score[active.entry], &active.value));
+        let by_columns = ColumnScores::of(scoring, has_hints);
+        by_columns.places().for_each(|at| active[at].is_by_columns = true);
         let most = active.iter().map(|active| active.weight.saturating_mul(MAX_SCORE));
         let most = most.fold(0, i64::saturating_add);
         let mut scores = Self {
@@ -87,6 +94,7 @@ impl Scores {
             totals: Tournament::new(mask.len(), most),
             scratch: Scratch::default(),
             active,
+            by_columns,
             has_hints,
         };
         scores.fill(ctx, &feasible, Reads::Node, tally);
@@ -181,11 +189,13 @@ impl Scores {
         let (width, has_hints) = (self.active.len(), self.has_hints);
         let Scratch { by_usage, deltas, out, .. } = &mut self.scratch;
         by_usage.clear();
-        by_usage.extend(touched.iter().map(|row| row.node));
-        deltas.clear();
-        deltas.resize(touched.len(), 0);
+        self.by_columns.catch_up(ctx, touched, (&mut self.raw, width), deltas, tally);
         let (mut moved, mut lost) = (Moved::new(), SmallVec::<[usize; 2]>::new());
-        for (at, active) in self.active.iter_mut().enumerate().filter(|(_, a)| a.reads >= Reads::Usage) {
+        let others = |active: &Active| active.reads >= Reads::Usage && !active.is_by_columns;
+        for (at, active) in self.active.iter_mut().enumerate().filter(|(_, active)| others(active)) {
+            if by_usage.is_empty() {
+                by_usage.extend(touched.iter().map(|row| row.node));
+            }
             let enabled = &ctx.profile.score[active.entry];
             let Some(plugin) = enabled.plugin.score() else { continue };
             let by = ((enabled, plugin, &active.value), has_hints);

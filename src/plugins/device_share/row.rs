@@ -18,8 +18,8 @@ use super::hints::Exclusive;
 
 mod glance;
 
-use glance::{Load, Spot};
 pub(super) use glance::{Glance, Sums, Weighed, turns};
+use glance::{Load, Spot};
 
 /// Number of PCIe switches that are told apart; further ones count as one.
 const MAX_SWITCHES: usize = 127;

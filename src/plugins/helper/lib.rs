@@ -5,6 +5,7 @@
 //! - `listing` bounds the lists in endpoint responses;
 //! - `loans` says who has how much of another's part;
 //! - `scored` selects the resources and amounts that the resource scores use;
+//! - `two` finds the amounts of two resources of a node, mostly CPU and memory;
 //! - `weighted` is the weighted mean of them that LeastAllocated and MostAllocated score;
 //! - `water_filling` shares an amount among claimants with guarantees, weights and requests;
 //! - `testing` makes the small clusters of unit tests.
@@ -15,5 +16,6 @@ pub mod listing;
 pub mod loans;
 pub mod scored;
 pub mod testing;
+pub mod two;
 pub mod water_filling;
 pub mod weighted;

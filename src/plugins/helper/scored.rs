@@ -61,7 +61,7 @@ pub enum Counting {
     Real,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Used {
     Column,
     NonZeroCpu,
@@ -80,6 +80,12 @@ pub struct Scored {
 }
 
 impl Scored {
+    /// Returns whether this is CPU, or memory, and if so whether it is counted with defaults.
+    pub(crate) fn is_column(&self, resource: ResourceIdx) -> Option<Counting> {
+        let counting = if self.used == Used::Column { Counting::Real } else { Counting::WithDefaults };
+        (self.resource == resource).then_some(counting)
+    }
+
     /// Returns the allocatable and the requested amounts of the nodes of a page.
     #[inline(always)]
     pub fn amounts<'a>(&self, page: &'a ColumnPage) -> (&'a [i64; PAGE], &'a [i64; PAGE]) {
@@ -193,32 +199,6 @@ pub fn percent(part: i64, whole: i64) -> i64 {
         i64::from(((part * 100) as f64 / whole as f64) as u32)
     } else {
         (i128::from(part) * 100 / i128::from(whole)) as i64
-    }
-}
-
-/// Writes what a function makes of the allocatable and the requested amounts of two resources, node by node. Most nodes stand on
-/// a page of their own where few have changed, and in runs on one page where all are scored.
-#[inline(always)]
-pub fn for_each_of_two(
-    view: View<'_>,
-    scored: [&Scored; 2],
-    nodes: &[NodeIdx],
-    out: &mut [i64],
-    score_of: impl Fn((i64, i64), (i64, i64)) -> i64,
-) {
-    let Some(first) = nodes.first() else { return };
-    let amounts_on = |node: &NodeIdx| {
-        let page = view.columns().page(*node);
-        scored.map(|resource| resource.amounts(page))
-    };
-    let (mut page, mut amounts) = (first.index() / PAGE, amounts_on(first));
-    for (node, score) in nodes.iter().zip(out) {
-        if node.index() / PAGE != page {
-            (page, amounts) = (node.index() / PAGE, amounts_on(node));
-        }
-        let at = node.index() % PAGE;
-        let [(all_of_a, used_of_a), (all_of_b, used_of_b)] = amounts;
-        *score = score_of((all_of_a[at], used_of_a[at]), (all_of_b[at], used_of_b[at]));
     }
 }
 

@@ -2,16 +2,19 @@
 //!
 //! Not here: which resources count, and how much of each is requested; that is `scored`.
 
+use pellucid_cluster::columns::ColumnPage;
 use pellucid_framework::View;
+use pellucid_framework::plugin::ColumnScore;
 use pellucid_model::NodeIdx;
 use pellucid_model::pages::PAGE;
 
-use crate::scored::{Scored, by_page, for_each_of_two, percent};
+use crate::scored::{Scored, by_page, percent};
+use crate::two::{AnyTwo, CpuAndMemory, TwoColumns, for_each_of_two};
 
 /// Returns how much of a resource would be left, in percent (LeastAllocated).
 #[inline]
 pub fn least_allocated(requested: i64, allocatable: i64) -> i64 {
-    percent(allocatable.saturating_sub(requested).max(0), allocatable)
+    percent(allocatable.wrapping_sub(requested).max(0), allocatable)
 }
 
 /// Returns how much of a resource would be requested, in percent (MostAllocated).
@@ -40,10 +43,8 @@ pub fn weighted(
     score_of: impl Fn(i64, i64) -> i64,
     mean: impl Fn(i64, i64) -> i64,
 ) {
-    if let [a, b] = scored
-        && (zeros, a.weight, b.weight) == (true, 1, 1)
-    {
-        return mean_of_two(view, [a, b], nodes, out, score_of);
+    if let Some(mean) = MeanOfTwo::of(scored, &score_of).filter(|_| zeros) {
+        return mean.score_all(view, nodes, out);
     }
     let finish = |sum: i64, weight: i64| if weight == 0 { 0 } else { mean(sum, weight) };
     let by = (zeros, &score_of);
@@ -73,24 +74,63 @@ pub fn weighted(
     }
 }
 
-/// Writes the mean over two resources of weight 1, the default. A node that offers only one of them has the score of that one.
-#[inline(never)]
-fn mean_of_two(
-    view: View<'_>,
-    scored: [&Scored; 2],
-    nodes: &[NodeIdx],
-    out: &mut [i64],
-    score_of: impl Fn(i64, i64) -> i64,
-) {
-    let score = |resource: &Scored, (allocatable, used): (i64, i64)| {
-        score_of(used.saturating_add(resource.pod), allocatable)
-    };
-    for_each_of_two(view, scored, nodes, out, |of_a, of_b| match (of_a.0, of_b.0) {
-        (0, 0) => 0,
-        (0, _) => score(scored[1], of_b),
-        (_, 0) => score(scored[0], of_a),
-        _ => (score(scored[0], of_a) + score(scored[1], of_b)) >> 1,
-    });
+/// Returns the function that [`weighted`] writes for each node with zeros and truncated means, where it can be had: for two
+/// resources of weight 1, the default.
+pub fn by_columns(
+    scored: &[Scored],
+    score_of: impl Fn(i64, i64) -> i64 + Send + Sync + 'static,
+) -> Option<Box<dyn ColumnScore>> {
+    let MeanOfTwo { two, pods, score_of } = MeanOfTwo::of(scored, score_of)?;
+    Some(match two.are_cpu_and_memory() {
+        Some(true) => Box::new(MeanOfTwo { two: CpuAndMemory::<true>, pods, score_of }),
+        Some(false) => Box::new(MeanOfTwo { two: CpuAndMemory::<false>, pods, score_of }),
+        None => Box::new(MeanOfTwo { two, pods, score_of }),
+    })
+}
+
+/// The mean over two resources of weight 1. A node that offers only one of them has the score of that one.
+struct MeanOfTwo<T, F> {
+    two: T,
+    /// What the pod requests of each.
+    pods: [i64; 2],
+    score_of: F,
+}
+
+impl<F: Fn(i64, i64) -> i64> MeanOfTwo<AnyTwo, F> {
+    fn of(scored: &[Scored], score_of: F) -> Option<Self> {
+        let [a, b] = scored else { return None };
+        let pods = [a.pod, b.pod];
+        ([a.weight, b.weight] == [1, 1]).then_some(Self { two: AnyTwo([*a, *b]), pods, score_of })
+    }
+
+    #[inline(never)]
+    fn score_all(&self, view: View<'_>, nodes: &[NodeIdx], out: &mut [i64]) {
+        for_each_of_two(view, &self.two, nodes, out, |of_a, of_b| self.mean(of_a, of_b));
+    }
+}
+
+impl<T, F: Fn(i64, i64) -> i64> MeanOfTwo<T, F> {
+    /// Returns the mean for a node with these allocatable and requested amounts.
+    #[inline(always)]
+    fn mean(&self, of_a: (i64, i64), of_b: (i64, i64)) -> i64 {
+        let score = |at: usize, (allocatable, used): (i64, i64)| {
+            // Exact, because amounts in columns have a bound.
+            (self.score_of)(used.wrapping_add(self.pods[at]), allocatable)
+        };
+        match (of_a.0, of_b.0) {
+            (0, 0) => 0,
+            (0, _) => score(1, of_b),
+            (_, 0) => score(0, of_a),
+            _ => (score(0, of_a) + score(1, of_b)) >> 1,
+        }
+    }
+}
+
+impl<T: TwoColumns, F: Fn(i64, i64) -> i64 + Send + Sync> ColumnScore for MeanOfTwo<T, F> {
+    fn score(&self, page: &ColumnPage, at: usize) -> i64 {
+        let [of_a, of_b] = self.two.amounts(page, at);
+        self.mean(of_a, of_b)
+    }
 }
 
 /// Adds a resource's score to the sum of the node at a place of the page, unless the node does not offer it.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pellucid_cluster::columns::{CPU as CPU_COLUMN, EPHEMERAL_STORAGE, MEMORY};
 use pellucid_framework::merge::merge;
-use pellucid_framework::plugin::{CycleValue, PreScore, PreScored, Reads, Score};
+use pellucid_framework::plugin::{ColumnScore, CycleValue, PreScore, PreScored, Reads, Score};
 use pellucid_framework::topology::{NumaMask, NumaPolicy, NumaTopology};
 use pellucid_framework::{NumaAffinity, TopologyHints, View};
 use pellucid_model::{NodeIdx, PodSpec};
@@ -18,7 +18,7 @@ use super::node_topology::Zone;
 use super::numa_nodes::NumaNodes;
 use super::resource_spec::PodRequest;
 use pellucid_plugin_helper::scored::{Counting, ScoredResource, ScoredSet, is_scalar};
-use pellucid_plugin_helper::weighted::{least_allocated, most_allocated, truncated, weighted};
+use pellucid_plugin_helper::weighted::{self, least_allocated, most_allocated, truncated, weighted};
 
 impl PreScore for NodeNumaResource {
     /// Whether there are NodeResourceTopologies changes the results of all nodes.
@@ -50,6 +50,15 @@ struct Scoring {
 impl Score for NodeNumaResource {
     fn reads(&self) -> Reads {
         Reads::Usage
+    }
+
+    fn by_columns(&self, value: &CycleValue) -> Option<Box<dyn ColumnScore>> {
+        let scoring = value.downcast_ref::<Scoring>().filter(|scoring| scoring.are_all_plain)?;
+        let scored = scoring.by_column.as_ref()?.all();
+        match self.args.scoring.kind {
+            StrategyKind::LeastAllocated => weighted::by_columns(scored, least_allocated),
+            StrategyKind::MostAllocated => weighted::by_columns(scored, most_allocated),
+        }
     }
 
     fn reads_affinity(&self) -> bool {

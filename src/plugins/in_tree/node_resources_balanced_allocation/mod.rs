@@ -5,9 +5,9 @@ use pellucid_framework::points;
 use std::sync::Arc;
 
 use pellucid_api::rest::plugins::{NodeBalance, NodeResourcesBalancedAllocationState};
-use pellucid_cluster::columns::{CPU, MEMORY};
+use pellucid_cluster::columns::{CPU, ColumnPage, MEMORY};
 use pellucid_framework::endpoint::{Endpoint, ReadContext, ReadError};
-use pellucid_framework::plugin::{CycleValue, Plugin, PreScore, PreScored, Reads, Score};
+use pellucid_framework::plugin::{ColumnScore, CycleValue, Plugin, PreScore, PreScored, Reads, Score};
 use pellucid_framework::{Registration, View};
 use pellucid_model::pages::PAGE;
 use pellucid_model::{NodeIdx, PodSpec};
@@ -16,8 +16,9 @@ use smallvec::SmallVec;
 
 use pellucid_plugin_helper::listing::cut;
 use pellucid_plugin_helper::scored::{
-    Counting, Scored, ScoredResource, ScoredSet, by_page, for_each_of_two, pod_amount, show_resources,
+    Counting, Scored, ScoredResource, ScoredSet, by_page, pod_amount, show_resources,
 };
+use pellucid_plugin_helper::two::{AnyTwo, CpuAndMemory, TwoColumns, for_each_of_two};
 
 mod args;
 mod balance;
@@ -93,27 +94,56 @@ impl Score for BalancedAllocation {
             _ => score(view, self.scored(view, spec).all(), nodes, out),
         }
     }
-}
 
-fn score(view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) {
-    match scored {
-        [a, b] => score_two(view, [a, b], nodes, out),
-        _ => score_many(view, scored, nodes, out),
+    fn by_columns(&self, value: &CycleValue) -> Option<Box<dyn ColumnScore>> {
+        let set = value.downcast_ref::<ScoredSet>().filter(|set| !set.has_unknown())?;
+        let BalanceOfTwo { two, pods } = BalanceOfTwo::of(set.all())?;
+        Some(match two.are_cpu_and_memory() {
+            Some(false) => Box::new(BalanceOfTwo { two: CpuAndMemory::<false>, pods }),
+            _ => Box::new(BalanceOfTwo { two, pods }),
+        })
     }
 }
 
-/// Scores two resources, the default. If the node lacks one of them, the other alone is balanced.
-fn score_two(view: View<'_>, scored: [&Scored; 2], nodes: &[NodeIdx], out: &mut [i64]) {
-    for_each_of_two(view, scored, nodes, out, |(a, used_a), (b, used_b)| {
+fn score(view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) {
+    match BalanceOfTwo::of(scored) {
+        Some(of) => for_each_of_two(view, &of.two, nodes, out, |of_a, of_b| of.score_of(of_a, of_b)),
+        None => score_many(view, scored, nodes, out),
+    }
+}
+
+/// The score by two resources, the default. If the node lacks one of them, the other alone is balanced.
+struct BalanceOfTwo<T> {
+    two: T,
+    /// What the pod requests of each.
+    pods: [i64; 2],
+}
+
+impl BalanceOfTwo<AnyTwo> {
+    fn of(scored: &[Scored]) -> Option<Self> {
+        let two: [Scored; 2] = scored.try_into().ok()?;
+        Some(Self { two: AnyTwo(two), pods: two.map(|resource| resource.pod) })
+    }
+}
+
+impl<T> BalanceOfTwo<T> {
+    /// Returns the score of a node with these allocatable and requested amounts.
+    #[inline(always)]
+    fn score_of(&self, (a, used_a): (i64, i64), (b, used_b): (i64, i64)) -> i64 {
         if a == 0 || b == 0 {
             return combine(100, 100);
         }
-        let with = balance_of_two(
-            fraction(used_a.saturating_add(scored[0].pod), a),
-            fraction(used_b.saturating_add(scored[1].pod), b),
-        );
+        let with = |at: usize, used: i64, all: i64| fraction(used.wrapping_add(self.pods[at]), all);
+        let with = balance_of_two(with(0, used_a, a), with(1, used_b, b));
         combine(with, balance_of_two(fraction(used_a, a), fraction(used_b, b)))
-    });
+    }
+}
+
+impl<T: TwoColumns> ColumnScore for BalanceOfTwo<T> {
+    fn score(&self, page: &ColumnPage, at: usize) -> i64 {
+        let [of_a, of_b] = self.two.amounts(page, at);
+        self.score_of(of_a, of_b)
+    }
 }
 
 fn score_many(view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) {

@@ -11,8 +11,8 @@ use pellucid_api::rest::requirements::RequirementDetail;
 use pellucid_cluster::columns::{CPU, EPHEMERAL_STORAGE, MEMORY, PODS, ResourceColumn};
 use pellucid_cluster::{ClusterEvent, EventKinds, NodeChange, ResourceIdx};
 use pellucid_framework::plugin::{
-    CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PreFilter, PreFiltered, PreScore, PreScored,
-    Reads, Score,
+    ColumnScore, CycleValue, Filter, Hint, Hints, Measure, Nodes, Plugin, PreFilter, PreFiltered, PreScore,
+    PreScored, Reads, Score,
 };
 use pellucid_framework::{Cause, CauseId, EveryReason, Registration, View};
 use pellucid_model::pages::PAGE;
@@ -260,6 +260,11 @@ impl Score for NodeResourcesFit {
             Some(set) if !set.has_unknown() => self.args.strategy.score(view, set.all(), nodes, out),
             _ => self.args.strategy.score(view, self.scored(view, spec).all(), nodes, out),
         }
+    }
+
+    fn by_columns(&self, value: &CycleValue) -> Option<Box<dyn ColumnScore>> {
+        let set = value.downcast_ref::<ScoredSet>().filter(|set| !set.has_unknown())?;
+        self.args.strategy.by_columns(set.all())
     }
 }
 

@@ -1,11 +1,11 @@
 //! The three strategies for scoring nodes by their resources.
 
 use pellucid_framework::View;
-use pellucid_framework::plugin::MAX_SCORE;
+use pellucid_framework::plugin::{ColumnScore, MAX_SCORE};
 use pellucid_model::NodeIdx;
 
 use pellucid_plugin_helper::scored::{Scored, percent};
-use pellucid_plugin_helper::weighted::{least_allocated, most_allocated, truncated, weighted};
+use pellucid_plugin_helper::weighted::{self, least_allocated, most_allocated, truncated, weighted};
 
 /// A point of `requestedToCapacityRatio.shape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,15 @@ impl Strategy {
             Self::LeastAllocated => "LeastAllocated",
             Self::MostAllocated => "MostAllocated",
             Self::RequestedToCapacityRatio(_) => "RequestedToCapacityRatio",
+        }
+    }
+
+    /// Returns the function that [`score`](Self::score) writes for each node, where it can be had.
+    pub(super) fn by_columns(&self, scored: &[Scored]) -> Option<Box<dyn ColumnScore>> {
+        match self {
+            Self::LeastAllocated => weighted::by_columns(scored, least_allocated),
+            Self::MostAllocated => weighted::by_columns(scored, most_allocated),
+            Self::RequestedToCapacityRatio(_) => None,
         }
     }
 
