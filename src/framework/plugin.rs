@@ -254,8 +254,8 @@ pub trait Score: Send + Sync {
     /// Fills one raw score per node, in the order of `nodes`. `value` is what PreScore returned.
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]);
     /// Returns the function that [`score`](Self::score) gives for each node, if it looks at nothing but the node's columns. It holds
-    /// as long as the value does. Nodes of which only the pods changed are scored by it, those of all plugins in one walk. Of
-    /// plugins that [normalise](Self::normalize) it is not asked.
+    /// as long as the value does, and is asked in place of [`score`](Self::score), those of all plugins in one walk over the nodes.
+    /// Plugins that [normalise](Self::normalize) have none.
     #[inline]
     fn by_columns(&self, _value: &CycleValue) -> Option<Box<dyn ColumnScore>> {
         None

@@ -22,6 +22,7 @@ use pellucid::cluster::state::Overlay;
 use pellucid::cluster::{Cluster, Stage};
 use pellucid::framework::plugin::{Plugin, PreFiltered, PreScored, Reads};
 use pellucid::framework::{Cause, CauseId, Causes, CycleValue, NodeReason, Nodes, View};
+use pellucid::model::pages::PAGE;
 use pellucid::model::{NodeIdx, PodId, PodSpec};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -276,6 +277,23 @@ proptest! {
             let Some([raw, normalised]) = scores(&*plugin, view, &spec, view.nodes()) else { continue };
             let within = normalised.iter().all(|score| (0..=100).contains(score));
             prop_assert!(within, "{}: {raw:?} became {normalised:?}", plugin.name());
+        }
+    }
+
+    /// Nodes that the plugin refuses are not scored.
+    #[test]
+    fn functions_of_columns_give_the_scores(world in world(12, 12), spec in spec()) {
+        let cluster = world.cluster();
+        let view = View::new(&cluster);
+        for plugin in plugins() {
+            let causes = filter(&*plugin, view, &spec, view.nodes());
+            let feasible = view.nodes().iter().zip(causes).filter(|(_, cause)| cause.is_none());
+            let feasible: Vec<NodeIdx> = feasible.map(|(node, _)| *node).collect();
+            let Some(value) = pre_score(&*plugin, view, &spec, &feasible) else { continue };
+            let Some(of) = plugin.score().and_then(|score| score.by_columns(&value)) else { continue };
+            let by_columns = feasible.iter().map(|n| of.score(view.columns().page(*n), n.index() % PAGE));
+            let by_columns: Vec<i64> = by_columns.collect();
+            prop_assert_eq!(by_columns, score(&*plugin, view, &spec, &value, &feasible), "{}", plugin.name());
         }
     }
 

@@ -1,8 +1,8 @@
-//! The plugins of one shape whose scores are functions of a node's columns: most nodes that are scored have only got a pod, and
-//! one walk over them does for all these plugins.
+//! The plugins of one shape whose scores are functions of a node's columns: one walk over the nodes does for all of them.
 
 use pellucid_framework::plugin::{ColumnScore, CycleValue, MAX_SCORE, Normalize};
 use pellucid_framework::profile::Enabled;
+use pellucid_model::NodeIdx;
 use pellucid_model::pages::PAGE;
 
 use crate::attempt::chain::PluginTally;
@@ -10,11 +10,14 @@ use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::scores::Recomputed;
 
 /// Scores that are functions of columns, and are not normalised.
-#[derive(Default)]
-pub(crate) struct ColumnScores(Vec<Entry>);
+pub(crate) struct ColumnScores {
+    entries: Vec<Entry>,
+    /// Their places among the raw scores of a node, one bit each.
+    places: u64,
+}
 
 struct Entry {
-    /// Place among the raw scores of a node.
+    /// Place among the raw scores of a node, less than 64.
     at: usize,
     weight: i64,
     score: Box<dyn ColumnScore>,
@@ -31,20 +34,38 @@ impl ColumnScores {
     ) -> Self {
         let entry = |(at, (enabled, value)): (usize, (&Enabled, &CycleValue))| {
             let plugin = enabled.plugin.score()?;
-            let is_one = plugin.normalize() == Normalize::Identity && !(has_hints && plugin.reads_affinity());
+            let is_aligned = has_hints && plugin.reads_affinity();
+            let is_one = plugin.normalize() == Normalize::Identity && !is_aligned && at < 64;
             let score = is_one.then(|| plugin.by_columns(value)).flatten()?;
             Some(Entry { at, weight: enabled.weight, score, plugin: enabled.index })
         };
-        Self(plugins.enumerate().filter_map(entry).collect())
+        let entries: Vec<Entry> = plugins.enumerate().filter_map(entry).collect();
+        Self { places: entries.iter().fold(0, |places, entry| places | 1 << entry.at), entries }
     }
 
-    /// Iterates over the places of these plugins among the raw scores of a node.
-    pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
-        self.0.iter().map(|entry| entry.at)
+    /// Leaves these plugins out of all, and gives the others their places among the raw scores of a node.
+    pub(crate) fn others<T>(&self, all: impl Iterator<Item = T>) -> impl Iterator<Item = (usize, T)> {
+        let places = self.places;
+        all.enumerate().filter(move |(at, _)| *at >= 64 || places >> at & 1 == 0)
     }
 
-    /// Scores nodes anew of which only the pods changed. `raw` are the raw scores by slot, so many per node, and `deltas` becomes
-    /// what the nodes' totals change by. The plugins share the time that it takes.
+    /// Scores nodes. `raw` are the raw scores by slot, so many per node.
+    pub(crate) fn fill(
+        &self,
+        ctx: &CycleContext<'_>,
+        nodes: &[NodeIdx],
+        (raw, width): (&mut [i32], usize),
+        tally: &mut [PluginTally],
+    ) {
+        self.in_shared_time(ctx, nodes.len(), tally, || {
+            for node in nodes {
+                let raws = &mut raw[node.index() * width..][..width];
+                self.each(ctx, *node, |entry, new| raws[entry.at] = new);
+            }
+        });
+    }
+
+    /// Scores nodes anew of which only the pods changed. `deltas` becomes what the nodes' totals change by.
     pub(crate) fn catch_up(
         &self,
         ctx: &CycleContext<'_>,
@@ -53,28 +74,47 @@ impl ColumnScores {
         deltas: &mut Vec<i64>,
         tally: &mut [PluginTally],
     ) {
-        let start = ctx.probe.elapsed();
-        let columns = ctx.view.columns();
         deltas.clear();
-        deltas.extend(touched.iter().map(|Recomputed { node, .. }| {
-            let page = columns.page(*node);
-            let raws = &mut raw[node.index() * width..][..width];
-            let delta = |Entry { at, weight, score, .. }: &Entry| {
-                let new = score.score(page, node.index() % PAGE).clamp(0, MAX_SCORE) as i32;
-                let old = std::mem::replace(&mut raws[*at], new);
-                i64::from(new - old) * weight
-            };
-            self.0.iter().map(delta).sum::<i64>()
-        }));
-        let Some(share) = ((ctx.probe.elapsed() - start).as_nanos() as u64).checked_div(self.0.len() as u64)
-        else {
-            return;
-        };
-        for Entry { plugin, .. } in &self.0 {
-            let tally = &mut tally[*plugin];
+        self.in_shared_time(ctx, touched.len(), tally, || {
+            deltas.extend(touched.iter().map(|Recomputed { node, .. }| {
+                let raws = &mut raw[node.index() * width..][..width];
+                let mut delta = 0;
+                self.each(ctx, *node, |entry, new| {
+                    let old = std::mem::replace(&mut raws[entry.at], new);
+                    delta += i64::from(new - old) * entry.weight;
+                });
+                delta
+            }));
+        });
+    }
+
+    /// Names the raw scores of a node.
+    #[inline(always)]
+    fn each(&self, ctx: &CycleContext<'_>, node: NodeIdx, mut each: impl FnMut(&Entry, i32)) {
+        let page = ctx.view.columns().page(node);
+        for entry in &self.entries {
+            each(entry, entry.score.score(page, node.index() % PAGE).clamp(0, MAX_SCORE) as i32);
+        }
+    }
+
+    /// Does work for all the plugins, which share the time that it takes.
+    #[inline(always)]
+    fn in_shared_time(
+        &self,
+        ctx: &CycleContext<'_>,
+        n_nodes: usize,
+        tally: &mut [PluginTally],
+        work: impl FnOnce(),
+    ) {
+        let start = ctx.probe.elapsed();
+        work();
+        let took = (ctx.probe.elapsed() - start).as_nanos() as u64;
+        let share = took.checked_div(self.entries.len() as u64).unwrap_or(0);
+        for entry in &self.entries {
+            let tally = &mut tally[entry.plugin];
             tally.nanos += share;
             tally.score_calls += 1;
-            tally.nodes_scored += touched.len() as u64;
+            tally.nodes_scored += n_nodes as u64;
         }
     }
 }

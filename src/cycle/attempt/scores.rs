@@ -24,8 +24,6 @@ struct Active {
     /// The greatest raw score that counts.
     most: i32,
     shares: Shares,
-    /// Whether the score is one of [`ColumnScores`].
-    is_by_columns: bool,
 }
 
 /// A node whose result was recomputed.
@@ -80,12 +78,11 @@ impl Scores {
             let (plugin, value) = (enabled.plugin.score()?, value?);
             let (reads, normalize) = (plugin.reads(), plugin.normalize());
             let (weight, most, shares) = (enabled.weight, greatest_raw(normalize), Shares::default());
-            Some(Active { entry, value, reads, normalize, weight, most, shares, is_by_columns: false })
+            Some(Active { entry, value, reads, normalize, weight, most, shares })
         });
-        let mut active: Vec<Active> = active.collect();
+        let active: Vec<Active> = active.collect();
         let scoring = active.iter().map(|active| (&ctx.profile.score[active.entry], &active.value));
         let by_columns = ColumnScores::of(scoring, has_hints);
-        by_columns.places().for_each(|at| active[at].is_by_columns = true);
         let most = active.iter().map(|active| active.weight.saturating_mul(MAX_SCORE));
         let most = most.fold(0, i64::saturating_add);
         let mut scores = Self {
@@ -115,7 +112,8 @@ impl Scores {
             return;
         }
         let width = self.active.len();
-        for (at, active) in self.active.iter().enumerate().filter(|(_, a)| a.reads >= least) {
+        self.by_columns.fill(ctx, nodes, (&mut self.raw, width), tally);
+        for (at, active) in self.by_columns.others(self.active.iter()).filter(|(_, a)| a.reads >= least) {
             let enabled = &ctx.profile.score[active.entry];
             let Some(plugin) = enabled.plugin.score() else { continue };
             let out = &mut self.scratch.out;
@@ -191,8 +189,8 @@ impl Scores {
         by_usage.clear();
         self.by_columns.catch_up(ctx, touched, (&mut self.raw, width), deltas, tally);
         let (mut moved, mut lost) = (Moved::new(), SmallVec::<[usize; 2]>::new());
-        let others = |active: &Active| active.reads >= Reads::Usage && !active.is_by_columns;
-        for (at, active) in self.active.iter_mut().enumerate().filter(|(_, active)| others(active)) {
+        let others = self.by_columns.others(self.active.iter_mut());
+        for (at, active) in others.filter(|(_, active)| active.reads >= Reads::Usage) {
             if by_usage.is_empty() {
                 by_usage.extend(touched.iter().map(|row| row.node));
             }

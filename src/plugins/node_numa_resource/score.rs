@@ -32,7 +32,7 @@ impl PreScore for NodeNumaResource {
         let state = view.state::<NumaNodes>().filter(|state| !state.is_empty());
         let (Some(pod), Some(state)) = (request, state) else { return PreScored::Skip };
         let by_column = self.by_column(view, spec, &pod);
-        let are_all_plain = !state.is_demanding() && pod.asks_for_nothing();
+        let are_all_plain = !state.is_demanding();
         PreScored::Ready(Arc::new(Scoring { pod: Arc::new(pod), by_column, are_all_plain }))
     }
 }
@@ -43,7 +43,8 @@ struct Scoring {
     /// The scored resources as columns, for nodes that demand nothing: there the score is one of the node alone. `None`
     /// for a pod with a policy, and when a resource has no column.
     by_column: Option<ScoredSet>,
-    /// Whether neither the pod nor any node demands anything. When nodes begin to, all results are made anew.
+    /// Whether no node demands anything. Then the columns give the score of every node that takes the pod, also of one that gives
+    /// it CPUs of its own. When nodes begin to, all results are made anew.
     are_all_plain: bool,
 }
 
