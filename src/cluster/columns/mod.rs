@@ -70,7 +70,7 @@ impl Default for ColumnPage {
 /// Upper bound of one amount: 2^53, nine petabytes. Larger allocatable amounts and requests count as this much, so that
 /// the sum over a thousand pods stays exact, whatever somebody wrote into a manifest. A pod that requests more fits
 /// nowhere.
-const MOST: i64 = 1 << 53;
+pub const MOST: i64 = 1 << 53;
 
 static EMPTY: ResourceColumn = ResourceColumn { allocatable: [0; PAGE], requested: [0; PAGE] };
 
@@ -225,10 +225,10 @@ impl Columns {
     ) -> Vec<ResourceIdx> {
         let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
         let at = node.index() % PAGE;
-        page.fixed[0].allocatable[at] = list.milli_cpu.min(MOST);
-        page.fixed[1].allocatable[at] = list.memory.min(MOST);
-        page.fixed[2].allocatable[at] = list.ephemeral_storage.min(MOST);
-        page.fixed[3].allocatable[at] = list.pods.min(MOST);
+        page.fixed[0].allocatable[at] = list.milli_cpu.clamp(-MOST, MOST);
+        page.fixed[1].allocatable[at] = list.memory.clamp(-MOST, MOST);
+        page.fixed[2].allocatable[at] = list.ephemeral_storage.clamp(-MOST, MOST);
+        page.fixed[3].allocatable[at] = list.pods.clamp(-MOST, MOST);
         if old.scalars == list.scalars {
             return Vec::new();
         }
@@ -246,7 +246,7 @@ impl Columns {
     pub(crate) fn offer(&mut self, node: NodeIdx, name: &Name, amount: i64) -> Option<ResourceIdx> {
         let (number, is_new) = Arc::make_mut(&mut self.table).offer(name)?;
         let page = Arc::make_mut(&mut self.pages[node.index() / PAGE]);
-        page.resource_mut(scalar(number)).allocatable[node.index() % PAGE] = amount.min(MOST);
+        page.resource_mut(scalar(number)).allocatable[node.index() % PAGE] = amount.clamp(-MOST, MOST);
         is_new.then(|| scalar(number))
     }
 

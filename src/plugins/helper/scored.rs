@@ -1,7 +1,7 @@
 //! Resource amounts for scoring: the resources that count, and how much of each a pod and the pods of a node request.
 
 use pellucid_cluster::ResourceIdx;
-use pellucid_cluster::columns::{CPU, ColumnPage, EPHEMERAL_STORAGE, MEMORY};
+use pellucid_cluster::columns::{CPU, ColumnPage, EPHEMERAL_STORAGE, MEMORY, MOST};
 use pellucid_framework::View;
 use pellucid_model::pages::PAGE;
 use pellucid_model::requests::{PodRequests, ResourceList};
@@ -73,7 +73,7 @@ enum Used {
 pub struct Scored {
     resource: ResourceIdx,
     used: Used,
-    /// Amount the pod requests.
+    /// Amount the pod requests, as columns count it.
     pub pod: i64,
     /// Weight relative to the other resources.
     pub weight: i64,
@@ -124,7 +124,7 @@ impl ScoredSet {
                 }
                 _ => continue,
             };
-            let pod = pod_amount(&spec.requests, name, counting);
+            let pod = pod_amount(&spec.requests, name, counting).clamp(-MOST, MOST);
             match resource {
                 Some(resource) => set.all.push(Scored { resource, used, pod, weight: *weight }),
                 None => set.has_unknown = true,
