@@ -7,8 +7,7 @@
 //! - `changed_nodes`: the nodes of which results are made anew
 //! - `alignment`: refuses nodes whose topology hints do not agree
 //! - `global_plugins`: plugins that depend on more than one node and run at every attempt
-//! - `scores`, `greatest`, `shares`, `best`: total scores, the greatest raw ones, what raw ones come to, and the best node
-//! - `column_scores`: scores that are functions of a node's columns
+//! - `scores`: the raw scores and totals of the feasible nodes, and the best of them
 //! - [`search`]: selects the node, or makes the refusal
 //! - `nominations`: the two-pass filter for nominated pods
 //! - `overrides`, `kept_overrides`: nodes that the pod sees without some pods, and what is kept of them
@@ -17,12 +16,9 @@
 //! - `work`: counts what an attempt costs
 
 pub(crate) mod alignment;
-mod best;
 pub(crate) mod chain;
 mod changed_nodes;
-mod column_scores;
 pub(crate) mod global_plugins;
-mod greatest;
 pub(crate) mod kept_overrides;
 pub mod node_result_cache;
 pub(crate) mod nominations;
@@ -32,5 +28,4 @@ pub mod question;
 pub mod reserve;
 mod scores;
 pub mod search;
-mod shares;
 pub(crate) mod work;

@@ -1,30 +1,31 @@
 //! The raw scores, totals and best node among the feasible nodes of one shape.
+//!
+//! - `active`: a plugin that scores the pods
+//! - `column_scores`: scores that are functions of a node's columns
+//! - `greatest`: the greatest raw score of a plugin that normalises
+//! - `shares`: what raw scores come to, normalised and weighted
+//! - `best`: the totals, and the best of them
 
-use pellucid_framework::plugin::{CycleValue, MAX_SCORE, Normalize, Reads};
+use pellucid_framework::plugin::{MAX_SCORE, Normalize, Reads};
 use pellucid_model::NodeIdx;
 use pellucid_model::cause::CauseId;
 use smallvec::SmallVec;
 
-use crate::attempt::best::Tournament;
 use crate::attempt::chain::{self, PluginTally};
-use crate::attempt::column_scores::ColumnScores;
-use crate::attempt::greatest::Greatest;
 use crate::attempt::node_result_cache::CycleContext;
 use crate::attempt::overrides::{self, Overridden};
-use crate::attempt::shares::{Difference, Shares, Weighing};
 
-/// A plugin that scores the pod.
-struct Active {
-    /// Index in `profile.score`.
-    entry: usize,
-    value: CycleValue,
-    reads: Reads,
-    normalize: Normalize,
-    weight: i64,
-    /// The greatest raw score that counts.
-    most: i32,
-    shares: Shares,
-}
+mod active;
+mod best;
+mod column_scores;
+mod greatest;
+mod shares;
+
+use active::{Active, greatest_raw, stored};
+use best::Tournament;
+use column_scores::ColumnScores;
+use greatest::Greatest;
+use shares::{Difference, Shares};
 
 /// A node whose result was recomputed.
 #[derive(Clone, Copy, Debug)]
@@ -453,33 +454,6 @@ impl Scores {
 fn feasible_in(mask: &[CauseId]) -> Vec<NodeIdx> {
     let feasible = mask.iter().enumerate().filter(|(_, c)| c.is_feasible());
     feasible.map(|(i, _)| NodeIdx(i as u32)).collect()
-}
-
-/// Returns the greatest raw score that counts.
-fn greatest_raw(normalize: Normalize) -> i32 {
-    if normalize == Normalize::Identity { MAX_SCORE as i32 } else { i32::MAX }
-}
-
-/// Returns a raw score as it is stored, given the greatest one that counts.
-#[inline(always)]
-fn stored(raw: i64, most: i32) -> i32 {
-    raw.clamp(0, i64::from(most)) as i32
-}
-
-impl Active {
-    fn stored(&self, raw: i64) -> i32 {
-        stored(raw, self.most)
-    }
-
-    fn weighing(&self) -> Weighing {
-        (self.normalize, self.weight)
-    }
-
-    /// Returns a raw score normalised, and then multiplied by the plugin's weight.
-    fn weighted(&self, raw: i32, greatest: i32) -> (i64, i64) {
-        let normalized = self.normalize.apply(i64::from(raw), i64::from(greatest));
-        (normalized, normalized * self.weight)
-    }
 }
 
 #[cfg(test)]
