@@ -14,6 +14,8 @@ pub(crate) struct ColumnScores {
     entries: Vec<Entry>,
     /// Their places among the raw scores of a node, one bit each.
     places: u64,
+    /// Buffer: scores of nodes, by node, then plugin.
+    made: Vec<i32>,
 }
 
 struct Entry {
@@ -40,7 +42,11 @@ impl ColumnScores {
             Some(Entry { at, weight: enabled.weight, score, plugin: enabled.index })
         };
         let entries: Vec<Entry> = plugins.enumerate().filter_map(entry).collect();
-        Self { places: entries.iter().fold(0, |places, entry| places | 1 << entry.at), entries }
+        Self {
+            places: entries.iter().fold(0, |places, entry| places | 1 << entry.at),
+            entries,
+            made: Vec::new(),
+        }
     }
 
     /// Leaves these plugins out of all, and gives the others their places among the raw scores of a node.
@@ -51,23 +57,23 @@ impl ColumnScores {
 
     /// Scores nodes. `raw` are the raw scores by slot, so many per node.
     pub(crate) fn fill(
-        &self,
+        &mut self,
         ctx: &CycleContext<'_>,
         nodes: &[NodeIdx],
         (raw, width): (&mut [i32], usize),
         tally: &mut [PluginTally],
     ) {
-        self.in_shared_time(ctx, nodes.len(), tally, || {
-            for node in nodes {
-                let raws = &mut raw[node.index() * width..][..width];
-                self.each(ctx, *node, |entry, new| raws[entry.at] = new);
-            }
-        });
+        self.score(ctx, nodes.iter().copied(), tally);
+        let n = self.entries.len().max(1);
+        for (node, made) in nodes.iter().zip(self.made.chunks_exact(n)) {
+            let raws = &mut raw[node.index() * width..][..width];
+            self.entries.iter().zip(made).for_each(|(entry, new)| raws[entry.at] = *new);
+        }
     }
 
     /// Scores nodes anew of which only the pods changed. `deltas` becomes what the nodes' totals change by.
     pub(crate) fn catch_up(
-        &self,
+        &mut self,
         ctx: &CycleContext<'_>,
         touched: &[Recomputed],
         (raw, width): (&mut [i32], usize),
@@ -75,46 +81,44 @@ impl ColumnScores {
         tally: &mut [PluginTally],
     ) {
         deltas.clear();
-        self.in_shared_time(ctx, touched.len(), tally, || {
-            deltas.extend(touched.iter().map(|Recomputed { node, .. }| {
-                let raws = &mut raw[node.index() * width..][..width];
-                let mut delta = 0;
-                self.each(ctx, *node, |entry, new| {
-                    let old = std::mem::replace(&mut raws[entry.at], new);
-                    delta += i64::from(new - old) * entry.weight;
-                });
-                delta
-            }));
-        });
-    }
-
-    /// Names the raw scores of a node.
-    #[inline(always)]
-    fn each(&self, ctx: &CycleContext<'_>, node: NodeIdx, mut each: impl FnMut(&Entry, i32)) {
-        let page = ctx.view.columns().page(node);
-        for entry in &self.entries {
-            each(entry, entry.score.score(page, node.index() % PAGE).clamp(0, MAX_SCORE) as i32);
+        if self.entries.is_empty() {
+            return deltas.resize(touched.len(), 0);
         }
+        self.score(ctx, touched.iter().map(|row| row.node), tally);
+        let rows = touched.iter().zip(self.made.chunks_exact(self.entries.len()));
+        deltas.extend(rows.map(|(row, made)| {
+            let raws = &mut raw[row.node.index() * width..][..width];
+            let delta = |(entry, new): (&Entry, &i32)| {
+                let old = std::mem::replace(&mut raws[entry.at], *new);
+                i64::from(new - old) * entry.weight
+            };
+            self.entries.iter().zip(made).map(delta).sum::<i64>()
+        }));
     }
 
-    /// Does work for all the plugins, which share the time that it takes.
-    #[inline(always)]
-    fn in_shared_time(
-        &self,
+    /// Makes the scores of nodes. They are written down first, because columns are in the processor's cache, where raw scores of
+    /// many shapes are not: a short loop waits for several of these at once. The plugins share the time that it takes.
+    fn score(
+        &mut self,
         ctx: &CycleContext<'_>,
-        n_nodes: usize,
+        nodes: impl ExactSizeIterator<Item = NodeIdx>,
         tally: &mut [PluginTally],
-        work: impl FnOnce(),
     ) {
         let start = ctx.probe.elapsed();
-        work();
+        let (columns, n_nodes) = (ctx.view.columns(), nodes.len() as u64);
+        self.made.clear();
+        for node in nodes {
+            let page = columns.page(node);
+            let of = |entry: &Entry| entry.score.score(page, node.index() % PAGE).clamp(0, MAX_SCORE) as i32;
+            self.made.extend(self.entries.iter().map(of));
+        }
         let took = (ctx.probe.elapsed() - start).as_nanos() as u64;
         let share = took.checked_div(self.entries.len() as u64).unwrap_or(0);
         for entry in &self.entries {
             let tally = &mut tally[entry.plugin];
             tally.nanos += share;
             tally.score_calls += 1;
-            tally.nodes_scored += n_nodes as u64;
+            tally.nodes_scored += n_nodes;
         }
     }
 }
