@@ -438,7 +438,8 @@ fn plugin_work(snapshot: &Snapshot, registry: &mut Registry) {
     }
     registry.register("scheduler_plugin_evaluation", "Calls of plugins by extension point", evaluations);
     registry.register("pellucid_plugin_refused_nodes", "Nodes refused by a plugin's Filter", refused);
-    registry.register("pellucid_plugin_seconds", "Time in a plugin's Filter and Score, in seconds", seconds);
+    let about = "Time in a plugin's Filter and Score, in seconds; plugins whose scores are made in one walk share its time";
+    registry.register("pellucid_plugin_seconds", about, seconds);
 }
 
 /// Registers the counters of the effect queues. Public metrics call an effect queue a lane.
