@@ -15,8 +15,8 @@
 //! - `-- reservations` places owners of 10,000 reservations, and compares pods that own none with and without Reservation;
 //! - `-- numa` measures one pick of CPUs, and compares plain pods with and without NodeNUMAResource, and pods with CPUs of
 //!   their own with plain ones;
-//! - `-- count SIDE [BATCHES]` places two batches, or so many, of one side of a comparison and nothing else, for a profiler that counts instructions:
-//!   `valgrind --tool=callgrind --toggle-collect='*place_all*' BENCH --bench count numa` (`count.rs` lists the sides);
+//! - `-- count SIDE [BATCHES]` places two batches, or so many, of one side of a comparison and nothing else, for a profiler
+//!   that counts instructions: `valgrind --tool=callgrind --toggle-collect='*place_all*' BENCH --bench count numa` (`count.rs` lists the sides);
 //! - `-- devices` compares pods with a share of a card, with DeviceShare, with the same pods without one, without the plugin.
 #![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a bench measures time and prints")]
 
@@ -120,7 +120,8 @@ fn main() {
     let mut args = std::env::args().skip_while(|arg| arg != "count");
     if args.next().is_some() {
         let side = args.next().unwrap_or_default();
-        return count::run(&side, args.next().and_then(|batches| batches.parse().ok()));
+        let batches = args.next().map(|batches| batches.parse().expect("BATCHES is a number"));
+        return count::run(&side, batches);
     }
     if std::env::args().any(|arg| arg == "explain") {
         return explain::print();

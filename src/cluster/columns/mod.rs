@@ -67,7 +67,7 @@ impl Default for ColumnPage {
     }
 }
 
-/// Upper bound of one amount: 2^53, nine petabytes. Larger allocatable amounts and requests count as this much, so that
+/// Upper bound of one amount: 2^53, nine petabytes; the lower one is its negative. Larger allocatable amounts and requests count as this much, so that
 /// the sum over a thousand pods stays exact, whatever somebody wrote into a manifest. A pod that requests more fits
 /// nowhere.
 pub const MOST: i64 = 1 << 53;

@@ -51,7 +51,9 @@ pub(super) struct Request {
     pub(super) hints: Hints,
     /// What keeps the shares of a GPU apart, which the node must have; of pods that share GPUs alone.
     pub(super) isolation: Option<Name>,
+    /// What all of this comes to, if that is all it says.
     plain: Option<Plain>,
+    /// By what GPUs and nodes are scored, once the request is [prepared](Self::prepared).
     weighed: Option<Weighed>,
 }
 
@@ -134,6 +136,7 @@ impl Request {
         self.weighed.as_ref()
     }
 
+    /// Works out [`plain`](Self::plain).
     fn as_plain(&self) -> Option<Plain> {
         let part = self.only_gpus()?;
         let (core, ratio) = (part.each.get(CORE), part.each.get(RATIO));

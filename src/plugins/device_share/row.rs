@@ -380,6 +380,7 @@ impl Row {
         }
     }
 
+    /// Notes whether a pod has a part of a GPU.
     fn set_used(&mut self, gpu: usize, is_used: bool) {
         let Some(spot) = self.spots.get_mut(gpu).filter(|spot| spot.is_used != is_used) else { return };
         spot.is_used = is_used;

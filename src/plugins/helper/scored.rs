@@ -80,8 +80,8 @@ pub struct Scored {
 }
 
 impl Scored {
-    /// Returns whether this is CPU, or memory, and if so whether it is counted with defaults.
-    pub(crate) fn is_column(&self, resource: ResourceIdx) -> Option<Counting> {
+    /// Returns how requests are counted, if this is CPU or memory, as asked.
+    pub(crate) fn counting_of(&self, resource: ResourceIdx) -> Option<Counting> {
         let counting = if self.used == Used::Column { Counting::Real } else { Counting::WithDefaults };
         (self.resource == resource).then_some(counting)
     }

@@ -8,8 +8,8 @@ use pellucid_framework::plugin::ColumnScore;
 use pellucid_model::NodeIdx;
 use pellucid_model::pages::PAGE;
 
-use crate::scored::{Scored, by_page, percent};
-use crate::two::{AnyTwo, CpuAndMemory, TwoColumns, for_each_of_two};
+use crate::scored::{Counting, Scored, by_page, percent};
+use crate::two::{AnyTwo, CpuAndMemory, TwoColumns};
 
 /// Returns how much of a resource would be left, in percent (LeastAllocated).
 #[inline]
@@ -40,11 +40,11 @@ pub fn weighted(
     nodes: &[NodeIdx],
     out: &mut [i64],
     zeros: bool,
-    score_of: impl Fn(i64, i64) -> i64,
+    score_of: impl Fn(i64, i64) -> i64 + Sync,
     mean: impl Fn(i64, i64) -> i64,
 ) {
     if let Some(mean) = MeanOfTwo::of(scored, &score_of).filter(|_| zeros) {
-        return mean.score_all(view, nodes, out);
+        return score_all(&mean, view, nodes, out);
     }
     let finish = |sum: i64, weight: i64| if weight == 0 { 0 } else { mean(sum, weight) };
     let by = (zeros, &score_of);
@@ -81,11 +81,18 @@ pub fn by_columns(
     score_of: impl Fn(i64, i64) -> i64 + Send + Sync + 'static,
 ) -> Option<Box<dyn ColumnScore>> {
     let MeanOfTwo { two, pods, score_of } = MeanOfTwo::of(scored, score_of)?;
-    Some(match two.are_cpu_and_memory() {
-        Some(true) => Box::new(MeanOfTwo { two: CpuAndMemory::<true>, pods, score_of }),
-        Some(false) => Box::new(MeanOfTwo { two: CpuAndMemory::<false>, pods, score_of }),
+    Some(match two.of_cpu_and_memory() {
+        Some(Counting::WithDefaults) => Box::new(MeanOfTwo { two: CpuAndMemory::<true>, pods, score_of }),
+        Some(Counting::Real) => Box::new(MeanOfTwo { two: CpuAndMemory::<false>, pods, score_of }),
         None => Box::new(MeanOfTwo { two, pods, score_of }),
     })
+}
+
+/// Writes what a function of columns gives for each node.
+pub fn score_all(of: &impl ColumnScore, view: View<'_>, nodes: &[NodeIdx], out: &mut [i64]) {
+    for (node, score) in nodes.iter().zip(out) {
+        *score = of.score(view.columns().page(*node), node.index() % PAGE);
+    }
 }
 
 /// The mean over two resources of weight 1. A node that offers only one of them has the score of that one.
@@ -101,11 +108,6 @@ impl<F: Fn(i64, i64) -> i64> MeanOfTwo<AnyTwo, F> {
         let [a, b] = scored else { return None };
         let pods = [a.pod, b.pod];
         ([a.weight, b.weight] == [1, 1]).then_some(Self { two: AnyTwo([*a, *b]), pods, score_of })
-    }
-
-    #[inline(never)]
-    fn score_all(&self, view: View<'_>, nodes: &[NodeIdx], out: &mut [i64]) {
-        for_each_of_two(view, &self.two, nodes, out, |of_a, of_b| self.mean(of_a, of_b));
     }
 }
 

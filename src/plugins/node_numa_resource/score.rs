@@ -32,8 +32,8 @@ impl PreScore for NodeNumaResource {
         let state = view.state::<NumaNodes>().filter(|state| !state.is_empty());
         let (Some(pod), Some(state)) = (request, state) else { return PreScored::Skip };
         let by_column = self.by_column(view, spec, &pod);
-        let are_all_plain = !state.is_demanding();
-        PreScored::Ready(Arc::new(Scoring { pod: Arc::new(pod), by_column, are_all_plain }))
+        let nodes_demand_nothing = !state.is_demanding();
+        PreScored::Ready(Arc::new(Scoring { pod: Arc::new(pod), by_column, nodes_demand_nothing }))
     }
 }
 
@@ -45,7 +45,7 @@ struct Scoring {
     by_column: Option<ScoredSet>,
     /// Whether no node demands anything. Then the columns give the score of every node that takes the pod, also of one that gives
     /// it CPUs of its own. When nodes begin to, all results are made anew.
-    are_all_plain: bool,
+    nodes_demand_nothing: bool,
 }
 
 impl Score for NodeNumaResource {
@@ -54,7 +54,7 @@ impl Score for NodeNumaResource {
     }
 
     fn by_columns(&self, value: &CycleValue) -> Option<Box<dyn ColumnScore>> {
-        let scoring = value.downcast_ref::<Scoring>().filter(|scoring| scoring.are_all_plain)?;
+        let scoring = value.downcast_ref::<Scoring>().filter(|scoring| scoring.nodes_demand_nothing)?;
         let scored = scoring.by_column.as_ref()?.all();
         match self.args.scoring.kind {
             StrategyKind::LeastAllocated => weighted::by_columns(scored, least_allocated),
@@ -69,7 +69,7 @@ impl Score for NodeNumaResource {
     /// Takes the NUMA nodes of this plugin's own hints.
     fn score(&self, view: View<'_>, spec: &PodSpec, value: &CycleValue, nodes: &[NodeIdx], out: &mut [i64]) {
         let Some(scoring) = value.downcast_ref::<Scoring>() else { return };
-        if let Some(columns) = scoring.by_column.as_ref().filter(|_| scoring.are_all_plain) {
+        if let Some(columns) = scoring.by_column.as_ref().filter(|_| scoring.nodes_demand_nothing) {
             return self.score_columns(view, columns, nodes, out);
         }
         let Some(state) = view.state::<NumaNodes>() else { return };

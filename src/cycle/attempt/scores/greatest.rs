@@ -58,7 +58,7 @@ impl Greatest {
         // Most raw scores are counted, and below the greatest.
         let is_counted = |raw: i32| (raw as u32 as usize) < self.counts.len();
         if old.max(new) < self.raw && is_counted(old) && is_counted(new) {
-            self.counts[old as usize] -= 1;
+            self.counts[old as usize] = self.counts[old as usize].saturating_sub(1);
             self.counts[new as usize] += 1;
             return false;
         }

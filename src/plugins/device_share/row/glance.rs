@@ -70,6 +70,7 @@ impl Load {
         (self.total[*slot], self.used[*slot] + amount)
     }
 
+    /// Scores the GPU by any weights, and where sums may overflow.
     #[inline(never)]
     fn score_any(&self, scoring: &Scoring, weighed: &Weighed) -> i64 {
         let of = |(slot, weight, amount): &(usize, i64, i64)| {

@@ -18,7 +18,8 @@ use pellucid_plugin_helper::listing::cut;
 use pellucid_plugin_helper::scored::{
     Counting, Scored, ScoredResource, ScoredSet, by_page, pod_amount, show_resources,
 };
-use pellucid_plugin_helper::two::{AnyTwo, CpuAndMemory, TwoColumns, for_each_of_two};
+use pellucid_plugin_helper::two::{AnyTwo, CpuAndMemory, TwoColumns};
+use pellucid_plugin_helper::weighted::score_all;
 
 mod args;
 mod balance;
@@ -98,8 +99,8 @@ impl Score for BalancedAllocation {
     fn by_columns(&self, value: &CycleValue) -> Option<Box<dyn ColumnScore>> {
         let set = value.downcast_ref::<ScoredSet>().filter(|set| !set.has_unknown())?;
         let BalanceOfTwo { two, pods } = BalanceOfTwo::of(set.all())?;
-        Some(match two.are_cpu_and_memory() {
-            Some(false) => Box::new(BalanceOfTwo { two: CpuAndMemory::<false>, pods }),
+        Some(match two.of_cpu_and_memory() {
+            Some(Counting::Real) => Box::new(BalanceOfTwo { two: CpuAndMemory::<false>, pods }),
             _ => Box::new(BalanceOfTwo { two, pods }),
         })
     }
@@ -107,7 +108,7 @@ impl Score for BalancedAllocation {
 
 fn score(view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) {
     match BalanceOfTwo::of(scored) {
-        Some(of) => for_each_of_two(view, &of.two, nodes, out, |of_a, of_b| of.score_of(of_a, of_b)),
+        Some(balance) => score_all(&balance, view, nodes, out),
         None => score_many(view, scored, nodes, out),
     }
 }

@@ -139,6 +139,22 @@ fn more_than_there_is_scores_as_full() {
 }
 
 #[test]
+fn amounts_beyond_all_bounds_are_scored_without_overflow() {
+    let mut below = sized("below", 0, 8, 0, 10);
+    below.allocatable.milli_cpu = i64::MIN;
+    let mut cluster = cluster_of([sized("n", 1000, 8, 0, 10), below]);
+    for node in ["n", "below"] {
+        cluster.place(requesting(2000, 0, 0), node);
+    }
+    // All of the CPU is taken, and nothing of the memory.
+    for kind in ["LeastAllocated", "MostAllocated"] {
+        let plugin = made(json!({"scoringStrategy": {"type": kind}}));
+        let scores = raw_scores(&*plugin, &cluster, &requesting(i64::MAX, 0, 0));
+        assert_eq!(scores, Some(vec![50, 50]), "{kind}");
+    }
+}
+
+#[test]
 fn arguments_are_checked_together() {
     let args = json!({
         "ignoredResources": ["-"],
