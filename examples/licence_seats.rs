@@ -259,6 +259,10 @@ impl DerivedState for Pools {
         held.cloned().or_else(|| Some(Arc::new(read()?)))
     }
 
+    fn is_timed(&self) -> bool {
+        true
+    }
+
     fn next_deadline(&self, now: Now) -> Option<Duration> {
         let ends = self.all.iter().flat_map(|(_, pool)| pool.taken.values()).filter_map(|(_, until)| *until);
         let end = ends.min().map(|until| Duration::from_secs(until).saturating_sub(now.wall));

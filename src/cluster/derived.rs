@@ -126,15 +126,20 @@ pub(crate) struct StateIndex {
     plugins: Vec<&'static str>,
     /// Those by which pods may give up room.
     pub(crate) givers: SmallVec<[usize; 2]>,
+    /// Those that change by time alone. Asked when before every attempt.
+    pub(crate) timed: SmallVec<[usize; 2]>,
 }
 
 impl StateIndex {
     pub(crate) fn of(states: &[Box<dyn DerivedState>]) -> Self {
-        let givers = states.iter().enumerate().filter(|(_, state)| state.gives_up_room());
+        let those = |is_one: fn(&dyn DerivedState) -> bool| {
+            states.iter().enumerate().filter(move |(_, state)| is_one(&***state)).map(|(at, _)| at)
+        };
         Self {
             by_type: states.iter().map(|state| (&**state as &dyn Any).type_id()).zip(0..).collect(),
             plugins: states.iter().map(|state| state.plugin()).collect(),
-            givers: givers.map(|(at, _)| at).collect(),
+            givers: those(|state| state.gives_up_room()).collect(),
+            timed: those(|state| state.is_timed()).collect(),
         }
     }
 
@@ -222,6 +227,11 @@ pub trait DerivedState: Any + Send + Sync {
     /// what the pod which stands for the object does not tell by itself. As the objects say it, so that it is recorded once.
     fn told(&self, _old: Option<&CustomObject>, _new: Option<&CustomObject>) -> Vec<Told> {
         Vec::new()
+    }
+
+    /// Returns whether the state changes by time alone; always the same. Only then is it asked when.
+    fn is_timed(&self) -> bool {
+        false
     }
 
     /// Returns when the state changes by time alone, on the monotonic clock.

@@ -177,6 +177,10 @@ impl DerivedState for HeraldState {
     fn pod_removed(&mut self, placed: &Placed<'_>) {
         self.placed.remove(&(placed.since, placed.id));
     }
+    fn is_timed(&self) -> bool {
+        true
+    }
+
     fn next_deadline(&self, _: Now) -> Option<Duration> {
         let ends = self.placed.iter().map(|(since, _)| *since + self.pause).find(|at| *at > self.passed);
         let rests = Some(self.not_before).filter(|at| *at > self.passed);

@@ -101,7 +101,7 @@ impl Cluster {
 
     /// Returns when a plugin's state changes by time alone, on the monotonic clock.
     pub fn next_plugin_deadline(&self, now: Now) -> Option<Duration> {
-        self.derived.iter().filter_map(|state| state.next_deadline(now)).min()
+        self.state_index.timed.iter().filter_map(|at| self.derived[*at].next_deadline(now)).min()
     }
 
     /// Returns the wall time up to which deadlines of plugins have been handled.

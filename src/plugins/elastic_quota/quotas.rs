@@ -400,6 +400,10 @@ impl DerivedState for Quotas {
         Touched::Nothing
     }
 
+    fn is_timed(&self) -> bool {
+        true
+    }
+
     fn next_deadline(&self, now: Now) -> Option<Duration> {
         if self.unsettled != Unsettled::Nothing {
             return Some(now.monotonic);

@@ -189,17 +189,24 @@ pub fn unit(name: &str) -> &'static str {
     }
 }
 
-/// Returns `part * 100 / whole`, truncated; `0 <= part <= whole`. Divides in floating point where that is exact,
-/// because it is several times faster: for `whole` below 2^46 the product has at most 53 bits, and a non-integer
-/// quotient of at most 100 differs from every integer by at least 1/whole, which is more than the rounding error of
-/// 2^-46. To `u32` the quotient is converted in fewer steps than to `i64`.
+/// Amounts below this are divided in floating point without an error.
+pub const EXACT: i64 = 1 << 46;
+
+/// Returns `part * 100 / whole`, truncated; `0 <= part <= whole`.
 #[inline]
 pub fn percent(part: i64, whole: i64) -> i64 {
-    if whole < 1 << 46 {
-        i64::from(((part * 100) as f64 / whole as f64) as u32)
-    } else {
-        (i128::from(part) * 100 / i128::from(whole)) as i64
+    match whole < EXACT {
+        true => percent_exact(part, whole),
+        false => (i128::from(part) * 100 / i128::from(whole)) as i64,
     }
+}
+
+/// Returns the same for a `whole` below [`EXACT`]. Division in floating point is several times faster, and exact there: the product
+/// has at most 53 bits, and a non-integer quotient of at most 100 differs from every integer by at least 1/whole, which is more
+/// than the rounding error of 2^-46. To `u32` the quotient is converted in fewer steps than to `i64`.
+#[inline(always)]
+pub fn percent_exact(part: i64, whole: i64) -> i64 {
+    i64::from(((part * 100) as f64 / whole as f64) as u32)
 }
 
 /// Splits nodes into runs on the same page. Yields each run with its page and its slice of `out`.

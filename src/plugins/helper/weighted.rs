@@ -8,19 +8,31 @@ use pellucid_framework::plugin::ColumnScore;
 use pellucid_model::NodeIdx;
 use pellucid_model::pages::PAGE;
 
-use crate::scored::{Counting, Scored, by_page, percent};
+use crate::scored::{Counting, EXACT, Scored, by_page, percent, percent_exact};
 use crate::two::{AnyTwo, CpuAndMemory, TwoColumns};
+
+/// Returns how much of a resource would be left.
+#[inline]
+pub fn left(requested: i64, allocatable: i64) -> i64 {
+    allocatable.wrapping_sub(requested).max(0)
+}
+
+/// Returns how much of a resource would be requested, at most all of it.
+#[inline]
+pub fn taken(requested: i64, allocatable: i64) -> i64 {
+    requested.min(allocatable)
+}
 
 /// Returns how much of a resource would be left, in percent (LeastAllocated).
 #[inline]
 pub fn least_allocated(requested: i64, allocatable: i64) -> i64 {
-    percent(allocatable.wrapping_sub(requested).max(0), allocatable)
+    percent(left(requested, allocatable), allocatable)
 }
 
 /// Returns how much of a resource would be requested, in percent (MostAllocated).
 #[inline]
 pub fn most_allocated(requested: i64, allocatable: i64) -> i64 {
-    percent(requested.min(allocatable), allocatable)
+    percent(taken(requested, allocatable), allocatable)
 }
 
 /// Returns the mean of a weighted sum, truncated.
@@ -43,9 +55,6 @@ pub fn weighted(
     score_of: impl Fn(i64, i64) -> i64 + Sync,
     mean: impl Fn(i64, i64) -> i64,
 ) {
-    if let Some(mean) = MeanOfTwo::of(scored, &score_of).filter(|_| zeros) {
-        return score_all(&mean, view, nodes, out);
-    }
     let finish = |sum: i64, weight: i64| if weight == 0 { 0 } else { mean(sum, weight) };
     let by = (zeros, &score_of);
     for (page, run, scores) in by_page(view, nodes, out) {
@@ -74,17 +83,35 @@ pub fn weighted(
     }
 }
 
-/// Returns the function that [`weighted`] writes for each node with zeros and truncated means, where it can be had: for two
-/// resources of weight 1, the default.
+/// Does so with the percentage that a part of a resource is of it, zeros too, and truncated means. The part is [`left`] or
+/// [`taken`].
+pub fn percentages(
+    view: View<'_>,
+    scored: &[Scored],
+    nodes: &[NodeIdx],
+    out: &mut [i64],
+    part_of: impl Fn(i64, i64) -> i64 + Send + Sync,
+) {
+    match MeanOfTwo::of(scored, &part_of) {
+        Some(mean) => score_all(&mean, view, nodes, out),
+        None => {
+            let score_of = |requested, all| percent(part_of(requested, all), all);
+            weighted(view, scored, nodes, out, true, score_of, truncated);
+        }
+    }
+}
+
+/// Returns the function that [`percentages`] writes for each node, where it can be had: for two resources of weight 1, the
+/// default.
 pub fn by_columns(
     scored: &[Scored],
-    score_of: impl Fn(i64, i64) -> i64 + Send + Sync + 'static,
+    part_of: impl Fn(i64, i64) -> i64 + Send + Sync + 'static,
 ) -> Option<Box<dyn ColumnScore>> {
-    let MeanOfTwo { two, pods, score_of } = MeanOfTwo::of(scored, score_of)?;
+    let MeanOfTwo { two, pods, part_of } = MeanOfTwo::of(scored, part_of)?;
     Some(match two.of_cpu_and_memory() {
-        Some(Counting::WithDefaults) => Box::new(MeanOfTwo { two: CpuAndMemory::<true>, pods, score_of }),
-        Some(Counting::Real) => Box::new(MeanOfTwo { two: CpuAndMemory::<false>, pods, score_of }),
-        None => Box::new(MeanOfTwo { two, pods, score_of }),
+        Some(Counting::WithDefaults) => Box::new(MeanOfTwo { two: CpuAndMemory::<true>, pods, part_of }),
+        Some(Counting::Real) => Box::new(MeanOfTwo { two: CpuAndMemory::<false>, pods, part_of }),
+        None => Box::new(MeanOfTwo { two, pods, part_of }),
     })
 }
 
@@ -95,30 +122,35 @@ pub fn score_all(of: &impl ColumnScore, view: View<'_>, nodes: &[NodeIdx], out: 
     }
 }
 
-/// The mean over two resources of weight 1. A node that offers only one of them has the score of that one.
+/// The mean percentage over two resources of weight 1. A node that offers only one of them has that of this one.
 struct MeanOfTwo<T, F> {
     two: T,
     /// What the pod requests of each.
     pods: [i64; 2],
-    score_of: F,
+    part_of: F,
 }
 
 impl<F: Fn(i64, i64) -> i64> MeanOfTwo<AnyTwo, F> {
-    fn of(scored: &[Scored], score_of: F) -> Option<Self> {
+    fn of(scored: &[Scored], part_of: F) -> Option<Self> {
         let [a, b] = scored else { return None };
         let pods = [a.pod, b.pod];
-        ([a.weight, b.weight] == [1, 1]).then_some(Self { two: AnyTwo([*a, *b]), pods, score_of })
+        ([a.weight, b.weight] == [1, 1]).then_some(Self { two: AnyTwo([*a, *b]), pods, part_of })
     }
 }
 
 impl<T, F: Fn(i64, i64) -> i64> MeanOfTwo<T, F> {
-    /// Returns the mean for a node with these allocatable and requested amounts.
+    /// Returns the part of the resource at this place with the pod, given the allocatable and the requested amount.
     #[inline(always)]
-    fn mean(&self, of_a: (i64, i64), of_b: (i64, i64)) -> i64 {
-        let score = |at: usize, (allocatable, used): (i64, i64)| {
-            // Exact, because amounts in columns have a bound.
-            (self.score_of)(used.wrapping_add(self.pods[at]), allocatable)
-        };
+    fn part(&self, at: usize, (allocatable, used): (i64, i64)) -> i64 {
+        // Exact, because amounts in columns have a bound.
+        (self.part_of)(used.wrapping_add(self.pods[at]), allocatable)
+    }
+
+    /// Returns the mean for a node that does not offer both, or very much of one.
+    #[cold]
+    #[inline(never)]
+    fn rare(&self, of_a: (i64, i64), of_b: (i64, i64)) -> i64 {
+        let score = |at: usize, of: (i64, i64)| percent(self.part(at, of), of.0);
         match (of_a.0, of_b.0) {
             (0, 0) => 0,
             (0, _) => score(1, of_b),
@@ -131,7 +163,11 @@ impl<T, F: Fn(i64, i64) -> i64> MeanOfTwo<T, F> {
 impl<T: TwoColumns, F: Fn(i64, i64) -> i64 + Send + Sync> ColumnScore for MeanOfTwo<T, F> {
     fn score(&self, page: &ColumnPage, at: usize) -> i64 {
         let [of_a, of_b] = self.two.amounts(page, at);
-        self.mean(of_a, of_b)
+        if of_a.0 == 0 || of_b.0 == 0 || (of_a.0 | of_b.0) >= EXACT {
+            return self.rare(of_a, of_b);
+        }
+        let score = |at: usize, of: (i64, i64)| percent_exact(self.part(at, of), of.0);
+        (score(0, of_a) + score(1, of_b)) >> 1
     }
 }
 

@@ -268,6 +268,10 @@ impl DerivedState for NodeLoads {
         self.set_metric(&object.name, new.and_then(CustomObject::shared), cx)
     }
 
+    fn is_timed(&self) -> bool {
+        true
+    }
+
     fn next_deadline(&self, now: Now) -> Option<std::time::Duration> {
         let Reverse((at, _)) = self.due.peek()?;
         let left = at.saturating_sub(now.wall.as_millis() as i64).max(0);

@@ -18,7 +18,9 @@ use super::node_topology::Zone;
 use super::numa_nodes::NumaNodes;
 use super::resource_spec::PodRequest;
 use pellucid_plugin_helper::scored::{Counting, ScoredResource, ScoredSet, is_scalar};
-use pellucid_plugin_helper::weighted::{self, least_allocated, most_allocated, truncated, weighted};
+use pellucid_plugin_helper::weighted::{
+    self, least_allocated, left, most_allocated, percentages, taken, truncated,
+};
 
 impl PreScore for NodeNumaResource {
     /// Whether there are NodeResourceTopologies changes the results of all nodes.
@@ -57,8 +59,8 @@ impl Score for NodeNumaResource {
         let scoring = value.downcast_ref::<Scoring>().filter(|scoring| scoring.nodes_demand_nothing)?;
         let scored = scoring.by_column.as_ref()?.all();
         match self.args.scoring.kind {
-            StrategyKind::LeastAllocated => weighted::by_columns(scored, least_allocated),
-            StrategyKind::MostAllocated => weighted::by_columns(scored, most_allocated),
+            StrategyKind::LeastAllocated => weighted::by_columns(scored, left),
+            StrategyKind::MostAllocated => weighted::by_columns(scored, taken),
         }
     }
 
@@ -133,12 +135,8 @@ impl NodeNumaResource {
     #[inline]
     fn score_columns(&self, view: View<'_>, columns: &ScoredSet, nodes: &[NodeIdx], out: &mut [i64]) {
         match self.args.scoring.kind {
-            StrategyKind::LeastAllocated => {
-                weighted(view, columns.all(), nodes, out, true, least_allocated, truncated);
-            }
-            StrategyKind::MostAllocated => {
-                weighted(view, columns.all(), nodes, out, true, most_allocated, truncated);
-            }
+            StrategyKind::LeastAllocated => percentages(view, columns.all(), nodes, out, left),
+            StrategyKind::MostAllocated => percentages(view, columns.all(), nodes, out, taken),
         }
     }
 

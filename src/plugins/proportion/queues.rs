@@ -373,6 +373,10 @@ impl DerivedState for Queues {
         }
     }
 
+    fn is_timed(&self) -> bool {
+        true
+    }
+
     fn next_deadline(&self, now: Now) -> Option<Duration> {
         (self.is_active() && !self.stale.is_empty()).then_some(now.monotonic)
     }

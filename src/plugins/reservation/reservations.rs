@@ -406,6 +406,10 @@ impl DerivedState for Reservations {
         std::mem::take(&mut self.given)
     }
 
+    fn is_timed(&self) -> bool {
+        true
+    }
+
     fn next_deadline(&self, now: Now) -> Option<Duration> {
         let at = self.deadlines.first().map(|(at, _)| {
             let wall = Duration::from_secs(u64::try_from(*at).unwrap_or(0));

@@ -12,14 +12,12 @@ use crate::attempt::scores::Recomputed;
 /// Scores that are functions of columns, and are not normalised.
 pub(crate) struct ColumnScores {
     entries: Vec<Entry>,
-    /// Their places among the raw scores of a node, one bit each.
-    places: u64,
     /// Buffer: scores of nodes, by node, then plugin.
     made: Vec<i32>,
 }
 
 struct Entry {
-    /// Place among the raw scores of a node, less than 64.
+    /// Place among the raw scores of a node.
     at: usize,
     weight: i64,
     score: Box<dyn ColumnScore>,
@@ -37,22 +35,17 @@ impl ColumnScores {
         let entry = |(at, (enabled, value)): (usize, (&Enabled, &CycleValue))| {
             let plugin = enabled.plugin.score()?;
             let is_aligned = has_hints && plugin.reads_affinity();
-            let is_one = plugin.normalize() == Normalize::Identity && !is_aligned && at < 64;
+            let is_one = plugin.normalize() == Normalize::Identity && !is_aligned;
             let score = is_one.then(|| plugin.by_columns(value)).flatten()?;
             Some(Entry { at, weight: enabled.weight, score, plugin: enabled.index })
         };
         let entries: Vec<Entry> = plugins.enumerate().filter_map(entry).collect();
-        Self {
-            places: entries.iter().fold(0, |places, entry| places | 1 << entry.at),
-            entries,
-            made: Vec::new(),
-        }
+        Self { entries, made: Vec::new() }
     }
 
-    /// Leaves these plugins out of all, and gives the others their places among the raw scores of a node.
-    pub(crate) fn others<T>(&self, all: impl Iterator<Item = T>) -> impl Iterator<Item = (usize, T)> {
-        let places = self.places;
-        all.enumerate().filter(move |(at, _)| *at >= 64 || places >> at & 1 == 0)
+    /// Whether the plugin at this place among the raw scores of a node is one of them.
+    pub(crate) fn has(&self, at: usize) -> bool {
+        self.entries.iter().any(|entry| entry.at == at)
     }
 
     /// Scores nodes. `raw` are the raw scores by slot, so many per node.

@@ -41,6 +41,7 @@ pub(crate) struct Recomputed {
 pub(crate) struct Scores {
     active: Vec<Active>,
     by_columns: ColumnScores,
+    others: Others,
     /// Whether a provider of topology hints has something to say of the pods.
     has_hints: bool,
     /// Raw scores by slot, one per active plugin; meaningless for refused nodes.
@@ -50,6 +51,13 @@ pub(crate) struct Scores {
     /// Sum of weighted scores per slot. Refused nodes do not compete.
     totals: Tournament,
     scratch: Scratch,
+}
+
+/// The plugins whose scores are not functions of columns, by index.
+struct Others {
+    all: Vec<usize>,
+    /// Those that read the pods on a node.
+    of_usage: Vec<usize>,
 }
 
 #[derive(Default)]
@@ -84,6 +92,8 @@ impl Scores {
         let active: Vec<Active> = active.collect();
         let scoring = active.iter().map(|active| (&ctx.profile.score[active.entry], &active.value));
         let by_columns = ColumnScores::of(scoring, has_hints);
+        let all: Vec<usize> = (0..active.len()).filter(|at| !by_columns.has(*at)).collect();
+        let of_usage = all.iter().copied().filter(|at| active[*at].reads >= Reads::Usage).collect();
         let most = active.iter().map(|active| active.weight.saturating_mul(MAX_SCORE));
         let most = most.fold(0, i64::saturating_add);
         let mut scores = Self {
@@ -93,6 +103,7 @@ impl Scores {
             scratch: Scratch::default(),
             active,
             by_columns,
+            others: Others { all, of_usage },
             has_hints,
         };
         scores.fill(ctx, &feasible, Reads::Node, tally);
@@ -114,7 +125,9 @@ impl Scores {
         }
         let width = self.active.len();
         self.by_columns.fill(ctx, nodes, (&mut self.raw, width), tally);
-        for (at, active) in self.by_columns.others(self.active.iter()).filter(|(_, a)| a.reads >= least) {
+        let others = if least >= Reads::Usage { &self.others.of_usage } else { &self.others.all };
+        for at in others.iter().copied() {
+            let active = &self.active[at];
             let enabled = &ctx.profile.score[active.entry];
             let Some(plugin) = enabled.plugin.score() else { continue };
             let out = &mut self.scratch.out;
@@ -190,8 +203,8 @@ impl Scores {
         by_usage.clear();
         self.by_columns.catch_up(ctx, touched, (&mut self.raw, width), deltas, tally);
         let (mut moved, mut lost) = (Moved::new(), SmallVec::<[usize; 2]>::new());
-        let others = self.by_columns.others(self.active.iter_mut());
-        for (at, active) in others.filter(|(_, active)| active.reads >= Reads::Usage) {
+        for at in self.others.of_usage.iter().copied() {
+            let active = &mut self.active[at];
             if by_usage.is_empty() {
                 by_usage.extend(touched.iter().map(|row| row.node));
             }

@@ -264,6 +264,10 @@ impl DerivedState for NodeResources {
         Touched::Nothing
     }
 
+    fn is_timed(&self) -> bool {
+        true
+    }
+
     fn next_deadline(&self, now: Now) -> Option<Duration> {
         let look = self.next_look.unwrap_or(now.monotonic + INTERVAL);
         let settled = (!self.due.is_empty()).then_some(now.monotonic + SETTLING);

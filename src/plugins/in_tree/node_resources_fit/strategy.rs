@@ -5,7 +5,7 @@ use pellucid_framework::plugin::{ColumnScore, MAX_SCORE};
 use pellucid_model::NodeIdx;
 
 use pellucid_plugin_helper::scored::{Scored, percent};
-use pellucid_plugin_helper::weighted::{self, least_allocated, most_allocated, truncated, weighted};
+use pellucid_plugin_helper::weighted::{self, left, percentages, taken, weighted};
 
 /// A point of `requestedToCapacityRatio.shape`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +43,8 @@ impl Strategy {
     /// Returns the function that [`score`](Self::score) writes for each node, where it can be had.
     pub(super) fn by_columns(&self, scored: &[Scored]) -> Option<Box<dyn ColumnScore>> {
         match self {
-            Self::LeastAllocated => weighted::by_columns(scored, least_allocated),
-            Self::MostAllocated => weighted::by_columns(scored, most_allocated),
+            Self::LeastAllocated => weighted::by_columns(scored, left),
+            Self::MostAllocated => weighted::by_columns(scored, taken),
             Self::RequestedToCapacityRatio(_) => None,
         }
     }
@@ -52,8 +52,8 @@ impl Strategy {
     /// Writes one score per node to `out`.
     pub(super) fn score(&self, view: View<'_>, scored: &[Scored], nodes: &[NodeIdx], out: &mut [i64]) {
         match self {
-            Self::LeastAllocated => weighted(view, scored, nodes, out, true, least_allocated, truncated),
-            Self::MostAllocated => weighted(view, scored, nodes, out, true, most_allocated, truncated),
+            Self::LeastAllocated => percentages(view, scored, nodes, out, left),
+            Self::MostAllocated => percentages(view, scored, nodes, out, taken),
             Self::RequestedToCapacityRatio(shape) => {
                 let by_shape = |req, alloc| on_curve(shape, utilization(req, alloc));
                 weighted(view, scored, nodes, out, false, by_shape, rounded);
