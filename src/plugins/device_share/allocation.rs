@@ -26,10 +26,38 @@ pub(super) struct Given {
     pub(super) kind: DeviceType,
     pub(super) minor: i64,
     pub(super) amounts: Amounts,
-    pub(super) id: Name,
+    pub(super) id: DeviceId,
     /// Virtual functions: minor and bus address.
     pub(super) functions: SmallVec<[(i64, Name); 1]>,
 }
+
+/// The id of a device: one among those of its node. A pod that gets the device shares the list, because the name itself lies far
+/// away.
+#[derive(Clone, Debug)]
+pub(super) struct DeviceId {
+    pub(super) among: Arc<[Name]>,
+    pub(super) at: u16,
+}
+
+impl DeviceId {
+    fn as_str(&self) -> &str {
+        self.among.get(usize::from(self.at)).map_or("", |name| name.as_str())
+    }
+}
+
+impl From<&str> for DeviceId {
+    fn from(text: &str) -> Self {
+        Self { among: [Name::from(text)].into(), at: 0 }
+    }
+}
+
+impl PartialEq for DeviceId {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for DeviceId {}
 
 /// The devices of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,9 +149,10 @@ impl Given {
         if !self.functions.is_empty() {
             text.push_str("]},");
         }
-        if !self.id.is_empty() {
+        let id = self.id.as_str();
+        if !id.is_empty() {
             text.push_str("\"id\":");
-            quote(text, &self.id);
+            quote(text, id);
             text.push(',');
         }
         text.push_str("\"minor\":");

@@ -36,8 +36,6 @@ pub(super) type Switches = u128;
 pub(super) struct Card {
     pub(super) kind: DeviceType,
     pub(super) minor: i64,
-    /// Id in the Device, kept here because every allocation has it.
-    pub(super) id: Name,
     /// What there is; nothing of a card that is not healthy or not known.
     pub(super) total: Amounts,
     pub(super) used: Amounts,
@@ -60,7 +58,6 @@ impl Card {
         Self {
             kind,
             minor,
-            id: Name::default(),
             total: Amounts::default(),
             used: Amounts::default(),
             info: None,
@@ -155,6 +152,8 @@ pub(super) struct Row {
     /// By type, then minor.
     pub(super) cards: Vec<Card>,
     pub(super) pods: Vec<PodOnCards>,
+    /// The ids of the devices, by position in the Device.
+    pub(super) ids: Arc<[Name]>,
     /// By size and score; `None` when the node has no table.
     pub(super) partitions: Option<Vec<Entry>>,
     pub(super) honors_partitions: bool,
@@ -197,6 +196,10 @@ impl Row {
         self.cards.clear();
         self.functions.clear();
         self.is_noted = false;
+        let ids = || device.iter().flat_map(|device| &device.devices).map(|info| &info.id);
+        if !ids().eq(self.ids.iter()) {
+            self.ids = ids().cloned().collect();
+        }
         let switches = device.as_deref().map(switches).unwrap_or_default();
         for (at, info) in device.iter().flat_map(|device| device.devices.iter().enumerate()) {
             self.cards.push(card(at, info, &switches));
@@ -426,7 +429,6 @@ fn card(at: usize, info: &DeviceInfo, switches: &[(i64, Name)]) -> Card {
         switches.iter().position(|(numa, pcie)| (*numa, pcie) == (topology.numa, &topology.pcie))
     });
     Card {
-        id: info.id.clone(),
         total: if info.healthy { info.resources } else { Amounts::default() },
         info: u16::try_from(at).ok(),
         healthy: info.healthy,

@@ -11,7 +11,7 @@ use pellucid_model::Name;
 use pellucid_model::selector::LabelSelector;
 use smallvec::SmallVec;
 
-use super::allocation::{Allocation, Given};
+use super::allocation::{Allocation, DeviceId, Given};
 use super::amounts::{Amounts, MEMORY, RATIO};
 use super::device::{DeviceType, VirtualFunction};
 use super::gradient::Prospect;
@@ -133,7 +133,7 @@ fn allocate_any(attempt: &Attempt<'_>) -> Result<Choices, Lack> {
 pub(super) fn allocation(row: &Row, request: &Request, choices: &Choices) -> Allocation {
     let given = |choice: &Choice| {
         let card = row.cards.get(usize::from(choice.card))?;
-        card.info?;
+        let at = card.info?;
         let function = choice.function.and_then(|(group, at)| {
             row.info(card)?.vf_groups.get(usize::from(group))?.functions.get(usize::from(at))
         });
@@ -141,7 +141,7 @@ pub(super) fn allocation(row: &Row, request: &Request, choices: &Choices) -> All
             kind: card.kind.clone(),
             minor: card.minor,
             amounts: amounts(request, card),
-            id: card.id.clone(),
+            id: DeviceId { among: row.ids.clone(), at },
             functions: function.map(|function| (function.minor, function.bus.clone())).into_iter().collect(),
         })
     };

@@ -2,7 +2,7 @@
 //!
 //! A resource that the pod does not name counts with what is used of it already, as in Koordinator.
 
-use pellucid_plugin_helper::scored::percent;
+use pellucid_plugin_helper::scored::{percent, percent_exact};
 
 use super::super::amounts::{Amounts, Resource};
 
@@ -14,6 +14,21 @@ pub(in super::super) enum Strategy {
     LeastAllocated,
     /// Those of which the most is used.
     MostAllocated,
+}
+
+impl Strategy {
+    /// Returns the mean over two totals, each with what would be taken of it, both of weight 1. Totals are above 0, nothing is below
+    /// 0, and all is below [`EXACT`](pellucid_plugin_helper::scored::EXACT).
+    #[inline(always)]
+    pub(in super::super) fn mean_of_two(self, a: (i64, i64), b: (i64, i64)) -> i64 {
+        let left = |(all, taken): (i64, i64)| percent_exact((all - taken).max(0), all);
+        let taken = |(all, taken): (i64, i64)| percent_exact(if taken > all { 0 } else { taken }, all);
+        // A shift is cheaper than a division.
+        match self {
+            Self::LeastAllocated => (left(a) + left(b)) >> 1,
+            Self::MostAllocated => (taken(a) + taken(b)) >> 1,
+        }
+    }
 }
 
 /// How cards and nodes are scored.
@@ -33,19 +48,6 @@ impl Scoring {
             let taken = used.get(resource).saturating_add(request.get(resource));
             (weight, total.get(resource), taken)
         }))
-    }
-
-    /// Returns the mean over two totals, each with what would be taken of it, both of weight 1. Totals are above 0, and nothing
-    /// is below 0.
-    #[inline(always)]
-    pub(in super::super) fn mean_of_two(&self, a: (i64, i64), b: (i64, i64)) -> i64 {
-        let left = |(all, taken): (i64, i64)| percent((all - taken).max(0), all);
-        let taken = |(all, taken): (i64, i64)| percent(if taken > all { 0 } else { taken }, all);
-        // A shift is cheaper than a division.
-        match self.strategy {
-            Strategy::LeastAllocated => (left(a) + left(b)) >> 1,
-            Strategy::MostAllocated => (taken(a) + taken(b)) >> 1,
-        }
     }
 
     /// Returns the weighted mean over what there are weights, totals, and amounts that would be taken of.

@@ -3,9 +3,10 @@
 //!
 //! Whatever this does not tell, the allocator knows.
 
+use pellucid_plugin_helper::scored::EXACT;
 use smallvec::SmallVec;
 
-use super::super::allocator::{Lack, Scoring, name};
+use super::super::allocator::{Lack, Scoring, ScoringStrategy, name};
 use super::super::amounts::{Amounts, CORE, MEMORY, RATIO, Resource};
 use super::super::device::DeviceType;
 use super::super::request::Plain;
@@ -13,9 +14,6 @@ use super::{Card, Row};
 
 /// What most GPUs have, in the order of [`Load`].
 const MAIN: [Resource; 3] = [CORE, MEMORY, RATIO];
-
-/// Amounts below this are scored without a look at whether they overflow.
-const ORDINARY: i64 = 1 << 60;
 
 /// What the GPUs of a node come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,26 +46,20 @@ impl Load {
         Self { total: of(&card.total), used: of(&card.used) }
     }
 
-    /// Returns whether there is some of all three, and so little that no sum of two overflows.
+    /// Returns whether there is some of all three, and so little that it is divided without an error.
     #[inline]
     fn is_ordinary(&self) -> bool {
-        self.total.iter().all(|total| (1..ORDINARY).contains(total))
-            && self.used.iter().all(|used| (0..ORDINARY).contains(used))
+        self.total.iter().all(|total| (1..EXACT).contains(total))
+            && self.used.iter().all(|used| (0..EXACT).contains(used))
     }
 
     /// Scores the GPU as [`Scoring::score`] does, if it has no other resources. `is_ordinary` may be false although it is.
     #[inline(always)]
     pub(in super::super) fn score(&self, scoring: &Scoring, weighed: &Weighed, is_ordinary: bool) -> i64 {
         match &weighed.pair {
-            Some([a, b]) if is_ordinary => scoring.mean_of_two(self.with(a), self.with(b)),
+            Some(pair) if is_ordinary => pair.score(self),
             _ => self.score_any(scoring, weighed),
         }
-    }
-
-    /// Returns a total, and what would be taken of it.
-    #[inline(always)]
-    fn with(&self, (slot, amount): &(usize, i64)) -> (i64, i64) {
-        (self.total[*slot], self.used[*slot] + amount)
     }
 
     /// Scores the GPU by any weights, and where sums may overflow.
@@ -159,8 +151,24 @@ impl Glance {
 pub(in super::super) struct Weighed {
     /// Slots of [`Load`], weights and amounts.
     all: SmallVec<[(usize, i64, i64); 3]>,
-    /// The same without weights, if there are two of weight 1 and of ordinary amounts. So it is by default.
-    pair: Option<[(usize, i64); 2]>,
+    pair: Option<Pair>,
+}
+
+/// The same where it is two of weight 1 and of ordinary amounts, as by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Pair {
+    /// Slots of [`Load`], and amounts.
+    of: [(usize, i64); 2],
+    strategy: ScoringStrategy,
+}
+
+impl Pair {
+    /// Scores ordinary amounts.
+    #[inline(always)]
+    fn score(&self, load: &Load) -> i64 {
+        let with = |(slot, amount): (usize, i64)| (load.total[slot], load.used[slot] + amount);
+        self.strategy.mean_of_two(with(self.of[0]), with(self.of[1]))
+    }
 }
 
 impl Weighed {
@@ -170,8 +178,8 @@ impl Weighed {
         let of = |(resource, weight): &(Resource, i64)| Some((slot(resource)?, *weight, each.get(*resource)));
         let all: SmallVec<[_; 3]> = scoring.weights.iter().filter_map(of).collect();
         let pair = match all[..] {
-            [(a, 1, of_a), (b, 1, of_b)] if [of_a, of_b].iter().all(|of| (0..ORDINARY).contains(of)) => {
-                Some([(a, of_a), (b, of_b)])
+            [(a, 1, of_a), (b, 1, of_b)] if [of_a, of_b].iter().all(|of| (0..EXACT).contains(of)) => {
+                Some(Pair { of: [(a, of_a), (b, of_b)], strategy: scoring.strategy })
             }
             _ => None,
         };
