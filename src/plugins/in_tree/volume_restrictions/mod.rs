@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use super::claims;
 use pellucid_plugin_helper::listing::{Examples, MAX_ROWS, cut};
 
+mod advice;
 mod in_use;
 mod requirements;
 
@@ -45,7 +46,7 @@ impl Plugin for VolumeRestrictions {
     fn name(&self) -> &'static str {
         NAME
     }
-    points! { pre_filter, filter, hints }
+    points! { pre_filter, filter, hints, advice }
     fn derived_states(&self) -> Vec<Box<dyn DerivedState>> {
         vec![Box::new(ClaimsInUse::default())]
     }

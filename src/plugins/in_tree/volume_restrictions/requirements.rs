@@ -31,7 +31,7 @@ pub(super) fn disk_text(disk: &Disk) -> String {
     }
 }
 
-fn uses<'a>(spec: &'a PodSpec, claim: &'a Name) -> impl Fn(&Pod) -> bool + 'a {
+pub(super) fn uses<'a>(spec: &'a PodSpec, claim: &'a Name) -> impl Fn(&Pod) -> bool + 'a {
     move |pod| {
         pod.spec.namespace == spec.namespace && claims::named(&pod.spec).any(|other| other.claim == *claim)
     }
