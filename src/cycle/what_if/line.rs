@@ -14,7 +14,7 @@ use super::simulation::{BETWEEN_STEPS, ROUND, Simulation};
 pub enum QueueEnd {
     /// Before all of them, as if the others alone had been tried in between.
     Front,
-    /// Behind all of them, and behind new ones: who was refused often backs off for longer than a new pod.
+    /// Behind all that were there before.
     Back,
 }
 
@@ -85,16 +85,14 @@ impl Simulation {
     /// Puts the requested pods in the order in which they wait in the published queue, before the first attempt. Pods
     /// that are new there come last, in the order in which they arrived.
     pub(super) fn line_up(&mut self) {
-        let is_first = self.lined_up.is_none();
+        let mut since = match self.lined_up {
+            None => self.as_published(),
+            Some(_) => self.as_they_stand(),
+        };
         let known = self.lined_up.replace(self.arrivals).unwrap_or(0);
-        let mut since = if is_first { self.as_published() } else { BTreeMap::new() };
         for (unit, queued_at) in self.new_since(known) {
             // A unit that has other pods as well waits already.
             since.entry(unit).or_insert(queued_at);
-        }
-        if !is_first {
-            self.now.monotonic += BETWEEN_STEPS;
-            since.extend(self.as_they_stand());
         }
         for (unit, queued_at) in since {
             self.scheduler.queue.requeue_since(unit, queued_at);
