@@ -192,6 +192,24 @@ impl Queue {
         self.enter_unschedulable(id, now);
     }
 
+    /// Takes back the attempts of a single pod, which is made anew: it backs off as a new one does, and not now. For simulations,
+    /// in which it keeps its unit.
+    pub fn renew(&mut self, id: UnitId) {
+        let Some(stage) = self.unit(id).filter(|unit| unit.gang.is_none()).map(|unit| unit.stage) else {
+            return;
+        };
+        let backs_off = matches!(stage, QueueStage::Backoff | QueueStage::ErrorBackoff);
+        if backs_off {
+            self.leave_stage(id);
+        }
+        if let Some(unit) = self.unit_mut(id) {
+            (unit.attempts, unit.refusals, unit.errors, unit.backoff_until) = (0, 0, 0, Duration::ZERO);
+        }
+        if backs_off {
+            self.enter_active(id);
+        }
+    }
+
     /// Moves a unit within its stage after its order key changed.
     pub(super) fn put_in_order(&mut self, id: UnitId, until: Duration, before: &OrderKey, now: &OrderKey) {
         for set in [&mut self.active, &mut self.paused] {

@@ -105,6 +105,23 @@ fn a_refused_unit_waits_for_its_event_and_then_for_its_backoff() {
 }
 
 #[test]
+fn a_pod_that_is_made_anew_does_not_back_off() {
+    let mut queue = Queue::default();
+    let id = taken(&mut queue, unit(1, 0));
+    refuse(&mut queue, id, 3, Duration::ZERO);
+    queue.renew(id);
+    assert_eq!(queue.counts().unschedulable, 1, "it waits on");
+    queue.activate(id, Duration::ZERO);
+    assert_eq!(queue.pop(), Some(id));
+    assert_eq!(queue.unit(id).map(|unit| unit.attempts), Some(1));
+    queue.fail(id, Duration::ZERO);
+    queue.renew(id);
+    assert_eq!((queue.counts().error_backoff, queue.counts().active), (0, 1));
+    let known = queue.unit(id).expect("it is there");
+    assert_eq!((known.attempts, known.errors, known.backoff_until), (0, 0, Duration::ZERO));
+}
+
+#[test]
 fn a_unit_whose_backoff_is_over_is_active_at_once() {
     let mut queue = Queue::default();
     let id = taken(&mut queue, unit(1, 0));

@@ -159,6 +159,35 @@ fn an_owner_gets_the_room_of_a_reservation_that_is_placed_first_in_company() {
     );
 }
 
+/// Both wait for the reservation. The new pod was refused once and backs off for a second, the other one for longer.
+#[test]
+fn a_pod_that_a_controller_makes_again_gets_the_room_before_an_owner_that_was_refused_often() {
+    let mut case = cluster(json!([node("n", "4")]), json!([]));
+    let controller = json!([{
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "w", "controller": true,
+    }]);
+    let of_controller = |name: &str| {
+        let mut pod = pod(name, "web", "3");
+        pod["metadata"]["ownerReferences"] = controller.clone();
+        pod
+    };
+    assert_eq!(try_pod(&mut case, &of_controller("runs")), is_on("n"));
+    create(&mut case, reservation("r", "3", &json!({"allocateOnce": false})));
+    let owner = case.create_pod(&pod("owner", "web", "3"));
+    case.settle();
+    case.core.wait(std::time::Duration::from_secs(30));
+    let body = told(&mut case, "/apis/v1/explain/pods/default/owner/suggestions?max=3");
+    let fix = list(&body, "/fixes").iter().find(|fix| fix["edits"] == json!([{"deletePod": "default/runs"}]));
+    assert_eq!(fix.map(|fix| &fix["inCompany"]), Some(&json!("taken")), "{body:#}");
+    case.delete_pod(&PodKey::new("default", "runs"));
+    let again = case.create_pod(&of_controller("again"));
+    case.settle();
+    case.core.wait(std::time::Duration::from_secs(30));
+    case.settle();
+    let nodes = [&again, &owner].map(|key| case.pods[key]["spec"]["nodeName"].clone());
+    assert_eq!(nodes, [json!("n"), json!(null)]);
+}
+
 #[test]
 fn a_reservation_ends_in_a_simulation_too_once_its_owner_is_bound() {
     let mut case = cluster(json!([node("n", "4")]), json!([reservation("r", "3", &json!({}))]));

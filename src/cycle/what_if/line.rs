@@ -100,7 +100,7 @@ impl Simulation {
         self.scheduler.queue.flush(self.now.monotonic + ROUND);
     }
 
-    fn unit_of(&self, key: &PodKey) -> Option<(PodId, UnitId)> {
+    pub(super) fn unit_of(&self, key: &PodKey) -> Option<(PodId, UnitId)> {
         let id = self.scheduler.cluster.find_pod(key)?;
         Some((id, self.scheduler.queue.unit_of(id)?))
     }

@@ -183,6 +183,9 @@ impl Simulation {
             self.scheduler.apply(input, self.now);
             if let Some(key) = pending {
                 self.ask(&key);
+                if let Some((_, unit)) = self.unit_of(&key).filter(|_| anew) {
+                    self.scheduler.queue.renew(unit);
+                }
             }
         }
         Ok(())
@@ -288,15 +291,16 @@ impl Simulation {
     fn plan_until_still(&mut self, evict: bool) {
         let mut still = 0;
         while still < 2 && !self.truncated {
+            let before = self.steps.len();
             let placed = self.step_all();
             let gone = self.settle(evict);
             let told = self.announce();
-            still = if placed || gone || told { 0 } else { still + 1 };
-            if gone && self.scheduler.queue.counts().active > 0 {
-                // Preemptors are tried as soon as their victims are gone, and others when their backoff is over.
-                continue;
+            // Preemptors are tried as soon as their victims are gone, and others in the order in which their backoffs end.
+            let goes_on = self.steps.len() > before && self.scheduler.queue.can_pop();
+            still = if placed || gone || told || goes_on { 0 } else { still + 1 };
+            if !goes_on {
+                self.scheduler.queue.flush(self.now.monotonic + ROUND);
             }
-            self.scheduler.queue.flush(self.now.monotonic + ROUND);
         }
     }
 
