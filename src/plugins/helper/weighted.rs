@@ -189,3 +189,55 @@ fn add(
         *weight += resource.weight;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pellucid_cluster::columns::MOST;
+
+    use super::*;
+
+    /// The amounts of one node.
+    #[derive(Clone, Copy)]
+    struct Known([(i64, i64); 2]);
+
+    impl TwoColumns for Known {
+        fn amounts(&self, _page: &ColumnPage, _at: usize) -> [(i64, i64); 2] {
+            self.0
+        }
+    }
+
+    /// Returns the mean over the resources that there are, without rounding in between.
+    fn want(all: [(i64, i64); 2], pods: [i64; 2], part_of: impl Fn(i128, i128) -> i128) -> i64 {
+        let there = all.iter().zip(pods).filter(|((allocatable, _), _)| *allocatable > 0);
+        let percentages: Vec<i128> = there
+            .map(|((allocatable, used), pod)| {
+                let (allocatable, requested) =
+                    (i128::from(*allocatable), i128::from(*used) + i128::from(pod));
+                part_of(requested, allocatable) * 100 / allocatable
+            })
+            .collect();
+        (percentages.iter().sum::<i128>() / (percentages.len().max(1) as i128)) as i64
+    }
+
+    #[test]
+    fn a_mean_of_two_is_that_of_both_percentages_however_large() {
+        let totals = [0, 1, 3, 100, 4000, 8 << 30, EXACT - 1, EXACT, MOST];
+        let of = |total: i64| [0, total / 3, total - total / 100, total].map(|used| (total, used));
+        let pages = ColumnPage::default();
+        let nodes = || totals.into_iter().flat_map(of);
+        for (a, b) in nodes().flat_map(|a| nodes().map(move |b| (a, b))) {
+            for pods in [[0, 0], [1, 250 << 20], [100, 0], [MOST, 7]] {
+                let two = Known([a, b]);
+                let least = MeanOfTwo { two, pods, part_of: left }.score(&pages, 0);
+                let most = MeanOfTwo { two, pods, part_of: taken }.score(&pages, 0);
+                let by_left = |requested: i128, all: i128| (all - requested).max(0);
+                assert_eq!(least, want([a, b], pods, by_left), "{a:?} {b:?} {pods:?}");
+                assert_eq!(
+                    most,
+                    want([a, b], pods, |requested, all| requested.min(all)),
+                    "{a:?} {b:?} {pods:?}"
+                );
+            }
+        }
+    }
+}
