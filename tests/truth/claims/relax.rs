@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::made::{card, topology};
-use crate::model::{allocatable, amount, requests};
+use crate::model::{allocatable, amount, free, requests};
 use crate::objects::{Objects, list, text};
 
 const RESERVATION_AFFINITY: &str = "scheduling.koordinator.sh/reservation-affinity";
@@ -159,10 +159,12 @@ impl Lacking<'_> {
         Some(())
     }
 
-    /// Has the node offer more, by what the pod requests.
+    /// Has the node offer more, by what the pod requests and by what the node has too little of without it: pods that ignore
+    /// reservations stand in their room.
     fn offer_more(&self, objects: &mut Objects, resource: &str, times: i64) -> Option<()> {
         let own = requests(objects.pod(self.key)).get(resource).copied()?;
-        let offered = allocatable(objects.node(self.node), resource) + own * times;
+        let lacking = free(objects, self.node, resource).min(0);
+        let offered = allocatable(objects.node(self.node), resource) - lacking + own * times;
         objects.change_node(self.node, |json| {
             json["status"]["allocatable"][resource] = with_unit(resource, offered).into();
         });
