@@ -35,7 +35,7 @@ pub(super) enum InCompany {
     Taken(Vec<PodKey>),
     /// It was not tried, a pod comes back in a way that is not known or under another name, or it depends on how fast the
     /// parts follow each other, on who is tried in between, on when pods leave that are being deleted, or on when gangs that
-    /// wait give up their places.
+    /// wait give up their places; or the member has its place in the end, and the gang no quorum.
     Unknown,
 }
 
@@ -179,6 +179,10 @@ impl<'s> Company<'s> {
                 return InCompany::Unknown;
             }
             return InCompany::Holds(self.place_of(&simulation));
+        }
+        if self.member.is_some_and(|member| simulation.is_placed(member)) {
+            // It keeps its place, although another one of the quorum was evicted.
+            return InCompany::Unknown;
         }
         if simulation.is_waiting() {
             match self.outlasting(&simulation, steps, when) {
