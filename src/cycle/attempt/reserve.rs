@@ -14,9 +14,14 @@ use smallvec::{SmallVec, smallvec};
 use crate::attempt::chain::Prepared;
 use crate::attempt::overrides;
 
-/// What PreFilter of plugins prepared for the pods of one shape, by the plugin's index in the profile.
+/// What Reserve is told of the pods of one shape.
 #[derive(Clone, Default)]
-pub(crate) struct ForReserve(SmallVec<[(usize, CycleValue); 1]>);
+pub(crate) struct ForReserve {
+    /// What PreFilter of plugins prepared, by the plugin's index in the profile.
+    values: SmallVec<[(usize, CycleValue); 1]>,
+    /// Whether all plugins hold nothing for the pods.
+    is_idle: bool,
+}
 
 impl ForReserve {
     /// Picks the values of the plugins that may hold something, among those whose PreFilter is kept.
@@ -26,11 +31,14 @@ impl ForReserve {
             let found = prepared.values.iter().find(|(at, _)| profile.filter[*at].index == enabled.index);
             found.map(|(_, value)| (enabled.index, value.clone()))
         };
-        Self(profile.reserve.iter().filter_map(value).collect())
+        Self {
+            values: profile.reserve.iter().filter_map(value).collect(),
+            is_idle: profile.reserve.iter().all(|enabled| idle.has(enabled)),
+        }
     }
 
     fn of_plugin(&self, enabled: &Enabled) -> Option<&CycleValue> {
-        self.0.iter().find(|(index, _)| *index == enabled.index).map(|(_, value)| value)
+        self.values.iter().find(|(index, _)| *index == enabled.index).map(|(_, value)| value)
     }
 }
 
@@ -91,6 +99,9 @@ fn reserve_if(
     affinity: Option<NumaAffinity>,
     counts: impl Fn(&Reservation) -> bool,
 ) -> Result<(), Cause> {
+    if known.prepared.is_idle {
+        return Ok(());
+    }
     let (mut refused, mut first) = (Absent::new(), None);
     let ignored = overrides::ignored(cluster, profile, known.idle, pod.1, node);
     loop {

@@ -132,6 +132,10 @@ impl Filter for VolumeBinding {
 }
 
 impl Reserve for VolumeBinding {
+    fn may_hold(&self, _view: View<'_>, spec: &PodSpec) -> bool {
+        !spec.volumes.claims.is_empty()
+    }
+
     fn reserve(&self, view: View<'_>, pod: &Pod, node: NodeIdx) -> Result<Option<Reservation>, Cause> {
         if pod.spec.volumes.claims.is_empty() {
             return Ok(None);
