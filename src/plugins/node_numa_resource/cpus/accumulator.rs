@@ -223,7 +223,7 @@ impl<'a> Pick<'a> {
             for respects in [true, false] {
                 let free = self.apart(false, respects);
                 let whole = self.topology.whole_cores(&free);
-                if let Some(cpus) = self.best_node(&whole, &free, |cpus| cpus.len()) {
+                if let Some(cpus) = self.best_node(&whole, &free, |_, len| len) {
                     self.take_cores(&cpus, self.need);
                     return true;
                 }
@@ -242,16 +242,21 @@ impl<'a> Pick<'a> {
         false
     }
 
-    /// Returns the CPUs of `cpus` in the NUMA node to take them from: it has enough of them, as `count` counts, then goes
-    /// by their number, by the free CPUs of its socket, and by id.
-    fn best_node(&self, cpus: &CpuSet, free: &CpuSet, count: impl Fn(&CpuSet) -> usize) -> Option<CpuSet> {
+    /// Returns the CPUs of `cpus` in the NUMA node to take them from: it has enough of them, as `count` counts by the node and
+    /// their number there, then goes by that number, by the free CPUs of its socket, and by id.
+    fn best_node(
+        &self,
+        cpus: &CpuSet,
+        free: &CpuSet,
+        count: impl Fn(&Domain, usize) -> usize,
+    ) -> Option<CpuSet> {
         let of_socket = |node: &Domain| {
             let socket = self.topology.sockets.get(usize::from(node.socket));
             socket.map_or(0, |socket| socket.cpus.count_in(free))
         };
         let counted = self.topology.nodes.iter().filter_map(|node| {
-            let own = node.cpus.and(cpus);
-            (count(&own) >= self.need).then(|| (self.by_free(own.len()), node))
+            let len = node.cpus.count_in(cpus);
+            (count(node, len) >= self.need).then(|| (self.by_free(len), node))
         });
         let by_socket = |a: &Domain, b: &Domain| {
             let is_same = a.socket == b.socket;
@@ -292,7 +297,9 @@ impl<'a> Pick<'a> {
         if self.need <= self.topology.cpus_per_node {
             for respects in [true, false] {
                 let free = self.apart(respects, respects);
-                let count = |cpus: &CpuSet| if respects { self.n_cores(cpus) } else { cpus.len() };
+                let count = |node: &Domain, len: usize| {
+                    if respects { self.n_cores(&node.cpus.and(&free)) } else { len }
+                };
                 if let Some(cpus) = self.best_node(&free, &free, count) {
                     self.take_first(&self.spread(&self.by_cpu(&cpus)));
                     return true;

@@ -117,35 +117,17 @@ impl CpuSet {
         self.with(other, self.end, |own, other| own & !other)
     }
 
-    /// Returns the set with each id less by some number; ids that would be negative are left out.
+    /// Adds the ids of one word, each greater by some number; ids beyond [`MAX_CPUS`] are left out.
     #[inline]
-    pub fn shifted_down(&self, by: usize) -> Self {
-        let mut made = Self { end: self.end.saturating_sub(by / 64), ..Self::default() };
-        for (at, word) in self.words() {
-            let Some(to) = at.checked_sub(by / 64) else { continue };
-            made.words[to] |= word >> (by % 64);
-            if let Some(lower) = to.checked_sub(1) {
-                // In two steps, as a shift by all 64 bits is none.
-                made.words[lower] |= word << 1 << (63 - by % 64);
+    pub(super) fn add_word_up(&mut self, at: usize, by: usize, word: u64) {
+        let lower = at + by / 64;
+        // In two steps, as a shift by all 64 bits is none.
+        for (to, part) in [(lower, word << (by % 64)), (lower + 1, word >> 1 >> (63 - by % 64))] {
+            if let Some(own) = self.words.get_mut(to).filter(|_| part != 0) {
+                *own |= part;
+                self.end = self.end.max(to + 1);
             }
         }
-        made
-    }
-
-    /// Returns the set with each id greater by some number; ids beyond [`MAX_CPUS`] are left out.
-    #[inline]
-    pub fn shifted_up(&self, by: usize) -> Self {
-        let mut made = Self { end: WORDS.min(self.end + by / 64 + 1), ..Self::default() };
-        for (at, word) in self.words() {
-            let (lower, upper) = (at + by / 64, at + by / 64 + 1);
-            if let Some(to) = made.words.get_mut(lower) {
-                *to |= word << (by % 64);
-            }
-            if let Some(to) = made.words.get_mut(upper) {
-                *to |= word >> 1 >> (63 - by % 64);
-            }
-        }
-        made
     }
 
     /// Returns one word of the set with each id less by some number.
@@ -315,6 +297,12 @@ mod tests {
         }
     }
 
+    fn up_by(set: &CpuSet, by: usize) -> CpuSet {
+        let mut made = CpuSet::default();
+        set.words().for_each(|(at, word)| made.add_word_up(at, by, word));
+        made
+    }
+
     #[test]
     fn operations_are_those_of_sets() {
         let (a, b) = (CpuSet::of([0, 1, 64, 1023]), CpuSet::of([1, 64, 65]));
@@ -324,13 +312,15 @@ mod tests {
         assert_eq!(a.without(&b).iter().collect::<Vec<_>>(), [0, 1023]);
         for by in [0, 1, 63, 64, 65, 200, 1023] {
             let (down, up) = (a.iter().filter_map(|id| id.checked_sub(by)), a.iter().map(|id| id + by));
-            assert_eq!((a.shifted_down(by), a.shifted_up(by)), (CpuSet::of(down), CpuSet::of(up)), "{by}");
+            let words: Vec<u64> = (0..WORDS).map(|at| a.word_down(at, by)).collect();
+            assert_eq!(words, CpuSet::of(down).words, "{by}");
+            assert_eq!(up_by(&a, by), CpuSet::of(up), "{by}");
         }
         assert_eq!((a.count_in(&b), a.count_in(&a), b.count_in(&CpuSet::default())), (2, 4, 0));
         // What is joined ends where its last word may be.
         let (low, high) = (a.and(&CpuSet::of(0..64)), a.without(&CpuSet::of(0..64)));
         assert_eq!((low, low.or(&high), high.and(&low)), (CpuSet::of([0, 1]), a, CpuSet::default()));
-        assert_eq!(low.shifted_up(1000).iter().collect::<Vec<_>>(), [1000, 1001]);
+        assert_eq!(up_by(&low, 1000).iter().collect::<Vec<_>>(), [1000, 1001]);
         for set in [a, b, low, high, CpuSet::default(), CpuSet::of([255]), CpuSet::of([256])] {
             let kept = KeptCpus::from(set);
             assert_eq!((kept.get(), kept.len(), kept.is_empty()), (set, set.len(), set.is_empty()), "{set}");

@@ -206,9 +206,13 @@ impl CpuTopology {
     pub fn whole_cores(&self, free: &CpuSet) -> CpuSet {
         let threads = self.cpus_per_core;
         if let Some(stride) = self.stride {
-            let firsts = (1..threads)
-                .fold(self.firsts.and(free), |whole, thread| whole.and(&free.shifted_down(thread * stride)));
-            return (1..threads).fold(firsts, |all, thread| all.or(&firsts.shifted_up(thread * stride)));
+            let mut all = CpuSet::default();
+            for (at, firsts) in self.firsts.words() {
+                let is_whole = |set: u64, thread: usize| set & free.word_down(at, thread * stride);
+                let whole = (0..threads).fold(firsts, is_whole);
+                (0..threads).for_each(|thread| all.add_word_up(at, thread * stride, whole));
+            }
+            return all;
         }
         let counts = self.per_core(free);
         let is_whole =
@@ -219,10 +223,13 @@ impl CpuTopology {
     /// Returns the first CPU of each core that has one in a set.
     pub fn one_of_each_core(&self, free: &CpuSet) -> CpuSet {
         if let Some(stride) = self.stride {
-            let (mut seen, mut all) = (CpuSet::default(), CpuSet::default());
-            for by in (0..self.cpus_per_core).map(|thread| thread * stride) {
-                let new = free.shifted_down(by).and(&self.firsts).without(&seen);
-                (seen, all) = (seen.or(&new), all.or(&new.shifted_up(by)));
+            let mut all = CpuSet::default();
+            for (at, mut left) in self.firsts.words() {
+                for by in (0..self.cpus_per_core).map(|thread| thread * stride) {
+                    let new = free.word_down(at, by) & left;
+                    left &= !new;
+                    all.add_word_up(at, by, new);
+                }
             }
             return all;
         }
