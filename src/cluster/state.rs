@@ -434,8 +434,8 @@ impl Cluster {
     /// Keeps the changes of an overlay, and ends it.
     #[inline]
     pub fn commit(&mut self, overlay: Overlay) {
-        for node in self.undo.commit(overlay) {
-            self.free_ghost(node);
+        if self.undo.commit(overlay) {
+            self.undo.take_left().into_iter().for_each(|node| self.free_ghost(node));
         }
     }
 

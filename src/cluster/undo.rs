@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_model::{NodeIdx, PodId};
-use smallvec::SmallVec;
 
 use crate::given::Given;
 use crate::hold::Hold;
@@ -74,12 +73,21 @@ impl UndoLog {
         Overlay { at: self.entries.len() }
     }
 
-    /// Ends an overlay. Returns the nodes that lost pods if it was the outermost overlay, else none.
-    pub(super) fn commit(&mut self, _overlay: Overlay) -> SmallVec<[NodeIdx; 4]> {
+    /// Ends an overlay. Returns whether it was the outermost one, and nodes lost pods: [`Self::take_left`] names them.
+    pub(super) fn commit(&mut self, _overlay: Overlay) -> bool {
         self.open -= 1;
         if self.open > 0 {
-            return SmallVec::new();
+            return false;
         }
+        let is_any_left = self.entries.iter().any(|entry| matches!(entry, Undo::Place { .. }));
+        if !is_any_left {
+            self.entries.clear();
+        }
+        is_any_left
+    }
+
+    /// Returns the nodes that lost pods in overlays that have ended.
+    pub(super) fn take_left(&mut self) -> Vec<NodeIdx> {
         let left = |entry: Undo| if let Undo::Place { node, .. } = entry { Some(node) } else { None };
         self.entries.drain(..).filter_map(left).collect()
     }
