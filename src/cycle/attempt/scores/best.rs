@@ -71,14 +71,16 @@ impl Tournament {
         self.slots[node.index()] = total.map_or(0, |total| self.rank(total, tie));
     }
 
-    /// Adds to the totals of all slots that compete what a function gives for a slot.
-    #[inline]
-    pub(crate) fn add_to_all(&mut self, delta_of: impl Fn(usize) -> i64) {
+    /// Adds to the totals of all slots that compete what a function gives for a slot's raw scores. `raw` are those by slot, `width`
+    /// per slot.
+    #[inline(always)]
+    pub(crate) fn add_to_all(&mut self, raw: &[i32], width: usize, delta_of: impl Fn(&[i32]) -> i64) {
         let tie_bits = self.tie_bits;
-        for (at, (slots, pool)) in self.slots.chunks_mut(POOL).zip(&mut self.pools).enumerate() {
+        let raws = raw.chunks(POOL * width);
+        for ((slots, pool), raws) in self.slots.chunks_mut(POOL).zip(&mut self.pools).zip(raws) {
             let mut first = 0;
-            for (slot, rank) in (at * POOL..).zip(slots) {
-                let added = rank.wrapping_add((delta_of(slot) as u64) << tie_bits);
+            for (rank, raws) in slots.iter_mut().zip(raws.chunks_exact(width)) {
+                let added = rank.wrapping_add((delta_of(raws) as u64) << tie_bits);
                 *rank = if *rank == 0 { 0 } else { added };
                 first = first.max(*rank);
             }
@@ -226,7 +228,8 @@ mod tests {
             }
             if round % 500 == 0 {
                 let down = |total: &Option<i64>| total.map_or(7, |total| -(total / 2));
-                kept.add_to_all(|slot| down(&totals[slot]));
+                let raw: Vec<i32> = (0..SLOTS as i32).flat_map(|slot| [0, slot]).collect();
+                kept.add_to_all(&raw, 2, |raws| down(&totals[raws[1] as usize]));
                 totals.iter_mut().flatten().for_each(|total| *total -= *total / 2);
             }
             assert_eq!(kept.total(node), totals[slot]);

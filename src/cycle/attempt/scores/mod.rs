@@ -300,10 +300,13 @@ impl Scores {
         for row in touched {
             self.totals.set_unranked(ctx.view, row.node, None);
         }
-        for (at, was) in moved {
-            let difference = Difference::new(self.active[*at].weighing(), *was, self.greatest[*at].raw);
+        for (at, was) in moved.iter().copied() {
+            let difference = Difference::new(self.active[at].weighing(), was, self.greatest[at].raw);
             let (raw, width) = (&self.raw[..], self.active.len());
-            self.totals.add_to_all(|slot| difference.of(raw[slot * width + at]));
+            match difference.has_table() {
+                true => self.totals.add_to_all(raw, width, |raws| difference.in_table(raws[at])),
+                false => self.totals.add_to_all(raw, width, |raws| difference.of(raws[at])),
+            }
         }
         for row in touched.iter().filter(|row| mask[row.node.index()].is_feasible()) {
             let total = self.total_of(row.node);

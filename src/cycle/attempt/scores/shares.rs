@@ -2,10 +2,9 @@
 //! many nodes have the same, and looking one up is cheaper than a division.
 
 use pellucid_framework::plugin::Normalize;
-use smallvec::SmallVec;
 
-/// Most raw scores are up to this.
-const MOST: i32 = 100;
+/// Most raw scores are up to this, of which the binary digits are all 1.
+const MOST: i32 = 127;
 
 /// How raw scores are normalised, and the weight.
 pub(crate) type Weighing = (Normalize, i64);
@@ -50,13 +49,16 @@ impl Shares {
 pub(crate) struct Difference {
     by: Weighing,
     greatest: [i32; 2],
-    known: SmallVec<[i64; 101]>,
+    /// By raw score, up to the lesser of the greatest ones.
+    known: [i64; MOST as usize + 1],
 }
 
 impl Difference {
     pub(crate) fn new(by: Weighing, was: i32, is: i32) -> Self {
-        let mut made = Self { by, greatest: [was, is], known: SmallVec::new() };
-        made.known = (0..=was.min(is).min(MOST)).map(|raw| made.compute(raw)).collect();
+        let mut made = Self { by, greatest: [was, is], known: [0; _] };
+        for raw in 0..=was.min(is).min(MOST) {
+            made.known[raw as usize] = made.compute(raw);
+        }
         made
     }
 
@@ -65,9 +67,21 @@ impl Difference {
         is - was
     }
 
+    /// Returns the difference of a raw score that is not negative, and not above either greatest one.
     #[inline]
     pub(crate) fn of(&self, raw: i32) -> i64 {
-        find(&self.known, raw).unwrap_or_else(|| self.compute(raw))
+        if raw <= MOST { self.in_table(raw) } else { self.compute(raw) }
+    }
+
+    /// Returns whether no such raw score is above [`MOST`].
+    pub(crate) fn has_table(&self) -> bool {
+        self.greatest[0].min(self.greatest[1]) <= MOST
+    }
+
+    /// Returns the difference of such a raw score up to [`MOST`]. It means nothing for others.
+    #[inline(always)]
+    pub(crate) fn in_table(&self, raw: i32) -> i64 {
+        self.known[(raw & MOST) as usize]
     }
 }
 
@@ -78,12 +92,14 @@ mod tests {
     #[test]
     fn a_difference_is_that_of_the_weighted_scores() {
         for normalize in [Normalize::Proportional, Normalize::ProportionalReversed] {
-            for (was, is) in [(98, 97), (0, 40), (40, 0), (7, 100), (1_000, 999), (-5, 12)] {
+            for (was, is) in [(98, 97), (0, 40), (40, 0), (127, 128), (128, 127), (1_000, 999)] {
                 let difference = Difference::new((normalize, 3), was, is);
-                for raw in -10..=1_000 {
-                    let expected = share((normalize, 3), raw, is) - share((normalize, 3), raw, was);
-                    assert_eq!(difference.of(raw), expected, "{normalize:?}: {raw} of {was}, then of {is}");
-                }
+                let raws: Vec<i32> = (0..=was.min(is)).collect();
+                let of = |raw: &i32| share((normalize, 3), *raw, is) - share((normalize, 3), *raw, was);
+                let expected: Vec<i64> = raws.iter().map(of).collect();
+                let found: Vec<i64> = raws.iter().map(|raw| difference.of(*raw)).collect();
+                assert_eq!(found, expected, "{normalize:?}: of {was}, then of {is}");
+                assert_eq!(difference.has_table(), was.min(is) <= MOST);
             }
         }
     }
