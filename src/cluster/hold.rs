@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pellucid_model::effect::{BindingMarks, DueMarks};
+use pellucid_model::pages::AnyInPage;
 use pellucid_model::selector::Labels;
 use pellucid_model::{Name, NodeIdx, Pod, PodId};
 use smallvec::SmallVec;
@@ -30,6 +31,8 @@ pub enum Marks {
     Made(Arc<BindingMarks>),
     /// What the function makes of the plugin's value, once it is asked for.
     Of(fn(&HoldValue) -> BindingMarks),
+    /// What the function makes of the plugin's value, and of something else as it was at Reserve.
+    With(fn(&HoldValue, &AnyInPage) -> BindingMarks, AnyInPage),
 }
 
 impl From<BindingMarks> for Marks {
@@ -44,6 +47,7 @@ impl Marks {
         match self {
             Self::Made(marks) => marks.clone(),
             Self::Of(make) => Arc::new(make(what)),
+            Self::With(make, beside) => Arc::new(make(what, beside)),
         }
     }
 }

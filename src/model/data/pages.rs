@@ -3,6 +3,7 @@
 //! Cloning costs one reference count per page and writing copies at most one page, so publishing a snapshot costs only
 //! what changed. Not a general container: whoever owns the numbering reuses the slots.
 
+use std::any::Any;
 use std::sync::Arc;
 
 /// Elements per page. Equal to the bits of a mask word, so page `p` corresponds to word `p` of a node mask.
@@ -14,6 +15,27 @@ pub const PAGE: usize = 64;
 pub struct InPage<T> {
     page: Arc<[T; PAGE]>,
     at: usize,
+}
+
+/// An element and the page that it lies in, of a type that only its owner knows.
+#[derive(Clone, Debug)]
+pub struct AnyInPage {
+    page: Arc<dyn Any + Send + Sync>,
+    at: usize,
+}
+
+impl AnyInPage {
+    /// Returns the element, if it is of this type.
+    pub fn get<T: 'static>(&self) -> Option<&T> {
+        self.page.downcast_ref::<[T; PAGE]>()?.get(self.at)
+    }
+}
+
+impl<T: Send + Sync + 'static> InPage<T> {
+    /// Returns the same for somebody who does not know the type.
+    pub fn erased(self) -> AnyInPage {
+        AnyInPage { page: self.page, at: self.at }
+    }
 }
 
 impl<T: std::fmt::Display> std::fmt::Display for InPage<T> {

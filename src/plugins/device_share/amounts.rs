@@ -111,6 +111,19 @@ impl Amounts {
         made
     }
 
+    /// Makes amounts of the first resources. `named` has a bit for each that is named.
+    pub(super) fn first<const N: usize>(named: u8, first: [i64; N]) -> Self {
+        let mut made = Self { named, ..Self::default() };
+        made.of[..N].copy_from_slice(&first);
+        made
+    }
+
+    /// Returns which resources are named, a bit for each.
+    #[inline]
+    pub(super) fn named(&self) -> u8 {
+        self.named
+    }
+
     /// Returns the amount of a resource, 0 when it is not named.
     #[inline]
     pub(super) fn get(&self, resource: Resource) -> i64 {
@@ -171,15 +184,6 @@ impl Amounts {
         self.named |= total.named;
         for at in total.slots() {
             self.of[at] = self.of[at].saturating_add(taken(total.of[at], used.of[at]));
-        }
-    }
-
-    /// Exchanges what is taken of a total, which is part of these amounts, for what is taken now. Nothing may have saturated.
-    #[inline]
-    pub(super) fn exchange_taken(&mut self, total: &Self, before: &Self, now: &Self) {
-        for at in total.slots() {
-            let taken = |used: &Self| taken(total.of[at], used.of[at]);
-            self.of[at] += taken(now) - taken(before);
         }
     }
 

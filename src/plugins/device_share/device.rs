@@ -228,6 +228,12 @@ impl Device {
         Ok(())
     }
 
+    /// Returns the device of a type with a minor.
+    pub(super) fn find(&self, kind: &DeviceType, minor: i64) -> Option<&DeviceInfo> {
+        let at = self.devices.binary_search_by(|info| (&info.kind, info.minor).cmp(&(kind, minor))).ok()?;
+        self.devices.get(at)
+    }
+
     /// Writes the manifest that [`Self::read`] reads alike.
     pub fn manifest(&self) -> Value {
         serde_json::from_str(&self.source).unwrap_or_default()

@@ -18,7 +18,7 @@ use super::fragmentation;
 use super::node_devices::NodeDevices;
 use super::node_resource;
 use super::problems;
-use super::row::{Card, Row};
+use super::row::{Card, CardInUse, Row};
 use pellucid_plugin_helper::listing::{MAX_ROWS, node_of};
 
 /// Quantities by resource name.
@@ -118,11 +118,11 @@ fn others<'a>(row: &'a Row, card: &Card) -> &'a [(Name, i64)] {
 }
 
 /// Returns what is free of a card: nothing of what pods have of a card that has none of it.
-fn free(card: &Card) -> Amounts {
-    let unnamed = card.used.iter().filter(|(resource, _)| !card.total.has(*resource));
+fn free(card: CardInUse<'_>) -> Amounts {
+    let unnamed = card.taken.used.iter().filter(|(resource, _)| !card.total.has(*resource));
     let mut total = card.total;
     unnamed.map(|(resource, _): (Resource, i64)| resource).for_each(|resource| total.set(resource, 0));
-    total.less(&card.used)
+    total.less(&card.taken.used)
 }
 
 fn summary(view: View<'_>, node: NodeIdx, row: &Row) -> NodeDeviceSummary {
@@ -131,13 +131,15 @@ fn summary(view: View<'_>, node: NodeIdx, row: &Row) -> NodeDeviceSummary {
     let insert = |into: &mut ByDevice, card: &Card, amounts: Quantities| {
         into.entry(card.kind.to_string()).or_default().insert(card.minor.to_string(), amounts);
     };
-    for card in &row.cards {
+    for card in row.cards() {
         let free = free(card);
-        for (sums, amounts) in [(&mut total, &card.total), (&mut free_sums, &free), (&mut used, &card.used)] {
+        for (sums, amounts) in
+            [(&mut total, &card.total), (&mut free_sums, &free), (&mut used, &card.taken.used)]
+        {
             amounts.iter().for_each(|(resource, amount)| sums.add(resource.name(), amount));
         }
         let (mut has, mut left) = (quantities(&card.total), quantities(&free));
-        for (name, amount) in others(row, card) {
+        for (name, amount) in others(row, &card) {
             total.add(name, *amount);
             free_sums.add(name, *amount);
             for quantities in [&mut has, &mut left] {
@@ -145,11 +147,11 @@ fn summary(view: View<'_>, node: NodeIdx, row: &Row) -> NodeDeviceSummary {
             }
         }
         if card.info.is_some() {
-            insert(&mut made.device_total_detail, card, has);
-            insert(&mut made.device_free_detail, card, left);
+            insert(&mut made.device_total_detail, &card, has);
+            insert(&mut made.device_free_detail, &card, left);
         }
-        if card.pods > 0 {
-            insert(&mut made.device_used_detail, card, quantities(&card.used));
+        if card.taken.pods > 0 {
+            insert(&mut made.device_used_detail, &card, quantities(&card.taken.used));
         }
     }
     for pod in &row.pods {
@@ -167,8 +169,8 @@ fn summary(view: View<'_>, node: NodeIdx, row: &Row) -> NodeDeviceSummary {
     made
 }
 
-fn device_row(view: View<'_>, node: NodeIdx, row: &Row, card: &Card) -> DeviceRow {
-    let info = row.info(card);
+fn device_row(view: View<'_>, node: NodeIdx, row: &Row, card: CardInUse<'_>) -> DeviceRow {
+    let info = row.info(&card);
     let functions = info.map(|info| info.vf_groups.iter().map(|group| group.functions.len()).sum::<usize>());
     let has = |pod: &&super::row::PodOnCards| {
         pod.what.given.iter().any(|given| given.minor == card.minor && given.kind == card.kind)
@@ -194,7 +196,7 @@ fn device_row(view: View<'_>, node: NodeIdx, row: &Row, card: &Card) -> DeviceRo
         free: quantities(&free(card)),
         virtual_functions: functions
             .filter(|total| *total > 0)
-            .map(|total| VirtualFunctionCount { total, used: row.functions_used(card) }),
+            .map(|total| VirtualFunctionCount { total, used: row.functions_used(&card) }),
         pods,
         conditions: conditions.collect(),
     }
@@ -203,17 +205,17 @@ fn device_row(view: View<'_>, node: NodeIdx, row: &Row, card: &Card) -> DeviceRo
 fn of_node(view: View<'_>, node: NodeIdx) -> DevicesOfNode {
     let mut made = DevicesOfNode { node_name: view.name(node).to_string(), ..DevicesOfNode::default() };
     let Some(row) = shown(view, node) else { return made };
-    made.devices = row.cards.iter().map(|card| placed_device(view, node, row, card)).collect();
+    made.devices = row.cards().map(|card| placed_device(view, node, row, card)).collect();
     made.problems = problems::of_node(view, node, row);
     made.unknown_pods = problems::unknown_pods(view, node, row);
     made
 }
 
-fn placed_device(view: View<'_>, node: NodeIdx, row: &Row, card: &Card) -> PlacedDevice {
-    let topology = row.info(card).and_then(|info| info.topology.as_ref());
+fn placed_device(view: View<'_>, node: NodeIdx, row: &Row, card: CardInUse<'_>) -> PlacedDevice {
+    let topology = row.info(&card).and_then(|info| info.topology.as_ref());
     let named = || card.total.iter().filter(|(_, total)| *total > 0);
     let percent = |amount: i64, total: i64| amount.saturating_mul(100) / total;
-    let left = card.total.less(&card.used);
+    let left = card.free();
     let mut shares: Vec<DeviceShareOfPod> = Vec::new();
     for pod in &row.pods {
         let own = pod.what.given.iter().filter(|given| given.minor == card.minor && given.kind == card.kind);
@@ -240,7 +242,7 @@ fn read_state(cx: &ReadContext<'_>) -> Result<Value, ReadError> {
     for node in cx.view.cluster().by_name() {
         let Some(row) = shown(cx.view, *node) else { continue };
         made.nodes += usize::from(row.device.is_some());
-        for card in &row.cards {
+        for card in row.cards() {
             if made.rows.len() == MAX_ROWS {
                 made.truncated = true;
                 break;

@@ -13,7 +13,7 @@ use super::hints::Exclusive;
 use super::node_devices::NodeDevices;
 use super::reasons;
 use super::request::{Part, Request};
-use super::row::{Card, CardList, Row};
+use super::row::{CardList, Row};
 use super::{DeviceShare, NAME};
 use pellucid_plugin_helper::describing::detail;
 
@@ -235,7 +235,7 @@ impl Unfit {
 /// Returns why a device does not do, if it does not.
 pub(super) fn lacking(attempt: &Attempt<'_>, part: &Part, at: u16) -> Option<Unfit> {
     let card = attempt.card(at);
-    let info = attempt.row.info(card);
+    let info = attempt.row.info(&card);
     let selects = |labels| part.hint.selector.as_ref().is_none_or(|selector| selector.matches(labels));
     if info.is_none() {
         return Some(Unfit::Gone);
@@ -246,7 +246,7 @@ pub(super) fn lacking(attempt: &Attempt<'_>, part: &Part, at: u16) -> Option<Unf
     if !info.is_some_and(|info| selects(&info.labels)) {
         return Some(Unfit::NotSelected);
     }
-    let free = attempt.free(card);
+    let free = attempt.free(at);
     let short_of = part.each.iter().find(|(resource, amount)| *amount > free.get(*resource));
     if let Some((resource, _)) = short_of {
         return Some(Unfit::Short(resource.name()));
@@ -254,9 +254,8 @@ pub(super) fn lacking(attempt: &Attempt<'_>, part: &Part, at: u16) -> Option<Unf
     if !attempt.has_function(part, at) {
         return Some(Unfit::NoFunction);
     }
-    let is_kept =
-        |card: &Card| [Exclusive::Device, Exclusive::Pcie].iter().any(|policy| card.exclusive(*policy) > 0);
-    (part.hint.exclusive.is_some() && is_kept(card)).then_some(Unfit::Kept)
+    let is_kept = || [Exclusive::Device, Exclusive::Pcie].iter().any(|policy| card.exclusive(*policy) > 0);
+    (part.hint.exclusive.is_some() && is_kept()).then_some(Unfit::Kept)
 }
 
 /// Returns how many devices would do, and what the others lack.
@@ -329,7 +328,7 @@ fn switches(attempt: &Attempt<'_>) -> String {
 
 /// Returns the id of a device's PCIe switch.
 fn switch_of(attempt: &Attempt<'_>, at: u16) -> String {
-    let info = attempt.row.info(attempt.card(at));
+    let info = attempt.row.info(&attempt.card(at));
     info.and_then(|info| info.topology.as_ref()).map_or("none", |topology| &*topology.pcie).to_owned()
 }
 
@@ -341,13 +340,13 @@ fn partitions(attempt: &Attempt<'_>, part: &Part) -> String {
     let (mut total, mut worse, mut slow, mut missing, mut busy) = (0, 0, 0, 0, 0);
     for entry in of_size() {
         total += 1;
-        let gpus = attempt.row.gpus().iter().enumerate();
+        let gpus = attempt.row.gpus().enumerate();
         let mut own = gpus.filter(|(at, _)| *at < 64 && entry.cards >> at & 1 == 1).map(|(_, card)| card);
         match entry.is_there {
             _ if spec.is_some_and(|spec| spec.is_restricted && Some(entry.score) != least) => worse += 1,
             _ if spec.is_some_and(|spec| entry.bandwidth < spec.bandwidth) => slow += 1,
             false => missing += 1,
-            true if own.any(|card| card.pods > 0) => busy += 1,
+            true if own.any(|card| card.taken.pods > 0) => busy += 1,
             true => {}
         }
     }

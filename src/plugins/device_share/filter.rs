@@ -13,12 +13,12 @@ use pellucid_model::{NodeIdx, Now, PodSpec};
 use smallvec::SmallVec;
 
 use super::DeviceShare;
-use super::allocator::{Attempt, Lack, Terms};
+use super::allocator::{Attempt, Lack, ScoringStrategy as Strategy, Terms};
 use super::device::DeviceType;
 use super::node_devices::NodeDevices;
 use super::reasons;
 use super::request::{Part, Request};
-use super::row::{Card, Row, Sums};
+use super::row::{CardInUse, Row, Sums};
 
 /// What PreScore prepares for a pod that requests no device.
 struct NoDevices;
@@ -151,9 +151,20 @@ impl Score for DeviceShare {
         let Some(weighed) = request.weighed() else {
             return nodes.iter().zip(out).for_each(|(node, score)| *score = of_row(*node));
         };
-        for (node, score) in nodes.iter().zip(out) {
-            let at_a_glance = devices.glance(*node).and_then(|glance| glance.score(scoring, weighed));
-            *score = at_a_glance.unwrap_or_else(|| of_row(*node));
+        let any = |node| {
+            let at_a_glance = devices.glance(node).and_then(|glance| glance.score(scoring, weighed));
+            at_a_glance.unwrap_or_else(|| of_row(node))
+        };
+
+        // A strategy that the compiler knows is decided once, not for every node.
+        match weighed.pair().map(|pair| (pair, scoring.strategy)) {
+            Some((pair, Strategy::LeastAllocated)) => {
+                devices.score_pairs((pair, Strategy::LeastAllocated), nodes, out, any);
+            }
+            Some((pair, Strategy::MostAllocated)) => {
+                devices.score_pairs((pair, Strategy::MostAllocated), nodes, out, any);
+            }
+            None => nodes.iter().zip(out).for_each(|(node, score)| *score = any(*node)),
         }
     }
 
@@ -193,7 +204,7 @@ impl DeviceShare {
     /// Scores a node: the sum over the requested types of what would be used, or left, of the devices that are selected and on
     /// the agreed NUMA nodes.
     fn node_score(&self, row: &Row, request: &Request, numa: Option<NumaMask>) -> i64 {
-        let is_on = |card: &&Card| {
+        let is_on = |card: &CardInUse<'_>| {
             let has_place = |mask: NumaMask| card.numa.is_none_or(|numa| mask.contains(u32::from(numa)));
             numa.is_none_or(|mask| card.has_topology && has_place(mask))
         };
@@ -201,13 +212,14 @@ impl DeviceShare {
             let scoring = &self.args.scoring;
             let selector = part.hint.selector.as_ref();
             if part.kind == DeviceType::Gpu && selector.is_none() && numa.is_none() {
-                return scoring.score(&part.each, &row.gpu_sums.total, &row.gpu_sums.used);
+                let sums = row.gpu_sums();
+                return scoring.score(&part.each, &sums.total, &sums.used);
             }
             let mut sums = Sums::default();
-            for card in row.cards[row.of(&part.kind)].iter().filter(is_on) {
-                let info = row.info(card);
+            for card in row.cards_of(&part.kind).filter(is_on) {
+                let info = row.info(&card);
                 if selector.is_none_or(|s| info.is_some_and(|info| s.matches(&info.labels))) {
-                    sums.add(card);
+                    sums.add(&card);
                 }
             }
             scoring.score(&part.each, &sums.total, &sums.used)

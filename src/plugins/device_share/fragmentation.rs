@@ -6,33 +6,32 @@ use pellucid_framework::endpoint::{ReadContext, ReadError};
 use serde_json::{Value, json};
 
 use super::amounts::{CORE, RATIO};
-use super::device::DeviceType;
 use super::gradient::of_typical;
 use super::node_devices::NodeDevices;
-use super::row::{Card, Row};
+use super::row::{CardInUse, Row};
 use pellucid_plugin_helper::listing::MAX_ROWS;
 
 /// Sizes of requests for which room is counted, in percent of a card.
 const SIZES: [i64; 6] = [25, 50, 100, 200, 400, 800];
 
 /// Returns what is free of a card, in percent: the less of computing power and memory.
-pub(super) fn free(card: &Card) -> i64 {
-    let left = card.total.less(&card.used);
+pub(super) fn free(card: &CardInUse<'_>) -> i64 {
+    let left = card.free();
     left.get(CORE).min(left.get(RATIO)).clamp(0, 100)
 }
 
 /// Returns how many pods of a size fit on a node: each on cards of its own when it wants whole ones.
 fn room(row: &Row, size: i64) -> usize {
-    let cards = || row.cards[row.of(&DeviceType::Gpu)].iter().filter(|card| card.healthy);
+    let cards = || row.gpus().filter(|card| card.healthy);
     if size < 100 {
-        return cards().map(|card| (free(card) / size) as usize).sum();
+        return cards().map(|card| (free(&card) / size) as usize).sum();
     }
-    cards().filter(|card| card.pods == 0 && free(card) == 100).count() / (size / 100) as usize
+    cards().filter(|card| card.taken.pods == 0 && free(card) == 100).count() / (size / 100) as usize
 }
 
 pub(super) fn row_of(name: &str, row: &Row) -> FragmentationRow {
     let mut made = FragmentationRow { node_name: name.to_owned(), ..FragmentationRow::default() };
-    for card in &row.cards[row.of(&DeviceType::Gpu)] {
+    for card in row.gpus() {
         if card.info.is_none() {
             continue;
         }
@@ -41,9 +40,9 @@ pub(super) fn row_of(name: &str, row: &Row) -> FragmentationRow {
             made.unhealthy += 1;
             continue;
         }
-        let free = free(card);
+        let free = free(&card);
         made.free_percent += free;
-        match card.pods {
+        match card.taken.pods {
             0 => made.unused += 1,
             _ if free > 0 => {
                 made.shared += 1;

@@ -18,6 +18,8 @@ use pellucid_framework::plugin::{
 use pellucid_framework::topology::NumaMask;
 use pellucid_framework::{Cause, NumaAffinity, Registration, View, points};
 use pellucid_model::custom::CustomKind;
+use pellucid_model::effect::BindingMarks;
+use pellucid_model::pages::AnyInPage;
 use pellucid_model::{CustomObject, NodeIdx, Pod, PodSpec};
 use serde_json::Value;
 
@@ -187,10 +189,16 @@ impl DeviceShare {
         let prospect = self.prospect(view, (node, row), 0);
         let chosen =
             self.allocate(row, request, numa, prospect).map_err(|lack| self.cause(row, request, lack))?;
-        let what = Arc::new(allocator::allocation(row, request, &chosen));
-        let marks = |what: &HoldValue| what.downcast_ref().map(Allocation::marks).unwrap_or_default();
-        Ok(Some(Reservation { what, marks: Some(Marks::Of(marks)) }))
+        let what = allocator::allocation(row, request, &chosen);
+        let report = view.state::<NodeDevices>().and_then(|devices| devices.report(node));
+        Ok(Some(Reservation { what, marks: report.map(|report| Marks::With(marks, report.erased())) }))
     }
+}
+
+/// Returns what the Binding adds to a pod for an allocation, on a node with a Device.
+fn marks(what: &HoldValue, report: &AnyInPage) -> BindingMarks {
+    let device = report.get::<Option<Arc<Device>>>().and_then(Option::as_deref);
+    what.downcast_ref().map(|what: &Allocation| what.marks(device)).unwrap_or_default()
 }
 
 /// Takes pods by priority, and of those that enter the queue in the same window the one first that requests most GPUs,

@@ -7,14 +7,16 @@ use std::sync::Arc;
 use pellucid_cluster::HoldValue;
 use pellucid_cluster::derived::{DerivedState, HookContext, Placed, Touched};
 use pellucid_framework::View;
+use pellucid_model::pages::InPage;
 use pellucid_model::{CowMap, CustomObject, Name, Node, NodeIdx, Pages};
 
 use super::NAME;
 use super::allocation::{Allocation, DEVICE_ALLOCATED};
+use super::allocator::ScoringStrategy;
 use super::device::{Device, GPU_MODEL, GPU_VENDOR, PARTITION_POLICY, PartitionPolicy};
 use super::hints::ISOLATION_PROVIDER;
 use super::request::Request;
-use super::row::{Glance, NodeFacts, PodOnCards, Row};
+use super::row::{Glance, NodeFacts, Pair, PodOnCards, Row};
 
 /// The rows of all nodes.
 #[derive(Clone, Default)]
@@ -22,6 +24,8 @@ pub(super) struct NodeDevices {
     /// By name.
     devices: CowMap<Name, Arc<Device>>,
     nodes: Pages<OfNode>,
+    /// By node. An order to bind a pod takes the Device from here, as a user of a page of them: the Device itself lies far away.
+    reports: Pages<Option<Arc<Device>>>,
 }
 
 /// What is known of a node: its row, and of that what is asked most. Together they are a line of the processor's cache.
@@ -35,7 +39,9 @@ impl NodeDevices {
     /// Returns the row of a node that has a Device; `None` for others, whose resources are ordinary ones.
     #[inline]
     pub(super) fn row(&self, node: NodeIdx) -> Option<&Row> {
-        self.known(node).filter(|row| row.device.is_some())
+        // The row itself lies far away.
+        let of = self.nodes.get(node.index()).filter(|of| of.glance.has_device)?;
+        of.row.as_deref()
     }
 
     /// Returns the same by what a plugin may see.
@@ -50,14 +56,45 @@ impl NodeDevices {
         self.nodes.get(node.index()).map(|of| &of.glance).filter(|glance| glance.has_device)
     }
 
+    /// Scores nodes for a request of two ordinary amounts. `other` scores those whose GPUs have others.
+    #[inline(always)]
+    pub(super) fn score_pairs(
+        &self,
+        (pair, strategy): (Pair, ScoringStrategy),
+        nodes: &[NodeIdx],
+        out: &mut [i64],
+        other: impl Fn(NodeIdx) -> i64,
+    ) {
+        for (node, score) in nodes.iter().zip(out) {
+            let of = self.nodes.get(node.index());
+            let at_a_glance = of.and_then(|of| of.glance.score_pair(pair, strategy));
+            *score = at_a_glance.unwrap_or_else(|| other(*node));
+        }
+    }
+
     /// Returns what is known of a node, with or without a Device.
     pub(super) fn known(&self, node: NodeIdx) -> Option<&Row> {
         self.nodes.get(node.index())?.row.as_deref()
     }
 
+    /// Returns the Device of a node that had one, or has.
+    pub(super) fn report(&self, node: NodeIdx) -> Option<InPage<Option<Arc<Device>>>> {
+        (node.index() < self.reports.len()).then(|| self.reports.in_page(node.index()))
+    }
+
     /// Returns whether no node has a Device.
     pub(super) fn is_idle(&self) -> bool {
         self.devices.is_empty()
+    }
+
+    /// Changes what a row is made of, and makes it anew.
+    fn remake(&mut self, node: NodeIdx, change: impl FnOnce(&mut Row)) {
+        self.change(node, |row| {
+            change(row);
+            row.rebuild();
+        });
+        let device = self.known(node).and_then(|row| row.device.clone());
+        self.reports.set(node.index(), device);
     }
 
     fn change(&mut self, node: NodeIdx, change: impl FnOnce(&mut Row)) {
@@ -101,10 +138,7 @@ impl DerivedState for NodeDevices {
             return Touched::Nothing;
         }
         let device = new.and_then(|new| self.devices.get(&new.name).cloned());
-        self.change(node, |row| {
-            (row.node, row.device) = (now, device);
-            row.rebuild();
-        });
+        self.remake(node, |row| (row.node, row.device) = (now, device));
         Touched::Nothing
     }
 
@@ -126,10 +160,7 @@ impl DerivedState for NodeDevices {
         let node = cx.find_node(&object.name);
         let node = node.filter(|node| self.known(*node).is_some_and(|row| row.node.is_some()));
         if let Some(node) = node {
-            self.change(node, |row| {
-                row.device = device;
-                row.rebuild();
-            });
+            self.remake(node, |row| row.device = device);
         }
         match node {
             // Whether invalid requests are refused depends on whether there is any Device.

@@ -78,7 +78,7 @@ impl TopologyHints for DeviceShare {
 /// one set, so a set is a hint of each when it does for all. Where no device has a known place, devices come from anywhere.
 /// Fails when all NUMA nodes together would not do.
 fn hints_of(row: &Row, request: &Request) -> Result<Vec<ResourceHints>, Lack> {
-    let places = row.cards.iter().filter_map(|card| NumaMask::of(u32::from(card.numa?)));
+    let places = row.cards().filter_map(|card| NumaMask::of(u32::from(card.numa?)));
     let all = places.fold(NumaMask::default(), NumaMask::or);
     let mask = Some(all).filter(|all| !all.is_empty());
     let whole = first(row, request, mask)?;

@@ -8,7 +8,7 @@ use pellucid_model::{NodeIdx, PodId};
 
 use super::allocation::{Allocation, DEVICE_ALLOCATED};
 use super::request::Request;
-use super::row::{Card, Row};
+use super::row::{CardInUse, Row};
 
 /// Maximum number of pods that a problem names.
 const MAX_NAMED: usize = 5;
@@ -24,7 +24,7 @@ pub(super) fn of_node(view: View<'_>, node: NodeIdx, row: &Row) -> Vec<DevicePro
         problem: error.problem.clone(),
     });
     let mut all: Vec<DeviceProblem> = device.collect();
-    for card in &row.cards {
+    for card in row.cards() {
         all.extend(overcommitted(view, row, card).map(|(field, value, problem)| DeviceProblem {
             node_name: node_name(),
             pod: None,
@@ -68,8 +68,8 @@ fn pods<'a>(view: View<'a>, node: NodeIdx) -> impl Iterator<Item = (PodId, &'a P
 }
 
 /// Returns field, value and problem of a card of which pods have more than there is.
-fn overcommitted(view: View<'_>, row: &Row, card: &Card) -> Option<(String, String, String)> {
-    if card.info.is_none() || card.pods == 0 {
+fn overcommitted(view: View<'_>, row: &Row, card: CardInUse<'_>) -> Option<(String, String, String)> {
+    if card.info.is_none() || card.taken.pods == 0 {
         return None;
     }
     let field = format!("spec.devices[{} {}]", card.kind, card.minor);
@@ -92,7 +92,8 @@ fn overcommitted(view: View<'_>, row: &Row, card: &Card) -> Option<(String, Stri
             format!("the device is not healthy, and pods have it: {}", who()),
         ));
     }
-    let (resource, used) = card.used.iter().find(|(resource, used)| *used > card.total.get(*resource))?;
+    let (resource, used) =
+        card.taken.used.iter().find(|(resource, used)| *used > card.total.get(*resource))?;
     let name = resource.name();
     let (used, all) = (resource.format(used), resource.format(card.total.get(resource)));
     let problem =
@@ -121,7 +122,7 @@ fn of_pod((id, record): (PodId, &PodRecord), row: &Row) -> Vec<(String, String)>
         .map(|error| (error.value, format!("{}: {}", error.field, error.problem)))
         .collect();
     let is_there = |kind, minor| {
-        row.cards.iter().any(|card| card.info.is_some() && (&card.kind, card.minor) == (kind, minor))
+        row.cards().any(|card| card.info.is_some() && (&card.kind, card.minor) == (kind, minor))
     };
     for given in read.given.iter().filter(|given| !is_there(&given.kind, given.minor)) {
         all.push((
@@ -153,7 +154,7 @@ mod tests {
         let used = |cluster: &TestCluster| {
             let row = cluster.view().state::<NodeDevices>().and_then(|devices| devices.row(cluster.idx("a")));
             let row = row.expect("a row").clone();
-            (row.cards[0].used.get(CORE), of_node(cluster.view(), cluster.idx("a"), &row))
+            (row.card(0).taken.used.get(CORE), of_node(cluster.view(), cluster.idx("a"), &row))
         };
         for (text, core) in [(most, 60), ("{", 60), (&less, 30), (r#"{"gpu":3}"#, 30)] {
             bound(&mut cluster, "p", "a", text);

@@ -6,6 +6,7 @@
 use pellucid_model::{Name, PodSpec};
 use smallvec::SmallVec;
 
+use super::allocation::SharedAllocations;
 use super::allocator::Scoring;
 use super::amounts::{Amounts, CORE, FPGA, MEMORY, NPU_CORE, NPU_CPU, NPU_DVPP, RATIO, RDMA, Resource};
 use super::device::DeviceType;
@@ -55,6 +56,7 @@ pub(super) struct Request {
     plain: Option<Plain>,
     /// By what GPUs and nodes are scored, once the request is [prepared](Self::prepared).
     weighed: Option<Weighed>,
+    pub(super) shared: SharedAllocations,
 }
 
 /// Why a request is invalid.
@@ -187,7 +189,14 @@ impl Request {
         let is_shared = parts.iter().any(|part| part.is_shared);
         let isolation = is_shared.then(|| spec.labels.text(ISOLATION_PROVIDER)).flatten();
         let isolation = isolation.filter(|name| !name.is_empty()).map(Name::new);
-        let mut made = Self { parts, hints, isolation, plain: None, weighed: None };
+        let mut made = Self {
+            parts,
+            hints,
+            isolation,
+            plain: None,
+            weighed: None,
+            shared: SharedAllocations::default(),
+        };
         made.plain = made.as_plain();
         Ok(Some(made))
     }

@@ -1,109 +1,36 @@
 //! The cards of one node as the allocator sees them: a flat array by type and minor, with what is used of each.
 //!
 //! A row is made of a Device and of the allocations of the pods on the node. A card that only an allocation names is part
-//! of it, without anything to give. Invariant: what is used of a card is the sum of the allocations. `glance` knows what most
-//! requests ask of the GPUs without a look at the cards.
+//! of it, without anything to give. Invariant: what is used of a card is the sum of the allocations. `card` is a card as the Device
+//! describes it, with what pods have of it. `loads` has what most requests ask of the GPUs, and `glance` what they ask of the node:
+//! a decision needs no look at the cards, which lie far away.
 
 use std::sync::Arc;
 
 use pellucid_framework::View;
 use pellucid_model::{Name, PodId, PodKey};
-use pellucid_plugin_helper::scored::percent;
 use smallvec::SmallVec;
 
 use super::allocation::{Allocation, Given};
-use super::amounts::{Amounts, CORE, MEMORY, RATIO};
+use super::amounts::Amounts;
 use super::device::{Device, DeviceInfo, DeviceType, PartitionPolicy, PartitionTable, built_in_partitions};
-use super::hints::Exclusive;
 
+mod card;
 mod glance;
+mod loads;
 
-pub(super) use glance::{Glance, Sums, Weighed, turns};
-use glance::{Load, Spot};
+pub(super) use card::{Card, CardInUse};
+use card::{Taken, switches};
+use glance::Spot;
+pub(super) use glance::{Glance, Sums, turns};
+use loads::Loads;
+pub(super) use loads::{Pair, Weighed};
 
-/// Number of PCIe switches that are told apart; further ones count as one.
-const MAX_SWITCHES: usize = 127;
-/// Number of NUMA nodes that are told apart.
-const MAX_NUMA: u8 = 127;
 /// Number of GPUs that partitions may name.
 const MAX_GPUS: usize = 64;
 
 /// A set of PCIe switches of a node, by number.
 pub(super) type Switches = u128;
-
-/// A card of a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Card {
-    pub(super) kind: DeviceType,
-    pub(super) minor: i64,
-    /// What there is; nothing of a card that is not healthy or not known.
-    pub(super) total: Amounts,
-    pub(super) used: Amounts,
-    /// Position in the Device; `None` when the Device has no such card.
-    pub(super) info: Option<u16>,
-    pub(super) healthy: bool,
-    /// Number of the PCIe switch; cards without topology share the number 0.
-    pub(super) switch: u8,
-    /// Number of the NUMA node, if it is known.
-    pub(super) numa: Option<u8>,
-    pub(super) has_topology: bool,
-    /// Number of allocations on the card.
-    pub(super) pods: u16,
-    /// Allocations that do not share the device, and the switch.
-    exclusive: [u16; 2],
-}
-
-impl Card {
-    fn new(kind: DeviceType, minor: i64) -> Self {
-        Self {
-            kind,
-            minor,
-            total: Amounts::default(),
-            used: Amounts::default(),
-            info: None,
-            healthy: false,
-            switch: 0,
-            numa: None,
-            has_topology: false,
-            pods: 0,
-            exclusive: [0; 2],
-        }
-    }
-
-    /// Returns what is left of the card in percent: the least of computing power, memory and its ratio; and whether that
-    /// is not for want of memory alone.
-    pub(super) fn left(&self) -> (u8, bool) {
-        self.left_beside(&self.used)
-    }
-
-    #[inline]
-    fn left_beside(&self, used: &Amounts) -> (u8, bool) {
-        if !self.healthy || self.info.is_none() {
-            return (0, true);
-        }
-        let left = |resource| self.total.left_of(resource, used);
-        let memory = match self.total.get(MEMORY) {
-            ..=0 => 100,
-            all => percent(left(MEMORY), all),
-        };
-        let percent = left(CORE).min(left(RATIO));
-        (percent.min(memory).clamp(0, 100) as u8, percent <= memory)
-    }
-
-    /// Returns which part of the card amounts are, in percent, rounded up.
-    pub(super) fn percent(&self, amounts: &Amounts) -> u8 {
-        let memory = match self.total.get(MEMORY) {
-            ..=0 => 0,
-            all => ((i128::from(amounts.get(MEMORY)) * 100 + i128::from(all) - 1) / i128::from(all)) as i64,
-        };
-        amounts.get(CORE).max(amounts.get(RATIO)).max(memory).clamp(0, 100) as u8
-    }
-
-    /// Returns how many allocations do not share the device or the switch.
-    pub(super) fn exclusive(&self, policy: Exclusive) -> u16 {
-        self.exclusive[policy as usize]
-    }
-}
 
 /// An entry of the partition table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,10 +77,18 @@ pub(super) struct Row {
     /// `None` while there is no Node object.
     pub(super) node: Option<NodeFacts>,
     /// By type, then minor.
-    pub(super) cards: Vec<Card>,
-    pub(super) pods: Vec<PodOnCards>,
-    /// The ids of the devices, by position in the Device.
-    pub(super) ids: Arc<[Name]>,
+    cards: Vec<Card>,
+    /// What is used of each card; nothing of GPUs, where `loads` says it.
+    used: Vec<Amounts>,
+    /// Number of allocations on each card.
+    counts: SmallVec<[u16; 8]>,
+    /// Number of allocations on each card that do not share the device, and the switch.
+    exclusive: Vec<[u16; 2]>,
+    /// Number of cards that the Device names.
+    n_known: usize,
+    /// Whether the GPUs are those of the Device, and stand at their minors.
+    is_in_order: bool,
+    pub(super) pods: SmallVec<[PodOnCards; 8]>,
     /// By size and score; `None` when the node has no table.
     pub(super) partitions: Option<Vec<Entry>>,
     pub(super) honors_partitions: bool,
@@ -162,17 +97,14 @@ pub(super) struct Row {
     /// What is left of each GPU, in percent: a request for no more of its computing power and memory fits. In the order
     /// of the GPUs; 0 of those that are not healthy.
     pub(super) left: SmallVec<[u8; 16]>,
-    /// The main amounts of each GPU.
-    loads: SmallVec<[Load; 8]>,
-    /// Number of GPUs with amounts that are not ordinary.
-    extraordinary: usize,
+    /// The main amounts of the GPUs, where these are all.
+    loads: Option<Loads>,
     /// The turn of each GPU for a pod that wants one; empty where that is not known without the pod.
     turns: SmallVec<[u8; 8]>,
     /// Number of GPUs whose memory alone is what they have too little of.
-    short_of_memory: usize,
+    short_of_memory: u16,
     /// Number of GPUs that take whole requests when no pod is on them.
-    whole: usize,
-    pub(super) gpu_sums: Sums,
+    whole: u16,
     /// Whether all of this holds for the cards as they are, and can be kept in step with the allocations.
     is_noted: bool,
     n_gpus: usize,
@@ -193,22 +125,22 @@ impl Row {
     /// Computes everything anew from the Device, the Node and the allocations.
     pub(super) fn rebuild(&mut self) {
         let device = self.device.clone();
+        self.forget_left();
         self.cards.clear();
+        self.used.clear();
+        self.counts.clear();
+        self.exclusive.clear();
         self.functions.clear();
-        self.is_noted = false;
-        let ids = || device.iter().flat_map(|device| &device.devices).map(|info| &info.id);
-        if !ids().eq(self.ids.iter()) {
-            self.ids = ids().cloned().collect();
-        }
         let switches = device.as_deref().map(switches).unwrap_or_default();
         for (at, info) in device.iter().flat_map(|device| device.devices.iter().enumerate()) {
-            self.cards.push(card(at, info, &switches));
+            self.cards.push(Card::of(at, info, &switches));
         }
+        self.n_known = self.cards.len();
+        self.used.resize(self.n_known, Amounts::default());
+        self.counts.resize(self.n_known, 0);
+        self.exclusive.resize(self.n_known, [0; 2]);
         self.count_gpus();
-        let is_told_apart = |card: &Card| {
-            usize::from(card.switch) < MAX_SWITCHES && card.numa.is_none_or(|numa| numa < MAX_NUMA)
-        };
-        self.has_numbers = self.gpus().iter().all(is_told_apart);
+        self.has_numbers = self.cards[..self.n_gpus].iter().all(Card::is_told_apart);
         for pod in std::mem::take(&mut self.pods) {
             self.count(&pod.what, true);
             self.pods.push(pod);
@@ -265,25 +197,54 @@ impl Row {
         &self.spots
     }
 
-    /// Returns the GPUs.
+    /// Returns a card.
     #[inline]
-    pub(super) fn gpus(&self) -> &[Card] {
-        &self.cards[..self.n_gpus]
+    pub(super) fn card(&self, at: usize) -> CardInUse<'_> {
+        let loads = self.loads.as_ref().filter(|_| at < self.n_gpus);
+        let used = loads.map_or_else(|| self.used[at], |loads| loads.used(at));
+        CardInUse {
+            card: &self.cards[at],
+            taken: Taken { used, pods: self.counts[at], exclusive: self.exclusive[at] },
+        }
+    }
+
+    /// Iterates over the cards, by type and minor.
+    pub(super) fn cards(&self) -> impl Iterator<Item = CardInUse<'_>> {
+        (0..self.cards.len()).map(|at| self.card(at))
+    }
+
+    /// Iterates over the cards of a type.
+    pub(super) fn cards_of(&self, kind: &DeviceType) -> impl Iterator<Item = CardInUse<'_>> {
+        self.of(kind).map(|at| self.card(at))
+    }
+
+    /// Iterates over the GPUs.
+    pub(super) fn gpus(&self) -> impl ExactSizeIterator<Item = CardInUse<'_>> {
+        (0..self.n_gpus).map(|at| self.card(at))
+    }
+
+    /// Returns the memory of a GPU of the Device that stands at its minor, in bytes, if that is known without a look at the card.
+    pub(super) fn memory_in_order(&self, at: usize) -> Option<i64> {
+        self.loads.as_ref().filter(|_| self.is_in_order && at < self.n_gpus).map(|loads| loads.memory(at))
     }
 
     /// Follows a card that came for an allocation alone, or went with it: others stand elsewhere now.
     fn cards_changed(&mut self) {
         self.count_gpus();
         self.read_partitions();
-        self.is_noted = false;
     }
 
     fn count_gpus(&mut self) {
         self.n_gpus = self.cards.partition_point(|card| card.kind == DeviceType::Gpu);
         // Scopes would leave a GPU out whose place is not known.
-        let mut known = self.gpus().iter().filter(|card| card.info.is_some()).peekable();
+        let gpus = &self.cards[..self.n_gpus];
+        let mut known = gpus.iter().filter(|card| card.info.is_some()).peekable();
         self.has_gpu_topology = known.peek().is_some() && known.all(|card| card.has_topology);
-        self.spots = self.gpus().iter().map(Spot::of).collect();
+        self.spots = self.gpus().map(|card| Spot::of(&card)).collect();
+        let is_at = |(at, card): (usize, &Card)| {
+            card.info.is_some_and(|info| usize::from(info) == at) && card.minor == at as i64
+        };
+        self.is_in_order = gpus.iter().enumerate().all(is_at);
     }
 
     /// Returns the positions of the cards of a type.
@@ -327,10 +288,20 @@ impl Row {
         let Some(at) = self.pods.iter().rposition(|pod| pod.id == id) else { return };
         let pod = self.pods.swap_remove(at);
         self.count(&pod.what, false);
-        // A card that was there for the allocation alone goes with it.
-        let is_needed = |card: &Card| card.info.is_some() || card.pods > 0;
-        if !self.cards.iter().all(is_needed) {
-            self.cards.retain(is_needed);
+        if self.cards.len() > self.n_known {
+            self.drop_unneeded();
+        }
+    }
+
+    /// Removes the cards that were there for an allocation alone, which has gone.
+    fn drop_unneeded(&mut self) {
+        let is_unneeded = |row: &Self, at: usize| row.cards[at].info.is_none() && row.counts[at] == 0;
+        while let Some(at) = (0..self.cards.len()).find(|at| is_unneeded(self, *at)) {
+            self.forget_left();
+            self.cards.remove(at);
+            self.used.remove(at);
+            self.counts.remove(at);
+            self.exclusive.remove(at);
             self.cards_changed();
         }
     }
@@ -338,30 +309,25 @@ impl Row {
     /// Returns the row as if of each card nothing were free but what is left of an allocation.
     pub(super) fn within(&self, room: &Allocation) -> Self {
         let mut row = self.clone();
-        for card in &mut row.cards {
+        row.forget_left();
+        for (card, used) in row.cards.iter().zip(&mut row.used) {
             let own = room.given.iter().filter(|given| given.minor == card.minor && given.kind == card.kind);
             let mut left = Amounts::default();
             own.for_each(|given| left.add(&given.amounts));
-            let free = card.total.less(&card.used);
+            let free = card.total.less(used);
             let left =
                 Amounts::of(free.iter().map(|(resource, free)| (resource, free.min(left.get(resource)))));
-            card.used = card.total.less(&left);
+            *used = card.total.less(&left);
         }
-        row.is_noted = false;
         row
     }
 
     fn count(&mut self, what: &Allocation, begins: bool) {
         for given in &what.given {
             let at = self.find_or_insert(given);
-            let card = &mut self.cards[at];
-            let change = |number: &mut u16| {
-                *number = if begins { number.saturating_add(1) } else { number.saturating_sub(1) };
-            };
-            change(&mut card.pods);
-            let is_used = card.pods > 0;
+            count_one(&mut self.counts[at], begins);
             for (_, policy) in what.exclusive.iter().filter(|(kind, _)| *kind == given.kind) {
-                change(&mut card.exclusive[*policy as usize]);
+                count_one(&mut self.exclusive[at][*policy as usize], begins);
             }
             for (_, bus) in &given.functions {
                 let key = (given.kind.clone(), given.minor, bus.clone());
@@ -371,52 +337,52 @@ impl Row {
                     self.functions.swap_remove(at);
                 }
             }
-            let before = self.cards[at].used;
-            match begins {
-                true => self.cards[at].used.add(&given.amounts),
-                false => self.sum_up(at),
-            }
-            if given.kind == DeviceType::Gpu {
-                self.note_change(at, &before);
-                self.set_used(at, is_used);
+            let used = if begins { self.used_with(at, &given.amounts) } else { self.sum_of(at) };
+            match given.kind == DeviceType::Gpu {
+                true => {
+                    self.set_used(at, used);
+                    self.note_use(at);
+                }
+                false => self.used[at] = used,
             }
         }
     }
 
-    /// Notes whether a pod has a part of a GPU.
-    fn set_used(&mut self, gpu: usize, is_used: bool) {
-        let Some(spot) = self.spots.get_mut(gpu).filter(|spot| spot.is_used != is_used) else { return };
-        spot.is_used = is_used;
-        if self.is_noted {
-            self.note_turns();
-        }
+    /// Returns what is used of a card with one allocation more.
+    fn used_with(&self, at: usize, amounts: &Amounts) -> Amounts {
+        let loads = self.loads.as_ref().filter(|_| at < self.n_gpus);
+        let mut used = loads.map_or_else(|| self.used[at], |loads| loads.used(at));
+        used.add(amounts);
+        used
     }
 
     /// Computes what is used of a card from the allocations that are left. Amounts saturate, so they cannot be
     /// subtracted.
-    fn sum_up(&mut self, at: usize) {
-        let card = &mut self.cards[at];
-        card.used = Amounts::default();
+    fn sum_of(&self, at: usize) -> Amounts {
+        let (card, mut used) = (&self.cards[at], Amounts::default());
         for given in self.pods.iter().flat_map(|pod| &pod.what.given) {
             if given.minor == card.minor && given.kind == card.kind {
-                card.used.add(&given.amounts);
+                used.add(&given.amounts);
             }
         }
+        used
     }
 
     fn find_or_insert(&mut self, given: &Given) -> usize {
-        let is_it = |card: &Card| card.minor == given.minor && card.kind == given.kind;
-        // Most GPUs stand at their minors.
-        if let Some(at) =
-            usize::try_from(given.minor).ok().filter(|at| self.cards.get(*at).is_some_and(is_it))
-        {
+        let minor = usize::try_from(given.minor).ok();
+        let gpu = minor.filter(|at| self.is_in_order && *at < self.n_gpus && given.kind == DeviceType::Gpu);
+        if let Some(at) = gpu {
             return at;
         }
         let order = |card: &Card| card.kind.cmp(&given.kind).then(card.minor.cmp(&given.minor));
         match self.cards.binary_search_by(order) {
             Ok(at) => at,
             Err(at) => {
+                self.forget_left();
                 self.cards.insert(at, Card::new(given.kind.clone(), given.minor));
+                self.used.insert(at, Amounts::default());
+                self.counts.insert(at, 0);
+                self.exclusive.insert(at, [0; 2]);
                 self.cards_changed();
                 at
             }
@@ -424,29 +390,8 @@ impl Row {
     }
 }
 
-fn card(at: usize, info: &DeviceInfo, switches: &[(i64, Name)]) -> Card {
-    let switch = info.topology.as_ref().and_then(|topology| {
-        switches.iter().position(|(numa, pcie)| (*numa, pcie) == (topology.numa, &topology.pcie))
-    });
-    Card {
-        total: if info.healthy { info.resources } else { Amounts::default() },
-        info: u16::try_from(at).ok(),
-        healthy: info.healthy,
-        switch: switch.map_or(0, |at| (at + 1).min(MAX_SWITCHES) as u8),
-        numa: info.topology.as_ref().and_then(|topology| u8::try_from(topology.numa).ok()),
-        has_topology: info.topology.is_some(),
-        ..Card::new(info.kind.clone(), info.minor)
-    }
-}
-
-/// Returns the PCIe switches of a node, by NUMA node and id.
-fn switches(device: &Device) -> Vec<(i64, Name)> {
-    let topologies = device.devices.iter().filter_map(|info| info.topology.as_ref());
-    let mut all: Vec<(i64, Name)> =
-        topologies.map(|topology| (topology.numa, topology.pcie.clone())).collect();
-    all.sort();
-    all.dedup();
-    all
+fn count_one(number: &mut u16, begins: bool) {
+    *number = if begins { number.saturating_add(1) } else { number.saturating_sub(1) };
 }
 
 /// Positions of cards in a row.

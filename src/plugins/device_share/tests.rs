@@ -460,7 +460,7 @@ fn what_is_undone_leaves_nothing_behind() {
     let (id, at) = (cluster.cluster.find_pod(&pod.key).expect("it waits"), cluster.idx("a"));
     let used = |cluster: &TestCluster| {
         let row = cluster.view().state::<NodeDevices>().and_then(|devices| devices.row(cluster.idx("a")));
-        row.expect("a row").cards[0].used.get(amounts::CORE)
+        row.expect("a row").card(0).taken.used.get(amounts::CORE)
     };
     let overlay = cluster.cluster.begin();
     cluster.cluster.place(id, at, Stage::Reserved);

@@ -201,12 +201,18 @@ pub fn percent(part: i64, whole: i64) -> i64 {
     }
 }
 
-/// Returns the same for a `whole` below [`EXACT`]. Division in floating point is several times faster, and exact there: the product
-/// has at most 53 bits, and a non-integer quotient of at most 100 differs from every integer by at least 1/whole, which is more
-/// than the rounding error of 2^-46. To `u32` the quotient is converted in fewer steps than to `i64`.
+/// Returns the same for a `whole` below [`EXACT`].
 #[inline(always)]
 pub fn percent_exact(part: i64, whole: i64) -> i64 {
-    i64::from(((part * 100) as f64 / whole as f64) as u32)
+    quotient(part as f64, whole as f64)
+}
+
+/// Returns the same for whole numbers in floating point, `whole` below [`EXACT`]. Division is several times faster there, and exact: the
+/// product has at most 53 bits, and a non-integer quotient of at most 100 differs from every integer by at least 1/whole, which is more
+/// than the rounding error of 2^-46. To `u32` the quotient is converted in fewer steps than to `i64`.
+#[inline(always)]
+pub fn quotient(part: f64, whole: f64) -> i64 {
+    i64::from((part * 100.0 / whole) as u32)
 }
 
 /// Splits nodes into runs on the same page. Yields each run with its page and its slice of `out`.

@@ -8,7 +8,7 @@ use pellucid_framework::gauges::GaugeFamily;
 
 use super::super::amounts::Resource;
 use super::super::node_devices::NodeDevices;
-use super::super::row::{Card, Row};
+use super::super::row::{CardInUse, Row};
 
 /// Largest number of types with gauges, by name.
 const MOST_TYPES: usize = 8;
@@ -42,10 +42,10 @@ fn rows(view: View<'_>) -> impl Iterator<Item = &Row> {
 /// Adds up a number per card by some labels, of the first types by name.
 fn sums<const N: usize>(
     view: View<'_>,
-    of: impl Fn(&Card) -> Vec<([String; N], f64)>,
+    of: impl Fn(CardInUse<'_>) -> Vec<([String; N], f64)>,
 ) -> Vec<(Vec<String>, f64)> {
     let mut types: BTreeMap<String, BTreeMap<[String; N], f64>> = BTreeMap::new();
-    for card in rows(view).flat_map(|row| &row.cards).filter(|card| card.info.is_some()) {
+    for card in rows(view).flat_map(Row::cards).filter(|card| card.info.is_some()) {
         let sums = types.entry(card.kind.to_string()).or_default();
         of(card).into_iter().for_each(|(labels, n)| *sums.entry(labels).or_default() += n);
     }
@@ -56,7 +56,7 @@ fn sums<const N: usize>(
 
 fn counts(view: View<'_>) -> Vec<(Vec<String>, f64)> {
     sums(view, |card| {
-        let state = match card.pods {
+        let state = match card.taken.pods {
             _ if !card.healthy => "unhealthy",
             0 => "unused",
             _ if share_free(card) > 0.0 => "shared",
@@ -68,11 +68,15 @@ fn counts(view: View<'_>) -> Vec<(Vec<String>, f64)> {
 
 fn amounts(view: View<'_>) -> Vec<(Vec<String>, f64)> {
     sums(view, |card| {
-        let left = card.total.less(&card.used);
+        let left = card.free();
         let of = |(resource, total): (Resource, i64)| {
             let of =
                 |state: &str, amount: i64| ([resource.name().to_owned(), state.to_owned()], amount as f64);
-            [of("total", total), of("allocated", card.used.get(resource)), of("free", left.get(resource))]
+            [
+                of("total", total),
+                of("allocated", card.taken.used.get(resource)),
+                of("free", left.get(resource)),
+            ]
         };
         card.total.iter().flat_map(of).collect()
     })
@@ -80,14 +84,14 @@ fn amounts(view: View<'_>) -> Vec<(Vec<String>, f64)> {
 
 fn fragments(view: View<'_>) -> Vec<(Vec<String>, f64)> {
     sums(view, |card| {
-        let part = if card.healthy && card.pods > 0 { share_free(card) } else { 0.0 };
+        let part = if card.healthy && card.taken.pods > 0 { share_free(card) } else { 0.0 };
         vec![([], part)]
     })
 }
 
 /// Returns the part of a device that is free: the least of its resources'.
-fn share_free(card: &Card) -> f64 {
-    let left = card.total.less(&card.used);
+fn share_free(card: CardInUse<'_>) -> f64 {
+    let left = card.free();
     let shares = card.total.iter().filter(|(_, total)| *total > 0);
     shares.map(|(r, total)| left.get(r) as f64 / total as f64).fold(f64::NAN, f64::min).max(0.0)
 }

@@ -32,8 +32,8 @@ impl DeviceShare {
         let lacks: Vec<_> =
             requests.iter().map(|(request, _)| allocate(row, request, &terms).err()).collect();
         let mut all = Vec::new();
-        for (at, card) in row.cards.iter().enumerate().filter(|(_, card)| card.healthy) {
-            let left = card.total.less(&card.used);
+        for (at, card) in row.cards().enumerate().filter(|(_, card)| card.healthy) {
+            let left = card.free();
             let (mut pods, mut is_used, mut blocked) = (0, false, BTreeMap::<String, usize>::new());
             for ((request, n), lack) in requests.iter().zip(&lacks) {
                 let Some(part) = request.parts.iter().find(|part| part.kind == card.kind) else { continue };

@@ -2,6 +2,7 @@
 //! whose devices take it, best where cards are in use already.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pellucid_framework::View;
 use pellucid_framework::advice::{Change, PodMove, Proposal};
@@ -12,7 +13,7 @@ use super::super::allocation::{Allocation, Given};
 use super::super::allocator::allocation;
 use super::super::node_devices::NodeDevices;
 use super::super::request::Request;
-use super::super::row::{Card, PodOnCards, Row};
+use super::super::row::{CardInUse, PodOnCards, Row};
 
 /// Number of refused nodes on which pods are looked for.
 const MOST_NODES: usize = 64;
@@ -98,7 +99,7 @@ impl DeviceShare {
             moves.push(move_of(view, pod, from, to));
             let known = NodeDevices::row_in(view, to);
             let row = changed.entry(to).or_insert_with(|| known.cloned().unwrap_or_default());
-            row.add(PodOnCards { id: pod.id, what: what.into() });
+            row.add(PodOnCards { id: pod.id, what });
         }
         vec![moves]
     }
@@ -111,21 +112,22 @@ impl DeviceShare {
         from: NodeIdx,
         pod: PodId,
         changed: &BTreeMap<NodeIdx, Row>,
-    ) -> Vec<(NodeIdx, Allocation)> {
+    ) -> Vec<(NodeIdx, Arc<Allocation>)> {
         let Some(devices) = view.state::<NodeDevices>() else { return Vec::new() };
         let request = view.cluster().pod(pod).and_then(|record| Request::of(&record.pod.spec).ok()?);
         let Some(request) = request else { return Vec::new() };
         let target = |node: &NodeIdx| {
             let row = changed.get(node).or_else(|| devices.row(*node))?;
-            let given = allocation(row, &request, &self.allocate(row, &request, None, None).ok()?);
-            let is_unused = |card: &&Card| {
+            let chosen = self.allocate(row, &request, None, None).ok()?;
+            let given = allocation(row, &request, &chosen);
+            let is_unused = |card: &CardInUse<'_>| {
                 let has = |of: &Given| of.minor == card.minor && of.kind == card.kind;
-                card.pods == 0 && given.given.iter().any(has)
+                card.taken.pods == 0 && given.given.iter().any(has)
             };
-            Some((row.cards.iter().filter(is_unused).count(), *node, given))
+            Some((row.cards().filter(is_unused).count(), *node, given))
         };
         let others = view.cluster().by_name().iter().filter(|node| **node != from);
-        let mut all: Vec<(usize, NodeIdx, Allocation)> = others.filter_map(target).collect();
+        let mut all: Vec<(usize, NodeIdx, Arc<Allocation>)> = others.filter_map(target).collect();
         // A stable sort: equal ones stay in the order of their names.
         all.sort_by_key(|(unused, ..)| *unused);
         all.into_iter().map(|(_, node, given)| (node, given)).collect()

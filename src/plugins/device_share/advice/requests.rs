@@ -67,7 +67,7 @@ impl DeviceShare {
         for row in rows {
             let attempt = self.attempt(row, request, &terms);
             for at in attempt.candidates(part) {
-                let left = attempt.free(attempt.card(at));
+                let left = attempt.free(at);
                 let named = || part.each.iter().filter(|(_, wanted)| *wanted > 0);
                 let of = |(resource, wanted): (Resource, i64)| left.get(resource).min(wanted) * 1000 / wanted;
                 let share = named().map(of).min().unwrap_or(0);

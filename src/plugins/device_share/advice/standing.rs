@@ -190,9 +190,9 @@ fn fragments(view: View<'_>, part: &Part) -> Option<String> {
         let of = fragmentation::row_of("", row);
         total += of.free_percent;
         parts += of.fragment_percent;
-        let healthy = || row.cards[row.of(&DeviceType::Gpu)].iter().filter(|card| card.healthy);
-        halves += usize::from(healthy().any(|card| free(card) >= 50));
-        wholes += usize::from(healthy().any(|card| free(card) == 100 && card.pods == 0));
+        let healthy = || row.gpus().filter(|card| card.healthy);
+        halves += usize::from(healthy().any(|card| free(&card) >= 50));
+        wholes += usize::from(healthy().any(|card| free(&card) == 100 && card.taken.pods == 0));
     }
     if parts == 0 {
         return None;

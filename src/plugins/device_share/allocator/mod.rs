@@ -4,23 +4,23 @@
 //! The order of preference is Koordinator's. GPUs: an entry of the partition table (`partition`), else the narrowest
 //! scope of the topology that holds them all (`scope`), else card by card. Other devices: card by card, near those of the
 //! primary type where the pod asks for joint allocation. Equal cards are taken in the order of their minors. Most pods want
-//! a single GPU, whichever; `single` finds the same one for them without lists.
+//! a single GPU, whichever; `single` finds the same one for them without lists. `given` is what a pod has of the cards.
 
 use pellucid_framework::topology::NumaMask;
 use pellucid_model::Name;
 use pellucid_model::selector::LabelSelector;
 use smallvec::SmallVec;
 
-use super::allocation::{Allocation, DeviceId, Given};
-use super::amounts::{Amounts, MEMORY, RATIO};
+use super::amounts::{Amounts, MEMORY};
 use super::device::{DeviceType, VirtualFunction};
 use super::gradient::Prospect;
 use super::hints::{Exclusive, Strategy};
 use super::request::{Part, Request};
-use super::row::{Card, CardList, Row, Switches};
+use super::row::{Card, CardInUse, CardList, Row, Switches};
 
 #[cfg(test)]
 mod agreement;
+mod given;
 mod partition;
 mod scope;
 mod score;
@@ -28,6 +28,8 @@ mod single;
 #[cfg(test)]
 mod tests;
 
+use given::filled;
+pub(super) use given::{allocation, amounts};
 pub(super) use score::{Scoring, Strategy as ScoringStrategy};
 
 /// What a node lacks for a pod.
@@ -129,32 +131,6 @@ fn allocate_any(attempt: &Attempt<'_>) -> Result<Choices, Lack> {
     Ok(chosen.into_iter().flatten().flatten().collect())
 }
 
-/// Returns what the pod has of the node by these choices.
-pub(super) fn allocation(row: &Row, request: &Request, choices: &Choices) -> Allocation {
-    let given = |choice: &Choice| {
-        let card = row.cards.get(usize::from(choice.card))?;
-        let at = card.info?;
-        let function = choice.function.and_then(|(group, at)| {
-            row.info(card)?.vf_groups.get(usize::from(group))?.functions.get(usize::from(at))
-        });
-        Some(Given {
-            kind: card.kind.clone(),
-            minor: card.minor,
-            amounts: amounts(request, card),
-            id: DeviceId { among: row.ids.clone(), at },
-            functions: function.map(|function| (function.minor, function.bus.clone())).into_iter().collect(),
-        })
-    };
-    let exclusive = request.parts.iter().filter_map(|part| Some((part.kind.clone(), part.hint.exclusive?)));
-    Allocation { given: choices.iter().filter_map(given).collect(), exclusive: exclusive.collect() }
-}
-
-/// Returns what a request takes of a card that is chosen for it.
-pub(super) fn amounts(request: &Request, card: &Card) -> Amounts {
-    let part = request.parts.iter().find(|part| part.kind == card.kind);
-    part.map(|part| filled(&part.each, &card.total)).unwrap_or_default()
-}
-
 /// A card with its turn among those of its PCIe switch and what it is worth; the least is taken first.
 type Ranked = (u16, i64, u16);
 
@@ -189,23 +165,23 @@ impl Attempt<'_> {
         if part.hint.strategy != Strategy::ApplyForAll {
             return part.count;
         }
-        let is_meant = |card: &&Card| match &part.hint.selector {
+        let is_meant = |card: &CardInUse<'_>| match &part.hint.selector {
             Some(_) => self.is_selected(part, card),
             None => self.is_there(card),
         };
-        self.row.cards[self.row.of(&part.kind)].iter().filter(is_meant).count()
+        self.row.cards_of(&part.kind).filter(is_meant).count()
     }
 
     /// Returns the cards that may be taken at all, whatever is free of them.
     pub(super) fn candidates(&self, part: &Part) -> CardList {
-        let is_candidate = |at: &usize| self.is_candidate(part, &self.row.cards[*at]);
+        let is_candidate = |at: &usize| self.is_candidate(part, self.row.card(*at));
         self.row.of(&part.kind).filter(is_candidate).map(|at| at as u16).collect()
     }
 
-    fn is_candidate(&self, part: &Part, card: &Card) -> bool {
+    fn is_candidate(&self, part: &Part, card: CardInUse<'_>) -> bool {
         card.healthy
-            && self.is_aligned(card)
-            && self.is_selected(part, card)
+            && self.is_aligned(&card)
+            && self.is_selected(part, &card)
             && part.hint.exclusive.is_none_or(|policy| !self.is_exclusive(card, policy))
     }
 
@@ -229,24 +205,24 @@ impl Attempt<'_> {
     }
 
     /// Returns whether another pod keeps the card, or its switch, to itself.
-    fn is_exclusive(&self, card: &Card, policy: Exclusive) -> bool {
+    fn is_exclusive(&self, card: CardInUse<'_>, policy: Exclusive) -> bool {
         if self.terms.is_empty {
             return false;
         }
-        let keeps = |other: &Card| other.exclusive(policy) > 0;
+        let keeps = |other: CardInUse<'_>| other.exclusive(policy) > 0;
         match policy {
             Exclusive::Device => keeps(card),
             Exclusive::Pcie => {
-                let cards = &self.row.cards[self.row.of(&card.kind)];
-                cards.iter().filter(|other| other.switch == card.switch).any(keeps)
+                let mut beside = self.row.cards_of(&card.kind).filter(|other| other.switch == card.switch);
+                beside.any(keeps)
             }
         }
     }
 
     /// Checks that the node has devices of a type at all.
     fn check_devices(&self, part: &Part) -> Result<(), Lack> {
-        let mut cards = self.row.cards[self.row.of(&part.kind)].iter();
-        match cards.any(|card| self.is_there(card)) && self.count(part) > 0 {
+        let mut cards = self.row.cards_of(&part.kind);
+        match cards.any(|card| self.is_there(&card)) && self.count(part) > 0 {
             true => Ok(()),
             false => Err(Lack::Devices(name(&part.kind))),
         }
@@ -256,7 +232,7 @@ impl Attempt<'_> {
     fn check_functions(&self, part: &Part) -> Result<(), Lack> {
         let has_some = |card: &Card| self.row.info(card).is_some_and(|info| !info.vf_groups.is_empty());
         let lacks =
-            part.hint.functions.is_some() && !self.row.cards[self.row.of(&part.kind)].iter().any(has_some);
+            part.hint.functions.is_some() && !self.row.cards_of(&part.kind).any(|card| has_some(&card));
         if lacks { Err(Lack::Functions(name(&part.kind))) } else { Ok(()) }
     }
 
@@ -283,7 +259,7 @@ impl Attempt<'_> {
     /// Returns whether a card has what a part wants of virtual functions.
     pub(super) fn has_function(&self, part: &Part, at: u16) -> bool {
         let wanted = part.hint.functions.as_ref();
-        wanted.is_none_or(|wanted| self.free_function(self.card(at), wanted).is_some())
+        wanted.is_none_or(|wanted| self.free_function(&self.card(at), wanted).is_some())
     }
 
     /// Allocates the types that the pod wants beside each other.
@@ -375,7 +351,7 @@ impl Attempt<'_> {
         for (_, _, at) in ranked {
             let mut choice = Choice::of(at);
             if let Some(selector) = &part.hint.functions {
-                choice.function = self.free_function(self.card(at), selector);
+                choice.function = self.free_function(&self.card(at), selector);
                 if choice.function.is_none() {
                     continue;
                 }
@@ -403,13 +379,14 @@ impl Attempt<'_> {
         ranked.sort_unstable();
     }
 
-    pub(super) fn card(&self, at: u16) -> &Card {
-        &self.row.cards[usize::from(at)]
+    pub(super) fn card(&self, at: u16) -> CardInUse<'_> {
+        self.row.card(usize::from(at))
     }
 
     /// Returns what is free of a card.
-    pub(super) fn free(&self, card: &Card) -> Amounts {
-        if self.terms.is_empty { card.total } else { card.total.less(&card.used) }
+    pub(super) fn free(&self, at: u16) -> Amounts {
+        let card = self.card(at);
+        if self.terms.is_empty { card.total } else { card.free() }
     }
 
     /// Returns whether one device's part of the request is free on a card. Of memory and its ratio only what is requested
@@ -417,14 +394,14 @@ impl Attempt<'_> {
     pub(super) fn fits(&self, part: &Part, at: u16) -> bool {
         let card = self.card(at);
         let none = Amounts::default();
-        let used = if self.terms.is_empty { &none } else { &card.used };
+        let used = if self.terms.is_empty { &none } else { &card.taken.used };
         part.each.fits_beside(&card.total, used)
     }
 
     /// Returns an upper bound of the number of pods with this part that the node takes.
     pub(super) fn at_most(&self, part: &Part) -> u64 {
         let times = |at: &u16| {
-            let free = self.free(self.card(*at));
+            let free = self.free(*at);
             let named = part.each.iter().filter(|(_, amount)| *amount > 0);
             named
                 .map(|(resource, amount)| (free.get(resource) / amount).unsigned_abs())
@@ -437,43 +414,24 @@ impl Attempt<'_> {
 
     /// Returns whether a pod has a part of a GPU. As in Koordinator, one that is not healthy counts for nothing, unless the
     /// pod's selector or NUMA nodes leave it out.
-    pub(super) fn is_used(&self, card: &Card) -> bool {
+    pub(super) fn is_used(&self, card: CardInUse<'_>) -> bool {
         let mut parts = self.request.parts.iter().filter(|part| part.kind == card.kind);
-        let mut is_left =
-            || card.info.is_some() && self.is_aligned(card) && parts.all(|part| self.is_selected(part, card));
-        !self.terms.is_empty && card.pods > 0 && (card.healthy || !is_left())
+        let mut is_left = || {
+            card.info.is_some() && self.is_aligned(&card) && parts.all(|part| self.is_selected(part, &card))
+        };
+        !self.terms.is_empty && card.taken.pods > 0 && (card.healthy || !is_left())
     }
 
     /// Scores a card.
-    pub(super) fn score(&self, part: &Part, card: &Card) -> i64 {
+    pub(super) fn score(&self, part: &Part, card: CardInUse<'_>) -> i64 {
         if let Some(prospect) = self.terms.prospect.as_ref().filter(|_| part.kind == DeviceType::Gpu) {
-            let taken = card.percent(&filled(&part.each, &card.total));
+            let taken = card.percent(&filled(&part.each, card.total.get(MEMORY)));
             return -prospect.fragments_with(card.left().0, taken);
         }
         let none = Amounts::default();
-        let used = if self.terms.is_empty { &none } else { &card.used };
+        let used = if self.terms.is_empty { &none } else { &card.taken.used };
         self.terms.scoring.score(&part.each, &card.total, used)
     }
-}
-
-/// Returns what a request takes of a card: of memory and its ratio, the one that is not requested follows from the other.
-/// Both are rounded down as Koordinator does, in floating point.
-pub(super) fn filled(each: &Amounts, card: &Amounts) -> Amounts {
-    let (mut made, all) = (*each, card.get(MEMORY));
-    match (each.has(MEMORY), each.has(RATIO)) {
-        (true, false) if all > 0 => made.set(RATIO, (each.get(MEMORY) as f64 / all as f64 * 100.0) as i64),
-        (true, false) => made.set(RATIO, 0),
-        (false, true) => {
-            let ratio = each.get(RATIO);
-            let memory = all.checked_mul(ratio).map_or_else(
-                || i64::try_from(i128::from(all) * i128::from(ratio) / 100).unwrap_or(i64::MAX),
-                |hundredfold| hundredfold / 100,
-            );
-            made.set(MEMORY, memory);
-        }
-        _ => {}
-    }
-    made
 }
 
 /// Returns the name of a type that pods request.

@@ -22,8 +22,8 @@ pub(super) fn choose(
 ) -> Result<CardList, Lack> {
     let of_size = || table.iter().filter(|entry| entry.size == part.count);
     let least = of_size().map(|entry| entry.score).min().ok_or(Lack::PartitionSize)?;
-    let gpus = attempt.row.gpus().iter().enumerate();
-    let used = set(gpus.filter(|(_, card)| attempt.is_used(card)).map(|(at, _)| at as u16));
+    let gpus = attempt.row.gpus().enumerate();
+    let used = set(gpus.filter(|(_, card)| attempt.is_used(*card)).map(|(at, _)| at as u16));
     let free = set(candidates.iter().copied()) & !used;
     let is_able = |entry: &&Entry| {
         let does = attempt.request.hints.partition.is_none_or(|spec| {

@@ -8,10 +8,9 @@ use std::cmp::Reverse;
 
 use smallvec::SmallVec;
 
-use super::super::device::DeviceType;
 use super::super::hints::Scope;
 use super::super::request::Part;
-use super::super::row::{Card, CardList};
+use super::super::row::{Card, CardInUse, CardList};
 use super::{Attempt, Choices, Lack, Wanted};
 
 /// A scope by which cards are grouped: its number among those of its width.
@@ -49,16 +48,15 @@ fn best(
     scope: Scope,
     (able, least): (&CardList, usize),
 ) -> Option<CardList> {
-    let mut groups: SmallVec<[u16; 16]> = able.iter().map(|at| group(scope, attempt.card(*at))).collect();
+    let mut groups: SmallVec<[u16; 16]> = able.iter().map(|at| group(scope, &attempt.card(*at))).collect();
     groups.sort_unstable();
     groups.dedup();
     let members = |number: u16| -> CardList {
-        able.iter().copied().filter(|at| group(scope, attempt.card(*at)) == number).collect()
+        able.iter().copied().filter(|at| group(scope, &attempt.card(*at)) == number).collect()
     };
     let is_used = |scope: Scope, number: u16| {
-        let cards = &attempt.row.cards[attempt.row.of(&DeviceType::Gpu)];
-        let is_in = |card: &&Card| card.has_topology && group(scope, card) == number;
-        cards.iter().filter(is_in).any(|card| attempt.is_used(card))
+        let is_in = |card: &CardInUse<'_>| card.has_topology && group(scope, card) == number;
+        attempt.row.gpus().filter(is_in).any(|card| attempt.is_used(card))
     };
     let mut found: Option<(Rank, CardList)> = None;
     for number in groups {
@@ -66,7 +64,7 @@ fn best(
         if cards.len() < least {
             continue;
         }
-        let numa = group(Scope::NumaNode, attempt.card(cards[0]));
+        let numa = group(Scope::NumaNode, &attempt.card(cards[0]));
         let score = cards.iter().map(|at| attempt.score(part, attempt.card(*at))).max().unwrap_or(0);
         let is_free = scope == Scope::Node || !is_used(scope, number);
         let rank = (is_free, !is_used(Scope::NumaNode, numa), Reverse(score));

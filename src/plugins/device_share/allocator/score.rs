@@ -2,7 +2,7 @@
 //!
 //! A resource that the pod does not name counts with what is used of it already, as in Koordinator.
 
-use pellucid_plugin_helper::scored::{percent, percent_exact};
+use pellucid_plugin_helper::scored::{percent, quotient};
 
 use super::super::amounts::{Amounts, Resource};
 
@@ -17,12 +17,12 @@ pub(in super::super) enum Strategy {
 }
 
 impl Strategy {
-    /// Returns the mean over two totals, each with what would be taken of it, both of weight 1. Totals are above 0, nothing is below
-    /// 0, and all is below [`EXACT`](pellucid_plugin_helper::scored::EXACT).
+    /// Returns the mean over two totals, each with what would be taken of it, both of weight 1. They are whole numbers; totals are
+    /// above 0, nothing is below 0, and all is below [`EXACT`](pellucid_plugin_helper::scored::EXACT).
     #[inline(always)]
-    pub(in super::super) fn mean_of_two(self, a: (i64, i64), b: (i64, i64)) -> i64 {
-        let left = |(all, taken): (i64, i64)| percent_exact((all - taken).max(0), all);
-        let taken = |(all, taken): (i64, i64)| percent_exact(if taken > all { 0 } else { taken }, all);
+    pub(in super::super) fn mean_of_two(self, a: (f64, f64), b: (f64, f64)) -> i64 {
+        let left = |(all, taken): (f64, f64)| quotient((all - taken).max(0.0), all);
+        let taken = |(all, taken): (f64, f64)| quotient(if taken > all { 0.0 } else { taken }, all);
         // A shift is cheaper than a division.
         match self {
             Self::LeastAllocated => (left(a) + left(b)) >> 1,

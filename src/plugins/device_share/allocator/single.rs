@@ -67,9 +67,8 @@ fn scores(attempt: &Attempt<'_>, part: &Part) -> impl Fn(u16) -> i64 {
     let is_by_amounts = !attempt.terms.is_empty && attempt.terms.prospect.is_none();
     let loads = attempt.row.loads().filter(|_| is_by_amounts);
     let known = loads.zip(attempt.request.weighed());
-    let is_ordinary = attempt.row.has_ordinary_loads();
     move |at| match known {
-        Some((loads, weighed)) => loads[usize::from(at)].score(scoring, weighed, is_ordinary),
+        Some((loads, weighed)) => loads.get(usize::from(at)).score(scoring, weighed, loads.has_all()),
         None => attempt.score(part, attempt.card(at)),
     }
 }
@@ -81,7 +80,7 @@ fn each_able(
     mut each: impl FnMut(u16) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let (row, terms) = (attempt.row, attempt.terms);
-    let is_aligned = |at: u16| terms.numa.is_none() || attempt.is_aligned(attempt.card(at));
+    let is_aligned = |at: u16| terms.numa.is_none() || attempt.is_aligned(&attempt.card(at));
     let plain = attempt.request.plain().filter(|_| !terms.is_empty);
     if let Some((plain, left)) = plain.and_then(|plain| Some((plain, row.left_for(plain)?))) {
         let enough = (0..).zip(left).filter(|(_, left)| **left >= plain.percent);

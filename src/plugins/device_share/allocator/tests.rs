@@ -6,11 +6,12 @@ use pellucid_plugin_helper::testing::{Random, TestCluster, node};
 use serde_json::{Value, json};
 
 use super::super::DeviceShare;
-use super::super::amounts::{CORE, Resource};
+use super::super::amounts::{CORE, RATIO, Resource};
 use super::super::args::DeviceArgs;
 use super::super::node_devices::NodeDevices;
 use super::super::row::Sums;
 use super::super::tests::{bound, devices, gpu, plugin, rdma, report, spec};
+use super::given::any_allocation;
 use super::*;
 
 const GI: i64 = 1 << 30;
@@ -119,9 +120,9 @@ fn short_ways_decide_as_the_allocator_does() {
         let mut sums = Sums::default();
         for card in row.gpus() {
             sums.total.add(&card.total);
-            sums.used.add(&card.total.less(&card.total.less(&card.used)));
+            sums.used.add(&card.total.less(&card.free()));
         }
-        assert_eq!(row.gpu_sums, sums, "round {round}: {row:?}");
+        assert_eq!(row.gpu_sums(), sums, "round {round}: {row:?}");
         for _ in 0..8 {
             let request = request(&mut random);
             let terms = Terms {
@@ -140,6 +141,11 @@ fn short_ways_decide_as_the_allocator_does() {
                 expected.as_ref().map(drop).map_err(|lack| *lack),
                 "{said}"
             );
+            for choice in (0..row.gpus().len() as u16).map(Choice::of) {
+                let choices = Choices::from_iter([choice]);
+                let expected = any_allocation(row, &request, &choices);
+                assert_eq!(*allocation(row, &request, &choices), expected, "{said}: {choice:?}");
+            }
             singles += usize::from(request.single().is_some_and(|part| single::is_asked(row, part)));
             refused += usize::from(expected.is_err());
             let any = Terms { numa: None, is_empty: false, ..terms };

@@ -10,10 +10,9 @@ use pellucid_model::collections::FxHashMap;
 use pellucid_model::quantity::format_milli;
 use pellucid_model::selector::NodeAffinity;
 
-use super::super::device::DeviceType;
 use super::super::fragmentation::free;
 use super::super::node_devices::NodeDevices;
-use super::super::row::{Card, Row};
+use super::super::row::{CardInUse, Row};
 use super::state::TypicalPods;
 use super::typical::{Given, Wish};
 
@@ -61,19 +60,19 @@ fn room(view: View<'_>, Given { wish, weight }: &Given) -> TypicalPodRoom {
         let pods = fitting(view, *node, row, wish);
         made.nodes += usize::from(pods > 0);
         made.pods += pods;
-        let useless = |card: &&Card| pods == 0 || !is_enough(card, wish);
-        made.fragment_percent += healthy(row).filter(useless).map(free).sum::<i64>();
+        let useless = |card: &CardInUse<'_>| pods == 0 || !is_enough(card, wish);
+        made.fragment_percent += healthy(row).filter(useless).map(|card| free(&card)).sum::<i64>();
     }
     made
 }
 
-fn healthy(row: &Row) -> impl Iterator<Item = &Card> {
-    row.cards[row.of(&DeviceType::Gpu)].iter().filter(|card| card.healthy)
+fn healthy(row: &Row) -> impl Iterator<Item = CardInUse<'_>> {
+    row.gpus().filter(|card| card.healthy)
 }
 
 /// Returns whether a card has as much as a pod requests of one. Whole cards are not shared.
-fn is_enough(card: &Card, wish: &Wish) -> bool {
-    free(card) >= i64::from(wish.percent) && (wish.percent < 100 || card.pods == 0)
+fn is_enough(card: &CardInUse<'_>, wish: &Wish) -> bool {
+    free(card) >= i64::from(wish.percent) && (wish.percent < 100 || card.taken.pods == 0)
 }
 
 /// Returns how many such pods fit on a node, by GPUs and CPU.
@@ -82,7 +81,7 @@ fn fitting(view: View<'_>, node: NodeIdx, row: &Row, wish: &Wish) -> i64 {
     let percent = i64::from(wish.percent.max(1));
     let able = healthy(row).filter(|card| is_enough(card, wish));
     let by_cards = match wish.gpus {
-        1 => able.map(|card| free(card) / percent).sum(),
+        1 => able.map(|card| free(&card) / percent).sum(),
         n => able.count() as i64 / i64::from(n.max(1)),
     };
     let by_cpu = view.columns().free(node, CPU).max(0) / wish.milli_cpu.max(1);

@@ -114,8 +114,8 @@ impl Rating<'_> {
             let Some(at) = usize::from(choice.card).checked_sub(first).filter(|at| *at < left.len()) else {
                 continue;
             };
-            let card = &row.cards[first + at];
-            left[at] = left[at].saturating_sub(card.percent(&amounts(request, card)));
+            let card = row.card(first + at);
+            left[at] = left[at].saturating_sub(card.percent(&amounts(request, &card)));
         }
         table.prospect(free.saturating_sub(self.milli_cpu), &left).fragments()
     }

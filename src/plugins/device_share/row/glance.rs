@@ -3,17 +3,14 @@
 //!
 //! Whatever this does not tell, the allocator knows.
 
-use pellucid_plugin_helper::scored::EXACT;
 use smallvec::SmallVec;
 
 use super::super::allocator::{Lack, Scoring, ScoringStrategy, name};
-use super::super::amounts::{Amounts, CORE, MEMORY, RATIO, Resource};
+use super::super::amounts::{Amounts, CORE, RATIO};
 use super::super::device::DeviceType;
 use super::super::request::Plain;
-use super::{Card, Row};
-
-/// What most GPUs have, in the order of [`Load`].
-const MAIN: [Resource; 3] = [CORE, MEMORY, RATIO];
+use super::loads::{Load, Loads, Pair, Weighed};
+use super::{CardInUse, Row};
 
 /// What the GPUs of a node come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,49 +23,9 @@ pub(in super::super) struct Sums {
 impl Sums {
     /// Adds a card.
     #[inline]
-    pub(in super::super) fn add(&mut self, card: &Card) {
+    pub(in super::super) fn add(&mut self, card: &CardInUse<'_>) {
         self.total.add(&card.total);
-        self.used.add_taken(&card.total, &card.used);
-    }
-}
-
-/// The amounts of a GPU that are asked most, of all GPUs of a node beside each other: where a request is for nothing but
-/// percent, these are all that says which of them scores best.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Load {
-    total: [i64; 3],
-    used: [i64; 3],
-}
-
-impl Load {
-    fn of(card: &Card) -> Self {
-        let of = |amounts: &Amounts| MAIN.map(|resource| amounts.get(resource));
-        Self { total: of(&card.total), used: of(&card.used) }
-    }
-
-    /// Returns whether there is some of all three, and so little that it is divided without an error.
-    #[inline]
-    fn is_ordinary(&self) -> bool {
-        self.total.iter().all(|total| (1..EXACT).contains(total))
-            && self.used.iter().all(|used| (0..EXACT).contains(used))
-    }
-
-    /// Scores the GPU as [`Scoring::score`] does, if it has no other resources. `is_ordinary` may be false although it is.
-    #[inline(always)]
-    pub(in super::super) fn score(&self, scoring: &Scoring, weighed: &Weighed, is_ordinary: bool) -> i64 {
-        match &weighed.pair {
-            Some(pair) if is_ordinary => pair.score(self),
-            _ => self.score_any(scoring, weighed),
-        }
-    }
-
-    /// Scores the GPU by any weights, and where sums may overflow.
-    #[inline(never)]
-    fn score_any(&self, scoring: &Scoring, weighed: &Weighed) -> i64 {
-        let of = |(slot, weight, amount): &(usize, i64, i64)| {
-            (*weight, self.total[*slot], self.used[*slot].saturating_add(*amount))
-        };
-        scoring.mean(weighed.all.iter().map(of))
+        self.used.add_taken(&card.total, &card.taken.used);
     }
 }
 
@@ -87,13 +44,13 @@ pub(in super::super) struct Spot {
 }
 
 impl Spot {
-    pub(super) fn of(card: &Card) -> Self {
+    pub(super) fn of(card: &CardInUse<'_>) -> Self {
         Self {
             switch: card.switch,
             numa: card.numa.map_or(0, |numa| numa.saturating_add(1)),
             is_healthy: card.healthy,
             is_placed: card.has_topology,
-            is_used: card.pods > 0,
+            is_used: card.taken.pods > 0,
         }
     }
 }
@@ -117,15 +74,15 @@ pub(in super::super) fn turns(
 }
 
 /// What of a node is asked most. Filter and Score walk over these, and look at rows only where they do not tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(in super::super) struct Glance {
     /// Whether the node has a Device.
     pub(in super::super) has_device: bool,
     has_partitions: bool,
-    /// Whether the GPUs have no other resources than the amounts below.
+    /// Whether the GPUs have no other resources than the amounts below, and these are exact.
     is_summed: bool,
-    /// Whether these are ordinary amounts.
-    is_ordinary: bool,
+    /// Whether there is some of all three besides.
+    has_all: bool,
     /// What is left of the GPU of which the most is left, in percent.
     most: u8,
     /// The sums over the GPUs.
@@ -142,91 +99,57 @@ impl Glance {
     /// Scores the node for a request for GPUs; `None` where their sums are not all known here.
     #[inline]
     pub(in super::super) fn score(&self, scoring: &Scoring, weighed: &Weighed) -> Option<i64> {
-        self.is_summed.then(|| self.sums.score(scoring, weighed, self.is_ordinary))
+        self.is_summed.then(|| self.sums.score(scoring, weighed, self.has_all))
     }
-}
 
-/// Of a request for GPUs, by what cards and nodes are scored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct Weighed {
-    /// Slots of [`Load`], weights and amounts.
-    all: SmallVec<[(usize, i64, i64); 3]>,
-    pair: Option<Pair>,
-}
-
-/// The same where it is two of weight 1 and of ordinary amounts, as by default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Pair {
-    /// Slots of [`Load`], and amounts.
-    of: [(usize, i64); 2],
-    strategy: ScoringStrategy,
-}
-
-impl Pair {
-    /// Scores ordinary amounts.
+    /// Does the same for a request of two amounts, as most are; `None` also where the GPUs lack a resource.
     #[inline(always)]
-    fn score(&self, load: &Load) -> i64 {
-        let with = |(slot, amount): (usize, i64)| (load.total[slot], load.used[slot] + amount);
-        self.strategy.mean_of_two(with(self.of[0]), with(self.of[1]))
-    }
-}
-
-impl Weighed {
-    /// Returns what a request is scored by.
-    pub(in super::super) fn new(scoring: &Scoring, each: &Amounts) -> Self {
-        let slot = |resource: &Resource| MAIN.iter().position(|main| main == resource);
-        let of = |(resource, weight): &(Resource, i64)| Some((slot(resource)?, *weight, each.get(*resource)));
-        let all: SmallVec<[_; 3]> = scoring.weights.iter().filter_map(of).collect();
-        let pair = match all[..] {
-            [(a, 1, of_a), (b, 1, of_b)] if [of_a, of_b].iter().all(|of| (0..EXACT).contains(of)) => {
-                Some(Pair { of: [(a, of_a), (b, of_b)], strategy: scoring.strategy })
-            }
-            _ => None,
-        };
-        Self { all, pair }
+    pub(in super::super) fn score_pair(&self, pair: Pair, strategy: ScoringStrategy) -> Option<i64> {
+        self.has_all.then(|| pair.score(&self.sums, strategy))
     }
 }
 
 impl Row {
     /// Returns what of the node is asked most.
     pub(in super::super) fn glance(&self) -> Glance {
-        let Sums { total, used } = &self.gpu_sums;
-        let sums = Load {
-            total: MAIN.map(|resource| total.get(resource)),
-            used: MAIN.map(|resource| used.get(resource)),
-        };
+        let sums = self.loads.as_ref().and_then(Loads::sum);
         Glance {
             has_device: self.device.is_some(),
             has_partitions: self.partitions.is_some() || self.honors_partitions,
-            is_summed: self.has_main_alone(),
-            is_ordinary: sums.is_ordinary(),
+            is_summed: sums.is_some(),
+            has_all: sums.is_some_and(|sums| sums.has_all()),
             most: self.left.iter().copied().max().unwrap_or(0),
-            sums,
+            sums: sums.unwrap_or_default(),
         }
     }
 
-    /// Returns whether no GPU has other resources than those of [`MAIN`].
-    #[inline]
-    fn has_main_alone(&self) -> bool {
-        self.gpu_sums.total.iter().all(|(resource, _)| MAIN.contains(&resource))
+    /// Returns what the GPUs come to.
+    pub(in super::super) fn gpu_sums(&self) -> Sums {
+        let mut sums = Sums::default();
+        self.gpus().for_each(|card| sums.add(&card));
+        sums
     }
 
-    /// Returns the amounts of the GPUs, if these are all that they have.
+    /// Returns the main amounts of the GPUs, if these are all that they have.
     #[inline]
-    pub(in super::super) fn loads(&self) -> Option<&[Load]> {
-        (self.is_noted && self.has_main_alone()).then_some(&self.loads)
-    }
-
-    /// Returns whether the amounts of every GPU are ordinary.
-    #[inline]
-    pub(in super::super) fn has_ordinary_loads(&self) -> bool {
-        self.extraordinary == 0
+    pub(in super::super) fn loads(&self) -> Option<&Loads> {
+        self.loads.as_ref()
     }
 
     /// Returns the turn of each GPU, if no GPU in use is unhealthy.
     #[inline]
     pub(in super::super) fn turns(&self) -> Option<&[u8]> {
         (self.is_noted && !self.turns.is_empty()).then_some(&self.turns)
+    }
+
+    /// Notes whether a pod has a part of a GPU.
+    pub(super) fn note_use(&mut self, at: usize) {
+        let is_used = self.counts[at] > 0;
+        let Some(spot) = self.spots.get_mut(at).filter(|spot| spot.is_used != is_used) else { return };
+        spot.is_used = is_used;
+        if self.is_noted {
+            self.note_turns();
+        }
     }
 
     /// Finds out the turns anew after a GPU has come into use, or out of it.
@@ -243,37 +166,42 @@ impl Row {
             return;
         }
         self.left.clear();
-        self.loads.clear();
-        (self.short_of_memory, self.whole, self.extraordinary) = (0, 0, 0);
-        self.gpu_sums = Sums::default();
-        for card in &self.cards[..self.n_gpus] {
+        (self.short_of_memory, self.whole) = (0, 0);
+        for at in 0..self.n_gpus {
+            let card = self.card(at);
+            let is_whole = card.healthy && card.total.get(CORE) >= 100 && card.total.get(RATIO) >= 100;
             let (left, is_exact) = card.left();
             self.left.push(left);
-            let load = Load::of(card);
-            self.loads.push(load);
-            self.extraordinary += usize::from(!load.is_ordinary());
-            self.short_of_memory += usize::from(!is_exact);
-            let is_whole = card.healthy && card.total.get(CORE) >= 100 && card.total.get(RATIO) >= 100;
-            self.whole += usize::from(is_whole);
-            self.gpu_sums.add(card);
+            self.short_of_memory += u16::from(!is_exact);
+            self.whole += u16::from(is_whole);
         }
-        // A sum that is too large for a number cannot be kept in step.
-        self.is_noted = self.gpu_sums.total.iter().all(|(_, total)| total < i64::MAX);
+        self.loads = Loads::of(self.cards[..self.n_gpus].iter().map(|card| &card.total), &self.used);
+        if self.loads.is_some() {
+            self.used[..self.n_gpus].fill(Amounts::default());
+        }
+        self.is_noted = true;
         self.note_turns();
     }
 
-    /// Keeps what is left in step with a change of what is used of a card.
-    pub(super) fn note_change(&mut self, at: usize, before: &Amounts) {
-        let Some(left) = self.left.get_mut(at).filter(|_| self.is_noted) else { return };
-        let card = &self.cards[at];
-        let ((now, is_exact), (_, was_exact)) = (card.left_beside(&card.used), card.left_beside(before));
-        *left = now;
-        let (load, was) = (Load::of(card), self.loads[at]);
-        self.loads[at] = load;
-        self.extraordinary =
-            self.extraordinary + usize::from(!load.is_ordinary()) - usize::from(!was.is_ordinary());
-        self.short_of_memory = self.short_of_memory + usize::from(!is_exact) - usize::from(!was_exact);
-        self.gpu_sums.used.exchange_taken(&card.total, before, &card.used);
+    /// Takes back what is used of each GPU, so that it can change to anything. What is left must be computed again.
+    pub(super) fn forget_left(&mut self) {
+        if let Some(loads) = self.loads.take() {
+            (0..self.n_gpus).for_each(|at| self.used[at] = loads.used(at));
+        }
+        self.is_noted = false;
+    }
+
+    /// Sets what is used of a GPU, and keeps all this in step with it.
+    pub(super) fn set_used(&mut self, at: usize, used: Amounts) {
+        let changed = self.loads.as_mut().and_then(|loads| loads.set_used(at, &used));
+        let Some((was, now)) = changed else {
+            self.forget_left();
+            self.used[at] = used;
+            return;
+        };
+        let ((left, is_exact), (_, was_exact)) = (now.left(), was.left());
+        self.left[at] = left;
+        self.short_of_memory = self.short_of_memory + u16::from(!is_exact) - u16::from(!was_exact);
     }
 
     /// Returns whether a plain request fits, or what the node lacks, by what is left of each GPU; `None` when that does not tell,
@@ -292,7 +220,7 @@ impl Row {
         if fits {
             return Some(Ok(()));
         }
-        let is_certain = plain.is_even && self.short_of_memory == 0 && count <= self.whole;
+        let is_certain = plain.is_even && self.short_of_memory == 0 && count <= usize::from(self.whole);
         let is_scoped = self.has_gpu_topology && !(plain.is_shared && count > 1);
         let lack = if is_scoped { Lack::Gpus } else { Lack::Devices(name(&DeviceType::Gpu)) };
         is_certain.then_some(Err(lack))

@@ -1,7 +1,7 @@
 //! What a pod has of a node's devices, and the annotation `device-allocated` that says so.
 //!
 //! The scheduler writes the annotation with the Binding and reads it back after a restart. Pods that another scheduler
-//! placed count by it too. Entries that make no sense are problems, and the rest counts.
+//! placed count by it too. Entries that make no sense are problems, and the rest counts. Many pods have the same (`shared`).
 
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
@@ -14,8 +14,12 @@ use serde_json::Value;
 use smallvec::SmallVec;
 
 use super::amounts::{Amounts, MEMORY, Resource};
-use super::device::DeviceType;
+use super::device::{Device, DeviceType};
 use super::hints::Exclusive;
+
+mod shared;
+
+pub(super) use shared::SharedAllocations;
 
 /// Annotation of a pod: the devices that it has.
 pub(super) const DEVICE_ALLOCATED: &str = "scheduling.koordinator.sh/device-allocated";
@@ -26,38 +30,9 @@ pub(super) struct Given {
     pub(super) kind: DeviceType,
     pub(super) minor: i64,
     pub(super) amounts: Amounts,
-    pub(super) id: DeviceId,
     /// Virtual functions: minor and bus address.
     pub(super) functions: SmallVec<[(i64, Name); 1]>,
 }
-
-/// The id of a device: one among those of its node. A pod that gets the device shares the list, because the name itself lies far
-/// away.
-#[derive(Clone, Debug)]
-pub(super) struct DeviceId {
-    pub(super) among: Arc<[Name]>,
-    pub(super) at: u16,
-}
-
-impl DeviceId {
-    fn as_str(&self) -> &str {
-        self.among.get(usize::from(self.at)).map_or("", |name| name.as_str())
-    }
-}
-
-impl From<&str> for DeviceId {
-    fn from(text: &str) -> Self {
-        Self { among: [Name::from(text)].into(), at: 0 }
-    }
-}
-
-impl PartialEq for DeviceId {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_str() == other.as_str()
-    }
-}
-
-impl Eq for DeviceId {}
 
 /// The devices of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,9 +66,9 @@ impl Allocation {
         Ok((made, problems))
     }
 
-    /// Writes the annotation. It is written for every pod that gets devices, so the text is put together without JSON
-    /// values in between.
-    pub(super) fn text(&self) -> String {
+    /// Writes the annotation, with the ids that a Device gives. It is written for every pod that gets devices, so the text is put
+    /// together without JSON values in between.
+    pub(super) fn text(&self, device: Option<&Device>) -> String {
         let mut kinds: SmallVec<[&DeviceType; 3]> = self.given.iter().map(|given| &given.kind).collect();
         kinds.sort_unstable_by_key(|kind| kind.as_str());
         kinds.dedup();
@@ -104,7 +79,8 @@ impl Allocation {
             text.push(':');
             for (n, given) in self.given.iter().filter(|given| given.kind == *kind).enumerate() {
                 text.push(if n == 0 { '[' } else { ',' });
-                given.write(&mut text);
+                let info = device.and_then(|device| device.find(&given.kind, given.minor));
+                given.write(info.map_or("", |info| &info.id), &mut text);
             }
             text.push(']');
         }
@@ -127,16 +103,16 @@ impl Allocation {
         Self { given: self.given.iter().filter_map(of).collect(), exclusive: self.exclusive.clone() }
     }
 
-    /// Returns what the Binding adds to the pod.
-    pub(super) fn marks(&self) -> BindingMarks {
+    /// Returns what the Binding adds to the pod. `device` is that of the node.
+    pub(super) fn marks(&self, device: Option<&Device>) -> BindingMarks {
         static KEY: LazyLock<Arc<str>> = LazyLock::new(|| DEVICE_ALLOCATED.into());
-        BindingMarks::annotation(KEY.clone(), self.text())
+        BindingMarks::annotation(KEY.clone(), self.text(device))
     }
 }
 
 impl Given {
-    /// Writes the entry of the annotation; its fields are in the order of their names.
-    fn write(&self, text: &mut String) {
+    /// Writes the entry of the annotation; its fields are in the order of their names. `id` is empty when there is none.
+    fn write(&self, id: &str, text: &mut String) {
         text.push('{');
         for (n, (minor, bus)) in self.functions.iter().enumerate() {
             text.push_str(if n == 0 { "\"extension\":{\"vfs\":[" } else { "," });
@@ -149,7 +125,6 @@ impl Given {
         if !self.functions.is_empty() {
             text.push_str("]},");
         }
-        let id = self.id.as_str();
         if !id.is_empty() {
             text.push_str("\"id\":");
             quote(text, id);
@@ -220,13 +195,13 @@ fn given(kind: &DeviceType, entry: &Field<'_>, problems: &mut Vec<FieldError>) -
         kind: kind.clone(),
         minor: number,
         amounts,
-        id: entry.get("id")?.text()?.unwrap_or_default().into(),
         functions: functions.collect::<Result<_, FieldError>>()?,
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use smallvec::smallvec;
 
     use super::super::amounts::CORE;
@@ -238,7 +213,6 @@ mod tests {
             kind,
             minor,
             amounts: Amounts::of([(CORE, 50), (MEMORY, 8 << 30)]),
-            id: "GPU-0".into(),
             functions,
         };
         let functions = SmallVec::from_iter([(1, "0000:20:01.0".into())]);
@@ -249,22 +223,28 @@ mod tests {
             ],
             exclusive: SmallVec::new(),
         };
-        let expected = "{\"gpu\":[{\"id\":\"GPU-0\",\"minor\":3,\"resources\":{\"koordinator.sh/gpu-core\":\"50\",\
+        let expected = "{\"gpu\":[{\"id\":\"GPU-3\",\"minor\":3,\"resources\":{\"koordinator.sh/gpu-core\":\"50\",\
              \"koordinator.sh/gpu-memory\":\"8Gi\"}}],\"rdma\":[{\"extension\":{\"vfs\":[{\"busID\":\"0000:20:01.0\",\"minor\":1}]},\
-             \"id\":\"GPU-0\",\"minor\":0,\"resources\":{\"koordinator.sh/gpu-core\":\"50\",\"koordinator.sh/gpu-memory\":\"8Gi\"}}]}";
-        assert_eq!(made.text(), expected);
-        assert_eq!(Allocation::read(&made.text()), Ok((made, Vec::new())));
-        assert_eq!(Allocation::default().text(), "{}");
+             \"id\":\"mlx5\\\"0\",\"minor\":0,\"resources\":{\"koordinator.sh/gpu-core\":\"50\",\"koordinator.sh/gpu-memory\":\"8Gi\"}}]}";
+        let known = |kind: &str, minor: i64, id: &str| json!({"type": kind, "minor": minor, "id": id});
+        let all = json!([known("rdma", 0, "mlx5\"0"), known("gpu", 4, "GPU-4"), known("gpu", 3, "GPU-3")]);
+        let device = Device::read(&json!({"spec": {"devices": all}})).expect("a Device");
+        assert_eq!(made.text(Some(&device)), expected);
+        for device in [Some(&device), None] {
+            assert_eq!(Allocation::read(&made.text(device)), Ok((made.clone(), Vec::new())));
+        }
+        assert_eq!(Allocation::default().text(None), "{}");
         let odd = Given {
             kind: DeviceType::Other("a\"b".into()),
-            minor: -1,
+            minor: 1,
             amounts: Amounts::default(),
-            id: "\u{7}\\".into(),
             functions: SmallVec::new(),
         };
         let odd = Allocation { given: smallvec![odd], exclusive: SmallVec::new() };
-        assert_eq!(odd.text(), r#"{"a\"b":[{"id":"\u0007\\","minor":-1,"resources":{}}]}"#);
-        assert_eq!(Allocation::read(&odd.text()), Ok((odd, Vec::new())));
+        let all = json!([known("a\"b", 1, "\u{7}\\")]);
+        let device = Device::read(&json!({"spec": {"devices": all}})).expect("a Device");
+        assert_eq!(odd.text(Some(&device)), r#"{"a\"b":[{"id":"\u0007\\","minor":1,"resources":{}}]}"#);
+        assert_eq!(Allocation::read(&odd.text(Some(&device))), Ok((odd, Vec::new())));
     }
 
     #[test]
