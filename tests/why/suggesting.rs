@@ -64,3 +64,17 @@ fn when_the_plans_run_out_it_says_so_and_tells_nothing_that_was_not_tried() {
     assert_eq!(body["meta"]["truncated"], true, "{body:#}");
     assert!(texts(&body).iter().all(|text| !text.contains("uncordon")), "{body:#}");
 }
+
+/// The first member that finds no place wants a machine that nobody has. Without it the others would be a quorum, if a cordoned node
+/// were open.
+#[test]
+fn room_is_looked_for_by_what_other_members_lack_too() {
+    let closed = Node { unschedulable: true, ..node("n1", 2000) };
+    let mut core = core_with(&[node("n0", 2000), closed]);
+    for (name, milli_cpu) in [("a", 2000), ("b", 6000), ("c", 2000)] {
+        core.see(&in_gang(pod(name, milli_cpu), "g", 2));
+    }
+    core.run();
+    let body = ask(&mut core, SUGGESTIONS);
+    assert!(texts(&body).contains(&"uncordon node n1"), "{body:#}");
+}

@@ -16,11 +16,12 @@ use pellucid_cycle::what_if::edit::Target;
 use pellucid_cycle::what_if::exhaustive::Requirement;
 use pellucid_cycle::what_if::simulation::Simulation;
 use pellucid_framework::Reason;
-use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId, cancellation};
+use pellucid_model::{GangKey, Name, NodeIdx, Now, PodId};
 
 use super::advised;
 use super::conflicts::conflicts;
-use super::parts::{Part, changed, copy_node, cost, of_cluster, of_pod, remove_gates, set_request, without};
+use super::gang_nodes::room;
+use super::parts::{Part, changed, of_pod, remove_gates, set_request, without};
 use super::search::{Candidate, Found, are_moved, is_known, rank};
 use super::victims::delete_pod;
 use crate::called::named;
@@ -28,7 +29,7 @@ use crate::gangs::outlook::GangOutlook;
 use crate::requirements::{PodRequirements, ask, requested};
 
 /// Largest number of nodes that a fix adds or opens.
-const MOST_NODES: usize = 64;
+pub(super) const MOST_NODES: usize = 64;
 /// Bounds on the plans of one search, and on the members planned in all of them together.
 const LEAST_PLANS: usize = 24;
 const MOST_PLANS: usize = 200;
@@ -46,6 +47,8 @@ pub(super) struct Tried {
 const MOST_LEAVING: usize = 8;
 /// Number of sets of failed requirements for which changes of the members are tried.
 const MOST_SETS: usize = 6;
+/// Number of other members by which room is looked for, where they are unlike.
+const MOST_UNLIKE: usize = 4;
 
 /// A gang that is planned as one, and the member that is asked about.
 #[derive(Clone, Copy)]
@@ -80,7 +83,7 @@ pub(super) fn fixes(snapshot: &Snapshot, of: Planned<'_>, most: usize, now: Now)
         found.truncated = asked.masks.truncated || is_cut;
     }
     if most > 0 {
-        found.fixes = search.found(asked.as_ref(), &of, most);
+        found.fixes = search.best(asked.as_ref(), &of, most);
     }
     found.truncated |= search.is_cut.get();
     if found.fixes.is_empty() && most > 0 {
@@ -110,7 +113,7 @@ pub(super) struct Search<'s> {
     pub(super) member: Option<PodId>,
     now: Now,
     /// Number of members that need places.
-    need: i64,
+    pub(super) need: i64,
     /// Number of plans that may still be made.
     pub(super) left: Cell<usize>,
     /// Whether a plan was wanted when none was left.
@@ -134,21 +137,57 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Returns the changes that help, the easiest first.
-    fn found(&self, asked: Option<&PodRequirements<'_>>, of: &Planned<'_>, most: usize) -> Vec<Candidate> {
-        let look = of.look;
+    /// Returns changes of what the gang demands.
+    fn by_terms(&self, look: &GangOutlook) -> Vec<Tried> {
         let mut tried: Vec<Tried> = self.by_gates().into_iter().chain(self.by_quorum(look)).collect();
         tried.extend(self.by_quorums(look));
         tried.extend(self.by_min_resources());
-        // While the group cannot be planned, no room helps.
-        if let Some(asked) = asked.filter(|_| look.slots_now.is_some()) {
-            tried.extend(self.by_advice(asked));
-            tried.extend(look.slots_now.into_iter().flat_map(|n| self.by_member_advice(n)));
-            tried.extend(self.by_leaving(asked, of.outlook()));
-            tried.extend(self.by_pods(asked));
-            tried.extend(self.by_new_nodes(asked, MOST_MODELS));
-            tried.extend(self.by_opening(asked));
+        tried
+    }
+
+    /// Returns changes that make room, by what one member lacks.
+    fn by_room(&self, asked: &PodRequirements<'_>, of: &Planned<'_>) -> Vec<Tried> {
+        let mut tried = self.by_advice(asked);
+        tried.extend(of.look.slots_now.into_iter().flat_map(|n| self.by_member_advice(n)));
+        tried.extend(self.by_leaving(asked, of.outlook()));
+        tried.extend(self.by_pods(asked));
+        tried.extend(self.by_new_nodes(asked, MOST_MODELS));
+        tried.extend(self.by_opening(asked));
+        tried
+    }
+
+    /// Returns pending members unlike one, and unlike each other: the first of each kind by name.
+    fn unlike(&self, id: PodId) -> Vec<PodId> {
+        let pod = |id: PodId| self.snapshot.cluster.pod(id).map(|record| &record.pod);
+        let mut pending: Vec<PodId> = self.pending().collect();
+        pending.sort_by_key(|id| pod(*id).map(|pod| &pod.key));
+        let mut kinds: Vec<PodId> = vec![id];
+        for id in pending {
+            let is_like = |known: &PodId| pod(*known).map(|pod| &pod.spec) == pod(id).map(|pod| &pod.spec);
+            if kinds.len() <= MOST_UNLIKE && !kinds.iter().any(is_like) {
+                kinds.push(id);
+            }
         }
+        kinds.split_off(1)
+    }
+
+    /// Returns the changes that help, the easiest first.
+    fn best(&self, asked: Option<&PodRequirements<'_>>, of: &Planned<'_>, most: usize) -> Vec<Candidate> {
+        // While the group cannot be planned, no room helps.
+        let asked = asked.filter(|_| of.look.slots_now.is_some());
+        let mut tried = self.by_terms(of.look);
+        tried.extend(asked.into_iter().flat_map(|asked| self.by_room(asked, of)));
+        // Where members are unlike, a node may be closed to another one alone.
+        for id in asked.into_iter().flat_map(|asked| self.unlike(asked.id)) {
+            let other = ask(self.snapshot, id);
+            tried.extend(other.iter().flat_map(|other| self.by_advice(other)));
+            tried.extend(other.iter().filter_map(|other| self.by_opening(other)));
+        }
+        self.found(tried, most)
+    }
+
+    /// Tries changes out. Returns those that help, the easiest first.
+    fn found(&self, tried: Vec<Tried>, most: usize) -> Vec<Candidate> {
         let all: BTreeMap<_, _> = tried.into_iter().map(|tried| (rank(&tried.parts), tried)).collect();
         let mut found: Vec<Candidate> = Vec::new();
         for tried in all.into_values() {
@@ -259,7 +298,12 @@ impl<'s> Search<'s> {
 
     /// Finds the smallest number up to `most` with which a change gives a quorum, assuming that a larger number is
     /// never harder. A good guess costs two plans.
-    fn least(&self, guess: usize, most: usize, change: impl Fn(usize) -> Vec<Part>) -> Option<Tried> {
+    pub(super) fn least(
+        &self,
+        guess: usize,
+        most: usize,
+        change: impl Fn(usize) -> Vec<Part>,
+    ) -> Option<Tried> {
         let guess = guess.clamp(1, most.max(1));
         let tried = |n: usize| self.solved(&change(n)).map(|slots| (n, slots));
         let (mut works, mut fails) = match tried(guess) {
@@ -357,117 +401,4 @@ impl<'s> Search<'s> {
         // Whether the other parts are needed was not tried.
         Some(Tried { slots: tried.slots.filter(|_| parts.is_empty()), ..tried })
     }
-
-    /// Opens nodes that fail nothing but being cordoned, tainted or without a label, those first whose room is the
-    /// easiest to have, until there is a quorum.
-    fn by_opening(&self, asked: &PodRequirements<'_>) -> Option<Tried> {
-        let mut closed: Vec<Opening> = Vec::new();
-        for node in asked.cluster.by_name() {
-            cancellation::check();
-            let (room, parts) = (room(asked, *node, None), opened(asked, *node));
-            closed.extend(parts.filter(|_| room > 0).map(|parts| Opening {
-                cost: cost(&parts),
-                room,
-                parts,
-            }));
-        }
-        // The order by name stays among equals.
-        closed.sort_by(|a, b| {
-            let (this, other) = (i64::from(a.cost) * b.room, i64::from(b.cost) * a.room);
-            this.cmp(&other).then(b.room.cmp(&a.room))
-        });
-        closed.truncate(MOST_NODES);
-        let mut missing = self.missing(asked);
-        let is_needed = |opening: &&Opening| {
-            missing -= opening.room;
-            missing + opening.room > 0
-        };
-        let guess = closed.iter().take_while(is_needed).count();
-        let change =
-            |n: usize| closed[..n].iter().flat_map(|opening| opening.parts.clone()).collect::<Vec<_>>();
-        let tried = if closed.is_empty() { None } else { self.least(guess, closed.len(), change) }?;
-        // A single part cannot be reduced; of several, each is tried.
-        Some(Tried { slots: tried.slots.filter(|_| tried.parts.len() == 1), ..tried })
-    }
-
-    /// Adds nodes like existing ones, as few as suffice, after trying up to `most` of them as models.
-    fn by_new_nodes(&self, asked: &PodRequirements<'_>, most: usize) -> Vec<Tried> {
-        let nodes = asked.cluster.by_name().iter();
-        let mut models: Vec<_> = nodes.filter_map(|idx| Some((*idx, asked.cluster.node(*idx)?))).collect();
-        let fixed = |idx: NodeIdx| {
-            let fixed = asked.masks.requirements(asked.masks.fixed_of(idx));
-            fixed.filter(|(_, r)| r.reason.code != ReasonCode::NodeUnschedulable).count()
-        };
-        // One of several equal nodes is enough.
-        models.sort_by_key(|(idx, node)| {
-            (fixed(*idx), std::cmp::Reverse(size(node, asked)), node.name.clone())
-        });
-        models.dedup_by(|(_, a), (_, b)| a.allocatable == b.allocatable && a.taints == b.taints);
-        let missing = self.missing(asked);
-        let enough = |node: &Name, size: i64| {
-            let copies = |n: usize| (1..=n).map(|i| copy_node(node, i)).collect();
-            let guess = usize::try_from(missing / size + i64::from(missing % size != 0)).unwrap_or(1);
-            self.least(guess, MOST_NODES, copies)
-        };
-        let models = models.into_iter().filter(|(_, node)| size(node, asked) > 0).take(most);
-        models.filter_map(|(_, node)| enough(&node.name, size(node, asked))).collect()
-    }
-
-    /// Returns the number of members for which there is no room now.
-    fn missing(&self, asked: &PodRequirements<'_>) -> i64 {
-        let open = asked.cluster.by_name().iter().filter(|node| asked.masks.of(**node) == 0);
-        self.need - open.map(|node| room(asked, *node, None)).sum::<i64>()
-    }
-}
-
-/// A node that can be opened for members.
-struct Opening {
-    parts: Vec<Part>,
-    cost: u32,
-    /// Number of members for which there is room.
-    room: i64,
-}
-
-/// Returns the parts that open a node, or `None` if it is open or fails something else as well.
-fn opened(asked: &PodRequirements<'_>, node: NodeIdx) -> Option<Vec<Part>> {
-    let mask = asked.masks.of(node);
-    let opens = |code: ReasonCode| {
-        use ReasonCode::{NodeAffinityMismatch, NodeUnschedulable, UntoleratedTaint};
-        matches!(code, NodeUnschedulable | UntoleratedTaint | NodeAffinityMismatch)
-    };
-    let mut parts: Vec<Part> = Vec::new();
-    for (_, requirement) in asked.masks.requirements(mask) {
-        if !opens(requirement.reason.code) {
-            return None;
-        }
-        let more = of_cluster(asked, node, requirement)?;
-        let is_known = |part: &Part| parts.iter().any(|known| known.text == part.text);
-        let more: Vec<Part> = more.into_iter().filter(|part| !is_known(part)).collect();
-        parts.extend(more);
-    }
-    (!parts.is_empty()).then_some(parts)
-}
-
-/// Returns the number of members for which a node has room, by their requests; `other` replaces the amount of one
-/// resource.
-fn room(asked: &PodRequirements<'_>, node: NodeIdx, other: Option<(&Name, i64)>) -> i64 {
-    let columns = asked.cluster.columns();
-    let free = |name: &Name| columns.find(name).map_or(0, |resource| columns.free(node, resource)).max(0);
-    let amount =
-        |name: &Name, amount: i64| other.filter(|(n, _)| *n == name).map_or(amount, |(_, other)| other);
-    let requests = asked.record.pod.spec.requests.list.named();
-    let fits = requests.map(|(name, requested)| free(&name) / amount(&name, requested).max(1));
-    fits.chain([free(&Name::new("pods"))]).min().unwrap_or(0)
-}
-
-/// Returns the number of members that an empty node has room for, by their requests.
-fn size(node: &pellucid_model::Node, asked: &PodRequirements<'_>) -> i64 {
-    let requests = &asked.record.pod.spec.requests.list;
-    let offers = |name: &Name| match &**name {
-        "cpu" => node.allocatable.milli_cpu,
-        "memory" => node.allocatable.memory,
-        "ephemeral-storage" => node.allocatable.ephemeral_storage,
-        _ => node.allocatable.scalar(name),
-    };
-    requests.named().map(|(name, amount)| offers(&name) / amount).min().unwrap_or(node.allocatable.pods)
 }

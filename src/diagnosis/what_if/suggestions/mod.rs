@@ -4,9 +4,8 @@
 //! of `parts`, is planned on a copy of the state, and loses every part that it does not need. `estimates` says in which
 //! order nodes are tried, `labels` and `victims` make parts,
 //! `advised` those that plugins propose; `commands` and `owners` say how they are done, `company` tries a fix with the other pending pods.
-//! `conflicts` finds
-//! requirements that no node satisfies together, `gangs` searches for changes that place a quorum, `gang_terms` for those of what gangs
-//! declare, and `gang_advice` for those that plugins propose member by member. A reason
+//! `conflicts` finds requirements that no node satisfies together. `gangs` searches for changes that place a quorum: `gang_nodes` for those of
+//! nodes, `gang_terms` for those of what gangs declare, and `gang_advice` for those that plugins propose member by member. A reason
 //! without a part, such as a missing volume or claim, has only the remedy in its text.
 
 mod advised;
@@ -15,6 +14,7 @@ mod company;
 mod conflicts;
 mod estimates;
 mod gang_advice;
+mod gang_nodes;
 mod gang_parts;
 mod gang_terms;
 mod gangs;
