@@ -159,15 +159,14 @@ impl DeviceShare {
         node: NodeIdx,
         numa: Option<NumaMask>,
     ) -> Result<Option<Reservation>, Cause> {
-        let Some(row) = NodeDevices::row_in(view, node) else {
-            return Ok(None);
-        };
-        self.choose_of(view, (node, row), spec, numa)
+        let Some(devices) = view.state::<NodeDevices>() else { return Ok(None) };
+        let Some(row) = devices.row(node) else { return Ok(None) };
+        self.choose_of((view, devices), (node, row), spec, numa)
     }
 
     fn choose_of(
         &self,
-        view: View<'_>,
+        (view, devices): (View<'_>, &NodeDevices),
         (node, row): (NodeIdx, &Row),
         spec: &PodSpec,
         numa: Option<NumaMask>,
@@ -175,12 +174,12 @@ impl DeviceShare {
         let Some(request) = Request::of(spec).map_err(|invalid| reasons::refusal(&invalid))? else {
             return Ok(None);
         };
-        self.choose_for(view, (node, row), &request, numa)
+        self.choose_for((view, devices), (node, row), &request, numa)
     }
 
     fn choose_for(
         &self,
-        view: View<'_>,
+        (view, devices): (View<'_>, &NodeDevices),
         (node, row): (NodeIdx, &Row),
         request: &Request,
         numa: Option<NumaMask>,
@@ -190,7 +189,7 @@ impl DeviceShare {
         let chosen =
             self.allocate(row, request, numa, prospect).map_err(|lack| self.cause(row, request, lack))?;
         let what = allocator::allocation(row, request, &chosen);
-        let report = view.state::<NodeDevices>().and_then(|devices| devices.report(node));
+        let report = devices.report(node);
         Ok(Some(Reservation { what, marks: report.map(|report| Marks::With(marks, report.erased())) }))
     }
 }
@@ -242,8 +241,9 @@ impl Reserve for DeviceShare {
         let Some(request) = prepared.downcast_ref::<Request>() else {
             return self.choose(view, &pod.spec, node, None);
         };
-        let Some(row) = NodeDevices::row_in(view, node) else { return Ok(None) };
-        self.choose_for(view, (node, row), request, None)
+        let Some(devices) = view.state::<NodeDevices>() else { return Ok(None) };
+        let Some(row) = devices.row(node) else { return Ok(None) };
+        self.choose_for((view, devices), (node, row), request, None)
     }
 
     fn reserve_aligned(
@@ -265,9 +265,12 @@ impl Reserve for DeviceShare {
         room: &Room,
     ) -> Result<Option<Reservation>, Cause> {
         let numa = affinity.map(|affinity| affinity.mask).filter(|_| !self.args.ignores_numa);
-        let row = NodeDevices::row_in(view, node);
-        let within = row.zip(room.what.downcast_ref()).map(|(row, room)| row.within(room));
-        let found = within.map(|within| self.choose_of(view, (node, &within), &pod.spec, numa));
+        let devices = view.state::<NodeDevices>();
+        let row = devices.and_then(|devices| Some((devices, devices.row(node)?)));
+        let within =
+            row.zip(room.what.downcast_ref()).map(|((devices, row), room)| (devices, row.within(room)));
+        let found =
+            within.map(|(devices, within)| self.choose_of((view, devices), (node, &within), &pod.spec, numa));
         match found {
             Some(Err(cause)) if room.is_limit => Err(cause),
             Some(Ok(chosen)) => Ok(chosen),

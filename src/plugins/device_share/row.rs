@@ -337,23 +337,16 @@ impl Row {
                     self.functions.swap_remove(at);
                 }
             }
-            let used = if begins { self.used_with(at, &given.amounts) } else { self.sum_of(at) };
-            match given.kind == DeviceType::Gpu {
-                true => {
-                    self.set_used(at, used);
-                    self.note_use(at);
-                }
-                false => self.used[at] = used,
+            match (given.kind == DeviceType::Gpu, begins) {
+                (true, true) => self.add_used(at, &given.amounts),
+                (true, false) => self.set_used(at, self.sum_of(at)),
+                (false, true) => self.used[at].add(&given.amounts),
+                (false, false) => self.used[at] = self.sum_of(at),
+            }
+            if given.kind == DeviceType::Gpu {
+                self.note_use(at);
             }
         }
-    }
-
-    /// Returns what is used of a card with one allocation more.
-    fn used_with(&self, at: usize, amounts: &Amounts) -> Amounts {
-        let loads = self.loads.as_ref().filter(|_| at < self.n_gpus);
-        let mut used = loads.map_or_else(|| self.used[at], |loads| loads.used(at));
-        used.add(amounts);
-        used
     }
 
     /// Computes what is used of a card from the allocations that are left. Amounts saturate, so they cannot be

@@ -147,13 +147,22 @@ impl Row {
         let is_used = self.counts[at] > 0;
         let Some(spot) = self.spots.get_mut(at).filter(|spot| spot.is_used != is_used) else { return };
         spot.is_used = is_used;
-        if self.is_noted {
-            self.note_turns();
+        let own = *spot;
+        if !self.is_noted {
+            return;
+        }
+        if !is_used || !own.is_healthy || self.turns.is_empty() {
+            return self.note_turns();
+        }
+        if own.is_placed && self.has_gpu_topology {
+            for (turn, spot) in self.turns.iter_mut().zip(&self.spots) {
+                *turn &= u8::from(spot.switch != own.switch) << 1 | u8::from(spot.numa != own.numa);
+            }
         }
     }
 
-    /// Finds out the turns anew after a GPU has come into use, or out of it.
-    pub(super) fn note_turns(&mut self) {
+    /// Finds out the turns anew.
+    fn note_turns(&mut self) {
         self.turns.clear();
         if self.has_numbers && self.spots.iter().all(|spot| spot.is_healthy || !spot.is_used) {
             self.turns = turns(&self.spots, self.has_gpu_topology, |_| true);
@@ -193,12 +202,27 @@ impl Row {
 
     /// Sets what is used of a GPU, and keeps all this in step with it.
     pub(super) fn set_used(&mut self, at: usize, used: Amounts) {
-        let changed = self.loads.as_mut().and_then(|loads| loads.set_used(at, &used));
-        let Some((was, now)) = changed else {
-            self.forget_left();
-            self.used[at] = used;
-            return;
-        };
+        match self.loads.as_mut().and_then(|loads| loads.set_used(at, &used)) {
+            Some(changed) => self.note_change(at, changed),
+            None => {
+                self.forget_left();
+                self.used[at] = used;
+            }
+        }
+    }
+
+    /// Adds to what is used of a GPU, and does the same.
+    pub(super) fn add_used(&mut self, at: usize, more: &Amounts) {
+        match self.loads.as_mut().and_then(|loads| loads.add_used(at, more)) {
+            Some(changed) => self.note_change(at, changed),
+            None => {
+                self.forget_left();
+                self.used[at].add(more);
+            }
+        }
+    }
+
+    fn note_change(&mut self, at: usize, (was, now): (Load, Load)) {
         let ((left, is_exact), (_, was_exact)) = (now.left(), was.left());
         self.left[at] = left;
         self.short_of_memory = self.short_of_memory + u16::from(!is_exact) - u16::from(!was_exact);

@@ -152,13 +152,26 @@ impl Loads {
     }
 
     /// Sets what is used of a GPU. Returns its amounts before and after; `None` for amounts that these cannot be.
-    #[inline]
     pub(super) fn set_used(&mut self, at: usize, used: &Amounts) -> Option<(Load, Load)> {
+        Some(self.change(at, exact(used)?, used.named()))
+    }
+
+    /// Adds to what is used of a GPU, and does the same.
+    #[inline]
+    pub(super) fn add_used(&mut self, at: usize, more: &Amounts) -> Option<(Load, Load)> {
+        let (more_used, own) = (exact(more)?, self.used[at]);
+        let used = std::array::from_fn(|slot| own[slot] + more_used[slot]);
+        let is_exact = used.iter().all(|used| *used < EXACT as f64);
+        is_exact.then(|| self.change(at, used, self.named[at] | more.named()))
+    }
+
+    #[inline]
+    fn change(&mut self, at: usize, used: [f64; 3], named: u8) -> (Load, Load) {
         let was = self.get(at);
-        let now = Load { used: exact(used)?, ..was };
-        (self.used[at], self.named[at]) = (now.used, used.named());
+        let now = Load { used, ..was };
+        (self.used[at], self.named[at]) = (used, named);
         self.sum.exchange(&was, &now);
-        Some((was, now))
+        (was, now)
     }
 
     /// Returns the sum; `None` where it is not exact.
