@@ -226,8 +226,9 @@ impl NodeResultCache {
         }
         let Scratch { changed, by_usage, by_object, touched } = scratch;
         let objects = changed.objects();
-        touched.clear();
         by_usage.clear();
+        // Whether all nodes are feasible, so far.
+        let mut are_feasible = true;
         changed.for_each_usage(|node| {
             let cause = self.mask[node.index()];
             // A refusal by a plugin that does not read pods stays valid.
@@ -236,24 +237,37 @@ impl NodeResultCache {
                 && !self.unaligned.contains(&node);
             if !lasts && is_candidate(cause) && objects.binary_search(&node).is_err() {
                 by_usage.push(node);
-                touched.push(Recomputed { node, was: cause.is_feasible(), object: false });
+                are_feasible &= cause.is_feasible();
             }
         });
         by_object.clear();
-        for node in objects.iter().filter(|n| is_candidate(self.mask[n.index()])) {
-            by_object.push(*node);
-            touched.push(Recomputed {
-                node: *node,
-                was: self.mask[node.index()].is_feasible(),
-                object: true,
-            });
-        }
-        if touched.is_empty() {
+        by_object.extend(objects.iter().copied().filter(|node| is_candidate(self.mask[node.index()])));
+        let n_usage = by_usage.len();
+        if n_usage + by_object.len() == 0 {
             return;
         }
+        let was = |node: NodeIdx| are_feasible || self.mask[node.index()].is_feasible();
+        touched.clear();
+        touched.extend(by_usage.iter().map(|node| Recomputed {
+            node: *node,
+            was: was(*node),
+            object: false,
+        }));
+        let was = |node: NodeIdx| self.mask[node.index()].is_feasible();
+        touched.extend(by_object.iter().map(|node| Recomputed {
+            node: *node,
+            was: was(*node),
+            object: true,
+        }));
         self.work += touched.len() as u64;
         self.refusal = None;
         self.filter(ctx, self.first_usage, by_usage, tally);
+        if are_feasible && by_object.is_empty() && by_usage.len() == n_usage {
+            if let Some(scores) = &mut self.scores {
+                scores.catch_up_usage(ctx, &self.mask, by_usage, tally);
+            }
+            return;
+        }
         self.filter(ctx, 0, by_object, tally);
         for row in touched.iter() {
             let is = self.mask[row.node.index()].is_feasible();

@@ -71,20 +71,33 @@ impl Tournament {
         self.slots[node.index()] = total.map_or(0, |total| self.rank(total, tie));
     }
 
-    /// Adds to the totals of all slots that compete what a function gives for a slot's raw scores. `raw` are those by slot, `width`
-    /// per slot.
+    /// Adds to the totals of all slots that compete what a function gives for a slot's raw score. `raw` are the raw scores by slot,
+    /// `width` per slot, of which the one at this place counts.
     #[inline(always)]
-    pub(crate) fn add_to_all(&mut self, raw: &[i32], width: usize, delta_of: impl Fn(&[i32]) -> i64) {
+    pub(crate) fn add_to_all(
+        &mut self,
+        (raw, width, at): (&[i32], usize, usize),
+        delta_of: impl Fn(i32) -> i64,
+    ) {
         let tie_bits = self.tie_bits;
-        let raws = raw.chunks(POOL * width);
-        for ((slots, pool), raws) in self.slots.chunks_mut(POOL).zip(&mut self.pools).zip(raws) {
-            let mut first = 0;
-            for (rank, raws) in slots.iter_mut().zip(raws.chunks_exact(width)) {
-                let added = rank.wrapping_add((delta_of(raws) as u64) << tie_bits);
+        let add = |slots: &mut [Rank], raws: &[i32]| {
+            let (mut first, mut at) = (0, at);
+            for rank in slots {
+                let added = rank.wrapping_add((delta_of(raws[at]) as u64) << tie_bits);
                 *rank = if *rank == 0 { 0 } else { added };
                 first = first.max(*rank);
+                at += width;
             }
-            *pool = first;
+            first
+        };
+        let (pools, last) = self.slots.as_chunks_mut::<POOL>();
+        let mut raws = raw.chunks(POOL * width);
+        let mut greatest = self.pools.iter_mut();
+        for ((slots, raws), pool) in pools.iter_mut().zip(&mut raws).zip(&mut greatest) {
+            *pool = add(slots, raws);
+        }
+        for (raws, pool) in raws.zip(greatest) {
+            *pool = add(last, raws);
         }
         self.rank_brackets();
     }
@@ -229,7 +242,7 @@ mod tests {
             if round % 500 == 0 {
                 let down = |total: &Option<i64>| total.map_or(7, |total| -(total / 2));
                 let raw: Vec<i32> = (0..SLOTS as i32).flat_map(|slot| [0, slot]).collect();
-                kept.add_to_all(&raw, 2, |raws| down(&totals[raws[1] as usize]));
+                kept.add_to_all((&raw, 2, 1), |slot| down(&totals[slot as usize]));
                 totals.iter_mut().flatten().for_each(|total| *total -= *total / 2);
             }
             assert_eq!(kept.total(node), totals[slot]);

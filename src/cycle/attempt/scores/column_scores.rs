@@ -7,7 +7,6 @@ use pellucid_model::pages::PAGE;
 
 use crate::attempt::chain::PluginTally;
 use crate::attempt::node_result_cache::CycleContext;
-use crate::attempt::scores::Recomputed;
 
 /// Scores that are functions of columns, and are not normalised.
 pub(crate) struct ColumnScores {
@@ -68,19 +67,19 @@ impl ColumnScores {
     pub(crate) fn catch_up(
         &mut self,
         ctx: &CycleContext<'_>,
-        touched: &[Recomputed],
+        nodes: &[NodeIdx],
         (raw, width): (&mut [i32], usize),
         deltas: &mut Vec<i64>,
         tally: &mut [PluginTally],
     ) {
         deltas.clear();
         if self.entries.is_empty() {
-            return deltas.resize(touched.len(), 0);
+            return deltas.resize(nodes.len(), 0);
         }
-        self.score(ctx, touched.iter().map(|row| row.node), tally);
-        let rows = touched.iter().zip(self.made.chunks_exact(self.entries.len()));
-        deltas.extend(rows.map(|(row, made)| {
-            let raws = &mut raw[row.node.index() * width..][..width];
+        self.score(ctx, nodes.iter().copied(), tally);
+        let rows = nodes.iter().zip(self.made.chunks_exact(self.entries.len()));
+        deltas.extend(rows.map(|(node, made)| {
+            let raws = &mut raw[node.index() * width..][..width];
             let delta = |(entry, new): (&Entry, &i32)| {
                 let old = std::mem::replace(&mut raws[entry.at], *new);
                 i64::from(new - old) * entry.weight

@@ -1,33 +1,31 @@
 //! The greatest raw score of a plugin that normalises, kept in step with the nodes whose scores change: most raw scores are
 //! small numbers, so that counts of each tell which is the greatest once nobody has what it was.
 
+use super::shares::{KEPT, place, places};
+
 /// The greatest raw score over the feasible nodes, and how many have it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Greatest {
     pub(crate) raw: i32,
     pub(crate) count: u32,
-    /// How many have each raw score up to [`COUNTED`]; empty for a plugin that does not normalise.
+    /// How many have each raw score that is [kept](KEPT); empty for a plugin that does not normalise.
     counts: Vec<u32>,
     /// How many have a greater one.
     above: u32,
 }
 
-/// Most raw scores are up to this.
-const COUNTED: usize = 100;
-
 impl Greatest {
     pub(crate) fn of(raws: impl Iterator<Item = i32>) -> Self {
-        let mut made = Self { counts: vec![0; COUNTED + 1], ..Self::default() };
+        let mut made = Self { counts: vec![0; KEPT], ..Self::default() };
         raws.for_each(|raw| made.add(raw));
         made
     }
 
     /// Returns the number of those that have a raw score, unless it is not counted.
     fn counter(&mut self, raw: i32) -> Option<&mut u32> {
-        match usize::try_from(raw) {
-            Ok(at) if at > COUNTED => Some(&mut self.above),
-            Ok(at) => self.counts.get_mut(at),
-            Err(_) => None,
+        match place(raw) {
+            Some(at) => self.counts.get_mut(at),
+            None => (raw > 0).then_some(&mut self.above),
         }
     }
 
@@ -55,12 +53,14 @@ impl Greatest {
     /// found once all changes are made.
     #[inline]
     pub(crate) fn exchange(&mut self, old: i32, new: i32) -> bool {
-        // Most raw scores are counted, and below the greatest.
-        let is_counted = |raw: i32| (raw as u32 as usize) < self.counts.len();
-        if old.max(new) < self.raw && is_counted(old) && is_counted(new) {
-            self.counts[old as usize] = self.counts[old as usize].saturating_sub(1);
-            self.counts[new as usize] += 1;
-            return false;
+        // Most raw scores are counted, and few are above the greatest.
+        if let (Some([from, to]), Some(counts)) = (places(old, new), self.counts.first_chunk_mut::<KEPT>())
+            && new <= self.raw
+        {
+            counts[from] = counts[from].saturating_sub(1);
+            counts[to] += 1;
+            self.count = (self.count + u32::from(new == self.raw)).saturating_sub(u32::from(old == self.raw));
+            return self.count == 0;
         }
         self.remove(old);
         let is_lost = self.count == 0;

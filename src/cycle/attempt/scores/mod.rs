@@ -25,7 +25,7 @@ use active::{Active, greatest_raw, stored};
 use best::Tournament;
 use column_scores::ColumnScores;
 use greatest::Greatest;
-use shares::{Difference, Shares};
+use shares::Shares;
 
 /// A node whose result was recomputed.
 #[derive(Clone, Copy, Debug)]
@@ -165,9 +165,6 @@ impl Scores {
         tally: &mut [PluginTally],
     ) {
         let is_feasible = |n: NodeIdx| mask[n.index()].is_feasible();
-        if touched.iter().all(|row| row.was && !row.object && is_feasible(row.node)) {
-            return self.catch_up_usage(ctx, mask, touched, tally);
-        }
         let (mut by_usage, mut by_object) =
             (std::mem::take(&mut self.scratch.by_usage), std::mem::take(&mut self.scratch.by_object));
         by_usage.clear();
@@ -181,7 +178,7 @@ impl Scores {
         });
         (self.scratch.by_usage, self.scratch.by_object) = (by_usage, by_object);
         if !moved.is_empty() {
-            return self.normalise_anew(ctx, mask, touched, &moved);
+            return self.normalise_anew(ctx, mask, touched.iter().map(|row| row.node), &moved);
         }
         for row in touched {
             let total = is_feasible(row.node).then(|| self.total_of(row.node));
@@ -191,28 +188,24 @@ impl Scores {
 
     /// Does the same for nodes that were feasible and are, and of which only the pods changed: as most are. Adds to their totals
     /// what these change by.
-    fn catch_up_usage(
+    pub(crate) fn catch_up_usage(
         &mut self,
         ctx: &CycleContext<'_>,
         mask: &[CauseId],
-        touched: &[Recomputed],
+        nodes: &[NodeIdx],
         tally: &mut [PluginTally],
     ) {
         let (width, has_hints) = (self.active.len(), self.has_hints);
-        let Scratch { by_usage, deltas, out, .. } = &mut self.scratch;
-        by_usage.clear();
-        self.by_columns.catch_up(ctx, touched, (&mut self.raw, width), deltas, tally);
+        let Scratch { deltas, out, .. } = &mut self.scratch;
+        self.by_columns.catch_up(ctx, nodes, (&mut self.raw, width), deltas, tally);
         let (mut moved, mut lost) = (Moved::new(), SmallVec::<[usize; 2]>::new());
         for at in self.others.of_usage.iter().copied() {
             let active = &mut self.active[at];
-            if by_usage.is_empty() {
-                by_usage.extend(touched.iter().map(|row| row.node));
-            }
             let enabled = &ctx.profile.score[active.entry];
             let Some(plugin) = enabled.plugin.score() else { continue };
             let by = ((enabled, plugin, &active.value), has_hints);
-            chain::score_with(by, ctx, by_usage, out, tally);
-            let rows = by_usage.iter().zip(out.iter()).zip(deltas.iter_mut());
+            chain::score_with(by, ctx, nodes, out, tally);
+            let rows = nodes.iter().zip(out.iter()).zip(deltas.iter_mut());
             let most = active.most;
             let rows =
                 rows.map(|((node, raw), delta)| (node.index() * width + at, stored(*raw, most), delta));
@@ -241,10 +234,10 @@ impl Scores {
         lost.into_iter().for_each(|at| self.find_greatest(at, mask));
         moved.retain(|(at, was)| self.greatest[*at].raw != *was);
         if !moved.is_empty() {
-            return self.normalise_anew(ctx, mask, touched, &moved);
+            return self.normalise_anew(ctx, mask, nodes.iter().copied(), &moved);
         }
-        for (row, delta) in touched.iter().zip(&self.scratch.deltas).filter(|(_, delta)| **delta != 0) {
-            self.totals.add(row.node, *delta);
+        for (node, delta) in nodes.iter().zip(&self.scratch.deltas).filter(|(_, delta)| **delta != 0) {
+            self.totals.add(*node, *delta);
         }
     }
 
@@ -288,29 +281,28 @@ impl Scores {
         moved
     }
 
-    /// Updates all totals after greatest raw scores have changed. Of nodes whose results are as before, only what these
-    /// plugins give is another.
+    /// Updates all totals after greatest raw scores have changed. Of nodes other than these, whose results are as before, only what
+    /// these plugins give is another.
     fn normalise_anew(
         &mut self,
         ctx: &CycleContext<'_>,
         mask: &[CauseId],
-        touched: &[Recomputed],
+        nodes: impl Iterator<Item = NodeIdx> + Clone,
         moved: &Moved,
     ) {
-        for row in touched {
-            self.totals.set_unranked(ctx.view, row.node, None);
-        }
+        nodes.clone().for_each(|node| self.totals.set_unranked(ctx.view, node, None));
         for (at, was) in moved.iter().copied() {
-            let difference = Difference::new(self.active[at].weighing(), was, self.greatest[at].raw);
-            let (raw, width) = (&self.raw[..], self.active.len());
-            match difference.has_table() {
-                true => self.totals.add_to_all(raw, width, |raws| difference.in_table(raws[at])),
-                false => self.totals.add_to_all(raw, width, |raws| difference.of(raws[at])),
+            let active = &mut self.active[at];
+            let difference = active.shares.advance(active.weighing(), was, self.greatest[at].raw);
+            let raw = (&self.raw[..], self.active.len(), at);
+            match difference.table() {
+                Some(table) => self.totals.add_to_all(raw, |raw| table[raw as usize % table.len()]),
+                None => self.totals.add_to_all(raw, |raw| difference.of(raw)),
             }
         }
-        for row in touched.iter().filter(|row| mask[row.node.index()].is_feasible()) {
-            let total = self.total_of(row.node);
-            self.totals.set(ctx.view, row.node, Some(total));
+        for node in nodes.filter(|node| mask[node.index()].is_feasible()) {
+            let total = self.total_of(node);
+            self.totals.set(ctx.view, node, Some(total));
         }
     }
 
@@ -364,7 +356,7 @@ impl Scores {
     #[inline(always)]
     fn total_of(&self, node: NodeIdx) -> i64 {
         let shares = self.active.iter().zip(self.raw_of(node)).zip(&self.greatest);
-        shares.map(|((a, raw), greatest)| a.weighted(*raw, greatest.raw).1).sum()
+        shares.map(|((a, raw), greatest)| a.shares.get(a.weighing(), *raw, greatest.raw)).sum()
     }
 
     /// Returns the raw scores of a node in an attempt: those of its trial if it is overridden.

@@ -1,28 +1,59 @@
 //! What the raw scores of a plugin come to once they are normalised and weighted, by raw score: most raw scores are up to 100,
 //! many nodes have the same, and looking one up is cheaper than a division.
 
-use pellucid_framework::plugin::Normalize;
+use pellucid_framework::plugin::{MAX_SCORE, Normalize};
 
-/// Most raw scores are up to this, of which the binary digits are all 1.
-const MOST: i32 = 127;
+/// Number of raw scores of which the share is kept: those from 0 on.
+pub(super) const KEPT: usize = 1 << 7;
 
 /// How raw scores are normalised, and the weight.
 pub(crate) type Weighing = (Normalize, i64);
+
+/// What each raw score that is kept comes to, or changes by.
+type Table = [i64; KEPT];
 
 fn share((normalize, weight): Weighing, raw: i32, greatest: i32) -> i64 {
     normalize.apply(i64::from(raw), i64::from(greatest)) * weight
 }
 
-/// Returns what is known of a raw score.
-#[inline]
-fn find(known: &[i64], raw: i32) -> Option<i64> {
-    known.get(usize::try_from(raw).ok()?).copied()
+/// Returns the shares. From one raw score to the next, the quotient grows by a constant, and the remainder by another: that takes a
+/// tenth of the time of a division for each.
+fn table(by: Weighing, greatest: i32) -> Table {
+    let (normalize, weight) = by;
+    let whole = i64::from(greatest);
+    if normalize == Normalize::Identity || whole <= 0 {
+        return std::array::from_fn(|raw| share(by, raw as i32, greatest));
+    }
+    let (quotients, remainders) = (MAX_SCORE / whole, MAX_SCORE % whole);
+    let (mut quotient, mut remainder) = (0, 0);
+    std::array::from_fn(|_| {
+        let is_reversed = normalize == Normalize::ProportionalReversed;
+        let normalized = if is_reversed { MAX_SCORE - quotient } else { quotient };
+        remainder += remainders;
+        let carry = i64::from(remainder >= whole);
+        quotient += quotients + carry;
+        remainder -= carry * whole;
+        normalized * weight
+    })
+}
+
+/// Returns the place of a raw score in a [`Table`], if it has one.
+#[inline(always)]
+pub(super) fn place(raw: i32) -> Option<usize> {
+    let at = raw as u32 as usize;
+    (at < KEPT).then_some(at)
+}
+
+/// Returns the places of two raw scores, if both have one.
+#[inline(always)]
+pub(super) fn places(a: i32, b: i32) -> Option<[usize; 2]> {
+    place(a | b).map(|_| [a, b].map(|raw| raw as usize % KEPT))
 }
 
 /// Normalised and weighted scores, given the greatest raw score.
 #[derive(Default)]
 pub(crate) struct Shares {
-    /// By raw score; empty before [`Self::follow`].
+    /// Those that are kept; empty before [`Self::follow`].
     known: Vec<i64>,
     greatest: i32,
 }
@@ -31,57 +62,65 @@ impl Shares {
     /// Makes these the shares under a greatest raw score.
     pub(crate) fn follow(&mut self, by: Weighing, greatest: i32) {
         if self.known.is_empty() || self.greatest != greatest {
-            self.known.clear();
-            self.known.extend((0..=MOST).map(|raw| share(by, raw, greatest)));
-            self.greatest = greatest;
+            self.set(&table(by, greatest), greatest);
         }
+    }
+
+    fn set(&mut self, known: &Table, greatest: i32) {
+        self.known.clear();
+        self.known.extend_from_slice(known);
+        self.greatest = greatest;
+    }
+
+    /// Makes these, which are the shares under one greatest raw score, those under another. Returns what they change by.
+    pub(crate) fn advance(&mut self, by: Weighing, was: i32, is: i32) -> Difference {
+        self.follow(by, was);
+        let mut known = table(by, is);
+        let old = std::mem::take(&mut self.known);
+        self.set(&known, is);
+        known.iter_mut().zip(old).for_each(|(new, old)| *new -= old);
+        Difference { by, greatest: [was, is], known }
+    }
+
+    /// Returns what a raw score comes to under a greatest one, whichever these are the shares under.
+    #[inline]
+    pub(crate) fn get(&self, by: Weighing, raw: i32, greatest: i32) -> i64 {
+        let known = place(raw).filter(|_| self.greatest == greatest).and_then(|at| self.known.get(at));
+        known.copied().unwrap_or_else(|| share(by, raw, greatest))
     }
 
     /// Returns by how much more a raw score comes to than another one.
     #[inline]
     pub(crate) fn difference(&self, by: Weighing, old: i32, new: i32) -> i64 {
-        let of = |raw| find(&self.known, raw).unwrap_or_else(|| share(by, raw, self.greatest));
-        of(new) - of(old)
+        match (places(old, new), self.known.first_chunk::<KEPT>()) {
+            (Some([old, new]), Some(known)) => known[new] - known[old],
+            _ => share(by, new, self.greatest) - share(by, old, self.greatest),
+        }
     }
 }
 
 /// What a weighted score changes by with the greatest raw score.
 pub(crate) struct Difference {
     by: Weighing,
+    /// The one before, and the one that it is.
     greatest: [i32; 2],
-    /// By raw score, up to the lesser of the greatest ones.
-    known: [i64; MOST as usize + 1],
+    known: Table,
 }
 
 impl Difference {
-    pub(crate) fn new(by: Weighing, was: i32, is: i32) -> Self {
-        let mut made = Self { by, greatest: [was, is], known: [0; _] };
-        for raw in 0..=was.min(is).min(MOST) {
-            made.known[raw as usize] = made.compute(raw);
-        }
-        made
-    }
-
-    fn compute(&self, raw: i32) -> i64 {
-        let [was, is] = self.greatest.map(|greatest| share(self.by, raw, greatest));
-        is - was
-    }
-
-    /// Returns the difference of a raw score that is not negative, and not above either greatest one.
+    /// Returns the difference of any raw score.
     #[inline]
     pub(crate) fn of(&self, raw: i32) -> i64 {
-        if raw <= MOST { self.in_table(raw) } else { self.compute(raw) }
+        let compute = || {
+            let [was, is] = self.greatest.map(|greatest| share(self.by, raw, greatest));
+            is - was
+        };
+        place(raw).map_or_else(compute, |at| self.known[at])
     }
 
-    /// Returns whether no such raw score is above [`MOST`].
-    pub(crate) fn has_table(&self) -> bool {
-        self.greatest[0].min(self.greatest[1]) <= MOST
-    }
-
-    /// Returns the difference of such a raw score up to [`MOST`]. It means nothing for others.
-    #[inline(always)]
-    pub(crate) fn in_table(&self, raw: i32) -> i64 {
-        self.known[(raw & MOST) as usize]
+    /// Returns the differences of all raw scores up to the lesser of the greatest ones, if these are kept.
+    pub(crate) fn table(&self) -> Option<&Table> {
+        place(self.greatest[0].min(self.greatest[1])).map(|_| &self.known)
     }
 }
 
@@ -93,13 +132,13 @@ mod tests {
     fn a_difference_is_that_of_the_weighted_scores() {
         for normalize in [Normalize::Proportional, Normalize::ProportionalReversed] {
             for (was, is) in [(98, 97), (0, 40), (40, 0), (127, 128), (128, 127), (1_000, 999)] {
-                let difference = Difference::new((normalize, 3), was, is);
+                let difference = Shares::default().advance((normalize, 3), was, is);
                 let raws: Vec<i32> = (0..=was.min(is)).collect();
                 let of = |raw: &i32| share((normalize, 3), *raw, is) - share((normalize, 3), *raw, was);
                 let expected: Vec<i64> = raws.iter().map(of).collect();
                 let found: Vec<i64> = raws.iter().map(|raw| difference.of(*raw)).collect();
                 assert_eq!(found, expected, "{normalize:?}: of {was}, then of {is}");
-                assert_eq!(difference.has_table(), was.min(is) <= MOST);
+                assert_eq!(difference.table().is_some(), was.min(is) < KEPT as i32);
             }
         }
     }
@@ -110,6 +149,14 @@ mod tests {
             let mut shares = Shares::default();
             for greatest in [0, 1, 7, 100, 1_000, 7] {
                 shares.follow(by, greatest);
+                for raw in -1..200 {
+                    assert_eq!(
+                        shares.get(by, raw, greatest),
+                        share(by, raw, greatest),
+                        "{by:?}: {raw} of {greatest}"
+                    );
+                    assert_eq!(shares.get(by, raw, 50), share(by, raw, 50), "{by:?}: {raw} of 50");
+                }
                 for (old, new) in [(0, 7), (7, 0), (100, 101), (5_000, 99), (3, 3), (-2, 50)] {
                     let want = share(by, new, greatest) - share(by, old, greatest);
                     assert_eq!(shares.difference(by, old, new), want, "{by:?}: {old} to {new} of {greatest}");
