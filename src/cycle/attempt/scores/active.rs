@@ -2,7 +2,10 @@
 
 use pellucid_framework::plugin::{CycleValue, MAX_SCORE, Normalize, Reads};
 
-use super::shares::{Shares, Weighing};
+use smallvec::SmallVec;
+
+use super::greatest::Greatest;
+use super::shares::{Shares, Weighing, places, share};
 
 /// A plugin that scores the pod.
 pub(super) struct Active {
@@ -44,5 +47,36 @@ impl Active {
     pub(super) fn weighted(&self, raw: i32, greatest: i32) -> (i64, i64) {
         let normalized = self.normalize.apply(i64::from(raw), i64::from(greatest));
         (normalized, normalized * self.weight)
+    }
+
+    /// Has raw scores take the place of others, each given by where it stands, and adds to deltas of totals
+    /// what they change by. The plugin normalises. Returns false when it is to be found out which is the greatest now.
+    #[inline]
+    pub(super) fn exchange<'d>(
+        &mut self,
+        greatest: &mut Greatest,
+        raw: &mut [i32],
+        rows: impl Iterator<Item = (usize, i32, &'d mut i64)>,
+    ) -> bool {
+        let (by, was) = (self.weighing(), greatest.raw);
+        let Some(mut changing) = greatest.changing() else { return true };
+        let known = &*self.shares.follow(by, was);
+        let mut others = SmallVec::<[(i32, i32); 4]>::new();
+        for (slot, new, delta) in rows {
+            let old = std::mem::replace(&mut raw[slot], new);
+            match places(old, new) {
+                Some([from, to]) => {
+                    changing.exchange([from, to]);
+                    *delta += known[to] - known[from];
+                }
+                None => {
+                    others.push((old, new));
+                    *delta += share(by, new, was) - share(by, old, was);
+                }
+            }
+        }
+        let mut is_lost = changing.end();
+        others.into_iter().for_each(|(old, new)| is_lost |= greatest.exchange(old, new));
+        !is_lost || greatest.settle()
     }
 }

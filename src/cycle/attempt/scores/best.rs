@@ -21,8 +21,10 @@ type Rank = u64;
 pub(crate) struct Tournament {
     /// Bits of a rank that are left for the tie hash, 1 to 63.
     tie_bits: u32,
-    slots: Vec<Rank>,
-    pools: Vec<Rank>,
+    /// By pool. The last one is filled up with slots that do not compete, and so is the last bracket with pools.
+    slots: Vec<[Rank; POOL]>,
+    /// The greatest of each pool, by bracket.
+    pools: Vec<[Rank; BRACKET]>,
     brackets: Vec<Rank>,
     /// The brackets with a pool that changed, one bit each.
     stale: Vec<u64>,
@@ -35,8 +37,8 @@ impl Tournament {
         let n_brackets = n_pools.div_ceil(BRACKET);
         Self {
             tie_bits: (most.unsigned_abs().saturating_add(1)).leading_zeros().clamp(1, 63),
-            slots: vec![0; n_slots],
-            pools: vec![0; n_pools],
+            slots: vec![[0; POOL]; n_pools],
+            pools: vec![[0; BRACKET]; n_brackets],
             brackets: vec![0; n_brackets],
             stale: vec![0; n_brackets.div_ceil(64)],
         }
@@ -45,7 +47,7 @@ impl Tournament {
     /// Returns the total of a slot that competes.
     #[inline]
     pub(crate) fn total(&self, node: NodeIdx) -> Option<i64> {
-        let own = self.slots[node.index()] >> self.tie_bits;
+        let own = self.slots[node.index() / POOL][node.index() % POOL] >> self.tie_bits;
         own.checked_sub(1).map(|total| total as i64)
     }
 
@@ -59,7 +61,7 @@ impl Tournament {
     /// Adds to the total of a slot that competes.
     #[inline]
     pub(crate) fn add(&mut self, node: NodeIdx, delta: i64) {
-        let rank = &mut self.slots[node.index()];
+        let rank = &mut self.slots[node.index() / POOL][node.index() % POOL];
         *rank = rank.wrapping_add((delta as u64) << self.tie_bits);
         self.rank_pool(node.index() / POOL);
     }
@@ -68,7 +70,7 @@ impl Tournament {
     #[inline]
     pub(crate) fn set_unranked(&mut self, view: View<'_>, node: NodeIdx, total: Option<i64>) {
         let tie = view.cluster().ties()[node.index()];
-        self.slots[node.index()] = total.map_or(0, |total| self.rank(total, tie));
+        self.slots[node.index() / POOL][node.index() % POOL] = total.map_or(0, |total| self.rank(total, tie));
     }
 
     /// Adds to the totals of all slots that compete what a function gives for a slot's raw score. `raw` are the raw scores by slot,
@@ -90,26 +92,25 @@ impl Tournament {
             }
             first
         };
-        let (pools, last) = self.slots.as_chunks_mut::<POOL>();
-        let mut raws = raw.chunks(POOL * width);
-        let mut greatest = self.pools.iter_mut();
-        for ((slots, raws), pool) in pools.iter_mut().zip(&mut raws).zip(&mut greatest) {
-            *pool = add(slots, raws);
-        }
-        for (raws, pool) in raws.zip(greatest) {
-            *pool = add(last, raws);
+        let pools = self.pools.as_flattened_mut();
+        for ((slots, raws), pool) in self.slots.iter_mut().zip(raw.chunks(POOL * width)).zip(pools) {
+            *pool = match raws.len() == POOL * width {
+                true => add(slots, raws),
+                false => add(&mut slots[..raws.len() / width], raws),
+            };
         }
         self.rank_brackets();
     }
 
     /// Ranks all pools and brackets.
     pub(crate) fn rank_all(&mut self) {
-        greatest_of_each(&self.slots, POOL, &mut self.pools);
+        let pools = self.pools.as_flattened_mut();
+        self.slots.iter().zip(pools).for_each(|(slots, pool)| *pool = greatest(slots));
         self.rank_brackets();
     }
 
     fn rank_brackets(&mut self) {
-        greatest_of_each(&self.pools, BRACKET, &mut self.brackets);
+        self.pools.iter().zip(&mut self.brackets).for_each(|(pools, bracket)| *bracket = greatest(pools));
         self.stale.fill(0);
     }
 
@@ -128,9 +129,9 @@ impl Tournament {
 
     #[inline(always)]
     fn rank_pool(&mut self, pool: usize) {
-        let first = greatest(few(&self.slots, POOL, pool));
-        if std::mem::replace(&mut self.pools[pool], first) != first {
-            let bracket = pool / BRACKET;
+        let first = greatest(&self.slots[pool]);
+        let bracket = pool / BRACKET;
+        if std::mem::replace(&mut self.pools[bracket][pool % BRACKET], first) != first {
             self.stale[bracket / 64] |= 1 << (bracket % 64);
         }
     }
@@ -140,7 +141,7 @@ impl Tournament {
         for (word, stale) in self.stale.iter_mut().enumerate() {
             while *stale != 0 {
                 let bracket = word * 64 + stale.trailing_zeros() as usize;
-                self.brackets[bracket] = greatest(few(&self.pools, BRACKET, bracket));
+                self.brackets[bracket] = greatest(&self.pools[bracket]);
                 *stale &= *stale - 1;
             }
         }
@@ -149,7 +150,8 @@ impl Tournament {
             return None;
         }
         self.only_slot(first).or_else(|| {
-            let of_rank = (0..self.slots.len()).filter(|slot| self.slots[*slot] == first);
+            let slots = self.slots.as_flattened();
+            let of_rank = (0..slots.len()).filter(|slot| slots[*slot] == first);
             of_rank.reduce(|a, b| {
                 let is_before = ties[b] > ties[a] || ties[b] == ties[a] && precedes(b, a);
                 if is_before { b } else { a }
@@ -160,21 +162,9 @@ impl Tournament {
     /// Returns the slot with a rank, which is the greatest of all, if there is only one.
     fn only_slot(&self, rank: Rank) -> Option<usize> {
         let bracket = only(&self.brackets, rank)?;
-        let pool = bracket * BRACKET + only(few(&self.pools, BRACKET, bracket), rank)?;
-        Some(pool * POOL + only(few(&self.slots, POOL, pool), rank)?)
+        let pool = bracket * BRACKET + only(&self.pools[bracket], rank)?;
+        Some(pool * POOL + only(&self.slots[pool], rank)?)
     }
-}
-
-/// Returns the ranks of one pool or bracket of this size.
-#[inline(always)]
-fn few(ranks: &[Rank], size: usize, at: usize) -> &[Rank] {
-    &ranks[at * size..((at + 1) * size).min(ranks.len())]
-}
-
-/// Collects the greatest ranks of runs of this size.
-fn greatest_of_each(ranks: &[Rank], size: usize, all: &mut Vec<Rank>) {
-    all.clear();
-    all.extend(ranks.chunks(size).map(greatest));
 }
 
 /// Returns the greatest of some ranks, 0 without any.
@@ -235,7 +225,8 @@ mod tests {
                 }
                 _ => {
                     totals[slot] = (value > 5).then(|| (value - 5).saturating_mul(step).min(most));
-                    kept.slots[slot] = totals[slot].map_or(0, |total| kept.rank(total, ties[slot]));
+                    kept.slots[slot / POOL][slot % POOL] =
+                        totals[slot].map_or(0, |total| kept.rank(total, ties[slot]));
                     kept.rank_pool(slot / POOL);
                 }
             }
@@ -257,7 +248,7 @@ mod tests {
             }
         }
         for slot in 0..SLOTS {
-            kept.slots[slot] = 0;
+            kept.slots[slot / POOL][slot % POOL] = 0;
             kept.rank_pool(slot / POOL);
         }
         assert_eq!(kept.winner(&ties, |a, b| a > b), None);

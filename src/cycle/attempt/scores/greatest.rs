@@ -1,7 +1,7 @@
 //! The greatest raw score of a plugin that normalises, kept in step with the nodes whose scores change: most raw scores are
 //! small numbers, so that counts of each tell which is the greatest once nobody has what it was.
 
-use super::shares::{KEPT, place, places};
+use super::shares::{KEPT, place};
 
 /// The greatest raw score over the feasible nodes, and how many have it.
 #[derive(Clone, Debug, Default)]
@@ -51,21 +51,18 @@ impl Greatest {
 
     /// Has one raw score take another's place. Returns whether none has the greatest one any more, in which case it is to be
     /// found once all changes are made.
-    #[inline]
     pub(crate) fn exchange(&mut self, old: i32, new: i32) -> bool {
-        // Most raw scores are counted, and few are above the greatest.
-        if let (Some([from, to]), Some(counts)) = (places(old, new), self.counts.first_chunk_mut::<KEPT>())
-            && new <= self.raw
-        {
-            counts[from] = counts[from].saturating_sub(1);
-            counts[to] += 1;
-            self.count = (self.count + u32::from(new == self.raw)).saturating_sub(u32::from(old == self.raw));
-            return self.count == 0;
-        }
         self.remove(old);
         let is_lost = self.count == 0;
         self.add(new);
         is_lost
+    }
+
+    /// Begins changes of many raw scores, none of which is below 0. A plugin that does not normalise has none.
+    #[inline]
+    pub(crate) fn changing(&mut self) -> Option<Changing<'_>> {
+        let Self { raw, count, counts, .. } = self;
+        Some(Changing { raw, count, counts: counts.first_chunk_mut()?, highest: 0 })
     }
 
     /// Finds the greatest one once none has what it was. Returns false when the counts do not tell.
@@ -78,8 +75,37 @@ impl Greatest {
     }
 }
 
+/// Changes of raw scores, most of which are kept and below the greatest one.
+pub(crate) struct Changing<'g> {
+    raw: &'g mut i32,
+    count: &'g mut u32,
+    counts: &'g mut [u32; KEPT],
+    /// The greatest place that a raw score has come to.
+    highest: usize,
+}
+
+impl Changing<'_> {
+    /// Has one raw score take another's [place](super::shares::place).
+    #[inline(always)]
+    pub(crate) fn exchange(&mut self, [old, new]: [usize; 2]) {
+        self.counts[old] = self.counts[old].saturating_sub(1);
+        self.counts[new] += 1;
+        self.highest = self.highest.max(new);
+    }
+
+    /// Ends the changes. Returns whether none has the greatest one any more.
+    pub(crate) fn end(self) -> bool {
+        *self.raw = (*self.raw).max(self.highest as i32);
+        if let Some(at) = place(*self.raw) {
+            *self.count = self.counts[at];
+        }
+        *self.count == 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::shares::places;
     use super::*;
 
     #[test]
@@ -97,10 +123,21 @@ mod tests {
                 for at in 0..raws.len() {
                     // Some change together, and the greatest is found afterwards.
                     let mut is_lost = false;
-                    for at in at..(at + 1 + below(3) as usize).min(raws.len()) {
+                    let mut change = |at: usize| {
                         let was = std::mem::replace(&mut raws[at], range.0 + below(range.1) as i32);
-                        is_lost |= known.exchange(was, raws[at]);
+                        (was, raws[at])
+                    };
+                    let changes: Vec<(i32, i32)> = (at..(at + 3).min(6)).map(&mut change).collect();
+                    let mut changing = known.changing().filter(|_| range.0 >= 0);
+                    let mut others = Vec::new();
+                    for (was, is) in changes {
+                        match (places(was, is), &mut changing) {
+                            (Some(places), Some(changing)) => changing.exchange(places),
+                            _ => others.push((was, is)),
+                        }
                     }
+                    is_lost |= changing.is_some_and(Changing::end);
+                    others.into_iter().for_each(|(was, is)| is_lost |= known.exchange(was, is));
                     let is_told = is_lost && known.settle();
                     told += usize::from(is_told);
                     if is_lost && !is_told {

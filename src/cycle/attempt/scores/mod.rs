@@ -196,8 +196,8 @@ impl Scores {
         tally: &mut [PluginTally],
     ) {
         let (width, has_hints) = (self.active.len(), self.has_hints);
-        let Scratch { deltas, out, .. } = &mut self.scratch;
-        self.by_columns.catch_up(ctx, nodes, (&mut self.raw, width), deltas, tally);
+        let (Scratch { deltas, out, .. }, raw) = (&mut self.scratch, &mut self.raw[..]);
+        self.by_columns.catch_up(ctx, nodes, (raw, width), deltas, tally);
         let (mut moved, mut lost) = (Moved::new(), SmallVec::<[usize; 2]>::new());
         for at in self.others.of_usage.iter().copied() {
             let active = &mut self.active[at];
@@ -208,26 +208,17 @@ impl Scores {
             let rows = nodes.iter().zip(out.iter()).zip(deltas.iter_mut());
             let most = active.most;
             let rows =
-                rows.map(|((node, raw), delta)| (node.index() * width + at, stored(*raw, most), delta));
+                rows.map(|((node, new), delta)| (node.index() * width + at, stored(*new, most), delta));
             if active.normalize == Normalize::Identity {
                 for (slot, new, delta) in rows {
-                    let old = std::mem::replace(&mut self.raw[slot], new);
+                    let old = std::mem::replace(&mut raw[slot], new);
                     *delta += (i64::from(new) - i64::from(old)) * active.weight;
                 }
                 continue;
             }
-            let (greatest, by) = (&mut self.greatest[at], active.weighing());
+            let greatest = &mut self.greatest[at];
             moved.push((at, greatest.raw));
-            active.shares.follow(by, greatest.raw);
-            let mut is_lost = false;
-            for (slot, new, delta) in rows {
-                let old = std::mem::replace(&mut self.raw[slot], new);
-                if new != old {
-                    is_lost |= greatest.exchange(old, new);
-                    *delta += active.shares.difference(by, old, new);
-                }
-            }
-            if is_lost && !greatest.settle() {
+            if !active.exchange(greatest, raw, rows) {
                 lost.push(at);
             }
         }

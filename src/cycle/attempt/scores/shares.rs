@@ -12,7 +12,8 @@ pub(crate) type Weighing = (Normalize, i64);
 /// What each raw score that is kept comes to, or changes by.
 type Table = [i64; KEPT];
 
-fn share((normalize, weight): Weighing, raw: i32, greatest: i32) -> i64 {
+/// Returns what a raw score comes to.
+pub(super) fn share((normalize, weight): Weighing, raw: i32, greatest: i32) -> i64 {
     normalize.apply(i64::from(raw), i64::from(greatest)) * weight
 }
 
@@ -53,48 +54,36 @@ pub(super) fn places(a: i32, b: i32) -> Option<[usize; 2]> {
 /// Normalised and weighted scores, given the greatest raw score.
 #[derive(Default)]
 pub(crate) struct Shares {
-    /// Those that are kept; empty before [`Self::follow`].
-    known: Vec<i64>,
+    /// Those that are kept; `None` before [`Self::follow`].
+    known: Option<Box<Table>>,
     greatest: i32,
 }
 
 impl Shares {
     /// Makes these the shares under a greatest raw score.
-    pub(crate) fn follow(&mut self, by: Weighing, greatest: i32) {
-        if self.known.is_empty() || self.greatest != greatest {
-            self.set(&table(by, greatest), greatest);
+    pub(crate) fn follow(&mut self, by: Weighing, greatest: i32) -> &mut Table {
+        if self.greatest != greatest {
+            self.known = None;
+            self.greatest = greatest;
         }
-    }
-
-    fn set(&mut self, known: &Table, greatest: i32) {
-        self.known.clear();
-        self.known.extend_from_slice(known);
-        self.greatest = greatest;
+        self.known.get_or_insert_with(|| Box::new(table(by, greatest)))
     }
 
     /// Makes these, which are the shares under one greatest raw score, those under another. Returns what they change by.
     pub(crate) fn advance(&mut self, by: Weighing, was: i32, is: i32) -> Difference {
-        self.follow(by, was);
-        let mut known = table(by, is);
-        let old = std::mem::take(&mut self.known);
-        self.set(&known, is);
-        known.iter_mut().zip(old).for_each(|(new, old)| *new -= old);
+        let now = table(by, is);
+        let before = std::mem::replace(self.follow(by, was), now);
+        self.greatest = is;
+        let known = std::array::from_fn(|raw| now[raw] - before[raw]);
         Difference { by, greatest: [was, is], known }
     }
 
     /// Returns what a raw score comes to under a greatest one, whichever these are the shares under.
     #[inline]
     pub(crate) fn get(&self, by: Weighing, raw: i32, greatest: i32) -> i64 {
-        let known = place(raw).filter(|_| self.greatest == greatest).and_then(|at| self.known.get(at));
-        known.copied().unwrap_or_else(|| share(by, raw, greatest))
-    }
-
-    /// Returns by how much more a raw score comes to than another one.
-    #[inline]
-    pub(crate) fn difference(&self, by: Weighing, old: i32, new: i32) -> i64 {
-        match (places(old, new), self.known.first_chunk::<KEPT>()) {
-            (Some([old, new]), Some(known)) => known[new] - known[old],
-            _ => share(by, new, self.greatest) - share(by, old, self.greatest),
+        match (&self.known, place(raw)) {
+            (Some(known), Some(at)) if self.greatest == greatest => known[at],
+            _ => share(by, raw, greatest),
         }
     }
 }
@@ -156,10 +145,6 @@ mod tests {
                         "{by:?}: {raw} of {greatest}"
                     );
                     assert_eq!(shares.get(by, raw, 50), share(by, raw, 50), "{by:?}: {raw} of 50");
-                }
-                for (old, new) in [(0, 7), (7, 0), (100, 101), (5_000, 99), (3, 3), (-2, 50)] {
-                    let want = share(by, new, greatest) - share(by, old, greatest);
-                    assert_eq!(shares.difference(by, old, new), want, "{by:?}: {old} to {new} of {greatest}");
                 }
             }
         }
