@@ -9,7 +9,8 @@ use pellucid::cycle::what_if::edit::Edit;
 use pellucid::diagnosis::what_if::simulate::{Question, simulate};
 use pellucid::model::effect::BindOutcome;
 use pellucid::model::selector::NodeAffinity;
-use pellucid::model::{Node, Pod, PodKey, PodSpec};
+use pellucid::model::storage::StorageClass;
+use pellucid::model::{Node, Object, Pod, PodKey, PodSpec};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use crate::common::driver::Core;
 use crate::common::made::{core_with, labelled, node, on, pod, ranked};
 use crate::common::reads::{ask, list};
+use crate::common::storage::{claim, using};
 use crate::why::fixing::{beside, controlled, with_spec};
 use crate::why::settled::{Objects, Reader};
 use crate::why::stories::story;
@@ -215,4 +217,31 @@ fn the_order_is_that_of_the_queue() {
     core.apply(Input::PodDeleted(filler.key.clone()));
     settle(&mut core);
     assert!(is_placed(&core, &PodKey::new("ns", "z")));
+}
+
+/// Pods `a` and `b` share a claim for which a volume is made once `a` has its place: whether `b` can use it on another node, and
+/// takes the place of `c` there, nobody knows before.
+#[test]
+fn a_fix_that_depends_on_a_volume_that_is_to_be_made_is_not_said_to_hold() {
+    let closed = Node { unschedulable: true, ..node("n", 4_000) };
+    let said = |shares: bool| {
+        let mut core = core_with(std::slice::from_ref(&closed));
+        core.see_object(Object::StorageClass(StorageClass {
+            name: "local".into(),
+            provisioner: "disk.example".into(),
+            waits_for_consumer: true,
+            ..StorageClass::default()
+        }));
+        ["one", "two"].into_iter().for_each(|name| core.see_object(claim(name)));
+        core.see(&using(pod("a", 100), "one"));
+        core.see(&using(pod("b", 4_000), if shares { "one" } else { "two" }));
+        core.see(&pod("c", 4_000));
+        core.run();
+        let body = ask(&mut core, "/apis/v1/explain/pods/ns/c/suggestions");
+        let with_copy = |fix: &&Value| list(fix, "/edits").iter().any(|edit| edit["copyNode"].is_object());
+        let fixes = list(&body, "/fixes").iter().filter(with_copy);
+        fixes.map(|fix| (list(fix, "/edits").len(), fix["inCompany"].clone())).collect::<Vec<_>>()
+    };
+    assert!(said(true).iter().all(|(_, said)| said == "unknown"), "{:?}", said(true));
+    assert!(said(false).iter().any(|(_, said)| said == "holds"), "{:?}", said(false));
 }

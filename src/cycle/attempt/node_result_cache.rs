@@ -227,7 +227,7 @@ impl NodeResultCache {
         let Scratch { changed, by_usage, by_object, touched } = scratch;
         let objects = changed.objects();
         by_usage.clear();
-        // Whether all nodes are feasible, so far.
+        // Of the nodes whose pods changed.
         let mut are_feasible = true;
         changed.for_each_usage(|node| {
             let cause = self.mask[node.index()];
@@ -246,19 +246,13 @@ impl NodeResultCache {
         if n_usage + by_object.len() == 0 {
             return;
         }
-        let was = |node: NodeIdx| are_feasible || self.mask[node.index()].is_feasible();
-        touched.clear();
-        touched.extend(by_usage.iter().map(|node| Recomputed {
-            node: *node,
-            was: was(*node),
-            object: false,
-        }));
         let was = |node: NodeIdx| self.mask[node.index()].is_feasible();
-        touched.extend(by_object.iter().map(|node| Recomputed {
-            node: *node,
-            was: was(*node),
-            object: true,
-        }));
+        let of_usage =
+            |node: &NodeIdx| Recomputed { node: *node, was: are_feasible || was(*node), object: false };
+        let of_object = |node: &NodeIdx| Recomputed { node: *node, was: was(*node), object: true };
+        touched.clear();
+        touched.extend(by_usage.iter().map(of_usage));
+        touched.extend(by_object.iter().map(of_object));
         self.work += touched.len() as u64;
         self.refusal = None;
         self.filter(ctx, self.first_usage, by_usage, tally);

@@ -8,7 +8,7 @@ use pellucid_cluster::objects::ObjectKey;
 use pellucid_cluster::preemptions::Victim;
 use pellucid_cluster::{Cluster, ClusterEvent, Input, PodRecord, Stage};
 use pellucid_model::effect::{BindOrder, BindOutcome, Effect, EffectReport, EvictOrder};
-use pellucid_model::{CustomKindRef, NodeIdx, PodId, PodKey, cancellation};
+use pellucid_model::{CustomKindRef, Name, NodeIdx, PodId, PodKey, cancellation};
 
 use super::edit::replacement;
 use super::simulation::{Evicted, Simulation};
@@ -175,10 +175,31 @@ impl Simulation {
         }
     }
 
-    /// Whether a pod that was told of as bound has lost its place.
-    pub(super) fn has_taken_back(&self) -> bool {
+    /// Whether something depends on the writes before the Bindings of pods that were told of as bound: one of these has lost its
+    /// place, or the volumes that the writes bring about are needed by others.
+    pub(super) fn depends_on_writes(&self) -> bool {
         let cluster = &self.scheduler.cluster;
-        self.announced.iter().any(|id| cluster.pod(*id).is_none_or(|record| record.node.is_none()))
+        let has_lost = |id: &PodId| cluster.pod(*id).is_none_or(|record| record.node.is_none());
+        self.announced.iter().any(has_lost) || self.shares_unbound_claims()
+    }
+
+    /// Whether the plan depends on a volume that nobody has made: another requested pod uses a claim of a pod that was told of
+    /// as bound. From where its volume can be used is known only once it is there.
+    fn shares_unbound_claims(&self) -> bool {
+        let cluster = &self.scheduler.cluster;
+        let claims = |id: PodId| {
+            let pod = cluster.pod(id).map(|record| &record.pod).into_iter();
+            pod.flat_map(|pod| pod.spec.volumes.claims.iter().map(|used| (&pod.key.namespace, &used.claim)))
+        };
+        let is_unbound = |(namespace, claim): (&Name, &Name)| {
+            cluster.objects().claim(namespace, claim).is_some_and(|claim| claim.volume.is_empty())
+        };
+        let told = self.announced.iter().flat_map(|id| claims(*id).map(move |claim| (*id, claim)));
+        let unbound: Vec<_> = told.filter(|(_, claim)| is_unbound(*claim)).collect();
+        let is_shared = |user: PodId| {
+            claims(user).any(|claim| unbound.iter().any(|(id, known)| *id != user && *known == claim))
+        };
+        !unbound.is_empty() && self.asked.iter().filter_map(|key| cluster.find_pod(key)).any(is_shared)
     }
 
     /// Deletes a pod, and adds the one that replaces it.

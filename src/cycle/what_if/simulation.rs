@@ -74,8 +74,8 @@ pub struct Simulation {
     pub(super) evicted: Vec<Evicted>,
     /// Whether controllers replace pods that are deleted.
     pub(super) replaces: bool,
-    /// Whether something was deleted of which it is not known whether and how it comes back, or a pod lost its place whose
-    /// writes before the Binding, which are not carried out, would have been by then.
+    /// Whether something was deleted of which it is not known whether and how it comes back, or something depends on writes
+    /// before Bindings, which are not carried out.
     pub is_unsure: bool,
     steps: Vec<Step>,
     /// Whether the plan was cut off after too many attempts.
@@ -279,13 +279,13 @@ impl Simulation {
         if evict && self.end_terminating() {
             self.plan_until_still(evict);
         }
-        self.is_unsure |= self.has_taken_back();
+        self.is_unsure |= self.depends_on_writes();
     }
 
     /// Plans on after something that was not an edit, evictions carried out.
     pub(super) fn go_on(&mut self) {
         self.plan_until_still(true);
-        self.is_unsure |= self.has_taken_back();
+        self.is_unsure |= self.depends_on_writes();
     }
 
     fn plan_until_still(&mut self, evict: bool) {

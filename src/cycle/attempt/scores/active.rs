@@ -1,7 +1,6 @@
 //! A plugin that scores the pods of one shape.
 
 use pellucid_framework::plugin::{CycleValue, MAX_SCORE, Normalize, Reads};
-
 use smallvec::SmallVec;
 
 use super::greatest::Greatest;
@@ -49,8 +48,8 @@ impl Active {
         (normalized, normalized * self.weight)
     }
 
-    /// Has raw scores take the place of others, each given by where it stands, and adds to deltas of totals
-    /// what they change by. The plugin normalises. Returns false when it is to be found out which is the greatest now.
+    /// Has raw scores of a plugin that normalises take the place of others, each given by where it stands, and adds to the deltas
+    /// of totals what they change by. Returns false when it is to be found out which is the greatest now.
     #[inline]
     pub(super) fn exchange<'d>(
         &mut self,

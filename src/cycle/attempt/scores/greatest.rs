@@ -122,7 +122,6 @@ mod tests {
             for _ in 0..2_000 {
                 for at in 0..raws.len() {
                     // Some change together, and the greatest is found afterwards.
-                    let mut is_lost = false;
                     let mut change = |at: usize| {
                         let was = std::mem::replace(&mut raws[at], range.0 + below(range.1) as i32);
                         (was, raws[at])
@@ -136,7 +135,7 @@ mod tests {
                             _ => others.push((was, is)),
                         }
                     }
-                    is_lost |= changing.is_some_and(Changing::end);
+                    let mut is_lost = changing.is_some_and(Changing::end);
                     others.into_iter().for_each(|(was, is)| is_lost |= known.exchange(was, is));
                     let is_told = is_lost && known.settle();
                     told += usize::from(is_told);
