@@ -1,5 +1,7 @@
 //! Fixes of pods that wait for their quotas, on random clusters: each that is said to hold does when it is carried out.
 
+use pellucid::model::effect::Effect;
+
 use super::*;
 use crate::common::reads::{ask, list, text};
 use crate::common::rng::Rng;
@@ -100,4 +102,34 @@ fn what_is_said_to_help_does() {
     for kind in ["raise max", "raise min", "move it", "let pod", "request 1"] {
         assert!(tried.contains_key(kind), "nobody was told to {kind}: {tried:?}");
     }
+}
+
+/// A change of a node wakes nobody who is refused by a quota. Once tried again, some minutes later, such a pod may evict there.
+#[test]
+fn a_place_that_a_sleeping_pod_takes_later_is_not_said_to_hold() {
+    let said = |priority: i32| {
+        let mut core = core_with(json!({}), 9000);
+        see(&mut core, &manifest("team", 5, 5));
+        see(&mut core, &manifest("other", 0, 100));
+        core.see_node(&node("b", 20_000));
+        core.see(&on(&Pod { priority: 1000, ..of("other", "filler", 20_000) }, "b"));
+        core.see(&on(&of("team", "small", 3000), "a"));
+        core.see_node(&Node { unschedulable: true, ..node("a", 9000) });
+        let sleeping = Pod { priority, ..of("team", "sleeping", 5000) };
+        let asked = pod("asked", 6000);
+        [&sleeping, &asked].into_iter().for_each(|pod| core.see(pod));
+        core.run();
+        let body = ask(&mut core, "/apis/v1/explain/pods/ns/asked/suggestions");
+        let fix = list(&body, "/fixes").iter().find(|fix| text(fix, "/text") == "uncordon node a");
+        let said = fix.map(|fix| text(fix, "/inCompany").to_owned());
+        core.see_node(&node("a", 9000));
+        core.run_after(30 * SECOND);
+        assert_eq!(placed(&core, [&asked, &sleeping]), 1);
+        core.run_after(600 * SECOND);
+        let is_evicted =
+            |effect: &Effect| matches!(effect, Effect::Evict(order) if order.victim.key == asked.key);
+        (said, core.scheduler.take_effects().iter().any(is_evicted))
+    };
+    assert_eq!(said(0), (Some("holds".to_owned()), false));
+    assert_eq!(said(100), (Some("unknown".to_owned()), true));
 }

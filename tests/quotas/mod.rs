@@ -20,7 +20,7 @@ use pellucid::framework::endpoint::{PathParams, ReadContext};
 use pellucid::framework::list::List;
 use pellucid::kubernetes::decode::Decoder;
 use pellucid::model::effect::{ObjectPart, ObjectWrite, WriteOutcome};
-use pellucid::model::{CustomKindRef, Name, Pod};
+use pellucid::model::{CustomKindRef, Name, Node, Pod};
 use pellucid::plugins::elastic_quota::{ELASTIC_QUOTA, NAME};
 use pellucid::plugins::registry;
 use pellucid::queue::QueueStage;

@@ -173,6 +173,10 @@ impl<'s> Company<'s> {
     fn tried(&mut self, steps: &[&[Part]], when: When, node: Option<&str>) -> InCompany {
         let Some(mut simulation) = self.planned(steps, when) else { return InCompany::Unknown };
         if self.is_met(&simulation) {
+            simulation.try_sleeping();
+            if simulation.is_cut() || !self.is_met(&simulation) {
+                return InCompany::Unknown;
+            }
             // The place may be that of the pod that a controller made for one that was placed and evicted.
             let own = if simulation.evicted().is_empty() { Vec::new() } else { self.own() };
             if simulation.evicted().iter().any(|gone| own.contains(&gone.pod)) {
