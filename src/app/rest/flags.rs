@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use pellucid_http::{Refused, RequestInfo, Said, Switch};
 use pellucid_recording::rfc3339;
 use pellucid_recording::switches::{self, Ask, Flag, LogBefore, MOST_ACTIVE, NotSet, Setter, Switches};
@@ -23,12 +24,14 @@ pub struct Flags {
     clock: Clock,
     /// Notified when something is set that expires.
     set: Notify,
+    /// Held while the log is put back once its temporary setting has ended.
+    restoring: Mutex<()>,
 }
 
 impl Flags {
     /// Creates the shared state; without `log`, the switches of the log do not exist.
     pub fn new(switches: Arc<Switches>, log: Option<Arc<LogControl>>, clock: Clock) -> Arc<Self> {
-        Arc::new(Self { switches, log, clock, set: Notify::new() })
+        Arc::new(Self { switches, log, clock, set: Notify::new(), restoring: Mutex::new(()) })
     }
 
     /// Returns every switch.
@@ -64,6 +67,8 @@ impl Flags {
 
     /// Expires recordings that are due, and restores the log when its temporary setting ends.
     fn settle(&self) {
+        // Whoever comes second finds the log as the first has put it back.
+        let _restoring = self.restoring.lock();
         self.switches.expire((self.clock)());
         let (Some(before), Some(log)) = (self.switches.take_log_ended(), &self.log) else { return };
         if let Err(error) = log.restore(before.verbosity, &before.directive) {
