@@ -17,8 +17,8 @@ pub(super) fn share((normalize, weight): Weighing, raw: i32, greatest: i32) -> i
     normalize.apply(i64::from(raw), i64::from(greatest)) * weight
 }
 
-/// Returns the shares. From one raw score to the next, the quotient grows by a constant, and the remainder by another: that takes a
-/// tenth of the time of a division for each.
+/// Returns the shares. From one raw score to the next, the quotient grows by a constant, and the remainder by another, so that there
+/// is no division for each.
 fn table(by: Weighing, greatest: i32) -> Table {
     let (normalize, weight) = by;
     let whole = i64::from(greatest);

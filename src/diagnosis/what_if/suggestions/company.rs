@@ -35,7 +35,7 @@ pub(super) enum InCompany {
     Taken(Vec<PodKey>),
     /// It was not tried, a pod comes back in a way that is not known or under another name, or it depends on how fast the
     /// parts follow each other, on who is tried in between, on when pods leave that are being deleted, on when gangs that wait
-    /// give up their places, or on volumes that are to be made; or the member has its place in the end, and the gang no quorum.
+    /// give up their places, on volumes that are to be made, or on when pods are tried again that nothing wakes; or the member has its place in the end, and the gang no quorum.
     Unknown,
 }
 
