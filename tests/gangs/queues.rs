@@ -374,6 +374,33 @@ fn gpus_are_shared_out_in_parts() {
 }
 
 #[test]
+fn a_resource_that_no_node_has_is_the_business_of_nodes_unless_the_queue_has_no_weight() {
+    let mut core = core_with(4);
+    let gpu = |name: &str| {
+        let mut pod = member(name, name, 0);
+        Arc::make_mut(&mut pod.spec).requests.list.scalars = [("nvidia.com/gpu".into(), 1)].into();
+        pod
+    };
+    let (a, b) = (gpu("a"), gpu("b"));
+    for (name, weight) in [("a", 0), ("b", 1)] {
+        core.see_object(group(name, name, 1));
+        see_queue(&mut core, queue(name, weight));
+    }
+    see_all(&mut core, [&a, &b]);
+    core.run();
+    let overused = "queue is overused, queue: a, nvidia.com/gpu: allocated 0, deserved 0, pod's request 1";
+    assert!(refusal(&core, &a).contains(overused), "{}", refusal(&core, &a));
+    assert!(refusal(&core, &b).contains("Insufficient nvidia.com/gpu"), "{}", refusal(&core, &b));
+    let mut node = host("with-gpus", 4_000);
+    node.allocatable.scalars = [("nvidia.com/gpu".into(), 2)].into();
+    core.see_node(&node);
+    core.run();
+    core.wait(SECOND);
+    assert!(refusal(&core, &a).contains(overused), "{}", refusal(&core, &a));
+    assert_eq!(core.node_of(&b).as_deref(), Some("with-gpus"));
+}
+
+#[test]
 fn bad_queues_are_named_and_everything_else_goes_on() {
     let mut core = core_with(12);
     let decoder = Decoder::of(&registry());

@@ -245,3 +245,29 @@ fn a_fix_that_depends_on_a_volume_that_is_to_be_made_is_not_said_to_hold() {
     assert!(said(true).iter().all(|(_, said)| said == "unknown"), "{:?}", said(true));
     assert!(said(false).iter().any(|(_, said)| said == "holds"), "{:?}", said(false));
 }
+
+/// A pod is deleted for another one, and its controller makes it again. Who waits takes the room, unless it still backs off.
+#[test]
+fn a_place_that_a_new_pod_takes_while_others_back_off_is_not_said_to_hold() {
+    let filler = controlled(pod("filler", 1000), "Job", "fillers");
+    let waits = pod("waits", 1000);
+    let refused = |since: Duration| {
+        let mut core = core_with(&[node("n", 1000)]);
+        core.see(&on(&filler, "n"));
+        core.attempt(&waits);
+        core.wait(since);
+        core
+    };
+    let tried = |since: Duration| {
+        let mut core = refused(since);
+        let body = ask(&mut core, "/apis/v1/explain/pods/ns/waits/suggestions");
+        let deletes = |fix: &&Value| fix["edits"][0]["deletePod"] == "ns/filler";
+        let said = list(&body, "/fixes").iter().find(deletes).map(|fix| fix["inCompany"].clone());
+        core.delete(&filler);
+        core.see(&Pod { key: PodKey::new("ns", "filler-2"), uid: "filler-2".into(), ..filler.clone() });
+        settle(&mut core);
+        (said, is_placed(&core, &waits.key))
+    };
+    assert_eq!(tried(Duration::ZERO), (Some("unknown".into()), false));
+    assert_eq!(tried(Duration::from_secs(60)), (Some("holds".into()), true));
+}

@@ -170,10 +170,11 @@ fn a_replacement_of_higher_priority_takes_the_room_of_the_pod_that_went() {
     let deleted = of("let pod ns/web-1 go");
     assert_eq!((&deleted["inCompany"], &deleted["takenBy"]), (&json!("taken"), &json!(["ns/web-1"])));
     assert_eq!(of("add a node like n")["inCompany"], "holds");
-    // One of equal priority queues behind the pod.
+    // One of equal priority queues behind the pod, whose backoff is over.
     let mut core = core_with(&[node("n", 1000)]);
     core.see(&on(&controlled(pod("web-1", 1000), "ReplicaSet", "web"), "n"));
     core.attempt(&pod("p", 1000));
+    core.wait(std::time::Duration::from_secs(1));
     assert_eq!(text(&fixes(&mut core, "p"), "/fixes/0/inCompany"), "holds");
     // What an unknown controller does is not known.
     let mut core = core_with(&[node("n", 1000)]);

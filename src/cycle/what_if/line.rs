@@ -39,11 +39,23 @@ impl Simulation {
         true
     }
 
+    /// Lets the backoffs go on that run now: whoever backs off is tried after those who do not. Else they have ended.
+    pub fn back_off_as_published(&mut self) {
+        self.backs_off = true;
+    }
+
     fn wait_as_published(&mut self, id: PodId) {
         let published = self.published.unit_of(id).and_then(|unit| self.published.unit(unit));
-        let refused = published.filter(|unit| unit.stage == QueueStage::Unschedulable);
         let queue = &mut self.scheduler.queue;
-        let Some((refused, own)) = refused.zip(queue.unit_of(id)) else { return };
+        let Some((published, own)) = published.zip(queue.unit_of(id)) else { return };
+        let refused = match published.stage {
+            QueueStage::Unschedulable => published,
+            QueueStage::Backoff | QueueStage::ErrorBackoff if self.backs_off => {
+                let left = published.backoff_until.saturating_sub(self.now.monotonic);
+                return queue.back_off(own, left, self.now.monotonic);
+            }
+            _ => return,
+        };
         let is_active = |unit: &Unit| !matches!(unit.stage, QueueStage::Gated | QueueStage::Unschedulable);
         if !queue.unit(own).is_some_and(is_active) {
             return;
@@ -97,7 +109,9 @@ impl Simulation {
         for (unit, queued_at) in since {
             self.scheduler.queue.requeue_since(unit, queued_at);
         }
-        self.scheduler.queue.flush(self.now.monotonic + ROUND);
+        if !self.backs_off {
+            self.scheduler.queue.flush(self.now.monotonic + ROUND);
+        }
     }
 
     pub(super) fn unit_of(&self, key: &PodKey) -> Option<(PodId, UnitId)> {

@@ -8,10 +8,24 @@ use pellucid_cluster::objects::ObjectKey;
 use pellucid_cluster::preemptions::Victim;
 use pellucid_cluster::{Cluster, ClusterEvent, Input, PodRecord, Stage};
 use pellucid_model::effect::{BindOrder, BindOutcome, Effect, EffectReport, EvictOrder};
+use pellucid_model::pod::StandsFor;
 use pellucid_model::{CustomKindRef, Name, NodeIdx, PodId, PodKey, cancellation};
 
 use super::edit::replacement;
-use super::simulation::{Evicted, Simulation};
+use super::simulation::Simulation;
+
+/// A pod that would be evicted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Evicted {
+    /// Namespace and name of the victim.
+    pub pod: PodKey,
+    /// The object that the victim stands for, if it stands for one.
+    pub stands_for: Option<Arc<StandsFor>>,
+    /// The victim's node.
+    pub node: Name,
+    /// The pod for which the victim is evicted.
+    pub preemptor: PodKey,
+}
 
 impl Simulation {
     /// Takes the effects: confirms Bindings, writes objects that get their places, and notes evictions, which it carries out if

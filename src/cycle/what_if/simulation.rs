@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use pellucid_cluster::{Cluster, ClusterEvent, Input, PodRecord, Stage};
 use pellucid_framework::profile::Profile;
-use pellucid_model::pod::StandsFor;
 use pellucid_model::time::NoProbe;
 use pellucid_model::{GangKey, Name, Now, Pod, PodId, PodKey, cancellation};
 use pellucid_queue::Queue;
@@ -19,7 +18,7 @@ use pellucid_recording::switches::Setter;
 
 use super::edit::{self, Edit, Target};
 pub use super::line::QueueEnd;
-pub use super::orders::is_terminating;
+pub use super::orders::{Evicted, is_terminating};
 use crate::Snapshot;
 use crate::scheduler::gangs::gate::{Block, block};
 use crate::scheduler::records::last_attempt::LastAttempt;
@@ -32,19 +31,6 @@ const LEAST_STEPS: usize = 1_000;
 pub(super) const ROUND: Duration = Duration::from_secs(60);
 /// Time between two attempts, so that units queue up behind each other as they do in reality.
 pub(super) const BETWEEN_STEPS: Duration = Duration::from_nanos(1);
-
-/// A pod that would be evicted.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Evicted {
-    /// Namespace and name of the victim.
-    pub pod: PodKey,
-    /// The object that the victim stands for, if it stands for one.
-    pub stands_for: Option<Arc<StandsFor>>,
-    /// The victim's node.
-    pub node: Name,
-    /// The pod for which the victim is evicted.
-    pub preemptor: PodKey,
-}
 
 /// A scheduler on a copy of a snapshot, and the results of its plan.
 pub struct Simulation {
@@ -63,6 +49,8 @@ pub struct Simulation {
     pub(super) queue_end: Option<(Vec<PodKey>, QueueEnd)>,
     /// The groups of gangs that are not tried before they are called back.
     pub(super) away: Vec<GangKey>,
+    /// Whether backoffs of the published queue go on.
+    pub(super) backs_off: bool,
     /// Where requested pods stood whose objects were used up there.
     pub(super) ended: BTreeMap<PodKey, Name>,
     /// The stage that a pod had reached before its Binding was confirmed.
@@ -121,6 +109,7 @@ impl Simulation {
             lined_up: None,
             queue_end: None,
             away: Vec::new(),
+            backs_off: false,
             ended: BTreeMap::new(),
             stages: BTreeMap::new(),
             announced: BTreeSet::new(),

@@ -139,8 +139,8 @@ impl Queues {
         let Asking { queue, own, .. } = asking;
         let tenant = self.tenants.get(queue);
         let short = |(resource, request): &(Name, i128)| {
-            if self.total.get(resource) <= 0 {
-                // No node has any: that is what keeps the pod.
+            if self.total.get(resource) <= 0 && self.weight(queue) > 0 {
+                // No node has any: that is what keeps the pod. A queue without weight would have no part of it either.
                 return None;
             }
             let all = tenant.map_or(0, |tenant| tenant.sums.allocated.get(resource));

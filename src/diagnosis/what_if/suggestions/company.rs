@@ -34,8 +34,9 @@ pub(super) enum InCompany {
     /// elsewhere.
     Taken(Vec<PodKey>),
     /// It was not tried, a pod comes back in a way that is not known or under another name, or it depends on how fast the
-    /// parts follow each other, on who is tried in between, on when pods leave that are being deleted, on when gangs that wait
-    /// give up their places, on volumes that are to be made, or on when pods are tried again that nothing wakes; or the member has its place in the end, and the gang no quorum.
+    /// parts follow each other, on who is tried in between, on whether backoffs have ended, on when pods leave that are being
+    /// deleted, on when gangs that wait give up their places, on volumes that are to be made, or on when pods are tried again
+    /// that nothing wakes; or the member has its place in the end, and the gang no quorum.
     Unknown,
 }
 
@@ -82,6 +83,8 @@ struct When {
     leaving: Leaving,
     /// Whether the gangs that gave their places up when their waits ran out are tried again only after all others.
     is_resting: bool,
+    /// Whether backoffs that run now go on when the change is carried out.
+    backs_off: bool,
 }
 
 /// Plans changes with all other pending pods, as often as is allowed.
@@ -98,6 +101,8 @@ pub(super) struct Company<'s> {
     has_terminating: bool,
     /// The groups of gangs that gave their places up when their waits ran out, and back off before they are tried again.
     resting: Vec<GangKey>,
+    /// Whether a pending pod backs off, or would if it were woken now.
+    has_backoff: bool,
     /// Whether a plan was not made because none was left, or because there are too many pods.
     pub(super) is_cut: bool,
 }
@@ -122,7 +127,8 @@ impl<'s> Company<'s> {
         let left = if is_cut { 0 } else { (MOST_PODS / pending.max(1)).clamp(LEAST_PLANS, MOST_PLANS) };
         let has_terminating = cluster.pods().any(|(_, record)| is_terminating(cluster, record));
         let (member, has_others, resting) = (None, others > 0, resting(snapshot));
-        Self { snapshot, of, member, now, left, has_others, has_terminating, resting, is_cut }
+        let has_backoff = snapshot.queue.units().any(|(_, unit)| unit.backoff_until > now.monotonic);
+        Self { snapshot, of, member, now, left, has_others, has_terminating, resting, has_backoff, is_cut }
     }
 
     /// Asks about one member of the gang, which has to have a place as well.
@@ -144,13 +150,19 @@ impl<'s> Company<'s> {
         }
         let mut parts = parts.to_vec();
         put_in_order(&mut parts);
-        let when = When { queue_end: None, leaving: Leaving::Afterwards, is_resting: false };
+        let when =
+            When { queue_end: None, leaving: Leaving::Afterwards, is_resting: false, backs_off: false };
+        let others = [
+            (self.has_terminating, When { leaving: Leaving::Before, ..when }),
+            (!self.resting.is_empty(), When { is_resting: true, ..when }),
+            (self.has_backoff, When { backs_off: true, ..when }),
+        ];
         let mut said = self.judged(&parts, node, when);
-        if self.has_terminating && said != InCompany::Unknown {
-            said = said.and(self.judged(&parts, node, When { leaving: Leaving::Before, ..when }));
-        }
-        if !self.resting.is_empty() && said != InCompany::Unknown {
-            said = said.and(self.judged(&parts, node, When { is_resting: true, ..when }));
+        for (_, when) in others.into_iter().filter(|(is_possible, _)| *is_possible) {
+            if said == InCompany::Unknown {
+                break;
+            }
+            said = said.and(self.judged(&parts, node, when));
         }
         said
     }
@@ -268,6 +280,9 @@ impl<'s> Company<'s> {
         }
         if when.is_resting {
             simulation.keep_away(self.resting.clone());
+        }
+        if when.backs_off {
+            simulation.back_off_as_published();
         }
         simulation.replace_removed();
         if !simulation.resume_pending(MOST_PENDING) {
